@@ -1,0 +1,46 @@
+# Language, warnings, sanitisers and linker: what every target of the project is built with.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
+endif()
+
+set(FORNAX_SANITIZE "" CACHE STRING "Sanitisers to build with: address,undefined or thread")
+option(FORNAX_FUZZ "Build the coverage-guided fuzz targets (Clang only)" OFF)
+
+find_program(FORNAX_CCACHE ccache)
+if(FORNAX_CCACHE)
+    set(CMAKE_C_COMPILER_LAUNCHER ${FORNAX_CCACHE})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${FORNAX_CCACHE})
+endif()
+
+find_program(FORNAX_LLD NAMES ld.lld-19 ld.lld)
+if(FORNAX_LLD)
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+        add_link_options(--ld-path=${FORNAX_LLD})
+    else()
+        # GCC only knows linkers by family name; it finds ld.lld beside the versioned one.
+        get_filename_component(FORNAX_LLD_REAL ${FORNAX_LLD} REALPATH)
+        get_filename_component(FORNAX_LLD_DIR ${FORNAX_LLD_REAL} DIRECTORY)
+        add_link_options(-B${FORNAX_LLD_DIR} -fuse-ld=lld)
+    endif()
+endif()
+
+add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections -Wl,--as-needed)
+
+if(FORNAX_SANITIZE)
+    add_compile_options(-fsanitize=${FORNAX_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+    add_link_options(-fsanitize=${FORNAX_SANITIZE})
+endif()
+if(FORNAX_FUZZ)
+    add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

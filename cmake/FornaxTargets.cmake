@@ -1,0 +1,21 @@
+# fornax_library, fornax_test and fornax_benchmark: one line a unit, so that every unit is built alike.
+
+# fornax_library(NAME SOURCES a.cpp ... [DEPS targets ...] [SYSTEM_DEPS targets ...])
+# A static library that includes from the project's root. Headers live beside their sources.
+function(fornax_library name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+    target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+endfunction()
+
+# fornax_test(NAME SOURCES a_test.cpp ... [DEPS targets ...] [ENVIRONMENT VAR=value ...])
+# A GoogleTest program; each of its tests is a test of ctest.
+include(GoogleTest)
+function(fornax_test name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;ENVIRONMENT" ${ARGN})
+    add_executable(${name} ${ARG_SOURCES})
+    target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
+    target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ENVIRONMENT "${ARG_ENVIRONMENT}" TIMEOUT 300)
+endfunction()
