@@ -1,0 +1,112 @@
+// The kernel compiler's door: a SPIR-V compute entry point in, native code for the host out.
+//
+// Independent of Vulkan's object types: the driver describes its pipeline layout with ResourceLayout.
+// Thread safety: KernelCompiler may be used from any number of threads at once; a CompiledKernel is
+// immutable.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "hal/kernel_abi.h"
+
+namespace fornax::kernel {
+
+// How one binding of a descriptor set lies in the set's memory.
+struct BindingLayout {
+    enum class Kind : uint8_t { kStorageBuffer, kUniformBuffer };
+    static constexpr uint32_t kNotDynamic = UINT32_MAX;
+
+    uint32_t binding = 0;
+    Kind kind = Kind::kStorageBuffer;
+    uint32_t count = 1;         // array elements, each a hal::BufferDescriptor, 16 bytes apart
+    uint32_t offset_bytes = 0;  // of element 0 in the set's memory
+    // Index of element 0 in DispatchFrame::dynamic_offsets; elements follow one another.
+    uint32_t first_dynamic_offset = kNotDynamic;
+};
+
+struct SetLayout {
+    std::vector<BindingLayout> bindings;  // sorted by binding
+};
+
+struct ResourceLayout {
+    std::vector<SetLayout> sets;        // by set number
+    uint32_t push_constant_bytes = 0;   // highest byte of any range of the compute stage
+};
+
+// One VkSpecializationMapEntry resolved to its bits. size_bytes is the application's (1, 2, 4 or 8).
+struct SpecializationValue {
+    uint32_t constant_id = 0;
+    uint32_t size_bytes = 4;
+    uint64_t bits = 0;
+};
+
+struct CompileOptions {
+    // Storage and uniform buffer accesses outside the bound range read zero and discard writes.
+    bool robust_buffer_access = false;
+    // The SubgroupSize that the shader sees, a power of two.
+    uint32_t subgroup_size = 32;
+};
+
+struct CompileRequest {
+    std::span<const uint32_t> spirv;  // in host byte order; untrusted
+    std::string entry_point = "main";
+    std::vector<SpecializationValue> specialization;
+    ResourceLayout layout;
+    CompileOptions options;
+};
+
+// Native code of one kernel. Keeps its memory mapped while it lives.
+class CompiledKernel {
+  public:
+    virtual ~CompiledKernel() = default;
+
+    hal::KernelEntry entry = nullptr;
+    std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
+    uint32_t shared_bytes = 0;
+    uint32_t scratch_bytes = 0;
+    std::string name;
+    bool from_disk_cache = false;
+    // The native object and the facts above, for VkPipelineCache: KernelCompiler::Load takes it back.
+    std::vector<uint8_t> serialized;
+};
+
+// Facts about the machine that kernels are compiled for; FORNAX_CPU=<LLVM CPU name> replaces the host's.
+struct TargetInfo {
+    std::string cpu_name;
+    std::string features;
+    uint32_t vector_bits = 0;
+};
+
+class KernelCompiler {
+  public:
+    // Starts LLVM for the host's CPU. `cache_directory` is where native objects are kept ("" turns the
+    // disk cache off).
+    static Result<std::unique_ptr<KernelCompiler>> Create(const std::string& cache_directory);
+    virtual ~KernelCompiler() = default;
+
+    // The key under which the request's native code is cached: SPIR-V, entry point, specialisation,
+    // layout, options, target, ABI and build.
+    virtual std::string Key(const CompileRequest& request) const = 0;
+
+    // Compiles, or loads from the disk cache. Unsupported input gives kUnsupported with a sentence that
+    // names the instruction; invalid SPIR-V gives kInvalidArgument. Bounded in time and memory.
+    virtual Result<std::shared_ptr<const CompiledKernel>> Compile(const CompileRequest& request) = 0;
+
+    // Only looks into the disk cache: null when there is no entry. Never compiles.
+    virtual Result<std::shared_ptr<const CompiledKernel>> Lookup(const CompileRequest& request) = 0;
+
+    // Takes back CompiledKernel::serialized under its key, for data that came from an application. The
+    // bytes are trusted only as far as their keyed digest proves that this machine wrote them.
+    virtual Result<std::shared_ptr<const CompiledKernel>> Load(const std::string& key,
+                                                               std::span<const uint8_t> serialized) = 0;
+
+    virtual const TargetInfo& target() const = 0;
+};
+
+}  // namespace fornax::kernel
