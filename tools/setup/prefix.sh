@@ -1,0 +1,151 @@
+#!/bin/bash
+# Fills the prefix .deps/ with what the build needs newer than the distribution has it: Vulkan headers
+# and vk.xml, volk, the SPIR-V headers and grammar, and the programs glslang and spirv-{as,dis,val,opt}.
+#
+# Packages of a newer Debian suite are downloaded through a private apt configuration and unpacked;
+# nothing is installed, root is not needed, and the system's apt state is not touched. The programs run
+# through the prefix's own dynamic loader, because the suite's C library is newer than the machine's;
+# for the same reason no library of the prefix may be linked. On a distribution that is new enough the
+# prefix is only a set of links to the system's files.
+#
+# The prefix is filled under a temporary name and renamed, so an interrupted run leaves no half of one.
+# FORNAX_DEPS names another place for it, FORNAX_DEPS_SUITE another suite.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=tools/setup/common.sh
+. "$here/common.sh"
+
+readonly kLayoutVersion=1
+readonly kSuite=${FORNAX_DEPS_SUITE:-forky}
+readonly kMinVulkanHeader=350 # VK_HEADER_VERSION of Vulkan 1.4
+readonly kMinGlslangMajor=16
+readonly kPackages=(libvulkan-dev spirv-headers libvulkan-volk-dev glslang-tools spirv-tools
+    libc6 libstdc++6 libgcc-s1)
+readonly kPrograms=(glslang spirv-as spirv-dis spirv-val spirv-opt)
+# What a complete prefix holds; checked before the rename.
+readonly kExpected=(usr/include/vulkan/vulkan_core.h usr/include/vk_video usr/include/volk.h
+    usr/include/volk.c usr/share/vulkan/registry/vk.xml usr/include/spirv/unified1/spirv.hpp11
+    usr/include/spirv/unified1/spirv.core.grammar.json
+    usr/include/spirv/unified1/extinst.glsl.std.450.grammar.json)
+
+prefix=$(realpath -m "${FORNAX_DEPS:-$here/../../.deps}")
+stamp="layout $kLayoutVersion suite $kSuite"
+
+if [[ -f $prefix/stamp && $(head -n 1 "$prefix/stamp") == "$stamp" ]]; then
+    Say "prefix: $prefix is complete"
+    exit 0
+fi
+mkdir -p "$(dirname "$prefix")"
+
+# Two set-ups at once would download twice and race for the name: the second waits and finds it done.
+exec 8<"$(dirname "$prefix")"
+flock 8
+if [[ -f $prefix/stamp && $(head -n 1 "$prefix/stamp") == "$stamp" ]]; then
+    Say "prefix: $prefix is complete"
+    exit 0
+fi
+
+rm -rf "$prefix".new.*
+fresh=$(mktemp -d "$prefix.new.XXXXXX")
+chmod 755 "$fresh"
+work=$(mktemp -d)
+trap 'rm -rf "$fresh" "$work"' EXIT
+
+# The first archive the machine's own apt uses that is neither security nor updates. apt prints it,
+# so that both formats of its sources (.list and .sources) are read by the one who defines them.
+MachineArchive() {
+    apt-get update --print-uris 2>/dev/null |
+        sed -nE "s|^'(.*)/dists/([^/']+)/+InRelease'.*|\1 \2|p" |
+        grep -vE -e '-(updates|security|backports|proposed)|security' | head -n 1 | cut -d' ' -f1
+}
+
+SystemIsNewEnough() {
+    local header major
+    header=$(sed -nE 's/^#define VK_HEADER_VERSION ([0-9]+).*/\1/p' \
+        /usr/include/vulkan/vulkan_core.h 2>/dev/null) || return 1
+    [[ -n $header && $header -ge $kMinVulkanHeader ]] || return 1
+    major=$(glslang --version 2>/dev/null | sed -nE 's/^Glslang Version: [0-9]*:?([0-9]+).*/\1/p')
+    [[ -n $major && $major -ge $kMinGlslangMajor ]] || return 1
+    local path
+    for path in "${kExpected[@]}"; do [[ -e /$path ]] || return 1; done
+    for path in "${kPrograms[@]}"; do command -v "$path" >/dev/null || return 1; done
+}
+
+FillFromSystem() {
+    Say "prefix: this distribution's Vulkan packages are new enough; linking them into $prefix"
+    mkdir -p "$fresh/bin"
+    local path
+    for path in "${kExpected[@]}" usr/include/spirv; do
+        mkdir -p "$fresh/$(dirname "$path")"
+        [[ -e $fresh/$path ]] || ln -s "/$path" "$fresh/$path"
+    done
+    for path in usr/include/vulkan usr/include/spirv; do
+        rm -rf "${fresh:?}/$path"
+        ln -s "/$path" "$fresh/$path"
+    done
+    for path in "${kPrograms[@]}"; do ln -s "$(command -v "$path")" "$fresh/bin/$path"; done
+}
+
+FillFromSuite() {
+    [[ $(. /etc/os-release && echo "${ID:-}") == debian ]] ||
+        Fail "the Vulkan headers of this distribution are older than 1.4.$kMinVulkanHeader and it is not Debian, so there is no newer suite to take them from."
+    local archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg signed=""
+    archive=$(MachineArchive) || true
+    [[ -n $archive ]] || Fail "no Debian archive was found in the apt sources of this machine."
+    [[ -f $keyring ]] && signed="[signed-by=$keyring]"
+    Say "prefix: downloading ${#kPackages[@]} packages of Debian $kSuite into $prefix"
+
+    mkdir -p "$work"/{lists/partial,cache/archives/partial,debs}
+    echo "deb $signed $archive $kSuite main" >"$work/sources.list"
+    local options=(-q
+        -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=-
+        -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts=-
+        -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache"
+        -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3)
+    if [[ $EUID -eq 0 ]]; then options+=(-o APT::Sandbox::User=root); fi
+    Quiet "$work/log" apt-get "${options[@]}" update ||
+        Fail "apt could not read the package lists of Debian $kSuite."
+    (cd "$work/debs" && Quiet "$work/log" apt-get "${options[@]}" download "${kPackages[@]/%//$kSuite}") ||
+        Fail "apt could not download the packages of Debian $kSuite."
+    local deb
+    for deb in "$work"/debs/*.deb; do
+        dpkg -x "$deb" "$fresh" || Fail "the package $(basename "$deb") could not be unpacked."
+        basename "$deb" .deb >>"$work/versions"
+    done
+
+    local loader program
+    loader=$(find "$fresh" -name 'ld-linux*.so.*' -not -type d | sort | head -n 1)
+    [[ -n $loader ]] || Fail "the downloaded C library has no dynamic loader."
+    local relative_loader=${loader#"$fresh"/}
+    mkdir -p "$fresh/bin"
+    for program in "${kPrograms[@]}"; do
+        cat >"$fresh/bin/$program" <<WRAPPER
+#!/bin/sh
+# Runs the prefix's $program with the prefix's own loader and libraries.
+self=\$(readlink -f "\$0")
+root=\${self%/bin/*}
+exec "\$root/$relative_loader" --library-path "\$root/$(dirname "$relative_loader")" \\
+    "\$root/usr/bin/$program" "\$@"
+WRAPPER
+        chmod 755 "$fresh/bin/$program"
+    done
+}
+
+versions=""
+if SystemIsNewEnough; then
+    FillFromSystem
+else
+    FillFromSuite
+    versions=$(cat "$work/versions")
+fi
+
+for path in "${kExpected[@]}"; do
+    [[ -e $fresh/$path ]] || Fail "the prefix lacks $path; the packages of $kSuite are laid out differently than expected."
+done
+for program in "${kPrograms[@]}"; do
+    "$fresh/bin/$program" --version >"$work/log" 2>&1 || Fail "$program does not run: $(head -n 1 "$work/log")"
+done
+printf '%s\n%s\n' "$stamp" "$versions" >"$fresh/stamp"
+rm -rf "$prefix"
+mv "$fresh" "$prefix"
+Say "prefix: done"
