@@ -1,0 +1,75 @@
+// `fornax exec -- COMMAND...`: runs any Vulkan program on the Fornax device.
+//
+// It points the Vulkan loader to the Fornax manifest by environment variables and becomes the
+// command, so signals, exit status and standard streams are the command's own.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "tools/fornax/command.h"
+#include "tools/fornax/manifest.h"
+
+namespace fornax::tool {
+namespace {
+
+constexpr const char* kExamples =
+    "The command and its arguments follow, best behind `--`.\n"
+    "\n"
+    "Examples:\n"
+    "  fornax exec -- vulkaninfo --summary\n"
+    "  fornax exec -- python3 model.py --device vulkan\n"
+    "  FORNAX_MANIFEST=/opt/fornax/fornax_icd.x86_64.json fornax exec -- ./app\n"
+    "\n"
+    "Exit status: the command's own; 125 when the Fornax driver is missing, 126 when the command\n"
+    "cannot be run, 127 when there is no such command.";
+
+[[noreturn]] void Exec(std::vector<std::string> command) {
+    if (command.empty())
+        ExitWithError({ErrorCode::kInvalidArgument,
+                       "exec needs a command, as in `fornax exec -- vulkaninfo --summary`."},
+                      kExitUsage);
+    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
+
+    std::vector<char*> arguments;
+    for (std::string& argument : command)
+        arguments.push_back(argument.data());
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+
+    const int exec_error = errno;
+    ExitWithError(
+        {exec_error == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo,
+         fmt::format("The command {} cannot be run: {}.", command[0], std::strerror(exec_error))},
+        exec_error == ENOENT ? kExitExecNotFound : kExitExecNotRunnable);
+}
+
+}  // namespace
+
+// CLI11 would read options of the command, such as --help, as its own, even behind `--`.
+std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
+    if (arguments.empty() || arguments.front() != "exec")
+        return {};
+    auto first =
+        std::find_if(arguments.begin() + 1, arguments.end(), [](const std::string& argument) {
+            return argument == "--" || argument.empty() || argument.front() != '-';
+        });
+    std::vector<std::string> command(first, arguments.end());
+    arguments.erase(first, arguments.end());
+    if (!command.empty() && command.front() == "--")
+        command.erase(command.begin());
+    return command;
+}
+
+void AddExecCommand(CLI::App& app, std::vector<std::string> command) {
+    CLI::App* exec = app.add_subcommand("exec", "Run a Vulkan program on the Fornax device");
+    exec->footer(kExamples);
+    exec->callback([command = std::move(command)] { Exec(command); });
+}
+
+}  // namespace fornax::tool
