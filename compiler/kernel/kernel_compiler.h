@@ -1,8 +1,8 @@
 // The kernel compiler's door: a SPIR-V compute entry point in, native code for the host out.
 //
-// Independent of Vulkan's object types: the driver describes its pipeline layout with ResourceLayout.
-// Thread safety: KernelCompiler may be used from any number of threads at once; a CompiledKernel is
-// immutable.
+// Independent of Vulkan's object types: the driver describes its pipeline layout with
+// ResourceLayout. Thread safety: KernelCompiler may be used from any number of threads at once; a
+// CompiledKernel is immutable.
 #pragma once
 
 #include <array>
@@ -35,11 +35,12 @@ struct SetLayout {
 };
 
 struct ResourceLayout {
-    std::vector<SetLayout> sets;        // by set number
-    uint32_t push_constant_bytes = 0;   // highest byte of any range of the compute stage
+    std::vector<SetLayout> sets;       // by set number
+    uint32_t push_constant_bytes = 0;  // highest byte of any range of the compute stage
 };
 
-// One VkSpecializationMapEntry resolved to its bits. size_bytes is the application's (1, 2, 4 or 8).
+// One VkSpecializationMapEntry resolved to its bits. size_bytes is the application's (1, 2, 4 or
+// 8).
 struct SpecializationValue {
     uint32_t constant_id = 0;
     uint32_t size_bytes = 4;
@@ -72,11 +73,13 @@ class CompiledKernel {
     uint32_t scratch_bytes = 0;
     std::string name;
     bool from_disk_cache = false;
-    // The native object and the facts above, for VkPipelineCache: KernelCompiler::Load takes it back.
+    // The native object and the facts above, for VkPipelineCache: KernelCompiler::Load takes it
+    // back.
     std::vector<uint8_t> serialized;
 };
 
-// Facts about the machine that kernels are compiled for; FORNAX_CPU=<LLVM CPU name> replaces the host's.
+// Facts about the machine that kernels are compiled for; FORNAX_CPU=<LLVM CPU name> replaces the
+// host's.
 struct TargetInfo {
     std::string cpu_name;
     std::string features;
@@ -85,8 +88,8 @@ struct TargetInfo {
 
 class KernelCompiler {
   public:
-    // Starts LLVM for the host's CPU. `cache_directory` is where native objects are kept ("" turns the
-    // disk cache off).
+    // Starts LLVM for the host's CPU. `cache_directory` is where native objects are kept ("" turns
+    // the disk cache off).
     static Result<std::unique_ptr<KernelCompiler>> Create(const std::string& cache_directory);
     virtual ~KernelCompiler() = default;
 
@@ -94,17 +97,20 @@ class KernelCompiler {
     // layout, options, target, ABI and build.
     virtual std::string Key(const CompileRequest& request) const = 0;
 
-    // Compiles, or loads from the disk cache. Unsupported input gives kUnsupported with a sentence that
-    // names the instruction; invalid SPIR-V gives kInvalidArgument. Bounded in time and memory.
-    virtual Result<std::shared_ptr<const CompiledKernel>> Compile(const CompileRequest& request) = 0;
+    // Compiles, or loads from the disk cache. Unsupported input gives kUnsupported with a sentence
+    // that names the instruction; invalid SPIR-V gives kInvalidArgument. Bounded in time and
+    // memory.
+    virtual Result<std::shared_ptr<const CompiledKernel>> Compile(
+        const CompileRequest& request) = 0;
 
     // Only looks into the disk cache: null when there is no entry. Never compiles.
     virtual Result<std::shared_ptr<const CompiledKernel>> Lookup(const CompileRequest& request) = 0;
 
-    // Takes back CompiledKernel::serialized under its key, for data that came from an application. The
-    // bytes are trusted only as far as their keyed digest proves that this machine wrote them.
-    virtual Result<std::shared_ptr<const CompiledKernel>> Load(const std::string& key,
-                                                               std::span<const uint8_t> serialized) = 0;
+    // Takes back CompiledKernel::serialized under its key, for data that came from an application.
+    // The bytes are trusted only as far as their keyed digest proves that this machine wrote them.
+    virtual Result<std::shared_ptr<const CompiledKernel>> Load(
+        const std::string& key,
+        std::span<const uint8_t> serialized) = 0;
 
     virtual const TargetInfo& target() const = 0;
 };

@@ -1,0 +1,27 @@
+// Emission of pure kernel IR operations: arithmetic, comparisons, conversions and the maths
+// library.
+//
+// One function serves uniform and varying code: operands are either all scalars or all fixed
+// vectors of one length, and so are the results. Never emits a call that leaves the kernel, never a
+// trap, never poison for any operand value that SPIR-V defines or that ops.def says gives "any
+// value" (inactive lanes hold anything).
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include "compiler/kernel/ir/ir.h"
+
+namespace fornax::kernel {
+
+// The scalar LLVM type of an IR type: bool i1, integers iN, floats half/float/double.
+llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type);
+
+// Emits `inst`, which must be pure and not Const, Undef, Builtin, Buffer, BufferSize, LoadPush or
+// LoadConstant.
+llvm::SmallVector<llvm::Value*, 2> EmitPureOp(llvm::IRBuilderBase& builder,
+                                              const ir::Kernel& kernel,
+                                              const ir::Instruction& inst,
+                                              llvm::ArrayRef<llvm::Value*> operands);
+
+}  // namespace fornax::kernel

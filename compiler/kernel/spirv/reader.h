@@ -1,0 +1,27 @@
+// The SPIR-V reader: a module's entry point in, kernel IR out.
+//
+// Freezes specialisation constants first, then translates the entry point with every call inlined,
+// every composite taken apart into scalars and every pointer resolved to a resource and a byte
+// offset. Input is untrusted: anything malformed gives kInvalidArgument, anything not covered
+// kUnsupported, both with a sentence that names the instruction and its word offset; time and
+// memory are bounded by kReaderLimits.
+#pragma once
+
+#include "base/result.h"
+#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/kernel_compiler.h"
+
+namespace fornax::kernel {
+
+struct ReaderLimits {
+    uint32_t module_words = 64u << 20;
+    uint32_t ids = 4u << 20;
+    uint32_t instructions = 2'000'000;    // of kernel IR, after inlining
+    uint32_t nesting = 256;               // of control flow, types and calls
+    uint32_t composite_scalars = 65'536;  // in one value or private variable
+};
+inline constexpr ReaderLimits kReaderLimits;
+
+Result<ir::Kernel> ReadSpirv(const CompileRequest& request);
+
+}  // namespace fornax::kernel

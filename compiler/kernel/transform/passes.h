@@ -1,0 +1,29 @@
+// The passes of the kernel IR, in the order in which the kernel compiler runs them (pipeline.cpp).
+// A pass is one function: it takes a verified kernel and leaves a verified kernel.
+#pragma once
+
+#include "compiler/kernel/ir/ir.h"
+
+namespace fornax::kernel {
+
+// Splits private arrays that are only indexed by constants and turns one-element ones into SSA
+// values, carried through if, switch, loop and scope as results and parameters.
+void PromoteLocals(ir::Kernel& kernel);
+
+// Folds constants and algebraic identities, merges equal pure instructions (dominating scope), and
+// deletes what nothing uses. Keeps IEEE results: no float identity that changes NaN, infinities or
+// signed zero.
+void Simplify(ir::Kernel& kernel);
+
+// Unrolls loops with constant trip counts: those hinted, those whose counter indexes private
+// arrays, and small ones. Bounded by `max_instructions` for the whole kernel.
+void UnrollLoops(ir::Kernel& kernel, uint32_t max_instructions);
+
+// Joins loads and stores of neighbouring elements of one block into runs, where no other access may
+// come between.
+void CombineMemoryAccesses(ir::Kernel& kernel);
+
+// Runs all of the above until nothing more is to be gained.
+void RunPipeline(ir::Kernel& kernel);
+
+}  // namespace fornax::kernel
