@@ -1,4 +1,15 @@
-# What the project takes from the distribution and from the prefix that the set-up fills (.deps).
+# What the project takes from outside, as targets named fornax::* and variables named FORNAX_*.
+#
+# Two sources: the distribution's packages, and the prefix .deps that tools/setup/prefix.sh fills with
+# headers and programs newer than the distribution's. Only headers and data of the prefix are compiled
+# in; its programs run at build time; its libraries are never linked. docs/dependencies.md says what
+# each one is for.
+
+# The set-up's Python environment, when there is one: tests need its packages.
+if(NOT Python3_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
+    set(Python3_EXECUTABLE ${PROJECT_SOURCE_DIR}/.venv/bin/python3)
+endif()
+
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 find_package(benchmark REQUIRED)
@@ -7,3 +18,96 @@ find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(LLVM 19.1 REQUIRED CONFIG)
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# --- The prefix -----------------------------------------------------------------------------------
+
+set(FORNAX_DEPS "$ENV{FORNAX_DEPS}" CACHE PATH "Prefix filled by tools/setup/prefix.sh")
+if(NOT FORNAX_DEPS)
+    set(FORNAX_DEPS ${PROJECT_SOURCE_DIR}/.deps)
+endif()
+if(NOT EXISTS ${FORNAX_DEPS}/stamp)
+    message(FATAL_ERROR "The prefix ${FORNAX_DEPS} is not filled; run tools/setup/prefix.sh first.")
+endif()
+
+set(FORNAX_VK_XML ${FORNAX_DEPS}/usr/share/vulkan/registry/vk.xml)
+set(FORNAX_SPIRV_GRAMMAR_DIR ${FORNAX_DEPS}/usr/include/spirv/unified1)
+set(FORNAX_SPIRV_GRAMMAR ${FORNAX_SPIRV_GRAMMAR_DIR}/spirv.core.grammar.json)
+set(FORNAX_GLSLANG ${FORNAX_DEPS}/bin/glslang)
+set(FORNAX_SPIRV_AS ${FORNAX_DEPS}/bin/spirv-as)
+set(FORNAX_SPIRV_DIS ${FORNAX_DEPS}/bin/spirv-dis)
+set(FORNAX_SPIRV_VAL ${FORNAX_DEPS}/bin/spirv-val)
+set(FORNAX_SPIRV_OPT ${FORNAX_DEPS}/bin/spirv-opt)
+
+# The distribution's own Vulkan headers, if installed, would be found first in /usr/include for a target
+# that forgot its dependency; the two never mix in one target because these come with -isystem.
+add_library(fornax_vulkan_headers INTERFACE)
+target_include_directories(fornax_vulkan_headers SYSTEM INTERFACE ${FORNAX_DEPS}/usr/include)
+target_compile_definitions(fornax_vulkan_headers INTERFACE VK_NO_PROTOTYPES)
+add_library(fornax::vulkan_headers ALIAS fornax_vulkan_headers)
+
+# `#include <spirv/unified1/spirv.hpp11>`
+add_library(fornax_spirv_headers INTERFACE)
+target_include_directories(fornax_spirv_headers SYSTEM INTERFACE ${FORNAX_DEPS}/usr/include)
+add_library(fornax::spirv_headers ALIAS fornax_spirv_headers)
+
+# Loads the Vulkan loader at run time; every Vulkan program of ours uses it, the driver does not.
+add_library(fornax_volk STATIC ${FORNAX_DEPS}/usr/include/volk.c)
+set_source_files_properties(${FORNAX_DEPS}/usr/include/volk.c PROPERTIES COMPILE_OPTIONS -w)
+target_link_libraries(fornax_volk PUBLIC fornax::vulkan_headers PRIVATE ${CMAKE_DL_LIBS})
+add_library(fornax::volk ALIAS fornax_volk)
+
+# --- Small libraries ------------------------------------------------------------------------------
+
+# fornax_static_library(NAME FILE header): fornax::NAME, the static archive of a distribution package.
+# Static, so that the driver needs nothing on the machine it is copied to but the C and C++ libraries.
+function(fornax_static_library name archive header)
+    find_library(FORNAX_${name}_ARCHIVE ${archive} REQUIRED)
+    find_path(FORNAX_${name}_INCLUDE ${header} REQUIRED)
+    mark_as_advanced(FORNAX_${name}_ARCHIVE FORNAX_${name}_INCLUDE)
+    add_library(fornax::${name} STATIC IMPORTED GLOBAL)
+    set_target_properties(fornax::${name} PROPERTIES
+        IMPORTED_LOCATION ${FORNAX_${name}_ARCHIVE}
+        INTERFACE_INCLUDE_DIRECTORIES ${FORNAX_${name}_INCLUDE})
+endfunction()
+fornax_static_library(xxhash libxxhash.a xxhash.h)
+fornax_static_library(sodium libsodium.a sodium.h)
+fornax_static_library(zstd libzstd.a zstd.h)
+fornax_static_library(zlib libz.a zlib.h)
+
+# fmt without its shared library: an application may carry another version of it.
+add_library(fornax::fmt ALIAS fmt::fmt-header-only)
+
+# The ONNX file format: the distribution's generated protobuf classes, `#include <onnx/onnx_pb.h>`. Only
+# the command and its tests link it, never the driver.
+find_package(Protobuf REQUIRED)
+find_library(FORNAX_ONNX_LIBRARY onnx REQUIRED)
+find_library(FORNAX_ONNX_PROTO_LIBRARY onnx_proto REQUIRED)
+add_library(fornax_onnx INTERFACE)
+target_compile_definitions(fornax_onnx INTERFACE ONNX_ML=1 ONNX_NAMESPACE=onnx)
+target_link_libraries(fornax_onnx INTERFACE
+    ${FORNAX_ONNX_LIBRARY} ${FORNAX_ONNX_PROTO_LIBRARY} protobuf::libprotobuf)
+add_library(fornax::onnx ALIAS fornax_onnx)
+
+# --- LLVM -----------------------------------------------------------------------------------------
+
+# Statically and hidden: an application may carry another LLVM in the same process (Mesa's drivers do).
+# No assembly parser, no disassembler: kernels hold no inline assembly and objects are never printed.
+llvm_map_components_to_libnames(FORNAX_LLVM_LIBRARIES
+    core support analysis passes nativecodegen orcjit jitlink runtimedyld)
+list(REMOVE_DUPLICATES FORNAX_LLVM_LIBRARIES)
+foreach(library IN LISTS FORNAX_LLVM_LIBRARIES)
+    get_target_property(type ${library} TYPE)
+    if(NOT type STREQUAL "STATIC_LIBRARY")
+        message(FATAL_ERROR "${library} is not a static library; install the llvm-19-dev package.")
+    endif()
+endforeach()
+# LLVM's export names zstd's shared library and z3, of which nothing that we link is used.
+set_target_properties(LLVMSupport PROPERTIES
+    INTERFACE_LINK_LIBRARIES "rt;dl;m;fornax::zlib;fornax::zstd;LLVMDemangle")
+add_library(fornax_llvm INTERFACE)
+target_include_directories(fornax_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND "${LLVM_DEFINITIONS}")
+target_compile_definitions(fornax_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
+target_link_libraries(fornax_llvm INTERFACE ${FORNAX_LLVM_LIBRARIES})
+target_link_options(fornax_llvm INTERFACE -Wl,--exclude-libs,ALL)
+add_library(fornax::llvm ALIAS fornax_llvm)

@@ -1,0 +1,44 @@
+# fornax_embed_spirv: GLSL kernels into the binary, compiled and validated at build time.
+#
+# fornax_embed_spirv(TARGET SHADERS a.comp ... [ENV vulkan1.1] [DEFINES A=1 ...] [VARIANT name])
+#
+# Compiles each shader with glslang for the Vulkan version ENV, validates the result with spirv-val and
+# writes the header generated/<folder>/<stem>[_<variant>].spv.h, which TARGET includes from the root as
+# "<folder>/<stem>[_<variant>].spv.h". It defines one array:
+#
+#     namespace fornax::spirv { inline constexpr std::uint32_t kMatMulTiled[] = {...}; }  // mat_mul_tiled.comp
+#
+# The binary itself stands beside the header as <stem>[_<variant>].spv, for tools and for looking at.
+function(fornax_embed_spirv target)
+    cmake_parse_arguments(ARG "" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
+    if(NOT ARG_ENV)
+        set(ARG_ENV vulkan1.1)
+    endif()
+    set(defines ${ARG_DEFINES})
+    list(TRANSFORM defines PREPEND -D)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+    set(script ${PROJECT_SOURCE_DIR}/cmake/embed_spirv.py)
+    foreach(shader IN LISTS ARG_SHADERS)
+        get_filename_component(source ${shader} ABSOLUTE)
+        get_filename_component(stem ${shader} NAME_WLE)
+        get_filename_component(shader_folder ${folder}/${shader} DIRECTORY)
+        if(ARG_VARIANT)
+            set(stem ${stem}_${ARG_VARIANT})
+        endif()
+        set(base ${PROJECT_BINARY_DIR}/generated/${shader_folder}/${stem}.spv)
+        get_filename_component(output_dir ${base} DIRECTORY)
+        file(MAKE_DIRECTORY ${output_dir})
+        add_custom_command(
+            OUTPUT ${base}.h ${base}
+            COMMAND ${FORNAX_GLSLANG} --quiet -V --target-env ${ARG_ENV} ${defines}
+                    -I${PROJECT_SOURCE_DIR} --depfile ${base}.d -o ${base} ${source}
+            COMMAND ${FORNAX_SPIRV_VAL} --target-env ${ARG_ENV} ${base}
+            COMMAND ${Python3_EXECUTABLE} ${script} ${base} ${stem} ${base}.h
+            DEPENDS ${source} ${script} ${FORNAX_DEPS}/stamp
+            DEPFILE ${base}.d
+            COMMENT "Compiling ${folder}/${shader} to SPIR-V"
+            VERBATIM)
+        target_sources(${target} PRIVATE ${base}.h)
+    endforeach()
+    target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated)
+endfunction()
