@@ -47,5 +47,6 @@ T ValueOrExit(Result<T> result, int exit_code = kExitFailure) {
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments);
 
 void AddExecCommand(CLI::App& app, std::vector<std::string> command);
+void AddInfoCommand(CLI::App& app);
 
 }  // namespace fornax::tool

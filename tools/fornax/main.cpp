@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples:\n"
+    "  fornax info                            what the Fornax device is\n"
     "  fornax exec -- vulkaninfo --summary    run a Vulkan program on the Fornax device\n"
     "\n"
     "`fornax COMMAND --help` explains a command. Exit status: 0 success, 1 failure, 2 wrong "
@@ -30,6 +31,7 @@ int Run(int argc, char** argv) {
 
     std::vector<std::string> arguments(argv + 1, argv + argc);
     fornax::tool::AddExecCommand(app, fornax::tool::TakeExecCommand(arguments));
+    fornax::tool::AddInfoCommand(app);
 
     try {
         std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
