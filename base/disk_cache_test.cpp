@@ -1,0 +1,287 @@
+#include "base/disk_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/test_directory.h"
+
+namespace fornax {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr CacheKind kPlan = {.name = "plan", .extension = "fxp", .version = 1, .executable = false};
+constexpr CacheKind kCode = {.name = "kernel", .extension = "o", .version = 1, .executable = true};
+constexpr Hash128 kKey = {0x1111, 0x2222};
+constexpr size_t kHeaderBytes = 88;
+
+std::mutex g_mutex;
+std::vector<std::string> g_warnings;
+
+std::vector<std::byte> Payload(std::string_view text) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return {bytes.begin(), bytes.end()};
+}
+
+class DiskCacheTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        g_warnings.clear();
+        SetLogSink([](LogLevel level, std::string_view message) {
+            const std::scoped_lock lock(g_mutex);
+            if (level <= LogLevel::kWarning)
+                g_warnings.emplace_back(message);
+        });
+    }
+    void TearDown() override { SetLogSink(nullptr); }
+
+    // Each test of damage starts from the bytes of a good entry and writes them back changed.
+    std::string Contents(const CacheKind& kind) { return *ReadTextFile(PathOf(kind), 10'000); }
+    void Write(const CacheKind& kind, const std::string& bytes, mode_t mode = 0600) {
+        ASSERT_TRUE(WriteFileAtomically(PathOf(kind), bytes, mode).ok());
+    }
+    std::string PathOf(const CacheKind& kind, Hash128 key = kKey) const {
+        return directory_ / fmt::format("{}-{}.{}", kind.name, key.ToHex(), kind.extension);
+    }
+    bool Exists(const CacheKind& kind) const { return ::access(PathOf(kind).c_str(), F_OK) == 0; }
+
+    TestDirectory directory_;
+    DiskCache cache_{directory_.path()};
+};
+
+TEST_F(DiskCacheTest, ReturnsWhatWasStored) {
+    for (const CacheKind& kind : {kPlan, kCode}) {
+        EXPECT_EQ(cache_.Get(kind, kKey), std::nullopt);
+        EXPECT_TRUE(cache_.Put(kind, kKey, Payload("first")));
+        EXPECT_EQ(cache_.Get(kind, kKey), Payload("first"));
+        EXPECT_TRUE(cache_.Put(kind, kKey, Payload("second, longer")));
+        EXPECT_EQ(cache_.Get(kind, kKey), Payload("second, longer"));
+        EXPECT_TRUE(cache_.Put(kind, kKey, {}));
+        EXPECT_EQ(cache_.Get(kind, kKey), Payload(""));
+        EXPECT_EQ(cache_.Get(kind, Hash128{0x1111, 0x2223}), std::nullopt);
+    }
+    EXPECT_THAT(g_warnings, IsEmpty());
+}
+
+TEST_F(DiskCacheTest, AnotherProcessFindsIt) {
+    EXPECT_TRUE(cache_.Put(kCode, kKey, Payload("code")));
+    DiskCache other(directory_.path());
+    EXPECT_EQ(other.Get(kCode, kKey), Payload("code"));
+}
+
+TEST_F(DiskCacheTest, KindsAndVersionsDoNotMix) {
+    CacheKind newer = kPlan;
+    newer.version = 2;
+    EXPECT_TRUE(cache_.Put(kPlan, kKey, Payload("old")));
+    EXPECT_EQ(cache_.Get(newer, kKey), std::nullopt);
+    EXPECT_EQ(cache_.Get(kCode, kKey), std::nullopt);
+    EXPECT_TRUE(Exists(kPlan)) << "another version of Fornax may still want it";
+    EXPECT_TRUE(cache_.Put(newer, kKey, Payload("new")));
+    EXPECT_EQ(cache_.Get(newer, kKey), Payload("new"));
+    EXPECT_THAT(g_warnings, IsEmpty());
+}
+
+// Whatever single byte is damaged, the payload is either refused or untouched - never wrong.
+TEST_F(DiskCacheTest, NoDamagedByteIsAccepted) {
+    for (const CacheKind& kind : {kPlan, kCode}) {
+        ASSERT_TRUE(cache_.Put(kind, kKey, Payload("payload")));
+        const std::string good = Contents(kind);
+        ASSERT_EQ(good.size(), kHeaderBytes + 7);
+        for (size_t i = 0; i < good.size(); ++i) {
+            std::string bad = good;
+            bad[i] ^= 0x10;
+            Write(kind, bad);
+            EXPECT_EQ(cache_.Get(kind, kKey), std::nullopt) << kind.name << " byte " << i;
+        }
+        Write(kind, good);
+        EXPECT_EQ(cache_.Get(kind, kKey), Payload("payload"));
+    }
+}
+
+TEST_F(DiskCacheTest, ADamagedEntryIsRemovedWithAWarningAndReplaced) {
+    ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
+    std::string bad = Contents(kPlan);
+    bad.back() ^= 1;
+    Write(kPlan, bad);
+    EXPECT_EQ(cache_.Get(kPlan, kKey), std::nullopt);
+    EXPECT_THAT(g_warnings, ElementsAre(AllOf(HasSubstr(PathOf(kPlan)), HasSubstr("is damaged"))));
+    EXPECT_FALSE(Exists(kPlan));
+    EXPECT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
+    EXPECT_EQ(cache_.Get(kPlan, kKey), Payload("payload"));
+}
+
+TEST_F(DiskCacheTest, EveryWrongLengthIsRefused) {
+    ASSERT_TRUE(cache_.Put(kCode, kKey, Payload("payload")));
+    const std::string good = Contents(kCode);
+    for (size_t size = 0; size < good.size(); ++size) {
+        Write(kCode, good.substr(0, size));
+        EXPECT_EQ(cache_.Get(kCode, kKey), std::nullopt) << size;
+    }
+    Write(kCode, good + "x");
+    EXPECT_EQ(cache_.Get(kCode, kKey), std::nullopt);
+}
+
+TEST_F(DiskCacheTest, AnEntryUnderAnotherNameIsRefused) {
+    constexpr Hash128 kOther = {3, 4};
+    for (const CacheKind& kind : {kPlan, kCode}) {
+        ASSERT_TRUE(cache_.Put(kind, kKey, Payload("payload")));
+        ASSERT_EQ(::rename(PathOf(kind).c_str(), PathOf(kind, kOther).c_str()), 0);
+        EXPECT_EQ(cache_.Get(kind, kOther), std::nullopt);
+    }
+}
+
+// The attack: a well-formed entry with a right checksum, put there by someone without the secret.
+TEST_F(DiskCacheTest, PlantedCodeIsRefused) {
+    TestDirectory attacker_directory;
+    DiskCache attacker(attacker_directory.path());
+    ASSERT_TRUE(attacker.Put(kCode, kKey, Payload("evil code")));
+    ASSERT_TRUE(cache_.Put(kCode, kKey, Payload("good code")));
+    const std::string planted =
+        attacker_directory / PathOf(kCode).substr(directory_.path().size() + 1);
+    Write(kCode, *ReadTextFile(planted, 10'000));
+    EXPECT_EQ(cache_.Get(kCode, kKey), std::nullopt);
+    EXPECT_THAT(g_warnings, ElementsAre(HasSubstr("does not prove that user")));
+}
+
+// Data of this user must not be turned into code by a change of its name.
+TEST_F(DiskCacheTest, SignedDataOfAnotherKindIsRefused) {
+    CacheKind other_code = kCode;
+    other_code.name = "other";
+    ASSERT_TRUE(cache_.Put(other_code, kKey, Payload("payload")));
+    ASSERT_EQ(::rename(PathOf(other_code).c_str(), PathOf(kCode).c_str()), 0);
+    EXPECT_EQ(cache_.Get(kCode, kKey), std::nullopt);
+}
+
+TEST_F(DiskCacheTest, AnEntryOthersMayWriteToIsIgnoredAndKept) {
+    ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
+    ASSERT_EQ(::chmod(PathOf(kPlan).c_str(), 0660), 0);
+    EXPECT_EQ(cache_.Get(kPlan, kKey), std::nullopt);
+    EXPECT_THAT(g_warnings, ElementsAre(HasSubstr("only user")));
+    EXPECT_TRUE(Exists(kPlan));
+}
+
+TEST_F(DiskCacheTest, AnEntryOfAnotherUserIsIgnored) {
+    if (::geteuid() != 0)
+        GTEST_SKIP() << "only root can give a file away";
+    ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
+    ASSERT_EQ(::chown(PathOf(kPlan).c_str(), 65534, 65534), 0);
+    EXPECT_EQ(cache_.Get(kPlan, kKey), std::nullopt);
+    EXPECT_THAT(cache_.List(), IsEmpty());
+    EXPECT_EQ(cache_.Clear().removed_count, 0u);
+    EXPECT_TRUE(Exists(kPlan));
+}
+
+TEST_F(DiskCacheTest, LinksAndPipesAreNotOpened) {
+    TestDirectory elsewhere;
+    ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
+    ASSERT_EQ(::rename(PathOf(kPlan).c_str(), (elsewhere / "moved").c_str()), 0);
+    ASSERT_EQ(::symlink((elsewhere / "moved").c_str(), PathOf(kPlan).c_str()), 0);
+    EXPECT_EQ(cache_.Get(kPlan, kKey), std::nullopt);
+    ASSERT_EQ(::unlink(PathOf(kPlan).c_str()), 0);
+    ASSERT_EQ(::mkfifo(PathOf(kPlan).c_str(), 0600), 0);
+    EXPECT_EQ(cache_.Get(kPlan, kKey), std::nullopt);
+    EXPECT_THAT(cache_.List(), IsEmpty());
+}
+
+TEST_F(DiskCacheTest, AFullDiskCostsOneWarning) {
+    rlimit old_limit;
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{kHeaderBytes + 10, old_limit.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+    EXPECT_FALSE(cache_.Put(kPlan, kKey, Payload("too long a payload")));
+    EXPECT_FALSE(cache_.Put(kPlan, Hash128{1, 1}, Payload("too long a payload")));
+    EXPECT_TRUE(cache_.Put(kPlan, Hash128{1, 2}, Payload("short")));
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
+    std::signal(SIGXFSZ, old_handler);
+    EXPECT_THAT(g_warnings, ElementsAre(HasSubstr("A cache entry cannot be stored")));
+    EXPECT_EQ(directory_.size(), 1u) << "nothing of the failed writes remains";
+}
+
+TEST_F(DiskCacheTest, AMissingDirectoryOnlyWarns) {
+    DiskCache missing(directory_ / "missing");
+    EXPECT_FALSE(missing.Put(kPlan, kKey, Payload("payload")));
+    EXPECT_FALSE(missing.Put(kCode, kKey, Payload("payload")));
+    EXPECT_EQ(missing.Get(kPlan, kKey), std::nullopt);
+    EXPECT_THAT(missing.List(), IsEmpty());
+    EXPECT_EQ(missing.Clear().removed_count, 0u);
+    EXPECT_EQ(g_warnings.size(), 1u);
+}
+
+TEST_F(DiskCacheTest, ListAndClearTouchOurFilesOnly) {
+    ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
+    ASSERT_TRUE(cache_.Put(kCode, kKey, Payload("code")));
+    const std::string entry_name = "plan-" + Hash128{5, 6}.ToHex() + ".fxp";
+    const std::string magic(Contents(kPlan).substr(0, 8));
+    const std::vector<std::string> foreign = {
+        "notes.txt",
+        "plan-1234.fxp",
+        "plan.fxp",
+        "-.",
+        entry_name + ".bak",
+        entry_name + ".tmp-abc",
+        "Plan-" + kKey.ToHex() + ".fxp",
+    };
+    for (const std::string& name : foreign)
+        ASSERT_TRUE(WriteFileAtomically(directory_ / name, magic + "foreign", 0600).ok());
+    // Our name, not our contents.
+    ASSERT_TRUE(WriteFileAtomically(directory_ / entry_name, std::string("foreign"), 0600).ok());
+    // What writes that were cut off left.
+    ASSERT_TRUE(
+        WriteFileAtomically(directory_ / (entry_name + ".tmp-abcdef"), std::string(), 0600).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory_ / (entry_name + ".tmp-abcdeg"), magic, 0600).ok());
+
+    const std::vector<CacheEntry> entries = cache_.List();
+    ASSERT_EQ(entries.size(), 2u);
+    EXPECT_EQ(entries[0].kind, "kernel");
+    EXPECT_EQ(entries[1].kind, "plan");
+    EXPECT_EQ(entries[1].key, kKey);
+    EXPECT_EQ(entries[1].size_bytes, kHeaderBytes + 7);
+    EXPECT_GT(entries[1].modified, 0);
+
+    const CacheClearResult cleared = cache_.Clear();
+    EXPECT_EQ(cleared.removed_count, 4u);
+    EXPECT_EQ(cleared.removed_bytes, 2 * kHeaderBytes + 7 + 4 + 8);
+    EXPECT_EQ(cleared.failed_count, 0u);
+    EXPECT_THAT(cache_.List(), IsEmpty());
+    EXPECT_EQ(directory_.size(), foreign.size() + 1 + 1) << "the foreign files and the secret";
+    EXPECT_TRUE(cache_.Put(kCode, kKey, Payload("code")));
+    EXPECT_EQ(DiskCache(directory_.path()).Get(kCode, kKey), Payload("code"));
+}
+
+TEST_F(DiskCacheTest, ReadersSeeWholeEntriesWhileWritersReplaceThem) {
+    const auto one = Payload(std::string(20'000, '1')), two = Payload(std::string(30'000, '2'));
+    ASSERT_TRUE(cache_.Put(kCode, kKey, one));
+    std::vector<std::jthread> threads;
+    for (const auto* payload : {&one, &two}) {
+        threads.emplace_back([this, payload] {
+            DiskCache writer(directory_.path());
+            for (int i = 0; i < 100; ++i)
+                EXPECT_TRUE(writer.Put(kCode, kKey, *payload));
+        });
+        threads.emplace_back([this, &one, &two] {
+            for (int i = 0; i < 100; ++i) {
+                const auto read = cache_.Get(kCode, kKey);
+                ASSERT_TRUE(read.has_value());
+                EXPECT_TRUE(*read == one || *read == two);
+            }
+        });
+    }
+    threads.clear();
+    EXPECT_THAT(g_warnings, IsEmpty());
+}
+
+}  // namespace
+}  // namespace fornax
