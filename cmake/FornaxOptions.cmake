@@ -18,8 +18,10 @@ option(FORNAX_FUZZ "Build the coverage-guided fuzz targets (Clang only)" OFF)
 
 find_program(FORNAX_CCACHE ccache)
 if(FORNAX_CCACHE)
-    set(CMAKE_C_COMPILER_LAUNCHER ${FORNAX_CCACHE})
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${FORNAX_CCACHE})
+    # Paths count relative to the source tree, so that several checkouts share what they compile.
+    set(launcher /usr/bin/env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${FORNAX_CCACHE})
+    set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
 find_program(FORNAX_LLD NAMES ld.lld-19 ld.lld)

@@ -1,4 +1,5 @@
 # Shared by the set-up scripts: how a step is announced, how one fails. Sourced, never run.
+# shellcheck shell=bash
 
 Say() { printf '[setup] %s\n' "$*" >&2; }
 
