@@ -1,0 +1,22 @@
+// What a device counts while it works: the raw material of reports and of tests that prove that
+// work was done. The timed model will add cycles, stalls and energy beside these.
+#pragma once
+
+#include <cstdint>
+
+namespace fornax::hal {
+
+// Totals since the device was created, over all its queues. A snapshot: fields may be of slightly
+// different moments while work is running, and are exact once a timeline wait has returned.
+struct Counters {
+    uint64_t submissions = 0;
+    uint64_t packets = 0;     // decoded, ring and streams together
+    uint64_t dispatches = 0;  // direct and indirect, with a grid that is not empty
+    uint64_t workgroups = 0;
+    uint64_t parallel_dispatches = 0;  // those that more than one worker was invited to
+    uint64_t barriers = 0;
+    uint64_t bytes_copied = 0;  // COPY and UPDATE
+    uint64_t bytes_filled = 0;
+};
+
+}  // namespace fornax::hal

@@ -1,0 +1,108 @@
+// Device: the root of the hardware abstraction layer, and the factory that finds a backend by name,
+// so that nothing above the HAL names one.
+//
+// Ownership: everything is reference-counted. A queue keeps its device alive; memory, executables
+// and timelines keep alive what they need and may outlive the Device object.
+// Threads: every member of Device may be called from any thread. A device starts no threads before
+// the first submission.
+// Fork: a child process must not use a device of its parent (its threads do not exist there); such
+// use is noticed and reported as kDeviceLost, and releasing the objects there is safe. The child
+// may create devices of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "hal/counters.h"
+#include "hal/executable.h"
+#include "hal/memory.h"
+#include "hal/queue.h"
+#include "hal/timeline.h"
+
+namespace fornax::hal {
+
+// The limits that hold for every backend. Packets beyond them are malformed.
+inline constexpr uint32_t kMaxSharedBytes = 64 * 1024;
+inline constexpr uint32_t kMaxScratchBytes = 1024 * 1024 * 1024;
+inline constexpr uint32_t kMaxWorkgroupInvocations = 1024;
+inline constexpr uint32_t kMaxWorkgroupSize[3] = {1024, 1024, 1024};
+inline constexpr uint32_t kMaxWorkgroupCount[3] = {0x7fffffff, 65535, 65535};
+
+struct DeviceCapabilities {
+    std::string backend;        // "model", "null"
+    std::string name;           // for people
+    bool executes = true;       // false: kernels, copies and fills are accepted and not run
+    uint32_t worker_count = 1;  // threads that run workgroups
+    uint64_t heap_bytes = 0;
+    uint64_t max_allocation_bytes = 0;
+    uint32_t max_shared_bytes = kMaxSharedBytes;
+    uint32_t max_push_constant_bytes = kMaxPushConstantBytes;
+    uint32_t max_workgroup_invocations = kMaxWorkgroupInvocations;
+    double timestamp_period_ns = 1.0;
+    uint32_t timestamp_valid_bits = 64;
+};
+
+struct DeviceOptions {
+    // 0: FORNAX_THREADS, else the hardware threads that this process may use.
+    uint32_t worker_count = 0;
+    // 0: FORNAX_HEAP_BYTES, else a share of the machine's memory (or of its control group's).
+    uint64_t heap_bytes = 0;
+    // Called at most once, when the device is lost, with the message, on the thread that noticed.
+    // It must not block, nor release the last reference to anything of the device.
+    std::function<void(const std::string& message)> on_lost;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+  public:
+    virtual ~Device() = default;
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
+
+    const DeviceCapabilities& capabilities() const { return capabilities_; }
+
+    // Memory of `size_bytes` (not 0), aligned as hal/memory.h says. kOutOfDeviceMemory beyond the
+    // heap's limit or when the machine has no more, with both numbers in the message.
+    virtual Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes) = 0;
+    virtual HeapState heap() const = 0;
+
+    // kInvalidArgument, naming the limit, when the kernel asks for more than a device has.
+    virtual Result<std::shared_ptr<const Executable>> CreateExecutable(KernelDesc desc) = 0;
+
+    virtual Result<std::shared_ptr<Timeline>> CreateTimeline(uint64_t initial_value) = 0;
+
+    virtual Result<std::shared_ptr<Queue>> CreateQueue() = 0;
+
+    // The clock of TIMESTAMP packets, in ticks of timestamp_period_ns. In the model it is
+    // CLOCK_MONOTONIC in nanoseconds.
+    virtual uint64_t TimestampNow() const = 0;
+
+    virtual Counters counters() const = 0;
+
+    // True from the moment the device is lost, for good. One atomic load.
+    virtual bool lost() const = 0;
+    // OK, or kDeviceLost with the message of what happened first.
+    virtual Status status() const = 0;
+    // Loses the device on purpose (driver-level failures, tests). The first message stays.
+    virtual void Lose(std::string message) = 0;
+
+  protected:
+    explicit Device(DeviceCapabilities capabilities) : capabilities_(std::move(capabilities)) {}
+
+  private:
+    DeviceCapabilities capabilities_;
+};
+
+// Creates a device of the named backend; "" means FORNAX_BACKEND, else "model". Cheap (no threads,
+// no memory to speak of), so it also serves to ask for capabilities. kNotFound for a name that does
+// not exist, with the names that do; kInvalidArgument for a FORNAX_* variable that is not a number.
+Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOptions options = {});
+
+// The names that CreateDevice knows.
+std::vector<std::string> BackendNames();
+
+}  // namespace fornax::hal
