@@ -1,3 +1,4 @@
+// Where the cache goes, by each combination of the environment.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,3 +1,4 @@
+// The disk cache with good, damaged, foreign and planted entries, full disks and several threads.
 #include "base/disk_cache.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Whole-file reading and atomic writing, and how they fail.
 #include "base/file.h"
 
 #include <gmock/gmock.h>

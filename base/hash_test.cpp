@@ -1,3 +1,4 @@
+// Hasher keeps fields apart; hexadecimal names round-trip; the checksum is XXH3.
 #include "base/hash.h"
 
 #include <gtest/gtest.h>

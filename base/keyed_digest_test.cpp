@@ -1,3 +1,4 @@
+// The per-user secret: how it is made, shared, replaced and refused; what the digest covers.
 #include "base/keyed_digest.h"
 
 #include <gtest/gtest.h>

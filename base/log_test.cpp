@@ -1,3 +1,4 @@
+// Levels, sinks, the environment variable, and whole lines from concurrent threads.
 #include "base/log.h"
 
 #include <gtest/gtest.h>

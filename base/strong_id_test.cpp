@@ -1,3 +1,4 @@
+// What does not compile with strong ids, and how they compare.
 #include "base/strong_id.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,206 @@
+"""The rules that keep the source tree in shape; lint.py applies them and rules_test.py tests them.
+
+A rule takes a SourceFile and yields a message for each finding. The table of folders below is the one of
+the architecture: who may include whom.
+"""
+
+import dataclasses
+import pathlib
+import re
+
+MAX_LINES = 600
+CODE_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl", ".py", ".sh", ".cmake"}
+CXX_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl"}
+
+# Folder -> folders whose headers its files may include, beside its own. The longest folder that a file
+# lies under decides; a folder that is missing here may include anything.
+MAY_INCLUDE = {
+    "base": [],
+    "hal": ["base"],
+    "compiler": ["base"],
+    "compiler/kernel": ["base", "hal"],
+    "compiler/graph": ["base", "compiler/kernel", "shaders"],
+    "compiler/frontends": ["base", "compiler/graph"],
+    "shaders": ["base"],
+    "driver": ["base", "hal", "compiler"],
+    "icd": ["base", "driver"],
+    "tools": None,
+    "tests": None,
+}
+
+# Backends stand behind hal/'s headers: only themselves and whoever picks one at start-up see them.
+BACKENDS = ("hal/model", "hal/null")
+
+# Tests beside the code may also use the helpers of these folders.
+TEST_HELPER_FOLDERS = ["base", "tests"]
+
+VULKAN_HEADER = re.compile(r"^(vulkan/|vk_video/|volk\.h)")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+# Paths of somebody's machine, and addresses that come from the machine's own configuration. They are
+# spelled in pieces so that this file passes its own rule.
+FORBIDDEN_TEXT = [
+    (re.compile(r"(?<![\w.$}/-])/(?:work|root|farm|mnt)/|(?<![\w.$}/-])/home/\w"), "a path of one machine"),
+    (re.compile(r"deb\.deb" r"ian\.org|snapshot\.deb" r"ian|archive\.ubun" r"tu|pypi\.o" r"rg|"
+                r"pythonhos" r"ted|npmjs\.o" r"rg|artifactregis" r"try"), "the host of a package registry"),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class SourceFile:
+    path: str  # relative to the root, with '/'
+    text: str
+
+    @property
+    def suffix(self):
+        return pathlib.PurePosixPath(self.path).suffix
+
+    @property
+    def name(self):
+        return pathlib.PurePosixPath(self.path).name
+
+    @property
+    def is_code(self):
+        return self.suffix in CODE_SUFFIXES or self.name == "CMakeLists.txt" or self.is_script
+
+    @property
+    def is_script(self):
+        return self.suffix == "" and self.text.startswith("#!")
+
+    @property
+    def is_test(self):
+        stem = pathlib.PurePosixPath(self.path).stem
+        return stem.endswith(("_test", "_bench", "_fuzz")) or stem.startswith("test_")
+
+
+def includes(file):
+    """(header, line number) of every #include."""
+    for match in INCLUDE.finditer(file.text):
+        yield match.group(2), file.text.count("\n", 0, match.start(2)) + 1
+
+
+def is_under(path, folder):
+    return path == folder or path.startswith(folder + "/")
+
+
+def folder_rule(path):
+    """The entry of MAY_INCLUDE that decides for a path: (folder, allowed), or None."""
+    folders = [folder for folder in MAY_INCLUDE if is_under(path, folder)]
+    if not folders:
+        return None
+    folder = max(folders, key=len)
+    return folder, MAY_INCLUDE[folder]
+
+
+def check_include_direction(file):
+    """Headers are included downwards only."""
+    if file.suffix not in CXX_SUFFIXES:
+        return
+    rule = folder_rule(file.path)
+    if rule is None or rule[1] is None:
+        return
+    folder, allowed = rule
+    allowed = [folder, *allowed, *(TEST_HELPER_FOLDERS if file.is_test else [])]
+    for header, line in includes(file):
+        if folder_rule(header) is None:
+            continue  # not a header of ours
+        if not any(is_under(header, other) for other in allowed):
+            yield line, f"{folder}/ may not include {header}"
+
+
+def check_vulkan_headers(file):
+    """The HAL and the compiler know nothing of the Vulkan API."""
+    if file.suffix not in CXX_SUFFIXES:
+        return
+    if not any(is_under(file.path, folder) for folder in ("base", "hal", "compiler", "shaders")):
+        return
+    for header, line in includes(file):
+        if VULKAN_HEADER.match(header):
+            yield line, f"includes the Vulkan header {header}; only driver/, icd/ and programs may"
+
+
+def check_backend_names(file):
+    """The driver reaches the device through hal/ alone; one backend does not know the other."""
+    if file.suffix not in CXX_SUFFIXES:
+        return
+    for backend in BACKENDS:
+        other = next(name for name in BACKENDS if name != backend)
+        if is_under(file.path, "driver") and not file.is_test:
+            for match in re.finditer(rf"\b{backend}\b", file.text):
+                line = file.text.count("\n", 0, match.start()) + 1
+                yield line, f"names the HAL backend {backend}; the driver knows only the contract in hal/"
+        if is_under(file.path, other):
+            for header, line in includes(file):
+                if is_under(header, backend):
+                    yield line, f"{other}/ may not include {header}"
+
+
+def check_length(file):
+    lines = file.text.count("\n")
+    if file.is_code and lines > MAX_LINES:
+        yield lines, f"has {lines} lines; at most {MAX_LINES} are allowed"
+
+
+def check_first_comment(file):
+    """The first line (after #! or #version) is a comment that says what the file is for."""
+    if not file.is_code or file.name in ("__init__.py", "CMakeLists.txt"):
+        return
+    lines = [line for line in file.text.split("\n") if not line.startswith(("#!", "#version"))]
+    first = lines[0] if lines else ""
+    if file.suffix in CXX_SUFFIXES:
+        match = re.match(r"//+\s*(.*)|/\*+\s*(.*)", first)
+    else:
+        match = re.match(r'#+\s*(.*)|"""(.*)', first)
+    words = (match.group(1) or match.group(2) or "") if match else ""
+    if len(words.split()) < 3:
+        yield 1, "does not begin with a comment that says its purpose and its place"
+
+
+def check_forbidden_text(file):
+    for pattern, what in FORBIDDEN_TEXT:
+        for match in pattern.finditer(file.text):
+            yield file.text.count("\n", 0, match.start()) + 1, f"holds {what}: {match.group(0)}"
+
+
+def check_white_space(file):
+    if "\t" in file.text and file.is_code:
+        yield file.text.count("\n", 0, file.text.index("\t")) + 1, "holds a tabulator"
+    if file.text and not file.text.endswith("\n"):
+        yield file.text.count("\n") + 1, "does not end with a line end"
+
+
+FILE_RULES = [
+    check_include_direction,
+    check_vulkan_headers,
+    check_backend_names,
+    check_length,
+    check_first_comment,
+    check_forbidden_text,
+    check_white_space,
+]
+
+
+def check_listed_in_cmake(files):
+    """Every source file is built: some CMakeLists.txt at or above its folder names it."""
+    lists = {str(pathlib.PurePosixPath(file.path).parent): file.text
+             for file in files if file.name == "CMakeLists.txt"}
+    for file in files:
+        if file.suffix not in {".cpp", ".c", ".comp"}:
+            continue
+        path = pathlib.PurePosixPath(file.path)
+        for parent in path.parents:
+            listed = str(path.relative_to(parent))
+            pattern = rf"(?<![\w./-]){re.escape(listed)}(?![\w.-])"
+            if re.search(pattern, lists.get(str(parent), "")):
+                break
+        else:
+            yield file.path, 1, "is named by no CMakeLists.txt, so nothing builds it"
+
+
+def check(files):
+    """All findings in the files, as (path, line, message)."""
+    for file in files:
+        for rule in FILE_RULES:
+            for line, message in rule(file):
+                yield file.path, line, message
+    yield from check_listed_in_cmake(files)

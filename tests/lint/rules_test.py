@@ -1,0 +1,135 @@
+"""Tests of rules.py: each rule finds what it is for and lets the rest pass."""
+
+import unittest
+
+import rules
+
+COMMENT = "// What this file is for.\n"
+
+
+def findings(*files):
+    return sorted(rules.check([rules.SourceFile(path, text) for path, text in files]))
+
+
+def messages(path, text):
+    return [message for _, _, message in findings((path, text))]
+
+
+def header(include):
+    return f"{COMMENT}#include {include}\n"
+
+
+class IncludeDirection(unittest.TestCase):
+    def test_downwards_passes(self):
+        for path, include in [
+            ("base/file.h", '"base/result.h"'),
+            ("hal/device.h", '"base/result.h"'),
+            ("hal/model/core.h", '"hal/device.h"'),
+            ("compiler/kernel/ir/ir.h", '"hal/kernel_abi.h"'),
+            ("compiler/graph/plan.h", '"compiler/kernel/kernel_compiler.h"'),
+            ("compiler/graph/plan.h", '"shaders/embedded_kernels.h"'),
+            ("compiler/frontends/onnx/import.h", '"compiler/graph/graph.h"'),
+            ("driver/device.h", '"hal/device.h"'),
+            ("driver/device.h", "<vulkan/vulkan.h>"),
+            ("icd/entry.h", '"driver/device.h"'),
+            ("tools/fornax/main.h", '"hal/model/model.h"'),
+            ("base/file.h", "<vector>"),
+            ("base/file.h", "<sys/stat.h>"),
+        ]:
+            self.assertEqual(messages(path, header(include)), [], f"{path} includes {include}")
+
+    def test_upwards_is_found(self):
+        for path, include in [
+            ("base/file.h", '"hal/device.h"'),
+            ("hal/device.h", '"driver/device.h"'),
+            ("hal/model/core.h", '"compiler/kernel/kernel_compiler.h"'),
+            ("compiler/kernel/ir/ir.h", '"compiler/graph/graph.h"'),
+            ("compiler/kernel/ir/ir.h", '"driver/device.h"'),
+            ("compiler/graph/plan.h", '"compiler/frontends/onnx/import.h"'),
+            ("compiler/frontends/onnx/import.h", '"compiler/kernel/kernel_compiler.h"'),
+            ("driver/device.h", '"icd/entry.h"'),
+            ("icd/entry.h", '"compiler/kernel/kernel_compiler.h"'),
+            ("shaders/embedded_kernels.h", '"compiler/graph/graph.h"'),
+        ]:
+            found = findings((path, header(include)))
+            self.assertEqual(len(found), 1, f"{path} includes {include}")
+            self.assertEqual(found[0][:2], (path, 2))
+            self.assertIn(include.strip('"'), found[0][2])
+
+    def test_tests_may_use_test_helpers_only(self):
+        listed = ("hal/CMakeLists.txt", "# Lists the tests of hal.\nqueue_test.cpp\n")
+        good = ("hal/queue_test.cpp", header('"tests/helpers/poison.h"'))
+        bad = ("hal/queue_test.cpp", header('"driver/device.h"'))
+        self.assertEqual(findings(listed, good), [])
+        self.assertEqual(len(findings(listed, bad)), 1)
+
+    def test_spelling_of_the_directive_does_not_matter(self):
+        self.assertEqual(len(messages("base/a.h", COMMENT + '  #  include   "hal/device.h"\n')), 1)
+        self.assertEqual(len(messages("base/a.h", COMMENT + "#include <hal/device.h>\n")), 1)
+
+
+class VulkanHeaders(unittest.TestCase):
+    def test_found_below_the_driver(self):
+        for path in ["compiler/kernel/a.h", "compiler/graph/a.h", "hal/model/a.h", "base/a.h"]:
+            for include in ["<vulkan/vulkan.h>", '"vulkan/vulkan_core.h"', "<volk.h>"]:
+                self.assertEqual(len(messages(path, header(include))), 1, f"{path} {include}")
+
+
+class Backends(unittest.TestCase):
+    def test_the_driver_names_none(self):
+        self.assertEqual(len(messages("driver/a.h", header('"hal/model/model.h"'))), 1)
+        self.assertEqual(len(messages("driver/a.h", COMMENT + "// as hal/null does\n")), 1)
+        self.assertEqual(messages("driver/a.h", header('"hal/device.h"')), [])
+
+    def test_backends_do_not_know_each_other(self):
+        self.assertEqual(len(messages("hal/null/a.h", header('"hal/model/core.h"'))), 1)
+        self.assertEqual(messages("hal/null/a.h", header('"hal/null/core.h"')), [])
+
+
+class Files(unittest.TestCase):
+    def test_length(self):
+        self.assertEqual(messages("base/a.h", COMMENT + "\n" * (rules.MAX_LINES - 1)), [])
+        self.assertEqual(len(messages("base/a.h", COMMENT + "\n" * rules.MAX_LINES)), 1)
+        self.assertEqual(messages("docs/a.md", "# A long text\n" * 1000), [])
+
+    def test_first_comment(self):
+        for path, text in [
+            ("base/a.h", "// Reads files whole.\n#pragma once\n"),
+            ("base/a.h", "/* Reads files whole. */\n"),
+            ("shaders/a.glsl", "#version 450\n// Adds two tensors.\n"),
+            ("tools/a.py", '"""Makes the tables."""\n'),
+            ("tools/a.py", "#!/usr/bin/env python3\n# Makes the tables.\n"),
+            ("check", "#!/bin/bash\n# Runs every test.\n"),
+            ("cmake/a.cmake", "# What every layer uses.\n"),
+        ]:
+            self.assertEqual(messages(path, text), [], text)
+        for path, text in [
+            ("base/a.h", "#pragma once\n// Reads files whole.\n"),
+            ("base/a.h", "// a.h\n"),
+            ("base/a.h", ""),
+            ("tools/a.py", "import os\n"),
+            ("check", "#!/bin/bash\nset -e\n"),
+            ("cmake/a.cmake", "add_library(base)\n"),
+        ]:
+            self.assertEqual(len(messages(path, text)), 1, text)
+
+    def test_forbidden_text(self):
+        for text in ["/wo" "rk/x", "see /ro" "ot/x", "'/ho" "me/me/x'", "http://pypi.o" "rg/simple"]:
+            self.assertEqual(len(messages("docs/a.md", text + "\n")), 1, text)
+        for text in ["$HOME/work/x", "the work/flow", "tests/root/a", "~/.cache/fornax", "/usr/share/x"]:
+            self.assertEqual(messages("docs/a.md", text + "\n"), [], text)
+
+    def test_white_space(self):
+        self.assertEqual(len(messages("base/a.h", COMMENT + "\tint a;\n")), 1)
+        self.assertEqual(len(messages("base/a.h", COMMENT + "int a;")), 1)
+
+    def test_every_source_is_built(self):
+        lists = ("base/CMakeLists.txt", "# What every layer uses.\nf(a.cpp sub/b.cpp)\n")
+        good = [("base/a.cpp", COMMENT), ("base/sub/b.cpp", COMMENT)]
+        self.assertEqual(findings(lists, *good), [])
+        for path in ["base/aa.cpp", "base/b.cpp", "base/sub/a.cpp", "hal/a.cpp"]:
+            self.assertEqual([found[0] for found in findings(lists, *good, (path, COMMENT))], [path])
+
+
+if __name__ == "__main__":
+    unittest.main()
