@@ -3,12 +3,15 @@
 // Everything is one invocation's view; vectorisation happens when LLVM IR is emitted. Three choices
 // make the passes small:
 //   - values are scalars. The reader takes vectors, matrices, structures and arrays apart, so an
-//   analysis
-//     sees each component; loads and stores keep runs of consecutive elements together.
+//     analysis sees each component; loads and stores keep runs of consecutive elements together.
 //   - control flow is a tree (if, switch, loop, scope) whose constructs yield values; there are no
-//   phis and
-//     no branches, and an exit names the construct it leaves.
+//     phis and no branches, and an exit names the construct it leaves.
 //   - calls are inlined by the reader, so a kernel is one body.
+//
+// Scoping: a value may be used after its definition in the same block and in the blocks of
+// constructs that follow there. A block's values are not visible outside of it, with one exception:
+// the parameters of a loop's body are also visible in its continuing block. A construct's results
+// are visible after it, not inside.
 //
 // Storage: a Kernel owns its instructions, values and blocks in vectors, addressed by strong ids in
 // creation order, so every pass is deterministic. Deleted instructions leave their slot unused.
@@ -30,6 +33,7 @@ enum class Type : uint8_t { kVoid, kBool, kI8, kI16, kI32, kI64, kF16, kF32, kF6
 
 // Bits of a value of the type; a bool has 1, a buffer 0.
 uint32_t BitWidth(Type type);
+const char* TypeName(Type type);
 // Bytes of an element in memory; a bool is stored as i32, a buffer never.
 uint32_t ByteSize(Type type);
 bool IsInteger(Type type);  // not bool
@@ -70,6 +74,11 @@ enum class AtomicOp : uint8_t {
     kXor,
 };
 
+const char* BuiltinName(BuiltinId builtin);
+const char* AtomicOpName(AtomicOp op);
+inline constexpr uint32_t kNumBuiltins = 14;
+inline constexpr uint32_t kNumAtomicOps = 13;
+
 enum Properties : uint8_t {
     kNoProperties = 0,
     kPure = 1,
@@ -81,6 +90,11 @@ enum Properties : uint8_t {
 };
 
 inline constexpr uint8_t kVariadic = 255;
+
+// Constructs inside one another; Verify refuses more, so passes may recurse over the tree.
+inline constexpr uint32_t kMaxNesting = 1024;
+// Bytes of all private arrays of one invocation.
+inline constexpr uint64_t kMaxLocalBytes = uint64_t{1} << 24;
 
 enum class Op : uint8_t {
 #define FORNAX_OP(name, text, operands, results, properties) k##name,
@@ -95,14 +109,16 @@ struct OpInfo {
     uint8_t properties;
 };
 const OpInfo& InfoOf(Op op);
+inline bool HasProperty(Op op, uint8_t property) {
+    return (InfoOf(op).properties & property) != 0;
+}
 
 // Instruction::flags.
 enum InstructionFlags : uint8_t {
-    kNoContraction =
-        1,            // float arithmetic must not be fused or reassociated (SPIR-V NoContraction)
-    kVolatile = 2,    // memory: Volatile, or Coherent without the Vulkan memory model
-    kNonUniform = 4,  // Buffer: the array index may differ between lanes
-    kUnrollHint = 8,  // Loop: SPIR-V loop control Unroll
+    kNoContraction = 1,  // float arithmetic must not be fused or reassociated (SPIR-V decoration)
+    kVolatile = 2,       // memory: Volatile, or Coherent without the Vulkan memory model
+    kNonUniform = 4,     // Buffer: the array index may differ between lanes
+    kUnrollHint = 8,     // Loop: SPIR-V loop control Unroll
     kDontUnrollHint = 16,
     kDontFlattenHint = 32,  // If, Switch: keep the branch
 };
@@ -196,7 +212,8 @@ class Kernel {
     InstId NewInst(Op op, std::span<const ValueId> operands, std::span<const Type> result_types);
     // Adds one more result to a construct.
     ValueId AddResult(InstId inst, Type type);
-    // Replaces every use of `from` by `to`: `map` is indexed by value; chains are followed.
+    // Replaces every use of value v by map[v.index] where that is valid; chains are followed. `map`
+    // may be shorter than the number of values.
     void ReplaceUses(std::span<const ValueId> map);
 
   private:
@@ -243,7 +260,9 @@ class Builder {
 // pass runs it in debug builds; the reader's output and parsed text always pass through it.
 Status Verify(const Kernel& kernel);
 
-// The text form; PrintKernel(ParseKernel(t)) == t for printed text. Values are renumbered in order.
+// The text form (grammar: print.cpp); PrintKernel(ParseKernel(t)) == t for printed text. Values are
+// renumbered in order. The words of `origin` are not part of it. Text given to ParseKernel is
+// untrusted: errors name the line.
 std::string PrintKernel(const Kernel& kernel);
 Result<Kernel> ParseKernel(std::string_view text);
 

@@ -1,0 +1,287 @@
+// Operand and result types of every operation that is not control flow.
+#include "compiler/kernel/ir/signature.h"
+
+#include <bit>
+
+namespace fornax::kernel::ir {
+
+namespace {
+
+bool IsMemoryType(Type type) {
+    return type == Type::kBool || IsInteger(type) || IsFloat(type);
+}
+
+class Checker {
+  public:
+    Checker(const Kernel& kernel, const Instruction& inst) : kernel_(kernel), inst_(inst) {}
+
+    std::string Check();
+
+  private:
+    Type In(size_t i) const { return kernel_.type(inst_.operands[i]); }
+    Type Out(size_t i = 0) const { return kernel_.type(inst_.results[i]); }
+
+    std::string WrongOperand(size_t i, const char* wanted) const {
+        return "operand " + std::to_string(i) + " must be " + wanted + ", not " + TypeName(In(i));
+    }
+    std::string WrongResult(size_t i, const char* wanted) const {
+        return "result " + std::to_string(i) + " must be " + wanted + ", not " + TypeName(Out(i));
+    }
+
+    std::string NeedIn(size_t i, bool good, const char* wanted) const {
+        return good ? "" : WrongOperand(i, wanted);
+    }
+    std::string NeedOut(size_t i, bool good, const char* wanted) const {
+        return good ? "" : WrongResult(i, wanted);
+    }
+
+    // All operands from `first` on and all results have the type of the first result.
+    std::string AllAlike(bool (*good)(Type), const char* wanted, size_t first = 0) const {
+        if (!good(Out()))
+            return WrongResult(0, wanted);
+        for (size_t i = first; i < inst_.operands.size(); ++i) {
+            if (In(i) != Out())
+                return WrongOperand(i, TypeName(Out()));
+        }
+        for (size_t i = 1; i < inst_.results.size(); ++i) {
+            if (Out(i) != Out())
+                return WrongResult(i, TypeName(Out()));
+        }
+        return "";
+    }
+    std::string Comparison(bool (*good)(Type), const char* wanted) const {
+        if (Out() != Type::kBool)
+            return WrongResult(0, "bool");
+        if (!good(In(0)))
+            return WrongOperand(0, wanted);
+        return NeedIn(inst_.operands.size() - 1, In(inst_.operands.size() - 1) == In(0),
+                      TypeName(In(0)));
+    }
+    std::string Conversion(bool (*from)(Type), bool (*to)(Type)) const {
+        if (!from(In(0)))
+            return WrongOperand(0, from == IsFloat ? "a float" : "an integer");
+        return NeedOut(0, to(Out()), to == IsFloat ? "a float" : "an integer");
+    }
+    std::string NeedI32(std::initializer_list<size_t> operands) const {
+        for (size_t i : operands) {
+            if (In(i) != Type::kI32)
+                return WrongOperand(i, "i32");
+        }
+        return "";
+    }
+    std::string NeedOffset(size_t i) const {
+        return NeedIn(i, In(i) == Type::kI32 || In(i) == Type::kI64, "i32 or i64");
+    }
+    std::string NeedAlignment() const {
+        return std::has_single_bit(inst_.imm) && inst_.imm <= 4096
+                   ? ""
+                   : "the alignment " + std::to_string(inst_.imm) +
+                         " must be a power of two up to 4096";
+    }
+
+    std::string Load() const {
+        if (inst_.results.empty())
+            return "a load must give at least one element";
+        if (auto fault = AllAlike(IsMemoryType, "a type of memory", inst_.operands.size());
+            !fault.empty())
+            return fault;
+        return NeedAlignment();
+    }
+    // Operands from `first` on are the elements.
+    std::string Store(size_t first) const {
+        if (inst_.operands.size() <= first)
+            return "a store must have at least one element";
+        for (size_t i = first; i < inst_.operands.size(); ++i) {
+            if (!IsMemoryType(In(i)) || In(i) != In(first))
+                return WrongOperand(i, i == first ? "of a type of memory" : TypeName(In(first)));
+        }
+        return NeedAlignment();
+    }
+    std::string NeedBuffer(bool writes) const {
+        if (inst_.operands.empty() || In(0) != Type::kBuffer)
+            return "operand 0 must be a buffer";
+        const Instruction* buffer = kernel_.Definition(inst_.operands[0]);
+        if (writes && buffer && buffer->op == Op::kBuffer &&
+            buffer->imm < kernel_.bindings.size() && !kernel_.bindings[buffer->imm].writable)
+            return "binding " + std::to_string(buffer->imm) + " is not writable";
+        return "";
+    }
+    std::string Local(Type element) const {
+        if (inst_.imm >= kernel_.locals.size())
+            return "local " + std::to_string(inst_.imm) + " does not exist";
+        Type wanted = kernel_.locals[inst_.imm].type;
+        if (element != wanted)
+            return std::string("the element must be ") + TypeName(wanted) + ", not " +
+                   TypeName(element);
+        return NeedI32({0});
+    }
+    // `first` is the operand that holds the value.
+    std::string Atomic(size_t first) const {
+        if (inst_.imm >= kNumAtomicOps)
+            return "its operation is not an AtomicOp";
+        auto op = static_cast<AtomicOp>(inst_.imm);
+        size_t wanted = first + (op == AtomicOp::kCompareExchange ? 2 : 1);
+        if (inst_.operands.size() != wanted)
+            return "it must have " + std::to_string(wanted) + " operands, not " +
+                   std::to_string(inst_.operands.size());
+        bool moves = op == AtomicOp::kLoad || op == AtomicOp::kStore || op == AtomicOp::kExchange;
+        uint32_t bits = BitWidth(Out());
+        if ((bits != 32 && bits != 64) || (!IsInteger(Out()) && !moves))
+            return WrongResult(0, "i32 or i64");
+        for (size_t i = first; i < wanted; ++i) {
+            if (In(i) != Out())
+                return WrongOperand(i, TypeName(Out()));
+        }
+        return NeedOffset(first - 1);
+    }
+
+    const Kernel& kernel_;
+    const Instruction& inst_;
+};
+
+std::string Checker::Check() {
+    auto integer_or_bool = [](Type type) { return IsInteger(type) || type == Type::kBool; };
+    std::string fault;
+    switch (inst_.op) {
+        case Op::kConst: {
+            uint32_t bits = BitWidth(Out());
+            if (bits == 0)
+                return WrongResult(0, "a bool, an integer or a float");
+            return bits == 64 || inst_.imm >> bits == 0 ? "" : "its bits exceed its type's width";
+        }
+        case Op::kUndef:
+            return NeedOut(0, IsMemoryType(Out()), "a bool, an integer or a float");
+        case Op::kBuiltin:
+            return inst_.imm >= kNumBuiltins ? "it does not name a builtin"
+                                             : NeedOut(0, Out() == Type::kI32, "i32");
+        case Op::kShl:
+        case Op::kLShr:
+        case Op::kAShr:
+            if (!IsInteger(Out()) || In(0) != Out())
+                return WrongOperand(0, "an integer of the result's type");
+            return NeedIn(1, IsInteger(In(1)), "an integer");
+        case Op::kAnd:
+        case Op::kOr:
+        case Op::kXor:
+        case Op::kNot:
+            return AllAlike(integer_or_bool, "an integer or bool");
+        case Op::kBitFieldInsert:
+            if (!IsInteger(Out()) || In(0) != Out() || In(1) != Out())
+                return WrongResult(0, "an integer like operands 0 and 1");
+            return NeedI32({2, 3});
+        case Op::kBitFieldSExtract:
+        case Op::kBitFieldUExtract:
+            if (!IsInteger(Out()) || In(0) != Out())
+                return WrongResult(0, "an integer like operand 0");
+            return NeedI32({1, 2});
+        case Op::kIEq:
+        case Op::kINe:
+            return Comparison(integer_or_bool, "an integer or bool");
+        case Op::kULt:
+        case Op::kULe:
+        case Op::kSLt:
+        case Op::kSLe:
+            return Comparison(IsInteger, "an integer");
+        case Op::kFOEq:
+        case Op::kFONe:
+        case Op::kFOLt:
+        case Op::kFOLe:
+        case Op::kFUEq:
+        case Op::kFUNe:
+        case Op::kFULt:
+        case Op::kFULe:
+        case Op::kIsNan:
+        case Op::kIsInf:
+            return Comparison(IsFloat, "a float");
+        case Op::kSelect:
+            if (In(0) != Type::kBool)
+                return WrongOperand(0, "bool");
+            return AllAlike(IsMemoryType, "a bool, an integer or a float", 1);
+        case Op::kTrunc:
+        case Op::kZExt:
+        case Op::kSExt:
+            fault = Conversion(IsInteger, IsInteger);
+            if (fault.empty() && (inst_.op == Op::kTrunc ? BitWidth(Out()) >= BitWidth(In(0))
+                                                         : BitWidth(Out()) <= BitWidth(In(0))))
+                fault = WrongResult(0, inst_.op == Op::kTrunc ? "narrower" : "wider");
+            return fault;
+        case Op::kFConvert:
+            return Conversion(IsFloat, IsFloat);
+        case Op::kFToS:
+        case Op::kFToU:
+            return Conversion(IsFloat, IsInteger);
+        case Op::kSToF:
+        case Op::kUToF:
+            return Conversion(IsInteger, IsFloat);
+        case Op::kBitcast:
+            if (!IsInteger(In(0)) && !IsFloat(In(0)))
+                return WrongOperand(0, "an integer or a float");
+            return NeedOut(0, Out() != Type::kBool && BitWidth(In(0)) == BitWidth(Out()),
+                           "as wide as the operand");
+        case Op::kQuantizeF16:
+            return NeedIn(0, In(0) == Type::kF32 && Out() == Type::kF32, "f32, as the result");
+        case Op::kLdexp:
+            if (!IsFloat(Out()) || In(0) != Out())
+                return WrongOperand(0, "a float of the result's type");
+            return NeedI32({1});
+        case Op::kFrexp:
+            if (!IsFloat(Out()) || In(0) != Out())
+                return WrongOperand(0, "a float of the result's type");
+            return NeedOut(1, Out(1) == Type::kI32, "i32");
+        case Op::kBuffer:
+            if (inst_.imm >= kernel_.bindings.size())
+                return "binding " + std::to_string(inst_.imm) + " does not exist";
+            if (Out() != Type::kBuffer)
+                return WrongResult(0, "buffer");
+            return NeedI32({0});
+        case Op::kBufferSize:
+            fault = NeedBuffer(false);
+            return fault.empty() ? NeedOut(0, Out() == Type::kI32, "i32") : fault;
+        case Op::kLoadBuffer:
+            fault = NeedBuffer(false);
+            if (fault.empty())
+                fault = NeedOffset(1);
+            return fault.empty() ? Load() : fault;
+        case Op::kStoreBuffer:
+            fault = NeedBuffer(true);
+            if (fault.empty())
+                fault = Store(2);
+            return fault.empty() ? NeedOffset(1) : fault;
+        case Op::kLoadShared:
+        case Op::kLoadPush:
+        case Op::kLoadConstant:
+            fault = NeedOffset(0);
+            return fault.empty() ? Load() : fault;
+        case Op::kStoreShared:
+            fault = Store(1);
+            return fault.empty() ? NeedOffset(0) : fault;
+        case Op::kLoadLocal:
+            return Local(Out());
+        case Op::kStoreLocal:
+            return Local(In(1));
+        case Op::kAtomicBuffer:
+            fault = NeedBuffer(inst_.imm != static_cast<uint64_t>(AtomicOp::kLoad));
+            return fault.empty() ? Atomic(2) : fault;
+        case Op::kAtomicShared:
+            return Atomic(1);
+        case Op::kMemoryBarrier:
+        case Op::kBarrier:
+        case Op::kSubgroupBarrier:
+            return "";
+        case Op::kSubgroupElect:
+            return NeedOut(0, Out() == Type::kBool, "bool");
+        default:
+            break;
+    }
+    if (inst_.op >= Op::kFAdd && inst_.op <= Op::kModf)
+        return AllAlike(IsFloat, "a float");
+    return AllAlike(IsInteger, "an integer");
+}
+
+}  // namespace
+
+std::string SignatureFault(const Kernel& kernel, const Instruction& inst) {
+    return Checker(kernel, inst).Check();
+}
+
+}  // namespace fornax::kernel::ir
