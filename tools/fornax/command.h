@@ -47,6 +47,7 @@ T ValueOrExit(Result<T> result, int exit_code = kExitFailure) {
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments);
 
 void AddExecCommand(CLI::App& app, std::vector<std::string> command);
+void AddBenchCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 
 }  // namespace fornax::tool

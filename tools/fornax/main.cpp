@@ -16,6 +16,7 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  fornax info                            what the Fornax device is\n"
     "  fornax exec -- vulkaninfo --summary    run a Vulkan program on the Fornax device\n"
+    "  fornax bench                           measure it beside other drivers\n"
     "\n"
     "`fornax COMMAND --help` explains a command. Exit status: 0 success, 1 failure, 2 wrong "
     "usage;\n"
@@ -32,6 +33,7 @@ int Run(int argc, char** argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     fornax::tool::AddExecCommand(app, fornax::tool::TakeExecCommand(arguments));
     fornax::tool::AddInfoCommand(app);
+    fornax::tool::AddBenchCommand(app);
 
     try {
         std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back

@@ -11,6 +11,16 @@
 namespace fornax::tool {
 namespace fs = std::filesystem;
 
+Result<fs::path> ExecutablePath() {
+    std::error_code error;
+    fs::path executable = fs::read_symlink("/proc/self/exe", error);
+    if (error)
+        return Error{ErrorCode::kIo, fmt::format("The path of this program cannot be read from "
+                                                 "/proc/self/exe: {}.",
+                                                 error.message())};
+    return executable;
+}
+
 fs::path ManifestFileName() {
     utsname machine = {};
     uname(&machine);
@@ -43,12 +53,7 @@ Result<fs::path> FindManifest(const fs::path& executable, const char* override_p
 }
 
 Result<fs::path> FindManifest() {
-    std::error_code error;
-    fs::path executable = fs::read_symlink("/proc/self/exe", error);
-    if (error)
-        return Error{ErrorCode::kIo, fmt::format("The path of this program cannot be read from "
-                                                 "/proc/self/exe: {}.",
-                                                 error.message())};
+    FORNAX_ASSIGN_OR_RETURN(const fs::path executable, ExecutablePath());
     return FindManifest(executable, std::getenv("FORNAX_MANIFEST"));
 }
 

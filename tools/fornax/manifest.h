@@ -8,6 +8,9 @@
 
 namespace fornax::tool {
 
+// The running program.
+Result<std::filesystem::path> ExecutablePath();
+
 // The manifest's file name, fornax_icd.<arch>.json.
 std::filesystem::path ManifestFileName();
 

@@ -1,0 +1,225 @@
+// Runs the host loops on one and on all threads and keeps the best of several rounds.
+#include "tools/bench/host_limits.h"
+
+#include <algorithm>
+#include <atomic>
+#include <barrier>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include <sched.h>
+
+#include "tools/bench/host_kernels.h"
+
+namespace fornax::bench {
+namespace {
+
+constexpr size_t kAlignment = 64;
+constexpr size_t kCountMultiple = 256;
+
+struct FreeDeleter {
+    void operator()(float* memory) const { std::free(memory); }
+};
+using FloatArray = std::unique_ptr<float[], FreeDeleter>;
+
+FloatArray AllocateFloats(size_t count) {
+    void* memory = std::aligned_alloc(kAlignment, count * sizeof(float));
+    if (memory == nullptr)
+        throw std::bad_alloc();
+    return FloatArray(static_cast<float*>(memory));
+}
+
+// Keeps results alive that nothing else uses.
+std::atomic<float> g_sink;
+
+// Runs work(thread) on `threads` threads at once, `rounds` times, and returns the seconds of the
+// fastest round. Threads start together and the slowest one counts.
+double BestSeconds(int threads, int rounds, const std::function<void(int thread)>& work) {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point start;
+    double best = 1e30;
+    // The completion function runs once, when the last thread has arrived: before and after each
+    // round.
+    bool is_running = false;
+    std::barrier barrier(threads, [&]() noexcept {
+        const Clock::time_point now = Clock::now();
+        if (is_running)
+            best = std::min(best, std::chrono::duration<double>(now - start).count());
+        is_running = !is_running;
+        start = now;
+    });
+    std::vector<std::thread> team;
+    for (int thread = 0; thread < threads; ++thread) {
+        team.emplace_back([&, thread] {
+            for (int round = 0; round < rounds; ++round) {
+                barrier.arrive_and_wait();
+                work(thread);
+                barrier.arrive_and_wait();
+            }
+        });
+    }
+    for (std::thread& member : team)
+        member.join();
+    return best;
+}
+
+double FmaGflops(const HostKernels& kernels, int threads, int rounds, uint64_t steps) {
+    std::vector<float> sinks(threads * kCountMultiple);  // far apart: no shared cache lines
+    std::vector<double> operations(threads);
+    const double seconds = BestSeconds(threads, rounds, [&](int thread) {
+        operations[thread] = kernels.fma(steps, &sinks[thread * kCountMultiple]);
+    });
+    double total = 0;
+    for (int thread = 0; thread < threads; ++thread) {
+        total += operations[thread];
+        g_sink = g_sink + sinks[thread * kCountMultiple];
+    }
+    return total / seconds / 1e9;
+}
+
+// Three arrays of `count` floats that all threads share, each working on a slice of its own.
+class Arrays {
+  public:
+    Arrays(size_t count, int threads)
+        : threads_(threads), slice_(RoundUp(count / threads)), count_(slice_ * threads) {
+        for (FloatArray& array : arrays_)
+            array = AllocateFloats(count_);
+        BestSeconds(threads, 1, [&](int thread) {
+            for (FloatArray& array : arrays_)
+                std::fill_n(array.get() + thread * slice_, slice_, 1.0f);
+        });
+    }
+
+    // GB/s of `repeats` runs of loop(out, a, b, count) over all slices, `arrays_touched` arrays
+    // each.
+    template <typename Loop>
+    double Gbs(int rounds, int repeats, int arrays_touched, Loop loop) const {
+        const double seconds = BestSeconds(threads_, rounds, [&](int thread) {
+            const size_t offset = thread * slice_;
+            for (int i = 0; i < repeats; ++i)
+                loop(arrays_[0].get() + offset, arrays_[1].get() + offset,
+                     arrays_[2].get() + offset, slice_);
+        });
+        return 1.0 * repeats * arrays_touched * sizeof(float) * count_ / seconds / 1e9;
+    }
+
+  private:
+    static size_t RoundUp(size_t count) {
+        return std::max<size_t>(1, (count + kCountMultiple - 1) / kCountMultiple) * kCountMultiple;
+    }
+
+    int threads_;
+    size_t slice_;
+    size_t count_;
+    FloatArray arrays_[3];
+};
+
+void MeasureBandwidth(const HostKernels& kernels, bool quick, HostLimits& limits) {
+    const int rounds = quick ? 2 : 7;
+    const size_t large_count = (quick ? 4u << 20 : 64u << 20) / sizeof(float);
+    constexpr size_t kCachedCount = (256u << 10) / sizeof(float);
+    const int cached_repeats = quick ? 10 : 1000;
+    auto triad = [&](float* out, const float* a, const float* b, size_t count) {
+        kernels.triad(out, a, b, 0.5f, count);
+    };
+    auto triad_streaming = [&](float* out, const float* a, const float* b, size_t count) {
+        kernels.triad_streaming(out, a, b, 0.5f, count);
+    };
+    auto copy = [&](float* out, const float* a, const float*, size_t count) {
+        kernels.copy(out, a, count);
+    };
+    auto copy_streaming = [&](float* out, const float* a, const float*, size_t count) {
+        kernels.copy_streaming(out, a, count);
+    };
+    auto read = [&](float*, const float* a, const float*, size_t count) {
+        g_sink = kernels.read(a, count);
+    };
+    const Arrays large(large_count, limits.threads);
+    limits.triad_gbs =
+        std::max(large.Gbs(rounds, 1, 3, triad), large.Gbs(rounds, 1, 3, triad_streaming));
+    limits.copy_gbs =
+        std::max(large.Gbs(rounds, 1, 2, copy), large.Gbs(rounds, 1, 2, copy_streaming));
+    limits.read_gbs = large.Gbs(rounds, 1, 1, read);
+    const Arrays cached(kCachedCount, limits.threads);
+    limits.triad_cached_gbs = cached.Gbs(rounds, cached_repeats, 3, triad);
+}
+
+}  // namespace
+
+double HostLimits::Value(Limit limit) const {
+    switch (limit) {
+        case Limit::kNone:
+            return 0;
+        case Limit::kFmaAllThreads:
+            return fma_all_threads_gflops;
+        case Limit::kTriad:
+            return triad_gbs;
+        case Limit::kTriadCached:
+            return triad_cached_gbs;
+        case Limit::kCopy:
+            return copy_gbs;
+        case Limit::kRead:
+            return read_gbs;
+    }
+    return 0;
+}
+
+HostLimits MeasureHostLimits(bool quick) {
+    const int rounds = quick ? 2 : 5;
+    const uint64_t steps = quick ? 100'000 : 10'000'000;
+    HostLimits limits;
+    limits.threads = AvailableThreads();
+    const HostKernels* widest = nullptr;
+    const std::vector<HostKernels> all = AllHostKernels();
+    for (const HostKernels& kernels : all) {
+        if (!kernels.is_supported())
+            continue;
+        if (widest == nullptr)
+            widest = &kernels;
+        // Not every processor is fastest with its widest vectors.
+        const double one = FmaGflops(kernels, 1, rounds, steps);
+        if (one > limits.fma_one_thread_gflops) {
+            limits.fma_one_thread_gflops = one;
+            limits.fma_all_threads_gflops = FmaGflops(kernels, limits.threads, rounds, steps);
+            limits.vector_unit = kernels.name;
+        }
+    }
+    MeasureBandwidth(*widest, quick, limits);
+    return limits;
+}
+
+HostLimits BestOf(const HostLimits& a, const HostLimits& b) {
+    HostLimits best = a.fma_all_threads_gflops >= b.fma_all_threads_gflops ? a : b;
+    best.fma_one_thread_gflops = std::max(a.fma_one_thread_gflops, b.fma_one_thread_gflops);
+    best.triad_gbs = std::max(a.triad_gbs, b.triad_gbs);
+    best.triad_cached_gbs = std::max(a.triad_cached_gbs, b.triad_cached_gbs);
+    best.copy_gbs = std::max(a.copy_gbs, b.copy_gbs);
+    best.read_gbs = std::max(a.read_gbs, b.read_gbs);
+    return best;
+}
+
+int AvailableThreads() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return std::max(1, CPU_COUNT(&set));
+    return std::max(1u, std::thread::hardware_concurrency());
+}
+
+std::string HostProcessorName() {
+    std::ifstream cpuinfo("/proc/cpuinfo");
+    for (std::string line; std::getline(cpuinfo, line);) {
+        const size_t colon = line.find(": ");
+        if (line.starts_with("model name") && colon != std::string::npos)
+            return line.substr(colon + 2);
+    }
+    return "unknown";
+}
+
+}  // namespace fornax::bench

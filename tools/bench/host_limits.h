@@ -1,0 +1,39 @@
+// What the host itself can do, measured by plain C++ code in the same run as the drivers.
+#pragma once
+
+#include <string>
+
+namespace fornax::bench {
+
+// A measured limit of the host that bounds a benchmark.
+enum class Limit { kNone, kFmaAllThreads, kTriad, kTriadCached, kCopy, kRead };
+
+// Bandwidths count the bytes that the program names (STREAM's convention): lines that a store
+// fetches first are not counted. Rates are in 1e9 a second.
+struct HostLimits {
+    int threads = 0;
+    std::string vector_unit;  // the instruction set that reached the f32 peak
+    double fma_one_thread_gflops = 0;
+    double fma_all_threads_gflops = 0;
+    double triad_gbs = 0;
+    double triad_cached_gbs = 0;
+    double copy_gbs = 0;
+    double read_gbs = 0;
+
+    // The limit's value, or 0 for Limit::kNone.
+    double Value(Limit limit) const;
+};
+
+// Takes a second or two; with `quick`, about a tenth of one, and is less exact.
+HostLimits MeasureHostLimits(bool quick);
+
+// Each limit as the better of the two measurements, for several interleaved with other work.
+HostLimits BestOf(const HostLimits& a, const HostLimits& b);
+
+// Threads that may run at the same time in this process.
+int AvailableThreads();
+
+// The processor's name, or "unknown".
+std::string HostProcessorName();
+
+}  // namespace fornax::bench

@@ -1,0 +1,189 @@
+// The benchmarks of `fornax bench`, one entry each.
+#include "tools/bench/shapes.h"
+
+#include <fmt/format.h>
+
+#include "tools/fornax/text_table.h"
+
+namespace fornax::bench {
+namespace {
+
+constexpr uint32_t kMiB = 1u << 20;
+constexpr uint32_t kKiB = 1u << 10;
+
+constexpr double kMilli = 1e3;
+constexpr double kMicro = 1e6;
+constexpr double kNano = 1e9;
+constexpr double kMega = 1e6;
+constexpr double kGiga = 1e9;
+
+double One(uint32_t) {
+    return 1;
+}
+
+double Itself(uint32_t size) {
+    return size;
+}
+
+double Squared(uint32_t size) {
+    return Itself(size) * Itself(size);
+}
+
+// saxpy reads two arrays and writes one.
+double SaxpyBytes(uint32_t count) {
+    return 3.0 * sizeof(float) * count;
+}
+
+std::string SaxpyTitle(uint32_t count) {
+    return fmt::format("saxpy, two arrays of {}", tool::FormatBytes(count * sizeof(float)));
+}
+
+const Shape kShapes[] = {
+    {.name = "start",
+     .title = [](uint32_t) -> std::string { return "instance + device start"; },
+     .unit = "ms",
+     .is_rate = false,
+     .unit_scale = kMilli,
+     .work = One,
+     .create = CreateStart,
+     .runs_once = true},
+    {.name = "pipelines_cold",
+     .title = [](uint32_t) -> std::string { return "six pipelines, cold"; },
+     .unit = "ms",
+     .is_rate = false,
+     .unit_scale = kMilli,
+     .work = One,
+     .create = CreatePipelines,
+     .runs_once = true,
+     .cache = CacheState::kEmpty},
+    {.name = "pipelines_cached",
+     .title = [](uint32_t) -> std::string { return "six pipelines, from disk cache"; },
+     .unit = "ms",
+     .is_rate = false,
+     .unit_scale = kMilli,
+     .work = One,
+     .create = CreatePipelines,
+     .runs_once = true},
+    {.name = "submit",
+     .title = [](uint32_t) -> std::string { return "submit to fence, one tiny dispatch"; },
+     .unit = "us",
+     .is_rate = false,
+     .unit_scale = kMicro,
+     .work = One,
+     .size = 1,
+     .quick_size = 1,
+     .create = CreateDispatches},
+    {.name = "dispatch_barrier",
+     .title = [](uint32_t n) { return fmt::format("dispatch + barrier, {} in a buffer", n); },
+     .unit = "us",
+     .is_rate = false,
+     .unit_scale = kMicro,
+     .work = Itself,
+     .size = 1000,
+     .quick_size = 100,
+     .create = CreateDispatches},
+    {.name = "empty_group",
+     .title = [](uint32_t) -> std::string { return "empty workgroup of 64"; },
+     .unit = "ns",
+     .is_rate = false,
+     .unit_scale = kNano,
+     .work = Itself,
+     .size = kMiB,
+     .quick_size = 16 * kKiB,
+     .create = CreateEmptyGroups},
+    {.name = "saxpy",
+     .title = SaxpyTitle,
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = SaxpyBytes,
+     .size = 64 * kMiB / sizeof(float),
+     .quick_size = kMiB / sizeof(float),
+     .create = CreateSaxpy,
+     .limit = Limit::kTriad},
+    {.name = "saxpy_cached",
+     .title = SaxpyTitle,
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t count) { return kCachedSaxpyDispatches * SaxpyBytes(count); },
+     .size = 256 * kKiB / sizeof(float),
+     .quick_size = 16 * kKiB / sizeof(float),
+     .create = CreateCachedSaxpy,
+     .limit = Limit::kTriadCached},
+    {.name = "copy",
+     .title = [](uint32_t size) { return fmt::format("copy of {}", tool::FormatBytes(size)); },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t size_bytes) { return 2.0 * size_bytes; },
+     .size = 64 * kMiB,
+     .quick_size = kMiB,
+     .create = CreateCopy,
+     .limit = Limit::kCopy},
+    {.name = "fma",
+     .title = [](uint32_t) -> std::string { return "f32 fma chains"; },
+     .unit = "GFLOP/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t invocations) { return 2.0 * kFmaChains * kFmaSteps * invocations; },
+     .size = 64 * kKiB,
+     .quick_size = kKiB,
+     .create = CreateFmaChains,
+     .limit = Limit::kFmaAllThreads},
+    {.name = "sgemm",
+     .title = [](uint32_t side) { return fmt::format("tiled SGEMM {0}x{0}x{0}", side); },
+     .unit = "GFLOP/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t side) { return 2.0 * side * side * side; },
+     .size = 1024,
+     .quick_size = 64,
+     .create = CreateSgemm,
+     .limit = Limit::kFmaAllThreads},
+    {.name = "row_sums",
+     .title = [](uint32_t rows) { return fmt::format("row sums {}x{}", rows, kRowLength); },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t rows) { return double{sizeof(float)} * rows * kRowLength; },
+     .size = 4096,
+     .quick_size = 16,
+     .create = CreateRowSums,
+     .limit = Limit::kRead},
+    {.name = "mandelbrot",
+     .title = [](uint32_t side) { return fmt::format("Mandelbrot {0}x{0}, 256 steps", side); },
+     .unit = "Minv/s",
+     .is_rate = true,
+     .unit_scale = kMega,
+     .work = Squared,
+     .size = 1024,
+     .quick_size = 64,
+     .create = CreateMandelbrot},
+    {.name = "transpose",
+     .title = [](uint32_t side) { return fmt::format("naive transpose {0}x{0}", side); },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t side) { return 2.0 * sizeof(float) * Squared(side); },
+     .size = 2048,
+     .quick_size = 128,
+     .create = CreateTranspose,
+     .limit = Limit::kCopy},
+};
+
+}  // namespace
+
+std::span<const Shape> AllShapes() {
+    return kShapes;
+}
+
+const Shape* FindShape(const std::string& name) {
+    for (const Shape& shape : kShapes) {
+        if (name == shape.name)
+            return &shape;
+    }
+    return nullptr;
+}
+
+}  // namespace fornax::bench

@@ -1,0 +1,67 @@
+// What is measured: a workload is a piece of work on one device that can be run again and again and
+// whose results can be checked once.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "base/result.h"
+#include "tools/bench/device.h"
+
+namespace fornax::bench {
+
+// Works on the Device that it was created with, which must outlive it.
+class Workload {
+  public:
+    virtual ~Workload() = default;
+
+    // Makes drivers that compile a pipeline at its first dispatch do so. May disturb the results.
+    virtual Status WarmUp() { return OkStatus(); }
+
+    // Does the work once and returns the seconds it took.
+    virtual Result<double> Run() = 0;
+
+    // Compares the results with a C++ reference. Valid after the first Run, before the next and
+    // before any WarmUp.
+    virtual Status Verify() = 0;
+};
+
+using WorkloadResult = Result<std::unique_ptr<Workload>>;
+
+// Creates a workload of the given size; what the size counts is said at each function.
+using WorkloadFactory = WorkloadResult (*)(Device& device, uint32_t size);
+
+// The factory of a class with a constructor from Device& and `Status Init(uint32_t size)`.
+template <typename T>
+WorkloadResult CreateWorkload(Device& device, uint32_t size) {
+    auto workload = std::make_unique<T>(device);
+    FORNAX_RETURN_IF_ERROR(workload->Init(size));
+    return std::unique_ptr<Workload>(std::move(workload));
+}
+
+// startup_workloads.cpp
+WorkloadResult CreateStart(Device& device, uint32_t size);      // size is not used
+WorkloadResult CreatePipelines(Device& device, uint32_t size);  // size is not used
+
+// command_workloads.cpp
+WorkloadResult CreateDispatches(Device& device, uint32_t dispatches);
+WorkloadResult CreateEmptyGroups(Device& device, uint32_t groups);  // a multiple of 1,024
+
+// memory_workloads.cpp
+WorkloadResult CreateSaxpy(Device& device, uint32_t count);
+constexpr uint32_t kCachedSaxpyDispatches = 100;
+WorkloadResult CreateCachedSaxpy(Device& device, uint32_t count);
+WorkloadResult CreateCopy(Device& device, uint32_t size_bytes);
+constexpr uint32_t kRowLength = 1024;
+WorkloadResult CreateRowSums(Device& device, uint32_t rows);
+WorkloadResult CreateTranspose(Device& device, uint32_t side);  // a multiple of 16
+
+// compute_workloads.cpp
+constexpr uint32_t kFmaChains = 8;
+constexpr uint32_t kFmaSteps = 1024;
+WorkloadResult CreateFmaChains(Device& device, uint32_t invocations);  // a multiple of 256
+WorkloadResult CreateSgemm(Device& device, uint32_t side);             // a multiple of 64
+WorkloadResult CreateMandelbrot(Device& device, uint32_t side);        // a multiple of 16
+
+}  // namespace fornax::bench

@@ -1,0 +1,112 @@
+// `fornax bench`: measures Fornax beside every other Vulkan CPU driver present.
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench/child.h"
+#include "tools/bench/runner.h"
+#include "tools/fornax/command.h"
+#include "tools/fornax/manifest.h"
+
+namespace fornax::tool {
+namespace {
+
+std::string Footer() {
+    std::string names;
+    for (const bench::Shape& shape : bench::AllShapes())
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", shape.name);
+    return fmt::format(
+        "Each measurement runs in a process of its own, with caches of its own; drivers take "
+        "turns.\n"
+        "Results are checked against C++ references before they are timed. Ratios are how many\n"
+        "times better Fornax is.\n"
+        "\n"
+        "Benchmarks: {}.\n"
+        "\n"
+        "Examples:\n"
+        "  fornax bench\n"
+        "  fornax bench --filter 'saxpy|copy' --repetitions 9 --json numbers.json\n"
+        "  fornax bench --drivers fornax,lavapipe",
+        names);
+}
+
+// Shows what is being done on a terminal, in one line that the next step overwrites.
+void ShowProgress(const std::string& step) {
+    fmt::print(stderr, "\r\033[K{}", step);
+    std::fflush(stderr);
+}
+
+void Bench(bench::BenchOptions options, const std::string& json_file) {
+    options.program = ValueOrExit(ExecutablePath());
+    Result<std::filesystem::path> manifest = FindManifest();
+    if (manifest.ok())
+        options.fornax_manifest = *manifest;
+    else
+        fmt::print(stderr, "fornax: {} Only other drivers are measured.\n",
+                   manifest.error().message);
+    const bool is_terminal = isatty(STDERR_FILENO) != 0;
+    if (is_terminal)
+        options.progress = ShowProgress;
+    Result<bench::Report> result = bench::RunBenchmarks(options);
+    if (is_terminal)
+        ShowProgress("");
+    const bench::Report report = ValueOrExit(std::move(result));
+
+    fmt::print("{}", bench::FormatReport(report));
+    if (!json_file.empty()) {
+        std::ofstream file(json_file);
+        file << bench::ReportToJson(report).dump(2) << '\n';
+        file.close();
+        if (!file)
+            ExitWithError({ErrorCode::kIo, fmt::format("{} cannot be written.", json_file)});
+    }
+    if (report.HasFailures())
+        ExitWithCode(kExitFailure);
+}
+
+// The measuring process that RunBenchmarks starts; not for users.
+void AddBenchChildCommand(CLI::App& app) {
+    CLI::App* child = app.add_subcommand("bench-child", "Measure one benchmark on one driver");
+    child->group("");  // hidden
+    auto options = std::make_shared<bench::ChildOptions>();
+    child->add_option("--shape", options->shape);
+    child->add_option("--output", options->output)->required();
+    child->add_flag("--quick", options->quick);
+    child->add_flag("--verify", options->verify);
+    child->add_flag("--validate", options->validate);
+    child->callback([options] { ExitWithCode(bench::ChildMain(*options)); });
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app) {
+    CLI::App* command =
+        app.add_subcommand("bench", "Measure Fornax and every other Vulkan CPU driver present");
+    command->footer(Footer());
+    auto options = std::make_shared<bench::BenchOptions>();
+    auto json_file = std::make_shared<std::string>();
+    command->add_option("--filter", options->filter,
+                        "Only benchmarks whose name matches this regular expression");
+    command
+        ->add_option("--repetitions", options->repetitions,
+                     "Measurements of each; the median counts")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command
+        ->add_option("--drivers", options->drivers,
+                     "Only drivers of these names, or manifest files (separated by commas)")
+        ->delimiter(',');
+    command->add_option("--json", *json_file, "Write all measurements to this file");
+    command->add_flag("--quick", options->quick, "Small sizes, to see that all works");
+    command->add_flag("--validate", options->validate,
+                      "Run under the Vulkan validation layer, and fail on any message");
+    command->callback([options, json_file] { Bench(*options, *json_file); });
+    AddBenchChildCommand(app);
+}
+
+}  // namespace fornax::tool
