@@ -1,0 +1,112 @@
+// The list of core commands that the device has no use for (driver/absent.h says why), each with
+// what would make it useful. When one becomes real, its line goes and FORNAX_ENTRY_POINT comes.
+#include "driver/absent.h"
+
+#include <algorithm>
+
+#include "driver/device.h"
+#include "driver/entry_point.h"
+#include "driver/report.h"
+
+namespace fornax::driver {
+namespace {
+
+VkResult FailAbsentFrom(const Object& origin, const char* name) {
+    return Fail(
+        origin, VK_ERROR_UNKNOWN,
+        "{} was called, but Fornax has no images, samplers, texel buffers, sparse memory or "
+        "graphics queue.",
+        name);
+}
+
+}  // namespace
+
+VkResult FailAbsent(VkDevice device, const char* name) {
+    return FailAbsentFrom(*FromHandle<Device>(device), name);
+}
+
+VkResult FailAbsent(VkQueue queue, const char* name) {
+    return FailAbsentFrom(*FromHandle<Queue>(queue), name);
+}
+
+VkResult FailAbsent(VkCommandBuffer command_buffer, const char* name) {
+    return FailAbsentFrom(*reinterpret_cast<const Object*>(command_buffer), name);
+}
+
+// clang-format off
+// Images and samplers.
+FORNAX_ABSENT_ENTRY_POINT(vkBindImageMemory)
+FORNAX_ABSENT_ENTRY_POINT(vkBindImageMemory2)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdClearColorImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyBufferToImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyBufferToImage2)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImage2)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImageToBuffer)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImageToBuffer2)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateImageView)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateSampler)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateSamplerYcbcrConversion)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroyImage)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroyImageView)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroySampler)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroySamplerYcbcrConversion)
+FORNAX_ABSENT_ENTRY_POINT(vkGetImageMemoryRequirements)
+FORNAX_ABSENT_ENTRY_POINT(vkGetImageMemoryRequirements2)
+FORNAX_ABSENT_ENTRY_POINT(vkGetImageSparseMemoryRequirements)
+FORNAX_ABSENT_ENTRY_POINT(vkGetImageSparseMemoryRequirements2)
+FORNAX_ABSENT_ENTRY_POINT(vkGetImageSubresourceLayout)
+
+// Texel buffers.
+FORNAX_ABSENT_ENTRY_POINT(vkCreateBufferView)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroyBufferView)
+
+// Sparse memory.
+FORNAX_ABSENT_ENTRY_POINT(vkQueueBindSparse)
+
+// Graphics.
+FORNAX_ABSENT_ENTRY_POINT(vkCmdBeginRenderPass)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdBindIndexBuffer)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdBindVertexBuffers)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdBlitImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdBlitImage2)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdClearAttachments)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdClearDepthStencilImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdDraw)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdDrawIndexed)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdDrawIndexedIndirect)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdDrawIndirect)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdEndRenderPass)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdNextSubpass)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdResolveImage)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdResolveImage2)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetBlendConstants)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetDepthBias)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetDepthBounds)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetLineWidth)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetScissor)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetStencilCompareMask)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetStencilReference)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetStencilWriteMask)
+FORNAX_ABSENT_ENTRY_POINT(vkCmdSetViewport)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateFramebuffer)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateRenderPass)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroyFramebuffer)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroyRenderPass)
+FORNAX_ABSENT_ENTRY_POINT(vkGetRenderAreaGranularity)
+// clang-format on
+
+// Makes several handles, all of which must be null when it fails.
+FORNAX_ENTRY_POINT(VkResult)
+vkCreateGraphicsPipelines(VkDevice device,
+                          VkPipelineCache,
+                          uint32_t count,
+                          const VkGraphicsPipelineCreateInfo*,
+                          const VkAllocationCallbacks*,
+                          VkPipeline* pipelines) {
+    std::fill_n(pipelines, count, VkPipeline(VK_NULL_HANDLE));
+    return FailAbsent(device, "vkCreateGraphicsPipelines");
+}
+
+}  // namespace fornax::driver

@@ -1,0 +1,132 @@
+// Instances, and the commands that need none.
+#include "driver/instance.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver/chain.h"
+#include "driver/entry_point.h"
+#include "driver/extensions.h"
+#include "driver/physical_device.h"
+#include "driver/report.h"
+#include "driver/supported_api.h"
+
+namespace fornax::driver {
+
+Instance::~Instance() {
+    allocator_.Delete(physical_device_);
+    // Names live in this allocator, which must still be there.
+    if (debug_name())
+        DebugNames::Set(*this, nullptr);
+}
+
+VkResult Instance::Init(const VkInstanceCreateInfo& info) {
+    if (!messengers_.CopyInstanceMessengers(allocator_, info.pNext))
+        return FailOutOfHostMemory(*this);
+
+    const uint32_t wanted = info.pApplicationInfo ? info.pApplicationInfo->apiVersion : 0;
+    if (VK_API_VERSION_VARIANT(wanted) != 0) {
+        return Fail(*this, VK_ERROR_INCOMPATIBLE_DRIVER,
+                    "The application wants variant {} of Vulkan; Fornax implements variant 0.",
+                    VK_API_VERSION_VARIANT(wanted));
+    }
+    api_.version = wanted == 0 ? VK_API_VERSION_1_0 : std::min(wanted, kApiVersion);
+    api_.device = SupportedApi().device;
+
+    if (info.enabledLayerCount > 0) {
+        return Fail(*this, VK_ERROR_LAYER_NOT_PRESENT, "Fornax has no layers, but {} was enabled.",
+                    info.ppEnabledLayerNames[0]);
+    }
+    return EnableExtensions(*this, AllInstanceExtensions(), SupportedApi().instance,
+                            {info.ppEnabledExtensionNames, info.enabledExtensionCount},
+                            api_.instance);
+}
+
+VkResult Instance::GetPhysicalDevice(PhysicalDevice** physical_device) {
+    std::lock_guard lock(mutex_);
+    if (!physical_device_) {
+        auto* created =
+            allocator_.New<PhysicalDevice>(VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, *this);
+        if (!created)
+            return FailOutOfHostMemory(*this);
+        if (const VkResult result = created->Init(); result != VK_SUCCESS) {
+            allocator_.Delete(created);
+            return result;
+        }
+        physical_device_ = created;
+    }
+    *physical_device = physical_device_;
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkCreateInstance(const VkInstanceCreateInfo* info,
+                 const VkAllocationCallbacks* callbacks,
+                 VkInstance* instance_handle) {
+    const Allocator allocator(callbacks, Allocator());
+    auto* instance = allocator.New<Instance>(VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, allocator);
+    if (!instance)
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    if (const VkResult result = instance->Init(*info); result != VK_SUCCESS) {
+        allocator.Delete(instance);
+        return result;
+    }
+    instance->messengers().EnableInstanceMessengers(false);
+    *instance_handle = ToHandle(instance);
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkDestroyInstance(VkInstance instance_handle, const VkAllocationCallbacks* callbacks) {
+    auto* instance = FromHandle<Instance>(instance_handle);
+    if (!instance)
+        return;
+    instance->messengers().EnableInstanceMessengers(true);
+    Allocator(callbacks, Allocator()).Delete(instance);
+}
+
+FORNAX_ENTRY_POINT(VkResult) vkEnumerateInstanceVersion(uint32_t* version) {
+    *version = kApiVersion;
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkEnumerateInstanceLayerProperties(uint32_t* count, VkLayerProperties*) {
+    *count = 0;
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkEnumerateInstanceExtensionProperties(const char* layer,
+                                       uint32_t* count,
+                                       VkExtensionProperties* properties) {
+    if (layer)
+        return VK_ERROR_LAYER_NOT_PRESENT;
+    return EnumerateExtensions(AllInstanceExtensions(), SupportedApi().instance, count, properties);
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkEnumeratePhysicalDevices(VkInstance instance_handle, uint32_t* count, VkPhysicalDevice* devices) {
+    PhysicalDevice* physical_device = nullptr;
+    FORNAX_RETURN_IF_FAILED(
+        FromHandle<Instance>(instance_handle)->GetPhysicalDevice(&physical_device));
+    return WriteArray(1, count, devices,
+                      [&](VkPhysicalDevice& out, uint32_t) { out = ToHandle(physical_device); });
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkEnumeratePhysicalDeviceGroups(VkInstance instance_handle,
+                                uint32_t* count,
+                                VkPhysicalDeviceGroupProperties* groups) {
+    PhysicalDevice* physical_device = nullptr;
+    FORNAX_RETURN_IF_FAILED(
+        FromHandle<Instance>(instance_handle)->GetPhysicalDevice(&physical_device));
+    return WriteArray(1, count, groups, [&](VkPhysicalDeviceGroupProperties& out, uint32_t) {
+        out.physicalDeviceCount = 1;
+        std::ranges::fill(out.physicalDevices, VkPhysicalDevice(VK_NULL_HANDLE));
+        out.physicalDevices[0] = ToHandle(physical_device);
+        out.subsetAllocation = VK_FALSE;
+    });
+}
+
+}  // namespace fornax::driver

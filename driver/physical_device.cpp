@@ -1,0 +1,218 @@
+// The physical device, and the queries about features, memory, queues, formats and external
+// handles.
+#include "driver/physical_device.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/disk_cache.h"
+#include "driver/chain.h"
+#include "driver/entry_point.h"
+#include "driver/extensions.h"
+#include "driver/features.h"
+#include "driver/report.h"
+#include "driver/supported_api.h"
+
+namespace fornax::driver {
+
+VkResult PhysicalDevice::Init() {
+    auto device = hal::CreateDevice("");
+    if (!device) {
+        // Which backend there is depends on the environment, so this is no bug.
+        return FailWith(*this, VK_ERROR_INITIALIZATION_FAILED, device.error().message);
+    }
+    hal_ = std::move(*device);
+    return MakeProperties(*this, capabilities(), properties_);
+}
+
+Result<kernel::KernelCompiler*> PhysicalDevice::compiler() {
+    std::lock_guard lock(compiler_mutex_);
+    if (!compiler_) {
+        const auto directory = CacheDirectory();
+        if (!directory)
+            Warn(*this, "Kernels are not cached on disk: " + directory.error().message);
+        FORNAX_ASSIGN_OR_RETURN(
+            compiler_, kernel::KernelCompiler::Create(directory ? *directory : std::string()));
+    }
+    return compiler_.get();
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceFeatures(VkPhysicalDevice, VkPhysicalDeviceFeatures* features) {
+    WriteFeatures(SupportedFeatures(), *features);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceFeatures2(VkPhysicalDevice, VkPhysicalDeviceFeatures2* features) {
+    WriteFeatures(SupportedFeatures(), features->features);
+    WriteFeatureChain(SupportedFeatures(), features->pNext);
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkEnumerateDeviceExtensionProperties(VkPhysicalDevice,
+                                     const char* layer,
+                                     uint32_t* count,
+                                     VkExtensionProperties* properties) {
+    if (layer)
+        return VK_ERROR_LAYER_NOT_PRESENT;
+    return EnumerateExtensions(AllDeviceExtensions(), SupportedApi().device, count, properties);
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkEnumerateDeviceLayerProperties(VkPhysicalDevice, uint32_t* count, VkLayerProperties*) {
+    *count = 0;
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkGetPhysicalDeviceToolProperties(VkPhysicalDevice,
+                                  uint32_t* count,
+                                  VkPhysicalDeviceToolProperties*) {
+    *count = 0;  // layers add themselves
+    return VK_SUCCESS;
+}
+
+// --- Queues
+// ----------------------------------------------------------------------------------------
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
+                                          uint32_t* count,
+                                          VkQueueFamilyProperties2* families) {
+    const auto& capabilities = FromHandle<PhysicalDevice>(physical_device)->capabilities();
+    WriteArray(1, count, families, [&](VkQueueFamilyProperties2& out, uint32_t) {
+        out.queueFamilyProperties = {
+            .queueFlags = kQueueFlags,
+            .queueCount = kQueueCount,
+            .timestampValidBits = capabilities.timestamp_valid_bits,
+            .minImageTransferGranularity = {1, 1, 1},
+        };
+    });
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice physical_device,
+                                         uint32_t* count,
+                                         VkQueueFamilyProperties* families) {
+    VkQueueFamilyProperties2 family{.sType = VK_STRUCTURE_TYPE_QUEUE_FAMILY_PROPERTIES_2};
+    vkGetPhysicalDeviceQueueFamilyProperties2(physical_device, count, families ? &family : nullptr);
+    if (families && *count > 0)
+        families[0] = family.queueFamilyProperties;
+}
+
+// --- Memory
+// ----------------------------------------------------------------------------------------
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceMemoryProperties(VkPhysicalDevice physical_device,
+                                    VkPhysicalDeviceMemoryProperties* properties) {
+    *properties = {
+        .memoryTypeCount = 1,
+        .memoryTypes = {{.propertyFlags = kMemoryTypeFlags, .heapIndex = 0}},
+        .memoryHeapCount = 1,
+        .memoryHeaps = {{.size = FromHandle<PhysicalDevice>(physical_device)->heap().size_bytes,
+                         .flags = VK_MEMORY_HEAP_DEVICE_LOCAL_BIT}},
+    };
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical_device,
+                                     VkPhysicalDeviceMemoryProperties2* properties) {
+    vkGetPhysicalDeviceMemoryProperties(physical_device, &properties->memoryProperties);
+    auto* budget = FindInChain<VkPhysicalDeviceMemoryBudgetPropertiesEXT>(
+        properties->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT);
+    if (budget) {
+        // "heapBudget must be non-zero and at most the heap's size"; other heaps get zeros.
+        auto& device = *FromHandle<PhysicalDevice>(physical_device);
+        const hal::HeapState heap = device.heap();
+        std::ranges::fill(budget->heapBudget, 0);
+        std::ranges::fill(budget->heapUsage, 0);
+        budget->heapBudget[0] = std::clamp<VkDeviceSize>(heap.budget_bytes, 1, heap.size_bytes);
+        budget->heapUsage[0] = device.allocated_bytes().load(std::memory_order_relaxed);
+    }
+}
+
+// --- Formats: there are no images and no texel buffers
+// ------------------------------------------------
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice, VkFormat, VkFormatProperties* properties) {
+    *properties = {};
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice, VkFormat, VkFormatProperties2* properties) {
+    properties->formatProperties = {};
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice,
+                                         VkFormat,
+                                         VkImageType,
+                                         VkImageTiling,
+                                         VkImageUsageFlags,
+                                         VkImageCreateFlags,
+                                         VkImageFormatProperties* properties) {
+    *properties = {};
+    return VK_ERROR_FORMAT_NOT_SUPPORTED;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
+                                          const VkPhysicalDeviceImageFormatInfo2*,
+                                          VkImageFormatProperties2* properties) {
+    properties->imageFormatProperties = {};
+    return VK_ERROR_FORMAT_NOT_SUPPORTED;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceSparseImageFormatProperties(VkPhysicalDevice,
+                                               VkFormat,
+                                               VkImageType,
+                                               VkSampleCountFlagBits,
+                                               VkImageUsageFlags,
+                                               VkImageTiling,
+                                               uint32_t* count,
+                                               VkSparseImageFormatProperties*) {
+    *count = 0;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceSparseImageFormatProperties2(VkPhysicalDevice,
+                                                const VkPhysicalDeviceSparseImageFormatInfo2*,
+                                                uint32_t* count,
+                                                VkSparseImageFormatProperties2*) {
+    *count = 0;
+}
+
+// --- External handles: none can be exported or imported
+// -------------------------------------------------
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
+                                            const VkPhysicalDeviceExternalBufferInfo* info,
+                                            VkExternalBufferProperties* properties) {
+    // "compatibleHandleTypes must include at least handleType."
+    properties->externalMemoryProperties = {
+        .compatibleHandleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(info->handleType)};
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
+                                           const VkPhysicalDeviceExternalFenceInfo*,
+                                           VkExternalFenceProperties* properties) {
+    properties->exportFromImportedHandleTypes = 0;
+    properties->compatibleHandleTypes = 0;
+    properties->externalFenceFeatures = 0;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
+                                               const VkPhysicalDeviceExternalSemaphoreInfo*,
+                                               VkExternalSemaphoreProperties* properties) {
+    properties->exportFromImportedHandleTypes = 0;
+    properties->compatibleHandleTypes = 0;
+    properties->externalSemaphoreFeatures = 0;
+}
+
+}  // namespace fornax::driver

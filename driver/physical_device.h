@@ -1,0 +1,60 @@
+// Physical device: what the NPU is and can do, as Vulkan describes it. One an instance.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <vulkan/vulkan_core.h>
+
+#include "compiler/kernel/kernel_compiler.h"
+#include "driver/object.h"
+#include "hal/device.h"
+
+namespace fornax::driver {
+
+// The one memory type: the NPU shares the host's memory.
+inline constexpr VkMemoryPropertyFlags kMemoryTypeFlags =
+    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+    VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
+
+inline constexpr VkQueueFlags kQueueFlags = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
+inline constexpr uint32_t kQueueCount = 2;
+inline constexpr uint32_t kSubgroupSize = 32;
+
+class PhysicalDevice : public Object {
+  public:
+    using Handle = VkPhysicalDevice;
+    static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_PHYSICAL_DEVICE;
+
+    explicit PhysicalDevice(Instance& instance) : Object(instance, kObjectType) {}
+
+    // Asks the HAL's device what it is.
+    VkResult Init();
+
+    const hal::DeviceCapabilities& capabilities() const { return hal_->capabilities(); }
+    const VkPhysicalDeviceProperties& properties() const { return properties_; }
+    hal::HeapState heap() const { return hal_->heap(); }
+
+    // The compiler that all devices share. LLVM is started when it is first asked for.
+    Result<kernel::KernelCompiler*> compiler();
+
+    // Bytes that the devices of this instance have allocated, for VK_EXT_memory_budget.
+    std::atomic<uint64_t>& allocated_bytes() { return allocated_bytes_; }
+
+  private:
+    std::shared_ptr<hal::Device> hal_;  // runs nothing; asked for capabilities
+    VkPhysicalDeviceProperties properties_ = {};
+    std::atomic<uint64_t> allocated_bytes_ = 0;
+    std::mutex compiler_mutex_;
+    std::unique_ptr<kernel::KernelCompiler> compiler_;
+};
+
+// Implemented in physical_device_limits.cpp.
+VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities);
+// Implemented in physical_device_properties.cpp.
+VkResult MakeProperties(const Object& origin,
+                        const hal::DeviceCapabilities& capabilities,
+                        VkPhysicalDeviceProperties& properties);
+
+}  // namespace fornax::driver

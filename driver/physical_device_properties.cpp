@@ -1,0 +1,166 @@
+// VkPhysicalDeviceProperties and the structures that extend VkPhysicalDeviceProperties2. To add
+// one: write a Fill function and add its case to FillProperties.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "base/hash.h"
+#include "driver/chain.h"
+#include "driver/entry_point.h"
+#include "driver/host_cpu.h"
+#include "driver/limits.h"
+#include "driver/physical_device.h"
+#include "driver/report.h"
+#include "driver/supported_api.h"
+
+namespace fornax::driver {
+namespace {
+
+constexpr uint32_t kDriverVersion =
+    VK_MAKE_API_VERSION(0, FORNAX_VERSION_MAJOR, FORNAX_VERSION_MINOR, FORNAX_VERSION_PATCH);
+
+// Fornax is nobody's PCI device. "If the vendor has no PCI vendor ID, vendorID must be a Khronos
+// vendor ID"; Khronos' own is the neutral one.
+constexpr uint32_t kVendorId = VK_VENDOR_ID_KHRONOS;
+constexpr uint32_t kDeviceId = 0x464e5801;  // "FNX", 1: the software model
+
+void CopyText(std::string_view text, std::span<char> destination) {
+    const size_t size = std::min(text.size(), destination.size() - 1);
+    std::ranges::copy(text.substr(0, size), destination.begin());
+    destination[size] = '\0';
+}
+
+void CopyUuid(const Hash128& hash, uint8_t (&uuid)[VK_UUID_SIZE]) {
+    static_assert(sizeof(hash) == VK_UUID_SIZE);
+    std::memcpy(uuid, &hash, VK_UUID_SIZE);
+}
+
+// Changes when cached pipelines of another driver or machine would be of no use.
+Hash128 PipelineCacheUuid() {
+    return Hasher()
+        .Append("pipeline cache")
+        .Append(kDriverVersion)
+        .Append(hal::kKernelAbiVersion)
+        .Append(HostCpuName())
+        .Finish();
+}
+
+void FillIds(VkPhysicalDeviceIDProperties& properties) {
+    // The same device for every process, API and version of the driver.
+    CopyUuid(Hasher().Append("device").Append(kVendorId).Append(kDeviceId).Finish(),
+             properties.deviceUUID);
+    CopyUuid(Hasher().Append("driver").Append(kDriverVersion).Finish(), properties.driverUUID);
+    properties.deviceLUIDValid = VK_FALSE;
+}
+
+void FillSubgroup(VkPhysicalDeviceSubgroupProperties& properties) {
+    properties.subgroupSize = kSubgroupSize;
+    properties.supportedStages = VK_SHADER_STAGE_COMPUTE_BIT;
+    properties.supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+    properties.quadOperationsInAllStages = VK_FALSE;
+}
+
+void FillDriver(VkPhysicalDeviceDriverProperties& properties) {
+    // No number of VkDriverId is assigned to Fornax, and there is none for "another".
+    properties.driverID = static_cast<VkDriverId>(0);
+    CopyText("Fornax", properties.driverName);
+    CopyText(std::string(FORNAX_VERSION) + ", " + HostCpuName(), properties.driverInfo);
+    properties.conformanceVersion = {0, 0, 0, 0};  // no conformance was submitted
+}
+
+void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
+    switch (header.sType) {
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
+            FillIds(reinterpret_cast<VkPhysicalDeviceIDProperties&>(header));
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES:
+            FillSubgroup(reinterpret_cast<VkPhysicalDeviceSubgroupProperties&>(header));
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES:
+            FillDriver(reinterpret_cast<VkPhysicalDeviceDriverProperties&>(header));
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_POINT_CLIPPING_PROPERTIES:
+            FillStruct(header,
+                       VkPhysicalDevicePointClippingProperties{
+                           .pointClippingBehavior = VK_POINT_CLIPPING_BEHAVIOR_ALL_CLIP_PLANES});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES:
+            FillStruct(header, VkPhysicalDeviceMultiviewProperties{});  // no multiview
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES:
+            FillStruct(header, VkPhysicalDeviceProtectedMemoryProperties{});  // none
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES:
+            FillStruct(header,
+                       VkPhysicalDeviceMaintenance3Properties{
+                           .maxPerSetDescriptors = kMaxDescriptors,
+                           .maxMemoryAllocationSize = device.capabilities().max_allocation_bytes});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES:
+            // Timelines are 64-bit counters of which no difference is ever taken.
+            FillStruct(header, VkPhysicalDeviceTimelineSemaphoreProperties{
+                                   .maxTimelineSemaphoreValueDifference = UINT64_MAX});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES:
+            FillStruct(header, VkPhysicalDevicePushDescriptorProperties{.maxPushDescriptors =
+                                                                            kMaxPushDescriptors});
+            break;
+        default:
+            break;  // "must ignore" structures of extensions that are not supported
+    }
+}
+
+}  // namespace
+
+VkResult MakeProperties(const Object& origin,
+                        const hal::DeviceCapabilities& capabilities,
+                        VkPhysicalDeviceProperties& properties) {
+    properties.apiVersion = kApiVersion;
+    properties.driverVersion = kDriverVersion;
+    properties.vendorID = kVendorId;
+    properties.deviceID = kDeviceId;
+    properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
+    if (const char* wanted = std::getenv("FORNAX_DEVICE_TYPE")) {
+        constexpr std::pair<std::string_view, VkPhysicalDeviceType> kTypes[] = {
+            {"other", VK_PHYSICAL_DEVICE_TYPE_OTHER},
+            {"integrated", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU},
+            {"discrete", VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU},
+            {"virtual", VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU},
+            {"cpu", VK_PHYSICAL_DEVICE_TYPE_CPU},
+        };
+        const auto* type =
+            std::ranges::find(kTypes, std::string_view(wanted),
+                              &std::pair<std::string_view, VkPhysicalDeviceType>::first);
+        if (type == std::end(kTypes)) {
+            return Fail(origin, VK_ERROR_INITIALIZATION_FAILED,
+                        "FORNAX_DEVICE_TYPE is \"{}\", which is none of other, integrated, "
+                        "discrete, virtual and cpu.",
+                        wanted);
+        }
+        properties.deviceType = type->second;
+    }
+    CopyText(capabilities.name, properties.deviceName);
+    CopyUuid(PipelineCacheUuid(), properties.pipelineCacheUUID);
+    properties.limits = MakeLimits(capabilities);
+    properties.sparseProperties = {};  // no sparse resources
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceProperties(VkPhysicalDevice physical_device,
+                              VkPhysicalDeviceProperties* properties) {
+    *properties = FromHandle<PhysicalDevice>(physical_device)->properties();
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceProperties2(VkPhysicalDevice physical_device,
+                               VkPhysicalDeviceProperties2* properties) {
+    const auto& device = *FromHandle<PhysicalDevice>(physical_device);
+    properties->properties = device.properties();
+    ForEachInChain(properties->pNext,
+                   [&](VkBaseOutStructure& header) { FillProperties(device, header); });
+}
+
+}  // namespace fornax::driver

@@ -1,0 +1,71 @@
+// The list. To add an extension: implement it, then set its member here; tests fail when a command
+// of an extension listed here is missing, or an extension that it depends on.
+#include "driver/supported_api.h"
+
+namespace fornax::driver {
+namespace {
+
+constexpr ApiSet kSupportedApi = [] {
+    ApiSet api{.version = kApiVersion};
+
+    auto& instance = api.instance;
+    instance.EXT_debug_utils = true;
+    instance.KHR_device_group_creation = true;
+    instance.KHR_external_fence_capabilities = true;      // no handle type is supported
+    instance.KHR_external_memory_capabilities = true;     // likewise
+    instance.KHR_external_semaphore_capabilities = true;  // likewise
+    instance.KHR_get_physical_device_properties2 = true;
+
+    auto& device = api.device;
+    device.EXT_host_query_reset = true;
+    device.EXT_memory_budget = true;
+    device.EXT_pipeline_creation_cache_control = true;
+    device.EXT_pipeline_creation_feedback = true;
+    device.EXT_private_data = true;
+    device.EXT_scalar_block_layout = true;  // kernels address by the offsets that SPIR-V gives
+    device.EXT_tooling_info = true;
+    device.KHR_bind_memory2 = true;
+    device.KHR_copy_commands2 = true;
+    device.KHR_dedicated_allocation = true;
+    device.KHR_descriptor_update_template = true;
+    device.KHR_device_group = true;
+    device.KHR_driver_properties = true;
+    device.KHR_get_memory_requirements2 = true;
+    device.KHR_maintenance1 = true;
+    device.KHR_maintenance2 = true;
+    device.KHR_maintenance3 = true;
+    device.KHR_map_memory2 = true;
+    device.KHR_push_descriptor = true;
+    device.KHR_relaxed_block_layout = true;
+    device.KHR_storage_buffer_storage_class = true;
+    device.KHR_synchronization2 = true;
+    device.KHR_timeline_semaphore = true;
+    device.KHR_uniform_buffer_standard_layout = true;
+    return api;
+}();
+
+constexpr FeatureSet kSupportedFeatures = [] {
+    FeatureSet features;
+    features.robustBufferAccess = true;
+
+    features.hostQueryReset = true;
+    features.pipelineCreationCacheControl = true;
+    features.privateData = true;
+    features.scalarBlockLayout = true;
+    features.synchronization2 = true;
+    features.timelineSemaphore = true;
+    features.uniformBufferStandardLayout = true;
+    return features;
+}();
+
+}  // namespace
+
+const ApiSet& SupportedApi() {
+    return kSupportedApi;
+}
+
+const FeatureSet& SupportedFeatures() {
+    return kSupportedFeatures;
+}
+
+}  // namespace fornax::driver

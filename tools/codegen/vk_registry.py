@@ -1,0 +1,203 @@
+"""Reads vk.xml into the few facts that Fornax generates code from.
+
+Only the Vulkan API (not Vulkan SC) and only what vulkan_core.h declares is kept: extensions of a
+platform, and provisional ones, would need headers that the driver does not include.
+"""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Extension:
+    name: str  # VK_KHR_foo
+    kind: str  # "instance" or "device"
+    spec_version: int
+    depends: str | None  # expression over extensions and versions
+
+    @property
+    def member(self) -> str:
+        """The name without VK_, which is the member of the generated set."""
+        return self.name.removeprefix("VK_")
+
+
+@dataclass
+class Command:
+    name: str
+    implementation: str  # the command that this one is an alias of, or itself
+    first_parameter: str  # its type
+    return_type: str
+    parameters: list[str]  # C declarations
+    requirements: list[str] = field(default_factory=list)  # C++ expressions, any of which is enough
+
+
+@dataclass
+class FeatureStruct:
+    name: str
+    s_type: str
+    members: list[str]
+    requirements: list[str] = field(default_factory=list)
+
+
+def _for_vulkan(element) -> bool:
+    api = element.get("api")
+    return api is None or "vulkan" in api.split(",")
+
+
+def _text(element) -> str:
+    return re.sub(r"\s+", " ", "".join(element.itertext())).strip()
+
+
+class Registry:
+    def __init__(self, path: str):
+        self._root = ElementTree.parse(path).getroot()
+        self.extensions = self._read_extensions()
+        self._kinds = {e.name: e.kind for e in self.extensions}
+        self.commands = self._read_commands()
+        self.features10 = self._read_features10()
+        self.feature_structs = self._read_feature_structs()
+        self._read_requirements()
+        # A command or structure without a requirement belongs to a platform or to Vulkan SC.
+        self.commands = {n: c for n, c in self.commands.items() if c.requirements}
+        self.feature_structs = {n: s for n, s in self.feature_structs.items() if s.requirements}
+
+    def _extension_elements(self):
+        for element in self._root.iterfind("extensions/extension"):
+            if "vulkan" in element.get("supported", "").split(",") and not element.get("platform"):
+                yield element
+
+    def _read_extensions(self) -> list[Extension]:
+        extensions = []
+        for element in self._extension_elements():
+            version = next(
+                e.get("value") for e in element.iter("enum")
+                if e.get("name", "").endswith("_SPEC_VERSION") and e.get("value"))
+            extensions.append(Extension(
+                element.get("name"), element.get("type"), int(version), element.get("depends")))
+        return sorted(extensions, key=lambda e: e.name)
+
+    def _read_commands(self) -> dict[str, Command]:
+        commands = {}
+        aliases = {}
+        for element in self._root.iterfind("commands/command"):
+            if not _for_vulkan(element):
+                continue
+            if element.get("alias"):
+                aliases[element.get("name")] = element.get("alias")
+                continue
+            name = element.findtext("proto/name")
+            parameters = [p for p in element.iterfind("param") if _for_vulkan(p)]
+            commands[name] = Command(
+                name, name, parameters[0].findtext("type"), element.findtext("proto/type"),
+                [_text(p) for p in parameters])
+        for name, target in aliases.items():
+            original = commands[target]
+            commands[name] = Command(
+                name, original.implementation, original.first_parameter, original.return_type,
+                original.parameters)
+        return commands
+
+    def _read_features10(self) -> list[str]:
+        struct = self._root.find("types/type[@name='VkPhysicalDeviceFeatures']")
+        return [m.findtext("name") for m in struct.iterfind("member")]
+
+    def _read_feature_structs(self) -> dict[str, FeatureStruct]:
+        """Structures of VkBool32 that extend VkPhysicalDeviceFeatures2."""
+        structs = {}
+        for element in self._root.iterfind("types/type[@category='struct']"):
+            if "VkPhysicalDeviceFeatures2" not in element.get("structextends", "").split(","):
+                continue
+            members = [m for m in element.iterfind("member") if _for_vulkan(m)]
+            s_type = members[0].get("values")
+            flags = members[2:]
+            if s_type is None or any(m.findtext("type") != "VkBool32" for m in flags):
+                raise ValueError(f"{element.get('name')} is not a structure of features")
+            name = element.get("name")
+            structs[name] = FeatureStruct(name, s_type, [m.findtext("name") for m in flags])
+        # Requirements may name a structure by its alias.
+        self._struct_aliases = {
+            e.get("name"): e.get("alias")
+            for e in self._root.iterfind("types/type[@category='struct']") if e.get("alias")}
+        return structs
+
+    def _read_requirements(self):
+        for element in self._root.iterfind("feature"):
+            if _for_vulkan(element):
+                self._read_require_blocks(element, self.expression(element.get("name")))
+        for element in self._extension_elements():
+            self._read_require_blocks(element, self.expression(element.get("name")))
+
+    def _read_require_blocks(self, element, condition: str):
+        for block in element.iterfind("require"):
+            if not _for_vulkan(block):
+                continue
+            requirement = condition
+            if block.get("depends"):
+                depends = self.expression(block.get("depends"))
+                requirement = self._combine(condition, "&&", depends)
+            if re.search(r"\bfalse\b", requirement):
+                continue  # needs an extension of a platform
+            for command in block.iterfind("command"):
+                self._add(self.commands.get(command.get("name")), requirement)
+            for type_ in block.iterfind("type"):
+                name = type_.get("name")
+                self._add(self.feature_structs.get(self._struct_aliases.get(name, name)), requirement)
+
+    @staticmethod
+    def _add(entry, requirement: str):
+        if entry is not None and requirement not in entry.requirements:
+            entry.requirements.append(requirement)
+
+    def expression(self, depends: str) -> str:
+        """A `depends` attribute as a C++ expression over `const ApiSet& api`.
+
+        The registry's operators are `,` (or) and `+` (and), of equal precedence, left to right.
+        """
+        tokens = re.findall(r"[()+,]|[\w:]+", depends)
+        position = 0
+
+        def parse_operand() -> str:
+            nonlocal position
+            token = tokens[position]
+            position += 1
+            if token == "(":
+                inner = parse_chain()
+                position += 1  # the closing parenthesis
+                return f"({inner})"
+            return self._atom(token)
+
+        def parse_chain() -> str:
+            nonlocal position
+            left = parse_operand()
+            while position < len(tokens) and tokens[position] in "+,":
+                operator = "&&" if tokens[position] == "+" else "||"
+                position += 1
+                right = parse_operand()
+                left = self._combine(left, operator, right)
+            return left
+
+        return parse_chain()
+
+    @staticmethod
+    def _combine(left: str, operator: str, right: str) -> str:
+        absorbing, neutral = ("false", "true") if operator == "&&" else ("true", "false")
+        if absorbing in (left, right):
+            return absorbing
+        if left == neutral:
+            return right
+        if right == neutral:
+            return left
+        return f"({left} {operator} {right})"
+
+    def _atom(self, token: str) -> str:
+        version = re.fullmatch(r"VK_(?:(?:BASE|COMPUTE|GRAPHICS)_)?VERSION_(\d)_(\d)", token)
+        if version:
+            if version.groups() == ("1", "0"):
+                return "true"
+            return f"api.version >= VK_API_VERSION_{version[1]}_{version[2]}"
+        kind = self._kinds.get(token)
+        if kind is None:
+            # An extension of a platform, or a feature bit (Struct::member): not there.
+            return "false"
+        return f"api.{kind}.{token.removeprefix('VK_')}"
