@@ -1,8 +1,8 @@
 // The binary contract between a compiled kernel and the device that runs it.
 //
-// The kernel compiler emits code against these structures and the device model's workers call it; neither
-// includes the other. Every field offset is part of the contract: the static_asserts below and
-// kKernelAbiVersion (which is part of the key of cached native code) change together.
+// The kernel compiler emits code against these structures and the device model's workers call it;
+// neither includes the other. Every field offset is part of the contract: the static_asserts below
+// and kKernelAbiVersion (which is part of the key of cached native code) change together.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,15 @@ namespace fornax::hal {
 
 inline constexpr uint32_t kKernelAbiVersion = 1;
 
-// One buffer as a kernel sees it: a device address and the bound range. A null descriptor has size 0.
+// Bytes that DispatchFrame::push_constants always points to.
+inline constexpr uint32_t kPushConstantBytes = 256;
+
+// Bytes before and behind workgroup memory that a kernel may read and write without effect: where
+// only some lanes of a vector access are inside, the others fall there.
+inline constexpr uint32_t kSharedMemoryMargin = 8192;
+
+// One buffer as a kernel sees it: a device address and the bound range. A null descriptor has size
+// 0.
 struct BufferDescriptor {
     uint64_t address = 0;
     uint64_t size_bytes = 0;
@@ -20,11 +28,13 @@ struct BufferDescriptor {
 
 // What one dispatch passes to its kernel. Read-only while the dispatch runs; shared by all workers.
 struct DispatchFrame {
-    const void* const* descriptor_sets = nullptr;  // by set number; each points to packed descriptors
-    const uint32_t* dynamic_offsets = nullptr;     // bytes, in the order of the pipeline layout
-    const void* push_constants = nullptr;
-    uint32_t workgroup_count[3] = {0, 0, 0};       // NumWorkgroups
-    uint32_t base_workgroup[3] = {0, 0, 0};        // added to the workgroup's position (vkCmdDispatchBase)
+    const void* const* descriptor_sets =
+        nullptr;                                // by set number; each points to packed descriptors
+    const uint32_t* dynamic_offsets = nullptr;  // bytes, in the order of the pipeline layout
+    const void* push_constants = nullptr;       // kPushConstantBytes bytes
+    uint32_t workgroup_count[3] = {0, 0, 0};    // NumWorkgroups
+    uint32_t base_workgroup[3] = {0, 0,
+                                  0};  // added to the workgroup's position (vkCmdDispatchBase)
 };
 
 // Why a kernel stopped early. A kernel writes the first fault into its WorkerFrame and returns.
@@ -35,14 +45,17 @@ enum class KernelFault : uint32_t {
 
 // What one worker thread owns while it runs kernels. Never shared between workers.
 struct WorkerFrame {
-    void* shared_memory = nullptr;  // workgroup memory, at least KernelDesc::shared_bytes, 64-byte aligned
-    void* scratch = nullptr;        // at least KernelDesc::scratch_bytes, 64-byte aligned, contents undefined
+    // Workgroup memory: at least KernelDesc::shared_bytes, 64-byte aligned, and kSharedMemoryMargin
+    // bytes of the same allocation on both sides.
+    void* shared_memory = nullptr;
+    void* scratch =
+        nullptr;  // at least KernelDesc::scratch_bytes, 64-byte aligned, contents undefined
     uint32_t worker_index = 0;
-    uint32_t fault = 0;             // a KernelFault
+    uint32_t fault = 0;  // a KernelFault
 };
 
-// Runs the workgroups [first, first + count) in increasing order. A workgroup's linear index counts x
-// fastest: index = x + workgroup_count[0] * (y + workgroup_count[1] * z).
+// Runs the workgroups [first, first + count) in increasing order. A workgroup's linear index counts
+// x fastest: index = x + workgroup_count[0] * (y + workgroup_count[1] * z).
 using KernelEntry = void (*)(const DispatchFrame* dispatch,
                              WorkerFrame* worker,
                              uint64_t first_workgroup,

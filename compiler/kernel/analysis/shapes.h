@@ -1,0 +1,109 @@
+// Uniformity, shapes and divergence of a kernel that runs `lanes` invocations side by side.
+//
+// The shape of a value says how it differs between the lanes of one vector:
+//   uniform   one value for all lanes: lives in a scalar register
+//   pattern   a uniform base plus an offset per lane that is a compile-time constant: the base
+//   lives in a
+//             scalar register. This holds affine values (lane * stride) and piecewise ones
+//             (lane % 16, lane / 16) alike, and memory selection looks straight at the constants.
+//   varying   anything else: a vector register
+// Offsets wrap with the type, so a pattern says nothing about wrapping; upper bounds are kept
+// beside it.
+//
+// Divergence says which constructs lanes may leave at different times. The mask at a point may
+// differ from the mask at the entry of the enclosing constructs up to some depth; an exit to a
+// construct below that depth is a branch, every other exit only takes lanes out of the mask.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/kernel/ir/ir.h"
+
+namespace fornax::kernel {
+
+struct Shape {
+    enum class Kind : uint8_t { kUnknown, kUniform, kPattern, kVarying };
+
+    Kind kind = Kind::kUnknown;
+    bool workgroup = false;  // the value (a pattern's base) is one for the whole workgroup
+    uint8_t base_zeros = 0;  // known trailing zero bits of the uniform value or base; 64 for zero
+    uint64_t max = UINT64_MAX;     // upper bound of the value, read as unsigned; only for integers
+    std::vector<int64_t> offsets;  // kPattern: by lane, sign extended from the type
+
+    bool uniform() const { return kind == Kind::kUniform; }
+    bool pattern() const { return kind == Kind::kPattern; }
+    bool varying() const { return kind == Kind::kVarying; }
+    // Held in a scalar register by the emitter.
+    bool scalar() const { return uniform() || pattern(); }
+    friend bool operator==(const Shape&, const Shape&) = default;
+};
+
+struct ConstructFacts {
+    // If, Switch: the condition differs between lanes. Loop: lanes leave in different iterations.
+    bool divergent = false;
+    // Some exit to this construct only takes lanes out of the mask, so their values are blended.
+    bool masked_exits = false;
+    // Lanes that enter may leave for an outer construct while others stay: the mask shrinks.
+    bool loses_lanes = false;
+    bool masked_continues = false;  // Loop: likewise for `continue`
+    uint32_t continue_sites = 0;    // Loop
+    uint32_t depth = 0;
+};
+
+class ShapeAnalysis {
+  public:
+    // `lanes` is a power of two of at most 64. Constructs in `workgroup_level` (indexed by
+    // instruction) hold barriers, so their control is the same for the whole workgroup by the rules
+    // of OpControlBarrier.
+    ShapeAnalysis(const ir::Kernel& kernel, uint32_t lanes, std::vector<bool> workgroup_level);
+
+    const Shape& shape(ir::ValueId value) const { return shapes_[value.index]; }
+    const ConstructFacts& facts(ir::InstId construct) const { return facts_[construct.index]; }
+    // Exit, Continue, Return: a branch for all lanes that are active, rather than a change of the
+    // mask.
+    bool IsBranch(ir::InstId exit) const { return branch_[exit.index]; }
+    uint32_t lanes() const { return lanes_; }
+    // The workgroup takes up one vector.
+    bool single_vector() const { return single_vector_; }
+
+  private:
+    void VisitBlock(ir::BlockId block, int depth, int& divergence);
+    void VisitInstruction(ir::InstId id, int depth, int& divergence);
+    void VisitConstruct(ir::InstId id, int depth, int& divergence);
+    void VisitExit(ir::InstId id, int divergence);
+    void Merge(std::span<const ir::ValueId> into,
+               std::span<const ir::ValueId> from,
+               bool divergent);
+    void Update(ir::ValueId value, Shape shape);
+    Shape BuiltinShape(ir::BuiltinId builtin) const;
+    Shape PureShape(const ir::Instruction& inst) const;
+    Shape Varying(ir::ValueId value) const;
+
+    const ir::Kernel& kernel_;
+    uint32_t lanes_;
+    std::vector<bool> workgroup_level_;
+    bool single_vector_;
+    std::vector<Shape> shapes_;
+    std::vector<ConstructFacts> facts_;
+    std::vector<bool> branch_;
+    std::vector<uint8_t> max_updates_;   // by value: how often the bound grew, for widening
+    std::vector<ir::InstId> enclosing_;  // constructs around the current point, outermost first
+    bool changed_ = false;
+};
+
+// The shape of integer operations on scalar-held operands (shape_rules.cpp). `bits` is the operand
+// width.
+namespace shape_rules {
+uint64_t TypeMax(uint32_t bits);
+int64_t Wrap(int64_t value, uint32_t bits);
+// Offsets and base share no bits: base | offset == base + offset.
+bool Disjoint(const Shape& shape);
+Shape Normalize(Shape shape);
+Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract);
+Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits);
+Shape ShiftRightConst(const Shape& a, uint32_t amount);
+Shape AndConst(const Shape& a, uint64_t mask);
+}  // namespace shape_rules
+
+}  // namespace fornax::kernel

@@ -1,0 +1,272 @@
+// The function around a kernel: prologue, the loop over workgroups and the choice of the vector
+// width.
+#include "compiler/kernel/codegen/emit.h"
+
+#include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/kernel/analysis/pressure.h"
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+#include "hal/kernel_abi.h"
+
+namespace fornax::kernel {
+
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+constexpr uint64_t kMaxScratchBytes = 64u << 20;
+constexpr uint32_t kMaxLanes = 64;
+
+uint32_t Invocations(const ir::Kernel& kernel) {
+    return kernel.workgroup_size[0] * kernel.workgroup_size[1] * kernel.workgroup_size[2];
+}
+
+bool UsesSubgroups(const ir::Kernel& kernel) {
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        if (inst.op == ir::Op::kSubgroupElect || inst.op == ir::Op::kSubgroupBarrier)
+            return true;
+        if (inst.op == ir::Op::kBuiltin) {
+            auto builtin = static_cast<ir::BuiltinId>(inst.imm);
+            if (builtin == ir::BuiltinId::kSubgroupId || builtin == ir::BuiltinId::kSubgroupLane ||
+                builtin == ir::BuiltinId::kNumSubgroups) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+// How many invocations run side by side. A kernel that sees subgroups gets one vector a subgroup;
+// any other starts at the register width and takes more lanes while its live values fit the
+// registers.
+uint32_t ChooseLanes(const ir::Kernel& kernel,
+                     const EmitOptions& options,
+                     const std::vector<bool>& workgroup_level) {
+    if (UsesSubgroups(kernel))
+        return kernel.subgroup_size;
+    const uint32_t invocations = Invocations(kernel);
+    const uint32_t native = std::max(4u, options.vector_bits / 32);
+    uint32_t lanes = native;
+    if (options.force_lanes != 0)
+        lanes = options.force_lanes;
+    if (invocations < lanes)
+        return std::bit_ceil(invocations);
+    if (options.force_lanes != 0)
+        return lanes;
+    ShapeAnalysis shapes(kernel, native, workgroup_level);
+    const RegisterPressure pressure = EstimatePressure(kernel, shapes);
+    const uint32_t registers = options.vector_bits >= 512 ? 32 : 16;
+    const uint32_t budget = registers * 3 / 4;
+    const uint32_t limit = pressure.divergent_loop ? native * 2 : kMaxLanes;
+    while (lanes * 2 <= limit && invocations % (lanes * 2) == 0 &&
+           pressure.live_values * (lanes * 2 / native) <= budget) {
+        lanes *= 2;
+    }
+    return lanes;
+}
+
+}  // namespace
+
+Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
+                                 const EmitOptions& options,
+                                 const std::string& symbol,
+                                 llvm::Module& module) {
+    std::vector<bool> workgroup_level = FindWorkgroupLevel(kernel);
+    EmittedKernel emitted;
+    emitted.lanes = ChooseLanes(kernel, options, workgroup_level);
+    ShapeAnalysis shapes(kernel, emitted.lanes, workgroup_level);
+    Regions regions(kernel, shapes, workgroup_level);
+    Emitter emitter(kernel, shapes, regions, module);
+    FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
+    return emitted;
+}
+
+Emitter::Emitter(const ir::Kernel& kernel,
+                 const ShapeAnalysis& shapes,
+                 const Regions& regions,
+                 llvm::Module& module)
+    : kernel_(kernel),
+      shapes_(shapes),
+      regions_(regions),
+      module_(module),
+      context_(module.getContext()),
+      builder_(context_),
+      lanes_(shapes.lanes()),
+      invocations_(Invocations(kernel)),
+      subgroups_((invocations_ + lanes_ - 1) / lanes_),
+      held_(kernel.num_values()),
+      slots_(kernel.num_values()),
+      conditions_(kernel.num_insts(), nullptr),
+      uses_(kernel.num_values(), 0) {
+    // Fused multiply-add wherever the shader does not forbid it.
+    llvm::FastMathFlags flags;
+    flags.setAllowContract(true);
+    builder_.setFastMathFlags(flags);
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
+            ++uses_[operand.index];
+    }
+}
+
+Result<uint32_t> Emitter::Run(const std::string& symbol) {
+    EmitPrologue(symbol);
+    EmitWorkgroupLoop();
+    if (!error_.empty())
+        return Error{ErrorCode::kUnsupported, error_};
+    if (scratch_bytes_ > kMaxScratchBytes) {
+        return Error{ErrorCode::kUnsupported, "The kernel's private memory takes " +
+                                                  std::to_string(scratch_bytes_) +
+                                                  " bytes a workgroup, and the limit is " +
+                                                  std::to_string(kMaxScratchBytes) + "."};
+    }
+    return static_cast<uint32_t>(scratch_bytes_);
+}
+
+bool Emitter::Fail(std::string message) {
+    if (error_.empty())
+        error_ = std::move(message);
+    return false;
+}
+
+void Emitter::EmitPrologue(const std::string& symbol) {
+    llvm::Type* ptr = builder_.getPtrTy();
+    llvm::Type* i64 = builder_.getInt64Ty();
+    auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {ptr, ptr, i64, i64}, false);
+    function_ = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, symbol, module_);
+    function_->addFnAttr(llvm::Attribute::NoUnwind);
+    function_->addParamAttr(0, llvm::Attribute::NoAlias);
+    function_->addParamAttr(0, llvm::Attribute::ReadOnly);
+    function_->addParamAttr(1, llvm::Attribute::NoAlias);
+    entry_ = NewBlock("entry");
+    builder_.SetInsertPoint(entry_);
+
+    llvm::MDBuilder metadata(context_);
+    llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("kernel");
+    llvm::MDNode* scopes[4];
+    for (auto& scope : scopes)
+        scope = metadata.createAnonymousAliasScope(domain);
+    for (int i = 0; i < 4; ++i) {
+        scopes_[i] = llvm::MDNode::get(context_, {scopes[i]});
+        llvm::SmallVector<llvm::Metadata*, 3> others;
+        for (int j = 0; j < 4; ++j) {
+            if (j != i)
+                others.push_back(scopes[j]);
+        }
+        noalias_[i] = llvm::MDNode::get(context_, others);
+    }
+
+    // The frames are read once: nothing a kernel can name aliases them.
+    dispatch_ = function_->getArg(0);
+    auto load = [&](Value* base, uint64_t offset, llvm::Type* field, const char* name) {
+        Value* address = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), base, offset);
+        auto* value = builder_.CreateLoad(field, address, name);
+        value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+        return value;
+    };
+    using hal::DispatchFrame;
+    using hal::WorkerFrame;
+    push_constants_ = load(dispatch_, offsetof(DispatchFrame, push_constants), ptr, "push");
+    shared_ = load(function_->getArg(1), offsetof(WorkerFrame, shared_memory), ptr, "shared");
+    scratch_ = load(function_->getArg(1), offsetof(WorkerFrame, scratch), ptr, "scratch");
+    for (uint32_t i = 0; i < 3; ++i) {
+        num_workgroups_[i] = load(dispatch_, offsetof(DispatchFrame, workgroup_count) + 4 * i,
+                                  builder_.getInt32Ty(), "num_workgroups");
+    }
+}
+
+void Emitter::EmitWorkgroupLoop() {
+    llvm::Type* i32 = builder_.getInt32Ty();
+    Value* first = function_->getArg(2);
+    Value* count = function_->getArg(3);
+    // Position of the first workgroup; x counts fastest.
+    Value* start[3];
+    Value* rest = first;
+    for (uint32_t i = 0; i < 3; ++i) {
+        Value* size = builder_.CreateZExt(num_workgroups_[i], builder_.getInt64Ty());
+        start[i] = builder_.CreateTrunc(i == 2 ? rest : builder_.CreateURem(rest, size), i32);
+        if (i != 2)
+            rest = builder_.CreateUDiv(rest, size);
+    }
+    Value* base[3];
+    for (uint32_t i = 0; i < 3; ++i) {
+        Value* address = builder_.CreateConstInBoundsGEP1_64(
+            builder_.getInt8Ty(), dispatch_, offsetof(hal::DispatchFrame, base_workgroup) + 4 * i);
+        base[i] = builder_.CreateLoad(i32, address, "base");
+    }
+    BasicBlock* body = NewBlock("workgroup");
+    BasicBlock* exit = NewBlock("exit");
+    workgroup_end_ = NewBlock("workgroup_end");
+    builder_.CreateBr(body);
+
+    builder_.SetInsertPoint(body);
+    auto* index = builder_.CreatePHI(builder_.getInt64Ty(), 2, "index");
+    index->addIncoming(builder_.getInt64(0), entry_);
+    llvm::PHINode* position[3];
+    for (uint32_t i = 0; i < 3; ++i) {
+        position[i] = builder_.CreatePHI(i32, 2, "position");
+        position[i]->addIncoming(start[i], entry_);
+    }
+    for (uint32_t i = 0; i < 3; ++i)
+        workgroup_id_[i] = builder_.CreateAdd(position[i], base[i], "workgroup_id");
+
+    if (kernel_.zero_shared && kernel_.shared_bytes != 0) {
+        builder_.CreateMemSet(shared_, builder_.getInt8(0), kernel_.shared_bytes,
+                              llvm::MaybeAlign(64));
+    }
+    EmitKeptMaskInit();
+    EmitWorkgroupBlock(kernel_.body);
+    BranchTo(workgroup_end_);
+
+    builder_.SetInsertPoint(workgroup_end_);
+    Value* x = builder_.CreateAdd(position[0], builder_.getInt32(1));
+    Value* wrap_x = builder_.CreateICmpEQ(x, num_workgroups_[0]);
+    Value* y = builder_.CreateAdd(position[1], builder_.CreateZExt(wrap_x, i32));
+    Value* wrap_y = builder_.CreateICmpEQ(y, num_workgroups_[1]);
+    Value* z = builder_.CreateAdd(position[2], builder_.CreateZExt(wrap_y, i32));
+    position[0]->addIncoming(builder_.CreateSelect(wrap_x, builder_.getInt32(0), x),
+                             workgroup_end_);
+    position[1]->addIncoming(builder_.CreateSelect(wrap_y, builder_.getInt32(0), y),
+                             workgroup_end_);
+    position[2]->addIncoming(z, workgroup_end_);
+    Value* next = builder_.CreateAdd(index, builder_.getInt64(1));
+    index->addIncoming(next, workgroup_end_);
+    builder_.CreateCondBr(builder_.CreateICmpULT(next, count), body, exit);
+
+    builder_.SetInsertPoint(exit);
+    builder_.CreateRetVoid();
+}
+
+llvm::AllocaInst* Emitter::NewAlloca(llvm::Type* type, const char* name) {
+    llvm::IRBuilder<> at(entry_, entry_->begin());
+    return at.CreateAlloca(type, nullptr, name);
+}
+
+BasicBlock* Emitter::NewBlock(const char* name) {
+    return BasicBlock::Create(context_, name, function_);
+}
+
+void Emitter::BranchTo(BasicBlock* block) {
+    if (!Terminated())
+        builder_.CreateBr(block);
+}
+
+void Emitter::EmitMaybe(Value* condition, BasicBlock* then, BasicBlock* otherwise, bool likely) {
+    llvm::MDBuilder metadata(context_);
+    builder_.CreateCondBr(
+        condition, then, otherwise,
+        likely ? metadata.createBranchWeights(2000, 1) : metadata.createBranchWeights(1, 1));
+}
+
+uint32_t Emitter::AllocateScratch(uint64_t bytes) {
+    uint64_t offset = scratch_bytes_;
+    scratch_bytes_ = (scratch_bytes_ + bytes + 63) & ~uint64_t{63};
+    return offset > kMaxScratchBytes ? 0 : static_cast<uint32_t>(offset);
+}
+
+}  // namespace fornax::kernel

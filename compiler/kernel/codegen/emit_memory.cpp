@@ -1,0 +1,442 @@
+// Memory: regions, bounds and the forms of an access that need no knowledge of its pattern. An
+// access with a uniform offset is a scalar one; one whose lane offsets are compile-time constants
+// goes to emit_patterns.cpp; anything else is a gather or scatter.
+#include <algorithm>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+#include "hal/kernel_abi.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+using Bounds = MemoryRegion::Bounds;
+
+namespace {
+
+constexpr uint64_t kZeroBytes = 256;  // what an out-of-range uniform load reads instead
+
+}  // namespace
+
+MemoryRegion Emitter::BufferRegion(const ir::Instruction& inst, ir::ValueId buffer) {
+    const Descriptor& descriptor = held_[buffer.index].descriptor;
+    MemoryRegion region;
+    region.base = descriptor.address;
+    region.size = descriptor.size;
+    region.bounds = kernel_.robust_buffer_access ? Bounds::kChecked : Bounds::kTrusted;
+    region.may_pass_2gib = true;
+    region.is_volatile = inst.flags & ir::kVolatile;
+    region.scope = scopes_[0];
+    region.noalias = noalias_[0];
+    return region;
+}
+
+MemoryRegion Emitter::SharedRegion(const ir::Instruction& inst) {
+    MemoryRegion region;
+    region.base = shared_;
+    region.known_size = kernel_.shared_bytes;
+    region.size = builder_.getInt64(region.known_size);
+    region.bounds = Bounds::kClamped;
+    region.is_volatile = inst.flags & ir::kVolatile;
+    region.scope = scopes_[1];
+    region.noalias = noalias_[1];
+    return region;
+}
+
+MemoryRegion Emitter::PushRegion() {
+    MemoryRegion region;
+    region.base = push_constants_;
+    region.known_size = hal::kPushConstantBytes;
+    region.size = builder_.getInt64(region.known_size);
+    region.bounds = Bounds::kClamped;
+    region.invariant = true;
+    region.scope = scopes_[3];
+    region.noalias = noalias_[3];
+    return region;
+}
+
+MemoryRegion Emitter::ConstantRegion() {
+    if (!constant_data_) {
+        // Margins like those of workgroup memory, because lanes that are not active may point
+        // outside.
+        std::vector<uint8_t> bytes(hal::kSharedMemoryMargin, 0);
+        bytes.insert(bytes.end(), kernel_.constant_data.begin(), kernel_.constant_data.end());
+        bytes.resize(bytes.size() + hal::kSharedMemoryMargin, 0);
+        llvm::Constant* data = llvm::ConstantDataArray::get(context_, bytes);
+        constant_data_ =
+            new llvm::GlobalVariable(module_, data->getType(), true,
+                                     llvm::GlobalValue::PrivateLinkage, data, "constant_data");
+        constant_data_->setAlignment(llvm::Align(64));
+    }
+    MemoryRegion region;
+    region.base = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), constant_data_,
+                                                      hal::kSharedMemoryMargin);
+    region.known_size = kernel_.constant_data.size();
+    region.size = builder_.getInt64(region.known_size);
+    region.bounds = Bounds::kClamped;
+    region.invariant = true;
+    region.scope = scopes_[3];
+    region.noalias = noalias_[3];
+    return region;
+}
+
+Offset Emitter::OffsetOf(ir::ValueId value) {
+    Offset offset;
+    offset.shape = &shapes_.shape(value);
+    if (offset.shape->scalar() || lanes_ == 1)
+        offset.scalar = Raw(value);
+    return offset;
+}
+
+Value* Emitter::OffsetVector(ir::ValueId id, Offset& offset) {
+    if (!offset.vector)
+        offset.vector = Vector(id);
+    return offset.vector;
+}
+
+llvm::Type* Emitter::MemoryType(ir::Type type) {
+    return type == ir::Type::kBool ? builder_.getInt32Ty() : ScalarType(context_, type);
+}
+
+Value* Emitter::ToMemory(Value* value) {
+    llvm::Type* type = value->getType();
+    if (!type->getScalarType()->isIntegerTy(1))
+        return value;
+    return builder_.CreateZExt(value, type->getWithNewType(builder_.getInt32Ty()));
+}
+
+Value* Emitter::FromMemory(Value* value, ir::Type type) {
+    if (type != ir::Type::kBool)
+        return value;
+    return builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+}
+
+void Emitter::CompilerFence() {
+    builder_.CreateFence(llvm::AtomicOrdering::AcquireRelease, llvm::SyncScope::SingleThread);
+}
+
+Value* Emitter::Annotate(const MemoryRegion& region, Value* access) {
+    auto* inst = llvm::dyn_cast<llvm::Instruction>(access);
+    if (!inst)
+        return access;
+    inst->setMetadata(llvm::LLVMContext::MD_alias_scope, region.scope);
+    inst->setMetadata(llvm::LLVMContext::MD_noalias, region.noalias);
+    if (region.invariant && llvm::isa<llvm::LoadInst>(inst))
+        inst->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    return access;
+}
+
+Value* Emitter::ByteAddress(const MemoryRegion& region, Value* offset) {
+    offset = builder_.CreateZExt(offset, builder_.getInt64Ty());
+    return builder_.CreateGEP(builder_.getInt8Ty(), region.base, offset);
+}
+
+Value* Emitter::InBounds(const MemoryRegion& region, Value* offset, uint64_t bytes) {
+    llvm::Type* i64 = builder_.getInt64Ty();
+    Value* size = region.size;
+    if (offset->getType()->isIntegerTy(32)) {
+        Value* end = builder_.CreateAdd(builder_.CreateZExt(offset, i64), builder_.getInt64(bytes));
+        return builder_.CreateICmpULE(end, size);
+    }
+    Value* holds = builder_.CreateICmpUGE(size, builder_.getInt64(bytes));
+    Value* last = builder_.CreateSub(size, builder_.getInt64(bytes));
+    return builder_.CreateAnd(holds, builder_.CreateICmpULE(offset, last));
+}
+
+Value* Emitter::LanesInBounds(const MemoryRegion& region, Value* offsets, uint64_t bytes) {
+    llvm::Type* type = offsets->getType()->getScalarType();
+    Value* size = region.size;
+    if (type->isIntegerTy(32)) {
+        size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size,
+                                              builder_.getInt64(UINT32_MAX));
+        size = builder_.CreateTrunc(size, type);
+    }
+    Value* width = llvm::ConstantInt::get(type, bytes);
+    Value* holds = builder_.CreateICmpUGE(size, width);
+    Value* last = builder_.CreateSub(size, width);
+    return builder_.CreateAnd(builder_.CreateICmpULE(offsets, Splat(last)), Splat(holds));
+}
+
+Value* Emitter::ClampScalar(const MemoryRegion& region, Value* offset, uint64_t bytes) {
+    uint64_t last = region.known_size > bytes ? region.known_size - bytes : 0;
+    Value* limit = llvm::ConstantInt::get(offset->getType()->getScalarType(), last);
+    if (offset->getType()->isVectorTy())
+        limit = Splat(limit);
+    return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, offset, limit);
+}
+
+Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
+                                     Value* offset,
+                                     llvm::Type* type,
+                                     size_t count) {
+    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    if (region.bounds == Bounds::kClamped)
+        offset = ClampScalar(region, offset, element * count);
+    Value* address = ByteAddress(region, offset);
+    if (region.bounds == Bounds::kChecked) {
+        if (!zeros_) {
+            auto* array = llvm::ArrayType::get(builder_.getInt8Ty(), kZeroBytes);
+            zeros_ =
+                new llvm::GlobalVariable(module_, array, true, llvm::GlobalValue::PrivateLinkage,
+                                         llvm::Constant::getNullValue(array), "zeros");
+            zeros_->setAlignment(llvm::Align(16));
+        }
+        address = builder_.CreateSelect(InBounds(region, offset, element * count), address, zeros_);
+    }
+    Values results;
+    for (size_t i = 0; i < count; ++i) {
+        Value* at = builder_.CreateConstGEP1_64(type, address, i);
+        results.push_back(
+            Annotate(region, builder_.CreateAlignedLoad(type, at, llvm::Align(element))));
+    }
+    return results;
+}
+
+Emitter::Values Emitter::Gather(const MemoryRegion& region,
+                                Value* offsets,
+                                llvm::Type* type,
+                                size_t count) {
+    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    Value* mask = Mask();
+    if (region.bounds == Bounds::kChecked)
+        mask = builder_.CreateAnd(mask, LanesInBounds(region, offsets, element * count));
+    else if (region.bounds == Bounds::kClamped)
+        offsets = ClampScalar(region, offsets, element * count);
+    Value* base = region.base;
+    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
+        // The instruction takes signed 32-bit offsets: move the base to the middle of the 4 GiB.
+        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
+    }
+    Values results;
+    for (size_t i = 0; i < count; ++i) {
+        Value* at =
+            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
+        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
+        results.push_back(Annotate(
+            region,
+            builder_.CreateMaskedGather(VectorOf(type), addresses, llvm::Align(element), mask,
+                                        llvm::Constant::getNullValue(VectorOf(type)))));
+    }
+    return results;
+}
+
+void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
+    const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
+    Value* mask = Mask();
+    if (region.bounds == Bounds::kChecked)
+        mask = builder_.CreateAnd(mask, LanesInBounds(region, offsets, element * values.size()));
+    else if (region.bounds == Bounds::kClamped)
+        offsets = ClampScalar(region, offsets, element * values.size());
+    Value* base = region.base;
+    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
+        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+        Value* at =
+            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
+        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
+        Annotate(region,
+                 builder_.CreateMaskedScatter(values[i], addresses, llvm::Align(element), mask));
+    }
+}
+
+void Emitter::StoreUniform(const MemoryRegion& region,
+                           Value* offset,
+                           std::span<const ir::ValueId> values) {
+    Values scalars;
+    for (ir::ValueId value : values)
+        scalars.push_back(ToMemory(FromFirstActive(value)));
+    const uint64_t element = scalars[0]->getType()->getPrimitiveSizeInBits() / 8;
+    BasicBlock* end = nullptr;
+    if (region.bounds == Bounds::kClamped) {
+        offset = ClampScalar(region, offset, element * values.size());
+    } else if (region.bounds == Bounds::kChecked) {
+        BasicBlock* inside = NewBlock("store");
+        end = NewBlock("store_end");
+        EmitMaybe(InBounds(region, offset, element * values.size()), inside, end, true);
+        builder_.SetInsertPoint(inside);
+    }
+    Value* address = ByteAddress(region, offset);
+    for (size_t i = 0; i < scalars.size(); ++i) {
+        Value* at = builder_.CreateConstGEP1_64(scalars[i]->getType(), address, i);
+        Annotate(region, builder_.CreateAlignedStore(scalars[i], at, llvm::Align(element)));
+    }
+    if (end) {
+        builder_.CreateBr(end);
+        builder_.SetInsertPoint(end);
+    }
+}
+
+void Emitter::EmitLoad(const ir::Instruction& inst,
+                       const MemoryRegion& region,
+                       ir::ValueId offset_id) {
+    ir::Type ir_type = kernel_.type(inst.results[0]);
+    llvm::Type* type = MemoryType(ir_type);
+    Offset offset = OffsetOf(offset_id);
+    if (region.is_volatile)
+        CompilerFence();
+    Values values;
+    bool scalar = offset.shape->uniform() || lanes_ == 1;
+    if (scalar) {
+        values = LoadUniform(region, offset.scalar, type, inst.results.size());
+    } else {
+        Value* offsets = OffsetVector(offset_id, offset);
+        if (!offset.shape->pattern() ||
+            !LoadPattern(region, offset, type, inst.results.size(), offsets, values)) {
+            values = Gather(region, offsets, type, inst.results.size());
+        }
+    }
+    if (region.is_volatile)
+        CompilerFence();
+    for (size_t i = 0; i < inst.results.size(); ++i) {
+        Value* value = FromMemory(values[i], ir_type);
+        if (scalar && !shapes_.shape(inst.results[i]).scalar())
+            value = Splat(value);
+        Set(inst.results[i], value);
+    }
+}
+
+void Emitter::EmitStore(const MemoryRegion& region,
+                        ir::ValueId offset_id,
+                        std::span<const ir::ValueId> values) {
+    Offset offset = OffsetOf(offset_id);
+    if (region.is_volatile)
+        CompilerFence();
+    if (offset.shape->uniform() || lanes_ == 1) {
+        StoreUniform(region, offset.scalar, values);
+    } else {
+        Values vectors;
+        for (ir::ValueId value : values)
+            vectors.push_back(ToMemory(Vector(value)));
+        Value* offsets = OffsetVector(offset_id, offset);
+        if (!offset.shape->pattern() || !StorePattern(region, offset, vectors, offsets))
+            Scatter(region, offsets, vectors);
+    }
+    if (region.is_volatile)
+        CompilerFence();
+}
+
+void Emitter::EmitMemory(const ir::Instruction& inst) {
+    std::span<const ir::ValueId> operands = inst.operands;
+    switch (inst.op) {
+        case Op::kLoadBuffer:
+            EmitLoad(inst, BufferRegion(inst, operands[0]), operands[1]);
+            return;
+        case Op::kStoreBuffer:
+            EmitStore(BufferRegion(inst, operands[0]), operands[1], operands.subspan(2));
+            return;
+        case Op::kLoadShared:
+            EmitLoad(inst, SharedRegion(inst), operands[0]);
+            return;
+        default:
+            EmitStore(SharedRegion(inst), operands[0], operands.subspan(1));
+            return;
+    }
+}
+
+// Private arrays lie in scratch, element by element, the lanes of an element side by side: an index
+// that is the same for all lanes reaches one vector. Elements narrower than 32 bits take 32, for
+// gathers.
+void Emitter::EmitLocal(const ir::Instruction& inst) {
+    const auto local_index = static_cast<uint32_t>(inst.imm);
+    const ir::Local& local = kernel_.locals[local_index];
+    const bool load = inst.op == Op::kLoadLocal;
+    llvm::Type* value_type = ScalarType(context_, local.type);
+    const uint32_t width = std::max(32u, ir::BitWidth(local.type));
+    llvm::Type* type = ir::BitWidth(local.type) < 32 ? builder_.getInt32Ty() : value_type;
+    const uint64_t element = width / 8;
+    const uint64_t row = element * lanes_;
+    if (local_offsets_.empty())
+        local_offsets_.resize(kernel_.locals.size(), UINT32_MAX);
+    const bool per_subgroup = regions_.num_segments() > 1 && subgroups_ > 1;
+    const uint64_t bytes = (row * local.count + 63) & ~uint64_t{63};
+    if (local_offsets_[local_index] == UINT32_MAX)
+        local_offsets_[local_index] = AllocateScratch(bytes * (per_subgroup ? subgroups_ : 1));
+
+    llvm::Type* i8 = builder_.getInt8Ty();
+    llvm::Type* i64 = builder_.getInt64Ty();
+    MemoryRegion region;
+    region.base = builder_.CreateConstInBoundsGEP1_64(i8, scratch_, local_offsets_[local_index]);
+    if (per_subgroup) {
+        Value* offset =
+            builder_.CreateMul(builder_.CreateZExt(subgroup_, i64), builder_.getInt64(bytes));
+        region.base = builder_.CreateInBoundsGEP(i8, region.base, offset);
+    }
+    region.known_size = bytes;
+    region.scope = scopes_[2];
+    region.noalias = noalias_[2];
+
+    auto narrow = [&](Value* value) -> Value* {
+        if (type == value_type)
+            return value;
+        llvm::Type* bits = builder_.getIntNTy(ir::BitWidth(local.type));
+        value = builder_.CreateTrunc(value, value->getType()->getWithNewType(bits));
+        return builder_.CreateBitCast(value, value->getType()->getWithNewType(value_type));
+    };
+    auto widen = [&](Value* value) -> Value* {
+        if (type == value_type)
+            return value;
+        llvm::Type* bits = builder_.getIntNTy(ir::BitWidth(local.type));
+        value = builder_.CreateBitCast(value, value->getType()->getWithNewType(bits));
+        return builder_.CreateZExt(value, value->getType()->getWithNewType(type));
+    };
+    ir::ValueId index_id = inst.operands[0];
+    const Shape& index_shape = shapes_.shape(index_id);
+    llvm::Value* last = builder_.getInt32(local.count - 1);
+    const bool proven = index_shape.max < local.count && invocations_ % lanes_ == 0;
+    if (index_shape.uniform() || lanes_ == 1) {
+        Value* index = Raw(index_id);
+        Value* inside = nullptr;
+        if (!proven) {
+            inside = builder_.CreateICmpULE(index, last);
+            index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, last);
+        }
+        Value* offset = builder_.CreateMul(builder_.CreateZExt(index, i64), builder_.getInt64(row));
+        Value* address = builder_.CreateInBoundsGEP(i8, region.base, offset);
+        llvm::Align align(element);
+        if (load) {
+            Value* value =
+                Annotate(region, builder_.CreateAlignedLoad(VectorOf(type), address, align));
+            Set(inst.results[0], narrow(value));
+            return;
+        }
+        Value* value = widen(Vector(inst.operands[1]));
+        if (!mask_ && !inside) {
+            Annotate(region, builder_.CreateAlignedStore(value, address, align));
+            return;
+        }
+        Value* mask = Mask();
+        if (inside)
+            mask = builder_.CreateAnd(mask, Splat(inside));
+        Value* old = Annotate(region, builder_.CreateAlignedLoad(VectorOf(type), address, align));
+        Annotate(region, builder_.CreateAlignedStore(builder_.CreateSelect(mask, value, old),
+                                                     address, align));
+        return;
+    }
+    llvm::SmallVector<int64_t, 64> lane_bytes;
+    for (uint32_t lane = 0; lane < lanes_; ++lane)
+        lane_bytes.push_back(static_cast<int64_t>(lane * element));
+    Value* index = Vector(index_id);
+    Value* kept_mask = mask_;
+    if (!proven) {
+        if (!load)
+            mask_ = builder_.CreateAnd(Mask(), builder_.CreateICmpULE(index, Splat(last)));
+        index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, Splat(last));
+    }
+    Value* row_bytes = Splat(builder_.getInt32(static_cast<uint32_t>(row)));
+    Value* offsets = builder_.CreateAdd(builder_.CreateMul(index, row_bytes),
+                                        LaneConstants(builder_.getInt32Ty(), lane_bytes));
+    if (load) {
+        Set(inst.results[0], narrow(Gather(region, offsets, type, 1)[0]));
+    } else {
+        Value* value = widen(Vector(inst.operands[1]));
+        Scatter(region, offsets, {value});
+    }
+    mask_ = kept_mask;
+}
+
+}  // namespace fornax::kernel

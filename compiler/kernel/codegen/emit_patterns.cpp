@@ -1,0 +1,282 @@
+// Memory selection for accesses whose lane offsets are compile-time constants. The elements that
+// all lanes touch are sorted into runs of neighbours; each run is loaded as a whole and its
+// elements are shuffled to their lanes, or shuffled together and stored as a whole. That one rule
+// gives contiguous vectors, vec2..vec4 transposes, broadcasts of blocks, small strides and rows of
+// two-dimensional tiles.
+#include <algorithm>
+#include <bit>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+#include "hal/kernel_abi.h"
+
+namespace fornax::kernel {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using Bounds = MemoryRegion::Bounds;
+
+namespace {
+
+constexpr size_t kMaxRuns = 4;
+constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
+
+struct ElementRun {
+    uint64_t first = 0;  // in elements from the lowest
+    uint64_t count = 0;
+};
+
+// An access in elements, relative to its lowest one.
+struct Layout {
+    int64_t lowest = 0;          // bytes from the pattern's base
+    uint64_t span = 0;           // bytes from the lowest to the end of the highest
+    std::vector<uint64_t> lane;  // first element by lane
+    std::vector<ElementRun> runs;
+    bool distinct = true;   // no element is touched twice
+    bool dense = true;      // runs have no gaps
+    uint64_t elements = 0;  // in all runs
+};
+
+bool MakeLayout(const Shape& shape, uint64_t element, size_t count, Layout& layout) {
+    layout.lowest = *std::min_element(shape.offsets.begin(), shape.offsets.end());
+    std::vector<uint64_t> touched;
+    for (int64_t offset : shape.offsets) {
+        auto relative = static_cast<uint64_t>(offset - layout.lowest);
+        if (relative % element != 0)
+            return false;
+        layout.lane.push_back(relative / element);
+        for (size_t i = 0; i < count; ++i)
+            touched.push_back(relative / element + i);
+    }
+    std::sort(touched.begin(), touched.end());
+    layout.span = (touched.back() + 1) * element;
+    const uint64_t gap = std::max<uint64_t>(1, kRunGapBytes / element);
+    for (size_t i = 0; i < touched.size(); ++i) {
+        uint64_t at = touched[i];
+        if (i == 0 || at > touched[i - 1] + gap) {
+            layout.runs.push_back({at, 1});
+            continue;
+        }
+        ElementRun& run = layout.runs.back();
+        layout.distinct &= at != touched[i - 1];
+        layout.dense &= at <= touched[i - 1] + 1;
+        run.count = at - run.first + 1;
+    }
+    for (const ElementRun& run : layout.runs)
+        layout.elements += run.count;
+    return true;
+}
+
+}  // namespace
+
+bool Emitter::LoadPattern(const MemoryRegion& region,
+                          const Offset& offset,
+                          llvm::Type* type,
+                          size_t count,
+                          Value* offsets,
+                          Values& results) {
+    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    Layout layout;
+    if (!MakeLayout(*offset.shape, element, count, layout) || layout.runs.size() > kMaxRuns ||
+        layout.elements > uint64_t{4} * lanes_ * count) {
+        return false;
+    }
+    llvm::Type* offset_type = offset.scalar->getType();
+    Value* first =
+        builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
+    const llvm::Align align(element);
+
+    auto load_runs = [&](Value* address) {
+        Values loaded;
+        for (const ElementRun& run : layout.runs) {
+            // A run of any length is one load, or two of one type that overlap.
+            const uint64_t part = std::bit_floor(run.count);
+            auto* part_type = llvm::FixedVectorType::get(type, static_cast<unsigned>(part));
+            Value* low_at = builder_.CreateConstGEP1_64(type, address, run.first);
+            Value* low = Annotate(region, builder_.CreateAlignedLoad(part_type, low_at, align));
+            Value* high = low;
+            if (part != run.count) {
+                Value* high_at =
+                    builder_.CreateConstGEP1_64(type, address, run.first + run.count - part);
+                high = Annotate(region, builder_.CreateAlignedLoad(part_type, high_at, align));
+            }
+            for (size_t i = 0; i < count; ++i) {
+                llvm::SmallVector<int, 64> pick(lanes_, -1);
+                llvm::SmallVector<int, 64> choose(lanes_);
+                for (uint32_t lane = 0; lane < lanes_; ++lane) {
+                    uint64_t at = layout.lane[lane] + i;
+                    bool mine = at >= run.first && at < run.first + run.count;
+                    choose[lane] = static_cast<int>(mine ? lanes_ + lane : lane);
+                    if (!mine)
+                        continue;
+                    at -= run.first;
+                    pick[lane] =
+                        static_cast<int>(at < part ? at : part + (at - (run.count - part)));
+                }
+                Value* picked = builder_.CreateShuffleVector(low, high, pick);
+                if (loaded.size() <= i)
+                    loaded.push_back(picked);
+                else
+                    loaded[i] = builder_.CreateShuffleVector(loaded[i], picked, choose);
+            }
+        }
+        return loaded;
+    };
+
+    if (region.bounds == Bounds::kClamped) {
+        const bool proven = offset.shape->max <= region.known_size &&
+                            offset.shape->max + count * element <= region.known_size &&
+                            invocations_ % lanes_ == 0;
+        if (!proven) {
+            // Inactive lanes may lie outside while active ones do not, so the first lane is only
+            // kept within the margins on both sides.
+            if (layout.span > hal::kSharedMemoryMargin || region.base == push_constants_)
+                return false;
+            Value* margin = llvm::ConstantInt::get(offset_type, hal::kSharedMemoryMargin);
+            Value* limit =
+                llvm::ConstantInt::get(offset_type, region.known_size + hal::kSharedMemoryMargin);
+            Value* moved = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
+                                                          builder_.CreateAdd(first, margin), limit);
+            Value* base = builder_.CreateConstGEP1_64(
+                builder_.getInt8Ty(), region.base,
+                static_cast<uint64_t>(-static_cast<int64_t>(hal::kSharedMemoryMargin)));
+            results = load_runs(builder_.CreateGEP(
+                builder_.getInt8Ty(), base, builder_.CreateZExt(moved, builder_.getInt64Ty())));
+            return true;
+        }
+        results = load_runs(ByteAddress(region, first));
+        return true;
+    }
+    if (region.bounds == Bounds::kTrusted && !mask_) {
+        results = load_runs(ByteAddress(region, first));
+        return true;
+    }
+    const bool contiguous = layout.runs.size() == 1 && layout.dense && layout.distinct &&
+                            count == 1 && layout.elements == lanes_ &&
+                            std::is_sorted(layout.lane.begin(), layout.lane.end());
+    if (region.bounds == Bounds::kTrusted && contiguous) {
+        results.push_back(Annotate(
+            region,
+            builder_.CreateMaskedLoad(VectorOf(type), ByteAddress(region, first), align, mask_,
+                                      llvm::Constant::getNullValue(VectorOf(type)))));
+        return true;
+    }
+    // The whole span lies inside the buffer: nearly always.
+    BasicBlock* fast = NewBlock("load_inside");
+    BasicBlock* slow = NewBlock("load_edge");
+    BasicBlock* end = NewBlock("load_end");
+    EmitMaybe(InBounds(region, first, layout.span), fast, slow, true);
+    builder_.SetInsertPoint(fast);
+    Values inside = load_runs(ByteAddress(region, first));
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(slow);
+    Values edge = Gather(region, offsets, type, count);
+    BasicBlock* slow_end = builder_.GetInsertBlock();
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(end);
+    for (size_t i = 0; i < count; ++i) {
+        auto* phi = builder_.CreatePHI(inside[i]->getType(), 2);
+        phi->addIncoming(inside[i], fast);
+        phi->addIncoming(edge[i], slow_end);
+        results.push_back(phi);
+    }
+    return true;
+}
+
+bool Emitter::StorePattern(const MemoryRegion& region,
+                           const Offset& offset,
+                           llvm::ArrayRef<Value*> values,
+                           Value* offsets) {
+    llvm::Type* type = values[0]->getType()->getScalarType();
+    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    const size_t count = values.size();
+    Layout layout;
+    if (!MakeLayout(*offset.shape, element, count, layout) || !layout.distinct || !layout.dense ||
+        layout.runs.size() > kMaxRuns || layout.span > hal::kSharedMemoryMargin * 16) {
+        return false;
+    }
+    if (region.bounds == Bounds::kClamped && layout.span > hal::kSharedMemoryMargin)
+        return false;
+    llvm::Type* offset_type = offset.scalar->getType();
+    Value* first =
+        builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
+    const llvm::Align align(element);
+
+    // All values end to end: element i of lane l is at i * lanes + l.
+    llvm::SmallVector<Value*, 16> parts(values.begin(), values.end());
+    while (!std::has_single_bit(parts.size()))
+        parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
+    while (parts.size() > 1) {
+        llvm::SmallVector<Value*, 16> joined;
+        auto width = llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
+        llvm::SmallVector<int, 128> all(width * 2);
+        for (unsigned i = 0; i < width * 2; ++i)
+            all[i] = static_cast<int>(i);
+        for (size_t i = 0; i < parts.size(); i += 2)
+            joined.push_back(builder_.CreateShuffleVector(parts[i], parts[i + 1], all));
+        parts = joined;
+    }
+
+    auto store_runs = [&](Value* address) {
+        for (const ElementRun& run : layout.runs) {
+            llvm::SmallVector<int, 128> pick(run.count, -1);
+            llvm::SmallVector<int, 128> lane_of(run.count, 0);
+            for (uint32_t lane = 0; lane < lanes_; ++lane) {
+                for (size_t i = 0; i < count; ++i) {
+                    uint64_t at = layout.lane[lane] + i;
+                    if (at < run.first || at >= run.first + run.count)
+                        continue;
+                    pick[at - run.first] = static_cast<int>(i * lanes_ + lane);
+                    lane_of[at - run.first] = static_cast<int>(lane);
+                }
+            }
+            Value* ordered = builder_.CreateShuffleVector(parts[0], pick);
+            Value* at = builder_.CreateConstGEP1_64(type, address, run.first);
+            if (mask_) {
+                Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
+                Annotate(region, builder_.CreateMaskedStore(ordered, at, align, mask));
+            } else {
+                Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
+            }
+        }
+    };
+
+    if (region.bounds == Bounds::kTrusted) {
+        store_runs(ByteAddress(region, first));
+        return true;
+    }
+    if (region.bounds == Bounds::kClamped) {
+        Value* margin = llvm::ConstantInt::get(offset_type, hal::kSharedMemoryMargin);
+        const bool proven = offset.shape->max <= region.known_size &&
+                            offset.shape->max + count * element <= region.known_size &&
+                            invocations_ % lanes_ == 0;
+        if (proven) {
+            store_runs(ByteAddress(region, first));
+            return true;
+        }
+        Value* limit =
+            llvm::ConstantInt::get(offset_type, region.known_size + hal::kSharedMemoryMargin);
+        Value* moved = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
+                                                      builder_.CreateAdd(first, margin), limit);
+        Value* base = builder_.CreateConstGEP1_64(
+            builder_.getInt8Ty(), region.base,
+            static_cast<uint64_t>(-static_cast<int64_t>(hal::kSharedMemoryMargin)));
+        store_runs(builder_.CreateGEP(builder_.getInt8Ty(), base,
+                                      builder_.CreateZExt(moved, builder_.getInt64Ty())));
+        return true;
+    }
+    BasicBlock* fast = NewBlock("store_inside");
+    BasicBlock* slow = NewBlock("store_edge");
+    BasicBlock* end = NewBlock("store_end");
+    EmitMaybe(InBounds(region, first, layout.span), fast, slow, true);
+    builder_.SetInsertPoint(fast);
+    store_runs(ByteAddress(region, first));
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(slow);
+    Scatter(region, offsets, values);
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(end);
+    return true;
+}
+
+}  // namespace fornax::kernel

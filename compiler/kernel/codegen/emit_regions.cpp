@@ -1,0 +1,373 @@
+// Workgroup-level control flow and the segments between barriers. Segments run for one subgroup
+// after the other; what lives from one to another has a home outside them.
+#include <algorithm>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+using Home = Regions::Home;
+
+void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
+    epoch_ = 0;
+    for (const Step& step : regions_.steps(block)) {
+        switch (step.kind) {
+            case Step::Kind::kHoisted:
+                EmitPure(kernel_.inst(step.inst));
+                break;
+            case Step::Kind::kSegment:
+                EmitSegment(step.segment);
+                epoch_ = 0;
+                break;
+            case Step::Kind::kConstruct:
+                EmitWorkgroupConstruct(step.inst);
+                break;
+            case Step::Kind::kTerminator:
+                EmitWorkgroupTerminator(step.inst);
+                break;
+        }
+        if (Terminated())
+            return;
+    }
+}
+
+Emitter::Construct& Emitter::PushWorkgroupConstruct(ir::InstId id) {
+    Construct construct;
+    construct.inst = id;
+    construct.workgroup_level = true;
+    construct.merge = NewBlock("merge");
+    constructs_.push_back(construct);
+    return constructs_.back();
+}
+
+void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
+    const ir::Instruction& inst = kernel_.inst(id);
+    PushWorkgroupConstruct(id);
+    BasicBlock* merge = constructs_.back().merge;
+    auto condition = [&]() -> Value* {
+        ir::ValueId operand = inst.operands[0];
+        if (regions_.home(operand) == Home::kWorkgroup)
+            return Raw(operand);
+        llvm::AllocaInst* kept = conditions_[id.index];
+        return builder_.CreateLoad(kept->getAllocatedType(), kept);
+    };
+    auto body = [&](ir::BlockId block, BasicBlock* start) {
+        builder_.SetInsertPoint(start);
+        EmitWorkgroupBlock(block);
+        BranchTo(merge);
+    };
+    switch (inst.op) {
+        case Op::kIf: {
+            BasicBlock* then = NewBlock("then");
+            BasicBlock* otherwise = NewBlock("else");
+            builder_.CreateCondBr(condition(), then, otherwise);
+            body(inst.blocks[0], then);
+            body(inst.blocks[1], otherwise);
+            break;
+        }
+        case Op::kSwitch: {
+            Value* selector = condition();
+            BasicBlock* otherwise = NewBlock("default");
+            auto* branch = builder_.CreateSwitch(selector, otherwise);
+            for (size_t i = 1; i < inst.blocks.size(); ++i) {
+                BasicBlock* start = NewBlock("case");
+                branch->addCase(llvm::cast<llvm::ConstantInt>(llvm::ConstantInt::get(
+                                    selector->getType(), inst.case_values[i - 1])),
+                                start);
+                body(inst.blocks[i], start);
+            }
+            body(inst.blocks[0], otherwise);
+            break;
+        }
+        case Op::kScope: {
+            BasicBlock* start = NewBlock("scope");
+            BranchTo(start);
+            body(inst.blocks[0], start);
+            break;
+        }
+        default: {
+            BasicBlock* header = NewBlock("loop");
+            BasicBlock* continuing = NewBlock("continuing");
+            constructs_.back().continuing = continuing;
+            std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
+            for (size_t i = 0; i < params.size(); ++i) {
+                if (regions_.home(params[i]) == Home::kWorkgroup &&
+                    regions_.home(inst.operands[i]) == Home::kWorkgroup) {
+                    StoreHome(params[i], Convert(inst.operands[i], params[i]));
+                }
+            }
+            builder_.CreateBr(header);
+            builder_.SetInsertPoint(header);
+            for (ir::ValueId param : params) {
+                if (regions_.home(param) == Home::kWorkgroup)
+                    Set(param, LoadHome(param));
+            }
+            EmitWorkgroupBlock(inst.blocks[0]);
+            BranchTo(continuing);
+            builder_.SetInsertPoint(continuing);
+            for (ir::ValueId param : kernel_.block(inst.blocks[1]).params) {
+                if (regions_.home(param) == Home::kWorkgroup)
+                    Set(param, LoadHome(param));
+            }
+            EmitWorkgroupBlock(inst.blocks[1]);
+            BranchTo(header);
+            break;
+        }
+    }
+    constructs_.pop_back();
+    builder_.SetInsertPoint(merge);
+    for (ir::ValueId result : inst.results) {
+        if (regions_.home(result) == Home::kWorkgroup)
+            Set(result, LoadHome(result));
+    }
+}
+
+void Emitter::TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into) {
+    const ir::Instruction& inst = kernel_.inst(id);
+    switch (inst.op) {
+        case Op::kLoop:
+            into = kernel_.block(inst.blocks[0]).params;
+            return;
+        case Op::kNext:
+            into = kernel_.block(kernel_.inst(constructs_.back().inst).blocks[0]).params;
+            return;
+        case Op::kYield:
+            into = kernel_.inst(constructs_.back().inst).results;
+            return;
+        case Op::kContinue:
+            into = kernel_.block(kernel_.inst(inst.target).blocks[1]).params;
+            return;
+        default:
+            into = kernel_.inst(inst.target).results;
+            return;
+    }
+}
+
+void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
+    const ir::Instruction& inst = kernel_.inst(id);
+    if (inst.op == Op::kReturn || inst.op == Op::kUnreachable) {
+        BranchTo(workgroup_end_);
+        return;
+    }
+    std::span<const ir::ValueId> into;
+    TransferTargets(id, into);
+    for (size_t i = 0; i < inst.operands.size(); ++i) {
+        if (regions_.home(into[i]) == Home::kWorkgroup &&
+            regions_.home(inst.operands[i]) == Home::kWorkgroup) {
+            StoreHome(into[i], Convert(inst.operands[i], into[i]));
+        }
+    }
+    switch (inst.op) {
+        case Op::kExit:
+            BranchTo(FindConstruct(inst.target).merge);
+            return;
+        case Op::kContinue:
+            BranchTo(FindConstruct(inst.target).continuing);
+            return;
+        default:
+            return;  // yield and next fall through
+    }
+}
+
+void Emitter::EmitSegment(uint32_t index) {
+    epoch_ = index + 1;
+    const Segment& segment = regions_.segment(index);
+    segment_end_ = NewBlock("segment_end");
+    llvm::PHINode* counter = nullptr;
+    BasicBlock* start = NewBlock("segment");
+    BasicBlock* before = builder_.GetInsertBlock();
+    BranchTo(start);
+    builder_.SetInsertPoint(start);
+    if (subgroups_ == 1) {
+        subgroup_ = builder_.getInt32(0);
+    } else {
+        counter = builder_.CreatePHI(builder_.getInt32Ty(), 2, "subgroup");
+        counter->addIncoming(builder_.getInt32(0), before);
+        subgroup_ = counter;
+    }
+    lane_base_ = builder_.CreateMul(subgroup_, builder_.getInt32(lanes_), "lane_base", true, true);
+    mask_ = nullptr;
+    if (invocations_ % lanes_ != 0) {
+        llvm::SmallVector<int64_t, 64> lane_numbers;
+        for (uint32_t lane = 0; lane < lanes_; ++lane)
+            lane_numbers.push_back(lane);
+        Value* index_of_lane = builder_.CreateAdd(
+            Splat(lane_base_), LaneConstants(builder_.getInt32Ty(), lane_numbers));
+        mask_ = builder_.CreateICmpULT(index_of_lane, Splat(builder_.getInt32(invocations_)));
+    }
+    if (regions_.keeps_mask()) {
+        Value* bits = builder_.CreateLoad(builder_.getIntNTy(lanes_), KeptMaskPointer());
+        BasicBlock* run = NewBlock("segment_live");
+        builder_.CreateCondBr(
+            builder_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0)), run,
+            segment_end_);
+        builder_.SetInsertPoint(run);
+        mask_ =
+            lanes_ == 1 ? nullptr : builder_.CreateBitCast(bits, VectorOf(builder_.getInt1Ty()));
+    }
+    for (ir::ValueId value : segment.imports)
+        Import(value);
+    for (size_t i = 0; i < segment.items.size() && !Terminated(); ++i) {
+        EmitSegmentItem(segment.items[i]);
+        const SegmentItem& item = segment.items[i];
+        // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
+        if (item.kind == SegmentItem::Kind::kInstruction && i + 1 < segment.items.size() &&
+            (ir::InfoOf(kernel_.inst(item.inst).op).properties & ir::kRegions) &&
+            shapes_.facts(item.inst).loses_lanes && !Terminated()) {
+            BasicBlock* rest = NewBlock("rest");
+            EmitMaybe(Any(Mask()), rest, segment_end_, true);
+            builder_.SetInsertPoint(rest);
+        }
+    }
+    BranchTo(segment_end_);
+    builder_.SetInsertPoint(segment_end_);
+    if (counter) {
+        Value* next = builder_.CreateAdd(counter, builder_.getInt32(1), "", true, true);
+        counter->addIncoming(next, segment_end_);
+        BasicBlock* after = NewBlock("after_segment");
+        builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt32(subgroups_)), start,
+                              after);
+        builder_.SetInsertPoint(after);
+    }
+    mask_ = nullptr;
+    segment_end_ = nullptr;
+}
+
+void Emitter::EmitSegmentItem(const SegmentItem& item) {
+    const ir::Instruction& inst = kernel_.inst(item.inst);
+    switch (item.kind) {
+        case SegmentItem::Kind::kInstruction:
+            EmitInstruction(item.inst);
+            if (!Terminated()) {
+                for (ir::ValueId result : inst.results)
+                    KeepAcrossSegments(result);
+            }
+            return;
+        case SegmentItem::Kind::kCondition: {
+            // Uniform by the rules of the barrier that it governs: any active lane's value serves.
+            Value* value = shapes_.shape(inst.operands[0]).uniform()
+                               ? Raw(inst.operands[0])
+                               : FromFirstActive(inst.operands[0]);
+            llvm::AllocaInst*& kept = conditions_[item.inst.index];
+            kept = NewAlloca(value->getType(), "condition");
+            builder_.CreateStore(value, kept);
+            return;
+        }
+        case SegmentItem::Kind::kTransfer:
+            EmitTransfer(item.inst);
+            return;
+    }
+}
+
+void Emitter::EmitTransfer(ir::InstId id) {
+    const ir::Instruction& inst = kernel_.inst(id);
+    std::span<const ir::ValueId> into;
+    TransferTargets(id, into);
+    // A parallel copy: all are read before the first is written.
+    llvm::SmallVector<Value*, 8> values;
+    for (size_t i = 0; i < into.size(); ++i)
+        values.push_back(Convert(inst.operands[i], into[i]));
+    for (size_t i = 0; i < into.size(); ++i) {
+        if (regions_.home(into[i]) == Home::kWorkgroup &&
+            regions_.home(inst.operands[i]) == Home::kWorkgroup) {
+            continue;  // copied at workgroup level
+        }
+        StoreHome(into[i], values[i]);
+    }
+}
+
+void Emitter::Import(ir::ValueId value) {
+    if (held_[value.index].epoch == epoch_)
+        return;
+    switch (regions_.home(value)) {
+        case Home::kWorkgroup:
+            return;
+        case Home::kSegment:
+            assert(false && "a value of another segment has no home");
+            return;
+        case Home::kWorkgroupSlot:
+        case Home::kSubgroupSlot:
+            Set(value, LoadHome(value));
+            return;
+        case Home::kRecomputed: {
+            const ir::Instruction& inst = *kernel_.Definition(value);
+            for (ir::ValueId operand : inst.operands)
+                Import(operand);
+            EmitPure(inst);
+            return;
+        }
+    }
+}
+
+void Emitter::KeepAcrossSegments(ir::ValueId value) {
+    Home home = regions_.home(value);
+    if (home == Home::kWorkgroupSlot || home == Home::kSubgroupSlot)
+        StoreHome(value, Raw(value));
+}
+
+Value* Emitter::SlotPointer(ir::ValueId value) {
+    Slot& slot = slots_[value.index];
+    llvm::Type* type = RawType(value);
+    bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && subgroups_ > 1;
+    if (!per_subgroup) {
+        if (!slot.alloca)
+            slot.alloca = NewAlloca(type, "home");
+        return slot.alloca;
+    }
+    if (slot.offset == UINT32_MAX) {
+        uint64_t bytes = module_.getDataLayout().getTypeAllocSize(type);
+        bytes = (bytes + 7) & ~uint64_t{7};
+        slot.stride = static_cast<uint32_t>(bytes);
+        slot.offset = AllocateScratch(bytes * subgroups_);
+    }
+    Value* offset =
+        builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
+                                              builder_.getInt64(slot.stride)),
+                           builder_.getInt64(slot.offset));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), scratch_, offset);
+}
+
+Value* Emitter::LoadHome(ir::ValueId value) {
+    auto* load = builder_.CreateAlignedLoad(RawType(value), SlotPointer(value), llvm::Align(4));
+    if (!slots_[value.index].alloca) {
+        load->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
+        load->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
+    }
+    return load;
+}
+
+void Emitter::StoreHome(ir::ValueId value, Value* raw) {
+    auto* store = builder_.CreateAlignedStore(raw, SlotPointer(value), llvm::Align(4));
+    if (!slots_[value.index].alloca) {
+        store->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
+        store->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
+    }
+}
+
+Value* Emitter::KeptMaskPointer() {
+    if (kept_mask_.offset == UINT32_MAX)
+        kept_mask_.offset = AllocateScratch(uint64_t{8} * subgroups_);
+    Value* offset =
+        builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
+                                              builder_.getInt64(8)),
+                           builder_.getInt64(kept_mask_.offset));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), scratch_, offset);
+}
+
+void Emitter::EmitKeptMaskInit() {
+    if (!regions_.keeps_mask())
+        return;
+    for (uint32_t i = 0; i < subgroups_; ++i) {
+        subgroup_ = builder_.getInt32(i);
+        uint32_t active = std::min(lanes_, invocations_ - i * lanes_);
+        uint64_t bits = active == 64 ? UINT64_MAX : (uint64_t{1} << active) - 1;
+        builder_.CreateStore(llvm::ConstantInt::get(builder_.getIntNTy(lanes_), bits),
+                             KeptMaskPointer());
+    }
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,290 @@
+// Values in their two forms: held in a scalar register (uniform, or the base of a pattern) or a
+// lane each.
+#include <algorithm>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+
+namespace fornax::kernel {
+
+using ir::BuiltinId;
+using ir::Op;
+using llvm::Value;
+
+llvm::Type* Emitter::VectorOf(llvm::Type* scalar) const {
+    return lanes_ == 1 ? scalar : llvm::FixedVectorType::get(scalar, lanes_);
+}
+
+llvm::Type* Emitter::RawType(ir::ValueId value) const {
+    llvm::Type* scalar = ScalarType(context_, kernel_.type(value));
+    return shapes_.shape(value).scalar() ? scalar : VectorOf(scalar);
+}
+
+void Emitter::Set(ir::ValueId value, Value* raw) {
+    held_[value.index].raw = raw;
+    held_[value.index].epoch = epoch_;
+}
+
+Value* Emitter::Raw(ir::ValueId value) {
+    assert(held_[value.index].raw && "a value is used before it is emitted");
+    return held_[value.index].raw;
+}
+
+Value* Emitter::Scalar(ir::ValueId value) {
+    if (shapes_.shape(value).uniform() || lanes_ == 1)
+        return Raw(value);
+    // Only dead code uses a varying value where a uniform one is expected.
+    return builder_.CreateExtractElement(Vector(value), uint64_t{0});
+}
+
+Value* Emitter::Splat(Value* scalar) {
+    return lanes_ == 1 ? scalar : builder_.CreateVectorSplat(lanes_, scalar);
+}
+
+llvm::Constant* Emitter::LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_t> values) const {
+    if (lanes_ == 1)
+        return llvm::ConstantInt::getSigned(scalar, values[0]);
+    llvm::SmallVector<llvm::Constant*, 64> constants;
+    for (int64_t value : values)
+        constants.push_back(llvm::ConstantInt::get(scalar, static_cast<uint64_t>(value), true));
+    return llvm::ConstantVector::get(constants);
+}
+
+Value* Emitter::Vector(ir::ValueId value) {
+    const Shape& shape = shapes_.shape(value);
+    Value* raw = Raw(value);
+    if (shape.varying() || lanes_ == 1)
+        return raw;
+    Value* vector = Splat(raw);
+    if (shape.pattern())
+        vector = builder_.CreateAdd(vector, LaneConstants(raw->getType(), shape.offsets));
+    return vector;
+}
+
+Value* Emitter::Convert(ir::ValueId from, ir::ValueId into) {
+    const Shape& shape = shapes_.shape(into);
+    if (!shape.scalar())
+        return Vector(from);
+    return shapes_.shape(from).scalar() ? Raw(from) : Scalar(from);
+}
+
+Value* Emitter::Mask() {
+    if (mask_)
+        return mask_;
+    return llvm::Constant::getAllOnesValue(VectorOf(builder_.getInt1Ty()));
+}
+
+Value* Emitter::MaskBits(Value* mask) {
+    return builder_.CreateBitCast(mask, builder_.getIntNTy(lanes_));
+}
+
+Value* Emitter::Any(Value* mask) {
+    if (lanes_ == 1)
+        return mask;
+    Value* bits = MaskBits(mask);
+    return builder_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0));
+}
+
+Value* Emitter::FirstActive() {
+    if (!mask_ || lanes_ == 1)
+        return builder_.getInt32(0);
+    // With no lane active the count is the width: clamped, because the extract that follows must
+    // stay inside.
+    Value* bits = MaskBits(mask_);
+    Value* count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, bits, builder_.getFalse());
+    Value* lane = builder_.CreateZExtOrTrunc(count, builder_.getInt32Ty());
+    return builder_.CreateAnd(lane, builder_.getInt32(lanes_ - 1));
+}
+
+Value* Emitter::FromFirstActive(ir::ValueId value) {
+    if (shapes_.shape(value).uniform() || lanes_ == 1)
+        return Raw(value);
+    return builder_.CreateExtractElement(Vector(value), FirstActive());
+}
+
+Value* Emitter::LocalIdBase(uint32_t dimension) {
+    // The position of the subgroup's first lane; a workgroup of one vector starts at 0.
+    if (subgroups_ == 1)
+        return builder_.getInt32(0);
+    const auto& size = kernel_.workgroup_size;
+    switch (dimension) {
+        case 0:
+            return builder_.CreateURem(lane_base_, builder_.getInt32(size[0]));
+        case 1:
+            return builder_.CreateURem(builder_.CreateUDiv(lane_base_, builder_.getInt32(size[0])),
+                                       builder_.getInt32(size[1]));
+        default:
+            return builder_.CreateUDiv(lane_base_, builder_.getInt32(size[0] * size[1]));
+    }
+}
+
+Value* Emitter::LocalIdVector(uint32_t dimension) {
+    const auto& size = kernel_.workgroup_size;
+    llvm::SmallVector<int64_t, 64> numbers;
+    for (uint32_t lane = 0; lane < lanes_; ++lane)
+        numbers.push_back(lane);
+    Value* index =
+        builder_.CreateAdd(Splat(lane_base_), LaneConstants(builder_.getInt32Ty(), numbers));
+    auto constant = [&](uint32_t value) { return Splat(builder_.getInt32(value)); };
+    switch (dimension) {
+        case 0:
+            return builder_.CreateURem(index, constant(size[0]));
+        case 1:
+            return builder_.CreateURem(builder_.CreateUDiv(index, constant(size[0])),
+                                       constant(size[1]));
+        default:
+            return builder_.CreateUDiv(index, constant(size[0] * size[1]));
+    }
+}
+
+Value* Emitter::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
+    auto local_id = [&](uint32_t dimension) {
+        return shapes_.shape(result).scalar() ? LocalIdBase(dimension) : LocalIdVector(dimension);
+    };
+    switch (builtin) {
+        case BuiltinId::kWorkgroupIdX:
+        case BuiltinId::kWorkgroupIdY:
+        case BuiltinId::kWorkgroupIdZ:
+            return workgroup_id_[static_cast<int>(builtin) -
+                                 static_cast<int>(BuiltinId::kWorkgroupIdX)];
+        case BuiltinId::kNumWorkgroupsX:
+        case BuiltinId::kNumWorkgroupsY:
+        case BuiltinId::kNumWorkgroupsZ:
+            return num_workgroups_[static_cast<int>(builtin) -
+                                   static_cast<int>(BuiltinId::kNumWorkgroupsX)];
+        case BuiltinId::kLocalIdX:
+            return local_id(0);
+        case BuiltinId::kLocalIdY:
+            return local_id(1);
+        case BuiltinId::kLocalIdZ:
+            return local_id(2);
+        case BuiltinId::kLocalIndex:
+            return subgroups_ == 1 ? builder_.getInt32(0) : lane_base_;
+        case BuiltinId::kSubgroupId:
+            return subgroups_ == 1 ? builder_.getInt32(0) : subgroup_;
+        case BuiltinId::kSubgroupLane:
+            return builder_.getInt32(0);
+        case BuiltinId::kNumSubgroups:
+            return builder_.getInt32(subgroups_);
+        case BuiltinId::kSubgroupSize:
+            return builder_.getInt32(kernel_.subgroup_size);
+    }
+    return builder_.getInt32(0);
+}
+
+Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* element) {
+    const BindingLayout& layout = binding.layout;
+    llvm::Type* ptr = builder_.getPtrTy();
+    llvm::Type* i64 = builder_.getInt64Ty();
+    llvm::Type* i8 = builder_.getInt8Ty();
+    llvm::MDNode* empty = llvm::MDNode::get(context_, {});
+    auto load = [&](llvm::Type* type, Value* address, const char* name) {
+        auto* value = builder_.CreateLoad(type, address, name);
+        value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
+        return value;
+    };
+    Value* sets = load(ptr, dispatch_, "sets");
+    Value* set = load(ptr, builder_.CreateConstInBoundsGEP1_64(ptr, sets, binding.set), "set");
+    Value* offset = builder_.CreateAdd(
+        builder_.CreateMul(builder_.CreateZExt(element, i64), builder_.getInt64(16)),
+        builder_.getInt64(layout.offset_bytes));
+    Value* slot = builder_.CreateInBoundsGEP(i8, set, offset);
+    Descriptor descriptor;
+    descriptor.address = load(ptr, slot, "address");
+    descriptor.size = load(i64, builder_.CreateConstInBoundsGEP1_64(i8, slot, 8), "size");
+    if (layout.first_dynamic_offset != BindingLayout::kNotDynamic) {
+        Value* offsets =
+            load(ptr, builder_.CreateConstInBoundsGEP1_64(i8, dispatch_, 8), "dynamic_offsets");
+        Value* index = builder_.CreateAdd(element, builder_.getInt32(layout.first_dynamic_offset));
+        Value* dynamic = load(builder_.getInt32Ty(),
+                              builder_.CreateInBoundsGEP(builder_.getInt32Ty(), offsets,
+                                                         builder_.CreateZExt(index, i64)),
+                              "dynamic_offset");
+        descriptor.address =
+            builder_.CreateGEP(i8, descriptor.address, builder_.CreateZExt(dynamic, i64));
+    }
+    return descriptor;
+}
+
+void Emitter::EmitPure(const ir::Instruction& inst) {
+    switch (inst.op) {
+        case Op::kConst: {
+            ir::ValueId result = inst.results[0];
+            ir::Type type = kernel_.type(result);
+            uint32_t bits = ir::BitWidth(type);
+            llvm::Constant* constant = llvm::ConstantInt::get(
+                context_, llvm::APInt(bits, inst.imm & shape_rules::TypeMax(bits)));
+            llvm::Type* scalar = ScalarType(context_, type);
+            if (ir::IsFloat(type))
+                constant = llvm::ConstantExpr::getBitCast(constant, scalar);
+            Set(result, constant);
+            return;
+        }
+        case Op::kUndef:
+            Set(inst.results[0], llvm::Constant::getNullValue(RawType(inst.results[0])));
+            return;
+        case Op::kBuiltin:
+            Set(inst.results[0], EmitBuiltin(static_cast<BuiltinId>(inst.imm), inst.results[0]));
+            return;
+        case Op::kBuffer: {
+            const ir::Binding& binding = kernel_.bindings[inst.imm];
+            Held& held = held_[inst.results[0].index];
+            held.raw = builder_.getInt32(0);
+            held.epoch = epoch_;
+            uint64_t element = 0;
+            if (kernel_.IsConst(inst.operands[0], &element)) {
+                element = std::min<uint64_t>(element, binding.layout.count - 1);
+                Descriptor& cached = constant_descriptors_[{inst.imm, element}];
+                if (!cached.address) {
+                    // In the entry block: one load for all workgroups of a call.
+                    llvm::IRBuilder<>::InsertPointGuard guard(builder_);
+                    builder_.SetInsertPoint(entry_->getTerminator());
+                    cached =
+                        LoadDescriptor(binding, builder_.getInt32(static_cast<uint32_t>(element)));
+                }
+                held.descriptor = cached;
+                return;
+            }
+            Value* index = FromFirstActive(inst.operands[0]);
+            index = builder_.CreateZExtOrTrunc(index, builder_.getInt32Ty());
+            // An index outside the array must not read beyond the set's memory.
+            index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index,
+                                                   builder_.getInt32(binding.layout.count - 1));
+            held.descriptor = LoadDescriptor(binding, index);
+            return;
+        }
+        case Op::kBufferSize: {
+            Value* size = held_[inst.operands[0].index].descriptor.size;
+            size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size,
+                                                  builder_.getInt64(UINT32_MAX));
+            Set(inst.results[0], builder_.CreateTrunc(size, builder_.getInt32Ty()));
+            return;
+        }
+        case Op::kLoadPush:
+            EmitLoad(inst, PushRegion(), inst.operands[0]);
+            return;
+        case Op::kLoadConstant:
+            EmitLoad(inst, ConstantRegion(), inst.operands[0]);
+            return;
+        default:
+            break;
+    }
+    const Shape& shape = shapes_.shape(inst.results[0]);
+    const bool scalar = shape.scalar();
+    llvm::SmallVector<Value*, 4> operands;
+    bool any_pattern = false;
+    for (ir::ValueId operand : inst.operands) {
+        any_pattern |= shapes_.shape(operand).pattern();
+        operands.push_back(scalar ? Raw(operand) : Vector(operand));
+    }
+    if (scalar && any_pattern && (inst.op == Op::kOr || inst.op == Op::kXor)) {
+        // The shape rules proved the operands' bits disjoint; bases and lane offsets add.
+        Set(inst.results[0], builder_.CreateAdd(operands[0], operands[1]));
+        return;
+    }
+    llvm::SmallVector<Value*, 2> results = EmitPureOp(builder_, kernel_, inst, operands);
+    for (size_t i = 0; i < results.size(); ++i)
+        Set(inst.results[i], results[i]);
+}
+
+}  // namespace fornax::kernel

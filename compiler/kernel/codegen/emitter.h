@@ -1,0 +1,264 @@
+// The emitter's state: shared by the files emit*.cpp, each of which holds one concern.
+//
+//   emit.cpp          the function around the kernel: prologue, workgroup loop, choice of the width
+//   emit_regions.cpp  workgroup-level control flow, segments, values that live across barriers
+//   emit_control.cpp  control flow inside a segment: branches, masks, blends
+//   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
+//   emit_memory.cpp   which loads and stores an access becomes
+//   emit_atomic.cpp   atomics
+#pragma once
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <map>
+#include <vector>
+
+#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/codegen/emit.h"
+
+namespace fornax::kernel {
+
+// Where an access goes and what may be assumed of it.
+struct MemoryRegion {
+    enum class Bounds : uint8_t {
+        kTrusted,  // every active lane is inside: the application's duty
+        kChecked,  // lanes outside read zero and write nothing
+        kClamped,  // offsets are moved inside
+    };
+    llvm::Value* base = nullptr;  // ptr
+    llvm::Value* size = nullptr;  // bytes, i64
+    uint64_t known_size = 0;      // bytes, if constant
+    Bounds bounds = Bounds::kTrusted;
+    bool may_pass_2gib = false;  // offsets use all of 32 bits
+    bool is_volatile = false;
+    bool invariant = false;  // never written while the kernel runs
+    llvm::MDNode* scope = nullptr;
+    llvm::MDNode* noalias = nullptr;
+};
+
+// A byte offset as memory selection sees it.
+struct Offset {
+    const Shape* shape = nullptr;
+    llvm::Value* scalar = nullptr;  // uniform value or pattern's base, i32 or i64
+    llvm::Value* vector = nullptr;  // made on demand
+};
+
+class Emitter {
+  public:
+    Emitter(const ir::Kernel& kernel,
+            const ShapeAnalysis& shapes,
+            const Regions& regions,
+            llvm::Module& module);
+
+    // Emits the whole function; returns the scratch bytes that it needs.
+    Result<uint32_t> Run(const std::string& symbol);
+
+  private:
+    // --- control-flow contexts ---
+    struct Construct {
+        ir::InstId inst;
+        bool workgroup_level = false;
+        bool blend = false;  // results differ by lane: stores are masked
+        llvm::BasicBlock* merge = nullptr;
+        llvm::BasicBlock* continuing = nullptr;  // Loop
+        llvm::SmallVector<llvm::AllocaInst*, 4> results;
+        llvm::SmallVector<llvm::AllocaInst*, 4> body_params;
+        llvm::SmallVector<llvm::AllocaInst*, 4> continuing_params;
+        bool blend_continue = false;
+        llvm::AllocaInst* exited = nullptr;     // lanes that reached the merge
+        llvm::AllocaInst* continued = nullptr;  // lanes that reached the continuing block
+        llvm::AllocaInst* live = nullptr;       // Loop: lanes that run the next iteration
+    };
+
+    // --- emit.cpp ---
+    void EmitPrologue(const std::string& symbol);
+    void EmitWorkgroupLoop();
+    llvm::AllocaInst* NewAlloca(llvm::Type* type, const char* name);
+    llvm::BasicBlock* NewBlock(const char* name);
+    bool Terminated() const { return builder_.GetInsertBlock()->getTerminator() != nullptr; }
+    void BranchTo(llvm::BasicBlock* block);
+    void EmitMaybe(llvm::Value* condition,
+                   llvm::BasicBlock* then,
+                   llvm::BasicBlock* otherwise,
+                   bool likely);
+    uint32_t AllocateScratch(uint64_t bytes);
+    [[nodiscard]] bool Fail(std::string message);
+
+    // --- emit_regions.cpp ---
+    void EmitWorkgroupBlock(ir::BlockId block);
+    void EmitWorkgroupConstruct(ir::InstId id);
+    void EmitWorkgroupTerminator(ir::InstId id);
+    void EmitSegment(uint32_t index);
+    void EmitSegmentItem(const SegmentItem& item);
+    void EmitTransfer(ir::InstId id);
+    void Import(ir::ValueId value);
+    void KeepAcrossSegments(ir::ValueId value);
+    llvm::Value* LoadHome(ir::ValueId value);
+    void StoreHome(ir::ValueId value, llvm::Value* raw);
+    llvm::Value* SlotPointer(ir::ValueId value);
+    void TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into);
+    llvm::Value* KeptMaskPointer();
+    void EmitKeptMaskInit();
+    Construct& PushWorkgroupConstruct(ir::InstId id);
+
+    // --- emit_control.cpp ---
+    void EmitBlock(ir::BlockId block);
+    void EmitInstructions(std::span<const ir::InstId> insts);
+    void EmitInstruction(ir::InstId id);
+    void EmitTerminator(ir::InstId id);
+    void EmitIf(ir::InstId id);
+    void EmitSwitch(ir::InstId id);
+    void EmitLoop(ir::InstId id);
+    void EmitScope(ir::InstId id);
+    void EmitGuarded(ir::BlockId block, llvm::Value* mask);
+    void EmitReturn(ir::InstId id);
+    Construct MakeConstruct(ir::InstId id);
+    void FinishConstruct(llvm::Value* entry_mask);
+    Construct& FindConstruct(ir::InstId id);
+    void StoreMerged(llvm::ArrayRef<llvm::AllocaInst*> slots,
+                     std::span<const ir::ValueId> into,
+                     std::span<const ir::ValueId> from,
+                     bool blend);
+    void AddLanes(llvm::AllocaInst* mask_slot);
+    bool NeedsGuard(std::span<const ir::InstId> insts) const;
+
+    // --- emit_values.cpp ---
+    llvm::Type* VectorOf(llvm::Type* scalar) const;
+    llvm::Type* RawType(ir::ValueId value) const;  // of the form in which the value is held
+    llvm::Value* Raw(ir::ValueId value);           // scalar or base if scalar-held, else vector
+    llvm::Value* Scalar(ir::ValueId value);        // of a uniform value
+    llvm::Value* Vector(ir::ValueId value);        // a lane each
+    llvm::Value* Convert(ir::ValueId from, ir::ValueId into);  // raw form of `from` for `into`
+    llvm::Value* Splat(llvm::Value* scalar);
+    llvm::Constant* LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_t> values) const;
+    void Set(ir::ValueId value, llvm::Value* raw);
+    void EmitPure(const ir::Instruction& inst);
+    llvm::Value* EmitBuiltin(ir::BuiltinId builtin, ir::ValueId result);
+    llvm::Value* LocalIdBase(uint32_t dimension);
+    llvm::Value* LocalIdVector(uint32_t dimension);
+    llvm::Value* Mask();                       // never null
+    llvm::Value* MaskBits(llvm::Value* mask);  // an integer of `lanes` bits
+    llvm::Value* Any(llvm::Value* mask);
+    llvm::Value* FirstActive();  // lane number, i32
+    llvm::Value* FromFirstActive(ir::ValueId value);
+
+    // --- emit_memory.cpp ---
+    void EmitMemory(const ir::Instruction& inst);
+    MemoryRegion BufferRegion(const ir::Instruction& inst, ir::ValueId buffer);
+    MemoryRegion SharedRegion(const ir::Instruction& inst);
+    MemoryRegion PushRegion();
+    MemoryRegion ConstantRegion();
+    Offset OffsetOf(ir::ValueId value);
+    llvm::Value* OffsetVector(ir::ValueId id, Offset& offset);
+    void EmitLoad(const ir::Instruction& inst, const MemoryRegion& region, ir::ValueId offset);
+    void EmitStore(const MemoryRegion& region,
+                   ir::ValueId offset,
+                   std::span<const ir::ValueId> values);
+    using Values = llvm::SmallVector<llvm::Value*, 4>;
+    Values LoadUniform(const MemoryRegion& region,
+                       llvm::Value* offset,
+                       llvm::Type* type,
+                       size_t count);
+    bool LoadPattern(const MemoryRegion& region,
+                     const Offset& offset,
+                     llvm::Type* type,
+                     size_t count,
+                     llvm::Value* offsets,
+                     Values& results);
+    Values Gather(const MemoryRegion& region, llvm::Value* offsets, llvm::Type* type, size_t count);
+    void StoreUniform(const MemoryRegion& region,
+                      llvm::Value* offset,
+                      std::span<const ir::ValueId> values);
+    bool StorePattern(const MemoryRegion& region,
+                      const Offset& offset,
+                      llvm::ArrayRef<llvm::Value*> values,
+                      llvm::Value* offsets);
+    void Scatter(const MemoryRegion& region,
+                 llvm::Value* offsets,
+                 llvm::ArrayRef<llvm::Value*> values);
+    void EmitLocal(const ir::Instruction& inst);
+    llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);
+    llvm::Value* ByteAddress(const MemoryRegion& region, llvm::Value* offset);
+    llvm::Value* InBounds(const MemoryRegion& region, llvm::Value* offset, uint64_t bytes);
+    llvm::Value* LanesInBounds(const MemoryRegion& region, llvm::Value* offsets, uint64_t bytes);
+    llvm::Value* ClampScalar(const MemoryRegion& region, llvm::Value* offset, uint64_t bytes);
+    llvm::Value* Annotate(const MemoryRegion& region, llvm::Value* access);
+    llvm::Value* ToMemory(llvm::Value* value);  // bool to i32
+    llvm::Value* FromMemory(llvm::Value* value, ir::Type type);
+    llvm::Type* MemoryType(ir::Type type);
+    void CompilerFence();
+
+    // --- emit_atomic.cpp ---
+    void EmitAtomic(const ir::Instruction& inst);
+    llvm::Value* AtomicOnScalar(const ir::Instruction& inst,
+                                const MemoryRegion& region,
+                                llvm::Value* offset,
+                                llvm::Value* value,
+                                llvm::Value* comparand,
+                                bool shared);
+    llvm::Value* Reduce(ir::AtomicOp op, llvm::Value* vector);
+
+    // --- inputs ---
+    const ir::Kernel& kernel_;
+    const ShapeAnalysis& shapes_;
+    const Regions& regions_;
+    llvm::Module& module_;
+    llvm::LLVMContext& context_;
+    llvm::IRBuilder<> builder_;
+    const uint32_t lanes_;
+    const uint32_t invocations_;
+    const uint32_t subgroups_;
+
+    // --- the function ---
+    llvm::Function* function_ = nullptr;
+    llvm::BasicBlock* entry_ = nullptr;          // allocas and what one call needs once
+    llvm::BasicBlock* workgroup_end_ = nullptr;  // goes to the next workgroup
+    llvm::Value* dispatch_ = nullptr;
+    llvm::Value* shared_ = nullptr;
+    llvm::Value* scratch_ = nullptr;
+    llvm::Value* push_constants_ = nullptr;
+    llvm::Value* workgroup_id_[3] = {};
+    llvm::Value* num_workgroups_[3] = {};
+    llvm::GlobalVariable* constant_data_ = nullptr;
+    llvm::GlobalVariable* zeros_ = nullptr;
+    struct Descriptor {
+        llvm::Value* address = nullptr;
+        llvm::Value* size = nullptr;
+    };
+    Descriptor LoadDescriptor(const ir::Binding& binding, llvm::Value* element);
+    std::map<std::pair<uint64_t, uint64_t>, Descriptor> constant_descriptors_;  // binding, element
+    llvm::MDNode* scopes_[4] = {};  // buffers, shared, scratch, constants
+    llvm::MDNode* noalias_[4] = {};
+    uint64_t scratch_bytes_ = 0;
+    std::string error_;
+
+    // --- the current point ---
+    uint32_t epoch_ = 0;                // 0 at workgroup level, else segment + 1
+    llvm::Value* subgroup_ = nullptr;   // i32
+    llvm::Value* lane_base_ = nullptr;  // i32: subgroup * lanes
+    llvm::Value* mask_ = nullptr;       // null: every lane is active
+    llvm::BasicBlock* segment_end_ = nullptr;
+    std::vector<Construct> constructs_;
+
+    struct Held {
+        llvm::Value* raw = nullptr;
+        Descriptor descriptor;  // of Buffer values
+        uint32_t epoch = UINT32_MAX;
+    };
+    std::vector<Held> held_;
+    struct Slot {
+        llvm::AllocaInst* alloca = nullptr;
+        uint32_t offset = UINT32_MAX;  // in scratch
+        uint32_t stride = 0;           // bytes a subgroup
+    };
+    std::vector<Slot> slots_;                    // by value
+    std::vector<llvm::AllocaInst*> conditions_;  // by instruction: workgroup-level branches
+    std::vector<uint32_t> local_offsets_;        // by local, in scratch
+    Slot kept_mask_;
+    std::vector<uint32_t> uses_;  // by value
+};
+
+}  // namespace fornax::kernel
