@@ -1,0 +1,10 @@
+// The order of the passes.
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+
+void RunPipeline(ir::Kernel& kernel) {
+    PromoteLocals(kernel);
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,52 @@
+#include "compiler/kernel/transform/structure.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+
+Structure::Structure(const ir::Kernel& kernel)
+    : block_of(kernel.num_insts()),
+      position(kernel.num_insts()),
+      depth(kernel.num_blocks()),
+      construct_index_(kernel.num_insts(), UINT32_MAX) {
+    preorder.reserve(kernel.num_insts());
+    Walk(kernel, kernel.body, 0);
+}
+
+void Structure::Walk(const ir::Kernel& kernel, ir::BlockId block, uint32_t level) {
+    depth[block.index] = level;
+    const auto& insts = kernel.block(block).insts;
+    for (uint32_t i = 0; i < insts.size(); ++i) {
+        ir::InstId id = insts[i];
+        const ir::Instruction& inst = kernel.inst(id);
+        block_of[id.index] = block;
+        position[id.index] = i;
+        preorder.push_back(id);
+        switch (inst.op) {
+            case Op::kYield:
+                exits_[construct_index_[kernel.block(block).parent.index]].push_back(id);
+                break;
+            case Op::kExit:
+                exits_[construct_index_[inst.target.index]].push_back(id);
+                break;
+            case Op::kContinue:
+                continues_[construct_index_[inst.target.index]].push_back(id);
+                break;
+            case Op::kNext:
+                nexts_[construct_index_[kernel.block(block).parent.index]] = id;
+                break;
+            default:
+                break;
+        }
+        if (inst.blocks.empty())
+            continue;
+        construct_index_[id.index] = static_cast<uint32_t>(exits_.size());
+        exits_.emplace_back();
+        continues_.emplace_back();
+        nexts_.emplace_back();
+        for (ir::BlockId inner : inst.blocks)
+            Walk(kernel, inner, level + 1);
+    }
+}
+
+}  // namespace fornax::kernel
