@@ -10,6 +10,7 @@
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 
+#include "base/result.h"
 #include "compiler/kernel/ir/ir.h"
 
 namespace fornax::kernel {
@@ -17,8 +18,12 @@ namespace fornax::kernel {
 // The scalar LLVM type of an IR type: bool i1, integers iN, floats half/float/double.
 llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type);
 
+// kUnsupported, naming the operation, if the kernel holds one that EmitPureOp cannot emit: the
+// transcendental functions of f64, which GLSL.std.450 does not have. To be called before emission.
+Status CheckPureOps(const ir::Kernel& kernel);
+
 // Emits `inst`, which must be pure and not Const, Undef, Builtin, Buffer, BufferSize, LoadPush or
-// LoadConstant.
+// LoadConstant. The module comes from PrepareModule (target.h).
 llvm::SmallVector<llvm::Value*, 2> EmitPureOp(llvm::IRBuilderBase& builder,
                                               const ir::Kernel& kernel,
                                               const ir::Instruction& inst,

@@ -1,0 +1,118 @@
+#include "compiler/kernel/codegen/jit.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/TargetLibraryInfo.h>
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/PassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopPassManager.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+
+namespace fornax::kernel {
+
+namespace {
+
+// LLVM reports what it cannot do through the context; without a handler it would exit the process.
+class DiagnosticCollector : public llvm::DiagnosticHandler {
+  public:
+    explicit DiagnosticCollector(std::string* errors) : errors_(errors) {}
+
+    bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
+        if (info.getSeverity() == llvm::DS_Error) {
+            llvm::raw_string_ostream stream(*errors_);
+            llvm::DiagnosticPrinterRawOStream printer(stream);
+            info.print(printer);
+            stream << ' ';
+        }
+        return true;
+    }
+
+  private:
+    std::string* errors_;
+};
+
+// Runs the backend into `stream`; an error gives the backend's words.
+Status RunBackend(llvm::Module& module,
+                  llvm::TargetMachine& machine,
+                  llvm::raw_pwrite_stream& stream,
+                  llvm::CodeGenFileType type) {
+    std::string errors;
+    llvm::raw_string_ostream error_stream(errors);
+    if (llvm::verifyModule(module, &error_stream)) {
+        return Error{ErrorCode::kInternal,
+                     "The kernel compiler made LLVM IR that is not valid: " + errors};
+    }
+    llvm::LLVMContext& context = module.getContext();
+    std::unique_ptr<llvm::DiagnosticHandler> previous = context.getDiagnosticHandler();
+    context.setDiagnosticHandler(std::make_unique<DiagnosticCollector>(&errors));
+    llvm::legacy::PassManager passes;
+    bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type,
+                                                   /*DisableVerify=*/true);
+    if (!unsupported)
+        passes.run(module);
+    context.setDiagnosticHandler(std::move(previous));
+    if (unsupported)
+        return Error{ErrorCode::kInternal, "LLVM's backend cannot write this kind of file."};
+    if (!errors.empty())
+        return Error{ErrorCode::kInternal, "LLVM's backend refused a kernel: " + errors};
+    return OkStatus();
+}
+
+}  // namespace
+
+void OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
+    // In this order: the outer managers' proxies clear the inner managers when they are destroyed.
+    llvm::LoopAnalysisManager loops;
+    llvm::FunctionAnalysisManager functions;
+    llvm::CGSCCAnalysisManager sccs;
+    llvm::ModuleAnalysisManager modules;
+    // No function of any library exists for a kernel: no pass may turn code into a call.
+    llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
+    library.disableAllFunctions();
+    functions.registerPass([&] { return llvm::TargetLibraryAnalysis(library); });
+    llvm::PassBuilder builder(&machine);
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(sccs);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, sccs, modules);
+
+    llvm::FunctionPassManager passes;
+    passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+    passes.addPass(llvm::SimplifyCFGPass());
+    passes.addPass(llvm::InstCombinePass());
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                         /*UseMemorySSA=*/true));
+    passes.addPass(llvm::EarlyCSEPass());
+    passes.addPass(llvm::SimplifyCFGPass());
+    for (llvm::Function& function : module) {
+        if (!function.isDeclaration())
+            passes.run(function, functions);
+    }
+}
+
+Result<std::vector<uint8_t>> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_svector_ostream stream(bytes);
+    FORNAX_RETURN_IF_ERROR(RunBackend(module, machine, stream, llvm::CodeGenFileType::ObjectFile));
+    return std::vector<uint8_t>(bytes.begin(), bytes.end());
+}
+
+Result<std::string> EmitAssembly(llvm::Module& module, llvm::TargetMachine& machine) {
+    llvm::SmallVector<char, 0> bytes;
+    llvm::raw_svector_ostream stream(bytes);
+    FORNAX_RETURN_IF_ERROR(
+        RunBackend(module, machine, stream, llvm::CodeGenFileType::AssemblyFile));
+    return std::string(bytes.begin(), bytes.end());
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,160 @@
+// Primitives that all functions of the maths library share, and those that are only arithmetic.
+#include "compiler/kernel/codegen/math_emitter.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
+
+#include "compiler/kernel/codegen/pure_ops_internal.h"
+#include "compiler/kernel/codegen/target.h"
+
+namespace fornax::kernel {
+
+namespace Intrinsic = llvm::Intrinsic;
+
+MathEmitter::MathEmitter(llvm::IRBuilderBase& builder, llvm::Type* type)
+    : b_(builder),
+      saved_flags_(builder.getFastMathFlags()),
+      type_(type),
+      int_type_(SameShape(type, builder.getInt32Ty())),
+      double_type_(SameShape(type, builder.getDoubleTy())) {
+    assert(type->getScalarType()->isFloatTy());
+    b_.setFastMathFlags(llvm::FastMathFlags());
+    const llvm::Module* module = b_.GetInsertBlock()->getModule();
+    auto* bits =
+        llvm::mdconst::extract_or_null<llvm::ConstantInt>(module->getModuleFlag(kVectorBitsFlag));
+    avx512_ = bits && bits->getZExtValue() >= 512;
+}
+
+MathEmitter::~MathEmitter() {
+    b_.setFastMathFlags(saved_flags_);
+}
+
+llvm::Value* MathEmitter::F(double value) const {
+    return llvm::ConstantFP::get(type_, value);
+}
+
+llvm::Value* MathEmitter::I(int64_t value) const {
+    return llvm::ConstantInt::get(int_type_, static_cast<uint64_t>(value), /*isSigned=*/true);
+}
+
+llvm::Value* MathEmitter::Fma(V a, V b, V c) {
+    return b_.CreateIntrinsic(Intrinsic::fmuladd, {a->getType()}, {a, b, c});
+}
+
+llvm::Value* MathEmitter::Sqrt(V a) {
+    return b_.CreateUnaryIntrinsic(Intrinsic::sqrt, a);
+}
+
+llvm::Value* MathEmitter::Abs(V a) {
+    return b_.CreateUnaryIntrinsic(Intrinsic::fabs, a);
+}
+
+llvm::Value* MathEmitter::CopySign(V magnitude, V sign) {
+    return b_.CreateBinaryIntrinsic(Intrinsic::copysign, magnitude, sign);
+}
+
+llvm::Value* MathEmitter::Round(V a) {
+    return b_.CreateUnaryIntrinsic(Intrinsic::roundeven, a);
+}
+
+llvm::Value* MathEmitter::ToInt(V a) {
+    return AnyValue(b_, b_.CreateFPToSI(a, int_type_));
+}
+
+// Horner's scheme: the fewest operations. Latency hides behind the other vectors in flight.
+llvm::Value* MathEmitter::Polynomial(V x, std::initializer_list<double> coefficients) {
+    auto constant = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
+    V sum = constant(coefficients.end()[-1]);
+    for (size_t i = coefficients.size() - 1; i-- > 0;)
+        sum = Fma(sum, x, constant(coefficients.begin()[i]));
+    return sum;
+}
+
+template <typename Call>
+llvm::Value* MathEmitter::OnRegisters(std::initializer_list<V> operands, const Call& call) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
+    unsigned lanes = vector ? vector->getNumElements() : 1;
+    unsigned part = std::min(std::max(lanes, 4u), 16u);
+    llvm::SmallVector<V, 4> parts;
+    for (unsigned first = 0; first < lanes; first += part) {
+        llvm::SmallVector<V, 4> arguments;
+        for (V operand : operands) {
+            llvm::Type* register_type = llvm::FixedVectorType::get(b_.getFloatTy(), part);
+            if (!vector) {
+                operand = b_.CreateInsertElement(llvm::Constant::getNullValue(register_type),
+                                                 operand, uint64_t{0});
+            } else if (lanes != part) {
+                llvm::SmallVector<int, 16> mask(part);
+                for (unsigned i = 0; i < part; ++i)
+                    mask[i] = static_cast<int>(std::min(first + i, lanes - 1));
+                operand = b_.CreateShuffleVector(operand, mask);
+            }
+            arguments.push_back(operand);
+        }
+        parts.push_back(call(part, arguments));
+    }
+    if (!vector)
+        return b_.CreateExtractElement(parts[0], uint64_t{0});
+    while (parts.size() > 1) {
+        llvm::SmallVector<V, 4> joined;
+        for (size_t i = 0; i < parts.size(); i += 2) {
+            unsigned length =
+                llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements();
+            llvm::SmallVector<int, 64> mask(2 * length);
+            for (unsigned k = 0; k < 2 * length; ++k)
+                mask[k] = static_cast<int>(k);
+            joined.push_back(b_.CreateShuffleVector(parts[i], parts[i + 1], mask));
+        }
+        parts = std::move(joined);
+    }
+    if (lanes < 4) {
+        llvm::SmallVector<int, 4> mask(lanes);
+        for (unsigned k = 0; k < lanes; ++k)
+            mask[k] = static_cast<int>(k);
+        return b_.CreateShuffleVector(parts[0], mask);
+    }
+    return parts[0];
+}
+
+llvm::Value* MathEmitter::Scale(V significand, V exponent) {
+    if (has_avx512()) {
+        return OnRegisters({significand, exponent}, [&](unsigned lanes, auto& arguments) -> V {
+            llvm::Type* type = arguments[0]->getType();
+            V zero = llvm::Constant::getNullValue(type);
+            Intrinsic::ID id = lanes == 4   ? Intrinsic::x86_avx512_mask_scalef_ps_128
+                               : lanes == 8 ? Intrinsic::x86_avx512_mask_scalef_ps_256
+                                            : Intrinsic::x86_avx512_mask_scalef_ps_512;
+            llvm::SmallVector<V, 5> list = {arguments[0], arguments[1], zero};
+            list.push_back(lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff));
+            if (lanes == 16)
+                list.push_back(b_.getInt32(4));  // the rounding mode of MXCSR
+            return b_.CreateIntrinsic(id, {}, list);
+        });
+    }
+    // Two factors, because 2^-150 and 2^128 are no f32. The product of significand and the first
+    // is exact, so only the second multiplication rounds.
+    V whole = ToInt(exponent);
+    V half = b_.CreateAShr(whole, I(1));
+    auto power = [&](V e) { return FromBits(b_.CreateShl(b_.CreateAdd(e, I(127)), I(23))); };
+    return Mul(Mul(significand, power(half)), power(b_.CreateSub(whole, half)));
+}
+
+llvm::Value* MathEmitter::RSqrt(V x) {
+    return Div(F(1.0), Sqrt(x));
+}
+
+// In f64 every product of an f32 and a power of two that matters is exact, so the conversion back
+// rounds once, as ldexp must.
+llvm::Value* MathEmitter::Ldexp(V x, V exponent) {
+    V bounded = b_.CreateBinaryIntrinsic(Intrinsic::smin, exponent, I(300));
+    bounded = b_.CreateBinaryIntrinsic(Intrinsic::smax, bounded, I(-300));
+    llvm::Type* int64 = SameShape(type_, b_.getInt64Ty());
+    V biased = b_.CreateZExt(b_.CreateAdd(bounded, I(1023)), int64);
+    V power =
+        b_.CreateBitCast(b_.CreateShl(biased, llvm::ConstantInt::get(int64, 52)), double_type_);
+    return b_.CreateFPTrunc(b_.CreateFMul(b_.CreateFPExt(x, double_type_), power), type_);
+}
+
+}  // namespace fornax::kernel

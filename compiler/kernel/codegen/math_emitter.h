@@ -1,0 +1,110 @@
+// The maths library: transcendental functions of f32 as straight-line LLVM IR.
+//
+// Each function is a reduction of the argument, a polynomial and a reconstruction, with no branches
+// and no tables, so scalar and vector code are the same. They meet Vulkan's "Precision and
+// Operation of SPIR-V Instructions" with a wide margin (math_test.cpp prints by how much) and give
+// IEEE's results for infinities, NaN, zeros and denormals, except that sin(-0) may be +0. Targets
+// without FMA keep Vulkan's precision but not the margin.
+//
+// Coefficients come from fit_polynomials.py, under the names given beside them.
+#pragma once
+
+#include <initializer_list>
+
+#include <llvm/IR/IRBuilder.h>
+
+namespace fornax::kernel {
+
+class MathEmitter {
+  public:
+    using V = llvm::Value*;
+
+    // `type`: f32 or a vector of it. No fast-math flag of the builder is used.
+    MathEmitter(llvm::IRBuilderBase& builder, llvm::Type* type);
+    ~MathEmitter();
+    MathEmitter(const MathEmitter&) = delete;
+    MathEmitter& operator=(const MathEmitter&) = delete;
+
+    V Exp(V x);
+    V Exp2(V x);
+    V Log(V x);
+    V Log2(V x);
+    V Pow(V x, V y);
+    V Sinh(V x);
+    V Cosh(V x);
+    V Tanh(V x);
+    V ASinh(V x);
+    V ACosh(V x);
+    V ATanh(V x);
+
+    V Sin(V x);
+    V Cos(V x);
+    V Tan(V x);
+    V ASin(V x);
+    V ACos(V x);
+    V ATan(V x);
+    V ATan2(V y, V x);
+
+    V RSqrt(V x);
+    V Ldexp(V x, V exponent);  // exponent: i32
+
+  private:
+    // --- primitives; Int constants and values are i32 in the shape of `type`
+    V F(double value) const;
+    V I(int64_t value) const;
+    V Add(V a, V b) { return b_.CreateFAdd(a, b); }
+    V Sub(V a, V b) { return b_.CreateFSub(a, b); }
+    V Mul(V a, V b) { return b_.CreateFMul(a, b); }
+    V Div(V a, V b) { return b_.CreateFDiv(a, b); }
+    V Neg(V a) { return b_.CreateFNeg(a); }
+    V Fma(V a, V b, V c);  // fused where the target can
+    V Sqrt(V a);
+    V Abs(V a);
+    V CopySign(V magnitude, V sign);
+    V Round(V a);  // to nearest even
+    // As x86's minps and maxps: the second operand if either is NaN.
+    V Min(V a, V b) { return b_.CreateSelect(b_.CreateFCmpOLT(a, b), a, b); }
+    V Max(V a, V b) { return b_.CreateSelect(b_.CreateFCmpOGT(a, b), a, b); }
+    V Clamp(V x, double low, double high) { return Min(F(high), Max(F(low), x)); }  // keeps NaN
+    V Select(V condition, V a, V b) { return b_.CreateSelect(condition, a, b); }
+    V Less(V a, V b) { return b_.CreateFCmpOLT(a, b); }
+    V Bits(V a) { return b_.CreateBitCast(a, int_type_); }
+    V FromBits(V a) { return b_.CreateBitCast(a, type_); }
+    V ToInt(V a);  // toward zero; any value out of range
+    // low-order coefficient first
+    V Polynomial(V x, std::initializer_list<double> coefficients);
+
+    // --- parts
+    // significand * 2^exponent with one rounding, for an integral exponent in [-252, 254].
+    V Scale(V significand, V exponent);
+    V Exp2Fraction(V fraction);         // 2^f for |f| <= 1/2
+    V ExpScaled(V x, double exponent);  // e^x * 2^exponent
+    // x = mantissa * 2^exponent, sqrt(1/2) <= mantissa < sqrt(2); positive, finite x.
+    struct Parts {
+        V mantissa;
+        V exponent;  // integral float
+    };
+    Parts Split(V x);
+    V LogOfParts(Parts parts, V correction);
+    // result, but what a logarithm is for 0, negative numbers, infinity and NaN.
+    V LogSpecials(V x, V result);
+    V Log1p(V u);       // u > -1
+    V SinReduced(V r);  // |r| <= pi/2
+    V SubtractMultiple(V x, V n, double high, double middle, double low);
+    V ASinSmall(V s, V z);  // asin(s) for z = s^2 <= 1/4
+    V ATanSmall(V t);       // |t| <= 1
+
+    bool has_avx512() const { return avx512_; }
+    // Calls a masked AVX-512 intrinsic family (128, 256, 512 bits) on values of any length.
+    template <typename Call>
+    V OnRegisters(std::initializer_list<V> operands, const Call& call);
+
+    llvm::IRBuilderBase& b_;
+    llvm::FastMathFlags saved_flags_;
+    llvm::Type* type_;
+    llvm::Type* int_type_;
+    llvm::Type* double_type_;
+    bool avx512_ = false;
+};
+
+}  // namespace fornax::kernel

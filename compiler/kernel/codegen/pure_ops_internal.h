@@ -1,0 +1,33 @@
+// What the files of EmitPureOp share. Included by pure_ops*.cpp only.
+#pragma once
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/IRBuilder.h>
+
+#include "compiler/kernel/ir/ir.h"
+
+namespace fornax::kernel {
+
+using Values = llvm::SmallVector<llvm::Value*, 2>;
+
+// The operation with its operands, as the emitters of each group take it.
+struct PureOp {
+    llvm::IRBuilderBase& builder;
+    ir::Op op;
+    llvm::ArrayRef<llvm::Value*> in;
+    llvm::Type* result;  // of result 0, scalar or vector
+};
+
+// `scalar`, or a vector of it as long as `like` is.
+llvm::Type* SameShape(llvm::Type* like, llvm::Type* scalar);
+
+// Any value instead of poison: for results that ops.def leaves open. Free in machine code.
+inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
+    return llvm::isa<llvm::Constant>(value) ? value : builder.CreateFreeze(value);
+}
+
+Values EmitIntegerOp(const PureOp& op);
+Values EmitConversionOp(const PureOp& op);
+Values EmitFloatOp(const PureOp& op);  // f32 and f64
+
+}  // namespace fornax::kernel

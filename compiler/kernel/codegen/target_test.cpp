@@ -1,0 +1,67 @@
+#include "compiler/kernel/codegen/target.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
+
+namespace fornax::kernel {
+namespace {
+
+using testing::AnyOf;
+using testing::HasSubstr;
+
+TEST(DetectTarget, FindsTheHost) {
+    Result<TargetInfo> target = DetectTarget("");
+    ASSERT_TRUE(target.ok()) << target.error().message;
+    EXPECT_FALSE(target->cpu_name.empty());
+    EXPECT_THAT(target->features, HasSubstr("+sse4.2"));
+    EXPECT_THAT(target->vector_bits, AnyOf(128u, 256u, 512u));
+}
+
+TEST(DetectTarget, AnOlderCpuHasNarrowerVectors) {
+    Result<TargetInfo> target = DetectTarget("x86-64-v2");
+    ASSERT_TRUE(target.ok()) << target.error().message;
+    EXPECT_EQ(target->cpu_name, "x86-64-v2");
+    EXPECT_EQ(target->vector_bits, 128u);
+    EXPECT_THAT(target->features, HasSubstr("-avx2"));
+    if (DetectTarget("")->vector_bits >= 256) {
+        Result<TargetInfo> wider = DetectTarget("x86-64-v3");
+        ASSERT_TRUE(wider.ok()) << wider.error().message;
+        EXPECT_EQ(wider->vector_bits, 256u);
+    }
+}
+
+TEST(DetectTarget, RefusesUnknownAndImpossibleCpus) {
+    Result<TargetInfo> unknown = DetectTarget("i9000");
+    ASSERT_FALSE(unknown.ok());
+    EXPECT_EQ(unknown.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(unknown.error().message, HasSubstr("i9000"));
+
+    // Below what the maths library needs.
+    Result<TargetInfo> old = DetectTarget("x86-64");
+    ASSERT_FALSE(old.ok());
+    EXPECT_THAT(old.error().message, HasSubstr("lacks sse4.1"));
+
+    // No machine has all of both makers' extensions.
+    Result<TargetInfo> bulldozer = DetectTarget("bdver4");    // XOP, FMA4: AMD before Zen
+    Result<TargetInfo> xeon = DetectTarget("graniterapids");  // AMX: Intel
+    ASSERT_TRUE(!bulldozer.ok() || !xeon.ok());
+    const Error& error = bulldozer.ok() ? xeon.error() : bulldozer.error();
+    EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+    EXPECT_THAT(error.message, HasSubstr("lacks"));
+}
+
+TEST(CreateTargetMachine, GivesTheModuleItsLayout) {
+    Result<TargetInfo> target = DetectTarget("");
+    ASSERT_TRUE(target.ok());
+    auto machine = CreateTargetMachine(*target, llvm::CodeGenOptLevel::Default);
+    ASSERT_TRUE(machine.ok()) << machine.error().message;
+    llvm::LLVMContext context;
+    llvm::Module module("test", context);
+    PrepareModule(module, **machine, *target);
+    EXPECT_EQ(module.getDataLayout().getPointerSizeInBits(), 64u);
+    EXPECT_NE(module.getModuleFlag(kVectorBitsFlag), nullptr);
+}
+
+}  // namespace
+}  // namespace fornax::kernel
