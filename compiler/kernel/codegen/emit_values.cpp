@@ -138,8 +138,11 @@ Value* Emitter::LocalIdVector(uint32_t dimension) {
 }
 
 Value* Emitter::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
+    const Shape& shape = shapes_.shape(result);
+    if (shape.scalar() && shape.base_zeros >= 64)
+        return builder_.getInt32(0);  // known even where there is no current subgroup
     auto local_id = [&](uint32_t dimension) {
-        return shapes_.shape(result).scalar() ? LocalIdBase(dimension) : LocalIdVector(dimension);
+        return shape.scalar() ? LocalIdBase(dimension) : LocalIdVector(dimension);
     };
     switch (builtin) {
         case BuiltinId::kWorkgroupIdX:
