@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <span>
@@ -62,7 +63,8 @@ class Allocator {
 template <typename Element, typename T>
 std::span<Element> TrailingOf(T* object, size_t count, size_t offset_bytes = 0) {
     static_assert(alignof(Element) <= alignof(T) && std::is_trivially_destructible_v<Element>);
-    auto* start = reinterpret_cast<std::byte*>(object) + sizeof(T) + offset_bytes;
+    static_assert(std::is_const_v<Element> || !std::is_const_v<T>);
+    const auto start = reinterpret_cast<uintptr_t>(object) + sizeof(T) + offset_bytes;
     return {reinterpret_cast<Element*>(start), count};
 }
 

@@ -1,0 +1,92 @@
+// Creating buffers, their memory requirements and binding.
+#include "driver/buffer.h"
+
+#include "driver/chain.h"
+#include "driver/device.h"
+#include "driver/device_memory.h"
+#include "driver/entry_point.h"
+#include "driver/limits.h"
+
+namespace fornax::driver {
+
+VkResult Buffer::Init(const VkBufferCreateInfo& info) {
+    const uint64_t limit = device().physical_device().capabilities().max_allocation_bytes;
+    if (info.size > limit) {
+        return Fail(device(), VK_ERROR_OUT_OF_DEVICE_MEMORY,
+                    "A buffer of {} bytes was asked for; the largest allocation is {} bytes.",
+                    info.size, limit);
+    }
+    size_bytes_ = info.size;
+    return VK_SUCCESS;
+}
+
+void Buffer::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
+    address_ = memory.hal().address() + offset_bytes;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkCreateBuffer(VkDevice device,
+               const VkBufferCreateInfo* info,
+               const VkAllocationCallbacks* callbacks,
+               VkBuffer* buffer) {
+    return CreateObject<Buffer>(device, callbacks, buffer, *info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkDestroyBuffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks* callbacks) {
+    DestroyObject<Buffer>(device, callbacks, buffer);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetBufferMemoryRequirements2(VkDevice,
+                               const VkBufferMemoryRequirementsInfo2* info,
+                               VkMemoryRequirements2* requirements) {
+    const auto& buffer = *FromHandle<Buffer>(info->buffer);
+    requirements->memoryRequirements = {
+        // "size is a multiple of alignment" keeps neighbours in one allocation off shared lines.
+        .size = (buffer.size_bytes() + kBufferAlignment - 1) & ~(kBufferAlignment - 1),
+        .alignment = kBufferAlignment,
+        .memoryTypeBits = 1,
+    };
+    auto* dedicated = FindInChain<VkMemoryDedicatedRequirements>(
+        requirements->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+    if (dedicated) {
+        dedicated->prefersDedicatedAllocation = VK_FALSE;
+        dedicated->requiresDedicatedAllocation = VK_FALSE;
+    }
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetBufferMemoryRequirements(VkDevice device,
+                              VkBuffer buffer,
+                              VkMemoryRequirements* requirements) {
+    const VkBufferMemoryRequirementsInfo2 info{
+        .sType = VK_STRUCTURE_TYPE_BUFFER_MEMORY_REQUIREMENTS_INFO_2,
+        .buffer = buffer,
+    };
+    VkMemoryRequirements2 out{.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
+    vkGetBufferMemoryRequirements2(device, &info, &out);
+    *requirements = out.memoryRequirements;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkBindBufferMemory2(VkDevice, uint32_t count, const VkBindBufferMemoryInfo* infos) {
+    for (uint32_t i = 0; i < count; ++i) {
+        FromHandle<Buffer>(infos[i].buffer)
+            ->Bind(*FromHandle<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
+    }
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkBindBufferMemory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize offset) {
+    const VkBindBufferMemoryInfo info{
+        .sType = VK_STRUCTURE_TYPE_BIND_BUFFER_MEMORY_INFO,
+        .buffer = buffer,
+        .memory = memory,
+        .memoryOffset = offset,
+    };
+    return vkBindBufferMemory2(device, 1, &info);
+}
+
+}  // namespace fornax::driver

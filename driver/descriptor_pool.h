@@ -1,0 +1,53 @@
+// Descriptor pool: one piece of device memory out of which descriptor sets are allocated.
+//
+// Sets are placed behind the last one while there is room, then into the first gap that freed sets
+// left. A pool's capacity is counted in descriptors whatever their type, so it may hold more of one
+// type than was asked for, never less in all.
+#pragma once
+
+#include <memory>
+
+#include <vulkan/vulkan_core.h>
+
+#include "driver/descriptor_set.h"
+#include "driver/object.h"
+#include "hal/memory.h"
+
+namespace fornax::driver {
+
+// Used by one thread at a time ("externally synchronized").
+class DescriptorPool : public DeviceObject {
+  public:
+    using Handle = VkDescriptorPool;
+    static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_DESCRIPTOR_POOL;
+
+    // Bytes that the pool needs behind the object: its sets' objects.
+    static size_t TrailingBytes(const VkDescriptorPoolCreateInfo& info);
+
+    DescriptorPool(Device& device, const VkDescriptorPoolCreateInfo& info);
+    ~DescriptorPool();
+
+    VkResult Init(const VkDescriptorPoolCreateInfo& info);
+
+    // VK_ERROR_OUT_OF_POOL_MEMORY, or VK_ERROR_FRAGMENTED_POOL when freed memory is in too small
+    // pieces.
+    VkResult Allocate(const DescriptorSetLayout& layout, DescriptorSet** set);
+    void Free(DescriptorSet* set);
+    void Reset();
+
+  private:
+    union Slot;
+
+    // The live set behind which `size_bytes` are free (null: at the start), or false.
+    bool FindPlace(uint64_t size_bytes, DescriptorSet** after, uint64_t* offset_bytes) const;
+
+    std::shared_ptr<hal::Memory> memory_;
+    uint64_t capacity_bytes_ = 0;
+    uint64_t used_bytes_ = 0;
+    uint32_t max_sets_;
+    Slot* free_slots_ = nullptr;
+    DescriptorSet* first_ = nullptr;
+    DescriptorSet* last_ = nullptr;
+};
+
+}  // namespace fornax::driver

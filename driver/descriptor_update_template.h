@@ -1,0 +1,36 @@
+// Descriptor update template (VK_KHR_descriptor_update_template): where in a block of the
+// application's memory the descriptors of a set are found.
+#pragma once
+
+#include <span>
+
+#include <vulkan/vulkan_core.h>
+
+#include "driver/object.h"
+
+namespace fornax::driver {
+
+class DescriptorUpdateTemplate : public DeviceObject {
+  public:
+    using Handle = VkDescriptorUpdateTemplate;
+    static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_DESCRIPTOR_UPDATE_TEMPLATE;
+
+    // One entry, with its binding resolved to a place in the set's memory.
+    struct Entry {
+        uint32_t set_offset_bytes;
+        uint32_t count;
+        size_t data_offset_bytes;
+        size_t data_stride_bytes;
+    };
+
+    // `trailing` memory for one Entry an entry of `info` follows the object.
+    DescriptorUpdateTemplate(Device& device, const VkDescriptorUpdateTemplateCreateInfo& info);
+
+    // Writes the descriptors that `data` holds into a set's memory (DescriptorStorage::memory).
+    void Apply(std::byte* set_memory, const void* data) const;
+
+  private:
+    uint32_t entry_count_;
+};
+
+}  // namespace fornax::driver

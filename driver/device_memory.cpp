@@ -1,0 +1,91 @@
+// Allocating and mapping. The one memory type is coherent and mapped from the start, so mapping is
+// the address of memory and flushing does nothing.
+#include "driver/device_memory.h"
+
+#include "driver/device.h"
+#include "driver/entry_point.h"
+#include "driver/limits.h"
+
+namespace fornax::driver {
+
+VkResult DeviceMemory::Init(const VkMemoryAllocateInfo& info) {
+    counted_ = true;
+    if (device().allocation_count().fetch_add(1) >= kMaxMemoryAllocations) {
+        return Fail(device(), VK_ERROR_TOO_MANY_OBJECTS,
+                    "There are already {} allocations (maxMemoryAllocationCount).",
+                    kMaxMemoryAllocations);
+    }
+    auto memory = device().hal().AllocateMemory(info.allocationSize);
+    if (!memory)
+        return Fail(device(), memory.error());
+    memory_ = std::move(*memory);
+    device().physical_device().allocated_bytes() += memory_->size_bytes();
+    return VK_SUCCESS;
+}
+
+DeviceMemory::~DeviceMemory() {
+    if (counted_)
+        --device().allocation_count();
+    if (memory_)
+        device().physical_device().allocated_bytes() -= memory_->size_bytes();
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkAllocateMemory(VkDevice device,
+                 const VkMemoryAllocateInfo* info,
+                 const VkAllocationCallbacks* callbacks,
+                 VkDeviceMemory* memory) {
+    // Dedicated allocations are like all others; what is chained needs no look.
+    return CreateObject<DeviceMemory>(device, callbacks, memory, *info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkFreeMemory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
+    DestroyObject<DeviceMemory>(device, callbacks, memory);
+}
+
+FORNAX_ENTRY_POINT(VkResult) vkMapMemory2(VkDevice, const VkMemoryMapInfo* info, void** data) {
+    *data = FromHandle<DeviceMemory>(info->memory)->hal().host_pointer() + info->offset;
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkMapMemory(VkDevice device,
+            VkDeviceMemory memory,
+            VkDeviceSize offset,
+            VkDeviceSize size,
+            VkMemoryMapFlags flags,
+            void** data) {
+    const VkMemoryMapInfo info{
+        .sType = VK_STRUCTURE_TYPE_MEMORY_MAP_INFO,
+        .flags = flags,
+        .memory = memory,
+        .offset = offset,
+        .size = size,
+    };
+    return vkMapMemory2(device, &info, data);
+}
+
+FORNAX_ENTRY_POINT(VkResult) vkUnmapMemory2(VkDevice, const VkMemoryUnmapInfo*) {
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(void) vkUnmapMemory(VkDevice, VkDeviceMemory) {}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkFlushMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkInvalidateMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {
+    return VK_SUCCESS;
+}
+
+// For lazily allocated memory, of which there is none; all memory is committed.
+FORNAX_ENTRY_POINT(void)
+vkGetDeviceMemoryCommitment(VkDevice, VkDeviceMemory memory, VkDeviceSize* committed) {
+    *committed = FromHandle<DeviceMemory>(memory)->hal().size_bytes();
+}
+
+}  // namespace fornax::driver
