@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <regex>
+#include <set>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -149,6 +150,7 @@ Result<Driver> Runner::Probe(const fs::path& manifest) {
 
 Result<std::vector<Driver>> Runner::FindDrivers() {
     std::vector<Driver> drivers;
+    std::set<fs::path> seen;
     if (options_.fornax_manifest.has_value()) {
         Announce("looking at Fornax");
         Result<Driver> fornax = Probe(*options_.fornax_manifest);
@@ -158,6 +160,7 @@ Result<std::vector<Driver>> Runner::FindDrivers() {
                                      options_.fornax_manifest->string(), fornax.error().message)};
         drivers.push_back(std::move(fornax).value());
         drivers.back().is_fornax = true;
+        seen.insert(fs::weakly_canonical(*options_.fornax_manifest));
     }
     std::vector<fs::path> candidates = CandidateManifests();
     for (const std::string& wanted : options_.drivers) {
@@ -165,6 +168,8 @@ Result<std::vector<Driver>> Runner::FindDrivers() {
             candidates.push_back(wanted);
     }
     for (const fs::path& manifest : candidates) {
+        if (!seen.insert(fs::weakly_canonical(manifest)).second)
+            continue;
         Announce(fmt::format("looking at {}", manifest.filename().string()));
         Result<Driver> driver = Probe(manifest);
         // Most manifests of a distribution are for hardware that is not there.

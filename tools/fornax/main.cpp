@@ -22,6 +22,13 @@ constexpr const char* kExamples =
     "usage;\n"
     "exec ends with its command's own status, or 125 to 127 as env(1) does.";
 
+bool HasCommand(const CLI::App& app, const std::string& name) {
+    const std::vector<const CLI::App*> commands =
+        app.get_subcommands([](const CLI::App*) { return true; });
+    return std::any_of(commands.begin(), commands.end(),
+                       [&](const CLI::App* command) { return command->check_name(name); });
+}
+
 int Run(int argc, char** argv) {
     CLI::App app(
         "Fornax: a Vulkan compute driver and a graph compiler for a neural processing unit.",
@@ -35,6 +42,13 @@ int Run(int argc, char** argv) {
     fornax::tool::AddInfoCommand(app);
     fornax::tool::AddBenchCommand(app);
 
+    // CLI11 would only say that a subcommand is required.
+    if (!arguments.empty() && !arguments.front().starts_with("-") &&
+        !HasCommand(app, arguments.front())) {
+        fmt::print(stderr, "fornax: There is no command {}; `fornax --help` lists the commands.\n",
+                   arguments.front());
+        return fornax::tool::kExitUsage;
+    }
     try {
         std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
         app.parse(std::move(arguments));

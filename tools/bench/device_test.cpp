@@ -1,0 +1,70 @@
+// The benchmark's Vulkan objects on whatever driver is present, and that --validate really sees
+// mistakes.
+#include "tools/bench/device.h"
+
+#include <gtest/gtest.h>
+
+#include "tools/bench/shaders/increment.spv.h"
+
+namespace fornax::bench {
+namespace {
+
+class ValidatedDeviceTest : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        auto device = Device::Create(/*validate=*/true);
+        if (!device.ok())
+            GTEST_SKIP() << device.error().message;
+        device_ = std::move(device).value();
+        ASSERT_EQ(device_->validation_messages().size(), 0u);
+    }
+
+    // Increments a counter, copies it to a second buffer, increments it again and copies it again.
+    Result<uint32_t> IncrementAndCopyTwice(bool with_barriers) {
+        Buffer buffers[2];
+        for (Buffer& buffer : buffers) {
+            FORNAX_ASSIGN_OR_RETURN(buffer, device_->CreateBuffer(sizeof(uint32_t)));
+            buffer.As<uint32_t>()[0] = 5;
+        }
+        FORNAX_ASSIGN_OR_RETURN(const Kernel kernel,
+                                device_->CreateKernel(spirv::kIncrement, {buffers, 1}, 0));
+        FORNAX_ASSIGN_OR_RETURN(VkCommandBuffer commands, device_->BeginCommands());
+        const VkDescriptorSet set = kernel.descriptor_set();
+        vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
+        vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout(), 0, 1,
+                                &set, 0, nullptr);
+        const VkBufferCopy region = {0, 0, sizeof(uint32_t)};
+        for (int i = 0; i < 2; ++i) {
+            vkCmdDispatch(commands, 1, 1, 1);
+            if (with_barriers)
+                RecordBarrier(commands);
+            vkCmdCopyBuffer(commands, buffers[0].handle(), buffers[1].handle(), 1, &region);
+            if (with_barriers)
+                RecordBarrier(commands);
+        }
+        FORNAX_RETURN_IF_ERROR(device_->EndCommands(commands));
+        FORNAX_ASSIGN_OR_RETURN(const double seconds, device_->Submit(commands));
+        EXPECT_GT(seconds, 0);
+        return buffers[1].As<uint32_t>()[0];
+    }
+
+    std::unique_ptr<Device> device_;
+};
+
+TEST_F(ValidatedDeviceTest, CommandsInOrderGiveNoMessage) {
+    const auto count = IncrementAndCopyTwice(/*with_barriers=*/true);
+    ASSERT_TRUE(count.ok()) << count.error().message;
+    EXPECT_EQ(*count, 7u);
+    for (const std::string& message : device_->validation_messages())
+        ADD_FAILURE() << message;
+}
+
+TEST_F(ValidatedDeviceTest, MissingBarriersAreReported) {
+    const auto count = IncrementAndCopyTwice(/*with_barriers=*/false);
+    ASSERT_TRUE(count.ok()) << count.error().message;
+    ASSERT_FALSE(device_->validation_messages().empty());
+    EXPECT_NE(device_->validation_messages().front().find("SYNC-HAZARD"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fornax::bench

@@ -1,0 +1,189 @@
+// The `fornax` command as a process: exit codes, messages, and exec, info and bench on a real
+// driver.
+//
+// The driver is Fornax when the build has it, else any CPU driver of the machine, so that the
+// command itself is tested either way.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/bench/drivers.h"
+#include "tools/bench/process.h"
+#include "tools/bench/shapes.h"
+#include "tools/fornax/manifest.h"
+
+namespace fornax::tool {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// The manifest of the driver to test with, if there is one.
+std::optional<fs::path> TestManifest() {
+    if (auto fornax = FindManifest(FORNAX_COMMAND, std::getenv("FORNAX_MANIFEST")); fornax.ok())
+        return *fornax;
+    for (const fs::path& manifest : bench::CandidateManifests()) {
+        const std::string name = manifest.filename().string();
+        if (name.starts_with("lvp_icd") || name.starts_with("vk_swiftshader"))
+            return manifest;
+    }
+    return std::nullopt;
+}
+
+class CommandTest : public ::testing::Test {
+  protected:
+    CommandTest() {
+        std::string name = ::testing::TempDir() + "fornax_command_XXXXXX";
+        directory_ = mkdtemp(name.data());
+    }
+    ~CommandTest() override { fs::remove_all(directory_); }
+
+    // Runs `fornax ARGUMENTS...`. Output and error streams come together in output_.
+    int Fornax(std::vector<std::string> arguments) {
+        arguments.insert(arguments.begin(), FORNAX_COMMAND);
+        bench::ProcessOptions options;
+        options.arguments = std::move(arguments);
+        options.environment = environment_;
+        options.log = directory_ / "log";
+        options.timeout_seconds = 280;
+        const auto code = bench::RunProcess(options);
+        EXPECT_TRUE(code.ok()) << code.error().message;
+        std::stringstream text;
+        text << std::ifstream(options.log).rdbuf();
+        output_ = text.str();
+        return code.ok() ? *code : -1;
+    }
+
+    fs::path directory_;
+    std::map<std::string, std::string> environment_;
+    std::string output_;
+};
+
+TEST_F(CommandTest, HelpAndVersionSucceed) {
+    EXPECT_EQ(Fornax({"--help"}), 0);
+    EXPECT_THAT(output_, HasSubstr("fornax info"));
+    EXPECT_EQ(Fornax({"--version"}), 0);
+    EXPECT_THAT(output_, HasSubstr("fornax "));
+    for (const char* command : {"exec", "info", "bench"}) {
+        EXPECT_EQ(Fornax({command, "--help"}), 0);
+        EXPECT_THAT(output_, HasSubstr("Examples:"));
+    }
+}
+
+TEST_F(CommandTest, WrongUsageIsTwo) {
+    EXPECT_EQ(Fornax({}), 2);
+    EXPECT_EQ(Fornax({"no-such-command"}), 2);
+    EXPECT_THAT(output_, HasSubstr("no-such-command"));
+    EXPECT_EQ(Fornax({"info", "--no-such-option"}), 2);
+    EXPECT_EQ(Fornax({"exec"}), 2);
+    EXPECT_EQ(Fornax({"exec", "--"}), 2);
+    EXPECT_EQ(Fornax({"bench", "--repetitions", "0"}), 2);
+}
+
+TEST_F(CommandTest, BadManifestIsNamed) {
+    environment_["FORNAX_MANIFEST"] = "/nowhere/fornax.json";
+    EXPECT_EQ(Fornax({"exec", "--", "true"}), 125);
+    EXPECT_THAT(output_, HasSubstr("/nowhere/fornax.json"));
+    EXPECT_EQ(Fornax({"info"}), 1);
+    EXPECT_THAT(output_, HasSubstr("/nowhere/fornax.json"));
+}
+
+TEST_F(CommandTest, DamagedManifestIsAnError) {
+    const fs::path damaged = directory_ / "damaged.json";
+    std::ofstream(damaged) << "{";
+    environment_["FORNAX_MANIFEST"] = damaged;
+    EXPECT_EQ(Fornax({"info"}), 1);
+    EXPECT_THAT(output_, HasSubstr("fornax: "));
+    EXPECT_EQ(Fornax({"bench", "--quick", "--filter", "submit"}), 1);
+    EXPECT_THAT(output_, HasSubstr("damaged.json"));
+}
+
+TEST_F(CommandTest, ExecGivesTheCommandTheDriverAndItsArguments) {
+    const fs::path manifest = directory_ / "some.json";
+    std::ofstream(manifest) << "{}";
+    environment_["FORNAX_MANIFEST"] = manifest;
+    const std::string script = "echo $VK_DRIVER_FILES $VK_ICD_FILENAMES \"$@\"; exit 9";
+    EXPECT_EQ(Fornax({"exec", "--", "sh", "-c", script, "name", "--help", "--", "a b"}), 9);
+    EXPECT_EQ(output_, manifest.string() + " " + manifest.string() + " --help -- a b\n");
+    EXPECT_EQ(Fornax({"exec", "sh", "-c", "exit 4"}), 4);
+}
+
+TEST_F(CommandTest, ExecFailsAsEnvDoes) {
+    const fs::path file = directory_ / "not-a-program";
+    std::ofstream(file) << "data";
+    environment_["FORNAX_MANIFEST"] = file;
+    EXPECT_EQ(Fornax({"exec", "--", "no-such-command-anywhere"}), 127);
+    EXPECT_THAT(output_, HasSubstr("no-such-command-anywhere"));
+    EXPECT_EQ(Fornax({"exec", "--", file}), 126);
+}
+
+TEST_F(CommandTest, BenchRefusesWhatSelectsNothing) {
+    EXPECT_EQ(Fornax({"bench", "--filter", "("}), 1);
+    EXPECT_THAT(output_, HasSubstr("not a regular expression"));
+    EXPECT_EQ(Fornax({"bench", "--filter", "no such benchmark"}), 1);
+    EXPECT_THAT(output_, HasSubstr("no such benchmark"));
+    EXPECT_EQ(Fornax({"bench", "--drivers", "no-such-driver"}), 1);
+    EXPECT_THAT(output_, HasSubstr("no-such-driver"));
+}
+
+class DriverCommandTest : public CommandTest {
+  protected:
+    void SetUp() override {
+        const std::optional<fs::path> manifest = TestManifest();
+        if (!manifest.has_value())
+            GTEST_SKIP() << "There is no Vulkan CPU driver on this machine.";
+        environment_["FORNAX_MANIFEST"] = *manifest;
+        environment_["FORNAX_CACHE_DIR"] = directory_ / "cache";
+    }
+
+    // Runs every benchmark once at small sizes on the driver under test and returns the JSON.
+    nlohmann::json QuickBench(const std::vector<std::string>& more) {
+        const fs::path file = directory_ / "bench.json";
+        std::vector<std::string> arguments = {
+            "bench",  "--quick", "--repetitions", "1", "--drivers", environment_["FORNAX_MANIFEST"],
+            "--json", file};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        EXPECT_EQ(Fornax(arguments), 0) << output_;
+        return nlohmann::json::parse(std::ifstream(file), nullptr, false);
+    }
+};
+
+TEST_F(DriverCommandTest, InfoDescribesTheDevice) {
+    ASSERT_EQ(Fornax({"info"}), 0) << output_;
+    for (const char* part : {"type", "Vulkan version", "Limits", "shared memory", "Memory",
+                             "Queue families", "compute", "Compute features", "Extensions"})
+        EXPECT_THAT(output_, HasSubstr(part));
+}
+
+TEST_F(DriverCommandTest, InfoAllShowsAtLeastTheSameDevice) {
+    ASSERT_EQ(Fornax({"info"}), 0) << output_;
+    const std::string device = output_.substr(0, output_.find('\n'));
+    ASSERT_EQ(Fornax({"info", "--all"}), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr(device + "\n"));
+}
+
+TEST_F(DriverCommandTest, EveryBenchmarkIsVerifiedAndMeasured) {
+    const nlohmann::json json = QuickBench({});
+    ASSERT_TRUE(json.is_object());
+    ASSERT_EQ(json["drivers"].size(), 1u);
+    const std::string driver = json["drivers"][0]["name"];
+    EXPECT_EQ(json["benchmarks"].size(), bench::AllShapes().size());
+    for (const nlohmann::json& benchmark : json["benchmarks"])
+        EXPECT_GT(benchmark["results"][driver]["median"], 0) << benchmark;
+}
+
+TEST_F(DriverCommandTest, ValidationLayerIsSilentOnEveryBenchmark) {
+    if (!fs::exists("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"))
+        GTEST_SKIP() << "The Khronos validation layer is not installed.";
+    QuickBench({"--validate"});
+    EXPECT_THAT(output_, Not(HasSubstr("failed")));
+}
+
+}  // namespace
+}  // namespace fornax::tool
