@@ -1,3 +1,4 @@
+// Conversions to and from half precision against exact values, ties and specials.
 #include "compiler/kernel/ir/half.h"
 
 #include <gtest/gtest.h>
