@@ -39,8 +39,8 @@ class Instance {
         const VkResult result = vkCreateInstance(&create_info, nullptr, &instance);
         if (result != VK_SUCCESS)
             return Error{ErrorCode::kInternal,
-                         fmt::format("The Vulkan loader found no usable driver: vkCreateInstance "
-                                     "returned {}.",
+                         fmt::format("The Vulkan loader can use no driver (vkCreateInstance "
+                                     "returned {}); with VK_LOADER_DEBUG=all it says why.",
                                      static_cast<int>(result))};
         volkLoadInstanceOnly(instance);
         return Instance(instance);
