@@ -7,6 +7,7 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/object.h"
 #include "hal/command_stream.h"
 #include "hal/executable.h"
@@ -14,6 +15,7 @@
 namespace fornax::driver {
 
 class PipelineCache;
+class PipelineLayout;
 
 class ComputePipeline : public DeviceObject {
   public:
@@ -33,6 +35,9 @@ class ComputePipeline : public DeviceObject {
     uint32_t dynamic_offset_count(uint32_t set) const { return dynamic_offset_counts_[set]; }
 
   private:
+    VkResult CreateExecutable(const std::shared_ptr<const kernel::CompiledKernel>& kernel,
+                              const PipelineLayout& layout);
+
     std::shared_ptr<const hal::Executable> executable_;
     uint32_t push_constant_bytes_ = 0;
     uint32_t set_count_ = 0;
