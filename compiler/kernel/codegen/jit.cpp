@@ -45,11 +45,6 @@ Status RunBackend(llvm::Module& module,
                   llvm::raw_pwrite_stream& stream,
                   llvm::CodeGenFileType type) {
     std::string errors;
-    llvm::raw_string_ostream error_stream(errors);
-    if (llvm::verifyModule(module, &error_stream)) {
-        return Error{ErrorCode::kInternal,
-                     "The kernel compiler made LLVM IR that is not valid: " + errors};
-    }
     llvm::LLVMContext& context = module.getContext();
     std::unique_ptr<llvm::DiagnosticHandler> previous = context.getDiagnosticHandler();
     context.setDiagnosticHandler(std::make_unique<DiagnosticCollector>(&errors));
@@ -68,7 +63,14 @@ Status RunBackend(llvm::Module& module,
 
 }  // namespace
 
-void OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
+Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
+    // LLVM crashes or miscompiles what it does not expect, so this is checked in every build.
+    std::string errors;
+    llvm::raw_string_ostream error_stream(errors);
+    if (llvm::verifyModule(module, &error_stream)) {
+        return Error{ErrorCode::kInternal,
+                     "The kernel compiler made LLVM IR that is not valid: " + errors};
+    }
     // In this order: the outer managers' proxies clear the inner managers when they are destroyed.
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;
@@ -98,6 +100,7 @@ void OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
         if (!function.isDeclaration())
             passes.run(function, functions);
     }
+    return OkStatus();
 }
 
 Result<std::vector<uint8_t>> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {

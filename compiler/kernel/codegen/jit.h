@@ -20,8 +20,8 @@
 namespace fornax::kernel {
 
 // Runs the IR passes: short, because the emitter's output is already wide and the kernel IR's
-// passes have folded and unrolled it.
-void OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine);
+// passes have folded and unrolled it. kInternal if the module is not valid.
+Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine);
 
 // The module's object file. Consumes the module's function bodies. kInternal if the backend reports
 // an error.

@@ -106,7 +106,7 @@ Result<CompiledOp> CompiledOp::Create(const TargetInfo& target,
     PrepareModule(module, *machine, target);
     OpBuilder(module, signature, lanes).Build();
     SetFunctionAttributes(module, target);
-    OptimizeModule(module, *machine);
+    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, *machine));
     CompiledOp compiled;
     if (std::getenv("FORNAX_TEST_ASM")) {
         std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);

@@ -1,0 +1,92 @@
+#include "compiler/kernel/cache_entry.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace fornax::kernel {
+
+namespace {
+
+constexpr std::array<char, 8> kMagic = {'F', 'R', 'N', 'X', 'K', 'R', 'N', 'L'};
+
+// In the host's byte order: native code does not travel between machines.
+struct Header {
+    std::array<char, 8> magic = kMagic;
+    uint32_t version = kCacheEntryVersion;
+    uint32_t name_bytes = 0;
+    uint64_t object_bytes = 0;
+    uint64_t key_high = 0;
+    uint64_t key_low = 0;
+    uint32_t workgroup_size[3] = {1, 1, 1};
+    uint32_t shared_bytes = 0;
+    uint32_t scratch_bytes = 0;
+    uint32_t reserved = 0;
+    KeyedDigest digest = {};
+};
+static_assert(sizeof(Header) == 96 && std::has_unique_object_representations_v<Header>);
+
+// Covers the header with the digest's field zero, and all that follows it.
+KeyedDigest Sign(const UserSecret& secret, Header header, std::span<const uint8_t> rest) {
+    header.digest = {};
+    const std::span<const std::byte> parts[] = {std::as_bytes(std::span(&header, 1)),
+                                                std::as_bytes(rest)};
+    return ComputeKeyedDigest(secret, parts);
+}
+
+Error Refuse(const char* reason) {
+    return Error{ErrorCode::kDataLoss,
+                 std::string("A stored kernel is not usable: ") + reason + "."};
+}
+
+}  // namespace
+
+std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
+                                    const Hash128& key,
+                                    const CacheEntryFacts& facts,
+                                    std::span<const uint8_t> object) {
+    Header header;
+    header.name_bytes = static_cast<uint32_t>(facts.name.size());
+    header.object_bytes = object.size();
+    header.key_high = key.high;
+    header.key_low = key.low;
+    for (size_t i = 0; i < 3; ++i)
+        header.workgroup_size[i] = facts.workgroup_size[i];
+    header.shared_bytes = facts.shared_bytes;
+    header.scratch_bytes = facts.scratch_bytes;
+    std::vector<uint8_t> bytes(sizeof(header));
+    bytes.insert(bytes.end(), facts.name.begin(), facts.name.end());
+    bytes.insert(bytes.end(), object.begin(), object.end());
+    header.digest = Sign(secret, header, std::span(bytes).subspan(sizeof(header)));
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    return bytes;
+}
+
+Result<ParsedEntry> ParseEntry(const UserSecret& secret,
+                               const Hash128& key,
+                               std::span<const uint8_t> bytes) {
+    Header header;
+    if (bytes.size() < sizeof(header))
+        return Refuse("it is shorter than its header");
+    std::memcpy(&header, bytes.data(), sizeof(header));
+    if (header.magic != kMagic)
+        return Refuse("it does not begin as a stored kernel does");
+    if (header.version != kCacheEntryVersion)
+        return Refuse("it is of another version");
+    if (Hash128{header.key_high, header.key_low} != key)
+        return Refuse("it was made for another request, machine or build");
+    std::span<const uint8_t> rest = bytes.subspan(sizeof(header));
+    if (header.name_bytes > rest.size() || header.object_bytes != rest.size() - header.name_bytes)
+        return Refuse("its size is not what it says");
+    if (!SameDigest(header.digest, Sign(secret, header, rest)))
+        return Refuse("its digest proves that this user's compiler did not write it");
+    ParsedEntry entry;
+    for (size_t i = 0; i < 3; ++i)
+        entry.facts.workgroup_size[i] = header.workgroup_size[i];
+    entry.facts.shared_bytes = header.shared_bytes;
+    entry.facts.scratch_bytes = header.scratch_bytes;
+    entry.facts.name.assign(reinterpret_cast<const char*>(rest.data()), header.name_bytes);
+    entry.object = rest.subspan(header.name_bytes);
+    return entry;
+}
+
+}  // namespace fornax::kernel

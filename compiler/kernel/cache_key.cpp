@@ -1,0 +1,104 @@
+#include "compiler/kernel/cache_key.h"
+
+#include <elf.h>
+#include <link.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include <fmt/format.h>
+
+namespace fornax::kernel {
+
+namespace {
+
+// The address that tells which loaded object is ours.
+const void* OwnAddress() {
+    return reinterpret_cast<const void*>(&OwnAddress);
+}
+
+// The GNU build id among the notes, in hexadecimal.
+std::string FindBuildId(const char* notes, size_t size) {
+    size_t at = 0;
+    while (size - at >= sizeof(ElfW(Nhdr))) {
+        ElfW(Nhdr) note;
+        std::memcpy(&note, notes + at, sizeof(note));
+        at += sizeof(note);
+        size_t name_bytes = (size_t{note.n_namesz} + 3) & ~size_t{3};
+        size_t text_bytes = (size_t{note.n_descsz} + 3) & ~size_t{3};
+        if (name_bytes > size - at || text_bytes > size - at - name_bytes)
+            break;
+        if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+            std::memcmp(notes + at, "GNU", 4) == 0) {
+            std::string id;
+            for (size_t i = 0; i < note.n_descsz; ++i)
+                id += fmt::format("{:02x}", static_cast<uint8_t>(notes[at + name_bytes + i]));
+            return id;
+        }
+        at += name_bytes + text_bytes;
+    }
+    return {};
+}
+
+std::string FileIdentity(const char* path) {
+    struct stat info;
+    if (stat(*path ? path : "/proc/self/exe", &info) != 0)
+        return {};
+    return fmt::format("{} {} {}.{}", path, info.st_size, info.st_mtim.tv_sec,
+                       info.st_mtim.tv_nsec);
+}
+
+int VisitObject(dl_phdr_info* info, size_t, void* result) {
+    auto own = reinterpret_cast<ElfW(Addr)>(OwnAddress());
+    bool is_own = false;
+    std::string id;
+    for (int i = 0; i < info->dlpi_phnum; ++i) {
+        const ElfW(Phdr)& header = info->dlpi_phdr[i];
+        ElfW(Addr) start = info->dlpi_addr + header.p_vaddr;
+        if (header.p_type == PT_LOAD && own >= start && own - start < header.p_memsz)
+            is_own = true;
+        if (header.p_type == PT_NOTE && id.empty())
+            id = FindBuildId(reinterpret_cast<const char*>(start), header.p_memsz);
+    }
+    if (!is_own)
+        return 0;
+    *static_cast<std::string*>(result) = id.empty() ? FileIdentity(info->dlpi_name) : id;
+    return 1;
+}
+
+}  // namespace
+
+const std::string& BuildIdentity() {
+    static const std::string identity = [] {
+        std::string text;
+        dl_iterate_phdr(VisitObject, &text);
+        return text;
+    }();
+    return identity;
+}
+
+Hash128 HashRequest(const CompileRequest& request, const TargetInfo& target) {
+    Hasher hasher;
+    hasher.Append("fornax kernel").Append(hal::kKernelAbiVersion).Append(BuildIdentity());
+    hasher.Append(target.cpu_name).Append(target.features).Append(target.vector_bits);
+    hasher.AppendArray(request.spirv).Append(request.entry_point);
+    hasher.AppendListSize(request.specialization.size());
+    for (const SpecializationValue& value : request.specialization)
+        hasher.Append(value.constant_id).Append(value.size_bytes).Append(value.bits);
+    hasher.AppendListSize(request.layout.sets.size());
+    for (const SetLayout& set : request.layout.sets) {
+        hasher.AppendListSize(set.bindings.size());
+        for (const BindingLayout& binding : set.bindings) {
+            hasher.Append(binding.binding)
+                .Append(binding.kind)
+                .Append(binding.count)
+                .Append(binding.offset_bytes)
+                .Append(binding.first_dynamic_offset);
+        }
+    }
+    hasher.Append(request.layout.push_constant_bytes);
+    hasher.Append(request.options.robust_buffer_access).Append(request.options.subgroup_size);
+    return hasher.Finish();
+}
+
+}  // namespace fornax::kernel

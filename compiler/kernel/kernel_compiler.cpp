@@ -1,0 +1,264 @@
+// Drives a kernel through the compiler and keeps what came out: kernels that are in use are shared,
+// native code is kept on disk between processes.
+#include "compiler/kernel/kernel_compiler.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/disk_cache.h"
+#include "base/log.h"
+#include "compiler/kernel/cache_entry.h"
+#include "compiler/kernel/cache_key.h"
+#include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/codegen/jit_kernel.h"
+#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/kernel_dump.h"
+#include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+
+namespace {
+
+constexpr CacheKind kDiskKind = {.name = "kernel",
+                                 .extension = "bin",
+                                 .version = kCacheEntryVersion,
+                                 .executable = true};
+
+using KernelPtr = std::shared_ptr<const CompiledKernel>;
+
+class LoadedKernel : public CompiledKernel {
+  public:
+    explicit LoadedKernel(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {
+        entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>(object_->entry()));
+    }
+
+  private:
+    std::unique_ptr<LoadedObject> object_;
+};
+
+// Checks the bytes and maps their code.
+Result<KernelPtr> LoadEntry(const UserSecret& secret,
+                            const Hash128& key,
+                            std::vector<uint8_t> bytes,
+                            bool from_disk_cache) {
+    FORNAX_ASSIGN_OR_RETURN(ParsedEntry entry, ParseEntry(secret, key, bytes));
+    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> object,
+                            LoadedObject::Load(entry.object, kKernelSymbol));
+    auto kernel = std::make_shared<LoadedKernel>(std::move(object));
+    kernel->workgroup_size = entry.facts.workgroup_size;
+    kernel->shared_bytes = entry.facts.shared_bytes;
+    kernel->scratch_bytes = entry.facts.scratch_bytes;
+    kernel->name = entry.facts.name;
+    kernel->from_disk_cache = from_disk_cache;
+    kernel->serialized = std::move(bytes);
+    return KernelPtr(std::move(kernel));
+}
+
+// The secret that stored kernels are signed with: the cache directory's, so that other processes
+// accept them, or without one a secret that dies with this process.
+Result<UserSecret> SigningSecret(const std::string& directory) {
+    if (!directory.empty()) {
+        Result<UserSecret> secret = LoadOrCreateUserSecret(directory);
+        if (secret.ok())
+            return secret;
+        LogDebug("Stored kernels are signed for this process only: {}", secret.error().message);
+    }
+    UserSecret secret;
+    if (getrandom(secret.bytes.data(), secret.bytes.size(), 0) !=
+        static_cast<ssize_t>(secret.bytes.size())) {
+        return Error{ErrorCode::kInternal, "The system gives no random numbers."};
+    }
+    return secret;
+}
+
+class Compiler final : public KernelCompiler {
+  public:
+    Compiler(const std::string& cache_directory, TargetInfo target, const UserSecret& secret)
+        : target_(std::move(target)),
+          disk_(BuildIdentity().empty() ? std::string() : cache_directory),
+          secret_(secret),
+          max_running_(std::max(1u, std::thread::hardware_concurrency())) {}
+
+    std::string Key(const CompileRequest& request) const override {
+        return HashRequest(request, target_).ToHex();
+    }
+    Result<KernelPtr> Compile(const CompileRequest& request) override;
+    Result<KernelPtr> Lookup(const CompileRequest& request) override;
+    Result<KernelPtr> Load(const std::string& key, std::span<const uint8_t> serialized) override;
+    const TargetInfo& target() const override { return target_; }
+
+  private:
+    // The kernel if it is in use somewhere. mutex_ is held.
+    KernelPtr FindLive(const Hash128& key);
+    // Keeps the kernel findable while it lives; gives the one that came first if there is one.
+    KernelPtr Publish(const Hash128& key, KernelPtr kernel);
+    KernelPtr ReadDisk(const Hash128& key);
+    Result<KernelPtr> CompileNew(const CompileRequest& request, const Hash128& key);
+    Result<std::unique_ptr<llvm::TargetMachine>> TakeMachine();
+
+    const TargetInfo target_;
+    DiskCache disk_;
+    const UserSecret secret_;
+    const unsigned max_running_;
+
+    std::mutex mutex_;  // guards what follows
+    std::condition_variable changed_;
+    std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live_;
+    std::unordered_set<Hash128> in_flight_;  // being looked up or compiled by some thread
+    unsigned running_ = 0;                   // compilations, which cost memory and a CPU each
+    std::vector<std::unique_ptr<llvm::TargetMachine>> idle_machines_;
+};
+
+KernelPtr Compiler::FindLive(const Hash128& key) {
+    auto it = live_.find(key);
+    if (it == live_.end())
+        return nullptr;
+    KernelPtr kernel = it->second.lock();
+    if (!kernel)
+        live_.erase(it);
+    return kernel;
+}
+
+KernelPtr Compiler::Publish(const Hash128& key, KernelPtr kernel) {
+    std::lock_guard lock(mutex_);
+    if (KernelPtr first = FindLive(key))
+        return first;
+    // Entries of dead kernels are swept when they outnumber the living.
+    if (live_.size() >= 64 && (live_.size() & (live_.size() - 1)) == 0)
+        std::erase_if(live_, [](const auto& item) { return item.second.expired(); });
+    live_[key] = kernel;
+    return kernel;
+}
+
+KernelPtr Compiler::ReadDisk(const Hash128& key) {
+    std::optional<std::vector<std::byte>> payload = disk_.Get(kDiskKind, key);
+    if (!payload)
+        return nullptr;
+    std::vector<uint8_t> bytes(payload->size());
+    if (!bytes.empty())
+        std::memcpy(bytes.data(), payload->data(), bytes.size());
+    Result<KernelPtr> kernel = LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/true);
+    if (!kernel.ok()) {
+        LogWarning("{} It is compiled anew.", kernel.error().message);
+        return nullptr;
+    }
+    return std::move(kernel).value();
+}
+
+Result<std::unique_ptr<llvm::TargetMachine>> Compiler::TakeMachine() {
+    {
+        std::lock_guard lock(mutex_);
+        if (!idle_machines_.empty()) {
+            auto machine = std::move(idle_machines_.back());
+            idle_machines_.pop_back();
+            return machine;
+        }
+    }
+    return CreateTargetMachine(target_, llvm::CodeGenOptLevel::Default);
+}
+
+Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash128& key) {
+    KernelDump dump(request.entry_point, key);
+    dump.WriteWords("spv", request.spirv);
+    FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
+    if (dump.enabled())
+        dump.Write("read.ir", ir::PrintKernel(kernel));
+    RunPipeline(kernel);
+    StageSink sink;
+    if (dump.enabled()) {
+        dump.Write("ir", ir::PrintKernel(kernel));
+        sink = [&](std::string_view extension, std::string_view text) {
+            dump.Write(extension, text);
+        };
+    }
+    FORNAX_ASSIGN_OR_RETURN(auto machine, TakeMachine());
+    Result<NativeKernel> native = CompileToNative(kernel, target_, *machine, sink);
+    {
+        std::lock_guard lock(mutex_);
+        idle_machines_.push_back(std::move(machine));
+    }
+    if (!native.ok())
+        return std::move(native).error();
+    CacheEntryFacts facts = {.workgroup_size = kernel.workgroup_size,
+                             .shared_bytes = kernel.shared_bytes,
+                             .scratch_bytes = native->scratch_bytes,
+                             .name = kernel.name};
+    return LoadEntry(secret_, key, SerializeEntry(secret_, key, facts, native->object),
+                     /*from_disk_cache=*/false);
+}
+
+Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
+    const Hash128 key = HashRequest(request, target_);
+    {
+        // One thread works on a key; others wait for its kernel. If it fails they try themselves,
+        // so that each has the error.
+        std::unique_lock lock(mutex_);
+        while (true) {
+            if (KernelPtr kernel = FindLive(key))
+                return kernel;
+            if (!in_flight_.contains(key) && running_ < max_running_)
+                break;
+            changed_.wait(lock);
+        }
+        in_flight_.insert(key);
+        ++running_;
+    }
+    KernelPtr cached = ReadDisk(key);
+    Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(request, key);
+    if (kernel.ok()) {
+        if (!cached)
+            disk_.Put(kDiskKind, key, std::as_bytes(std::span((*kernel)->serialized)));
+        kernel = Publish(key, *kernel);
+    }
+    {
+        std::lock_guard lock(mutex_);
+        in_flight_.erase(key);
+        --running_;
+    }
+    changed_.notify_all();
+    return kernel;
+}
+
+Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
+    const Hash128 key = HashRequest(request, target_);
+    {
+        std::lock_guard lock(mutex_);
+        if (KernelPtr kernel = FindLive(key))
+            return kernel;
+    }
+    KernelPtr kernel = ReadDisk(key);
+    return kernel ? Publish(key, kernel) : KernelPtr();
+}
+
+Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t> serialized) {
+    std::optional<Hash128> hash = Hash128::FromHex(key);
+    if (!hash)
+        return Error{ErrorCode::kInvalidArgument, "\"" + key + "\" is not the key of a kernel."};
+    FORNAX_ASSIGN_OR_RETURN(
+        KernelPtr kernel, LoadEntry(secret_, *hash, {serialized.begin(), serialized.end()}, false));
+    return Publish(*hash, std::move(kernel));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
+    const char* cpu = secure_getenv("FORNAX_CPU");
+    FORNAX_ASSIGN_OR_RETURN(TargetInfo target, DetectTarget(cpu ? cpu : ""));
+    LogDebug("Kernels are compiled for {} with {}-bit vectors.", target.cpu_name,
+             target.vector_bits);
+    FORNAX_ASSIGN_OR_RETURN(UserSecret secret, SigningSecret(cache_directory));
+    return std::unique_ptr<KernelCompiler>(
+        std::make_unique<Compiler>(cache_directory, std::move(target), secret));
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,41 @@
+#include "compiler/kernel/kernel_dump.h"
+
+#include <cstdlib>
+
+#include "base/file.h"
+#include "base/log.h"
+
+namespace fornax::kernel {
+
+KernelDump::KernelDump(std::string_view entry_point, const Hash128& key) {
+    const char* directory = secure_getenv("FORNAX_DUMP");
+    if (!directory || !*directory)
+        return;
+    Status status = CreateDirectories(directory, 0755);
+    if (!status.ok()) {
+        LogWarning("FORNAX_DUMP writes nothing: {}", status.error().message);
+        return;
+    }
+    prefix_ = std::string(directory) + "/";
+    // An entry point's name is any text.
+    for (char c : entry_point.substr(0, 64)) {
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        prefix_ += plain ? c : '_';
+    }
+    prefix_ += "-" + key.ToHex().substr(0, 12) + ".";
+}
+
+void KernelDump::Write(std::string_view extension, std::string_view text) const {
+    if (!enabled())
+        return;
+    Status status = WriteFileAtomically(prefix_ + std::string(extension), std::string(text));
+    if (!status.ok())
+        LogWarning("A stage of a kernel is not dumped: {}", status.error().message);
+}
+
+void KernelDump::WriteWords(std::string_view extension, std::span<const uint32_t> words) const {
+    std::span<const std::byte> bytes = std::as_bytes(words);
+    Write(extension, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+}  // namespace fornax::kernel
