@@ -37,6 +37,13 @@ inline VkResult Fail(const Object& origin, const Error& error) {
     return FailWith(origin, ResultOf(error.code), error.message);
 }
 
+// The result of a wait: running out of time is no error.
+inline VkResult WaitResult(const Object& origin, const Status& status) {
+    if (status)
+        return VK_SUCCESS;
+    return status.error().code == ErrorCode::kTimeout ? VK_TIMEOUT : Fail(origin, status.error());
+}
+
 // The driver's own host memory ran out.
 VkResult FailOutOfHostMemory(const Object& origin);
 

@@ -1,4 +1,3 @@
-// Builds, compiles and calls the function that wraps one operation for a test.
 #include "compiler/kernel/codegen/op_harness.h"
 
 #include <cstdlib>

@@ -1,4 +1,3 @@
-// One walk over the construct tree that records where everything is.
 #include "compiler/kernel/transform/structure.h"
 
 namespace fornax::kernel {

@@ -1,0 +1,171 @@
+// The life of a command buffer, and the state that its commands share.
+#include "driver/command_buffer.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "driver/command_pool.h"
+#include "driver/compute_pipeline.h"
+#include "driver/descriptor_set.h"
+#include "driver/device.h"
+#include "driver/entry_point.h"
+#include "driver/pipeline_layout.h"
+
+namespace fornax::driver {
+
+void CommandBuffer::ForgetBindings() {
+    pipeline_ = nullptr;
+    for (uint32_t i = 0; i < used_sets_; ++i) {
+        sets_[i].address = 0;
+        sets_[i].dynamic_offset_count = 0;
+        sets_[i].pushed.clear();
+        sets_[i].pushed_changed = false;
+    }
+    used_sets_ = 0;
+    bindings_changed_ = true;
+    constants_changed_ = true;
+}
+
+void CommandBuffer::Begin() {
+    Reset(false);
+}
+
+void CommandBuffer::Reset(bool release_resources) {
+    result_ = VK_SUCCESS;
+    stream_.reset();
+    if (release_resources)
+        builder_.ResetAndRelease();
+    else
+        builder_.Reset();
+    ForgetBindings();
+    push_constants_.fill(std::byte{0});
+}
+
+VkResult CommandBuffer::End() {
+    auto stream = builder_.Finish();
+    if (!stream)
+        Error(Fail(*this, stream.error()));
+    if (result_ == VK_SUCCESS)
+        stream_ = std::move(*stream);
+    return result_;
+}
+
+void CommandBuffer::BindPipeline(const ComputePipeline& pipeline) {
+    if (pipeline_ == &pipeline)
+        return;
+    pipeline_ = &pipeline;
+    bindings_changed_ = true;
+}
+
+void CommandBuffer::BindDescriptorSet(uint32_t index,
+                                      const DescriptorSet& set,
+                                      std::span<const uint32_t> dynamic_offsets) {
+    BoundSet& bound = sets_[index];
+    bound.address = set.address();
+    bound.dynamic_offset_count = static_cast<uint32_t>(dynamic_offsets.size());
+    std::ranges::copy(dynamic_offsets, bound.dynamic_offsets.begin());
+    bound.pushed.clear();
+    used_sets_ = std::max(used_sets_, index + 1);
+    bindings_changed_ = true;
+}
+
+std::byte* CommandBuffer::PushDescriptors(const PipelineLayout& layout, uint32_t index) {
+    BoundSet& bound = sets_[index];
+    // Descriptors that an earlier push wrote stay, as long as the set's layout is compatible.
+    bound.pushed.resize(layout.sets()[index].size_bytes);
+    bound.pushed_changed = true;
+    bound.dynamic_offset_count = 0;
+    used_sets_ = std::max(used_sets_, index + 1);
+    bindings_changed_ = true;
+    return bound.pushed.data();
+}
+
+void CommandBuffer::PushConstants(uint32_t offset_bytes, std::span<const std::byte> data) {
+    std::memcpy(push_constants_.data() + offset_bytes, data.data(), data.size());
+    constants_changed_ = true;
+}
+
+bool CommandBuffer::PrepareDispatch() {
+    if (!pipeline_) {
+        // VUID-vkCmdDispatch-None-08606.
+        Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                   "A dispatch was recorded with no compute pipeline bound."));
+        return false;
+    }
+    if (bindings_changed_) {
+        std::array<uint64_t, hal::kMaxDescriptorSets> addresses;
+        std::array<uint32_t, hal::kMaxDynamicOffsets> offsets;
+        uint32_t offset_count = 0;
+        for (uint32_t i = 0; i < pipeline_->set_count(); ++i) {
+            BoundSet& bound = sets_[i];
+            if (bound.pushed_changed) {
+                bound.address = builder_.StoreSideData(bound.pushed.data(), bound.pushed.size());
+                bound.pushed_changed = false;
+            }
+            addresses[i] = bound.address;
+            const uint32_t wanted = pipeline_->dynamic_offset_count(i);
+            for (uint32_t j = 0; j < wanted && offset_count < offsets.size(); ++j)
+                offsets[offset_count++] =
+                    j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
+        }
+        builder_.Bind(pipeline_->executable(), {addresses.data(), pipeline_->set_count()},
+                      {offsets.data(), offset_count});
+        bindings_changed_ = false;
+    }
+    if (constants_changed_) {
+        builder_.Constants(push_constants_.data(), hal::kMaxPushConstantBytes);
+        constants_changed_ = false;
+    }
+    return true;
+}
+
+void CommandBuffer::Execute(const CommandBuffer& secondary) {
+    if (!secondary.stream()) {
+        // VUID-vkCmdExecuteCommands-pCommandBuffers-00089.
+        Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                   "A secondary command buffer was executed whose recording had not ended."));
+        return;
+    }
+    builder_.Chain(secondary.stream());
+    // "all state is undefined after vkCmdExecuteCommands", and in the stream it is empty.
+    ForgetBindings();
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkBeginCommandBuffer(VkCommandBuffer command_buffer, const VkCommandBufferBeginInfo*) {
+    FromHandle<CommandBuffer>(command_buffer)->Begin();
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult) vkEndCommandBuffer(VkCommandBuffer command_buffer) {
+    return FromHandle<CommandBuffer>(command_buffer)->End();
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkResetCommandBuffer(VkCommandBuffer command_buffer, VkCommandBufferResetFlags flags) {
+    FromHandle<CommandBuffer>(command_buffer)
+        ->Reset(flags & VK_COMMAND_BUFFER_RESET_RELEASE_RESOURCES_BIT);
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdExecuteCommands(VkCommandBuffer command_buffer,
+                     uint32_t count,
+                     const VkCommandBuffer* secondaries) {
+    for (uint32_t i = 0; i < count; ++i) {
+        FromHandle<CommandBuffer>(command_buffer)
+            ->Execute(*FromHandle<CommandBuffer>(secondaries[i]));
+    }
+}
+
+// A device group has one device, so there is nothing to mask.
+FORNAX_ENTRY_POINT(void) vkCmdSetDeviceMask(VkCommandBuffer, uint32_t) {}
+
+// Labels are for tools that capture; nothing here reads them.
+FORNAX_ENTRY_POINT(void)
+vkCmdBeginDebugUtilsLabelEXT(VkCommandBuffer, const VkDebugUtilsLabelEXT*) {}
+FORNAX_ENTRY_POINT(void) vkCmdEndDebugUtilsLabelEXT(VkCommandBuffer) {}
+FORNAX_ENTRY_POINT(void)
+vkCmdInsertDebugUtilsLabelEXT(VkCommandBuffer, const VkDebugUtilsLabelEXT*) {}
+
+}  // namespace fornax::driver

@@ -1,0 +1,94 @@
+// Command buffer: records a HAL command stream.
+//
+// Binds and push constants are kept here and written to the stream before the dispatch that needs
+// them. An error while recording sticks and is what vkEndCommandBuffer returns. The commands
+// themselves are in cmd_*.cpp, by family.
+#pragma once
+
+#include <array>
+#include <bitset>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include <vulkan/vulkan_core.h>
+
+#include "driver/object.h"
+#include "driver/report.h"
+#include "hal/command_stream_builder.h"
+
+namespace fornax::driver {
+
+class CommandPool;
+class ComputePipeline;
+class DescriptorSet;
+class DescriptorUpdateTemplate;
+class PipelineLayout;
+
+class CommandBuffer : public DeviceObject {
+  public:
+    using Handle = VkCommandBuffer;
+    static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_COMMAND_BUFFER;
+
+    CommandBuffer(Device& device, CommandPool& pool, VkCommandBufferLevel level)
+        : DeviceObject(device, kObjectType), pool_(&pool), level_(level) {}
+
+    CommandPool& pool() const { return *pool_; }
+
+    void Begin();
+    VkResult End();
+    void Reset(bool release_resources);
+
+    // The recorded stream; null unless recording ended well.
+    const std::shared_ptr<const hal::CommandStream>& stream() const { return stream_; }
+
+    hal::CommandStreamBuilder& builder() { return builder_; }
+
+    void BindPipeline(const ComputePipeline& pipeline);
+    void BindDescriptorSet(uint32_t index,
+                           const DescriptorSet& set,
+                           std::span<const uint32_t> dynamic_offsets);
+    // The host copy of set `index`'s pushed descriptors, to be written to.
+    std::byte* PushDescriptors(const PipelineLayout& layout, uint32_t index);
+    void PushConstants(uint32_t offset_bytes, std::span<const std::byte> data);
+    // Brings the stream's bindings up to date; false after an error.
+    bool PrepareDispatch();
+
+    void Execute(const CommandBuffer& secondary);
+
+    // Remembers the first error of the recording.
+    void Error(VkResult result) {
+        if (result_ == VK_SUCCESS)
+            result_ = result;
+    }
+
+  private:
+    friend class CommandPool;
+
+    struct BoundSet {
+        uint64_t address = 0;
+        uint32_t dynamic_offset_count = 0;
+        std::array<uint32_t, hal::kMaxDynamicOffsets> dynamic_offsets;
+        std::vector<std::byte> pushed;  // host copy of pushed descriptors
+        bool pushed_changed = false;
+    };
+
+    void ForgetBindings();
+
+    CommandPool* pool_;
+    CommandBuffer* previous_ = nullptr;
+    CommandBuffer* next_ = nullptr;
+    VkCommandBufferLevel level_;
+    VkResult result_ = VK_SUCCESS;
+    hal::CommandStreamBuilder builder_;
+    std::shared_ptr<const hal::CommandStream> stream_;
+
+    const ComputePipeline* pipeline_ = nullptr;
+    std::array<BoundSet, hal::kMaxDescriptorSets> sets_;
+    uint32_t used_sets_ = 0;  // highest set number ever bound in this recording + 1
+    alignas(16) std::array<std::byte, hal::kMaxPushConstantBytes> push_constants_ = {};
+    bool bindings_changed_ = false;
+    bool constants_changed_ = false;
+};
+
+}  // namespace fornax::driver

@@ -1,0 +1,67 @@
+// Fences.
+#include "driver/fence.h"
+
+#include "driver/device.h"
+#include "driver/entry_point.h"
+
+namespace fornax::driver {
+
+VkResult Fence::Init(const VkFenceCreateInfo& info) {
+    auto timeline = device().hal().CreateTimeline(0);
+    if (!timeline)
+        return Fail(*this, timeline.error());
+    timeline_ = std::move(*timeline);
+    target_ = info.flags & VK_FENCE_CREATE_SIGNALED_BIT ? 0 : 1;
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkCreateFence(VkDevice device,
+              const VkFenceCreateInfo* info,
+              const VkAllocationCallbacks* callbacks,
+              VkFence* fence) {
+    return CreateObject<Fence>(device, callbacks, fence, *info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkDestroyFence(VkDevice device, VkFence fence, const VkAllocationCallbacks* callbacks) {
+    DestroyObject<Fence>(device, callbacks, fence);
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkResetFences(VkDevice, uint32_t count, const VkFence* fences) {
+    for (uint32_t i = 0; i < count; ++i)
+        FromHandle<Fence>(fences[i])->Reset();
+    return VK_SUCCESS;
+}
+
+// Applications poll this: two atomic loads.
+FORNAX_ENTRY_POINT(VkResult) vkGetFenceStatus(VkDevice device, VkFence fence) {
+    if (FromHandle<Fence>(fence)->signalled())
+        return VK_SUCCESS;
+    FORNAX_RETURN_IF_FAILED(FromHandle<Device>(device)->CheckLost());
+    return VK_NOT_READY;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkWaitForFences(VkDevice device_handle,
+                uint32_t count,
+                const VkFence* fences,
+                VkBool32 wait_all,
+                uint64_t timeout_ns) {
+    auto& device = *FromHandle<Device>(device_handle);
+    if (count == 1) {
+        const hal::TimelinePoint point = FromHandle<Fence>(fences[0])->point();
+        return WaitResult(device, point.timeline->Wait(point.value, timeout_ns));
+    }
+    HostArray<hal::TimelinePoint> points(device.allocator(), count);
+    if (!points.Has(count))
+        return FailOutOfHostMemory(device);
+    for (uint32_t i = 0; i < count; ++i)
+        points[i] = FromHandle<Fence>(fences[i])->point();
+    const std::span<const hal::TimelinePoint> all(points.data(), count);
+    return WaitResult(device,
+                      wait_all ? hal::WaitAll(all, timeout_ns) : hal::WaitAny(all, timeout_ns));
+}
+
+}  // namespace fornax::driver

@@ -1,0 +1,151 @@
+// Queries: timestamps are the one kind that a queue without graphics has.
+#include "driver/query_pool.h"
+
+#include <chrono>
+#include <thread>
+
+#include "driver/buffer.h"
+#include "driver/command_buffer.h"
+#include "driver/device.h"
+#include "driver/entry_point.h"
+
+namespace fornax::driver {
+
+namespace {
+
+// The HAL's flags mean what Vulkan's do.
+uint8_t ResultFlags(VkQueryResultFlags flags) {
+    uint8_t result = 0;
+    if (flags & VK_QUERY_RESULT_64_BIT)
+        result |= hal::kQuery64Bit;
+    if (flags & VK_QUERY_RESULT_WAIT_BIT)
+        result |= hal::kQueryWait;
+    if (flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT)
+        result |= hal::kQueryWithAvailability;
+    if (flags & VK_QUERY_RESULT_PARTIAL_BIT)
+        result |= hal::kQueryPartial;
+    return result;
+}
+
+}  // namespace
+
+VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
+    if (info.queryType != VK_QUERY_TYPE_TIMESTAMP) {
+        return Fail(*this, VK_ERROR_FEATURE_NOT_PRESENT,
+                    "A query pool of type {} was asked for; Fornax has timestamp queries only.",
+                    static_cast<int>(info.queryType));
+    }
+    auto memory = device().hal().AllocateMemory(uint64_t{info.queryCount} * sizeof(hal::QuerySlot));
+    if (!memory)
+        return Fail(*this, memory.error());
+    memory_ = std::move(*memory);
+    return VK_SUCCESS;
+}
+
+VkResult QueryPool::Results(uint32_t first,
+                            uint32_t count,
+                            std::byte* data,
+                            VkDeviceSize stride_bytes,
+                            VkQueryResultFlags flags) const {
+    const std::span<const hal::QuerySlot> wanted = slots(first, count);
+    if (flags & VK_QUERY_RESULT_WAIT_BIT) {
+        for (const hal::QuerySlot& slot : wanted) {
+            while (!hal::QueryAvailable(slot)) {
+                FORNAX_RETURN_IF_FAILED(device().CheckLost());
+                std::this_thread::sleep_for(std::chrono::microseconds(20));
+            }
+        }
+    }
+    const bool all = hal::WriteQueryResults(wanted, data, stride_bytes, ResultFlags(flags));
+    // "VK_NOT_READY if any query is unavailable", but for availability results, which say so
+    // themselves only together with partial ones.
+    return all || (flags & VK_QUERY_RESULT_PARTIAL_BIT) ? VK_SUCCESS : VK_NOT_READY;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkCreateQueryPool(VkDevice device,
+                  const VkQueryPoolCreateInfo* info,
+                  const VkAllocationCallbacks* callbacks,
+                  VkQueryPool* pool) {
+    return CreateObject<QueryPool>(device, callbacks, pool, *info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkDestroyQueryPool(VkDevice device, VkQueryPool pool, const VkAllocationCallbacks* callbacks) {
+    DestroyObject<QueryPool>(device, callbacks, pool);
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkGetQueryPoolResults(VkDevice device,
+                      VkQueryPool pool,
+                      uint32_t first,
+                      uint32_t count,
+                      size_t,
+                      void* data,
+                      VkDeviceSize stride,
+                      VkQueryResultFlags flags) {
+    FORNAX_RETURN_IF_FAILED(FromHandle<Device>(device)->CheckLost());
+    return FromHandle<QueryPool>(pool)->Results(first, count, static_cast<std::byte*>(data), stride,
+                                                flags);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkResetQueryPool(VkDevice, VkQueryPool pool, uint32_t first, uint32_t count) {
+    hal::ResetQueries(FromHandle<QueryPool>(pool)->slots(first, count));
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdResetQueryPool(VkCommandBuffer command_buffer,
+                    VkQueryPool pool,
+                    uint32_t first,
+                    uint32_t count) {
+    auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
+    builder.ResetQueries(FromHandle<QueryPool>(pool)->address(first), count);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdWriteTimestamp2(VkCommandBuffer command_buffer,
+                     VkPipelineStageFlags2,
+                     VkQueryPool pool,
+                     uint32_t query) {
+    auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
+    builder.Timestamp(FromHandle<QueryPool>(pool)->address(query));
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdWriteTimestamp(VkCommandBuffer command_buffer,
+                    VkPipelineStageFlagBits stage,
+                    VkQueryPool pool,
+                    uint32_t query) {
+    vkCmdWriteTimestamp2(command_buffer, stage, pool, query);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdCopyQueryPoolResults(VkCommandBuffer command_buffer,
+                          VkQueryPool pool,
+                          uint32_t first,
+                          uint32_t count,
+                          VkBuffer buffer,
+                          VkDeviceSize offset,
+                          VkDeviceSize stride,
+                          VkQueryResultFlags flags) {
+    auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
+    builder.CopyQueries(FromHandle<QueryPool>(pool)->address(first), count,
+                        FromHandle<Buffer>(buffer)->address() + offset, stride, ResultFlags(flags));
+}
+
+// Timestamps are written, not begun and ended.
+FORNAX_ENTRY_POINT(void)
+vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool, uint32_t, VkQueryControlFlags) {
+    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
+    command_buffer.Error(Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
+                              "vkCmdBeginQuery was recorded; Fornax has timestamp queries only."));
+}
+
+FORNAX_ENTRY_POINT(void) vkCmdEndQuery(VkCommandBuffer handle, VkQueryPool, uint32_t) {
+    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
+    command_buffer.Error(Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
+                              "vkCmdEndQuery was recorded; Fornax has timestamp queries only."));
+}
+
+}  // namespace fornax::driver

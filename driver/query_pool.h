@@ -1,0 +1,42 @@
+// Query pool: slots in device memory for timestamps.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include <vulkan/vulkan_core.h>
+
+#include "driver/object.h"
+#include "hal/memory.h"
+#include "hal/query.h"
+
+namespace fornax::driver {
+
+class QueryPool : public DeviceObject {
+  public:
+    using Handle = VkQueryPool;
+    static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_QUERY_POOL;
+
+    explicit QueryPool(Device& device) : DeviceObject(device, kObjectType) {}
+
+    VkResult Init(const VkQueryPoolCreateInfo& info);
+
+    uint64_t address(uint32_t query) const {
+        return memory_->address() + query * sizeof(hal::QuerySlot);
+    }
+    std::span<hal::QuerySlot> slots(uint32_t first, uint32_t count) const {
+        return {reinterpret_cast<hal::QuerySlot*>(memory_->host_pointer()) + first, count};
+    }
+
+    // vkGetQueryPoolResults.
+    VkResult Results(uint32_t first,
+                     uint32_t count,
+                     std::byte* data,
+                     VkDeviceSize stride_bytes,
+                     VkQueryResultFlags flags) const;
+
+  private:
+    std::shared_ptr<hal::Memory> memory_;
+};
+
+}  // namespace fornax::driver
