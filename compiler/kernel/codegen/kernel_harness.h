@@ -1,0 +1,40 @@
+// For tests: kernel IR text to native code, and one dispatch of it over plain vectors.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/ir/ir.h"
+#include "hal/kernel_abi.h"
+
+namespace fornax::kernel {
+
+class NativeKernel {
+  public:
+    // `lanes` 0 lets the emitter choose. `cpu` as FORNAX_CPU.
+    static Result<NativeKernel> Create(const ir::Kernel& kernel,
+                                       uint32_t lanes,
+                                       const std::string& cpu = "");
+
+    // Runs `groups` workgroups. Buffers are by binding index of set 0; `base_skew` bytes are put
+    // before each, filled with a pattern that is checked afterwards, as is what follows.
+    Status Run(std::vector<std::vector<uint32_t>>& buffers,
+               std::vector<uint32_t> push_constants,
+               const uint32_t (&groups)[3]) const;
+
+    uint32_t lanes() const { return lanes_; }
+    const std::string& llvm_ir() const { return llvm_ir_; }
+
+  private:
+    std::unique_ptr<LoadedObject> object_;
+    uint32_t lanes_ = 0;
+    uint32_t scratch_bytes_ = 0;
+    uint32_t shared_bytes_ = 0;
+    std::string llvm_ir_;
+};
+
+}  // namespace fornax::kernel
