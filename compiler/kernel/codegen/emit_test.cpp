@@ -54,7 +54,7 @@ void ForEachWidth(const ir::Kernel& kernel,
     for (uint32_t lanes : kWidths) {
         for (const char* cpu : {"", "x86-64-v3"}) {
             SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);
-            Result<NativeKernel> native = NativeKernel::Create(kernel, lanes, cpu);
+            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
             ASSERT_TRUE(native.ok()) << native.error().message;
             Buffers copy = buffers;
             Status status = native->Run(copy, push, groups);

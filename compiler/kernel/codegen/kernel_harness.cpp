@@ -20,9 +20,9 @@ constexpr uint32_t kGuard = 0xA5A5C3C3;
 
 }  // namespace
 
-Result<NativeKernel> NativeKernel::Create(const ir::Kernel& kernel,
-                                          uint32_t lanes,
-                                          const std::string& cpu) {
+Result<RunnableKernel> RunnableKernel::Create(const ir::Kernel& kernel,
+                                              uint32_t lanes,
+                                              const std::string& cpu) {
     FORNAX_RETURN_IF_ERROR(ir::Verify(kernel));
     FORNAX_ASSIGN_OR_RETURN(TargetInfo target, DetectTarget(cpu));
     FORNAX_ASSIGN_OR_RETURN(auto machine,
@@ -34,7 +34,7 @@ Result<NativeKernel> NativeKernel::Create(const ir::Kernel& kernel,
     options.vector_bits = target.vector_bits;
     options.force_lanes = lanes;
     FORNAX_ASSIGN_OR_RETURN(EmittedKernel emitted, EmitKernel(kernel, options, kSymbol, module));
-    NativeKernel native;
+    RunnableKernel native;
     native.lanes_ = emitted.lanes;
     native.scratch_bytes_ = emitted.scratch_bytes;
     native.shared_bytes_ = kernel.shared_bytes;
@@ -45,15 +45,15 @@ Result<NativeKernel> NativeKernel::Create(const ir::Kernel& kernel,
     if (llvm::verifyModule(module, &why))
         return Error{ErrorCode::kInternal, "LLVM IR is broken: " + broken + native.llvm_ir_};
     SetFunctionAttributes(module, target);
-    OptimizeModule(module, *machine);
+    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, *machine));
     FORNAX_ASSIGN_OR_RETURN(std::vector<uint8_t> object, EmitObject(module, *machine));
     FORNAX_ASSIGN_OR_RETURN(native.object_, LoadedObject::Load(object, kSymbol));
     return native;
 }
 
-Status NativeKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
-                         std::vector<uint32_t> push_constants,
-                         const uint32_t (&groups)[3]) const {
+Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
+                           std::vector<uint32_t> push_constants,
+                           const uint32_t (&groups)[3]) const {
     // Sub-allocated at an offset, with guards on both sides.
     std::vector<std::vector<uint32_t>> memory;
     std::vector<hal::BufferDescriptor> set;

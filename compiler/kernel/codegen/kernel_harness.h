@@ -13,12 +13,12 @@
 
 namespace fornax::kernel {
 
-class NativeKernel {
+class RunnableKernel {
   public:
     // `lanes` 0 lets the emitter choose. `cpu` as FORNAX_CPU.
-    static Result<NativeKernel> Create(const ir::Kernel& kernel,
-                                       uint32_t lanes,
-                                       const std::string& cpu = "");
+    static Result<RunnableKernel> Create(const ir::Kernel& kernel,
+                                         uint32_t lanes,
+                                         const std::string& cpu = "");
 
     // Runs `groups` workgroups. Buffers are by binding index of set 0; `base_skew` bytes are put
     // before each, filled with a pattern that is checked afterwards, as is what follows.
