@@ -4,10 +4,8 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>
-#include <llvm/IR/Module.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
-#include "compiler/kernel/codegen/target.h"
 
 namespace fornax::kernel {
 
@@ -21,10 +19,7 @@ MathEmitter::MathEmitter(llvm::IRBuilderBase& builder, llvm::Type* type)
       double_type_(SameShape(type, builder.getDoubleTy())) {
     assert(type->getScalarType()->isFloatTy());
     b_.setFastMathFlags(llvm::FastMathFlags());
-    const llvm::Module* module = b_.GetInsertBlock()->getModule();
-    auto* bits =
-        llvm::mdconst::extract_or_null<llvm::ConstantInt>(module->getModuleFlag(kVectorBitsFlag));
-    avx512_ = bits && bits->getZExtValue() >= 512;
+    avx512_ = VectorBitsOf(b_) >= 512;
 }
 
 MathEmitter::~MathEmitter() {

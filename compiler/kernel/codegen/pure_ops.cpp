@@ -22,13 +22,17 @@ bool IsTranscendental(Op op) {
     return op >= Op::kExp && op <= Op::kATanh;
 }
 
-// Operations on the bits need no widening.
-bool IsBitwiseFloat(Op op) {
-    return op == Op::kFNeg || op == Op::kFAbs;
-}
-
 bool IsHalf(const llvm::Value* value) {
     return value->getType()->getScalarType()->isHalfTy();
+}
+
+// FNeg and FAbs of f16 on its bits: not every target has f16 instructions.
+llvm::Value* FlipSign(llvm::IRBuilderBase& builder, Op op, llvm::Value* value) {
+    llvm::Type* type = SameShape(value->getType(), builder.getInt16Ty());
+    llvm::Value* bits = builder.CreateBitCast(value, type);
+    bits = op == Op::kFNeg ? builder.CreateXor(bits, llvm::ConstantInt::get(type, 0x8000))
+                           : builder.CreateAnd(bits, llvm::ConstantInt::get(type, 0x7fff));
+    return builder.CreateBitCast(bits, value->getType());
 }
 
 }  // namespace
@@ -92,20 +96,22 @@ Values EmitPureOp(llvm::IRBuilderBase& builder,
         return EmitConversionOp({builder, inst.op, operands, result});
     if (!IsFloatArithmetic(inst.op))
         return EmitIntegerOp({builder, inst.op, operands, result});
-    if (!IsHalf(operands[0]) || IsBitwiseFloat(inst.op))
+    if (!IsHalf(operands[0]))
         return EmitFloatOp({builder, inst.op, operands, result});
+    if (inst.op == Op::kFNeg || inst.op == Op::kFAbs)
+        return {FlipSign(builder, inst.op, operands[0])};
 
     // f16: f32 has more than twice the digits, so one rounding at the end is right for + - * /
     // sqrt.
     llvm::SmallVector<llvm::Value*, 4> wide;
     llvm::Type* f32 = SameShape(shape, builder.getFloatTy());
     for (llvm::Value* operand : operands)
-        wide.push_back(IsHalf(operand) ? builder.CreateFPExt(operand, f32) : operand);
+        wide.push_back(IsHalf(operand) ? FloatFromHalf(builder, operand) : operand);
     bool rounds = kernel.type(inst.results[0]) == ir::Type::kF16;
     Values results = EmitFloatOp({builder, inst.op, wide, rounds ? f32 : result});
     for (llvm::Value*& value : results) {
         if (value->getType()->isFPOrFPVectorTy())
-            value = builder.CreateFPTrunc(value, SameShape(shape, builder.getHalfTy()));
+            value = HalfFromFloat(builder, value);
     }
     return results;
 }

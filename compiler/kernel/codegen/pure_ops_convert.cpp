@@ -3,12 +3,68 @@
 // x86 converts f16 only from and to f32; everything else between f16 and another type goes through
 // f32 without a second rounding.
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/Module.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
+#include "compiler/kernel/codegen/target.h"
 
 namespace fornax::kernel {
 
 using ir::Op;
+
+uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder) {
+    const llvm::Module* module = builder.GetInsertBlock()->getModule();
+    auto* bits =
+        llvm::mdconst::extract_or_null<llvm::ConstantInt>(module->getModuleFlag(kVectorBitsFlag));
+    assert(bits && "the module did not come from PrepareModule");
+    return static_cast<uint32_t>(bits->getZExtValue());
+}
+
+llvm::Value* FloatFromHalf(llvm::IRBuilderBase& b, llvm::Value* value) {
+    llvm::Type* f32 = SameShape(value->getType(), b.getFloatTy());
+    if (VectorBitsOf(b) >= 256)
+        return b.CreateFPExt(value, f32);
+    llvm::Type* i32 = SameShape(value->getType(), b.getInt32Ty());
+    auto constant = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
+    llvm::Value* bits = b.CreateZExt(b.CreateBitCast(value, SameShape(f32, b.getInt16Ty())), i32);
+    llvm::Value* sign = b.CreateShl(b.CreateAnd(bits, constant(0x8000)), constant(16));
+    llvm::Value* magnitude = b.CreateAnd(bits, constant(0x7fff));
+    // The exponent's bias grows by 112; as a multiplication this is right for denormals too.
+    llvm::Value* finite = b.CreateFMul(b.CreateBitCast(b.CreateShl(magnitude, constant(13)), f32),
+                                       llvm::ConstantFP::get(f32, 0x1p112));
+    llvm::Value* special = b.CreateICmpUGE(magnitude, constant(0x7c00));
+    llvm::Value* wide = b.CreateBitCast(finite, i32);
+    wide = b.CreateOr(wide, b.CreateSelect(special, constant(0x7f800000), constant(0)));
+    return b.CreateBitCast(b.CreateOr(wide, sign), f32);
+}
+
+llvm::Value* HalfFromFloat(llvm::IRBuilderBase& b, llvm::Value* value) {
+    llvm::Type* f32 = value->getType();
+    llvm::Type* half = SameShape(f32, b.getHalfTy());
+    if (VectorBitsOf(b) >= 256)
+        return b.CreateFPTrunc(value, half);
+    llvm::Type* i32 = SameShape(f32, b.getInt32Ty());
+    auto constant = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
+    llvm::Value* bits = b.CreateBitCast(value, i32);
+    llvm::Value* magnitude = b.CreateAnd(bits, constant(0x7fffffff));
+    // Nearest even: add just under half of the last kept digit, and one more if that digit is odd.
+    llvm::Value* odd = b.CreateAnd(b.CreateLShr(magnitude, constant(13)), constant(1));
+    llvm::Value* rebased = b.CreateSub(magnitude, constant((112 << 23) - 0xfff));
+    llvm::Value* normal = b.CreateLShr(b.CreateAdd(rebased, odd), constant(13));
+    // Below 2^-14: the sum with 1/2 has its last digit where f16's last digit is.
+    llvm::Value* sum =
+        b.CreateFAdd(b.CreateBitCast(magnitude, f32), llvm::ConstantFP::get(f32, 0.5));
+    llvm::Value* denormal = b.CreateSub(b.CreateBitCast(sum, i32), constant(0x3f000000));
+    llvm::Value* special = b.CreateSelect(b.CreateICmpUGT(magnitude, constant(0x7f800000)),
+                                          constant(0x7e00), constant(0x7c00));
+    llvm::Value* result =
+        b.CreateSelect(b.CreateICmpULT(magnitude, constant(113 << 23)), denormal, normal);
+    // From 65520 on, half way beyond the largest f16, it is infinity.
+    result = b.CreateSelect(b.CreateICmpUGE(magnitude, constant(0x477ff000)), special, result);
+    llvm::Value* sign = b.CreateAnd(b.CreateLShr(bits, constant(16)), constant(0x8000));
+    llvm::Value* narrow = b.CreateTrunc(b.CreateOr(result, sign), SameShape(f32, b.getInt16Ty()));
+    return b.CreateBitCast(narrow, half);
+}
 
 namespace {
 
@@ -57,14 +113,16 @@ llvm::Value* ConversionEmitter::RoundToOdd() {
 
 llvm::Value* ConversionEmitter::FloatToFloat() {
     if (IsDouble(from_) && IsHalf(to_))
-        return b_.CreateFPTrunc(RoundToOdd(), to_);
+        return HalfFromFloat(b_, RoundToOdd());
     if (IsHalf(from_) && IsDouble(to_))
-        return b_.CreateFPExt(b_.CreateFPExt(in_, F32()), to_);
+        return b_.CreateFPExt(FloatFromHalf(b_, in_), to_);
+    if (IsHalf(from_) != IsHalf(to_))
+        return IsHalf(from_) ? FloatFromHalf(b_, in_) : HalfFromFloat(b_, in_);
     return b_.CreateFPCast(in_, to_);
 }
 
 llvm::Value* ConversionEmitter::FloatToInteger(bool is_signed) {
-    llvm::Value* value = IsHalf(from_) ? b_.CreateFPExt(in_, F32()) : in_;
+    llvm::Value* value = IsHalf(from_) ? FloatFromHalf(b_, in_) : in_;
     return AnyValue(b_, is_signed ? b_.CreateFPToSI(value, to_) : b_.CreateFPToUI(value, to_));
 }
 
@@ -73,13 +131,12 @@ llvm::Value* ConversionEmitter::FloatToInteger(bool is_signed) {
 llvm::Value* ConversionEmitter::IntegerToFloat(bool is_signed) {
     llvm::Type* type = IsHalf(to_) ? F32() : to_;
     llvm::Value* value = is_signed ? b_.CreateSIToFP(in_, type) : b_.CreateUIToFP(in_, type);
-    return IsHalf(to_) ? b_.CreateFPTrunc(value, to_) : value;
+    return IsHalf(to_) ? HalfFromFloat(b_, value) : value;
 }
 
 // OpQuantizeToF16: magnitudes below the smallest normal f16 become zero of the same sign.
 llvm::Value* ConversionEmitter::QuantizeToHalf() {
-    llvm::Type* half = SameShape(from_, b_.getHalfTy());
-    llvm::Value* rounded = b_.CreateFPExt(b_.CreateFPTrunc(in_, half), from_);
+    llvm::Value* rounded = FloatFromHalf(b_, HalfFromFloat(b_, in_));
     llvm::Value* magnitude = b_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, rounded);
     llvm::Value* denormal = b_.CreateFCmpOLT(magnitude, llvm::ConstantFP::get(from_, 0x1p-14));
     llvm::Value* zero = b_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign,

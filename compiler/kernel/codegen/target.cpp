@@ -19,7 +19,9 @@ constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
 
 // Below these the maths library would need calls (floor, round): x86-64-v2.
 constexpr const char* kRequiredFeatures[] = {"sse4.1", "sse4.2", "ssse3", "popcnt"};
-// What a 512-bit kernel takes for granted.
+// What a 256-bit kernel takes for granted: every AVX2 machine has the rest.
+constexpr const char* kAvx2Features[] = {"avx2", "fma", "f16c"};
+// What a 512-bit kernel takes for granted beyond that.
 constexpr const char* kAvx512Features[] = {"avx512f", "avx512vl", "avx512dq", "avx512bw"};
 
 void InitializeLlvm() {
@@ -57,12 +59,9 @@ std::string FeatureString(const llvm::StringMap<bool>& features) {
 }
 
 uint32_t VectorBits(const llvm::StringMap<bool>& features) {
-    if (HasAll(features, kAvx512Features))
-        return 512;
-    // Without FMA, 256-bit lanes would still be wider, but no such AVX2 machine exists.
-    if (Has(features, "avx2") && Has(features, "fma"))
-        return 256;
-    return 128;
+    if (!HasAll(features, kAvx2Features))
+        return 128;
+    return HasAll(features, kAvx512Features) ? 512 : 256;
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override);
 Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInfo& target,
                                                                  llvm::CodeGenOptLevel level);
 
-// Module flag: TargetInfo::vector_bits, so that the emission of maths can use what only AVX-512
-// has.
+// Module flag: TargetInfo::vector_bits, so that emission can use what only some targets have: 256
+// implies AVX2, FMA and F16C, 512 also AVX-512 F, VL, DQ and BW.
 inline constexpr char kVectorBitsFlag[] = "fornax.vector_bits";
 
 // Gives an empty module its triple and data layout, so that what is emitted into it is laid out
