@@ -134,7 +134,7 @@ struct QueryPayload {
 };
 
 // BIND: header.operand is the executable's index. `descriptor_sets` is the address in side data of
-// `set_count` addresses in Memory (or 0 for a set that is not bound), 8-byte aligned;
+// `set_count` addresses in Memory or side data (or 0 for a set that is not bound), 8-byte aligned;
 // `dynamic_offsets` that of `dynamic_offset_count` 32-bit words. Replaces the whole previous BIND;
 // CONSTANTS stay.
 struct BindPayload {

@@ -37,8 +37,9 @@ class CommandStreamBuilder {
     // Packets recorded so far.
     size_t packet_count() const { return stream_ ? stream_->packet_count_ : 0; }
 
-    // The executable, descriptor sets (by set number, addresses in device Memory, 0 for none) and
-    // dynamic offsets of the following dispatches. The stream retains the executable (not null).
+    // The executable, the descriptor sets (by set number: addresses in device Memory or from
+    // StoreSideData, 0 for none) and the dynamic offsets of the following dispatches. The stream
+    // retains the executable, which must not be null.
     void Bind(const std::shared_ptr<const Executable>& executable,
               std::span<const uint64_t> descriptor_sets,
               std::span<const uint32_t> dynamic_offsets) {

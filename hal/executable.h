@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -14,12 +15,14 @@ namespace fornax::hal {
 struct KernelDesc {
     KernelEntry entry = nullptr;
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
-    uint32_t shared_bytes = 0;          // workgroup memory
-    uint32_t scratch_bytes = 0;         // per worker
-    uint32_t push_constant_bytes = 0;   // a dispatch with fewer bytes bound is malformed
-    uint32_t descriptor_set_count = 0;  // highest set number used + 1; likewise
+    uint32_t shared_bytes = 0;         // workgroup memory
+    uint32_t scratch_bytes = 0;        // per worker
+    uint32_t push_constant_bytes = 0;  // a dispatch with fewer bytes bound is malformed
+    uint32_t descriptor_set_mask = 0;  // bit n: uses set n; a dispatch without it is malformed
     std::string name;
-    std::shared_ptr<const void> code;  // keeps the memory of `entry` mapped; may be null
+    // Keeps the memory of `entry` mapped; may be null. The last reference may be dropped on a
+    // thread of the device, so it must not own a Queue or Device.
+    std::shared_ptr<const void> code;
 };
 
 // Immutable, so any thread may use it. Command streams retain the executables that they bind.
@@ -31,8 +34,13 @@ class Executable {
 
     const KernelDesc& desc() const { return desc_; }
 
+    // What one workgroup took lately, 0 before the first run. A hint that the device keeps for
+    // itself to decide how many workers a grid is worth.
+    std::atomic<uint32_t>& workgroup_cost_ns() const { return workgroup_cost_ns_; }
+
   private:
     KernelDesc desc_;
+    mutable std::atomic<uint32_t> workgroup_cost_ns_{0};
 };
 
 }  // namespace fornax::hal

@@ -1,0 +1,100 @@
+// The factory: the one place that knows the backends' names and the environment.
+#include <sched.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <thread>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "hal/backend.h"
+#include "hal/device.h"
+#include "hal/host_heap.h"
+#include "hal/model/device.h"
+#include "hal/null/device.h"
+
+namespace fornax::hal {
+
+namespace {
+
+struct Backend {
+    const char* name;
+    Result<std::shared_ptr<Device>> (*create)(const BackendOptions&);
+};
+
+constexpr Backend kBackends[] = {
+    {"model", &model::CreateModelDevice},
+    {"null", &null::CreateNullDevice},
+};
+constexpr uint64_t kMaxWorkers = 1024;
+
+// The number in an environment variable, or `otherwise` when it is not set.
+Result<uint64_t> ReadNumber(const char* variable, uint64_t otherwise, uint64_t limit) {
+    const char* text = std::getenv(variable);
+    if (text == nullptr || *text == '\0') {
+        return otherwise;
+    }
+    uint64_t number = 0;
+    const std::string_view view(text);
+    const auto parsed = std::from_chars(view.data(), view.data() + view.size(), number);
+    if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || number == 0 ||
+        number > limit) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} is '{}', which is not a number from 1 to {}.", variable, view, limit)};
+    }
+    return number;
+}
+
+uint64_t UsableHardwareThreads() {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) {
+        return static_cast<uint64_t>(CPU_COUNT(&set));
+    }
+    return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+std::vector<std::string> BackendNames() {
+    std::vector<std::string> names;
+    for (const Backend& backend : kBackends) {
+        names.emplace_back(backend.name);
+    }
+    return names;
+}
+
+Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOptions options) {
+    std::string name(backend);
+    if (name.empty()) {
+        const char* chosen = std::getenv("FORNAX_BACKEND");
+        name = chosen != nullptr && *chosen != '\0' ? chosen : "model";
+    }
+    BackendOptions filled;
+    filled.on_lost = std::move(options.on_lost);
+    filled.worker_count = options.worker_count;
+    if (filled.worker_count == 0) {
+        const uint64_t machine = std::min(UsableHardwareThreads(), kMaxWorkers);
+        FORNAX_ASSIGN_OR_RETURN(const uint64_t workers,
+                                ReadNumber("FORNAX_THREADS", machine, kMaxWorkers));
+        filled.worker_count = static_cast<uint32_t>(workers);
+    }
+    filled.heap_bytes = options.heap_bytes;
+    if (filled.heap_bytes == 0) {
+        FORNAX_ASSIGN_OR_RETURN(
+            filled.heap_bytes,
+            ReadNumber("FORNAX_HEAP_BYTES", DefaultHeapBytes(), uint64_t{1} << 46));
+    }
+    for (const Backend& candidate : kBackends) {
+        if (name == candidate.name) {
+            return candidate.create(filled);
+        }
+    }
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("There is no device backend '{}'; there are: {}.", name,
+                             fmt::join(BackendNames(), ", "))};
+}
+
+}  // namespace fornax::hal

@@ -1,0 +1,95 @@
+// Sleeping on a 32-bit word, for the device's threads and for timeline waits: the operating
+// system's primitive with a timeout, which std::atomic::wait lacks.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <climits>
+#include <cstdint>
+
+namespace fornax::hal {
+
+static_assert(sizeof(std::atomic<uint32_t>) == 4);
+
+inline constexpr uint64_t kNoTimeout = UINT64_MAX;
+
+// Sleeps while `word` holds `expected`, at most timeout_ns. May return early for no reason.
+inline void FutexWait(const std::atomic<uint32_t>& word,
+                      uint32_t expected,
+                      uint64_t timeout_ns = kNoTimeout) {
+    constexpr uint64_t kSecond = 1'000'000'000;
+    timespec relative = {};
+    if (timeout_ns != kNoTimeout) {
+        relative.tv_sec = static_cast<time_t>(timeout_ns / kSecond);
+        relative.tv_nsec = static_cast<long>(timeout_ns % kSecond);
+    }
+    syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected,
+            timeout_ns == kNoTimeout ? nullptr : &relative, nullptr, 0);
+}
+
+// Wakes at most `count` sleepers.
+inline void FutexWake(const std::atomic<uint32_t>& word, int count = INT_MAX) {
+    syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+// A breath in a spinning loop.
+inline void SpinPause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+// CLOCK_MONOTONIC in nanoseconds: the clock of timestamps and timeouts.
+inline uint64_t MonotonicNanoseconds() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
+}
+
+// How long a waiter spins before it sleeps: as long as spinning has paid off lately, within bounds.
+// May be shared between threads; a lost update only costs a worse guess.
+class AdaptiveSpin {
+  public:
+    AdaptiveSpin(uint64_t shortest_ns, uint64_t longest_ns)
+        : shortest_ns_(shortest_ns), longest_ns_(longest_ns), budget_ns_(longest_ns) {}
+
+    // Spins until done() or the budget is used up; returns the last done().
+    template <typename Done>
+    bool Until(Done done) {
+        constexpr int kChecksPerClock = 32;
+        const uint64_t budget_ns = budget_ns_.load(std::memory_order_relaxed);
+        const uint64_t begin_ns = MonotonicNanoseconds();
+        for (;;) {
+            for (int i = 0; i < kChecksPerClock; ++i) {
+                if (done()) {
+                    if (budget_ns < longest_ns_) {
+                        budget_ns_.store(std::min(longest_ns_, budget_ns * 2),
+                                         std::memory_order_relaxed);
+                    }
+                    return true;
+                }
+                SpinPause();
+            }
+            if (MonotonicNanoseconds() - begin_ns >= budget_ns) {
+                // Slowly downwards: one long pause between bursts must not cost the next burst.
+                budget_ns_.store(std::max(shortest_ns_, budget_ns - budget_ns / 4),
+                                 std::memory_order_relaxed);
+                return false;
+            }
+        }
+    }
+
+  private:
+    const uint64_t shortest_ns_;
+    const uint64_t longest_ns_;
+    std::atomic<uint64_t> budget_ns_;
+};
+
+}  // namespace fornax::hal

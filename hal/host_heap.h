@@ -1,0 +1,79 @@
+// HostHeap: device memory taken from the host's, for backends whose device shares it.
+//
+// Keeps the limit, and the set of live ranges that addresses in packets are checked against.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <shared_mutex>
+
+#include "base/result.h"
+#include "hal/memory.h"
+
+namespace fornax::hal {
+
+// The heap's size when nobody sets it: three quarters of what the machine, or the control group
+// that this process is in, has.
+uint64_t DefaultHeapBytes();
+
+// Thread-safe. Allocations keep it alive.
+class HostHeap : public std::enable_shared_from_this<HostHeap> {
+  public:
+    explicit HostHeap(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+
+    Result<std::shared_ptr<Memory>> Allocate(uint64_t size_bytes);
+    HeapState state() const;
+
+  private:
+    friend class HeapView;
+    class Allocation;
+
+    struct Range {
+        uint64_t begin = 0;
+        uint64_t end = 0;
+
+        bool Contains(uint64_t address, uint64_t size_bytes) const {
+            return address >= begin && address <= end && size_bytes <= end - address;
+        }
+    };
+
+    Range Find(uint64_t address) const;
+    void Release(const Allocation& allocation);
+
+    const uint64_t limit_bytes_;
+    std::atomic<uint64_t> used_bytes_{0};
+    std::atomic<uint64_t> frees_{0};  // counts removals, after which found ranges may be stale
+    mutable std::shared_mutex mutex_;
+    std::map<uint64_t, uint64_t> ranges_;  // begin -> end
+};
+
+// One thread's window on the heap: answers "is this range live memory?" from the few ranges that it
+// found last, so that the usual packet costs no lock.
+class HeapView {
+  public:
+    explicit HeapView(const HostHeap& heap) : heap_(heap) {}
+
+    bool Contains(uint64_t address, uint64_t size_bytes) {
+        if (heap_.frees_.load(std::memory_order_acquire) == frees_) [[likely]] {
+            for (const HostHeap::Range& range : recent_) {
+                if (range.Contains(address, size_bytes)) {
+                    return true;
+                }
+            }
+        }
+        return Search(address, size_bytes);
+    }
+
+  private:
+    bool Search(uint64_t address, uint64_t size_bytes);
+
+    const HostHeap& heap_;
+    uint64_t frees_ = 0;
+    uint32_t next_ = 0;
+    std::array<HostHeap::Range, 8> recent_{};
+};
+
+}  // namespace fornax::hal

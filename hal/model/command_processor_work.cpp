@@ -1,0 +1,147 @@
+// The packets that move or compute data: dispatches, copies, fills and updates.
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "hal/device.h"
+#include "hal/model/command_processor.h"
+#include "hal/model/transfer.h"
+
+namespace fornax::hal::model {
+
+namespace {
+
+Error Malformed(std::string message) {
+    return Error{ErrorCode::kInvalidArgument, std::move(message)};
+}
+
+const char* FaultText(uint32_t fault) {
+    switch (static_cast<KernelFault>(fault)) {
+        case KernelFault::kUnreachable:
+            return "control reached OpUnreachable";
+        case KernelFault::kNone:
+            break;
+    }
+    return "an unknown reason";
+}
+
+}  // namespace
+
+Status CommandProcessor::Dispatch(const Packet& packet, Scope& scope) {
+    return RunGrid(packet.dispatch.workgroup_count, packet.dispatch.base_workgroup, scope);
+}
+
+Status CommandProcessor::DispatchIndirect(const Packet& packet, Scope& scope) {
+    const uint64_t address = packet.dispatch_indirect.address;
+    uint32_t count[3];
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the indirect parameters", address, sizeof(count), alignof(uint32_t)));
+    // Read once: what is checked is what is used.
+    std::memcpy(count, reinterpret_cast<const void*>(address), sizeof(count));
+    constexpr uint32_t kNoBase[3] = {0, 0, 0};
+    return RunGrid(count, kNoBase, scope);
+}
+
+Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
+                                 const uint32_t (&base)[3],
+                                 Scope& scope) {
+    if (scope.executable == nullptr) [[unlikely]] {
+        return Malformed("no executable is bound.");
+    }
+    uint64_t workgroups = 1;
+    for (int axis = 0; axis < 3; ++axis) {
+        if (count[axis] > kMaxWorkgroupCount[axis]) [[unlikely]] {
+            return Malformed(fmt::format("{} workgroups in {} are more than {}.", count[axis],
+                                         "xyz"[axis], kMaxWorkgroupCount[axis]));
+        }
+        if (base[axis] > UINT32_MAX - count[axis]) [[unlikely]] {
+            return Malformed(fmt::format("base {} with {} workgroups in {} does not fit 32 bits.",
+                                         base[axis], count[axis], "xyz"[axis]));
+        }
+        workgroups *= count[axis];
+    }
+    const KernelDesc& kernel = scope.executable->desc();
+    if (kernel.push_constant_bytes > scope.constant_bytes) [[unlikely]] {
+        return Malformed(fmt::format("the kernel '{}' reads {} bytes of constants, and {} are set.",
+                                     kernel.name, kernel.push_constant_bytes,
+                                     scope.constant_bytes));
+    }
+    if ((kernel.descriptor_set_mask & ~scope.bound_sets) != 0) [[unlikely]] {
+        return Malformed(
+            fmt::format("the kernel '{}' uses the descriptor sets {:#x}, and {:#x} are "
+                        "bound.",
+                        kernel.name, kernel.descriptor_set_mask, scope.bound_sets));
+    }
+    if (workgroups == 0) {
+        return OkStatus();
+    }
+    std::memcpy(scope.frame.workgroup_count, count, sizeof(count));
+    std::memcpy(scope.frame.base_workgroup, base, sizeof(base));
+    FORNAX_ASSIGN_OR_RETURN(
+        const GridResult result,
+        context_.pool.Run(worker_, {.entry = kernel.entry,
+                                    .frame = &scope.frame,
+                                    .workgroup_count = workgroups,
+                                    .scratch_bytes = kernel.scratch_bytes,
+                                    .workgroup_cost_ns = &scope.executable->workgroup_cost_ns()}));
+    context_.counters.dispatches.Add(1);
+    context_.counters.workgroups.Add(workgroups);
+    context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);
+    if (result.fault != 0) [[unlikely]] {
+        return Error{ErrorCode::kDeviceLost,
+                     fmt::format("the kernel '{}' stopped with fault {}: {}.", kernel.name,
+                                 result.fault, FaultText(result.fault))};
+    }
+    return OkStatus();
+}
+
+Status CommandProcessor::Copy(const CopyPayload& copy) {
+    if (copy.size_bytes == 0) {
+        return OkStatus();
+    }
+    FORNAX_RETURN_IF_ERROR(CheckMemory("the source", copy.source, copy.size_bytes, 1));
+    FORNAX_RETURN_IF_ERROR(CheckMemory("the destination", copy.destination, copy.size_bytes, 1));
+    FORNAX_RETURN_IF_ERROR(
+        CopyBytes(context_.pool, worker_, copy.source, copy.destination, copy.size_bytes));
+    context_.counters.bytes_copied.Add(copy.size_bytes);
+    return OkStatus();
+}
+
+Status CommandProcessor::Fill(const FillPayload& fill) {
+    if (fill.size_bytes % sizeof(uint32_t) != 0) {
+        return Malformed(
+            fmt::format("the size {} of a fill is not a multiple of 4.", fill.size_bytes));
+    }
+    if (fill.size_bytes == 0) {
+        return OkStatus();
+    }
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the destination", fill.destination, fill.size_bytes, sizeof(uint32_t)));
+    FORNAX_RETURN_IF_ERROR(
+        FillBytes(context_.pool, worker_, fill.destination, fill.size_bytes, fill.pattern));
+    context_.counters.bytes_filled.Add(fill.size_bytes);
+    return OkStatus();
+}
+
+Status CommandProcessor::Update(const Packet& packet, const Scope& scope) {
+    const UpdatePayload& update = packet.update;
+    if (update.size_bytes == 0) {
+        return OkStatus();
+    }
+    const void* data = update.data;
+    if ((packet.header.flags & kUpdateInline) == 0) {
+        FORNAX_RETURN_IF_ERROR(
+            CheckSideData("the data", update.source, update.size_bytes, 1, scope));
+        data = reinterpret_cast<const void*>(update.source);
+    } else if (update.size_bytes > UpdatePayload::kInlineBytes) {
+        return Malformed(fmt::format("{} bytes of data in a packet are more than {}.",
+                                     update.size_bytes, UpdatePayload::kInlineBytes));
+    }
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the destination", update.destination, update.size_bytes, 1));
+    std::memcpy(reinterpret_cast<void*>(update.destination), data, update.size_bytes);
+    context_.counters.bytes_copied.Add(update.size_bytes);
+    return OkStatus();
+}
+
+}  // namespace fornax::hal::model

@@ -1,0 +1,64 @@
+// The software device's objects.
+#include "hal/model/device.h"
+
+#include <fmt/format.h>
+
+#include "hal/model/queue.h"
+
+namespace fornax::hal::model {
+
+namespace {
+
+DeviceCapabilities MakeCapabilities(const BackendOptions& options) {
+    DeviceCapabilities capabilities;
+    capabilities.backend = "model";
+    capabilities.name = fmt::format("software NPU, {} workers", options.worker_count);
+    capabilities.worker_count = options.worker_count;
+    capabilities.heap_bytes = options.heap_bytes;
+    capabilities.max_allocation_bytes = options.heap_bytes;
+    return capabilities;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> CreateModelDevice(const BackendOptions& options) {
+    return std::shared_ptr<Device>(std::make_shared<ModelDevice>(options));
+}
+
+ModelDevice::ModelDevice(const BackendOptions& options)
+    : Device(MakeCapabilities(options)),
+      hub_(std::make_shared<WaitHub>(options.on_lost)),
+      heap_(std::make_shared<HostHeap>(options.heap_bytes)),
+      pool_(options.worker_count, hub_) {}
+
+Result<std::shared_ptr<Memory>> ModelDevice::AllocateMemory(uint64_t size_bytes) {
+    return heap_->Allocate(size_bytes);
+}
+
+Result<std::shared_ptr<const Executable>> ModelDevice::CreateExecutable(KernelDesc desc) {
+    FORNAX_RETURN_IF_ERROR(ValidateKernelDesc(desc));
+    return std::shared_ptr<const Executable>(std::make_shared<Executable>(std::move(desc)));
+}
+
+Result<std::shared_ptr<Timeline>> ModelDevice::CreateTimeline(uint64_t initial_value) {
+    return std::make_shared<Timeline>(hub_, initial_value);
+}
+
+Result<std::shared_ptr<Queue>> ModelDevice::CreateQueue() {
+    auto queue =
+        std::make_shared<ModelQueue>(std::static_pointer_cast<ModelDevice>(shared_from_this()));
+    std::lock_guard lock(mutex_);
+    counter_blocks_.push_back(queue->counters());
+    return std::shared_ptr<Queue>(std::move(queue));
+}
+
+Counters ModelDevice::counters() const {
+    Counters totals;
+    std::lock_guard lock(mutex_);
+    for (const std::shared_ptr<CounterBlock>& block : counter_blocks_) {
+        block->AddTo(totals);
+    }
+    return totals;
+}
+
+}  // namespace fornax::hal::model

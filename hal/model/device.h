@@ -1,0 +1,49 @@
+// The software device: the host's memory as its heap, the host's cores as its workers.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "hal/backend.h"
+#include "hal/device.h"
+#include "hal/host_heap.h"
+#include "hal/model/counter_block.h"
+#include "hal/model/worker_pool.h"
+#include "hal/wait_hub.h"
+
+namespace fornax::hal::model {
+
+Result<std::shared_ptr<Device>> CreateModelDevice(const BackendOptions& options);
+
+class ModelDevice : public Device {
+  public:
+    explicit ModelDevice(const BackendOptions& options);
+
+    Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes) override;
+    HeapState heap() const override { return heap_->state(); }
+    Result<std::shared_ptr<const Executable>> CreateExecutable(KernelDesc desc) override;
+    Result<std::shared_ptr<Timeline>> CreateTimeline(uint64_t initial_value) override;
+    Result<std::shared_ptr<Queue>> CreateQueue() override;
+    uint64_t TimestampNow() const override { return MonotonicNanoseconds(); }
+    Counters counters() const override;
+    bool lost() const override { return hub_->lost(); }
+    Status status() const override { return hub_->status(); }
+    void Lose(std::string message) override { hub_->Lose(std::move(message)); }
+
+    // For the queues.
+    const std::shared_ptr<WaitHub>& hub() const { return hub_; }
+    const HostHeap& host_heap() const { return *heap_; }
+    WorkerPool& pool() { return pool_; }
+
+  private:
+    const std::shared_ptr<WaitHub> hub_;
+    const std::shared_ptr<HostHeap> heap_;
+    WorkerPool pool_;
+
+    mutable std::mutex mutex_;
+    // Of every queue there was: totals do not shrink when a queue goes.
+    std::vector<std::shared_ptr<CounterBlock>> counter_blocks_;
+};
+
+}  // namespace fornax::hal::model

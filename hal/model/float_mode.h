@@ -1,0 +1,43 @@
+// The floating-point mode that kernels start in: round to nearest even, denormals preserved, no
+// traps. Vulkan's default, and what the kernel compiler counts on.
+#pragma once
+
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace fornax::hal::model {
+
+// Sets the mode for the scope and restores the previous one at its end. Kernels that change the
+// mode restore it themselves.
+class ScopedKernelFloatMode {
+  public:
+#if defined(__x86_64__)
+    ScopedKernelFloatMode() : saved_(_mm_getcsr()) {
+        constexpr uint32_t kAllMaskedNearest = 0x1f80;
+        _mm_setcsr(kAllMaskedNearest);
+    }
+    ~ScopedKernelFloatMode() { _mm_setcsr(saved_); }
+#elif defined(__aarch64__)
+    ScopedKernelFloatMode() {
+        asm volatile("mrs %0, fpcr" : "=r"(saved_));
+        asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
+    }
+    ~ScopedKernelFloatMode() { asm volatile("msr fpcr, %0" : : "r"(uint64_t{saved_})); }
+#else
+#error "Say how this processor's floating-point mode is set."
+#endif
+    ScopedKernelFloatMode(const ScopedKernelFloatMode&) = delete;
+    ScopedKernelFloatMode& operator=(const ScopedKernelFloatMode&) = delete;
+
+  private:
+#if defined(__x86_64__)
+    uint32_t saved_;
+#else
+    uint64_t saved_;
+#endif
+};
+
+}  // namespace fornax::hal::model

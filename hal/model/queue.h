@@ -1,0 +1,76 @@
+// A queue of the software device: turns submissions into ring packets, and owns the thread that the
+// command processor runs on.
+//
+// Submit never waits. What does not fit the ring stands in a backlog, from which the command
+// processor refills the ring, so even a submission that waits for a signal that the same host
+// thread will only make later cannot block anybody.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "hal/model/command_processor.h"
+#include "hal/model/counter_block.h"
+#include "hal/model/ring.h"
+#include "hal/queue.h"
+
+namespace fornax::hal::model {
+
+class ModelDevice;
+
+// One submission while it is pending. In its table the timelines of the waits come first, then
+// those of the signals.
+struct Submission {
+    ResourceTable resources;
+    std::vector<uint64_t> values;  // by timeline
+    uint64_t serial = 0;
+    size_t wait_count = 0;
+    size_t stream_count = 0;  // still that when the table has let its streams go
+    size_t next_packet = 0;   // the first that is not in the ring yet
+
+    size_t packet_count() const;
+    Packet MakePacket(size_t index) const;
+};
+
+class ModelQueue : public Queue {
+  public:
+    explicit ModelQueue(std::shared_ptr<ModelDevice> device);
+    ~ModelQueue() override;
+
+    Status Submit(const SubmitInfo& submission) override;
+    Status WaitIdle(uint64_t timeout_ns) override;
+
+    const std::shared_ptr<CounterBlock>& counters() const { return counters_; }
+
+  private:
+    Status StartThread();
+    void FillRing();
+    void RingDoorbell();
+    void ThreadMain();
+    bool WaitForWork();
+    void Process(const Ring::Entry& entry);
+
+    const std::shared_ptr<ModelDevice> device_;
+    const std::shared_ptr<WaitHub> hub_;
+    const std::shared_ptr<CounterBlock> counters_;
+    // The serial of the last finished submission, for WaitIdle.
+    Timeline progress_;
+
+    std::mutex mutex_;  // of the producers' side, and of thread_
+    std::deque<Submission*> backlog_;
+    uint64_t last_serial_ = 0;
+    std::unique_ptr<std::thread> thread_;
+
+    std::atomic<bool> has_backlog_{false};
+    std::atomic<bool> stop_{false};
+    alignas(64) std::atomic<uint32_t> doorbell_{0};
+    std::atomic<uint32_t> asleep_{0};
+    AdaptiveSpin spin_{2'000, 50'000};
+    std::unique_ptr<Ring> ring_;
+    CommandProcessor processor_;
+};
+
+}  // namespace fornax::hal::model

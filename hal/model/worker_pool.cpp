@@ -1,0 +1,329 @@
+// Scheduling of workgroups over the workers.
+#include "hal/model/worker_pool.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "hal/device.h"
+#include "hal/model/float_mode.h"
+
+namespace fornax::hal::model {
+
+namespace {
+
+// A grid that the command processor can finish alone in this time is not worth another thread: a
+// spinning worker needs a few hundred nanoseconds to join, a sleeping one several microseconds.
+constexpr uint64_t kPublishNs = 2'000;
+// Each woken worker should find at least this much to do.
+constexpr uint64_t kWakeWorthNs = 4'000;
+// Chunks are 1/kChunkDivisor of an equal share of what is left.
+constexpr uint64_t kChunkDivisor = 4;
+
+uint64_t Saturate(uint64_t value, uint64_t limit) {
+    return value < limit ? value : limit;
+}
+
+// A moving average that follows a new behaviour within a few dispatches.
+void UpdateCost(std::atomic<uint32_t>* cost, uint64_t elapsed_ns, uint64_t workgroups) {
+    if (cost == nullptr || workgroups == 0) {
+        return;
+    }
+    // At least 1, because 0 means that nothing is known.
+    const uint64_t measured = std::max<uint64_t>(1, Saturate(elapsed_ns / workgroups, UINT32_MAX));
+    const uint64_t previous = cost->load(std::memory_order_relaxed);
+    const uint64_t next = previous == 0 ? measured : (previous + measured + 1) / 2;
+    cost->store(static_cast<uint32_t>(next), std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Worker::~Worker() {
+    std::free(frame_.shared_memory);
+    if (frame_.scratch != nullptr) {
+        munmap(frame_.scratch, scratch_bytes_);
+    }
+}
+
+Status Worker::Prepare(uint32_t scratch_bytes) {
+    if (frame_.shared_memory == nullptr) {
+        frame_.shared_memory = std::aligned_alloc(kMemoryPageBytes, kMaxSharedBytes);
+        if (frame_.shared_memory == nullptr) {
+            return Error{ErrorCode::kOutOfDeviceMemory,
+                         fmt::format("The host has no {} bytes for the shared memory of worker {}.",
+                                     kMaxSharedBytes, frame_.worker_index)};
+        }
+    }
+    if (scratch_bytes <= scratch_bytes_) {
+        return OkStatus();
+    }
+    uint64_t grown_bytes = std::max<uint64_t>(scratch_bytes_, kMemoryPageBytes);
+    while (grown_bytes < scratch_bytes) {
+        grown_bytes *= 2;
+    }
+    void* grown = mmap(nullptr, grown_bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (grown == MAP_FAILED) {
+        return Error{ErrorCode::kOutOfDeviceMemory,
+                     fmt::format("The host has no {} bytes for the scratch memory of worker {}.",
+                                 grown_bytes, frame_.worker_index)};
+    }
+    if (frame_.scratch != nullptr) {
+        munmap(frame_.scratch, scratch_bytes_);
+    }
+    frame_.scratch = grown;
+    scratch_bytes_ = grown_bytes;
+    return OkStatus();
+}
+
+WorkerPool::WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub)
+    : worker_count_(std::max(worker_count, 1u)), hub_(std::move(hub)) {}
+
+WorkerPool::~WorkerPool() {
+    if (hub_->Forked()) {
+        // The threads exist in the parent only; there is nothing to join, and what they were
+        // working on must stay as it was.
+        for (std::thread& thread : threads_) {
+            new std::thread(std::move(thread));
+        }
+        for (std::unique_ptr<Worker>& worker : workers_) {
+            (void)worker.release();
+        }
+        return;
+    }
+    stop_.store(true, std::memory_order_seq_cst);
+    doorbell_.fetch_add(1, std::memory_order_seq_cst);
+    FutexWake(doorbell_);
+    for (std::thread& thread : threads_) {
+        thread.join();
+    }
+}
+
+Status WorkerPool::StartThreads() {
+    threads_started_ = true;
+    // Signals belong to the application's threads.
+    sigset_t all;
+    sigset_t previous;
+    threads_.reserve(worker_count_);
+    workers_.reserve(worker_count_);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &previous);
+    Status status;
+    for (uint32_t index = 1; index < worker_count_ && status.ok(); ++index) {
+        auto worker = std::make_unique<Worker>(index);
+        status = worker->Prepare(0);
+        if (!status.ok()) {
+            break;
+        }
+        try {
+            threads_.emplace_back([this, worker = worker.get()] { ThreadMain(*worker); });
+        } catch (const std::system_error&) {
+            break;  // the system gives no more threads: fewer workers do the same work
+        }
+        workers_.push_back(std::move(worker));
+    }
+    pthread_sigmask(SIG_SETMASK, &previous, nullptr);
+    return status;
+}
+
+Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
+    FORNAX_RETURN_IF_ERROR(self.Prepare(grid.scratch_bytes));
+    ScopedKernelFloatMode float_mode;
+    GridResult result;
+    const uint64_t count = grid.workgroup_count;
+    self.frame().fault = 0;
+    if (worker_count_ == 1 || count == 1) {
+        grid.entry(grid.frame, &self.frame(), 0, count);
+        result.fault = self.frame().fault;
+        return result;
+    }
+
+    // Alone, in growing steps, until the grid is finished or has proved worth the other workers.
+    const uint64_t cost_ns =
+        grid.workgroup_cost_ns ? grid.workgroup_cost_ns->load(std::memory_order_relaxed) : 0;
+    uint64_t first = 0;
+    if (cost_ns == 0 || count <= kPublishNs / cost_ns) {
+        const uint64_t begin_ns = MonotonicNanoseconds();
+        uint64_t chunk = cost_ns == 0 ? 1 : (count + 1) / 2;  // half first, in case it got slower
+        uint64_t elapsed_ns = 0;
+        while (first < count && elapsed_ns < kPublishNs) {
+            const uint64_t step = std::min(chunk, count - first);
+            grid.entry(grid.frame, &self.frame(), first, step);
+            if (self.frame().fault != 0) {
+                result.fault = self.frame().fault;
+                return result;
+            }
+            first += step;
+            chunk *= 2;
+            elapsed_ns = MonotonicNanoseconds() - begin_ns;
+        }
+        UpdateCost(grid.workgroup_cost_ns, elapsed_ns, first);
+        if (first == count) {
+            return result;
+        }
+    }
+
+    if (!owner_.try_lock()) {
+        // Another queue has the threads.
+        grid.entry(grid.frame, &self.frame(), first, count - first);
+        result.fault = self.frame().fault;
+        return result;
+    }
+    std::lock_guard lock(owner_, std::adopt_lock);
+    FORNAX_RETURN_IF_ERROR(RunPublished(self, grid, first, result));
+    return result;
+}
+
+Status WorkerPool::RunPublished(Worker& self,
+                                const Grid& grid,
+                                uint64_t first,
+                                GridResult& result) {
+    if (!threads_started_) {
+        FORNAX_RETURN_IF_ERROR(StartThreads());
+    }
+    if (grid.scratch_bytes > pool_scratch_bytes_) {
+        // No grid is open, so no thread looks at its frame.
+        for (const std::unique_ptr<Worker>& worker : workers_) {
+            FORNAX_RETURN_IF_ERROR(worker->Prepare(grid.scratch_bytes));
+        }
+        pool_scratch_bytes_ = grid.scratch_bytes;
+    }
+
+    grid_ = grid;
+    next_.store(first, std::memory_order_relaxed);
+    fault_.store(0, std::memory_order_relaxed);
+    const uint64_t left = grid.workgroup_count - first;
+    const uint64_t cost_ns =
+        grid.workgroup_cost_ns ? grid.workgroup_cost_ns->load(std::memory_order_relaxed) : 0;
+    const uint64_t worth =
+        cost_ns == 0 ? left : left / std::max<uint64_t>(1, kWakeWorthNs / cost_ns);
+    const auto wanted = static_cast<int32_t>(
+        std::min({left, std::max<uint64_t>(worth, 1), uint64_t{threads_.size()}}));
+    wake_budget_.store(wanted, std::memory_order_relaxed);
+
+    state_.fetch_add(kEpoch, std::memory_order_seq_cst);  // opens the grid
+    doorbell_.fetch_add(1, std::memory_order_seq_cst);
+    WakeSleepers(2);
+
+    const uint64_t begin_ns = MonotonicNanoseconds();
+    const uint64_t done = RunClaims(self);
+    UpdateCost(grid.workgroup_cost_ns, MonotonicNanoseconds() - begin_ns, done);
+
+    // Everything is claimed. Close the grid, so that nobody joins any more, and wait for those who
+    // have.
+    uint64_t state = state_.fetch_add(kEpoch, std::memory_order_seq_cst) + kEpoch;
+    if (Participants(state) != 0) {
+        constexpr int kSpins = 2'000;
+        for (int i = 0; i < kSpins && Participants(state) != 0; ++i) {
+            SpinPause();
+            state = state_.load(std::memory_order_acquire);
+        }
+        while (Participants(state) != 0) {
+            drained_.store(0, std::memory_order_relaxed);
+            owner_asleep_.store(1, std::memory_order_seq_cst);
+            state = state_.load(std::memory_order_seq_cst);
+            if (Participants(state) != 0) {
+                FutexWait(drained_, 0);
+                state = state_.load(std::memory_order_seq_cst);
+            }
+            owner_asleep_.store(0, std::memory_order_relaxed);
+        }
+    }
+    result.was_parallel = true;
+    result.fault = fault_.load(std::memory_order_relaxed);
+    return OkStatus();
+}
+
+// Claims and runs chunks until none is left; returns how many workgroups that were.
+uint64_t WorkerPool::RunClaims(Worker& worker) {
+    const Grid& grid = grid_;
+    const uint64_t count = grid.workgroup_count;
+    const uint64_t divisor = kChunkDivisor * worker_count_;
+    uint64_t done = 0;
+    for (;;) {
+        const uint64_t seen = next_.load(std::memory_order_relaxed);
+        if (seen >= count) {
+            return done;
+        }
+        // The size is chosen from a value that others may change meanwhile, which does no harm: the
+        // claim itself is one addition.
+        const uint64_t wanted = std::max<uint64_t>(1, (count - seen) / divisor);
+        const uint64_t first = next_.fetch_add(wanted, std::memory_order_relaxed);
+        if (first >= count) {
+            return done;
+        }
+        const uint64_t chunk = std::min(wanted, count - first);
+        grid.entry(grid.frame, &worker.frame(), first, chunk);
+        done += chunk;
+        if (worker.frame().fault != 0) {
+            uint32_t none = 0;
+            fault_.compare_exchange_strong(none, worker.frame().fault, std::memory_order_relaxed);
+            next_.store(count, std::memory_order_relaxed);  // nobody claims any more
+            return done;
+        }
+    }
+}
+
+void WorkerPool::WakeSleepers(int32_t count) {
+    if (sleepers_.load(std::memory_order_seq_cst) == 0) {
+        return;
+    }
+    const int32_t budget = wake_budget_.fetch_sub(count, std::memory_order_relaxed);
+    if (budget > 0) {
+        FutexWake(doorbell_, std::min(budget, count));
+    }
+}
+
+void WorkerPool::ThreadMain(Worker& worker) {
+    pthread_setname_np(pthread_self(),
+                       fmt::format("fornax-w{}", worker.frame().worker_index).c_str());
+    ScopedKernelFloatMode float_mode;
+    AdaptiveSpin spin(1'000, 50'000);
+    uint32_t seen = doorbell_.load(std::memory_order_seq_cst);
+    // Looks before it waits: a grid may have been published, or the pool stopped, before this thread
+    // read the doorbell for the first time.
+    while (!stop_.load(std::memory_order_seq_cst)) {
+        TakePart(worker);
+        const auto rung = [&] { return doorbell_.load(std::memory_order_acquire) != seen; };
+        if (!spin.Until(rung)) {
+            sleepers_.fetch_add(1, std::memory_order_seq_cst);
+            while (doorbell_.load(std::memory_order_seq_cst) == seen) {
+                FutexWait(doorbell_, seen);
+            }
+            sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+        }
+        seen = doorbell_.load(std::memory_order_seq_cst);
+    }
+}
+
+void WorkerPool::TakePart(Worker& worker) {
+    // Registering first and looking second means that the owner either sees this worker or has
+    // closed the grid.
+    if (IsOpen(state_.fetch_add(1, std::memory_order_seq_cst))) {
+        // Waking spreads like a tree, so that a grid reaches many sleepers in few steps.
+        if (next_.load(std::memory_order_relaxed) < grid_.workgroup_count) {
+            WakeSleepers(2);
+        }
+        worker.frame().fault = 0;
+        RunClaims(worker);
+    }
+    Leave();
+}
+
+void WorkerPool::Leave() {
+    const uint64_t state = state_.fetch_sub(1, std::memory_order_seq_cst) - 1;
+    if (Participants(state) == 0 && !IsOpen(state) &&
+        owner_asleep_.load(std::memory_order_seq_cst) != 0) {
+        drained_.store(1, std::memory_order_release);
+        FutexWake(drained_);
+    }
+}
+
+}  // namespace fornax::hal::model

@@ -1,0 +1,114 @@
+// The workers: threads that run a grid's workgroups beside the command processor that started it.
+//
+// A grid is a range of workgroup indices. Whoever takes part claims chunks of it, in increasing
+// order, from one atomic counter; chunks shrink with what is left (guided self-scheduling), so
+// there is no lock and little traffic per workgroup, and the end of a grid is balanced. The command
+// processor begins every grid alone and publishes it to the others only when the work is worth
+// waking them: a small grid never leaves its thread.
+//
+// Threads start with the first published grid and live as long as the pool.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "hal/futex.h"
+#include "hal/kernel_abi.h"
+#include "hal/wait_hub.h"
+
+namespace fornax::hal::model {
+
+// What one worker runs kernels with. Command processors own one each, the pool's threads too.
+class Worker {
+  public:
+    explicit Worker(uint32_t index) { frame_.worker_index = index; }
+    ~Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    // Makes the frame's memory sufficient: the whole shared-memory arena, and scratch_bytes.
+    // kOutOfDeviceMemory without memory. Not while the worker runs a kernel.
+    Status Prepare(uint32_t scratch_bytes);
+
+    WorkerFrame& frame() { return frame_; }
+
+  private:
+    alignas(64) WorkerFrame frame_;
+    uint64_t scratch_bytes_ = 0;
+};
+
+// One grid. The referenced objects live until Run returns.
+struct Grid {
+    KernelEntry entry = nullptr;
+    const DispatchFrame* frame = nullptr;
+    uint64_t workgroup_count = 0;
+    uint32_t scratch_bytes = 0;
+    // Read and updated: what one workgroup took lately, 0 for not known.
+    std::atomic<uint32_t>* workgroup_cost_ns = nullptr;
+};
+
+struct GridResult {
+    uint32_t fault = 0;         // a KernelFault, 0 for none
+    bool was_parallel = false;  // published to other workers
+};
+
+// Run may be called by several command processors at once; one of them has the threads at a time,
+// and the others run their grids alone rather than wait.
+class WorkerPool {
+  public:
+    // worker_count includes the command processor. The hub tells a forked child.
+    WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub);
+    ~WorkerPool();
+    WorkerPool(const WorkerPool&) = delete;
+    WorkerPool& operator=(const WorkerPool&) = delete;
+
+    uint32_t worker_count() const { return worker_count_; }
+
+    // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault.
+    // `self` is the calling command processor's. kOutOfDeviceMemory when scratch cannot be had.
+    Result<GridResult> Run(Worker& self, const Grid& grid);
+
+  private:
+    // The published grid's state: the number of those taking part or about to look (low half) and
+    // an epoch that is odd while a grid is open (high half).
+    static constexpr uint64_t kEpoch = uint64_t{1} << 32;
+    static bool IsOpen(uint64_t state) { return (state & kEpoch) != 0; }
+    static uint32_t Participants(uint64_t state) { return static_cast<uint32_t>(state); }
+
+    Status StartThreads();
+    Status RunPublished(Worker& self, const Grid& grid, uint64_t first, GridResult& result);
+    void ThreadMain(Worker& worker);
+    void TakePart(Worker& worker);
+    void Leave();
+    uint64_t RunClaims(Worker& worker);
+    void WakeSleepers(int32_t count);
+
+    const uint32_t worker_count_;
+    const std::shared_ptr<WaitHub> hub_;
+
+    std::mutex owner_;  // held by the command processor that has the threads
+    bool threads_started_ = false;
+    uint32_t pool_scratch_bytes_ = 0;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::vector<std::thread> threads_;
+
+    // Written before a grid is opened, constant while it is open.
+    Grid grid_;
+
+    alignas(64) std::atomic<uint64_t> next_{0};  // the first workgroup that nobody has claimed
+    alignas(64) std::atomic<uint64_t> state_{0};
+    alignas(64) std::atomic<uint32_t> doorbell_{0};  // changes with every published grid
+    std::atomic<bool> stop_{false};
+    alignas(64) std::atomic<uint32_t> sleepers_{0};
+    std::atomic<int32_t> wake_budget_{0};  // how many more threads the grid is worth waking
+    std::atomic<uint32_t> fault_{0};
+    alignas(64) std::atomic<uint32_t> owner_asleep_{0};
+    std::atomic<uint32_t> drained_{0};
+};
+
+}  // namespace fornax::hal::model

@@ -1,0 +1,58 @@
+// The null device's queue: a list of submissions and the thread that goes through it.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "hal/counters.h"
+#include "hal/device.h"
+#include "hal/queue.h"
+#include "hal/wait_hub.h"
+
+namespace fornax::hal::null {
+
+class NullQueue : public Queue {
+  public:
+    NullQueue(std::shared_ptr<Device> device, std::shared_ptr<WaitHub> hub);
+    ~NullQueue() override;
+
+    Status Submit(const SubmitInfo& submission) override;
+    Status WaitIdle(uint64_t timeout_ns) override;
+
+    Counters counters() const;
+
+  private:
+    struct Work {
+        std::vector<TimelinePoint> waits;
+        std::vector<std::shared_ptr<const CommandStream>> streams;
+        std::vector<TimelinePoint> signals;
+        uint64_t serial = 0;
+    };
+
+    void ThreadMain();
+    Status RunWork(Work& work);
+    Status RunStream(const CommandStream& stream);
+    template <typename Done>
+    Status Poll(Done done) const;
+
+    const std::shared_ptr<Device> device_;
+    const std::shared_ptr<WaitHub> hub_;
+    Timeline progress_;  // the serial of the last finished submission
+
+    std::mutex mutex_;
+    std::condition_variable work_arrived_;
+    std::deque<Work> works_;
+    uint64_t last_serial_ = 0;
+    std::unique_ptr<std::thread> thread_;
+    std::atomic<bool> stop_{false};
+    std::atomic<uint64_t> submissions_{0};
+    std::atomic<uint64_t> packets_{0};
+    std::atomic<uint64_t> barriers_{0};
+};
+
+}  // namespace fornax::hal::null

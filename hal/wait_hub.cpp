@@ -1,0 +1,172 @@
+// Blocking on timelines, and the end of a device.
+#include "hal/wait_hub.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "hal/memory.h"
+#include "hal/timeline.h"
+
+namespace fornax::hal {
+
+namespace {
+
+bool Reached(std::span<const TimelinePoint> points, WaitHub::Mode mode) {
+    const auto reached = [](const TimelinePoint& point) { return point.Reached(); };
+    if (mode == WaitHub::Mode::kAny && !points.empty()) {
+        return std::any_of(points.begin(), points.end(), reached);
+    }
+    return std::all_of(points.begin(), points.end(), reached);
+}
+
+}  // namespace
+
+struct WaitHub::Waiter {
+    std::span<const TimelinePoint> points;
+    Mode mode;
+    const std::atomic<bool>* cancelled;
+    std::atomic<uint32_t> woken{0};
+
+    bool Cancelled() const {
+        return cancelled != nullptr && cancelled->load(std::memory_order_seq_cst);
+    }
+};
+
+WaitHub::WaitHub(std::function<void(const std::string&)> on_lost)
+    : owner_(getpid()), on_lost_(std::move(on_lost)) {
+    void* page =
+        mmap(nullptr, kMemoryPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page == MAP_FAILED) {
+        return;
+    }
+    if (madvise(page, kMemoryPageBytes, MADV_WIPEONFORK) != 0) {
+        munmap(page, kMemoryPageBytes);
+        return;
+    }
+    auto* word = static_cast<uint32_t*>(page);
+    *word = 1;
+    fork_page_ = word;
+}
+
+WaitHub::~WaitHub() {
+    if (fork_page_ != nullptr) {
+        munmap(const_cast<uint32_t*>(fork_page_), kMemoryPageBytes);
+    }
+}
+
+bool WaitHub::Forked() const {
+    return fork_page_ != nullptr ? *fork_page_ == 0 : getpid() != owner_;
+}
+
+Status WaitHub::status() const {
+    if (Forked()) {
+        return Error{ErrorCode::kDeviceLost,
+                     "The device belongs to the parent process and cannot be used after fork."};
+    }
+    if (!lost_.load(std::memory_order_acquire)) {
+        return OkStatus();
+    }
+    std::lock_guard lock(mutex_);
+    return Error{ErrorCode::kDeviceLost, message_};
+}
+
+void WaitHub::Lose(std::string message) {
+    if (Forked()) {
+        return;
+    }
+    {
+        std::lock_guard lock(mutex_);
+        if (lost_.load(std::memory_order_relaxed)) {
+            return;
+        }
+        message_ = std::move(message);
+        lost_.store(true, std::memory_order_seq_cst);
+        for (Waiter* waiter : waiters_) {
+            waiter->woken.store(1, std::memory_order_release);
+            FutexWake(waiter->woken);
+        }
+    }
+    // message_ never changes again.
+    if (on_lost_) {
+        on_lost_(message_);
+    }
+}
+
+Status WaitHub::Wait(std::span<const TimelinePoint> points,
+                     Mode mode,
+                     uint64_t timeout_ns,
+                     const std::atomic<bool>* cancelled) {
+    if (Reached(points, mode)) {
+        return OkStatus();
+    }
+    if (lost()) {
+        return status();
+    }
+    const auto timed_out = [] {
+        return Error{ErrorCode::kTimeout, "The timeline did not reach the value in time."};
+    };
+    if (timeout_ns == 0) {
+        return timed_out();
+    }
+    const uint64_t begin_ns = MonotonicNanoseconds();
+    const uint64_t deadline_ns =
+        timeout_ns < kWaitForever - begin_ns ? begin_ns + timeout_ns : kWaitForever;
+
+    Waiter waiter{points, mode, cancelled};
+    if (spin_.Until([&] {
+            return Reached(points, mode) || lost_.load(std::memory_order_relaxed) ||
+                   waiter.Cancelled();
+        }) &&
+        Reached(points, mode)) {
+        return OkStatus();
+    }
+
+    {
+        std::lock_guard lock(mutex_);
+        waiters_.push_back(&waiter);
+        waiter_count_.fetch_add(1, std::memory_order_seq_cst);
+    }
+    Status result;
+    for (;;) {
+        waiter.woken.store(0, std::memory_order_seq_cst);
+        // From here on whoever changes the condition sees this waiter, or its change is seen here.
+        if (Reached(points, mode)) {
+            break;
+        }
+        if (lost_.load(std::memory_order_seq_cst)) {
+            result = Error{ErrorCode::kDeviceLost, ""};
+            break;
+        }
+        const uint64_t now_ns = MonotonicNanoseconds();
+        if (waiter.Cancelled() || now_ns >= deadline_ns) {
+            result = timed_out();
+            break;
+        }
+        FutexWait(waiter.woken, 0, deadline_ns == kWaitForever ? kNoTimeout : deadline_ns - now_ns);
+    }
+    {
+        std::lock_guard lock(mutex_);
+        std::erase(waiters_, &waiter);
+        waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
+    }
+    if (!result.ok() && result.error().code == ErrorCode::kDeviceLost) {
+        return status();
+    }
+    return result;
+}
+
+void WaitHub::WakeConcerned() {
+    if (Forked()) {
+        return;
+    }
+    std::lock_guard lock(mutex_);
+    for (Waiter* waiter : waiters_) {
+        if (Reached(waiter->points, waiter->mode) || waiter->Cancelled()) {
+            waiter->woken.store(1, std::memory_order_seq_cst);
+            FutexWake(waiter->woken);
+        }
+    }
+}
+
+}  // namespace fornax::hal

@@ -1,0 +1,76 @@
+// WaitHub: what the timelines of one device share: its waiters, and whether the device still lives.
+//
+// For backends. A signal costs one atomic load more than the store of the value while nobody
+// sleeps; sleepers are few (threads that block), so one list under one lock serves the whole
+// device.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "base/result.h"
+#include "hal/futex.h"
+
+namespace fornax::hal {
+
+struct TimelinePoint;
+
+// Thread-safe.
+class WaitHub {
+  public:
+    explicit WaitHub(std::function<void(const std::string&)> on_lost);
+    ~WaitHub();
+    WaitHub(const WaitHub&) = delete;
+    WaitHub& operator=(const WaitHub&) = delete;
+
+    bool lost() const { return lost_.load(std::memory_order_acquire) || Forked(); }
+    Status status() const;
+    // The first message counts; wakes every waiter and calls on_lost.
+    void Lose(std::string message);
+
+    // True in a child process of the one that made the hub. There no lock may be taken, because a
+    // thread that does not exist there may have held it.
+    bool Forked() const;
+
+    enum class Mode { kAll, kAny };
+    // Blocks until the points are reached: OK; or kTimeout, kDeviceLost, or, when `cancelled` is
+    // not null and becomes true (followed by Notify), kTimeout.
+    Status Wait(std::span<const TimelinePoint> points,
+                Mode mode,
+                uint64_t timeout_ns,
+                const std::atomic<bool>* cancelled = nullptr);
+
+    // To be called after a timeline's value or a `cancelled` flag was changed (sequentially
+    // consistent): wakes the waiters that it concerns.
+    void Notify() {
+        if (waiter_count_.load(std::memory_order_seq_cst) != 0) {
+            WakeConcerned();
+        }
+    }
+
+  private:
+    struct Waiter;
+
+    void WakeConcerned();
+
+    std::atomic<bool> lost_{false};
+    std::atomic<uint32_t> waiter_count_{0};
+    AdaptiveSpin spin_{1'000, 20'000};
+    // A page that the kernel zeroes in a child process; null where it does not offer that.
+    const volatile uint32_t* fork_page_ = nullptr;
+    pid_t owner_ = 0;
+
+    mutable std::mutex mutex_;
+    std::vector<Waiter*> waiters_;
+    std::string message_;
+    std::function<void(const std::string&)> on_lost_;
+};
+
+}  // namespace fornax::hal
