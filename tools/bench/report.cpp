@@ -15,6 +15,9 @@ namespace {
 using tool::TextTable;
 using Align = TextTable::Align;
 
+// Above this load for each processor a run says that the machine was busy.
+constexpr double kBusyShare = 0.25;
+
 // Three significant digits are what repetitions agree on.
 std::string FormatNumber(double value) {
     if (value >= 100)
@@ -156,6 +159,11 @@ std::string FormatReport(const Report& report) {
     std::string text = fmt::format(
         "{}, {} threads; median of {} repetitions{}\n\n", report.processor, report.limits.threads,
         report.repetitions, report.quick ? "; small sizes (--quick), not for comparison" : "");
+    if (report.load_average > kBusyShare * report.limits.threads)
+        text += fmt::format(
+            "The machine was busy when the run began (load average {:.1f}); figures are too low "
+            "and ratios uncertain.\n\n",
+            report.load_average);
     text += FormatDrivers(report) + "\n";
     text += FormatMeasurements(report) + "\n";
     text += FormatLimits(report.limits);
@@ -174,6 +182,7 @@ std::string FormatReport(const Report& report) {
 nlohmann::json ReportToJson(const Report& report) {
     nlohmann::json json = {
         {"processor", report.processor},
+        {"load_average", report.load_average},
         {"quick", report.quick},
         {"repetitions", report.repetitions},
         {"limits",

@@ -29,6 +29,7 @@ struct ReportRow {
 
 struct Report {
     std::string processor;
+    double load_average = 0;  // of the minute before the run
     HostLimits limits;
     bool quick = false;
     int repetitions = 1;

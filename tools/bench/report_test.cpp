@@ -81,6 +81,15 @@ TEST(Report, WithoutFornaxThereAreNoRatios) {
     EXPECT_THAT(text, Not(HasSubstr("of limit")));
 }
 
+TEST(Report, SaysWhenTheMachineWasBusy) {
+    Report report = MakeReport();
+    report.limits.threads = 4;
+    report.load_average = 0.9;
+    EXPECT_THAT(FormatReport(report), Not(HasSubstr("busy")));
+    report.load_average = 1.1;
+    EXPECT_THAT(FormatReport(report), HasSubstr("busy when the run began (load average 1.1)"));
+}
+
 TEST(Report, JsonKeepsEveryValue) {
     const nlohmann::json json = ReportToJson(MakeReport());
     const nlohmann::json& copy = json["benchmarks"][0];

@@ -260,6 +260,7 @@ Result<Report> RunBenchmarks(const BenchOptions& options) {
     Runner runner(options, scratch);
     Report report;
     report.processor = HostProcessorName();
+    getloadavg(&report.load_average, 1);
     report.quick = options.quick;
     report.repetitions = options.repetitions;
     FORNAX_ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, runner.FindShapes());

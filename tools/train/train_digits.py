@@ -9,8 +9,8 @@ quarter of them, stratified by digit, is never trained on; it becomes the test s
 Everything is seeded. NumPy does the arithmetic: convolutions are matrix multiplies over unfolded windows, so
 forward and backward passes are a few lines each. Run it from the project's root:
 
-    python3 -m venv .venv && .venv/bin/pip install numpy scikit-learn onnx
-    .venv/bin/python tools/train/train_digits.py --output models
+    tools/setup/python.sh
+    .venv/bin/python3 tools/train/train_digits.py --output models
 
 Writes digits.onnx (the batch is a symbolic dimension, N), digits_test_images.pb (float [450,1,8,8]) and
 digits_test_labels.pb (int64 [450]); the two .pb files are ONNX TensorProto messages, the form that ONNX uses

@@ -1,3 +1,4 @@
+// LLVM's side of jit.h: the pass pipeline and the emission of an object.
 #include "compiler/kernel/codegen/jit.h"
 
 #include <llvm/ADT/SmallVector.h>

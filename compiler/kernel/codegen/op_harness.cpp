@@ -1,3 +1,4 @@
+// Builds, compiles and calls the function that wraps one operation for a test.
 #include "compiler/kernel/codegen/op_harness.h"
 
 #include <cstdlib>

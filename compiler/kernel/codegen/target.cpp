@@ -1,3 +1,4 @@
+// Asks LLVM for the host's CPU and makes target machines for it or for an older one.
 #include "compiler/kernel/codegen/target.h"
 
 #include <algorithm>

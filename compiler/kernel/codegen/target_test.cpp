@@ -1,3 +1,4 @@
+// Which CPU is found or chosen, and which are refused.
 #include "compiler/kernel/codegen/target.h"
 
 #include <gmock/gmock.h>

@@ -1,3 +1,4 @@
+// Locals become values across each kind of construct: exact text before and after.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/transform/pass_test_util.h"

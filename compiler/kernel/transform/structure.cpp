@@ -1,3 +1,4 @@
+// One walk over the construct tree that records where everything is.
 #include "compiler/kernel/transform/structure.h"
 
 namespace fornax::kernel {
