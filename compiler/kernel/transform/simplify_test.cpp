@@ -1,0 +1,295 @@
+#include <gtest/gtest.h>
+
+#include "compiler/kernel/transform/pass_test_util.h"
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+namespace {
+
+// `%i` and `%j` are integers, `%b` a bool, `%x` a float that are not known; `%o` takes results.
+constexpr char kPrologue[] = R"(
+    %z:i32 = const 0
+    %four:i32 = const 4
+    %i:i32 = builtin local_id_x
+    %j:i32 = builtin local_id_y
+    %b:bool = ult %i, %j
+    %x:f32 = load_push %i align(4)
+    %o:buffer = buffer 0, %z
+)";
+
+void Expect(const std::string& in, const std::string& out, const std::string& locals = "") {
+    auto pass = [](ir::Kernel& kernel) { Simplify(kernel); };
+    ir::Kernel kernel = Parsed(KernelText(locals, kPrologue + in));
+    pass(kernel);
+    Status status = ir::Verify(kernel);
+    ASSERT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(kernel);
+    // What is expected is in simplest form already: only constants move.
+    ir::Kernel expected = Parsed(KernelText(locals, kPrologue + out));
+    pass(expected);
+    EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected)) << in;
+}
+
+// `literal` must stand in the printed kernel that stores `result`, simplified.
+void ExpectValue(const std::string& in, const std::string& result, const std::string& literal) {
+    ir::Kernel kernel = Parsed(
+        KernelText("", kPrologue + in + "\nstore_buffer %o, %z, %" + result + " align(4) return"));
+    Simplify(kernel);
+    ASSERT_TRUE(ir::Verify(kernel).ok());
+    std::string text = ir::PrintKernel(kernel);
+    EXPECT_NE(text.find(literal), std::string::npos) << in << "\n" << text;
+}
+
+TEST(Simplify, FoldsIntegers) {
+    Expect(R"(
+        %k:i32 = const 6 %m:i32 = const -2
+        %p:i32 = imul %k, %m
+        %q:i32 = sdiv %p, %four
+        %r:i32 = iadd %q, %i
+        store_buffer %o, %z, %r align(4) return)",
+           R"(%m:i32 = const -3 %r:i32 = iadd %i, %m
+        store_buffer %o, %z, %r align(4) return)");
+}
+
+TEST(Simplify, AddressesBecomeSumsOfProductsAndAConstant) {
+    Expect(R"(
+        %one:i32 = const 1 %two:i32 = const 2 %eight:i32 = const 8
+        %i1:i32 = iadd %one, %i
+        %row:i32 = imul %i1, %eight
+        %e:i32 = iadd %row, %j
+        %e2:i32 = isub %e, %two
+        %a:i32 = shl %e2, %two
+        store_buffer %o, %a, %x align(4) return)",
+           R"(
+        %eight:i32 = const 8 %k24:i32 = const 24
+        %q:i32 = imul %i, %eight
+        %e:i32 = iadd %j, %q
+        %s:i32 = imul %e, %four
+        %a:i32 = iadd %s, %k24
+        store_buffer %o, %a, %x align(4) return)");
+}
+
+TEST(Simplify, MergesEqualInstructionsInScope) {
+    Expect(R"(
+        %p:i32 = iadd %i, %j
+        if %b {
+            %q:i32 = iadd %j, %i
+            store_buffer %o, %z, %q align(4)
+            %e1:f32 = exp %x store_buffer %o, %p, %e1 align(4) yield
+        } else {
+            %e2:f32 = exp %x store_buffer %o, %p, %e2 align(4) yield
+        }
+        return)",
+           R"(
+        %p:i32 = iadd %i, %j
+        if %b {
+            store_buffer %o, %z, %p align(4)
+            %e1:f32 = exp %x store_buffer %o, %p, %e1 align(4) yield
+        } else {
+            %e2:f32 = exp %x store_buffer %o, %p, %e2 align(4) yield
+        }
+        return)");
+}
+
+TEST(Simplify, LoadsMergeUntilAWrite) {
+    Expect(R"(
+        %p:f32 = load_buffer %o, %i align(4)
+        %q:f32 = load_buffer %o, %i align(4)
+        %s:f32 = fadd %p, %q
+        store_buffer %o, %i, %s align(4)
+        %r:f32 = load_buffer %o, %i align(4)
+        store_buffer %o, %j, %r align(4)
+        %c1:i32 = load_push %four align(4)
+        %c2:i32 = load_push %four align(4)
+        %t:i32 = iadd %c1, %c2
+        store_buffer %o, %j, %t align(4)
+        return)",
+           R"(
+        %p:f32 = load_buffer %o, %i align(4)
+        %s:f32 = fadd %p, %p
+        store_buffer %o, %i, %s align(4)
+        %r:f32 = load_buffer %o, %i align(4)
+        store_buffer %o, %j, %r align(4)
+        %c1:i32 = load_push %four align(4)
+        %t:i32 = iadd %c1, %c1
+        store_buffer %o, %j, %t align(4)
+        return)");
+}
+
+TEST(Simplify, LoadsInALoopDoNotMergeWithThoseBefore) {
+    const char* kText = R"(
+        %p:f32 = load_buffer %o, %i align(4)
+        loop @0 () {
+            %q:f32 = load_buffer %o, %i align(4)
+            %s:f32 = fadd %p, %q
+            store_buffer %o, %i, %s align(4)
+            if %b { exit @0 }
+            continue @0
+        } continuing () { next }
+        return)";
+    ir::Kernel kernel = Parsed(KernelText("", std::string(kPrologue) + kText));
+    Simplify(kernel);
+    std::string text = ir::PrintKernel(kernel);
+    size_t first = text.find("load_buffer");
+    EXPECT_NE(text.find("load_buffer", first + 1), std::string::npos) << text;
+}
+
+TEST(Simplify, Values) {
+    ExpectValue("%m:f32 = const -0.0 %r:f32 = fadd %x, %m", "r", "store_buffer %3, %0, %2 ");
+    // x + 0 is not x for x = -0.
+    ExpectValue("%m:f32 = const 0.0 %r:f32 = fadd %x, %m", "r", "= fadd ");
+    ExpectValue("%m:f32 = const 0.0 %r:f32 = fmul %x, %m", "r", "= fmul ");
+    ExpectValue("%m:f32 = const 8.0 %r:f32 = fdiv %x, %m", "r", "const 0.125");
+    ExpectValue("%m:f32 = const -0.5 %r:f32 = fdiv %x, %m", "r", "const -2.0");
+    ExpectValue("%m:f32 = const 3.0 %r:f32 = fdiv %x, %m", "r", "= fdiv ");
+    ExpectValue("%m:f32 = const 0x7f000000 %r:f32 = fdiv %x, %m", "r", "= fdiv ");
+    ExpectValue("%m:f32 = const 0.1 %n:f32 = const 0.2 %r:f32 = fadd %m, %n", "r", "const 0.3");
+    ExpectValue("%m:i32 = const 16 %r:i32 = udiv %i, %m", "r", "= lshr ");
+    ExpectValue("%m:i32 = const 16 %r:i32 = urem %i, %m", "r", "const 15");
+    ExpectValue("%m:i32 = const 16 %r:i32 = sdiv %i, %m", "r", "= sdiv ");
+    ExpectValue(
+        "%c:i32 = const 1 %t:i32 = select %b, %c, %z %c2:bool = ine %t, %z "
+        "%r:i32 = select %c2, %i, %j",
+        "r", "= select %3, %1, %2");
+    ExpectValue("%e:bool = subgroup_elect %n:bool = not %e %r:i32 = select %n, %i, %j", "r",
+                "= select %4, %2, %1");
+    ExpectValue("%n:bool = not %b %r:i32 = select %n, %i, %j", "r", "= ule %2, %1");
+    ExpectValue("%m:i32 = const 8 %r:i32 = bitfield_uextract %i, %m, %four", "r", "= lshr ");
+    ExpectValue("%r:i32, %s:i32 = umul_extended %four, %four", "r", "const 16");
+}
+
+TEST(Simplify, TableLoadsFromKnownPlaces) {
+    Expect(R"(
+        %v:i32, %w:i32 = load_constant %four align(4)
+        %s:i32 = iadd %v, %w
+        store_buffer %o, %z, %s align(4) return)",
+           "%s:i32 = const 5 store_buffer %o, %z, %s align(4) return",
+           "data \"010000000200000003000000\"\n");
+}
+
+TEST(Simplify, KnownBranchesAreTaken) {
+    Expect(R"(
+        %c:bool = ieq %z, %four
+        %r:i32 = if %c { store_buffer %o, %z, %i align(4) yield %i } else { yield %j }
+        %q:i32 = switch %four default { yield %z } case 4 { yield %r } case 5 { yield %i }
+        store_buffer %o, %z, %q align(4) return)",
+           "store_buffer %o, %z, %j align(4) return");
+    // With an exit to it from deeper inside, a scope remains.
+    Expect(R"(
+        %t:bool = const true
+        %r:i32 = if @0 %t {
+            if %b { store_buffer %o, %z, %i align(4) exit @0 %i }
+            store_buffer %o, %four, %i align(4)
+            yield %four
+        } else { yield %j }
+        store_buffer %o, %z, %r align(4) return)",
+           R"(
+        %r:i32 = scope @0 {
+            if %b { store_buffer %o, %z, %i align(4) exit @0 %i }
+            store_buffer %o, %four, %i align(4)
+            yield %four
+        }
+        store_buffer %o, %z, %r align(4) return)");
+}
+
+TEST(Simplify, WhatFollowsALeavingBranchIsNotNested) {
+    Expect(R"(
+        if %b { return } else {
+            store_buffer %o, %z, %i align(4)
+            yield
+        }
+        return)",
+           R"(
+        if %b { return }
+        store_buffer %o, %z, %i align(4)
+        return)");
+    Expect(R"(
+        loop @0 () {
+            if %b { exit @0 } else { store_buffer %o, %z, %i align(4) continue @0 }
+            unreachable
+        } continuing () { next }
+        return)",
+           R"(
+        loop @0 () {
+            if %b { exit @0 }
+            store_buffer %o, %z, %i align(4)
+            continue @0
+        } continuing () { next }
+        return)");
+}
+
+TEST(Simplify, ConditionsAreKnownInside) {
+    Expect(R"(
+        %e:bool = ieq %i, %four
+        if %e {
+            if %e { store_buffer %o, %z, %i align(4) yield }
+            if %b { yield } else { return }
+            store_buffer %o, %four, %j align(4)
+            if %b { store_buffer %o, %four, %x align(4) yield }
+            yield
+        }
+        return)",
+           R"(
+        %e:bool = ieq %i, %four
+        if %e {
+            store_buffer %o, %z, %four align(4)
+            %b2:bool = ult %four, %j
+            if %b { yield } else { return }
+            store_buffer %o, %four, %j align(4)
+            store_buffer %o, %four, %x align(4)
+            yield
+        }
+        return)");
+}
+
+TEST(Simplify, ShortPureBranchesBecomeSelects) {
+    Expect(R"(
+        %r:i32, %q:i32 = if %b {
+            %p:i32 = iadd %i, %four yield %p, %i
+        } else { yield %j, %i }
+        %s:i32 = iadd %r, %q
+        store_buffer %o, %z, %s align(4) return)",
+           R"(
+        %p:i32 = iadd %i, %four
+        %r:i32 = select %b, %p, %j
+        %s:i32 = iadd %i, %r
+        store_buffer %o, %z, %s align(4) return)");
+    // Not where the source asks for a branch, and not around memory.
+    for (const char* text :
+         {"%r:i32 = if dont_flatten %b { yield %i } else { yield %j } "
+          "store_buffer %o, %z, %r align(4) return",
+          "%r:i32 = if %b { %l:i32 = load_buffer %o, %i align(4) yield %l } else { yield %j } "
+          "store_buffer %o, %z, %r align(4) return"}) {
+        ir::Kernel kernel = Parsed(KernelText("", std::string(kPrologue) + text));
+        Simplify(kernel);
+        EXPECT_EQ(ir::PrintKernel(kernel).find("select"), std::string::npos) << text;
+    }
+}
+
+TEST(Simplify, LoopsThatRunOnceVanish) {
+    Expect(R"(
+        %r:i32 = loop @0 (%n:i32 = %i) {
+            store_buffer %o, %n, %x align(4)
+            exit @0 %n
+        } continuing () { next %z }
+        store_buffer %o, %z, %r align(4) return)",
+           R"(
+        store_buffer %o, %i, %x align(4)
+        store_buffer %o, %z, %i align(4) return)");
+}
+
+TEST(Simplify, EmptyConstructsVanish) {
+    Expect(R"(
+        if %b { yield } else { yield }
+        switch %i default { yield } case 1 { yield } case 2 { yield }
+        scope @0 { if %b { exit @0 } yield }
+        loop @1 (%n:i32 = %z) {
+            %c:bool = ult %n, %j
+            if %c { yield } else { exit @1 }
+            continue @1
+        } continuing () { %m:i32 = iadd %n, %four next %m }
+        store_buffer %o, %z, %x align(4) return)",
+           "store_buffer %o, %z, %x align(4) return");
+}
+
+}  // namespace
+}  // namespace fornax::kernel
