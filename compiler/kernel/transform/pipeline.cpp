@@ -5,6 +5,7 @@ namespace fornax::kernel {
 
 void RunPipeline(ir::Kernel& kernel) {
     PromoteLocals(kernel);
+    Simplify(kernel);
 }
 
 }  // namespace fornax::kernel

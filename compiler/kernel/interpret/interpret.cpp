@@ -1,0 +1,404 @@
+// Runs a kernel, invocation by invocation. An invocation keeps its place as a stack of blocks, so
+// it can stop at a barrier and be resumed; everything else is one switch.
+#include "compiler/kernel/interpret/interpret.h"
+
+#include <algorithm>
+
+#include "compiler/kernel/interpret/memory.h"
+#include "compiler/kernel/ir/evaluate.h"
+
+namespace fornax::kernel {
+
+using namespace ir;
+
+namespace {
+
+enum class Stop : uint8_t { kNone, kDone, kBarrier, kSubgroup };
+
+// A block that is being run and the index of its next instruction.
+struct Place {
+    BlockId block;
+    uint32_t next;
+};
+
+struct Invocation {
+    std::vector<uint64_t> values;  // by value
+    std::vector<uint64_t> locals;  // all elements of all locals
+    std::vector<Place> places;     // innermost last
+    Stop stop = Stop::kNone;
+    InstId stopped_at;
+    uint32_t local_index = 0;
+};
+
+class Interpreter {
+  public:
+    Interpreter(const Kernel& kernel, const hal::DispatchFrame& dispatch, uint64_t steps)
+        : kernel_(kernel),
+          dispatch_(dispatch),
+          steps_left_(steps),
+          shared_(kernel.shared_bytes),
+          push_(kernel.push_constant_bytes),
+          tables_(kernel.constant_data) {
+        if (!push_.empty())
+            std::memcpy(push_.data(), dispatch.push_constants, push_.size());
+        uint64_t elements = 0;
+        for (const Local& local : kernel.locals) {
+            local_begin_.push_back(elements);
+            elements += local.count;
+        }
+        const auto& size = kernel.workgroup_size;
+        invocations_.resize(size_t{size[0]} * size[1] * size[2]);
+        for (uint32_t i = 0; i < invocations_.size(); ++i) {
+            invocations_[i].values.resize(kernel.num_values());
+            invocations_[i].locals.resize(elements);
+            invocations_[i].local_index = i;
+        }
+    }
+
+    Status RunWorkgroup(uint64_t index) {
+        const uint32_t* count = dispatch_.workgroup_count;
+        workgroup_[0] = static_cast<uint32_t>(index % count[0]);
+        workgroup_[1] = static_cast<uint32_t>(index / count[0] % count[1]);
+        workgroup_[2] = static_cast<uint32_t>(index / count[0] / count[1]);
+        std::ranges::fill(shared_, 0);
+        for (Invocation& invocation : invocations_) {
+            std::ranges::fill(invocation.locals, 0);
+            invocation.places = {{kernel_.body, 0}};
+            invocation.stop = Stop::kNone;
+        }
+        for (;;) {
+            for (Invocation& invocation : invocations_) {
+                if (invocation.stop == Stop::kNone)
+                    FORNAX_RETURN_IF_ERROR(RunInvocation(invocation));
+            }
+            if (ReleaseSubgroups())
+                continue;
+            FORNAX_ASSIGN_OR_RETURN(bool again, ReleaseBarrier());
+            if (!again)
+                return OkStatus();
+        }
+    }
+
+  private:
+    Error Fault(InstId id, const std::string& what) const {
+        return {ErrorCode::kDeviceLost, "The kernel '" + kernel_.name + "' " + what +
+                                            " at instruction " + std::to_string(id.index) + " (" +
+                                            InfoOf(kernel_.inst(id).op).text + ")."};
+    }
+
+    // Where lanes of a subgroup wait for each other: those at the first waiting lane's instruction
+    // go on together. False if none waits.
+    bool ReleaseSubgroups() {
+        bool any = false;
+        for (size_t first = 0; first < invocations_.size(); first += kernel_.subgroup_size) {
+            size_t end = std::min(invocations_.size(), first + kernel_.subgroup_size);
+            InstId at;
+            for (size_t i = first; i < end; ++i) {
+                Invocation& invocation = invocations_[i];
+                if (invocation.stop != Stop::kSubgroup ||
+                    (at.valid() && invocation.stopped_at != at))
+                    continue;
+                const Instruction& inst = kernel_.inst(invocation.stopped_at);
+                if (inst.op == Op::kSubgroupElect)
+                    invocation.values[inst.results[0].index] = !at.valid();
+                at = invocation.stopped_at;
+                invocation.stop = Stop::kNone;
+                any = true;
+            }
+        }
+        return any;
+    }
+
+    // True if invocations wait at a barrier, which all that are not done must have reached.
+    Result<bool> ReleaseBarrier() {
+        InstId at;
+        for (Invocation& invocation : invocations_) {
+            if (invocation.stop != Stop::kBarrier)
+                continue;
+            if (at.valid() && at != invocation.stopped_at)
+                return Fault(at, "has invocations at different barriers");
+            at = invocation.stopped_at;
+            invocation.stop = Stop::kNone;
+        }
+        return at.valid();
+    }
+
+    Status RunInvocation(Invocation& invocation) {
+        while (invocation.stop == Stop::kNone) {
+            if (steps_left_-- == 0) {
+                ++steps_left_;
+                return Error{ErrorCode::kTimeout, "The kernel '" + kernel_.name +
+                                                      "' ran more instructions than the "
+                                                      "interpreter's limit."};
+            }
+            Place& place = invocation.places.back();
+            InstId id = kernel_.block(place.block).insts[place.next++];
+            const Instruction& inst = kernel_.inst(id);
+            if (inst.op == Op::kUnreachable)
+                return Fault(id, "reached what must be unreachable");
+            if (HasProperty(inst.op, kTerminator))
+                Leave(invocation, inst);
+            else if (HasProperty(inst.op, kRegions))
+                Enter(invocation, inst);
+            else
+                Step(invocation, id, inst);
+        }
+        return OkStatus();
+    }
+
+    std::span<const uint64_t> Read(const Invocation& invocation, std::span<const ValueId> ids) {
+        scratch_.clear();
+        for (ValueId id : ids)
+            scratch_.push_back(invocation.values[id.index]);
+        return scratch_;
+    }
+    // Reads all before it writes any: parameters may be given one another's values.
+    void Copy(Invocation& invocation, std::span<const ValueId> from, std::span<const ValueId> to) {
+        Read(invocation, from);
+        for (size_t i = 0; i < to.size(); ++i)
+            invocation.values[to[i].index] = scratch_[i];
+    }
+
+    void Enter(Invocation& invocation, const Instruction& inst) {
+        size_t block = 0;
+        if (inst.op == Op::kIf) {
+            block = invocation.values[inst.operands[0].index] ? 0 : 1;
+        } else if (inst.op == Op::kSwitch) {
+            auto found =
+                std::ranges::find(inst.case_values, invocation.values[inst.operands[0].index]);
+            if (found != inst.case_values.end())
+                block = static_cast<size_t>(found - inst.case_values.begin()) + 1;
+        } else if (inst.op == Op::kLoop) {
+            Copy(invocation, inst.operands, kernel_.block(inst.blocks[0]).params);
+        }
+        invocation.places.push_back({inst.blocks[block], 0});
+    }
+
+    void Leave(Invocation& invocation, const Instruction& inst) {
+        auto& places = invocation.places;
+        InstId parent = kernel_.block(places.back().block).parent;
+        switch (inst.op) {
+            case Op::kYield:
+                Copy(invocation, inst.operands, kernel_.inst(parent).results);
+                places.pop_back();
+                break;
+            case Op::kExit:
+                Copy(invocation, inst.operands, kernel_.inst(inst.target).results);
+                while (kernel_.block(places.back().block).parent != inst.target)
+                    places.pop_back();
+                places.pop_back();
+                break;
+            case Op::kContinue: {
+                BlockId continuing = kernel_.inst(inst.target).blocks[1];
+                Copy(invocation, inst.operands, kernel_.block(continuing).params);
+                while (kernel_.block(places.back().block).parent != inst.target)
+                    places.pop_back();
+                places.back() = {continuing, 0};
+                break;
+            }
+            case Op::kNext: {
+                BlockId body = kernel_.inst(parent).blocks[0];
+                Copy(invocation, inst.operands, kernel_.block(body).params);
+                places.back() = {body, 0};
+                break;
+            }
+            default:
+                invocation.stop = Stop::kDone;
+                break;
+        }
+    }
+
+    uint64_t Builtin(const Invocation& invocation, BuiltinId builtin) const {
+        const auto& size = kernel_.workgroup_size;
+        uint32_t index = invocation.local_index;
+        auto axis = [builtin](BuiltinId first) {
+            return static_cast<size_t>(builtin) - static_cast<size_t>(first);
+        };
+        switch (builtin) {
+            case BuiltinId::kWorkgroupIdX:
+            case BuiltinId::kWorkgroupIdY:
+            case BuiltinId::kWorkgroupIdZ: {
+                size_t i = axis(BuiltinId::kWorkgroupIdX);
+                return dispatch_.base_workgroup[i] + workgroup_[i];
+            }
+            case BuiltinId::kNumWorkgroupsX:
+            case BuiltinId::kNumWorkgroupsY:
+            case BuiltinId::kNumWorkgroupsZ:
+                return dispatch_.workgroup_count[axis(BuiltinId::kNumWorkgroupsX)];
+            case BuiltinId::kLocalIdX:
+                return index % size[0];
+            case BuiltinId::kLocalIdY:
+                return index / size[0] % size[1];
+            case BuiltinId::kLocalIdZ:
+                return index / size[0] / size[1];
+            case BuiltinId::kLocalIndex:
+                return index;
+            case BuiltinId::kSubgroupId:
+                return index / kernel_.subgroup_size;
+            case BuiltinId::kSubgroupLane:
+                return index % kernel_.subgroup_size;
+            case BuiltinId::kNumSubgroups:
+                return (invocations_.size() + kernel_.subgroup_size - 1) / kernel_.subgroup_size;
+            case BuiltinId::kSubgroupSize:
+                return kernel_.subgroup_size;
+        }
+        return 0;
+    }
+
+    // Element k of a run lies at offset + k * size in the offset's own width.
+    uint64_t ElementOffset(ValueId offset, uint64_t base, Type type, size_t k) const {
+        uint64_t at = base + k * ByteSize(type);
+        return kernel_.type(offset) == Type::kI32 ? at & UINT32_MAX : at;
+    }
+    void Load(Invocation& invocation, const Instruction& inst, const MemoryRange& range) {
+        ValueId offset = inst.operands.back();
+        uint64_t base = invocation.values[offset.index];
+        for (size_t k = 0; k < inst.results.size(); ++k) {
+            Type type = kernel_.type(inst.results[k]);
+            invocation.values[inst.results[k].index] =
+                LoadElement(range, type, ElementOffset(offset, base, type, k));
+        }
+    }
+    // Operand `at` is the offset; the elements follow.
+    void Store(Invocation& invocation,
+               const Instruction& inst,
+               const MemoryRange& range,
+               size_t at) {
+        ValueId offset = inst.operands[at];
+        uint64_t base = invocation.values[offset.index];
+        for (size_t k = 0; k + at + 1 < inst.operands.size(); ++k) {
+            ValueId value = inst.operands[k + at + 1];
+            Type type = kernel_.type(value);
+            StoreElement(range, type, ElementOffset(offset, base, type, k),
+                         invocation.values[value.index]);
+        }
+    }
+    void Atomic(Invocation& invocation,
+                const Instruction& inst,
+                const MemoryRange& range,
+                size_t at) {
+        std::span<const uint64_t> operands = Read(invocation, inst.operands);
+        Type type = kernel_.type(inst.results[0]);
+        uint64_t old = LoadElement(range, type, operands[at]);
+        uint64_t comparand = at + 2 < operands.size() ? operands[at + 2] : 0;
+        StoreElement(
+            range, type, operands[at],
+            ApplyAtomic(static_cast<AtomicOp>(inst.imm), type, old, operands[at + 1], comparand));
+        invocation.values[inst.results[0].index] = old;
+    }
+
+    uint64_t* LocalElement(Invocation& invocation, const Instruction& inst) {
+        uint64_t element = invocation.values[inst.operands[0].index];
+        return element < kernel_.locals[inst.imm].count
+                   ? &invocation.locals[local_begin_[inst.imm] + element]
+                   : nullptr;
+    }
+
+    void Step(Invocation& invocation, InstId id, const Instruction& inst) {
+        auto& values = invocation.values;
+        auto buffer = [&] {
+            return BufferRange(kernel_, dispatch_, values[inst.operands[0].index]);
+        };
+        auto range = [](std::vector<uint8_t>& bytes) {
+            return MemoryRange{bytes.data(), bytes.size()};
+        };
+        switch (inst.op) {
+            case Op::kConst:
+                values[inst.results[0].index] = inst.imm;
+                break;
+            case Op::kUndef:
+                values[inst.results[0].index] = 0;
+                break;
+            case Op::kBuiltin:
+                values[inst.results[0].index] =
+                    Builtin(invocation, static_cast<BuiltinId>(inst.imm));
+                break;
+            case Op::kBuffer:
+                values[inst.results[0].index] =
+                    EncodeBuffer(inst.imm, values[inst.operands[0].index]);
+                break;
+            case Op::kBufferSize:
+                values[inst.results[0].index] = buffer().size_bytes & UINT32_MAX;
+                break;
+            case Op::kLoadBuffer:
+                Load(invocation, inst, buffer());
+                break;
+            case Op::kLoadShared:
+                Load(invocation, inst, range(shared_));
+                break;
+            case Op::kLoadPush:
+                Load(invocation, inst, range(push_));
+                break;
+            case Op::kLoadConstant:
+                Load(invocation, inst, range(tables_));
+                break;
+            case Op::kStoreBuffer:
+                Store(invocation, inst, buffer(), 1);
+                break;
+            case Op::kStoreShared:
+                Store(invocation, inst, range(shared_), 0);
+                break;
+            case Op::kAtomicBuffer:
+                Atomic(invocation, inst, buffer(), 1);
+                break;
+            case Op::kAtomicShared:
+                Atomic(invocation, inst, range(shared_), 0);
+                break;
+            case Op::kLoadLocal: {
+                const uint64_t* element = LocalElement(invocation, inst);
+                values[inst.results[0].index] = element ? *element : 0;
+                break;
+            }
+            case Op::kStoreLocal:
+                if (uint64_t* element = LocalElement(invocation, inst))
+                    *element = values[inst.operands[1].index];
+                break;
+            case Op::kMemoryBarrier:
+                break;
+            case Op::kBarrier:
+                invocation.stop = Stop::kBarrier;
+                invocation.stopped_at = id;
+                break;
+            case Op::kSubgroupElect:
+            case Op::kSubgroupBarrier:
+                invocation.stop = Stop::kSubgroup;
+                invocation.stopped_at = id;
+                break;
+            default: {
+                std::array<uint64_t, 2> results = {};
+                bool evaluated = Evaluate(kernel_, inst, Read(invocation, inst.operands), results);
+                assert(evaluated);
+                (void)evaluated;
+                for (size_t i = 0; i < inst.results.size(); ++i)
+                    values[inst.results[i].index] = results[i];
+                break;
+            }
+        }
+    }
+
+    const Kernel& kernel_;
+    const hal::DispatchFrame& dispatch_;
+    uint64_t steps_left_;
+    uint32_t workgroup_[3] = {};
+    std::vector<uint8_t> shared_;
+    std::vector<uint8_t> push_;
+    std::vector<uint8_t> tables_;
+    std::vector<uint64_t> local_begin_;  // by local: its first element in Invocation::locals
+    std::vector<Invocation> invocations_;
+    std::vector<uint64_t> scratch_;
+};
+
+}  // namespace
+
+Status Interpret(const Kernel& kernel,
+                 const hal::DispatchFrame& dispatch,
+                 uint64_t first_workgroup,
+                 uint64_t count,
+                 const InterpretLimits& limits) {
+    Interpreter interpreter(kernel, dispatch, limits.steps);
+    for (uint64_t i = 0; i < count; ++i)
+        FORNAX_RETURN_IF_ERROR(interpreter.RunWorkgroup(first_workgroup + i));
+    return OkStatus();
+}
+
+}  // namespace fornax::kernel

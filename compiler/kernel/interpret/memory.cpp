@@ -1,0 +1,64 @@
+#include "compiler/kernel/interpret/memory.h"
+
+#include <algorithm>
+
+namespace fornax::kernel {
+
+using ir::AtomicOp;
+
+MemoryRange BufferRange(const ir::Kernel& kernel,
+                        const hal::DispatchFrame& dispatch,
+                        uint64_t buffer) {
+    const ir::Binding& binding = kernel.bindings[buffer >> 32];
+    uint64_t element = buffer & UINT32_MAX;
+    if (element >= binding.layout.count)
+        return {};
+    hal::BufferDescriptor descriptor;
+    const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[binding.set]);
+    std::memcpy(&descriptor,
+                set + binding.layout.offset_bytes + element * sizeof(hal::BufferDescriptor),
+                sizeof(descriptor));
+    if (descriptor.size_bytes == 0)
+        return {};
+    if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic)
+        descriptor.address +=
+            dispatch.dynamic_offsets[binding.layout.first_dynamic_offset + element];
+    return {reinterpret_cast<uint8_t*>(descriptor.address), descriptor.size_bytes};
+}
+
+uint64_t ApplyAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t value, uint64_t comparand) {
+    uint32_t unused = 64 - ir::BitWidth(type);
+    auto is_signed = [unused](uint64_t bits) {
+        return static_cast<int64_t>(bits << unused) >> unused;
+    };
+    switch (op) {
+        case AtomicOp::kLoad:
+            return old;
+        case AtomicOp::kStore:
+        case AtomicOp::kExchange:
+            return value;
+        case AtomicOp::kCompareExchange:
+            return old == comparand ? value : old;
+        case AtomicOp::kAdd:
+            return old + value;
+        case AtomicOp::kSub:
+            return old - value;
+        case AtomicOp::kUMin:
+            return std::min(old, value);
+        case AtomicOp::kUMax:
+            return std::max(old, value);
+        case AtomicOp::kSMin:
+            return is_signed(old) < is_signed(value) ? old : value;
+        case AtomicOp::kSMax:
+            return is_signed(old) > is_signed(value) ? old : value;
+        case AtomicOp::kAnd:
+            return old & value;
+        case AtomicOp::kOr:
+            return old | value;
+        case AtomicOp::kXor:
+            return old ^ value;
+    }
+    return old;
+}
+
+}  // namespace fornax::kernel

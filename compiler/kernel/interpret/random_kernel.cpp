@@ -1,0 +1,640 @@
+#include "compiler/kernel/interpret/random_kernel.h"
+
+#include <array>
+#include <bit>
+
+#include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/ir/half.h"
+
+namespace fornax::kernel {
+
+using namespace ir;
+
+namespace {
+
+constexpr uint32_t kMaxDepth = 5;
+constexpr uint32_t kNumTypes = static_cast<uint32_t>(Type::kBuffer);
+constexpr uint32_t kSharedOwnBytes = 16;
+
+class Generator {
+  public:
+    Generator(uint64_t seed, const RandomKernelOptions& options)
+        : random_(seed), options_(options), b_(kernel_, BlockId{}) {}
+
+    Kernel Run() {
+        Declare();
+        kernel_.body = kernel_.NewBlock({});
+        b_.SetBlock(kernel_.body);
+        MakeInputs();
+        Statements(options_.statements, 0);
+        StoreResults();
+        b_.Append(Op::kReturn, {}, {});
+        return std::move(kernel_);
+    }
+
+  private:
+    // A construct around the place that is being made.
+    struct Around {
+        InstId inst;
+        std::vector<Type> results;
+        bool in_loop_body = false;
+        std::vector<Type> continuing;  // parameters of the loop's continuing block
+    };
+
+    void Declare() {
+        kernel_.name = "random";
+        kernel_.workgroup_size = {8 + random_.Below(3) * 8, 1, 1};
+        kernel_.subgroup_size = 8;
+        kernel_.shared_bytes = kSharedOwnBytes * kernel_.workgroup_size[0];
+        kernel_.zero_shared = true;
+        kernel_.push_constant_bytes = 64;
+        kernel_.robust_buffer_access = true;
+        for (uint32_t i = 0; i < 3; ++i) {
+            Binding binding;
+            binding.binding = binding.layout.binding = i;
+            binding.layout.offset_bytes = i * 16;
+            binding.writable = i < 2;
+            kernel_.bindings.push_back(binding);
+        }
+        for (int i = 0; i < 64; ++i)
+            kernel_.constant_data.push_back(static_cast<uint8_t>(random_.Below(12)));
+        uint32_t locals = 2 + random_.Below(5);
+        for (uint32_t i = 0; i < locals; ++i)
+            kernel_.locals.push_back({AnyType(), random_.Chance(60) ? 1 : 4u});
+    }
+
+    void MakeInputs() {
+        zero_ = b_.ConstI32(0);
+        auto builtin = [&](BuiltinId id) {
+            ValueId value = b_.Emit(Op::kBuiltin, Type::kI32, {}, static_cast<uint64_t>(id));
+            Add(value);
+            return value;
+        };
+        local_index_ = builtin(BuiltinId::kLocalIndex);
+        ValueId group = builtin(BuiltinId::kWorkgroupIdX);
+        builtin(BuiltinId::kSubgroupLane);
+        ValueId global =
+            Emit(Op::kIAdd, Type::kI32,
+                 {Emit(Op::kIMul, Type::kI32, {group, b_.ConstI32(kernel_.workgroup_size[0])}),
+                  local_index_});
+        own_ = Emit(Op::kIMul, Type::kI32, {global, b_.ConstI32(TestDispatch::kOwnBytes)});
+        for (uint32_t i = 0; i < 3; ++i)
+            buffers_[i] = b_.Emit(Op::kBuffer, Type::kBuffer, {zero_}, i);
+        for (uint32_t i = 0; i < kernel_.locals.size() && options_.portable; ++i) {
+            const Local local = kernel_.locals[i];
+            for (uint32_t k = 0; k < local.count; ++k)
+                StoreLocal(i, b_.ConstI32(k), Pick(local.type));
+        }
+    }
+
+    Type AnyType() {
+        static constexpr Type kTypes[] = {Type::kI32, Type::kI32,  Type::kI32, Type::kF32,
+                                          Type::kF32, Type::kBool, Type::kI64, Type::kI16,
+                                          Type::kI8,  Type::kF64,  Type::kF16};
+        // f16 arithmetic is only portable where it is rounded after each operation.
+        return kTypes[random_.Below(options_.portable ? 9 : 11)];
+    }
+
+    void Add(ValueId value) { pool_[static_cast<size_t>(kernel_.type(value))].push_back(value); }
+    ValueId Emit(Op op, Type type, std::initializer_list<ValueId> operands, uint64_t imm = 0) {
+        bool rounds = IsFloat(type) && (op == Op::kFAdd || op == Op::kFSub || op == Op::kFMul);
+        return b_.Emit(op, type, operands, imm, rounds ? kNoContraction : 0);
+    }
+    void StoreLocal(uint32_t local, ValueId index, ValueId value) {
+        ValueId operands[] = {index, value};
+        b_.Append(Op::kStoreLocal, operands, {}, local);
+    }
+
+    ValueId RandomConst(Type type) {
+        static constexpr double kFloats[] = {0, 1, -1, 0.5, 2, -0.0, 3.25, -7, 1e4, 0.125};
+        static constexpr uint64_t kIntegers[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 31, ~uint64_t{0}, 100};
+        if (type == Type::kBool)
+            return b_.ConstBool(random_.Chance(50));
+        if (IsInteger(type))
+            return b_.Const(type, kIntegers[random_.Below(std::size(kIntegers))]);
+        double value = kFloats[random_.Below(std::size(kFloats))];
+        if (type == Type::kF16)
+            return b_.Const(type, DoubleToHalf(value));
+        if (type == Type::kF32)
+            return b_.ConstF32(static_cast<float>(value));
+        return b_.Const(type, std::bit_cast<uint64_t>(value));
+    }
+    ValueId Pick(Type type) {
+        const auto& values = pool_[static_cast<size_t>(type)];
+        if (values.empty() || random_.Chance(20))
+            return RandomConst(type);
+        // Rather recent ones, so that chains form.
+        size_t recent = std::min<size_t>(values.size(), random_.Chance(60) ? 6 : values.size());
+        return values[values.size() - 1 - random_.Below(static_cast<uint32_t>(recent))];
+    }
+    // A float whose bits every implementation agrees on: no NaN.
+    ValueId Observable(ValueId value) {
+        Type type = kernel_.type(value);
+        if (!IsFloat(type))
+            return value;
+        ValueId nan = Emit(Op::kIsNan, Type::kBool, {value});
+        return Emit(Op::kSelect, type, {nan, b_.Const(type, 0), value});
+    }
+    ValueId Masked(Type type, uint32_t mask) {
+        return Emit(Op::kAnd, type, {Pick(type), b_.Const(type, mask)});
+    }
+
+    // --- pure operations
+    ValueId Binary(Type type, std::span<const Op> ops) {
+        return Emit(ops[random_.Below(static_cast<uint32_t>(ops.size()))], type,
+                    {Pick(type), Pick(type)});
+    }
+    ValueId Unary(Type type, std::span<const Op> ops) {
+        return Emit(ops[random_.Below(static_cast<uint32_t>(ops.size()))], type, {Pick(type)});
+    }
+    ValueId IntegerOperation(Type type) {
+        static constexpr Op kBinary[] = {Op::kIAdd, Op::kIAdd, Op::kISub, Op::kIMul,
+                                         Op::kIMul, Op::kAnd,  Op::kOr,   Op::kXor,
+                                         Op::kUMin, Op::kUMax, Op::kSMin, Op::kSMax};
+        static constexpr Op kUnary[] = {Op::kINeg,     Op::kNot,     Op::kBitReverse,
+                                        Op::kBitCount, Op::kFindLsb, Op::kFindUMsb,
+                                        Op::kFindSMsb, Op::kSAbs,    Op::kSSign};
+        static constexpr Op kDivide[] = {Op::kUDiv, Op::kSDiv, Op::kURem, Op::kSRem, Op::kSMod};
+        static constexpr Op kShift[] = {Op::kShl, Op::kLShr, Op::kAShr};
+        static constexpr Op kPair[] = {Op::kUAddCarry, Op::kUSubBorrow, Op::kUMulExtended,
+                                       Op::kSMulExtended};
+        uint32_t width = BitWidth(type);
+        switch (random_.Below(10)) {
+            case 0:
+                return Unary(type, kUnary);
+            case 1: {
+                ValueId divisor = Pick(type);
+                if (options_.portable) {  // not 0 and not -1
+                    divisor = Emit(Op::kAnd, type, {divisor, b_.Const(type, 0x3f)});
+                    divisor = Emit(Op::kOr, type, {divisor, b_.Const(type, 1)});
+                }
+                return Emit(kDivide[random_.Below(5)], type, {Pick(type), divisor});
+            }
+            case 2: {
+                Type amount = random_.Chance(70) ? type : Type::kI32;
+                return Emit(
+                    kShift[random_.Below(3)], type,
+                    {Pick(type), options_.portable ? Masked(amount, width - 1) : Pick(amount)});
+            }
+            case 3:
+                return Conversion(type);
+            case 4:
+                return Emit(Op::kSelect, type, {Pick(Type::kBool), Pick(type), Pick(type)});
+            case 5: {
+                ValueId offset = b_.ConstI32(random_.Below(width / 2));
+                ValueId count = b_.ConstI32(random_.Below(width / 2 + 1));
+                if (random_.Chance(30))
+                    offset = Masked(Type::kI32, width / 2 - 1);
+                if (random_.Chance(30))
+                    return Emit(Op::kBitFieldInsert, type, {Pick(type), Pick(type), offset, count});
+                return Emit(random_.Chance(50) ? Op::kBitFieldSExtract : Op::kBitFieldUExtract,
+                            type, {Pick(type), offset, count});
+            }
+            case 6: {
+                if (width < 32)
+                    return Binary(type, kBinary);
+                Type types[] = {type, type};
+                ValueId operands[] = {Pick(type), Pick(type)};
+                InstId pair = b_.Append(kPair[random_.Below(4)], operands, types);
+                Add(kernel_.inst(pair).results[1]);
+                return kernel_.inst(pair).results[0];
+            }
+            default:
+                return Binary(type, kBinary);
+        }
+    }
+    ValueId Conversion(Type type) {
+        static constexpr Type kIntegers[] = {Type::kI8, Type::kI16, Type::kI32, Type::kI64};
+        Type from = kIntegers[random_.Below(4)];
+        if (random_.Chance(25)) {  // from a float
+            ValueId value = Pick(Type::kF32);
+            if (options_.portable) {  // in range, whatever the width
+                value = Emit(Op::kNMax, Type::kF32, {value, b_.ConstF32(0)});
+                value = Emit(Op::kNMin, Type::kF32, {value, b_.ConstF32(100)});
+            }
+            return Emit(random_.Chance(50) ? Op::kFToS : Op::kFToU, type, {value});
+        }
+        if (type == Type::kI32 && random_.Chance(20))
+            return Emit(Op::kBitcast, type, {Observable(Pick(Type::kF32))});
+        if (from == type)
+            return Emit(Op::kINeg, type, {Pick(type)});
+        if (BitWidth(from) > BitWidth(type))
+            return Emit(Op::kTrunc, type, {Pick(from)});
+        return Emit(random_.Chance(50) ? Op::kZExt : Op::kSExt, type, {Pick(from)});
+    }
+    ValueId FloatOperation(Type type) {
+        static constexpr Op kBinary[] = {Op::kFAdd, Op::kFSub, Op::kFMul, Op::kFAdd, Op::kFMul,
+                                         Op::kNMin, Op::kNMax, Op::kFMin, Op::kFMax, Op::kFDiv,
+                                         Op::kFRem, Op::kFMod, Op::kPow,  Op::kATan2};
+        static constexpr Op kUnary[] = {Op::kFNeg,      Op::kFAbs,      Op::kFloor, Op::kCeil,
+                                        Op::kRoundEven, Op::kFTruncate, Op::kFSign, Op::kFract,
+                                        Op::kSqrt,      Op::kRSqrt,     Op::kExp,   Op::kLog2,
+                                        Op::kSin,       Op::kTanh};
+        switch (random_.Below(6)) {
+            case 0:
+                return Unary(type, std::span(kUnary).first(options_.portable ? 6 : 14));
+            case 1:
+                return Emit(Op::kSelect, type, {Pick(Type::kBool), Pick(type), Pick(type)});
+            case 2:
+                if (type == Type::kF32 || !options_.portable)
+                    return Emit(random_.Chance(50) ? Op::kSToF : Op::kUToF, type,
+                                {Pick(Type::kI32)});
+                return Emit(Op::kFConvert, type, {Pick(Type::kF32)});
+            case 3:
+                if (options_.portable)
+                    return Binary(type, std::span(kBinary).first(5));
+                return Emit(Op::kFma, type, {Pick(type), Pick(type), Pick(type)});
+            default:
+                return Binary(type, std::span(kBinary).first(options_.portable ? 5 : 14));
+        }
+    }
+    ValueId BoolOperation() {
+        static constexpr Op kInteger[] = {Op::kIEq, Op::kINe, Op::kULt,
+                                          Op::kULe, Op::kSLt, Op::kSLe};
+        static constexpr Op kFloat[] = {Op::kFOEq, Op::kFONe, Op::kFOLt, Op::kFOLe,
+                                        Op::kFUEq, Op::kFUNe, Op::kFULt, Op::kFULe};
+        static constexpr Op kLogic[] = {Op::kAnd, Op::kOr, Op::kXor};
+        switch (random_.Below(6)) {
+            case 0:
+                return Binary(Type::kBool, kLogic);
+            case 1:
+                return Emit(Op::kNot, Type::kBool, {Pick(Type::kBool)});
+            case 2:
+                return Emit(kFloat[random_.Below(8)], Type::kBool,
+                            {Pick(Type::kF32), Pick(Type::kF32)});
+            case 3:
+                return Emit(random_.Chance(50) ? Op::kIsNan : Op::kIsInf, Type::kBool,
+                            {Pick(Type::kF32)});
+            default: {
+                Type type = random_.Chance(80) ? Type::kI32 : Type::kI64;
+                return Emit(kInteger[random_.Below(6)], Type::kBool, {Pick(type), Pick(type)});
+            }
+        }
+    }
+    void PureStatement() {
+        Type type = AnyType();
+        Add(type == Type::kBool ? BoolOperation()
+            : IsFloat(type)     ? FloatOperation(type)
+                                : IntegerOperation(type));
+    }
+
+    // --- memory
+    // Memory holds no bool, and no float whose NaN bits could differ.
+    Type MemoryType() {
+        Type type = AnyType();
+        return type == Type::kBool ? Type::kI32 : type;
+    }
+    // An offset of `run` elements inside `bytes`, aligned to the element.
+    ValueId OffsetWithin(uint32_t bytes, Type type, uint32_t run) {
+        uint32_t size = ByteSize(type);
+        uint32_t slots = std::bit_floor((bytes - (run - 1) * size) / size);
+        if (random_.Chance(50))
+            return b_.ConstI32(random_.Below(slots) * size);
+        return Emit(Op::kIMul, Type::kI32, {Masked(Type::kI32, slots - 1), b_.ConstI32(size)});
+    }
+    // A buffer and an offset in it. A write must not meet other invocations' accesses, if portable.
+    std::pair<ValueId, ValueId> BufferPlace(Type type, uint32_t run, bool write) {
+        if (!options_.portable && random_.Chance(50)) {
+            uint32_t size = ByteSize(type);
+            ValueId offset =
+                random_.Chance(15)
+                    ? Emit(Op::kIMul, Type::kI32, {Pick(Type::kI32), b_.ConstI32(size)})
+                    : OffsetWithin(TestDispatch::kBinding1Bytes, type, run);
+            return {buffers_[random_.Below(write ? 2 : 3)], offset};
+        }
+        if (!write && random_.Chance(40))
+            return {buffers_[2], OffsetWithin(TestDispatch::kBinding2Bytes, type, run)};
+        ValueId inside = OffsetWithin(TestDispatch::kOwnBytes, type, run);
+        return {buffers_[0], Emit(Op::kIAdd, Type::kI32, {own_, inside})};
+    }
+    void LoadRun(Op op, std::initializer_list<ValueId> operands, Type type, uint32_t run) {
+        std::vector<Type> types(run, type);
+        InstId load = b_.Append(op, {operands.begin(), operands.size()}, types, ByteSize(type));
+        for (ValueId result : std::vector(kernel_.inst(load).results))
+            Add(result);
+    }
+    void StoreRun(Op op, std::initializer_list<ValueId> place, Type type, uint32_t run) {
+        std::vector<ValueId> operands(place);
+        for (uint32_t i = 0; i < run; ++i)
+            operands.push_back(Observable(Pick(type)));
+        b_.Append(op, operands, {}, ByteSize(type));
+    }
+    ValueId SharedOwn(Type type, uint32_t run) {
+        ValueId base = Emit(Op::kIMul, Type::kI32, {local_index_, b_.ConstI32(kSharedOwnBytes)});
+        return Emit(Op::kIAdd, Type::kI32, {base, OffsetWithin(kSharedOwnBytes, type, run)});
+    }
+    void MemoryStatement() {
+        Type type = MemoryType();
+        uint32_t run = random_.Chance(70) ? 1 : 2;
+        switch (random_.Below(7)) {
+            case 0: {
+                auto [buffer, offset] = BufferPlace(type, run, false);
+                LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run);
+                break;
+            }
+            case 1: {
+                auto [buffer, offset] = BufferPlace(type, run, true);
+                StoreRun(Op::kStoreBuffer, {buffer, offset}, type, run);
+                break;
+            }
+            case 2:
+                LoadRun(Op::kLoadPush, {OffsetWithin(64, type, run)}, type, run);
+                break;
+            case 3:
+                LoadRun(Op::kLoadConstant, {OffsetWithin(64, type, run)}, type, run);
+                break;
+            case 4:
+                if (random_.Chance(50))
+                    LoadRun(Op::kLoadShared, {SharedOwn(type, run)}, type, run);
+                else
+                    StoreRun(Op::kStoreShared, {SharedOwn(type, run)}, type, run);
+                break;
+            case 5: {  // sums do not depend on the order
+                ValueId operands[] = {buffers_[1],
+                                      OffsetWithin(TestDispatch::kBinding1Bytes, Type::kI32, 1),
+                                      Pick(Type::kI32)};
+                Type i32 = Type::kI32;
+                InstId atomic = b_.Append(Op::kAtomicBuffer, operands, {&i32, 1},
+                                          static_cast<uint64_t>(AtomicOp::kAdd));
+                if (!options_.portable)
+                    Add(kernel_.inst(atomic).results[0]);
+                break;
+            }
+            default:
+                if (options_.subgroup_operations && uniform_ && random_.Chance(30))
+                    Add(b_.Emit(Op::kSubgroupElect, Type::kBool, {}));
+                else
+                    LocalStatement();
+                break;
+        }
+    }
+    void LocalStatement() {
+        uint32_t index = random_.Below(static_cast<uint32_t>(kernel_.locals.size()));
+        const Local local = kernel_.locals[index];
+        // Most arrays are only indexed by constants.
+        ValueId element = index % 3 == 2 && random_.Chance(50)
+                              ? Masked(Type::kI32, local.count - 1)
+                              : b_.ConstI32(random_.Below(local.count));
+        if (!options_.portable && random_.Chance(3))
+            element = b_.ConstI32(77);
+        if (random_.Chance(50))
+            Add(b_.Emit(Op::kLoadLocal, local.type, {element}, index));
+        else
+            StoreLocal(index, element, Pick(local.type));
+    }
+    // Every invocation writes its own part of shared memory, then reads anybody's.
+    void ExchangeThroughShared() {
+        StoreRun(Op::kStoreShared, {SharedOwn(Type::kI32, 1)}, Type::kI32, 1);
+        b_.Append(Op::kBarrier, {}, {});
+        LoadRun(Op::kLoadShared, {OffsetWithin(kernel_.shared_bytes, Type::kI32, 1)}, Type::kI32,
+                1);
+        b_.Append(Op::kBarrier, {}, {});
+    }
+
+    // --- control flow
+    std::vector<ValueId> PickAll(std::span<const Type> types) {
+        std::vector<ValueId> values;
+        for (Type type : types)
+            values.push_back(Pick(type));
+        return values;
+    }
+    std::vector<Type> SomeTypes() {
+        std::vector<Type> types(random_.Below(3));
+        for (Type& type : types)
+            type = AnyType();
+        return types;
+    }
+    InstId NewConstruct(Op op, std::span<const ValueId> operands, std::span<const Type> results) {
+        return b_.Append(op, operands, results);
+    }
+    void AddResults(InstId inst) {
+        for (ValueId result : std::vector(kernel_.inst(inst).results))
+            Add(result);
+    }
+
+    // Fills a new block of the construct. `end` adds the terminator that control usually reaches.
+    template <typename End>
+    BlockId FillBlock(InstId construct, uint32_t statements, uint32_t depth, End end) {
+        BlockId block = kernel_.NewBlock(construct);
+        FillExisting(block, statements, depth, end);
+        return block;
+    }
+    template <typename End>
+    void FillExisting(BlockId block, uint32_t statements, uint32_t depth, End end) {
+        std::array<size_t, kNumTypes> marks;
+        BlockId outer = b_.block();
+        for (uint32_t i = 0; i < kNumTypes; ++i)
+            marks[i] = pool_[i].size();
+        for (ValueId param : std::vector(kernel_.block(block).params))
+            Add(param);
+        b_.SetBlock(block);
+        Statements(statements, depth);
+        end();
+        b_.SetBlock(outer);
+        for (uint32_t i = 0; i < kNumTypes; ++i)
+            pool_[i].resize(marks[i]);
+    }
+    void Yield(std::span<const Type> types) {
+        std::vector<ValueId> values = PickAll(types);
+        b_.Append(Op::kYield, values, {});
+    }
+
+    // Leaves some construct around, or the kernel. False if there is none to leave.
+    bool Leave() {
+        if (must_stay_ || (around_.empty() && !random_.Chance(8)))
+            return false;
+        uniform_ = false;
+        left_ = true;
+        if (around_.empty() || random_.Chance(8)) {
+            b_.Append(Op::kReturn, {}, {});
+            return true;
+        }
+        const Around& around = around_[random_.Below(static_cast<uint32_t>(around_.size()))];
+        bool next_iteration = around.in_loop_body && random_.Chance(50);
+        std::vector<ValueId> values = PickAll(next_iteration ? around.continuing : around.results);
+        InstId leave = b_.Append(next_iteration ? Op::kContinue : Op::kExit, values, {});
+        kernel_.inst(leave).target = around.inst;
+        return true;
+    }
+
+    void IfStatement(uint32_t budget, uint32_t depth) {
+        bool was_uniform = std::exchange(uniform_, false);
+        std::vector<Type> results = SomeTypes();
+        ValueId condition = Pick(Type::kBool);
+        InstId inst = NewConstruct(Op::kIf, {&condition, 1}, results);
+        around_.push_back({inst, results});
+        for (int side = 0; side < 2; ++side) {
+            BlockId block = FillBlock(inst, random_.Below(budget + 1), depth + 1, [&] {
+                if (!random_.Chance(20) || !Leave())
+                    Yield(results);
+            });
+            kernel_.inst(inst).blocks.push_back(block);
+        }
+        around_.pop_back();
+        AddResults(inst);
+        uniform_ = was_uniform && !left_;
+    }
+    void SwitchStatement(uint32_t budget, uint32_t depth) {
+        bool was_uniform = std::exchange(uniform_, false);
+        std::vector<Type> results = SomeTypes();
+        ValueId selector = random_.Chance(80) ? Masked(Type::kI32, 7) : Pick(Type::kI32);
+        InstId inst = NewConstruct(Op::kSwitch, {&selector, 1}, results);
+        around_.push_back({inst, results});
+        uint32_t cases = random_.Below(5);
+        for (uint32_t i = 0; i <= cases; ++i) {
+            BlockId block = FillBlock(inst, random_.Below(budget / 2 + 1), depth + 1, [&] {
+                if (!random_.Chance(15) || !Leave())
+                    Yield(results);
+            });
+            kernel_.inst(inst).blocks.push_back(block);
+            if (i)
+                kernel_.inst(inst).case_values.push_back(i - 1);
+        }
+        around_.pop_back();
+        AddResults(inst);
+        uniform_ = was_uniform && !left_;
+    }
+    void ScopeStatement(uint32_t budget, uint32_t depth) {
+        std::vector<Type> results = SomeTypes();
+        InstId inst = NewConstruct(Op::kScope, {}, results);
+        around_.push_back({inst, results});
+        BlockId block = FillBlock(inst, budget, depth + 1, [&] { Yield(results); });
+        kernel_.inst(inst).blocks.push_back(block);
+        around_.pop_back();
+        AddResults(inst);
+    }
+    // A counter decides when the loop ends; it counts in the continuing block, so every way round
+    // makes progress.
+    void LoopStatement(uint32_t budget, uint32_t depth) {
+        bool was_uniform = uniform_;
+        std::vector<Type> results = SomeTypes();
+        std::vector<Type> carried = SomeTypes();
+        std::vector<Type> continuing = SomeTypes();
+        bool known_trips = random_.Chance(60);
+        ValueId limit = known_trips ? b_.ConstI32(1 + random_.Below(4)) : Masked(Type::kI32, 3);
+        // Either its body may hold barriers, or invocations may leave it early.
+        bool was_bound = must_stay_;
+        uniform_ &= known_trips && random_.Chance(50);
+        must_stay_ |= uniform_;
+        std::vector<ValueId> inits = PickAll(carried);
+        inits.insert(inits.begin(), zero_);
+        InstId inst = NewConstruct(Op::kLoop, inits, results);
+        if (random_.Chance(10))
+            kernel_.inst(inst).flags = random_.Chance(50) ? kUnrollHint : kDontUnrollHint;
+        BlockId body = kernel_.NewBlock(inst);
+        BlockId next = kernel_.NewBlock(inst);
+        kernel_.inst(inst).blocks = {body, next};
+        ValueId counter = kernel_.AddParam(body, Type::kI32);
+        for (Type type : carried)
+            kernel_.AddParam(body, type);
+        for (Type type : continuing)
+            kernel_.AddParam(next, type);
+        around_.push_back({inst, results, true, continuing});
+        bool test_at_top = random_.Chance(60);
+        FillExisting(body, 0, depth + 1, [&] {
+            if (test_at_top)
+                ExitUnless(inst, Op::kSLt, counter, limit, results);
+            Statements(budget, depth + 1);
+            if (!test_at_top && random_.Chance(50)) {
+                ValueId following = Emit(Op::kIAdd, Type::kI32, {counter, b_.ConstI32(1)});
+                ExitUnless(inst, Op::kSLt, following, limit, results);
+            }
+            std::vector<ValueId> values = PickAll(continuing);
+            InstId jump = b_.Append(Op::kContinue, values, {});
+            kernel_.inst(jump).target = inst;
+        });
+        around_.back().in_loop_body = false;
+        // The body's parameters are visible here too.
+        std::array<size_t, kNumTypes> marks;
+        for (uint32_t i = 0; i < kNumTypes; ++i)
+            marks[i] = pool_[i].size();
+        for (ValueId param : std::vector(kernel_.block(body).params))
+            Add(param);
+        FillExisting(next, random_.Below(3), depth + 1, [&] {
+            ValueId following = Emit(Op::kIAdd, Type::kI32, {counter, b_.ConstI32(1)});
+            ExitUnless(inst, Op::kSLt, following, b_.ConstI32(5), results);
+            std::vector<ValueId> values = PickAll(carried);
+            values.insert(values.begin(), following);
+            b_.Append(Op::kNext, values, {});
+        });
+        for (uint32_t i = 0; i < kNumTypes; ++i)
+            pool_[i].resize(marks[i]);
+        around_.pop_back();
+        AddResults(inst);
+        must_stay_ = was_bound;
+        uniform_ = was_uniform && !left_;
+    }
+    void ExitUnless(InstId loop, Op op, ValueId a, ValueId b, std::span<const Type> results) {
+        ValueId stays = Emit(op, Type::kBool, {a, b});
+        InstId test = NewConstruct(Op::kIf, {&stays, 1}, {});
+        BlockId yields = kernel_.NewBlock(test);
+        BlockId exits = kernel_.NewBlock(test);
+        kernel_.inst(test).blocks = {yields, exits};
+        Builder(kernel_, yields).Append(Op::kYield, {}, {});
+        BlockId outer = b_.block();
+        b_.SetBlock(exits);
+        std::vector<ValueId> values = PickAll(results);
+        InstId leave = b_.Append(Op::kExit, values, {});
+        kernel_.inst(leave).target = loop;
+        b_.SetBlock(outer);
+    }
+
+    void Statements(uint32_t budget, uint32_t depth) {
+        while (budget > 0) {
+            uint32_t inner = 1 + random_.Below(std::max(1u, budget / 2));
+            uint32_t kind = random_.Below(100);
+            if (depth >= kMaxDepth)
+                kind %= 70;
+            if (kind < 45) {
+                PureStatement();
+                inner = 1;
+            } else if (kind < 70) {
+                MemoryStatement();
+                inner = 1;
+            } else if (kind < 82) {
+                IfStatement(inner, depth);
+            } else if (kind < 86) {
+                SwitchStatement(inner, depth);
+            } else if (kind < 94) {
+                LoopStatement(inner, depth);
+            } else if (kind < 97) {
+                ScopeStatement(inner, depth);
+            } else if (uniform_) {
+                ExchangeThroughShared();
+            }
+            budget -= std::min(budget, inner);
+        }
+    }
+
+    // So that what was computed matters.
+    void StoreResults() {
+        for (Type type : {Type::kI32, Type::kF32, Type::kI64, Type::kI16, Type::kI8}) {
+            ValueId value = Observable(Pick(type));
+            ValueId inside = b_.ConstI32(random_.Below(TestDispatch::kOwnBytes / 8) * 8);
+            ValueId operands[] = {buffers_[0], Emit(Op::kIAdd, Type::kI32, {own_, inside}), value};
+            b_.Append(Op::kStoreBuffer, operands, {}, ByteSize(type));
+        }
+    }
+
+    Random random_;
+    const RandomKernelOptions options_;
+    Kernel kernel_;
+    Builder b_;
+    std::array<std::vector<ValueId>, kNumTypes> pool_;  // visible values by type
+    std::vector<Around> around_;
+    bool uniform_ = true;     // all invocations are here
+    bool left_ = false;       // some invocations left a construct early
+    bool must_stay_ = false;  // none may
+    ValueId zero_;
+    ValueId local_index_;
+    ValueId own_;  // offset of the invocation's part of binding 0
+    std::array<ValueId, 3> buffers_;
+};
+
+}  // namespace
+
+Kernel RandomKernel(uint64_t seed, const RandomKernelOptions& options) {
+    return Generator(seed, options).Run();
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,61 @@
+// Random kernels give the same bytes before and after every pass.
+#include <gtest/gtest.h>
+
+#include "compiler/kernel/interpret/interpret.h"
+#include "compiler/kernel/interpret/random_kernel.h"
+#include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/transform/cleanup.h"
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr uint64_t kSeeds = 1500;
+
+struct Pass {
+    const char* name;
+    void (*run)(ir::Kernel&);
+};
+
+class Differential : public testing::TestWithParam<Pass> {};
+
+std::vector<uint8_t> Execute(const ir::Kernel& kernel, uint64_t seed, bool overlap) {
+    TestDispatch dispatch(kernel, seed, overlap);
+    Status status = Interpret(kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {20'000'000});
+    EXPECT_TRUE(status.ok()) << status.error().message;
+    return dispatch.memory();
+}
+
+TEST_P(Differential, KeepsWhatKernelsDo) {
+    for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+        RandomKernelOptions options;
+        options.portable = seed % 2 == 0;
+        options.subgroup_operations = seed % 4 == 0;  // races would show the schedule
+        options.statements = seed % 10 == 0 ? 150 : 40;
+        ir::Kernel kernel = RandomKernel(seed, options);
+        std::vector<uint8_t> expected = Execute(kernel, seed, !options.portable);
+        std::string before = ir::PrintKernel(kernel);
+        GetParam().run(kernel);
+        Status status = ir::Verify(kernel);
+        ASSERT_TRUE(status.ok()) << "seed " << seed << ": " << status.error().message << "\n"
+                                 << before << ir::PrintKernel(kernel);
+        ASSERT_EQ(Execute(kernel, seed, !options.portable), expected)
+            << "seed " << seed << "\n"
+            << before << ir::PrintKernel(kernel);
+    }
+}
+
+const Pass kPasses[] = {
+    {"PromoteLocals", PromoteLocals},
+    {"Simplify", Simplify},
+    {"EliminateDeadCode", EliminateDeadCode},
+    {"ForwardSingleValues", ForwardSingleValues},
+    {"Pipeline", RunPipeline},
+};
+
+INSTANTIATE_TEST_SUITE_P(Passes, Differential, testing::ValuesIn(kPasses), [](const auto& info) {
+    return std::string(info.param.name);
+});
+
+}  // namespace
+}  // namespace fornax::kernel
