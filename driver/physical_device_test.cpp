@@ -1,0 +1,191 @@
+// What the physical device says of itself is what the specification demands and what the device
+// below can do.
+#include "driver/physical_device.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "driver/supported_api.h"
+#include "driver/test_device.h"
+
+namespace fornax::driver_test {
+namespace {
+
+class PhysicalDeviceTest : public TestDevice {
+  protected:
+    void SetUp() override { Open(); }
+
+    void Open() {
+        ASSERT_EQ(CreateInstance(), VK_SUCCESS);
+        uint32_t count = 1;
+        ASSERT_EQ(vkEnumeratePhysicalDevices(instance_, &count, &physical_device_), VK_SUCCESS);
+        ASSERT_EQ(count, 1u);
+        vkGetPhysicalDeviceProperties(physical_device_, &properties_);
+    }
+
+    VkPhysicalDeviceProperties properties_ = {};
+};
+
+TEST_F(PhysicalDeviceTest, IsIdentifiedStably) {
+    EXPECT_EQ(properties_.apiVersion, driver::kApiVersion);
+    EXPECT_EQ(properties_.deviceType, VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU);
+    // "Vendors without a PCI id use a Khronos vendor id": above 16 bits.
+    EXPECT_GE(properties_.vendorID, 0x10000u);
+    EXPECT_GT(std::strlen(properties_.deviceName), 0u);
+
+    VkPhysicalDeviceDriverProperties driver{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceIDProperties ids{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
+                                     .pNext = &driver};
+    VkPhysicalDeviceProperties2 properties2{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &ids};
+    vkGetPhysicalDeviceProperties2(physical_device_, &properties2);
+    EXPECT_EQ(std::memcmp(&properties2.properties, &properties_, sizeof(properties_)), 0);
+    EXPECT_STREQ(driver.driverName, "Fornax");
+    EXPECT_GT(std::strlen(driver.driverInfo), 0u);
+    EXPECT_EQ(driver.conformanceVersion.major, 0);
+    EXPECT_EQ(ids.sType, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES);
+    EXPECT_EQ(ids.pNext, &driver);
+    EXPECT_FALSE(ids.deviceLUIDValid);
+
+    DestroyAll();
+    Open();
+    VkPhysicalDeviceIDProperties again{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES};
+    properties2.pNext = &again;
+    vkGetPhysicalDeviceProperties2(physical_device_, &properties2);
+    EXPECT_EQ(std::memcmp(again.deviceUUID, ids.deviceUUID, VK_UUID_SIZE), 0);
+    EXPECT_EQ(std::memcmp(again.driverUUID, ids.driverUUID, VK_UUID_SIZE), 0);
+    EXPECT_NE(std::memcmp(again.deviceUUID, again.driverUUID, VK_UUID_SIZE), 0);
+}
+
+// "Required Limits", for what compute can reach.
+TEST_F(PhysicalDeviceTest, LimitsAreAtLeastTheRequiredOnes) {
+    const VkPhysicalDeviceLimits& limits = properties_.limits;
+    EXPECT_EQ(limits.maxComputeWorkGroupInvocations, 1024u);
+    EXPECT_EQ(limits.maxComputeSharedMemorySize, 65536u);
+    EXPECT_EQ(limits.maxPushConstantsSize, 256u);
+    EXPECT_EQ(limits.maxStorageBufferRange, 0xffffffffu);
+    EXPECT_GE(limits.maxPerStageDescriptorStorageBuffers, 12u);
+    EXPECT_GE(limits.maxPerStageDescriptorUniformBuffers, 12u);
+    EXPECT_GE(limits.maxPerStageResources, 128u);
+    EXPECT_GE(limits.maxDescriptorSetUniformBuffersDynamic, 8u);
+    EXPECT_GE(limits.maxDescriptorSetStorageBuffersDynamic, 4u);
+    EXPECT_GE(limits.maxBoundDescriptorSets, 4u);
+    EXPECT_GE(limits.maxMemoryAllocationCount, 4096u);
+    EXPECT_GE(limits.minMemoryMapAlignment, 64u);
+    EXPECT_LE(limits.nonCoherentAtomSize, 256u);
+    EXPECT_LE(limits.minStorageBufferOffsetAlignment, 256u);
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_GE(limits.maxComputeWorkGroupCount[i], 65535u);
+        EXPECT_GE(limits.maxComputeWorkGroupSize[i], i == 2 ? 64u : 128u);
+    }
+    EXPECT_TRUE(limits.timestampComputeAndGraphics);
+    EXPECT_EQ(limits.timestampPeriod, 1.0f);
+}
+
+TEST_F(PhysicalDeviceTest, HasOneFamilyOfComputeQueues) {
+    uint32_t count = 0;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, nullptr);
+    ASSERT_EQ(count, 1u);
+    VkQueueFamilyProperties family;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, &family);
+    EXPECT_EQ(family.queueFlags, VkQueueFlags{VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
+    EXPECT_EQ(family.timestampValidBits, 64u);
+    // No room: nothing is written.
+    count = 0;
+    family.queueCount = 77;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, &family);
+    EXPECT_EQ(count, 0u);
+    EXPECT_EQ(family.queueCount, 77u);
+}
+
+TEST_F(PhysicalDeviceTest, BudgetFollowsAllocations) {
+    ASSERT_EQ(CreateDevice({}), VK_SUCCESS);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 properties{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    vkGetPhysicalDeviceMemoryProperties2(physical_device_, &properties);
+    const auto& memory = properties.memoryProperties;
+    ASSERT_EQ(memory.memoryHeapCount, 1u);
+    ASSERT_EQ(memory.memoryTypeCount, 1u);
+    EXPECT_EQ(memory.memoryTypes[0].propertyFlags, driver::kMemoryTypeFlags);
+    EXPECT_GT(budget.heapBudget[0], 0u);
+    EXPECT_LE(budget.heapBudget[0], memory.memoryHeaps[0].size);
+    EXPECT_EQ(budget.heapUsage[0], 0u);
+
+    const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                    .allocationSize = 1 << 20};
+    VkDeviceMemory allocation = VK_NULL_HANDLE;
+    ASSERT_EQ(vkAllocateMemory(device_, &info, nullptr, &allocation), VK_SUCCESS);
+    vkGetPhysicalDeviceMemoryProperties2(physical_device_, &properties);
+    EXPECT_GE(budget.heapUsage[0], 1u << 20);
+    vkFreeMemory(device_, allocation, nullptr);
+    vkGetPhysicalDeviceMemoryProperties2(physical_device_, &properties);
+    EXPECT_EQ(budget.heapUsage[0], 0u);
+
+    // More than the heap.
+    const VkMemoryAllocateInfo too_much{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                        .allocationSize = memory.memoryHeaps[0].size + 4096};
+    EXPECT_EQ(vkAllocateMemory(device_, &too_much, nullptr, &allocation),
+              VK_ERROR_OUT_OF_DEVICE_MEMORY);
+}
+
+TEST_F(PhysicalDeviceTest, FormatsHaveNoFeaturesAsThereAreNoImages) {
+    VkFormatProperties properties = {1, 1, 1};
+    vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_R32_SFLOAT, &properties);
+    EXPECT_EQ(properties.optimalTilingFeatures | properties.linearTilingFeatures |
+                  properties.bufferFeatures,
+              0u);
+    VkImageFormatProperties image;
+    EXPECT_EQ(vkGetPhysicalDeviceImageFormatProperties(
+                  physical_device_, VK_FORMAT_R32_SFLOAT, VK_IMAGE_TYPE_2D, VK_IMAGE_TILING_OPTIMAL,
+                  VK_IMAGE_USAGE_STORAGE_BIT, 0, &image),
+              VK_ERROR_FORMAT_NOT_SUPPORTED);
+}
+
+// Core commands that the device has no use for exist and say so.
+TEST_F(PhysicalDeviceTest, AbsentCommandsFailAndGiveNull) {
+    ASSERT_EQ(CreateDevice({}), VK_SUCCESS);
+    const VkSamplerCreateInfo info{.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO};
+    auto sampler = reinterpret_cast<VkSampler>(uintptr_t{0xdead});
+    EXPECT_LT(vkCreateSampler(device_, &info, nullptr, &sampler), VK_SUCCESS);
+    EXPECT_EQ(sampler, VkSampler(VK_NULL_HANDLE));
+    vkDestroySampler(device_, sampler, nullptr);
+
+    VkPipeline pipelines[2] = {reinterpret_cast<VkPipeline>(uintptr_t{0xdead}),
+                               reinterpret_cast<VkPipeline>(uintptr_t{0xdead})};
+    const VkGraphicsPipelineCreateInfo graphics[2] = {};
+    EXPECT_LT(vkCreateGraphicsPipelines(device_, VK_NULL_HANDLE, 2, graphics, nullptr, pipelines),
+              VK_SUCCESS);
+    EXPECT_THAT(pipelines, ::testing::Each(VkPipeline(VK_NULL_HANDLE)));
+}
+
+// The environment is read when the physical device is first asked for.
+TEST(DeviceTypeTest, CanBeOverridden) {
+    const auto type_of = [](const char* name) -> int {
+        setenv("FORNAX_DEVICE_TYPE", name, 1);
+        volkInitializeCustom(vk_icdGetInstanceProcAddr);
+        const VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+        VkInstance instance = VK_NULL_HANDLE;
+        EXPECT_EQ(vkCreateInstance(&info, nullptr, &instance), VK_SUCCESS);
+        volkLoadInstance(instance);
+        VkPhysicalDevice physical_device = VK_NULL_HANDLE;
+        uint32_t count = 1;
+        const VkResult result = vkEnumeratePhysicalDevices(instance, &count, &physical_device);
+        VkPhysicalDeviceProperties properties = {};
+        if (result == VK_SUCCESS)
+            vkGetPhysicalDeviceProperties(physical_device, &properties);
+        vkDestroyInstance(instance, nullptr);
+        unsetenv("FORNAX_DEVICE_TYPE");
+        return result == VK_SUCCESS ? properties.deviceType : result;
+    };
+    EXPECT_EQ(type_of("cpu"), VK_PHYSICAL_DEVICE_TYPE_CPU);
+    EXPECT_EQ(type_of("discrete"), VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU);
+    EXPECT_EQ(type_of("toaster"), VK_ERROR_INITIALIZATION_FAILED);
+}
+
+}  // namespace
+}  // namespace fornax::driver_test
