@@ -1,8 +1,11 @@
 // Host memory: everything that the driver allocates for an application goes through its callbacks,
-// with scopes that make sense, and an allocation that fails gives an error and leaves nothing behind.
+// with scopes that make sense, and an allocation that fails gives an error and leaves nothing
+// behind.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -81,8 +84,9 @@ class AllocationTest : public TestDevice {
         EXPECT_EQ(instance_allocator_.live_count(), 0u);
     }
 
-    // Runs `create` with the nth allocation failing for n = 0, 1, ..., until none fails. Each failed
-    // run must give VK_ERROR_OUT_OF_HOST_MEMORY and leave nothing; the last one must succeed.
+    // Runs `create` with the nth allocation failing for n = 0, 1, ..., until none fails. Each
+    // failed run must give VK_ERROR_OUT_OF_HOST_MEMORY and leave nothing; the last one must
+    // succeed.
     void FailEveryAllocation(CountingAllocator& allocator,
                              const std::function<VkResult()>& create,
                              const std::function<void()>& destroy) {
@@ -221,15 +225,13 @@ class ObjectFactory {
     }
     VkResult CreateModule() {
         constexpr TestProgram kProgram = {kSpirvMagic, 1};
-        const VkShaderModuleCreateInfo info{
-            .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-            .codeSize = sizeof(kProgram),
-            .pCode = kProgram.data()};
+        const VkShaderModuleCreateInfo info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                            .codeSize = sizeof(kProgram),
+                                            .pCode = kProgram.data()};
         return vkCreateShaderModule(device_, &info, callbacks_, &module_);
     }
     VkResult CreateCache() {
-        const VkPipelineCacheCreateInfo info{.sType =
-                                                 VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+        const VkPipelineCacheCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
         return vkCreatePipelineCache(device_, &info, callbacks_, &cache_);
     }
     VkResult CreatePipeline() {
@@ -312,18 +314,17 @@ TEST_F(AllocationTest, NamesAndPrivateDataAreFreedWithTheirObject) {
     VkPrivateDataSlot slot = VK_NULL_HANDLE;
     ASSERT_EQ(vkCreatePrivateDataSlotEXT(device_, &slot_info, nullptr, &slot), VK_SUCCESS);
     const auto device_bits = reinterpret_cast<uint64_t>(device_);
-    FailEveryAllocation(
-        instance_allocator_,
-        [&] {
-            return vkSetPrivateDataEXT(device_, VK_OBJECT_TYPE_DEVICE, device_bits, slot, 7);
-        },
-        // The value stays with the device, so there is one allocation more after the first run.
-        [&] {
-            vkDestroyPrivateDataSlotEXT(device_, slot, nullptr);
-            vkDestroyDevice(device_, nullptr);
-            device_ = VK_NULL_HANDLE;
-            ASSERT_EQ(CreateDevice({}), VK_SUCCESS);
-        });
+    const auto set_value = [&](uint64_t value) {
+        return vkSetPrivateDataEXT(device_, VK_OBJECT_TYPE_DEVICE, device_bits, slot, value);
+    };
+    instance_allocator_.FailAt(0);
+    EXPECT_EQ(set_value(1), VK_ERROR_OUT_OF_HOST_MEMORY);
+    instance_allocator_.FailAt(-1);
+    EXPECT_EQ(set_value(2), VK_SUCCESS);
+    instance_allocator_.FailAt(0);  // a second value takes the place of the first
+    EXPECT_EQ(set_value(3), VK_SUCCESS);
+    instance_allocator_.FailAt(-1);
+    vkDestroyPrivateDataSlotEXT(device_, slot, nullptr);
 
     VkDebugUtilsObjectNameInfoEXT name{.sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
                                        .objectType = VK_OBJECT_TYPE_DEVICE,

@@ -66,7 +66,8 @@ TEST_F(DebugUtilsTest, MessengersHearErrorsOfNamedObjects) {
     const auto other =
         MessengerInfo(&warnings_only, VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT);
     VkDebugUtilsMessengerEXT messengers[2];
-    ASSERT_EQ(vkCreateDebugUtilsMessengerEXT(instance_, &info, nullptr, &messengers[0]), VK_SUCCESS);
+    ASSERT_EQ(vkCreateDebugUtilsMessengerEXT(instance_, &info, nullptr, &messengers[0]),
+              VK_SUCCESS);
     ASSERT_EQ(vkCreateDebugUtilsMessengerEXT(instance_, &other, nullptr, &messengers[1]),
               VK_SUCCESS);
     const VkDebugUtilsObjectNameInfoEXT name{
@@ -141,8 +142,8 @@ TEST_F(PrivateDataTest, ValuesBelongToObjectAndSlot) {
     VkPhysicalDevicePrivateDataFeatures feature{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PRIVATE_DATA_FEATURES, .privateData = VK_TRUE};
     CreateAll({.device_extensions = {"VK_EXT_private_data"}, .device_chain = &feature});
-    const VkPrivateDataSlotCreateInfo info{
-        .sType = VK_STRUCTURE_TYPE_PRIVATE_DATA_SLOT_CREATE_INFO};
+    const VkPrivateDataSlotCreateInfo info{.sType =
+                                               VK_STRUCTURE_TYPE_PRIVATE_DATA_SLOT_CREATE_INFO};
     VkPrivateDataSlot slots[2];
     for (VkPrivateDataSlot& slot : slots)
         ASSERT_EQ(vkCreatePrivateDataSlotEXT(device_, &info, nullptr, &slot), VK_SUCCESS);

@@ -198,18 +198,17 @@ TEST_F(DescriptorSetTest, TemplatesReadTheApplicationsMemory) {
         } strided[2];
         VkDescriptorBufferInfo spanning[2];
     };
-    const VkDescriptorUpdateTemplateEntry entries[] = {
-        {.dstBinding = 3,
-         .dstArrayElement = 1,
-         .descriptorCount = 2,
-         .descriptorType = kStorage,
-         .offset = offsetof(Data, strided),
-         .stride = sizeof(Data::strided[0])},
-        {.dstBinding = 0,
-         .descriptorCount = 2,
-         .descriptorType = kStorage,
-         .offset = offsetof(Data, spanning),
-         .stride = sizeof(VkDescriptorBufferInfo)}};
+    const VkDescriptorUpdateTemplateEntry entries[] = {{.dstBinding = 3,
+                                                        .dstArrayElement = 1,
+                                                        .descriptorCount = 2,
+                                                        .descriptorType = kStorage,
+                                                        .offset = offsetof(Data, strided),
+                                                        .stride = sizeof(Data::strided[0])},
+                                                       {.dstBinding = 0,
+                                                        .descriptorCount = 2,
+                                                        .descriptorType = kStorage,
+                                                        .offset = offsetof(Data, spanning),
+                                                        .stride = sizeof(VkDescriptorBufferInfo)}};
     const VkDescriptorUpdateTemplateCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO,
         .descriptorUpdateEntryCount = 2,
@@ -227,8 +226,7 @@ TEST_F(DescriptorSetTest, TemplatesReadTheApplicationsMemory) {
 // A pipeline layout outlives its set layouts, and numbers dynamic offsets over all sets.
 TEST_F(DescriptorSetTest, PipelineLayoutsCopyWhatTheyNeed) {
     const VkDescriptorSetLayout sets[] = {
-        MakeLayout({Binding(1, kDynamic, 2), Binding(0, kStorage, 1)}),
-        MakeLayout({}),
+        MakeLayout({Binding(1, kDynamic, 2), Binding(0, kStorage, 1)}), MakeLayout({}),
         MakeLayout({Binding(0, VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC, 1),
                     Binding(1, kStorage, 4), Binding(2, kDynamic, 1)})};
     const VkPushConstantRange ranges[] = {{VK_SHADER_STAGE_COMPUTE_BIT, 16, 32},

@@ -39,8 +39,8 @@ TEST_F(PhysicalDeviceTest, IsIdentifiedStably) {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
     VkPhysicalDeviceIDProperties ids{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
                                      .pNext = &driver};
-    VkPhysicalDeviceProperties2 properties2{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, .pNext = &ids};
+    VkPhysicalDeviceProperties2 properties2{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                            .pNext = &ids};
     vkGetPhysicalDeviceProperties2(physical_device_, &properties2);
     EXPECT_EQ(std::memcmp(&properties2.properties, &properties_, sizeof(properties_)), 0);
     EXPECT_STREQ(driver.driverName, "Fornax");
@@ -140,9 +140,9 @@ TEST_F(PhysicalDeviceTest, FormatsHaveNoFeaturesAsThereAreNoImages) {
                   properties.bufferFeatures,
               0u);
     VkImageFormatProperties image;
-    EXPECT_EQ(vkGetPhysicalDeviceImageFormatProperties(
-                  physical_device_, VK_FORMAT_R32_SFLOAT, VK_IMAGE_TYPE_2D, VK_IMAGE_TILING_OPTIMAL,
-                  VK_IMAGE_USAGE_STORAGE_BIT, 0, &image),
+    EXPECT_EQ(vkGetPhysicalDeviceImageFormatProperties(physical_device_, VK_FORMAT_R32_SFLOAT,
+                                                       VK_IMAGE_TYPE_2D, VK_IMAGE_TILING_OPTIMAL,
+                                                       VK_IMAGE_USAGE_STORAGE_BIT, 0, &image),
               VK_ERROR_FORMAT_NOT_SUPPORTED);
 }
 
@@ -180,7 +180,7 @@ TEST(DeviceTypeTest, CanBeOverridden) {
             vkGetPhysicalDeviceProperties(physical_device, &properties);
         vkDestroyInstance(instance, nullptr);
         unsetenv("FORNAX_DEVICE_TYPE");
-        return result == VK_SUCCESS ? properties.deviceType : result;
+        return result == VK_SUCCESS ? static_cast<int>(properties.deviceType) : result;
     };
     EXPECT_EQ(type_of("cpu"), VK_PHYSICAL_DEVICE_TYPE_CPU);
     EXPECT_EQ(type_of("discrete"), VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU);

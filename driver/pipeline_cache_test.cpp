@@ -22,8 +22,8 @@ class PipelineCacheTest : public TestDevice {
         CreateAll({.device_extensions = {"VK_EXT_pipeline_creation_cache_control",
                                          "VK_EXT_pipeline_creation_feedback"},
                    .device_chain = &cache_control});
-        const VkPipelineLayoutCreateInfo info{
-            .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+        const VkPipelineLayoutCreateInfo info{.sType =
+                                                  VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
         ASSERT_EQ(vkCreatePipelineLayout(device_, &info, nullptr, &layout_), VK_SUCCESS);
     }
 
@@ -53,10 +53,9 @@ class PipelineCacheTest : public TestDevice {
 
     VkShaderModule MakeModule(uint32_t number) {
         const TestProgram program = {kSpirvMagic, number};
-        const VkShaderModuleCreateInfo info{
-            .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-            .codeSize = sizeof(program),
-            .pCode = program.data()};
+        const VkShaderModuleCreateInfo info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                            .codeSize = sizeof(program),
+                                            .pCode = program.data()};
         VkShaderModule shader_module = VK_NULL_HANDLE;
         EXPECT_EQ(vkCreateShaderModule(device_, &info, nullptr, &shader_module), VK_SUCCESS);
         return shader_module;
@@ -245,8 +244,8 @@ TEST_F(PipelineCacheTest, FailsWhereCompilationIsForbidden) {
     EXPECT_EQ(Build(cache, {1, 2, 1}, kNoCompile, &built), VK_PIPELINE_COMPILE_REQUIRED);
     EXPECT_EQ(built, (std::vector<bool>{true, false, true}));
     built.clear();
-    EXPECT_EQ(Build(cache, {1, 2, 1},
-                    kNoCompile | VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT, &built),
+    EXPECT_EQ(Build(cache, {1, 2, 1}, kNoCompile | VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT,
+                    &built),
               VK_PIPELINE_COMPILE_REQUIRED);
     EXPECT_EQ(built, (std::vector<bool>{true, false, false}));
     EXPECT_EQ(CompilerCounts().compiled, 1u);

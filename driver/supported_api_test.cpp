@@ -43,7 +43,7 @@ TEST(SupportedApiTest, TablesAreSorted) {
 // A feature that no structure of a supported version or extension holds could never be seen.
 TEST(SupportedApiTest, SupportedFeaturesCanBeQueried) {
     std::set<size_t> visible;
-    const auto offset_of = [](bool FeatureSet::*member) {
+    const auto offset_of = [](bool FeatureSet::* member) {
         FeatureSet probe;
         return static_cast<size_t>(&(probe.*member) - reinterpret_cast<bool*>(&probe));
     };

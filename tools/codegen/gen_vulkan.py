@@ -176,10 +176,10 @@ def entry_point_table(registry: Registry, defined: set[str], absent: set[str]) -
         if implementation in defined:
             function = f"Erase(&driver::{implementation})"
         elif implementation in absent:
-            function = f"Erase(&driver::AbsentEntryPoint<k_{name}, PFN_{implementation}>::Call)"
+            function = f"Erase(&driver::AbsentEntryPoint<k_{implementation}, PFN_{implementation}>::Call)"
         else:
             function = "nullptr"
-        rows.append((name, scope(command), requirement, function, implementation in absent))
+        rows.append((name, scope(command), requirement, function))
     lines = [HEADER, '#include "driver/absent.h"', '#include "driver/entry_points.h"',
              '#include "icd/entry_point.h"\n', "namespace fornax::icd {", "namespace {\n",
              "using driver::ApiSet;\n"]
@@ -192,10 +192,10 @@ PFN_vkVoidFunction Erase(Function function) {
     return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
 """)
-    lines += [f'constexpr char k_{name}[] = "{name}";' for name, _, _, _, is_absent in rows if is_absent]
+    lines += [f'constexpr char k_{name}[] = "{name}";' for name in sorted(absent)]
     lines.append("\nconst EntryPoint kEntryPoints[] = {")
     lines += [f'    {{"{name}", Scope::{scope_}, {requirement},\n     {function}}},'
-              for name, scope_, requirement, function, _ in rows]
+              for name, scope_, requirement, function in rows]
     lines.append("""};
 
 }  // namespace
