@@ -50,6 +50,13 @@ const Pass kPasses[] = {
     {"Simplify", Simplify},
     {"EliminateDeadCode", EliminateDeadCode},
     {"ForwardSingleValues", ForwardSingleValues},
+    {"UnrollLoops", [](ir::Kernel& kernel) { UnrollLoops(kernel, 20'000); }},
+    {"UnrollPromoted",
+     [](ir::Kernel& kernel) {
+         PromoteLocals(kernel);
+         Simplify(kernel);
+         UnrollLoops(kernel, 20'000);
+     }},
     {"Pipeline", RunPipeline},
 };
 

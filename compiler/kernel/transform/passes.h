@@ -15,9 +15,10 @@ void PromoteLocals(ir::Kernel& kernel);
 // signed zero.
 void Simplify(ir::Kernel& kernel);
 
-// Unrolls loops with constant trip counts: those hinted, those whose counter indexes private
-// arrays, and small ones. Bounded by `max_instructions` for the whole kernel.
-void UnrollLoops(ir::Kernel& kernel, uint32_t max_instructions);
+// Fully unrolls loops with constant trip counts: those hinted, those whose counter indexes private
+// arrays, and small ones. Bounded by `max_instructions` for the whole kernel. True if it unrolled
+// any; Simplify should follow.
+bool UnrollLoops(ir::Kernel& kernel, uint32_t max_instructions);
 
 // Joins loads and stores of neighbouring elements of one block into runs, where no other access may
 // come between.

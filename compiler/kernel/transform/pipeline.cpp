@@ -3,9 +3,27 @@
 
 namespace fornax::kernel {
 
+namespace {
+
+// Unrolling stops here; every instruction costs LLVM far more than the passes.
+constexpr uint32_t kMaxUnrolledInstructions = 20'000;
+// An inner loop's trip count may depend on an outer, unrolled loop's counter.
+constexpr int kMaxUnrollRounds = 3;
+
+}  // namespace
+
 void RunPipeline(ir::Kernel& kernel) {
     PromoteLocals(kernel);
     Simplify(kernel);
+    for (int round = 0; round < kMaxUnrollRounds; ++round) {
+        if (!UnrollLoops(kernel, kMaxUnrolledInstructions))
+            break;
+        Simplify(kernel);
+        if (!kernel.locals.empty()) {
+            PromoteLocals(kernel);
+            Simplify(kernel);
+        }
+    }
 }
 
 }  // namespace fornax::kernel

@@ -1,0 +1,57 @@
+#include "compiler/kernel/transform/clone.h"
+
+namespace fornax::kernel {
+
+using namespace ir;
+
+void Cloner::CloneInto(BlockId from, BlockId to, bool with_terminator) {
+    std::vector<InstId> insts = kernel_.block(from).insts;
+    if (!with_terminator)
+        insts.pop_back();
+    for (InstId id : insts) {
+        InstId copy = CloneInst(id);
+        kernel_.block(to).insts.push_back(copy);
+    }
+}
+
+InstId Cloner::CloneInst(InstId id) {
+    const Instruction original = kernel_.inst(id);
+    std::vector<ValueId> operands;
+    operands.reserve(original.operands.size());
+    for (ValueId operand : original.operands)
+        operands.push_back(Value(operand));
+    std::vector<Type> types;
+    for (ValueId result : original.results)
+        types.push_back(kernel_.type(result));
+    InstId copy_id = kernel_.NewInst(original.op, operands, types);
+    Instruction& copy = kernel_.inst(copy_id);
+    copy.flags = original.flags;
+    copy.imm = original.imm;
+    copy.case_values = original.case_values;
+    copy.origin = original.origin;
+    if (original.op == Op::kContinue && original.target == loop_) {
+        copy.op = Op::kExit;
+        copy.target = continue_to_;
+    } else if (original.target == loop_ && original.target.valid()) {
+        copy.target = exit_to_;
+    } else if (original.target.valid()) {
+        copy.target = Target(original.target);
+    }
+    if (!original.blocks.empty()) {
+        if (insts_.size() <= id.index)
+            insts_.resize(kernel_.num_insts());
+        insts_[id.index] = copy_id;
+    }
+    for (BlockId block : original.blocks) {
+        BlockId copy_block = kernel_.NewBlock(copy_id);
+        kernel_.inst(copy_id).blocks.push_back(copy_block);
+        for (ValueId param : std::vector(kernel_.block(block).params))
+            MapValue(param, kernel_.AddParam(copy_block, kernel_.type(param)));
+        CloneInto(block, copy_block, true);
+    }
+    for (size_t i = 0; i < original.results.size(); ++i)
+        MapValue(original.results[i], kernel_.inst(copy_id).results[i]);
+    return copy_id;
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,48 @@
+// Copies of instructions with everything inside of them, as unrolling needs them.
+#pragma once
+
+#include <vector>
+
+#include "compiler/kernel/ir/ir.h"
+
+namespace fornax::kernel {
+
+// Remembers what each copied value and construct became, so that later copies refer to copies.
+// What was never copied or mapped stands for itself.
+class Cloner {
+  public:
+    explicit Cloner(ir::Kernel& kernel) : kernel_(kernel) {}
+
+    ir::ValueId Value(ir::ValueId id) const {
+        return id.index < values_.size() && values_[id.index].valid() ? values_[id.index] : id;
+    }
+    void MapValue(ir::ValueId from, ir::ValueId to) {
+        if (values_.size() <= from.index)
+            values_.resize(kernel_.num_values());
+        values_[from.index] = to;
+    }
+    // Exits to `from` become exits to `exit_to`; continues of it, exits to `continue_to`.
+    void MapLoop(ir::InstId from, ir::InstId exit_to, ir::InstId continue_to) {
+        loop_ = from;
+        exit_to_ = exit_to;
+        continue_to_ = continue_to;
+    }
+
+    // Appends copies of the block's instructions to `to`, without the terminator unless asked.
+    void CloneInto(ir::BlockId from, ir::BlockId to, bool with_terminator);
+
+  private:
+    ir::InstId CloneInst(ir::InstId id);
+    ir::InstId Target(ir::InstId id) const {
+        return id.index < insts_.size() && insts_[id.index].valid() ? insts_[id.index] : id;
+    }
+
+    ir::Kernel& kernel_;
+    std::vector<ir::ValueId> values_;
+    std::vector<ir::InstId> insts_;  // copies of constructs
+    ir::InstId loop_;
+    ir::InstId exit_to_;
+    ir::InstId continue_to_;
+};
+
+}  // namespace fornax::kernel

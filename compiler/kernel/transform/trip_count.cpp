@@ -1,0 +1,160 @@
+// Finds trip counts by running what is known of a loop: whatever the counter does, and however the
+// test is written, as long as it is made of pure operations.
+#include "compiler/kernel/transform/trip_count.h"
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/kernel/ir/evaluate.h"
+
+namespace fornax::kernel {
+
+using namespace ir;
+
+namespace {
+
+constexpr uint32_t kMaxExpressionDepth = 16;
+constexpr uint32_t kMaxIndexDepth = 8;  // every path is followed
+
+}  // namespace
+
+// The ifs among the first `end` instructions of a block that runs in every iteration.
+void TripCounter::FindTestsIn(InstId loop, BlockId block, uint32_t end) {
+    const auto& insts = kernel_.block(block).insts;
+    for (uint32_t i = 0; i < end && i < insts.size(); ++i) {
+        const Instruction& inst = kernel_.inst(insts[i]);
+        if (inst.op != Op::kIf)
+            continue;
+        for (size_t side = 0; side < 2; ++side) {
+            const Instruction& last = kernel_.inst(kernel_.block(inst.blocks[side]).insts.back());
+            if (last.op == Op::kExit && last.target == loop)
+                tests_.push_back({inst.operands[0], side == 0});
+        }
+    }
+}
+
+void TripCounter::FindTests(InstId loop) {
+    tests_.clear();
+    const Instruction& inst = kernel_.inst(loop);
+    // What stands behind a construct that may continue the loop does not always run.
+    auto end = static_cast<uint32_t>(kernel_.block(inst.blocks[0]).insts.size());
+    for (InstId edge : structure_.Continues(loop)) {
+        InstId at = edge;
+        while (structure_.block_of[at.index] != inst.blocks[0])
+            at = kernel_.block(structure_.block_of[at.index]).parent;
+        end = std::min(end, structure_.position[at.index]);
+    }
+    FindTestsIn(loop, inst.blocks[0], end);
+    FindTestsIn(loop, inst.blocks[1], UINT32_MAX);
+}
+
+std::optional<uint64_t> TripCounter::Evaluate(ValueId value, uint32_t depth) {
+    uint64_t bits = 0;
+    if (kernel_.IsConst(value, &bits))
+        return bits;
+    uint64_t& stamp = stamps_[value.index];
+    if (stamp >> 1 != iteration_) {
+        std::optional<uint64_t> result = EvaluateOnce(value, depth);
+        stamps_[value.index] = iteration_ << 1 | result.has_value();
+        bits_[value.index] = result.value_or(0);
+    }
+    if ((stamps_[value.index] & 1) == 0)
+        return std::nullopt;
+    return bits_[value.index];
+}
+
+std::optional<uint64_t> TripCounter::EvaluateOnce(ValueId value, uint32_t depth) {
+    if (depth > kMaxExpressionDepth)
+        return std::nullopt;
+    const Value& definition = kernel_.value(value);
+    if (!definition.inst.valid()) {
+        // A parameter of the continuing block: what all continues agree on. The body's own are
+        // stamped when an iteration begins.
+        const Instruction& loop = kernel_.inst(loop_);
+        if (definition.block != loop.blocks[1])
+            return std::nullopt;
+        std::optional<uint64_t> common;
+        for (InstId edge : structure_.Continues(loop_)) {
+            auto bits = Evaluate(kernel_.inst(edge).operands[definition.index], depth + 1);
+            if (!bits || (common && *common != *bits))
+                return std::nullopt;
+            common = bits;
+        }
+        return common;
+    }
+    const Instruction& inst = kernel_.inst(definition.inst);
+    if (!IsExact(kernel_, inst) || inst.operands.size() > 4 || inst.results.size() > 2)
+        return std::nullopt;
+    std::array<uint64_t, 4> in = {};
+    for (size_t i = 0; i < inst.operands.size(); ++i) {
+        auto bits = Evaluate(inst.operands[i], depth + 1);
+        if (!bits)
+            return std::nullopt;
+        in[i] = *bits;
+    }
+    std::array<uint64_t, 2> out = {};
+    if (!ir::Evaluate(kernel_, inst, {in.data(), inst.operands.size()}, out))
+        return std::nullopt;
+    return out[definition.index];
+}
+
+std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
+    InstId next_id = structure_.Next(loop_id);
+    if (!next_id.valid())
+        return std::nullopt;
+    FindTests(loop_id);
+    if (tests_.empty())
+        return std::nullopt;
+    loop_ = loop_id;
+    const Instruction& loop = kernel_.inst(loop_id);
+    const Instruction& next = kernel_.inst(next_id);
+    const auto& params = kernel_.block(loop.blocks[0]).params;
+    std::vector<std::optional<uint64_t>> values(params.size());
+    for (size_t i = 0; i < params.size(); ++i) {
+        uint64_t bits = 0;
+        if (kernel_.IsConst(loop.operands[i], &bits))
+            values[i] = bits;
+    }
+    for (uint32_t trips = 1; trips <= limit; ++trips) {
+        ++iteration_;
+        for (size_t i = 0; i < params.size(); ++i) {
+            stamps_[params[i].index] = iteration_ << 1 | values[i].has_value();
+            bits_[params[i].index] = values[i].value_or(0);
+        }
+        bool any_known = false;
+        for (const Test& test : tests_) {
+            auto bits = Evaluate(test.condition, 0);
+            any_known |= bits.has_value();
+            if (bits && (*bits != 0) == test.exits_if)
+                return trips;
+        }
+        if (!any_known)
+            return std::nullopt;
+        for (size_t i = 0; i < params.size(); ++i)
+            values[i] = Evaluate(next.operands[i], 0);
+    }
+    return std::nullopt;
+}
+
+bool TripCounter::DependsOn(InstId loop, ValueId value, uint32_t depth, bool* on_loop) const {
+    const Value& definition = kernel_.value(value);
+    if (!definition.inst.valid()) {
+        *on_loop |= kernel_.block(definition.block).parent == loop;
+        return true;
+    }
+    const Instruction& inst = kernel_.inst(definition.inst);
+    if (inst.op == Op::kConst)
+        return true;
+    if (depth > kMaxIndexDepth || !IsExact(kernel_, inst))
+        return false;
+    return std::ranges::all_of(inst.operands, [&](ValueId operand) {
+        return DependsOn(loop, operand, depth + 1, on_loop);
+    });
+}
+
+bool TripCounter::DependsOnLoopOnly(InstId loop, ValueId value) const {
+    bool on_loop = false;
+    return DependsOn(loop, value, 0, &on_loop) && on_loop;
+}
+
+}  // namespace fornax::kernel
