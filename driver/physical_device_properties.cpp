@@ -141,7 +141,7 @@ VkResult MakeProperties(const Object& origin,
         }
         properties.deviceType = type->second;
     }
-    CopyText(capabilities.name, properties.deviceName);
+    CopyText(fmt::format("Fornax ({})", capabilities.name), properties.deviceName);
     CopyUuid(PipelineCacheUuid(), properties.pipelineCacheUUID);
     properties.limits = MakeLimits(capabilities);
     properties.sparseProperties = {};  // no sparse resources
