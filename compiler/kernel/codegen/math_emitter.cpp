@@ -136,8 +136,22 @@ llvm::Value* MathEmitter::Scale(V significand, V exponent) {
     return Mul(Mul(significand, power(half)), power(b_.CreateSub(whole, half)));
 }
 
+// AVX-512's estimate has 14 bits; one step of Newton's method doubles them. For 0 and infinity the
+// estimate is exact and the step makes NaN.
 llvm::Value* MathEmitter::RSqrt(V x) {
-    return Div(F(1.0), Sqrt(x));
+    if (!has_avx512())
+        return Div(F(1.0), Sqrt(x));
+    V estimate = OnRegisters({x}, [&](unsigned lanes, auto& arguments) -> V {
+        Intrinsic::ID id = lanes == 4   ? Intrinsic::x86_avx512_rsqrt14_ps_128
+                           : lanes == 8 ? Intrinsic::x86_avx512_rsqrt14_ps_256
+                                        : Intrinsic::x86_avx512_rsqrt14_ps_512;
+        V zero = llvm::Constant::getNullValue(arguments[0]->getType());
+        V all = lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff);
+        return b_.CreateIntrinsic(id, {}, {arguments[0], zero, all});
+    });
+    V error = Fma(Neg(Mul(x, estimate)), estimate, F(1.0));
+    V refined = Fma(Mul(estimate, F(0.5)), error, estimate);
+    return Select(b_.CreateFCmpUNO(refined, refined), estimate, refined);
 }
 
 // In f64 every product of an f32 and a power of two that matters is exact, so the conversion back

@@ -162,7 +162,7 @@ TEST_P(MathTest, MeetsItsPrecision) {
                 bounds.range = 3.1415927;
         }
         std::vector<float> of_target;
-        for (uint32_t lanes : {0u, 4u, 8u, 16u, 32u}) {
+        for (uint32_t lanes : {0u, 4u, 8u, 16u, 32u, 64u}) {
             std::vector<Type> types(test.two ? 2 : 1, Type::kF32);
             auto compiled = CompiledOp::Create(target, {test.op, types, {Type::kF32}, {}}, lanes);
             ASSERT_TRUE(compiled.ok()) << compiled.error().message;
