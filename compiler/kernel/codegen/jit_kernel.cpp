@@ -14,6 +14,12 @@ namespace fornax::kernel {
 
 namespace {
 
+// LLVM's time grows faster than its input. Above the first number of LLVM instructions code is made
+// by the quick, linear code generator (about 20 us an instruction); above the second, which takes
+// some 20 s, not at all.
+constexpr unsigned kQuickInstructions = 100'000;
+constexpr unsigned kMaxInstructions = 1'000'000;
+
 std::string TextOf(const llvm::Module& module) {
     std::string text;
     llvm::raw_string_ostream stream(text);
@@ -36,6 +42,14 @@ Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
     options.vector_bits = target.vector_bits;
     FORNAX_ASSIGN_OR_RETURN(EmittedKernel emitted,
                             EmitKernel(kernel, options, kKernelSymbol, module));
+    unsigned size = module.getInstructionCount();
+    if (size > kMaxInstructions) {
+        return Error{ErrorCode::kUnsupported, "The kernel has " + std::to_string(size) +
+                                                  " LLVM instructions, and the limit is " +
+                                                  std::to_string(kMaxInstructions) + "."};
+    }
+    machine.setOptLevel(size > kQuickInstructions ? llvm::CodeGenOptLevel::None
+                                                  : llvm::CodeGenOptLevel::Default);
     SetFunctionAttributes(module, target);
     if (sink)
         sink("llvm", TextOf(module));

@@ -28,7 +28,8 @@ struct NativeKernel {
 using StageSink = std::function<void(std::string_view extension, std::string_view text)>;
 
 // `machine` belongs to the calling thread while this runs. `sink` may be empty; texts are only made
-// if it is not. kUnsupported names what cannot be compiled.
+// if it is not. kUnsupported names what cannot be compiled. Bounded in time: the quality of the
+// code falls for very large kernels, and beyond a limit they are refused.
 Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const TargetInfo& target,
                                      llvm::TargetMachine& machine,

@@ -1,9 +1,6 @@
 // From kernel IR to running code: what the emitter, the backend and the loader make together.
 #include "compiler/kernel/codegen/jit_kernel.h"
 
-#include <chrono>
-#include <cstdio>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,6 +96,59 @@ TEST(CompileToNative, RefusesWhatTheMathsLibraryLacks) {
     ASSERT_FALSE(native.ok());
     EXPECT_EQ(native.error().code, ErrorCode::kUnsupported);
     EXPECT_THAT(native.error().message, HasSubstr("exp"));
+}
+
+// A straight line of `count` additions to what buffer 0 holds.
+ir::Kernel LongKernel(size_t count) {
+    ir::Kernel kernel;
+    kernel.name = "long";
+    kernel.workgroup_size = {16, 1, 1};
+    kernel.bindings.push_back({});
+    kernel.body = kernel.NewBlock({});
+    ir::Builder b(kernel, kernel.body);
+    using ir::Op;
+    using ir::Type;
+    ir::ValueId lane =
+        b.Emit(Op::kBuiltin, Type::kI32, {}, static_cast<uint64_t>(ir::BuiltinId::kLocalIdX));
+    ir::ValueId offset = b.Emit(Op::kShl, Type::kI32, {lane, b.ConstI32(2)});
+    ir::ValueId buffer = b.Emit(Op::kBuffer, Type::kBuffer, {b.ConstI32(0)}, 0);
+    ir::ValueId value = b.Emit(Op::kLoadBuffer, Type::kI32, {buffer, offset}, 4);
+    // Two alternating operations that no pass folds.
+    for (size_t i = 0; i < count; ++i)
+        value = b.Emit(i % 2 ? Op::kIMul : Op::kXor, Type::kI32, {value, lane});
+    b.Append(Op::kStoreBuffer, std::vector<ir::ValueId>{buffer, offset, value}, {}, 4);
+    b.Append(Op::kReturn, {}, {});
+    return kernel;
+}
+
+TEST(CompileToNative, VeryLongKernelsAreCompiledQuicklyOrRefused) {
+    const TargetInfo& target = TestTargets()[0];
+    auto machine = CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
+    ASSERT_TRUE(machine.ok());
+    constexpr uint32_t kLength = 104'000;
+    auto native = CompileToNative(LongKernel(kLength), target, **machine, {});
+    ASSERT_TRUE(native.ok()) << native.error().message;
+    auto object = LoadedObject::Load(native->object, kKernelSymbol);
+    ASSERT_TRUE(object.ok()) << object.error().message;
+    uint32_t values[16], expected[16];
+    for (uint32_t lane = 0; lane < 16; ++lane) {
+        values[lane] = expected[lane] = lane + 5;
+        for (uint32_t i = 0; i < kLength; ++i)
+            expected[lane] = i % 2 ? expected[lane] * lane : expected[lane] ^ lane;
+    }
+    const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(values), sizeof(values)}};
+    const void* sets[] = {set};
+    hal::DispatchFrame dispatch = {.descriptor_sets = sets, .workgroup_count = {1, 1, 1}};
+    std::vector<uint8_t> scratch(native->scratch_bytes + 64);
+    hal::WorkerFrame worker = {.scratch = scratch.data()};
+    reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()))(&dispatch, &worker, 0,
+                                                                              1);
+    EXPECT_THAT(values, testing::ElementsAreArray(expected));
+
+    native = CompileToNative(LongKernel(1'100'000), target, **machine, {});
+    ASSERT_FALSE(native.ok());
+    EXPECT_EQ(native.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(native.error().message, HasSubstr("1000000"));
 }
 
 }  // namespace
