@@ -1,0 +1,540 @@
+// The entry point, the table of opcodes, and values with their scopes.
+#include "compiler/kernel/spirv/translator.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace fornax::kernel::spirv {
+
+using spv::Op;
+
+namespace {
+
+// The capabilities that are covered. A module that declares any other is refused by name.
+constexpr spv::Capability kCapabilities[] = {
+    spv::Capability::Matrix,
+    spv::Capability::Shader,
+    spv::Capability::Float64,
+    spv::Capability::Int64,
+    spv::Capability::Int16,
+    spv::Capability::Int8,
+    spv::Capability::Float16,
+    spv::Capability::GroupNonUniform,
+    spv::Capability::DeviceGroup,
+    spv::Capability::StorageBuffer16BitAccess,
+    spv::Capability::UniformAndStorageBuffer16BitAccess,
+    spv::Capability::StoragePushConstant16,
+    spv::Capability::StorageBuffer8BitAccess,
+    spv::Capability::UniformAndStorageBuffer8BitAccess,
+    spv::Capability::StoragePushConstant8,
+};
+
+// Every IR id that a value is made of.
+template <typename Visit>
+void VisitIds(Value& value, Visit&& visit) {
+    for (ir::ValueId& scalar : value.scalars)
+        visit(scalar);
+    if (!value.pointer)
+        return;
+    Pointer& pointer = *value.pointer;
+    for (ir::ValueId* id : {&pointer.element, &pointer.offset, &pointer.component}) {
+        if (id->valid())
+            visit(*id);
+    }
+    for (Pointer::Term& term : pointer.terms)
+        visit(term.index);
+}
+
+}  // namespace
+
+// The one place that says which function translates an opcode.
+Translator::Handler Translator::FindHandler(Op op) {
+    switch (op) {
+        case Op::OpNop:
+        case Op::OpLine:
+        case Op::OpNoLine:
+        case Op::OpName:
+            return &Translator::Ignore;
+        case Op::OpUndef:
+            return &Translator::Undefined;
+        case Op::OpVariable:
+            return &Translator::FunctionVariable;
+        case Op::OpAccessChain:
+        case Op::OpInBoundsAccessChain:
+            return &Translator::AccessChain;
+        case Op::OpArrayLength:
+            return &Translator::ArrayLength;
+        case Op::OpCopyObject:
+        case Op::OpCopyLogical:
+            return &Translator::CopyObject;
+        case Op::OpLoad:
+            return &Translator::Load;
+        case Op::OpStore:
+            return &Translator::Store;
+        case Op::OpCopyMemory:
+            return &Translator::CopyMemory;
+        case Op::OpAtomicLoad:
+        case Op::OpAtomicStore:
+        case Op::OpAtomicExchange:
+        case Op::OpAtomicCompareExchange:
+        case Op::OpAtomicIIncrement:
+        case Op::OpAtomicIDecrement:
+        case Op::OpAtomicIAdd:
+        case Op::OpAtomicISub:
+        case Op::OpAtomicSMin:
+        case Op::OpAtomicUMin:
+        case Op::OpAtomicSMax:
+        case Op::OpAtomicUMax:
+        case Op::OpAtomicAnd:
+        case Op::OpAtomicOr:
+        case Op::OpAtomicXor:
+            return &Translator::Atomic;
+        case Op::OpFunctionCall:
+            return &Translator::Call;
+        case Op::OpControlBarrier:
+            return &Translator::ControlBarrier;
+        case Op::OpMemoryBarrier:
+            return &Translator::MemoryBarrier;
+        case Op::OpGroupNonUniformElect:
+            return &Translator::Elect;
+        case Op::OpCompositeConstruct:
+            return &Translator::CompositeConstruct;
+        case Op::OpCompositeExtract:
+            return &Translator::CompositeExtract;
+        case Op::OpCompositeInsert:
+            return &Translator::CompositeInsert;
+        case Op::OpVectorShuffle:
+            return &Translator::VectorShuffle;
+        case Op::OpVectorExtractDynamic:
+            return &Translator::VectorExtractDynamic;
+        case Op::OpVectorInsertDynamic:
+            return &Translator::VectorInsertDynamic;
+        case Op::OpTranspose:
+            return &Translator::Transpose;
+        case Op::OpMatrixTimesScalar:
+        case Op::OpVectorTimesScalar:
+            return &Translator::VectorTimesScalar;
+        case Op::OpVectorTimesMatrix:
+        case Op::OpMatrixTimesVector:
+        case Op::OpMatrixTimesMatrix:
+            return &Translator::MatrixTimes;
+        case Op::OpOuterProduct:
+            return &Translator::OuterProduct;
+        case Op::OpDot:
+            return &Translator::Dot;
+        case Op::OpConvertFToU:
+        case Op::OpConvertFToS:
+        case Op::OpConvertSToF:
+        case Op::OpConvertUToF:
+        case Op::OpUConvert:
+        case Op::OpSConvert:
+        case Op::OpFConvert:
+            return &Translator::Convert;
+        case Op::OpBitcast:
+            return &Translator::Bitcast;
+        case Op::OpSelect:
+            return &Translator::Select;
+        case Op::OpAny:
+        case Op::OpAll:
+            return &Translator::AnyAll;
+        case Op::OpIAddCarry:
+        case Op::OpISubBorrow:
+        case Op::OpUMulExtended:
+        case Op::OpSMulExtended:
+            return &Translator::TwoResults;
+        case Op::OpShiftRightLogical:
+        case Op::OpShiftRightArithmetic:
+        case Op::OpShiftLeftLogical:
+            return &Translator::Shift;
+        case Op::OpBitFieldInsert:
+        case Op::OpBitFieldSExtract:
+        case Op::OpBitFieldUExtract:
+            return &Translator::BitField;
+        case Op::OpExtInst:
+            return &Translator::ExtInst;
+        case Op::OpSNegate:
+        case Op::OpFNegate:
+        case Op::OpIAdd:
+        case Op::OpFAdd:
+        case Op::OpISub:
+        case Op::OpFSub:
+        case Op::OpIMul:
+        case Op::OpFMul:
+        case Op::OpUDiv:
+        case Op::OpSDiv:
+        case Op::OpFDiv:
+        case Op::OpUMod:
+        case Op::OpSRem:
+        case Op::OpSMod:
+        case Op::OpFRem:
+        case Op::OpFMod:
+        case Op::OpBitwiseOr:
+        case Op::OpBitwiseXor:
+        case Op::OpBitwiseAnd:
+        case Op::OpNot:
+        case Op::OpBitReverse:
+        case Op::OpBitCount:
+        case Op::OpLogicalEqual:
+        case Op::OpLogicalNotEqual:
+        case Op::OpLogicalOr:
+        case Op::OpLogicalAnd:
+        case Op::OpLogicalNot:
+        case Op::OpIEqual:
+        case Op::OpINotEqual:
+        case Op::OpUGreaterThan:
+        case Op::OpSGreaterThan:
+        case Op::OpUGreaterThanEqual:
+        case Op::OpSGreaterThanEqual:
+        case Op::OpULessThan:
+        case Op::OpSLessThan:
+        case Op::OpULessThanEqual:
+        case Op::OpSLessThanEqual:
+        case Op::OpFOrdEqual:
+        case Op::OpFUnordEqual:
+        case Op::OpFOrdNotEqual:
+        case Op::OpFUnordNotEqual:
+        case Op::OpFOrdLessThan:
+        case Op::OpFUnordLessThan:
+        case Op::OpFOrdGreaterThan:
+        case Op::OpFUnordGreaterThan:
+        case Op::OpFOrdLessThanEqual:
+        case Op::OpFUnordLessThanEqual:
+        case Op::OpFOrdGreaterThanEqual:
+        case Op::OpFUnordGreaterThanEqual:
+        case Op::OpIsNan:
+        case Op::OpIsInf:
+        case Op::OpQuantizeToF16:
+            return &Translator::Componentwise;
+        default:
+            return nullptr;
+    }
+}
+
+Status Translator::Instruction(const Inst& inst) {
+    Handler handler = FindHandler(inst.op);
+    if (!handler)
+        return Unsupported(inst, "is not supported");
+    if (kernel_.num_insts() > kReaderLimits.instructions) {
+        return Unsupported(inst, "takes the kernel beyond the limit of " +
+                                     std::to_string(kReaderLimits.instructions) + " instructions");
+    }
+    builder_.SetOrigin(inst.offset);
+    return (this->*handler)(inst);
+}
+
+Status Translator::CheckCapabilities() {
+    for (const Inst& inst : module_.globals()) {
+        if (inst.op == Op::OpCapability) {
+            auto capability = static_cast<spv::Capability>(inst[0]);
+            if (!std::ranges::count(kCapabilities, capability)) {
+                return Unsupported(
+                    inst, "declares " + CapabilityName(inst[0]) + ", which is not supported");
+            }
+        } else if (inst.op == Op::OpMemoryModel) {
+            if (static_cast<spv::AddressingModel>(inst[0]) != spv::AddressingModel::Logical ||
+                static_cast<spv::MemoryModel>(inst[1]) != spv::MemoryModel::GLSL450) {
+                return Unsupported(inst, "asks for another model than Logical GLSL450");
+            }
+        }
+    }
+    return OkStatus();
+}
+
+Status Translator::ReadExecutionModes(const Inst& entry_point) {
+    for (const Inst& inst : module_.globals()) {
+        const bool with_ids = inst.op == Op::OpExecutionModeId;
+        if ((inst.op != Op::OpExecutionMode && !with_ids) || inst[0] != entry_point[1])
+            continue;
+        auto mode = static_cast<spv::ExecutionMode>(inst[1]);
+        if (mode == spv::ExecutionMode::LocalSize || mode == spv::ExecutionMode::LocalSizeId) {
+            for (uint32_t i = 0; i < 3; ++i) {
+                kernel_.workgroup_size[i] = inst[2 + i];
+                if (with_ids) {
+                    FORNAX_ASSIGN_OR_RETURN(uint64_t size, constants_.Integer(inst, inst[2 + i]));
+                    kernel_.workgroup_size[i] =
+                        static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
+                }
+            }
+        } else {
+            return Unsupported(inst,
+                               "sets " + ExecutionModeName(inst[1]) + ", which is not supported");
+        }
+    }
+    // "If an object is decorated with the WorkgroupSize decoration, this must take precedence"
+    // (Vulkan, Built-In Variables).
+    for (const Inst& inst : module_.globals()) {
+        if (inst.op != Op::OpDecorate ||
+            static_cast<spv::Decoration>(inst[1]) != spv::Decoration::BuiltIn ||
+            static_cast<spv::BuiltIn>(inst[2]) != spv::BuiltIn::WorkgroupSize) {
+            continue;
+        }
+        const Constant* size = constants_.Find(inst[0]);
+        if (!size || size->bits.size() != 3)
+            return Invalid(inst, "decorates what is no constant of three components");
+        for (uint32_t i = 0; i < 3; ++i)
+            kernel_.workgroup_size[i] = static_cast<uint32_t>(size->bits[i]);
+    }
+    uint64_t invocations = 1;
+    for (uint32_t size : kernel_.workgroup_size) {
+        invocations *= size;
+        if (size == 0 || invocations > kReaderLimits.workgroup_invocations) {
+            return Invalid(entry_point,
+                           "has a workgroup of " + std::to_string(kernel_.workgroup_size[0]) +
+                               " x " + std::to_string(kernel_.workgroup_size[1]) + " x " +
+                               std::to_string(kernel_.workgroup_size[2]) +
+                               " invocations, and the limit is " +
+                               std::to_string(kReaderLimits.workgroup_invocations) + " in all");
+        }
+    }
+    return OkStatus();
+}
+
+Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
+    FORNAX_RETURN_IF_ERROR(CheckCapabilities());
+    kernel_.name = request_.entry_point;
+    kernel_.subgroup_size = request_.options.subgroup_size;
+    kernel_.robust_buffer_access = request_.options.robust_buffer_access;
+    kernel_.push_constant_bytes = request_.layout.push_constant_bytes;
+    FORNAX_RETURN_IF_ERROR(ReadExecutionModes(entry_point));
+    const Function* function = module_.FindFunction(entry_point[1]);
+    if (!function || function->entry_label == 0 || !function->params.empty())
+        return Invalid(entry_point, "names no function with a body and without parameters");
+    kernel_.body = kernel_.NewBlock({});
+    outer_.push_back({});
+    builder_.SetBlock(kernel_.body);
+    FORNAX_RETURN_IF_ERROR(GlobalVariables(entry_point));
+    Frame frame;
+    frame.function = function;
+    frame_ = &frame;
+    call_stack_.push_back(function->id);
+    FORNAX_RETURN_IF_ERROR(From(0, function->entry_label));
+    frame_ = nullptr;
+    return std::move(kernel_);
+}
+
+Result<Tuple> Translator::TranslateAlone(const Inst& inst) {
+    kernel_.body = kernel_.NewBlock({});
+    outer_.push_back({});
+    builder_.SetBlock(kernel_.body);
+    Frame frame;
+    frame_ = &frame;
+    Status status = Instruction(inst);
+    frame_ = nullptr;
+    FORNAX_RETURN_IF_ERROR(std::move(status));
+    auto it = frame.values.find(inst.result);
+    if (it == frame.values.end())
+        return Unsupported(inst, "is not an operation on constants");
+    return it->second.scalars;
+}
+
+Result<std::pair<ir::Kernel, Tuple>> TranslateConstantOp(const Module& module,
+                                                         const TypeTable& types,
+                                                         const ConstantTable& constants,
+                                                         const CompileRequest& request,
+                                                         const Inst& inst) {
+    Translator translator(module, types, constants, request);
+    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, translator.TranslateAlone(inst));
+    return std::make_pair(translator.TakeKernel(), std::move(tuple));
+}
+
+ir::BlockId Translator::NewChild(ir::InstId parent) {
+    ir::BlockId block = kernel_.NewBlock(parent);
+    outer_.resize(kernel_.num_blocks());
+    outer_[block.index] = builder_.block();
+    return block;
+}
+
+bool Translator::InScope(ir::BlockId block) const {
+    for (ir::BlockId at = builder_.block(); at.valid(); at = outer_[at.index]) {
+        if (at == block)
+            return true;
+    }
+    return false;
+}
+
+uint32_t Translator::NewLocal(ir::Type type, uint32_t count) {
+    kernel_.locals.push_back({type, count});
+    return static_cast<uint32_t>(kernel_.locals.size() - 1);
+}
+
+void Translator::StoreLocal(uint32_t local, ir::ValueId value) {
+    ir::ValueId operands[] = {Int(0), value};
+    builder_.Append(ir::Op::kStoreLocal, operands, {}, local);
+}
+
+ir::ValueId Translator::LoadLocal(uint32_t local) {
+    return Emit(ir::Op::kLoadLocal, kernel_.locals[local].type, {Int(0)}, 0, local);
+}
+
+Tuple Translator::Materialize(const Constant& constant) {
+    std::vector<ir::Type> scalar_types;
+    types_.Flatten(types_.Get(constant.type), scalar_types);
+    Tuple tuple;
+    tuple.reserve(constant.bits.size());
+    for (size_t i = 0; i < constant.bits.size(); ++i)
+        tuple.push_back(builder_.Const(scalar_types[i], constant.bits[i]));
+    return tuple;
+}
+
+// A definition may dominate a use in SPIR-V without enclosing it in the IR's tree. Such a value is
+// stored to private memory where it is made and loaded here; PromoteLocals makes it a result of the
+// constructs.
+Value Translator::Rescue(uint32_t id, const Value& value) {
+    std::vector<uint32_t>& homes = frame_->homes[id];
+    if (homes.empty()) {
+        std::vector<Value> definitions = frame_->older[id];
+        definitions.push_back(value);
+        for (Value& definition : definitions) {
+            size_t index = 0;
+            VisitIds(definition, [&](ir::ValueId& scalar) {
+                if (index == homes.size())
+                    homes.push_back(NewLocal(kernel_.type(scalar)));
+                // Behind the definition, or first of all where it is made in an enclosing block.
+                std::vector<ir::InstId>& insts = kernel_.block(definition.block).insts;
+                auto at = std::find(insts.begin(), insts.end(), kernel_.value(scalar).inst);
+                at = at == insts.end() ? insts.begin() : at + 1;
+                const auto position = at - insts.begin();
+                const ir::Type i32 = ir::Type::kI32;
+                ir::InstId zero = kernel_.NewInst(ir::Op::kConst, {}, {&i32, 1});
+                ir::ValueId operands[] = {kernel_.inst(zero).results[0], scalar};
+                ir::InstId store = kernel_.NewInst(ir::Op::kStoreLocal, operands, {});
+                kernel_.inst(store).imm = homes[index++];
+                std::vector<ir::InstId>& list = kernel_.block(definition.block).insts;
+                list.insert(list.begin() + position, {zero, store});
+            });
+        }
+    }
+    Value loaded = value;
+    size_t index = 0;
+    VisitIds(loaded, [&](ir::ValueId& scalar) { scalar = LoadLocal(homes[index++]); });
+    return loaded;
+}
+
+Result<Value> Translator::Use(const Inst& user, uint32_t id) {
+    if (frame_) {
+        auto it = frame_->values.find(id);
+        if (it != frame_->values.end())
+            return InScope(it->second.block) ? it->second : Rescue(id, it->second);
+    }
+    auto global = globals_.find(id);
+    if (global != globals_.end())
+        return global->second;
+    if (const Constant* constant = constants_.Find(id)) {
+        Value value;
+        value.type = constant->type;
+        value.scalars = Materialize(*constant);
+        return value;
+    }
+    return Invalid(user, "uses id " + std::to_string(id) + ", which has no value there");
+}
+
+Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
+    if (value.pointer)
+        return Unsupported(user, "uses the pointer " + std::to_string(id) + " as a value");
+    return std::move(value.scalars);
+}
+
+Result<Pointer> Translator::UsePointer(const Inst& user, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
+    if (!value.pointer)
+        return Invalid(user, "uses id " + std::to_string(id) + " as a pointer");
+    return std::move(*value.pointer);
+}
+
+Result<ir::ValueId> Translator::UseScalar(const Inst& user, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseTuple(user, id));
+    if (tuple.size() != 1)
+        return Invalid(user, "uses id " + std::to_string(id) + " as a scalar");
+    return tuple[0];
+}
+
+Result<const Type*> Translator::TypeOf(const Inst& user, uint32_t type_id) {
+    const Type* type = types_.Find(type_id);
+    if (!type)
+        return Invalid(user, "names id " + std::to_string(type_id) + " as a type");
+    return type;
+}
+
+Result<const Type*> Translator::ValueType(const Inst& user, uint32_t id) {
+    if (frame_) {
+        auto it = frame_->values.find(id);
+        if (it != frame_->values.end())
+            return TypeOf(user, it->second.type);
+    }
+    if (const Constant* constant = constants_.Find(id))
+        return TypeOf(user, constant->type);
+    auto global = globals_.find(id);
+    if (global != globals_.end())
+        return TypeOf(user, global->second.type);
+    return Invalid(user, "uses id " + std::to_string(id) + ", which has no value there");
+}
+
+Status Translator::Define(const Inst& inst, Tuple scalars) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (type->scalars != scalars.size())
+        return Invalid(inst, "has operands that do not fit its result type");
+    if (scalars.size() <= 16) {
+        std::vector<ir::Type> wanted;
+        types_.Flatten(*type, wanted);
+        for (size_t i = 0; i < wanted.size(); ++i) {
+            if (kernel_.type(scalars[i]) != wanted[i])
+                return Invalid(inst, "has operands that do not fit its result type");
+        }
+    }
+    Value value;
+    value.type = inst.type;
+    value.scalars = std::move(scalars);
+    value.block = builder_.block();
+    auto [it, inserted] = frame_->values.try_emplace(inst.result);
+    if (!inserted)
+        frame_->older[inst.result].push_back(it->second);
+    it->second = std::move(value);
+    return OkStatus();
+}
+
+Status Translator::DefinePointer(const Inst& inst, Pointer pointer) {
+    Value value;
+    value.type = inst.type;
+    value.pointer = std::move(pointer);
+    value.block = builder_.block();
+    auto [it, inserted] = frame_->values.try_emplace(inst.result);
+    if (!inserted)
+        frame_->older[inst.result].push_back(it->second);
+    it->second = std::move(value);
+    return OkStatus();
+}
+
+Status Translator::Undefined(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
+    std::vector<ir::Type> scalar_types;
+    types_.Flatten(*type, scalar_types);
+    Tuple tuple;
+    for (ir::Type scalar : scalar_types)
+        tuple.push_back(Emit(ir::Op::kUndef, scalar, {}));
+    return Define(inst, std::move(tuple));
+}
+
+uint8_t Translator::FloatFlags(uint32_t id) const {
+    return module_.FindDecoration(id, spv::Decoration::NoContraction) ? ir::kNoContraction : 0;
+}
+
+}  // namespace fornax::kernel::spirv
+
+namespace fornax::kernel {
+
+Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
+    FORNAX_ASSIGN_OR_RETURN(spirv::Module module, spirv::Module::Parse(request.spirv));
+    FORNAX_ASSIGN_OR_RETURN(const spirv::Inst* entry_point,
+                            module.FindEntryPoint(request.entry_point));
+    spirv::TypeTable types(module);
+    spirv::ConstantTable constants(module, request);
+    FORNAX_RETURN_IF_ERROR(constants.Read(types));
+    spirv::Translator translator(module, types, constants, request);
+    FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, translator.TranslateEntryPoint(*entry_point));
+    FORNAX_RETURN_IF_ERROR(ir::Verify(kernel));
+    return kernel;
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,283 @@
+// The translator: one entry point's instructions to kernel IR. Shared by
+//
+//   translator.cpp    entry point, functions, values and their scopes, the table of opcodes
+//   control_flow.cpp  blocks, structured constructs, phis, calls
+//   pointers.cpp      variables, access chains
+//   memory.cpp        loads, stores, copies, atomics
+//   composites.cpp    vectors, matrices, structures as tuples of scalars
+//   arithmetic.cpp    everything that works component by component; conversions
+//   glsl_std_450.cpp  the GLSL.std.450 instructions
+//
+// A SPIR-V value is a tuple of IR scalars, in declaration order. A pointer is never an IR value: it
+// is resolved to a place when it is made.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "compiler/kernel/spirv/constants.h"
+
+namespace fornax::kernel::spirv {
+
+using Tuple = std::vector<ir::ValueId>;
+
+struct Pointer {
+    enum class Space : uint8_t { kBuffer, kPush, kShared, kLocal, kBuiltin };
+    // A step into an array of a private variable.
+    struct Term {
+        ir::ValueId index;
+        uint32_t element = 0;  // type id of the array's element
+        uint32_t leaf = 0;     // first leaf of that element in the variable
+    };
+
+    Space space = Space::kLocal;
+    uint32_t type = 0;  // pointee's type id
+    bool is_volatile = false;
+
+    // Memory with bytes: kBuffer, kPush, kShared.
+    uint32_t binding = 0;        // kBuffer: index into Kernel::bindings
+    ir::ValueId element;         // kBuffer: descriptor array element, or invalid for 0
+    bool needs_element = false;  // kBuffer: an array of blocks, not indexed yet
+    bool nonuniform = false;
+    ir::ValueId offset;  // dynamic part in bytes, or invalid for 0
+    uint64_t const_offset = 0;
+    uint32_t align = 16;     // of the dynamic part
+    bool row_major = false;  // of the matrix pointed to, or held by the arrays pointed to
+    uint32_t matrix_stride = 0;
+    uint32_t component_stride = 0;  // a column of a row-major matrix; 0: components are adjacent
+
+    // kLocal.
+    uint32_t variable = 0;  // index into Translator's variables
+    uint32_t leaf = 0;      // first leaf of the pointee
+    std::vector<Term> terms;
+
+    // kBuiltin.
+    spv::BuiltIn builtin = spv::BuiltIn::Max;
+    ir::ValueId component;  // of the vector, or invalid for all
+};
+
+struct Value {
+    uint32_t type = 0;
+    Tuple scalars;
+    std::optional<Pointer> pointer;
+    ir::BlockId block;  // where it was made
+};
+
+// A private variable: one IR local a leaf.
+struct LocalVariable {
+    std::vector<uint32_t> locals;
+};
+
+class Translator {
+  public:
+    Translator(const Module& module,
+               const TypeTable& types,
+               const ConstantTable& constants,
+               const CompileRequest& request)
+        : module_(module),
+          types_(types),
+          constants_(constants),
+          request_(request),
+          builder_(kernel_, {}) {}
+
+    Result<ir::Kernel> TranslateEntryPoint(const Inst& entry_point);
+    // For OpSpecConstantOp: the instruction alone, its operands constants.
+    Result<Tuple> TranslateAlone(const Inst& inst);
+    ir::Kernel TakeKernel() { return std::move(kernel_); }
+
+  private:
+    // --- translator.cpp ---
+    struct Frame {
+        const Function* function = nullptr;
+        std::unordered_map<uint32_t, Value> values;
+        // Earlier translations of values whose block was translated more than once.
+        std::unordered_map<uint32_t, std::vector<Value>> older;
+        // Values that were given a home to be used outside their scope: locals by id, in the order
+        // of VisitIds.
+        std::unordered_map<uint32_t, std::vector<uint32_t>> homes;
+        std::unordered_map<uint32_t, std::vector<uint32_t>> phi_locals;
+        ir::InstId return_scope;  // invalid in the entry point
+        std::vector<uint32_t> return_locals;
+    };
+    Status ReadExecutionModes(const Inst& entry_point);
+    Status CheckCapabilities();
+    Status Instruction(const Inst& inst);
+    using Handler = Status (Translator::*)(const Inst&);
+    static Handler FindHandler(spv::Op op);
+    Status Ignore(const Inst&) { return OkStatus(); }
+    Status Undefined(const Inst& inst);
+
+    Result<Value> Use(const Inst& user, uint32_t id);
+    Result<Tuple> UseTuple(const Inst& user, uint32_t id);
+    Result<Pointer> UsePointer(const Inst& user, uint32_t id);
+    Result<ir::ValueId> UseScalar(const Inst& user, uint32_t id);
+    Result<const Type*> TypeOf(const Inst& user, uint32_t type_id);
+    Result<const Type*> ValueType(const Inst& user, uint32_t id);
+    Status Define(const Inst& inst, Tuple scalars);
+    Status DefinePointer(const Inst& inst, Pointer pointer);
+    bool InScope(ir::BlockId block) const;
+    Value Rescue(uint32_t id, const Value& value);
+    Tuple Materialize(const Constant& constant);
+    ir::BlockId NewChild(ir::InstId parent);
+    uint32_t NewLocal(ir::Type type, uint32_t count = 1);
+    void StoreLocal(uint32_t local, ir::ValueId value);
+    ir::ValueId LoadLocal(uint32_t local);
+    uint8_t FloatFlags(uint32_t id) const;
+
+    // --- control_flow.cpp ---
+    struct Jump {
+        enum class Kind : uint8_t { kMerge, kContinue, kNext };
+        uint32_t label = 0;
+        Kind kind = Kind::kMerge;
+        ir::InstId construct;
+    };
+    Status From(uint32_t from, uint32_t label);
+    Status LoadPhis(const Block& block);
+    Status StorePhis(uint32_t from, uint32_t label);
+    const Jump* FindJump(uint32_t label) const;
+    Status EmitJump(const Inst& inst, const Jump& jump);
+    Status Loop(uint32_t header, const Block& block, const Inst& merge, uint32_t& next);
+    // Translates a block's instructions and its terminator. `next` is where control goes on in the
+    // same IR block, 0 if nowhere; `from` is set to the label that control comes from then (0:
+    // after a merge).
+    Status Contents(uint32_t label, const Block& block, uint32_t& next, uint32_t& from);
+    Status Branch(const Inst& inst, uint32_t label, uint32_t merge, uint32_t& next, uint32_t& from);
+    Status Conditional(const Inst& inst,
+                       uint32_t label,
+                       uint32_t merge,
+                       uint32_t& next,
+                       uint32_t& from);
+    Status Switch(const Inst& inst, uint32_t label, uint32_t merge, uint32_t& next, uint32_t& from);
+    Status Return(const Inst& inst);
+    Status Side(ir::BlockId block, uint32_t from, uint32_t label);
+    Status Call(const Inst& inst);
+    Status ControlBarrier(const Inst& inst);
+    Status MemoryBarrier(const Inst& inst);
+    Status Elect(const Inst& inst);
+
+    // --- pointers.cpp ---
+    Status GlobalVariables(const Inst& entry_point);
+    Status Variable(const Inst& inst);
+    Status FunctionVariable(const Inst& inst);
+    Status BufferVariable(const Inst& inst, const Type& type);
+    Status WorkgroupVariable(const Inst& inst, const Type& type);
+    Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
+    Status AccessChain(const Inst& inst);
+    Status Step(const Inst& inst, Pointer& pointer, uint32_t index_id);
+    Status StepBytes(const Inst& inst, Pointer& pointer, const Type& type, uint32_t index_id);
+    Status AddIndex(const Inst& inst, Pointer& pointer, uint32_t index_id, uint64_t stride);
+    Status ArrayLength(const Inst& inst);
+    Status CopyObject(const Inst& inst);
+
+    // --- memory.cpp ---
+    Status Load(const Inst& inst);
+    Status Store(const Inst& inst);
+    Status CopyMemory(const Inst& inst);
+    Status Atomic(const Inst& inst);
+    Result<Tuple> LoadFrom(const Inst& inst, const Pointer& pointer);
+    Status StoreTo(const Inst& inst, const Pointer& pointer, const Tuple& value);
+    // Visits the runs of adjacent elements of a value in byte-addressed memory, in order.
+    template <typename Visit>
+    Status VisitRuns(const Inst& inst,
+                     const Pointer& pointer,
+                     const Type& type,
+                     uint64_t at,
+                     bool row_major,
+                     uint32_t matrix_stride,
+                     Visit&& visit);
+    // Visits the scalars of a private variable's part: leaf and constant slot.
+    template <typename Visit>
+    void VisitSlots(const Type& type,
+                    uint32_t leaf,
+                    const std::vector<uint64_t>& slots,
+                    Visit&& visit);
+    uint64_t SlotsOfLeaf(const Type& type, uint32_t leaf) const;
+    ir::ValueId SlotIndex(const Pointer& pointer, uint32_t leaf, uint64_t constant);
+    ir::ValueId ByteOffset(const Pointer& pointer, uint64_t constant);
+    ir::ValueId BufferOf(const Pointer& pointer);
+    Result<Tuple> LoadBuiltin(const Inst& inst, const Pointer& pointer);
+    Status CheckComposite(const Inst& inst, const Type& type);
+
+    // --- composites.cpp ---
+    Status CompositeConstruct(const Inst& inst);
+    Status CompositeExtract(const Inst& inst);
+    Status CompositeInsert(const Inst& inst);
+    Status VectorShuffle(const Inst& inst);
+    Status VectorExtractDynamic(const Inst& inst);
+    Status VectorInsertDynamic(const Inst& inst);
+    Status Transpose(const Inst& inst);
+    Status MatrixTimes(const Inst& inst);
+    Status OuterProduct(const Inst& inst);
+    Status Dot(const Inst& inst);
+    Result<std::pair<uint64_t, const Type*>> Locate(const Inst& inst,
+                                                    const Type& type,
+                                                    std::span<const uint32_t> indices);
+    ir::ValueId DotOf(std::span<const ir::ValueId> a,
+                      std::span<const ir::ValueId> b,
+                      uint8_t flags);
+    ir::ValueId SelectComponent(std::span<const ir::ValueId> components, ir::ValueId index);
+
+    // --- arithmetic.cpp ---
+    Status Componentwise(const Inst& inst);
+    Status Convert(const Inst& inst);
+    Status Bitcast(const Inst& inst);
+    Status Select(const Inst& inst);
+    Status AnyAll(const Inst& inst);
+    Status TwoResults(const Inst& inst);
+    Status VectorTimesScalar(const Inst& inst);
+    Status Shift(const Inst& inst);
+    Status BitField(const Inst& inst);
+
+    // --- glsl_std_450.cpp ---
+    Status ExtInst(const Inst& inst);
+    Status GlslInst(const Inst& inst, uint32_t number);
+    Status GlslPack(const Inst& inst, uint32_t number, const Tuple& a);
+    Status GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a);
+    Result<Tuple> GlslGeometry(const Inst& inst,
+                               uint32_t number,
+                               const std::vector<Tuple>& args,
+                               ir::Type type);
+    ir::ValueId Clamp(ir::ValueId x,
+                      ir::ValueId low,
+                      ir::ValueId high,
+                      ir::Op max,
+                      ir::Op min,
+                      ir::Type type);
+
+    // Shorthand for emission.
+    ir::ValueId Emit(ir::Op op,
+                     ir::Type type,
+                     std::initializer_list<ir::ValueId> operands,
+                     uint8_t flags = 0,
+                     uint64_t imm = 0) {
+        return builder_.Emit(op, type, operands, imm, flags);
+    }
+    ir::ValueId Int(uint32_t value) { return builder_.ConstI32(value); }
+    ir::ValueId Float(ir::Type type, double value);
+    ir::ValueId ToI32(ir::ValueId value, bool is_signed);
+
+    const Module& module_;
+    const TypeTable& types_;
+    const ConstantTable& constants_;
+    const CompileRequest& request_;
+    ir::Kernel kernel_;
+    ir::Builder builder_;
+    Frame* frame_ = nullptr;
+    std::unordered_map<uint32_t, Value> globals_;
+    std::vector<LocalVariable> variables_;
+    std::vector<Jump> jumps_;
+    std::vector<ir::BlockId> outer_;  // by IR block: the block around it
+    std::vector<uint32_t> call_stack_;
+    uint32_t nesting_ = 0;
+    uint32_t no_value_ = 0;
+};
+
+// The IR and the result of one instruction on constants.
+Result<std::pair<ir::Kernel, Tuple>> TranslateConstantOp(const Module& module,
+                                                         const TypeTable& types,
+                                                         const ConstantTable& constants,
+                                                         const CompileRequest& request,
+                                                         const Inst& inst);
+
+}  // namespace fornax::kernel::spirv

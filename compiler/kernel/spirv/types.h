@@ -1,0 +1,84 @@
+// SPIR-V types, with what translation asks of them: how many scalars they flatten to, and how they
+// lie in memory.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/spirv/module.h"
+
+namespace fornax::kernel::spirv {
+
+// How a type lies in memory: explicit layout (decorations) where there is one, else natural
+// packing.
+struct MemoryLayout {
+    uint64_t size = 0;
+    uint64_t align = 1;
+};
+
+struct Type {
+    enum class Kind : uint8_t {
+        kVoid,
+        kScalar,
+        kVector,
+        kMatrix,
+        kArray,
+        kRuntimeArray,
+        kStruct,
+        kPointer,
+        kFunction,
+        kOther,
+    };
+    Kind kind = Kind::kOther;
+    ir::Type scalar = ir::Type::kVoid;  // kScalar
+    bool is_signed = false;             // integers
+    uint32_t id = 0;
+    uint32_t element = 0;           // vector, matrix (column), arrays, pointer: type id
+    uint32_t count = 0;             // elements, columns
+    std::vector<uint32_t> members;  // kStruct
+    spv::StorageClass storage = spv::StorageClass::Max;  // kPointer
+    uint64_t scalars = 0;                                // flattened; 0 for what is no value
+    uint32_t leaves = 0;  // private arrays that a variable of the type needs
+    uint32_t depth = 0;   // of nesting
+    MemoryLayout layout;
+    uint64_t stride = 0;            // arrays: bytes from element to element
+    std::vector<uint64_t> offsets;  // kStruct: of the members
+};
+
+class TypeTable {
+  public:
+    explicit TypeTable(const Module& module) : module_(module) {}
+
+    // Enters a type declaration. `array_length` resolves a constant id.
+    template <typename LengthOf>
+    Status Add(const Inst& inst, LengthOf&& length_of) {
+        uint64_t length = 0;
+        if (inst.op == spv::Op::OpTypeArray) {
+            FORNAX_ASSIGN_OR_RETURN(length, length_of(inst));
+        }
+        return AddWithLength(inst, length);
+    }
+
+    const Type* Find(uint32_t id) const {
+        auto it = types_.find(id);
+        return it == types_.end() ? nullptr : &it->second;
+    }
+    // The id is known to name a type.
+    const Type& Get(uint32_t id) const { return types_.at(id); }
+
+    // The scalar type of a scalar or vector or matrix.
+    ir::Type ScalarOf(const Type& type) const;
+    bool SignedOf(const Type& type) const;
+    // The type of each flattened scalar, appended in order.
+    void Flatten(const Type& type, std::vector<ir::Type>& out) const;
+
+  private:
+    Status AddWithLength(const Inst& inst, uint64_t length);
+    void LayOut(Type& type) const;
+
+    const Module& module_;
+    std::unordered_map<uint32_t, Type> types_;
+};
+
+}  // namespace fornax::kernel::spirv
