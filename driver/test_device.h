@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "icd/icd.h"
+// As the loader declares it: the driver does not know the library that it becomes part of.
+extern "C" VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL vk_icdGetInstanceProcAddr(VkInstance instance,
+                                                                              const char* name);
 
 namespace fornax::driver_test {
 

@@ -9,6 +9,7 @@
 
 #include "driver/supported_api.h"
 #include "driver/test_device.h"
+#include "icd/icd.h"
 
 namespace fornax::icd {
 namespace {
