@@ -219,7 +219,7 @@ bool HeapView::Search(uint64_t address, uint64_t size_bytes) {
         frees_ = frees;
     }
     const HostHeap::Range range = heap_.Find(address);
-    if (range.end == 0 || !range.Contains(address, size_bytes)) {
+    if (!range.Contains(address, size_bytes)) {
         return false;
     }
     recent_[next_] = range;

@@ -32,7 +32,7 @@ class HostHeap : public std::enable_shared_from_this<HostHeap> {
     class Allocation;
 
     struct Range {
-        uint64_t begin = 0;
+        uint64_t begin = 1;  // contains nothing, not even no bytes at 0
         uint64_t end = 0;
 
         bool Contains(uint64_t address, uint64_t size_bytes) const {

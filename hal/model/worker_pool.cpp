@@ -7,8 +7,7 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string>
-#include <system_error>
+#include <exception>
 
 #include <fmt/format.h>
 
@@ -111,23 +110,22 @@ Status WorkerPool::StartThreads() {
     // Signals belong to the application's threads.
     sigset_t all;
     sigset_t previous;
-    threads_.reserve(worker_count_);
-    workers_.reserve(worker_count_);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &previous);
     Status status;
-    for (uint32_t index = 1; index < worker_count_ && status.ok(); ++index) {
-        auto worker = std::make_unique<Worker>(index);
-        status = worker->Prepare(0);
-        if (!status.ok()) {
-            break;
+    try {
+        threads_.reserve(worker_count_ - 1);
+        workers_.reserve(worker_count_ - 1);
+        for (uint32_t index = 1; index < worker_count_ && status.ok(); ++index) {
+            workers_.push_back(std::make_unique<Worker>(index));
+            Worker& worker = *workers_.back();
+            status = worker.Prepare(0);
+            if (status.ok()) {
+                threads_.emplace_back([this, &worker] { ThreadMain(worker); });
+            }
         }
-        try {
-            threads_.emplace_back([this, worker = worker.get()] { ThreadMain(*worker); });
-        } catch (const std::system_error&) {
-            break;  // the system gives no more threads: fewer workers do the same work
-        }
-        workers_.push_back(std::move(worker));
+    } catch (const std::exception&) {
+        // The system gives no more threads or memory for them: fewer workers do the same work.
     }
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);
     return status;
@@ -287,8 +285,8 @@ void WorkerPool::ThreadMain(Worker& worker) {
     ScopedKernelFloatMode float_mode;
     AdaptiveSpin spin(1'000, 50'000);
     uint32_t seen = doorbell_.load(std::memory_order_seq_cst);
-    // Looks before it waits: a grid may have been published, or the pool stopped, before this thread
-    // read the doorbell for the first time.
+    // Looks before it waits: a grid may have been published, or the pool stopped, before this
+    // thread read the doorbell for the first time.
     while (!stop_.load(std::memory_order_seq_cst)) {
         TakePart(worker);
         const auto rung = [&] { return doorbell_.load(std::memory_order_acquire) != seen; };

@@ -1,0 +1,333 @@
+// What the command processor refuses, with which words, and that nothing else happens then.
+#include "hal/model/command_processor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include <sys/resource.h>
+
+#include "hal/device.h"
+#include "hal/model/packet_harness.h"
+
+namespace fornax::hal::model {
+namespace {
+
+using testing::HasSubstr;
+
+uint64_t InMemory(uint64_t offset) {
+    return (uint64_t{PacketHarness::kMemoryMark} << 56) | offset;
+}
+
+uint64_t InSideData(uint64_t offset) {
+    return (uint64_t{PacketHarness::kSideMark} << 56) | offset;
+}
+
+PacketHeader Header(Opcode opcode, uint8_t flags = 0, uint32_t operand = 0) {
+    return {.opcode = opcode, .flags = flags, .operand = operand};
+}
+
+// Expects the packet to be refused with a message that has `words` in it and names the packet.
+void ExpectRefused(const Packet& packet, const std::string& words) {
+    PacketHarness harness;
+    const Status status = harness.RunOne(packet);
+    ASSERT_FALSE(status.ok()) << words;
+    EXPECT_THAT(status.error().message, HasSubstr(words));
+    EXPECT_THAT(status.error().message, HasSubstr(OpcodeName(packet.header.opcode)));
+    const std::byte* bytes = harness.memory()->host_pointer();
+    EXPECT_TRUE(std::all_of(bytes + 64, bytes + PacketHarness::kMemoryBytes,
+                            [](std::byte b) { return b == std::byte{0}; }));
+}
+
+void ExpectDone(const Packet& packet) {
+    PacketHarness harness;
+    const Status status = harness.RunOne(packet);
+    EXPECT_TRUE(status.ok()) << status.error().message;
+}
+
+constexpr uint64_t kEnd = PacketHarness::kMemoryBytes;
+
+TEST(CommandProcessor, RefusesHeaders) {
+    ExpectRefused({.header = {.opcode = static_cast<Opcode>(200)}}, "opcode 200 does not exist");
+    ExpectRefused({.header = Header(Opcode::kBarrier, 1)}, "flags 0x1");
+    ExpectRefused({.header = Header(Opcode::kQueryCopy, 16)}, "flags 0x10");
+    ExpectRefused({.header = Header(Opcode::kNop, kRingEndOfSubmission)}, "flags 0x80");
+    ExpectRefused({.header = {.opcode = Opcode::kFill, .reserved = 3}}, "reserved bits 0x3");
+}
+
+TEST(CommandProcessor, RefusesCopies) {
+    const auto copy = [](uint64_t source, uint64_t destination, uint64_t size_bytes) {
+        Packet packet{.header = Header(Opcode::kCopy)};
+        packet.copy = {source, destination, size_bytes};
+        return packet;
+    };
+    ExpectDone(copy(InMemory(0), InMemory(kEnd / 2), kEnd / 2));
+    ExpectDone(copy(0, 0, 0));
+    ExpectRefused(copy(InMemory(0), InMemory(kEnd / 2), kEnd / 2 + 1), "the destination of 4097");
+    ExpectRefused(copy(InMemory(1), InMemory(0), kEnd), "the source of 8192");
+    ExpectRefused(copy(InMemory(0), InMemory(64), UINT64_MAX), "not in device memory");
+    ExpectRefused(copy(InMemory(0), InMemory(64), UINT64_MAX - 63), "not in device memory");
+    ExpectRefused(copy(0, InMemory(0), 1), "at 0x0");
+    ExpectRefused(copy(InSideData(0), InMemory(0), 8), "the source of 8");
+}
+
+TEST(CommandProcessor, RefusesFillsAndUpdates) {
+    const auto fill = [](uint64_t destination, uint64_t size_bytes) {
+        Packet packet{.header = Header(Opcode::kFill)};
+        packet.fill = {destination, size_bytes, 7};
+        return packet;
+    };
+    ExpectDone(fill(InMemory(0), kEnd));
+    ExpectRefused(fill(InMemory(0), 6), "size 6");
+    ExpectRefused(fill(InMemory(2), 8), "not aligned to 4");
+    ExpectRefused(fill(InMemory(4), kEnd), "not in device memory");
+    const auto update = [](uint64_t destination, uint32_t size_bytes, uint64_t source,
+                           uint8_t flags) {
+        Packet packet{.header = Header(Opcode::kUpdate, flags)};
+        packet.update = {.destination = destination, .size_bytes = size_bytes, .source = source};
+        return packet;
+    };
+    ExpectDone(update(InMemory(kEnd - 40), 40, 0, kUpdateInline));
+    ExpectRefused(update(InMemory(100), 41, 0, kUpdateInline), "41 bytes of data");
+    ExpectRefused(update(InMemory(kEnd - 39), 40, 0, kUpdateInline), "the destination");
+    ExpectDone(update(InMemory(100), PacketHarness::kSideBytes, InSideData(0), 0));
+    ExpectRefused(update(InMemory(100), PacketHarness::kSideBytes + 1, InSideData(0), 0),
+                  "side data");
+    ExpectRefused(update(InMemory(100), 8, InMemory(0), 0), "side data");
+    ExpectRefused(update(InMemory(100), UINT32_MAX, InSideData(0), 0), "side data");
+}
+
+TEST(CommandProcessor, RefusesBinds) {
+    const auto bind = [](uint32_t executable, uint64_t sets, uint32_t set_count, uint64_t offsets,
+                         uint32_t offset_count) {
+        Packet packet{.header = Header(Opcode::kBind, 0, executable)};
+        packet.bind = {sets, offsets, set_count, offset_count};
+        return packet;
+    };
+    ExpectDone(bind(1, InSideData(0), 1, InSideData(64), 16));
+    ExpectRefused(bind(3, 0, 0, 0, 0), "executable 3 of 3");
+    ExpectRefused(bind(0, InSideData(0), 33, 0, 0), "33 descriptor sets");
+    ExpectRefused(bind(0, InSideData(0), 2, 0, 0), "a descriptor set");
+    ExpectRefused(bind(0, InMemory(0), 1, 0, 0), "the list of descriptor sets");
+    ExpectRefused(bind(0, InSideData(4), 1, 0, 0), "not aligned to 8");
+    ExpectRefused(bind(0, 0, 0, InSideData(0), 65), "65 dynamic offsets");
+    ExpectRefused(bind(0, 0, 0, InSideData(PacketHarness::kSideBytes), 1), "dynamic offsets");
+    const auto constants = [](uint64_t address, uint32_t size_bytes) {
+        Packet packet{.header = Header(Opcode::kConstants, 0, size_bytes)};
+        packet.constants = {address};
+        return packet;
+    };
+    ExpectDone(constants(InSideData(0), 256));
+    ExpectRefused(constants(InSideData(0), 257), "257 bytes");
+    ExpectRefused(constants(InSideData(8), 16), "not aligned to 16");
+    ExpectRefused(constants(InMemory(0), 16), "side data");
+}
+
+TEST(CommandProcessor, RefusesQueriesAndEvents) {
+    for (const Opcode opcode : {Opcode::kEventSet, Opcode::kEventReset, Opcode::kEventWait}) {
+        Packet packet{.header = Header(opcode)};
+        packet.event = {InMemory(2)};
+        ExpectRefused(packet, "not aligned to 4");
+        packet.event = {InMemory(kEnd)};
+        ExpectRefused(packet, "not in device memory");
+    }
+    const auto query = [](Opcode opcode, uint32_t count, uint64_t slots, uint64_t destination = 0,
+                          uint64_t stride = 0, uint8_t flags = 0) {
+        Packet packet{.header = Header(opcode, flags, count)};
+        packet.query = {slots, destination, stride};
+        return packet;
+    };
+    ExpectDone(query(Opcode::kTimestamp, 0, InMemory(kEnd - 16)));
+    ExpectRefused(query(Opcode::kTimestamp, 0, InMemory(8)), "not aligned to 16");
+    ExpectRefused(query(Opcode::kTimestamp, 0, InMemory(kEnd)), "not in device memory");
+    ExpectDone(query(Opcode::kQueryReset, kEnd / 16, InMemory(0)));
+    ExpectRefused(query(Opcode::kQueryReset, kEnd / 16 + 1, InMemory(0)), "the queries");
+    ExpectRefused(query(Opcode::kQueryReset, UINT32_MAX, InMemory(0)), "the queries");
+    const auto copy = [&](uint32_t count, uint64_t destination, uint64_t stride, uint8_t flags) {
+        return query(Opcode::kQueryCopy, count, InMemory(1024), destination, stride, flags);
+    };
+    ExpectDone(copy(2, InMemory(kEnd - 8), 4, 0));
+    ExpectRefused(copy(3, InMemory(kEnd - 8), 4, 0), "the results of 12");
+    ExpectRefused(copy(2, InMemory(4096), 6, 0), "stride 6");
+    ExpectRefused(copy(2, InMemory(4096), 4, kQuery64Bit), "stride 4");
+    ExpectRefused(copy(2, InMemory(4096), 0, 0), "stride 0");
+    ExpectRefused(copy(4, InMemory(4096), uint64_t{1} << 62, kQuery64Bit), "more than");
+    ExpectRefused(copy(1, InMemory(4100), 8, kQuery64Bit), "not aligned to 8");
+    // The processor is told to stop, so the wait for what never comes ends.
+    ExpectRefused(copy(1, InMemory(4096), 8, kQueryWait), "stopped");
+}
+
+TEST(CommandProcessor, RefusesObjectsThatDoNotExist) {
+    ExpectRefused({.header = Header(Opcode::kChain, 0, 1)}, "stream 1 of 1");
+    ExpectRefused({.header = Header(Opcode::kTimelineSignal, 0, 0)}, "timeline 0 of 0");
+    ExpectRefused({.header = Header(Opcode::kTimelineWait, 0, 7)}, "timeline 7 of 0");
+    ExpectRefused({.header = Header(Opcode::kDispatch)}, "no executable is bound");
+}
+
+// Runs a stream on a queue and returns why the device was lost; "" when it was not.
+std::string RunOnDevice(const KernelDesc& kernel,
+                        const std::function<void(CommandStreamBuilder&, Device&)>& record) {
+    auto device = *CreateDevice("model", {.worker_count = 2});
+    auto queue = *device->CreateQueue();
+    CommandStreamBuilder builder;
+    builder.Bind(*device->CreateExecutable(kernel), {}, {});
+    record(builder, *device);
+    const auto stream = *builder.Finish();
+    EXPECT_TRUE(queue->Submit({.streams = {&stream, 1}}).ok());
+    const Status idle = queue->WaitIdle();
+    EXPECT_EQ(idle.ok(), !device->lost());
+    return idle.ok() ? "" : idle.error().message;
+}
+
+void NothingKernel(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t) {}
+
+TEST(CommandProcessor, RefusesGrids) {
+    const KernelDesc kernel = {.entry = &NothingKernel, .name = "nothing"};
+    const auto dispatch = [&](std::array<uint32_t, 3> count, std::array<uint32_t, 3> base) {
+        return RunOnDevice(
+            kernel, [&](CommandStreamBuilder& builder, Device&) { builder.Dispatch(count, base); });
+    };
+    EXPECT_EQ(dispatch({0x7fffffff, 65535, 65535}, {0, 0, 0}), "");
+    EXPECT_EQ(dispatch({1, 1, 1}, {0xfffffffe, 0, 0}), "");
+    EXPECT_THAT(dispatch({0x80000000, 0, 1}, {0, 0, 0}), HasSubstr("workgroups in x"));
+    EXPECT_THAT(dispatch({1, 65536, 1}, {0, 0, 0}), HasSubstr("65536 workgroups in y"));
+    EXPECT_THAT(dispatch({1, 1, 70000}, {0, 0, 0}), HasSubstr("70000 workgroups in z"));
+    EXPECT_THAT(dispatch({2, 1, 1}, {0xfffffffe, 0, 0}), HasSubstr("does not fit 32 bits"));
+}
+
+TEST(CommandProcessor, ChecksIndirectParametersAtExecution) {
+    const KernelDesc kernel = {.entry = &NothingKernel, .name = "nothing"};
+    const std::string message = RunOnDevice(kernel, [](CommandStreamBuilder& builder,
+                                                       Device& device) {
+        auto memory = *device.AllocateMemory(4096);
+        const uint32_t count[] = {1, 100'000, 1};
+        std::memcpy(memory->host_pointer(), count, sizeof(count));
+        builder.DispatchIndirect(memory->address());
+        // Keeps the memory beyond this function, with the executable's code.
+        builder.Bind(*device.CreateExecutable({.entry = &NothingKernel, .code = memory}), {}, {});
+    });
+    EXPECT_THAT(message, HasSubstr("100000 workgroups in y"));
+    EXPECT_THAT(message, HasSubstr("DISPATCH_INDIRECT"));
+    EXPECT_THAT(RunOnDevice(kernel, [](CommandStreamBuilder& builder,
+                                       Device&) { builder.DispatchIndirect(0x1002); }),
+                HasSubstr("not aligned to 4"));
+}
+
+TEST(CommandProcessor, ChecksWhatAKernelNeeds) {
+    const KernelDesc kernel = {.entry = &NothingKernel,
+                               .push_constant_bytes = 20,
+                               .descriptor_set_mask = 0b10,
+                               .name = "needy"};
+    EXPECT_THAT(RunOnDevice(kernel, [](CommandStreamBuilder& builder,
+                                       Device&) { builder.Dispatch({1, 1, 1}); }),
+                HasSubstr("'needy' reads 20 bytes of constants, and 0 are set"));
+    EXPECT_THAT(RunOnDevice(kernel,
+                            [](CommandStreamBuilder& builder, Device&) {
+                                const uint32_t constants[5] = {};
+                                builder.Constants(constants, sizeof(constants));
+                                builder.Dispatch({1, 1, 1});
+                            }),
+                HasSubstr("uses the descriptor sets 0x2, and 0x0 are bound"));
+}
+
+TEST(CommandProcessor, NestingHasALimit) {
+    std::shared_ptr<const CommandStream> inner;
+    for (uint32_t depth = 0; depth <= kMaxChainDepth; ++depth) {
+        CommandStreamBuilder builder;
+        if (inner) {
+            builder.Chain(inner);
+        }
+        inner = *builder.Finish();
+    }
+    const KernelDesc kernel = {.entry = &NothingKernel};
+    EXPECT_THAT(
+        RunOnDevice(kernel, [&](CommandStreamBuilder& builder, Device&) { builder.Chain(inner); }),
+        HasSubstr("nested deeper than 8"));
+}
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+#define FORNAX_NO_ADDRESS_LIMIT  // sanitisers reserve address space themselves
+#endif
+#endif
+
+#ifndef FORNAX_NO_ADDRESS_LIMIT
+TEST(CommandProcessor, ScratchThatCannotBeHadLosesTheDevice) {
+    rlimit previous;
+    ASSERT_EQ(getrlimit(RLIMIT_AS, &previous), 0);
+    rlimit tight = previous;
+    tight.rlim_cur = uint64_t{900} << 20;
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+    const std::string message =
+        RunOnDevice({.entry = &NothingKernel, .scratch_bytes = kMaxScratchBytes, .name = "greedy"},
+                    [](CommandStreamBuilder& builder, Device&) { builder.Dispatch({1, 1, 1}); });
+    ASSERT_EQ(setrlimit(RLIMIT_AS, &previous), 0);
+    EXPECT_THAT(message, HasSubstr("1073741824 bytes for the scratch memory of worker 0"));
+}
+#endif
+
+// Packets of random content, most of them nearly right. Every opcode must be met both ways, or the
+// generator has lost touch with the encoding.
+TEST(CommandProcessor, SurvivesRandomPackets) {
+    PacketHarness harness;
+    PacketHarness::Outcomes outcomes;
+    std::mt19937_64 random(20240607);
+    const auto word = [&]() -> uint64_t {
+        switch (random() % 8) {
+            case 0:
+                return random();
+            case 1:
+            case 2:
+                return InMemory(random() % (2 * kEnd));
+            case 3:
+                return InMemory(random() % kEnd & ~uint64_t{63});
+            case 4:
+                return InSideData(random() % PacketHarness::kSideBytes & ~uint64_t{15});
+            case 5:
+                return random() % 4 | (random() % 4) << 32;
+            case 6:
+                return random() % 128 * 4;
+            default:
+                return 0;
+        }
+    };
+    constexpr int kRuns = 100'000;
+    std::vector<uint8_t> bytes;
+    for (int run = 0; run < kRuns; ++run) {
+        bytes.assign(1, static_cast<uint8_t>(random()));
+        const uint64_t packets = random() % 4 == 0 ? random() % 12 : 1;
+        for (uint64_t i = 0; i < packets; ++i) {
+            Packet packet{.header = Header(static_cast<Opcode>(random() % (kOpcodeCount + 1)))};
+            if (packet.header.opcode == Opcode::kEventWait && random() % 16 != 0) {
+                packet.header.opcode = Opcode::kEventSet;  // a wait takes its time
+            }
+            packet.header.flags = static_cast<uint8_t>(random() % 4 == 0 ? random() : random() % 2);
+            packet.header.reserved = static_cast<uint16_t>(random() % 64 == 0);
+            packet.header.operand =
+                static_cast<uint32_t>(random() % 8 == 0 ? random() : random() % 4);
+            for (size_t offset = 0; offset < sizeof(packet.raw); offset += sizeof(uint64_t)) {
+                const uint64_t value = word();
+                std::memcpy(packet.raw + offset, &value, sizeof(value));
+            }
+            const auto* raw = reinterpret_cast<const uint8_t*>(&packet);
+            bytes.insert(bytes.end(), raw, raw + sizeof(packet));
+        }
+        harness.Run(bytes, &outcomes);
+    }
+    for (uint32_t opcode = 0; opcode < kOpcodeCount; ++opcode) {
+        const char* name = OpcodeName(static_cast<Opcode>(opcode));
+        EXPECT_GT(outcomes.refused[opcode], 0u) << name;
+        const bool needs_state = opcode == static_cast<uint32_t>(Opcode::kDispatch) ||
+                                 opcode == static_cast<uint32_t>(Opcode::kDispatchIndirect);
+        if (!needs_state) {
+            EXPECT_GT(outcomes.done[opcode], 0u) << name;
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fornax::hal::model

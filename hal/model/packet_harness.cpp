@@ -1,0 +1,143 @@
+// The harness around the command processor for packets of any content.
+#include "hal/model/packet_harness.h"
+
+#include <cstdlib>
+#include <cstring>
+
+#include "hal/timeline.h"
+
+namespace fornax::hal::model {
+
+namespace {
+
+// Touches all that a kernel with this description may, so that a sanitiser sees a check that is
+// missing: 16 bytes of constants and the first descriptor of set 0.
+void TouchingKernel(const DispatchFrame* frame, WorkerFrame* worker, uint64_t first, uint64_t) {
+    volatile uint8_t sink = 0;
+    for (int i = 0; i < 16; ++i) {
+        sink = static_cast<const volatile uint8_t*>(frame->push_constants)[i];
+        sink = static_cast<const volatile uint8_t*>(frame->descriptor_sets[0])[i];
+    }
+    *static_cast<volatile uint8_t*>(worker->shared_memory) = sink;
+    *static_cast<volatile uint8_t*>(worker->scratch) = static_cast<uint8_t>(first);
+}
+
+void PlainKernel(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t) {}
+
+void FaultyKernel(const DispatchFrame*, WorkerFrame* worker, uint64_t, uint64_t) {
+    worker->fault = static_cast<uint32_t>(KernelFault::kUnreachable);
+}
+
+}  // namespace
+
+PacketHarness::PacketHarness()
+    : hub_(std::make_shared<WaitHub>(nullptr)),
+      heap_(std::make_shared<HostHeap>(1 << 20)),
+      pool_(2, hub_),
+      processor_(
+          {.hub = *hub_, .heap = *heap_, .pool = pool_, .counters = counters_, .stop = stop_}) {
+    auto memory = heap_->Allocate(kMemoryBytes);
+    if (!memory.ok()) {
+        std::abort();  // 8 KiB of a heap of 1 MiB
+    }
+    memory_ = *memory;
+    const KernelDesc kernels[] = {
+        {.entry = &PlainKernel, .name = "plain"},
+        {.entry = &TouchingKernel,
+         .scratch_bytes = 100,
+         .push_constant_bytes = 16,
+         .descriptor_set_mask = 1,
+         .name = "touching"},
+        {.entry = &FaultyKernel, .name = "faulty"},
+    };
+    for (const KernelDesc& kernel : kernels) {
+        resources_.executables.push_back(std::make_shared<const Executable>(kernel));
+    }
+    resources_.executables.push_back(nullptr);
+    CommandStreamBuilder inner;
+    inner.Fill(memory_->address(), 64, 1);
+    auto stream = inner.Finish();
+    resources_.streams = {stream.ok() ? *stream : nullptr, nullptr};
+    resources_.timelines = {std::make_shared<hal::Timeline>(hub_, 100), nullptr};
+}
+
+// The resources, and the side data that marked words point into.
+uint64_t PacketHarness::BeginStream(CommandStreamBuilder& builder) const {
+    for (size_t i = 0; i < 3; ++i) {
+        builder.Bind(resources_.executables[i], {}, {});
+    }
+    builder.Chain(resources_.streams[0]);
+    // A list of descriptor sets first, then bytes of no meaning.
+    uint64_t side[kSideBytes / sizeof(uint64_t)] = {};
+    side[0] = memory_->address() + 256;
+    side[1] = memory_->address() + kMemoryBytes - 8;  // ends too late for a descriptor
+    return builder.StoreSideData(side, sizeof(side));
+}
+
+void PacketHarness::Relocate(Packet& packet, uint64_t side_address) const {
+    for (size_t offset = 0; offset < sizeof(packet.raw); offset += sizeof(uint64_t)) {
+        uint64_t word;
+        std::memcpy(&word, packet.raw + offset, sizeof(word));
+        const auto mark = static_cast<uint8_t>(word >> 56);
+        // Up to twice the size, so that ends and beyond are hit as often as the inside.
+        if (mark == kMemoryMark) {
+            word = memory_->address() + word % (2 * kMemoryBytes);
+        } else if (mark == kSideMark) {
+            word = side_address + word % (2 * kSideBytes);
+        }
+        std::memcpy(packet.raw + offset, &word, sizeof(word));
+    }
+}
+
+void PacketHarness::Run(std::span<const uint8_t> bytes, Outcomes* outcomes) {
+    if (bytes.empty()) {
+        return;
+    }
+    const bool in_ring = (bytes[0] & 1) != 0;
+    bytes = bytes.subspan(1);
+    CommandStreamBuilder builder;
+    const uint64_t side_address = BeginStream(builder);
+    for (; bytes.size() >= sizeof(Packet); bytes = bytes.subspan(sizeof(Packet))) {
+        Packet packet;
+        std::memcpy(static_cast<void*>(&packet), bytes.data(), sizeof(packet));
+        Relocate(packet, side_address);
+        if (!in_ring) {
+            builder.AppendRaw(packet);
+            continue;
+        }
+        const bool ok = processor_.RunRingPacket(packet, resources_).ok();
+        const auto opcode = static_cast<uint32_t>(packet.header.opcode);
+        if (outcomes != nullptr && opcode < kOpcodeCount) {
+            ++(ok ? outcomes->done : outcomes->refused)[opcode];
+        }
+    }
+    if (in_ring) {
+        return;
+    }
+    const auto stream = builder.Finish();
+    if (!stream.ok()) {
+        return;
+    }
+    const bool ok = processor_.RunStream(**stream).ok();
+    // A stream of one packet tells what became of that packet.
+    const std::span<const Packet> packets = (*stream)->packets();
+    constexpr size_t kPreamble = 4;
+    if (outcomes != nullptr && packets.size() == kPreamble + 1) {
+        const auto opcode = static_cast<uint32_t>(packets.back().header.opcode);
+        if (opcode < kOpcodeCount) {
+            ++(ok ? outcomes->done : outcomes->refused)[opcode];
+        }
+    }
+}
+
+Status PacketHarness::RunOne(const Packet& packet) {
+    CommandStreamBuilder builder;
+    const uint64_t side_address = BeginStream(builder);
+    Packet relocated = packet;
+    Relocate(relocated, side_address);
+    builder.AppendRaw(relocated);
+    FORNAX_ASSIGN_OR_RETURN(const auto stream, builder.Finish());
+    return processor_.RunStream(*stream);
+}
+
+}  // namespace fornax::hal::model
