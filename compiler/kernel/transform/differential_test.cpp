@@ -10,7 +10,7 @@
 namespace fornax::kernel {
 namespace {
 
-constexpr uint64_t kSeeds = 1500;
+constexpr uint64_t kSeeds = 500;
 
 struct Pass {
     const char* name;
@@ -56,6 +56,14 @@ const Pass kPasses[] = {
          PromoteLocals(kernel);
          Simplify(kernel);
          UnrollLoops(kernel, 20'000);
+     }},
+    {"MakeConstantTables", MakeConstantTables},
+    {"CombineMemoryAccesses", CombineMemoryAccesses},
+    {"CombineSimplified",
+     [](ir::Kernel& kernel) {
+         PromoteLocals(kernel);
+         Simplify(kernel);
+         CombineMemoryAccesses(kernel);
      }},
     {"Pipeline", RunPipeline},
 };

@@ -20,6 +20,9 @@ void Simplify(ir::Kernel& kernel);
 // any; Simplify should follow.
 bool UnrollLoops(ir::Kernel& kernel, uint32_t max_instructions);
 
+// Turns private arrays that only ever hold constants into tables in Kernel::constant_data.
+void MakeConstantTables(ir::Kernel& kernel);
+
 // Joins loads and stores of neighbouring elements of one block into runs, where no other access may
 // come between.
 void CombineMemoryAccesses(ir::Kernel& kernel);

@@ -24,6 +24,9 @@ void RunPipeline(ir::Kernel& kernel) {
             Simplify(kernel);
         }
     }
+    MakeConstantTables(kernel);
+    CombineMemoryAccesses(kernel);
+    Simplify(kernel);
 }
 
 }  // namespace fornax::kernel
