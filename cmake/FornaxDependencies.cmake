@@ -109,5 +109,7 @@ target_include_directories(fornax_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 target_compile_definitions(fornax_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 target_link_libraries(fornax_llvm INTERFACE ${FORNAX_LLVM_LIBRARIES})
-target_link_options(fornax_llvm INTERFACE -Wl,--exclude-libs,ALL)
+# Not in programs: there it would hide the sanitisers' malloc from the shared libraries as well.
+target_link_options(fornax_llvm INTERFACE
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,--exclude-libs,ALL>)
 add_library(fornax::llvm ALIAS fornax_llvm)
