@@ -141,18 +141,30 @@ def check_length(file):
         yield lines, f"has {lines} lines; at most {MAX_LINES} are allowed"
 
 
+def own_header(file):
+    """The header that a source file or its test belongs to: a/b.h for a/b.cpp and a/b_test.cpp."""
+    path = pathlib.PurePosixPath(file.path)
+    stem = re.sub(r"_(test|bench|fuzz)$", "", path.stem)
+    return str(path.with_name(stem + ".h"))
+
+
 def check_first_comment(file):
-    """The first line (after #! or #version) is a comment that says what the file is for."""
+    """The first line (after #! or #version) is a comment that says what the file is for.
+
+    A source file or test may begin with its own header instead, whose first comment says it for both.
+    """
     if not file.is_code or file.name in ("__init__.py", "CMakeLists.txt"):
         return
     lines = [line for line in file.text.split("\n") if not line.startswith(("#!", "#version"))]
     first = lines[0] if lines else ""
+    if first == f'#include "{own_header(file)}"':
+        return
     if file.suffix in CXX_SUFFIXES:
         match = re.match(r"//+\s*(.*)|/\*+\s*(.*)", first)
     else:
         match = re.match(r'#+\s*(.*)|"""(.*)', first)
-    words = (match.group(1) or match.group(2) or "") if match else ""
-    if len(words.split()) < 3:
+    text = (match.group(1) or match.group(2) or "") if match else ""
+    if not re.search(r"[A-Za-z]{3}", text) or text.strip() in (file.name, file.path):
         yield 1, "does not begin with a comment that says its purpose and its place"
 
 

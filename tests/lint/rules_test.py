@@ -101,17 +101,28 @@ class Files(unittest.TestCase):
             ("tools/a.py", "#!/usr/bin/env python3\n# Makes the tables.\n"),
             ("check", "#!/bin/bash\n# Runs every test.\n"),
             ("cmake/a.cmake", "# What every layer uses.\n"),
+            ("driver/fence.h", "// Fences.\n"),
         ]:
             self.assertEqual(messages(path, text), [], text)
         for path, text in [
             ("base/a.h", "#pragma once\n// Reads files whole.\n"),
             ("base/a.h", "// a.h\n"),
+            ("base/log.h", "// log.h\n"),
+            ("base/log.h", "// base/log.h\n"),
+            ("base/a.h", '#include "base/b.h"\n'),
             ("base/a.h", ""),
             ("tools/a.py", "import os\n"),
             ("check", "#!/bin/bash\nset -e\n"),
             ("cmake/a.cmake", "add_library(base)\n"),
         ]:
             self.assertEqual(len(messages(path, text)), 1, text)
+
+    def test_a_source_may_leave_the_comment_to_its_header(self):
+        lists = ("base/CMakeLists.txt", "# What every layer uses.\na.cpp a_test.cpp\n")
+        own = '#include "base/a.h"\n'
+        self.assertEqual(findings(lists, ("base/a.cpp", own), ("base/a_test.cpp", own)), [])
+        for text in ['#include "base/aa.h"\n', "#include <vector>\n" + own]:
+            self.assertEqual(len(findings(lists, ("base/a.cpp", text))), 1, text)
 
     def test_forbidden_text(self):
         for text in ["/wo" "rk/x", "see /ro" "ot/x", "'/ho" "me/me/x'", "http://pypi.o" "rg/simple"]:

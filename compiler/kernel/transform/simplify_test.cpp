@@ -1,3 +1,4 @@
+// Exact text before and after simplification, rule by rule.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/transform/pass_test_util.h"
