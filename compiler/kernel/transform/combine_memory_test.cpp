@@ -1,3 +1,4 @@
+// Neighbouring loads and stores become one run, and what keeps them apart: exact text.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/transform/pass_test_util.h"

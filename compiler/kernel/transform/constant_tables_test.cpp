@@ -1,3 +1,4 @@
+// Constant arrays that are only read become tables: exact text before and after.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/transform/pass_test_util.h"

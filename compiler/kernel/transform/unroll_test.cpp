@@ -1,3 +1,4 @@
+// Loops with a small known trip count are unrolled, and no others: exact text.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/transform/pass_test_util.h"
