@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "hal/executable.h"
+#include "hal/kernel_abi.h"
 #include "hal/query.h"
 
 namespace fornax::hal {
@@ -31,7 +32,7 @@ class CommandStream;
 class Timeline;
 
 inline constexpr uint32_t kPacketBytes = 64;
-inline constexpr uint32_t kMaxPushConstantBytes = 256;
+inline constexpr uint32_t kMaxPushConstantBytes = kPushConstantBytes;
 inline constexpr uint32_t kMaxDescriptorSets = 32;
 inline constexpr uint32_t kMaxDynamicOffsets = 64;
 inline constexpr uint32_t kMaxChainDepth = 8;  // streams active at once below a ring

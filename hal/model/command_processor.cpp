@@ -2,6 +2,8 @@
 // command_processor_work.cpp.
 #include "hal/model/command_processor.h"
 
+#include <cstring>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -179,7 +181,9 @@ Status CommandProcessor::Constants(const Packet& packet, Scope& scope) {
             CheckSideData("the constants", packet.constants.address, size_bytes, 16, scope));
     }
     scope.constant_bytes = size_bytes;
-    scope.frame.push_constants = reinterpret_cast<const void*>(packet.constants.address);
+    // Kernels may read all kPushConstantBytes, so they get a copy of full size.
+    std::memcpy(scope.constants.data(), reinterpret_cast<const void*>(packet.constants.address),
+                size_bytes);
     return OkStatus();
 }
 

@@ -5,6 +5,7 @@
 // that it finds in descriptors is outside its sight.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -48,6 +49,7 @@ class CommandProcessor {
         const Executable* executable = nullptr;
         uint32_t bound_sets = 0;  // bit n: set n is not null
         uint32_t constant_bytes = 0;
+        alignas(16) std::array<std::byte, kPushConstantBytes> constants = {};
         DispatchFrame frame = {};
     };
 

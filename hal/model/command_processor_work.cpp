@@ -72,6 +72,7 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
                         "bound.",
                         kernel.name, kernel.descriptor_set_mask, scope.bound_sets));
     }
+    scope.frame.push_constants = scope.constants.data();
     if (workgroups == 0) {
         return OkStatus();
     }

@@ -45,7 +45,7 @@ void UpdateCost(std::atomic<uint32_t>* cost, uint64_t elapsed_ns, uint64_t workg
 }  // namespace
 
 Worker::~Worker() {
-    std::free(frame_.shared_memory);
+    std::free(shared_allocation_);
     if (frame_.scratch != nullptr) {
         munmap(frame_.scratch, scratch_bytes_);
     }
@@ -53,12 +53,14 @@ Worker::~Worker() {
 
 Status Worker::Prepare(uint32_t scratch_bytes) {
     if (frame_.shared_memory == nullptr) {
-        frame_.shared_memory = std::aligned_alloc(kMemoryPageBytes, kMaxSharedBytes);
-        if (frame_.shared_memory == nullptr) {
+        constexpr size_t kBytes = kMaxSharedBytes + 2 * kSharedMemoryMargin;
+        shared_allocation_ = static_cast<std::byte*>(std::aligned_alloc(kMemoryPageBytes, kBytes));
+        if (shared_allocation_ == nullptr) {
             return Error{ErrorCode::kOutOfDeviceMemory,
                          fmt::format("The host has no {} bytes for the shared memory of worker {}.",
-                                     kMaxSharedBytes, frame_.worker_index)};
+                                     kBytes, frame_.worker_index)};
         }
+        frame_.shared_memory = shared_allocation_ + kSharedMemoryMargin;
     }
     if (scratch_bytes <= scratch_bytes_) {
         return OkStatus();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,7 @@ class Worker {
 
   private:
     alignas(64) WorkerFrame frame_;
+    std::byte* shared_allocation_ = nullptr;  // shared memory between its margins
     uint64_t scratch_bytes_ = 0;
 };
 
