@@ -6,7 +6,7 @@
 # writes the header generated/<folder>/<stem>[_<variant>].spv.h, which TARGET includes from the root as
 # "<folder>/<stem>[_<variant>].spv.h". It defines one array:
 #
-#     namespace fornax::spirv { inline constexpr std::uint32_t kMatMulTiled[] = {...}; }  // mat_mul_tiled.comp
+#     namespace fornax::spirv { constexpr std::uint32_t kMatMulTiled[] = {...}; }  // mat_mul_tiled.comp
 #
 # The binary itself stands beside the header as <stem>[_<variant>].spv, for tools and for looking at.
 function(fornax_embed_spirv target)

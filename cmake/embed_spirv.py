@@ -25,7 +25,8 @@ def header(words, stem):
         "",
         "namespace fornax::spirv {",
         "",
-        f"inline constexpr std::uint32_t {array_name(stem)}[] = {{",
+        # Not inline: two folders may have shaders of one name, and the linker would keep one array of two.
+        f"constexpr std::uint32_t {array_name(stem)}[] = {{",
     ]
     for start in range(0, len(words), WORDS_PER_LINE):
         lines.append("    " + ", ".join(f"0x{w:08x}" for w in words[start : start + WORDS_PER_LINE]) + ",")
