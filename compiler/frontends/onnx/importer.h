@@ -1,0 +1,32 @@
+// The ONNX frontend: an .onnx file in, a graph of the graph compiler out.
+//
+// Uses the distribution's ONNX library for the file format and for each operator's schema. Files
+// are not trusted: sizes, shapes and references are checked before use.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "base/result.h"
+#include "compiler/graph/graph.h"
+
+namespace fornax::onnx_frontend {
+
+struct ImportOptions {
+    // The size of symbolic first dimensions of inputs, the batch.
+    int64_t batch = 1;
+    // Sizes of symbolic dimensions by name; these win over `batch`.
+    std::map<std::string, int64_t> dimensions;
+};
+
+// Imports the model. Errors are one sentence that names the file, the node where there is one, and
+// the reason.
+Result<graph::Graph> ImportModel(const std::string& path, const ImportOptions& options);
+
+// The same for a model in memory; `name` stands for the path in messages.
+Result<graph::Graph> ImportModelBytes(const std::string& bytes,
+                                      const std::string& name,
+                                      const ImportOptions& options);
+
+}  // namespace fornax::onnx_frontend
