@@ -48,6 +48,9 @@ std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments);
 
 void AddExecCommand(CLI::App& app, std::vector<std::string> command);
 void AddBenchCommand(CLI::App& app);
+void AddCacheCommand(CLI::App& app);
+void AddCompileCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
+void AddRunCommand(CLI::App& app);
 
 }  // namespace fornax::tool

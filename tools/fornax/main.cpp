@@ -17,6 +17,7 @@ constexpr const char* kExamples =
     "  fornax info                            what the Fornax device is\n"
     "  fornax exec -- vulkaninfo --summary    run a Vulkan program on the Fornax device\n"
     "  fornax bench                           measure it beside other drivers\n"
+    "  fornax run models/digits.onnx          run a neural network\n"
     "\n"
     "`fornax COMMAND --help` explains a command. Exit status: 0 success, 1 failure, 2 wrong "
     "usage;\n"
@@ -41,6 +42,9 @@ int Run(int argc, char** argv) {
     fornax::tool::AddExecCommand(app, fornax::tool::TakeExecCommand(arguments));
     fornax::tool::AddInfoCommand(app);
     fornax::tool::AddBenchCommand(app);
+    fornax::tool::AddRunCommand(app);
+    fornax::tool::AddCompileCommand(app);
+    fornax::tool::AddCacheCommand(app);
 
     // CLI11 would only say that a subcommand is required.
     if (!arguments.empty() && !arguments.front().starts_with("-") &&

@@ -1,0 +1,58 @@
+// `fornax compile`: a model in, a plan file out.
+#include <memory>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "compiler/graph/plan_file.h"
+#include "tools/fornax/command.h"
+#include "tools/fornax/graph_options.h"
+#include "tools/fornax/graph_report.h"
+#include "tools/fornax/text_table.h"
+
+namespace fornax::tool {
+namespace {
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  fornax compile models/digits.onnx -o digits.plan\n"
+    "  fornax compile models/digits.onnx --batch 1 --explain";
+
+struct Options {
+    GraphOptions graph;
+    std::string output;
+    bool explain = false;
+};
+
+void Compile(const Options& options) {
+    if (options.output.empty() && !options.explain)
+        ExitWithError({ErrorCode::kInvalidArgument,
+                       "compile needs a file to write, `-o FILE`, or --explain."},
+                      kExitUsage);
+    const PlanRequest request = ValueOrExit(options.graph.ToRequest(kDefaultBatch), kExitUsage);
+    DiskCache cache = DiskCache::OpenDefault();
+    const LoadedPlan loaded = ValueOrExit(LoadPlan(request, cache));
+    if (options.explain)
+        fmt::print("{}", graph::ToText(loaded.plan));
+    if (options.output.empty())
+        return;
+    const std::vector<std::byte> bytes = ValueOrExit(graph::SerializePlan(loaded.plan));
+    ExitIfError(WriteFileAtomically(options.output, bytes));
+    fmt::print("plan {} of {}: {}, {} dispatches, {} written to {}\n", loaded.plan.graph_hash,
+               loaded.plan.name, loaded.Describe(), loaded.plan.dispatches.size(),
+               FormatBytes(bytes.size()), options.output);
+}
+
+}  // namespace
+
+void AddCompileCommand(CLI::App& app) {
+    CLI::App* compile = app.add_subcommand("compile", "Compile a neural network to a plan file");
+    compile->footer(kExamples);
+    auto options = std::make_shared<Options>();
+    options->graph.AddTo(*compile);
+    compile->add_option("-o,--output", options->output, "The plan file to write");
+    compile->add_flag("--explain", options->explain, "Print the plan");
+    compile->callback([options] { Compile(*options); });
+}
+
+}  // namespace fornax::tool
