@@ -1,0 +1,160 @@
+"""Bad models, data and plan files: one sentence that names file and reason, an exit status, nothing written."""
+
+import random
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, make_model
+
+
+class BadInput(FornaxCase):
+    def fails(self, *arguments, status=1):
+        """Runs a command that must fail with one line on standard error; returns that line."""
+        result = self.fornax(*arguments)
+        self.assertEqual(result.returncode, status, result.stdout + result.stderr)
+        self.assertRegex(result.stderr, r"\Afornax: [^\n]+\.\n\Z")
+        return result.stderr
+
+    def refuses(self, model, *words):
+        """A model that must not compile: the message holds the words, and no file appears."""
+        path = self.directory / "bad.onnx"
+        path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())
+        plan = self.directory / "bad.plan"
+        message = self.fails("compile", path, "-o", plan)
+        for word in ("bad.onnx", *words):
+            self.assertIn(word, message)
+        self.assertFalse(plan.exists())
+        self.assertEqual(list(self.cache.glob("plan-*")), [])
+
+    def one_node(self, operator, inputs, opset=13, constants=None, shape=(2, 3, 8, 8), **attributes):
+        node = helper.make_node(operator, inputs, ["y"], "culprit", **attributes)
+        return make_model([node], {"x": shape}, {"y": None}, constants, opset)
+
+    # --- Models ----------------------------------------------------------------------------------
+
+    def test_files_that_are_no_models(self):
+        for data in (b"", b"hello", bytes(100), DIGITS.read_bytes()[:1000], IMAGES.read_bytes(),
+                     b"\x0a" * 1000):
+            self.refuses(data)
+        self.assertIn("nowhere.onnx", self.fails("compile", "nowhere.onnx", "-o", "x"))
+        self.assertIn(str(self.directory), self.fails("run", self.directory))
+
+    def test_unknown_operator(self):
+        self.refuses(self.one_node("Multinomial", ["x"]), "culprit", "Multinomial", "not supported")
+        model = self.one_node("Relu", ["x"])
+        model.graph.node[0].domain = "com.example"
+        self.refuses(model, "culprit", "not supported")
+
+    def test_wrong_versions(self):
+        for opset in (6, 22, 10**9):
+            self.refuses(self.one_node("Relu", ["x"], opset=opset), str(opset))
+        self.refuses(self.one_node("LayerNormalization", ["x", "s"], opset=13,
+                                   constants={"s": np.ones(8, np.float32)}), "culprit", "13")
+
+    def test_wrong_shapes(self):
+        weight = np.ones((4, 2, 3, 3), np.float32)
+        self.refuses(self.one_node("Conv", ["x", "w"], constants={"w": weight}), "culprit", "channels")
+        self.refuses(self.one_node("Conv", ["x", "w"], constants={"w": weight}, shape=(2, 3)), "culprit")
+        self.refuses(self.one_node("MatMul", ["x", "w"], constants={"w": weight}), "culprit", "differ")
+        self.refuses(self.one_node("Add", ["x", "w"], constants={"w": weight}), "culprit", "broadcast")
+        self.refuses(self.one_node("Reshape", ["x", "s"], constants={"s": np.array([7, -1])}),
+                     "culprit", "elements")
+        self.refuses(self.one_node("Transpose", ["x"], perm=[0, 0, 1, 2]), "culprit", "permutation")
+        self.refuses(self.one_node("Softmax", ["x"], axis=4), "culprit", "axis")
+        self.refuses(self.one_node("MaxPool", ["x"], kernel_shape=[9, 9]), "culprit", "fit")
+
+    def test_wrong_attributes(self):
+        self.refuses(self.one_node("Relu", ["x"], surprise=1), "culprit", "surprise")
+        self.refuses(self.one_node("MaxPool", ["x"], kernel_shape=[2, 2], strides=[0, 1]), "culprit")
+        self.refuses(self.one_node("MaxPool", ["x"], kernel_shape=[2, 2], pads=[1, 1]), "culprit", "pads")
+        self.refuses(self.one_node("MaxPool", ["x"], kernel_shape=[2, -2]), "culprit", "-2")
+
+    def test_gigantic_dimensions(self):
+        for shape in ((2**40, 2), (2**62, 2**62), (65536, 65536), (0, 3), (-4, 3)):
+            self.refuses(self.one_node("Relu", ["x"], shape=shape))
+        self.refuses(self.one_node("Reshape", ["x", "s"], constants={"s": np.array([2**62, 4, -1])}),
+                     "culprit")
+        huge = [2**31 - 1] * 2
+        for attributes in (dict(dilations=huge), dict(strides=huge), dict(pads=huge * 2)):
+            for pad in ("NOTSET", "SAME_UPPER"):
+                with self.subTest(pad=pad, **attributes):
+                    self.refuses(self.one_node("MaxPool", ["x"], kernel_shape=huge, auto_pad=pad,
+                                               **attributes), "culprit")
+
+    def test_wrong_wiring(self):
+        self.refuses(self.one_node("Relu", ["nothing"]), "culprit", "nothing")
+        self.refuses(self.one_node("Add", ["x"]), "culprit")
+        self.refuses(make_model([helper.make_node("Relu", ["b"], ["a"], "first"),
+                                 helper.make_node("Relu", ["a"], ["b"], "second")],
+                                {"x": (2, 3)}, {"b": None}), "first")
+        self.refuses(make_model([helper.make_node("Relu", ["x"], ["y"], "one"),
+                                 helper.make_node("Relu", ["x"], ["y"], "two")],
+                                {"x": (2, 3)}, {"y": None}), "two")
+        self.refuses(make_model([], {"x": (2, 3)}, {"y": None}), "y")
+
+    def test_wrong_types_and_data(self):
+        model = self.one_node("Relu", ["x"])
+        model.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+        self.refuses(model, "DOUBLE")
+        model = self.one_node("Add", ["x", "w"], constants={"w": np.ones(8, np.float64)})
+        self.refuses(model, "w", "DOUBLE")
+        model = self.one_node("Add", ["x", "w"], constants={"w": np.ones(8, np.float32)})
+        model.graph.initializer[0].raw_data = b"abc"
+        self.refuses(model, "w", "3 bytes")
+        model = self.one_node("Add", ["x", "w"], constants={"w": np.ones(8, np.float32)})
+        model.graph.initializer[0].data_location = TensorProto.EXTERNAL
+        self.refuses(model, "w", "another file")
+        self.refuses(self.one_node("MaxPool", ["x"], kernel_shape=[2, 2], opset=13).SerializeToString()
+                     .replace(b"MaxPool", b"MaxPo\xff\xfe"))
+
+    def test_symbolic_dimension_without_a_size(self):
+        model = make_model([helper.make_node("Relu", ["x"], ["y"], "relu")], {"x": ("N", "width")},
+                           {"y": None})
+        self.refuses(model, "width")
+        path = self.directory / "bad.onnx"
+        self.fornax_ok("compile", path, "--dim", "width=5", "--explain")
+        self.fails("compile", path, "--dim", "width=none", "--explain", status=2)
+
+    def test_damaged_models_do_not_crash(self):
+        good = bytearray(DIGITS.read_bytes()[:2000] + DIGITS.read_bytes()[-2000:])
+        generator = random.Random(5)
+        path = self.directory / "damaged.onnx"
+        for _ in range(100):
+            data = bytearray(good)
+            for _ in range(generator.randint(1, 20)):
+                data[generator.randrange(len(data))] = generator.randrange(256)
+            path.write_bytes(data)
+            self.assertIn(self.fornax("compile", path, "--explain").returncode, (0, 1))
+
+    # --- Data ------------------------------------------------------------------------------------
+
+    def test_wrong_data(self):
+        wrong = self.save_tensor("wrong.pb", np.zeros((3, 1, 8, 9), np.float32))
+        self.assertIn("3x1x8x9", self.fails("run", DIGITS, "--input", wrong))
+        self.assertIn("integers", self.fails("run", DIGITS, "--input", LABELS))
+        self.assertIn("2 are given", self.fails("run", DIGITS, "--input", IMAGES, "--input", IMAGES))
+        self.assertIn("digits.onnx", self.fails("run", DIGITS, "--input", DIGITS))
+        few = self.save_tensor("few.pb", np.zeros(3, np.int64))
+        self.assertIn("3 labels for 450", self.fails("run", DIGITS, "--input", IMAGES, "--labels", few))
+
+    # --- Plan files ------------------------------------------------------------------------------
+
+    def test_damaged_plans(self):
+        plan = self.directory / "digits.plan"
+        self.fornax_ok("compile", DIGITS, "-o", plan)
+        good = plan.read_bytes()
+        for size in (0, 7, 8, 39, 40, 1000, len(good) - 1):
+            plan.write_bytes(good[:size])
+            self.fails("run", plan)
+        for position in (9, 17, 25, 50, 2000, len(good) // 2, len(good) - 1):
+            data = bytearray(good)
+            data[position] ^= 0x10
+            plan.write_bytes(data)
+            self.assertIn("digits.plan", self.fails("run", plan))
+
+
+if __name__ == "__main__":
+    unittest.main()
