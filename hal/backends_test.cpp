@@ -1,0 +1,56 @@
+// The factory and the environment variables that it reads.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "hal/device.h"
+
+namespace fornax::hal {
+namespace {
+
+class Backends : public testing::Test {
+  protected:
+    void SetUp() override { ClearEnvironment(); }
+    void TearDown() override { ClearEnvironment(); }
+
+    static void ClearEnvironment() {
+        for (const char* name : {"FORNAX_BACKEND", "FORNAX_THREADS", "FORNAX_HEAP_BYTES"}) {
+            unsetenv(name);
+        }
+    }
+};
+
+TEST_F(Backends, AreChosenByNameThenEnvironmentThenDefault) {
+    EXPECT_EQ((*CreateDevice(""))->capabilities().backend, "model");
+    setenv("FORNAX_BACKEND", "null", 1);
+    EXPECT_EQ((*CreateDevice(""))->capabilities().backend, "null");
+    EXPECT_FALSE((*CreateDevice(""))->capabilities().executes);
+    EXPECT_EQ((*CreateDevice("model"))->capabilities().backend, "model");
+    setenv("FORNAX_BACKEND", "", 1);
+    EXPECT_EQ((*CreateDevice(""))->capabilities().backend, "model");
+    setenv("FORNAX_BACKEND", "abacus", 1);
+    const auto unknown = CreateDevice("");
+    ASSERT_FALSE(unknown.ok());
+    EXPECT_EQ(unknown.error().code, ErrorCode::kNotFound);
+    EXPECT_EQ(unknown.error().message,
+              "There is no device backend 'abacus'; there are: model, null.");
+}
+
+TEST_F(Backends, ReadWorkersAndHeapFromTheEnvironment) {
+    EXPECT_GE((*CreateDevice("model"))->capabilities().worker_count, 1u);
+    setenv("FORNAX_THREADS", "7", 1);
+    setenv("FORNAX_HEAP_BYTES", "123456789", 1);
+    EXPECT_EQ((*CreateDevice("model"))->capabilities().worker_count, 7u);
+    EXPECT_EQ((*CreateDevice("model"))->capabilities().heap_bytes, 123456789u);
+    EXPECT_EQ((*CreateDevice("model", {.worker_count = 3}))->capabilities().worker_count, 3u);
+    for (const char* bad : {"0", "-1", "x", "4x", "1025", "99999999999999999999"}) {
+        setenv("FORNAX_THREADS", bad, 1);
+        const auto result = CreateDevice("model");
+        ASSERT_FALSE(result.ok()) << bad;
+        EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
+        EXPECT_NE(result.error().message.find("FORNAX_THREADS"), std::string::npos);
+    }
+}
+
+}  // namespace
+}  // namespace fornax::hal
