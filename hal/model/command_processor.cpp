@@ -2,10 +2,9 @@
 // command_processor_work.cpp.
 #include "hal/model/command_processor.h"
 
-#include <cstring>
-
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <thread>
 
 #include <fmt/format.h>
@@ -179,11 +178,11 @@ Status CommandProcessor::Constants(const Packet& packet, Scope& scope) {
     if (size_bytes != 0) {
         FORNAX_RETURN_IF_ERROR(
             CheckSideData("the constants", packet.constants.address, size_bytes, 16, scope));
+        // Kernels may read all kPushConstantBytes, so they get a copy of full size.
+        std::memcpy(scope.constants.data(), reinterpret_cast<const void*>(packet.constants.address),
+                    size_bytes);
     }
     scope.constant_bytes = size_bytes;
-    // Kernels may read all kPushConstantBytes, so they get a copy of full size.
-    std::memcpy(scope.constants.data(), reinterpret_cast<const void*>(packet.constants.address),
-                size_bytes);
     return OkStatus();
 }
 
