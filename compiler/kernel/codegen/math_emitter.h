@@ -89,7 +89,7 @@ class MathEmitter {
     // result, but what a logarithm is for 0, negative numbers, infinity and NaN.
     V LogSpecials(V x, V result);
     V Log1p(V u);       // u > -1
-    V SinReduced(V r);  // |r| <= pi/2
+    V SinReduced(V r);  // |r| <= 1.65
     V SubtractMultiple(V x, V n, double high, double middle, double low);
     V ASinSmall(V s, V z);  // asin(s) for z = s^2 <= 1/4
     V ATanSmall(V t);       // |t| <= 1

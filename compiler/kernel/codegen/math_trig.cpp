@@ -13,10 +13,15 @@ constexpr double kInversePi = 1 / kPi;
 constexpr double kInverseHalfPi = 2 / kPi;
 
 // pi as three f32 numbers, each nearest to what the ones before leave (Cody and Waite). With FMA
-// the reduction is good to |x| of about 2^22.
+// the reduction is good to |x| of about 2^20.
 constexpr double kPiHigh = 0x1.921fb6p+1;
 constexpr double kPiMiddle = -0x1.777a5cp-24;
 constexpr double kPiLow = -0x1.ee59dap-49;
+
+// What the polynomials are fitted for. More than half a period, because the multiple that is
+// subtracted is found with f32's precision: at 2^20 it may be off by a fortieth.
+constexpr double kSinRange = 1.65;
+constexpr double kTanRange = 0.83;
 
 }  // namespace
 
@@ -29,8 +34,8 @@ llvm::Value* MathEmitter::SubtractMultiple(V x, V n, double high, double middle,
 
 llvm::Value* MathEmitter::SinReduced(V r) {
     V square = Mul(r, r);
-    V p = Polynomial(square, {-1.66666672e-01, 8.33335053e-03, -1.98431080e-04, 2.76287233e-06,
-                              -2.55478678e-08});  // sin
+    V p = Polynomial(square, {-1.66666672e-01, 8.33334867e-03, -1.98426904e-04, 2.76008495e-06,
+                              -2.49744438e-08});  // sin
     // At pi/2 the rounding errors could add up to more than 1.
     return Clamp(Fma(Mul(r, square), p, r), -1.0, 1.0);
 }
@@ -39,7 +44,7 @@ llvm::Value* MathEmitter::SinReduced(V r) {
 // left give some value in [-1, 1] thanks to the clamp.
 llvm::Value* MathEmitter::Sin(V x) {
     V n = Round(Mul(x, F(kInversePi)));
-    V r = Clamp(SubtractMultiple(x, n, kPiHigh, kPiMiddle, kPiLow), -kHalfPi, kHalfPi);
+    V r = Clamp(SubtractMultiple(x, n, kPiHigh, kPiMiddle, kPiLow), -kSinRange, kSinRange);
     V sign = b_.CreateShl(ToInt(n), I(31));
     return FromBits(b_.CreateXor(Bits(SinReduced(r)), sign));
 }
@@ -48,7 +53,7 @@ llvm::Value* MathEmitter::Sin(V x) {
 llvm::Value* MathEmitter::Cos(V x) {
     V n = Round(Fma(x, F(kInversePi), F(-0.5)));
     V r = SubtractMultiple(x, Add(n, F(0.5)), kPiHigh, kPiMiddle, kPiLow);
-    r = Clamp(r, -kHalfPi, kHalfPi);
+    r = Clamp(r, -kSinRange, kSinRange);
     V sign = b_.CreateShl(b_.CreateNot(ToInt(n)), I(31));
     return FromBits(b_.CreateXor(Bits(SinReduced(r)), sign));
 }
@@ -56,11 +61,12 @@ llvm::Value* MathEmitter::Cos(V x) {
 llvm::Value* MathEmitter::Tan(V x) {
     V n = Round(Mul(x, F(kInverseHalfPi)));
     V r = SubtractMultiple(x, n, kPiHigh / 2, kPiMiddle / 2, kPiLow / 2);
-    r = Clamp(r, -kHalfPi / 2, kHalfPi / 2);
+    r = Clamp(r, -kTanRange, kTanRange);
     V square = Mul(r, r);
-    V sin = Polynomial(square, {-1.66666552e-01, 8.33218824e-03, -1.95181681e-04});  // sin_quarter
+    V sin = Polynomial(
+        square, {-1.66666672e-01, 8.33337381e-03, -1.98501846e-04, 2.79863434e-06});  // sin_quarter
     sin = Fma(Mul(r, square), sin, r);
-    V cos = Polynomial(square, {4.16666456e-02, -1.38873118e-03, 2.44328348e-05});  // cos_quarter
+    V cos = Polynomial(square, {4.16666381e-02, -1.38869532e-03, 2.43926752e-05});  // cos_quarter
     cos = Fma(Mul(square, square), cos, Fma(square, F(-0.5), F(1.0)));
     V odd = b_.CreateICmpNE(b_.CreateAnd(ToInt(n), I(1)), I(0));
     return Div(Select(odd, Neg(cos), sin), Select(odd, sin, cos));
