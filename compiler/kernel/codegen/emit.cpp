@@ -64,7 +64,13 @@ uint32_t ChooseLanes(const ir::Kernel& kernel,
     const uint32_t registers = options.vector_bits >= 512 ? 32 : 16;
     const uint32_t budget = registers * 3 / 4;
     const uint32_t limit = pressure.divergent_loop ? native * 2 : kMaxLanes;
-    while (lanes * 2 <= limit && invocations % (lanes * 2) == 0 &&
+    // A vector within one row of the workgroup has a uniform y and z, so that rows are addressed by
+    // scalars. A divergent loop gains more from two independent chains.
+    const bool one_row = kernel.workgroup_size[1] * kernel.workgroup_size[2] == 1;
+    auto keeps_rows = [&](uint32_t count) {
+        return one_row || pressure.divergent_loop || kernel.workgroup_size[0] % count == 0;
+    };
+    while (lanes * 2 <= limit && invocations % (lanes * 2) == 0 && keeps_rows(lanes * 2) &&
            pressure.live_values * (lanes * 2 / native) <= budget) {
         lanes *= 2;
     }
@@ -102,6 +108,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       subgroups_((invocations_ + lanes_ - 1) / lanes_),
       held_(kernel.num_values()),
       slots_(kernel.num_values()),
+      slot_owner_(kernel.num_values()),
       conditions_(kernel.num_insts(), nullptr),
       uses_(kernel.num_values(), 0) {
     // Fused multiply-add wherever the shader does not forbid it.

@@ -93,6 +93,7 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
             BasicBlock* header = NewBlock("loop");
             BasicBlock* continuing = NewBlock("continuing");
             constructs_.back().continuing = continuing;
+            ShareLoopSlots(inst);
             std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
             for (size_t i = 0; i < params.size(); ++i) {
                 if (regions_.home(params[i]) == Home::kWorkgroup &&
@@ -276,6 +277,8 @@ void Emitter::EmitTransfer(ir::InstId id) {
             regions_.home(inst.operands[i]) == Home::kWorkgroup) {
             continue;  // copied at workgroup level
         }
+        if (SlotOwner(into[i]) == SlotOwner(inst.operands[i]))
+            continue;  // already there
         StoreHome(into[i], values[i]);
     }
 }
@@ -309,8 +312,34 @@ void Emitter::KeepAcrossSegments(ir::ValueId value) {
         StoreHome(value, Raw(value));
 }
 
+// What a loop carries goes from the body to the continuing block and back. Where `next` hands a
+// parameter of the continuing block straight on to the body, both parameters can live in one slot:
+// the body's value is dead once the continuing block's is written.
+void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
+    std::span<const ir::ValueId> body = kernel_.block(loop.blocks[0]).params;
+    const ir::Block& continuing = kernel_.block(loop.blocks[1]);
+    const ir::Instruction& next = kernel_.inst(continuing.insts.back());
+    if (next.op != Op::kNext)
+        return;
+    for (size_t i = 0; i < body.size(); ++i) {
+        const ir::ValueId from = next.operands[i];
+        const bool is_param = std::find(continuing.params.begin(), continuing.params.end(), from) !=
+                              continuing.params.end();
+        if (is_param && !slot_owner_[from.index].valid() &&
+            regions_.home(from) == Home::kSubgroupSlot &&
+            regions_.home(body[i]) == Home::kSubgroupSlot && RawType(from) == RawType(body[i])) {
+            slot_owner_[from.index] = body[i];
+        }
+    }
+}
+
+uint32_t Emitter::SlotOwner(ir::ValueId value) const {
+    const ir::ValueId owner = slot_owner_[value.index];
+    return owner.valid() ? owner.index : value.index;
+}
+
 Value* Emitter::SlotPointer(ir::ValueId value) {
-    Slot& slot = slots_[value.index];
+    Slot& slot = slots_[SlotOwner(value)];
     llvm::Type* type = RawType(value);
     bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && subgroups_ > 1;
     if (!per_subgroup) {
@@ -333,7 +362,7 @@ Value* Emitter::SlotPointer(ir::ValueId value) {
 
 Value* Emitter::LoadHome(ir::ValueId value) {
     auto* load = builder_.CreateAlignedLoad(RawType(value), SlotPointer(value), llvm::Align(4));
-    if (!slots_[value.index].alloca) {
+    if (!slots_[SlotOwner(value)].alloca) {
         load->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
         load->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
     }
@@ -342,7 +371,7 @@ Value* Emitter::LoadHome(ir::ValueId value) {
 
 void Emitter::StoreHome(ir::ValueId value, Value* raw) {
     auto* store = builder_.CreateAlignedStore(raw, SlotPointer(value), llvm::Align(4));
-    if (!slots_[value.index].alloca) {
+    if (!slots_[SlotOwner(value)].alloca) {
         store->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
         store->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
     }

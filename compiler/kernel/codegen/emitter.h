@@ -99,6 +99,8 @@ class Emitter {
     llvm::Value* LoadHome(ir::ValueId value);
     void StoreHome(ir::ValueId value, llvm::Value* raw);
     llvm::Value* SlotPointer(ir::ValueId value);
+    void ShareLoopSlots(const ir::Instruction& loop);
+    uint32_t SlotOwner(ir::ValueId value) const;
     void TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into);
     llvm::Value* KeptMaskPointer();
     void EmitKeptMaskInit();
@@ -254,7 +256,8 @@ class Emitter {
         uint32_t offset = UINT32_MAX;  // in scratch
         uint32_t stride = 0;           // bytes a subgroup
     };
-    std::vector<Slot> slots_;                    // by value
+    std::vector<Slot> slots_;              // by value
+    std::vector<ir::ValueId> slot_owner_;  // by value: whose slot it shares, invalid for its own
     std::vector<llvm::AllocaInst*> conditions_;  // by instruction: workgroup-level branches
     std::vector<uint32_t> local_offsets_;        // by local, in scratch
     Slot kept_mask_;
