@@ -151,17 +151,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         results = load_runs(ByteAddress(region, first));
         return true;
     }
-    const bool contiguous = layout.runs.size() == 1 && layout.dense && layout.distinct &&
-                            count == 1 && layout.elements == lanes_ &&
-                            std::is_sorted(layout.lane.begin(), layout.lane.end());
-    if (region.bounds == Bounds::kTrusted && contiguous) {
-        results.push_back(Annotate(
-            region,
-            builder_.CreateMaskedLoad(VectorOf(type), ByteAddress(region, first), align, mask_,
-                                      llvm::Constant::getNullValue(VectorOf(type)))));
-        return true;
-    }
-    // The whole span lies inside the buffer: nearly always.
+    // The whole span lies inside the buffer: nearly always. Otherwise some lanes are outside or
+    // inactive; they may even lie below 0, where 32-bit offsets wrap, so each lane goes by its own
+    // offset.
     BasicBlock* fast = NewBlock("load_inside");
     BasicBlock* slow = NewBlock("load_edge");
     BasicBlock* end = NewBlock("load_end");
@@ -241,7 +233,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
         }
     };
 
-    if (region.bounds == Bounds::kTrusted) {
+    if (region.bounds == Bounds::kTrusted && !mask_) {
         store_runs(ByteAddress(region, first));
         return true;
     }

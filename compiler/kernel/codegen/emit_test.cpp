@@ -93,6 +93,39 @@ TEST(Emit, ContiguousCopyWithAGuard) {
                  {150});
 }
 
+TEST(Emit, InactiveLanesMayLieBelowTheBuffer) {
+    // Each invocation but the first reads its left neighbour and each but the last writes its right
+    // one.
+    ir::Kernel kernel = Parse("workgroup_size(32, 1, 1)", std::string(kPrologue) + R"(
+    %four:i32 = const 4
+    %last:i32 = const 31
+    %o:i32 = shl %lx, %two
+    %left:i32 = isub %o, %four
+    %right:i32 = iadd %o, %four
+    %inner:bool = ult %zero, %lx
+    %v:i32 = if %inner {
+      %w:i32 = load_buffer %in, %left align(4)
+      yield %w
+    } else {
+      yield %lx
+    }
+    %before:bool = ult %lx, %last
+    if %before {
+      store_buffer %out, %right, %v align(4)
+      yield
+    } else {
+      store_buffer %out, %zero, %v align(4)
+      yield
+    }
+    return
+)");
+    ForEachWidth(kernel, {Iota(32), std::vector<uint32_t>(32)}, {1, 1, 1}, [](const Buffers& b) {
+        EXPECT_EQ(b[1][0], 30u);
+        for (uint32_t i = 1; i < 32; ++i)
+            EXPECT_EQ(b[1][i], i == 1 ? 0 : i - 2) << i;
+    });
+}
+
 TEST(Emit, RobustAccessAtTheEdge) {
     ir::Kernel kernel = Parse("workgroup_size(64, 1, 1) robust", std::string(kPrologue) + R"(
     %o:i32 = shl %lx, %two
