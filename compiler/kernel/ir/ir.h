@@ -14,8 +14,8 @@
 // are visible after it, not inside.
 //
 // Storage: a Kernel owns its instructions, values and blocks in vectors, addressed by strong ids in
-// creation order, so every pass is deterministic. Deleted instructions leave their slot unused.
-// Not thread-safe; one thread works on a kernel.
+// creation order, so every pass is deterministic. Deleted instructions leave their slot unused
+// until Compact. Not thread-safe; one thread works on a kernel.
 #pragma once
 
 #include <cassert>
@@ -215,8 +215,12 @@ class Kernel {
     // Replaces every use of value v by map[v.index] where that is valid; chains are followed. `map`
     // may be shorter than the number of values.
     void ReplaceUses(std::span<const ValueId> map);
+    // Forgets deleted instructions and renumbers the rest in the order of the text; every id that
+    // was taken before is stale. The kernel must be verified.
+    void Compact();
 
   private:
+    friend class Compactor;
     std::vector<Instruction> insts_;
     std::vector<Value> values_;
     std::vector<Block> blocks_;

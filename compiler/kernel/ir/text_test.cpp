@@ -92,6 +92,18 @@ TEST(Text, PrintedTextComesBackUnchanged) {
     EXPECT_EQ(kernel->bindings[1].layout.first_dynamic_offset, 2u);
 }
 
+TEST(Text, CompactKeepsTheTextAndForgetsTheRest) {
+    auto kernel = ParseKernel(kEverything);
+    ASSERT_TRUE(kernel.ok());
+    uint32_t insts = kernel->num_insts();
+    for (int i = 0; i < 10; ++i)
+        kernel->NewInst(Op::kReturn, {}, {});
+    kernel->Compact();
+    EXPECT_EQ(kernel->num_insts(), insts);
+    EXPECT_TRUE(Verify(*kernel).ok());
+    EXPECT_EQ(PrintKernel(*kernel), kEverything);
+}
+
 std::string WithBody(const std::string& body) {
     return "kernel \"k\" workgroup_size(1, 1, 1) subgroup_size(8) {\n"
            "  binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"

@@ -6,7 +6,7 @@
 namespace fornax::kernel {
 
 // Deletes every instruction, construct result, parameter and local that contributes neither to
-// memory nor to control flow that matters. A loop without effects is taken to end.
+// memory nor to control flow that matters. A loop without effects is taken to end. May renumber.
 void EliminateDeadCode(ir::Kernel& kernel);
 
 // Replaces construct results and parameters by the one value that all their incoming edges give,

@@ -3,6 +3,8 @@
 // Results and parameters are marked one by one, so a value that only carries itself round a loop
 // dies. A construct lives if something in it does; then also the exits to it, and with them the
 // constructs around those exits.
+#include <algorithm>
+
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/structure.h"
 
@@ -33,9 +35,16 @@ class DeadCode {
         Propagate();
         SweepBlock(kernel_.body);
         SweepLocals();
+        // Passes take time by what the vectors hold, not by what lives.
+        if (kernel_.num_insts() > 1000 + 2 * CountLive())
+            kernel_.Compact();
     }
 
   private:
+    uint32_t CountLive() const {
+        return static_cast<uint32_t>(std::ranges::count(live_inst_, true));
+    }
+
     static bool IsRoot(const Instruction& inst) {
         if (HasProperty(inst.op, kWritesMemory) || inst.op == Op::kReturn ||
             inst.op == Op::kUnreachable)

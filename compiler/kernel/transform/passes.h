@@ -27,7 +27,8 @@ void MakeConstantTables(ir::Kernel& kernel);
 // come between.
 void CombineMemoryAccesses(ir::Kernel& kernel);
 
-// Runs all of the above until nothing more is to be gained.
+// Runs all of the above until nothing more is to be gained; bounded. Values and instructions are
+// numbered in the order of the text afterwards.
 void RunPipeline(ir::Kernel& kernel);
 
 }  // namespace fornax::kernel

@@ -27,6 +27,7 @@ void RunPipeline(ir::Kernel& kernel) {
     MakeConstantTables(kernel);
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
+    kernel.Compact();
 }
 
 }  // namespace fornax::kernel
