@@ -145,7 +145,7 @@ TEST(Interpret, FaultsAreErrors) {
 // the same bytes.
 TEST(RandomKernel, IsValidAndEnds) {
     size_t changed = 0;
-    for (uint64_t seed = 0; seed < 600; ++seed) {
+    for (uint64_t seed = 0; seed < 200; ++seed) {
         RandomKernelOptions options;
         options.portable = seed % 2 == 0;
         options.subgroup_operations = seed % 4 == 0;
@@ -166,7 +166,7 @@ TEST(RandomKernel, IsValidAndEnds) {
         ASSERT_EQ(dispatch.memory(), again.memory()) << seed;
         changed += before != dispatch.memory();
     }
-    EXPECT_GT(changed, 500u);
+    EXPECT_GT(changed, 150u);
 }
 
 }  // namespace

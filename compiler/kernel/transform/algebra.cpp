@@ -106,6 +106,8 @@ class Algebra {
 };
 
 ValueId Algebra::FoldConstants() {
+    if (e_.type == Type::kBuffer)
+        return kStays;
     std::array<uint64_t, 4> bits = {};
     for (size_t i = 0; i < e_.count; ++i) {
         if (!IsConst(e_.operands[i], &bits[i]))

@@ -10,7 +10,11 @@
 namespace fornax::kernel {
 namespace {
 
+#ifdef NDEBUG
 constexpr uint64_t kSeeds = 500;
+#else
+constexpr uint64_t kSeeds = 100;  // debug and sanitiser builds are slow
+#endif
 
 struct Pass {
     const char* name;

@@ -158,6 +158,7 @@ class Simplifier : public ExpressionBuilder {
 };
 
 ValueId Simplifier::Const(Type type, uint64_t bits) {
+    assert(BitWidth(type) != 0);
     bits &= ~uint64_t{0} >> (64 - BitWidth(type));
     ValueId& value = consts_[static_cast<size_t>(type)][bits];
     if (!value.valid()) {
