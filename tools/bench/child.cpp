@@ -81,7 +81,8 @@ void Describe(const Device& device, std::ostream& output) {
          fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(core.apiVersion),
                      VK_API_VERSION_MINOR(core.apiVersion), VK_API_VERSION_PATCH(core.apiVersion))},
     };
-    if (core.apiVersion >= VK_API_VERSION_1_2) {
+    if (core.apiVersion >= VK_API_VERSION_1_2 ||
+        device.HasExtension(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) {
         VkPhysicalDeviceDriverProperties driver = {
             VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
         VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};

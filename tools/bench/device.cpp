@@ -1,7 +1,9 @@
 // Creates the benchmark's Vulkan objects, checks every result and destroys the objects again.
 #include "tools/bench/device.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
@@ -211,6 +213,16 @@ Status Device::CreateDevice() {
     volkLoadDevice(device_);
     vkGetDeviceQueue(device_, queue_family_, 0, &queue_);
     return OkStatus();
+}
+
+bool Device::HasExtension(const char* name) const {
+    uint32_t count = 0;
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, nullptr);
+    std::vector<VkExtensionProperties> extensions(count);
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, extensions.data());
+    return std::any_of(extensions.begin(), extensions.end(), [&](const auto& extension) {
+        return std::strcmp(extension.extensionName, name) == 0;
+    });
 }
 
 Status Device::CreateHelpers() {

@@ -85,6 +85,8 @@ class Device {
     // How long it took from vkCreateInstance to the first queue.
     double start_seconds() const { return start_seconds_; }
     VkPhysicalDevice physical() const { return physical_; }
+    // Whether the device offers the extension.
+    bool HasExtension(const char* name) const;
     const std::vector<std::string>& validation_messages() const { return *validation_messages_; }
 
     // The buffer's contents are undefined.

@@ -26,12 +26,14 @@ struct DeviceProperties {
     VkPhysicalDeviceVulkan13Properties v13 = {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES};
 
-    explicit DeviceProperties(VkPhysicalDevice device) {
+    DeviceProperties(VkPhysicalDevice device,
+                     const std::vector<VkExtensionProperties>& extensions) {
         VkPhysicalDeviceProperties first = {};
         vkGetPhysicalDeviceProperties(device, &first);
         core.pNext = &subgroup;
         subgroup.pNext = &maintenance3;
-        if (first.apiVersion >= VK_API_VERSION_1_2)
+        if (first.apiVersion >= VK_API_VERSION_1_2 ||
+            HasExtension(extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME))
             maintenance3.pNext = &driver;
         if (first.apiVersion >= VK_API_VERSION_1_3)
             driver.pNext = &v13;
@@ -228,13 +230,16 @@ std::vector<VkExtensionProperties> DeviceExtensions(VkPhysicalDevice device) {
     return extensions;
 }
 
+bool HasExtension(const std::vector<VkExtensionProperties>& extensions, const char* name) {
+    return std::any_of(extensions.begin(), extensions.end(), [&](const auto& extension) {
+        return std::strcmp(extension.extensionName, name) == 0;
+    });
+}
+
 std::string DescribeDevice(VkPhysicalDevice device) {
-    const DeviceProperties properties(device);
     const std::vector<VkExtensionProperties> extensions = DeviceExtensions(device);
-    const bool has_budget =
-        std::any_of(extensions.begin(), extensions.end(), [](const auto& extension) {
-            return std::strcmp(extension.extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0;
-        });
+    const DeviceProperties properties(device, extensions);
+    const bool has_budget = HasExtension(extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
     const std::vector<FeatureState> features =
         ComputeFeatures(device, properties.core.properties.apiVersion, extensions);
 

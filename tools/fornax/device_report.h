@@ -23,6 +23,8 @@ std::string FormatVersion(uint32_t version);
 // Extensions of the device, sorted by name.
 std::vector<VkExtensionProperties> DeviceExtensions(VkPhysicalDevice device);
 
+bool HasExtension(const std::vector<VkExtensionProperties>& extensions, const char* name);
+
 // Asks only for structures that the device's version or extensions define.
 std::vector<FeatureState> ComputeFeatures(VkPhysicalDevice device,
                                           uint32_t api_version,
