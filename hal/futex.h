@@ -3,6 +3,7 @@
 #pragma once
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -77,6 +78,8 @@ class AdaptiveSpin {
                 }
                 SpinPause();
             }
+            // Whoever has to finish what is waited for may need this core.
+            sched_yield();
             if (MonotonicNanoseconds() - begin_ns >= budget_ns) {
                 // Slowly downwards: one long pause between bursts must not cost the next burst.
                 budget_ns_.store(std::max(shortest_ns_, budget_ns - budget_ns / 4),
