@@ -22,12 +22,14 @@ using driver::SupportedFeatures;
 
 TEST(SupportedApiTest, DependenciesOfExtensionsAreSupported) {
     for (const auto& extension : AllInstanceExtensions()) {
-        if (SupportedApi().instance.*extension.member)
+        if (SupportedApi().instance.*extension.member) {
             EXPECT_TRUE(extension.dependencies_met(SupportedApi())) << extension.name;
+        }
     }
     for (const auto& extension : AllDeviceExtensions()) {
-        if (SupportedApi().device.*extension.member)
+        if (SupportedApi().device.*extension.member) {
             EXPECT_TRUE(extension.dependencies_met(SupportedApi())) << extension.name;
+        }
     }
 }
 
@@ -58,8 +60,9 @@ TEST(SupportedApiTest, SupportedFeaturesCanBeQueried) {
     const FeatureSet& features = SupportedFeatures();
     const auto* values = reinterpret_cast<const bool*>(&features);
     for (size_t i = 0; i < sizeof(FeatureSet); ++i) {
-        if (values[i])
+        if (values[i]) {
             EXPECT_TRUE(visible.contains(i)) << "feature at offset " << i;
+        }
     }
 }
 

@@ -1,6 +1,8 @@
 // The test compiler: kernels do nothing, and what is serialised is the key.
 #include "driver/test_kernel_compiler.h"
 
+#include <fmt/format.h>
+
 #include <string>
 
 #include "compiler/kernel/kernel_compiler.h"
@@ -18,9 +20,9 @@ class TestKernelCompiler : public kernel::KernelCompiler {
     std::string Key(const kernel::CompileRequest& request) const override {
         std::string key = "test kernel " + request.entry_point;
         for (const uint32_t word : request.spirv)
-            key += " " + std::to_string(word);
+            key += fmt::format(" {}", word);
         for (const auto& value : request.specialization)
-            key += " " + std::to_string(value.constant_id) + "=" + std::to_string(value.bits);
+            key += fmt::format(" {}={}", value.constant_id, value.bits);
         return key;
     }
 
