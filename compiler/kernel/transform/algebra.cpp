@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/kernel/ir/evaluate.h"
+#include "compiler/kernel/transform/bounds.h"
 #include "compiler/kernel/transform/expression.h"
 
 namespace fornax::kernel {
@@ -73,6 +74,16 @@ class Algebra {
             return false;
         *x = inst->operands[0];
         return true;
+    }
+    // No value of the integer, read as unsigned, exceeds this.
+    uint64_t Bound(ValueId id) const { return UpperBound(kernel_, id); }
+    bool IsNonNegative(ValueId id) const {
+        return Bound(id) >> (BitWidth(kernel_.type(id)) - 1) == 0;
+    }
+    // For a value x + constant that does not wrap.
+    bool AsSumWithConst(ValueId id, ValueId* x, uint64_t* constant) const {
+        return AsWithConst(id, Op::kIAdd, x, constant) && Bound(*x) <= Ones() &&
+               *constant <= Ones() - Bound(*x);
     }
     ValueId Const(uint64_t bits) { return builder_.Const(e_.type, bits); }
     ValueId Const(Type type, uint64_t bits) { return builder_.Const(type, bits); }
@@ -203,13 +214,25 @@ ValueId Algebra::FoldMul() {
 }
 
 ValueId Algebra::FoldDivision() {
-    uint64_t c = 0;
-    if (!IsConst(B(), &c))
-        return kStays;
+    uint64_t c = 0, d = 0;
+    ValueId x;
     bool quotient = e_.op == Op::kUDiv || e_.op == Op::kSDiv;
+    bool is_signed = e_.op != Op::kUDiv && e_.op != Op::kURem;
+    if (is_signed && IsNonNegative(A()) && IsNonNegative(B()))
+        return Build(quotient ? Op::kUDiv : Op::kURem, {A(), B()});
+    if (!IsConst(B(), &c) || c == 0)
+        return kStays;
     if (c == 1)
         return quotient ? A() : Const(0);
-    if (!std::has_single_bit(c) || (e_.op != Op::kUDiv && e_.op != Op::kURem))
+    if (is_signed)
+        return kStays;
+    if (Bound(A()) < c)
+        return quotient ? Const(0) : A();
+    if (AsSumWithConst(A(), &x, &d) && d % c == 0) {
+        ValueId part = Build(e_.op, {x, B()});
+        return quotient ? Build(Op::kIAdd, {part, Const(d / c)}) : part;
+    }
+    if (!std::has_single_bit(c))
         return kStays;
     if (quotient)
         return Build(Op::kLShr, {A(), Const(static_cast<uint64_t>(std::countr_zero(c)))});
@@ -225,6 +248,17 @@ ValueId Algebra::FoldShift() {
         return A();
     if (e_.op == Op::kShl)
         return Build(Op::kIMul, {A(), Const(uint64_t{1} << c)});
+    if (e_.op == Op::kAShr && IsNonNegative(A()))
+        return Build(Op::kLShr, {A(), B()});
+    if (e_.op == Op::kLShr) {
+        if (Bound(A()) >> c == 0)
+            return Const(0);
+        uint64_t power = uint64_t{1} << c;
+        if (AsSumWithConst(A(), &x, &d) && d % power == 0)
+            return Build(Op::kIAdd, {Build(Op::kLShr, {x, B()}), Const(d >> c)});
+        if (AsWithConst(A(), Op::kIMul, &x, &d) && d % power == 0 && Bound(x) <= Ones() / d)
+            return Build(Op::kIMul, {x, Const(d >> c)});
+    }
     if (!AsWithConst(A(), e_.op, &x, &d) || d >= Width())
         return kStays;
     if (c + d < Width())
@@ -245,6 +279,15 @@ ValueId Algebra::FoldLogic() {
         if (e_.op == Op::kXor)
             return Build(Op::kNot, {A()});
         return e_.op == Op::kAnd ? A() : B();
+    }
+    if (e_.op == Op::kAnd && e_.type != Type::kBool && std::has_single_bit(c + 1)) {
+        // The low bits of a sum or product depend on the low bits of its parts.
+        if (Bound(A()) <= c)
+            return A();
+        if (AsWithConst(A(), Op::kIAdd, &x, &d) && (d & c) != d)
+            return Build(Op::kAnd, {Build(Op::kIAdd, {x, Const(d & c)}), B()});
+        if (AsWithConst(A(), Op::kIMul, &x, &d) && (d & c) == 0)
+            return Const(0);
     }
     if (AsWithConst(A(), e_.op, &x, &d))
         return Build(e_.op, {x, Const(e_.op == Op::kAnd  ? c & d
@@ -305,6 +348,8 @@ ValueId Algebra::FoldEquality() {
         return kStays;
     if (kernel_.type(A()) == Type::kBool)
         return (c != 0) == equal ? A() : BuildNot(A());
+    if (Bound(A()) < c)
+        return Const(!equal);
     if (AsWithConst(A(), Op::kIAdd, &x, &d))
         return Build(e_.op, {x, Const(kernel_.type(x), c - d)});
     // A bool that went through an integer: (condition ? d : f) == c.
@@ -324,21 +369,26 @@ ValueId Algebra::FoldOrder() {
     uint64_t c = 0;
     if (A() == B())
         return Const(or_equal);
-    if (e_.op == Op::kULt && IsConst(B(), &c)) {
-        if (c == 0)
-            return Const(0);
-        if (c == 1)
-            return Build(Op::kIEq, {A(), Const(kernel_.type(A()), 0)});
+    bool is_signed = e_.op == Op::kSLt || e_.op == Op::kSLe;
+    if (is_signed) {
+        if (IsNonNegative(A()) && IsNonNegative(B()))
+            return Build(or_equal ? Op::kULe : Op::kULt, {A(), B()});
+        return kStays;
     }
-    if (e_.op == Op::kULt && IsConst(A(), &c) && c == 0)
-        return Build(Op::kINe, {B(), A()});
-    if (e_.op == Op::kULe) {
-        if (IsConst(A(), &c) && c == 0)
+    ValueId zero = Const(kernel_.type(A()), 0);
+    if (IsConst(B(), &c)) {
+        if (or_equal ? Bound(A()) <= c : Bound(A()) < c)
             return Const(1);
-        if (IsConst(B(), &c) && c == Ones())
-            return Const(1);
-        if (IsConst(B(), &c) && c == 0)
-            return Build(Op::kIEq, {A(), B()});
+        if (c == 0)
+            return or_equal ? Build(Op::kIEq, {A(), zero}) : Const(0);
+        if (c == 1 && !or_equal)
+            return Build(Op::kIEq, {A(), zero});
+    }
+    if (IsConst(A(), &c)) {
+        if (or_equal ? Bound(B()) < c : Bound(B()) <= c)
+            return Const(0);
+        if (c == 0)
+            return or_equal ? Const(1) : Build(Op::kINe, {B(), zero});
     }
     return kStays;
 }
@@ -370,6 +420,8 @@ ValueId Algebra::FoldConversion() {
         return A();
     if (e_.op == Op::kFConvert && kernel_.type(A()) == e_.type)
         return kStays;  // quiets a NaN
+    if (e_.op == Op::kSExt && IsNonNegative(A()))
+        return Build(Op::kZExt, {A()});
     if (!inner || inner->operands.empty())
         return kStays;
     ValueId x = inner->operands[0];

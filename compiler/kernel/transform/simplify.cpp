@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "compiler/kernel/ir/evaluate.h"
+#include "compiler/kernel/transform/bounds.h"
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/expression.h"
 #include "compiler/kernel/transform/passes.h"
@@ -113,6 +114,7 @@ class Simplifier : public ExpressionBuilder {
     void ProcessPlain(InstId id);
     void ProcessPure(InstId id);
     void MergeOrKeep(InstId id, uint64_t epoch);
+    bool FoldBuiltin(const Instruction& inst);
     bool FoldTableLoad(InstId id);
     void CountWrites(Op op);
 
@@ -254,6 +256,17 @@ bool Simplifier::FoldTableLoad(InstId id) {
     return true;
 }
 
+// Inputs that the workgroup's size decides.
+bool Simplifier::FoldBuiltin(const Instruction& inst) {
+    auto builtin = static_cast<BuiltinId>(inst.imm);
+    ValueId result = inst.results[0];
+    uint64_t bound = UpperBound(kernel_, result);
+    if (bound != 0 && builtin != BuiltinId::kNumSubgroups && builtin != BuiltinId::kSubgroupSize)
+        return false;
+    Map(result, Const(Type::kI32, bound));
+    return true;
+}
+
 void Simplifier::ProcessPure(InstId id) {
     const Instruction& inst = kernel_.inst(id);
     if (inst.results.size() == 1 && inst.operands.size() <= 4 && !inst.operands.empty()) {
@@ -306,6 +319,8 @@ void Simplifier::ProcessPlain(InstId id) {
         Map(inst.results[0], Const(kernel_.type(inst.results[0]), inst.imm));
     } else if (inst.op == Op::kUndef) {
         Map(inst.results[0], UndefOf(kernel_.type(inst.results[0])));
+    } else if (inst.op == Op::kBuiltin && FoldBuiltin(inst)) {
+        // a constant now
     } else if (HasProperty(inst.op, kPure)) {
         ProcessPure(id);
     } else if (HasProperty(inst.op, kWritesMemory)) {

@@ -11,8 +11,8 @@ namespace {
 constexpr char kPrologue[] = R"(
     %z:i32 = const 0
     %four:i32 = const 4
-    %i:i32 = builtin local_id_x
-    %j:i32 = builtin local_id_y
+    %i:i32 = builtin workgroup_id_x
+    %j:i32 = builtin workgroup_id_y
     %b:bool = ult %i, %j
     %x:f32 = load_push %i align(4)
     %o:buffer = buffer 0, %z
@@ -156,6 +156,43 @@ TEST(Simplify, Values) {
     ExpectValue("%n:bool = not %b %r:i32 = select %n, %i, %j", "r", "= ule %2, %1");
     ExpectValue("%m:i32 = const 8 %r:i32 = bitfield_uextract %i, %m, %four", "r", "= lshr ");
     ExpectValue("%r:i32, %s:i32 = umul_extended %four, %four", "r", "const 16");
+}
+
+// local_id_x is below 4, local_id_y is 0, and the workgroup is one subgroup.
+TEST(Simplify, BoundsOfIndices) {
+    Expect(R"(
+        %k:i32 = const 256 %m:i32 = const 15 %n:i32 = const 3
+        %l:i32 = builtin local_id_x
+        %y:i32 = builtin local_id_y
+        %s:i32 = iadd %l, %k
+        %row:i32 = lshr %s, %four
+        %column:i32 = and %s, %m
+        %q:i32 = sdiv %s, %n
+        %e:i32 = srem %l, %k
+        %lt:bool = slt %l, %k
+        %g:i32 = select %lt, %e, %q
+        store_buffer %o, %z, %row, %column, %q, %g, %y align(4)
+        %u:i32 = iadd %i, %k
+        %v:i32 = lshr %u, %four
+        %c:i32 = and %u, %m
+        %t:i32 = sdiv %i, %n
+        store_buffer %o, %k, %v, %c, %t align(4)
+        %num:i32 = builtin num_subgroups
+        %size:i32 = builtin subgroup_size
+        store_buffer %o, %z, %num, %size align(4) return)",
+           R"(
+        %k:i32 = const 256 %m:i32 = const 15 %n:i32 = const 3
+        %k16:i32 = const 16 %one:i32 = const 1 %eight:i32 = const 8
+        %l:i32 = builtin local_id_x
+        %s:i32 = iadd %l, %k
+        %q:i32 = udiv %s, %n
+        store_buffer %o, %z, %k16, %l, %q, %l, %z align(4)
+        %u:i32 = iadd %i, %k
+        %v:i32 = lshr %u, %four
+        %c:i32 = and %i, %m
+        %t:i32 = sdiv %i, %n
+        store_buffer %o, %k, %v, %c, %t align(4)
+        store_buffer %o, %z, %one, %eight align(4) return)");
 }
 
 TEST(Simplify, TableLoadsFromKnownPlaces) {
