@@ -1,4 +1,4 @@
-# fornax_library, fornax_test and fornax_benchmark: one line a unit, so that every unit is built alike.
+# fornax_library and fornax_test: one line a unit, so that every unit is built alike.
 
 # fornax_library(NAME SOURCES a.cpp ... [DEPS targets ...] [SYSTEM_DEPS targets ...])
 # A static library that includes from the project's root. Headers live beside their sources.
