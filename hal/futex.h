@@ -3,7 +3,6 @@
 #pragma once
 
 #include <linux/futex.h>
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -78,8 +77,7 @@ class AdaptiveSpin {
                 }
                 SpinPause();
             }
-            // Whoever has to finish what is waited for may need this core.
-            sched_yield();
+            // No sched_yield: on a loaded machine it gives the core away for whole time slices.
             if (MonotonicNanoseconds() - begin_ns >= budget_ns) {
                 // Slowly downwards: one long pause between bursts must not cost the next burst.
                 budget_ns_.store(std::max(shortest_ns_, budget_ns - budget_ns / 4),

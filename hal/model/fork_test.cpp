@@ -19,8 +19,11 @@ namespace {
 #ifndef FORNAX_NO_FORK_TEST
 
 void SpinKernel(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t count) {
-    for (volatile uint64_t i = 0; i < count * 10'000; i = i + 1) {
+    volatile uint64_t sink = 0;
+    for (uint64_t i = 0; i < count * 10'000; ++i) {
+        sink = i;
     }
+    (void)sink;
 }
 
 struct Client {
