@@ -1,7 +1,7 @@
 // Dispatches, with kernels written by hand against hal/kernel_abi.h.
 #include <algorithm>
 #include <atomic>
-#include <cmath>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <numeric>
@@ -146,26 +146,38 @@ HAL_CASE(DispatchSeesPreviousWrites) {
     }
 }
 
-// About 20 microseconds of work a workgroup, so that a grid of some is worth every worker.
-void SlowCountKernel(const DispatchFrame* frame,
-                     WorkerFrame* worker,
-                     uint64_t first,
-                     uint64_t count) {
+constexpr uint32_t kGatheringWorkers = 4;
+
+// Counts its workgroups, slowly at first, so that the grid proves worth every worker; the later
+// ones wait until all workers have come, however long the host takes to schedule them.
+void GatherKernel(const DispatchFrame* frame, WorkerFrame* worker, uint64_t first, uint64_t count) {
+    uint32_t* present = Words(frame) + 4096;
+    AtomicWord(present, worker->worker_index).store(1, std::memory_order_relaxed);
+    const auto all_present = [&] {
+        for (uint32_t index = 0; index < kGatheringWorkers; ++index) {
+            if (AtomicWord(present, index).load(std::memory_order_relaxed) == 0) {
+                return false;
+            }
+        }
+        return true;
+    };
     for (uint64_t i = first; i < first + count; ++i) {
-        volatile uint32_t spin = 0;
-        for (int k = 0; k < 20'000; ++k) {
-            spin = spin + 1;
+        constexpr uint64_t kAlone = 64;
+        const auto begin = std::chrono::steady_clock::now();
+        const auto patience = i < kAlone ? std::chrono::nanoseconds(20'000)
+                                         : std::chrono::nanoseconds(kPatienceNs / 2);
+        while ((i < kAlone || !all_present()) &&
+               std::chrono::steady_clock::now() - begin < patience) {
         }
         CountKernel(frame, worker, i, 1);
     }
-    AtomicWord(Words(frame), 4096 + worker->worker_index).store(1, std::memory_order_relaxed);
 }
 
 HAL_CASE(DispatchLargeGridOnAllWorkers) {
-    Bench wide(bench.backend(), {.worker_count = 4});
-    const auto memory = wide.Allocate((4096 + 4) * 4);
+    Bench wide(bench.backend(), {.worker_count = kGatheringWorkers});
+    const auto memory = wide.Allocate((4096 + kGatheringWorkers) * 4);
     const auto set = MakeSet(wide, memory);
-    const auto count = wide.NewExecutable({.entry = &SlowCountKernel});
+    const auto count = wide.NewExecutable({.entry = &GatherKernel});
     CommandStreamBuilder builder;
     Bind(builder, count, set);
     builder.Dispatch({4096, 1, 1});
