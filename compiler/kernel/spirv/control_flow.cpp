@@ -256,6 +256,11 @@ Status Translator::Conditional(const Inst& inst,
         return Invalid(inst, "has a condition that is no boolean");
     const uint32_t then_label = inst[1];
     const uint32_t else_label = inst[2];
+    if (then_label == else_label && merge == 0) {
+        next = then_label;
+        from = label;
+        return OkStatus();
+    }
     const ir::InstId branch = builder_.Append(ir::Op::kIf, {&condition, 1}, {});
     const ir::BlockId then_block = NewChild(branch);
     const ir::BlockId else_block = NewChild(branch);

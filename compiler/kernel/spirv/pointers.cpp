@@ -42,11 +42,11 @@ bool IsVolatile(const Module& module, uint32_t id) {
 
 }  // namespace
 
-Status Translator::GlobalVariables(const Inst&) {
-    // Functions name what they use, so variables that nothing uses need no place: only declared
-    // ones of storage classes that are covered get one; a use of any other is an error there.
+// Private variables of module scope, whose initialisers are stored first of all.
+Status Translator::GlobalVariables() {
     for (const Inst& inst : module_.globals()) {
-        if (inst.op == Op::OpVariable)
+        if (inst.op == Op::OpVariable &&
+            static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Private)
             FORNAX_RETURN_IF_ERROR(Variable(inst));
     }
     return OkStatus();
@@ -117,10 +117,16 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
                 found = &layout;
         }
     }
-    // A variable that the pipeline layout does not have must not be used; there is no telling that
-    // yet.
+    const std::string place =
+        "set " + std::to_string(entry.set) + ", binding " + std::to_string(entry.binding);
     if (!found || found->count == 0)
-        return OkStatus();
+        return Invalid(inst, "is used at " + place + ", which the pipeline layout does not have");
+    const bool is_uniform = static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Uniform &&
+                            !module_.FindDecoration(block->id, spv::Decoration::BufferBlock);
+    if (is_uniform != (found->kind == BindingLayout::Kind::kUniformBuffer)) {
+        return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
+                                 " buffer, and the pipeline layout has the other kind at " + place);
+    }
     entry.layout = *found;
     // glslang decorates the members, others the variable.
     const bool variable_readonly =
@@ -151,8 +157,12 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
             inst, "takes the workgroup's memory to " + std::to_string(start + type.layout.size) +
                       " bytes, and the limit is " + std::to_string(kReaderLimits.shared_bytes));
     }
-    if (inst.size() > 1)
-        return Unsupported(inst, "initialises workgroup memory, which is not supported");
+    if (inst.size() > 1) {
+        const Inst* initial = module_.Find(inst[1]);
+        if (!initial || initial->op != Op::OpConstantNull)
+            return Unsupported(inst, "initialises workgroup memory with another value than null");
+        kernel_.zero_shared = true;
+    }
     Pointer pointer;
     pointer.space = Pointer::Space::kShared;
     pointer.type = type.id;
@@ -184,6 +194,7 @@ uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
 
 Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) {
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, type));
+    FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
     LocalVariable variable;
     auto visit = [&](auto& self, const Type& part, uint64_t count) -> void {
         switch (part.kind) {

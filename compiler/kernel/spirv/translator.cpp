@@ -29,6 +29,10 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::StoragePushConstant8,
 };
 
+// Scalars that all instructions together define and use, with inlined calls: instructions that only
+// rearrange large composites make no IR, whose size would bound them.
+constexpr uint64_t kMaxScalars = uint64_t{32} << 20;
+
 // Every IR id that a value is made of.
 template <typename Visit>
 void VisitIds(Value& value, Visit&& visit) {
@@ -302,13 +306,14 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     kernel_.body = kernel_.NewBlock({});
     outer_.push_back({});
     builder_.SetBlock(kernel_.body);
-    FORNAX_RETURN_IF_ERROR(GlobalVariables(entry_point));
+    FORNAX_RETURN_IF_ERROR(GlobalVariables());
     Frame frame;
     frame.function = function;
     frame_ = &frame;
     call_stack_.push_back(function->id);
     FORNAX_RETURN_IF_ERROR(From(0, function->entry_label));
     frame_ = nullptr;
+    InsertHomeStores();
     return std::move(kernel_);
 }
 
@@ -380,43 +385,93 @@ Tuple Translator::Materialize(const Constant& constant) {
 // stored to private memory where it is made and loaded here; PromoteLocals makes it a result of the
 // constructs.
 Value Translator::Rescue(uint32_t id, const Value& value) {
-    std::vector<uint32_t>& homes = frame_->homes[id];
-    if (homes.empty()) {
-        std::vector<Value> definitions = frame_->older[id];
-        definitions.push_back(value);
-        for (Value& definition : definitions) {
-            size_t index = 0;
-            VisitIds(definition, [&](ir::ValueId& scalar) {
-                if (index == homes.size())
-                    homes.push_back(NewLocal(kernel_.type(scalar)));
-                // Behind the definition, or first of all where it is made in an enclosing block.
-                std::vector<ir::InstId>& insts = kernel_.block(definition.block).insts;
-                auto at = std::find(insts.begin(), insts.end(), kernel_.value(scalar).inst);
-                at = at == insts.end() ? insts.begin() : at + 1;
-                const auto position = at - insts.begin();
-                const ir::Type i32 = ir::Type::kI32;
-                ir::InstId zero = kernel_.NewInst(ir::Op::kConst, {}, {&i32, 1});
-                ir::ValueId operands[] = {kernel_.inst(zero).results[0], scalar};
-                ir::InstId store = kernel_.NewInst(ir::Op::kStoreLocal, operands, {});
-                kernel_.inst(store).imm = homes[index++];
-                std::vector<ir::InstId>& list = kernel_.block(definition.block).insts;
-                list.insert(list.begin() + position, {zero, store});
-            });
-        }
+    auto [it, is_new] = frame_->homes.try_emplace(id);
+    if (is_new) {
+        Value copy = value;
+        VisitIds(copy, [&](ir::ValueId& scalar) {
+            it->second.push_back(NewLocal(kernel_.type(scalar)));
+        });
+        for (const Value& definition : frame_->older[id])
+            StoreHome(definition, it->second);
+        StoreHome(value, it->second);
     }
     Value loaded = value;
     size_t index = 0;
-    VisitIds(loaded, [&](ir::ValueId& scalar) { scalar = LoadLocal(homes[index++]); });
+    VisitIds(loaded, [&](ir::ValueId& scalar) { scalar = LoadLocal(it->second[index++]); });
     return loaded;
+}
+
+void Translator::StoreHome(const Value& definition, const std::vector<uint32_t>& homes) {
+    Value copy = definition;
+    size_t index = 0;
+    VisitIds(copy, [&](ir::ValueId& scalar) {
+        home_stores_[definition.block.index].push_back({scalar, homes[index++]});
+    });
+}
+
+// Behind the definition, or first of all in the block where it is made in an enclosing one.
+void Translator::InsertHomeStores() {
+    for (auto& [block, stores] : home_stores_) {
+        std::unordered_map<uint32_t, std::vector<HomeStore>> by_inst;
+        for (const HomeStore& store : stores)
+            by_inst[kernel_.value(store.value).inst.index].push_back(store);
+        std::vector<ir::InstId> first;
+        std::vector<ir::InstId> behind;
+        auto append = [&](std::vector<ir::InstId>& insts, const HomeStore& store) {
+            const ir::Type i32 = ir::Type::kI32;
+            ir::InstId zero = kernel_.NewInst(ir::Op::kConst, {}, {&i32, 1});
+            ir::ValueId operands[] = {kernel_.inst(zero).results[0], store.value};
+            ir::InstId inst = kernel_.NewInst(ir::Op::kStoreLocal, operands, {});
+            kernel_.inst(inst).imm = store.local;
+            insts.insert(insts.end(), {zero, inst});
+        };
+        const std::vector<ir::InstId> old = kernel_.block(ir::BlockId{block}).insts;
+        for (ir::InstId inst : old) {
+            behind.push_back(inst);
+            auto it = by_inst.find(inst.index);
+            if (it == by_inst.end())
+                continue;
+            for (const HomeStore& store : it->second)
+                append(behind, store);
+            by_inst.erase(it);
+        }
+        for (const HomeStore& store : stores) {
+            if (by_inst.count(kernel_.value(store.value).inst.index))
+                append(first, store);
+        }
+        first.insert(first.end(), behind.begin(), behind.end());
+        kernel_.block(ir::BlockId{block}).insts = std::move(first);
+    }
+}
+
+Status Translator::Spend(const Inst& inst, uint64_t scalars) {
+    spent_scalars_ += scalars + 1;
+    if (spent_scalars_ > kMaxScalars) {
+        return Unsupported(inst, "takes the translation beyond the limit of " +
+                                     std::to_string(kMaxScalars) + " scalars in all values");
+    }
+    return OkStatus();
 }
 
 Result<Value> Translator::Use(const Inst& user, uint32_t id) {
     if (frame_) {
         auto it = frame_->values.find(id);
-        if (it != frame_->values.end())
+        if (it != frame_->values.end()) {
+            FORNAX_RETURN_IF_ERROR(Spend(user, it->second.scalars.size()));
             return InScope(it->second.block) ? it->second : Rescue(id, it->second);
+        }
     }
     auto global = globals_.find(id);
+    if (global == globals_.end()) {
+        // A variable of module scope gets its place from its first use: others, of other entry
+        // points perhaps, may be of kinds that are not covered.
+        const Inst* declaration = module_.Find(id);
+        if (declaration && declaration->op == Op::OpVariable &&
+            declaration < module_.globals().data() + module_.globals().size()) {
+            FORNAX_RETURN_IF_ERROR(Variable(*declaration));
+            global = globals_.find(id);
+        }
+    }
     if (global != globals_.end())
         return global->second;
     if (const Constant* constant = constants_.Find(id)) {
@@ -485,10 +540,20 @@ Status Translator::Define(const Inst& inst, Tuple scalars) {
     Value value;
     value.type = inst.type;
     value.scalars = std::move(scalars);
+    return SetValue(inst, std::move(value));
+}
+
+Status Translator::SetValue(const Inst& inst, Value value) {
+    FORNAX_RETURN_IF_ERROR(Spend(inst, value.scalars.size()));
     value.block = builder_.block();
     auto [it, inserted] = frame_->values.try_emplace(inst.result);
-    if (!inserted)
-        frame_->older[inst.result].push_back(it->second);
+    if (!inserted) {
+        // The block is translated again. If its value is used elsewhere, this one is, too.
+        if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end())
+            StoreHome(value, home->second);
+        else
+            frame_->older[inst.result].push_back(it->second);
+    }
     it->second = std::move(value);
     return OkStatus();
 }
@@ -497,12 +562,7 @@ Status Translator::DefinePointer(const Inst& inst, Pointer pointer) {
     Value value;
     value.type = inst.type;
     value.pointer = std::move(pointer);
-    value.block = builder_.block();
-    auto [it, inserted] = frame_->values.try_emplace(inst.result);
-    if (!inserted)
-        frame_->older[inst.result].push_back(it->second);
-    it->second = std::move(value);
-    return OkStatus();
+    return SetValue(inst, std::move(value));
 }
 
 Status Translator::Undefined(const Inst& inst) {

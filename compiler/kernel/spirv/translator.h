@@ -118,6 +118,10 @@ class Translator {
     Status DefinePointer(const Inst& inst, Pointer pointer);
     bool InScope(ir::BlockId block) const;
     Value Rescue(uint32_t id, const Value& value);
+    void StoreHome(const Value& definition, const std::vector<uint32_t>& homes);
+    void InsertHomeStores();
+    Status SetValue(const Inst& inst, Value value);
+    Status Spend(const Inst& inst, uint64_t scalars);
     Tuple Materialize(const Constant& constant);
     ir::BlockId NewChild(ir::InstId parent);
     uint32_t NewLocal(ir::Type type, uint32_t count = 1);
@@ -157,7 +161,7 @@ class Translator {
     Status Elect(const Inst& inst);
 
     // --- pointers.cpp ---
-    Status GlobalVariables(const Inst& entry_point);
+    Status GlobalVariables();
     Status Variable(const Inst& inst);
     Status FunctionVariable(const Inst& inst);
     Status BufferVariable(const Inst& inst, const Type& type);
@@ -269,6 +273,13 @@ class Translator {
     std::vector<Jump> jumps_;
     std::vector<ir::BlockId> outer_;  // by IR block: the block around it
     std::vector<uint32_t> call_stack_;
+    // Stores of values to their homes, by the IR block that makes the value.
+    struct HomeStore {
+        ir::ValueId value;
+        uint32_t local = 0;
+    };
+    std::map<uint32_t, std::vector<HomeStore>> home_stores_;
+    uint64_t spent_scalars_ = 0;
     uint32_t nesting_ = 0;
     uint32_t no_value_ = 0;
 };
