@@ -1,7 +1,9 @@
 // Opening the loader, choosing a device, creating it.
 #include "tools/runtime/vulkan_device.h"
 
+#include <algorithm>
 #include <charconv>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -22,6 +24,16 @@ VkPhysicalDeviceProperties PropertiesOf(VkPhysicalDevice device) {
     VkPhysicalDeviceProperties properties;
     vkGetPhysicalDeviceProperties(device, &properties);
     return properties;
+}
+
+bool HasExtension(VkPhysicalDevice device, std::string_view name) {
+    uint32_t count = 0;
+    if (vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr) != VK_SUCCESS)
+        return false;
+    std::vector<VkExtensionProperties> extensions(count);
+    vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
+    return std::any_of(extensions.begin(), extensions.end(),
+                       [&](const VkExtensionProperties& e) { return name == e.extensionName; });
 }
 
 // The number that the whole text is, or nothing below 0.
@@ -161,6 +173,14 @@ Status VulkanDevice::CreateDevice() {
     VkDeviceCreateInfo device_info = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
     device_info.queueCreateInfoCount = 1;
     device_info.pQueueCreateInfos = &queue_info;
+    const char* const feedback = VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME;
+    if (properties_.apiVersion >= VK_API_VERSION_1_3) {
+        has_creation_feedback_ = true;
+    } else if (HasExtension(physical_, feedback)) {
+        has_creation_feedback_ = true;
+        device_info.enabledExtensionCount = 1;
+        device_info.ppEnabledExtensionNames = &feedback;
+    }
     const VkResult result = vkCreateDevice(physical_, &device_info, nullptr, &device_);
     if (result != VK_SUCCESS)
         return VulkanError("vkCreateDevice", result);

@@ -37,8 +37,9 @@ class VulkanDevice {
     uint32_t queue_family() const { return queue_family_; }
     const VkPhysicalDeviceProperties& properties() const { return properties_; }
     std::string name() const { return properties_.deviceName; }
-    // Whether pipelines can say if they came from a cache (VkPipelineCreationFeedback, Vulkan 1.3).
-    bool has_creation_feedback() const { return properties_.apiVersion >= VK_API_VERSION_1_3; }
+    // Whether pipelines can say if they came from a cache: Vulkan 1.3 or
+    // VK_EXT_pipeline_creation_feedback.
+    bool has_creation_feedback() const { return has_creation_feedback_; }
     // 0 when the queue has no timestamps.
     uint32_t timestamp_bits() const { return timestamp_bits_; }
 
@@ -61,6 +62,7 @@ class VulkanDevice {
     VkQueue queue_ = VK_NULL_HANDLE;
     uint32_t queue_family_ = 0;
     uint32_t timestamp_bits_ = 0;
+    bool has_creation_feedback_ = false;
 };
 
 }  // namespace fornax::runtime
