@@ -1,0 +1,167 @@
+// The driver beside others under one loader, without a loader at all, and what it refuses.
+#include <dlfcn.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "tests/loader/shaders/robust.spv.h"
+#include "tests/loader/vulkan_fixture.h"
+
+namespace fornax::test {
+namespace {
+
+class RobustTest : public VulkanTest {
+  protected:
+    void SetUp() override {
+        robust_ = true;
+        VulkanTest::SetUp();
+    }
+};
+
+TEST_F(RobustTest, AccessesOutsideReadZeroAndWriteNothing) {
+    TestBuffer in = MakeBuffer(50);
+    TestBuffer out = MakeBuffer(70);
+    std::fill_n(in.words, 50, 3u);
+    std::array buffers = {in, out};
+    Run(MakePipeline(spirv::kRobust, buffers), 2);
+    // in[i] is inside for 50 of them and in[i * 1000] for i = 0 only.
+    for (uint32_t i = 0; i < 70; ++i) {
+        uint32_t expected = (i < 50 ? 3 : 0) + (i == 0 ? 3 : 0);
+        if (i == 64)
+            expected =
+                2;  // i * 65536 + 64 for i = 0; which of the writes comes last is not defined
+        if (i != 64)
+            EXPECT_EQ(out.words[i], expected) << i;
+    }
+}
+
+using RefusalTest = VulkanTest;
+
+TEST_F(RefusalTest, UnsupportedSpirvIsNamedInOneSentence) {
+    // OpCapability Geometry; OpMemoryModel Logical GLSL450; OpEntryPoint GLCompute %1 "main"; an
+    // empty function.
+    const uint32_t words[] = {0x07230203,
+                              0x00010300,
+                              0,
+                              6,
+                              0,
+                              (2 << 16) | 17,
+                              1,
+                              (2 << 16) | 17,
+                              2,
+                              (3 << 16) | 14,
+                              0,
+                              1,
+                              (5 << 16) | 15,
+                              5,
+                              1,
+                              0x6e69616d,
+                              0,
+                              (6 << 16) | 16,
+                              1,
+                              17,
+                              1,
+                              1,
+                              1,
+                              (2 << 16) | 19,
+                              2,
+                              (3 << 16) | 33,
+                              3,
+                              2,
+                              (5 << 16) | 54,
+                              2,
+                              1,
+                              0,
+                              3,
+                              (2 << 16) | 248,
+                              4,
+                              (1 << 16) | 253,
+                              (1 << 16) | 56};
+    VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                         .codeSize = sizeof(words),
+                                         .pCode = words};
+    if (std::getenv("VK_INSTANCE_LAYERS"))
+        GTEST_SKIP() << "The validation layer rightly complains of this module.";
+    VkShaderModule module;
+    ASSERT_VK(vkCreateShaderModule(device_, &module_info, nullptr, &module));
+    VkPipelineLayoutCreateInfo layout_info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    VkPipelineLayout layout;
+    ASSERT_VK(vkCreatePipelineLayout(device_, &layout_info, nullptr, &layout));
+    VkComputePipelineCreateInfo info{
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = module,
+                  .pName = "main"},
+        .layout = layout};
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    EXPECT_LT(vkCreateComputePipelines(device_, {}, 1, &info, nullptr, &pipeline), 0);
+    EXPECT_EQ(pipeline, VkPipeline(VK_NULL_HANDLE));
+    ASSERT_EQ(messages_.size(), 1u);
+    EXPECT_NE(messages_[0].find("Geometry"), std::string::npos) << messages_[0];
+    messages_.clear();
+    vkDestroyPipelineLayout(device_, layout, nullptr);
+    vkDestroyShaderModule(device_, module, nullptr);
+}
+
+TEST(BesideOthersTest, TheLoaderOffersFornaxAndLavapipe) {
+    const char* both = std::getenv("FORNAX_TEST_ALL_MANIFESTS");
+    ASSERT_NE(both, nullptr);
+    setenv("VK_ICD_FILENAMES", both, 1);
+    setenv("VK_DRIVER_FILES", both, 1);
+    ASSERT_VK(volkInitialize());
+    VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    VkInstance instance;
+    ASSERT_VK(vkCreateInstance(&info, nullptr, &instance));
+    volkLoadInstance(instance);
+    uint32_t count = 0;
+    ASSERT_VK(vkEnumeratePhysicalDevices(instance, &count, nullptr));
+    std::vector<VkPhysicalDevice> devices(count);
+    ASSERT_VK(vkEnumeratePhysicalDevices(instance, &count, devices.data()));
+    uint32_t ours = 0;
+    for (VkPhysicalDevice device : devices) {
+        VkPhysicalDeviceProperties properties;
+        vkGetPhysicalDeviceProperties(device, &properties);
+        ours += std::string(properties.deviceName).starts_with("Fornax");
+    }
+    EXPECT_EQ(ours, 1u);
+    EXPECT_GE(count, 1u);
+    vkDestroyInstance(instance, nullptr);
+}
+
+TEST(WithoutLoaderTest, TheDriverServesItselfThroughItsExports) {
+    const char* path = std::getenv("FORNAX_TEST_DRIVER");
+    ASSERT_NE(path, nullptr);
+    void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    auto get =
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vk_icdGetInstanceProcAddr"));
+    ASSERT_NE(get, nullptr);
+    auto create = reinterpret_cast<PFN_vkCreateInstance>(get(nullptr, "vkCreateInstance"));
+    ASSERT_NE(create, nullptr);
+    VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    VkInstance instance;
+    ASSERT_VK(create(&info, nullptr, &instance));
+    auto enumerate = reinterpret_cast<PFN_vkEnumeratePhysicalDevices>(
+        get(instance, "vkEnumeratePhysicalDevices"));
+    uint32_t count = 1;
+    VkPhysicalDevice device = VK_NULL_HANDLE;
+    ASSERT_VK(enumerate(instance, &count, &device));
+    EXPECT_EQ(count, 1u);
+    auto create_device = reinterpret_cast<PFN_vkCreateDevice>(get(instance, "vkCreateDevice"));
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                  .queueCount = 1,
+                                  .pQueuePriorities = &priority};
+    VkDeviceCreateInfo device_info{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                   .queueCreateInfoCount = 1,
+                                   .pQueueCreateInfos = &queue};
+    VkDevice logical;
+    ASSERT_VK(create_device(device, &device_info, nullptr, &logical));
+    reinterpret_cast<PFN_vkDestroyDevice>(get(instance, "vkDestroyDevice"))(logical, nullptr);
+    reinterpret_cast<PFN_vkDestroyInstance>(get(instance, "vkDestroyInstance"))(instance, nullptr);
+    dlclose(library);
+}
+
+}  // namespace
+}  // namespace fornax::test

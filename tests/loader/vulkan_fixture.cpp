@@ -1,0 +1,296 @@
+// The fixture of the tests through the loader.
+#include "tests/loader/vulkan_fixture.h"
+
+#include <algorithm>
+
+namespace fornax::test {
+
+namespace {
+
+constexpr uint32_t kPoison = 0xDEADF00D;
+constexpr VkDeviceSize kMargin = 256;  // bytes on both sides of a range
+
+VKAPI_ATTR VkBool32 VKAPI_CALL Hear(VkDebugUtilsMessageSeverityFlagBitsEXT,
+                                    VkDebugUtilsMessageTypeFlagsEXT,
+                                    const VkDebugUtilsMessengerCallbackDataEXT* data,
+                                    void* messages) {
+    static_cast<std::vector<std::string>*>(messages)->push_back(data->pMessage);
+    return VK_FALSE;
+}
+
+}  // namespace
+
+void VulkanTest::SetUp() {
+    ASSERT_VK(volkInitialize());
+    VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+                                  .apiVersion = VK_API_VERSION_1_1};
+    VkDebugUtilsMessengerCreateInfoEXT messenger{
+        .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                           VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
+        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
+                       VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT,
+        .pfnUserCallback = Hear,
+        .pUserData = &messages_};
+    const VkValidationFeatureEnableEXT enables[] = {
+        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
+    // Read by the validation layer where VK_INSTANCE_LAYERS names it, and by nobody else.
+    VkValidationFeaturesEXT features{.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
+                                     .enabledValidationFeatureCount = 1,
+                                     .pEnabledValidationFeatures = enables};
+    const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
+    VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+                              .pNext = &features,
+                              .pApplicationInfo = &application,
+                              .enabledExtensionCount = 1,
+                              .ppEnabledExtensionNames = extensions};
+    ASSERT_VK(vkCreateInstance(&info, nullptr, &instance_));
+    volkLoadInstance(instance_);
+    ASSERT_VK(vkCreateDebugUtilsMessengerEXT(instance_, &messenger, nullptr, &messenger_));
+
+    uint32_t count = 0;
+    ASSERT_VK(vkEnumeratePhysicalDevices(instance_, &count, nullptr));
+    std::vector<VkPhysicalDevice> all(count);
+    ASSERT_VK(vkEnumeratePhysicalDevices(instance_, &count, all.data()));
+    for (VkPhysicalDevice candidate : all) {
+        VkPhysicalDeviceProperties properties;
+        vkGetPhysicalDeviceProperties(candidate, &properties);
+        if (std::string(properties.deviceName).starts_with("Fornax"))
+            physical_ = candidate;
+    }
+    ASSERT_NE(physical_, nullptr) << "The loader offers no Fornax device.";
+
+    const float priorities[] = {1.0f, 1.0f};
+    VkDeviceQueueCreateInfo queues{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                   .queueFamilyIndex = 0,
+                                   .queueCount = 2,
+                                   .pQueuePriorities = priorities};
+    const char* device_extensions[] = {
+        VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_KHR_SYNCHRONIZATION_2_EXTENSION_NAME,
+        VK_EXT_HOST_QUERY_RESET_EXTENSION_NAME, VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME,
+        VK_KHR_COPY_COMMANDS_2_EXTENSION_NAME};
+    VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+        .timelineSemaphore = VK_TRUE};
+    VkPhysicalDeviceSynchronization2Features synchronization2{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES,
+        .pNext = &timeline,
+        .synchronization2 = VK_TRUE};
+    VkPhysicalDeviceHostQueryResetFeatures query_reset{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES,
+        .pNext = &synchronization2,
+        .hostQueryReset = VK_TRUE};
+    VkPhysicalDeviceFeatures core{};
+    core.robustBufferAccess = robust_;
+    VkDeviceCreateInfo device{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                              .pNext = &query_reset,
+                              .queueCreateInfoCount = 1,
+                              .pQueueCreateInfos = &queues,
+                              .enabledExtensionCount = std::size(device_extensions),
+                              .ppEnabledExtensionNames = device_extensions,
+                              .pEnabledFeatures = &core};
+    ASSERT_VK(vkCreateDevice(physical_, &device, nullptr, &device_));
+    volkLoadDevice(device_);
+    for (uint32_t i = 0; i < 2; ++i)
+        vkGetDeviceQueue(device_, 0, i, &queues_[i]);
+    VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                 .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT};
+    ASSERT_VK(vkCreateCommandPool(device_, &pool, nullptr, &pool_));
+}
+
+void VulkanTest::TearDown() {
+    if (device_) {
+        vkDeviceWaitIdle(device_);
+        for (const TestBuffer& buffer : buffers_) {
+            const uint32_t* before = buffer.words - kMargin / 4;
+            const uint32_t* after = buffer.words + (buffer.size + 3) / 4;
+            for (size_t i = 0; i < kMargin / 4; ++i) {
+                ASSERT_EQ(before[i], kPoison) << "Something wrote before a buffer's range.";
+                ASSERT_EQ(after[i], kPoison) << "Something wrote behind a buffer's range.";
+            }
+        }
+        for (auto action = at_end_.rbegin(); action != at_end_.rend(); ++action)
+            (*action)();
+        vkDestroyCommandPool(device_, pool_, nullptr);
+        vkDestroyDevice(device_, nullptr);
+    }
+    if (messenger_)
+        vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, nullptr);
+    if (instance_)
+        vkDestroyInstance(instance_, nullptr);
+    for (const std::string& message : messages_)
+        ADD_FAILURE() << message;
+}
+
+TestBuffer VulkanTest::MakeBuffer(size_t words, VkBufferUsageFlags more_usage) {
+    TestBuffer buffer;
+    buffer.offset = kMargin;
+    buffer.size = words * 4;
+    VkBufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                            .size = buffer.size + 2 * kMargin,
+                            .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                     VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                     VK_BUFFER_USAGE_TRANSFER_DST_BIT | more_usage};
+    EXPECT_VK(vkCreateBuffer(device_, &info, nullptr, &buffer.handle));
+    VkMemoryRequirements needs;
+    vkGetBufferMemoryRequirements(device_, buffer.handle, &needs);
+    VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                  .allocationSize = needs.size + needs.alignment};
+    EXPECT_VK(vkAllocateMemory(device_, &allocate, nullptr, &buffer.memory));
+    EXPECT_VK(vkBindBufferMemory(device_, buffer.handle, buffer.memory, needs.alignment));
+    void* mapped = nullptr;
+    EXPECT_VK(vkMapMemory(device_, buffer.memory, 0, VK_WHOLE_SIZE, 0, &mapped));
+    auto* bytes = static_cast<std::byte*>(mapped) + needs.alignment;
+    std::fill_n(reinterpret_cast<uint32_t*>(bytes), info.size / 4, kPoison);
+    buffer.words = reinterpret_cast<uint32_t*>(bytes + kMargin);
+    std::fill_n(buffer.words, words, 0u);
+    buffers_.push_back(buffer);
+    AtEnd([this, buffer] {
+        vkDestroyBuffer(device_, buffer.handle, nullptr);
+        vkFreeMemory(device_, buffer.memory, nullptr);
+    });
+    return buffer;
+}
+
+TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
+                                      std::span<const TestBuffer> buffers,
+                                      const VkSpecializationInfo* specialization) {
+    TestPipeline made;
+    const auto count = static_cast<uint32_t>(buffers.size());
+    VkShaderModuleCreateInfo module{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                    .codeSize = spirv.size_bytes(),
+                                    .pCode = spirv.data()};
+    EXPECT_VK(vkCreateShaderModule(device_, &module, nullptr, &made.module));
+    std::vector<VkDescriptorSetLayoutBinding> bindings;
+    for (uint32_t i = 0; i < count; ++i)
+        bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT});
+    VkDescriptorSetLayoutCreateInfo set_layout{
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .bindingCount = count,
+        .pBindings = bindings.data()};
+    EXPECT_VK(vkCreateDescriptorSetLayout(device_, &set_layout, nullptr, &made.set_layout));
+    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
+    VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                      .setLayoutCount = 1,
+                                      .pSetLayouts = &made.set_layout,
+                                      .pushConstantRangeCount = 1,
+                                      .pPushConstantRanges = &range};
+    EXPECT_VK(vkCreatePipelineLayout(device_, &layout, nullptr, &made.layout));
+    VkComputePipelineCreateInfo pipeline{
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .flags = VK_PIPELINE_CREATE_DISPATCH_BASE,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = made.module,
+                  .pName = "main",
+                  .pSpecializationInfo = specialization},
+        .layout = made.layout};
+    EXPECT_VK(
+        vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &pipeline, nullptr, &made.pipeline));
+    VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(count, 1u)};
+    VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                    .maxSets = 1,
+                                    .poolSizeCount = 1,
+                                    .pPoolSizes = &size};
+    EXPECT_VK(vkCreateDescriptorPool(device_, &pool, nullptr, &made.pool));
+    VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                         .descriptorPool = made.pool,
+                                         .descriptorSetCount = 1,
+                                         .pSetLayouts = &made.set_layout};
+    EXPECT_VK(vkAllocateDescriptorSets(device_, &allocate, &made.set));
+    for (uint32_t i = 0; i < count; ++i) {
+        const VkDescriptorBufferInfo info = buffers[i].info();
+        VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                   .dstSet = made.set,
+                                   .dstBinding = i,
+                                   .descriptorCount = 1,
+                                   .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                   .pBufferInfo = &info};
+        vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
+    }
+    AtEnd([this, made] {
+        vkDestroyDescriptorPool(device_, made.pool, nullptr);
+        vkDestroyPipeline(device_, made.pipeline, nullptr);
+        vkDestroyPipelineLayout(device_, made.layout, nullptr);
+        vkDestroyDescriptorSetLayout(device_, made.set_layout, nullptr);
+        vkDestroyShaderModule(device_, made.module, nullptr);
+    });
+    return made;
+}
+
+VkCommandBuffer VulkanTest::Begin(VkCommandBufferUsageFlags flags, VkCommandBufferLevel level) {
+    VkCommandBufferAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                         .commandPool = pool_,
+                                         .level = level,
+                                         .commandBufferCount = 1};
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    EXPECT_VK(vkAllocateCommandBuffers(device_, &allocate, &commands));
+    VkCommandBufferInheritanceInfo inheritance{
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO};
+    VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                   .flags = flags,
+                                   .pInheritanceInfo = &inheritance};
+    EXPECT_VK(vkBeginCommandBuffer(commands, &begin));
+    return commands;
+}
+
+void VulkanTest::Bind(VkCommandBuffer commands, const TestPipeline& pipeline) {
+    vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.pipeline);
+    vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline.layout, 0, 1,
+                            &pipeline.set, 0, nullptr);
+}
+
+void VulkanTest::Barrier(VkCommandBuffer commands) {
+    VkMemoryBarrier all{.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                        .srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT,
+                        .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT};
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                         &all, 0, nullptr, 0, nullptr);
+}
+
+VkFence VulkanTest::MakeFence(bool signalled) {
+    VkFenceCreateInfo info{
+        .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO,
+        .flags = signalled ? VK_FENCE_CREATE_SIGNALED_BIT : VkFenceCreateFlags{}};
+    VkFence fence = VK_NULL_HANDLE;
+    EXPECT_VK(vkCreateFence(device_, &info, nullptr, &fence));
+    AtEnd([this, fence] { vkDestroyFence(device_, fence, nullptr); });
+    return fence;
+}
+
+VkSemaphore VulkanTest::MakeSemaphore(std::optional<uint64_t> timeline_value) {
+    VkSemaphoreTypeCreateInfo type{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                   .semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE,
+                                   .initialValue = timeline_value.value_or(0)};
+    VkSemaphoreCreateInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO,
+                               .pNext = timeline_value ? &type : nullptr};
+    VkSemaphore semaphore = VK_NULL_HANDLE;
+    EXPECT_VK(vkCreateSemaphore(device_, &info, nullptr, &semaphore));
+    AtEnd([this, semaphore] { vkDestroySemaphore(device_, semaphore, nullptr); });
+    return semaphore;
+}
+
+VkResult VulkanTest::Submit(VkCommandBuffer commands, VkFence fence, uint32_t queue) {
+    VkSubmitInfo submit{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                        .commandBufferCount = commands ? 1u : 0u,
+                        .pCommandBuffers = &commands};
+    return vkQueueSubmit(queues_[queue], 1, &submit, fence);
+}
+
+void VulkanTest::Run(VkCommandBuffer commands) {
+    Barrier(commands);
+    ASSERT_VK(vkEndCommandBuffer(commands));
+    VkFence fence = MakeFence();
+    ASSERT_VK(Submit(commands, fence));
+    ASSERT_VK(vkWaitForFences(device_, 1, &fence, VK_TRUE, 20'000'000'000));
+}
+
+void VulkanTest::Run(const TestPipeline& pipeline, uint32_t x, uint32_t y, uint32_t z) {
+    VkCommandBuffer commands = Begin();
+    Bind(commands, pipeline);
+    vkCmdDispatch(commands, x, y, z);
+    Run(commands);
+}
+
+}  // namespace fornax::test
