@@ -71,7 +71,10 @@ int32_t RunKernel(const CompiledKernel& kernel) {
     const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(output), sizeof(output)}};
     const void* sets[] = {set};
     hal::DispatchFrame dispatch = {.descriptor_sets = sets, .workgroup_count = {1, 1, 1}};
-    std::vector<uint8_t> scratch(kernel.scratch_bytes + 64);
+    struct alignas(64) Line {
+        uint8_t bytes[64];
+    };
+    std::vector<Line> scratch(kernel.scratch_bytes / sizeof(Line) + 1);
     hal::WorkerFrame worker = {.scratch = scratch.data()};
     kernel.entry(&dispatch, &worker, 0, 1);
     for (int32_t value : output)

@@ -383,6 +383,8 @@ void Emitter::EmitLoop(ir::InstId id) {
         EmitMaybe(Any(mask_), body, loop.merge, true);
         builder_.SetInsertPoint(body);
         builder_.CreateStore(llvm::Constant::getNullValue(mask_->getType()), loop.continued);
+        // `next` sets it; a continuing block may end in another way.
+        builder_.CreateStore(llvm::Constant::getNullValue(mask_->getType()), loop.live);
     }
     auto load_params = [&](std::span<const ir::ValueId> params,
                            llvm::ArrayRef<llvm::AllocaInst*> slots) {

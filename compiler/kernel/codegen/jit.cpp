@@ -5,6 +5,9 @@
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
@@ -16,6 +19,7 @@
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
 namespace fornax::kernel {
 
@@ -62,6 +66,48 @@ Status RunBackend(llvm::Module& module,
     return OkStatus();
 }
 
+// The backend calls a library for long memsets; this writes them out, 64 bytes a step.
+void LowerMemSet(llvm::MemSetInst* set) {
+    constexpr uint64_t kStep = 64;
+    uint64_t size = llvm::cast<llvm::ConstantInt>(set->getLength())->getZExtValue();
+    llvm::Align alignment = set->getDestAlign().valueOrOne();
+    auto store = [&](llvm::IRBuilder<>& b, llvm::Value* offset, uint64_t bytes) {
+        llvm::Value* value = b.CreateVectorSplat(static_cast<unsigned>(bytes), set->getValue());
+        llvm::Value* address = b.CreateGEP(b.getInt8Ty(), set->getDest(), offset);
+        b.CreateAlignedStore(value, address, std::min(alignment, llvm::Align(bytes)),
+                             set->isVolatile());
+    };
+    uint64_t steps = size / kStep;
+    if (steps != 0) {
+        auto [body, index] = llvm::SplitBlockAndInsertSimpleForLoop(
+            llvm::ConstantInt::get(llvm::Type::getInt64Ty(set->getContext()), steps), set);
+        llvm::IRBuilder<> b(body);
+        store(b, b.CreateMul(index, b.getInt64(kStep)), kStep);
+    }
+    llvm::IRBuilder<> b(set);
+    uint64_t done = steps * kStep;
+    for (uint64_t bytes = kStep / 2; bytes != 0; bytes /= 2) {
+        if (size - done >= bytes) {
+            store(b, b.getInt64(done), bytes);
+            done += bytes;
+        }
+    }
+    set->eraseFromParent();
+}
+
+void LowerMemSets(llvm::Module& module) {
+    llvm::SmallVector<llvm::MemSetInst*, 4> sets;
+    for (llvm::Function& function : module) {
+        for (llvm::Instruction& instruction : llvm::instructions(function)) {
+            if (auto* set = llvm::dyn_cast<llvm::MemSetInst>(&instruction);
+                set && llvm::isa<llvm::ConstantInt>(set->getLength()))
+                sets.push_back(set);
+        }
+    }
+    for (llvm::MemSetInst* set : sets)
+        LowerMemSet(set);
+}
+
 }  // namespace
 
 Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -72,6 +118,7 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
         return Error{ErrorCode::kInternal,
                      "The kernel compiler made LLVM IR that is not valid: " + errors};
     }
+    LowerMemSets(module);
     // In this order: the outer managers' proxies clear the inner managers when they are destroyed.
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;

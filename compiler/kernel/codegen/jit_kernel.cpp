@@ -32,7 +32,8 @@ std::string TextOf(const llvm::Module& module) {
 Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const TargetInfo& target,
                                      llvm::TargetMachine& machine,
-                                     const StageSink& sink) {
+                                     const StageSink& sink,
+                                     uint32_t force_lanes) {
     FORNAX_RETURN_IF_ERROR(CheckPureOps(kernel));
     llvm::LLVMContext context;
     context.setDiscardValueNames(!sink);
@@ -40,6 +41,7 @@ Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
     PrepareModule(module, machine, target);
     EmitOptions options;
     options.vector_bits = target.vector_bits;
+    options.force_lanes = force_lanes;
     FORNAX_ASSIGN_OR_RETURN(EmittedKernel emitted,
                             EmitKernel(kernel, options, kKernelSymbol, module));
     unsigned size = module.getInstructionCount();

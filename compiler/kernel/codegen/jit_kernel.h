@@ -29,10 +29,12 @@ using StageSink = std::function<void(std::string_view extension, std::string_vie
 
 // `machine` belongs to the calling thread while this runs. `sink` may be empty; texts are only made
 // if it is not. kUnsupported names what cannot be compiled. Bounded in time: the quality of the
-// code falls for very large kernels, and beyond a limit they are refused.
+// code falls for very large kernels, and beyond a limit they are refused. `force_lanes`: see
+// EmitOptions.
 Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const TargetInfo& target,
                                      llvm::TargetMachine& machine,
-                                     const StageSink& sink);
+                                     const StageSink& sink,
+                                     uint32_t force_lanes = 0);
 
 }  // namespace fornax::kernel

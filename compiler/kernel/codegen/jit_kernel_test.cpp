@@ -13,6 +13,10 @@ namespace {
 
 using testing::HasSubstr;
 
+struct alignas(64) Line {
+    uint8_t bytes[64];
+};
+
 // y[i] = a * x[i] + y[i]
 constexpr char kSaxpy[] =
     R"(kernel "saxpy" workgroup_size(64, 1, 1) subgroup_size(32) push_constants(4) {
@@ -65,10 +69,10 @@ TEST(CompileToNative, RunsOnEveryTarget) {
         const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(x.data()), x.size() * 4},
                                              {reinterpret_cast<uint64_t>(y.data()), y.size() * 4}};
         const void* sets[] = {set};
-        float a = 2;
+        float push[hal::kPushConstantBytes / sizeof(float)] = {2};
         hal::DispatchFrame dispatch = {
-            .descriptor_sets = sets, .push_constants = &a, .workgroup_count = {kGroups, 1, 1}};
-        std::vector<uint8_t> scratch(native->scratch_bytes + 64);
+            .descriptor_sets = sets, .push_constants = push, .workgroup_count = {kGroups, 1, 1}};
+        std::vector<Line> scratch(native->scratch_bytes / sizeof(Line) + 1);
         hal::WorkerFrame worker = {.scratch = scratch.data()};
         auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
         entry(&dispatch, &worker, 3, kGroups - 3);
@@ -139,7 +143,7 @@ TEST(CompileToNative, VeryLongKernelsAreCompiledQuicklyOrRefused) {
     const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(values), sizeof(values)}};
     const void* sets[] = {set};
     hal::DispatchFrame dispatch = {.descriptor_sets = sets, .workgroup_count = {1, 1, 1}};
-    std::vector<uint8_t> scratch(native->scratch_bytes + 64);
+    std::vector<Line> scratch(native->scratch_bytes / sizeof(Line) + 1);
     hal::WorkerFrame worker = {.scratch = scratch.data()};
     reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()))(&dispatch, &worker, 0,
                                                                               1);

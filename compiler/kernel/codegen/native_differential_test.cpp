@@ -1,0 +1,108 @@
+// Random kernels give the same bytes in native code, at every width and on every target, as in the
+// interpreter.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "compiler/kernel/codegen/emit.h"
+#include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/codegen/jit_kernel.h"
+#include "compiler/kernel/codegen/op_harness.h"
+#include "compiler/kernel/interpret/interpret.h"
+#include "compiler/kernel/interpret/random_kernel.h"
+#include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+namespace {
+
+// More seeds take more time and find more: FORNAX_DIFFERENTIAL_SEEDS=from:to.
+struct Seeds {
+    uint64_t from = 0;
+    uint64_t to = 40;
+
+    Seeds() {
+        const char* text = std::getenv("FORNAX_DIFFERENTIAL_SEEDS");
+        char* end = nullptr;
+        if (text) {
+            from = std::strtoull(text, &end, 10);
+            to = *end == ':' ? std::strtoull(end + 1, nullptr, 10) : from + 1;
+        }
+    }
+};
+
+class NativeDifferential : public testing::TestWithParam<bool> {
+  protected:
+    void Compare(const ir::Kernel& kernel, uint64_t seed, const TargetInfo& target, uint32_t lanes);
+
+    std::vector<uint8_t> expected_;
+};
+
+void NativeDifferential::Compare(const ir::Kernel& kernel,
+                                 uint64_t seed,
+                                 const TargetInfo& target,
+                                 uint32_t lanes) {
+    auto machine = CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
+    ASSERT_TRUE(machine.ok()) << machine.error().message;
+    auto native = CompileToNative(kernel, target, **machine, {}, lanes);
+    ASSERT_TRUE(native.ok()) << native.error().message;
+    auto object = LoadedObject::Load(native->object, kKernelSymbol);
+    ASSERT_TRUE(object.ok()) << object.error().message;
+    struct alignas(64) Line {
+        uint8_t bytes[64];
+    };
+    constexpr size_t kMarginLines = hal::kSharedMemoryMargin / sizeof(Line);
+    std::vector<Line> shared(kernel.shared_bytes / 64 + 1 + 2 * kMarginLines);
+    std::vector<Line> scratch(native->scratch_bytes / 64 + 1);
+    hal::WorkerFrame worker = {.shared_memory = shared.data() + kMarginLines,
+                               .scratch = scratch.data()};
+    TestDispatch dispatch(kernel, seed, /*overlap=*/false);
+    hal::DispatchFrame frame = dispatch.frame();
+    uint8_t push[hal::kPushConstantBytes] = {};
+    if (kernel.push_constant_bytes != 0)
+        std::memcpy(push, frame.push_constants, kernel.push_constant_bytes);
+    frame.push_constants = push;
+    auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
+    entry(&frame, &worker, 0, TestDispatch::kWorkgroups);
+    ASSERT_EQ(worker.fault, 0u);
+    ASSERT_EQ(dispatch.memory(), expected_);
+}
+
+// The parameter: after the passes.
+TEST_P(NativeDifferential, GivesWhatTheInterpreterGives) {
+    const Seeds seeds;
+    for (uint64_t seed = seeds.from; seed < seeds.to; ++seed) {
+        RandomKernelOptions options;
+        options.statements = seed % 10 == 0 ? 150 : 40;
+        ir::Kernel kernel = RandomKernel(seed, options);
+        if (GetParam())
+            RunPipeline(kernel);
+        TestDispatch dispatch(kernel, seed, /*overlap=*/false);
+        Status status =
+            Interpret(kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {20'000'000});
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        expected_ = dispatch.memory();
+        std::string text = ir::PrintKernel(kernel);
+        if (std::getenv("FORNAX_DIFFERENTIAL_PRINT"))
+            std::printf("%s\n", text.c_str());
+        for (const TargetInfo& target : TestTargets()) {
+            for (uint32_t lanes : {0u, 1u, 8u, 16u, 32u}) {
+                // Every width on one target, the chosen one on the others.
+                if (lanes != 0 && &target != &TestTargets()[seed % TestTargets().size()])
+                    continue;
+                Compare(kernel, seed, target, lanes);
+                ASSERT_FALSE(HasFatalFailure())
+                    << "seed " << seed << ", " << lanes << " lanes, " << target.cpu_name << "\n"
+                    << text;
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, NativeDifferential, testing::Bool(), [](const auto& info) {
+    return std::string(info.param ? "AfterThePasses" : "AsTheyAre");
+});
+
+}  // namespace
+}  // namespace fornax::kernel
