@@ -2,6 +2,8 @@
 // mistakes.
 #include "tools/bench/device.h"
 
+#include <cstdlib>
+
 #include <gtest/gtest.h>
 
 #include "tools/bench/shaders/increment.spv.h"
@@ -12,6 +14,8 @@ namespace {
 class ValidatedDeviceTest : public ::testing::Test {
   protected:
     void SetUp() override {
+        // Not the user's own cache.
+        setenv("FORNAX_CACHE_DIR", (::testing::TempDir() + "fornax_device_test").c_str(), 1);
         auto device = Device::Create(/*validate=*/true);
         if (!device.ok())
             GTEST_SKIP() << device.error().message;

@@ -14,13 +14,14 @@
 #include <vector>
 
 #include <sched.h>
+#include <sys/mman.h>
 
 #include "tools/bench/host_kernels.h"
 
 namespace fornax::bench {
 namespace {
 
-constexpr size_t kAlignment = 64;
+constexpr size_t kHugePageBytes = 2u << 20;
 constexpr size_t kCountMultiple = 256;
 
 struct FreeDeleter {
@@ -28,10 +29,14 @@ struct FreeDeleter {
 };
 using FloatArray = std::unique_ptr<float[], FreeDeleter>;
 
+// In huge pages where the system has them, or address translation would limit before memory does.
 FloatArray AllocateFloats(size_t count) {
-    void* memory = std::aligned_alloc(kAlignment, count * sizeof(float));
+    const size_t size_bytes =
+        (count * sizeof(float) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+    void* memory = std::aligned_alloc(kHugePageBytes, size_bytes);
     if (memory == nullptr)
         throw std::bad_alloc();
+    madvise(memory, size_bytes, MADV_HUGEPAGE);
     return FloatArray(static_cast<float*>(memory));
 }
 
