@@ -65,6 +65,7 @@ void CommandBuffer::BindDescriptorSet(uint32_t index,
     bound.dynamic_offset_count = static_cast<uint32_t>(dynamic_offsets.size());
     std::ranges::copy(dynamic_offsets, bound.dynamic_offsets.begin());
     bound.pushed.clear();
+    bound.pushed_changed = false;
     used_sets_ = std::max(used_sets_, index + 1);
     bindings_changed_ = true;
 }

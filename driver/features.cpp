@@ -27,7 +27,7 @@ static_assert(offsetof(VkPhysicalDeviceTimelineSemaphoreFeatures, timelineSemaph
               sizeof(VkBaseOutStructure));
 
 VkResult Enable(const Object& origin,
-                std::span<bool FeatureSet::* const> members,
+                std::span<const FeatureInfo> members,
                 const VkBool32* values,
                 const char* struct_name,
                 bool provided,
@@ -35,12 +35,12 @@ VkResult Enable(const Object& origin,
     for (size_t i = 0; i < members.size(); ++i) {
         if (!values[i])
             continue;
-        if (!provided || !(SupportedFeatures().*members[i])) {
+        if (!provided || !(SupportedFeatures().*members[i].member)) {
             return Fail(origin, VK_ERROR_FEATURE_NOT_PRESENT,
-                        "Feature number {} of {} was enabled, but the device does not have it.", i,
-                        struct_name);
+                        "The feature {} of {} was enabled, but the device does not have it.",
+                        members[i].name, struct_name);
         }
-        enabled.*members[i] = true;
+        enabled.*members[i].member = true;
     }
     return VK_SUCCESS;
 }
@@ -49,8 +49,8 @@ VkResult Enable(const Object& origin,
 
 void WriteFeatures(const FeatureSet& features, VkPhysicalDeviceFeatures& out) {
     auto* values = reinterpret_cast<VkBool32*>(&out);
-    for (const auto member : Vulkan10Features())
-        *values++ = features.*member;
+    for (const FeatureInfo& feature : Vulkan10Features())
+        *values++ = features.*feature.member;
 }
 
 void WriteFeatureChain(const FeatureSet& features, void* chain) {
@@ -60,8 +60,8 @@ void WriteFeatureChain(const FeatureSet& features, void* chain) {
             return;
         const bool provided = info->provided(SupportedApi());
         VkBool32* values = ValuesOf(header);
-        for (const auto member : info->members)
-            *values++ = provided && features.*member;
+        for (const FeatureInfo& feature : info->members)
+            *values++ = provided && features.*feature.member;
     });
 }
 

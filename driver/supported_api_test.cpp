@@ -49,12 +49,12 @@ TEST(SupportedApiTest, SupportedFeaturesCanBeQueried) {
         FeatureSet probe;
         return static_cast<size_t>(&(probe.*member) - reinterpret_cast<bool*>(&probe));
     };
-    for (const auto member : driver::Vulkan10Features())
-        visible.insert(offset_of(member));
+    for (const auto& feature : driver::Vulkan10Features())
+        visible.insert(offset_of(feature.member));
     for (const FeatureStructInfo& info : AllFeatureStructs()) {
         if (info.provided(SupportedApi())) {
-            for (const auto member : info.members)
-                visible.insert(offset_of(member));
+            for (const auto& feature : info.members)
+                visible.insert(offset_of(feature.member));
         }
     }
     const FeatureSet& features = SupportedFeatures();
@@ -132,7 +132,7 @@ TEST_F(FeatureTest, EveryStructureIsFilledAndDecidesDeviceCreation) {
         FeatureBlock supported(info, VK_FALSE);
         for (size_t i = 0; i < info.members.size(); ++i) {
             const bool expected =
-                info.provided(SupportedApi()) && SupportedFeatures().*info.members[i];
+                info.provided(SupportedApi()) && SupportedFeatures().*info.members[i].member;
             EXPECT_EQ(queried[i], expected ? VK_TRUE : VK_FALSE) << "member " << i;
             supported[i] = expected;
             if (!expected) {

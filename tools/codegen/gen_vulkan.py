@@ -70,19 +70,24 @@ struct ExtensionInfo {
 using InstanceExtensionInfo = ExtensionInfo<InstanceExtensionSet>;
 using DeviceExtensionInfo = ExtensionInfo<DeviceExtensionSet>;
 
+struct FeatureInfo {
+    const char* name;
+    bool FeatureSet::*member;
+};
+
 // One structure that extends VkPhysicalDeviceFeatures2: its VkBool32 members in order, after pNext.
 struct FeatureStructInfo {
     VkStructureType s_type;
     const char* name;
     bool (*provided)(const ApiSet& api);
-    std::span<bool FeatureSet::*const> members;
+    std::span<const FeatureInfo> members;
 };
 
 // All extensions of the registry that need no platform, sorted by name.
 std::span<const InstanceExtensionInfo> AllInstanceExtensions();
 std::span<const DeviceExtensionInfo> AllDeviceExtensions();
 // The members of VkPhysicalDeviceFeatures in order.
-std::span<bool FeatureSet::*const> Vulkan10Features();
+std::span<const FeatureInfo> Vulkan10Features();
 // Sorted by s_type.
 std::span<const FeatureStructInfo> AllFeatureStructs();
 
@@ -103,13 +108,13 @@ def registry_source(registry: Registry) -> str:
             lines.append(f'    {{"{e.name}", {e.spec_version}, &{kind}ExtensionSet::{e.member},\n'
                          f"     []({parameter}) {{ return {condition}; }}}},")
         lines.append("};\n")
-    lines.append("constexpr bool FeatureSet::* kFeatures10[] = {")
-    lines += [f"    &FeatureSet::{name}," for name in registry.features10]
+    lines.append("constexpr FeatureInfo kFeatures10[] = {")
+    lines += [f'    {{"{name}", &FeatureSet::{name}}},' for name in registry.features10]
     lines.append("};\n")
     structs = list(registry.feature_structs.values())
     for s in structs:
-        members = ", ".join(f"&FeatureSet::{m}" for m in s.members)
-        lines.append(f"constexpr bool FeatureSet::* k{s.name}[] = {{{members}}};")
+        members = ",\n    ".join(f'{{"{m}", &FeatureSet::{m}}}' for m in s.members)
+        lines.append(f"constexpr FeatureInfo k{s.name}[] = {{\n    {members}}};")
     lines.append("\nconstexpr FeatureStructInfo kFeatureStructsUnsorted[] = {")
     for s in structs:
         condition = " || ".join(s.requirements)
@@ -131,7 +136,7 @@ std::span<const InstanceExtensionInfo> AllInstanceExtensions() {
 std::span<const DeviceExtensionInfo> AllDeviceExtensions() {
     return kDeviceExtensions;
 }
-std::span<bool FeatureSet::*const> Vulkan10Features() {
+std::span<const FeatureInfo> Vulkan10Features() {
     return kFeatures10;
 }
 std::span<const FeatureStructInfo> AllFeatureStructs() {
