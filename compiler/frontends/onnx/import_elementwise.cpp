@@ -1,4 +1,5 @@
-// Elementwise operators: their import functions, one template for the functions of one and of two values.
+// Elementwise operators: their import functions, one template for the functions of one and of two
+// values.
 #include <limits>
 
 #include <fmt/format.h>
