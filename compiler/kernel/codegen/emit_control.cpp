@@ -156,7 +156,9 @@ void Emitter::StoreMerged(llvm::ArrayRef<llvm::AllocaInst*> slots,
         Value* value = values[i];
         if (blend && mask_) {
             Value* old = builder_.CreateLoad(value->getType(), slots[i]);
-            value = builder_.CreateSelect(mask_, value, old);
+            // A uniform result is one value for all lanes that leave here, if any do.
+            Value* replaced = value->getType()->isVectorTy() ? mask_ : Any(mask_);
+            value = builder_.CreateSelect(replaced, value, old);
         }
         builder_.CreateStore(value, slots[i]);
     }
