@@ -162,6 +162,18 @@ class ObjectFactory {
              [this] { vkDestroyPipelineCache(device_, cache_, callbacks_); }},
             {"pipeline", [this] { return CreatePipeline(); },
              [this] { vkDestroyPipeline(device_, pipeline_, callbacks_); }},
+            {"command pool", [this] { return CreateCommandPool(); },
+             [this] { vkDestroyCommandPool(device_, command_pool_, callbacks_); }},
+            {"command buffers", [this] { return AllocateCommandBuffers(); },
+             [this] { vkFreeCommandBuffers(device_, command_pool_, 3, command_buffers_); }},
+            {"fence", [this] { return CreateFence(); },
+             [this] { vkDestroyFence(device_, fence_, callbacks_); }},
+            {"semaphore", [this] { return CreateSemaphore(); },
+             [this] { vkDestroySemaphore(device_, semaphore_, callbacks_); }},
+            {"event", [this] { return CreateEvent(); },
+             [this] { vkDestroyEvent(device_, event_, callbacks_); }},
+            {"query pool", [this] { return CreateQueryPool(); },
+             [this] { vkDestroyQueryPool(device_, query_pool_, callbacks_); }},
             {"private data slot", [this] { return CreateSlot(); },
              [this] { vkDestroyPrivateDataSlotEXT(device_, slot_, callbacks_); }},
         };
@@ -245,6 +257,35 @@ class ObjectFactory {
             .layout = pipeline_layout_};
         return vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, callbacks_, &pipeline_);
     }
+    VkResult CreateCommandPool() {
+        const VkCommandPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+        return vkCreateCommandPool(device_, &info, callbacks_, &command_pool_);
+    }
+    VkResult AllocateCommandBuffers() {
+        const VkCommandBufferAllocateInfo info{
+            .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+            .commandPool = command_pool_,
+            .commandBufferCount = 3};
+        return vkAllocateCommandBuffers(device_, &info, command_buffers_);
+    }
+    VkResult CreateFence() {
+        const VkFenceCreateInfo info{.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+        return vkCreateFence(device_, &info, callbacks_, &fence_);
+    }
+    VkResult CreateSemaphore() {
+        const VkSemaphoreCreateInfo info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
+        return vkCreateSemaphore(device_, &info, callbacks_, &semaphore_);
+    }
+    VkResult CreateEvent() {
+        const VkEventCreateInfo info{.sType = VK_STRUCTURE_TYPE_EVENT_CREATE_INFO};
+        return vkCreateEvent(device_, &info, callbacks_, &event_);
+    }
+    VkResult CreateQueryPool() {
+        const VkQueryPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                         .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                         .queryCount = 4};
+        return vkCreateQueryPool(device_, &info, callbacks_, &query_pool_);
+    }
     VkResult CreateSlot() {
         const VkPrivateDataSlotCreateInfo info{.sType =
                                                    VK_STRUCTURE_TYPE_PRIVATE_DATA_SLOT_CREATE_INFO};
@@ -262,6 +303,12 @@ class ObjectFactory {
     VkShaderModule module_ = VK_NULL_HANDLE;
     VkPipelineCache cache_ = VK_NULL_HANDLE;
     VkPipeline pipeline_ = VK_NULL_HANDLE;
+    VkCommandPool command_pool_ = VK_NULL_HANDLE;
+    VkCommandBuffer command_buffers_[3] = {};
+    VkFence fence_ = VK_NULL_HANDLE;
+    VkSemaphore semaphore_ = VK_NULL_HANDLE;
+    VkEvent event_ = VK_NULL_HANDLE;
+    VkQueryPool query_pool_ = VK_NULL_HANDLE;
     VkPrivateDataSlot slot_ = VK_NULL_HANDLE;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <random>
+#include <thread>
 
 #include "driver/test_device.h"
 #include "driver/test_kernel_compiler.h"
@@ -15,7 +16,7 @@ using Bytes = std::vector<uint8_t>;
 class PipelineCacheTest : public TestDevice {
   protected:
     void SetUp() override {
-        CompilerCounts() = {};
+        ResetCompilerCounts();
         VkPhysicalDevicePipelineCreationCacheControlFeatures cache_control{
             .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES,
             .pipelineCreationCacheControl = VK_TRUE};
@@ -151,7 +152,7 @@ TEST_F(PipelineCacheTest, MergesWithoutDuplicates) {
     Destroy(a);
     Destroy(b);
     Destroy(from_data);
-    CompilerCounts() = {};
+    ResetCompilerCounts();
     EXPECT_EQ(Build(merged, {1, 2, 3}), VK_SUCCESS);
     EXPECT_EQ(CompilerCounts().compiled, 0u);
     EXPECT_EQ(CompilerCounts().loaded, 1u);  // only 3 came as bytes
@@ -228,7 +229,7 @@ TEST_F(PipelineCacheTest, ReplacesKernelsThatTheCompilerRefuses) {
     ASSERT_EQ(Build(cache, {1}), VK_SUCCESS);
     VkPipelineCache second = MakeCache(DataOf(cache));
     RefuseToLoad(true);
-    CompilerCounts() = {};
+    ResetCompilerCounts();
     EXPECT_EQ(Build(second, {1, 1}), VK_SUCCESS);
     EXPECT_EQ(CompilerCounts().load_refused, 1u);
     EXPECT_EQ(CompilerCounts().compiled, 1u);
@@ -256,6 +257,25 @@ TEST_F(PipelineCacheTest, UnsupportedKernelsFailAloneWithAnError) {
     std::vector<bool> built;
     EXPECT_LT(Build(VK_NULL_HANDLE, {1, kUnsupportedProgram.back(), 2}, 0, &built), VK_SUCCESS);
     EXPECT_EQ(built, (std::vector<bool>{true, false, true}));
+}
+
+// A cache without VK_PIPELINE_CACHE_CREATE_EXTERNALLY_SYNCHRONIZED_BIT may be used by all threads.
+TEST_F(PipelineCacheTest, ThreadsShareACache) {
+    VkPipelineCache cache = MakeCache();
+    std::vector<std::thread> threads;
+    for (uint32_t thread = 0; thread < 4; ++thread) {
+        threads.emplace_back([&, thread] {
+            for (uint32_t i = 0; i < 20; ++i)
+                EXPECT_EQ(Build(cache, {i, i + thread, 100 + i * thread}), VK_SUCCESS);
+            DataOf(cache);
+        });
+    }
+    for (std::thread& thread : threads)
+        thread.join();
+    ResetCompilerCounts();
+    EXPECT_EQ(Build(cache, {0, 7, 19, 22, 157}), VK_SUCCESS);
+    EXPECT_EQ(CompilerCounts().compiled, 0u);
+    Destroy(cache);
 }
 
 TEST_F(PipelineCacheTest, FeedbackTellsHitsFromMisses) {

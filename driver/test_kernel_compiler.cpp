@@ -105,6 +105,12 @@ TestCompilerCounts& CompilerCounts() {
     return g_counts;
 }
 
+void ResetCompilerCounts() {
+    g_counts.compiled = 0;
+    g_counts.loaded = 0;
+    g_counts.load_refused = 0;
+}
+
 void RefuseToLoad(bool refuse) {
     g_refuse_to_load = refuse;
 }

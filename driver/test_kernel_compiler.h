@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 
 namespace fornax::driver_test {
@@ -31,11 +32,12 @@ struct DispatchRecord {
 static_assert(sizeof(DispatchRecord) == 72);
 
 struct TestCompilerCounts {
-    uint32_t compiled = 0;
-    uint32_t loaded = 0;
-    uint32_t load_refused = 0;
+    std::atomic<uint32_t> compiled = 0;
+    std::atomic<uint32_t> loaded = 0;
+    std::atomic<uint32_t> load_refused = 0;
 };
 TestCompilerCounts& CompilerCounts();
+void ResetCompilerCounts();
 
 // Makes Load refuse everything, as for data of another machine.
 void RefuseToLoad(bool refuse);
