@@ -344,7 +344,8 @@ class Shader:
             for name in self.scopes[0][kind]:
                 self.line(f"digest(uint({name}));")
         for name in self.scopes[0]["float"]:
-            self.line(f"digest(floatBitsToUint({name} + 0.0));")
+            # The sign of zero is not promised without SignedZeroInfNanPreserve.
+            self.line(f"digest(floatBitsToUint({name} == 0.0 ? 0.0 : {name}));")
         for name in self.scopes[0]["ivec3"]:
             self.line(f"digest(uint({name}.x ^ {name}.y * 3 ^ {name}.z * 7));")
         for name, length in self.arrays:
