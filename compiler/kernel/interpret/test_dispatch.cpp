@@ -43,4 +43,19 @@ TestDispatch::TestDispatch(const ir::Kernel& kernel, uint64_t seed, bool overlap
     frame_.workgroup_count[1] = frame_.workgroup_count[2] = 1;
 }
 
+std::vector<uint32_t> TestDispatch::BindingWords(uint32_t binding) const {
+    const hal::BufferDescriptor& descriptor = descriptors_[binding];
+    std::vector<uint32_t> words(descriptor.size_bytes / 4);
+    std::memcpy(words.data(), reinterpret_cast<const void*>(descriptor.address),
+                descriptor.size_bytes);
+    return words;
+}
+
+std::vector<uint32_t> TestDispatch::PushWords() const {
+    std::vector<uint32_t> words(push_.size() / 4);
+    if (!words.empty())
+        std::memcpy(words.data(), push_.data(), push_.size());
+    return words;
+}
+
 }  // namespace fornax::kernel

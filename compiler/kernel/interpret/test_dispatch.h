@@ -25,6 +25,9 @@ class TestDispatch {
 
     const hal::DispatchFrame& frame() const { return frame_; }
     const std::vector<uint8_t>& memory() const { return memory_; }
+    // For ways to run a kernel that bring memory of their own.
+    std::vector<uint32_t> BindingWords(uint32_t binding) const;
+    std::vector<uint32_t> PushWords() const;
 
   private:
     std::vector<uint8_t> memory_;

@@ -149,6 +149,9 @@ class Verifier {
             if (auto fault = VerifyInst(inst, id, last, depth); !fault.empty())
                 return fault;
         }
+        bool continuing = may_have_params && kernel_.inst(parent).blocks[1] == id;
+        if (continuing && kernel_.inst(block.insts.back()).op != Op::kNext)
+            return At(block.insts.back(), "a continuing block must end with next");
         CloseScope(mark);
         return "";
     }

@@ -122,8 +122,7 @@ class DeadCode {
             return;
         }
         MarkValue(kernel_.inst(loop).operands[value.index]);
-        if (InstId next = structure_.Next(loop); next.valid())
-            MarkValue(kernel_.inst(next).operands[value.index]);
+        MarkValue(kernel_.inst(structure_.Next(loop)).operands[value.index]);
     }
 
     // Drops the entries of `ids` whose value among `decides` is dead.

@@ -60,8 +60,7 @@ class Forwarder {
             Merge merge{params[i]};
             if (block == loop.blocks[0]) {
                 Add(merge, loop.operands[i]);
-                if (InstId next = structure_.Next(loop_id); next.valid())
-                    Add(merge, kernel_.inst(next).operands[i]);
+                Add(merge, kernel_.inst(structure_.Next(loop_id)).operands[i]);
             } else {
                 for (InstId edge : structure_.Continues(loop_id))
                     Add(merge, kernel_.inst(edge).operands[i]);

@@ -222,8 +222,7 @@ class Promoter {
                     AddOperand(edge, slot);
             } else {
                 AddOperand(construct, slot);
-                if (InstId next = structure_.Next(construct); next.valid())
-                    AddOperand(next, slot);
+                AddOperand(structure_.Next(construct), slot);
             }
         }
     }

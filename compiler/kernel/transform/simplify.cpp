@@ -125,6 +125,8 @@ class Simplifier : public ExpressionBuilder {
     InstId ProcessSwitch(InstId id, Insts& out);
     InstId ProcessScope(InstId id, Insts& out);
     InstId ProcessLoop(InstId id, Insts& out);
+    void UnwindLoop(InstId id);
+    void RetargetContinues(BlockId block, InstId loop, InstId scope);
     InstId Take(InstId id, BlockId block, Insts& out);
     InstId Inline(InstId id, BlockId block, Insts& out);
     InstId Hoist(InstId id, size_t leaving, Insts& out);
@@ -553,6 +555,46 @@ InstId Simplifier::ProcessSwitch(InstId id, Insts& out) {
     return comes_past ? InstId{} : NewTerminator(Op::kUnreachable);
 }
 
+// The loop's continuing block leaves it before its end, so the loop runs once:
+//   scope { scope { body; a continue leaves this scope } continuing block }
+void Simplifier::UnwindLoop(InstId id) {
+    changed_ = true;
+    BlockId body = kernel_.inst(id).blocks[0];
+    BlockId rest = kernel_.inst(id).blocks[1];
+    std::vector<ValueId> params = std::exchange(kernel_.block(body).params, {});
+    std::vector<ValueId> carried = std::exchange(kernel_.block(rest).params, {});
+    for (size_t i = 0; i < params.size(); ++i)
+        Map(params[i], kernel_.inst(id).operands[i]);
+    std::vector<Type> types;
+    for (ValueId value : carried)
+        types.push_back(kernel_.type(value));
+    InstId inner = kernel_.NewInst(Op::kScope, {}, types);
+    for (size_t i = 0; i < carried.size(); ++i)
+        Map(carried[i], kernel_.inst(inner).results[i]);
+    kernel_.inst(inner).blocks = {body};
+    kernel_.block(body).parent = inner;
+    RetargetContinues(body, id, inner);
+    Insts& insts = kernel_.block(rest).insts;
+    insts.insert(insts.begin(), inner);
+    Instruction& loop = kernel_.inst(id);
+    loop.op = Op::kScope;
+    loop.flags = 0;
+    loop.operands.clear();
+    loop.blocks = {rest};
+}
+
+void Simplifier::RetargetContinues(BlockId block, InstId loop, InstId scope) {
+    for (InstId id : kernel_.block(block).insts) {
+        Instruction& inst = kernel_.inst(id);
+        if (inst.op == Op::kContinue && inst.target == loop) {
+            inst.op = Op::kExit;
+            inst.target = scope;
+        }
+        for (BlockId inner : inst.blocks)
+            RetargetContinues(inner, loop, scope);
+    }
+}
+
 InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     std::vector<BlockId> blocks = kernel_.inst(id).blocks;
     if (continues_to_[id.index] == 0) {  // runs once
@@ -568,6 +610,8 @@ InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     ++local_epoch_;
     ProcessBlock(blocks[0]);
     ProcessBlock(blocks[1]);
+    if (kernel_.inst(kernel_.block(blocks[1]).insts.back()).op != Op::kNext)
+        UnwindLoop(id);
     out.push_back(id);
     return HasExits(id) ? InstId{} : NewTerminator(Op::kUnreachable);
 }

@@ -315,6 +315,29 @@ TEST(Simplify, LoopsThatRunOnceVanish) {
         store_buffer %o, %z, %i align(4) return)");
 }
 
+TEST(Simplify, LoopsThatNeverGoRoundUnwind) {
+    Expect(R"(
+        %r:i32 = loop @0 (%n:i32 = %i) {
+            if %b { store_buffer %o, %n, %x align(4) continue @0 %n }
+            %m:i32 = iadd %n, %four
+            continue @0 %m
+        } continuing (%p:i32) {
+            store_buffer %o, %p, %x align(4)
+            %t:bool = const true
+            if %t { exit @0 %p }
+            next %p
+        }
+        store_buffer %o, %z, %r align(4) return)",
+           R"(
+        %p:i32 = scope @1 {
+            if %b { store_buffer %o, %i, %x align(4) exit @1 %i }
+            %m:i32 = iadd %i, %four
+            yield %m
+        }
+        store_buffer %o, %p, %x align(4)
+        store_buffer %o, %z, %p align(4) return)");
+}
+
 TEST(Simplify, EmptyConstructsVanish) {
     Expect(R"(
         if %b { yield } else { yield }

@@ -19,7 +19,7 @@ struct Structure {
     const std::vector<ir::InstId>& Continues(ir::InstId loop) const {
         return continues_[construct_index_[loop.index]];
     }
-    // The loop's `next`; invalid if its continuing block ends otherwise.
+    // The loop's `next`.
     ir::InstId Next(ir::InstId loop) const { return nexts_[construct_index_[loop.index]]; }
 
     // The block in which the value is defined.

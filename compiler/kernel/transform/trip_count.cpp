@@ -99,15 +99,12 @@ std::optional<uint64_t> TripCounter::EvaluateOnce(ValueId value, uint32_t depth)
 }
 
 std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
-    InstId next_id = structure_.Next(loop_id);
-    if (!next_id.valid())
-        return std::nullopt;
     FindTests(loop_id);
     if (tests_.empty())
         return std::nullopt;
     loop_ = loop_id;
     const Instruction& loop = kernel_.inst(loop_id);
-    const Instruction& next = kernel_.inst(next_id);
+    const Instruction& next = kernel_.inst(structure_.Next(loop_id));
     const auto& params = kernel_.block(loop.blocks[0]).params;
     std::vector<std::optional<uint64_t>> values(params.size());
     for (size_t i = 0; i < params.size(); ++i) {
