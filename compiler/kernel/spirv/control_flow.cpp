@@ -133,11 +133,12 @@ Status Translator::From(uint32_t from, uint32_t label) {
             FORNAX_RETURN_IF_ERROR(EmitJump(module_.insts()[block.first], *jump));
             break;
         }
-        // Instructions are bounded; blocks without any are here.
-        if (kernel_.num_blocks() > kReaderLimits.instructions)
+        // Instructions are bounded; blocks without any, and circles of them, are here.
+        if (++walked_blocks_ > kReaderLimits.instructions) {
             return Error{ErrorCode::kUnsupported,
                          "The shader's control flow is beyond the limit of " +
                              std::to_string(kReaderLimits.instructions) + " blocks."};
+        }
         const Inst* merge = nullptr;
         for (uint32_t i = block.first; i < block.end; ++i) {
             if (module_.insts()[i].op == Op::OpLoopMerge)

@@ -280,6 +280,7 @@ class Translator {
     };
     std::map<uint32_t, std::vector<HomeStore>> home_stores_;
     uint64_t spent_scalars_ = 0;
+    uint32_t walked_blocks_ = 0;
     uint32_t nesting_ = 0;
     uint32_t no_value_ = 0;
 };
