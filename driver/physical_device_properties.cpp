@@ -98,6 +98,12 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .maxPerSetDescriptors = kMaxDescriptors,
                            .maxMemoryAllocationSize = device.capabilities().max_allocation_bytes});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES:
+            FillStruct(header,
+                       VkPhysicalDeviceFloatControlsProperties{
+                           .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE,
+                           .roundingModeIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES:
             // Timelines are 64-bit counters of which no difference is ever taken.
             FillStruct(header, VkPhysicalDeviceTimelineSemaphoreProperties{
