@@ -1,7 +1,9 @@
 """Bad models, data and plan files: one sentence that names file and reason, an exit status, nothing written."""
 
+import os
 import random
 import unittest
+from unittest import mock
 
 import numpy as np
 import onnx
@@ -139,6 +141,11 @@ class BadInput(FornaxCase):
         self.assertIn("digits.onnx", self.fails("run", DIGITS, "--input", DIGITS))
         few = self.save_tensor("few.pb", np.zeros(3, np.int64))
         self.assertIn("3 labels for 450", self.fails("run", DIGITS, "--input", IMAGES, "--labels", few))
+
+    def test_device_that_does_not_exist(self):
+        with mock.patch.dict(os.environ, FORNAX_TEST_DEVICE=""):
+            message = self.fails("run", DIGITS, "--device", "Voodoo")
+        self.assertRegex(message, r"no Vulkan device Voodoo; there are: 0 \w+")
 
     # --- Plan files ------------------------------------------------------------------------------
 

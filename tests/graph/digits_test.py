@@ -41,6 +41,12 @@ class Digits(FornaxCase):
         (from_plan,) = self.run_model(plan, [images], 1)
         np.testing.assert_array_equal(from_model, from_plan)
 
+    def test_runs_without_data(self):
+        text = self.fornax_ok("run", DIGITS, "--batch", "3")
+        self.assertIn("1 of 3 samples each", text)
+        self.assertIn("f32[3x10]", text)
+        self.assertNotIn("predictions", text)
+
     def test_explain(self):
         text = self.fornax_ok("compile", DIGITS, "--explain")
         self.assertRegex(text, r"(?m)^dispatch 0: conv2d for conv1\+relu1, grid 64x2x1, set 0$")

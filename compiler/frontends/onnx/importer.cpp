@@ -8,14 +8,12 @@
 
 #include <fmt/format.h>
 
-#include "base/file.h"
 #include "compiler/frontends/onnx/node_importer.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
 
 namespace fornax::onnx_frontend {
 namespace {
 
-constexpr size_t kMaxFileBytes = size_t{1} << 30;
 constexpr int kMaxNodes = 100'000;
 constexpr int64_t kFirstOpset = 7;
 constexpr int64_t kLastOpset = 21;
@@ -239,11 +237,6 @@ Result<graph::Graph> ImportModelBytes(const std::string& bytes,
     if (!model.ParseFromString(bytes) || !model.has_graph() || model.opset_import_size() == 0)
         return Invalid(fmt::format("{}: the file is not an ONNX model.", name));
     return ModelImporter(model, name, options).Run();
-}
-
-Result<graph::Graph> ImportModel(const std::string& path, const ImportOptions& options) {
-    FORNAX_ASSIGN_OR_RETURN(const std::string bytes, ReadTextFile(path, kMaxFileBytes));
-    return ImportModelBytes(bytes, path, options);
 }
 
 }  // namespace fornax::onnx_frontend

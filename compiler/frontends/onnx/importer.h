@@ -20,11 +20,8 @@ struct ImportOptions {
     std::map<std::string, int64_t> dimensions;
 };
 
-// Imports the model. Errors are one sentence that names the file, the node where there is one, and
-// the reason.
-Result<graph::Graph> ImportModel(const std::string& path, const ImportOptions& options);
-
-// The same for a model in memory; `name` stands for the path in messages.
+// Imports the model that is the contents of a file called `name`. Errors are one sentence that
+// names the file, the node where there is one, and the reason.
 Result<graph::Graph> ImportModelBytes(const std::string& bytes,
                                       const std::string& name,
                                       const ImportOptions& options);
