@@ -62,6 +62,7 @@ const Pass kPasses[] = {
          UnrollLoops(kernel, 20'000);
      }},
     {"MakeConstantTables", MakeConstantTables},
+    {"IsolateBarrierTails", IsolateBarrierTails},
     {"CombineMemoryAccesses", CombineMemoryAccesses},
     {"CombineSimplified",
      [](ir::Kernel& kernel) {

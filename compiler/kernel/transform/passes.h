@@ -27,6 +27,10 @@ void MakeConstantTables(ir::Kernel& kernel);
 // come between.
 void CombineMemoryAccesses(ir::Kernel& kernel);
 
+// Gives what follows the last barrier of a construct a scope of its own where it exits from the
+// construct, so that constructs with barriers are only left uniformly.
+void IsolateBarrierTails(ir::Kernel& kernel);
+
 // Runs all of the above until nothing more is to be gained; bounded. Values and instructions are
 // numbered in the order of the text afterwards.
 void RunPipeline(ir::Kernel& kernel);

@@ -27,6 +27,7 @@ void RunPipeline(ir::Kernel& kernel) {
     MakeConstantTables(kernel);
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
+    IsolateBarrierTails(kernel);
     kernel.Compact();
 }
 
