@@ -360,6 +360,19 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
         }
         return Define(inst, std::move(result));
     }
+    const ir::Type i64 = ir::Type::kI64;
+    if (number == GLSLstd450PackDouble2x32 && a.size() == 2) {
+        ir::ValueId low = Emit(ir::Op::kZExt, i64, {a[0]});
+        ir::ValueId high = Emit(ir::Op::kZExt, i64, {a[1]});
+        high = Emit(ir::Op::kShl, i64, {high, builder_.Const(i64, 32)});
+        ir::ValueId bits = Emit(ir::Op::kOr, i64, {low, high});
+        return Define(inst, {Emit(ir::Op::kBitcast, ir::Type::kF64, {bits})});
+    }
+    if (number == GLSLstd450UnpackDouble2x32 && a.size() == 1) {
+        ir::ValueId bits = Emit(ir::Op::kBitcast, i64, {a[0]});
+        ir::ValueId high = Emit(ir::Op::kLShr, i64, {bits, builder_.Const(i64, 32)});
+        return Define(inst, {Emit(ir::Op::kTrunc, i32, {bits}), Emit(ir::Op::kTrunc, i32, {high})});
+    }
     for (const Packing& packing : kPackings) {
         const uint32_t bits = 32 / packing.count;
         if (number == packing.pack && a.size() == packing.count) {

@@ -271,6 +271,18 @@ TEST(ReaderHostile, AnEndlessCircleOfBlocks) {
     EXPECT_FALSE(kernel.ok());
 }
 
+TEST(ReaderHostile, ValuesWithoutScalars) {
+    Result<ir::Kernel> kernel = ReadText(std::string(kHeader) + R"(
+        %none = OpTypeStruct
+        %main = OpFunction %void None %fn
+        %entry = OpLabel
+        %empty = OpCompositeConstruct %none
+        %bits = OpBitcast %uint %empty
+        OpReturn
+        OpFunctionEnd)");
+    EXPECT_FALSE(kernel.ok());
+}
+
 TEST(ReaderHostile, SharedMemoryBeyondTheLimitIsNamed) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(CompileGlsl(
         Shader("big[i] = i; barrier(); o[i] = big[i + 1];", "shared uint big[17000];"))));

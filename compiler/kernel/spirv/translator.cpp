@@ -33,22 +33,6 @@ constexpr spv::Capability kCapabilities[] = {
 // rearrange large composites make no IR, whose size would bound them.
 constexpr uint64_t kMaxScalars = uint64_t{32} << 20;
 
-// Every IR id that a value is made of.
-template <typename Visit>
-void VisitIds(Value& value, Visit&& visit) {
-    for (ir::ValueId& scalar : value.scalars)
-        visit(scalar);
-    if (!value.pointer)
-        return;
-    Pointer& pointer = *value.pointer;
-    for (ir::ValueId* id : {&pointer.element, &pointer.offset, &pointer.component}) {
-        if (id->valid())
-            visit(*id);
-    }
-    for (Pointer::Term& term : pointer.terms)
-        visit(term.index);
-}
-
 }  // namespace
 
 // The one place that says which function translates an opcode.
@@ -381,69 +365,6 @@ Tuple Translator::Materialize(const Constant& constant) {
     return tuple;
 }
 
-// A definition may dominate a use in SPIR-V without enclosing it in the IR's tree. Such a value is
-// stored to private memory where it is made and loaded here; PromoteLocals makes it a result of the
-// constructs.
-Value Translator::Rescue(uint32_t id, const Value& value) {
-    auto [it, is_new] = frame_->homes.try_emplace(id);
-    if (is_new) {
-        Value copy = value;
-        VisitIds(copy, [&](ir::ValueId& scalar) {
-            it->second.push_back(NewLocal(kernel_.type(scalar)));
-        });
-        for (const Value& definition : frame_->older[id])
-            StoreHome(definition, it->second);
-        StoreHome(value, it->second);
-    }
-    Value loaded = value;
-    size_t index = 0;
-    VisitIds(loaded, [&](ir::ValueId& scalar) { scalar = LoadLocal(it->second[index++]); });
-    return loaded;
-}
-
-void Translator::StoreHome(const Value& definition, const std::vector<uint32_t>& homes) {
-    Value copy = definition;
-    size_t index = 0;
-    VisitIds(copy, [&](ir::ValueId& scalar) {
-        home_stores_[definition.block.index].push_back({scalar, homes[index++]});
-    });
-}
-
-// Behind the definition, or first of all in the block where it is made in an enclosing one.
-void Translator::InsertHomeStores() {
-    for (auto& [block, stores] : home_stores_) {
-        std::unordered_map<uint32_t, std::vector<HomeStore>> by_inst;
-        for (const HomeStore& store : stores)
-            by_inst[kernel_.value(store.value).inst.index].push_back(store);
-        std::vector<ir::InstId> first;
-        std::vector<ir::InstId> behind;
-        auto append = [&](std::vector<ir::InstId>& insts, const HomeStore& store) {
-            const ir::Type i32 = ir::Type::kI32;
-            ir::InstId zero = kernel_.NewInst(ir::Op::kConst, {}, {&i32, 1});
-            ir::ValueId operands[] = {kernel_.inst(zero).results[0], store.value};
-            ir::InstId inst = kernel_.NewInst(ir::Op::kStoreLocal, operands, {});
-            kernel_.inst(inst).imm = store.local;
-            insts.insert(insts.end(), {zero, inst});
-        };
-        const std::vector<ir::InstId> old = kernel_.block(ir::BlockId{block}).insts;
-        for (ir::InstId inst : old) {
-            behind.push_back(inst);
-            auto it = by_inst.find(inst.index);
-            if (it == by_inst.end())
-                continue;
-            for (const HomeStore& store : it->second)
-                append(behind, store);
-            by_inst.erase(it);
-        }
-        for (const HomeStore& store : stores) {
-            if (by_inst.count(kernel_.value(store.value).inst.index))
-                append(first, store);
-        }
-        first.insert(first.end(), behind.begin(), behind.end());
-        kernel_.block(ir::BlockId{block}).insts = std::move(first);
-    }
-}
-
 Status Translator::Spend(const Inst& inst, uint64_t scalars) {
     spent_scalars_ += scalars + 1;
     if (spent_scalars_ > kMaxScalars) {
@@ -527,6 +448,8 @@ Result<const Type*> Translator::ValueType(const Inst& user, uint32_t id) {
 
 Status Translator::Define(const Inst& inst, Tuple scalars) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (scalars.empty())  // handlers may look at the first scalar of what they read
+        return Unsupported(inst, "makes a value without any scalar");
     if (type->scalars != scalars.size())
         return Invalid(inst, "has operands that do not fit its result type");
     if (scalars.size() <= 16) {

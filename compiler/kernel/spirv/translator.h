@@ -1,6 +1,7 @@
 // The translator: one entry point's instructions to kernel IR. Shared by
 //
 //   translator.cpp    entry point, functions, values and their scopes, the table of opcodes
+//   homes.cpp         values that are used outside of the block that makes them
 //   control_flow.cpp  blocks, structured constructs, phis, calls
 //   pointers.cpp      variables, access chains
 //   memory.cpp        loads, stores, copies, atomics
