@@ -149,13 +149,13 @@ def own_header(file):
 
 
 def check_first_comment(file):
-    """The first line (after #! or #version) is a comment that says what the file is for.
+    """The first line (after #!, #version and #extension) is a comment that says what the file is for.
 
     A source file or test may begin with its own header instead, whose first comment says it for both.
     """
     if not file.is_code or file.name in ("__init__.py", "CMakeLists.txt"):
         return
-    lines = [line for line in file.text.split("\n") if not line.startswith(("#!", "#version"))]
+    lines = [line for line in file.text.split("\n") if not line.startswith(("#!", "#version", "#extension"))]
     first = lines[0] if lines else ""
     if first == f'#include "{own_header(file)}"':
         return

@@ -1,3 +1,4 @@
+// Exits behind the last barrier get a scope of their own: exact text before and after.
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/transform/pass_test_util.h"
