@@ -155,19 +155,34 @@ TestBuffer VulkanTest::MakeBuffer(size_t words, VkBufferUsageFlags more_usage) {
 TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
                                       std::span<const TestBuffer> buffers,
                                       const VkSpecializationInfo* specialization) {
+    std::vector<TestBinding> bindings;
+    for (const TestBuffer& buffer : buffers)
+        bindings.push_back({.buffers = {buffer}});
+    return MakePipeline(spirv, bindings, specialization);
+}
+
+TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
+                                      std::span<const TestBinding> bindings,
+                                      const VkSpecializationInfo* specialization) {
     TestPipeline made;
-    const auto count = static_cast<uint32_t>(buffers.size());
+    const auto count = static_cast<uint32_t>(bindings.size());
     VkShaderModuleCreateInfo module{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                     .codeSize = spirv.size_bytes(),
                                     .pCode = spirv.data()};
     EXPECT_VK(vkCreateShaderModule(device_, &module, nullptr, &made.module));
-    std::vector<VkDescriptorSetLayoutBinding> bindings;
-    for (uint32_t i = 0; i < count; ++i)
-        bindings.push_back({i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT});
+    std::vector<VkDescriptorSetLayoutBinding> layouts;
+    std::vector<VkDescriptorPoolSize> sizes;
+    for (uint32_t i = 0; i < count; ++i) {
+        const auto descriptors = static_cast<uint32_t>(bindings[i].buffers.size());
+        layouts.push_back({i, bindings[i].type, descriptors, VK_SHADER_STAGE_COMPUTE_BIT});
+        sizes.push_back({bindings[i].type, descriptors});
+    }
+    if (sizes.empty())
+        sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
     VkDescriptorSetLayoutCreateInfo set_layout{
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
         .bindingCount = count,
-        .pBindings = bindings.data()};
+        .pBindings = layouts.data()};
     EXPECT_VK(vkCreateDescriptorSetLayout(device_, &set_layout, nullptr, &made.set_layout));
     VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
     VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -187,11 +202,10 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
         .layout = made.layout};
     EXPECT_VK(
         vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &pipeline, nullptr, &made.pipeline));
-    VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, std::max(count, 1u)};
     VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                     .maxSets = 1,
-                                    .poolSizeCount = 1,
-                                    .pPoolSizes = &size};
+                                    .poolSizeCount = static_cast<uint32_t>(sizes.size()),
+                                    .pPoolSizes = sizes.data()};
     EXPECT_VK(vkCreateDescriptorPool(device_, &pool, nullptr, &made.pool));
     VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorPool = made.pool,
@@ -199,13 +213,15 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
                                          .pSetLayouts = &made.set_layout};
     EXPECT_VK(vkAllocateDescriptorSets(device_, &allocate, &made.set));
     for (uint32_t i = 0; i < count; ++i) {
-        const VkDescriptorBufferInfo info = buffers[i].info();
+        std::vector<VkDescriptorBufferInfo> infos;
+        for (const TestBuffer& buffer : bindings[i].buffers)
+            infos.push_back(buffer.info());
         VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                    .dstSet = made.set,
                                    .dstBinding = i,
-                                   .descriptorCount = 1,
-                                   .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
-                                   .pBufferInfo = &info};
+                                   .descriptorCount = static_cast<uint32_t>(infos.size()),
+                                   .descriptorType = bindings[i].type,
+                                   .pBufferInfo = infos.data()};
         vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
     }
     AtEnd([this, made] {

@@ -32,6 +32,12 @@ struct TestBuffer {
     float* floats() const { return reinterpret_cast<float*>(words); }
 };
 
+// One binding of set 0: an array of as many descriptors as it has buffers.
+struct TestBinding {
+    VkDescriptorType type = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    std::vector<TestBuffer> buffers;
+};
+
 struct TestPipeline {
     VkShaderModule module = VK_NULL_HANDLE;
     VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
@@ -50,6 +56,9 @@ class VulkanTest : public testing::Test {
     // Storage buffers at bindings 0.. of set 0, and 128 bytes of push constants.
     TestPipeline MakePipeline(std::span<const uint32_t> spirv,
                               std::span<const TestBuffer> buffers,
+                              const VkSpecializationInfo* specialization = nullptr);
+    TestPipeline MakePipeline(std::span<const uint32_t> spirv,
+                              std::span<const TestBinding> bindings,
                               const VkSpecializationInfo* specialization = nullptr);
 
     VkCommandBuffer Begin(VkCommandBufferUsageFlags flags = 0,
