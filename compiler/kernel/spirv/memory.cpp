@@ -237,6 +237,12 @@ Result<Tuple> Translator::LoadFrom(const Inst& inst, const Pointer& pointer) {
                 operands.push_back(BufferOf(pointer));
             } else if (pointer.space == Pointer::Space::kPush) {
                 op = ir::Op::kLoadPush;
+                const uint64_t end = at + uint64_t{count} * ir::ByteSize(stored);
+                if (!pointer.offset.valid() && end > kernel_.push_constant_bytes) {
+                    return Invalid(inst, "reads push constants up to byte " + std::to_string(end) +
+                                             ", and the pipeline layout has " +
+                                             std::to_string(kernel_.push_constant_bytes));
+                }
             }
             operands.push_back(ByteOffset(pointer, at));
             const std::vector<ir::Type> results(count, stored);

@@ -7,7 +7,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace fornax::kernel;
     std::vector<uint32_t> words(size / 4);
-    std::memcpy(words.data(), data, words.size() * 4);
+    if (!words.empty())
+        std::memcpy(words.data(), data, words.size() * 4);
     CompileRequest request;
     request.spirv = words;
     SetLayout set;
