@@ -48,7 +48,6 @@ struct PlanPort {
 // One descriptor set: the tensors bound as storage buffers 0, 1, ... of set 0.
 struct PlanSet {
     std::vector<uint32_t> tensors;
-    bool operator==(const PlanSet&) const = default;
 };
 
 struct PlanDispatch {

@@ -14,7 +14,8 @@
 namespace fornax::onnx_frontend {
 namespace {
 
-constexpr int kMaxNodes = 100'000;
+// Bounds the time that planning takes, which grows with the square; real networks have hundreds.
+constexpr int kMaxNodes = 20'000;
 constexpr int64_t kFirstOpset = 7;
 constexpr int64_t kLastOpset = 21;
 

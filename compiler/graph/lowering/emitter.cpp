@@ -1,7 +1,6 @@
 // Tensors and dispatches of the plan being made.
 #include "compiler/graph/lowering/emitter.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,11 +63,11 @@ Status Emitter::Emit(KernelId kernel,
     FillCosts(dispatch);
 
     // Dispatches that bind the same tensors share a set.
-    PlanSet set{std::move(bindings)};
-    const auto found = std::find(plan_.sets.begin(), plan_.sets.end(), set);
-    dispatch.set = static_cast<uint32_t>(found - plan_.sets.begin());
-    if (found == plan_.sets.end())
-        plan_.sets.push_back(std::move(set));
+    const auto [entry, is_new] =
+        set_of_tensors_.emplace(bindings, static_cast<uint32_t>(plan_.sets.size()));
+    if (is_new)
+        plan_.sets.push_back({std::move(bindings)});
+    dispatch.set = entry->second;
     plan_.dispatches.push_back(std::move(dispatch));
     nodes_of_dispatches_.push_back(node_count_);
     return OkStatus();

@@ -5,6 +5,7 @@
 // business.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ class Emitter {
     uint32_t node_count_ = 0;
     std::vector<uint32_t> tensor_of_value_;
     std::vector<ValueId> value_of_tensor_;
+    std::map<std::vector<uint32_t>, uint32_t> set_of_tensors_;
     std::vector<uint32_t> nodes_of_dispatches_;
 };
 
