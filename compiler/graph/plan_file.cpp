@@ -209,7 +209,8 @@ Result<Plan> ParsePlan(std::span<const std::byte> bytes) {
     // FlatBuffers reads fields in place and needs their alignment; files are read into heap memory,
     // which has it, but a caller's span may not.
     std::vector<uint64_t> aligned((payload.size() + 7) / 8);
-    std::memcpy(aligned.data(), payload.data(), payload.size());
+    if (!payload.empty())  // memcpy takes no null, even for nothing
+        std::memcpy(aligned.data(), payload.data(), payload.size());
     const auto* data = reinterpret_cast<const uint8_t*>(aligned.data());
     flatbuffers::Verifier verifier(data, payload.size());
     if (!stored::VerifyPlanBuffer(verifier))

@@ -93,6 +93,16 @@ TEST(PlanFile, RandomContentsNeverPassUnproven) {
     EXPECT_LT(accepted, 19000) << "the changes do not hit the structure";
 }
 
+TEST(PlanFile, HeaderWithoutContentsIsRefused) {
+    std::vector<std::byte> bytes = Bytes(MakePlan());
+    bytes.resize(40);
+    const uint64_t payload_bytes = 0;
+    std::memcpy(bytes.data() + 16, &payload_bytes, sizeof(payload_bytes));
+    const Hash128 checksum = HashBytes({});
+    std::memcpy(bytes.data() + 24, &checksum, sizeof(checksum));
+    EXPECT_FALSE(ParsePlan(bytes).ok());
+}
+
 TEST(PlanFile, AnotherVersionIsRefused) {
     std::vector<std::byte> bytes = Bytes(MakePlan());
     bytes[8] = std::byte{kPlanFormatVersion + 1};
