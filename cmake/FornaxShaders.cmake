@@ -1,8 +1,10 @@
 # fornax_embed_spirv: GLSL kernels into the binary, compiled and validated at build time.
 #
-# fornax_embed_spirv(TARGET SHADERS a.comp ... [ENV vulkan1.1] [DEFINES A=1 ...] [VARIANT name])
+# fornax_embed_spirv(TARGET SHADERS a.comp ... [ENV vulkan1.1] [DEFINES A=1 ...] [VARIANT name]
+#                    [SCALAR_LAYOUT])
 #
-# Compiles each shader with glslang for the Vulkan version ENV, validates the result with spirv-val and
+# Compiles each shader with glslang for the Vulkan version ENV, validates the result with spirv-val (with the
+# scalar block layout if so asked) and
 # writes the header generated/<folder>/<stem>[_<variant>].spv.h, which TARGET includes from the root as
 # "<folder>/<stem>[_<variant>].spv.h". It defines one array:
 #
@@ -10,12 +12,16 @@
 #
 # The binary itself stands beside the header as <stem>[_<variant>].spv, for tools and for looking at.
 function(fornax_embed_spirv target)
-    cmake_parse_arguments(ARG "" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
+    cmake_parse_arguments(ARG "SCALAR_LAYOUT" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
     if(NOT ARG_ENV)
         set(ARG_ENV vulkan1.1)
     endif()
     set(defines ${ARG_DEFINES})
     list(TRANSFORM defines PREPEND -D)
+    set(layout "")
+    if(ARG_SCALAR_LAYOUT)
+        set(layout --scalar-block-layout)
+    endif()
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
     set(script ${PROJECT_SOURCE_DIR}/cmake/embed_spirv.py)
     foreach(shader IN LISTS ARG_SHADERS)
@@ -32,7 +38,7 @@ function(fornax_embed_spirv target)
             OUTPUT ${base}.h ${base}
             COMMAND ${FORNAX_GLSLANG} --quiet -V --target-env ${ARG_ENV} ${defines}
                     -I${PROJECT_SOURCE_DIR} --depfile ${base}.d -o ${base} ${source}
-            COMMAND ${FORNAX_SPIRV_VAL} --target-env ${ARG_ENV} ${base}
+            COMMAND ${FORNAX_SPIRV_VAL} --target-env ${ARG_ENV} ${layout} ${base}
             COMMAND ${Python3_EXECUTABLE} ${script} ${base} ${stem} ${base}.h
             DEPENDS ${source} ${script} ${FORNAX_DEPS}/stamp
             DEPFILE ${base}.d

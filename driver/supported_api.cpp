@@ -24,6 +24,8 @@ constexpr ApiSet kSupportedApi = [] {
     device.EXT_private_data = true;
     device.EXT_scalar_block_layout = true;  // kernels address by the offsets that SPIR-V gives
     device.EXT_tooling_info = true;
+    device.KHR_16bit_storage = true;
+    device.KHR_8bit_storage = true;
     device.KHR_bind_memory2 = true;
     device.KHR_copy_commands2 = true;
     device.KHR_dedicated_allocation = true;
@@ -37,6 +39,7 @@ constexpr ApiSet kSupportedApi = [] {
     device.KHR_map_memory2 = true;
     device.KHR_push_descriptor = true;
     device.KHR_relaxed_block_layout = true;
+    device.KHR_shader_float16_int8 = true;
     device.KHR_shader_float_controls = true;  // no control is offered; KHR_spirv_1_4 wants to ask
     device.KHR_shader_non_semantic_info = true;
     device.KHR_spirv_1_4 = true;
@@ -50,13 +53,25 @@ constexpr ApiSet kSupportedApi = [] {
 constexpr FeatureSet kSupportedFeatures = [] {
     FeatureSet features;
     features.robustBufferAccess = true;
+    features.shaderFloat64 = true;
+    features.shaderInt16 = true;
+    features.shaderInt64 = true;
+
+    features.storageBuffer16BitAccess = true;
+    features.storagePushConstant16 = true;
+    features.uniformAndStorageBuffer16BitAccess = true;
 
     features.hostQueryReset = true;
     features.pipelineCreationCacheControl = true;
     features.privateData = true;
     features.scalarBlockLayout = true;
+    features.shaderFloat16 = true;
+    features.shaderInt8 = true;
+    features.storageBuffer8BitAccess = true;
+    features.storagePushConstant8 = true;
     features.synchronization2 = true;
     features.timelineSemaphore = true;
+    features.uniformAndStorageBuffer8BitAccess = true;
     features.uniformBufferStandardLayout = true;
     return features;
 }();

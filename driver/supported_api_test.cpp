@@ -77,6 +77,9 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
                 features.pipelineCreationCacheControl);
     EXPECT_TRUE(!device.EXT_private_data || features.privateData);
     EXPECT_TRUE(!device.EXT_scalar_block_layout || features.scalarBlockLayout);
+    EXPECT_TRUE(!device.KHR_16bit_storage || features.storageBuffer16BitAccess);
+    EXPECT_TRUE(!device.KHR_8bit_storage || features.storageBuffer8BitAccess);
+    EXPECT_TRUE(!device.KHR_shader_float16_int8 || features.shaderFloat16 || features.shaderInt8);
     EXPECT_TRUE(!device.KHR_synchronization2 || features.synchronization2);
     EXPECT_TRUE(!device.KHR_timeline_semaphore || features.timelineSemaphore);
     EXPECT_TRUE(!device.KHR_uniform_buffer_standard_layout || features.uniformBufferStandardLayout);

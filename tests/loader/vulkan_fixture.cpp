@@ -65,12 +65,15 @@ void VulkanTest::SetUp() {
                                    .queueFamilyIndex = 0,
                                    .queueCount = 2,
                                    .pQueuePriorities = priorities};
-    const char* device_extensions[] = {
+    std::vector<const char*> device_extensions = {
         VK_KHR_TIMELINE_SEMAPHORE_EXTENSION_NAME, VK_KHR_SYNCHRONIZATION_2_EXTENSION_NAME,
         VK_EXT_HOST_QUERY_RESET_EXTENSION_NAME, VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME,
         VK_KHR_COPY_COMMANDS_2_EXTENSION_NAME};
+    device_extensions.insert(device_extensions.end(), more_extensions_.begin(),
+                             more_extensions_.end());
     VkPhysicalDeviceTimelineSemaphoreFeatures timeline{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+        .pNext = more_features_,
         .timelineSemaphore = VK_TRUE};
     VkPhysicalDeviceSynchronization2Features synchronization2{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SYNCHRONIZATION_2_FEATURES,
@@ -80,15 +83,16 @@ void VulkanTest::SetUp() {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES,
         .pNext = &synchronization2,
         .hostQueryReset = VK_TRUE};
-    VkPhysicalDeviceFeatures core{};
+    VkPhysicalDeviceFeatures core = core_features_;
     core.robustBufferAccess = robust_;
-    VkDeviceCreateInfo device{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-                              .pNext = &query_reset,
-                              .queueCreateInfoCount = 1,
-                              .pQueueCreateInfos = &queues,
-                              .enabledExtensionCount = std::size(device_extensions),
-                              .ppEnabledExtensionNames = device_extensions,
-                              .pEnabledFeatures = &core};
+    VkDeviceCreateInfo device{
+        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = &query_reset,
+        .queueCreateInfoCount = 1,
+        .pQueueCreateInfos = &queues,
+        .enabledExtensionCount = static_cast<uint32_t>(device_extensions.size()),
+        .ppEnabledExtensionNames = device_extensions.data(),
+        .pEnabledFeatures = &core};
     ASSERT_VK(vkCreateDevice(physical_, &device, nullptr, &device_));
     volkLoadDevice(device_);
     for (uint32_t i = 0; i < 2; ++i)

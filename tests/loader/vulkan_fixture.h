@@ -81,7 +81,11 @@ class VulkanTest : public testing::Test {
     VkDevice device_ = VK_NULL_HANDLE;
     VkQueue queues_[2] = {};
     VkCommandPool pool_ = VK_NULL_HANDLE;
-    bool robust_ = false;  // set before VulkanTest::SetUp
+    // What else the device is created with: to be set before VulkanTest::SetUp.
+    bool robust_ = false;
+    VkPhysicalDeviceFeatures core_features_ = {};
+    std::vector<const char*> more_extensions_;
+    void* more_features_ = nullptr;  // a chain of structures
     std::vector<std::string> messages_;
 
   private:

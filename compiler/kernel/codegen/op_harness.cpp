@@ -129,7 +129,7 @@ void CompiledOp::Run(std::span<const void* const> inputs,
 const std::vector<TargetInfo>& TestTargets() {
     static const std::vector<TargetInfo> targets = [] {
         std::vector<TargetInfo> list;
-        for (const char* name : {"", "x86-64-v3", "x86-64-v2"}) {
+        for (const char* name : {"", "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
             Result<TargetInfo> target = DetectTarget(name);
             if (target.ok())
                 list.push_back(*target);

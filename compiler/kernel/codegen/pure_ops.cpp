@@ -1,5 +1,9 @@
-// EmitPureOp: sorts operations into groups and widens f16 arithmetic to f32.
+// EmitPureOp: sorts operations into groups and widens f16 arithmetic to f32 where the target has
+// none.
 #include "compiler/kernel/codegen/pure_ops.h"
+
+#include <llvm/IR/Instructions.h>
+#include <llvm/IR/Operator.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
 
@@ -26,13 +30,82 @@ bool IsHalf(const llvm::Value* value) {
     return value->getType()->getScalarType()->isHalfTy();
 }
 
+// What AVX512-FP16 has instructions for.
+bool IsNativeHalfOp(Op op) {
+    switch (op) {
+        case Op::kFAdd:
+        case Op::kFSub:
+        case Op::kFMul:
+        case Op::kFDiv:
+        case Op::kFma:
+        case Op::kFloor:
+        case Op::kCeil:
+        case Op::kRoundEven:
+        case Op::kFTruncate:
+        case Op::kFract:
+        case Op::kFMin:
+        case Op::kFMax:
+        case Op::kNMin:
+        case Op::kNMax:
+        case Op::kSqrt:
+            return true;
+        default:
+            return op >= Op::kFOEq && op <= Op::kIsInf;
+    }
+}
+
+// An f16 operand as f32. A product that may be fused into the sum that uses it is not rounded
+// before: with AVX512-FP16 it is not either.
+llvm::Value* Widen(llvm::IRBuilderBase& builder, Op op, bool may_fuse, llvm::Value* value) {
+    auto* rounding = llvm::dyn_cast<llvm::FPTruncInst>(value);
+    if (rounding && may_fuse && (op == Op::kFAdd || op == Op::kFSub)) {
+        auto* product = llvm::dyn_cast<llvm::FPMathOperator>(rounding->getOperand(0));
+        if (product && product->getOpcode() == llvm::Instruction::FMul &&
+            product->getType()->getScalarType()->isFloatTy() && product->hasAllowContract()) {
+            return rounding->getOperand(0);
+        }
+    }
+    return FloatFromHalf(builder, value);
+}
+
 // FNeg and FAbs of f16 on its bits: not every target has f16 instructions.
-llvm::Value* FlipSign(llvm::IRBuilderBase& builder, Op op, llvm::Value* value) {
-    llvm::Type* type = SameShape(value->getType(), builder.getInt16Ty());
-    llvm::Value* bits = builder.CreateBitCast(value, type);
-    bits = op == Op::kFNeg ? builder.CreateXor(bits, llvm::ConstantInt::get(type, 0x8000))
+llvm::Value* FlipSign(llvm::IRBuilderBase& builder, Op op, llvm::Value* bits) {
+    llvm::Type* type = bits->getType();
+    return op == Op::kFNeg ? builder.CreateXor(bits, llvm::ConstantInt::get(type, 0x8000))
                            : builder.CreateAnd(bits, llvm::ConstantInt::get(type, 0x7fff));
-    return builder.CreateBitCast(bits, value->getType());
+}
+
+// The bits of an f16 as a half.
+llvm::Value* ToHalf(llvm::IRBuilderBase& builder, llvm::Value* bits) {
+    llvm::Type* half = SameShape(bits->getType(), builder.getHalfTy());
+    auto* cast = llvm::dyn_cast<llvm::BitCastInst>(bits);
+    if (cast && cast->getSrcTy() == half)
+        return cast->getOperand(0);
+    return builder.CreateBitCast(bits, half);
+}
+
+// f16 values are halves here.
+Values EmitTyped(const PureOp& op, bool may_fuse) {
+    if (IsConversion(op.op))
+        return EmitConversionOp(op);
+    if (!IsFloatArithmetic(op.op))
+        return EmitIntegerOp(op);
+    if (!IsHalf(op.in[0]) || (HasNativeHalf(op.builder) && IsNativeHalfOp(op.op)))
+        return EmitFloatOp(op);
+
+    // f32 has more than twice the digits of f16, so one rounding at the end is right for + - * /
+    // sqrt.
+    llvm::SmallVector<llvm::Value*, 4> wide;
+    llvm::Type* f32 = SameShape(op.result, op.builder.getFloatTy());
+    for (llvm::Value* operand : op.in)
+        wide.push_back(IsHalf(operand) ? Widen(op.builder, op.op, may_fuse, operand) : operand);
+    bool rounds = op.result->getScalarType()->isHalfTy();
+    Values results = EmitFloatOp({op.builder, op.op, wide, rounds ? f32 : op.result});
+    for (llvm::Value*& value : results) {
+        if (value->getType()->isFPOrFPVectorTy())
+            value = HalfFromFloat(op.builder, value);
+    }
+    return results;
 }
 
 }  // namespace
@@ -40,7 +113,7 @@ llvm::Value* FlipSign(llvm::IRBuilderBase& builder, Op op, llvm::Value* value) {
 llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type) {
     switch (type) {
         case ir::Type::kF16:
-            return llvm::Type::getHalfTy(context);
+            return llvm::Type::getInt16Ty(context);
         case ir::Type::kF32:
             return llvm::Type::getFloatTy(context);
         case ir::Type::kF64:
@@ -87,31 +160,30 @@ Values EmitPureOp(llvm::IRBuilderBase& builder,
     flags.setAllowContract(!(inst.flags & ir::kNoContraction));
     builder.setFastMathFlags(flags);
 
-    llvm::Type* shape = operands[0]->getType();
-    llvm::Type* result =
-        SameShape(shape, ScalarType(builder.getContext(), kernel.type(inst.results[0])));
+    // What only moves bits.
     if (inst.op == Op::kSelect)
         return {builder.CreateSelect(operands[0], operands[1], operands[2])};
-    if (IsConversion(inst.op))
-        return EmitConversionOp({builder, inst.op, operands, result});
-    if (!IsFloatArithmetic(inst.op))
-        return EmitIntegerOp({builder, inst.op, operands, result});
-    if (!IsHalf(operands[0]))
-        return EmitFloatOp({builder, inst.op, operands, result});
-    if (inst.op == Op::kFNeg || inst.op == Op::kFAbs)
+    if (inst.op == Op::kBitcast) {
+        llvm::Type* type = ScalarType(builder.getContext(), kernel.type(inst.results[0]));
+        return {builder.CreateBitCast(operands[0], SameShape(operands[0]->getType(), type))};
+    }
+    if ((inst.op == Op::kFNeg || inst.op == Op::kFAbs) &&
+        kernel.type(inst.operands[0]) == ir::Type::kF16) {
         return {FlipSign(builder, inst.op, operands[0])};
-
-    // f16: f32 has more than twice the digits, so one rounding at the end is right for + - * /
-    // sqrt.
-    llvm::SmallVector<llvm::Value*, 4> wide;
-    llvm::Type* f32 = SameShape(shape, builder.getFloatTy());
-    for (llvm::Value* operand : operands)
-        wide.push_back(IsHalf(operand) ? FloatFromHalf(builder, operand) : operand);
-    bool rounds = kernel.type(inst.results[0]) == ir::Type::kF16;
-    Values results = EmitFloatOp({builder, inst.op, wide, rounds ? f32 : result});
+    }
+    llvm::SmallVector<llvm::Value*, 4> in;
+    for (size_t i = 0; i < operands.size(); ++i) {
+        in.push_back(kernel.type(inst.operands[i]) == ir::Type::kF16 ? ToHalf(builder, operands[i])
+                                                                     : operands[i]);
+    }
+    llvm::Type* scalar = kernel.type(inst.results[0]) == ir::Type::kF16
+                             ? builder.getHalfTy()
+                             : ScalarType(builder.getContext(), kernel.type(inst.results[0]));
+    Values results = EmitTyped({builder, inst.op, in, SameShape(in[0]->getType(), scalar)},
+                               flags.allowContract());
     for (llvm::Value*& value : results) {
-        if (value->getType()->isFPOrFPVectorTy())
-            value = HalfFromFloat(builder, value);
+        if (IsHalf(value))
+            value = builder.CreateBitCast(value, SameShape(value->getType(), builder.getInt16Ty()));
     }
     return results;
 }

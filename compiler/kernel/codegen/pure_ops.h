@@ -15,7 +15,9 @@
 
 namespace fornax::kernel {
 
-// The scalar LLVM type of an IR type: bool i1, integers iN, floats half/float/double.
+// The scalar LLVM type in which values of an IR type are held: bool i1, integers iN, f32 float, f64
+// double, and f16 i16: LLVM's own moves, selections and memory accesses of half convert to float
+// and back, or call a library, on targets without f16 arithmetic. EmitPureOp makes halves of them.
 llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type);
 
 // kUnsupported, naming the operation, if the kernel holds one that EmitPureOp cannot emit: the

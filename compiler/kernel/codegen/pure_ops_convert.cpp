@@ -12,12 +12,23 @@ namespace fornax::kernel {
 
 using ir::Op;
 
-uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder) {
+namespace {
+
+uint32_t ModuleFlag(const llvm::IRBuilderBase& builder, const char* name) {
     const llvm::Module* module = builder.GetInsertBlock()->getModule();
-    auto* bits =
-        llvm::mdconst::extract_or_null<llvm::ConstantInt>(module->getModuleFlag(kVectorBitsFlag));
-    assert(bits && "the module did not come from PrepareModule");
-    return static_cast<uint32_t>(bits->getZExtValue());
+    auto* value = llvm::mdconst::extract_or_null<llvm::ConstantInt>(module->getModuleFlag(name));
+    assert(value && "the module did not come from PrepareModule");
+    return static_cast<uint32_t>(value->getZExtValue());
+}
+
+}  // namespace
+
+uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder) {
+    return ModuleFlag(builder, kVectorBitsFlag);
+}
+
+bool HasNativeHalf(const llvm::IRBuilderBase& builder) {
+    return ModuleFlag(builder, kNativeHalfFlag) != 0;
 }
 
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& b, llvm::Value* value) {
@@ -162,8 +173,6 @@ llvm::Value* ConversionEmitter::Emit() {
             return IntegerToFloat(true);
         case Op::kUToF:
             return IntegerToFloat(false);
-        case Op::kBitcast:
-            return b_.CreateBitCast(in_, to_);
         case Op::kQuantizeF16:
             return QuantizeToHalf();
         default:

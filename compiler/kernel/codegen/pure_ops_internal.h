@@ -28,6 +28,8 @@ inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
 
 // The module's kVectorBitsFlag (target.h).
 uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder);
+// The module's kNativeHalfFlag.
+bool HasNativeHalf(const llvm::IRBuilderBase& builder);
 
 // Between f16 and f32, in the shape of the value. LLVM's own conversions are calls without F16C.
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& builder, llvm::Value* value);
@@ -35,6 +37,6 @@ llvm::Value* HalfFromFloat(llvm::IRBuilderBase& builder, llvm::Value* value);
 
 Values EmitIntegerOp(const PureOp& op);
 Values EmitConversionOp(const PureOp& op);
-Values EmitFloatOp(const PureOp& op);  // f32 and f64
+Values EmitFloatOp(const PureOp& op);  // f32 and f64; f16 for what pure_ops.cpp lists as native
 
 }  // namespace fornax::kernel

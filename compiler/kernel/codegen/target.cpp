@@ -141,6 +141,9 @@ void PrepareModule(llvm::Module& module,
     module.setDataLayout(machine.createDataLayout());
     module.setPICLevel(llvm::PICLevel::BigPIC);
     module.addModuleFlag(llvm::Module::Error, kVectorBitsFlag, target.vector_bits);
+    const bool native_half =
+        target.vector_bits >= 512 && target.features.find("+avx512fp16") != std::string::npos;
+    module.addModuleFlag(llvm::Module::Error, kNativeHalfFlag, native_half ? 1 : 0);
 }
 
 void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target) {

@@ -26,6 +26,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInf
 // Module flag: TargetInfo::vector_bits, so that emission can use what only some targets have: 256
 // implies AVX2, FMA and F16C, 512 also AVX-512 F, VL, DQ and BW.
 inline constexpr char kVectorBitsFlag[] = "fornax.vector_bits";
+// Module flag: 1 where the target computes in f16 (AVX512-FP16), else 0.
+inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
 
 // Gives an empty module its triple and data layout, so that what is emitted into it is laid out
 // right.

@@ -420,7 +420,8 @@ class Generator : RandomValues {
 
     // So that what was computed matters.
     void StoreResults() {
-        for (Type type : {Type::kI32, Type::kF32, Type::kI64, Type::kI16, Type::kI8}) {
+        for (Type type :
+             {Type::kI32, Type::kF32, Type::kI64, Type::kI16, Type::kI8, Type::kF16, Type::kF64}) {
             ValueId value = Observable(Pick(type));
             ValueId inside = b_.ConstI32(random_.Below(TestDispatch::kOwnBytes / 8) * 8);
             ValueId operands[] = {buffers_[0], Emit(Op::kIAdd, Type::kI32, {own_, inside}), value};

@@ -13,8 +13,12 @@ Type RandomValues::AnyType() {
     static constexpr Type kTypes[] = {Type::kI32, Type::kI32,  Type::kI32, Type::kF32,
                                       Type::kF32, Type::kBool, Type::kI64, Type::kI16,
                                       Type::kI8,  Type::kF64,  Type::kF16};
-    // f16 arithmetic is only portable where it is rounded after each operation.
-    return kTypes[random_.Below(options_.portable ? 9 : 11)];
+    return kTypes[random_.Below(11)];
+}
+
+Type RandomValues::AnyFloat() {
+    static constexpr Type kTypes[] = {Type::kF32, Type::kF32, Type::kF16, Type::kF64};
+    return kTypes[random_.Below(4)];
 }
 
 void RandomValues::Add(ValueId value) {
@@ -36,7 +40,10 @@ ValueId RandomValues::RandomConst(Type type) {
         return b_.ConstBool(random_.Chance(50));
     if (IsInteger(type))
         return b_.Const(type, kIntegers[random_.Below(std::size(kIntegers))]);
-    double value = kFloats[random_.Below(std::size(kFloats))];
+    return FloatConst(type, kFloats[random_.Below(std::size(kFloats))]);
+}
+
+ValueId RandomValues::FloatConst(Type type, double value) {
     if (type == Type::kF16)
         return b_.Const(type, DoubleToHalf(value));
     if (type == Type::kF32)
@@ -133,15 +140,16 @@ ValueId RandomValues::Conversion(Type type) {
     static constexpr Type kIntegers[] = {Type::kI8, Type::kI16, Type::kI32, Type::kI64};
     Type from = kIntegers[random_.Below(4)];
     if (random_.Chance(25)) {  // from a float
-        ValueId value = Pick(Type::kF32);
+        Type source = AnyFloat();
+        ValueId value = Pick(source);
         if (options_.portable) {  // in range, whatever the width
-            value = Emit(Op::kNMax, Type::kF32, {value, b_.ConstF32(0)});
-            value = Emit(Op::kNMin, Type::kF32, {value, b_.ConstF32(100)});
+            value = Emit(Op::kNMax, source, {value, FloatConst(source, 0)});
+            value = Emit(Op::kNMin, source, {value, FloatConst(source, 100)});
         }
         return Emit(random_.Chance(50) ? Op::kFToS : Op::kFToU, type, {value});
     }
-    if (type == Type::kI32 && random_.Chance(20))
-        return Emit(Op::kBitcast, type, {Observable(Pick(Type::kF32))});
+    if (BitWidth(type) >= 16 && random_.Chance(20))
+        return Emit(Op::kBitcast, type, {Observable(Pick(FloatType(BitWidth(type))))});
     if (from == type)
         return Emit(Op::kINeg, type, {Pick(type)});
     if (BitWidth(from) > BitWidth(type))
@@ -161,10 +169,16 @@ ValueId RandomValues::FloatOperation(Type type) {
             return Unary(type, std::span(kUnary).first(options_.portable ? 6 : 14));
         case 1:
             return Emit(Op::kSelect, type, {Pick(Type::kBool), Pick(type), Pick(type)});
-        case 2:
-            if (type == Type::kF32 || !options_.portable)
-                return Emit(random_.Chance(50) ? Op::kSToF : Op::kUToF, type, {Pick(Type::kI32)});
-            return Emit(Op::kFConvert, type, {Pick(Type::kF32)});
+        case 2: {
+            if (random_.Chance(50)) {
+                static constexpr Type kIntegers[] = {Type::kI8, Type::kI16, Type::kI32, Type::kI64};
+                return Emit(random_.Chance(50) ? Op::kSToF : Op::kUToF, type,
+                            {Pick(kIntegers[random_.Below(4)])});
+            }
+            Type from = AnyFloat();
+            return from == type ? Emit(Op::kFNeg, type, {Pick(type)})
+                                : Emit(Op::kFConvert, type, {Pick(from)});
+        }
         case 3:
             if (options_.portable)
                 return Binary(type, std::span(kBinary).first(5));
@@ -184,14 +198,16 @@ ValueId RandomValues::BoolOperation() {
             return Binary(Type::kBool, kLogic);
         case 1:
             return Emit(Op::kNot, Type::kBool, {Pick(Type::kBool)});
-        case 2:
-            return Emit(kFloat[random_.Below(8)], Type::kBool,
-                        {Pick(Type::kF32), Pick(Type::kF32)});
+        case 2: {
+            Type type = AnyFloat();
+            return Emit(kFloat[random_.Below(8)], Type::kBool, {Pick(type), Pick(type)});
+        }
         case 3:
             return Emit(random_.Chance(50) ? Op::kIsNan : Op::kIsInf, Type::kBool,
-                        {Pick(Type::kF32)});
+                        {Pick(AnyFloat())});
         default: {
-            Type type = random_.Chance(80) ? Type::kI32 : Type::kI64;
+            static constexpr Type kIntegers[] = {Type::kI64, Type::kI16, Type::kI8};
+            Type type = random_.Chance(70) ? Type::kI32 : kIntegers[random_.Below(3)];
             return Emit(kInteger[random_.Below(6)], Type::kBool, {Pick(type), Pick(type)});
         }
     }

@@ -20,6 +20,7 @@ class RandomValues {
         : random_(seed), options_(options), b_(kernel_, ir::BlockId{}) {}
 
     ir::Type AnyType();
+    ir::Type AnyFloat();
 
     // Makes a value visible to Pick.
     void Add(ir::ValueId value);
@@ -30,6 +31,7 @@ class RandomValues {
                      uint64_t imm = 0);
 
     ir::ValueId RandomConst(ir::Type type);
+    ir::ValueId FloatConst(ir::Type type, double value);
     // A visible value of the type, rather a recent one, or a constant.
     ir::ValueId Pick(ir::Type type);
     // A float whose bits every implementation agrees on: no NaN.

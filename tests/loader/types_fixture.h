@@ -1,0 +1,44 @@
+// A device with the features of 8-, 16- and 64-bit types enabled through the structures of their
+// extensions.
+#pragma once
+
+#include "tests/loader/vulkan_fixture.h"
+
+namespace fornax::test {
+
+class TypesTest : public VulkanTest {
+  protected:
+    void SetUp() override {
+        core_features_.shaderFloat64 = VK_TRUE;
+        core_features_.shaderInt64 = VK_TRUE;
+        core_features_.shaderInt16 = VK_TRUE;
+        more_extensions_ = {VK_KHR_16BIT_STORAGE_EXTENSION_NAME, VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+                            VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                            VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME};
+        more_features_ = &storage16_;
+        VulkanTest::SetUp();
+    }
+
+    VkPhysicalDeviceScalarBlockLayoutFeatures scalar_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES,
+        .scalarBlockLayout = VK_TRUE};
+    VkPhysicalDeviceShaderFloat16Int8Features arithmetic_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
+        .pNext = &scalar_,
+        .shaderFloat16 = VK_TRUE,
+        .shaderInt8 = VK_TRUE};
+    VkPhysicalDevice8BitStorageFeatures storage8_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
+        .pNext = &arithmetic_,
+        .storageBuffer8BitAccess = VK_TRUE,
+        .uniformAndStorageBuffer8BitAccess = VK_TRUE,
+        .storagePushConstant8 = VK_TRUE};
+    VkPhysicalDevice16BitStorageFeatures storage16_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
+        .pNext = &storage8_,
+        .storageBuffer16BitAccess = VK_TRUE,
+        .uniformAndStorageBuffer16BitAccess = VK_TRUE,
+        .storagePushConstant16 = VK_TRUE};
+};
+
+}  // namespace fornax::test
