@@ -76,7 +76,7 @@ void KernelsStorageTest::Check(uint32_t count) {
         // The last elements lie outside of the range, and what is read there is 0.
         bytes.size = 291;
         out_bytes.size = 289;
-        triples.size = 6 * 290;
+        triples.size = 6 * 290 + 2;
     }
     const std::vector<TestBinding> bindings = {
         {.buffers = {blocks}},    {.buffers = {triples}},

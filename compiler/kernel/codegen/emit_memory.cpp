@@ -28,6 +28,7 @@ MemoryRegion Emitter::BufferRegion(const ir::Instruction& inst, ir::ValueId buff
     region.bounds = kernel_.robust_buffer_access ? Bounds::kChecked : Bounds::kTrusted;
     region.may_pass_2gib = true;
     region.is_volatile = inst.flags & ir::kVolatile;
+    region.align = inst.imm;
     region.scope = scopes_[0];
     region.noalias = noalias_[0];
     return region;
@@ -40,6 +41,7 @@ MemoryRegion Emitter::SharedRegion(const ir::Instruction& inst) {
     region.size = builder_.getInt64(region.known_size);
     region.bounds = Bounds::kClamped;
     region.is_volatile = inst.flags & ir::kVolatile;
+    region.align = inst.imm;
     region.scope = scopes_[1];
     region.noalias = noalias_[1];
     return region;
@@ -167,6 +169,16 @@ Value* Emitter::ClampScalar(const MemoryRegion& region, Value* offset, uint64_t 
     return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, offset, limit);
 }
 
+Value* Emitter::Zeros() {
+    if (!zeros_) {
+        auto* array = llvm::ArrayType::get(builder_.getInt8Ty(), kZeroBytes);
+        zeros_ = new llvm::GlobalVariable(module_, array, true, llvm::GlobalValue::PrivateLinkage,
+                                          llvm::Constant::getNullValue(array), "zeros");
+        zeros_->setAlignment(llvm::Align(16));
+    }
+    return zeros_;
+}
+
 Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
                                      Value* offset,
                                      llvm::Type* type,
@@ -176,14 +188,8 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
         offset = ClampScalar(region, offset, element * count);
     Value* address = ByteAddress(region, offset);
     if (region.bounds == Bounds::kChecked) {
-        if (!zeros_) {
-            auto* array = llvm::ArrayType::get(builder_.getInt8Ty(), kZeroBytes);
-            zeros_ =
-                new llvm::GlobalVariable(module_, array, true, llvm::GlobalValue::PrivateLinkage,
-                                         llvm::Constant::getNullValue(array), "zeros");
-            zeros_->setAlignment(llvm::Align(16));
-        }
-        address = builder_.CreateSelect(InBounds(region, offset, element * count), address, zeros_);
+        address =
+            builder_.CreateSelect(InBounds(region, offset, element * count), address, Zeros());
     }
     Values results;
     for (size_t i = 0; i < count; ++i) {
@@ -199,10 +205,12 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
                                 llvm::Type* type,
                                 size_t count) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    Value* mask = Mask();
-    if (region.bounds == Bounds::kChecked)
-        mask = builder_.CreateAnd(mask, LanesInBounds(region, offsets, element * count));
-    else if (region.bounds == Bounds::kClamped)
+    if (element < 4)
+        return GatherNarrow(region, offsets, type, count);
+    Values masks;
+    for (size_t i = 0; i < count; ++i)
+        masks.push_back(ElementMask(region, offsets, i * element, element));
+    if (region.bounds == Bounds::kClamped)
         offsets = ClampScalar(region, offsets, element * count);
     Value* base = region.base;
     if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
@@ -217,7 +225,7 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
         Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
         results.push_back(Annotate(
             region,
-            builder_.CreateMaskedGather(VectorOf(type), addresses, llvm::Align(element), mask,
+            builder_.CreateMaskedGather(VectorOf(type), addresses, llvm::Align(element), masks[i],
                                         llvm::Constant::getNullValue(VectorOf(type)))));
     }
     return results;
@@ -225,10 +233,14 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
 
 void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
-    Value* mask = Mask();
-    if (region.bounds == Bounds::kChecked)
-        mask = builder_.CreateAnd(mask, LanesInBounds(region, offsets, element * values.size()));
-    else if (region.bounds == Bounds::kClamped)
+    if (element < 4) {
+        ScatterNarrow(region, offsets, values);
+        return;
+    }
+    Values masks;
+    for (size_t i = 0; i < values.size(); ++i)
+        masks.push_back(ElementMask(region, offsets, i * element, element));
+    if (region.bounds == Bounds::kClamped)
         offsets = ClampScalar(region, offsets, element * values.size());
     Value* base = region.base;
     if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
@@ -239,8 +251,8 @@ void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef
         Value* at =
             i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
         Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
-        Annotate(region,
-                 builder_.CreateMaskedScatter(values[i], addresses, llvm::Align(element), mask));
+        Annotate(region, builder_.CreateMaskedScatter(values[i], addresses, llvm::Align(element),
+                                                      masks[i]));
     }
 }
 

@@ -21,31 +21,67 @@ namespace {
 constexpr size_t kMaxRuns = 4;
 constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
 
+// Narrow elements are taken as parts of units where all lanes' elements lie alike in theirs: then
+// one shift does what a shuffle of bytes would.
+struct Units {
+    uint64_t bytes = 0;     // of a unit
+    size_t count = 0;       // of a lane
+    uint64_t skip = 0;      // bytes of the first unit before the first element
+    uint64_t overhang = 0;  // bytes read behind the last element that may lie on another page
+};
+
 struct ElementRun {
-    uint64_t first = 0;  // in elements from the lowest
+    uint64_t first = 0;  // in units from the lowest
     uint64_t count = 0;
 };
 
-// An access in elements, relative to its lowest one.
+// An access in units, relative to its lowest one.
 struct Layout {
-    int64_t lowest = 0;          // bytes from the pattern's base
+    int64_t lowest = 0;          // bytes from the pattern's base to the first unit
     uint64_t span = 0;           // bytes from the lowest to the end of the highest
-    std::vector<uint64_t> lane;  // first element by lane
+    std::vector<uint64_t> lane;  // first unit by lane
     std::vector<ElementRun> runs;
     bool distinct = true;   // no element is touched twice
     bool dense = true;      // runs have no gaps
     uint64_t elements = 0;  // in all runs
 };
 
-bool MakeLayout(const Shape& shape, uint64_t element, size_t count, Layout& layout) {
-    layout.lowest = *std::min_element(shape.offsets.begin(), shape.offsets.end());
+int64_t Lowest(const Shape& shape) {
+    return *std::min_element(shape.offsets.begin(), shape.offsets.end());
+}
+
+Units PlanUnits(const Shape& shape, uint64_t element, size_t count) {
+    const int64_t lowest = Lowest(shape);
+    const uint64_t bytes = element * count;
+    for (uint64_t unit : {uint64_t{4}, uint64_t{2}}) {
+        if (unit <= element || std::ranges::any_of(shape.offsets, [&](int64_t offset) {
+                return static_cast<uint64_t>(offset - lowest) % unit != 0;
+            })) {
+            continue;
+        }
+        // Units at multiples of their size never reach another page.
+        if (shape.base_zeros >= std::countr_zero(unit)) {
+            const uint64_t skip = static_cast<uint64_t>(lowest) % unit;
+            if (skip % element == 0)
+                return {unit, (skip + bytes + unit - 1) / unit, skip, 0};
+        }
+        const uint64_t units = (bytes + unit - 1) / unit;
+        return {unit, units, 0, units * unit - bytes};
+    }
+    return {element, count, 0, 0};
+}
+
+bool MakeLayout(const Shape& shape, const Units& units, Layout& layout) {
+    const uint64_t element = units.bytes;
+    const int64_t lowest = Lowest(shape);
+    layout.lowest = lowest - static_cast<int64_t>(units.skip);
     std::vector<uint64_t> touched;
     for (int64_t offset : shape.offsets) {
-        auto relative = static_cast<uint64_t>(offset - layout.lowest);
+        auto relative = static_cast<uint64_t>(offset - lowest);
         if (relative % element != 0)
             return false;
         layout.lane.push_back(relative / element);
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < units.count; ++i)
             touched.push_back(relative / element + i);
     }
     std::sort(touched.begin(), touched.end());
@@ -69,6 +105,18 @@ bool MakeLayout(const Shape& shape, uint64_t element, size_t count, Layout& layo
 
 }  // namespace
 
+// Loading everything between the elements costs more than going lane by lane.
+bool Emitter::IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const {
+    if (units * unit > 4 * lanes_ * std::max<uint64_t>(count * element, unit))
+        return true;
+    if (unit >= 4)
+        return false;
+    // Shuffles of bytes cost an instruction a register that they draw from.
+    const uint64_t registers =
+        (units * unit * 8 + VectorBitsOf(builder_) - 1) / VectorBitsOf(builder_);
+    return registers > 1 && registers * count > lanes_ * ((count * element + 3) / 4) / 2;
+}
+
 bool Emitter::LoadPattern(const MemoryRegion& region,
                           const Offset& offset,
                           llvm::Type* type,
@@ -76,31 +124,55 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                           Value* offsets,
                           Values& results) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    Units units = PlanUnits(*offset.shape, element, count);
+    if (units.overhang != 0 && region.base == push_constants_)
+        units = {element, count, 0, 0};
     Layout layout;
-    if (!MakeLayout(*offset.shape, element, count, layout) || layout.runs.size() > kMaxRuns ||
-        layout.elements > uint64_t{4} * lanes_ * count) {
+    if (!MakeLayout(*offset.shape, units, layout))
         return false;
+    // Far apart, each lane's run is loaded by itself, if it is worth it.
+    size_t row_words = 0;
+    if (layout.runs.size() > kMaxRuns || IsSparse(layout.elements, units.bytes, count, element)) {
+        row_words = RowWords(count, element);
+        if (row_words == 0)
+            return false;
+        units = {4, row_words, 0, 0};
+        layout.lowest = Lowest(*offset.shape);
     }
+    llvm::Type* unit_type = units.bytes == element && row_words == 0
+                                ? type
+                                : builder_.getIntNTy(static_cast<unsigned>(units.bytes * 8));
     llvm::Type* offset_type = offset.scalar->getType();
     Value* first =
         builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
-    const llvm::Align align(element);
+    const llvm::Align align(units.overhang != 0 || row_words != 0 ? element : units.bytes);
 
     auto load_runs = [&](Value* address) {
         Values loaded;
+        if (row_words != 0) {
+            llvm::SmallVector<uint64_t, 64> lane_bytes;
+            for (int64_t lane_offset : offset.shape->offsets)
+                lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
+            loaded = LoadRows(region, address, lane_bytes, row_words);
+            if (element < 4)
+                return UnpackWords(loaded, 0, type, count);
+            for (Value*& word : loaded)
+                word = builder_.CreateBitCast(word, VectorOf(type));
+            return loaded;
+        }
         for (const ElementRun& run : layout.runs) {
             // A run of any length is one load, or two of one type that overlap.
             const uint64_t part = std::bit_floor(run.count);
-            auto* part_type = llvm::FixedVectorType::get(type, static_cast<unsigned>(part));
-            Value* low_at = builder_.CreateConstGEP1_64(type, address, run.first);
+            auto* part_type = llvm::FixedVectorType::get(unit_type, static_cast<unsigned>(part));
+            Value* low_at = builder_.CreateConstGEP1_64(unit_type, address, run.first);
             Value* low = Annotate(region, builder_.CreateAlignedLoad(part_type, low_at, align));
             Value* high = low;
             if (part != run.count) {
                 Value* high_at =
-                    builder_.CreateConstGEP1_64(type, address, run.first + run.count - part);
+                    builder_.CreateConstGEP1_64(unit_type, address, run.first + run.count - part);
                 high = Annotate(region, builder_.CreateAlignedLoad(part_type, high_at, align));
             }
-            for (size_t i = 0; i < count; ++i) {
+            for (size_t i = 0; i < units.count; ++i) {
                 llvm::SmallVector<int, 64> pick(lanes_, -1);
                 llvm::SmallVector<int, 64> choose(lanes_);
                 for (uint32_t lane = 0; lane < lanes_; ++lane) {
@@ -120,8 +192,16 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                     loaded[i] = builder_.CreateShuffleVector(loaded[i], picked, choose);
             }
         }
-        return loaded;
+        return units.bytes == element ? loaded : UnpackWords(loaded, units.skip, type, count);
     };
+    // The bytes that decide: units at multiples of their size may reach beyond them.
+    const uint64_t checked_bytes =
+        static_cast<uint64_t>(*std::ranges::max_element(offset.shape->offsets) -
+                              Lowest(*offset.shape)) +
+        count * element + units.overhang;
+    Value* checked = units.skip == 0 ? first
+                                     : builder_.CreateAdd(
+                                           first, llvm::ConstantInt::get(offset_type, units.skip));
 
     if (region.bounds == Bounds::kClamped) {
         const bool proven = offset.shape->max <= region.known_size &&
@@ -130,7 +210,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         if (!proven) {
             // Inactive lanes may lie outside while active ones do not, so the first lane is only
             // kept within the margins on both sides.
-            if (layout.span > hal::kSharedMemoryMargin || region.base == push_constants_)
+            if (checked_bytes + 4 > hal::kSharedMemoryMargin || region.base == push_constants_)
                 return false;
             Value* margin = llvm::ConstantInt::get(offset_type, hal::kSharedMemoryMargin);
             Value* limit =
@@ -147,7 +227,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         results = load_runs(ByteAddress(region, first));
         return true;
     }
-    if (region.bounds == Bounds::kTrusted && !mask_) {
+    if (region.bounds == Bounds::kTrusted && !mask_ && units.overhang == 0) {
         results = load_runs(ByteAddress(region, first));
         return true;
     }
@@ -157,7 +237,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     BasicBlock* fast = NewBlock("load_inside");
     BasicBlock* slow = NewBlock("load_edge");
     BasicBlock* end = NewBlock("load_end");
-    EmitMaybe(InBounds(region, first, layout.span), fast, slow, true);
+    EmitMaybe(InBounds(region, checked, checked_bytes), fast, slow, true);
     builder_.SetInsertPoint(fast);
     Values inside = load_runs(ByteAddress(region, first));
     builder_.CreateBr(end);
@@ -179,14 +259,35 @@ bool Emitter::StorePattern(const MemoryRegion& region,
                            const Offset& offset,
                            llvm::ArrayRef<Value*> values,
                            Value* offsets) {
-    llvm::Type* type = values[0]->getType()->getScalarType();
-    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    const size_t count = values.size();
+    const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
+    Units units = PlanUnits(*offset.shape, element, values.size());
+    if (units.skip != 0 || units.count * units.bytes != values.size() * element)
+        units = {element, values.size(), 0, 0};
     Layout layout;
-    if (!MakeLayout(*offset.shape, element, count, layout) || !layout.distinct || !layout.dense ||
-        layout.runs.size() > kMaxRuns || layout.span > hal::kSharedMemoryMargin * 16) {
+    if (!MakeLayout(*offset.shape, units, layout) || !layout.distinct ||
+        layout.span > hal::kSharedMemoryMargin * 16) {
         return false;
     }
+    size_t row_words = 0;
+    if (!layout.dense || layout.runs.size() > kMaxRuns) {
+        row_words = RowWords(values.size(), element);
+        if (row_words == 0)
+            return false;
+    }
+    Values packed(values.begin(), values.end());
+    if (row_words != 0 && element == 4) {
+        for (Value*& value : packed)
+            value = builder_.CreateBitCast(value, VectorOf(builder_.getInt32Ty()));
+    } else if (row_words != 0 || units.bytes != element) {
+        packed = PackWords(values, row_words != 0 ? 4 : units.bytes);
+    }
+    llvm::Type* type = packed[0]->getType()->getScalarType();
+    const size_t count = packed.size();
+    // Neither rows nor, without AVX-512, narrow elements can be stored under a mask.
+    const bool plain_only =
+        mask_ && (row_words != 0 || (units.bytes < 4 && VectorBitsOf(builder_) < 512));
+    if (plain_only && region.bounds == Bounds::kClamped)
+        return false;
     if (region.bounds == Bounds::kClamped && layout.span > hal::kSharedMemoryMargin)
         return false;
     llvm::Type* offset_type = offset.scalar->getType();
@@ -195,10 +296,10 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     const llvm::Align align(element);
 
     // All values end to end: element i of lane l is at i * lanes + l.
-    llvm::SmallVector<Value*, 16> parts(values.begin(), values.end());
-    while (!std::has_single_bit(parts.size()))
+    llvm::SmallVector<Value*, 16> parts(packed.begin(), packed.end());
+    while (row_words == 0 && !std::has_single_bit(parts.size()))
         parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
-    while (parts.size() > 1) {
+    while (row_words == 0 && parts.size() > 1) {
         llvm::SmallVector<Value*, 16> joined;
         auto width = llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
         llvm::SmallVector<int, 128> all(width * 2);
@@ -210,6 +311,13 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     }
 
     auto store_runs = [&](Value* address) {
+        if (row_words != 0) {
+            llvm::SmallVector<uint64_t, 64> lane_bytes;
+            for (int64_t lane_offset : offset.shape->offsets)
+                lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
+            StoreRows(region, address, lane_bytes, packed);
+            return;
+        }
         for (const ElementRun& run : layout.runs) {
             llvm::SmallVector<int, 128> pick(run.count, -1);
             llvm::SmallVector<int, 128> lane_of(run.count, 0);
@@ -224,7 +332,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             }
             Value* ordered = builder_.CreateShuffleVector(parts[0], pick);
             Value* at = builder_.CreateConstGEP1_64(type, address, run.first);
-            if (mask_) {
+            if (mask_ && !plain_only) {
                 Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
                 Annotate(region, builder_.CreateMaskedStore(ordered, at, align, mask));
             } else {
@@ -240,7 +348,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     if (region.bounds == Bounds::kClamped) {
         Value* margin = llvm::ConstantInt::get(offset_type, hal::kSharedMemoryMargin);
         const bool proven = offset.shape->max <= region.known_size &&
-                            offset.shape->max + count * element <= region.known_size &&
+                            offset.shape->max + values.size() * element <= region.known_size &&
                             invocations_ % lanes_ == 0;
         if (proven) {
             store_runs(ByteAddress(region, first));
@@ -260,7 +368,13 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     BasicBlock* fast = NewBlock("store_inside");
     BasicBlock* slow = NewBlock("store_edge");
     BasicBlock* end = NewBlock("store_end");
-    EmitMaybe(InBounds(region, first, layout.span), fast, slow, true);
+    Value* inside = InBounds(region, first, layout.span);
+    if (plain_only) {
+        Value* bits = MaskBits(mask_);
+        Value* all = builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
+        inside = builder_.CreateAnd(inside, all);
+    }
+    EmitMaybe(inside, fast, slow, true);
     builder_.SetInsertPoint(fast);
     store_runs(ByteAddress(region, first));
     builder_.CreateBr(end);

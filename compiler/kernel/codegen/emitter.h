@@ -5,6 +5,9 @@
 //   emit_control.cpp  control flow inside a segment: branches, masks, blends
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
 //   emit_memory.cpp   which loads and stores an access becomes
+//   emit_patterns.cpp accesses whose lane offsets are constants
+//   emit_narrow.cpp   8- and 16-bit elements at irregular places
+//   emit_rows.cpp     runs of words a lane, transposed
 //   emit_atomic.cpp   atomics
 #pragma once
 
@@ -32,6 +35,7 @@ struct MemoryRegion {
     llvm::Value* size = nullptr;  // bytes, i64
     uint64_t known_size = 0;      // bytes, if constant
     Bounds bounds = Bounds::kTrusted;
+    uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
     bool may_pass_2gib = false;  // offsets use all of 32 bits
     bool is_volatile = false;
     bool invariant = false;  // never written while the kernel runs
@@ -170,6 +174,7 @@ class Emitter {
                      size_t count,
                      llvm::Value* offsets,
                      Values& results);
+    bool IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const;
     Values Gather(const MemoryRegion& region, llvm::Value* offsets, llvm::Type* type, size_t count);
     void StoreUniform(const MemoryRegion& region,
                       llvm::Value* offset,
@@ -181,6 +186,7 @@ class Emitter {
     void Scatter(const MemoryRegion& region,
                  llvm::Value* offsets,
                  llvm::ArrayRef<llvm::Value*> values);
+    llvm::Value* Zeros();  // ptr to 256 bytes
     void EmitLocal(const ir::Instruction& inst);
     llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);
     llvm::Value* ByteAddress(const MemoryRegion& region, llvm::Value* offset);
@@ -192,6 +198,45 @@ class Emitter {
     llvm::Value* FromMemory(llvm::Value* value, ir::Type type);
     llvm::Type* MemoryType(ir::Type type);
     void CompilerFence();
+
+    // --- emit_narrow.cpp ---
+    static llvm::Value* Lanes(llvm::Type* type, uint64_t value);
+    Values UnpackWords(llvm::ArrayRef<llvm::Value*> words,
+                       uint64_t skip,
+                       llvm::Type* type,
+                       size_t count);
+    Values PackWords(llvm::ArrayRef<llvm::Value*> elements, uint64_t bytes);
+    llvm::Value* ElementMask(const MemoryRegion& region,
+                             llvm::Value* offsets,
+                             uint64_t at,
+                             uint64_t bytes);
+    Values GatherNarrow(const MemoryRegion& region,
+                        llvm::Value* offsets,
+                        llvm::Type* type,
+                        size_t count);
+    Values GatherByLane(const MemoryRegion& region,
+                        llvm::Value* offsets,
+                        llvm::Type* type,
+                        size_t count);
+    void ScatterNarrow(const MemoryRegion& region,
+                       llvm::Value* offsets,
+                       llvm::ArrayRef<llvm::Value*> values);
+    void StoreByLane(const MemoryRegion& region,
+                     llvm::Value* offsets,
+                     llvm::Value* values,
+                     llvm::Value* mask);
+
+    // --- emit_rows.cpp ---
+    static size_t RowWords(size_t count, uint64_t element);
+    Values LoadRows(const MemoryRegion& region,
+                    llvm::Value* address,
+                    llvm::ArrayRef<uint64_t> lane_bytes,
+                    size_t words);
+    void StoreRows(const MemoryRegion& region,
+                   llvm::Value* address,
+                   llvm::ArrayRef<uint64_t> lane_bytes,
+                   llvm::ArrayRef<llvm::Value*> words);
+    uint32_t TransposedLanes() const;
 
     // --- emit_atomic.cpp ---
     void EmitAtomic(const ir::Instruction& inst);

@@ -20,6 +20,9 @@ namespace fornax::kernel {
 // and back, or call a library, on targets without f16 arithmetic. EmitPureOp makes halves of them.
 llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type);
 
+// The module's kVectorBitsFlag (target.h).
+uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder);
+
 // kUnsupported, naming the operation, if the kernel holds one that EmitPureOp cannot emit: the
 // transcendental functions of f64, which GLSL.std.450 does not have. To be called before emission.
 Status CheckPureOps(const ir::Kernel& kernel);

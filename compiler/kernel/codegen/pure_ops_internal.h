@@ -4,7 +4,7 @@
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/IRBuilder.h>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
 
@@ -26,8 +26,6 @@ inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
     return llvm::isa<llvm::Constant>(value) ? value : builder.CreateFreeze(value);
 }
 
-// The module's kVectorBitsFlag (target.h).
-uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder);
 // The module's kNativeHalfFlag.
 bool HasNativeHalf(const llvm::IRBuilderBase& builder);
 

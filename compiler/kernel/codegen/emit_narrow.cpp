@@ -1,0 +1,266 @@
+// Accesses of 8- and 16-bit elements at places that no pattern tells. x86 gathers and scatters
+// words only, and LLVM makes a ladder of branches of anything else: so elements are gathered as
+// parts of aligned words, which never cross into a page that the element itself is not on, or
+// taken lane by lane without branches.
+#include <algorithm>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+
+namespace fornax::kernel {
+
+using llvm::BasicBlock;
+using llvm::Value;
+using Bounds = MemoryRegion::Bounds;
+
+namespace {
+
+constexpr uint64_t kWord = 4;  // bytes
+
+uint64_t ElementBytes(const llvm::Type* type) {
+    return type->getScalarSizeInBits() / 8;
+}
+
+}  // namespace
+
+Value* Emitter::Lanes(llvm::Type* type, uint64_t value) {
+    return llvm::ConstantInt::get(type, value);  // a splat if the type is a vector
+}
+
+// Element k of a run lies at byte `skip` + k * size of the words, which are `words[i]`'s lanes.
+Emitter::Values Emitter::UnpackWords(llvm::ArrayRef<Value*> words,
+                                     uint64_t skip,
+                                     llvm::Type* type,
+                                     size_t count) {
+    const uint64_t element = ElementBytes(type);
+    const uint64_t word = ElementBytes(words[0]->getType());
+    llvm::Type* lanes = words[0]->getType()->getWithNewType(type);
+    Values elements;
+    for (size_t i = 0; i < count; ++i) {
+        const uint64_t at = skip + i * element;
+        Value* part = words[at / word];
+        if (at % word != 0)
+            part = builder_.CreateLShr(part, Lanes(part->getType(), at % word * 8));
+        elements.push_back(builder_.CreateTrunc(part, lanes));
+    }
+    return elements;
+}
+
+// The elements as words of `bytes`, which must divide their size.
+Emitter::Values Emitter::PackWords(llvm::ArrayRef<Value*> elements, uint64_t bytes) {
+    const uint64_t element = ElementBytes(elements[0]->getType());
+    const size_t parts = bytes / element;
+    llvm::Type* type = elements[0]->getType()->getWithNewType(
+        builder_.getIntNTy(static_cast<unsigned>(bytes * 8)));
+    Values words;
+    for (size_t i = 0; i < elements.size(); i += parts) {
+        Value* word = builder_.CreateZExt(elements[i], type);
+        for (size_t k = 1; k < parts; ++k) {
+            Value* part = builder_.CreateZExt(elements[i + k], type);
+            part = builder_.CreateShl(part, Lanes(type, k * element * 8));
+            word = builder_.CreateOr(word, part);
+        }
+        words.push_back(word);
+    }
+    return words;
+}
+
+// Of the element at `offsets` + `at`.
+Value* Emitter::ElementMask(const MemoryRegion& region,
+                            Value* offsets,
+                            uint64_t at,
+                            uint64_t bytes) {
+    Value* mask = Mask();
+    if (region.bounds != Bounds::kChecked)
+        return mask;
+    offsets = builder_.CreateAdd(offsets, Lanes(offsets->getType(), at));
+    return builder_.CreateAnd(mask, LanesInBounds(region, offsets, bytes));
+}
+
+Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
+                                      Value* offsets,
+                                      llvm::Type* type,
+                                      size_t count) {
+    const uint64_t element = ElementBytes(type);
+    const uint64_t bytes = element * count;
+    if (region.bounds == Bounds::kClamped)
+        offsets = ClampScalar(region, offsets, bytes);
+    if (VectorBitsOf(builder_) < 512)
+        return GatherByLane(region, offsets, type, count);
+
+    // The words that hold the run. Bases are aligned to words at least.
+    const bool aligned = region.align >= kWord && region.bounds != Bounds::kClamped;
+    const uint64_t wanted = (bytes + kWord - 1) / kWord;
+    const uint64_t touched = aligned ? wanted : (bytes + kWord - element + kWord - 1) / kWord;
+    llvm::Type* offset_type = offsets->getType();
+    llvm::Type* words_type = VectorOf(builder_.getInt32Ty());
+    Value* start = offsets;
+    if (!aligned)
+        start = builder_.CreateAnd(offsets, Lanes(offset_type, ~(kWord - 1)));
+    Value* base = region.base;
+    const bool move = region.may_pass_2gib && offset_type->getScalarSizeInBits() == 32;
+    if (move)
+        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+    Values words;
+    for (uint64_t i = 0; i < touched; ++i) {
+        Value* at = builder_.CreateAdd(start, Lanes(offset_type, i * kWord));
+        Value* mask = Mask();
+        if (touched == 1) {
+            mask = ElementMask(region, offsets, 0, element);
+        } else if (region.bounds == Bounds::kChecked) {
+            mask = builder_.CreateAnd(mask, LanesInBounds(region, at, 1));
+        }
+        if (move)
+            at = builder_.CreateXor(at, Lanes(offset_type, uint64_t{1} << 31));
+        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), base, at);
+        words.push_back(Annotate(
+            region, builder_.CreateMaskedGather(words_type, addresses, llvm::Align(kWord), mask,
+                                                llvm::Constant::getNullValue(words_type))));
+    }
+    if (!aligned) {
+        Value* shift = builder_.CreateZExtOrTrunc(offsets, words_type);
+        shift = builder_.CreateShl(builder_.CreateAnd(shift, Lanes(words_type, kWord - 1)),
+                                   Lanes(words_type, 3));
+        for (uint64_t i = 0; i < wanted; ++i) {
+            words[i] = i + 1 < touched
+                           ? builder_.CreateIntrinsic(llvm::Intrinsic::fshr, {words_type},
+                                                      {words[i + 1], words[i], shift})
+                           : builder_.CreateLShr(words[i], shift);
+        }
+    }
+    Values elements = UnpackWords(words, 0, type, count);
+    if (region.bounds == Bounds::kChecked && bytes != element) {
+        for (size_t i = 0; i < count; ++i) {
+            Value* mask = ElementMask(region, offsets, i * element, element);
+            elements[i] = builder_.CreateSelect(
+                mask, elements[i], llvm::Constant::getNullValue(elements[i]->getType()));
+        }
+    }
+    return elements;
+}
+
+// Lanes that are not to read take a zero from elsewhere. Without gathers, this is the way for
+// every element size.
+Emitter::Values Emitter::GatherByLane(const MemoryRegion& region,
+                                      Value* offsets,
+                                      llvm::Type* type,
+                                      size_t count) {
+    const uint64_t element = ElementBytes(type);
+    llvm::Type* i8 = builder_.getInt8Ty();
+    llvm::Type* wide = offsets->getType()->getWithNewType(builder_.getInt64Ty());
+    Values results;
+    for (size_t i = 0; i < count; ++i) {
+        Value* at = builder_.CreateAdd(offsets, Lanes(offsets->getType(), i * element));
+        Value* addresses = builder_.CreateGEP(i8, region.base, builder_.CreateZExt(at, wide));
+        if (mask_ || region.bounds == Bounds::kChecked) {
+            addresses = builder_.CreateSelect(ElementMask(region, offsets, i * element, element),
+                                              addresses, Splat(Zeros()));
+        }
+        Value* result = llvm::PoisonValue::get(VectorOf(type));
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            Value* address = builder_.CreateExtractElement(addresses, uint64_t{lane});
+            Value* value =
+                Annotate(region, builder_.CreateAlignedLoad(type, address, llvm::Align(element)));
+            result = builder_.CreateInsertElement(result, value, uint64_t{lane});
+        }
+        results.push_back(result);
+    }
+    return results;
+}
+
+// Stores one piece a lane, one lane after the other.
+void Emitter::StoreByLane(const MemoryRegion& region, Value* offsets, Value* values, Value* mask) {
+    llvm::Type* i8 = builder_.getInt8Ty();
+    llvm::Type* i64 = builder_.getInt64Ty();
+    llvm::Type* type = values->getType()->getScalarType();
+    auto store = [&](Value* offset, Value* value) {
+        Value* at = builder_.CreateGEP(i8, region.base, builder_.CreateZExt(offset, i64));
+        Annotate(region, builder_.CreateAlignedStore(value, at, llvm::Align(1)));
+    };
+    auto* all = llvm::dyn_cast<llvm::Constant>(mask);
+    if (all && all->isAllOnesValue()) {
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            store(builder_.CreateExtractElement(offsets, uint64_t{lane}),
+                  builder_.CreateExtractElement(values, uint64_t{lane}));
+        }
+        return;
+    }
+    // A loop over the bits of the mask, with the lanes in memory.
+    llvm::AllocaInst* offset_slots = NewAlloca(offsets->getType(), "lane_offsets");
+    llvm::AllocaInst* value_slots = NewAlloca(values->getType(), "lane_values");
+    BasicBlock* spill = NewBlock("lanes");
+    BasicBlock* body = NewBlock("lane");
+    BasicBlock* end = NewBlock("lanes_end");
+    Value* bits = builder_.CreateZExt(MaskBits(mask), i64);
+    Value* none = builder_.getInt64(0);
+    builder_.CreateCondBr(builder_.CreateICmpEQ(bits, none), end, spill);
+    builder_.SetInsertPoint(spill);
+    builder_.CreateStore(offsets, offset_slots);
+    builder_.CreateStore(values, value_slots);
+    builder_.CreateBr(body);
+    builder_.SetInsertPoint(body);
+    llvm::PHINode* left = builder_.CreatePHI(i64, 2);
+    left->addIncoming(bits, spill);
+    Value* lane = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, left, builder_.getTrue());
+    llvm::Type* offset_type = offsets->getType()->getScalarType();
+    store(builder_.CreateLoad(offset_type, builder_.CreateGEP(offset_type, offset_slots, lane)),
+          builder_.CreateLoad(type, builder_.CreateGEP(type, value_slots, lane)));
+    Value* rest = builder_.CreateAnd(left, builder_.CreateSub(left, builder_.getInt64(1)));
+    left->addIncoming(rest, body);
+    builder_.CreateCondBr(builder_.CreateICmpEQ(rest, none), end, body);
+    builder_.SetInsertPoint(end);
+}
+
+void Emitter::ScatterNarrow(const MemoryRegion& region,
+                            Value* offsets,
+                            llvm::ArrayRef<Value*> values) {
+    const uint64_t element = ElementBytes(values[0]->getType());
+    const uint64_t bytes = element * values.size();
+    if (region.bounds == Bounds::kClamped)
+        offsets = ClampScalar(region, offsets, bytes);
+    llvm::Type* offset_type = offsets->getType();
+    auto move = [&](uint64_t by) {
+        return by == 0 ? offsets : builder_.CreateAdd(offsets, Lanes(offset_type, by));
+    };
+    Value* whole = Mask();
+    if (region.bounds == Bounds::kChecked)
+        whole = builder_.CreateAnd(whole, LanesInBounds(region, offsets, bytes));
+    // Whole words first, then the rest.
+    const size_t in_words = bytes / kWord * kWord / element;
+    Values words;
+    if (in_words != 0)
+        words = PackWords(values.take_front(in_words), kWord);
+    for (size_t i = 0; i < words.size(); ++i) {
+        if (VectorBitsOf(builder_) < 512) {
+            StoreByLane(region, move(i * kWord), words[i], whole);
+            continue;
+        }
+        Value* base = region.base;
+        Value* at = move(i * kWord);
+        if (region.may_pass_2gib && offset_type->getScalarSizeInBits() == 32) {
+            base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+            at = builder_.CreateXor(at, Lanes(offset_type, uint64_t{1} << 31));
+        }
+        Annotate(region, builder_.CreateMaskedScatter(
+                             words[i], builder_.CreateGEP(builder_.getInt8Ty(), base, at),
+                             llvm::Align(1), whole));
+    }
+    for (size_t i = in_words; i < values.size(); ++i)
+        StoreByLane(region, move(i * element), values[i], whole);
+    if (region.bounds != Bounds::kChecked || values.size() == 1)
+        return;
+    // Lanes whose run crosses the end of the range: each element by itself.
+    BasicBlock* partial = NewBlock("scatter_edge");
+    BasicBlock* end = NewBlock("scatter_end");
+    Value* rest = builder_.CreateAnd(Mask(), builder_.CreateNot(whole));
+    EmitMaybe(Any(rest), partial, end, false);
+    builder_.SetInsertPoint(partial);
+    for (size_t i = 0; i < values.size(); ++i) {
+        Value* mask = ElementMask(region, offsets, i * element, element);
+        StoreByLane(region, move(i * element), values[i], builder_.CreateAnd(rest, mask));
+    }
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(end);
+}
+
+}  // namespace fornax::kernel
