@@ -116,7 +116,28 @@ Status Translator::EmitJump(const Inst& inst, const Jump& jump) {
     return OkStatus();
 }
 
+// A block may be translated several times, but not on its own path, which would never end, and not
+// so often that a small module takes long.
+Status Translator::CountRepeat(uint32_t label, const Block& block) {
+    if (frame_->translated.insert(label).second)
+        return OkStatus();
+    if (frame_->on_path.contains(label)) {
+        return Error{ErrorCode::kInvalidArgument, "Control flow comes back to block " +
+                                                      std::to_string(label) +
+                                                      ", which is no loop header."};
+    }
+    repeated_instructions_ += block.end - block.first;
+    if (repeated_instructions_ > kReaderLimits.repeated_instructions) {
+        return Error{ErrorCode::kUnsupported,
+                     "The shader's control flow is not structured: blocks that several others lead "
+                     "to come to more than the limit of " +
+                         std::to_string(kReaderLimits.repeated_instructions) + " instructions."};
+    }
+    return OkStatus();
+}
+
 Status Translator::From(uint32_t from, uint32_t label) {
+    const size_t path_length = frame_->path.size();
     if (++nesting_ > kReaderLimits.nesting) {
         return Error{ErrorCode::kUnsupported,
                      "The shader nests control flow deeper than the limit of " +
@@ -133,7 +154,10 @@ Status Translator::From(uint32_t from, uint32_t label) {
             FORNAX_RETURN_IF_ERROR(EmitJump(module_.insts()[block.first], *jump));
             break;
         }
-        // Instructions are bounded; blocks without any, and circles of them, are here.
+        FORNAX_RETURN_IF_ERROR(CountRepeat(label, block));
+        frame_->path.push_back(label);
+        frame_->on_path.insert(label);
+        // Instructions are bounded; blocks without any are here.
         if (++walked_blocks_ > kReaderLimits.instructions) {
             return Error{ErrorCode::kUnsupported,
                          "The shader's control flow is beyond the limit of " +
@@ -152,6 +176,10 @@ Status Translator::From(uint32_t from, uint32_t label) {
             FORNAX_RETURN_IF_ERROR(Contents(label, block, next, next_from));
         from = next_from;
         label = next;
+    }
+    while (frame_->path.size() > path_length) {
+        frame_->on_path.erase(frame_->path.back());
+        frame_->path.pop_back();
     }
     --nesting_;
     return OkStatus();

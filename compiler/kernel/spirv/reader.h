@@ -17,7 +17,10 @@ struct ReaderLimits {
     uint32_t module_words = 64u << 20;
     uint32_t ids = 4u << 20;
     uint32_t instructions = 2'000'000;  // of kernel IR, after inlining
-    uint32_t nesting = 256;             // of control flow, types and calls
+    // SPIR-V instructions of blocks that are translated again, because several blocks lead to them
+    // that they do not merge.
+    uint32_t repeated_instructions = 200'000;
+    uint32_t nesting = 256;  // of control flow, types and calls
     uint32_t workgroup_invocations = 1024;
     uint32_t shared_bytes = 64 * 1024;
     uint32_t composite_scalars = 65'536;  // in one value or private variable

@@ -255,7 +255,8 @@ TEST(ReaderHostile, UnstructuredDiamonds) {
                 "\n%d" + next + " = OpLabel\n";
     }
     Result<ir::Kernel> kernel = ReadText(text + "OpReturn\nOpFunctionEnd\n");
-    EXPECT_FALSE(kernel.ok());
+    ASSERT_FALSE(kernel.ok());
+    EXPECT_NE(kernel.error().message.find("200000"), std::string::npos) << kernel.error().message;
 }
 
 TEST(ReaderHostile, AnEndlessCircleOfBlocks) {
@@ -268,7 +269,19 @@ TEST(ReaderHostile, AnEndlessCircleOfBlocks) {
         %b = OpLabel
         OpBranch %a
         OpFunctionEnd)");
-    EXPECT_FALSE(kernel.ok());
+    ASSERT_FALSE(kernel.ok());
+    EXPECT_NE(kernel.error().message.find("no loop header"), std::string::npos)
+        << kernel.error().message;
+}
+
+// 100 cases, each falling into the next: the last block is translated 100 times, and that is right.
+TEST(ReaderHostile, LongFallThroughIsRead) {
+    std::string cases;
+    for (int k = 0; k < 100; ++k)
+        cases += "case " + std::to_string(k) + ": x = x * 3 + " + std::to_string(k) + ";\n";
+    Result<ir::Kernel> kernel = ReadSpirv(
+        MakeRequest(CompileGlsl(Shader("uint x = i; switch (i) {" + cases + "} o[i] = x;"))));
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message;
 }
 
 TEST(ReaderHostile, ValuesWithoutScalars) {

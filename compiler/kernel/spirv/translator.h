@@ -15,6 +15,7 @@
 
 #include <map>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include "compiler/kernel/spirv/constants.h"
@@ -98,6 +99,9 @@ class Translator {
         // of VisitIds.
         std::unordered_map<uint32_t, std::vector<uint32_t>> homes;
         std::unordered_map<uint32_t, std::vector<uint32_t>> phi_locals;
+        std::unordered_set<uint32_t> translated;  // labels of blocks
+        std::vector<uint32_t> path;               // labels that lead to the block being translated
+        std::unordered_set<uint32_t> on_path;
         ir::InstId return_scope;  // invalid in the entry point
         std::vector<uint32_t> return_locals;
     };
@@ -138,6 +142,7 @@ class Translator {
         ir::InstId construct;
     };
     Status From(uint32_t from, uint32_t label);
+    Status CountRepeat(uint32_t label, const Block& block);
     Status LoadPhis(const Block& block);
     Status StorePhis(uint32_t from, uint32_t label);
     const Jump* FindJump(uint32_t label) const;
@@ -282,6 +287,7 @@ class Translator {
     std::map<uint32_t, std::vector<HomeStore>> home_stores_;
     uint64_t spent_scalars_ = 0;
     uint32_t walked_blocks_ = 0;
+    uint64_t repeated_instructions_ = 0;
     uint32_t nesting_ = 0;
     uint32_t no_value_ = 0;
 };
