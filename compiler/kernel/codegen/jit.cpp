@@ -108,6 +108,28 @@ void LowerMemSets(llvm::Module& module) {
         LowerMemSet(set);
 }
 
+// Without AVX512-FP16 the backend makes a scalar f16 minimum of `x < c ? x : c` and calls a library
+// for it. Selecting the bits instead is not recognised.
+void HideHalfMinima(llvm::Module& module) {
+    llvm::SmallVector<llvm::SelectInst*, 8> selects;
+    for (llvm::Function& function : module) {
+        for (llvm::Instruction& instruction : llvm::instructions(function)) {
+            if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction);
+                select && select->getType()->isHalfTy() &&
+                llvm::isa<llvm::FCmpInst>(select->getCondition()))
+                selects.push_back(select);
+        }
+    }
+    for (llvm::SelectInst* select : selects) {
+        llvm::IRBuilder<> b(select);
+        llvm::Value* bits = b.CreateSelect(
+            select->getCondition(), b.CreateBitCast(select->getTrueValue(), b.getInt16Ty()),
+            b.CreateBitCast(select->getFalseValue(), b.getInt16Ty()));
+        select->replaceAllUsesWith(b.CreateBitCast(bits, select->getType()));
+        select->eraseFromParent();
+    }
+}
+
 }  // namespace
 
 Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
@@ -148,6 +170,8 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
         if (!function.isDeclaration())
             passes.run(function, functions);
     }
+    if (!machine.getTargetFeatureString().contains("+avx512fp16"))
+        HideHalfMinima(module);
     return OkStatus();
 }
 

@@ -43,6 +43,41 @@ constexpr char kSaxpy[] =
 }
 )";
 
+// The backend would take a scalar f16 minimum with a constant for a call to fminf.
+TEST(CompileToNative, ScalarHalfMinimaCallNoLibrary) {
+    constexpr char kText[] =
+        R"(kernel "halves" workgroup_size(1, 1, 1) subgroup_size(32) push_constants(0) {
+  binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
+  body {
+    %0:i32 = const 0
+    %1:i32 = const 2
+    %2:f16 = const 0.5
+    %3:buffer = buffer 0, %0
+    %4:f16 = load_buffer %3, %0 align(2)
+    %5:f16 = nmin %4, %2
+    %6:f16 = fmax %2, %4
+    %7:bool = folt %4, %2
+    %8:f16 = select %7, %4, %2
+    store_buffer %3, %0, %5, %6, %8 align(2)
+    return
+  }
+}
+)";
+    Result<ir::Kernel> kernel = ir::ParseKernel(kText);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    std::vector<TargetInfo> targets = TestTargets();
+    if (auto skylake = DetectTarget("skylake-avx512"); skylake.ok())
+        targets.push_back(*skylake);
+    for (const TargetInfo& target : targets) {
+        auto machine = CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
+        ASSERT_TRUE(machine.ok()) << machine.error().message;
+        auto native = CompileToNative(*kernel, target, **machine, {}, /*force_lanes=*/1);
+        ASSERT_TRUE(native.ok()) << native.error().message;
+        auto object = LoadedObject::Load(native->object, kKernelSymbol);
+        EXPECT_TRUE(object.ok()) << target.cpu_name << ": " << object.error().message;
+    }
+}
+
 TEST(CompileToNative, RunsOnEveryTarget) {
     Result<ir::Kernel> kernel = ir::ParseKernel(kSaxpy);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
