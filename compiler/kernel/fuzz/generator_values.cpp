@@ -1,0 +1,378 @@
+// Values by type: constants, what is there already, composites, conversions.
+#include <bit>
+#include <iterator>
+
+#include "compiler/kernel/fuzz/generator.h"
+#include "compiler/kernel/ir/half.h"
+
+#include <spirv/unified1/GLSL.std.450.h>
+
+namespace fornax::kernel::fuzz {
+
+Kind Generator::AnyKind() {
+    return kinds_[Below(static_cast<uint32_t>(kinds_.size()))];
+}
+
+Kind Generator::AnyIntKind() {
+    for (int i = 0; i < 8; ++i) {
+        if (Kind kind = AnyKind(); IsInt(kind))
+            return kind;
+    }
+    return Kind::kU32;
+}
+
+Kind Generator::AnyFloatKind() {
+    for (int i = 0; i < 8; ++i) {
+        if (Kind kind = AnyKind(); IsFloat(kind))
+            return kind;
+    }
+    return Kind::kF32;
+}
+
+ValueType Generator::AnyType() {
+    return {AnyKind(), static_cast<uint8_t>(Chance(60) ? 1 : 2 + Below(3)), 1};
+}
+
+uint64_t Generator::FloatBits(Kind kind, double value) {
+    switch (kind) {
+        case Kind::kF16:
+            return ir::DoubleToHalf(value);
+        case Kind::kF32:
+            return std::bit_cast<uint32_t>(static_cast<float>(value));
+        default:
+            return std::bit_cast<uint64_t>(value);
+    }
+}
+
+// Arithmetic is exact as written: another rounding would be as right, and could not be compared.
+Id Generator::Emit(Op op, ValueType type, std::initializer_list<Id> operands) {
+    Id id = b_.Emit(op, b_.Type(type), operands);
+    bool rounds = op == Op::OpFAdd || op == Op::OpFSub || op == Op::OpFMul ||
+                  op == Op::OpMatrixTimesVector || op == Op::OpVectorTimesMatrix ||
+                  op == Op::OpMatrixTimesMatrix || op == Op::OpDot ||
+                  op == Op::OpVectorTimesScalar || op == Op::OpMatrixTimesScalar;
+    if (rounds && !exact_)
+        b_.Decorate(id, spv::Decoration::NoContraction);
+    return id;
+}
+
+Id Generator::Glsl(uint32_t number, ValueType type, std::initializer_list<Id> operands) {
+    return b_.Ext(b_.Type(type), number, operands);
+}
+
+Id Generator::RandomConstant(ValueType type) {
+    static constexpr double kFree[] = {0, 1, -1, 0.5, 2, -0.0, 3.25, -7, 1e4, 0.125};
+    static constexpr double kExact[] = {0, 1, -1, 0.5, 2, 3, -1.5, 7, -4, 15};
+    static constexpr uint64_t kIntegers[] = {0, 1,  2,  3,  4,   5,   7,
+                                             8, 15, 31, 33, 127, 128, ~uint64_t{0}};
+    auto scalar = [&] {
+        if (type.kind == Kind::kBool)
+            return b_.Constant(type.kind, Chance(50));
+        if (IsFloat(type.kind)) {
+            double value =
+                exact_ ? kExact[Below(std::size(kExact))] : kFree[Below(std::size(kFree))];
+            return b_.Constant(type.kind, FloatBits(type.kind, value));
+        }
+        uint64_t bits = Chance(80) ? kIntegers[Below(std::size(kIntegers))] : random_.Next();
+        if (BitsOf(type.kind) < 64)
+            bits &= (uint64_t{1} << BitsOf(type.kind)) - 1;
+        return b_.Constant(type.kind, bits);
+    };
+    if (type.rows == 1)
+        return scalar();
+    std::vector<Id> parts;
+    for (uint32_t i = 0; i < type.rows; ++i)
+        parts.push_back(scalar());
+    return b_.Composite(b_.Type(type), parts);
+}
+
+// A value of the type that dominates this place, rather a recent one.
+std::optional<Id> Generator::Pick(ValueType type) {
+    std::vector<Id> found;
+    for (const Pooled& pooled : pool_) {
+        if (pooled.type == type)
+            found.push_back(pooled.id);
+    }
+    if (found.empty())
+        return std::nullopt;
+    size_t recent = Chance(60) ? std::min<size_t>(found.size(), 4) : found.size();
+    return found[found.size() - 1 - Below(static_cast<uint32_t>(recent))];
+}
+
+Id Generator::Leaf(ValueType type) {
+    uint32_t choice = Below(100);
+    if (choice < 45) {
+        if (auto id = Pick(type))
+            return *id;
+    }
+    if (choice < 75) {
+        if (auto id = LoadOf(type))
+            return *id;
+    }
+    if (choice < 85 && type.rows == 1) {
+        for (auto [spec_type, id] : spec_constants_) {
+            if (spec_type == type && Chance(60))
+                return id;
+        }
+    }
+    return RandomConstant(type);
+}
+
+Id Generator::Value(ValueType type, uint32_t depth) {
+    if (type.columns > 1)
+        return MatrixValue(type, depth);
+    if (depth == 0)
+        return Leaf(type);
+    uint32_t outer = depth_;
+    depth_ = depth - 1;
+    uint32_t choice = Below(100);
+    Id id;
+    if (choice < 15)
+        id = Leaf(type);
+    else if (choice < 22)
+        id = Construct(type);
+    else if (choice < 28)
+        id = Component(type);
+    else if (choice < 33)
+        id = Selected(type);
+    else if (choice < 37 && type.rows > 1)
+        id = Shuffled(type);
+    else if (type.kind == Kind::kBool)
+        id = BoolValue(type);
+    else if (choice < 50)
+        id = Converted(type);
+    else if (IsFloat(type.kind))
+        id = FloatValue(type);
+    else
+        id = IntegerValue(type);
+    depth_ = outer;
+    return id;
+}
+
+Id Generator::Condition() {
+    uint32_t depth = 1 + Below(2);
+    return Value({Kind::kBool, 1, 1}, depth);
+}
+
+// A word that all invocations of a workgroup agree on.
+Id Generator::UniformWord() {
+    constexpr ValueType kUint{Kind::kU32, 1, 1};
+    uint32_t choice = Below(5);
+    if (choice < 2 && !uniform_words_.empty())
+        return uniform_words_[Below(static_cast<uint32_t>(uniform_words_.size()))];
+    if (choice == 2) {
+        for (auto [type, id] : spec_constants_) {
+            if (type == kUint)
+                return id;
+        }
+    }
+    if (choice == 3 && push_variable_) {
+        Id pointer =
+            b_.Emit(Op::OpAccessChain, b_.Pointer(spv::StorageClass::PushConstant, b_.Type(kUint)),
+                    {push_variable_, b_.Uint(0)});
+        return b_.Emit(Op::OpLoad, b_.Type(kUint), {pointer});
+    }
+    Id vector = b_.Emit(Op::OpLoad, b_.Type({Kind::kU32, 3, 1}),
+                        {Chance(80) ? workgroup_id_ : num_workgroups_});
+    return b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {vector, Below(2)});
+}
+
+Id Generator::UniformCondition() {
+    constexpr ValueType kUint{Kind::kU32, 1, 1};
+    Id word = UniformWord();
+    if (Chance(50))
+        word = Emit(Op::OpBitwiseAnd, kUint, {word, b_.Uint(1 + Below(3))});
+    static constexpr Op kCompare[] = {Op::OpIEqual, Op::OpINotEqual, Op::OpULessThan,
+                                      Op::OpUGreaterThanEqual};
+    return Emit(kCompare[Below(4)], {Kind::kBool, 1, 1}, {word, b_.Uint(Below(3))});
+}
+
+Id Generator::Masked(ValueType type, uint64_t mask) {
+    return Emit(Op::OpBitwiseAnd, type, {Any(type), b_.Splat(type, mask)});
+}
+
+Id Generator::Construct(ValueType type) {
+    if (type.rows == 1)
+        return Component(type);
+    std::vector<Id> parts;
+    uint32_t left = type.rows;
+    while (left > 0) {
+        // Vectors of fewer components may stand for several.
+        uint8_t rows =
+            static_cast<uint8_t>(left >= 2 && left < type.rows + 0u && Chance(40) ? 2 : 1);
+        if (left == type.rows && left > 2 && Chance(40))
+            rows = 2;
+        parts.push_back(Any(type.WithRows(rows)));
+        left -= rows;
+    }
+    return b_.Emit(Op::OpCompositeConstruct, b_.Type(type), parts);
+}
+
+// A component of a vector, or a vector with one of its components changed.
+Id Generator::Component(ValueType type) {
+    constexpr ValueType kUint{Kind::kU32, 1, 1};
+    auto index = [&](uint32_t rows) {
+        ValueType index_type = Chance(70) ? kUint : ValueType{AnyIntKind(), 1, 1};
+        Id mask = b_.Constant(index_type.kind, rows == 3 ? 1 : rows - 1);
+        return Emit(Op::OpBitwiseAnd, index_type, {Any(index_type), mask});
+    };
+    if (type.rows > 1) {
+        Id vector = Any(type);
+        Id scalar = Any(type.Scalar());
+        if (Chance(50)) {
+            return b_.Emit(Op::OpCompositeInsert, b_.Type(type),
+                           {scalar, vector, Below(type.rows)});
+        }
+        return b_.Emit(Op::OpVectorInsertDynamic, b_.Type(type),
+                       {vector, scalar, index(type.rows)});
+    }
+    const uint8_t rows = static_cast<uint8_t>(2 + Below(3));
+    Id vector = Any(type.WithRows(rows));
+    if (Chance(60))
+        return b_.Emit(Op::OpCompositeExtract, b_.Type(type), {vector, Below(rows)});
+    return Emit(Op::OpVectorExtractDynamic, type, {vector, index(rows)});
+}
+
+Id Generator::Shuffled(ValueType type) {
+    const auto rows_a = static_cast<uint8_t>(2 + Below(3));
+    const auto rows_b = static_cast<uint8_t>(2 + Below(3));
+    std::vector<uint32_t> operands = {Any(type.WithRows(rows_a)), Any(type.WithRows(rows_b))};
+    for (uint32_t i = 0; i < type.rows; ++i)
+        operands.push_back(Below(rows_a + rows_b));
+    return b_.Emit(Op::OpVectorShuffle, b_.Type(type), operands);
+}
+
+Id Generator::Selected(ValueType type) {
+    // A scalar condition for vectors came with version 1.4 (OpSelect).
+    uint8_t rows = type.rows > 1 && b_.version() >= 0x10400 && Chance(30) ? 1 : type.rows;
+    Id condition = Any({Kind::kBool, rows, 1});
+    return Emit(Op::OpSelect, type, {condition, Any(type), Any(type)});
+}
+
+Id Generator::Converted(ValueType type) {
+    const uint32_t bits = BitsOf(type.kind);
+    if (IsFloat(type.kind)) {
+        uint32_t choice = Below(4);
+        if (choice == 0) {
+            Kind from = AnyFloatKind();
+            if (from != type.kind)
+                return Emit(Op::OpFConvert, type, {Any(type.WithKind(from))});
+        }
+        if (choice == 1 && !exact_) {
+            Kind from = IntKind(bits, Chance(50));
+            for (Kind kind : kinds_) {
+                if (kind == from)
+                    return Emit(Op::OpBitcast, type, {Any(type.WithKind(from))});
+            }
+        }
+        ValueType from = type.WithKind(AnyIntKind());
+        // f16 reaches 65504.
+        Id value = exact_ || bits == 16 ? Masked(from, 15) : Any(from);
+        return Emit(IsSigned(from.kind) ? Op::OpConvertSToF : Op::OpConvertUToF, type, {value});
+    }
+    uint32_t choice = Below(6);
+    if (choice == 0)
+        return Emit(Op::OpSelect, type,
+                    {Any(type.WithKind(Kind::kBool)), b_.Splat(type, 1), b_.Splat(type, 0)});
+    if (choice == 1) {
+        // In the range of every integer: -100 to 100, or 0 to 100.
+        ValueType from = type.WithKind(AnyFloatKind());
+        Id value = Any(from);
+        const bool is_signed = IsSigned(type.kind);
+        Id low = b_.Splat(from, FloatBits(from.kind, is_signed ? -100 : 0));
+        Id high = b_.Splat(from, FloatBits(from.kind, 100));
+        ValueType test = type.WithKind(Kind::kBool);
+        value = Emit(Op::OpSelect, from,
+                     {Emit(Op::OpFOrdLessThanEqual, test, {low, value}), value, low});
+        value = Emit(Op::OpSelect, from,
+                     {Emit(Op::OpFOrdGreaterThanEqual, test, {high, value}), value, high});
+        return Emit(is_signed ? Op::OpConvertFToS : Op::OpConvertFToU, type, {value});
+    }
+    if (choice == 2) {
+        // Of one width: the other signedness, or a float's bits.
+        for (Kind kind : kinds_) {
+            if (IsFloat(kind) && BitsOf(kind) == bits && Chance(50)) {
+                ValueType from = type.WithKind(kind);
+                return Emit(Op::OpBitcast, type, {Observable(from, Any(from))});
+            }
+        }
+        Kind other = IntKind(bits, !IsSigned(type.kind));
+        return Emit(Op::OpBitcast, type, {Any(type.WithKind(other))});
+    }
+    if (choice == 3 && bits == 32 && type.rows == 1 && !exact_ && Chance(30)) {
+        ValueType from{Kind::kU16, 2, 1};
+        for (Kind kind : kinds_) {
+            if (kind == Kind::kU16)
+                return Emit(Op::OpBitcast, type, {Any(from)});
+        }
+    }
+    ValueType from = type.WithKind(AnyIntKind());
+    if (BitsOf(from.kind) == bits)
+        return Emit(Op::OpNot, type, {Any(type)});
+    // UConvert's result has no sign.
+    return Emit(IsSigned(type.kind) ? Op::OpSConvert : Op::OpUConvert, type, {Any(from)});
+}
+
+// NaN's bits, and without exactness the sign of zero, are not promised.
+Id Generator::Observable(ValueType type, Id value) {
+    ValueType test = type.WithKind(Kind::kBool);
+    Id zero = b_.Splat(type, 0);
+    if (exact_) {
+        return Emit(Op::OpSelect, type, {Emit(Op::OpFOrdEqual, test, {value, zero}), zero, value});
+    }
+    return Emit(Op::OpSelect, type, {Emit(Op::OpIsNan, test, {value}), zero, value});
+}
+
+// Any bits to a whole number of 0 to 15.
+Id Generator::Fit(ValueType type, Id value) {
+    if (!exact_ || !IsFloat(type.kind))
+        return value;
+    ValueType test = type.WithKind(Kind::kBool);
+    Id low =
+        Emit(Op::OpFOrdGreaterThanEqual, test, {value, b_.Splat(type, FloatBits(type.kind, 1))});
+    Id high = Emit(Op::OpFOrdLessThan, test, {value, b_.Splat(type, FloatBits(type.kind, 16))});
+    Id inside = Emit(Op::OpLogicalAnd, test, {low, high});
+    Id whole = Glsl(GLSLstd450Floor, type, {value});
+    return Emit(Op::OpSelect, type, {inside, whole, b_.Splat(type, FloatBits(type.kind, 3))});
+}
+
+Id Generator::Fold(Id a, Id b) {
+    constexpr ValueType kUint{Kind::kU32, 1, 1};
+    return Emit(Op::OpIMul, kUint, {Emit(Op::OpBitwiseXor, kUint, {a, b}), b_.Uint(16777619)});
+}
+
+Id Generator::Word(ValueType type, Id value) {
+    constexpr ValueType kUint{Kind::kU32, 1, 1};
+    if (type.columns > 1 || type.rows > 1) {
+        const ValueType part = type.columns > 1 ? type.Column() : type.Scalar();
+        const uint32_t count = type.columns > 1 ? type.columns : type.rows;
+        Id sum = b_.Uint(5);
+        for (uint32_t i = 0; i < count; ++i)
+            sum = Fold(sum, Word(part, b_.Emit(Op::OpCompositeExtract, b_.Type(part), {value, i})));
+        return sum;
+    }
+    const uint32_t bits = BitsOf(type.kind);
+    if (type.kind == Kind::kBool)
+        return Emit(Op::OpSelect, kUint, {value, b_.Uint(1), b_.Uint(0)});
+    if (IsFloat(type.kind)) {
+        // The integer of the width may be one that the module does not use; f64 as two words.
+        value = Observable(type, value);
+        if (bits == 32)
+            return Emit(Op::OpBitcast, kUint, {value});
+        if (bits == 64) {
+            ValueType pair{Kind::kU32, 2, 1};
+            return Word(pair, Emit(Op::OpBitcast, pair, {value}));
+        }
+        ValueType wide{Kind::kF32, 1, 1};
+        return Emit(Op::OpBitcast, kUint, {Emit(Op::OpFConvert, wide, {value})});
+    }
+    if (bits == 64) {
+        Id high = Emit(Op::OpShiftRightLogical, type, {value, b_.Uint(32)});
+        return Fold(Emit(Op::OpUConvert, kUint, {value}), Emit(Op::OpUConvert, kUint, {high}));
+    }
+    if (bits == 32)
+        return IsSigned(type.kind) ? Emit(Op::OpBitcast, kUint, {value}) : value;
+    return Emit(Op::OpUConvert, kUint, {value});
+}
+
+}  // namespace fornax::kernel::fuzz

@@ -1,0 +1,52 @@
+// Random SPIR-V compute modules for differential tests: the same seed gives the same module again,
+// and every correct implementation gives the same bytes for it.
+//
+// Interface of a module, all in set 0:
+//   binding 0   storage buffer, only read: kInputBytes of any bits
+//   binding 1   storage buffer: kOwnBytes for each invocation, by its linear index over all
+//               workgroups; the last kCounters words are counted by all with atomics
+//   binding 2   uniform buffer of kUniformBytes, and kPushBytes of push constants: not if portable
+// Workgroups have at most kMaxInvocations invocations, the grid at most kMaxWorkgroups of them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <vector>
+
+#include "compiler/kernel/kernel_compiler.h"
+
+namespace fornax::kernel::fuzz {
+
+inline constexpr uint32_t kInputBytes = 16384;
+inline constexpr uint32_t kOutputBytes = 16384;
+inline constexpr uint32_t kUniformBytes = 1024;
+inline constexpr uint32_t kPushBytes = 128;
+inline constexpr uint32_t kOwnBytes = 64;
+inline constexpr uint32_t kCounters = 8;
+inline constexpr uint32_t kMaxInvocations = 40;
+inline constexpr uint32_t kMaxWorkgroups = 6;
+
+struct RandomModuleOptions {
+    // Only what implementations with other rounding (contraction, denormals) agree on too, and only
+    // bindings 0 and 1: floats take values on which arithmetic is exact.
+    bool portable = false;
+    // Reads may go outside of the buffers, writes far outside.
+    bool robust = false;
+    bool subgroups = false;
+    // Statements that are left out, by their numbers in RandomModule::statements.
+    std::set<uint64_t> dropped;
+};
+
+struct RandomModule {
+    std::vector<uint32_t> words;
+    std::vector<SpecializationValue> specialization;
+    uint32_t invocations = 1;          // of a workgroup
+    std::vector<uint64_t> statements;  // each before those inside of it
+};
+
+RandomModule MakeRandomModule(uint64_t seed, const RandomModuleOptions& options);
+
+// The request to compile it.
+CompileRequest MakeRequest(const RandomModule& module, const RandomModuleOptions& options);
+
+}  // namespace fornax::kernel::fuzz
