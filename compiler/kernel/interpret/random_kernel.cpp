@@ -75,7 +75,10 @@ class Generator : RandomValues {
             Emit(Op::kIAdd, Type::kI32,
                  {Emit(Op::kIMul, Type::kI32, {group, b_.ConstI32(kernel_.workgroup_size[0])}),
                   local_index_});
-        own_ = Emit(Op::kIMul, Type::kI32, {global, b_.ConstI32(TestDispatch::kOwnBytes)});
+        static constexpr uint32_t kPieces[] = {
+            TestDispatch::kOwnBytes, TestDispatch::kOwnBytes, 16, 8, 4, 2};
+        own_bytes_ = kPieces[random_.Below(6)];
+        own_ = Emit(Op::kIMul, Type::kI32, {global, b_.ConstI32(own_bytes_)});
         for (uint32_t i = 0; i < 3; ++i)
             buffers_[i] = b_.Emit(Op::kBuffer, Type::kBuffer, {zero_}, i);
         for (uint32_t i = 0; i < kernel_.locals.size() && options_.portable; ++i) {
@@ -104,24 +107,68 @@ class Generator : RandomValues {
             return b_.ConstI32(random_.Below(slots) * size);
         return Emit(Op::kIMul, Type::kI32, {Masked(Type::kI32, slots - 1), b_.ConstI32(size)});
     }
-    // A buffer and an offset in it. A write must not meet other invocations' accesses, if portable.
-    std::pair<ValueId, ValueId> BufferPlace(Type type, uint32_t run, bool write) {
+    struct Place {
+        ValueId buffer;
+        ValueId offset;
+        uint32_t align;
+    };
+    // Offsets that differ from lane to lane by a constant, which memory selection looks at; with a
+    // last one that may lie outside.
+    Place Strided(Type type, uint32_t run) {
+        static constexpr uint32_t kStrides[] = {0,  1,  2,  3,  4,  5,  6,  8,  9,
+                                                10, 12, 16, 18, 20, 24, 32, 34, 40};
+        const uint32_t size = ByteSize(type);
+        const uint32_t step =
+            (kStrides[random_.Below(std::size(kStrides))] + size - 1) / size * size;
+        const uint32_t reach = step * (kernel_.workgroup_size[0] - 1) + run * size;
+        const uint32_t end = TestDispatch::kBinding2Bytes;
+        // A run that is partly outside is one of a single element.
+        const uint32_t last = reach <= end ? end - reach : 0;
+        uint32_t start = random_.Below(last / size + 1) * size;
+        if (run == 1 && random_.Chance(20))
+            start = (end - random_.Below(std::min(reach, end))) / size * size;
+        if (reach > end && run > 1)
+            return {buffers_[2], OffsetWithin(end, type, run), size};
+        const uint32_t bits = step | start | 16;
+        ValueId offset = Emit(Op::kIMul, Type::kI32, {local_index_, b_.ConstI32(step)});
+        offset = Emit(Op::kIAdd, Type::kI32, {offset, b_.ConstI32(start)});
+        return {buffers_[2], offset, bits & (0 - bits)};
+    }
+    // In the invocation's own part of binding 0, which is one piece, or several in planes that all
+    // invocations' pieces make up.
+    Place Own(Type type, uint32_t run) {
+        const uint32_t planes = TestDispatch::kOwnBytes / own_bytes_;
+        const uint32_t invocations = TestDispatch::kWorkgroups * kernel_.workgroup_size[0];
+        ValueId inside = OffsetWithin(own_bytes_, type, run);
+        ValueId plane = b_.ConstI32(random_.Below(planes) * invocations * own_bytes_);
+        ValueId offset = Emit(Op::kIAdd, Type::kI32, {own_, plane});
+        return {buffers_[0], Emit(Op::kIAdd, Type::kI32, {offset, inside}), ByteSize(type)};
+    }
+    // A write must not meet other invocations' accesses, if portable.
+    Place BufferPlace(Type type, uint32_t run, bool write) {
         if (!options_.portable && random_.Chance(50)) {
             uint32_t size = ByteSize(type);
             ValueId offset =
                 random_.Chance(15)
                     ? Emit(Op::kIMul, Type::kI32, {Pick(Type::kI32), b_.ConstI32(size)})
                     : OffsetWithin(TestDispatch::kBinding1Bytes, type, run);
-            return {buffers_[random_.Below(write ? 2 : 3)], offset};
+            return {buffers_[random_.Below(write ? 2 : 3)], offset, size};
         }
-        if (!write && random_.Chance(40))
-            return {buffers_[2], OffsetWithin(TestDispatch::kBinding2Bytes, type, run)};
-        ValueId inside = OffsetWithin(TestDispatch::kOwnBytes, type, run);
-        return {buffers_[0], Emit(Op::kIAdd, Type::kI32, {own_, inside})};
+        if (!write && random_.Chance(30))
+            return {buffers_[2], OffsetWithin(TestDispatch::kBinding2Bytes, type, run),
+                    ByteSize(type)};
+        if (!write && random_.Chance(50))
+            return Strided(type, run);
+        return Own(type, run);
     }
-    void LoadRun(Op op, std::initializer_list<ValueId> operands, Type type, uint32_t run) {
+    void LoadRun(Op op,
+                 std::initializer_list<ValueId> operands,
+                 Type type,
+                 uint32_t run,
+                 uint32_t align = 0) {
         std::vector<Type> types(run, type);
-        InstId load = b_.Append(op, {operands.begin(), operands.size()}, types, ByteSize(type));
+        InstId load = b_.Append(op, {operands.begin(), operands.size()}, types,
+                                std::max(align, ByteSize(type)));
         for (ValueId result : std::vector(kernel_.inst(load).results))
             Add(result);
     }
@@ -136,16 +183,20 @@ class Generator : RandomValues {
         return Emit(Op::kIAdd, Type::kI32, {base, OffsetWithin(kSharedOwnBytes, type, run)});
     }
     void MemoryStatement() {
+        static constexpr uint32_t kRuns[] = {2, 2, 3, 4, 8, 16};
         Type type = MemoryType();
-        uint32_t run = random_.Chance(70) ? 1 : 2;
+        while (ByteSize(type) > own_bytes_)
+            type = MemoryType();
+        uint32_t run = random_.Chance(60) ? 1 : kRuns[random_.Below(6)];
+        run = std::min(run, std::min(own_bytes_, kSharedOwnBytes) / ByteSize(type));
         switch (random_.Below(7)) {
             case 0: {
-                auto [buffer, offset] = BufferPlace(type, run, false);
-                LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run);
+                auto [buffer, offset, align] = BufferPlace(type, run, false);
+                LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run, align);
                 break;
             }
             case 1: {
-                auto [buffer, offset] = BufferPlace(type, run, true);
+                auto [buffer, offset, align] = BufferPlace(type, run, true);
                 StoreRun(Op::kStoreBuffer, {buffer, offset}, type, run);
                 break;
             }
@@ -422,9 +473,11 @@ class Generator : RandomValues {
     void StoreResults() {
         for (Type type :
              {Type::kI32, Type::kF32, Type::kI64, Type::kI16, Type::kI8, Type::kF16, Type::kF64}) {
+            if (ByteSize(type) > own_bytes_)
+                continue;
             ValueId value = Observable(Pick(type));
-            ValueId inside = b_.ConstI32(random_.Below(TestDispatch::kOwnBytes / 8) * 8);
-            ValueId operands[] = {buffers_[0], Emit(Op::kIAdd, Type::kI32, {own_, inside}), value};
+            Place place = Own(type, 1);
+            ValueId operands[] = {place.buffer, place.offset, value};
             b_.Append(Op::kStoreBuffer, operands, {}, ByteSize(type));
         }
     }
@@ -435,7 +488,8 @@ class Generator : RandomValues {
     bool must_stay_ = false;  // none may
     ValueId zero_;
     ValueId local_index_;
-    ValueId own_;  // offset of the invocation's part of binding 0
+    ValueId own_;             // offset of the invocation's first piece of binding 0
+    uint32_t own_bytes_ = 0;  // of a piece
     std::array<ValueId, 3> buffers_;
 };
 

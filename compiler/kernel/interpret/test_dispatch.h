@@ -16,7 +16,7 @@ class TestDispatch {
     static constexpr uint32_t kWorkgroups = 2;
     static constexpr uint32_t kOwnBytes = 64;  // of binding 0, for each invocation
     static constexpr uint32_t kBinding1Bytes = 256;
-    static constexpr uint32_t kBinding2Bytes = 1024;
+    static constexpr uint32_t kBinding2Bytes = 1021;  // ends inside of a word
 
     // `overlap`: binding 1 lies inside of binding 0.
     TestDispatch(const ir::Kernel& kernel, uint64_t seed, bool overlap);
