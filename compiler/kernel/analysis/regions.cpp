@@ -214,6 +214,9 @@ void Regions::UseTree(ir::InstId id, uint32_t segment) {
 }
 
 void Regions::Use(ir::ValueId value, uint32_t segment) {
+    // Whoever looks at the lanes needs the stride beside the base.
+    if (shapes_.shape(value).has_rows())
+        Use(shapes_.shape(value).stride, segment);
     Home& home = homes_[value.index];
     if (home == Home::kWorkgroup || segment_of_[value.index] == segment)
         return;
@@ -230,20 +233,22 @@ void Regions::Use(ir::ValueId value, uint32_t segment) {
     if (RecomputeCost(value, 0) <= kRecomputeBudget) {
         home = Home::kRecomputed;
         // Everything it is made of is recomputed with it.
-        KeepOperandsOfRecomputed(value);
+        KeepOperandsOfRecomputed(value, segment);
         return;
     }
     const Shape& shape = shapes_.shape(value);
     home = shape.scalar() && shape.workgroup ? Home::kWorkgroupSlot : Home::kSubgroupSlot;
 }
 
-void Regions::KeepOperandsOfRecomputed(ir::ValueId value) {
+void Regions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t segment) {
     const ir::Instruction* inst = kernel_.Definition(value);
     for (ir::ValueId operand : inst->operands) {
+        if (shapes_.shape(operand).has_rows())
+            Use(shapes_.shape(operand).stride, segment);
         if (homes_[operand.index] != Home::kSegment)
             continue;
         homes_[operand.index] = Home::kRecomputed;
-        KeepOperandsOfRecomputed(operand);
+        KeepOperandsOfRecomputed(operand, segment);
     }
 }
 

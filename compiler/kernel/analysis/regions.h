@@ -75,7 +75,7 @@ class Regions {
     void UseTree(ir::InstId id, uint32_t segment);
     void Use(ir::ValueId value, uint32_t segment);
     uint32_t RecomputeCost(ir::ValueId value, uint32_t depth) const;
-    void KeepOperandsOfRecomputed(ir::ValueId value);
+    void KeepOperandsOfRecomputed(ir::ValueId value, uint32_t segment);
 
     const ir::Kernel& kernel_;
     const ShapeAnalysis& shapes_;

@@ -16,12 +16,31 @@ Shape WithKind(Shape::Kind kind) {
     return shape;
 }
 
-int64_t OffsetAt(const Shape& shape, size_t lane) {
-    return shape.pattern() ? shape.offsets[lane] : 0;
+uint64_t At(const std::vector<int64_t>& by_lane, size_t lane) {
+    return by_lane.empty() ? 0 : static_cast<uint64_t>(by_lane[lane]);
 }
 
-size_t LaneCount(const Shape& a, const Shape& b) {
-    return std::max(a.offsets.size(), b.offsets.size());
+bool AllZero(const std::vector<int64_t>& by_lane) {
+    return std::all_of(by_lane.begin(), by_lane.end(), [](int64_t at) { return at == 0; });
+}
+
+// By lane; empty if both are.
+std::vector<int64_t> AddLanes(const std::vector<int64_t>& a,
+                              const std::vector<int64_t>& b,
+                              uint32_t bits,
+                              bool subtract) {
+    std::vector<int64_t> sums(std::max(a.size(), b.size()));
+    for (size_t lane = 0; lane < sums.size(); ++lane) {
+        uint64_t x = At(a, lane);
+        uint64_t y = At(b, lane);
+        sums[lane] = Wrap(static_cast<int64_t>(subtract ? x - y : x + y), bits);
+    }
+    return sums;
+}
+
+void Scale(std::vector<int64_t>& by_lane, uint64_t factor, uint32_t bits) {
+    for (int64_t& at : by_lane)
+        at = Wrap(static_cast<int64_t>(static_cast<uint64_t>(at) * factor), bits);
 }
 
 }  // namespace
@@ -51,8 +70,12 @@ bool Disjoint(const Shape& shape) {
 }
 
 Shape Normalize(Shape shape) {
-    if (shape.pattern() && std::all_of(shape.offsets.begin(), shape.offsets.end(),
-                                       [](int64_t offset) { return offset == 0; })) {
+    if (shape.has_rows() && AllZero(shape.rows)) {
+        shape.kind = Shape::Kind::kPattern;
+        shape.rows.clear();
+        shape.stride = {};
+    }
+    if (shape.pattern() && AllZero(shape.offsets)) {
         shape.kind = Shape::Kind::kUniform;
         shape.offsets.clear();
     }
@@ -68,17 +91,19 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
         result.kind = Shape::Kind::kVarying;
         return result;
     }
+    if (a.has_rows() && b.has_rows() && a.stride != b.stride) {
+        result.kind = Shape::Kind::kVarying;
+        return result;
+    }
     result.workgroup = a.workgroup && b.workgroup;
     result.base_zeros = std::min(a.base_zeros, b.base_zeros);
-    size_t lanes = LaneCount(a, b);
-    if (lanes != 0) {
+    result.offsets = AddLanes(a.offsets, b.offsets, bits, subtract);
+    result.rows = AddLanes(a.rows, b.rows, bits, subtract);
+    if (!result.rows.empty()) {
+        result.kind = Shape::Kind::kRows;
+        result.stride = a.has_rows() ? a.stride : b.stride;
+    } else if (!result.offsets.empty()) {
         result.kind = Shape::Kind::kPattern;
-        result.offsets.resize(lanes);
-        for (size_t lane = 0; lane < lanes; ++lane) {
-            uint64_t x = static_cast<uint64_t>(OffsetAt(a, lane));
-            uint64_t y = static_cast<uint64_t>(OffsetAt(b, lane));
-            result.offsets[lane] = Wrap(static_cast<int64_t>(subtract ? x - y : x + y), bits);
-        }
     }
     return Normalize(std::move(result));
 }
@@ -93,10 +118,27 @@ Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
     if (!a.varying()) {
         uint32_t zeros = factor == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(factor));
         result.base_zeros = static_cast<uint8_t>(std::min(kZeroBase, a.base_zeros + zeros));
-        for (int64_t& offset : result.offsets)
-            offset = Wrap(static_cast<int64_t>(static_cast<uint64_t>(offset) * factor), bits);
+        Scale(result.offsets, factor, bits);
+        Scale(result.rows, factor, bits);
     }
     return Normalize(std::move(result));
+}
+
+Shape MulUniform(const Shape& pattern,
+                 ir::ValueId stride,
+                 const Shape& stride_shape,
+                 uint32_t bits) {
+    Shape result = WithKind(Shape::Kind::kRows);
+    result.max = TypeMax(bits);
+    if (pattern.max != 0 && stride_shape.max <= result.max / pattern.max)
+        result.max = pattern.max * stride_shape.max;
+    result.base_zeros = static_cast<uint8_t>(
+        std::min<uint32_t>(kZeroBase, uint32_t{pattern.base_zeros} + stride_shape.base_zeros));
+    result.workgroup = pattern.workgroup && stride_shape.workgroup;
+    result.rows = pattern.offsets;
+    result.offsets.assign(result.rows.size(), 0);
+    result.stride = stride;
+    return result;
 }
 
 Shape ShiftRightConst(const Shape& a, uint32_t amount) {

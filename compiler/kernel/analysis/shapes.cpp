@@ -22,19 +22,22 @@ uint32_t IntegerBits(const ir::Kernel& kernel, ir::ValueId value) {
 }  // namespace
 
 ShapeAnalysis::ShapeAnalysis(const ir::Kernel& kernel,
-                             uint32_t lanes,
+                             const LaneMap& map,
                              std::vector<bool> workgroup_level)
     : kernel_(kernel),
-      lanes_(lanes),
+      map_(map),
+      lanes_(map.lanes),
       workgroup_level_(std::move(workgroup_level)),
       shapes_(kernel.num_values()),
       facts_(kernel.num_insts()),
       branch_(kernel.num_insts(), false),
-      max_updates_(kernel.num_values(), 0) {
+      max_updates_(kernel.num_values(), 0),
+      place_(kernel.num_insts(), 0) {
     const auto& size = kernel.workgroup_size;
-    single_vector_ = uint64_t{size[0]} * size[1] * size[2] <= lanes;
+    single_vector_ = uint64_t{size[0]} * size[1] * size[2] <= lanes_;
     do {
         changed_ = false;
+        next_place_ = 0;
         for (ConstructFacts& facts : facts_)
             facts.continue_sites = 0;
         int divergence = -1;
@@ -53,6 +56,7 @@ void ShapeAnalysis::VisitBlock(ir::BlockId block, int depth, int& divergence) {
 
 void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
     const ir::Instruction& inst = kernel_.inst(id);
+    place_[id.index] = next_place_++;
     switch (inst.op) {
         case Op::kIf:
         case Op::kSwitch:
@@ -175,7 +179,7 @@ void ShapeAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
     } else {
         if (inst.op != Op::kScope && !workgroup_level_[id.index]) {
             const Shape& condition = shapes_[inst.operands[0].index];
-            bool divergent = condition.varying() || condition.pattern();
+            bool divergent = condition.kind != Shape::Kind::kUnknown && !condition.uniform();
             if (divergent && !facts.divergent) {
                 facts.divergent = true;
                 changed_ = true;
@@ -265,18 +269,29 @@ void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
             joined.workgroup &= old.workgroup;
             joined.base_zeros = std::min(source.base_zeros, old.base_zeros);
             joined.max = std::max(source.max, old.max);
-            if (source.kind != old.kind || source.offsets != old.offsets)
+            if (!source.SameLanes(old))
                 joined.kind = Shape::Kind::kVarying;
         }
         if (divergent && lanes_ > 1)
             joined.kind = Shape::Kind::kVarying;
+        // A stride from inside is not visible outside, and another one in the next iteration.
+        if (joined.has_rows() && !DefinedBefore(joined.stride, construct))
+            joined.kind = Shape::Kind::kVarying;
         if (joined.varying()) {
             joined.offsets.clear();
+            joined.rows.clear();
+            joined.stride = {};
             joined.workgroup = false;
             joined.base_zeros = 0;
         }
         Update(into[i], std::move(joined));
     }
+}
+
+bool ShapeAnalysis::DefinedBefore(ir::ValueId id, ir::InstId construct) const {
+    const ir::Value& value = kernel_.value(id);
+    const ir::InstId at = value.inst.valid() ? value.inst : kernel_.block(value.block).parent;
+    return place_[at.index] < place_[construct.index];
 }
 
 void ShapeAnalysis::Update(ir::ValueId value, Shape shape) {
@@ -301,75 +316,6 @@ Shape ShapeAnalysis::Varying(ir::ValueId value) const {
     ir::Type type = kernel_.type(value);
     shape.max = ir::IsInteger(type) ? TypeMax(ir::BitWidth(type)) : UINT64_MAX;
     return shape;
-}
-
-Shape ShapeAnalysis::BuiltinShape(ir::BuiltinId builtin) const {
-    using ir::BuiltinId;
-    const auto& size = kernel_.workgroup_size;
-    const uint32_t x = size[0];
-    const uint32_t plane = size[0] * size[1];
-    const uint32_t total = plane * size[2];
-    const auto lane_zeros = static_cast<uint8_t>(std::countr_zero(lanes_));
-
-    Shape shape;
-    shape.kind = Shape::Kind::kUniform;
-    shape.workgroup = true;
-    shape.max = UINT32_MAX;
-    auto uniform_over_subgroups = [&](uint64_t max) {
-        shape.workgroup = single_vector_;
-        shape.max = max;
-        return shape;
-    };
-    auto pattern = [&](uint8_t zeros, uint64_t max, auto&& offset_of) {
-        shape.kind = Shape::Kind::kPattern;
-        shape.workgroup = single_vector_ || zeros == 64;
-        shape.base_zeros = single_vector_ ? 64 : zeros;
-        shape.max = max;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
-            shape.offsets.push_back(offset_of(lane));
-        return shape_rules::Normalize(shape);
-    };
-    auto varying = [&](uint64_t max) {
-        shape.kind = Shape::Kind::kVarying;
-        shape.workgroup = false;
-        shape.max = max;
-        return shape;
-    };
-    switch (builtin) {
-        case BuiltinId::kLocalIndex:
-            // Lanes past the workgroup's end count on; their bound does not matter.
-            return pattern(lane_zeros, total - 1, [](uint32_t lane) { return lane; });
-        case BuiltinId::kLocalIdX:
-            if (single_vector_ || lanes_ % x == 0)
-                return pattern(64, x - 1, [&](uint32_t lane) { return lane % x; });
-            if (x % lanes_ == 0)
-                return pattern(lane_zeros, x - 1, [](uint32_t lane) { return lane; });
-            return varying(x - 1);
-        case BuiltinId::kLocalIdY:
-            if (single_vector_ || lanes_ % plane == 0)
-                return pattern(64, size[1] - 1, [&](uint32_t lane) { return lane / x % size[1]; });
-            if (x % lanes_ == 0)
-                return uniform_over_subgroups(size[1] - 1);
-            if (lanes_ % x == 0 && plane % lanes_ == 0)
-                return pattern(static_cast<uint8_t>(std::countr_zero(lanes_ / x)), size[1] - 1,
-                               [&](uint32_t lane) { return lane / x; });
-            return varying(size[1] - 1);
-        case BuiltinId::kLocalIdZ:
-            if (single_vector_)
-                return pattern(64, size[2] - 1, [&](uint32_t lane) { return lane / plane; });
-            if (plane % lanes_ == 0)
-                return uniform_over_subgroups(size[2] - 1);
-            if (lanes_ % plane == 0)
-                return pattern(static_cast<uint8_t>(std::countr_zero(lanes_ / plane)), size[2] - 1,
-                               [&](uint32_t lane) { return lane / plane; });
-            return varying(size[2] - 1);
-        case BuiltinId::kSubgroupId:
-            return uniform_over_subgroups((total + lanes_ - 1) / lanes_ - 1);
-        case BuiltinId::kSubgroupLane:
-            return pattern(64, lanes_ - 1, [](uint32_t lane) { return lane; });
-        default:
-            return shape;
-    }
 }
 
 Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
@@ -402,11 +348,12 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
         const Shape& b = shapes_[inst.operands[2].index];
         generic.max = std::max(a.max, b.max);
         generic.base_zeros = std::min(a.base_zeros, b.base_zeros);
-        if (shapes_[inst.operands[0].index].uniform() && a.pattern() && b.pattern() &&
-            a.offsets == b.offsets) {
-            generic.kind = Shape::Kind::kPattern;
+        if (shapes_[inst.operands[0].index].uniform() && !uniform && a.scalar() && a.SameLanes(b)) {
+            generic.kind = a.kind;
             generic.workgroup = workgroup;
             generic.offsets = a.offsets;
+            generic.rows = a.rows;
+            generic.stride = a.stride;
         }
         if (generic.varying())
             generic.base_zeros = 0;
@@ -471,6 +418,10 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
         case Op::kIMul: {
             if (is_const)
                 return keep(shape_rules::MulConst(a, c, bits));
+            if (a.pattern() && b.uniform())
+                return keep(shape_rules::MulUniform(a, inst.operands[1], b, bits));
+            if (a.uniform() && b.pattern())
+                return keep(shape_rules::MulUniform(b, inst.operands[0], a, bits));
             if (a.max != 0 && b.max <= TypeMax(bits) / a.max)
                 generic.max = a.max * b.max;
             if (generic.uniform())
@@ -522,10 +473,12 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
             // One operand's bits all lie below the other's: the operation adds.
             auto below = [&](const Shape& low, const Shape& top) {
                 uint32_t zeros = top.base_zeros;
-                for (int64_t offset : top.offsets)
-                    zeros = std::min(zeros, offset == 0 ? 64u
-                                                        : static_cast<uint32_t>(std::countr_zero(
-                                                              static_cast<uint64_t>(offset))));
+                auto trailing = [&](int64_t at) {
+                    const auto bits_of = static_cast<uint64_t>(at);
+                    zeros = std::min(zeros, static_cast<uint32_t>(std::countr_zero(bits_of)));
+                };
+                std::for_each(top.offsets.begin(), top.offsets.end(), trailing);
+                std::for_each(top.rows.begin(), top.rows.end(), trailing);
                 return zeros >= 64 || (low.max >> zeros) == 0;
             };
             if (!uniform && scalar && (below(a, b) || below(b, a)))

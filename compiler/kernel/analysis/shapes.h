@@ -3,9 +3,13 @@
 // The shape of a value says how it differs between the lanes of one vector:
 //   uniform   one value for all lanes: lives in a scalar register
 //   pattern   a uniform base plus an offset per lane that is a compile-time constant: the base
-//   lives in a
-//             scalar register. This holds affine values (lane * stride) and piecewise ones
+//   lives
+//             in a scalar register. This holds affine values (lane * stride) and piecewise ones
 //             (lane % 16, lane / 16) alike, and memory selection looks straight at the constants.
+//   rows      a pattern plus a compile-time multiple per lane of one uniform value that is known
+//   only
+//             at run time: y * width + x, where lanes differ in y. The base lives in a scalar
+//             register.
 //   varying   anything else: a vector register
 // Offsets wrap with the type, so a pattern says nothing about wrapping; upper bounds are kept
 // beside it.
@@ -16,26 +20,45 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "compiler/kernel/ir/ir.h"
 
 namespace fornax::kernel {
 
+// Which invocations run side by side.
+struct LaneMap {
+    uint32_t lanes = 1;  // a power of two of at most 64
+    // A vector takes a tile of this width from the x-y plane of the workgroup, the tiles in rows;
+    // both sides divide the workgroup's. 0: consecutive local invocation indices.
+    uint32_t tile_width = 0;
+    // More than 1: a vector takes this many workgroups, neighbours in x, one after the other.
+    uint32_t workgroups = 1;
+};
+
 struct Shape {
-    enum class Kind : uint8_t { kUnknown, kUniform, kPattern, kVarying };
+    enum class Kind : uint8_t { kUnknown, kUniform, kPattern, kRows, kVarying };
 
     Kind kind = Kind::kUnknown;
     bool workgroup = false;  // the value (a pattern's base) is one for the whole workgroup
     uint8_t base_zeros = 0;  // known trailing zero bits of the uniform value or base; 64 for zero
     uint64_t max = UINT64_MAX;     // upper bound of the value, read as unsigned; only for integers
-    std::vector<int64_t> offsets;  // kPattern: by lane, sign extended from the type
+    std::vector<int64_t> offsets;  // kPattern, kRows: by lane, sign extended from the type
+    std::vector<int64_t> rows;     // kRows: by lane, what `stride` is multiplied with
+    ir::ValueId stride;            // kRows: a uniform value of the same type
 
     bool uniform() const { return kind == Kind::kUniform; }
     bool pattern() const { return kind == Kind::kPattern; }
+    bool has_rows() const { return kind == Kind::kRows; }
     bool varying() const { return kind == Kind::kVarying; }
     // Held in a scalar register by the emitter.
-    bool scalar() const { return uniform() || pattern(); }
+    bool scalar() const { return uniform() || pattern() || has_rows(); }
+    // The lanes differ from the base in the same way.
+    bool SameLanes(const Shape& other) const {
+        return kind == other.kind && offsets == other.offsets && rows == other.rows &&
+               stride == other.stride;
+    }
     friend bool operator==(const Shape&, const Shape&) = default;
 };
 
@@ -53,10 +76,11 @@ struct ConstructFacts {
 
 class ShapeAnalysis {
   public:
-    // `lanes` is a power of two of at most 64. Constructs in `workgroup_level` (indexed by
-    // instruction) hold barriers, so their control is the same for the whole workgroup by the rules
-    // of OpControlBarrier.
-    ShapeAnalysis(const ir::Kernel& kernel, uint32_t lanes, std::vector<bool> workgroup_level);
+    // Constructs in `workgroup_level` (indexed by instruction) hold barriers, so their control is
+    // the same for the whole workgroup by the rules of OpControlBarrier.
+    ShapeAnalysis(const ir::Kernel& kernel, const LaneMap& map, std::vector<bool> workgroup_level);
+    ShapeAnalysis(const ir::Kernel& kernel, uint32_t lanes, std::vector<bool> workgroup_level)
+        : ShapeAnalysis(kernel, LaneMap{.lanes = lanes}, std::move(workgroup_level)) {}
 
     const Shape& shape(ir::ValueId value) const { return shapes_[value.index]; }
     const ConstructFacts& facts(ir::InstId construct) const { return facts_[construct.index]; }
@@ -64,7 +88,8 @@ class ShapeAnalysis {
     // mask.
     bool IsBranch(ir::InstId exit) const { return branch_[exit.index]; }
     uint32_t lanes() const { return lanes_; }
-    // The workgroup takes up one vector.
+    const LaneMap& map() const { return map_; }
+    // The workgroup takes up one vector, or part of one.
     bool single_vector() const { return single_vector_; }
 
   private:
@@ -79,8 +104,10 @@ class ShapeAnalysis {
     Shape BuiltinShape(ir::BuiltinId builtin) const;
     Shape PureShape(const ir::Instruction& inst) const;
     Shape Varying(ir::ValueId value) const;
+    bool DefinedBefore(ir::ValueId value, ir::InstId construct) const;
 
     const ir::Kernel& kernel_;
+    LaneMap map_;
     uint32_t lanes_;
     std::vector<bool> workgroup_level_;
     bool single_vector_;
@@ -89,6 +116,8 @@ class ShapeAnalysis {
     std::vector<bool> branch_;
     std::vector<uint8_t> max_updates_;   // by value: how often the bound grew, for widening
     std::vector<ir::InstId> enclosing_;  // constructs around the current point, outermost first
+    std::vector<uint32_t> place_;        // by instruction: its place in the text
+    uint32_t next_place_ = 0;
     bool changed_ = false;
 };
 
@@ -102,6 +131,11 @@ bool Disjoint(const Shape& shape);
 Shape Normalize(Shape shape);
 Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract);
 Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits);
+// A pattern times a uniform value of shape `stride_shape`.
+Shape MulUniform(const Shape& pattern,
+                 ir::ValueId stride,
+                 const Shape& stride_shape,
+                 uint32_t bits);
 Shape ShiftRightConst(const Shape& a, uint32_t amount);
 Shape AndConst(const Shape& a, uint64_t mask);
 }  // namespace shape_rules

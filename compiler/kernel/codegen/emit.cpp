@@ -1,5 +1,4 @@
-// The function around a kernel: prologue, the loop over workgroups and the choice of the vector
-// width.
+// The function around a kernel: prologue and the loop over workgroups.
 #include "compiler/kernel/codegen/emit.h"
 
 #include <llvm/IR/MDBuilder.h>
@@ -7,8 +6,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/analysis/pressure.h"
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/lane_map.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "hal/kernel_abi.h"
 
@@ -20,61 +19,9 @@ using llvm::Value;
 namespace {
 
 constexpr uint64_t kMaxScratchBytes = 64u << 20;
-constexpr uint32_t kMaxLanes = 64;
 
 uint32_t Invocations(const ir::Kernel& kernel) {
     return kernel.workgroup_size[0] * kernel.workgroup_size[1] * kernel.workgroup_size[2];
-}
-
-bool UsesSubgroups(const ir::Kernel& kernel) {
-    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
-        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == ir::Op::kSubgroupElect || inst.op == ir::Op::kSubgroupBarrier)
-            return true;
-        if (inst.op == ir::Op::kBuiltin) {
-            auto builtin = static_cast<ir::BuiltinId>(inst.imm);
-            if (builtin == ir::BuiltinId::kSubgroupId || builtin == ir::BuiltinId::kSubgroupLane ||
-                builtin == ir::BuiltinId::kNumSubgroups) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-// How many invocations run side by side. A kernel that sees subgroups gets one vector a subgroup;
-// any other starts at the register width and takes more lanes while its live values fit the
-// registers.
-uint32_t ChooseLanes(const ir::Kernel& kernel,
-                     const EmitOptions& options,
-                     const std::vector<bool>& workgroup_level) {
-    if (UsesSubgroups(kernel))
-        return kernel.subgroup_size;
-    const uint32_t invocations = Invocations(kernel);
-    const uint32_t native = std::max(4u, options.vector_bits / 32);
-    uint32_t lanes = native;
-    if (options.force_lanes != 0)
-        lanes = options.force_lanes;
-    if (invocations < lanes)
-        return std::bit_ceil(invocations);
-    if (options.force_lanes != 0)
-        return lanes;
-    ShapeAnalysis shapes(kernel, native, workgroup_level);
-    const RegisterPressure pressure = EstimatePressure(kernel, shapes);
-    const uint32_t registers = options.vector_bits >= 512 ? 32 : 16;
-    const uint32_t budget = registers * 3 / 4;
-    const uint32_t limit = pressure.divergent_loop ? native * 2 : kMaxLanes;
-    // A vector within one row of the workgroup has a uniform y and z, so that rows are addressed by
-    // scalars. A divergent loop gains more from two independent chains.
-    const bool one_row = kernel.workgroup_size[1] * kernel.workgroup_size[2] == 1;
-    auto keeps_rows = [&](uint32_t count) {
-        return one_row || pressure.divergent_loop || kernel.workgroup_size[0] % count == 0;
-    };
-    while (lanes * 2 <= limit && invocations % (lanes * 2) == 0 && keeps_rows(lanes * 2) &&
-           pressure.live_values * (lanes * 2 / native) <= budget) {
-        lanes *= 2;
-    }
-    return lanes;
 }
 
 }  // namespace
@@ -85,10 +32,11 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
                                  llvm::Module& module) {
     std::vector<bool> workgroup_level = FindWorkgroupLevel(kernel);
     EmittedKernel emitted;
-    emitted.lanes = ChooseLanes(kernel, options, workgroup_level);
-    ShapeAnalysis shapes(kernel, emitted.lanes, workgroup_level);
+    const LaneMap map = ChooseLaneMap(kernel, options, workgroup_level);
+    emitted.lanes = map.lanes;
+    ShapeAnalysis shapes(kernel, map, workgroup_level);
     Regions regions(kernel, shapes, workgroup_level);
-    Emitter emitter(kernel, shapes, regions, module);
+    Emitter emitter(kernel, shapes, regions, options.vector_bits, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
@@ -96,6 +44,7 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
 Emitter::Emitter(const ir::Kernel& kernel,
                  const ShapeAnalysis& shapes,
                  const Regions& regions,
+                 uint32_t vector_bits,
                  llvm::Module& module)
     : kernel_(kernel),
       shapes_(shapes),
@@ -103,8 +52,9 @@ Emitter::Emitter(const ir::Kernel& kernel,
       module_(module),
       context_(module.getContext()),
       builder_(context_),
+      vector_bits_(vector_bits),
       lanes_(shapes.lanes()),
-      invocations_(Invocations(kernel)),
+      invocations_(Invocations(kernel) * shapes.map().workgroups),
       subgroups_((invocations_ + lanes_ - 1) / lanes_),
       held_(kernel.num_values()),
       slots_(kernel.num_values()),
@@ -222,6 +172,18 @@ void Emitter::EmitWorkgroupLoop() {
     for (uint32_t i = 0; i < 3; ++i)
         workgroup_id_[i] = builder_.CreateAdd(position[i], base[i], "workgroup_id");
 
+    // Workgroups from here that one vector takes at once: no more than the row and the call have.
+    const uint32_t together = shapes_.map().workgroups;
+    Value* step = builder_.getInt32(1);
+    if (together > 1) {
+        Value* rest_of_call = builder_.CreateBinaryIntrinsic(
+            llvm::Intrinsic::umin, builder_.CreateSub(count, index), builder_.getInt64(together));
+        step = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin,
+                                              builder_.CreateTrunc(rest_of_call, i32),
+                                              builder_.CreateSub(num_workgroups_[0], position[0]));
+        workgroups_in_vector_ = step;
+    }
+
     if (kernel_.zero_shared && kernel_.shared_bytes != 0) {
         builder_.CreateMemSet(shared_, builder_.getInt8(0), kernel_.shared_bytes,
                               llvm::MaybeAlign(64));
@@ -231,7 +193,7 @@ void Emitter::EmitWorkgroupLoop() {
     BranchTo(workgroup_end_);
 
     builder_.SetInsertPoint(workgroup_end_);
-    Value* x = builder_.CreateAdd(position[0], builder_.getInt32(1));
+    Value* x = builder_.CreateAdd(position[0], step);
     Value* wrap_x = builder_.CreateICmpEQ(x, num_workgroups_[0]);
     Value* y = builder_.CreateAdd(position[1], builder_.CreateZExt(wrap_x, i32));
     Value* wrap_y = builder_.CreateICmpEQ(y, num_workgroups_[1]);
@@ -241,7 +203,7 @@ void Emitter::EmitWorkgroupLoop() {
     position[1]->addIncoming(builder_.CreateSelect(wrap_y, builder_.getInt32(0), y),
                              workgroup_end_);
     position[2]->addIncoming(z, workgroup_end_);
-    Value* next = builder_.CreateAdd(index, builder_.getInt64(1));
+    Value* next = builder_.CreateAdd(index, builder_.CreateZExt(step, builder_.getInt64Ty()));
     index->addIncoming(next, workgroup_end_);
     builder_.CreateCondBr(builder_.CreateICmpULT(next, count), body, exit);
 

@@ -111,9 +111,8 @@ Emitter::Construct Emitter::MakeConstruct(ir::InstId id) {
     construct.blend = lanes_ > 1 && (facts.divergent || facts.masked_exits);
     for (ir::ValueId result : inst.results)
         construct.results.push_back(NewAlloca(RawType(result), "result"));
-    bool tracked =
-        facts.masked_exits || facts.loses_lanes || (inst.op == Op::kLoop && facts.divergent);
-    if (tracked && lanes_ > 1) {
+    // Where no lane leaves for an outer construct, all that enter reach the merge.
+    if (facts.loses_lanes && lanes_ > 1) {
         llvm::Type* type = VectorOf(builder_.getInt1Ty());
         construct.exited = NewAlloca(type, "exited");
         builder_.CreateStore(llvm::Constant::getNullValue(type), construct.exited);

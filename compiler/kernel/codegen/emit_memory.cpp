@@ -1,6 +1,7 @@
 // Memory: regions, bounds and the forms of an access that need no knowledge of its pattern. An
-// access with a uniform offset is a scalar one; one whose lane offsets are compile-time constants
-// goes to emit_patterns.cpp; anything else is a gather or scatter.
+// access with a uniform offset is a scalar one; one whose lane offsets are compile-time constants,
+// or such and multiples of one stride, goes to emit_patterns.cpp; anything else is a gather or
+// scatter.
 #include <algorithm>
 
 #include "compiler/kernel/codegen/emitter.h"
@@ -297,9 +298,13 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
         values = LoadUniform(region, offset.scalar, type, inst.results.size());
     } else {
         Value* offsets = OffsetVector(offset_id, offset);
-        if (!offset.shape->pattern() ||
-            !LoadPattern(region, offset, type, inst.results.size(), offsets, values)) {
-            values = Gather(region, offsets, type, inst.results.size());
+        const size_t count = inst.results.size();
+        const bool selected =
+            (offset.shape->pattern() &&
+             LoadPattern(region, offset, type, count, offsets, values)) ||
+            (offset.shape->has_rows() && LoadRuns(region, offset, type, count, offsets, values));
+        if (!selected) {
+            values = Gather(region, offsets, type, count);
         }
     }
     if (region.is_volatile)
@@ -325,7 +330,10 @@ void Emitter::EmitStore(const MemoryRegion& region,
         for (ir::ValueId value : values)
             vectors.push_back(ToMemory(Vector(value)));
         Value* offsets = OffsetVector(offset_id, offset);
-        if (!offset.shape->pattern() || !StorePattern(region, offset, vectors, offsets))
+        const bool selected =
+            (offset.shape->pattern() && StorePattern(region, offset, vectors, offsets)) ||
+            (offset.shape->has_rows() && StoreRuns(region, offset, vectors, offsets));
+        if (!selected)
             Scatter(region, offsets, vectors);
     }
     if (region.is_volatile)

@@ -192,7 +192,13 @@ void Emitter::EmitSegment(uint32_t index) {
     }
     lane_base_ = builder_.CreateMul(subgroup_, builder_.getInt32(lanes_), "lane_base", true, true);
     mask_ = nullptr;
-    if (invocations_ % lanes_ != 0) {
+    if (workgroups_in_vector_) {
+        llvm::SmallVector<int64_t, 64> workgroup_of;
+        for (uint32_t lane = 0; lane < lanes_; ++lane)
+            workgroup_of.push_back(lane / (lanes_ / shapes_.map().workgroups));
+        mask_ = builder_.CreateICmpULT(LaneConstants(builder_.getInt32Ty(), workgroup_of),
+                                       Splat(workgroups_in_vector_));
+    } else if (invocations_ % lanes_ != 0) {
         llvm::SmallVector<int64_t, 64> lane_numbers;
         for (uint32_t lane = 0; lane < lanes_; ++lane)
             lane_numbers.push_back(lane);
@@ -286,6 +292,8 @@ void Emitter::EmitTransfer(ir::InstId id) {
 void Emitter::Import(ir::ValueId value) {
     if (held_[value.index].epoch == epoch_)
         return;
+    if (shapes_.shape(value).has_rows())
+        Import(shapes_.shape(value).stride);
     switch (regions_.home(value)) {
         case Home::kWorkgroup:
             return;

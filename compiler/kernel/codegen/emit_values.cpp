@@ -56,7 +56,11 @@ Value* Emitter::Vector(ir::ValueId value) {
     if (shape.varying() || lanes_ == 1)
         return raw;
     Value* vector = Splat(raw);
-    if (shape.pattern())
+    if (shape.has_rows()) {
+        Value* rows = LaneConstants(raw->getType(), shape.rows);
+        vector = builder_.CreateAdd(vector, builder_.CreateMul(rows, Splat(Raw(shape.stride))));
+    }
+    if (!shape.uniform())
         vector = builder_.CreateAdd(vector, LaneConstants(raw->getType(), shape.offsets));
     return vector;
 }
@@ -107,6 +111,23 @@ Value* Emitter::LocalIdBase(uint32_t dimension) {
     if (subgroups_ == 1)
         return builder_.getInt32(0);
     const auto& size = kernel_.workgroup_size;
+    if (const uint32_t tile = shapes_.map().tile_width; tile != 0) {
+        const uint32_t across = size[0] / tile;
+        const uint32_t height = lanes_ / tile;
+        const uint32_t down = size[1] / height;
+        auto constant = [&](uint32_t value) { return builder_.getInt32(value); };
+        Value* row = builder_.CreateUDiv(subgroup_, constant(across));
+        switch (dimension) {
+            case 0:
+                return builder_.CreateMul(builder_.CreateURem(subgroup_, constant(across)),
+                                          constant(tile));
+            case 1:
+                return builder_.CreateMul(builder_.CreateURem(row, constant(down)),
+                                          constant(height));
+            default:
+                return builder_.CreateUDiv(row, constant(down));
+        }
+    }
     switch (dimension) {
         case 0:
             return builder_.CreateURem(lane_base_, builder_.getInt32(size[0]));
@@ -161,8 +182,15 @@ Value* Emitter::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
             return local_id(1);
         case BuiltinId::kLocalIdZ:
             return local_id(2);
-        case BuiltinId::kLocalIndex:
-            return subgroups_ == 1 ? builder_.getInt32(0) : lane_base_;
+        case BuiltinId::kLocalIndex: {
+            if (subgroups_ == 1 || shapes_.map().tile_width == 0)
+                return subgroups_ == 1 ? builder_.getInt32(0) : lane_base_;
+            const auto& size = kernel_.workgroup_size;
+            Value* row = builder_.CreateAdd(
+                builder_.CreateMul(LocalIdBase(2), builder_.getInt32(size[1])), LocalIdBase(1));
+            return builder_.CreateAdd(builder_.CreateMul(row, builder_.getInt32(size[0])),
+                                      LocalIdBase(0));
+        }
         case BuiltinId::kSubgroupId:
             return subgroups_ == 1 ? builder_.getInt32(0) : subgroup_;
         case BuiltinId::kSubgroupLane:
@@ -275,12 +303,12 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     const Shape& shape = shapes_.shape(inst.results[0]);
     const bool scalar = shape.scalar();
     llvm::SmallVector<Value*, 4> operands;
-    bool any_pattern = false;
+    bool lanes_differ = false;
     for (ir::ValueId operand : inst.operands) {
-        any_pattern |= shapes_.shape(operand).pattern();
+        lanes_differ |= !shapes_.shape(operand).uniform();
         operands.push_back(scalar ? Raw(operand) : Vector(operand));
     }
-    if (scalar && any_pattern && (inst.op == Op::kOr || inst.op == Op::kXor)) {
+    if (scalar && lanes_differ && (inst.op == Op::kOr || inst.op == Op::kXor)) {
         // The shape rules proved the operands' bits disjoint; bases and lane offsets add.
         Set(inst.results[0], builder_.CreateAdd(operands[0], operands[1]));
         return;

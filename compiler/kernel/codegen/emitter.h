@@ -1,6 +1,6 @@
 // The emitter's state: shared by the files emit*.cpp, each of which holds one concern.
 //
-//   emit.cpp          the function around the kernel: prologue, workgroup loop, choice of the width
+//   emit.cpp          the function around the kernel: prologue, workgroup loop
 //   emit_regions.cpp  workgroup-level control flow, segments, values that live across barriers
 //   emit_control.cpp  control flow inside a segment: branches, masks, blends
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
@@ -8,6 +8,8 @@
 //   emit_patterns.cpp accesses whose lane offsets are constants
 //   emit_narrow.cpp   8- and 16-bit elements at irregular places
 //   emit_rows.cpp     runs of words a lane, transposed
+//   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
+//   emit_permute.cpp  shuffles of any length
 //   emit_atomic.cpp   atomics
 #pragma once
 
@@ -18,6 +20,7 @@
 #include <map>
 #include <vector>
 
+#include "compiler/kernel/analysis/lane_layout.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/codegen/emit.h"
@@ -55,6 +58,7 @@ class Emitter {
     Emitter(const ir::Kernel& kernel,
             const ShapeAnalysis& shapes,
             const Regions& regions,
+            uint32_t vector_bits,
             llvm::Module& module);
 
     // Emits the whole function; returns the scratch bytes that it needs.
@@ -238,6 +242,36 @@ class Emitter {
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
 
+    // --- emit_strided.cpp ---
+    bool LoadRuns(const MemoryRegion& region,
+                  const Offset& offset,
+                  llvm::Type* type,
+                  size_t count,
+                  llvm::Value* offsets,
+                  Values& results);
+    bool StoreRuns(const MemoryRegion& region,
+                   const Offset& offset,
+                   llvm::ArrayRef<llvm::Value*> values,
+                   llvm::Value* offsets);
+    // What is known of where an access by runs lies.
+    struct RunAddresses {
+        Values firsts;                     // by row, the lowest offset
+        llvm::Value* in_bounds = nullptr;  // a test that all of it is inside; null: it is
+    };
+    bool AddressRuns(const MemoryRegion& region,
+                     const Offset& offset,
+                     const LaneLayout& layout,
+                     uint64_t bytes,
+                     RunAddresses& addresses);
+
+    // --- emit_permute.cpp ---
+    // Element i of the result is element pick[i] of the parts, counted through all of them, or
+    // anything if that is negative. Made of shuffles of two registers.
+    llvm::Value* Permute(llvm::ArrayRef<llvm::Value*> parts, llvm::ArrayRef<int> pick);
+    std::vector<llvm::Value*> PermuteToRegisters(llvm::ArrayRef<llvm::Value*> parts,
+                                                 llvm::ArrayRef<int> pick);
+    llvm::Value* Slice(llvm::Value* vector, unsigned first, unsigned count);
+
     // --- emit_atomic.cpp ---
     void EmitAtomic(const ir::Instruction& inst);
     llvm::Value* AtomicOnScalar(const ir::Instruction& inst,
@@ -255,6 +289,7 @@ class Emitter {
     llvm::Module& module_;
     llvm::LLVMContext& context_;
     llvm::IRBuilder<> builder_;
+    const uint32_t vector_bits_;
     const uint32_t lanes_;
     const uint32_t invocations_;
     const uint32_t subgroups_;
@@ -283,10 +318,11 @@ class Emitter {
     std::string error_;
 
     // --- the current point ---
-    uint32_t epoch_ = 0;                // 0 at workgroup level, else segment + 1
-    llvm::Value* subgroup_ = nullptr;   // i32
-    llvm::Value* lane_base_ = nullptr;  // i32: subgroup * lanes
-    llvm::Value* mask_ = nullptr;       // null: every lane is active
+    uint32_t epoch_ = 0;                           // 0 at workgroup level, else segment + 1
+    llvm::Value* subgroup_ = nullptr;              // i32
+    llvm::Value* lane_base_ = nullptr;             // i32: subgroup * lanes
+    llvm::Value* mask_ = nullptr;                  // null: every lane is active
+    llvm::Value* workgroups_in_vector_ = nullptr;  // null: one
     llvm::BasicBlock* segment_end_ = nullptr;
     std::vector<Construct> constructs_;
 

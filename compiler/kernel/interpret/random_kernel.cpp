@@ -41,11 +41,17 @@ class Generator : RandomValues {
 
     void Declare() {
         kernel_.name = "random";
-        kernel_.workgroup_size = {8 + random_.Below(3) * 8, 1, 1};
+        constexpr std::array<uint32_t, 3> kSizes[] = {{8, 1, 1}, {16, 1, 1}, {24, 1, 1}, {8, 4, 1},
+                                                      {4, 8, 1}, {16, 2, 1}, {8, 8, 1},  {4, 4, 2},
+                                                      {3, 5, 1}, {1, 1, 1},  {4, 1, 1},  {2, 2, 1}};
+        kernel_.workgroup_size = kSizes[random_.Below(std::size(kSizes))];
+        invocations_ =
+            kernel_.workgroup_size[0] * kernel_.workgroup_size[1] * kernel_.workgroup_size[2];
         kernel_.subgroup_size = 8;
-        kernel_.shared_bytes = kSharedOwnBytes * kernel_.workgroup_size[0];
+        // Without shared memory small workgroups may share a vector.
+        kernel_.shared_bytes = random_.Chance(75) ? kSharedOwnBytes * invocations_ : 0;
         kernel_.zero_shared = true;
-        kernel_.push_constant_bytes = 64;
+        kernel_.push_constant_bytes = TestDispatch::kPushBytes;
         kernel_.robust_buffer_access = true;
         for (uint32_t i = 0; i < 3; ++i) {
             Binding binding;
@@ -70,11 +76,26 @@ class Generator : RandomValues {
         };
         local_index_ = builtin(BuiltinId::kLocalIndex);
         ValueId group = builtin(BuiltinId::kWorkgroupIdX);
-        builtin(BuiltinId::kSubgroupLane);
+        if (random_.Chance(15))  // fixes the vector's width
+            builtin(BuiltinId::kSubgroupLane);
+        // The local index as shaders with a row length from outside compute it.
+        ValueId local = local_index_;
+        if (random_.Chance(50)) {
+            ValueId width =
+                b_.Emit(Op::kLoadPush, Type::kI32, {b_.ConstI32(TestDispatch::kWidthOffset)}, 4);
+            Add(width);
+            ValueId row =
+                Emit(Op::kIAdd, Type::kI32,
+                     {Emit(Op::kIMul, Type::kI32,
+                           {builtin(BuiltinId::kLocalIdZ), b_.ConstI32(kernel_.workgroup_size[1])}),
+                      builtin(BuiltinId::kLocalIdY)});
+            ValueId before = Emit(Op::kIMul, Type::kI32, {row, width});
+            local = Emit(Op::kIAdd, Type::kI32, {builtin(BuiltinId::kLocalIdX), before});
+            Add(local);
+        }
         ValueId global =
             Emit(Op::kIAdd, Type::kI32,
-                 {Emit(Op::kIMul, Type::kI32, {group, b_.ConstI32(kernel_.workgroup_size[0])}),
-                  local_index_});
+                 {Emit(Op::kIMul, Type::kI32, {group, b_.ConstI32(invocations_)}), local});
         static constexpr uint32_t kPieces[] = {
             TestDispatch::kOwnBytes, TestDispatch::kOwnBytes, 16, 8, 4, 2};
         own_bytes_ = kPieces[random_.Below(6)];
@@ -120,7 +141,7 @@ class Generator : RandomValues {
         const uint32_t size = ByteSize(type);
         const uint32_t step =
             (kStrides[random_.Below(std::size(kStrides))] + size - 1) / size * size;
-        const uint32_t reach = step * (kernel_.workgroup_size[0] - 1) + run * size;
+        const uint32_t reach = step * (invocations_ - 1) + run * size;
         const uint32_t end = TestDispatch::kBinding2Bytes;
         // A run that is partly outside is one of a single element.
         const uint32_t last = reach <= end ? end - reach : 0;
@@ -134,11 +155,26 @@ class Generator : RandomValues {
         offset = Emit(Op::kIAdd, Type::kI32, {offset, b_.ConstI32(start)});
         return {buffers_[2], offset, bits & (0 - bits)};
     }
+    // An offset in binding 2: a lane's row times a row length from memory.
+    Place RowStrided(Type type) {
+        ValueId length =
+            b_.Emit(Op::kLoadPush, Type::kI32, {b_.ConstI32(random_.Below(16) * 4)}, 4);
+        length = Emit(Op::kAnd, Type::kI32, {length, b_.ConstI32(7)});
+        ValueId row =
+            Emit(Op::kAnd, Type::kI32,
+                 {Emit(Op::kLShr, Type::kI32, {local_index_, b_.ConstI32(random_.Below(4))}),
+                  b_.ConstI32(3)});
+        ValueId column = Emit(Op::kAnd, Type::kI32, {local_index_, b_.ConstI32(3)});
+        ValueId index =
+            Emit(Op::kIAdd, Type::kI32, {Emit(Op::kIMul, Type::kI32, {row, length}), column});
+        const uint32_t size = ByteSize(type);
+        return {buffers_[2], Emit(Op::kIMul, Type::kI32, {index, b_.ConstI32(size)}), size};
+    }
     // In the invocation's own part of binding 0, which is one piece, or several in planes that all
     // invocations' pieces make up.
     Place Own(Type type, uint32_t run) {
         const uint32_t planes = TestDispatch::kOwnBytes / own_bytes_;
-        const uint32_t invocations = TestDispatch::kWorkgroups * kernel_.workgroup_size[0];
+        const uint32_t invocations = TestDispatch::kWorkgroups * invocations_;
         ValueId inside = OffsetWithin(own_bytes_, type, run);
         ValueId plane = b_.ConstI32(random_.Below(planes) * invocations * own_bytes_);
         ValueId offset = Emit(Op::kIAdd, Type::kI32, {own_, plane});
@@ -154,6 +190,8 @@ class Generator : RandomValues {
                     : OffsetWithin(TestDispatch::kBinding1Bytes, type, run);
             return {buffers_[random_.Below(write ? 2 : 3)], offset, size};
         }
+        if (!write && random_.Chance(20))
+            return RowStrided(type);
         if (!write && random_.Chance(30))
             return {buffers_[2], OffsetWithin(TestDispatch::kBinding2Bytes, type, run),
                     ByteSize(type)};
@@ -207,7 +245,9 @@ class Generator : RandomValues {
                 LoadRun(Op::kLoadConstant, {OffsetWithin(64, type, run)}, type, run);
                 break;
             case 4:
-                if (random_.Chance(50))
+                if (kernel_.shared_bytes == 0)
+                    LocalStatement();
+                else if (random_.Chance(50))
                     LoadRun(Op::kLoadShared, {SharedOwn(type, run)}, type, run);
                 else
                     StoreRun(Op::kStoreShared, {SharedOwn(type, run)}, type, run);
@@ -462,7 +502,7 @@ class Generator : RandomValues {
                 LoopStatement(inner, depth);
             } else if (kind < 97) {
                 ScopeStatement(inner, depth);
-            } else if (uniform_) {
+            } else if (uniform_ && kernel_.shared_bytes != 0) {
                 ExchangeThroughShared();
             }
             budget -= std::min(budget, inner);
@@ -483,9 +523,10 @@ class Generator : RandomValues {
     }
 
     std::vector<Around> around_;
-    bool uniform_ = true;     // all invocations are here
-    bool left_ = false;       // some invocations left a construct early
-    bool must_stay_ = false;  // none may
+    bool uniform_ = true;       // all invocations are here
+    bool left_ = false;         // some invocations left a construct early
+    bool must_stay_ = false;    // none may
+    uint32_t invocations_ = 0;  // of a workgroup
     ValueId zero_;
     ValueId local_index_;
     ValueId own_;             // offset of the invocation's first piece of binding 0

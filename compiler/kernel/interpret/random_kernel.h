@@ -17,7 +17,8 @@ struct RandomKernelOptions {
 };
 
 // Bindings 0 and 1 of set 0 are written, 2 is only read; see TestDispatch for their sizes. Always
-// ends; barriers are reached uniformly. One-dimensional workgroups of 8 to 24 invocations.
+// ends; barriers are reached uniformly. Workgroups of 1 to 64 invocations in up to three
+// dimensions.
 ir::Kernel RandomKernel(uint64_t seed, const RandomKernelOptions& options = {});
 
 // A small generator of its own: the standard library's distributions differ between libraries.

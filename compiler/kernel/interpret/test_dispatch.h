@@ -13,10 +13,13 @@ namespace fornax::kernel {
 // that are not 0, with poison between.
 class TestDispatch {
   public:
-    static constexpr uint32_t kWorkgroups = 2;
+    static constexpr uint32_t kWorkgroups = 3;
     static constexpr uint32_t kOwnBytes = 64;  // of binding 0, for each invocation
     static constexpr uint32_t kBinding1Bytes = 256;
     static constexpr uint32_t kBinding2Bytes = 1021;  // ends inside of a word
+    // Push constants are random but for the workgroup's width, at this offset.
+    static constexpr uint32_t kWidthOffset = 64;
+    static constexpr uint32_t kPushBytes = 68;
 
     // `overlap`: binding 1 lies inside of binding 0.
     TestDispatch(const ir::Kernel& kernel, uint64_t seed, bool overlap);

@@ -1,0 +1,166 @@
+// Sorting of the lanes' elements, and what an access costs.
+#include "compiler/kernel/analysis/lane_layout.h"
+
+#include <algorithm>
+
+namespace fornax::kernel {
+
+using ir::Op;
+
+namespace {
+
+constexpr size_t kFewRuns = 4;
+constexpr uint64_t kLoadGapBytes = 64;
+constexpr double kLoopWeight = 8;
+constexpr int kDeepestLoop = 4;
+// An element that goes by an address of its own, against a whole vector.
+constexpr double kElementCost = 1.5;
+
+}  // namespace
+
+std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
+                                         uint64_t element_bytes,
+                                         size_t count,
+                                         uint64_t gap_bytes) {
+    LaneLayout layout;
+    const size_t lanes = shape.offsets.size();
+    std::vector<int64_t> multiples(lanes, 0);
+    if (shape.has_rows())
+        multiples = shape.rows;
+    std::vector<int64_t> sorted = multiples;
+    std::sort(sorted.begin(), sorted.end());
+    sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+
+    const uint64_t gap = std::max<uint64_t>(1, gap_bytes / element_bytes);
+    layout.row.resize(lanes);
+    layout.first.resize(lanes);
+    for (int64_t multiple : sorted) {
+        LayoutRow row;
+        row.multiple = multiple;
+        row.lowest = INT64_MAX;
+        for (size_t lane = 0; lane < lanes; ++lane) {
+            if (multiples[lane] == multiple)
+                row.lowest = std::min(row.lowest, shape.offsets[lane]);
+        }
+        std::vector<uint64_t> touched;
+        for (size_t lane = 0; lane < lanes; ++lane) {
+            if (multiples[lane] != multiple)
+                continue;
+            const auto relative = static_cast<uint64_t>(shape.offsets[lane] - row.lowest);
+            if (relative % element_bytes != 0)
+                return std::nullopt;
+            layout.row[lane] = static_cast<uint32_t>(layout.rows.size());
+            layout.first[lane] = relative / element_bytes;
+            for (size_t i = 0; i < count; ++i)
+                touched.push_back(relative / element_bytes + i);
+        }
+        std::sort(touched.begin(), touched.end());
+        row.span = (touched.back() + 1) * element_bytes;
+        for (size_t i = 0; i < touched.size(); ++i) {
+            const uint64_t at = touched[i];
+            if (i == 0 || at > touched[i - 1] + gap) {
+                row.runs.push_back({at, 1});
+                continue;
+            }
+            RowRun& run = row.runs.back();
+            layout.distinct &= at != touched[i - 1];
+            layout.dense &= at <= touched[i - 1] + 1;
+            run.count = at - run.first + 1;
+        }
+        for (const RowRun& run : row.runs)
+            layout.elements += run.count;
+        layout.num_runs += static_cast<uint32_t>(row.runs.size());
+        layout.rows.push_back(std::move(row));
+    }
+    return layout;
+}
+
+bool WorthLoadingRuns(const LaneLayout& layout, uint32_t lanes, size_t count) {
+    const uint64_t wanted = uint64_t{lanes} * count;
+    return (layout.num_runs <= kFewRuns || layout.num_runs * 2 <= wanted) &&
+           layout.elements <= 4 * wanted;
+}
+
+bool WorthStoringRuns(const LaneLayout& layout, uint32_t lanes, size_t count) {
+    return layout.distinct && layout.dense &&
+           (layout.num_runs <= kFewRuns || layout.num_runs * 2 <= uint64_t{lanes} * count);
+}
+
+namespace {
+
+class MemoryCost {
+  public:
+    MemoryCost(const ir::Kernel& kernel, const ShapeAnalysis& shapes, uint32_t vector_bytes)
+        : kernel_(kernel), shapes_(shapes), vector_bytes_(vector_bytes) {}
+
+    double Of(ir::BlockId block, int loops) const {
+        double cost = 0;
+        for (ir::InstId id : kernel_.block(block).insts) {
+            const ir::Instruction& inst = kernel_.inst(id);
+            const int inside = std::min(loops + (inst.op == Op::kLoop ? 1 : 0), kDeepestLoop);
+            for (ir::BlockId child : inst.blocks)
+                cost += Of(child, inside);
+            double access = 0;
+            switch (inst.op) {
+                case Op::kLoadBuffer:
+                    access = Access(inst.operands[1], inst.results[0], inst.results.size(), false);
+                    break;
+                case Op::kLoadShared:
+                    access = Access(inst.operands[0], inst.results[0], inst.results.size(), false);
+                    break;
+                case Op::kStoreBuffer:
+                    access =
+                        Access(inst.operands[1], inst.operands[2], inst.operands.size() - 2, true);
+                    break;
+                case Op::kStoreShared:
+                    access =
+                        Access(inst.operands[0], inst.operands[1], inst.operands.size() - 1, true);
+                    break;
+                default:
+                    break;
+            }
+            for (int i = 0; i < loops; ++i)
+                access *= kLoopWeight;
+            cost += access;
+        }
+        return cost;
+    }
+
+  private:
+    double Access(ir::ValueId offset, ir::ValueId value, size_t count, bool store) const {
+        const Shape& shape = shapes_.shape(offset);
+        const double elements = static_cast<double>(shapes_.lanes()) * static_cast<double>(count);
+        if (shape.uniform())
+            return 1;
+        if (shape.varying())
+            return kElementCost * elements;
+        const uint64_t bytes = std::max(ir::ByteSize(kernel_.type(value)), 1u);
+        std::optional<LaneLayout> layout =
+            MakeLaneLayout(shape, bytes, count, store ? 0 : kLoadGapBytes);
+        if (!layout || !(store ? WorthStoringRuns(*layout, shapes_.lanes(), count)
+                               : WorthLoadingRuns(*layout, shapes_.lanes(), count))) {
+            return kElementCost * elements;
+        }
+        double cost = 0;
+        for (const LayoutRow& row : layout->rows) {
+            for (const RowRun& run : row.runs)
+                cost +=
+                    static_cast<double>((run.count * bytes + vector_bytes_ - 1) / vector_bytes_);
+        }
+        return cost;
+    }
+
+    const ir::Kernel& kernel_;
+    const ShapeAnalysis& shapes_;
+    uint32_t vector_bytes_;
+};
+
+}  // namespace
+
+double EstimateMemoryCost(const ir::Kernel& kernel,
+                          const ShapeAnalysis& shapes,
+                          uint32_t vector_bytes) {
+    return MemoryCost(kernel, shapes, vector_bytes).Of(kernel.body, 0) / shapes.lanes();
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,214 @@
+// Accesses whose lanes differ by multiples of a stride that is known at run time only, lanes in
+// tiles, and several workgroups in one vector.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "compiler/kernel/codegen/kernel_harness.h"
+
+namespace fornax::kernel {
+namespace {
+
+using Buffers = std::vector<std::vector<uint32_t>>;
+
+constexpr char kPrologue[] = R"(
+    %zero:i32 = const 0
+    %two:i32 = const 2
+    %in:buffer = buffer 0, %zero
+    %out:buffer = buffer 1, %zero
+    %lx:i32 = builtin local_id_x
+    %ly:i32 = builtin local_id_y
+    %li:i32 = builtin local_index
+    %wx:i32 = builtin workgroup_id_x
+    %wy:i32 = builtin workgroup_id_y
+    %s:i32 = load_push %zero align(4)
+)";
+
+// out[x][y] = in[y][x] with rows of %s elements, in workgroups of 16 x 16.
+constexpr char kTranspose[] = R"(
+    %tile:i32 = const 16
+    %x0:i32 = imul %wx, %tile
+    %y0:i32 = imul %wy, %tile
+    %x:i32 = iadd %x0, %lx
+    %y:i32 = iadd %y0, %ly
+    %cx:bool = ult %x, %s
+    %cy:bool = ult %y, %s
+    %c:bool = and %cx, %cy
+    if %c {
+      %from0:i32 = imul %y, %s
+      %from1:i32 = iadd %from0, %x
+      %from:i32 = shl %from1, %two
+      %v:i32 = load_buffer %in, %from align(4)
+      %to0:i32 = imul %x, %s
+      %to1:i32 = iadd %to0, %y
+      %to:i32 = shl %to1, %two
+      store_buffer %out, %to, %v align(4)
+      yield
+    }
+    return
+)";
+
+ir::Kernel Parse(const std::string& attributes, const std::string& body) {
+    std::string text = "kernel \"test\" " + attributes +
+                       " {\n"
+                       "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
+                       "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
+                       "body {\n" +
+                       std::string(kPrologue) + body + "}\n}\n";
+    Result<ir::Kernel> kernel = ir::ParseKernel(text);
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
+    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
+}
+
+template <typename Check>
+void ForEachWidth(const ir::Kernel& kernel,
+                  const Buffers& buffers,
+                  const uint32_t (&groups)[3],
+                  uint32_t push,
+                  Check check) {
+    for (uint32_t lanes : {0u, 1u, 4u, 8u, 16u, 32u, 64u}) {
+        for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
+            SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);
+            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
+            ASSERT_TRUE(native.ok()) << native.error().message;
+            Buffers copy = buffers;
+            Status status = native->Run(copy, {push}, groups);
+            ASSERT_TRUE(status.ok()) << status.error().message << native->llvm_ir();
+            check(copy);
+            if (testing::Test::HasFailure()) {
+                ADD_FAILURE() << native->llvm_ir();
+                return;
+            }
+        }
+    }
+}
+
+std::vector<uint32_t> Iota(uint32_t count) {
+    std::vector<uint32_t> words(count);
+    std::iota(words.begin(), words.end(), 100u);
+    return words;
+}
+
+void TestTranspose(const std::string& attributes, uint32_t side) {
+    ir::Kernel kernel = Parse(attributes, kTranspose);
+    ForEachWidth(kernel, {Iota(side * side), std::vector<uint32_t>(side * side, 7)}, {2, 2, 1},
+                 side, [&](const Buffers& b) {
+                     for (uint32_t y = 0; y < side; ++y) {
+                         for (uint32_t x = 0; x < side; ++x)
+                             ASSERT_EQ(b[1][x * side + y], 100 + y * side + x) << x << "," << y;
+                     }
+                 });
+}
+
+TEST(EmitRows, Transpose) {
+    TestTranspose("workgroup_size(16, 16, 1) push_constants(4)", 32);
+}
+
+TEST(EmitRows, TransposeWithLanesOutside) {
+    TestTranspose("workgroup_size(16, 16, 1) push_constants(4)", 27);
+}
+
+TEST(EmitRows, TransposeOfRobustBuffers) {
+    TestTranspose("workgroup_size(16, 16, 1) push_constants(4) robust", 32);
+    TestTranspose("workgroup_size(16, 16, 1) push_constants(4) robust", 21);
+}
+
+// Lanes are columns of a matrix whose row length is a multiple of the vector: a stride of its own
+// per lane, and one that changes in a loop, where the address must be that of the iteration.
+TEST(EmitRows, StrideOfALoop) {
+    ir::Kernel kernel = Parse("workgroup_size(8, 4, 1) push_constants(4)", R"(
+    %one:i32 = const 1
+    %four:i32 = const 4
+    %sum:i32 = loop @0 (%i:i32 = %zero, %total:i32 = %zero) {
+      %more:bool = ult %i, %four
+      if %more {
+        yield
+      } else {
+        exit @0 %total
+      }
+      %a:i32 = imul %ly, %i
+      %b:i32 = iadd %a, %lx
+      %c:i32 = shl %b, %two
+      %v:i32 = load_buffer %in, %c align(4)
+      %t:i32 = iadd %total, %v
+      %next:i32 = iadd %i, %one
+      continue @0 %next, %t
+    } continuing (%i2:i32, %t2:i32) {
+      next %i2, %t2
+    }
+    %o:i32 = shl %li, %two
+    store_buffer %out, %o, %sum align(4)
+    return
+)");
+    ForEachWidth(kernel, {Iota(64), std::vector<uint32_t>(32, 7)}, {1, 1, 1}, 0,
+                 [&](const Buffers& b) {
+                     for (uint32_t y = 0; y < 4; ++y) {
+                         for (uint32_t x = 0; x < 8; ++x) {
+                             uint32_t sum = 0;
+                             for (uint32_t i = 0; i < 4; ++i)
+                                 sum += 100 + y * i + x;
+                             ASSERT_EQ(b[1][y * 8 + x], sum) << x << "," << y;
+                         }
+                     }
+                 });
+}
+
+// The row length lives across a barrier with the offset that it belongs to.
+TEST(EmitRows, StrideAcrossABarrier) {
+    ir::Kernel kernel = Parse("workgroup_size(8, 8, 1) push_constants(4) shared(256)", R"(
+    %row:i32 = load_buffer %in, %zero align(4)
+    %a:i32 = imul %lx, %row
+    %b:i32 = iadd %a, %ly
+    %c:i32 = shl %b, %two
+    %v:i32 = load_buffer %in, %c align(4)
+    %o:i32 = shl %li, %two
+    store_shared %o, %v align(4)
+    barrier
+    %last:i32 = const 63
+    %other:i32 = isub %last, %li
+    %p:i32 = shl %other, %two
+    %w:i32 = load_shared %p align(4)
+    store_buffer %out, %c, %w align(4)
+    return
+)");
+    std::vector<uint32_t> in = Iota(64);
+    in[0] = 8;
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {1, 1, 1}, 0, [&](const Buffers& b) {
+        for (uint32_t y = 0; y < 8; ++y) {
+            for (uint32_t x = 0; x < 8; ++x)
+                ASSERT_EQ(b[1][x * 8 + y], in[(7 - x) * 8 + 7 - y]) << x << "," << y;
+        }
+    });
+}
+
+TEST(EmitRows, SmallWorkgroupsShareAVector) {
+    for (const char* size : {"1, 1, 1", "4, 1, 1", "2, 2, 1", "3, 1, 1"}) {
+        SCOPED_TRACE(size);
+        ir::Kernel kernel = Parse("workgroup_size(" + std::string(size) + ") push_constants(4)", R"(
+    %nx:i32 = builtin num_workgroups_x
+    %row:i32 = imul %wy, %nx
+    %group:i32 = iadd %row, %wx
+    %first:i32 = imul %group, %s
+    %i:i32 = iadd %first, %li
+    %o:i32 = shl %i, %two
+    %v:i32 = load_buffer %in, %o align(4)
+    %w0:i32 = imul %wx, %v
+    %w:i32 = iadd %w0, %ly
+    store_buffer %out, %o, %w align(4)
+    return
+)");
+        const uint32_t width = kernel.workgroup_size[0];
+        const uint32_t total = width * kernel.workgroup_size[1];
+        const uint32_t count = total * 21 * 3;
+        ForEachWidth(kernel, {Iota(count), std::vector<uint32_t>(count, 7)}, {21, 3, 1}, total,
+                     [&](const Buffers& b) {
+                         for (uint32_t i = 0; i < count; ++i) {
+                             const uint32_t group = i / total % 21;
+                             ASSERT_EQ(b[1][i], group * (100 + i) + i % total / width) << i;
+                         }
+                     });
+    }
+}
+
+}  // namespace
+}  // namespace fornax::kernel
