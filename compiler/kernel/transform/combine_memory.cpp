@@ -2,10 +2,10 @@
 //
 // One walk over each block keeps groups of accesses to one buffer (or shared memory) whose offsets
 // are one value plus constants. A group of loads is open while nothing is written that it might
-// read: its loads may all stand where the first one does. A group of stores is open while nothing
-// reads or writes what it might write: its stores may all stand where the last one does. Different
-// bindings may alias; shared memory and buffers do not. When a group closes, its accesses are
-// sorted by offset and neighbours become runs.
+// read, before or after: its loads may all stand where the first one does. A group of stores is
+// open while nothing reads or writes what it might write: its stores may all stand where the last
+// one does. Different bindings may alias; shared memory and buffers do not. When a group closes,
+// its accesses are sorted by offset and neighbours become runs.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -47,6 +47,8 @@ struct Group {
     Type type;
     bool stores;
     std::vector<Access> accesses;
+    // Of a group of loads: what was written since it was opened, which no load may pass.
+    std::vector<Access> written;
 };
 
 class Combiner {
@@ -123,18 +125,24 @@ class Combiner {
         size_t count = store ? inst.operands.size() - offset_at - 1 : inst.results.size();
         Access access{id, position, begin, begin + static_cast<int64_t>(count * ByteSize(type))};
         auto conflicts = [&](const Group& group) {
-            return group.place != place || Overlaps(group, access);
+            return group.place != place || Overlap(group.accesses, access);
         };
         CloseIf(StoresOf(space), conflicts);
-        if (store)
+        if (store) {
             CloseIf(LoadsOf(space), conflicts);
-        Groups& groups = store ? StoresOf(space) : LoadsOf(space);
-        auto found = groups.try_emplace({place, type}, Group{place, type, store, {}}).first;
-        if (found->second.accesses.size() >= kMaxGroup) {
-            Close(found->second);
-            found->second.accesses.clear();
+            for (auto& [key, loads] : LoadsOf(space))
+                loads.written.push_back(access);
         }
-        found->second.accesses.push_back(access);
+        Groups& groups = store ? StoresOf(space) : LoadsOf(space);
+        Group& group =
+            groups.try_emplace({place, type}, Group{place, type, store, {}, {}}).first->second;
+        if (group.accesses.size() >= kMaxGroup || group.written.size() >= kMaxGroup ||
+            Overlap(group.written, access)) {
+            Close(group);
+            group.accesses.clear();
+            group.written.clear();
+        }
+        group.accesses.push_back(access);
     }
 
     // Splits an offset into a value and a constant, read as signed.
@@ -155,8 +163,8 @@ class Combiner {
         return {{space, buffer, offset, type}, 0};
     }
 
-    static bool Overlaps(const Group& group, const Access& access) {
-        return std::ranges::any_of(group.accesses, [&](const Access& other) {
+    static bool Overlap(const std::vector<Access>& accesses, const Access& access) {
+        return std::ranges::any_of(accesses, [&](const Access& other) {
             return access.begin < other.end && other.begin < access.end;
         });
     }

@@ -53,6 +53,29 @@ TEST(CombineMemory, LoadsInAnyOrderBecomeARunAtTheFirst) {
         store_buffer %p, %z, %t align(4) return)");
 }
 
+// The second load reads what was stored, which the first one's neighbourhood does not show.
+TEST(CombineMemory, LoadsDoNotPassAStoreThatTheyRead) {
+    ExpectUnchanged(R"(
+        %u:f32 = load_buffer %o, %b align(4)
+        store_buffer %o, %a, %u align(4)
+        %v:f32 = load_buffer %o, %a align(4)
+        store_buffer %p, %a, %v align(4) return)");
+    // Behind it, loads join again, and others still join those before it.
+    Expect(R"(
+        %u:f32 = load_buffer %o, %b align(4)
+        store_buffer %o, %a, %x align(4)
+        %w:f32 = load_buffer %o, %c align(4)
+        %v:f32 = load_buffer %o, %a align(4)
+        %t:f32 = load_buffer %o, %b align(4)
+        store_buffer %p, %a, %u, %v align(4)
+        store_buffer %p, %c, %w, %t align(4) return)",
+           R"(
+        %u:f32, %w:f32 = load_buffer %o, %b align(4)
+        store_buffer %o, %a, %x align(4)
+        %v:f32, %t:f32 = load_buffer %o, %a align(4)
+        store_buffer %p, %a, %u, %v, %w, %t align(4) return)");
+}
+
 TEST(CombineMemory, RunsJoinRunsAndConstantOffsets) {
     Expect(R"(
         %v:f32, %w:f32 = load_shared %z align(4)
