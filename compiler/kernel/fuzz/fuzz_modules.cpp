@@ -8,10 +8,6 @@
 // Work is done in child processes, so that a crash or hang is a finding like any other. Exit status
 // 0 if nothing was found. --reduce writes the module and every stage of its compilation, as
 // FORNAX_DUMP does.
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -20,6 +16,7 @@
 #include <fstream>
 #include <string>
 
+#include "compiler/kernel/fuzz/children.h"
 #include "compiler/kernel/fuzz/judge.h"
 
 namespace {
@@ -27,8 +24,8 @@ namespace {
 using namespace fornax::kernel;
 using namespace fornax::kernel::fuzz;
 
-constexpr unsigned kSecondsACase = 60;
-constexpr uint64_t kCasesAChild = 2000;
+constexpr unsigned kSecondsACase = 30;
+constexpr uint64_t kCasesAChild = 500;
 
 struct Options {
     uint64_t first = 1;
@@ -41,9 +38,9 @@ struct Options {
 
 // What a child tells its parent, even when it dies.
 struct Progress {
-    uint64_t seed;
-    uint64_t done;
-    uint64_t found;
+    uint64_t seed = 0;
+    uint64_t done = 0;
+    uint64_t found = 0;
 };
 
 void WriteFile(const std::string& path, const void* data, size_t size) {
@@ -56,25 +53,8 @@ void WriteModule(const std::string& directory, uint64_t seed, const RandomModule
               module.words.size() * 4);
 }
 
-// Runs `body` in a child; false if it crashes, hangs or returns false.
-template <typename Body>
-bool InChild(Body&& body) {
-    std::fflush(stdout);
-    const pid_t child = fork();
-    if (child == 0) {
-        const bool good = body();
-        std::fflush(stdout);
-        _exit(good ? 0 : 1);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 int Search(const Options& options) {
-    auto* progress = static_cast<Progress*>(
-        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-    *progress = {};
+    auto* progress = Shared<Progress>();
     const uint64_t end = options.first + options.count;
     const auto start = std::chrono::steady_clock::now();
     for (uint64_t next = options.first; next < end;) {
@@ -83,7 +63,7 @@ int Search(const Options& options) {
             Judge judge;
             for (uint64_t seed = next; seed < stop; ++seed) {
                 progress->seed = seed;
-                alarm(kSecondsACase);
+                LimitTime(kSecondsACase);
                 std::string what = judge.Try(CaseOf(seed, judge.targets()));
                 ++progress->done;
                 if (!what.empty()) {
@@ -117,7 +97,7 @@ int ReduceSeed(const Options& options) {
     Judge judge;
     auto fails = [&](const Case& which) {
         return !InChild([&] {
-            alarm(kSecondsACase);
+            LimitTime(kSecondsACase);
             return judge.Try(which).empty();
         });
     };
