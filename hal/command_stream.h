@@ -56,8 +56,9 @@ enum class Opcode : uint8_t {
     kBind = 15,
     kConstants = 16,
     kChain = 17,
+    kCopyRows = 18,
 };
-inline constexpr uint32_t kOpcodeCount = 18;
+inline constexpr uint32_t kOpcodeCount = 19;
 
 // Returns the name as in documents, "DISPATCH_INDIRECT"; "UNKNOWN" for anything else.
 const char* OpcodeName(Opcode opcode);
@@ -91,6 +92,23 @@ struct CopyPayload {
     uint64_t source;
     uint64_t destination;
     uint64_t size_bytes;
+};
+
+// COPY_ROWS: copies a block of equal rows, in slices of rows, between places of any pitches: what
+// images are made of. The source may lie in side data, and its pitches may be 0 to repeat a row or a
+// slice. Ranges that overlap give any bytes of the source.
+struct CopyRowsPayload {
+    static constexpr uint32_t kMaxCount = 1u << 16;  // of rows and of slices
+    static constexpr uint64_t kMaxSlicePitch = uint64_t{1} << 40;
+    uint64_t source;
+    uint64_t destination;
+    uint64_t source_slice_pitch;  // bytes, as all pitches
+    uint64_t destination_slice_pitch;
+    uint32_t source_row_pitch;
+    uint32_t destination_row_pitch;
+    uint32_t row_bytes;
+    uint32_t rows;
+    uint32_t slices;
 };
 
 // FILL: repeats a 32-bit pattern; destination and size are multiples of 4.
@@ -161,6 +179,7 @@ struct alignas(kPacketBytes) Packet {
         DispatchPayload dispatch;
         DispatchIndirectPayload dispatch_indirect;
         CopyPayload copy;
+        CopyRowsPayload copy_rows;
         FillPayload fill;
         UpdatePayload update;
         TimelinePayload timeline;
@@ -184,6 +203,15 @@ static_assert(offsetof(DispatchIndirectPayload, address) == 0);
 static_assert(offsetof(CopyPayload, source) == 0);
 static_assert(offsetof(CopyPayload, destination) == 8);
 static_assert(offsetof(CopyPayload, size_bytes) == 16);
+static_assert(offsetof(CopyRowsPayload, source) == 0);
+static_assert(offsetof(CopyRowsPayload, destination) == 8);
+static_assert(offsetof(CopyRowsPayload, source_slice_pitch) == 16);
+static_assert(offsetof(CopyRowsPayload, destination_slice_pitch) == 24);
+static_assert(offsetof(CopyRowsPayload, source_row_pitch) == 32);
+static_assert(offsetof(CopyRowsPayload, destination_row_pitch) == 36);
+static_assert(offsetof(CopyRowsPayload, row_bytes) == 40);
+static_assert(offsetof(CopyRowsPayload, rows) == 44);
+static_assert(offsetof(CopyRowsPayload, slices) == 48);
 static_assert(offsetof(FillPayload, destination) == 0);
 static_assert(offsetof(FillPayload, size_bytes) == 8);
 static_assert(offsetof(FillPayload, pattern) == 16);

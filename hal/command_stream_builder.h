@@ -73,6 +73,8 @@ class CommandStreamBuilder {
         Append(Opcode::kCopy).copy = {source, destination, size_bytes};
     }
 
+    void CopyRows(const CopyRowsPayload& rows) { Append(Opcode::kCopyRows).copy_rows = rows; }
+
     void Fill(uint64_t destination, uint64_t size_bytes, uint32_t pattern) {
         Append(Opcode::kFill).fill = {destination, size_bytes, pattern};
     }

@@ -61,6 +61,90 @@ HAL_CASE(CopyLarge) {
     EXPECT_TRUE(Bytes(destination) == expected);
 }
 
+// What COPY_ROWS states, byte by byte.
+void CopyRowsOnHost(const CopyRowsPayload& copy,
+                    std::span<const uint8_t> source,
+                    std::span<uint8_t> destination) {
+    for (uint32_t slice = 0; slice < copy.slices; ++slice) {
+        for (uint32_t row = 0; row < copy.rows; ++row) {
+            std::copy_n(
+                source.begin() + static_cast<ptrdiff_t>(slice * copy.source_slice_pitch +
+                                                        row * copy.source_row_pitch),
+                copy.row_bytes,
+                destination.begin() + static_cast<ptrdiff_t>(slice * copy.destination_slice_pitch +
+                                                             row * copy.destination_row_pitch));
+        }
+    }
+}
+
+void TestCopyRows(Bench& bench, CopyRowsPayload copy, uint64_t bytes) {
+    const auto source = bench.Allocate(bytes);
+    const auto destination = bench.Allocate(bytes);
+    FillTestBytes(View<uint8_t>(source));
+    std::vector<uint8_t> expected(bytes, 0);
+    CopyRowsOnHost(copy, View<uint8_t>(source).subspan(5), std::span(expected).subspan(3));
+    copy.source = source->address() + 5;
+    copy.destination = destination->address() + 3;
+    CommandStreamBuilder builder;
+    builder.CopyRows(copy);
+    copy.slices = 0;
+    builder.CopyRows(copy);
+    bench.Run(builder);
+    EXPECT_TRUE(Bytes(destination) == expected);
+}
+
+HAL_CASE(CopyRowsBetweenPitches) {
+    TestCopyRows(bench,
+                 {.source_slice_pitch = 200,
+                  .destination_slice_pitch = 150,
+                  .source_row_pitch = 40,
+                  .destination_row_pitch = 23,
+                  .row_bytes = 19,
+                  .rows = 5,
+                  .slices = 6},
+                 2000);
+    // Rows and slices that adjoin.
+    TestCopyRows(bench,
+                 {.source_slice_pitch = 60,
+                  .destination_slice_pitch = 60,
+                  .source_row_pitch = 20,
+                  .destination_row_pitch = 20,
+                  .row_bytes = 20,
+                  .rows = 3,
+                  .slices = 4},
+                 400);
+}
+
+HAL_CASE(CopyRowsRepeatsSideData) {
+    const auto destination = bench.Allocate(64);
+    const uint8_t pattern[] = {1, 2, 3};
+    CommandStreamBuilder builder;
+    const CopyRowsPayload copy{.source = builder.StoreSideData(pattern, sizeof(pattern)),
+                               .destination = destination->address() + 1,
+                               .destination_slice_pitch = 16,
+                               .destination_row_pitch = 4,
+                               .row_bytes = 3,
+                               .rows = 2,
+                               .slices = 3};
+    builder.CopyRows(copy);
+    bench.Run(builder);
+    std::vector<uint8_t> expected(64, 0);
+    CopyRowsOnHost(copy, pattern, std::span(expected).subspan(1));
+    EXPECT_EQ(Bytes(destination), expected);
+}
+
+HAL_CASE(CopyRowsLarge) {
+    TestCopyRows(bench,
+                 {.source_slice_pitch = 3 << 20,
+                  .destination_slice_pitch = 1100 * 1500,
+                  .source_row_pitch = 1111,
+                  .destination_row_pitch = 1500,
+                  .row_bytes = 1100,
+                  .rows = 1100,
+                  .slices = 3},
+                 10 << 20);
+}
+
 HAL_CASE(FillRepeatsPattern) {
     const auto memory = bench.Allocate(256);
     CommandStreamBuilder builder;

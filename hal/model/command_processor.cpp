@@ -96,6 +96,8 @@ Status CommandProcessor::Run(const Packet& packet, Scope& scope) {
             return DispatchIndirect(packet, scope);
         case Opcode::kCopy:
             return Copy(packet.copy);
+        case Opcode::kCopyRows:
+            return CopyRows(packet.copy_rows, scope);
         case Opcode::kFill:
             return Fill(packet.fill);
         case Opcode::kUpdate:

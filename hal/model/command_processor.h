@@ -62,6 +62,7 @@ class CommandProcessor {
     Status DispatchIndirect(const Packet& packet, Scope& scope);
     Status RunGrid(const uint32_t (&count)[3], const uint32_t (&base)[3], Scope& scope);
     Status Copy(const CopyPayload& copy);
+    Status CopyRows(const CopyRowsPayload& copy, const Scope& scope);
     Status Fill(const FillPayload& fill);
     Status Update(const Packet& packet, const Scope& scope);
     Status Timeline(const Packet& packet, const Scope& scope);

@@ -75,6 +75,40 @@ TEST(CommandProcessor, RefusesCopies) {
     ExpectRefused(copy(InSideData(0), InMemory(0), 8), "the source of 8");
 }
 
+TEST(CommandProcessor, RefusesCopiesOfRows) {
+    const auto rows = [](CopyRowsPayload copy) {
+        Packet packet{.header = Header(Opcode::kCopyRows)};
+        packet.copy_rows = copy;
+        return packet;
+    };
+    const CopyRowsPayload good{.source = InMemory(0),
+                               .destination = InMemory(kEnd - 30),
+                               .source_slice_pitch = 100,
+                               .destination_slice_pitch = 16,
+                               .source_row_pitch = 8,
+                               .destination_row_pitch = 4,
+                               .row_bytes = 2,
+                               .rows = 4,
+                               .slices = 2};
+    ExpectDone(rows(good));
+    CopyRowsPayload bad = good;
+    bad.destination += 1;
+    ExpectRefused(rows(bad), "the destination of 30");
+    bad = good;
+    bad.source = InMemory(kEnd - 100);
+    ExpectRefused(rows(bad), "the source of 126");
+    bad = good;
+    bad.rows = CopyRowsPayload::kMaxCount + 1;
+    ExpectRefused(rows(bad), "65537 rows in 2 slices");
+    bad = good;
+    bad.source_slice_pitch = UINT64_MAX;
+    ExpectRefused(rows(bad), "the slice pitches 18446744073709551615 and 16");
+    bad.source_slice_pitch = CopyRowsPayload::kMaxSlicePitch;
+    ExpectRefused(rows(bad), "not in device memory");
+    bad.row_bytes = 0;
+    ExpectDone(rows(bad));
+}
+
 TEST(CommandProcessor, RefusesFillsAndUpdates) {
     const auto fill = [](uint64_t destination, uint64_t size_bytes) {
         Packet packet{.header = Header(Opcode::kFill)};

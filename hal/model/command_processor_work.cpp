@@ -1,4 +1,5 @@
 // The packets that move or compute data: dispatches, copies, fills and updates.
+#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -105,6 +106,35 @@ Status CommandProcessor::Copy(const CopyPayload& copy) {
     FORNAX_RETURN_IF_ERROR(
         CopyBytes(context_.pool, worker_, copy.source, copy.destination, copy.size_bytes));
     context_.counters.bytes_copied.Add(copy.size_bytes);
+    return OkStatus();
+}
+
+Status CommandProcessor::CopyRows(const CopyRowsPayload& copy, const Scope& scope) {
+    if (copy.row_bytes == 0 || copy.rows == 0 || copy.slices == 0) {
+        return OkStatus();
+    }
+    if (copy.rows > CopyRowsPayload::kMaxCount || copy.slices > CopyRowsPayload::kMaxCount) {
+        return Malformed(fmt::format("{} rows in {} slices are more than {} of either.", copy.rows,
+                                     copy.slices, CopyRowsPayload::kMaxCount));
+    }
+    if (std::max(copy.source_slice_pitch, copy.destination_slice_pitch) >
+        CopyRowsPayload::kMaxSlicePitch) {
+        return Malformed(fmt::format("the slice pitches {} and {} are not both at most {}.",
+                                     copy.source_slice_pitch, copy.destination_slice_pitch,
+                                     CopyRowsPayload::kMaxSlicePitch));
+    }
+    const auto span_bytes = [&copy](uint64_t row_pitch, uint64_t slice_pitch) {
+        return (copy.rows - 1) * row_pitch + (copy.slices - 1) * slice_pitch + copy.row_bytes;
+    };
+    const uint64_t source_bytes = span_bytes(copy.source_row_pitch, copy.source_slice_pitch);
+    if (scope.stream == nullptr || !scope.stream->OwnsSideData(copy.source, source_bytes)) {
+        FORNAX_RETURN_IF_ERROR(CheckMemory("the source", copy.source, source_bytes, 1));
+    }
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the destination", copy.destination,
+                    span_bytes(copy.destination_row_pitch, copy.destination_slice_pitch), 1));
+    FORNAX_RETURN_IF_ERROR(model::CopyRows(context_.pool, worker_, copy));
+    context_.counters.bytes_copied.Add(uint64_t{copy.row_bytes} * copy.rows * copy.slices);
     return OkStatus();
 }
 

@@ -141,17 +141,48 @@ void RunFillBlocks(const DispatchFrame* frame, WorkerFrame*, uint64_t first, uin
     }
 }
 
-Status RunBlocks(WorkerPool& pool, Worker& self, KernelEntry entry, const Transfer& transfer) {
+// The rows of all slices are one list of rows; a block is as many of them as make kBlockBytes.
+struct RowsTransfer {
+    const CopyRowsPayload* copy;
+    uint64_t rows_in_block;
+};
+
+void RunRowBlocks(const DispatchFrame* frame, WorkerFrame*, uint64_t first, uint64_t count) {
+    const auto& transfer = *static_cast<const RowsTransfer*>(frame->push_constants);
+    const CopyRowsPayload& copy = *transfer.copy;
+    const uint64_t end =
+        std::min((first + count) * transfer.rows_in_block, uint64_t{copy.rows} * copy.slices);
+    for (uint64_t row = first * transfer.rows_in_block; row < end; ++row) {
+        const uint64_t slice = row / copy.rows;
+        const uint64_t in_slice = row % copy.rows;
+        std::memmove(reinterpret_cast<std::byte*>(copy.destination) +
+                         slice * copy.destination_slice_pitch +
+                         in_slice * copy.destination_row_pitch,
+                     reinterpret_cast<const std::byte*>(copy.source) +
+                         slice * copy.source_slice_pitch + in_slice * copy.source_row_pitch,
+                     copy.row_bytes);
+    }
+}
+
+Status RunGrid(WorkerPool& pool,
+               Worker& self,
+               KernelEntry entry,
+               const void* transfer,
+               uint64_t blocks) {
     // A block takes some ten microseconds or more on any machine, so it is worth a thread.
     std::atomic<uint32_t> block_cost_ns{10'000};
-    const uint64_t blocks = (transfer.size_bytes + kBlockBytes - 1) / kBlockBytes;
     DispatchFrame frame;
-    frame.push_constants = &transfer;
+    frame.push_constants = transfer;
     auto result = pool.Run(self, {.entry = entry,
                                   .frame = &frame,
                                   .workgroup_count = blocks,
                                   .workgroup_cost_ns = &block_cost_ns});
     return result.ok() ? OkStatus() : Status(std::move(result).error());
+}
+
+Status RunBlocks(WorkerPool& pool, Worker& self, KernelEntry entry, const Transfer& transfer) {
+    return RunGrid(pool, self, entry, &transfer,
+                   (transfer.size_bytes + kBlockBytes - 1) / kBlockBytes);
 }
 
 }  // namespace
@@ -173,6 +204,21 @@ Status CopyBytes(WorkerPool& pool,
                       .source = from,
                       .size_bytes = size_bytes,
                       .streaming = WorthStreaming(2 * size_bytes)});
+}
+
+Status CopyRows(WorkerPool& pool, Worker& self, const CopyRowsPayload& copy) {
+    const uint64_t rows = uint64_t{copy.rows} * copy.slices;
+    const bool rows_adjoin = copy.rows == 1 || (copy.source_row_pitch == copy.row_bytes &&
+                                                copy.destination_row_pitch == copy.row_bytes);
+    const uint64_t slice_bytes = uint64_t{copy.row_bytes} * copy.rows;
+    const bool slices_adjoin = copy.slices == 1 || (copy.source_slice_pitch == slice_bytes &&
+                                                    copy.destination_slice_pitch == slice_bytes);
+    if (rows_adjoin && slices_adjoin) {
+        return CopyBytes(pool, self, copy.source, copy.destination, rows * copy.row_bytes);
+    }
+    const RowsTransfer transfer{&copy, std::max<uint64_t>(1, kBlockBytes / copy.row_bytes)};
+    const uint64_t blocks = (rows + transfer.rows_in_block - 1) / transfer.rows_in_block;
+    return RunGrid(pool, self, &RunRowBlocks, &transfer, blocks);
 }
 
 Status FillBytes(WorkerPool& pool,

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/result.h"
+#include "hal/command_stream.h"
 #include "hal/model/worker_pool.h"
 
 namespace fornax::hal::model {
@@ -15,6 +16,9 @@ Status CopyBytes(WorkerPool& pool,
                  uint64_t source,
                  uint64_t destination,
                  uint64_t size_bytes);
+
+// The ranges and counts were checked, and nothing is empty.
+Status CopyRows(WorkerPool& pool, Worker& self, const CopyRowsPayload& copy);
 
 // destination and size_bytes are multiples of 4.
 Status FillBytes(WorkerPool& pool,
