@@ -10,7 +10,7 @@
 
 namespace fornax::hal {
 
-inline constexpr uint32_t kKernelAbiVersion = 1;
+inline constexpr uint32_t kKernelAbiVersion = 2;
 
 // Bytes that DispatchFrame::push_constants always points to.
 inline constexpr uint32_t kPushConstantBytes = 256;

@@ -13,22 +13,52 @@
 #include <vector>
 
 #include "base/result.h"
+#include "hal/image_abi.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
 
 // How one binding of a descriptor set lies in the set's memory.
 struct BindingLayout {
-    enum class Kind : uint8_t { kStorageBuffer, kUniformBuffer };
+    enum class Kind : uint8_t {
+        kStorageBuffer,
+        kUniformBuffer,
+        kStorageImage,
+        kSampledImage,
+        kSampler,
+        kCombinedImageSampler,
+        kStorageTexelBuffer,
+        kUniformTexelBuffer,
+    };
     static constexpr uint32_t kNotDynamic = UINT32_MAX;
 
     uint32_t binding = 0;
     Kind kind = Kind::kStorageBuffer;
-    uint32_t count = 1;         // array elements, each a hal::BufferDescriptor, 16 bytes apart
+    uint32_t count = 1;         // array elements, DescriptorBytes(kind) apart
     uint32_t offset_bytes = 0;  // of element 0 in the set's memory
     // Index of element 0 in DispatchFrame::dynamic_offsets; elements follow one another.
     uint32_t first_dynamic_offset = kNotDynamic;
 };
+
+// The size of one descriptor in a set's memory (hal/kernel_abi.h, hal/image_abi.h).
+constexpr uint32_t DescriptorBytes(BindingLayout::Kind kind) {
+    switch (kind) {
+        case BindingLayout::Kind::kStorageBuffer:
+        case BindingLayout::Kind::kUniformBuffer:
+            return sizeof(hal::BufferDescriptor);
+        case BindingLayout::Kind::kStorageImage:
+        case BindingLayout::Kind::kStorageTexelBuffer:
+        case BindingLayout::Kind::kUniformTexelBuffer:
+            return sizeof(hal::ImageDescriptor);
+        case BindingLayout::Kind::kSampledImage:
+            return sizeof(hal::SampledImageDescriptor);
+        case BindingLayout::Kind::kSampler:
+            return sizeof(hal::SamplerDescriptor);
+        case BindingLayout::Kind::kCombinedImageSampler:
+            return sizeof(hal::CombinedImageSamplerDescriptor);
+    }
+    return 0;
+}
 
 struct SetLayout {
     std::vector<BindingLayout> bindings;  // sorted by binding

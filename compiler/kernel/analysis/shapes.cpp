@@ -86,6 +86,7 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             return;
         case Op::kLoadBuffer:
         case Op::kLoadShared:
+        case Op::kLoadDescriptor:
         case Op::kLoadPush:
         case Op::kLoadConstant: {
             bool uniform = true;

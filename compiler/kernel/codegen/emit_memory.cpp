@@ -41,10 +41,30 @@ MemoryRegion Emitter::SharedRegion(const ir::Instruction& inst) {
     region.known_size = kernel_.shared_bytes;
     region.size = builder_.getInt64(region.known_size);
     region.bounds = Bounds::kClamped;
+    region.has_margins = true;
     region.is_volatile = inst.flags & ir::kVolatile;
     region.align = inst.imm;
     region.scope = scopes_[1];
     region.noalias = noalias_[1];
+    return region;
+}
+
+MemoryRegion Emitter::DescriptorRegion(uint64_t index) {
+    const ir::Binding& binding = kernel_.bindings[index];
+    Value*& memory = descriptor_memory_[index];
+    if (!memory) {
+        llvm::IRBuilder<>::InsertPointGuard guard(builder_);
+        builder_.SetInsertPoint(entry_->getTerminator());
+        memory = DescriptorMemory(binding);
+    }
+    MemoryRegion region;
+    region.base = memory;
+    region.known_size = uint64_t{binding.layout.count} * DescriptorBytes(binding.layout.kind);
+    region.size = builder_.getInt64(region.known_size);
+    region.bounds = Bounds::kClamped;
+    region.invariant = true;
+    region.scope = scopes_[3];
+    region.noalias = noalias_[3];
     return region;
 }
 
@@ -79,6 +99,7 @@ MemoryRegion Emitter::ConstantRegion() {
     region.known_size = kernel_.constant_data.size();
     region.size = builder_.getInt64(region.known_size);
     region.bounds = Bounds::kClamped;
+    region.has_margins = true;
     region.invariant = true;
     region.scope = scopes_[3];
     region.noalias = noalias_[3];

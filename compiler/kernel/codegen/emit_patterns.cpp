@@ -210,7 +210,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         if (!proven) {
             // Inactive lanes may lie outside while active ones do not, so the first lane is only
             // kept within the margins on both sides.
-            if (checked_bytes + 4 > hal::kSharedMemoryMargin || region.base == push_constants_)
+            if (checked_bytes + 4 > hal::kSharedMemoryMargin || !region.has_margins)
                 return false;
             Value* margin = llvm::ConstantInt::get(offset_type, hal::kSharedMemoryMargin);
             Value* limit =

@@ -203,6 +203,21 @@ Value* Emitter::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
     return builder_.getInt32(0);
 }
 
+// Element 0 of the binding in its set's memory.
+Value* Emitter::DescriptorMemory(const ir::Binding& binding) {
+    llvm::Type* ptr = builder_.getPtrTy();
+    llvm::MDNode* empty = llvm::MDNode::get(context_, {});
+    auto load = [&](Value* address, const char* name) {
+        auto* value = builder_.CreateLoad(ptr, address, name);
+        value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
+        return value;
+    };
+    Value* sets = load(dispatch_, "sets");
+    Value* set = load(builder_.CreateConstInBoundsGEP1_64(ptr, sets, binding.set), "set");
+    return builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), set,
+                                               binding.layout.offset_bytes);
+}
+
 Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* element) {
     const BindingLayout& layout = binding.layout;
     llvm::Type* ptr = builder_.getPtrTy();
@@ -214,12 +229,9 @@ Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* e
         value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
         return value;
     };
-    Value* sets = load(ptr, dispatch_, "sets");
-    Value* set = load(ptr, builder_.CreateConstInBoundsGEP1_64(ptr, sets, binding.set), "set");
-    Value* offset = builder_.CreateAdd(
-        builder_.CreateMul(builder_.CreateZExt(element, i64), builder_.getInt64(16)),
-        builder_.getInt64(layout.offset_bytes));
-    Value* slot = builder_.CreateInBoundsGEP(i8, set, offset);
+    Value* offset = builder_.CreateMul(builder_.CreateZExt(element, i64),
+                                       builder_.getInt64(DescriptorBytes(layout.kind)));
+    Value* slot = builder_.CreateInBoundsGEP(i8, DescriptorMemory(binding), offset);
     Descriptor descriptor;
     descriptor.address = load(ptr, slot, "address");
     descriptor.size = load(i64, builder_.CreateConstInBoundsGEP1_64(i8, slot, 8), "size");
@@ -289,6 +301,22 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
             size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size,
                                                   builder_.getInt64(UINT32_MAX));
             Set(inst.results[0], builder_.CreateTrunc(size, builder_.getInt32Ty()));
+            return;
+        }
+        case Op::kLoadDescriptor: {
+            const MemoryRegion region = DescriptorRegion(inst.imm);
+            if (!kernel_.IsConst(inst.operands[0])) {
+                EmitLoad(inst, region, inst.operands[0]);
+                return;
+            }
+            // In the entry block: one load for all workgroups of a call.
+            const llvm::IRBuilder<>::InsertPoint here = builder_.saveIP();
+            builder_.SetInsertPoint(entry_->getTerminator());
+            const Values values = LoadUniform(region, Raw(inst.operands[0]), builder_.getInt32Ty(),
+                                              inst.results.size());
+            builder_.restoreIP(here);
+            for (size_t i = 0; i < values.size(); ++i)
+                Set(inst.results[i], values[i]);
             return;
         }
         case Op::kLoadPush:

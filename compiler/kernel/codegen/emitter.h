@@ -41,7 +41,8 @@ struct MemoryRegion {
     uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
     bool may_pass_2gib = false;  // offsets use all of 32 bits
     bool is_volatile = false;
-    bool invariant = false;  // never written while the kernel runs
+    bool has_margins = false;  // hal::kSharedMemoryMargin on both sides may be read
+    bool invariant = false;    // never written while the kernel runs
     llvm::MDNode* scope = nullptr;
     llvm::MDNode* noalias = nullptr;
 };
@@ -159,6 +160,7 @@ class Emitter {
     void EmitMemory(const ir::Instruction& inst);
     MemoryRegion BufferRegion(const ir::Instruction& inst, ir::ValueId buffer);
     MemoryRegion SharedRegion(const ir::Instruction& inst);
+    MemoryRegion DescriptorRegion(uint64_t binding);
     MemoryRegion PushRegion();
     MemoryRegion ConstantRegion();
     Offset OffsetOf(ir::ValueId value);
@@ -310,7 +312,9 @@ class Emitter {
         llvm::Value* address = nullptr;
         llvm::Value* size = nullptr;
     };
+    llvm::Value* DescriptorMemory(const ir::Binding& binding);
     Descriptor LoadDescriptor(const ir::Binding& binding, llvm::Value* element);
+    std::map<uint64_t, llvm::Value*> descriptor_memory_;                        // by binding
     std::map<std::pair<uint64_t, uint64_t>, Descriptor> constant_descriptors_;  // binding, element
     llvm::MDNode* scopes_[4] = {};  // buffers, shared, scratch, constants
     llvm::MDNode* noalias_[4] = {};

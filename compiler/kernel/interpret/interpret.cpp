@@ -323,6 +323,9 @@ class Interpreter {
             case Op::kLoadBuffer:
                 Load(invocation, inst, buffer());
                 break;
+            case Op::kLoadDescriptor:
+                Load(invocation, inst, DescriptorRange(kernel_, dispatch_, inst.imm));
+                break;
             case Op::kLoadShared:
                 Load(invocation, inst, range(shared_));
                 break;

@@ -6,6 +6,16 @@ namespace fornax::kernel {
 
 using ir::AtomicOp;
 
+MemoryRange DescriptorRange(const ir::Kernel& kernel,
+                            const hal::DispatchFrame& dispatch,
+                            uint64_t binding) {
+    const ir::Binding& from = kernel.bindings[binding];
+    const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[from.set]);
+    // Only read.
+    return {const_cast<uint8_t*>(set) + from.layout.offset_bytes,
+            uint64_t{from.layout.count} * DescriptorBytes(from.layout.kind)};
+}
+
 MemoryRange BufferRange(const ir::Kernel& kernel,
                         const hal::DispatchFrame& dispatch,
                         uint64_t buffer) {
@@ -16,7 +26,7 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
     hal::BufferDescriptor descriptor;
     const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[binding.set]);
     std::memcpy(&descriptor,
-                set + binding.layout.offset_bytes + element * sizeof(hal::BufferDescriptor),
+                set + binding.layout.offset_bytes + element * DescriptorBytes(binding.layout.kind),
                 sizeof(descriptor));
     if (descriptor.size_bytes == 0)
         return {};

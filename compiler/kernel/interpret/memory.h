@@ -35,6 +35,10 @@ inline void StoreElement(const MemoryRange& range, ir::Type type, uint64_t offse
 inline uint64_t EncodeBuffer(uint64_t binding, uint64_t element) {
     return binding << 32 | element;
 }
+// The bytes of a binding's descriptors.
+MemoryRange DescriptorRange(const ir::Kernel& kernel,
+                            const hal::DispatchFrame& dispatch,
+                            uint64_t binding);
 // The bound range; empty for an element outside of the array.
 MemoryRange BufferRange(const ir::Kernel& kernel,
                         const hal::DispatchFrame& dispatch,

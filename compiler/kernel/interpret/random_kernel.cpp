@@ -227,7 +227,13 @@ class Generator : RandomValues {
             type = MemoryType();
         uint32_t run = random_.Chance(60) ? 1 : kRuns[random_.Below(6)];
         run = std::min(run, std::min(own_bytes_, kSharedOwnBytes) / ByteSize(type));
-        switch (random_.Below(7)) {
+        switch (random_.Below(8)) {
+            case 7: {  // the size of a buffer's range: its address is not the same everywhere
+                const Type word = Type::kI32;
+                ValueId at = Emit(Op::kIAdd, word, {OffsetWithin(8, word, 1), b_.ConstI32(8)});
+                Add(b_.Emit(Op::kLoadDescriptor, word, {at}, random_.Below(3)));
+                break;
+            }
             case 0: {
                 auto [buffer, offset, align] = BufferPlace(type, run, false);
                 LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run, align);

@@ -370,6 +370,7 @@ bool Evaluate(const Kernel& kernel,
     switch (inst.op) {
         case Op::kBuffer:
         case Op::kBufferSize:
+        case Op::kLoadDescriptor:
         case Op::kLoadPush:
         case Op::kLoadConstant:
             return false;
@@ -456,6 +457,7 @@ bool IsExact(const Kernel& kernel, const Instruction& inst) {
     switch (inst.op) {
         case Op::kBuffer:
         case Op::kBufferSize:
+        case Op::kLoadDescriptor:
         case Op::kLoadPush:
         case Op::kLoadConstant:
         case Op::kFRem:

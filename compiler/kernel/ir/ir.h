@@ -76,6 +76,8 @@ enum class AtomicOp : uint8_t {
 
 const char* BuiltinName(BuiltinId builtin);
 const char* AtomicOpName(AtomicOp op);
+const char* BindingKindName(BindingLayout::Kind kind);
+inline constexpr uint32_t kNumBindingKinds = 8;
 inline constexpr uint32_t kNumBuiltins = 14;
 inline constexpr uint32_t kNumAtomicOps = 13;
 

@@ -41,6 +41,15 @@ const char* BuiltinName(BuiltinId builtin) {
     return index < kNumBuiltins ? kNames[index] : "?";
 }
 
+const char* BindingKindName(BindingLayout::Kind kind) {
+    static constexpr const char* kNames[] = {
+        "storage_buffer", "uniform_buffer",         "storage_image",        "sampled_image",
+        "sampler",        "combined_image_sampler", "storage_texel_buffer", "uniform_texel_buffer",
+    };
+    static_assert(std::size(kNames) == kNumBindingKinds);
+    return kNames[static_cast<size_t>(kind)];
+}
+
 const char* AtomicOpName(AtomicOp op) {
     static constexpr const char* kNames[] = {
         "load", "store", "exchange", "compare_exchange",

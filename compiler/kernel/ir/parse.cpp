@@ -188,12 +188,13 @@ class Parser {
     }
 
     bool ParseBinding(Binding& binding) {
-        if (AcceptWord("storage_buffer"))
-            binding.layout.kind = BindingLayout::Kind::kStorageBuffer;
-        else if (AcceptWord("uniform_buffer"))
-            binding.layout.kind = BindingLayout::Kind::kUniformBuffer;
-        else
-            return FailExpected("'storage_buffer' or 'uniform_buffer'");
+        uint32_t kind = 0;
+        while (kind < kNumBindingKinds &&
+               !AcceptWord(BindingKindName(static_cast<BindingLayout::Kind>(kind))))
+            ++kind;
+        if (kind == kNumBindingKinds)
+            return FailExpected("a kind of descriptor, such as 'storage_buffer'");
+        binding.layout.kind = static_cast<BindingLayout::Kind>(kind);
         if (!ExpectWord("set") || !ParseArgument(&binding.set) || !ExpectWord("binding") ||
             !ParseArgument(&binding.binding))
             return false;

@@ -5,7 +5,7 @@
 //   kernel    := "kernel" string {attribute} "{" {binding | local | data} body "}"
 //   attribute := "workgroup_size" "(" int "," int "," int ")" | "subgroup_size" "(" int ")"
 //              | "shared" "(" int ")" | "zero_shared" | "push_constants" "(" int ")" | "robust"
-//   binding   := "binding" int ":" ("storage_buffer" | "uniform_buffer") "set" "(" int ")"
+//   binding   := "binding" int ":" word "set" "(" int ")"          word: "storage_buffer", ...
 //                "binding" "(" int ")" "count" "(" int ")" "offset" "(" int ")"
 //                ["dynamic" "(" int ")"] ["readonly"]
 //   local     := "local" int ":" type "[" int "]"
@@ -15,7 +15,8 @@
 //   inst      := [value {"," value} "="] operation {flag}
 //   value     := name ":" type              name := "%" word; printed names count up from %0
 //   operation := "const" literal | "builtin" word
-//              | "buffer" int "," name                       the binding's index, the array element
+//              | ("buffer" | "load_descriptor") int "," name the binding's index; the array element
+//                                                            or the offset
 //              | ("load_local" | "store_local") int "," names     the local's index, the operands
 //              | ("atomic_buffer" | "atomic_shared") word "," names
 //              | op [names] ["align" "(" int ")"]            align: loads and stores of memory
@@ -121,8 +122,8 @@ class Printer {
             const Binding& binding = kernel_.bindings[i];
             out_ += "  binding ";
             Number(i);
-            bool storage = binding.layout.kind == BindingLayout::Kind::kStorageBuffer;
-            out_ += storage ? ": storage_buffer" : ": uniform_buffer";
+            out_ += ": ";
+            out_ += BindingKindName(binding.layout.kind);
             Argument("set", binding.set);
             Argument("binding", binding.binding);
             Argument("count", binding.layout.count);

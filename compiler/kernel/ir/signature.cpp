@@ -234,6 +234,16 @@ std::string Checker::Check() {
             if (Out() != Type::kBuffer)
                 return WrongResult(0, "buffer");
             return NeedI32({0});
+        case Op::kLoadDescriptor:
+            if (inst_.imm >= kernel_.bindings.size())
+                return "binding " + std::to_string(inst_.imm) + " does not exist";
+            if (inst_.results.empty())
+                return "a load must give at least one element";
+            for (size_t i = 0; i < inst_.results.size(); ++i) {
+                if (Out(i) != Type::kI32)
+                    return WrongResult(i, "i32");
+            }
+            return NeedI32({0});
         case Op::kBufferSize:
             fault = NeedBuffer(false);
             return fault.empty() ? NeedOut(0, Out() == Type::kI32, "i32") : fault;

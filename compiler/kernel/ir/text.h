@@ -36,6 +36,7 @@ inline ImmKind ImmKindOf(Op op) {
         case Op::kAtomicShared:
             return ImmKind::kAtomicOp;
         case Op::kBuffer:
+        case Op::kLoadDescriptor:
         case Op::kLoadLocal:
         case Op::kStoreLocal:
             return ImmKind::kIndex;

@@ -13,7 +13,8 @@ void VisitIds(Value& value, Visit&& visit) {
     if (!value.pointer)
         return;
     Pointer& pointer = *value.pointer;
-    for (ir::ValueId* id : {&pointer.element, &pointer.offset, &pointer.component}) {
+    for (ir::ValueId* id : {&pointer.element, &pointer.offset, &pointer.component,
+                            &pointer.sampler_element}) {
         if (id->valid())
             visit(*id);
     }

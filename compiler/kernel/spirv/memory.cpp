@@ -318,6 +318,14 @@ Status Translator::Load(const Inst& inst) {
     pointer.is_volatile |= inst.size() > 1 && (inst[1] & 1);
     if (inst.type != pointer.type)
         return Invalid(inst, "has another result type than its pointer's");
+    if (pointer.space == Pointer::Space::kImage) {
+        // What is loaded is the place of the descriptor.
+        if (pointer.needs_element)
+            return Invalid(inst, "loads an array of images or samplers");
+        pointer.nonuniform |=
+            module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
+        return DefinePointer(inst, std::move(pointer));
+    }
     FORNAX_ASSIGN_OR_RETURN(Tuple tuple, LoadFrom(inst, pointer));
     return Define(inst, std::move(tuple));
 }

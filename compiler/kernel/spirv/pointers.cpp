@@ -64,6 +64,8 @@ Status Translator::Variable(const Inst& inst) {
         case spv::StorageClass::StorageBuffer:
         case spv::StorageClass::Uniform:
             return BufferVariable(inst, *type);
+        case spv::StorageClass::UniformConstant:
+            return ImageVariable(inst, *type);
         case spv::StorageClass::Workgroup:
             return WorkgroupVariable(inst, *type);
         case spv::StorageClass::PushConstant:
@@ -94,15 +96,8 @@ Status Translator::Variable(const Inst& inst) {
     return OkStatus();
 }
 
-Status Translator::BufferVariable(const Inst& inst, const Type& type) {
-    const Type* block = &type;
-    if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray)
-        block = &types_.Get(type.element);
-    if (block->kind != Type::Kind::kStruct) {
-        return Unsupported(inst,
-                           "is no buffer block; images, samplers and texel buffers are not "
-                           "supported");
-    }
+// The binding that the variable is decorated with, as the pipeline layout has it.
+Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
     const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
     const Decoration* binding = module_.FindDecoration(inst.result, spv::Decoration::Binding);
     if (!set || !binding)
@@ -110,24 +105,37 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     ir::Binding entry;
     entry.set = set->params[0];
     entry.binding = binding->params[0];
-    const BindingLayout* found = nullptr;
     if (entry.set < request_.layout.sets.size()) {
         for (const BindingLayout& layout : request_.layout.sets[entry.set].bindings) {
-            if (layout.binding == entry.binding)
-                found = &layout;
+            if (layout.binding == entry.binding && layout.count != 0) {
+                entry.layout = layout;
+                return entry;
+            }
         }
     }
-    const std::string place =
-        "set " + std::to_string(entry.set) + ", binding " + std::to_string(entry.binding);
-    if (!found || found->count == 0)
-        return Invalid(inst, "is used at " + place + ", which the pipeline layout does not have");
+    return Invalid(inst, "is used at set " + std::to_string(entry.set) + ", binding " +
+                             std::to_string(entry.binding) +
+                             ", which the pipeline layout does not have");
+}
+
+Status Translator::BufferVariable(const Inst& inst, const Type& type) {
+    const Type* block = &type;
+    if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray)
+        block = &types_.Get(type.element);
+    if (block->kind != Type::Kind::kStruct) {
+        return Invalid(inst, "is no buffer block");
+    }
+    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
     const bool is_uniform = static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Uniform &&
                             !module_.FindDecoration(block->id, spv::Decoration::BufferBlock);
-    if (is_uniform != (found->kind == BindingLayout::Kind::kUniformBuffer)) {
+    const BindingLayout::Kind kind =
+        is_uniform ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
+    if (entry.layout.kind != kind) {
         return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
-                                 " buffer, and the pipeline layout has the other kind at " + place);
+                                 " buffer, and the pipeline layout has another kind at set " +
+                                 std::to_string(entry.set) + ", binding " +
+                                 std::to_string(entry.binding));
     }
-    entry.layout = *found;
     // glslang decorates the members, others the variable.
     const bool variable_readonly =
         module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
@@ -135,8 +143,7 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     for (uint32_t i = 0; i < block->members.size(); ++i)
         members_readonly &=
             module_.FindDecoration(block->id, spv::Decoration::NonWritable, i) != nullptr;
-    entry.writable = found->kind == BindingLayout::Kind::kStorageBuffer && !variable_readonly &&
-                     !members_readonly;
+    entry.writable = !is_uniform && !variable_readonly && !members_readonly;
     Pointer pointer;
     pointer.space = Pointer::Space::kBuffer;
     pointer.type = type.id;
@@ -340,6 +347,8 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
             pointer.type = type->element;
             return OkStatus();
         }
+        if (pointer.space == Pointer::Space::kImage)
+            return Invalid(inst, "has more indices than its base has levels");
         return StepBytes(inst, pointer, *type, index_id);
     }
     if (type->kind == Type::Kind::kStruct) {
@@ -378,8 +387,11 @@ Status Translator::AccessChain(const Inst& inst) {
 
 Status Translator::CopyObject(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(inst, inst[0]));
-    if (value.pointer)
+    if (value.pointer) {
+        value.pointer->nonuniform |=
+            module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
         return DefinePointer(inst, std::move(*value.pointer));
+    }
     return Define(inst, std::move(value.scalars));
 }
 

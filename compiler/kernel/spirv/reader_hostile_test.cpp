@@ -310,9 +310,9 @@ TEST(ReaderHostile, UnsupportedThingsAreNamed) {
         EXPECT_FALSE(kernel.ok());
         return kernel.ok() ? "" : kernel.error().message;
     };
-    EXPECT_NE(message(CompileGlsl(Shader("o[i] = uint(texelFetch(t, 0, 0).x);",
-                                         "layout(set = 0, binding = 5) uniform sampler1D t;")))
-                  .find("Sampled1D"),
+    EXPECT_NE(message(CompileGlsl(Shader("o[i] = uint(texelFetch(t, ivec2(0), 0).x);",
+                                         "layout(set = 0, binding = 5) uniform sampler2DMS t;")))
+                  .find("set 0, binding 5"),
               std::string::npos);
     std::string unsupported = message(AssembleSpirv(std::string(kHeader) + R"(
         %main = OpFunction %void None %fn

@@ -20,6 +20,18 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::Int8,
     spv::Capability::Float16,
     spv::Capability::GroupNonUniform,
+    spv::Capability::Sampled1D,
+    spv::Capability::Image1D,
+    spv::Capability::SampledBuffer,
+    spv::Capability::ImageBuffer,
+    spv::Capability::SampledCubeArray,
+    spv::Capability::ImageCubeArray,
+    spv::Capability::ImageQuery,
+    spv::Capability::StorageImageExtendedFormats,
+    spv::Capability::StorageImageReadWithoutFormat,
+    spv::Capability::StorageImageWriteWithoutFormat,
+    spv::Capability::SampledImageArrayDynamicIndexing,
+    spv::Capability::StorageImageArrayDynamicIndexing,
     spv::Capability::DeviceGroup,
     spv::Capability::StorageBuffer16BitAccess,
     spv::Capability::UniformAndStorageBuffer16BitAccess,
@@ -85,6 +97,19 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::MemoryBarrier;
         case Op::OpGroupNonUniformElect:
             return &Translator::Elect;
+        case Op::OpSampledImage:
+            return &Translator::SampledImage;
+        case Op::OpImage:
+            return &Translator::ImageOf;
+        case Op::OpImageRead:
+        case Op::OpImageFetch:
+            return &Translator::ImageRead;
+        case Op::OpImageWrite:
+            return &Translator::ImageWrite;
+        case Op::OpImageQuerySize:
+        case Op::OpImageQuerySizeLod:
+        case Op::OpImageQueryLevels:
+            return &Translator::ImageQuery;
         case Op::OpCompositeConstruct:
             return &Translator::CompositeConstruct;
         case Op::OpCompositeExtract:

@@ -8,6 +8,8 @@
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
 //   arithmetic.cpp    everything that works component by component; conversions
 //   glsl_std_450.cpp  the GLSL.std.450 instructions
+//   images.cpp        images, samplers and texel buffers
+//   image_code.cpp    texels to components and back
 //
 // A SPIR-V value is a tuple of IR scalars, in declaration order. A pointer is never an IR value: it
 // is resolved to a place when it is made.
@@ -19,13 +21,15 @@
 #include <utility>
 
 #include "compiler/kernel/spirv/constants.h"
+#include "compiler/kernel/spirv/image_code.h"
 
 namespace fornax::kernel::spirv {
 
 using Tuple = std::vector<ir::ValueId>;
 
 struct Pointer {
-    enum class Space : uint8_t { kBuffer, kPush, kShared, kLocal, kBuiltin };
+    // kImage: an image, a sampler or a texel buffer, which a load of it is, too.
+    enum class Space : uint8_t { kBuffer, kPush, kShared, kLocal, kBuiltin, kImage };
     // A step into an array of a private variable.
     struct Term {
         ir::ValueId index;
@@ -49,6 +53,12 @@ struct Pointer {
     uint32_t matrix_stride = 0;
     uint32_t component_stride = 0;  // a column of a row-major matrix; 0: components are adjacent
 
+    // kImage that was made of an image and a sampler.
+    bool has_sampler = false;
+    bool sampler_nonuniform = false;
+    uint32_t sampler_binding = 0;
+    ir::ValueId sampler_element;
+
     // kLocal.
     uint32_t variable = 0;  // index into Translator's variables
     uint32_t leaf = 0;      // first leaf of the pointee
@@ -57,6 +67,44 @@ struct Pointer {
     // kBuiltin.
     spv::BuiltIn builtin = spv::BuiltIn::Max;
     ir::ValueId component;  // of the vector, or invalid for all
+};
+
+// An image as an instruction uses it: its type, and where its descriptor is.
+struct Image {
+    Pointer pointer;
+    uint32_t type = 0;  // id of the OpTypeImage
+    ir::Type component = ir::Type::kF32;
+    spv::Dim dim = spv::Dim::Dim2D;
+    bool arrayed = false;
+    bool storage = false;  // used without a sampler
+    ir::ValueId format;    // of texels, an i32: constant if the type says it
+    bool known_format = false;
+    ImageCode::Descriptor descriptor;
+
+    // Coordinates without the array's layer.
+    uint32_t Dimensions() const {
+        switch (dim) {
+            case spv::Dim::Dim1D:
+            case spv::Dim::Buffer:
+                return 1;
+            case spv::Dim::Dim3D:
+            case spv::Dim::Cube:
+                return 3;
+            default:
+                return 2;
+        }
+    }
+};
+
+// The optional operands of image instructions; invalid where not given.
+struct ImageOperands {
+    ir::ValueId bias;
+    ir::ValueId lod;
+    Tuple grad_x;
+    Tuple grad_y;
+    Tuple offset;
+    Tuple offsets;  // ConstOffsets: four pairs
+    ir::ValueId min_lod;
 };
 
 struct Value {
@@ -171,6 +219,8 @@ class Translator {
     Status Variable(const Inst& inst);
     Status FunctionVariable(const Inst& inst);
     Status BufferVariable(const Inst& inst, const Type& type);
+    Status ImageVariable(const Inst& inst, const Type& type);
+    Result<ir::Binding> FindBinding(const Inst& inst);
     Status WorkgroupVariable(const Inst& inst, const Type& type);
     Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
     Status AccessChain(const Inst& inst);
@@ -254,6 +304,23 @@ class Translator {
                       ir::Op max,
                       ir::Op min,
                       ir::Type type);
+
+    // --- images.cpp ---
+    Result<Image> UseImage(const Inst& inst, uint32_t id);
+    Status SampledImage(const Inst& inst);
+    Status ImageOf(const Inst& inst);
+    Status ImageRead(const Inst& inst);
+    Status ImageWrite(const Inst& inst);
+    Status ImageQuery(const Inst& inst);
+    Result<ImageOperands> ReadImageOperands(const Inst& inst, size_t at);
+    Result<Tuple> TexelCoordinates(const Inst& inst, const Image& image, uint32_t id);
+    ImageCode::Id TexelPlace(const Image& image,
+                             const Tuple& coordinates,
+                             ir::ValueId level,
+                             ir::ValueId& inside);
+    hal::TexelLayout KnownLayout(const Image& image) const;
+    Tuple TexelScales(const Image& image);
+    Status DefineTexel(const Inst& inst, const Image& image, const Tuple& components);
 
     // Shorthand for emission.
     ir::ValueId Emit(ir::Op op,

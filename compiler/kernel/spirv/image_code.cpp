@@ -1,0 +1,328 @@
+// Texels to components and back. The order of the cases is that of hal/image_abi.h; conversions
+// follow "Format" and "Texel Input/Output Operations" of the Vulkan specification, and the Khronos
+// Data Format specification for shared exponents, small floats and sRGB.
+#include "compiler/kernel/spirv/image_code.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+namespace fornax::kernel::spirv {
+
+using hal::ComponentBits;
+using hal::TexelClass;
+using hal::TexelLayout;
+using ir::Op;
+using Id = ImageCode::Id;
+using Ids = ImageCode::Ids;
+
+namespace {
+
+constexpr ir::Type kI32 = ir::Type::kI32;
+constexpr ir::Type kF32 = ir::Type::kF32;
+constexpr std::array<ir::Type, 4> kFourInts = {kI32, kI32, kI32, kI32};
+constexpr std::array<ir::Type, 4> kFourFloats = {kF32, kF32, kF32, kF32};
+
+// Most frequent last: it is the switches' default.
+constexpr auto kAllLayouts = [] {
+    std::array<uint32_t, hal::kTexelLayoutCount> all{};
+    for (uint32_t i = 0; i < all.size(); ++i)
+        all[i] = i;
+    std::swap(all[static_cast<size_t>(TexelLayout::k32x4)], all.back());
+    return all;
+}();
+
+// Bytes of the elements that a texel is loaded and stored in, and how many there are.
+struct Elements {
+    ir::Type type;
+    uint32_t count;
+};
+Elements ElementsOf(TexelLayout layout) {
+    switch (layout) {
+        case TexelLayout::k8:
+            return {ir::Type::kI8, 1};
+        case TexelLayout::k8x2:
+        case TexelLayout::k16:
+        case TexelLayout::k5_6_5:
+        case TexelLayout::k5_5_5_1:
+        case TexelLayout::k4x4:
+            return {ir::Type::kI16, 1};
+        case TexelLayout::k16x4:
+        case TexelLayout::k32x2:
+            return {kI32, 2};
+        case TexelLayout::k32x4:
+            return {kI32, 4};
+        default:
+            return {kI32, 1};
+    }
+}
+
+constexpr uint32_t kTableEntries = 256;
+
+float SrgbValue(uint32_t code) {
+    const double c = code / 255.0;
+    return static_cast<float>(c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4));
+}
+
+}  // namespace
+
+Id ImageCode::Bits(Id word, uint32_t shift, uint32_t count) {
+    const uint32_t mask = count >= 32 ? UINT32_MAX : (1u << count) - 1;
+    uint64_t known = 0;
+    if (IsConst(word, &known))
+        return Int(static_cast<uint32_t>(known) >> shift & mask);
+    Id bits = shift == 0 ? word : I(Op::kLShr, word, Int(shift));
+    return shift + count >= 32 ? bits : I(Op::kAnd, bits, Int(mask));
+}
+
+Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
+    if (descriptor.start.valid())
+        offset_bytes = I(Op::kIAdd, descriptor.start, offset_bytes);
+    return builder_.Emit(Op::kLoadDescriptor, kI32, {offset_bytes}, descriptor.binding);
+}
+
+Id ImageCode::Word(const Descriptor& descriptor, uint32_t offset_bytes) {
+    return WordAt(descriptor, Int(offset_bytes));
+}
+
+Ids ImageCode::Zeros(std::span<const ir::Type> types) {
+    Ids zeros;
+    for (ir::Type type : types)
+        zeros.push_back(builder_.Const(type, 0));
+    return zeros;
+}
+
+Ids ImageCode::LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags) {
+    const Id operands[] = {buffer, offset};
+    const std::vector<ir::Type> types(count, type);
+    const ir::InstId load =
+        builder_.Append(Op::kLoadBuffer, operands, types, ir::ByteSize(type) * count, flags);
+    return kernel_.inst(load).results;
+}
+
+Ids ImageCode::LoadRaw(Id buffer, Id offset, Id layout, uint8_t flags) {
+    return Switch(layout, kAllLayouts, kFourInts, [&](uint32_t which) {
+        const auto known = static_cast<TexelLayout>(which);
+        const Elements elements = ElementsOf(known);
+        Ids words = LoadElements(buffer, offset, elements.type, elements.count, flags);
+        if (elements.type != kI32)
+            words[0] = Emit(Op::kZExt, kI32, {words[0]});
+        Ids raw;
+        uint32_t at = 0;
+        for (uint8_t bits : ComponentBits(known)) {
+            raw.push_back(bits == 0 ? Int(0) : Bits(words[at / 32], at % 32, bits));
+            at += bits;
+        }
+        if (known == TexelLayout::k11_11_10) {
+            // The sign and the lower mantissa bits of a half are missing.
+            raw[0] = I(Op::kShl, raw[0], Int(4));
+            raw[1] = I(Op::kShl, raw[1], Int(4));
+            raw[2] = I(Op::kShl, raw[2], Int(5));
+        }
+        return raw;
+    });
+}
+
+void ImageCode::StoreRaw(Id buffer, Id offset, Id layout, std::span<const Id> raw, uint8_t flags) {
+    Switch(layout, kAllLayouts, {}, [&](uint32_t which) {
+        const auto known = static_cast<TexelLayout>(which);
+        const Elements elements = ElementsOf(known);
+        std::array<Id, 4> words;
+        uint32_t at = 0;
+        const std::array<uint8_t, 4> all_bits = ComponentBits(known);
+        for (size_t i = 0; i < all_bits.size() && all_bits[i] != 0; ++i) {
+            const uint32_t bits = all_bits[i];
+            Id part = raw[i];
+            if (known == TexelLayout::k11_11_10)
+                part = I(Op::kLShr, part, Int(i == 2 ? 5 : 4));
+            part = Bits(part, 0, bits);
+            if (at % 32 != 0)
+                part = I(Op::kShl, part, Int(at % 32));
+            Id& word = words[at / 32];
+            word = word.valid() ? I(Op::kOr, word, part) : part;
+            at += bits;
+        }
+        Ids operands = {buffer, offset};
+        for (uint32_t i = 0; i < elements.count; ++i) {
+            operands.push_back(elements.type == kI32 ? words[i]
+                                                     : Emit(Op::kTrunc, elements.type, {words[i]}));
+        }
+        builder_.Append(Op::kStoreBuffer, operands, {},
+                        uint64_t{ir::ByteSize(elements.type)} * elements.count, flags);
+        return Ids();
+    });
+}
+
+Id ImageCode::HalfToFloat(Id bits) {
+    const Id half = Emit(Op::kBitcast, ir::Type::kF16, {Emit(Op::kTrunc, ir::Type::kI16, {bits})});
+    return Emit(Op::kFConvert, kF32, {half});
+}
+
+Id ImageCode::FloatToHalf(Id value) {
+    const Id half = Emit(Op::kFConvert, ir::Type::kF16, {value});
+    return Emit(Op::kZExt, kI32, {Emit(Op::kBitcast, ir::Type::kI16, {half})});
+}
+
+// From a table: the curve is not worth computing for 256 values.
+Id ImageCode::SrgbToLinear(Id raw) {
+    static const std::vector<uint8_t> table = [] {
+        std::vector<uint8_t> bytes(kTableEntries * sizeof(float));
+        for (uint32_t i = 0; i < kTableEntries; ++i) {
+            const float value = SrgbValue(i);
+            std::memcpy(bytes.data() + i * sizeof(float), &value, sizeof(value));
+        }
+        return bytes;
+    }();
+    std::vector<uint8_t>& data = kernel_.constant_data;
+    auto found = std::search(data.begin(), data.end(), table.begin(), table.end());
+    if (found == data.end()) {
+        data.resize((data.size() + 3) / 4 * 4);
+        found = data.insert(data.end(), table.begin(), table.end());
+    }
+    const auto start = static_cast<uint32_t>(found - data.begin());
+    const Id offset = I(Op::kIAdd, I(Op::kShl, raw, Int(2)), Int(start));
+    return builder_.Emit(Op::kLoadConstant, kF32, {offset}, sizeof(float));
+}
+
+Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const Id> scales) {
+    static constexpr uint32_t kClasses[] = {static_cast<uint32_t>(TexelClass::kUnorm),
+                                            static_cast<uint32_t>(TexelClass::kSnorm),
+                                            static_cast<uint32_t>(TexelClass::kSrgb),
+                                            static_cast<uint32_t>(TexelClass::kHalf),
+                                            static_cast<uint32_t>(TexelClass::kSharedExponent),
+                                            static_cast<uint32_t>(TexelClass::kFloat)};
+    const Id texel_class = Bits(format, hal::kTexelClassShift, 8);
+    return Switch(texel_class, kClasses, kFourFloats, [&](uint32_t which) {
+        Ids values;
+        switch (static_cast<TexelClass>(which)) {
+            case TexelClass::kUnorm:
+                for (size_t i = 0; i < 4; ++i)
+                    values.push_back(F(Op::kFMul, F(Op::kUToF, raw[i]), scales[i]));
+                break;
+            case TexelClass::kSnorm: {
+                const Ids ints = DecodeInt(raw, format);
+                for (size_t i = 0; i < 4; ++i) {
+                    const Id value = F(Op::kFMul, F(Op::kSToF, ints[i]), scales[i]);
+                    values.push_back(F(Op::kFMax, value, Float(-1)));
+                }
+                break;
+            }
+            case TexelClass::kSrgb:
+                for (size_t i = 0; i < 3; ++i)
+                    values.push_back(SrgbToLinear(raw[i]));
+                values.push_back(F(Op::kFMul, F(Op::kUToF, raw[3]), scales[3]));
+                break;
+            case TexelClass::kHalf:
+                for (Id bits : raw)
+                    values.push_back(HalfToFloat(bits));
+                break;
+            case TexelClass::kSharedExponent: {
+                // 2^(exponent - 15 - 9), made from its bits.
+                const Id exponent = I(Op::kIAdd, raw[3], Int(127 - 15 - 9));
+                const Id scale = AsFloat(I(Op::kShl, exponent, Int(23)));
+                for (size_t i = 0; i < 3; ++i)
+                    values.push_back(F(Op::kFMul, F(Op::kUToF, raw[i]), scale));
+                values.push_back(Float(0));
+                break;
+            }
+            default:
+                for (Id bits : raw)
+                    values.push_back(AsFloat(bits));
+                break;
+        }
+        return values;
+    });
+}
+
+Ids ImageCode::DecodeInt(std::span<const Id> raw, Id format) {
+    const Id shift = Bits(format, hal::kTexelSignShiftShift, 8);
+    uint64_t known = 0;
+    Ids values(raw.begin(), raw.end());
+    if (IsConst(shift, &known) && known == 0)
+        return values;
+    for (Id& value : values)
+        value = I(Op::kAShr, I(Op::kShl, value, shift), shift);
+    return values;
+}
+
+Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<const Id> scales) {
+    static constexpr uint32_t kClasses[] = {
+        static_cast<uint32_t>(TexelClass::kUnorm), static_cast<uint32_t>(TexelClass::kSnorm),
+        static_cast<uint32_t>(TexelClass::kHalf), static_cast<uint32_t>(TexelClass::kFloat)};
+    const Id texel_class = Bits(format, hal::kTexelClassShift, 8);
+    auto normalized = [&](size_t i, float low, Op convert) {
+        // A NaN becomes the lower end. A scale of 0 is of a component that is not stored.
+        const Id clamped = F(Op::kFMin, F(Op::kNMax, values[i], Float(low)), Float(1));
+        const Id steps = F(Op::kFDiv, clamped, scales[i]);
+        return Emit(convert, kI32, {F(Op::kRoundEven, steps)});
+    };
+    return Switch(texel_class, kClasses, kFourInts, [&](uint32_t which) {
+        Ids raw;
+        switch (static_cast<TexelClass>(which)) {
+            case TexelClass::kUnorm:
+                for (size_t i = 0; i < 4; ++i)
+                    raw.push_back(normalized(i, 0, Op::kFToU));
+                break;
+            case TexelClass::kSnorm:
+                for (size_t i = 0; i < 4; ++i)
+                    raw.push_back(normalized(i, -1, Op::kFToS));
+                break;
+            case TexelClass::kHalf: {
+                // Small floats have no sign, and no finite value overflows to infinity.
+                const Id layout = Bits(format, hal::kTexelLayoutShift, 8);
+                const Id small =
+                    Test(Op::kIEq, layout, Int(static_cast<uint32_t>(TexelLayout::k11_11_10)));
+                for (size_t i = 0; i < 4; ++i) {
+                    const Id largest = Float(i == 2 ? 64512.0f : 65024.0f);
+                    const Id infinite = Test(Op::kFOEq, values[i], Float(INFINITY));
+                    const Id is_nan = Emit(Op::kIsNan, ir::Type::kBool, {values[i]});
+                    Id limited = F(Op::kNMin, F(Op::kNMax, values[i], Float(0)), largest);
+                    limited = Select(Emit(Op::kOr, ir::Type::kBool, {infinite, is_nan}), values[i],
+                                     limited);
+                    raw.push_back(FloatToHalf(Select(small, limited, values[i])));
+                }
+                break;
+            }
+            default:
+                for (Id value : values)
+                    raw.push_back(AsInt(value));
+                break;
+        }
+        return raw;
+    });
+}
+
+Ids ImageCode::KnownScales(const hal::TexelFormat& format) {
+    Ids scales;
+    for (uint8_t bits : ComponentBits(format.layout))
+        scales.push_back(Float(hal::NormalizedScale(format.texel_class, bits)));
+    return scales;
+}
+
+Ids ImageCode::Swizzled(std::span<const Id> components, Id swizzle, Id one) {
+    std::vector<ir::Type> types(4, kernel_.type(one));
+    const Id zero = builder_.Const(types[0], 0);
+    // An image whose components stay where they are is the common case.
+    const Id moves = Test(Op::kINe, swizzle, Int(hal::kIdentitySwizzle));
+    const ir::InstId inst = builder_.Append(Op::kIf, {&moves, 1}, types);
+    AddBlock(inst, [&] {
+        Ids moved;
+        for (uint32_t i = 0; i < 4; ++i) {
+            const Id from = Bits(swizzle, i * hal::kSwizzleBits, hal::kSwizzleBits);
+            auto is = [&](hal::Swizzle which) {
+                return Test(Op::kIEq, from, Int(static_cast<uint32_t>(which)));
+            };
+            Id value = Select(is(hal::Swizzle::kOne), one, zero);
+            value = Select(is(hal::Swizzle::kAlpha), components[3], value);
+            value = Select(is(hal::Swizzle::kBlue), components[2], value);
+            value = Select(is(hal::Swizzle::kGreen), components[1], value);
+            moved.push_back(Select(is(hal::Swizzle::kRed), components[0], value));
+        }
+        return moved;
+    });
+    AddBlock(inst, [&] { return Ids(components.begin(), components.end()); });
+    return kernel_.inst(inst).results;
+}
+
+}  // namespace fornax::kernel::spirv

@@ -1,0 +1,166 @@
+// What image instructions are made of: kernel IR that turns texels in memory into components and
+// back, for formats that are known and for formats that a descriptor holds.
+//
+// Image instructions become address arithmetic, loads, stores and conversions; nothing behind the
+// reader knows of images but load_descriptor. A format that the shader does not name is a value
+// that is the same for all lanes: a switch over its layout and another over its class, whose cases
+// are those of known formats.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "compiler/kernel/ir/ir.h"
+#include "hal/image_abi.h"
+
+namespace fornax::kernel::spirv {
+
+// Shorthand for arithmetic and constructs. Constants decide constructs at once.
+class ImageCode {
+  public:
+    using Id = ir::ValueId;
+    using Ids = std::vector<Id>;
+
+    explicit ImageCode(ir::Builder& builder) : builder_(builder), kernel_(builder.kernel()) {}
+
+    Id Int(uint32_t value) { return builder_.ConstI32(value); }
+    Id Float(float value) { return builder_.ConstF32(value); }
+    Id Emit(ir::Op op, ir::Type type, std::initializer_list<Id> operands) {
+        return builder_.Emit(op, type, operands);
+    }
+    Id I(ir::Op op, Id a, Id b) { return Emit(op, ir::Type::kI32, {a, b}); }
+    Id F(ir::Op op, Id a, Id b) { return Emit(op, ir::Type::kF32, {a, b}); }
+    Id F(ir::Op op, Id a) { return Emit(op, ir::Type::kF32, {a}); }
+    Id Test(ir::Op op, Id a, Id b) { return Emit(op, ir::Type::kBool, {a, b}); }
+    Id Select(Id condition, Id a, Id b) {
+        return Emit(ir::Op::kSelect, kernel_.type(a), {condition, a, b});
+    }
+    Id AsFloat(Id bits) { return Emit(ir::Op::kBitcast, ir::Type::kF32, {bits}); }
+    Id AsInt(Id value) { return Emit(ir::Op::kBitcast, ir::Type::kI32, {value}); }
+    // `count` bits from `shift` on; folded if the word is constant.
+    Id Bits(Id word, uint32_t shift, uint32_t count);
+    bool IsConst(Id value, uint64_t* bits) const { return kernel_.IsConst(value, bits); }
+
+    // A descriptor of an array: words at constant offsets in it.
+    struct Descriptor {
+        uint32_t binding = 0;
+        Id start;  // bytes from element 0, or invalid for 0
+    };
+    Id Word(const Descriptor& descriptor, uint32_t offset_bytes);
+    Id WordAt(const Descriptor& descriptor, Id offset_bytes);
+
+    // Each construct's results are what `body` returns for the block that it fills, or zeros in the
+    // blocks without one.
+    template <typename Body>
+    Ids If(Id condition, std::span<const ir::Type> types, Body&& body) {
+        uint64_t known = 0;
+        if (IsConst(condition, &known))
+            return known ? body() : Zeros(types);
+        const ir::InstId inst = builder_.Append(ir::Op::kIf, {&condition, 1}, types);
+        AddBlock(inst, [&] { return body(); });
+        AddBlock(inst, [&] { return Zeros(types); });
+        return kernel_.inst(inst).results;
+    }
+    // `body(value)` for each case; the last one is also the default.
+    template <typename Body>
+    Ids Switch(Id selector,
+               std::span<const uint32_t> cases,
+               std::span<const ir::Type> types,
+               Body&& body) {
+        uint64_t known = 0;
+        if (IsConst(selector, &known))
+            return body(static_cast<uint32_t>(known));
+        const ir::InstId inst = builder_.Append(ir::Op::kSwitch, {&selector, 1}, types);
+        AddBlock(inst, [&] { return body(cases.back()); });
+        for (uint32_t value : cases.first(cases.size() - 1)) {
+            kernel_.inst(inst).case_values.push_back(value);
+            AddBlock(inst, [&] { return body(value); });
+        }
+        return kernel_.inst(inst).results;
+    }
+    // Runs `body(step, carried)`, which returns what is carried on, for steps 0 to count - 1; count
+    // is at least 1.
+    template <typename Body>
+    Ids Repeat(Id count, const Ids& initial, Body&& body) {
+        uint64_t known = 0;
+        if (IsConst(count, &known) && known == 1)
+            return body(Int(0), initial);
+        Ids operands = {Int(0)};
+        std::vector<ir::Type> types;
+        for (Id value : initial) {
+            operands.push_back(value);
+            types.push_back(kernel_.type(value));
+        }
+        const ir::InstId loop = builder_.Append(ir::Op::kLoop, operands, types);
+        kernel_.inst(loop).flags = ir::kDontUnrollHint;
+        const ir::BlockId before = builder_.block();
+        const ir::BlockId steps = kernel_.NewBlock(loop);
+        const ir::BlockId continuing = kernel_.NewBlock(loop);
+        kernel_.inst(loop).blocks = {steps, continuing};
+        const Id step = kernel_.AddParam(steps, ir::Type::kI32);
+        Ids carried;
+        for (ir::Type type : types)
+            carried.push_back(kernel_.AddParam(steps, type));
+        builder_.SetBlock(steps);
+        const Ids results = body(step, carried);
+        const Id next = I(ir::Op::kIAdd, step, Int(1));
+        const Id done = Test(ir::Op::kULe, count, next);
+        const ir::InstId last = builder_.Append(ir::Op::kIf, {&done, 1}, {});
+        const ir::BlockId leave = kernel_.NewBlock(last);
+        const ir::BlockId stay = kernel_.NewBlock(last);
+        kernel_.inst(last).blocks = {leave, stay};
+        builder_.SetBlock(leave);
+        kernel_.inst(builder_.Append(ir::Op::kExit, results, {})).target = loop;
+        builder_.SetBlock(stay);
+        builder_.Append(ir::Op::kYield, {}, {});
+        builder_.SetBlock(steps);
+        Ids passed = {next};
+        passed.insert(passed.end(), results.begin(), results.end());
+        kernel_.inst(builder_.Append(ir::Op::kContinue, passed, {})).target = loop;
+        builder_.SetBlock(continuing);
+        Ids params = {kernel_.AddParam(continuing, ir::Type::kI32)};
+        for (ir::Type type : types)
+            params.push_back(kernel_.AddParam(continuing, type));
+        builder_.Append(ir::Op::kNext, params, {});
+        builder_.SetBlock(before);
+        return kernel_.inst(loop).results;
+    }
+    Ids Zeros(std::span<const ir::Type> types);
+
+    // --- texels ---
+    // The four components' bits of the texel at the offset, zero extended; zeros for those that the
+    // layout does not have. `layout` is an i32 hal::TexelLayout.
+    Ids LoadRaw(Id buffer, Id offset, Id layout, uint8_t flags);
+    void StoreRaw(Id buffer, Id offset, Id layout, std::span<const Id> raw, uint8_t flags);
+    // Components as f32. `scales` are the descriptor's, or KnownScales.
+    Ids DecodeFloat(std::span<const Id> raw, Id format, std::span<const Id> scales);
+    Ids EncodeFloat(std::span<const Id> values, Id format, std::span<const Id> scales);
+    // Components as i32. Encoding is leaving out the upper bits, which StoreRaw does.
+    Ids DecodeInt(std::span<const Id> raw, Id format);
+    Ids KnownScales(const hal::TexelFormat& format);
+    // Puts components where the swizzle, an i32, says; `one` is what 1 is.
+    Ids Swizzled(std::span<const Id> components, Id swizzle, Id one);
+
+  private:
+    template <typename Body>
+    void AddBlock(ir::InstId inst, Body&& body) {
+        const ir::BlockId before = builder_.block();
+        const ir::BlockId block = kernel_.NewBlock(inst);
+        kernel_.inst(inst).blocks.push_back(block);
+        builder_.SetBlock(block);
+        const Ids results = body();
+        builder_.Append(ir::Op::kYield, results, {});
+        builder_.SetBlock(before);
+    }
+    Ids LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags);
+    Id HalfToFloat(Id bits);
+    Id FloatToHalf(Id value);
+    Id SrgbToLinear(Id raw);
+
+    ir::Builder& builder_;
+    ir::Kernel& kernel_;
+};
+
+}  // namespace fornax::kernel::spirv

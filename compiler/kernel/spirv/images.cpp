@@ -1,0 +1,527 @@
+// Images, samplers and texel buffers: variables, reading and writing texels, queries. A value of an
+// image type is the place of its descriptor; its texels are loaded from and stored to the memory
+// that the descriptor names (hal/image_abi.h), which for the rest of the compiler is a buffer.
+#include <algorithm>
+#include <optional>
+
+#include "compiler/kernel/spirv/translator.h"
+
+namespace fornax::kernel::spirv {
+
+using hal::ComponentBits;
+using hal::MakeTexelFormat;
+using hal::TexelClass;
+using hal::TexelFormat;
+using hal::TexelLayout;
+using ir::ValueId;
+using spv::Op;
+using Kind = BindingLayout::Kind;
+
+namespace {
+
+constexpr uint32_t kFormatAt = offsetof(hal::ImageDescriptor, format);
+constexpr uint32_t kWidthAt = offsetof(hal::ImageDescriptor, width);
+constexpr uint32_t kHeightAt = offsetof(hal::ImageDescriptor, height);
+constexpr uint32_t kDepthAt = offsetof(hal::ImageDescriptor, depth);
+constexpr uint32_t kRowPitchAt = offsetof(hal::ImageDescriptor, row_pitch);
+constexpr uint32_t kSlicePitchAt = offsetof(hal::ImageDescriptor, slice_pitch);
+constexpr uint32_t kLevelsAt = offsetof(hal::ImageDescriptor, levels);
+constexpr uint32_t kSwizzleAt = offsetof(hal::ImageDescriptor, swizzle);
+constexpr uint32_t kScaleAt = offsetof(hal::ImageDescriptor, scale);
+constexpr uint32_t kLevelOffsetsAt = offsetof(hal::SampledImageDescriptor, level_offsets);
+
+// The formats of the SPIR-V specification, "Image Format", that have at most 32 bits a component.
+std::optional<TexelFormat> FormatOf(spv::ImageFormat format) {
+    using F = spv::ImageFormat;
+    using L = TexelLayout;
+    using C = TexelClass;
+    switch (format) {
+        case F::Rgba32f:
+            return MakeTexelFormat(L::k32x4, C::kFloat);
+        case F::Rgba16f:
+            return MakeTexelFormat(L::k16x4, C::kHalf);
+        case F::R32f:
+            return MakeTexelFormat(L::k32, C::kFloat);
+        case F::Rgba8:
+            return MakeTexelFormat(L::k8x4, C::kUnorm);
+        case F::Rgba8Snorm:
+            return MakeTexelFormat(L::k8x4, C::kSnorm);
+        case F::Rg32f:
+            return MakeTexelFormat(L::k32x2, C::kFloat);
+        case F::Rg16f:
+            return MakeTexelFormat(L::k16x2, C::kHalf);
+        case F::R11fG11fB10f:
+            return MakeTexelFormat(L::k11_11_10, C::kHalf);
+        case F::R16f:
+            return MakeTexelFormat(L::k16, C::kHalf);
+        case F::Rgba16:
+            return MakeTexelFormat(L::k16x4, C::kUnorm);
+        case F::Rgb10A2:
+            return MakeTexelFormat(L::k10_10_10_2, C::kUnorm);
+        case F::Rg16:
+            return MakeTexelFormat(L::k16x2, C::kUnorm);
+        case F::Rg8:
+            return MakeTexelFormat(L::k8x2, C::kUnorm);
+        case F::R16:
+            return MakeTexelFormat(L::k16, C::kUnorm);
+        case F::R8:
+            return MakeTexelFormat(L::k8, C::kUnorm);
+        case F::Rgba16Snorm:
+            return MakeTexelFormat(L::k16x4, C::kSnorm);
+        case F::Rg16Snorm:
+            return MakeTexelFormat(L::k16x2, C::kSnorm);
+        case F::Rg8Snorm:
+            return MakeTexelFormat(L::k8x2, C::kSnorm);
+        case F::R16Snorm:
+            return MakeTexelFormat(L::k16, C::kSnorm);
+        case F::R8Snorm:
+            return MakeTexelFormat(L::k8, C::kSnorm);
+        case F::Rgba32i:
+            return MakeTexelFormat(L::k32x4, C::kSint);
+        case F::Rgba16i:
+            return MakeTexelFormat(L::k16x4, C::kSint);
+        case F::Rgba8i:
+            return MakeTexelFormat(L::k8x4, C::kSint);
+        case F::R32i:
+            return MakeTexelFormat(L::k32, C::kSint);
+        case F::Rg32i:
+            return MakeTexelFormat(L::k32x2, C::kSint);
+        case F::Rg16i:
+            return MakeTexelFormat(L::k16x2, C::kSint);
+        case F::Rg8i:
+            return MakeTexelFormat(L::k8x2, C::kSint);
+        case F::R16i:
+            return MakeTexelFormat(L::k16, C::kSint);
+        case F::R8i:
+            return MakeTexelFormat(L::k8, C::kSint);
+        case F::Rgba32ui:
+            return MakeTexelFormat(L::k32x4, C::kUint);
+        case F::Rgba16ui:
+            return MakeTexelFormat(L::k16x4, C::kUint);
+        case F::Rgba8ui:
+            return MakeTexelFormat(L::k8x4, C::kUint);
+        case F::R32ui:
+            return MakeTexelFormat(L::k32, C::kUint);
+        case F::Rgb10a2ui:
+            return MakeTexelFormat(L::k10_10_10_2, C::kUint);
+        case F::Rg32ui:
+            return MakeTexelFormat(L::k32x2, C::kUint);
+        case F::Rg16ui:
+            return MakeTexelFormat(L::k16x2, C::kUint);
+        case F::Rg8ui:
+            return MakeTexelFormat(L::k8x2, C::kUint);
+        case F::R16ui:
+            return MakeTexelFormat(L::k16, C::kUint);
+        case F::R8ui:
+            return MakeTexelFormat(L::k8, C::kUint);
+        default:
+            return std::nullopt;
+    }
+}
+
+uint32_t WordOf(const TexelFormat& format) {
+    return static_cast<uint32_t>(format.layout) << hal::kTexelLayoutShift |
+           static_cast<uint32_t>(format.texel_class) << hal::kTexelClassShift |
+           static_cast<uint32_t>(format.bytes_log2) << hal::kTexelBytesLog2Shift |
+           static_cast<uint32_t>(format.sign_shift) << hal::kTexelSignShiftShift;
+}
+
+// Operands of OpTypeImage.
+constexpr size_t kSampledType = 0;
+constexpr size_t kDim = 1;
+constexpr size_t kArrayed = 3;
+constexpr size_t kMultisampled = 4;
+constexpr size_t kSampled = 5;
+constexpr size_t kFormat = 6;
+
+}  // namespace
+
+Status Translator::ImageVariable(const Inst& inst, const Type& type) {
+    const bool array = type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray;
+    const Inst* declaration = module_.Find(array ? type.element : type.id);
+    if (!declaration)
+        return Invalid(inst, "has no type");
+    const bool combined = declaration->op == Op::OpTypeSampledImage;
+    const Inst* image = combined ? module_.Find((*declaration)[0]) : declaration;
+    Kind kind = Kind::kSampler;
+    if (declaration->op != Op::OpTypeSampler) {
+        if (!image || image->op != Op::OpTypeImage)
+            return Unsupported(inst, "is neither an image nor a sampler");
+        const bool storage = (*image)[kSampled] == 2;
+        const auto dim = static_cast<spv::Dim>((*image)[kDim]);
+        if (dim == spv::Dim::Buffer)
+            kind = storage ? Kind::kStorageTexelBuffer : Kind::kUniformTexelBuffer;
+        else if (combined)
+            kind = Kind::kCombinedImageSampler;
+        else
+            kind = storage ? Kind::kStorageImage : Kind::kSampledImage;
+    }
+    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
+    // "OpTypeImage or OpTypeSampler of a combined image sampler's binding" may be used apart.
+    const bool part_of_combined = entry.layout.kind == Kind::kCombinedImageSampler &&
+                                  (kind == Kind::kSampledImage || kind == Kind::kSampler);
+    if (entry.layout.kind != kind && !part_of_combined) {
+        return Invalid(inst, std::string("is a ") + ir::BindingKindName(kind) +
+                                 ", and the pipeline layout has a " +
+                                 ir::BindingKindName(entry.layout.kind) + " at set " +
+                                 std::to_string(entry.set) + ", binding " +
+                                 std::to_string(entry.binding));
+    }
+    entry.writable = (kind == Kind::kStorageImage || kind == Kind::kStorageTexelBuffer) &&
+                     !module_.FindDecoration(inst.result, spv::Decoration::NonWritable);
+    Pointer pointer;
+    pointer.space = Pointer::Space::kImage;
+    pointer.type = type.id;
+    pointer.needs_element = array;
+    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
+    pointer.is_volatile = module_.FindDecoration(inst.result, spv::Decoration::Volatile) ||
+                          module_.FindDecoration(inst.result, spv::Decoration::Coherent);
+    if (combined) {
+        pointer.has_sampler = true;
+        pointer.sampler_binding = pointer.binding;
+    }
+    kernel_.bindings.push_back(entry);
+    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    return OkStatus();
+}
+
+Status Translator::SampledImage(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Pointer sampler, UsePointer(inst, inst[1]));
+    if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage)
+        return Invalid(inst, "is made of another thing than an image and a sampler");
+    image.type = inst.type;
+    image.has_sampler = true;
+    image.sampler_binding = sampler.binding;
+    image.sampler_element = sampler.element;
+    image.sampler_nonuniform = sampler.nonuniform;
+    return DefinePointer(inst, std::move(image));
+}
+
+Status Translator::ImageOf(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
+    if (image.space != Pointer::Space::kImage)
+        return Invalid(inst, "takes the image of what has none");
+    image.type = inst.type;
+    return DefinePointer(inst, std::move(image));
+}
+
+Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
+    Image image;
+    FORNAX_ASSIGN_OR_RETURN(image.pointer, UsePointer(inst, id));
+    const Inst* type = module_.Find(image.pointer.type);
+    if (type && type->op == Op::OpTypeSampledImage)
+        type = module_.Find((*type)[0]);
+    if (image.pointer.space != Pointer::Space::kImage || image.pointer.needs_element || !type ||
+        type->op != Op::OpTypeImage) {
+        return Invalid(inst, "uses id " + std::to_string(id) + " as an image");
+    }
+    image.type = type->result;
+    image.dim = static_cast<spv::Dim>((*type)[kDim]);
+    image.arrayed = (*type)[kArrayed] != 0;
+    image.storage = (*type)[kSampled] == 2;
+    if ((*type)[kMultisampled] != 0)
+        return Unsupported(inst, "uses a multisampled image");
+    if (image.dim == spv::Dim::Rect || image.dim == spv::Dim::SubpassData)
+        return Unsupported(inst, "uses an image of a dimension that is not supported");
+    FORNAX_ASSIGN_OR_RETURN(const Type* component, TypeOf(inst, (*type)[kSampledType]));
+    image.component = component->scalar;
+    if (image.component != ir::Type::kF32 && image.component != ir::Type::kI32)
+        return Unsupported(inst, "uses an image whose components are not of 32 bits");
+    const Kind kind = kernel_.bindings[image.pointer.binding].layout.kind;
+    if (kind == Kind::kSampler)
+        return Invalid(inst, "uses id " + std::to_string(id) + " as an image");
+
+    image.descriptor.binding = image.pointer.binding;
+    if (image.pointer.element.valid()) {
+        image.descriptor.start = Emit(ir::Op::kIMul, ir::Type::kI32,
+                                      {image.pointer.element, Int(DescriptorBytes(kind))});
+    }
+    ImageCode code(builder_);
+    const auto format = static_cast<spv::ImageFormat>((*type)[kFormat]);
+    if (format == spv::ImageFormat::Unknown || !image.storage) {
+        image.format = code.Word(image.descriptor, kFormatAt);
+        return image;
+    }
+    const auto known = FormatOf(format);
+    if (!known) {
+        return Unsupported(
+            inst, "uses an image of the format " + std::to_string(static_cast<uint32_t>(format)));
+    }
+    const bool integer =
+        known->texel_class == TexelClass::kUint || known->texel_class == TexelClass::kSint;
+    if (integer != (image.component == ir::Type::kI32))
+        return Invalid(inst, "uses an image whose format is not of its sampled type");
+    image.known_format = true;
+    image.format = Int(WordOf(*known));
+    return image;
+}
+
+Result<ImageOperands> Translator::ReadImageOperands(const Inst& inst, size_t at) {
+    ImageOperands operands;
+    if (at >= inst.size())
+        return operands;
+    const uint32_t mask = inst[at++];
+    // In the order of the bits, which is that of their operands.
+    auto next = [&](const char* name) -> Result<Tuple> {
+        if (at >= inst.size())
+            return Invalid(inst, std::string("lacks the operand of ") + name);
+        return UseTuple(inst, inst[at++]);
+    };
+    auto scalar = [&](uint32_t bit, const char* name, ValueId& into) -> Status {
+        if (!(mask & bit))
+            return OkStatus();
+        FORNAX_ASSIGN_OR_RETURN(Tuple tuple, next(name));
+        if (tuple.size() != 1)
+            return Invalid(inst, std::string("has no scalar as ") + name);
+        into = tuple[0];
+        return OkStatus();
+    };
+    auto tuple = [&](uint32_t bit, const char* name, Tuple& into) -> Status {
+        if (!(mask & bit))
+            return OkStatus();
+        FORNAX_ASSIGN_OR_RETURN(into, next(name));
+        return OkStatus();
+    };
+    FORNAX_RETURN_IF_ERROR(scalar(0x1, "Bias", operands.bias));
+    FORNAX_RETURN_IF_ERROR(scalar(0x2, "Lod", operands.lod));
+    FORNAX_RETURN_IF_ERROR(tuple(0x4, "Grad", operands.grad_x));
+    FORNAX_RETURN_IF_ERROR(tuple(0x4, "Grad", operands.grad_y));
+    FORNAX_RETURN_IF_ERROR(tuple(0x8, "ConstOffset", operands.offset));
+    FORNAX_RETURN_IF_ERROR(tuple(0x10, "Offset", operands.offset));
+    FORNAX_RETURN_IF_ERROR(tuple(0x20, "ConstOffsets", operands.offsets));
+    ValueId sample;
+    FORNAX_RETURN_IF_ERROR(scalar(0x40, "Sample", sample));
+    if (sample.valid())
+        return Unsupported(inst, "names a sample");
+    FORNAX_RETURN_IF_ERROR(scalar(0x80, "MinLod", operands.min_lod));
+    // What is left (memory model, extension of signs, non-temporal) needs nothing done.
+    return operands;
+}
+
+// Integer coordinates, as i32: x, y, z as far as the dimension has them, then the layer.
+Result<Tuple> Translator::TexelCoordinates(const Inst& inst, const Image& image, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple coordinates, UseTuple(inst, id));
+    const bool face = image.dim == spv::Dim::Cube;  // u, v and the face with its layer
+    const size_t wanted = image.Dimensions() + (image.arrayed && !face ? 1 : 0);
+    if (coordinates.size() < wanted)
+        return Invalid(inst, "has fewer coordinates than its image's type wants");
+    coordinates.resize(wanted);
+    for (ValueId& coordinate : coordinates) {
+        if (!ir::IsInteger(kernel_.type(coordinate)))
+            return Invalid(inst, "has coordinates that are no integers");
+        coordinate = ToI32(coordinate, true);
+    }
+    return coordinates;
+}
+
+// The offset of a texel from the descriptor's address, and whether there is one. `level` is invalid
+// for the base level.
+ImageCode::Id Translator::TexelPlace(const Image& image,
+                                     const Tuple& coordinates,
+                                     ValueId level,
+                                     ValueId& inside) {
+    ImageCode code(builder_);
+    const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
+    uint64_t known = 0;
+    if (level.valid() && kernel_.IsConst(level, &known) && known == 0)
+        level = {};
+    const ValueId bytes_log2 = code.Bits(image.format, hal::kTexelBytesLog2Shift, 8);
+    const bool has_rows = image.Dimensions() >= 2;
+    const bool has_slices = coordinates.size() > (has_rows ? 2 : 1);
+    const bool is_3d = image.dim == spv::Dim::Dim3D;
+    // Extents and pitches of the level.
+    auto extent = [&](uint32_t at) {
+        const ValueId base = word(at);
+        return level.valid() ? code.I(ir::Op::kUMax, code.I(ir::Op::kLShr, base, level), Int(1))
+                             : base;
+    };
+    const ValueId width = extent(kWidthAt);
+    const ValueId height = has_rows ? extent(kHeightAt) : ValueId();
+    ValueId offset = code.I(ir::Op::kShl, coordinates[0], bytes_log2);
+    inside = code.Test(ir::Op::kULt, coordinates[0], width);
+    auto also = [&](ValueId coordinate, ValueId limit) {
+        inside = Emit(ir::Op::kAnd, ir::Type::kBool,
+                      {inside, code.Test(ir::Op::kULt, coordinate, limit)});
+    };
+    auto step = [&](ValueId coordinate, ValueId pitch) {
+        offset = code.I(ir::Op::kIAdd, offset, code.I(ir::Op::kIMul, coordinate, pitch));
+    };
+    if (level.valid()) {
+        also(level, word(kLevelsAt));
+        const ValueId entry =
+            code.I(ir::Op::kIAdd, code.I(ir::Op::kShl, level, Int(2)), Int(kLevelOffsetsAt));
+        offset = code.I(ir::Op::kIAdd, offset, code.WordAt(image.descriptor, entry));
+    }
+    ValueId row_pitch;
+    if (has_rows) {
+        row_pitch = word(kRowPitchAt);
+        if (level.valid()) {
+            const ValueId bytes = code.I(ir::Op::kShl, width, bytes_log2);
+            row_pitch =
+                code.I(ir::Op::kAnd, code.I(ir::Op::kIAdd, bytes, Int(hal::kRowAlignment - 1)),
+                       Int(~(hal::kRowAlignment - 1)));
+        }
+        also(coordinates[1], height);
+        step(coordinates[1], row_pitch);
+    }
+    if (has_slices) {
+        const ValueId z = coordinates.back();
+        also(z, is_3d ? extent(kDepthAt) : word(kDepthAt));
+        step(z, is_3d && level.valid() ? code.I(ir::Op::kIMul, row_pitch, height)
+                                       : word(kSlicePitchAt));
+    }
+    return offset;
+}
+
+Status Translator::DefineTexel(const Inst& inst, const Image& image, const Tuple& components) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (type->scalars == 0 || type->scalars > components.size() ||
+        types_.ScalarOf(*type) != image.component) {
+        return Invalid(inst, "has a result type that is not of its image's components");
+    }
+    return Define(inst,
+                  {components.begin(), components.begin() + static_cast<ptrdiff_t>(type->scalars)});
+}
+
+// OpImageRead and OpImageFetch. A texel that is outside reads as zeros before the components that
+// the format lacks are filled in ("Component Substitution", robustImageAccess2).
+Status Translator::ImageRead(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(const ImageOperands operands, ReadImageOperands(inst, 2));
+    ImageCode code(builder_);
+    for (size_t i = 0; i < operands.offset.size() && i < coordinates.size(); ++i) {
+        coordinates[i] = code.I(ir::Op::kIAdd, coordinates[i], ToI32(operands.offset[i], true));
+    }
+    // Only sampled images have more levels in their descriptors.
+    const bool leveled = inst.op == Op::OpImageFetch && image.dim != spv::Dim::Buffer;
+    ValueId level;
+    if (leveled && operands.lod.valid()) {
+        if (!ir::IsInteger(kernel_.type(operands.lod)))
+            return Invalid(inst, "has a level that is no integer");
+        level = ToI32(operands.lod, true);
+    }
+    ValueId inside;
+    const ValueId offset = TexelPlace(image, coordinates, level, inside);
+    const ValueId buffer = BufferOf(image.pointer);
+    const std::vector<ir::Type> ints(4, ir::Type::kI32);
+    const Tuple raw = code.If(inside, ints, [&] {
+        return code.LoadRaw(buffer, offset, code.Bits(image.format, hal::kTexelLayoutShift, 8),
+                            image.pointer.is_volatile ? ir::kVolatile : 0);
+    });
+    const bool integer = image.component == ir::Type::kI32;
+    Tuple components = integer ? code.DecodeInt(raw, image.format)
+                               : code.DecodeFloat(raw, image.format, TexelScales(image));
+    const ValueId one = integer ? Int(1) : code.Float(1);
+    if (image.known_format) {
+        const auto bits = ComponentBits(KnownLayout(image));
+        const ValueId zero = integer ? Int(0) : code.Float(0);
+        for (size_t i = 0; i < 4; ++i) {
+            if (bits[i] == 0)
+                components[i] = i == 3 ? one : zero;
+        }
+    } else {
+        components = code.Swizzled(components, code.Word(image.descriptor, kSwizzleAt), one);
+    }
+    return DefineTexel(inst, image, components);
+}
+
+hal::TexelLayout Translator::KnownLayout(const Image& image) const {
+    uint64_t format = 0;
+    kernel_.IsConst(image.format, &format);
+    return static_cast<TexelLayout>(format >> hal::kTexelLayoutShift & 0xff);
+}
+
+// The factors of normalised components.
+Tuple Translator::TexelScales(const Image& image) {
+    ImageCode code(builder_);
+    if (image.known_format) {
+        uint64_t format = 0;
+        kernel_.IsConst(image.format, &format);
+        return code.KnownScales(
+            {.layout = KnownLayout(image),
+             .texel_class = static_cast<TexelClass>(format >> hal::kTexelClassShift & 0xff)});
+    }
+    Tuple scales;
+    for (uint32_t i = 0; i < 4; ++i)
+        scales.push_back(code.AsFloat(code.Word(image.descriptor, kScaleAt + 4 * i)));
+    return scales;
+}
+
+Status Translator::ImageWrite(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple texel, UseTuple(inst, inst[2]));
+    FORNAX_RETURN_IF_ERROR(ReadImageOperands(inst, 3));
+    if (!image.storage || !kernel_.bindings[image.pointer.binding].writable)
+        return Invalid(inst, "writes to an image that is not writable");
+    if (texel.empty() || texel.size() > 4)
+        return Invalid(inst, "writes a texel that has not one to four components");
+    for (ValueId component : texel) {
+        if (kernel_.type(component) != image.component)
+            return Invalid(inst, "writes components of another type than its image's");
+    }
+    while (texel.size() < 4)
+        texel.push_back(texel.back());  // of formats that do not have them
+    ImageCode code(builder_);
+    ValueId inside;
+    const ValueId offset = TexelPlace(image, coordinates, {}, inside);
+    const ValueId buffer = BufferOf(image.pointer);
+    if (!image.known_format) {
+        // The only order of components that storage images have beside red first is blue first.
+        const ValueId first =
+            code.Bits(code.Word(image.descriptor, kSwizzleAt), 0, hal::kSwizzleBits);
+        const ValueId blue_first =
+            code.Test(ir::Op::kIEq, first, Int(static_cast<uint32_t>(hal::Swizzle::kBlue)));
+        const ValueId red = texel[0];
+        texel[0] = code.Select(blue_first, texel[2], red);
+        texel[2] = code.Select(blue_first, red, texel[2]);
+    }
+    const Tuple raw = image.component == ir::Type::kI32
+                          ? texel
+                          : code.EncodeFloat(texel, image.format, TexelScales(image));
+    code.If(inside, {}, [&] {
+        code.StoreRaw(buffer, offset, code.Bits(image.format, hal::kTexelLayoutShift, 8), raw,
+                      image.pointer.is_volatile ? ir::kVolatile : 0);
+        return ImageCode::Ids();
+    });
+    return OkStatus();
+}
+
+// OpImageQuerySize, OpImageQuerySizeLod, OpImageQueryLevels.
+Status Translator::ImageQuery(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    ImageCode code(builder_);
+    const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
+    if (inst.op == Op::OpImageQueryLevels)
+        return Define(inst, {word(kLevelsAt)});
+    ValueId level;
+    if (inst.op == Op::OpImageQuerySizeLod) {
+        FORNAX_ASSIGN_OR_RETURN(level, UseScalar(inst, inst[1]));
+        if (!ir::IsInteger(kernel_.type(level)))
+            return Invalid(inst, "has a level that is no integer");
+        level = ToI32(level, true);
+    }
+    auto extent = [&](uint32_t at) {
+        const ValueId base = word(at);
+        if (!level.valid())
+            return base;
+        // A null descriptor has no size in any level.
+        const ValueId at_least = code.I(ir::Op::kUMin, base, Int(1));
+        return code.I(ir::Op::kUMax, code.I(ir::Op::kLShr, base, level), at_least);
+    };
+    const bool cube = image.dim == spv::Dim::Cube;
+    Tuple size = {extent(kWidthAt)};
+    if (image.Dimensions() >= 2)
+        size.push_back(extent(kHeightAt));
+    if (image.dim == spv::Dim::Dim3D)
+        size.push_back(extent(kDepthAt));
+    if (image.arrayed) {
+        const ValueId layers = word(kDepthAt);
+        size.push_back(cube ? code.I(ir::Op::kUDiv, layers, Int(6)) : layers);
+    }
+    return Define(inst, std::move(size));
+}
+
+}  // namespace fornax::kernel::spirv
