@@ -12,11 +12,9 @@ namespace fornax::driver {
 namespace {
 
 VkResult FailAbsentFrom(const Object& origin, const char* name) {
-    return Fail(
-        origin, VK_ERROR_UNKNOWN,
-        "{} was called, but Fornax has no images, samplers, texel buffers, sparse memory or "
-        "graphics queue.",
-        name);
+    return Fail(origin, VK_ERROR_UNKNOWN,
+                "{} was called, but Fornax has no graphics queue, sparse memory or colour models.",
+                name);
 }
 
 }  // namespace
@@ -34,33 +32,9 @@ VkResult FailAbsent(VkCommandBuffer command_buffer, const char* name) {
 }
 
 // clang-format off
-// Images and samplers.
-FORNAX_ABSENT_ENTRY_POINT(vkBindImageMemory)
-FORNAX_ABSENT_ENTRY_POINT(vkBindImageMemory2)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdClearColorImage)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyBufferToImage)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyBufferToImage2)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImage)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImage2)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImageToBuffer)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdCopyImageToBuffer2)
-FORNAX_ABSENT_ENTRY_POINT(vkCreateImage)
-FORNAX_ABSENT_ENTRY_POINT(vkCreateImageView)
-FORNAX_ABSENT_ENTRY_POINT(vkCreateSampler)
+// Conversion between colour models.
 FORNAX_ABSENT_ENTRY_POINT(vkCreateSamplerYcbcrConversion)
-FORNAX_ABSENT_ENTRY_POINT(vkDestroyImage)
-FORNAX_ABSENT_ENTRY_POINT(vkDestroyImageView)
-FORNAX_ABSENT_ENTRY_POINT(vkDestroySampler)
 FORNAX_ABSENT_ENTRY_POINT(vkDestroySamplerYcbcrConversion)
-FORNAX_ABSENT_ENTRY_POINT(vkGetImageMemoryRequirements)
-FORNAX_ABSENT_ENTRY_POINT(vkGetImageMemoryRequirements2)
-FORNAX_ABSENT_ENTRY_POINT(vkGetImageSparseMemoryRequirements)
-FORNAX_ABSENT_ENTRY_POINT(vkGetImageSparseMemoryRequirements2)
-FORNAX_ABSENT_ENTRY_POINT(vkGetImageSubresourceLayout)
-
-// Texel buffers.
-FORNAX_ABSENT_ENTRY_POINT(vkCreateBufferView)
-FORNAX_ABSENT_ENTRY_POINT(vkDestroyBufferView)
 
 // Sparse memory.
 FORNAX_ABSENT_ENTRY_POINT(vkQueueBindSparse)

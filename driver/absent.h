@@ -1,6 +1,6 @@
-// Commands of core Vulkan that this device has no use for: it has no graphics queue, no images and
-// no sparse memory. They must be found by name, so each answers with an error and a message.
-// driver/absent.cpp lists them.
+// Commands of core Vulkan that this device has no use for: it has no graphics queue, no sparse
+// memory and no conversion of colour models. They must be found by name, so each answers with an
+// error and a message. driver/absent.cpp lists them.
 #pragma once
 
 #include <type_traits>

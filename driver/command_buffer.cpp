@@ -73,7 +73,9 @@ void CommandBuffer::BindDescriptorSet(uint32_t index,
 std::byte* CommandBuffer::PushDescriptors(const PipelineLayout& layout, uint32_t index) {
     BoundSet& bound = sets_[index];
     // Descriptors that an earlier push wrote stay, as long as the set's layout is compatible.
-    bound.pushed.resize(layout.sets()[index].size_bytes);
+    const PipelineLayout::Set& set = layout.sets()[index];
+    bound.pushed.resize(set.size_bytes);
+    WriteImmutableSamplers(set.bindings, set.immutable_samplers, bound.pushed.data());
     bound.pushed_changed = true;
     bound.dynamic_offset_count = 0;
     used_sets_ = std::max(used_sets_, index + 1);

@@ -52,9 +52,9 @@ class DebugUtilsTest : public TestDevice {
   protected:
     // Something that fails and says why.
     VkResult Provoke() {
-        const VkSamplerCreateInfo info{.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO};
-        VkSampler sampler = VK_NULL_HANDLE;
-        return vkCreateSampler(device_, &info, nullptr, &sampler);
+        const VkFramebufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_FRAMEBUFFER_CREATE_INFO};
+        VkFramebuffer framebuffer = VK_NULL_HANDLE;
+        return vkCreateFramebuffer(device_, &info, nullptr, &framebuffer);
     }
 };
 
@@ -79,7 +79,7 @@ TEST_F(DebugUtilsTest, MessengersHearErrorsOfNamedObjects) {
 
     EXPECT_EQ(Provoke(), VK_ERROR_UNKNOWN);
     ASSERT_EQ(heard.size(), 1u);
-    EXPECT_THAT(heard[0].text, HasSubstr("vkCreateSampler"));
+    EXPECT_THAT(heard[0].text, HasSubstr("vkCreateFramebuffer"));
     EXPECT_EQ(heard[0].id, "VK_ERROR_UNKNOWN");
     EXPECT_EQ(heard[0].severity, VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT);
     EXPECT_EQ(heard[0].object_type, VK_OBJECT_TYPE_DEVICE);

@@ -36,10 +36,8 @@ DescriptorPool::~DescriptorPool() {
 VkResult DescriptorPool::Init(const VkDescriptorPoolCreateInfo& info) {
     for (uint32_t i = 0; i < info.poolSizeCount; ++i) {
         // Other types can be asked for, but no set layout has them.
-        if (IsSupportedDescriptor(info.pPoolSizes[i].type)) {
-            capacity_bytes_ +=
-                uint64_t{info.pPoolSizes[i].descriptorCount} * sizeof(hal::BufferDescriptor);
-        }
+        capacity_bytes_ +=
+            uint64_t{info.pPoolSizes[i].descriptorCount} * DescriptorBytes(info.pPoolSizes[i].type);
     }
     // Sets without descriptors still have an address.
     auto memory = device().hal().AllocateMemory(
@@ -103,6 +101,8 @@ VkResult DescriptorPool::Allocate(const DescriptorSetLayout& layout, DescriptorS
     (after ? after->next_ : first_) = created;
     (created->next_ ? created->next_->previous_ : last_) = created;
     used_bytes_ += size_bytes;
+    WriteImmutableSamplers(layout.bindings(), layout.immutable_samplers(),
+                           created->storage().memory);
     *set = created;
     return VK_SUCCESS;
 }

@@ -1,8 +1,8 @@
 // Descriptor pool: one piece of device memory out of which descriptor sets are allocated.
 //
 // Sets are placed behind the last one while there is room, then into the first gap that freed sets
-// left. A pool's capacity is counted in descriptors whatever their type, so it may hold more of one
-// type than was asked for, never less in all.
+// left. A pool's capacity is counted in bytes of descriptors, so it may hold more of one type than
+// was asked for, never less in all.
 #pragma once
 
 #include <memory>

@@ -5,31 +5,106 @@
 
 #include "driver/buffer.h"
 #include "driver/entry_point.h"
+#include "driver/image_view.h"
+#include "driver/sampler.h"
 
 namespace fornax::driver {
 namespace {
 
-hal::BufferDescriptor* DescriptorsAt(const DescriptorStorage& storage,
-                                     uint32_t binding,
-                                     uint32_t array_element) {
-    const uint32_t offset = FindBinding(storage.bindings, binding).offset_bytes;
-    return reinterpret_cast<hal::BufferDescriptor*>(storage.memory + offset) + array_element;
+// Where an array element is, which may lie beyond its binding's end, in the next one.
+std::byte* DescriptorAt(const DescriptorStorage& storage,
+                        const DescriptorBinding& binding,
+                        uint32_t array_element) {
+    return storage.memory + binding.offset_bytes +
+           size_t{array_element} * binding.descriptor_bytes();
 }
 
 void CopyDescriptors(const VkCopyDescriptorSet& copy) {
-    const auto source = FromHandle<DescriptorSet>(copy.srcSet)->storage();
-    const auto destination = FromHandle<DescriptorSet>(copy.dstSet)->storage();
-    std::memmove(DescriptorsAt(destination, copy.dstBinding, copy.dstArrayElement),
-                 DescriptorsAt(source, copy.srcBinding, copy.srcArrayElement),
-                 copy.descriptorCount * sizeof(hal::BufferDescriptor));
+    const auto from = FromHandle<DescriptorSet>(copy.srcSet)->storage();
+    const auto to = FromHandle<DescriptorSet>(copy.dstSet)->storage();
+    const DescriptorBinding& source = FindBinding(from.bindings, copy.srcBinding);
+    const DescriptorBinding& destination = FindBinding(to.bindings, copy.dstBinding);
+    const std::byte* in = DescriptorAt(from, source, copy.srcArrayElement);
+    std::byte* out = DescriptorAt(to, destination, copy.dstArrayElement);
+    const size_t bytes = destination.descriptor_bytes();
+    if (!destination.has_immutable_samplers()) {
+        std::memmove(out, in, copy.descriptorCount * bytes);
+        return;
+    }
+    // VUID-VkCopyDescriptorSet-dstBinding-02753: these are combined image samplers.
+    for (uint32_t i = 0; i < copy.descriptorCount; ++i)
+        std::memmove(out + i * bytes, in + i * bytes, sizeof(hal::SampledImageDescriptor));
+}
+
+// A null view gives the null descriptor.
+hal::SampledImageDescriptor ImageOf(const VkDescriptorImageInfo& info) {
+    const auto* view = FromHandle<ImageView>(info.imageView);
+    return view ? view->descriptor() : hal::SampledImageDescriptor{};
+}
+
+template <typename T>
+void Put(const T& descriptor, std::byte* out) {
+    std::memcpy(out, &descriptor, sizeof(descriptor));
+}
+
+const std::byte* FirstInfo(const VkWriteDescriptorSet& write, size_t& stride) {
+    switch (write.descriptorType) {
+        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+        case VK_DESCRIPTOR_TYPE_SAMPLER:
+        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+            stride = sizeof(VkDescriptorImageInfo);
+            return reinterpret_cast<const std::byte*>(write.pImageInfo);
+        case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
+        case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
+            stride = sizeof(VkBufferView);
+            return reinterpret_cast<const std::byte*>(write.pTexelBufferView);
+        default:
+            stride = sizeof(VkDescriptorBufferInfo);
+            return reinterpret_cast<const std::byte*>(write.pBufferInfo);
+    }
 }
 
 }  // namespace
 
+void WriteDescriptor(const DescriptorBinding& binding, const void* info, std::byte* out) {
+    const auto& image_info = *static_cast<const VkDescriptorImageInfo*>(info);
+    switch (binding.type) {
+        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+            Put(ImageOf(image_info).image, out);
+            return;
+        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+            Put(ImageOf(image_info), out);
+            return;
+        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+            Put(ImageOf(image_info), out);
+            out += offsetof(hal::CombinedImageSamplerDescriptor, sampler);
+            [[fallthrough]];
+        case VK_DESCRIPTOR_TYPE_SAMPLER:
+            if (!binding.has_immutable_samplers())
+                Put(FromHandle<Sampler>(image_info.sampler)->descriptor(), out);
+            return;
+        case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
+        case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER: {
+            const auto* view = FromHandle<BufferView>(*static_cast<const VkBufferView*>(info));
+            Put(view ? view->descriptor() : hal::ImageDescriptor{}, out);
+            return;
+        }
+        default:
+            Put(MakeBufferDescriptor(*static_cast<const VkDescriptorBufferInfo*>(info)), out);
+            return;
+    }
+}
+
 void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorSet& write) {
-    auto* out = DescriptorsAt(storage, write.dstBinding, write.dstArrayElement);
-    for (uint32_t i = 0; i < write.descriptorCount; ++i)
-        out[i] = MakeBufferDescriptor(write.pBufferInfo[i]);
+    const DescriptorBinding& binding = FindBinding(storage.bindings, write.dstBinding);
+    std::byte* out = DescriptorAt(storage, binding, write.dstArrayElement);
+    size_t stride = 0;
+    const std::byte* in = FirstInfo(write, stride);
+    for (uint32_t i = 0; i < write.descriptorCount; ++i, in += stride) {
+        WriteDescriptor(binding, in, out);
+        out += binding.descriptor_bytes();
+    }
 }
 
 FORNAX_ENTRY_POINT(void)

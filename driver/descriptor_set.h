@@ -1,4 +1,4 @@
-// Descriptor set: a piece of its pool's device memory, full of buffer descriptors.
+// Descriptor set: a piece of its pool's device memory, full of descriptors.
 #pragma once
 
 #include <vulkan/vulkan_core.h>
@@ -17,6 +17,10 @@ struct DescriptorStorage {
     std::span<const DescriptorBinding> bindings;
     std::byte* memory;  // as the host sees it
 };
+
+// Writes one descriptor from the structure that updates give for its type: a
+// VkDescriptorBufferInfo, a VkDescriptorImageInfo or a VkBufferView. Immutable samplers stay.
+void WriteDescriptor(const DescriptorBinding& binding, const void* info, std::byte* descriptor);
 
 // The write's dstSet is not looked at.
 void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorSet& write);

@@ -2,15 +2,22 @@
 #include "driver/descriptor_set_layout.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/limits.h"
+#include "driver/sampler.h"
 
 namespace fornax::driver {
 namespace {
 
-constexpr uint32_t kDescriptorBytes = sizeof(hal::BufferDescriptor);
+// The binding's immutable samplers, or null. "pImmutableSamplers is ignored for other types."
+const VkSampler* ImmutableSamplersOf(const VkDescriptorSetLayoutBinding& binding) {
+    const bool holds_samplers = binding.descriptorType == VK_DESCRIPTOR_TYPE_SAMPLER ||
+                                binding.descriptorType == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER;
+    return holds_samplers ? binding.pImmutableSamplers : nullptr;
+}
 
 // What keeps the layout from being created, or OK. Counts within the limits cannot overflow
 // 32 bits of set memory.
@@ -19,10 +26,10 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
     for (uint32_t i = 0; i < info.bindingCount; ++i) {
         const VkDescriptorSetLayoutBinding& binding = info.pBindings[i];
         // The type of an empty binding is ignored.
-        if (binding.descriptorCount > 0 && !IsSupportedDescriptor(binding.descriptorType)) {
+        if (binding.descriptorCount > 0 && !DescriptorKind(binding.descriptorType)) {
             return Error{ErrorCode::kUnsupported,
-                         fmt::format("Binding {} has descriptors of type {}; Fornax has storage "
-                                     "buffers (7, 9) and uniform buffers (6, 8) only.",
+                         fmt::format("Binding {} has descriptors of type {}, which Fornax does not "
+                                     "have.",
                                      binding.binding, static_cast<int>(binding.descriptorType))};
         }
         total += binding.descriptorCount;
@@ -33,21 +40,61 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
                                  "{} (maxPerSetDescriptors).",
                                  total, kMaxDescriptors)};
     }
-    static_assert(uint64_t{kMaxDescriptors} * kDescriptorBytes <= UINT32_MAX);
+    static_assert(uint64_t{kMaxDescriptors} * sizeof(hal::CombinedImageSamplerDescriptor) <=
+                  UINT32_MAX);
     return OkStatus();
 }
 
 }  // namespace
 
-bool IsSupportedDescriptor(VkDescriptorType type) {
+std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type) {
+    using Kind = kernel::BindingLayout::Kind;
     switch (type) {
         case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER:
         case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC:
+            return Kind::kStorageBuffer;
         case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER:
         case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC:
-            return true;
+            return Kind::kUniformBuffer;
+        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+            return Kind::kStorageImage;
+        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+            return Kind::kSampledImage;
+        case VK_DESCRIPTOR_TYPE_SAMPLER:
+            return Kind::kSampler;
+        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+            return Kind::kCombinedImageSampler;
+        case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
+            return Kind::kStorageTexelBuffer;
+        case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
+            return Kind::kUniformTexelBuffer;
         default:
-            return false;
+            return std::nullopt;
+    }
+}
+
+uint32_t DescriptorBytes(VkDescriptorType type) {
+    const auto kind = DescriptorKind(type);
+    return kind ? kernel::DescriptorBytes(*kind) : 0;
+}
+
+uint32_t DescriptorBinding::descriptor_bytes() const {
+    return DescriptorBytes(type);
+}
+
+void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
+                            std::span<const hal::SamplerDescriptor> samplers,
+                            std::byte* set_memory) {
+    for (const DescriptorBinding& binding : bindings) {
+        if (!binding.has_immutable_samplers())
+            continue;
+        std::byte* at = set_memory + binding.offset_bytes;
+        if (binding.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER)
+            at += offsetof(hal::CombinedImageSamplerDescriptor, sampler);
+        for (uint32_t i = 0; i < binding.count; ++i, at += binding.descriptor_bytes()) {
+            std::memcpy(at, &samplers[binding.first_immutable_sampler + i],
+                        sizeof(hal::SamplerDescriptor));
+        }
     }
 }
 
@@ -61,26 +108,47 @@ const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> bindings
     return *found;
 }
 
+size_t DescriptorSetLayout::TrailingBytes(const VkDescriptorSetLayoutCreateInfo& info) {
+    size_t bytes = info.bindingCount * sizeof(DescriptorBinding);
+    for (uint32_t i = 0; i < info.bindingCount; ++i) {
+        if (ImmutableSamplersOf(info.pBindings[i]))
+            bytes += info.pBindings[i].descriptorCount * sizeof(hal::SamplerDescriptor);
+    }
+    return bytes;
+}
+
 DescriptorSetLayout::DescriptorSetLayout(Device& device,
                                          const VkDescriptorSetLayoutCreateInfo& info)
     : DeviceObject(device, kObjectType),
       binding_count_(info.bindingCount),
       is_push_(info.flags & VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT) {
     const auto bindings = TrailingOf<DescriptorBinding>(this, binding_count_);
-    std::transform(info.pBindings, info.pBindings + info.bindingCount, bindings.begin(),
-                   [](const VkDescriptorSetLayoutBinding& from) {
-                       return DescriptorBinding{.binding = from.binding,
-                                                .type = from.descriptorType,
-                                                .count = from.descriptorCount,
-                                                .offset_bytes = 0,
-                                                .first_dynamic_offset = 0};
-                   });
+    for (uint32_t i = 0; i < binding_count_; ++i) {
+        const VkDescriptorSetLayoutBinding& from = info.pBindings[i];
+        bindings[i] = {.binding = from.binding,
+                       .type = from.descriptorType,
+                       .count = from.descriptorCount,
+                       .offset_bytes = 0,
+                       .first_dynamic_offset = 0,
+                       .first_immutable_sampler = DescriptorBinding::kNone};
+        if (const VkSampler* samplers = ImmutableSamplersOf(from)) {
+            bindings[i].first_immutable_sampler = immutable_sampler_count_;
+            // The samplers themselves may be destroyed before the layout is used.
+            immutable_sampler_count_ += from.descriptorCount;
+            const auto copies = TrailingOf<hal::SamplerDescriptor>(this, immutable_sampler_count_,
+                                                                   bindings.size_bytes());
+            for (uint32_t k = 0; k < from.descriptorCount; ++k) {
+                copies[bindings[i].first_immutable_sampler + k] =
+                    FromHandle<Sampler>(samplers[k])->descriptor();
+            }
+        }
+    }
     // "Dynamic offsets are taken in order of bindings", and so is memory.
     std::ranges::sort(bindings, {}, &DescriptorBinding::binding);
     for (DescriptorBinding& binding : bindings) {
         binding.offset_bytes = size_bytes_;
         binding.first_dynamic_offset = dynamic_offset_count_;
-        size_bytes_ += binding.count * kDescriptorBytes;
+        size_bytes_ += binding.count * binding.descriptor_bytes();
         if (binding.dynamic())
             dynamic_offset_count_ += binding.count;
     }
@@ -94,8 +162,8 @@ vkCreateDescriptorSetLayout(VkDevice device_handle,
     auto& device = *FromHandle<Device>(device_handle);
     if (const Status status = CheckLayout(*info); !status)
         return Fail(device, status.error());
-    auto* layout = NewObject<DescriptorSetLayout>(
-        device, callbacks, info->bindingCount * sizeof(DescriptorBinding), *info);
+    auto* layout = NewObject<DescriptorSetLayout>(device, callbacks,
+                                                  DescriptorSetLayout::TrailingBytes(*info), *info);
     if (!layout)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     *handle = ToHandle(layout);

@@ -1,16 +1,18 @@
 // Descriptor set layout: how the bindings of a set lie in the set's memory.
 //
-// A set's memory holds one hal::BufferDescriptor for each array element of each binding, packed in
-// increasing order of bindings. So an update that runs over the end of a binding goes on in the
-// next one, as "consecutive binding updates" ask, without any look at the layout.
+// A set's memory holds a descriptor for each array element of each binding (hal/kernel_abi.h,
+// hal/image_abi.h), packed in increasing order of bindings. So an update that runs over the end of
+// a binding goes on in the next one, which has the same type, as "consecutive binding updates" ask,
+// without any look at the layout.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include <vulkan/vulkan_core.h>
 
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/object.h"
-#include "hal/kernel_abi.h"
 
 namespace fornax::driver {
 
@@ -20,6 +22,12 @@ struct DescriptorBinding {
     uint32_t count;                 // array elements; 0 is an unused binding
     uint32_t offset_bytes;          // of element 0 in the set's memory
     uint32_t first_dynamic_offset;  // index of element 0 among the set's dynamic offsets
+    // Of element 0 among the layout's immutable samplers, or kNone.
+    uint32_t first_immutable_sampler;
+    static constexpr uint32_t kNone = UINT32_MAX;
+
+    uint32_t descriptor_bytes() const;
+    bool has_immutable_samplers() const { return first_immutable_sampler != kNone; }
 
     bool dynamic() const {
         return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
@@ -30,19 +38,33 @@ struct DescriptorBinding {
 // The bindings are sorted; the binding must exist (VUID-VkWriteDescriptorSet-dstBinding-00315).
 const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> bindings, uint32_t binding);
 
-// Whether sets can hold descriptors of the type.
-bool IsSupportedDescriptor(VkDescriptorType type);
+// What the kernel compiler calls the type; none if sets cannot hold such descriptors.
+std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type);
+
+// 0 for a type that sets cannot hold.
+uint32_t DescriptorBytes(VkDescriptorType type);
+
+// Writes the immutable samplers into a set's memory, which is what updates leave alone.
+void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
+                            std::span<const hal::SamplerDescriptor> samplers,
+                            std::byte* set_memory);
 
 class DescriptorSetLayout : public DeviceObject {
   public:
     using Handle = VkDescriptorSetLayout;
     static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_DESCRIPTOR_SET_LAYOUT;
 
-    // `trailing` memory for `info.bindingCount` DescriptorBindings follows the object.
+    // Bytes that the constructor needs behind the object.
+    static size_t TrailingBytes(const VkDescriptorSetLayoutCreateInfo& info);
+
     DescriptorSetLayout(Device& device, const VkDescriptorSetLayoutCreateInfo& info);
 
     std::span<const DescriptorBinding> bindings() const {
         return TrailingOf<const DescriptorBinding>(this, binding_count_);
+    }
+    std::span<const hal::SamplerDescriptor> immutable_samplers() const {
+        return TrailingOf<const hal::SamplerDescriptor>(this, immutable_sampler_count_,
+                                                        bindings().size_bytes());
     }
     uint32_t size_bytes() const { return size_bytes_; }
     uint32_t dynamic_offset_count() const { return dynamic_offset_count_; }
@@ -51,6 +73,7 @@ class DescriptorSetLayout : public DeviceObject {
 
   private:
     uint32_t binding_count_;
+    uint32_t immutable_sampler_count_ = 0;
     uint32_t size_bytes_ = 0;
     uint32_t dynamic_offset_count_ = 0;
     bool is_push_;

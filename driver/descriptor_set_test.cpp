@@ -262,7 +262,7 @@ TEST_F(DescriptorSetTest, PipelineLayoutsCopyWhatTheyNeed) {
 }
 
 TEST_F(DescriptorSetTest, UnsupportedTypesAreSaidToBe) {
-    const auto binding = Binding(0, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, 1);
+    const auto binding = Binding(0, VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT, 1);
     const VkDescriptorSetLayoutCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
         .bindingCount = 1,

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "driver/buffer.h"
 #include "driver/descriptor_set.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -28,11 +27,11 @@ DescriptorUpdateTemplate::DescriptorUpdateTemplate(Device& device,
     std::transform(info.pDescriptorUpdateEntries, info.pDescriptorUpdateEntries + entry_count_,
                    TrailingOf<Entry>(this, entry_count_).begin(),
                    [&](const VkDescriptorUpdateTemplateEntry& from) {
-                       const uint32_t element_bytes =
-                           from.dstArrayElement * sizeof(hal::BufferDescriptor);
+                       const DescriptorBinding& binding = FindBinding(bindings, from.dstBinding);
                        return Entry{
-                           .set_offset_bytes =
-                               FindBinding(bindings, from.dstBinding).offset_bytes + element_bytes,
+                           .binding = binding,
+                           .set_offset_bytes = binding.offset_bytes +
+                                               from.dstArrayElement * binding.descriptor_bytes(),
                            .count = from.descriptorCount,
                            .data_offset_bytes = from.offset,
                            .data_stride_bytes = from.stride,
@@ -42,10 +41,12 @@ DescriptorUpdateTemplate::DescriptorUpdateTemplate(Device& device,
 
 void DescriptorUpdateTemplate::Apply(std::byte* set_memory, const void* data) const {
     for (const Entry& entry : TrailingOf<const Entry>(this, entry_count_)) {
-        auto* out = reinterpret_cast<hal::BufferDescriptor*>(set_memory + entry.set_offset_bytes);
+        std::byte* out = set_memory + entry.set_offset_bytes;
         const auto* in = static_cast<const std::byte*>(data) + entry.data_offset_bytes;
-        for (uint32_t i = 0; i < entry.count; ++i, in += entry.data_stride_bytes)
-            out[i] = MakeBufferDescriptor(*reinterpret_cast<const VkDescriptorBufferInfo*>(in));
+        for (uint32_t i = 0; i < entry.count; ++i, in += entry.data_stride_bytes) {
+            WriteDescriptor(entry.binding, in, out);
+            out += entry.binding.descriptor_bytes();
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include "driver/descriptor_set_layout.h"
 #include "driver/object.h"
 
 namespace fornax::driver {
@@ -17,6 +18,7 @@ class DescriptorUpdateTemplate : public DeviceObject {
 
     // One entry, with its binding resolved to a place in the set's memory.
     struct Entry {
+        DescriptorBinding binding;
         uint32_t set_offset_bytes;
         uint32_t count;
         size_t data_offset_bytes;

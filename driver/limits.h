@@ -5,11 +5,12 @@
 
 #include "hal/command_stream.h"
 #include "hal/device.h"
+#include "hal/image_abi.h"
 
 namespace fornax::driver {
 
 // Descriptors of one kind that one stage may use. What bounds them in truth is memory: a set of
-// this many takes 16 MiB.
+// this many buffers takes 16 MiB, of as many combined image samplers 160 MiB.
 inline constexpr uint32_t kMaxDescriptors = 1u << 20;
 // All dynamic descriptors of a pipeline layout together have kMaxDynamicOffsets offsets.
 inline constexpr uint32_t kMaxDynamicUniformBuffers = hal::kMaxDynamicOffsets / 2;
@@ -21,5 +22,14 @@ inline constexpr uint32_t kMaxMemoryAllocations = 32768;
 inline constexpr uint64_t kBufferAlignment = hal::kMemoryAlignment;
 inline constexpr uint64_t kMinOffsetAlignment = 16;
 inline constexpr uint64_t kNonCoherentAtomSize = 64;
+// Images. Kernels reach the texels of an image by 32-bit offsets.
+inline constexpr uint64_t kImageAlignment = hal::kMemoryAlignment;
+inline constexpr uint64_t kMaxImageBytes = UINT32_MAX;
+inline constexpr uint32_t kMaxImageDimension = 16384;  // of one and two dimensions, and cubes
+inline constexpr uint32_t kMaxImageDimension3D = 2048;
+inline constexpr uint32_t kMaxImageLayers = 2048;
+inline constexpr uint32_t kMaxTexelBufferElements = 1u << 27;
+static_assert(uint64_t{kMaxTexelBufferElements} * 16 <= UINT32_MAX);
+static_assert(kMaxImageDimension >> (hal::kMaxImageLevels - 1) == 0);
 
 }  // namespace fornax::driver

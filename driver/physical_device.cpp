@@ -1,4 +1,4 @@
-// The physical device, and the queries about features, memory, queues, formats and external
+// The physical device, and the queries about features, memory, queues and external
 // handles.
 #include "driver/physical_device.h"
 
@@ -132,38 +132,8 @@ vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical_device,
     }
 }
 
-// --- Formats: there are no images and no texel buffers
+// --- Sparse images: there are none. Formats are in format.cpp and image.cpp
 // ------------------------------------------------
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice, VkFormat, VkFormatProperties* properties) {
-    *properties = {};
-}
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice, VkFormat, VkFormatProperties2* properties) {
-    properties->formatProperties = {};
-}
-
-FORNAX_ENTRY_POINT(VkResult)
-vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice,
-                                         VkFormat,
-                                         VkImageType,
-                                         VkImageTiling,
-                                         VkImageUsageFlags,
-                                         VkImageCreateFlags,
-                                         VkImageFormatProperties* properties) {
-    *properties = {};
-    return VK_ERROR_FORMAT_NOT_SUPPORTED;
-}
-
-FORNAX_ENTRY_POINT(VkResult)
-vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
-                                          const VkPhysicalDeviceImageFormatInfo2*,
-                                          VkImageFormatProperties2* properties) {
-    properties->imageFormatProperties = {};
-    return VK_ERROR_FORMAT_NOT_SUPPORTED;
-}
 
 FORNAX_ENTRY_POINT(void)
 vkGetPhysicalDeviceSparseImageFormatProperties(VkPhysicalDevice,

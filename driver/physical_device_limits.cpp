@@ -1,27 +1,14 @@
 // VkPhysicalDeviceLimits. Every limit that compute and transfers can reach is what the HAL and the
-// driver really bear. Images and graphics cannot be reached at all; they are given the least
-// values that the specification allows ("Required Limits"), because applications size by them.
+// driver really bear. Graphics cannot be reached at all; its limits are the least values that the
+// specification allows ("Required Limits"), because applications size by them.
 #include "driver/limits.h"
 #include "driver/physical_device.h"
 
 namespace fornax::driver {
 namespace {
 
-void FillImageAndGraphicsLimits(VkPhysicalDeviceLimits& limits) {
-    limits.maxImageDimension1D = 4096;
-    limits.maxImageDimension2D = 4096;
-    limits.maxImageDimension3D = 256;
-    limits.maxImageDimensionCube = 4096;
-    limits.maxImageArrayLayers = 256;
-    limits.maxTexelBufferElements = 65536;
-    limits.maxSamplerAllocationCount = 4000;
-    limits.maxPerStageDescriptorSamplers = 16;
-    limits.maxPerStageDescriptorSampledImages = 16;
-    limits.maxPerStageDescriptorStorageImages = 4;
+void FillGraphicsLimits(VkPhysicalDeviceLimits& limits) {
     limits.maxPerStageDescriptorInputAttachments = 4;
-    limits.maxDescriptorSetSamplers = 96;
-    limits.maxDescriptorSetSampledImages = 96;
-    limits.maxDescriptorSetStorageImages = 24;
     limits.maxDescriptorSetInputAttachments = 4;
     limits.maxVertexInputAttributes = 16;
     limits.maxVertexInputBindings = 16;
@@ -32,20 +19,13 @@ void FillImageAndGraphicsLimits(VkPhysicalDeviceLimits& limits) {
     limits.maxFragmentOutputAttachments = 4;
     limits.maxFragmentCombinedOutputResources = 4;
     limits.subPixelPrecisionBits = 4;
-    limits.subTexelPrecisionBits = 4;
-    limits.mipmapPrecisionBits = 4;
     limits.maxDrawIndexedIndexValue = (1u << 24) - 1;
     limits.maxDrawIndirectCount = 1;
-    limits.maxSamplerLodBias = 2;
-    limits.maxSamplerAnisotropy = 1;
     limits.maxViewports = 1;
     limits.maxViewportDimensions[0] = 4096;
     limits.maxViewportDimensions[1] = 4096;
     limits.viewportBoundsRange[0] = -8192;
     limits.viewportBoundsRange[1] = 8191;
-    limits.minTexelBufferOffsetAlignment = 16;
-    limits.minTexelOffset = -8;
-    limits.maxTexelOffset = 7;
     limits.maxFramebufferWidth = 4096;
     limits.maxFramebufferHeight = 4096;
     limits.maxFramebufferLayers = 256;
@@ -55,11 +35,6 @@ void FillImageAndGraphicsLimits(VkPhysicalDeviceLimits& limits) {
     limits.framebufferStencilSampleCounts = kSamples;
     limits.framebufferNoAttachmentsSampleCounts = kSamples;
     limits.maxColorAttachments = 4;
-    limits.sampledImageColorSampleCounts = kSamples;
-    limits.sampledImageIntegerSampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    limits.sampledImageDepthSampleCounts = kSamples;
-    limits.sampledImageStencilSampleCounts = kSamples;
-    limits.storageImageSampleCounts = VK_SAMPLE_COUNT_1_BIT;
     limits.maxSampleMaskWords = 1;
     limits.pointSizeRange[0] = 1;
     limits.pointSizeRange[1] = 1;
@@ -77,7 +52,7 @@ void FillImageAndGraphicsLimits(VkPhysicalDeviceLimits& limits) {
 
 VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     VkPhysicalDeviceLimits limits = {};
-    FillImageAndGraphicsLimits(limits);
+    FillGraphicsLimits(limits);
 
     // Memory.
     limits.maxMemoryAllocationCount = kMaxMemoryAllocations;
@@ -86,7 +61,35 @@ VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     limits.nonCoherentAtomSize = kNonCoherentAtomSize;
     static_assert(hal::kMemoryAlignment >= 64, "minMemoryMapAlignment must be at least 64.");
 
+    // Images and samplers.
+    limits.maxImageDimension1D = kMaxImageDimension;
+    limits.maxImageDimension2D = kMaxImageDimension;
+    limits.maxImageDimension3D = kMaxImageDimension3D;
+    limits.maxImageDimensionCube = kMaxImageDimension;
+    limits.maxImageArrayLayers = kMaxImageLayers;
+    limits.maxTexelBufferElements = kMaxTexelBufferElements;
+    limits.minTexelBufferOffsetAlignment = kMinOffsetAlignment;
+    limits.maxSamplerAllocationCount = kMaxDescriptors;
+    limits.maxSamplerLodBias = 16;
+    limits.maxSamplerAnisotropy = 1;
+    limits.subTexelPrecisionBits = 8;
+    limits.mipmapPrecisionBits = 8;
+    limits.minTexelOffset = -8;
+    limits.maxTexelOffset = 7;
+    // The specification demands 4 samples of some of these; there is no image of more than one.
+    limits.sampledImageColorSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+    limits.sampledImageIntegerSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+    limits.sampledImageDepthSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+    limits.sampledImageStencilSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+    limits.storageImageSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+
     // Buffers and descriptors.
+    limits.maxPerStageDescriptorSamplers = kMaxDescriptors;
+    limits.maxPerStageDescriptorSampledImages = kMaxDescriptors;
+    limits.maxPerStageDescriptorStorageImages = kMaxDescriptors;
+    limits.maxDescriptorSetSamplers = kMaxDescriptors;
+    limits.maxDescriptorSetSampledImages = kMaxDescriptors;
+    limits.maxDescriptorSetStorageImages = kMaxDescriptors;
     limits.maxUniformBufferRange = 0xffffffff;
     limits.maxStorageBufferRange = 0xffffffff;
     limits.minUniformBufferOffsetAlignment = kMinOffsetAlignment;

@@ -133,27 +133,73 @@ TEST_F(PhysicalDeviceTest, BudgetFollowsAllocations) {
               VK_ERROR_OUT_OF_DEVICE_MEMORY);
 }
 
-TEST_F(PhysicalDeviceTest, FormatsHaveNoFeaturesAsThereAreNoImages) {
+TEST_F(PhysicalDeviceTest, FormatsSayWhatTheyCan) {
     VkFormatProperties properties = {1, 1, 1};
-    vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_R32_SFLOAT, &properties);
+    vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_BC1_RGB_UNORM_BLOCK,
+                                        &properties);
     EXPECT_EQ(properties.optimalTilingFeatures | properties.linearTilingFeatures |
                   properties.bufferFeatures,
               0u);
+    vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_R32_UINT, &properties);
+    EXPECT_TRUE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_STORAGE_IMAGE_ATOMIC_BIT);
+    EXPECT_FALSE(properties.optimalTilingFeatures &
+                 VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT);
+    EXPECT_FALSE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
+
+    const auto query = [&](VkFormat format, VkImageType type, VkImageUsageFlags usage,
+                           VkImageCreateFlags flags, VkImageFormatProperties& image) {
+        return vkGetPhysicalDeviceImageFormatProperties(
+            physical_device_, format, type, VK_IMAGE_TILING_OPTIMAL, usage, flags, &image);
+    };
     VkImageFormatProperties image;
-    EXPECT_EQ(vkGetPhysicalDeviceImageFormatProperties(physical_device_, VK_FORMAT_R32_SFLOAT,
-                                                       VK_IMAGE_TYPE_2D, VK_IMAGE_TILING_OPTIMAL,
-                                                       VK_IMAGE_USAGE_STORAGE_BIT, 0, &image),
+    EXPECT_EQ(query(VK_FORMAT_R32_SFLOAT, VK_IMAGE_TYPE_3D, VK_IMAGE_USAGE_STORAGE_BIT, 0, image),
+              VK_SUCCESS);
+    EXPECT_EQ(image.maxExtent.depth, 2048u);
+    EXPECT_EQ(image.maxMipLevels, 12u);
+    EXPECT_EQ(image.maxArrayLayers, 1u);
+    EXPECT_GE(image.maxResourceSize, VkDeviceSize{1} << 31);
+    EXPECT_EQ(query(VK_FORMAT_R8_UNORM, VK_IMAGE_TYPE_1D, VK_IMAGE_USAGE_STORAGE_BIT, 0, image),
+              VK_SUCCESS);
+    EXPECT_EQ(image.maxExtent.height, 1u);
+    EXPECT_EQ(image.maxMipLevels, 15u);
+    // What is refused: usages and flags that nothing has, and those that the format lacks.
+    EXPECT_EQ(query(VK_FORMAT_R32_SFLOAT, VK_IMAGE_TYPE_2D, VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT, 0,
+                    image),
               VK_ERROR_FORMAT_NOT_SUPPORTED);
+    EXPECT_EQ(image.maxMipLevels, 0u);
+    EXPECT_EQ(
+        query(VK_FORMAT_R8G8B8A8_SRGB, VK_IMAGE_TYPE_2D, VK_IMAGE_USAGE_STORAGE_BIT, 0, image),
+        VK_ERROR_FORMAT_NOT_SUPPORTED);
+    EXPECT_EQ(query(VK_FORMAT_R8G8B8A8_SRGB, VK_IMAGE_TYPE_2D, VK_IMAGE_USAGE_STORAGE_BIT,
+                    VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT | VK_IMAGE_CREATE_EXTENDED_USAGE_BIT, image),
+              VK_SUCCESS);
+    EXPECT_EQ(query(VK_FORMAT_R32_SFLOAT, VK_IMAGE_TYPE_2D, VK_IMAGE_USAGE_STORAGE_BIT,
+                    VK_IMAGE_CREATE_SPARSE_BINDING_BIT, image),
+              VK_ERROR_FORMAT_NOT_SUPPORTED);
+
+    ASSERT_EQ(CreateDevice({}), VK_SUCCESS);
+    VkImageCreateInfo info{.sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
+                           .imageType = VK_IMAGE_TYPE_2D,
+                           .format = VK_FORMAT_R32G32B32A32_SFLOAT,
+                           .extent = {16384, 16384, 1},
+                           .mipLevels = 1,
+                           .arrayLayers = 1,
+                           .samples = VK_SAMPLE_COUNT_1_BIT,
+                           .usage = VK_IMAGE_USAGE_STORAGE_BIT};
+    VkImage made = VK_NULL_HANDLE;
+    EXPECT_EQ(vkCreateImage(device_, &info, nullptr, &made), VK_ERROR_OUT_OF_DEVICE_MEMORY);
+    info.usage = VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT;
+    EXPECT_EQ(vkCreateImage(device_, &info, nullptr, &made), VK_ERROR_VALIDATION_FAILED_EXT);
 }
 
 // Core commands that the device has no use for exist and say so.
 TEST_F(PhysicalDeviceTest, AbsentCommandsFailAndGiveNull) {
     ASSERT_EQ(CreateDevice({}), VK_SUCCESS);
-    const VkSamplerCreateInfo info{.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO};
-    auto sampler = reinterpret_cast<VkSampler>(uintptr_t{0xdead});
-    EXPECT_LT(vkCreateSampler(device_, &info, nullptr, &sampler), VK_SUCCESS);
-    EXPECT_EQ(sampler, VkSampler(VK_NULL_HANDLE));
-    vkDestroySampler(device_, sampler, nullptr);
+    const VkFramebufferCreateInfo info{.sType = VK_STRUCTURE_TYPE_FRAMEBUFFER_CREATE_INFO};
+    auto framebuffer = reinterpret_cast<VkFramebuffer>(uintptr_t{0xdead});
+    EXPECT_LT(vkCreateFramebuffer(device_, &info, nullptr, &framebuffer), VK_SUCCESS);
+    EXPECT_EQ(framebuffer, VkFramebuffer(VK_NULL_HANDLE));
+    vkDestroyFramebuffer(device_, framebuffer, nullptr);
 
     VkPipeline pipelines[2] = {reinterpret_cast<VkPipeline>(uintptr_t{0xdead}),
                                reinterpret_cast<VkPipeline>(uintptr_t{0xdead})};

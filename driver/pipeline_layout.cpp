@@ -14,13 +14,17 @@ std::span<const DescriptorBinding> BindingsOf(const DescriptorSetLayout* layout)
     return layout ? layout->bindings() : std::span<const DescriptorBinding>();
 }
 
+std::span<const hal::SamplerDescriptor> SamplersOf(const DescriptorSetLayout* layout) {
+    return layout ? layout->immutable_samplers() : std::span<const hal::SamplerDescriptor>();
+}
+
 }  // namespace
 
 size_t PipelineLayout::TrailingBytes(const VkPipelineLayoutCreateInfo& info) {
     size_t bytes = info.setLayoutCount * sizeof(Set);
     for (uint32_t i = 0; i < info.setLayoutCount; ++i) {
         const auto* layout = FromHandle<DescriptorSetLayout>(info.pSetLayouts[i]);
-        bytes += BindingsOf(layout).size_bytes();
+        bytes += BindingsOf(layout).size_bytes() + SamplersOf(layout).size_bytes();
     }
     return bytes;
 }
@@ -35,8 +39,13 @@ PipelineLayout::PipelineLayout(Device& device, const VkPipelineLayoutCreateInfo&
         const auto bindings = TrailingOf<DescriptorBinding>(this, source.size(), place);
         std::ranges::copy(source, bindings.begin());
         place += bindings.size_bytes();
+        const auto from_samplers = SamplersOf(layout);
+        const auto samplers = TrailingOf<hal::SamplerDescriptor>(this, from_samplers.size(), place);
+        std::ranges::copy(from_samplers, samplers.begin());
+        place += samplers.size_bytes();
         sets[i] = {
             .bindings = bindings,
+            .immutable_samplers = samplers,
             .size_bytes = layout ? layout->size_bytes() : 0,
             .first_dynamic_offset = dynamic_offset_count_,
             .dynamic_offset_count = layout ? layout->dynamic_offset_count() : 0,
@@ -52,7 +61,6 @@ PipelineLayout::PipelineLayout(Device& device, const VkPipelineLayoutCreateInfo&
 }
 
 kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
-    using Kind = kernel::BindingLayout::Kind;
     kernel::ResourceLayout layout{.push_constant_bytes = push_constant_bytes_};
     layout.sets.resize(set_count_);
     for (uint32_t i = 0; i < set_count_; ++i) {
@@ -60,11 +68,9 @@ kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
         for (const DescriptorBinding& binding : set.bindings) {
             if (binding.count == 0)
                 continue;
-            const bool uniform = binding.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
-                                 binding.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
             layout.sets[i].bindings.push_back({
                 .binding = binding.binding,
-                .kind = uniform ? Kind::kUniformBuffer : Kind::kStorageBuffer,
+                .kind = *DescriptorKind(binding.type),
                 .count = binding.count,
                 .offset_bytes = binding.offset_bytes,
                 .first_dynamic_offset =

@@ -19,6 +19,7 @@ class PipelineLayout : public DeviceObject {
 
     struct Set {
         std::span<const DescriptorBinding> bindings;  // sorted
+        std::span<const hal::SamplerDescriptor> immutable_samplers;
         uint32_t size_bytes;
         uint32_t first_dynamic_offset;  // among those of all sets, in the order of set numbers
         uint32_t dynamic_offset_count;

@@ -53,6 +53,12 @@ constexpr ApiSet kSupportedApi = [] {
 constexpr FeatureSet kSupportedFeatures = [] {
     FeatureSet features;
     features.robustBufferAccess = true;
+    features.imageCubeArray = true;
+    features.shaderSampledImageArrayDynamicIndexing = true;
+    features.shaderStorageImageArrayDynamicIndexing = true;
+    features.shaderStorageImageExtendedFormats = true;
+    features.shaderStorageImageReadWithoutFormat = true;
+    features.shaderStorageImageWriteWithoutFormat = true;
     features.shaderFloat64 = true;
     features.shaderInt16 = true;
     features.shaderInt64 = true;

@@ -1,0 +1,314 @@
+// The table of formats and the queries about them ("Formats" in the specification; the formats that
+// it demands for what a compute device can do are all here). Conversions on the host are only for
+// clears.
+#include "driver/format.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "driver/chain.h"
+#include "driver/entry_point.h"
+#include "driver/limits.h"
+#include "driver/report.h"
+
+namespace fornax::driver {
+namespace {
+
+using hal::TexelClass;
+using hal::TexelLayout;
+
+constexpr VkFormatFeatureFlags2 kTransfer =
+    VK_FORMAT_FEATURE_2_TRANSFER_SRC_BIT | VK_FORMAT_FEATURE_2_TRANSFER_DST_BIT;
+constexpr VkFormatFeatureFlags2 kStorageAnyway =
+    VK_FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT |
+    VK_FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT;
+
+// What a format is used for.
+enum Use : uint32_t {
+    kSampled = 1,
+    kStorage = 2,  // images and texel buffers
+    kUniformTexels = 4,
+    kAtomic = 8,  // beside kStorage
+    kDepth = 16,
+};
+
+// Where red, green, blue and alpha are among the components.
+constexpr uint32_t kRgba = 0x3210;
+constexpr uint32_t kRgb = 0x5210;
+constexpr uint32_t kRg = 0x5410;
+constexpr uint32_t kR = 0x5440;
+constexpr uint32_t kBgra = 0x3012;
+constexpr uint32_t kBgr = 0x5012;
+constexpr uint32_t kArgb = 0x0321;
+static_assert(static_cast<uint32_t>(hal::Swizzle::kZero) == 4);
+static_assert(static_cast<uint32_t>(hal::Swizzle::kOne) == 5);
+
+constexpr FormatInfo Make(VkFormat format,
+                          TexelLayout layout,
+                          TexelClass texel_class,
+                          uint32_t swizzle,
+                          uint32_t uses) {
+    FormatInfo info{.format = format,
+                    .texel = MakeTexelFormat(layout, texel_class),
+                    .swizzle = swizzle,
+                    .image_features = kTransfer,
+                    .buffer_features = 0};
+    if (uses & kStorage) {
+        info.image_features |= VK_FORMAT_FEATURE_2_STORAGE_IMAGE_BIT | kStorageAnyway;
+        info.buffer_features |= VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_BIT | kStorageAnyway;
+    }
+    if (uses & kAtomic) {
+        info.image_features |= VK_FORMAT_FEATURE_2_STORAGE_IMAGE_ATOMIC_BIT;
+        info.buffer_features |= VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_ATOMIC_BIT;
+    }
+    if (uses & kUniformTexels)
+        info.buffer_features |= VK_FORMAT_FEATURE_2_UNIFORM_TEXEL_BUFFER_BIT;
+    return info;
+}
+
+constexpr uint32_t kRead = kSampled | kUniformTexels;
+constexpr uint32_t kAll = kRead | kStorage;
+using L = TexelLayout;
+using C = TexelClass;
+
+// clang-format off
+constexpr FormatInfo kFormats[] = {
+    Make(VK_FORMAT_B4G4R4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kArgb, kSampled),
+    Make(VK_FORMAT_R5G6B5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kBgr,  kSampled),
+    Make(VK_FORMAT_A1R5G5B5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kBgra, kSampled),
+    Make(VK_FORMAT_R8_UNORM,                 L::k8,          C::kUnorm, kR,    kAll),
+    Make(VK_FORMAT_R8_SNORM,                 L::k8,          C::kSnorm, kR,    kAll),
+    Make(VK_FORMAT_R8_UINT,                  L::k8,          C::kUint,  kR,    kAll),
+    Make(VK_FORMAT_R8_SINT,                  L::k8,          C::kSint,  kR,    kAll),
+    Make(VK_FORMAT_R8G8_UNORM,               L::k8x2,        C::kUnorm, kRg,   kAll),
+    Make(VK_FORMAT_R8G8_SNORM,               L::k8x2,        C::kSnorm, kRg,   kAll),
+    Make(VK_FORMAT_R8G8_UINT,                L::k8x2,        C::kUint,  kRg,   kAll),
+    Make(VK_FORMAT_R8G8_SINT,                L::k8x2,        C::kSint,  kRg,   kAll),
+    Make(VK_FORMAT_R8G8B8A8_UNORM,           L::k8x4,        C::kUnorm, kRgba, kAll),
+    Make(VK_FORMAT_R8G8B8A8_SNORM,           L::k8x4,        C::kSnorm, kRgba, kAll),
+    Make(VK_FORMAT_R8G8B8A8_UINT,            L::k8x4,        C::kUint,  kRgba, kAll),
+    Make(VK_FORMAT_R8G8B8A8_SINT,            L::k8x4,        C::kSint,  kRgba, kAll),
+    Make(VK_FORMAT_R8G8B8A8_SRGB,            L::k8x4,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_B8G8R8A8_UNORM,           L::k8x4,        C::kUnorm, kBgra, kAll),
+    Make(VK_FORMAT_B8G8R8A8_SRGB,            L::k8x4,        C::kSrgb,  kBgra, kSampled),
+    Make(VK_FORMAT_A8B8G8R8_UNORM_PACK32,    L::k8x4,        C::kUnorm, kRgba, kAll),
+    Make(VK_FORMAT_A8B8G8R8_SNORM_PACK32,    L::k8x4,        C::kSnorm, kRgba, kAll),
+    Make(VK_FORMAT_A8B8G8R8_UINT_PACK32,     L::k8x4,        C::kUint,  kRgba, kAll),
+    Make(VK_FORMAT_A8B8G8R8_SINT_PACK32,     L::k8x4,        C::kSint,  kRgba, kAll),
+    Make(VK_FORMAT_A8B8G8R8_SRGB_PACK32,     L::k8x4,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_A2B10G10R10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kRgba, kAll),
+    Make(VK_FORMAT_A2B10G10R10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kRgba, kAll),
+    Make(VK_FORMAT_R16_UNORM,                L::k16,         C::kUnorm, kR,    kAll),
+    Make(VK_FORMAT_R16_SNORM,                L::k16,         C::kSnorm, kR,    kAll),
+    Make(VK_FORMAT_R16_UINT,                 L::k16,         C::kUint,  kR,    kAll),
+    Make(VK_FORMAT_R16_SINT,                 L::k16,         C::kSint,  kR,    kAll),
+    Make(VK_FORMAT_R16_SFLOAT,               L::k16,         C::kHalf,  kR,    kAll),
+    Make(VK_FORMAT_R16G16_UNORM,             L::k16x2,       C::kUnorm, kRg,   kAll),
+    Make(VK_FORMAT_R16G16_SNORM,             L::k16x2,       C::kSnorm, kRg,   kAll),
+    Make(VK_FORMAT_R16G16_UINT,              L::k16x2,       C::kUint,  kRg,   kAll),
+    Make(VK_FORMAT_R16G16_SINT,              L::k16x2,       C::kSint,  kRg,   kAll),
+    Make(VK_FORMAT_R16G16_SFLOAT,            L::k16x2,       C::kHalf,  kRg,   kAll),
+    Make(VK_FORMAT_R16G16B16A16_UNORM,       L::k16x4,       C::kUnorm, kRgba, kAll),
+    Make(VK_FORMAT_R16G16B16A16_SNORM,       L::k16x4,       C::kSnorm, kRgba, kAll),
+    Make(VK_FORMAT_R16G16B16A16_UINT,        L::k16x4,       C::kUint,  kRgba, kAll),
+    Make(VK_FORMAT_R16G16B16A16_SINT,        L::k16x4,       C::kSint,  kRgba, kAll),
+    Make(VK_FORMAT_R16G16B16A16_SFLOAT,      L::k16x4,       C::kHalf,  kRgba, kAll),
+    Make(VK_FORMAT_R32_UINT,                 L::k32,         C::kUint,  kR,    kAll | kAtomic),
+    Make(VK_FORMAT_R32_SINT,                 L::k32,         C::kSint,  kR,    kAll | kAtomic),
+    Make(VK_FORMAT_R32_SFLOAT,               L::k32,         C::kFloat, kR,    kAll),
+    Make(VK_FORMAT_R32G32_UINT,              L::k32x2,       C::kUint,  kRg,   kAll),
+    Make(VK_FORMAT_R32G32_SINT,              L::k32x2,       C::kSint,  kRg,   kAll),
+    Make(VK_FORMAT_R32G32_SFLOAT,            L::k32x2,       C::kFloat, kRg,   kAll),
+    Make(VK_FORMAT_R32G32B32A32_UINT,        L::k32x4,       C::kUint,  kRgba, kAll),
+    Make(VK_FORMAT_R32G32B32A32_SINT,        L::k32x4,       C::kSint,  kRgba, kAll),
+    Make(VK_FORMAT_R32G32B32A32_SFLOAT,      L::k32x4,       C::kFloat, kRgba, kAll),
+    Make(VK_FORMAT_B10G11R11_UFLOAT_PACK32,  L::k11_11_10,   C::kHalf,  kRgb,  kAll),
+    Make(VK_FORMAT_E5B9G9R9_UFLOAT_PACK32,   L::k9_9_9_5,    C::kSharedExponent, kRgb, kSampled),
+    Make(VK_FORMAT_D16_UNORM,                L::k16,         C::kUnorm, kR,    kSampled | kDepth),
+    Make(VK_FORMAT_D32_SFLOAT,               L::k32,         C::kFloat, kR,    kSampled | kDepth),
+};
+// clang-format on
+static_assert(std::ranges::is_sorted(kFormats, {}, &FormatInfo::format));
+
+// --- Conversions to texels
+// ----------------------------------------------------------------------------------------
+
+uint32_t FromHalfBits(float value) {
+    const auto bits = std::bit_cast<uint32_t>(value);
+    const uint32_t sign = bits >> 16 & 0x8000;
+    const double magnitude = std::fabs(static_cast<double>(value));
+    if (std::isnan(value))
+        return sign | 0x7e00;
+    if (magnitude >= 65520)
+        return sign | 0x7c00;
+    // In steps of the last digit: of 2^-24 for denormals.
+    const int exponent = std::max(-14, magnitude == 0 ? -14 : std::ilogb(magnitude));
+    const auto steps = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+    // A carry out of the digits is the next exponent.
+    return sign | (static_cast<uint32_t>(exponent + 14) * 1024 + steps);
+}
+
+uint32_t SmallFloatBits(float value, uint32_t dropped_bits, float largest) {
+    if (std::isnan(value))
+        return 0x7e00u >> dropped_bits;
+    if (value > largest)
+        value = std::isinf(value) ? value : largest;
+    return FromHalfBits(std::max(value, 0.0f)) >> dropped_bits;
+}
+
+float ToSrgb(float linear) {
+    const double c = std::clamp(static_cast<double>(linear), 0.0, 1.0);
+    return static_cast<float>(c <= 0.0031308 ? c * 12.92 : 1.055 * std::pow(c, 1 / 2.4) - 0.055);
+}
+
+// Khronos Data Format, "Conversion to shared exponent".
+std::array<uint32_t, 4> ToSharedExponent(const float (&color)[4]) {
+    constexpr double kLargest = 511.0 / 512 * 65536;
+    double limited[3];
+    for (int i = 0; i < 3; ++i)
+        limited[i] = color[i] > 0 ? std::min<double>(color[i], kLargest) : 0;
+    const double largest = std::max({limited[0], limited[1], limited[2]});
+    int exponent = std::max(-16, largest > 0 ? std::ilogb(largest) : -16) + 16;
+    if (std::floor(largest / std::exp2(exponent - 24) + 0.5) == 512)
+        ++exponent;
+    std::array<uint32_t, 4> bits{};
+    for (size_t i = 0; i < 3; ++i)
+        bits[i] = static_cast<uint32_t>(std::floor(limited[i] / std::exp2(exponent - 24) + 0.5));
+    bits[3] = static_cast<uint32_t>(exponent);
+    return bits;
+}
+
+uint32_t ToNormalized(float value, TexelClass texel_class, uint32_t bits) {
+    const bool is_signed = texel_class == TexelClass::kSnorm;
+    const double low = is_signed ? -1 : 0;
+    const double clamped = std::isnan(value) ? low : std::clamp<double>(value, low, 1);
+    const double most = std::exp2(bits - (is_signed ? 1 : 0)) - 1;
+    return static_cast<uint32_t>(static_cast<int32_t>(std::nearbyint(clamped * most)));
+}
+
+uint32_t ToComponent(const FormatInfo& format,
+                     const VkClearColorValue& color,
+                     size_t channel,
+                     uint32_t bits,
+                     size_t place) {
+    const float value = color.float32[channel];
+    switch (format.texel.texel_class) {
+        case TexelClass::kUint:
+        case TexelClass::kSint:
+        case TexelClass::kFloat:
+            return color.uint32[channel];
+        case TexelClass::kUnorm:
+        case TexelClass::kSnorm:
+            return ToNormalized(value, format.texel.texel_class, bits);
+        case TexelClass::kSrgb:
+            return ToNormalized(channel == 3 ? value : ToSrgb(value), TexelClass::kUnorm, bits);
+        case TexelClass::kHalf:
+            if (format.texel.layout == TexelLayout::k11_11_10)
+                return SmallFloatBits(value, place == 2 ? 5 : 4, place == 2 ? 64512.0f : 65024.0f);
+            return FromHalfBits(value);
+        case TexelClass::kSharedExponent:
+            return ToSharedExponent(color.float32)[place];
+    }
+    return 0;
+}
+
+}  // namespace
+
+bool FormatInfo::is_depth() const {
+    return format == VK_FORMAT_D16_UNORM || format == VK_FORMAT_D32_SFLOAT;
+}
+
+std::span<const FormatInfo> AllFormats() {
+    return kFormats;
+}
+
+const FormatInfo* FindFormat(VkFormat format) {
+    const auto found = std::ranges::lower_bound(kFormats, format, {}, &FormatInfo::format);
+    return found != std::end(kFormats) && found->format == format ? &*found : nullptr;
+}
+
+uint32_t ComposeSwizzle(uint32_t inner, const VkComponentMapping& outer) {
+    const VkComponentSwizzle components[] = {outer.r, outer.g, outer.b, outer.a};
+    uint32_t composed = 0;
+    for (uint32_t i = 0; i < 4; ++i) {
+        auto from = [&](uint32_t component) {
+            return inner >> (component * hal::kSwizzleBits) & 15;
+        };
+        uint32_t value = from(i);
+        switch (components[i]) {
+            case VK_COMPONENT_SWIZZLE_ZERO:
+                value = static_cast<uint32_t>(hal::Swizzle::kZero);
+                break;
+            case VK_COMPONENT_SWIZZLE_ONE:
+                value = static_cast<uint32_t>(hal::Swizzle::kOne);
+                break;
+            case VK_COMPONENT_SWIZZLE_R:
+            case VK_COMPONENT_SWIZZLE_G:
+            case VK_COMPONENT_SWIZZLE_B:
+            case VK_COMPONENT_SWIZZLE_A:
+                value = from(static_cast<uint32_t>(components[i] - VK_COMPONENT_SWIZZLE_R));
+                break;
+            default:
+                break;
+        }
+        composed |= value << (i * hal::kSwizzleBits);
+    }
+    return composed;
+}
+
+std::array<std::byte, 16> PackColor(const FormatInfo& format, const VkClearColorValue& color) {
+    std::array<uint32_t, 4> words{};
+    uint32_t at = 0;
+    const auto all_bits = hal::ComponentBits(format.texel.layout);
+    for (size_t place = 0; place < 4 && all_bits[place] != 0; ++place) {
+        const uint32_t bits = all_bits[place];
+        size_t channel = place;
+        for (size_t i = 0; i < 4; ++i) {
+            if ((format.swizzle >> (i * hal::kSwizzleBits) & 15) == place)
+                channel = i;
+        }
+        const uint32_t value = ToComponent(format, color, channel, bits, place);
+        words[at / 32] |= (bits == 32 ? value : value & ((1u << bits) - 1)) << at % 32;
+        at += bits;
+    }
+    return std::bit_cast<std::array<std::byte, 16>>(words);
+}
+
+// --- Queries
+// ----------------------------------------------------------------------------------------
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice,
+                                     VkFormat format,
+                                     VkFormatProperties2* properties) {
+    const FormatInfo* info = FindFormat(format);
+    const VkFormatFeatureFlags2 image = info ? info->image_features : 0;
+    const VkFormatFeatureFlags2 buffer = info ? info->buffer_features : 0;
+    // The older flags are the lower 31 bits of the newer ones.
+    const auto narrow = [](VkFormatFeatureFlags2 flags) {
+        return static_cast<VkFormatFeatureFlags>(flags & 0x7fffffff);
+    };
+    properties->formatProperties = {.linearTilingFeatures = narrow(image),
+                                    .optimalTilingFeatures = narrow(image),
+                                    .bufferFeatures = narrow(buffer)};
+    auto* wide =
+        FindInChain<VkFormatProperties3>(properties->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3);
+    if (wide) {
+        wide->linearTilingFeatures = image;
+        wide->optimalTilingFeatures = image;
+        wide->bufferFeatures = buffer;
+    }
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice physical_device,
+                                    VkFormat format,
+                                    VkFormatProperties* properties) {
+    VkFormatProperties2 out{.sType = VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_2};
+    vkGetPhysicalDeviceFormatProperties2(physical_device, format, &out);
+    *properties = out.formatProperties;
+}
+
+}  // namespace fornax::driver

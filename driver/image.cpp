@@ -1,0 +1,296 @@
+// Images: what can be created, their layout in memory, binding and the queries about them.
+#include "driver/image.h"
+
+#include <algorithm>
+
+#include "driver/chain.h"
+#include "driver/device.h"
+#include "driver/device_memory.h"
+#include "driver/entry_point.h"
+#include "driver/limits.h"
+
+namespace fornax::driver {
+namespace {
+
+uint64_t AlignUp(uint64_t value, uint64_t alignment) {
+    return (value + alignment - 1) & ~(alignment - 1);
+}
+
+// The features of a format that each usage needs; ~0 for usages that no format has.
+VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags usage) {
+    switch (usage) {
+        case VK_IMAGE_USAGE_TRANSFER_SRC_BIT:
+            return VK_FORMAT_FEATURE_2_TRANSFER_SRC_BIT;
+        case VK_IMAGE_USAGE_TRANSFER_DST_BIT:
+            return VK_FORMAT_FEATURE_2_TRANSFER_DST_BIT;
+        case VK_IMAGE_USAGE_SAMPLED_BIT:
+            return VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT;
+        case VK_IMAGE_USAGE_STORAGE_BIT:
+            return VK_FORMAT_FEATURE_2_STORAGE_IMAGE_BIT;
+        default:
+            return ~VkFormatFeatureFlags2{0};
+    }
+}
+
+// Whether some format, which a view may have instead, is needed for the usages.
+bool UsageFits(const FormatInfo& format, VkImageUsageFlags usage, VkImageCreateFlags flags) {
+    // "VK_IMAGE_CREATE_EXTENDED_USAGE_BIT: usages that at least one format that a view can have
+    // supports".
+    const bool extended = (flags & VK_IMAGE_CREATE_EXTENDED_USAGE_BIT) &&
+                          (flags & VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT);
+    for (uint32_t bit = 0; bit < 32; ++bit) {
+        if (!(usage >> bit & 1))
+            continue;
+        const VkFormatFeatureFlags2 needed = FeatureOfUsage(1u << bit);
+        const bool direct = (format.image_features & needed) == needed;
+        const bool by_view =
+            extended && std::ranges::any_of(AllFormats(), [&](const FormatInfo& other) {
+                return other.texel.bytes_log2 == format.texel.bytes_log2 && !other.is_depth() &&
+                       !format.is_depth() && (other.image_features & needed) == needed;
+            });
+        if (!direct && !by_view)
+            return false;
+    }
+    return true;
+}
+
+constexpr VkImageCreateFlags kSupportedFlags =
+    VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT | VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT |
+    VK_IMAGE_CREATE_ALIAS_BIT | VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT |
+    VK_IMAGE_CREATE_EXTENDED_USAGE_BIT;
+
+// All zeros if there can be no such image.
+VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info) {
+    const FormatInfo* format = FindFormat(info.format);
+    const auto refuse = [] { return VkImageFormatProperties{}; };
+    if (!format || info.usage == 0 || !UsageFits(*format, info.usage, info.flags) ||
+        (info.flags & ~kSupportedFlags) != 0) {
+        return refuse();
+    }
+    if (info.tiling != VK_IMAGE_TILING_OPTIMAL && info.tiling != VK_IMAGE_TILING_LINEAR)
+        return refuse();
+    if ((info.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_2D)
+        return refuse();
+    if ((info.flags & VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_3D)
+        return refuse();
+    VkImageFormatProperties limits{.maxExtent = {1, 1, 1},
+                                   .maxMipLevels = 1,
+                                   .maxArrayLayers = kMaxImageLayers,
+                                   .sampleCounts = VK_SAMPLE_COUNT_1_BIT,
+                                   .maxResourceSize = kMaxImageBytes};
+    uint32_t largest = kMaxImageDimension;
+    switch (info.type) {
+        case VK_IMAGE_TYPE_1D:
+            limits.maxExtent = {largest, 1, 1};
+            break;
+        case VK_IMAGE_TYPE_2D:
+            limits.maxExtent = {largest, largest, 1};
+            break;
+        case VK_IMAGE_TYPE_3D:
+            largest = kMaxImageDimension3D;
+            limits.maxExtent = {largest, largest, largest};
+            limits.maxArrayLayers = 1;
+            break;
+        default:
+            return refuse();
+    }
+    while (largest >> limits.maxMipLevels)
+        ++limits.maxMipLevels;
+    return limits;
+}
+
+}  // namespace
+
+ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format) {
+    ImageLayout layout = {};
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < info.mipLevels; ++i) {
+        ImageLayout::Level& level = layout.levels[i];
+        level.width = std::max(1u, info.extent.width >> i);
+        level.height = std::max(1u, info.extent.height >> i);
+        level.depth = std::max(1u, info.extent.depth >> i);
+        level.offset_bytes = at;
+        level.row_pitch = hal::RowPitch(level.width, format.texel.bytes_log2);
+        level.slice_pitch = level.row_pitch * level.height;
+        level.size_bytes = level.slice_pitch * level.depth;
+        at += level.size_bytes;
+    }
+    layout.layer_pitch = AlignUp(at, kImageAlignment);
+    layout.size_bytes = layout.layer_pitch * info.arrayLayers;
+    return layout;
+}
+
+VkResult Image::Init(const VkImageCreateInfo& info) {
+    const VkPhysicalDeviceImageFormatInfo2 query{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
+        .format = info.format,
+        .type = info.imageType,
+        .tiling = info.tiling,
+        .usage = info.usage,
+        .flags = info.flags};
+    // VUID-VkImageCreateInfo-imageCreateMaxMipLevels-02251 and its neighbours: the application must
+    // have asked.
+    const VkImageFormatProperties limits = LimitsOf(query);
+    const VkExtent3D& extent = info.extent;
+    if (limits.maxMipLevels == 0 || info.samples != VK_SAMPLE_COUNT_1_BIT ||
+        extent.width > limits.maxExtent.width || extent.height > limits.maxExtent.height ||
+        extent.depth > limits.maxExtent.depth || info.mipLevels > limits.maxMipLevels ||
+        info.arrayLayers > limits.maxArrayLayers) {
+        return Fail(device(), VK_ERROR_VALIDATION_FAILED_EXT,
+                    "An image of {} x {} x {} texels, {} levels and {} layers of format {}, usage "
+                    "{:#x} and flags {:#x} was asked for, which "
+                    "vkGetPhysicalDeviceImageFormatProperties does not allow.",
+                    extent.width, extent.height, extent.depth, info.mipLevels, info.arrayLayers,
+                    static_cast<int>(info.format), info.usage, info.flags);
+    }
+    format_ = FindFormat(info.format);
+    type_ = info.imageType;
+    level_count_ = info.mipLevels;
+    layer_count_ = info.arrayLayers;
+    layout_ = LayOutImage(info, *format_);
+    if (layout_.size_bytes > kMaxImageBytes) {
+        return Fail(device(), VK_ERROR_OUT_OF_DEVICE_MEMORY,
+                    "An image of {} bytes was asked for; the limit is {} (maxResourceSize).",
+                    layout_.size_bytes, kMaxImageBytes);
+    }
+    return VK_SUCCESS;
+}
+
+void Image::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
+    address_ = memory.hal().address() + offset_bytes;
+}
+
+namespace {
+
+void WriteRequirements(uint64_t size_bytes, VkMemoryRequirements2& requirements) {
+    requirements.memoryRequirements = {
+        .size = AlignUp(size_bytes, kImageAlignment),
+        .alignment = kImageAlignment,
+        .memoryTypeBits = 1,
+    };
+    auto* dedicated = FindInChain<VkMemoryDedicatedRequirements>(
+        requirements.pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+    if (dedicated) {
+        dedicated->prefersDedicatedAllocation = VK_FALSE;
+        dedicated->requiresDedicatedAllocation = VK_FALSE;
+    }
+}
+
+}  // namespace
+
+FORNAX_ENTRY_POINT(VkResult)
+vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
+                                          const VkPhysicalDeviceImageFormatInfo2* info,
+                                          VkImageFormatProperties2* properties) {
+    properties->imageFormatProperties = LimitsOf(*info);
+    // No handle type is supported.
+    const auto* external = FindInChain<VkPhysicalDeviceExternalImageFormatInfo>(
+        info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO);
+    if (external && external->handleType != 0)
+        properties->imageFormatProperties = {};
+    return properties->imageFormatProperties.maxMipLevels ? VK_SUCCESS
+                                                          : VK_ERROR_FORMAT_NOT_SUPPORTED;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkGetPhysicalDeviceImageFormatProperties(VkPhysicalDevice physical_device,
+                                         VkFormat format,
+                                         VkImageType type,
+                                         VkImageTiling tiling,
+                                         VkImageUsageFlags usage,
+                                         VkImageCreateFlags flags,
+                                         VkImageFormatProperties* properties) {
+    const VkPhysicalDeviceImageFormatInfo2 info{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
+        .format = format,
+        .type = type,
+        .tiling = tiling,
+        .usage = usage,
+        .flags = flags};
+    VkImageFormatProperties2 out{.sType = VK_STRUCTURE_TYPE_IMAGE_FORMAT_PROPERTIES_2};
+    const VkResult result = vkGetPhysicalDeviceImageFormatProperties2(physical_device, &info, &out);
+    *properties = out.imageFormatProperties;
+    return result;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkCreateImage(VkDevice device,
+              const VkImageCreateInfo* info,
+              const VkAllocationCallbacks* callbacks,
+              VkImage* image) {
+    return CreateObject<Image>(device, callbacks, image, *info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkDestroyImage(VkDevice device, VkImage image, const VkAllocationCallbacks* callbacks) {
+    DestroyObject<Image>(device, callbacks, image);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetImageMemoryRequirements2(VkDevice,
+                              const VkImageMemoryRequirementsInfo2* info,
+                              VkMemoryRequirements2* requirements) {
+    WriteRequirements(FromHandle<Image>(info->image)->layout().size_bytes, *requirements);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetImageMemoryRequirements(VkDevice device, VkImage image, VkMemoryRequirements* requirements) {
+    const VkImageMemoryRequirementsInfo2 info{
+        .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_REQUIREMENTS_INFO_2, .image = image};
+    VkMemoryRequirements2 out{.sType = VK_STRUCTURE_TYPE_MEMORY_REQUIREMENTS_2};
+    vkGetImageMemoryRequirements2(device, &info, &out);
+    *requirements = out.memoryRequirements;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkBindImageMemory2(VkDevice, uint32_t count, const VkBindImageMemoryInfo* infos) {
+    for (uint32_t i = 0; i < count; ++i) {
+        FromHandle<Image>(infos[i].image)
+            ->Bind(*FromHandle<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
+    }
+    return VK_SUCCESS;
+}
+
+FORNAX_ENTRY_POINT(VkResult)
+vkBindImageMemory(VkDevice device, VkImage image, VkDeviceMemory memory, VkDeviceSize offset) {
+    const VkBindImageMemoryInfo info{.sType = VK_STRUCTURE_TYPE_BIND_IMAGE_MEMORY_INFO,
+                                     .image = image,
+                                     .memory = memory,
+                                     .memoryOffset = offset};
+    return vkBindImageMemory2(device, 1, &info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetImageSubresourceLayout(VkDevice,
+                            VkImage handle,
+                            const VkImageSubresource* subresource,
+                            VkSubresourceLayout* layout) {
+    const auto& image = *FromHandle<Image>(handle);
+    const ImageLayout::Level& level = image.level(subresource->mipLevel);
+    *layout = {
+        .offset = level.offset_bytes + subresource->arrayLayer * image.layout().layer_pitch,
+        .size = level.size_bytes,
+        .rowPitch = level.row_pitch,
+        .arrayPitch = image.layout().layer_pitch,
+        .depthPitch = level.slice_pitch,
+    };
+}
+
+// No image is sparse.
+FORNAX_ENTRY_POINT(void)
+vkGetImageSparseMemoryRequirements2(VkDevice,
+                                    const VkImageSparseMemoryRequirementsInfo2*,
+                                    uint32_t* count,
+                                    VkSparseImageMemoryRequirements2*) {
+    *count = 0;
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetImageSparseMemoryRequirements(VkDevice,
+                                   VkImage,
+                                   uint32_t* count,
+                                   VkSparseImageMemoryRequirements*) {
+    *count = 0;
+}
+
+}  // namespace fornax::driver

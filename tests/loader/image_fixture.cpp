@@ -1,0 +1,219 @@
+// The fixture of the tests of images.
+#include "tests/loader/image_fixture.h"
+
+#include <algorithm>
+#include <random>
+
+#include "tests/loader/texel_reference.h"
+
+namespace fornax::test {
+
+VkExtent3D TestImage::LevelExtent(uint32_t level) const {
+    return {std::max(1u, spec.extent.width >> level), std::max(1u, spec.extent.height >> level),
+            std::max(1u, spec.extent.depth >> level)};
+}
+
+size_t TestImage::LevelBytes(uint32_t level) const {
+    const VkExtent3D extent = LevelExtent(level);
+    return size_t{extent.width} * extent.height * extent.depth * spec.layers * texel_bytes;
+}
+
+std::vector<uint8_t> Noise(size_t bytes, uint32_t seed) {
+    std::mt19937 random(seed);
+    std::vector<uint8_t> noise(bytes);
+    for (uint8_t& byte : noise)
+        byte = static_cast<uint8_t>(random());
+    return noise;
+}
+
+TestImage ImageTest::MakeImage(const ImageSpec& spec) {
+    TestImage image{.spec = spec};
+    const TexelReference* format = FindTexelReference(spec.format);
+    EXPECT_NE(format, nullptr);
+    image.texel_bytes = format->bytes();
+    if (format->depth)
+        image.aspect = VK_IMAGE_ASPECT_DEPTH_BIT;
+    VkImageCreateInfo info{
+        .sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
+        .flags = spec.flags,
+        .imageType = spec.type,
+        .format = spec.format,
+        .extent = spec.extent,
+        .mipLevels = spec.levels,
+        .arrayLayers = spec.layers,
+        .samples = VK_SAMPLE_COUNT_1_BIT,
+        .tiling = spec.tiling,
+        .usage = spec.usage | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT};
+    EXPECT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
+    VkMemoryRequirements needs;
+    vkGetImageMemoryRequirements(device_, image.handle, &needs);
+    VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                  .allocationSize = needs.size + needs.alignment};
+    EXPECT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
+    EXPECT_VK(vkBindImageMemory(device_, image.handle, image.memory, needs.alignment));
+    AtEnd([this, image] {
+        vkDestroyImage(device_, image.handle, nullptr);
+        vkFreeMemory(device_, image.memory, nullptr);
+    });
+    VkCommandBuffer commands = Begin();
+    VkImageMemoryBarrier to_general{
+        .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER,
+        .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
+        .oldLayout = VK_IMAGE_LAYOUT_UNDEFINED,
+        .newLayout = VK_IMAGE_LAYOUT_GENERAL,
+        .srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED,
+        .dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED,
+        .image = image.handle,
+        .subresourceRange = {image.aspect, 0, spec.levels, 0, spec.layers}};
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
+                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1,
+                         &to_general);
+    Run(commands);
+    return image;
+}
+
+VkImageView ImageTest::MakeView(const TestImage& image, VkImageViewCreateInfo info) {
+    info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
+    info.image = image.handle;
+    if (info.format == VK_FORMAT_UNDEFINED)
+        info.format = image.spec.format;
+    if (info.subresourceRange.levelCount == 0)
+        info.subresourceRange = {image.aspect, 0, VK_REMAINING_MIP_LEVELS, 0,
+                                 VK_REMAINING_ARRAY_LAYERS};
+    VkImageView view = VK_NULL_HANDLE;
+    EXPECT_VK(vkCreateImageView(device_, &info, nullptr, &view));
+    AtEnd([this, view] { vkDestroyImageView(device_, view, nullptr); });
+    return view;
+}
+
+VkImageView ImageTest::MakeView(const TestImage& image, VkImageViewType type) {
+    return MakeView(image, VkImageViewCreateInfo{.viewType = type});
+}
+
+VkBufferView ImageTest::MakeTexels(const TestBuffer& buffer, VkFormat format) {
+    VkBufferViewCreateInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO,
+                                .buffer = buffer.handle,
+                                .format = format,
+                                .offset = buffer.offset,
+                                .range = buffer.size};
+    VkBufferView view = VK_NULL_HANDLE;
+    EXPECT_VK(vkCreateBufferView(device_, &info, nullptr, &view));
+    AtEnd([this, view] { vkDestroyBufferView(device_, view, nullptr); });
+    return view;
+}
+
+VkSampler ImageTest::MakeSampler(VkSamplerCreateInfo info) {
+    info.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO;
+    VkSampler sampler = VK_NULL_HANDLE;
+    EXPECT_VK(vkCreateSampler(device_, &info, nullptr, &sampler));
+    AtEnd([this, sampler] { vkDestroySampler(device_, sampler, nullptr); });
+    return sampler;
+}
+
+void ImageTest::Upload(const TestImage& image, std::span<const uint8_t> bytes, uint32_t level) {
+    ASSERT_EQ(bytes.size(), image.LevelBytes(level));
+    TestBuffer buffer = MakeBuffer((bytes.size() + 3) / 4);
+    std::ranges::copy(bytes, reinterpret_cast<uint8_t*>(buffer.words));
+    VkCommandBuffer commands = Begin();
+    VkBufferImageCopy region{.bufferOffset = buffer.offset,
+                             .imageSubresource = {image.aspect, level, 0, image.spec.layers},
+                             .imageExtent = image.LevelExtent(level)};
+    vkCmdCopyBufferToImage(commands, buffer.handle, image.handle, VK_IMAGE_LAYOUT_GENERAL, 1,
+                           &region);
+    Run(commands);
+}
+
+std::vector<uint8_t> ImageTest::Download(const TestImage& image, uint32_t level) {
+    const size_t size = image.LevelBytes(level);
+    TestBuffer buffer = MakeBuffer((size + 3) / 4);
+    VkCommandBuffer commands = Begin();
+    VkBufferImageCopy region{.bufferOffset = buffer.offset,
+                             .imageSubresource = {image.aspect, level, 0, image.spec.layers},
+                             .imageExtent = image.LevelExtent(level)};
+    vkCmdCopyImageToBuffer(commands, image.handle, VK_IMAGE_LAYOUT_GENERAL, buffer.handle, 1,
+                           &region);
+    Run(commands);
+    const auto* bytes = reinterpret_cast<const uint8_t*>(buffer.words);
+    return {bytes, bytes + size};
+}
+
+TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
+                                          const std::vector<Slot>& bindings) {
+    std::vector<std::vector<Slot>> single;
+    for (const Slot& slot : bindings)
+        single.push_back({slot});
+    return MakeImagePipeline(spirv, single);
+}
+
+TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
+                                          const std::vector<std::vector<Slot>>& bindings) {
+    TestPipeline made;
+    VkShaderModuleCreateInfo module{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                    .codeSize = spirv.size_bytes(),
+                                    .pCode = spirv.data()};
+    EXPECT_VK(vkCreateShaderModule(device_, &module, nullptr, &made.module));
+    std::vector<VkDescriptorSetLayoutBinding> layouts;
+    std::vector<VkDescriptorPoolSize> sizes;
+    for (uint32_t i = 0; i < bindings.size(); ++i) {
+        const auto count = static_cast<uint32_t>(bindings[i].size());
+        layouts.push_back({i, bindings[i][0].type, count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+        sizes.push_back({bindings[i][0].type, count});
+    }
+    VkDescriptorSetLayoutCreateInfo set_layout{
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .bindingCount = static_cast<uint32_t>(layouts.size()),
+        .pBindings = layouts.data()};
+    EXPECT_VK(vkCreateDescriptorSetLayout(device_, &set_layout, nullptr, &made.set_layout));
+    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
+    VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                      .setLayoutCount = 1,
+                                      .pSetLayouts = &made.set_layout,
+                                      .pushConstantRangeCount = 1,
+                                      .pPushConstantRanges = &range};
+    EXPECT_VK(vkCreatePipelineLayout(device_, &layout, nullptr, &made.layout));
+    VkComputePipelineCreateInfo pipeline{
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = made.module,
+                  .pName = "main"},
+        .layout = made.layout};
+    EXPECT_VK(
+        vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &pipeline, nullptr, &made.pipeline));
+    VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+                                    .maxSets = 1,
+                                    .poolSizeCount = static_cast<uint32_t>(sizes.size()),
+                                    .pPoolSizes = sizes.data()};
+    EXPECT_VK(vkCreateDescriptorPool(device_, &pool, nullptr, &made.pool));
+    VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+                                         .descriptorPool = made.pool,
+                                         .descriptorSetCount = 1,
+                                         .pSetLayouts = &made.set_layout};
+    EXPECT_VK(vkAllocateDescriptorSets(device_, &allocate, &made.set));
+    for (uint32_t i = 0; i < bindings.size(); ++i) {
+        for (uint32_t k = 0; k < bindings[i].size(); ++k) {
+            const Slot& slot = bindings[i][k];
+            const VkDescriptorBufferInfo buffer = slot.buffer.info();
+            VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                       .dstSet = made.set,
+                                       .dstBinding = i,
+                                       .dstArrayElement = k,
+                                       .descriptorCount = 1,
+                                       .descriptorType = slot.type,
+                                       .pImageInfo = &slot.image,
+                                       .pBufferInfo = &buffer,
+                                       .pTexelBufferView = &slot.texels};
+            vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
+        }
+    }
+    AtEnd([this, made] {
+        vkDestroyDescriptorPool(device_, made.pool, nullptr);
+        vkDestroyPipeline(device_, made.pipeline, nullptr);
+        vkDestroyPipelineLayout(device_, made.layout, nullptr);
+        vkDestroyDescriptorSetLayout(device_, made.set_layout, nullptr);
+        vkDestroyShaderModule(device_, made.module, nullptr);
+    });
+    return made;
+}
+
+}  // namespace fornax::test
