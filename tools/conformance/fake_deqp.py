@@ -14,7 +14,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 CASES = ["dEQP-VK.alpha.one.pass", "dEQP-VK.alpha.one.fail", "dEQP-VK.alpha.two.crash", "dEQP-VK.beta.pass",
          "dEQP-VK.beta.unsupported"]
@@ -69,8 +68,8 @@ def main():
     if os.environ.get("FAKE_DEQP_BROKEN"):
         print("cannot load libvulkan", flush=True)
         sys.exit(1)
-    if "--deqp-compute-only=enable" not in sys.argv:
-        sys.exit("the device has no graphics queue")
+    if os.environ.get("FAKE_DEQP_WANTS") and os.environ["FAKE_DEQP_WANTS"] not in sys.argv:
+        sys.exit("the argument is missing")
     if option("--deqp-runmode") == "stdout-caselist":
         prefix = option("--deqp-case").rstrip("*")
         for case in CASES:
@@ -81,7 +80,6 @@ def main():
     with open(option("--deqp-caselist-file"), encoding="utf-8") as file:
         for case in file.read().split():
             run(case)
-    time.sleep(0)
     print("\nDONE!\n\nTest run totals:", flush=True)
 
 

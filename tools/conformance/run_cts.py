@@ -38,7 +38,6 @@ def parse_arguments(arguments):
     parser.add_argument("--results", metavar="FILE", help="write each case's result here")
     parser.add_argument("--compare", metavar="FILE",
                         help="a results file of another driver: list what passes there and not here")
-    parser.add_argument("--full", action="store_true", help="the driver has graphics: no --deqp-compute-only")
     options, deqp_arguments = parser.parse_known_args(arguments)
     wrong = [argument for argument in deqp_arguments if not argument.startswith("--deqp-")]
     if wrong:
@@ -60,8 +59,6 @@ def make_binary(options, deqp_arguments):
             raise RuntimeError(f"the driver's manifest {manifest} does not exist")
         environment["VK_DRIVER_FILES"] = environment["VK_ICD_FILENAMES"] = manifest
     fixed = ["--deqp-log-images=disable", "--deqp-log-shader-sources=disable", "--deqp-shadercache=disable"]
-    if not options.full:
-        fixed.append("--deqp-compute-only=enable")
     return deqp.Binary(os.path.abspath(options.deqp), (*fixed, *deqp_arguments), environment, options.timeout)
 
 
