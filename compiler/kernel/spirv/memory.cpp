@@ -194,6 +194,9 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
         case spv::BuiltIn::NumSubgroups:
             tuple = {one(BuiltinId::kNumSubgroups)};
             break;
+        case spv::BuiltIn::DeviceIndex:
+            tuple = {Int(0)};  // Vulkan 36.7: every device group has one device
+            break;
         default:
             tuple = {one(BuiltinId::kSubgroupSize)};
             break;

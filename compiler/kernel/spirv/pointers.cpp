@@ -29,6 +29,7 @@ std::optional<ir::Type> BuiltinType(spv::BuiltIn builtin) {
         case spv::BuiltIn::SubgroupLocalInvocationId:
         case spv::BuiltIn::NumSubgroups:
         case spv::BuiltIn::SubgroupSize:
+        case spv::BuiltIn::DeviceIndex:
             return ir::Type::kI32;
         default:
             return std::nullopt;

@@ -55,6 +55,12 @@ uint32_t Bits(float value) {
     return std::bit_cast<uint32_t>(value);
 }
 
+TEST(ReaderValues, TheOnlyDeviceOfAGroupHasIndexZero) {
+    CheckModule(CompileGlsl(Shader("o[i] = uint(gl_DeviceIndex) * 100u + i;",
+                                   "#extension GL_EXT_device_group : require")),
+                [](uint32_t i) { return i; });
+}
+
 TEST(ReaderValues, MatrixLayoutsOfBlocks) {
     Check(
         R"(
