@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/loader/shaders/atomics.spv.h"
+#include "tests/loader/shaders/barrier_branches.spv.h"
 #include "tests/loader/shaders/builtin_ids.spv.h"
 #include "tests/loader/shaders/control.spv.h"
 #include "tests/loader/shaders/integers.spv.h"
@@ -186,6 +187,35 @@ TEST_F(KernelsTest, SumsThroughSharedMemory) {
             ASSERT_EQ(buffers[2].words[i], sum) << i;
         }
         ASSERT_EQ(buffers[1].words[group], sum) << group;
+    }
+}
+
+// Legal: where invocations go different ways, none meets the barrier inside.
+TEST_F(KernelsTest, BranchesThatHoldABarrierMayGoDifferentWays) {
+    constexpr uint32_t kSize = 64;
+    constexpr uint32_t kGroups = 4;
+    std::array buffers = {MakeBuffer(kGroups * kSize), MakeBuffer(kGroups * kSize),
+                          MakeBuffer(kGroups * kSize)};
+    auto outer = buffers[0].span();
+    auto inner = buffers[1].span();
+    for (uint32_t i = 0; i < kGroups * kSize; ++i) {
+        const uint32_t group = i / kSize;
+        outer[i] = group == 0 ? i % 3 : group == 1 ? 1 : group == 2 ? 2 : i / 32 % 2;
+        inner[i] = group == 1 || group == 2 ? 7 * i : 0;
+    }
+    Run(MakePipeline(spirv::kBarrierBranches, buffers), kGroups);
+    for (uint32_t i = 0; i < kGroups * kSize; ++i) {
+        const uint32_t group = i / kSize;
+        const uint32_t mirrored = group * kSize + kSize - 1 - i % kSize;
+        const uint32_t way = outer[i];
+        uint32_t expected = 0;
+        for (uint32_t round = 0; round < 3; ++round) {
+            uint32_t value = way == 0 ? 1000 + i : 2000 * way + i;
+            if (inner[mirrored] != 0)
+                value = way * inner[mirrored] + round;
+            expected = 3 * expected + value;
+        }
+        ASSERT_EQ(buffers[2].words[i], expected) << "invocation " << i << " of group " << group;
     }
 }
 

@@ -63,6 +63,7 @@ const Pass kPasses[] = {
      }},
     {"MakeConstantTables", MakeConstantTables},
     {"IsolateBarrierTails", IsolateBarrierTails},
+    {"SplitBarrierBranches", SplitBarrierBranches},
     {"CombineMemoryAccesses", CombineMemoryAccesses},
     {"CombineSimplified",
      [](ir::Kernel& kernel) {

@@ -31,6 +31,10 @@ void CombineMemoryAccesses(ir::Kernel& kernel);
 // construct, so that constructs with barriers are only left uniformly.
 void IsolateBarrierTails(ir::Kernel& kernel);
 
+// Where a branch that holds a barrier may go different ways, gives the workgroup two forms of it: the
+// branch as it is where all invocations agree, and one without barriers where they do not.
+void SplitBarrierBranches(ir::Kernel& kernel);
+
 // Runs all of the above until nothing more is to be gained; bounded. Values and instructions are
 // numbered in the order of the text afterwards.
 void RunPipeline(ir::Kernel& kernel);

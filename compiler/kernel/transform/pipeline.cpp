@@ -28,6 +28,7 @@ void RunPipeline(ir::Kernel& kernel) {
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
     IsolateBarrierTails(kernel);
+    SplitBarrierBranches(kernel);
     kernel.Compact();
 }
 

@@ -1,0 +1,87 @@
+// Branches that hold a barrier and may go different ways: exact text, and what such kernels give.
+#include <gtest/gtest.h>
+
+#include "compiler/kernel/transform/pass_test_util.h"
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr char kPrologue[] = R"(
+    %z:i32 = const 0
+    %i:i32 = builtin local_id_x
+    %p:i32 = load_push %z align(4)
+    %mine:bool = ieq %i, %p
+    %ours:bool = ieq %z, %p
+    %o:buffer = buffer 0, %z
+)";
+
+void Expect(const std::string& in, const std::string& out) {
+    ExpectPass(SplitBarrierBranches, "", kPrologue + in, "", kPrologue + out);
+}
+
+TEST(BarrierBranches, ABranchThatMayGoDifferentWaysIsSplit) {
+    ir::Kernel kernel = Parsed(KernelText("", std::string(kPrologue) + R"(
+        %r:i32 = if %mine {
+            if %ours { barrier store_shared %z, %i align(4) yield } else { yield }
+            yield %i
+        } else { yield %z }
+        store_buffer %o, %z, %r align(4)
+        return)"));
+    SplitBarrierBranches(kernel);
+    Status status = ir::Verify(kernel);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    // The value and the mark stand behind the 256 bytes of the kernel's own workgroup memory.
+    EXPECT_EQ(kernel.shared_bytes, 272u);
+    ir::Kernel expected = Parsed(KernelText("", std::string(kPrologue) + R"(
+        %one:i32 = const 1
+        %zero:i32 = const 0
+        %value:i32 = const 256
+        %mark:i32 = const 264
+        %v:i32 = select %mine, %one, %zero
+        store_shared %value, %v align(8)
+        barrier
+        %w:i32 = load_shared %value align(8)
+        store_shared %mark, %zero align(8)
+        barrier
+        %differs:bool = ine %w, %v
+        if %differs { store_shared %mark, %one align(8) yield } else { yield }
+        barrier
+        %marked:i32 = load_shared %mark align(8)
+        %same:bool = ieq %marked, %zero
+        %first:bool = ine %w, %zero
+        %r:i32 = if %same {
+            %a:i32 = if %first {
+                if %ours { barrier store_shared %z, %i align(4) yield } else { yield }
+                yield %i
+            } else { yield %z }
+            yield %a
+        } else {
+            %b:i32 = if %mine {
+                if %ours { memory_barrier store_shared %z, %i align(4) yield } else { yield }
+                yield %i
+            } else { yield %z }
+            yield %b
+        }
+        store_buffer %o, %z, %r align(4)
+        return)"));
+    expected.shared_bytes = 272;
+    Simplify(kernel);
+    Simplify(expected);
+    EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+}
+
+TEST(BarrierBranches, OthersStay) {
+    const std::string kBody = R"(
+        if %ours { barrier yield } else { yield }
+        if %mine { store_shared %z, %i align(4) yield } else { yield }
+        loop @0 () {
+            if %mine { barrier exit @0 } else { yield }
+            continue @0
+        } continuing () { next }
+        return)";
+    Expect(kBody, kBody);
+}
+
+}  // namespace
+}  // namespace fornax::kernel
