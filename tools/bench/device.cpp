@@ -209,6 +209,35 @@ Status Device::CreateDevice() {
     VkDeviceCreateInfo create_info = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO};
     create_info.queueCreateInfoCount = 1;
     create_info.pQueueCreateInfos = &queue;
+    std::vector<const char*> extensions;
+    VkPhysicalDeviceShaderFloat16Int8Features arithmetic = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES};
+    VkPhysicalDevice8BitStorageFeatures storage8 = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES};
+    VkPhysicalDevice16BitStorageFeatures storage16 = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES};
+    VkPhysicalDeviceFeatures2 features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    features.pNext = &storage16;
+    // Kernels on narrow types need these; whatever the device lacks is not enabled.
+    void** next = &storage16.pNext;
+    if (HasExtension(VK_KHR_8BIT_STORAGE_EXTENSION_NAME)) {
+        extensions.push_back(VK_KHR_8BIT_STORAGE_EXTENSION_NAME);
+        *next = &storage8;
+        next = &storage8.pNext;
+    }
+    if (HasExtension(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME)) {
+        extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
+        *next = &arithmetic;
+    }
+    vkGetPhysicalDeviceFeatures2(physical_, &features);
+    VkPhysicalDeviceFeatures core = {};
+    core.shaderFloat64 = features.features.shaderFloat64;
+    core.shaderInt64 = features.features.shaderInt64;
+    core.shaderInt16 = features.features.shaderInt16;
+    features.features = core;
+    create_info.pNext = &features;
+    create_info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+    create_info.ppEnabledExtensionNames = extensions.data();
     RETURN_IF_VK_ERROR(vkCreateDevice, physical_, &create_info, nullptr, &device_);
     volkLoadDevice(device_);
     vkGetDeviceQueue(device_, queue_family_, 0, &queue_);

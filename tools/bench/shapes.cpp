@@ -38,6 +38,11 @@ std::string SaxpyTitle(uint32_t count) {
     return fmt::format("saxpy, two arrays of {}", tool::FormatBytes(count * sizeof(float)));
 }
 
+// Blocks of q4_0 in, values of a size out.
+double DequantizedBytes(uint32_t blocks, uint32_t value_bytes) {
+    return (kQ4BlockBytes + kQ4BlockValues * static_cast<double>(value_bytes)) * blocks;
+}
+
 const Shape kShapes[] = {
     {.name = "start",
      .title = [](uint32_t) -> std::string { return "instance + device start"; },
@@ -111,6 +116,60 @@ const Shape kShapes[] = {
      .quick_size = 16 * kKiB / sizeof(float),
      .create = CreateCachedSaxpy,
      .limit = Limit::kTriadCached},
+    {.name = "half_axpy",
+     .title =
+         [](uint32_t count) {
+             return fmt::format("f16 axpy, two arrays of {}", tool::FormatBytes(count * 2ull));
+         },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t count) { return 3.0 * 2 * count; },
+     .size = 32 * kMiB,
+     .quick_size = kMiB / 2,
+     .create = CreateHalfAxpy,
+     .limit = Limit::kTriad},
+    {.name = "int8_add",
+     .title =
+         [](uint32_t count) {
+             return fmt::format("int8 add, three arrays of {}", tool::FormatBytes(count));
+         },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t count) { return 3.0 * count; },
+     .size = 64 * kMiB,
+     .quick_size = kMiB,
+     .create = CreateInt8Add,
+     .limit = Limit::kTriad},
+    {.name = "dequantize_f32",
+     .title =
+         [](uint32_t blocks) {
+             return fmt::format("q4_0 to f32, {} of blocks",
+                                tool::FormatBytes(uint64_t{blocks} * kQ4BlockBytes));
+         },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t blocks) { return DequantizedBytes(blocks, 4); },
+     .size = kMiB / 2,
+     .quick_size = 8 * kKiB,
+     .create = CreateDequantizeToFloat,
+     .limit = Limit::kCopy},
+    {.name = "dequantize_f16",
+     .title =
+         [](uint32_t blocks) {
+             return fmt::format("q4_0 to f16, {} of blocks",
+                                tool::FormatBytes(uint64_t{blocks} * kQ4BlockBytes));
+         },
+     .unit = "GB/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = [](uint32_t blocks) { return DequantizedBytes(blocks, 2); },
+     .size = kMiB,
+     .quick_size = 8 * kKiB,
+     .create = CreateDequantizeToHalf,
+     .limit = Limit::kCopy},
     {.name = "copy",
      .title = [](uint32_t size) { return fmt::format("copy of {}", tool::FormatBytes(size)); },
      .unit = "GB/s",

@@ -57,6 +57,14 @@ constexpr uint32_t kRowLength = 1024;
 WorkloadResult CreateRowSums(Device& device, uint32_t rows);
 WorkloadResult CreateTranspose(Device& device, uint32_t side);  // a multiple of 16
 
+// narrow_workloads.cpp
+WorkloadResult CreateHalfAxpy(Device& device, uint32_t count);
+WorkloadResult CreateInt8Add(Device& device, uint32_t count);
+constexpr uint32_t kQ4BlockBytes = 18;
+constexpr uint32_t kQ4BlockValues = 32;
+WorkloadResult CreateDequantizeToFloat(Device& device, uint32_t blocks);
+WorkloadResult CreateDequantizeToHalf(Device& device, uint32_t blocks);
+
 // compute_workloads.cpp
 constexpr uint32_t kFmaChains = 8;
 constexpr uint32_t kFmaSteps = 1024;
