@@ -154,10 +154,10 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             for (int64_t lane_offset : offset.shape->offsets)
                 lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
             loaded = LoadRows(region, address, lane_bytes, row_words);
-            if (element < 4)
-                return UnpackWords(loaded, 0, type, count);
-            for (Value*& word : loaded)
-                word = builder_.CreateBitCast(word, VectorOf(type));
+            if (element == 4) {
+                for (Value*& word : loaded)
+                    word = builder_.CreateBitCast(word, VectorOf(type));
+            }
             return loaded;
         }
         for (const ElementRun& run : layout.runs) {
@@ -192,6 +192,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                     loaded[i] = builder_.CreateShuffleVector(loaded[i], picked, choose);
             }
         }
+        return loaded;
+    };
+    auto elements_of = [&](const Values& loaded) {
         return units.bytes == element ? loaded : UnpackWords(loaded, units.skip, type, count);
     };
     // The bytes that decide: units at multiples of their size may reach beyond them.
@@ -220,15 +223,15 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             Value* base = builder_.CreateConstGEP1_64(
                 builder_.getInt8Ty(), region.base,
                 static_cast<uint64_t>(-static_cast<int64_t>(hal::kSharedMemoryMargin)));
-            results = load_runs(builder_.CreateGEP(
-                builder_.getInt8Ty(), base, builder_.CreateZExt(moved, builder_.getInt64Ty())));
+            results = elements_of(load_runs(builder_.CreateGEP(
+                builder_.getInt8Ty(), base, builder_.CreateZExt(moved, builder_.getInt64Ty()))));
             return true;
         }
-        results = load_runs(ByteAddress(region, first));
+        results = elements_of(load_runs(ByteAddress(region, first)));
         return true;
     }
     if (region.bounds == Bounds::kTrusted && !mask_ && units.overhang == 0) {
-        results = load_runs(ByteAddress(region, first));
+        results = elements_of(load_runs(ByteAddress(region, first)));
         return true;
     }
     // The whole span lies inside the buffer: nearly always. Otherwise some lanes are outside or
@@ -243,15 +246,25 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     builder_.CreateBr(end);
     builder_.SetInsertPoint(slow);
     Values edge = Gather(region, offsets, type, count);
+    // Words meet words, so that what takes them apart is seen together with what uses the parts.
+    if (units.bytes != element) {
+        while ((units.skip + edge.size() * element) % units.bytes != 0)
+            edge.push_back(llvm::Constant::getNullValue(edge[0]->getType()));
+        for (uint64_t at = 0; at < units.skip; at += element)
+            edge.insert(edge.begin(), llvm::Constant::getNullValue(edge[0]->getType()));
+        edge = PackWords(edge, units.bytes);
+    }
     BasicBlock* slow_end = builder_.GetInsertBlock();
     builder_.CreateBr(end);
     builder_.SetInsertPoint(end);
-    for (size_t i = 0; i < count; ++i) {
+    Values met;
+    for (size_t i = 0; i < inside.size(); ++i) {
         auto* phi = builder_.CreatePHI(inside[i]->getType(), 2);
         phi->addIncoming(inside[i], fast);
         phi->addIncoming(edge[i], slow_end);
-        results.push_back(phi);
+        met.push_back(phi);
     }
+    results = elements_of(met);
     return true;
 }
 
