@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "compiler/kernel/ir/group.h"
+
 namespace fornax::kernel {
 
 using ir::Op;
@@ -123,6 +125,23 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             Update(inst.results[0], std::move(shape));
             return;
         }
+        case Op::kSubgroupBallot:
+        case Op::kSubgroupBroadcastFirst:
+        case Op::kSubgroupShuffle:
+        case Op::kSubgroupReduce:
+            if (shapes_[inst.operands.back().index].kind == Shape::Kind::kUnknown)
+                return;
+            if (OneForSubgroup(inst)) {
+                // The set of lanes is a subgroup's own, even where operands are the workgroup's.
+                Shape shape = Varying(inst.results[0]);
+                shape.kind = Shape::Kind::kUniform;
+                shape.workgroup = single_vector_;
+                if (inst.op == Op::kSubgroupBallot)
+                    shape.max = TypeMax(lanes_);
+                Update(inst.results[0], std::move(shape));
+                return;
+            }
+            break;
         default:
             break;
     }
@@ -151,7 +170,7 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
         }
         return;
     }
-    // Atomics, private memory and subgroup operations differ by lane.
+    // Atomics, private memory and other subgroup operations differ by lane.
     for (ir::ValueId result : inst.results) {
         Shape shape = Varying(result);
         if (lanes_ == 1) {
@@ -159,6 +178,18 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             shape.workgroup = single_vector_;
         }
         Update(result, std::move(shape));
+    }
+}
+
+// A subgroup operation gives all lanes that take part one value.
+bool ShapeAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
+    switch (inst.op) {
+        case Op::kSubgroupShuffle:
+            return shapes_[inst.operands[1].index].uniform();
+        case Op::kSubgroupReduce:
+            return ir::ClusterSizeOf(inst) == 0 || ir::ClusterSizeOf(inst) == lanes_;
+        default:
+            return true;
     }
 }
 

@@ -95,6 +95,7 @@ class ShapeAnalysis {
   private:
     void VisitBlock(ir::BlockId block, int depth, int& divergence);
     void VisitInstruction(ir::InstId id, int depth, int& divergence);
+    bool OneForSubgroup(const ir::Instruction& inst) const;
     void VisitConstruct(ir::InstId id, int depth, int& divergence);
     void VisitExit(ir::InstId id, int divergence);
     void Merge(std::span<const ir::ValueId> into,

@@ -52,6 +52,10 @@ void Emitter::EmitInstruction(ir::InstId id) {
         EmitTerminator(id);
         return;
     }
+    if (properties & ir::kSubgroup) {
+        EmitSubgroup(inst);
+        return;
+    }
     switch (inst.op) {
         case Op::kIf:
             EmitIf(id);
@@ -83,19 +87,8 @@ void Emitter::EmitInstruction(ir::InstId id) {
             builder_.CreateFence(llvm::AtomicOrdering::AcquireRelease);
             return;
         case Op::kBarrier:
-        case Op::kSubgroupBarrier:
             CompilerFence();
             return;
-        case Op::kSubgroupElect: {
-            llvm::SmallVector<int64_t, 64> numbers;
-            for (uint32_t lane = 0; lane < lanes_; ++lane)
-                numbers.push_back(lane);
-            Set(inst.results[0],
-                lanes_ == 1 ? builder_.getTrue()
-                            : builder_.CreateICmpEQ(LaneConstants(builder_.getInt32Ty(), numbers),
-                                                    Splat(FirstActive())));
-            return;
-        }
         default:
             EmitPure(inst);
             return;

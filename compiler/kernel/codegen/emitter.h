@@ -11,6 +11,8 @@
 //   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
 //   emit_permute.cpp  shuffles of any length
 //   emit_atomic.cpp   atomics
+//   emit_subgroup.cpp operations between the lanes of a subgroup
+//   emit_lane_reads.cpp  lanes that read lanes named at run time
 #pragma once
 
 #include <llvm/ADT/SmallVector.h>
@@ -283,6 +285,27 @@ class Emitter {
                                 llvm::Value* comparand,
                                 bool shared);
     llvm::Value* Reduce(ir::AtomicOp op, llvm::Value* vector);
+
+    // --- emit_subgroup.cpp ---
+    void EmitSubgroup(const ir::Instruction& inst);
+    void EmitShuffle(const ir::Instruction& inst);
+    void EmitGroup(const ir::Instruction& inst);
+    void EmitPartitioned(const ir::Instruction& inst);
+    llvm::Value* EmitPartition(const ir::Instruction& inst);
+    llvm::Value* Ballot(ir::ValueId condition);  // i64
+    // Of lanes that are not there the identity; gives a vector, or for a reduction of all a scalar.
+    llvm::Value* Combined(const ir::Instruction& inst, llvm::Value* values, llvm::Value* mask);
+    llvm::Value* ExtractLane(llvm::Value* vector, llvm::Value* lane);  // a lane that exists
+    llvm::Value* ShuffleConstant(llvm::Value* vector, llvm::ArrayRef<int> lanes);
+    // Runs `body` with a lane and the lanes left, for the first of the lanes left until it has
+    // taken all away; threads one vector through.
+    using SetBody = llvm::function_ref<std::pair<llvm::Value*, llvm::Value*>(llvm::Value* lane,
+                                                                             llvm::Value* so_far)>;
+    llvm::Value* ForEachSet(llvm::Value* initial, SetBody body);
+
+    // --- emit_lane_reads.cpp ---
+    llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
+    llvm::Value* PermuteWords(llvm::Value* words, llvm::Value* lanes);
 
     // --- inputs ---
     const ir::Kernel& kernel_;

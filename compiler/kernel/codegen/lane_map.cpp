@@ -22,7 +22,7 @@ constexpr double kWorthTiling = 0.75;
 bool UsesSubgroups(const ir::Kernel& kernel) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == Op::kSubgroupElect || inst.op == Op::kSubgroupBarrier)
+        if (ir::HasProperty(inst.op, ir::kSubgroup))
             return true;
         if (inst.op == Op::kBuiltin) {
             auto builtin = static_cast<ir::BuiltinId>(inst.imm);

@@ -1,10 +1,16 @@
 // Runs a kernel, invocation by invocation. An invocation keeps its place as a stack of blocks, so
 // it can stop at a barrier and be resumed; everything else is one switch.
+//
+// Which lanes run a subgroup operation together (their tangle): in the order of the text, with a
+// loop's iterations one after another, an invocation's place only ever moves forward. So once every
+// lane of a subgroup waits or has ended, those at the first place of all are together: no other can
+// come there any more. That is maximal reconvergence (SPV_KHR_maximal_reconvergence).
 #include "compiler/kernel/interpret/interpret.h"
 
 #include <algorithm>
 
 #include "compiler/kernel/interpret/memory.h"
+#include "compiler/kernel/interpret/subgroup.h"
 #include "compiler/kernel/ir/evaluate.h"
 
 namespace fornax::kernel {
@@ -19,6 +25,7 @@ enum class Stop : uint8_t { kNone, kDone, kBarrier, kSubgroup };
 struct Place {
     BlockId block;
     uint32_t next;
+    uint64_t iteration = 0;  // of the loop whose block it is
 };
 
 struct Invocation {
@@ -86,25 +93,56 @@ class Interpreter {
                                             InfoOf(kernel_.inst(id).op).text + ")."};
     }
 
-    // Where lanes of a subgroup wait for each other: those at the first waiting lane's instruction
-    // go on together. False if none waits.
+    // Which of a construct's blocks this is.
+    size_t Ordinal(BlockId block) const {
+        InstId parent = kernel_.block(block).parent;
+        if (!parent.valid())
+            return 0;
+        const auto& blocks = kernel_.inst(parent).blocks;
+        return static_cast<size_t>(std::ranges::find(blocks, block) - blocks.begin());
+    }
+    // The order of two places where invocations wait: below 0 if `a` comes first.
+    int ComparePlaces(const std::vector<Place>& a, const std::vector<Place>& b) const {
+        auto order = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
+        for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+            if (int by = order(a[i].iteration, b[i].iteration); by != 0)
+                return by;
+            if (int by = order(Ordinal(a[i].block), Ordinal(b[i].block)); by != 0)
+                return by;
+            if (int by = order(a[i].next, b[i].next); by != 0)
+                return by;
+        }
+        return order(a.size(), b.size());
+    }
+
+    // Where lanes of a subgroup wait for each other, those at the first place go on together. False
+    // if none waits.
     bool ReleaseSubgroups() {
         bool any = false;
         for (size_t first = 0; first < invocations_.size(); first += kernel_.subgroup_size) {
-            size_t end = std::min(invocations_.size(), first + kernel_.subgroup_size);
-            InstId at;
+            const size_t end = std::min(invocations_.size(), first + kernel_.subgroup_size);
+            const Invocation* front = nullptr;
+            for (size_t i = first; i < end; ++i) {
+                const Invocation& invocation = invocations_[i];
+                if (invocation.stop == Stop::kSubgroup &&
+                    (!front || ComparePlaces(invocation.places, front->places) < 0))
+                    front = &invocation;
+            }
+            if (!front)
+                continue;
+            any = true;
+            const InstId at = front->stopped_at;
+            const std::vector<Place> place = front->places;
+            std::vector<uint64_t*> lanes(kernel_.subgroup_size);
             for (size_t i = first; i < end; ++i) {
                 Invocation& invocation = invocations_[i];
                 if (invocation.stop != Stop::kSubgroup ||
-                    (at.valid() && invocation.stopped_at != at))
+                    ComparePlaces(invocation.places, place) != 0)
                     continue;
-                const Instruction& inst = kernel_.inst(invocation.stopped_at);
-                if (inst.op == Op::kSubgroupElect)
-                    invocation.values[inst.results[0].index] = !at.valid();
-                at = invocation.stopped_at;
+                lanes[i - first] = invocation.values.data();
                 invocation.stop = Stop::kNone;
-                any = true;
             }
+            RunSubgroupOp(kernel_, kernel_.inst(at), lanes);
         }
         return any;
     }
@@ -193,13 +231,13 @@ class Interpreter {
                 Copy(invocation, inst.operands, kernel_.block(continuing).params);
                 while (kernel_.block(places.back().block).parent != inst.target)
                     places.pop_back();
-                places.back() = {continuing, 0};
+                places.back() = {continuing, 0, places.back().iteration};
                 break;
             }
             case Op::kNext: {
                 BlockId body = kernel_.inst(parent).blocks[0];
                 Copy(invocation, inst.operands, kernel_.block(body).params);
-                places.back() = {body, 0};
+                places.back() = {body, 0, places.back().iteration + 1};
                 break;
             }
             default:
@@ -362,12 +400,12 @@ class Interpreter {
                 invocation.stop = Stop::kBarrier;
                 invocation.stopped_at = id;
                 break;
-            case Op::kSubgroupElect:
-            case Op::kSubgroupBarrier:
-                invocation.stop = Stop::kSubgroup;
-                invocation.stopped_at = id;
-                break;
             default: {
+                if (HasProperty(inst.op, kSubgroup)) {
+                    invocation.stop = Stop::kSubgroup;
+                    invocation.stopped_at = id;
+                    break;
+                }
                 std::array<uint64_t, 2> results = {};
                 bool evaluated = Evaluate(kernel_, inst, Read(invocation, inst.operands), results);
                 assert(evaluated);

@@ -48,6 +48,13 @@ class Generator : RandomValues {
         invocations_ =
             kernel_.workgroup_size[0] * kernel_.workgroup_size[1] * kernel_.workgroup_size[2];
         kernel_.subgroup_size = 8;
+        if (options_.subgroup_operations) {
+            kernel_.subgroup_size = 8u << random_.Below(4);
+            if (random_.Chance(50))
+                kernel_.workgroup_size = {4 + random_.Below(20) * 4, 1, 1};
+            invocations_ =
+                kernel_.workgroup_size[0] * kernel_.workgroup_size[1] * kernel_.workgroup_size[2];
+        }
         // Without shared memory small workgroups may share a vector.
         kernel_.shared_bytes = random_.Chance(75) ? kSharedOwnBytes * invocations_ : 0;
         kernel_.zero_shared = true;
@@ -270,10 +277,7 @@ class Generator : RandomValues {
                 break;
             }
             default:
-                if (options_.subgroup_operations && uniform_ && random_.Chance(30))
-                    Add(b_.Emit(Op::kSubgroupElect, Type::kBool, {}));
-                else
-                    LocalStatement();
+                LocalStatement();
                 break;
         }
     }
@@ -494,7 +498,10 @@ class Generator : RandomValues {
             uint32_t kind = random_.Below(100);
             if (depth >= kMaxDepth)
                 kind %= 70;
-            if (kind < 45) {
+            if (options_.subgroup_operations && random_.Chance(15)) {
+                SubgroupStatement();
+                inner = 1;
+            } else if (kind < 45) {
                 PureStatement();
                 inner = 1;
             } else if (kind < 70) {

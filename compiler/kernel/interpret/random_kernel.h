@@ -13,11 +13,13 @@ struct RandomKernelOptions {
     // operations that are rounded correctly (and not contracted). Otherwise only runs of one
     // interpreter compare: anything goes, buffers overlap, offsets are wild.
     bool portable = true;
+    // Anywhere, also where lanes parted. Those that are not portable besides show in which order
+    // lanes run.
     bool subgroup_operations = false;
 };
 
 // Bindings 0 and 1 of set 0 are written, 2 is only read; see TestDispatch for their sizes. Always
-// ends; barriers are reached uniformly. Workgroups of 1 to 64 invocations in up to three
+// ends; barriers are reached uniformly. Workgroups of 1 to 80 invocations in up to three
 // dimensions.
 ir::Kernel RandomKernel(uint64_t seed, const RandomKernelOptions& options = {});
 

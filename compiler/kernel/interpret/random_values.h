@@ -40,6 +40,8 @@ class RandomValues {
 
     // One pure operation more.
     void PureStatement();
+    // One operation between the lanes of the subgroup more (random_subgroups.cpp).
+    void SubgroupStatement();
 
     Random random_;
     const RandomKernelOptions options_;
@@ -54,6 +56,8 @@ class RandomValues {
     ir::ValueId Conversion(ir::Type type);
     ir::ValueId FloatOperation(ir::Type type);
     ir::ValueId BoolOperation();
+    ir::ValueId Shuffled(ir::ValueId value);
+    ir::ValueId Grouped();
 };
 
 }  // namespace fornax::kernel

@@ -74,7 +74,26 @@ enum class AtomicOp : uint8_t {
     kXor,
 };
 
+// What reductions and scans over the lanes of a subgroup combine values with (group.h).
+enum class GroupOp : uint8_t {
+    kIAdd,
+    kIMul,
+    kUMin,
+    kUMax,
+    kSMin,
+    kSMax,
+    kAnd,
+    kOr,
+    kXor,
+    kFAdd,
+    kFMul,
+    kFMin,
+    kFMax,
+};
+
 const char* BuiltinName(BuiltinId builtin);
+const char* GroupOpName(GroupOp op);
+inline constexpr uint32_t kNumGroupOps = 13;
 const char* AtomicOpName(AtomicOp op);
 const char* BindingKindName(BindingLayout::Kind kind);
 inline constexpr uint32_t kNumBindingKinds = 8;
@@ -89,12 +108,15 @@ enum Properties : uint8_t {
     kConvergent = 8,
     kRegions = 16,
     kTerminator = 32,
+    kSubgroup = 64,
 };
 
 inline constexpr uint8_t kVariadic = 255;
 
 // Constructs inside one another; Verify refuses more, so passes may recurse over the tree.
 inline constexpr uint32_t kMaxNesting = 1024;
+// Lanes of a subgroup: a set of them is an i64.
+inline constexpr uint32_t kMaxSubgroupSize = 64;
 // Bytes of all private arrays of one invocation.
 inline constexpr uint64_t kMaxLocalBytes = uint64_t{1} << 24;
 

@@ -62,4 +62,12 @@ const char* AtomicOpName(AtomicOp op) {
     return index < kNumAtomicOps ? kNames[index] : "?";
 }
 
+const char* GroupOpName(GroupOp op) {
+    static constexpr const char* kNames[] = {"iadd", "imul", "umin", "umax", "smin", "smax", "and",
+                                             "or",   "xor",  "fadd", "fmul", "fmin", "fmax"};
+    static_assert(std::size(kNames) == kNumGroupOps);
+    auto index = static_cast<size_t>(op);
+    return index < kNumGroupOps ? kNames[index] : "?";
+}
+
 }  // namespace fornax::kernel::ir

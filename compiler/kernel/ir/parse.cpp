@@ -3,6 +3,7 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "compiler/kernel/ir/group.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/ir.h"
 #include "compiler/kernel/ir/lexer.h"
@@ -396,6 +397,20 @@ class Parser {
                     return false;
                 more = Accept(',');
                 break;
+            case ImmKind::kGroupOp: {
+                uint64_t group_op = 0;
+                if (!ParseEnum(
+                        kNumGroupOps,
+                        [](uint32_t i) { return GroupOpName(static_cast<GroupOp>(i)); },
+                        "a group operation", &group_op))
+                    return false;
+                uint32_t cluster = 0;
+                if (AcceptWord("cluster") && !ParseArgument(&cluster))
+                    return false;
+                imm = GroupImm(static_cast<GroupOp>(group_op), cluster);
+                more = Accept(',');
+                break;
+            }
             case ImmKind::kIndex:
                 if (!ParseNumber(&imm))
                     return false;

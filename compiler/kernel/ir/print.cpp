@@ -19,6 +19,7 @@
 //                                                            or the offset
 //              | ("load_local" | "store_local") int "," names     the local's index, the operands
 //              | ("atomic_buffer" | "atomic_shared") word "," names
+//              | op word ["cluster" "(" int ")"] "," names   reductions and scans over lanes
 //              | op [names] ["align" "(" int ")"]            align: loads and stores of memory
 //              | "if" [label] name block ["else" block]      no else: one that only yields nothing
 //              | "switch" [label] name "default" block {"case" int block}
@@ -35,6 +36,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "compiler/kernel/ir/group.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/ir.h"
 #include "compiler/kernel/ir/text.h"
@@ -332,6 +334,13 @@ class Printer {
             case ImmKind::kAtomicOp:
                 out_ += ' ';
                 out_ += AtomicOpName(static_cast<AtomicOp>(inst.imm));
+                separator = ", ";
+                break;
+            case ImmKind::kGroupOp:
+                out_ += ' ';
+                out_ += GroupOpName(GroupOpOf(inst));
+                if (ClusterSizeOf(inst) != 0)
+                    Argument("cluster", ClusterSizeOf(inst));
                 separator = ", ";
                 break;
             case ImmKind::kIndex:

@@ -3,6 +3,8 @@
 
 #include <bit>
 
+#include "compiler/kernel/ir/group.h"
+
 namespace fornax::kernel::ir {
 
 namespace {
@@ -114,6 +116,19 @@ class Checker {
             return std::string("the element must be ") + TypeName(wanted) + ", not " +
                    TypeName(element);
         return NeedI32({0});
+    }
+    std::string Group() const {
+        if ((inst_.imm & 0xff) >= kNumGroupOps)
+            return "its operation is not a GroupOp";
+        const GroupOp op = GroupOpOf(inst_);
+        const uint32_t cluster = ClusterSizeOf(inst_);
+        if (cluster != 0 && (inst_.op != Op::kSubgroupReduce || !std::has_single_bit(cluster) ||
+                             cluster > kernel_.subgroup_size))
+            return "the cluster size " + std::to_string(cluster) +
+                   " must be a power of two up to the subgroup's size, of a reduction";
+        if (op >= GroupOp::kFAdd ? !IsFloat(Out()) : !IsInteger(Out()))
+            return WrongResult(0, op >= GroupOp::kFAdd ? "a float" : "an integer");
+        return NeedIn(0, In(0) == Out(), TypeName(Out()));
     }
     // `first` is the operand that holds the value.
     std::string Atomic(size_t first) const {
@@ -280,6 +295,27 @@ std::string Checker::Check() {
             return "";
         case Op::kSubgroupElect:
             return NeedOut(0, Out() == Type::kBool, "bool");
+        case Op::kSubgroupBallot:
+            fault = NeedIn(0, In(0) == Type::kBool, "bool");
+            return fault.empty() ? NeedOut(0, Out() == Type::kI64, "i64") : fault;
+        case Op::kSubgroupBroadcastFirst:
+            return AllAlike(IsMemoryType, "a bool, an integer or a float");
+        case Op::kSubgroupShuffle:
+            if (!IsMemoryType(Out()) || In(0) != Out())
+                return WrongOperand(0, "of the result's type");
+            return NeedI32({1});
+        case Op::kSubgroupPartition:
+            fault = NeedIn(0, IsMemoryType(In(0)), "a bool, an integer or a float");
+            return fault.empty() ? NeedOut(0, Out() == Type::kI64, "i64") : fault;
+        case Op::kSubgroupReduce:
+        case Op::kSubgroupInclusiveScan:
+        case Op::kSubgroupExclusiveScan:
+            return Group();
+        case Op::kPartitionedReduce:
+        case Op::kPartitionedInclusiveScan:
+        case Op::kPartitionedExclusiveScan:
+            fault = Group();
+            return fault.empty() ? NeedIn(1, In(1) == Type::kI64, "i64") : fault;
         default:
             break;
     }

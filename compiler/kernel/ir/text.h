@@ -21,6 +21,7 @@ enum class ImmKind : uint8_t {
     kBits,
     kBuiltin,
     kAtomicOp,
+    kGroupOp,    // and the size of clusters, if they are not all lanes
     kIndex,      // of a binding or local
     kAlignment,  // after the operands
     kTarget,     // the construct that is left or continued
@@ -35,6 +36,13 @@ inline ImmKind ImmKindOf(Op op) {
         case Op::kAtomicBuffer:
         case Op::kAtomicShared:
             return ImmKind::kAtomicOp;
+        case Op::kSubgroupReduce:
+        case Op::kSubgroupInclusiveScan:
+        case Op::kSubgroupExclusiveScan:
+        case Op::kPartitionedReduce:
+        case Op::kPartitionedInclusiveScan:
+        case Op::kPartitionedExclusiveScan:
+            return ImmKind::kGroupOp;
         case Op::kBuffer:
         case Op::kLoadDescriptor:
         case Op::kLoadLocal:

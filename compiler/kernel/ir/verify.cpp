@@ -71,9 +71,9 @@ class Verifier {
             if (size == 0 || size > 65536 || (invocations *= size) > 65536)
                 return "the workgroup size must be from 1 to 65536 invocations";
         }
-        if (!std::has_single_bit(kernel_.subgroup_size) || kernel_.subgroup_size > 128)
+        if (!std::has_single_bit(kernel_.subgroup_size) || kernel_.subgroup_size > kMaxSubgroupSize)
             return "the subgroup size " + std::to_string(kernel_.subgroup_size) +
-                   " must be a power of two up to 128";
+                   " must be a power of two up to " + std::to_string(kMaxSubgroupSize);
         uint64_t local_bytes = 0;
         for (const Local& local : kernel_.locals) {
             if (ByteSize(local.type) == 0 || local.count == 0)

@@ -483,8 +483,4 @@ Status Translator::MemoryBarrier(const Inst&) {
     return OkStatus();
 }
 
-Status Translator::Elect(const Inst& inst) {
-    return Define(inst, {Emit(ir::Op::kSubgroupElect, ir::Type::kBool, {})});
-}
-
 }  // namespace fornax::kernel::spirv

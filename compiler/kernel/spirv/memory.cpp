@@ -197,13 +197,20 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
         case spv::BuiltIn::DeviceIndex:
             tuple = {Int(0)};  // Vulkan 36.7: every device group has one device
             break;
+        case spv::BuiltIn::SubgroupEqMask:
+        case spv::BuiltIn::SubgroupGeMask:
+        case spv::BuiltIn::SubgroupGtMask:
+        case spv::BuiltIn::SubgroupLeMask:
+        case spv::BuiltIn::SubgroupLtMask:
+            tuple = LaneSetToVector(LanesAround(pointer.builtin));
+            break;
         default:
             tuple = {one(BuiltinId::kSubgroupSize)};
             break;
     }
     if (!pointer.component.valid())
         return tuple;
-    if (tuple.size() != 3)
+    if (tuple.size() == 1)
         return Invalid(inst, "takes a component of a scalar");
     return Tuple{SelectComponent(tuple, pointer.component)};
 }

@@ -30,6 +30,11 @@ std::optional<ir::Type> BuiltinType(spv::BuiltIn builtin) {
         case spv::BuiltIn::NumSubgroups:
         case spv::BuiltIn::SubgroupSize:
         case spv::BuiltIn::DeviceIndex:
+        case spv::BuiltIn::SubgroupEqMask:
+        case spv::BuiltIn::SubgroupGeMask:
+        case spv::BuiltIn::SubgroupGtMask:
+        case spv::BuiltIn::SubgroupLeMask:
+        case spv::BuiltIn::SubgroupLtMask:
             return ir::Type::kI32;
         default:
             return std::nullopt;

@@ -20,6 +20,18 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::Int8,
     spv::Capability::Float16,
     spv::Capability::GroupNonUniform,
+    spv::Capability::GroupNonUniformVote,
+    spv::Capability::GroupNonUniformArithmetic,
+    spv::Capability::GroupNonUniformBallot,
+    spv::Capability::GroupNonUniformShuffle,
+    spv::Capability::GroupNonUniformShuffleRelative,
+    spv::Capability::GroupNonUniformClustered,
+    spv::Capability::GroupNonUniformQuad,
+    spv::Capability::GroupNonUniformRotateKHR,
+    spv::Capability::GroupNonUniformPartitionedEXT,
+    spv::Capability::SubgroupBallotKHR,
+    spv::Capability::SubgroupVoteKHR,
+    spv::Capability::QuadControlKHR,
     spv::Capability::Sampled1D,
     spv::Capability::Image1D,
     spv::Capability::SampledBuffer,
@@ -95,8 +107,6 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::ControlBarrier;
         case Op::OpMemoryBarrier:
             return &Translator::MemoryBarrier;
-        case Op::OpGroupNonUniformElect:
-            return &Translator::Elect;
         case Op::OpSampledImage:
             return &Translator::SampledImage;
         case Op::OpImage:
@@ -219,7 +229,7 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpQuantizeToF16:
             return &Translator::Componentwise;
         default:
-            return nullptr;
+            return IsSubgroupOp(op) ? &Translator::Subgroup : nullptr;
     }
 }
 
@@ -268,6 +278,9 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
                         static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
                 }
             }
+        } else if (mode == spv::ExecutionMode::SubgroupUniformControlFlowKHR ||
+                   mode == spv::ExecutionMode::MaximallyReconvergesKHR) {
+            // Lanes always come together again at the end of the construct in which they parted.
         } else {
             return Unsupported(inst,
                                "sets " + ExecutionModeName(inst[1]) + ", which is not supported");

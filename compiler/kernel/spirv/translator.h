@@ -6,6 +6,7 @@
 //   pointers.cpp      variables, access chains
 //   memory.cpp        loads, stores, copies, atomics
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
+//   subgroups.cpp     operations between the invocations of a subgroup
 //   arithmetic.cpp    everything that works component by component; conversions
 //   glsl_std_450.cpp  the GLSL.std.450 instructions
 //   images.cpp        images, samplers and texel buffers
@@ -212,7 +213,6 @@ class Translator {
     Status Call(const Inst& inst);
     Status ControlBarrier(const Inst& inst);
     Status MemoryBarrier(const Inst& inst);
-    Status Elect(const Inst& inst);
 
     // --- pointers.cpp ---
     Status GlobalVariables();
@@ -277,6 +277,27 @@ class Translator {
                       std::span<const ir::ValueId> b,
                       uint8_t flags);
     ir::ValueId SelectComponent(std::span<const ir::ValueId> components, ir::ValueId index);
+
+    // --- subgroups.cpp ---
+    static bool IsSubgroupOp(spv::Op op);
+    Status Subgroup(const Inst& inst);
+    Status SubgroupArithmetic(const Inst& inst);
+    Status DefineShuffle(const Inst& inst, Tuple values, ir::ValueId lane);
+    // Sets of lanes are integers of 32 or 64 bits, for SPIR-V vectors of four words.
+    ir::Type LaneSetType() const;
+    ir::ValueId SubgroupLane();
+    ir::ValueId AllLanes();
+    ir::ValueId LanesWhere(ir::ValueId condition);
+    ir::ValueId LanesAround(spv::BuiltIn which);
+    ir::ValueId ClusterLanes(uint32_t cluster);
+    Result<ir::ValueId> GroupLanes(const Inst& inst, uint32_t operation, uint32_t extra);
+    Result<uint32_t> ClusterSize(const Inst& inst, uint32_t id);
+    Tuple LaneSetToVector(ir::ValueId set);
+    Result<ir::ValueId> UseLaneSet(const Inst& inst, uint32_t id);
+    ir::ValueId LaneSetNumber(ir::Op op, ir::ValueId set);
+    ir::ValueId HasLane(ir::ValueId set, ir::ValueId lane);
+    ir::ValueId IsEmpty(ir::ValueId set);
+    ir::ValueId BoolNot(ir::ValueId value);
 
     // --- arithmetic.cpp ---
     Status Componentwise(const Inst& inst);

@@ -1,0 +1,247 @@
+// Operations between the lanes of a subgroup, which is one vector: masks become integers,
+// reductions and scans take a logarithmic number of shuffles, with the identity where no lane is
+// active. They are never reached with an empty mask (NeedsGuard), and the mask is exactly the lanes
+// that run the operation together.
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/ir/group.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+
+void Emitter::EmitSubgroup(const ir::Instruction& inst) {
+    switch (inst.op) {
+        case Op::kSubgroupBarrier:
+            CompilerFence();
+            return;
+        case Op::kSubgroupElect: {
+            llvm::SmallVector<int64_t, 64> numbers;
+            for (uint32_t lane = 0; lane < lanes_; ++lane)
+                numbers.push_back(lane);
+            Set(inst.results[0],
+                lanes_ == 1 ? builder_.getTrue()
+                            : builder_.CreateICmpEQ(LaneConstants(builder_.getInt32Ty(), numbers),
+                                                    Splat(FirstActive())));
+            return;
+        }
+        case Op::kSubgroupBallot:
+            Set(inst.results[0], Ballot(inst.operands[0]));
+            return;
+        case Op::kSubgroupBroadcastFirst: {
+            ir::ValueId operand = inst.operands[0];
+            Set(inst.results[0], shapes_.shape(operand).uniform()
+                                     ? Raw(operand)
+                                     : ExtractLane(Vector(operand), FirstActive()));
+            return;
+        }
+        case Op::kSubgroupShuffle:
+            EmitShuffle(inst);
+            return;
+        case Op::kSubgroupPartition:
+            Set(inst.results[0], lanes_ == 1 ? builder_.getInt64(1) : EmitPartition(inst));
+            return;
+        case Op::kPartitionedReduce:
+        case Op::kPartitionedInclusiveScan:
+        case Op::kPartitionedExclusiveScan:
+            if (lanes_ != 1) {
+                EmitPartitioned(inst);
+                return;
+            }
+            [[fallthrough]];
+        default:
+            EmitGroup(inst);
+            return;
+    }
+}
+
+Value* Emitter::Ballot(ir::ValueId condition) {
+    llvm::Type* i64 = builder_.getInt64Ty();
+    if (lanes_ == 1)
+        return builder_.CreateZExt(Raw(condition), i64);
+    if (shapes_.shape(condition).uniform()) {
+        Value* active = builder_.CreateZExt(MaskBits(Mask()), i64);
+        return builder_.CreateSelect(Raw(condition), active, builder_.getInt64(0));
+    }
+    return builder_.CreateZExt(MaskBits(builder_.CreateAnd(Mask(), Vector(condition))), i64);
+}
+
+Value* Emitter::ExtractLane(Value* vector, Value* lane) {
+    if (lanes_ == 1)
+        return vector;
+    if (!vector->getType()->isIntOrIntVectorTy(1))
+        return builder_.CreateExtractElement(vector, lane);
+    Value* bits = MaskBits(vector);
+    lane = builder_.CreateZExtOrTrunc(lane, bits->getType());
+    return builder_.CreateTrunc(builder_.CreateLShr(bits, lane), builder_.getInt1Ty());
+}
+
+Value* Emitter::ShuffleConstant(Value* vector, llvm::ArrayRef<int> lanes) {
+    // Masks are no registers to shuffle in.
+    const bool mask = vector->getType()->isIntOrIntVectorTy(1);
+    if (mask)
+        vector = builder_.CreateSExt(vector, VectorOf(builder_.getInt8Ty()));
+    vector = builder_.CreateShuffleVector(vector, lanes);
+    return mask ? builder_.CreateTrunc(vector, VectorOf(builder_.getInt1Ty())) : vector;
+}
+
+void Emitter::EmitShuffle(const ir::Instruction& inst) {
+    const ir::ValueId result = inst.results[0];
+    const ir::ValueId value = inst.operands[0];
+    const ir::ValueId index = inst.operands[1];
+    if (shapes_.shape(value).uniform() || lanes_ == 1) {
+        Set(result, shapes_.shape(result).scalar() ? Raw(value) : Splat(Raw(value)));
+        return;
+    }
+    Value* last = builder_.getInt32(lanes_ - 1);
+    if (shapes_.shape(index).uniform()) {
+        Set(result, ExtractLane(Vector(value), builder_.CreateAnd(Raw(index), last)));
+        return;
+    }
+    Value* indices = builder_.CreateAnd(Vector(index), Splat(last));
+    if (auto* constant = llvm::dyn_cast<llvm::Constant>(indices)) {
+        llvm::SmallVector<int, 64> lanes;
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            auto* element =
+                llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(lane));
+            if (!element)
+                break;
+            lanes.push_back(static_cast<int>(element->getZExtValue()));
+        }
+        if (lanes.size() == lanes_) {
+            Set(result, ShuffleConstant(Vector(value), lanes));
+            return;
+        }
+    }
+    Set(result, Permute(Vector(value), indices));
+}
+
+Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask) {
+    const ir::Type type = kernel_.type(inst.results[0]);
+    const uint32_t bits = ir::BitWidth(type);
+    llvm::Type* scalar = values->getType()->getScalarType();
+    llvm::Constant* identity = llvm::ConstantInt::get(
+        context_, llvm::APInt(bits, ir::GroupIdentity(ir::GroupOpOf(inst), type)));
+    if (ir::IsFloat(type))
+        identity = llvm::ConstantExpr::getBitCast(identity, scalar);
+    const bool exclusive =
+        inst.op == Op::kSubgroupExclusiveScan || inst.op == Op::kPartitionedExclusiveScan;
+    if (lanes_ == 1)
+        return exclusive ? identity : values;
+    Value* identities = Splat(identity);
+    if (mask)
+        values = builder_.CreateSelect(mask, values, identities);
+
+    ir::Instruction combine = inst;
+    combine.op = ir::CombineOp(ir::GroupOpOf(inst));
+    combine.operands = {inst.operands[0], inst.operands[0]};
+    combine.imm = 0;
+    auto combined = [&](Value* a, Value* b) {
+        return EmitPureOp(builder_, kernel_, combine, {a, b})[0];
+    };
+    if (inst.op == Op::kSubgroupReduce || inst.op == Op::kPartitionedReduce) {
+        const uint32_t cluster = ir::ClusterSizeOf(inst);
+        if (cluster == 0 || cluster == lanes_) {
+            for (uint32_t half = lanes_ / 2; half != 0; half /= 2) {
+                llvm::SmallVector<int, 64> low, high;
+                for (uint32_t i = 0; i < half; ++i) {
+                    low.push_back(static_cast<int>(i));
+                    high.push_back(static_cast<int>(half + i));
+                }
+                values = combined(builder_.CreateShuffleVector(values, low),
+                                  builder_.CreateShuffleVector(values, high));
+            }
+            return builder_.CreateExtractElement(values, uint64_t{0});
+        }
+        for (uint32_t half = cluster / 2; half != 0; half /= 2) {
+            llvm::SmallVector<int, 64> other;
+            for (uint32_t lane = 0; lane < lanes_; ++lane)
+                other.push_back(static_cast<int>(lane ^ half));
+            values = combined(values, builder_.CreateShuffleVector(values, other));
+        }
+        return values;
+    }
+    auto moved_up = [&](uint32_t by) {
+        llvm::SmallVector<int, 64> lanes;
+        for (uint32_t lane = 0; lane < lanes_; ++lane)
+            lanes.push_back(static_cast<int>(lane < by ? lanes_ : lane - by));
+        return builder_.CreateShuffleVector(values, identities, lanes);
+    };
+    for (uint32_t by = 1; by < lanes_; by *= 2)
+        values = combined(moved_up(by), values);
+    return exclusive ? moved_up(1) : values;
+}
+
+void Emitter::EmitGroup(const ir::Instruction& inst) {
+    const ir::ValueId result = inst.results[0];
+    Value* combined = Combined(inst, Vector(inst.operands[0]), mask_);
+    if (!shapes_.shape(result).scalar() && !combined->getType()->isVectorTy())
+        combined = Splat(combined);
+    Set(result, combined);
+}
+
+Value* Emitter::ForEachSet(Value* initial, SetBody body) {
+    llvm::Type* bits_type = builder_.getIntNTy(lanes_);
+    Value* none = llvm::ConstantInt::get(bits_type, 0);
+    Value* active = MaskBits(Mask());
+    BasicBlock* before = builder_.GetInsertBlock();
+    BasicBlock* loop = NewBlock("set");
+    BasicBlock* end = NewBlock("set_end");
+    builder_.CreateCondBr(builder_.CreateICmpNE(active, none), loop, end);
+    builder_.SetInsertPoint(loop);
+    auto* remaining = builder_.CreatePHI(bits_type, 2);
+    auto* so_far = builder_.CreatePHI(initial->getType(), 2);
+    remaining->addIncoming(active, before);
+    so_far->addIncoming(initial, before);
+    Value* lane =
+        builder_.CreateBinaryIntrinsic(llvm::Intrinsic::cttz, remaining, builder_.getTrue());
+    lane = builder_.CreateZExtOrTrunc(lane, builder_.getInt64Ty());
+    auto [taken, next] = body(lane, so_far);
+    // The first lane goes in any case, whatever the application gave as its set.
+    Value* rest = builder_.CreateAnd(
+        remaining, builder_.CreateSub(remaining, llvm::ConstantInt::get(bits_type, 1)));
+    rest = builder_.CreateAnd(rest, builder_.CreateNot(taken));
+    BasicBlock* last = builder_.GetInsertBlock();
+    remaining->addIncoming(rest, last);
+    so_far->addIncoming(next, last);
+    builder_.CreateCondBr(builder_.CreateICmpNE(rest, none), loop, end);
+    builder_.SetInsertPoint(end);
+    auto* result = builder_.CreatePHI(initial->getType(), 2);
+    result->addIncoming(initial, before);
+    result->addIncoming(next, last);
+    return result;
+}
+
+Value* Emitter::EmitPartition(const ir::Instruction& inst) {
+    Value* values = Vector(inst.operands[0]);
+    llvm::Type* type = values->getType();
+    values =
+        builder_.CreateBitCast(values, VectorOf(builder_.getIntNTy(type->getScalarSizeInBits())));
+    Value* initial = llvm::Constant::getNullValue(VectorOf(builder_.getInt64Ty()));
+    return ForEachSet(initial, [&](Value* lane, Value* so_far) {
+        Value* equal = builder_.CreateICmpEQ(values, Splat(ExtractLane(values, lane)));
+        equal = builder_.CreateAnd(equal, Mask());
+        Value* set = MaskBits(equal);
+        Value* sets = Splat(builder_.CreateZExt(set, builder_.getInt64Ty()));
+        return std::pair<Value*, Value*>(set, builder_.CreateSelect(equal, sets, so_far));
+    });
+}
+
+void Emitter::EmitPartitioned(const ir::Instruction& inst) {
+    Value* values = Vector(inst.operands[0]);
+    Value* sets = Vector(inst.operands[1]);
+    Value* initial = llvm::Constant::getNullValue(values->getType());
+    Set(inst.results[0], ForEachSet(initial, [&](Value* lane, Value* so_far) {
+            Value* set = builder_.CreateTrunc(ExtractLane(sets, lane), builder_.getIntNTy(lanes_));
+            Value* in_set = builder_.CreateBitCast(set, VectorOf(builder_.getInt1Ty()));
+            in_set = builder_.CreateAnd(in_set, Mask());
+            Value* combined = Combined(inst, values, in_set);
+            if (!combined->getType()->isVectorTy())
+                combined = Splat(combined);
+            return std::pair<Value*, Value*>(set, builder_.CreateSelect(in_set, combined, so_far));
+        }));
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,126 @@
+#include "compiler/kernel/interpret/subgroup.h"
+
+#include "compiler/kernel/ir/evaluate.h"
+#include "compiler/kernel/ir/group.h"
+
+namespace fornax::kernel {
+
+using namespace ir;
+
+namespace {
+
+// The lanes among which a scan or reduction of `lane` takes place: all that are there, those of its
+// cluster, or those of its set of the partition.
+uint64_t Companions(const Instruction& inst, Lanes lanes, uint32_t lane) {
+    uint64_t set = 0;
+    const uint32_t cluster = ClusterSizeOf(inst);
+    for (uint32_t other = 0; other < lanes.size(); ++other) {
+        bool together = lanes[other] != nullptr;
+        if (cluster != 0)
+            together = together && other / cluster == lane / cluster;
+        set |= uint64_t{together} << other;
+    }
+    if (inst.operands.size() > 1)
+        set &= lanes[lane][inst.operands[1].index];
+    return set;
+}
+
+// Combines every `step`th lane from `first` on, those in `set`; the others count as the identity.
+// Like a tree that joins the two halves of a vector first: only the rounding of floats shows it.
+uint64_t Combine(const Kernel& kernel,
+                 const Instruction& inst,
+                 Lanes lanes,
+                 uint64_t set,
+                 uint32_t first = 0,
+                 uint32_t step = 1) {
+    const ValueId operand = inst.operands[0];
+    const GroupOp op = GroupOpOf(inst);
+    if (step >= lanes.size()) {
+        return set >> first & 1 ? lanes[first][operand.index]
+                                : GroupIdentity(op, kernel.type(operand));
+    }
+    const uint64_t parts[] = {Combine(kernel, inst, lanes, set, first, 2 * step),
+                              Combine(kernel, inst, lanes, set, first + step, 2 * step)};
+    Instruction combine = inst;
+    combine.op = CombineOp(op);
+    combine.operands = {operand, operand};
+    combine.imm = 0;
+    uint64_t result = 0;
+    bool evaluated = Evaluate(kernel, combine, parts, {&result, 1});
+    assert(evaluated);
+    (void)evaluated;
+    return result;
+}
+
+uint64_t LanesUpTo(uint32_t lane) {
+    return ~uint64_t{0} >> (63 - lane);
+}
+
+}  // namespace
+
+void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
+    const auto count = static_cast<uint32_t>(lanes.size());
+    auto operand = [&](uint32_t lane, size_t i = 0) { return lanes[lane][inst.operands[i].index]; };
+    uint64_t ballot = 0;
+    uint32_t first = count;
+    for (uint32_t lane = count; lane-- > 0;) {
+        if (!lanes[lane])
+            continue;
+        first = lane;
+        if (inst.op == Op::kSubgroupBallot && operand(lane))
+            ballot |= uint64_t{1} << lane;
+    }
+    // All results are computed before the first is written: an operation in a loop may see its own
+    // result of the iteration before.
+    std::vector<uint64_t> results(count);
+    for (uint32_t lane = 0; lane < count; ++lane) {
+        if (!lanes[lane])
+            continue;
+        uint64_t& result = results[lane];
+        switch (inst.op) {
+            case Op::kSubgroupElect:
+                result = lane == first;
+                break;
+            case Op::kSubgroupBallot:
+                result = ballot;
+                break;
+            case Op::kSubgroupBroadcastFirst:
+                result = operand(first);
+                break;
+            case Op::kSubgroupShuffle: {
+                const uint64_t from = operand(lane, 1);
+                result = from < count && lanes[from] ? operand(static_cast<uint32_t>(from)) : 0;
+                break;
+            }
+            case Op::kSubgroupPartition:
+                for (uint32_t other = 0; other < count; ++other) {
+                    if (lanes[other] && operand(other) == operand(lane))
+                        result |= uint64_t{1} << other;
+                }
+                break;
+            case Op::kSubgroupReduce:
+            case Op::kPartitionedReduce:
+                result = Combine(kernel, inst, lanes, Companions(inst, lanes, lane));
+                break;
+            case Op::kSubgroupInclusiveScan:
+            case Op::kPartitionedInclusiveScan:
+                result =
+                    Combine(kernel, inst, lanes, Companions(inst, lanes, lane) & LanesUpTo(lane));
+                break;
+            case Op::kSubgroupExclusiveScan:
+            case Op::kPartitionedExclusiveScan:
+                result = Combine(kernel, inst, lanes,
+                                 Companions(inst, lanes, lane) & LanesUpTo(lane) >> 1);
+                break;
+            default:
+                assert(inst.op == Op::kSubgroupBarrier);
+                break;
+        }
+    }
+    for (uint32_t lane = 0; lane < count; ++lane) {
+        if (lanes[lane] && !inst.results.empty())
+            lanes[lane][inst.results[0].index] = results[lane];
+    }
+}
+
+}  // namespace fornax::kernel
