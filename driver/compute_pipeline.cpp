@@ -39,6 +39,14 @@ std::vector<kernel::SpecializationValue> ReadSpecialization(const VkSpecializati
     return values;
 }
 
+// VkPipelineShaderStageRequiredSubgroupSizeCreateInfo, else the default. What is no power of two is
+// refused by the compiler.
+uint32_t SubgroupSizeOf(const VkPipelineShaderStageCreateInfo& stage) {
+    const auto* required = FindInChain<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
+        stage.pNext, VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
+    return required ? required->requiredSubgroupSize : kSubgroupSize;
+}
+
 kernel::CompileRequest MakeRequest(const Device& device,
                                    const VkComputePipelineCreateInfo& info,
                                    const PipelineLayout& layout) {
@@ -48,7 +56,7 @@ kernel::CompileRequest MakeRequest(const Device& device,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
         .layout = layout.MakeResourceLayout(),
         .options = {.robust_buffer_access = device.features().robustBufferAccess,
-                    .subgroup_size = kSubgroupSize},
+                    .subgroup_size = SubgroupSizeOf(info.stage)},
     };
 }
 

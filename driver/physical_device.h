@@ -20,7 +20,17 @@ inline constexpr VkMemoryPropertyFlags kMemoryTypeFlags =
 
 inline constexpr VkQueueFlags kQueueFlags = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
 inline constexpr uint32_t kQueueCount = 2;
+// A subgroup is one vector of any number of registers; pipelines may ask for another size.
 inline constexpr uint32_t kSubgroupSize = 32;
+inline constexpr uint32_t kMinSubgroupSize = 8;
+inline constexpr uint32_t kMaxSubgroupSize = 64;
+inline constexpr VkSubgroupFeatureFlags kSubgroupOperations =
+    VK_SUBGROUP_FEATURE_BASIC_BIT | VK_SUBGROUP_FEATURE_VOTE_BIT |
+    VK_SUBGROUP_FEATURE_ARITHMETIC_BIT | VK_SUBGROUP_FEATURE_BALLOT_BIT |
+    VK_SUBGROUP_FEATURE_SHUFFLE_BIT | VK_SUBGROUP_FEATURE_SHUFFLE_RELATIVE_BIT |
+    VK_SUBGROUP_FEATURE_CLUSTERED_BIT | VK_SUBGROUP_FEATURE_QUAD_BIT |
+    VK_SUBGROUP_FEATURE_PARTITIONED_BIT_NV | VK_SUBGROUP_FEATURE_ROTATE_BIT |
+    VK_SUBGROUP_FEATURE_ROTATE_CLUSTERED_BIT;
 
 class PhysicalDevice : public Object {
   public:

@@ -58,8 +58,17 @@ void FillIds(VkPhysicalDeviceIDProperties& properties) {
 void FillSubgroup(VkPhysicalDeviceSubgroupProperties& properties) {
     properties.subgroupSize = kSubgroupSize;
     properties.supportedStages = VK_SHADER_STAGE_COMPUTE_BIT;
-    properties.supportedOperations = VK_SUBGROUP_FEATURE_BASIC_BIT;
+    properties.supportedOperations = kSubgroupOperations;
     properties.quadOperationsInAllStages = VK_FALSE;
+}
+
+void FillSubgroupSizeControl(const PhysicalDevice& device,
+                             VkPhysicalDeviceSubgroupSizeControlProperties& properties) {
+    properties.minSubgroupSize = kMinSubgroupSize;
+    properties.maxSubgroupSize = kMaxSubgroupSize;
+    properties.maxComputeWorkgroupSubgroups =
+        device.properties().limits.maxComputeWorkGroupInvocations / kMinSubgroupSize;
+    properties.requiredSubgroupSizeStages = VK_SHADER_STAGE_COMPUTE_BIT;
 }
 
 void FillDriver(VkPhysicalDeviceDriverProperties& properties) {
@@ -77,6 +86,10 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES:
             FillSubgroup(reinterpret_cast<VkPhysicalDeviceSubgroupProperties&>(header));
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES:
+            FillSubgroupSizeControl(
+                device, reinterpret_cast<VkPhysicalDeviceSubgroupSizeControlProperties&>(header));
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES:
             FillDriver(reinterpret_cast<VkPhysicalDeviceDriverProperties&>(header));

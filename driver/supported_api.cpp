@@ -23,6 +23,10 @@ constexpr ApiSet kSupportedApi = [] {
     device.EXT_pipeline_creation_feedback = true;
     device.EXT_private_data = true;
     device.EXT_scalar_block_layout = true;  // kernels address by the offsets that SPIR-V gives
+    device.EXT_shader_subgroup_ballot = true;
+    device.EXT_shader_subgroup_partitioned = true;
+    device.EXT_shader_subgroup_vote = true;
+    device.EXT_subgroup_size_control = true;
     device.EXT_tooling_info = true;
     device.KHR_16bit_storage = true;
     device.KHR_8bit_storage = true;
@@ -42,11 +46,14 @@ constexpr ApiSet kSupportedApi = [] {
     device.KHR_shader_float16_int8 = true;
     device.KHR_shader_float_controls = true;  // no control is offered; KHR_spirv_1_4 wants to ask
     device.KHR_shader_non_semantic_info = true;
+    device.KHR_shader_subgroup_extended_types = true;
+    device.KHR_shader_subgroup_rotate = true;
     device.KHR_spirv_1_4 = true;
     device.KHR_storage_buffer_storage_class = true;
     device.KHR_synchronization2 = true;
     device.KHR_timeline_semaphore = true;
     device.KHR_uniform_buffer_standard_layout = true;
+    device.NV_shader_subgroup_partitioned = true;
     return api;
 }();
 
@@ -67,14 +74,20 @@ constexpr FeatureSet kSupportedFeatures = [] {
     features.storagePushConstant16 = true;
     features.uniformAndStorageBuffer16BitAccess = true;
 
+    features.computeFullSubgroups = true;
     features.hostQueryReset = true;
     features.pipelineCreationCacheControl = true;
     features.privateData = true;
     features.scalarBlockLayout = true;
     features.shaderFloat16 = true;
     features.shaderInt8 = true;
+    features.shaderSubgroupExtendedTypes = true;
+    features.shaderSubgroupPartitioned = true;
+    features.shaderSubgroupRotate = true;
+    features.shaderSubgroupRotateClustered = true;
     features.storageBuffer8BitAccess = true;
     features.storagePushConstant8 = true;
+    features.subgroupSizeControl = true;
     features.synchronization2 = true;
     features.timelineSemaphore = true;
     features.uniformAndStorageBuffer8BitAccess = true;

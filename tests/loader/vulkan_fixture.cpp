@@ -203,10 +203,14 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
                                       .pushConstantRangeCount = 1,
                                       .pPushConstantRanges = &range};
     EXPECT_VK(vkCreatePipelineLayout(device_, &layout, nullptr, &made.layout));
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .requiredSubgroupSize = required_subgroup_size_};
     VkComputePipelineCreateInfo pipeline{
         .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
         .flags = VK_PIPELINE_CREATE_DISPATCH_BASE,
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = required_subgroup_size_ != 0 ? &subgroup : nullptr,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = made.module,
                   .pName = "main",

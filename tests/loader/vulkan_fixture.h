@@ -85,7 +85,8 @@ class VulkanTest : public testing::Test {
     bool robust_ = false;
     VkPhysicalDeviceFeatures core_features_ = {};
     std::vector<const char*> more_extensions_;
-    void* more_features_ = nullptr;  // a chain of structures
+    void* more_features_ = nullptr;        // a chain of structures
+    uint32_t required_subgroup_size_ = 0;  // of pipelines; 0: the device's own
     std::vector<std::string> messages_;
 
   private:
