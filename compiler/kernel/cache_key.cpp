@@ -93,7 +93,8 @@ Hash128 HashRequest(const CompileRequest& request, const TargetInfo& target) {
                 .Append(binding.kind)
                 .Append(binding.count)
                 .Append(binding.offset_bytes)
-                .Append(binding.first_dynamic_offset);
+                .Append(binding.first_dynamic_offset)
+                .Append(binding.variable_count);
         }
     }
     hasher.Append(request.layout.push_constant_bytes);

@@ -41,6 +41,7 @@ TEST(CacheKey, EveryFieldCounts) {
         [](Subject& s) { s.request.layout.sets[0].bindings[0].count = 2; },
         [](Subject& s) { s.request.layout.sets[0].bindings[0].offset_bytes = 16; },
         [](Subject& s) { s.request.layout.sets[0].bindings[0].first_dynamic_offset = 0; },
+        [](Subject& s) { s.request.layout.sets[0].bindings[0].variable_count = true; },
         [&](Subject& s) { s.request.layout.sets[0].bindings.push_back(second); },
         // The same binding, in the next set.
         [&](Subject& s) { s.request.layout.sets.push_back({{second}}); },

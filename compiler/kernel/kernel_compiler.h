@@ -38,6 +38,10 @@ struct BindingLayout {
     uint32_t offset_bytes = 0;  // of element 0 in the set's memory
     // Index of element 0 in DispatchFrame::dynamic_offsets; elements follow one another.
     uint32_t first_dynamic_offset = kNotDynamic;
+    // `count` is only the most that a set can have: the number of its last element is the u32 that
+    // lies kVariableHeaderBytes before element 0.
+    bool variable_count = false;
+    static constexpr uint32_t kVariableHeaderBytes = 16;
 };
 
 // The size of one descriptor in a set's memory (hal/kernel_abi.h, hal/image_abi.h).

@@ -224,10 +224,11 @@ void Regions::Use(ir::ValueId value, uint32_t segment) {
     if (home != Home::kSegment)
         return;
     const ir::Instruction* inst = kernel_.Definition(value);
-    if (inst && inst->op == Op::kBuffer) {
-        // A descriptor is looked up again: only its index needs a home.
+    if (inst && (inst->op == Op::kBuffer || inst->op == Op::kBufferFrom)) {
+        // A descriptor is looked up again: only what it is made of needs a home.
         home = Home::kRecomputed;
-        Use(inst->operands[0], segment);
+        for (ir::ValueId operand : inst->operands)
+            Use(operand, segment);
         return;
     }
     if (RecomputeCost(value, 0) <= kRecomputeBudget) {
@@ -259,7 +260,8 @@ uint32_t Regions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
     }
     const ir::Instruction* inst = kernel_.Definition(value);
     if (depth > kRecomputeDepth || !inst || inst->results.size() != 1 ||
-        !(ir::InfoOf(inst->op).properties & ir::kPure) || inst->op == Op::kBuffer) {
+        !(ir::InfoOf(inst->op).properties & ir::kPure) || inst->op == Op::kBuffer ||
+        inst->op == Op::kBufferFrom) {
         return kNever;
     }
     uint32_t cost = shapes_.shape(value).scalar() ? 1 : 4;

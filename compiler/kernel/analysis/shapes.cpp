@@ -87,6 +87,7 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             VisitExit(id, divergence);
             return;
         case Op::kLoadBuffer:
+        case Op::kLoadGlobal:
         case Op::kLoadShared:
         case Op::kLoadDescriptor:
         case Op::kLoadPush:
@@ -114,14 +115,26 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             Update(inst.results[0], BuiltinShape(static_cast<ir::BuiltinId>(inst.imm)));
             return;
         case Op::kBuffer:
-        case Op::kBufferSize: {
-            // A buffer is one descriptor for all lanes: the emitter takes that of the first active
-            // lane.
-            const Shape& index = shapes_[inst.operands[0].index];
-            Shape shape;
-            shape.kind = Shape::Kind::kUniform;
-            shape.workgroup = index.uniform() && index.workgroup;
-            shape.max = inst.op == Op::kBufferSize ? UINT32_MAX : UINT64_MAX;
+        case Op::kBufferFrom:
+        case Op::kBufferSize:
+        case Op::kBufferAddress: {
+            // One descriptor for all lanes, or one a lane.
+            bool uniform = true;
+            bool workgroup = true;
+            for (ir::ValueId operand : inst.operands) {
+                const Shape& shape = shapes_[operand.index];
+                if (shape.kind == Shape::Kind::kUnknown)
+                    return;
+                uniform &= shape.uniform();
+                workgroup &= shape.workgroup;
+            }
+            Shape shape = Varying(inst.results[0]);
+            if (uniform || lanes_ == 1) {
+                shape.kind = Shape::Kind::kUniform;
+                shape.workgroup = uniform && workgroup;
+            }
+            if (inst.op == Op::kBufferSize)
+                shape.max = UINT32_MAX;
             Update(inst.results[0], std::move(shape));
             return;
         }
@@ -417,13 +430,17 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
                     generic.max = a.max;
                 if (!a.pattern())
                     return generic;
-                // Widening keeps the pattern only where no lane wraps.
+                // Widening keeps the pattern only where no lane wraps: the sum stays in range, or
+                // the offsets fill bits that the base leaves free.
                 int64_t low = *std::min_element(a.offsets.begin(), a.offsets.end());
                 int64_t high = *std::max_element(a.offsets.begin(), a.offsets.end());
                 uint64_t limit = inst.op == Op::kSExt ? sign - 1 : TypeMax(bits);
                 bool no_wrap =
                     low == 0 && a.max <= limit && static_cast<uint64_t>(high) <= limit - a.max;
-                if (inst.op == Op::kTrunc || no_wrap) {
+                const bool free_bits =
+                    shape_rules::Disjoint(a) && static_cast<uint64_t>(high) < sign;
+                if (inst.op == Op::kTrunc || no_wrap || free_bits ||
+                    (inst.flags & ir::kNoLaneWrap)) {
                     Shape shape = a;
                     shape.max = generic.max;
                     for (int64_t& offset : shape.offsets)

@@ -71,6 +71,8 @@ void Emitter::EmitInstruction(ir::InstId id) {
             return;
         case Op::kLoadBuffer:
         case Op::kStoreBuffer:
+        case Op::kLoadGlobal:
+        case Op::kStoreGlobal:
         case Op::kLoadShared:
         case Op::kStoreShared:
             EmitMemory(inst);
@@ -80,6 +82,7 @@ void Emitter::EmitInstruction(ir::InstId id) {
             EmitLocal(inst);
             return;
         case Op::kAtomicBuffer:
+        case Op::kAtomicGlobal:
         case Op::kAtomicShared:
             EmitAtomic(inst);
             return;

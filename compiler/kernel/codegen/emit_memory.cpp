@@ -24,8 +24,13 @@ constexpr uint64_t kZeroBytes = 256;  // what an out-of-range uniform load reads
 MemoryRegion Emitter::BufferRegion(const ir::Instruction& inst, ir::ValueId buffer) {
     const Descriptor& descriptor = held_[buffer.index].descriptor;
     MemoryRegion region;
-    region.base = descriptor.address;
-    region.size = descriptor.size;
+    if (descriptor.by_lane()) {
+        region.lane_bases = descriptor.address;
+        region.lane_sizes = descriptor.size;
+    } else {
+        region.base = descriptor.address;
+        region.size = descriptor.size;
+    }
     region.bounds = kernel_.robust_buffer_access ? Bounds::kChecked : Bounds::kTrusted;
     region.may_pass_2gib = true;
     region.is_volatile = inst.flags & ir::kVolatile;
@@ -153,6 +158,8 @@ Value* Emitter::Annotate(const MemoryRegion& region, Value* access) {
 }
 
 Value* Emitter::ByteAddress(const MemoryRegion& region, Value* offset) {
+    if (region.is_global)
+        return builder_.CreateIntToPtr(offset, builder_.getPtrTy());
     offset = builder_.CreateZExt(offset, builder_.getInt64Ty());
     return builder_.CreateGEP(builder_.getInt8Ty(), region.base, offset);
 }
@@ -208,16 +215,50 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     if (region.bounds == Bounds::kClamped)
         offset = ClampScalar(region, offset, element * count);
-    Value* address = ByteAddress(region, offset);
-    if (region.bounds == Bounds::kChecked) {
-        address =
-            builder_.CreateSelect(InBounds(region, offset, element * count), address, Zeros());
-    }
-    Values results;
-    for (size_t i = 0; i < count; ++i) {
+    auto load_from = [&](Value* address, size_t i) {
         Value* at = builder_.CreateConstGEP1_64(type, address, i);
-        results.push_back(
-            Annotate(region, builder_.CreateAlignedLoad(type, at, llvm::Align(element))));
+        return Annotate(region, builder_.CreateAlignedLoad(type, at, llvm::Align(element)));
+    };
+    Values results;
+    if (region.bounds != Bounds::kChecked) {
+        Value* address = ByteAddress(region, offset);
+        for (size_t i = 0; i < count; ++i)
+            results.push_back(load_from(address, i));
+        return results;
+    }
+    auto or_zeros = [&](Value* from, uint64_t bytes) {
+        return builder_.CreateSelect(InBounds(region, from, bytes), ByteAddress(region, from),
+                                     Zeros());
+    };
+    if (count == 1) {
+        results.push_back(load_from(or_zeros(offset, element), 0));
+        return results;
+    }
+    // All of it is inside: nearly always. Otherwise each element goes by itself.
+    BasicBlock* whole = NewBlock("load_inside");
+    BasicBlock* parts = NewBlock("load_edge");
+    BasicBlock* end = NewBlock("load_end");
+    EmitMaybe(InBounds(region, offset, element * count), whole, parts, true);
+    builder_.SetInsertPoint(whole);
+    Value* address = ByteAddress(region, offset);
+    Values inside;
+    for (size_t i = 0; i < count; ++i)
+        inside.push_back(load_from(address, i));
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(parts);
+    Values edge;
+    for (size_t i = 0; i < count; ++i) {
+        Value* at =
+            builder_.CreateAdd(offset, llvm::ConstantInt::get(offset->getType(), i * element));
+        edge.push_back(load_from(or_zeros(at, element), 0));
+    }
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(end);
+    for (size_t i = 0; i < count; ++i) {
+        auto* phi = builder_.CreatePHI(type, 2);
+        phi->addIncoming(inside[i], whole);
+        phi->addIncoming(edge[i], parts);
+        results.push_back(phi);
     }
     return results;
 }
@@ -227,6 +268,8 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
                                 llvm::Type* type,
                                 size_t count) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    if (region.is_global || region.lane_bases)
+        return GatherLanes(region, offsets, type, count);
     if (element < 4)
         return GatherNarrow(region, offsets, type, count);
     Values masks;
@@ -255,6 +298,10 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
 
 void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
+    if (region.is_global || region.lane_bases) {
+        ScatterLanes(region, offsets, values);
+        return;
+    }
     if (element < 4) {
         ScatterNarrow(region, offsets, values);
         return;
@@ -285,24 +332,41 @@ void Emitter::StoreUniform(const MemoryRegion& region,
     for (ir::ValueId value : values)
         scalars.push_back(ToMemory(FromFirstActive(value)));
     const uint64_t element = scalars[0]->getType()->getPrimitiveSizeInBits() / 8;
-    BasicBlock* end = nullptr;
-    if (region.bounds == Bounds::kClamped) {
+    if (region.bounds == Bounds::kClamped)
         offset = ClampScalar(region, offset, element * values.size());
-    } else if (region.bounds == Bounds::kChecked) {
-        BasicBlock* inside = NewBlock("store");
-        end = NewBlock("store_end");
-        EmitMaybe(InBounds(region, offset, element * values.size()), inside, end, true);
-        builder_.SetInsertPoint(inside);
+    auto store_run = [&](Value* address, size_t first, size_t count) {
+        for (size_t i = first; i < first + count; ++i) {
+            Value* at = builder_.CreateConstGEP1_64(scalars[i]->getType(), address, i - first);
+            Annotate(region, builder_.CreateAlignedStore(scalars[i], at, llvm::Align(element)));
+        }
+    };
+    if (region.bounds != Bounds::kChecked) {
+        store_run(ByteAddress(region, offset), 0, scalars.size());
+        return;
     }
-    Value* address = ByteAddress(region, offset);
-    for (size_t i = 0; i < scalars.size(); ++i) {
-        Value* at = builder_.CreateConstGEP1_64(scalars[i]->getType(), address, i);
-        Annotate(region, builder_.CreateAlignedStore(scalars[i], at, llvm::Align(element)));
-    }
-    if (end) {
+    BasicBlock* whole = NewBlock("store");
+    BasicBlock* parts = scalars.size() == 1 ? nullptr : NewBlock("store_edge");
+    BasicBlock* end = NewBlock("store_end");
+    EmitMaybe(InBounds(region, offset, element * scalars.size()), whole, parts ? parts : end, true);
+    builder_.SetInsertPoint(whole);
+    store_run(ByteAddress(region, offset), 0, scalars.size());
+    builder_.CreateBr(end);
+    if (parts) {
+        builder_.SetInsertPoint(parts);
+        for (size_t i = 0; i < scalars.size(); ++i) {
+            Value* at =
+                builder_.CreateAdd(offset, llvm::ConstantInt::get(offset->getType(), i * element));
+            BasicBlock* one = NewBlock("store_one");
+            BasicBlock* next = NewBlock("store_next");
+            builder_.CreateCondBr(InBounds(region, at, element), one, next);
+            builder_.SetInsertPoint(one);
+            store_run(ByteAddress(region, at), i, 1);
+            builder_.CreateBr(next);
+            builder_.SetInsertPoint(next);
+        }
         builder_.CreateBr(end);
-        builder_.SetInsertPoint(end);
     }
+    builder_.SetInsertPoint(end);
 }
 
 void Emitter::EmitLoad(const ir::Instruction& inst,
@@ -314,16 +378,17 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
     if (region.is_volatile)
         CompilerFence();
     Values values;
-    bool scalar = offset.shape->uniform() || lanes_ == 1;
+    const bool scalar = (offset.shape->uniform() || lanes_ == 1) && !region.lane_bases;
     if (scalar) {
         values = LoadUniform(region, offset.scalar, type, inst.results.size());
     } else {
         Value* offsets = OffsetVector(offset_id, offset);
         const size_t count = inst.results.size();
-        const bool selected =
-            (offset.shape->pattern() &&
-             LoadPattern(region, offset, type, count, offsets, values)) ||
-            (offset.shape->has_rows() && LoadRuns(region, offset, type, count, offsets, values));
+        const bool one_base = !region.lane_bases;
+        const bool selected = (one_base && offset.shape->pattern() &&
+                               LoadPattern(region, offset, type, count, offsets, values)) ||
+                              (one_base && offset.shape->has_rows() &&
+                               LoadRuns(region, offset, type, count, offsets, values));
         if (!selected) {
             values = Gather(region, offsets, type, count);
         }
@@ -344,16 +409,18 @@ void Emitter::EmitStore(const MemoryRegion& region,
     Offset offset = OffsetOf(offset_id);
     if (region.is_volatile)
         CompilerFence();
-    if (offset.shape->uniform() || lanes_ == 1) {
+    if ((offset.shape->uniform() || lanes_ == 1) && !region.lane_bases) {
         StoreUniform(region, offset.scalar, values);
     } else {
         Values vectors;
         for (ir::ValueId value : values)
             vectors.push_back(ToMemory(Vector(value)));
         Value* offsets = OffsetVector(offset_id, offset);
+        const bool one_base = !region.lane_bases;
         const bool selected =
-            (offset.shape->pattern() && StorePattern(region, offset, vectors, offsets)) ||
-            (offset.shape->has_rows() && StoreRuns(region, offset, vectors, offsets));
+            (one_base && offset.shape->pattern() &&
+             StorePattern(region, offset, vectors, offsets)) ||
+            (one_base && offset.shape->has_rows() && StoreRuns(region, offset, vectors, offsets));
         if (!selected)
             Scatter(region, offsets, vectors);
     }
@@ -369,6 +436,12 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
             return;
         case Op::kStoreBuffer:
             EmitStore(BufferRegion(inst, operands[0]), operands[1], operands.subspan(2));
+            return;
+        case Op::kLoadGlobal:
+            EmitLoad(inst, GlobalRegion(inst), operands[0]);
+            return;
+        case Op::kStoreGlobal:
+            EmitStore(GlobalRegion(inst), operands[0], operands.subspan(1));
             return;
         case Op::kLoadShared:
             EmitLoad(inst, SharedRegion(inst), operands[0]);

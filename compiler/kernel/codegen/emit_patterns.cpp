@@ -125,7 +125,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                           Values& results) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     Units units = PlanUnits(*offset.shape, element, count);
-    if (units.overhang != 0 && region.base == push_constants_)
+    if (units.overhang != 0 && (region.base == push_constants_ || region.is_global))
         units = {element, count, 0, 0};
     Layout layout;
     if (!MakeLayout(*offset.shape, units, layout))
@@ -147,6 +147,25 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
     const llvm::Align align(units.overhang != 0 || row_words != 0 ? element : units.bytes);
 
+    bool masked = false;
+    auto load_part = [&](Value* address, uint64_t from, uint64_t length) -> Value* {
+        auto* part_type = llvm::FixedVectorType::get(unit_type, static_cast<unsigned>(length));
+        Value* at = builder_.CreateConstGEP1_64(unit_type, address, from);
+        if (!masked)
+            return Annotate(region, builder_.CreateAlignedLoad(part_type, at, align));
+        llvm::SmallVector<int, 128> lane_of(length, static_cast<int>(lanes_));  // a gap: false
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            for (size_t i = 0; i < units.count; ++i) {
+                const uint64_t unit = layout.lane[lane] + i;
+                if (unit >= from && unit < from + length)
+                    lane_of[unit - from] = static_cast<int>(lane);
+            }
+        }
+        Value* mask = builder_.CreateShuffleVector(
+            mask_, llvm::Constant::getNullValue(mask_->getType()), lane_of);
+        return Annotate(region, builder_.CreateMaskedLoad(part_type, at, align, mask,
+                                                          llvm::Constant::getNullValue(part_type)));
+    };
     auto load_runs = [&](Value* address) {
         Values loaded;
         if (row_words != 0) {
@@ -163,15 +182,10 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         for (const ElementRun& run : layout.runs) {
             // A run of any length is one load, or two of one type that overlap.
             const uint64_t part = std::bit_floor(run.count);
-            auto* part_type = llvm::FixedVectorType::get(unit_type, static_cast<unsigned>(part));
-            Value* low_at = builder_.CreateConstGEP1_64(unit_type, address, run.first);
-            Value* low = Annotate(region, builder_.CreateAlignedLoad(part_type, low_at, align));
+            Value* low = load_part(address, run.first, part);
             Value* high = low;
-            if (part != run.count) {
-                Value* high_at =
-                    builder_.CreateConstGEP1_64(unit_type, address, run.first + run.count - part);
-                high = Annotate(region, builder_.CreateAlignedLoad(part_type, high_at, align));
-            }
+            if (part != run.count)
+                high = load_part(address, run.first + run.count - part, part);
             for (size_t i = 0; i < units.count; ++i) {
                 llvm::SmallVector<int, 64> pick(lanes_, -1);
                 llvm::SmallVector<int, 64> choose(lanes_);
@@ -234,13 +248,19 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         results = elements_of(load_runs(ByteAddress(region, first)));
         return true;
     }
+    if (region.is_global && layout.distinct && row_words == 0 && units.bytes >= 4) {
+        masked = true;
+        results = load_runs(ByteAddress(region, first));
+        return true;
+    }
     // The whole span lies inside the buffer: nearly always. Otherwise some lanes are outside or
     // inactive; they may even lie below 0, where 32-bit offsets wrap, so each lane goes by its own
-    // offset.
+    // offset. Where memory is only known to be there for active lanes, all must be active.
     BasicBlock* fast = NewBlock("load_inside");
     BasicBlock* slow = NewBlock("load_edge");
     BasicBlock* end = NewBlock("load_end");
-    EmitMaybe(InBounds(region, checked, checked_bytes), fast, slow, true);
+    EmitMaybe(region.is_global ? AllActive() : InBounds(region, checked, checked_bytes), fast, slow,
+              true);
     builder_.SetInsertPoint(fast);
     Values inside = load_runs(ByteAddress(region, first));
     builder_.CreateBr(end);
@@ -354,7 +374,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
         }
     };
 
-    if (region.bounds == Bounds::kTrusted && !mask_) {
+    if (region.bounds == Bounds::kTrusted && (!mask_ || (region.is_global && !plain_only))) {
         store_runs(ByteAddress(region, first));
         return true;
     }
@@ -381,12 +401,9 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     BasicBlock* fast = NewBlock("store_inside");
     BasicBlock* slow = NewBlock("store_edge");
     BasicBlock* end = NewBlock("store_end");
-    Value* inside = InBounds(region, first, layout.span);
-    if (plain_only) {
-        Value* bits = MaskBits(mask_);
-        Value* all = builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
-        inside = builder_.CreateAnd(inside, all);
-    }
+    Value* inside = region.is_global ? AllActive() : InBounds(region, first, layout.span);
+    if (plain_only && !region.is_global)
+        inside = builder_.CreateAnd(inside, AllActive());
     EmitMaybe(inside, fast, slow, true);
     builder_.SetInsertPoint(fast);
     store_runs(ByteAddress(region, first));

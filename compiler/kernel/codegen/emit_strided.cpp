@@ -44,6 +44,11 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     }
     Value* first = addresses.firsts[0];
 
+    if (region.is_global) {
+        // Memory is only known to be there for active lanes.
+        addresses.in_bounds = mask_ ? AllActive() : nullptr;
+        return true;
+    }
     if (region.bounds == Bounds::kClamped) {
         return shape.max <= region.known_size && shape.max + bytes <= region.known_size &&
                invocations_ % lanes_ == 0;
@@ -106,9 +111,7 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
         std::vector<llvm::SmallVector<int, 64>> pick(count, llvm::SmallVector<int, 64>(lanes_, -1));
         uint64_t loaded = 0;  // elements in the parts so far
         for (size_t r = 0; r < layout->rows.size(); ++r) {
-            Value* address =
-                builder_.CreateGEP(builder_.getInt8Ty(), region.base,
-                                   builder_.CreateZExt(addresses.firsts[r], builder_.getInt64Ty()));
+            Value* address = ByteAddress(region, addresses.firsts[r]);
             for (const RowRun& run : layout->rows[r].runs) {
                 // A run of any length is one load, or two of one type that overlap.
                 const uint64_t part = std::bit_floor(run.count);
@@ -216,10 +219,7 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
                         source[r].begin() + static_cast<int64_t>(run.first + run.count));
         }
     }
-    auto row_address = [&](size_t r) {
-        return builder_.CreateGEP(builder_.getInt8Ty(), region.base,
-                                  builder_.CreateZExt(addresses.firsts[r], builder_.getInt64Ty()));
-    };
+    auto row_address = [&](size_t r) { return ByteAddress(region, addresses.firsts[r]); };
     auto store_runs = [&] {
         std::vector<Value*> registers = PermuteToRegisters(values, pick);
         Values rows;

@@ -89,6 +89,11 @@ Value* Emitter::Any(Value* mask) {
     return builder_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0));
 }
 
+Value* Emitter::AllActive() {
+    Value* bits = MaskBits(mask_);
+    return builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
+}
+
 Value* Emitter::FirstActive() {
     if (!mask_ || lanes_ == 1)
         return builder_.getInt32(0);
@@ -218,6 +223,16 @@ Value* Emitter::DescriptorMemory(const ir::Binding& binding) {
                                                binding.layout.offset_bytes);
 }
 
+// An index outside the array must not read beyond the set's memory.
+Value* Emitter::LastElement(const ir::Binding& binding) {
+    if (!binding.layout.variable_count)
+        return builder_.getInt32(binding.layout.count - 1);
+    Value* header = builder_.CreateConstInBoundsGEP1_64(
+        builder_.getInt8Ty(), DescriptorMemory(binding),
+        static_cast<uint64_t>(-int64_t{BindingLayout::kVariableHeaderBytes}));
+    return builder_.CreateLoad(builder_.getInt32Ty(), header, "last_element");
+}
+
 Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* element) {
     const BindingLayout& layout = binding.layout;
     llvm::Type* ptr = builder_.getPtrTy();
@@ -249,6 +264,49 @@ Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* e
     return descriptor;
 }
 
+void Emitter::EmitDescriptor(const ir::Instruction& inst) {
+    Held& held = held_[inst.results[0].index];
+    held.raw = builder_.getInt32(0);
+    held.epoch = epoch_;
+    const bool by_lane = shapes_.shape(inst.results[0]).varying() && lanes_ > 1;
+    if (inst.op == Op::kBufferFrom) {
+        if (by_lane) {
+            held.descriptor = {Vector(inst.operands[0]), Vector(inst.operands[1])};
+        } else {
+            held.descriptor = {
+                builder_.CreateIntToPtr(Scalar(inst.operands[0]), builder_.getPtrTy()),
+                Scalar(inst.operands[1])};
+        }
+        return;
+    }
+    const ir::Binding& binding = kernel_.bindings[inst.imm];
+    uint64_t element = 0;
+    if (kernel_.IsConst(inst.operands[0], &element)) {
+        element = std::min<uint64_t>(element, binding.layout.count - 1);
+        Descriptor& cached = constant_descriptors_[{inst.imm, element}];
+        if (!cached.address) {
+            // In the entry block: one load for all workgroups of a call.
+            llvm::IRBuilder<>::InsertPointGuard guard(builder_);
+            builder_.SetInsertPoint(entry_->getTerminator());
+            Value* index = builder_.getInt32(static_cast<uint32_t>(element));
+            if (binding.layout.variable_count) {
+                index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index,
+                                                       LastElement(binding));
+            }
+            cached = LoadDescriptor(binding, index);
+        }
+        held.descriptor = cached;
+        return;
+    }
+    if (by_lane) {
+        held.descriptor = LoadDescriptorLanes(binding, Vector(inst.operands[0]));
+        return;
+    }
+    Value* index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, Scalar(inst.operands[0]),
+                                                  LastElement(binding));
+    held.descriptor = LoadDescriptor(binding, index);
+}
+
 void Emitter::EmitPure(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kConst: {
@@ -269,38 +327,26 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
         case Op::kBuiltin:
             Set(inst.results[0], EmitBuiltin(static_cast<BuiltinId>(inst.imm), inst.results[0]));
             return;
-        case Op::kBuffer: {
-            const ir::Binding& binding = kernel_.bindings[inst.imm];
-            Held& held = held_[inst.results[0].index];
-            held.raw = builder_.getInt32(0);
-            held.epoch = epoch_;
-            uint64_t element = 0;
-            if (kernel_.IsConst(inst.operands[0], &element)) {
-                element = std::min<uint64_t>(element, binding.layout.count - 1);
-                Descriptor& cached = constant_descriptors_[{inst.imm, element}];
-                if (!cached.address) {
-                    // In the entry block: one load for all workgroups of a call.
-                    llvm::IRBuilder<>::InsertPointGuard guard(builder_);
-                    builder_.SetInsertPoint(entry_->getTerminator());
-                    cached =
-                        LoadDescriptor(binding, builder_.getInt32(static_cast<uint32_t>(element)));
-                }
-                held.descriptor = cached;
-                return;
-            }
-            Value* index = FromFirstActive(inst.operands[0]);
-            index = builder_.CreateZExtOrTrunc(index, builder_.getInt32Ty());
-            // An index outside the array must not read beyond the set's memory.
-            index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index,
-                                                   builder_.getInt32(binding.layout.count - 1));
-            held.descriptor = LoadDescriptor(binding, index);
+        case Op::kBuffer:
+        case Op::kBufferFrom:
+            EmitDescriptor(inst);
+            return;
+        case Op::kBufferAddress: {
+            Value* address = held_[inst.operands[0].index].descriptor.address;
+            if (!address->getType()->isVectorTy())
+                address = builder_.CreatePtrToInt(address, builder_.getInt64Ty());
+            Set(inst.results[0], address);
             return;
         }
         case Op::kBufferSize: {
             Value* size = held_[inst.operands[0].index].descriptor.size;
-            size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size,
-                                                  builder_.getInt64(UINT32_MAX));
-            Set(inst.results[0], builder_.CreateTrunc(size, builder_.getInt32Ty()));
+            if (kernel_.type(inst.results[0]) == ir::Type::kI32) {
+                Value* limit = llvm::ConstantInt::get(size->getType(), UINT32_MAX);
+                size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size, limit);
+                size = builder_.CreateTrunc(size,
+                                            size->getType()->getWithNewType(builder_.getInt32Ty()));
+            }
+            Set(inst.results[0], size);
             return;
         }
         case Op::kLoadDescriptor: {

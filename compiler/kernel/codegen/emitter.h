@@ -10,11 +10,13 @@
 //   emit_rows.cpp     runs of words a lane, transposed
 //   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
 //   emit_permute.cpp  shuffles of any length
+//   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
 //   emit_atomic.cpp   atomics
 //   emit_subgroup.cpp operations between the lanes of a subgroup
 //   emit_lane_reads.cpp  lanes that read lanes named at run time
 #pragma once
 
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
@@ -38,7 +40,11 @@ struct MemoryRegion {
     };
     llvm::Value* base = nullptr;  // ptr
     llvm::Value* size = nullptr;  // bytes, i64
-    uint64_t known_size = 0;      // bytes, if constant
+    // Instead of these, where lanes have buffers of their own: vectors of i64.
+    llvm::Value* lane_bases = nullptr;
+    llvm::Value* lane_sizes = nullptr;
+    bool is_global = false;   // there is no base: offsets are device addresses
+    uint64_t known_size = 0;  // bytes, if constant
     Bounds bounds = Bounds::kTrusted;
     uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
     bool may_pass_2gib = false;  // offsets use all of 32 bits
@@ -155,6 +161,7 @@ class Emitter {
     llvm::Value* Mask();                       // never null
     llvm::Value* MaskBits(llvm::Value* mask);  // an integer of `lanes` bits
     llvm::Value* Any(llvm::Value* mask);
+    llvm::Value* AllActive();    // i1; there is a mask
     llvm::Value* FirstActive();  // lane number, i32
     llvm::Value* FromFirstActive(ir::ValueId value);
 
@@ -165,6 +172,7 @@ class Emitter {
     MemoryRegion DescriptorRegion(uint64_t binding);
     MemoryRegion PushRegion();
     MemoryRegion ConstantRegion();
+    MemoryRegion GlobalRegion(const ir::Instruction& inst);
     Offset OffsetOf(ir::ValueId value);
     llvm::Value* OffsetVector(ir::ValueId id, Offset& offset);
     void EmitLoad(const ir::Instruction& inst, const MemoryRegion& region, ir::ValueId offset);
@@ -245,6 +253,28 @@ class Emitter {
                    llvm::ArrayRef<uint64_t> lane_bytes,
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
+    // --- emit_global.cpp ---
+    llvm::Value* LaneAddresses(const MemoryRegion& region,
+                               llvm::Value* offsets,
+                               uint64_t element,
+                               uint64_t index,
+                               llvm::Value*& mask);
+    Values GatherLanes(const MemoryRegion& region,
+                       llvm::Value* offsets,
+                       llvm::Type* type,
+                       size_t count);
+    void ScatterLanes(const MemoryRegion& region,
+                      llvm::Value* offsets,
+                      llvm::ArrayRef<llvm::Value*> values);
+    // A vector in memory, for code that takes its lanes one by one.
+    struct LaneArray {
+        llvm::AllocaInst* slot = nullptr;
+        llvm::Type* element = nullptr;
+    };
+    LaneArray SpillLanes(llvm::Value* vector);
+    llvm::Value* LoadLane(const LaneArray& array, llvm::Value* lane);
+    void StoreLane(const LaneArray& array, llvm::Value* lane, llvm::Value* value);
+    void EmitLaneLoop(llvm::Value* mask, llvm::function_ref<void(llvm::Value* lane)> body);
 
     // --- emit_strided.cpp ---
     bool LoadRuns(const MemoryRegion& region,
@@ -278,13 +308,32 @@ class Emitter {
 
     // --- emit_atomic.cpp ---
     void EmitAtomic(const ir::Instruction& inst);
-    llvm::Value* AtomicOnScalar(const ir::Instruction& inst,
-                                const MemoryRegion& region,
+    // Which memory an atomic is on, and how.
+    struct AtomicPlace {
+        ir::AtomicOp op;
+        MemoryRegion region;
+        bool shared = false;  // one thread runs the workgroup: no lock
+        uint64_t bytes = 0;
+    };
+    llvm::Value* AtomicOnScalar(const AtomicPlace& place,
                                 llvm::Value* offset,
                                 llvm::Value* value,
-                                llvm::Value* comparand,
-                                bool shared);
-    llvm::Value* Reduce(ir::AtomicOp op, llvm::Value* vector);
+                                llvm::Value* comparand);
+    llvm::Value* LoopUntilExchanged(llvm::Value* address,
+                                    llvm::Type* type,
+                                    llvm::function_ref<llvm::Value*(llvm::Value*)> update);
+    llvm::Value* Combine(ir::AtomicOp op, llvm::Value* old, llvm::Value* value);
+    llvm::Value* ActiveOrNeutral(ir::AtomicOp op, llvm::Value* vector);
+    llvm::Value* ReduceLanes(ir::AtomicOp op, ir::ValueId value);
+    void AtomicOnUniform(const ir::Instruction& inst,
+                         const AtomicPlace& place,
+                         llvm::Value* offset,
+                         ir::ValueId value);
+    void AtomicByLane(const ir::Instruction& inst,
+                      const AtomicPlace& place,
+                      llvm::Value* offsets,
+                      ir::ValueId value,
+                      ir::ValueId comparand);
 
     // --- emit_subgroup.cpp ---
     void EmitSubgroup(const ir::Instruction& inst);
@@ -331,13 +380,18 @@ class Emitter {
     llvm::Value* num_workgroups_[3] = {};
     llvm::GlobalVariable* constant_data_ = nullptr;
     llvm::GlobalVariable* zeros_ = nullptr;
+    // For all lanes a ptr and an i64; where lanes have their own, two vectors of i64.
     struct Descriptor {
         llvm::Value* address = nullptr;
         llvm::Value* size = nullptr;
+        bool by_lane() const { return address && address->getType()->isVectorTy(); }
     };
     llvm::Value* DescriptorMemory(const ir::Binding& binding);
     Descriptor LoadDescriptor(const ir::Binding& binding, llvm::Value* element);
-    std::map<uint64_t, llvm::Value*> descriptor_memory_;                        // by binding
+    std::map<uint64_t, llvm::Value*> descriptor_memory_;  // by binding
+    Descriptor LoadDescriptorLanes(const ir::Binding& binding, llvm::Value* elements);
+    llvm::Value* LastElement(const ir::Binding& binding);  // i32
+    void EmitDescriptor(const ir::Instruction& inst);
     std::map<std::pair<uint64_t, uint64_t>, Descriptor> constant_descriptors_;  // binding, element
     llvm::MDNode* scopes_[4] = {};  // buffers, shared, scratch, constants
     llvm::MDNode* noalias_[4] = {};

@@ -48,7 +48,8 @@ bool MayShareVector(const ir::Kernel& kernel) {
         loops |= inst.op == Op::kLoop;
         if (inst.op == Op::kBarrier)
             return false;
-        communicates |= inst.op == Op::kAtomicBuffer || (inst.flags & ir::kVolatile) != 0;
+        communicates |= inst.op == Op::kAtomicBuffer || inst.op == Op::kAtomicGlobal ||
+                        (inst.flags & ir::kVolatile) != 0;
     }
     return !(loops && communicates);
 }

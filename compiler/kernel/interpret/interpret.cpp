@@ -311,16 +311,59 @@ class Interpreter {
                          invocation.values[value.index]);
         }
     }
+    // What a buffer value stands for: the descriptor of a binding, or the two numbers it was made
+    // of.
+    MemoryRange Buffer(const Invocation& invocation, ValueId buffer) const {
+        const auto& values = invocation.values;
+        const Instruction& made = *kernel_.Definition(buffer);
+        if (made.op != Op::kBufferFrom)
+            return BufferRange(kernel_, dispatch_, values[buffer.index]);
+        return {reinterpret_cast<uint8_t*>(values[made.operands[0].index]),
+                values[made.operands[1].index]};
+    }
+    // Device addresses are the host's, so the element itself is the range.
+    void LoadGlobal(Invocation& invocation, const Instruction& inst) {
+        const uint64_t address = invocation.values[inst.operands[0].index];
+        for (size_t k = 0; k < inst.results.size(); ++k) {
+            const Type type = kernel_.type(inst.results[k]);
+            invocation.values[inst.results[k].index] =
+                LoadElement(GlobalElement(type, address, k), type, 0);
+        }
+    }
+    void StoreGlobal(Invocation& invocation, const Instruction& inst) {
+        const uint64_t address = invocation.values[inst.operands[0].index];
+        for (size_t k = 0; k + 1 < inst.operands.size(); ++k) {
+            const Type type = kernel_.type(inst.operands[k + 1]);
+            StoreElement(GlobalElement(type, address, k), type, 0,
+                         invocation.values[inst.operands[k + 1].index]);
+        }
+    }
+    static MemoryRange GlobalElement(Type type, uint64_t address, size_t k) {
+        return {reinterpret_cast<uint8_t*>(address + k * ByteSize(type)), ByteSize(type)};
+    }
+    // Operand `at` is the offset; the value and the comparand follow.
     void Atomic(Invocation& invocation,
                 const Instruction& inst,
                 const MemoryRange& range,
                 size_t at) {
+        ApplyAt(invocation, inst, range, invocation.values[inst.operands[at].index], at);
+    }
+    void AtomicGlobal(Invocation& invocation, const Instruction& inst) {
+        const Type type = kernel_.type(inst.results[0]);
+        ApplyAt(invocation, inst, GlobalElement(type, invocation.values[inst.operands[0].index], 0),
+                0, 0);
+    }
+    void ApplyAt(Invocation& invocation,
+                 const Instruction& inst,
+                 const MemoryRange& range,
+                 uint64_t offset,
+                 size_t at) {
         std::span<const uint64_t> operands = Read(invocation, inst.operands);
         Type type = kernel_.type(inst.results[0]);
-        uint64_t old = LoadElement(range, type, operands[at]);
+        uint64_t old = LoadElement(range, type, offset);
         uint64_t comparand = at + 2 < operands.size() ? operands[at + 2] : 0;
         StoreElement(
-            range, type, operands[at],
+            range, type, offset,
             ApplyAtomic(static_cast<AtomicOp>(inst.imm), type, old, operands[at + 1], comparand));
         invocation.values[inst.results[0].index] = old;
     }
@@ -334,9 +377,7 @@ class Interpreter {
 
     void Step(Invocation& invocation, InstId id, const Instruction& inst) {
         auto& values = invocation.values;
-        auto buffer = [&] {
-            return BufferRange(kernel_, dispatch_, values[inst.operands[0].index]);
-        };
+        auto buffer = [&] { return Buffer(invocation, inst.operands[0]); };
         auto range = [](std::vector<uint8_t>& bytes) {
             return MemoryRange{bytes.data(), bytes.size()};
         };
@@ -356,7 +397,24 @@ class Interpreter {
                     EncodeBuffer(inst.imm, values[inst.operands[0].index]);
                 break;
             case Op::kBufferSize:
-                values[inst.results[0].index] = buffer().size_bytes & UINT32_MAX;
+                values[inst.results[0].index] = std::min<uint64_t>(
+                    buffer().size_bytes,
+                    kernel_.type(inst.results[0]) == Type::kI32 ? UINT32_MAX : UINT64_MAX);
+                break;
+            case Op::kBufferAddress:
+                values[inst.results[0].index] = reinterpret_cast<uint64_t>(buffer().data);
+                break;
+            case Op::kBufferFrom:
+                values[inst.results[0].index] = 0;  // what uses it looks at the operands
+                break;
+            case Op::kLoadGlobal:
+                LoadGlobal(invocation, inst);
+                break;
+            case Op::kStoreGlobal:
+                StoreGlobal(invocation, inst);
+                break;
+            case Op::kAtomicGlobal:
+                AtomicGlobal(invocation, inst);
                 break;
             case Op::kLoadBuffer:
                 Load(invocation, inst, buffer());

@@ -1,6 +1,9 @@
 #include "compiler/kernel/interpret/memory.h"
 
 #include <algorithm>
+#include <bit>
+
+#include "compiler/kernel/ir/half.h"
 
 namespace fornax::kernel {
 
@@ -25,6 +28,13 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
         return {};
     hal::BufferDescriptor descriptor;
     const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[binding.set]);
+    if (binding.layout.variable_count) {
+        uint32_t last = 0;
+        std::memcpy(&last, set + binding.layout.offset_bytes - BindingLayout::kVariableHeaderBytes,
+                    sizeof(last));
+        if (element > last)
+            return {};
+    }
     std::memcpy(&descriptor,
                 set + binding.layout.offset_bytes + element * DescriptorBytes(binding.layout.kind),
                 sizeof(descriptor));
@@ -35,6 +45,31 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
             dispatch.dynamic_offsets[binding.layout.first_dynamic_offset + element];
     return {reinterpret_cast<uint8_t*>(descriptor.address), descriptor.size_bytes};
 }
+
+namespace {
+
+double ToDouble(ir::Type type, uint64_t bits) {
+    if (type == ir::Type::kF16)
+        return ir::HalfToDouble(static_cast<uint16_t>(bits));
+    return type == ir::Type::kF32 ? std::bit_cast<float>(static_cast<uint32_t>(bits))
+                                  : std::bit_cast<double>(bits);
+}
+
+uint64_t ApplyFloatAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t value) {
+    const double a = ToDouble(type, old);
+    const double b = ToDouble(type, value);
+    if (op != AtomicOp::kFAdd) {
+        const bool keep = op == AtomicOp::kFMin ? a <= b : a >= b;
+        return keep || b != b ? old : value;
+    }
+    // The second rounding does not change sums of f32 or f16.
+    if (type == ir::Type::kF16)
+        return ir::DoubleToHalf(a + b);
+    return type == ir::Type::kF32 ? std::bit_cast<uint32_t>(static_cast<float>(a + b))
+                                  : std::bit_cast<uint64_t>(a + b);
+}
+
+}  // namespace
 
 uint64_t ApplyAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t value, uint64_t comparand) {
     uint32_t unused = 64 - ir::BitWidth(type);
@@ -67,6 +102,10 @@ uint64_t ApplyAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t value, u
             return old | value;
         case AtomicOp::kXor:
             return old ^ value;
+        case AtomicOp::kFAdd:
+        case AtomicOp::kFMin:
+        case AtomicOp::kFMax:
+            return ApplyFloatAtomic(op, type, old, value);
     }
     return old;
 }

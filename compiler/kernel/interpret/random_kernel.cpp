@@ -142,7 +142,7 @@ class Generator : RandomValues {
     };
     // Offsets that differ from lane to lane by a constant, which memory selection looks at; with a
     // last one that may lie outside.
-    Place Strided(Type type, uint32_t run) {
+    Place Strided(Type type, uint32_t run, bool inside = false) {
         static constexpr uint32_t kStrides[] = {0,  1,  2,  3,  4,  5,  6,  8,  9,
                                                 10, 12, 16, 18, 20, 24, 32, 34, 40};
         const uint32_t size = ByteSize(type);
@@ -153,9 +153,9 @@ class Generator : RandomValues {
         // A run that is partly outside is one of a single element.
         const uint32_t last = reach <= end ? end - reach : 0;
         uint32_t start = random_.Below(last / size + 1) * size;
-        if (run == 1 && random_.Chance(20))
+        if (run == 1 && !inside && random_.Chance(20))
             start = (end - random_.Below(std::min(reach, end))) / size * size;
-        if (reach > end && run > 1)
+        if (reach > end && (run > 1 || inside))
             return {buffers_[2], OffsetWithin(end, type, run), size};
         const uint32_t bits = step | start | 16;
         ValueId offset = Emit(Op::kIMul, Type::kI32, {local_index_, b_.ConstI32(step)});
@@ -234,7 +234,7 @@ class Generator : RandomValues {
             type = MemoryType();
         uint32_t run = random_.Chance(60) ? 1 : kRuns[random_.Below(6)];
         run = std::min(run, std::min(own_bytes_, kSharedOwnBytes) / ByteSize(type));
-        switch (random_.Below(8)) {
+        switch (random_.Below(10)) {
             case 7: {  // the size of a buffer's range: its address is not the same everywhere
                 const Type word = Type::kI32;
                 ValueId at = Emit(Op::kIAdd, word, {OffsetWithin(8, word, 1), b_.ConstI32(8)});
@@ -276,10 +276,53 @@ class Generator : RandomValues {
                     Add(kernel_.inst(atomic).results[0]);
                 break;
             }
+            case 8:
+                GlobalStatement(type, run);
+                break;
+            case 9:
+                ViewStatement(type, run);
+                break;
             default:
                 LocalStatement();
                 break;
         }
+    }
+    // By device address; only where the buffer is, because nothing checks. Addresses stay out of
+    // the pool: they differ from run to run.
+    ValueId AddressOf(const Place& place) {
+        ValueId base = b_.Emit(Op::kBufferAddress, Type::kI64, {place.buffer});
+        ValueId offset = b_.Emit(Op::kSExt, Type::kI64, {place.offset}, 0, kNoLaneWrap);
+        return b_.Emit(Op::kIAdd, Type::kI64, {base, offset});
+    }
+    void GlobalStatement(Type type, uint32_t run) {
+        if (random_.Chance(40)) {
+            StoreRun(Op::kStoreGlobal, {AddressOf(Own(type, run))}, type, run);
+            return;
+        }
+        ValueId address = AddressOf(Own(type, run));
+        if (random_.Chance(60)) {
+            ValueId other = AddressOf(Strided(type, run, true));
+            address = random_.Chance(50)
+                          ? other
+                          : b_.Emit(Op::kSelect, Type::kI64, {Pick(Type::kBool), address, other});
+        }
+        LoadRun(Op::kLoadGlobal, {address}, type, run);
+    }
+    // A buffer that is chosen at run time.
+    void ViewStatement(Type type, uint32_t run) {
+        ValueId condition = Pick(Type::kBool);
+        auto choose = [&](Op op) {
+            return b_.Emit(Op::kSelect, Type::kI64,
+                           {condition, b_.Emit(op, Type::kI64, {buffers_[0]}),
+                            b_.Emit(op, Type::kI64, {buffers_[2]})});
+        };
+        ValueId buffer = b_.Emit(Op::kBufferFrom, Type::kBuffer,
+                                 {choose(Op::kBufferAddress), choose(Op::kBufferSize)});
+        ValueId offset = b_.Emit(Op::kSelect, Type::kI32,
+                                 {condition, Own(type, run).offset,
+                                  OffsetWithin(2 * TestDispatch::kBinding2Bytes, type, run)});
+        LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run);
+        Add(b_.Emit(Op::kBufferSize, Type::kI32, {buffer}));
     }
     void LocalStatement() {
         uint32_t index = random_.Below(static_cast<uint32_t>(kernel_.locals.size()));

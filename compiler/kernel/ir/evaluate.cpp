@@ -371,6 +371,8 @@ bool Evaluate(const Kernel& kernel,
         case Op::kBuffer:
         case Op::kBufferSize:
         case Op::kLoadDescriptor:
+        case Op::kBufferAddress:
+        case Op::kBufferFrom:
         case Op::kLoadPush:
         case Op::kLoadConstant:
             return false;
@@ -458,6 +460,8 @@ bool IsExact(const Kernel& kernel, const Instruction& inst) {
         case Op::kBuffer:
         case Op::kBufferSize:
         case Op::kLoadDescriptor:
+        case Op::kBufferAddress:
+        case Op::kBufferFrom:
         case Op::kLoadPush:
         case Op::kLoadConstant:
         case Op::kFRem:

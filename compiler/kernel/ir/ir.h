@@ -72,6 +72,9 @@ enum class AtomicOp : uint8_t {
     kAnd,
     kOr,
     kXor,
+    kFAdd,
+    kFMin,  // a NaN operand gives either operand
+    kFMax,
 };
 
 // What reductions and scans over the lanes of a subgroup combine values with (group.h).
@@ -98,7 +101,7 @@ const char* AtomicOpName(AtomicOp op);
 const char* BindingKindName(BindingLayout::Kind kind);
 inline constexpr uint32_t kNumBindingKinds = 8;
 inline constexpr uint32_t kNumBuiltins = 14;
-inline constexpr uint32_t kNumAtomicOps = 13;
+inline constexpr uint32_t kNumAtomicOps = 16;
 
 enum Properties : uint8_t {
     kNoProperties = 0,
@@ -141,10 +144,13 @@ inline bool HasProperty(Op op, uint8_t property) {
 enum InstructionFlags : uint8_t {
     kNoContraction = 1,  // float arithmetic must not be fused or reassociated (SPIR-V decoration)
     kVolatile = 2,       // memory: Volatile, or Coherent without the Vulkan memory model
-    kNonUniform = 4,     // Buffer: the array index may differ between lanes
+    kNonUniform = 4,     // Buffer: the array index may differ between lanes (a hint)
     kUnrollHint = 8,     // Loop: SPIR-V loop control Unroll
     kDontUnrollHint = 16,
     kDontFlattenHint = 32,  // If, Switch: keep the branch
+    // SExt, ZExt of an index into memory: where lanes differ by known distances, the narrow values
+    // of the active ones do not wrap against one another. They are elements of one object.
+    kNoLaneWrap = 64,
 };
 
 template <typename Tag>

@@ -55,7 +55,7 @@ const char* AtomicOpName(AtomicOp op) {
         "load", "store", "exchange", "compare_exchange",
         "add",  "sub",   "umin",     "umax",
         "smin", "smax",  "and",      "or",
-        "xor",
+        "xor",  "fadd",  "fmin",     "fmax",
     };
     static_assert(std::size(kNames) == kNumAtomicOps);
     auto index = static_cast<size_t>(op);

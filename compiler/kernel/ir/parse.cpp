@@ -205,6 +205,7 @@ class Parser {
             return false;
         if (AcceptWord("dynamic") && !ParseArgument(&binding.layout.first_dynamic_offset))
             return false;
+        binding.layout.variable_count = AcceptWord("variable");
         binding.writable = !AcceptWord("readonly");
         return true;
     }

@@ -132,6 +132,8 @@ class Printer {
             Argument("offset", binding.layout.offset_bytes);
             if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic)
                 Argument("dynamic", binding.layout.first_dynamic_offset);
+            if (binding.layout.variable_count)
+                out_ += " variable";
             if (!binding.writable)
                 out_ += " readonly";
             out_ += '\n';

@@ -140,9 +140,11 @@ class Checker {
             return "it must have " + std::to_string(wanted) + " operands, not " +
                    std::to_string(inst_.operands.size());
         bool moves = op == AtomicOp::kLoad || op == AtomicOp::kStore || op == AtomicOp::kExchange;
-        uint32_t bits = BitWidth(Out());
-        if ((bits != 32 && bits != 64) || (!IsInteger(Out()) && !moves))
-            return WrongResult(0, "i32 or i64");
+        const bool on_floats = op >= AtomicOp::kFAdd && op <= AtomicOp::kFMax;
+        const uint32_t bits = BitWidth(Out());
+        const bool integer = IsInteger(Out()) && (bits == 32 || bits == 64);
+        if (!(integer && !on_floats) && !(IsFloat(Out()) && (on_floats || moves)))
+            return WrongResult(0, on_floats ? "a float" : "i32 or i64");
         for (size_t i = first; i < wanted; ++i) {
             if (In(i) != Out())
                 return WrongOperand(i, TypeName(Out()));
@@ -261,7 +263,25 @@ std::string Checker::Check() {
             return NeedI32({0});
         case Op::kBufferSize:
             fault = NeedBuffer(false);
-            return fault.empty() ? NeedOut(0, Out() == Type::kI32, "i32") : fault;
+            return fault.empty()
+                       ? NeedOut(0, Out() == Type::kI32 || Out() == Type::kI64, "i32 or i64")
+                       : fault;
+        case Op::kBufferAddress:
+            fault = NeedBuffer(false);
+            return fault.empty() ? NeedOut(0, Out() == Type::kI64, "i64") : fault;
+        case Op::kBufferFrom:
+            if (In(0) != Type::kI64 || In(1) != Type::kI64)
+                return WrongOperand(In(0) != Type::kI64 ? 0 : 1, "i64");
+            return NeedOut(0, Out() == Type::kBuffer, "buffer");
+        case Op::kLoadGlobal:
+            fault = NeedIn(0, In(0) == Type::kI64, "i64");
+            return fault.empty() ? Load() : fault;
+        case Op::kStoreGlobal:
+            fault = Store(1);
+            return fault.empty() ? NeedIn(0, In(0) == Type::kI64, "i64") : fault;
+        case Op::kAtomicGlobal:
+            fault = Atomic(1);
+            return fault.empty() ? NeedIn(0, In(0) == Type::kI64, "i64") : fault;
         case Op::kLoadBuffer:
             fault = NeedBuffer(false);
             if (fault.empty())

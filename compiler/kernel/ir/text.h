@@ -13,6 +13,7 @@ inline constexpr FlagName kFlagNames[] = {
     {kNoContraction, "no_contraction"}, {kVolatile, "volatile"},
     {kNonUniform, "nonuniform"},        {kUnrollHint, "unroll"},
     {kDontUnrollHint, "dont_unroll"},   {kDontFlattenHint, "dont_flatten"},
+    {kNoLaneWrap, "no_lane_wrap"},
 };
 
 // What Instruction::imm or target says, and so how it is written.
@@ -34,6 +35,7 @@ inline ImmKind ImmKindOf(Op op) {
         case Op::kBuiltin:
             return ImmKind::kBuiltin;
         case Op::kAtomicBuffer:
+        case Op::kAtomicGlobal:
         case Op::kAtomicShared:
             return ImmKind::kAtomicOp;
         case Op::kSubgroupReduce:
@@ -50,6 +52,8 @@ inline ImmKind ImmKindOf(Op op) {
             return ImmKind::kIndex;
         case Op::kLoadBuffer:
         case Op::kStoreBuffer:
+        case Op::kLoadGlobal:
+        case Op::kStoreGlobal:
         case Op::kLoadShared:
         case Op::kStoreShared:
         case Op::kLoadPush:

@@ -196,18 +196,16 @@ Status Translator::Bitcast(const Inst& inst) {
 
 Status Translator::Select(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple condition, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Value first, Use(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Value second, Use(inst, inst[2]));
-    if (first.pointer || second.pointer)
-        return Unsupported(inst, "chooses between pointers");
-    const size_t count = first.scalars.size();
-    if (second.scalars.size() != count || (condition.size() != 1 && condition.size() != count))
+    FORNAX_ASSIGN_OR_RETURN(Tuple first, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple second, UseTuple(inst, inst[2]));
+    const size_t count = first.size();
+    if (second.size() != count || (condition.size() != 1 && condition.size() != count))
         return Invalid(inst, "has operands that do not fit its result type");
     Tuple result;
     for (size_t i = 0; i < count; ++i) {
         const ir::ValueId choose = condition[condition.size() == 1 ? 0 : i];
-        const ir::ValueId a = first.scalars[i];
-        const ir::ValueId b = second.scalars[i];
+        const ir::ValueId a = first[i];
+        const ir::ValueId b = second[i];
         if (kernel_.type(choose) != ir::Type::kBool || kernel_.type(a) != kernel_.type(b))
             return Invalid(inst, "has operands that do not fit its result type");
         result.push_back(Emit(ir::Op::kSelect, kernel_.type(a), {choose, a, b}));

@@ -18,7 +18,10 @@ constexpr uint64_t kMaxConstantScalars = 8u << 20;
 
 Status ConstantTable::Read(TypeTable& types) {
     for (const Inst& inst : module_.globals()) {
-        if (inst.op >= Op::OpTypeVoid && inst.op <= Op::OpTypeFunction) {
+        if (inst.op == Op::OpTypeForwardPointer) {
+            FORNAX_RETURN_IF_ERROR(types.AddForward(inst));
+        } else if ((inst.op >= Op::OpTypeVoid && inst.op <= Op::OpTypeFunction) ||
+                   inst.op == Op::OpTypeUntypedPointerKHR) {
             FORNAX_RETURN_IF_ERROR(types.Add(inst, [&](const Inst& array) -> Result<uint64_t> {
                 return Integer(array, array[1]);
             }));
@@ -70,13 +73,14 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
         case Op::OpSpecConstantOp:
             break;
         case Op::OpVariable:
+        case Op::OpUntypedVariableKHR:
         case Op::OpExtInst:
             return OkStatus();  // the translator's, or debugging information
         default:
             return Unsupported(inst, "is not supported at module scope");
     }
     const Type* type = types.Find(inst.type);
-    if (!type || type->scalars == 0 || type->kind == Type::Kind::kPointer) {
+    if (!type || type->scalars == 0) {
         // A null of a type without values (a pointer, an image) is an error where it is used.
         if (inst.op == Op::OpConstantNull || inst.op == Op::OpUndef)
             return OkStatus();

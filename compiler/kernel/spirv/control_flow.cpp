@@ -30,8 +30,8 @@ Status Translator::LoadPhis(const Block& block) {
         std::vector<uint32_t>& locals = frame_->phi_locals[inst.result];
         if (locals.empty()) {
             FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-            if (type->kind == Type::Kind::kPointer)
-                return Unsupported(inst, "chooses between pointers");
+            if (type->kind == Type::Kind::kPointer && type->scalars == 0)
+                return Unsupported(inst, "chooses between pointers that cannot be values");
             FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
             std::vector<ir::Type> scalar_types;
             types_.Flatten(*type, scalar_types);
@@ -428,8 +428,10 @@ Status Translator::Call(const Inst& inst) {
     kernel_.inst(scope).blocks = {body};
     callee.return_scope = scope;
     if (result->kind != Type::Kind::kVoid) {
-        if (result->kind == Type::Kind::kPointer)
-            return Unsupported(inst, "calls a function that returns a pointer");
+        if (result->kind == Type::Kind::kPointer && result->scalars == 0)
+            return Unsupported(inst,
+                               "calls a function that returns a pointer to memory whose "
+                               "pointers cannot be values");
         FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *result));
         std::vector<ir::Type> scalar_types;
         types_.Flatten(*result, scalar_types);

@@ -1,6 +1,7 @@
-// Loads, stores and atomics. Values in memory with bytes are taken in runs of adjacent elements of
+// Loads, stores and copies. Values in memory with bytes are taken in runs of adjacent elements of
 // one type; private memory is taken scalar by scalar.
 #include <algorithm>
+#include <bit>
 
 #include "compiler/kernel/spirv/translator.h"
 
@@ -29,6 +30,10 @@ Status Translator::VisitRuns(const Inst& inst,
                              Visit&& visit) {
     switch (type.kind) {
         case Type::Kind::kScalar:
+            return visit(at, type.scalar, 1u);
+        case Type::Kind::kPointer:
+            if (type.storage != spv::StorageClass::PhysicalStorageBuffer)
+                return Invalid(inst, "accesses a pointer that is no device address in memory");
             return visit(at, type.scalar, 1u);
         case Type::Kind::kVector: {
             const ir::Type scalar = types_.ScalarOf(type);
@@ -79,14 +84,28 @@ Status Translator::VisitRuns(const Inst& inst,
 }
 
 ir::ValueId Translator::ByteOffset(const Pointer& pointer, uint64_t constant) {
-    ir::ValueId offset = Int(static_cast<uint32_t>(constant));
+    const ir::Type type =
+        pointer.space == Pointer::Space::kAddress ? ir::Type::kI64 : ir::Type::kI32;
+    ir::ValueId offset =
+        builder_.Const(type, type == ir::Type::kI64 ? constant : static_cast<uint32_t>(constant));
     if (!pointer.offset.valid())
         return offset;
-    return constant == 0 ? pointer.offset
-                         : Emit(ir::Op::kIAdd, ir::Type::kI32, {pointer.offset, offset});
+    return constant == 0 ? pointer.offset : Emit(ir::Op::kIAdd, type, {pointer.offset, offset});
+}
+
+// What is known of an access `at` bytes from the pointer's dynamic part. A device address is known
+// to be aligned as a whole.
+uint64_t Translator::AlignAt(const Pointer& pointer, uint64_t at) const {
+    if (pointer.space == Pointer::Space::kAddress)
+        at -= pointer.const_offset;
+    return at == 0 ? pointer.align : std::min<uint64_t>(pointer.align, at & -at);
 }
 
 ir::ValueId Translator::BufferOf(const Pointer& pointer) {
+    if (pointer.view_address.valid()) {
+        return Emit(ir::Op::kBufferFrom, ir::Type::kBuffer,
+                    {pointer.view_address, pointer.view_size});
+    }
     ir::ValueId element = pointer.element.valid() ? pointer.element : Int(0);
     return Emit(ir::Op::kBuffer, ir::Type::kBuffer, {element},
                 pointer.nonuniform ? ir::kNonUniform : 0, pointer.binding);
@@ -101,6 +120,10 @@ void Translator::VisitSlots(const Type& type,
     switch (type.kind) {
         case Type::Kind::kScalar:
             visit(leaf, slots[0]);
+            return;
+        case Type::Kind::kPointer:
+            for (uint32_t i = 0; i < type.leaves; ++i)
+                visit(leaf + i, slots[i]);
             return;
         case Type::Kind::kStruct: {
             size_t first = 0;
@@ -232,42 +255,51 @@ Result<Tuple> Translator::LoadFrom(const Inst& inst, const Pointer& pointer) {
     }
     if (pointer.needs_element)
         return Invalid(inst, "loads an array of buffer blocks");
-    const bool buffer = pointer.space == Pointer::Space::kBuffer;
-    const uint8_t flags = pointer.is_volatile ? ir::kVolatile : 0;
-    FORNAX_RETURN_IF_ERROR(VisitRuns(
-        inst, pointer, *type, pointer.const_offset, pointer.row_major, pointer.matrix_stride,
-        [&](uint64_t at, ir::Type scalar, uint32_t count) -> Status {
-            if (scalar == ir::Type::kBool && pointer.space != Pointer::Space::kShared)
-                return Invalid(inst, "loads a boolean from a buffer");
-            const ir::Type stored = scalar == ir::Type::kBool ? ir::Type::kI32 : scalar;
-            std::vector<ir::ValueId> operands;
-            ir::Op op = ir::Op::kLoadShared;
-            if (buffer) {
-                op = ir::Op::kLoadBuffer;
-                operands.push_back(BufferOf(pointer));
-            } else if (pointer.space == Pointer::Space::kPush) {
-                op = ir::Op::kLoadPush;
-                const uint64_t end = at + uint64_t{count} * ir::ByteSize(stored);
-                if (!pointer.offset.valid() && end > kernel_.push_constant_bytes) {
-                    return Invalid(inst, "reads push constants up to byte " + std::to_string(end) +
-                                             ", and the pipeline layout has " +
-                                             std::to_string(kernel_.push_constant_bytes));
-                }
-            }
-            operands.push_back(ByteOffset(pointer, at));
-            const std::vector<ir::Type> results(count, stored);
-            const uint64_t align =
-                at == 0 ? pointer.align : std::min<uint64_t>(pointer.align, at & -at);
-            ir::InstId load = builder_.Append(op, operands, results, align, flags);
-            const std::vector<ir::ValueId> loaded = kernel_.inst(load).results;
-            for (ir::ValueId value : loaded) {
-                tuple.push_back(scalar == ir::Type::kBool
-                                    ? Emit(ir::Op::kINe, ir::Type::kBool, {value, Int(0)})
-                                    : value);
-            }
-            return OkStatus();
-        }));
+    FORNAX_RETURN_IF_ERROR(VisitRuns(inst, pointer, *type, pointer.const_offset, pointer.row_major,
+                                     pointer.matrix_stride,
+                                     [&](uint64_t at, ir::Type scalar, uint32_t count) {
+                                         return LoadRun(inst, pointer, scalar, count, at, tuple);
+                                     }));
     return tuple;
+}
+
+// Appends `count` neighbours from `at` on.
+Status Translator::LoadRun(const Inst& inst,
+                           const Pointer& pointer,
+                           ir::Type scalar,
+                           uint32_t count,
+                           uint64_t at,
+                           Tuple& out) {
+    if (scalar == ir::Type::kBool && pointer.space != Pointer::Space::kShared)
+        return Invalid(inst, "loads a boolean from a buffer");
+    const ir::Type stored = scalar == ir::Type::kBool ? ir::Type::kI32 : scalar;
+    std::vector<ir::ValueId> operands;
+    ir::Op op = ir::Op::kLoadShared;
+    if (pointer.space == Pointer::Space::kBuffer) {
+        op = ir::Op::kLoadBuffer;
+        operands.push_back(BufferOf(pointer));
+    } else if (pointer.space == Pointer::Space::kAddress) {
+        op = ir::Op::kLoadGlobal;
+    } else if (pointer.space == Pointer::Space::kPush) {
+        op = ir::Op::kLoadPush;
+        const uint64_t end = at + uint64_t{count} * ir::ByteSize(stored);
+        if (!pointer.offset.valid() && end > kernel_.push_constant_bytes) {
+            return Invalid(inst, "reads push constants up to byte " + std::to_string(end) +
+                                     ", and the pipeline layout has " +
+                                     std::to_string(kernel_.push_constant_bytes));
+        }
+    }
+    operands.push_back(ByteOffset(pointer, at));
+    const std::vector<ir::Type> results(count, stored);
+    ir::InstId load = builder_.Append(op, operands, results, AlignAt(pointer, at),
+                                      pointer.is_volatile ? ir::kVolatile : 0);
+    const std::vector<ir::ValueId> loaded = kernel_.inst(load).results;
+    for (ir::ValueId value : loaded) {
+        out.push_back(scalar == ir::Type::kBool
+                          ? Emit(ir::Op::kINe, ir::Type::kBool, {value, Int(0)})
+                          : value);
+    }
+    return OkStatus();
 }
 
 Status Translator::StoreTo(const Inst& inst, const Pointer& pointer, const Tuple& value) {
@@ -291,41 +323,79 @@ Status Translator::StoreTo(const Inst& inst, const Pointer& pointer, const Tuple
                    });
         return status;
     }
-    const bool buffer = pointer.space == Pointer::Space::kBuffer;
-    if ((!buffer && pointer.space != Pointer::Space::kShared) || pointer.needs_element)
-        return Invalid(inst, "stores to what cannot be written");
-    if (buffer &&
-        kernel_.bindings[pointer.binding].layout.kind != BindingLayout::Kind::kStorageBuffer)
-        return Invalid(inst, "stores to a uniform buffer");
-    const uint8_t flags = pointer.is_volatile ? ir::kVolatile : 0;
+    FORNAX_RETURN_IF_ERROR(CheckWritable(inst, pointer));
     return VisitRuns(
         inst, pointer, *type, pointer.const_offset, pointer.row_major, pointer.matrix_stride,
         [&](uint64_t at, ir::Type scalar, uint32_t count) -> Status {
-            if (scalar == ir::Type::kBool && buffer)
-                return Invalid(inst, "stores a boolean to a buffer");
-            std::vector<ir::ValueId> operands;
-            if (buffer)
-                operands.push_back(BufferOf(pointer));
-            operands.push_back(ByteOffset(pointer, at));
             for (uint32_t i = 0; i < count; ++i) {
-                ir::ValueId element = value[next++];
-                if (kernel_.type(element) != scalar)
+                if (kernel_.type(value[next + i]) != scalar) {
                     return Invalid(inst, "stores a value of another type than its pointer's");
-                operands.push_back(scalar == ir::Type::kBool ? Emit(ir::Op::kSelect, ir::Type::kI32,
-                                                                    {element, Int(1), Int(0)})
-                                                             : element);
+                }
             }
-            const uint64_t align =
-                at == 0 ? pointer.align : std::min<uint64_t>(pointer.align, at & -at);
-            builder_.Append(buffer ? ir::Op::kStoreBuffer : ir::Op::kStoreShared, operands, {},
-                            align, flags);
-            return OkStatus();
+            next += count;
+            return StoreRun(inst, pointer, {&value[next - count], count}, at);
         });
+}
+
+Status Translator::CheckWritable(const Inst& inst, const Pointer& pointer) const {
+    const bool buffer = pointer.space == Pointer::Space::kBuffer;
+    if ((!buffer && pointer.space != Pointer::Space::kShared &&
+         pointer.space != Pointer::Space::kAddress) ||
+        pointer.needs_element) {
+        return Invalid(inst, "stores to what cannot be written");
+    }
+    if (buffer && !pointer.view_address.valid() &&
+        kernel_.bindings[pointer.binding].layout.kind != BindingLayout::Kind::kStorageBuffer)
+        return Invalid(inst, "stores to a uniform buffer");
+    return OkStatus();
+}
+
+Status Translator::StoreRun(const Inst& inst,
+                            const Pointer& pointer,
+                            std::span<const ir::ValueId> values,
+                            uint64_t at) {
+    const bool shared = pointer.space == Pointer::Space::kShared;
+    const bool buffer = pointer.space == Pointer::Space::kBuffer;
+    std::vector<ir::ValueId> operands;
+    if (buffer)
+        operands.push_back(BufferOf(pointer));
+    operands.push_back(ByteOffset(pointer, at));
+    for (ir::ValueId element : values) {
+        const bool boolean = kernel_.type(element) == ir::Type::kBool;
+        if (boolean && !shared)
+            return Invalid(inst, "stores a boolean to a buffer");
+        operands.push_back(
+            boolean ? Emit(ir::Op::kSelect, ir::Type::kI32, {element, Int(1), Int(0)}) : element);
+    }
+    const ir::Op op = buffer   ? ir::Op::kStoreBuffer
+                      : shared ? ir::Op::kStoreShared
+                               : ir::Op::kStoreGlobal;
+    builder_.Append(op, operands, {}, AlignAt(pointer, at),
+                    pointer.is_volatile ? ir::kVolatile : 0);
+    return OkStatus();
+}
+
+// The operand `index` on, where there are any. What the Vulkan memory model adds (availability and
+// visibility) needs nothing on a coherent host.
+Status Translator::MemoryOperands(const Inst& inst, size_t index, Pointer& pointer) {
+    if (inst.size() <= index)
+        return OkStatus();
+    const uint32_t mask = inst[index];
+    pointer.is_volatile |= (mask & static_cast<uint32_t>(spv::MemoryAccessMask::Volatile)) != 0;
+    if ((mask & static_cast<uint32_t>(spv::MemoryAccessMask::Aligned)) != 0) {
+        if (inst.size() <= index + 1 || !std::has_single_bit(inst[index + 1]))
+            return Invalid(inst, "has an alignment that is no power of two");
+        if (pointer.space == Pointer::Space::kAddress)
+            pointer.align = std::min(inst[index + 1], 64u);
+    }
+    return OkStatus();
 }
 
 Status Translator::Load(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
-    pointer.is_volatile |= inst.size() > 1 && (inst[1] & 1);
+    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 1, pointer));
+    if (pointer.untyped)
+        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, inst.type));
     if (inst.type != pointer.type)
         return Invalid(inst, "has another result type than its pointer's");
     if (pointer.space == Pointer::Space::kImage) {
@@ -343,100 +413,75 @@ Status Translator::Load(const Inst& inst) {
 Status Translator::Store(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple value, UseTuple(inst, inst[1]));
-    pointer.is_volatile |= inst.size() > 2 && (inst[2] & 1);
+    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 2, pointer));
+    if (pointer.untyped) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[1]));
+        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
+    }
     return StoreTo(inst, pointer, value);
+}
+
+// Where the second set of memory operands begins: behind the first one and what its bits bring, or
+// at the first one where that is all.
+size_t Translator::SecondMemoryOperands(const Inst& inst, size_t index) const {
+    if (inst.size() <= index)
+        return index;
+    size_t next = index + 1;
+    for (auto mask : {spv::MemoryAccessMask::Aligned, spv::MemoryAccessMask::MakePointerAvailable,
+                      spv::MemoryAccessMask::MakePointerVisible})
+        next += (inst[index] & static_cast<uint32_t>(mask)) != 0;
+    return next < inst.size() ? next : index;
+}
+
+// A copy of bytes between untyped pointers, word by word where the size allows.
+Status Translator::CopyMemorySized(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer to, UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Pointer from, UsePointer(inst, inst[1]));
+    const Constant* size = constants_.Find(inst[2]);
+    if (!size || size->bits.size() != 1)
+        return Unsupported(inst, "has a size that is no constant");
+    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 3, to));
+    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, SecondMemoryOperands(inst, 3), from));
+    FORNAX_RETURN_IF_ERROR(CheckWritable(inst, to));
+    if (from.space == Pointer::Space::kLocal || from.space == Pointer::Space::kBuiltin ||
+        from.space == Pointer::Space::kImage || from.needs_element)
+        return Unsupported(inst, "copies from memory without a layout");
+    uint64_t align = 4;
+    for (const Pointer* pointer : {&to, &from})
+        align = std::min(align, AlignAt(*pointer, pointer->const_offset));
+    const uint64_t bytes = size->bits[0];
+    while (bytes % align != 0)
+        align /= 2;
+    const ir::Type type = ir::IntegerType(static_cast<uint32_t>(align * 8));
+    if (bytes == 0 || bytes / align > kReaderLimits.composite_scalars) {
+        return Unsupported(inst, "copies " + std::to_string(bytes) + " bytes; the limit is " +
+                                     std::to_string(kReaderLimits.composite_scalars) +
+                                     " elements of " + std::to_string(align) + " bytes");
+    }
+    FORNAX_RETURN_IF_ERROR(Spend(inst, bytes / align));
+    Tuple value;
+    for (uint64_t at = 0; at < bytes; at += align)
+        FORNAX_RETURN_IF_ERROR(LoadRun(inst, from, type, 1, from.const_offset + at, value));
+    for (uint64_t at = 0; at < bytes; at += align) {
+        FORNAX_RETURN_IF_ERROR(StoreRun(inst, to, {&value[at / align], 1}, to.const_offset + at));
+    }
+    return OkStatus();
 }
 
 Status Translator::CopyMemory(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer to, UsePointer(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Pointer from, UsePointer(inst, inst[1]));
+    // One set of operands is for both; of two, the first is the target's (since SPIR-V 1.4).
+    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 2, to));
+    FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, SecondMemoryOperands(inst, 2), from));
+    if (to.untyped && from.untyped)
+        return Invalid(inst, "copies between untyped pointers without a size");
+    if (to.untyped)
+        FORNAX_RETURN_IF_ERROR(Retype(inst, to, from.type));
+    if (from.untyped)
+        FORNAX_RETURN_IF_ERROR(Retype(inst, from, to.type));
     FORNAX_ASSIGN_OR_RETURN(Tuple value, LoadFrom(inst, from));
     return StoreTo(inst, to, value);
-}
-
-Status Translator::Atomic(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
-    if (type->kind != Type::Kind::kScalar || type->scalar != ir::Type::kI32)
-        return Unsupported(inst, "is on another type than a 32-bit integer");
-    if ((pointer.space != Pointer::Space::kBuffer && pointer.space != Pointer::Space::kShared) ||
-        pointer.needs_element) {
-        return Unsupported(inst, "is on memory that is no storage buffer or workgroup memory");
-    }
-    ir::AtomicOp op = ir::AtomicOp::kLoad;
-    size_t value_at = 3;  // pointer, scope, semantics, value
-    ir::ValueId value;
-    switch (inst.op) {
-        case Op::OpAtomicLoad:
-            value = Int(0);
-            break;
-        case Op::OpAtomicStore:
-            op = ir::AtomicOp::kStore;
-            break;
-        case Op::OpAtomicExchange:
-            op = ir::AtomicOp::kExchange;
-            break;
-        case Op::OpAtomicCompareExchange:
-            op = ir::AtomicOp::kCompareExchange;
-            value_at = 4;  // two semantics
-            break;
-        case Op::OpAtomicIIncrement:
-            op = ir::AtomicOp::kAdd;
-            value = Int(1);
-            break;
-        case Op::OpAtomicIDecrement:
-            op = ir::AtomicOp::kSub;
-            value = Int(1);
-            break;
-        case Op::OpAtomicIAdd:
-            op = ir::AtomicOp::kAdd;
-            break;
-        case Op::OpAtomicISub:
-            op = ir::AtomicOp::kSub;
-            break;
-        case Op::OpAtomicSMin:
-            op = ir::AtomicOp::kSMin;
-            break;
-        case Op::OpAtomicUMin:
-            op = ir::AtomicOp::kUMin;
-            break;
-        case Op::OpAtomicSMax:
-            op = ir::AtomicOp::kSMax;
-            break;
-        case Op::OpAtomicUMax:
-            op = ir::AtomicOp::kUMax;
-            break;
-        case Op::OpAtomicAnd:
-            op = ir::AtomicOp::kAnd;
-            break;
-        case Op::OpAtomicOr:
-            op = ir::AtomicOp::kOr;
-            break;
-        default:
-            op = ir::AtomicOp::kXor;
-            break;
-    }
-    if (!value.valid()) {
-        FORNAX_ASSIGN_OR_RETURN(value, UseScalar(inst, inst[value_at]));
-    }
-    if (kernel_.type(value) != ir::Type::kI32)
-        return Invalid(inst, "has a value of another type than its pointer's");
-    std::vector<ir::ValueId> operands;
-    const bool buffer = pointer.space == Pointer::Space::kBuffer;
-    if (buffer)
-        operands.push_back(BufferOf(pointer));
-    operands.push_back(ByteOffset(pointer, pointer.const_offset));
-    operands.push_back(value);
-    if (op == ir::AtomicOp::kCompareExchange) {
-        FORNAX_ASSIGN_OR_RETURN(ir::ValueId comparand, UseScalar(inst, inst[value_at + 1]));
-        if (kernel_.type(comparand) != ir::Type::kI32)
-            return Invalid(inst, "has a comparator of another type than its pointer's");
-        operands.push_back(comparand);
-    }
-    const ir::Type i32 = ir::Type::kI32;
-    ir::InstId atomic = builder_.Append(buffer ? ir::Op::kAtomicBuffer : ir::Op::kAtomicShared,
-                                        operands, {&i32, 1}, static_cast<uint64_t>(op));
-    return inst.result != 0 ? Define(inst, {kernel_.inst(atomic).results[0]}) : OkStatus();
 }
 
 }  // namespace fornax::kernel::spirv

@@ -1,4 +1,5 @@
-// Variables and access chains: every pointer becomes a place when it is made.
+// Access chains, and pointers as values: a pointer that is chosen at run time or stored becomes a
+// few numbers (Type::pointer_scalars), and a place again where it is used.
 #include <algorithm>
 #include <bit>
 
@@ -11,241 +12,15 @@ using spv::Op;
 namespace {
 
 constexpr uint32_t kMaxAlign = 16;
+// Marks the offset of a pointer to workgroup memory, so that none is null.
+constexpr uint32_t kSharedTag = 0x80000000u;
 
 uint32_t AlignOf(uint64_t bytes) {
     return bytes == 0 ? kMaxAlign
                       : static_cast<uint32_t>(std::min<uint64_t>(kMaxAlign, bytes & -bytes));
 }
 
-std::optional<ir::Type> BuiltinType(spv::BuiltIn builtin) {
-    switch (builtin) {
-        case spv::BuiltIn::NumWorkgroups:
-        case spv::BuiltIn::WorkgroupId:
-        case spv::BuiltIn::LocalInvocationId:
-        case spv::BuiltIn::GlobalInvocationId:
-        case spv::BuiltIn::LocalInvocationIndex:
-        case spv::BuiltIn::WorkgroupSize:
-        case spv::BuiltIn::SubgroupId:
-        case spv::BuiltIn::SubgroupLocalInvocationId:
-        case spv::BuiltIn::NumSubgroups:
-        case spv::BuiltIn::SubgroupSize:
-        case spv::BuiltIn::DeviceIndex:
-        case spv::BuiltIn::SubgroupEqMask:
-        case spv::BuiltIn::SubgroupGeMask:
-        case spv::BuiltIn::SubgroupGtMask:
-        case spv::BuiltIn::SubgroupLeMask:
-        case spv::BuiltIn::SubgroupLtMask:
-            return ir::Type::kI32;
-        default:
-            return std::nullopt;
-    }
-}
-
-bool IsVolatile(const Module& module, uint32_t id) {
-    return module.FindDecoration(id, spv::Decoration::Volatile) ||
-           module.FindDecoration(id, spv::Decoration::Coherent);
-}
-
 }  // namespace
-
-// Private variables of module scope, whose initialisers are stored first of all.
-Status Translator::GlobalVariables() {
-    for (const Inst& inst : module_.globals()) {
-        if (inst.op == Op::OpVariable &&
-            static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Private)
-            FORNAX_RETURN_IF_ERROR(Variable(inst));
-    }
-    return OkStatus();
-}
-
-Status Translator::Variable(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
-    if (pointer_type->kind != Type::Kind::kPointer)
-        return Invalid(inst, "does not have a pointer type");
-    const auto storage = static_cast<spv::StorageClass>(inst[0]);
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer_type->element));
-    Pointer pointer;
-    pointer.type = type->id;
-    switch (storage) {
-        case spv::StorageClass::StorageBuffer:
-        case spv::StorageClass::Uniform:
-            return BufferVariable(inst, *type);
-        case spv::StorageClass::UniformConstant:
-            return ImageVariable(inst, *type);
-        case spv::StorageClass::Workgroup:
-            return WorkgroupVariable(inst, *type);
-        case spv::StorageClass::PushConstant:
-            pointer.space = Pointer::Space::kPush;
-            break;
-        case spv::StorageClass::Private: {
-            FORNAX_ASSIGN_OR_RETURN(pointer, PrivateVariable(inst, *type));
-            break;
-        }
-        case spv::StorageClass::Input: {
-            const Decoration* builtin =
-                module_.FindDecoration(inst.result, spv::Decoration::BuiltIn);
-            if (!builtin || !BuiltinType(static_cast<spv::BuiltIn>(builtin->params[0]))) {
-                return Unsupported(inst, builtin
-                                             ? "is the input " + BuiltInName(builtin->params[0]) +
-                                                   ", which is not supported"
-                                             : std::string("is an input that is no built-in"));
-            }
-            pointer.space = Pointer::Space::kBuiltin;
-            pointer.builtin = static_cast<spv::BuiltIn>(builtin->params[0]);
-            break;
-        }
-        default:
-            return Unsupported(inst, "has the storage class " + StorageClassName(inst[0]) +
-                                         ", which is not supported");
-    }
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
-    return OkStatus();
-}
-
-// The binding that the variable is decorated with, as the pipeline layout has it.
-Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
-    const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
-    const Decoration* binding = module_.FindDecoration(inst.result, spv::Decoration::Binding);
-    if (!set || !binding)
-        return Invalid(inst, "has no DescriptorSet and Binding decorations");
-    ir::Binding entry;
-    entry.set = set->params[0];
-    entry.binding = binding->params[0];
-    if (entry.set < request_.layout.sets.size()) {
-        for (const BindingLayout& layout : request_.layout.sets[entry.set].bindings) {
-            if (layout.binding == entry.binding && layout.count != 0) {
-                entry.layout = layout;
-                return entry;
-            }
-        }
-    }
-    return Invalid(inst, "is used at set " + std::to_string(entry.set) + ", binding " +
-                             std::to_string(entry.binding) +
-                             ", which the pipeline layout does not have");
-}
-
-Status Translator::BufferVariable(const Inst& inst, const Type& type) {
-    const Type* block = &type;
-    if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray)
-        block = &types_.Get(type.element);
-    if (block->kind != Type::Kind::kStruct) {
-        return Invalid(inst, "is no buffer block");
-    }
-    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
-    const bool is_uniform = static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Uniform &&
-                            !module_.FindDecoration(block->id, spv::Decoration::BufferBlock);
-    const BindingLayout::Kind kind =
-        is_uniform ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
-    if (entry.layout.kind != kind) {
-        return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
-                                 " buffer, and the pipeline layout has another kind at set " +
-                                 std::to_string(entry.set) + ", binding " +
-                                 std::to_string(entry.binding));
-    }
-    // glslang decorates the members, others the variable.
-    const bool variable_readonly =
-        module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
-    bool members_readonly = !block->members.empty();
-    for (uint32_t i = 0; i < block->members.size(); ++i)
-        members_readonly &=
-            module_.FindDecoration(block->id, spv::Decoration::NonWritable, i) != nullptr;
-    entry.writable = !is_uniform && !variable_readonly && !members_readonly;
-    Pointer pointer;
-    pointer.space = Pointer::Space::kBuffer;
-    pointer.type = type.id;
-    pointer.needs_element = block != &type;
-    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
-    pointer.is_volatile = IsVolatile(module_, inst.result);
-    kernel_.bindings.push_back(entry);
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
-    return OkStatus();
-}
-
-Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
-    const uint64_t start = (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
-    if (type.layout.size == 0)
-        return Invalid(inst, "has a type without a size");
-    if (start + type.layout.size > kReaderLimits.shared_bytes) {
-        return Unsupported(
-            inst, "takes the workgroup's memory to " + std::to_string(start + type.layout.size) +
-                      " bytes, and the limit is " + std::to_string(kReaderLimits.shared_bytes));
-    }
-    if (inst.size() > 1) {
-        const Inst* initial = module_.Find(inst[1]);
-        if (!initial || initial->op != Op::OpConstantNull)
-            return Unsupported(inst, "initialises workgroup memory with another value than null");
-        kernel_.zero_shared = true;
-    }
-    Pointer pointer;
-    pointer.space = Pointer::Space::kShared;
-    pointer.type = type.id;
-    pointer.const_offset = start;
-    pointer.is_volatile = IsVolatile(module_, inst.result);
-    kernel_.shared_bytes = static_cast<uint32_t>(start + type.layout.size);
-    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
-    return OkStatus();
-}
-
-uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
-    switch (type.kind) {
-        case Type::Kind::kVector:
-        case Type::Kind::kMatrix:
-        case Type::Kind::kArray:
-            return type.count * SlotsOfLeaf(types_.Get(type.element), leaf);
-        case Type::Kind::kStruct:
-            for (uint32_t member : type.members) {
-                const Type& part = types_.Get(member);
-                if (leaf < part.leaves)
-                    return SlotsOfLeaf(part, leaf);
-                leaf -= part.leaves;
-            }
-            return 0;
-        default:
-            return 1;
-    }
-}
-
-Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) {
-    FORNAX_RETURN_IF_ERROR(CheckComposite(inst, type));
-    FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
-    LocalVariable variable;
-    auto visit = [&](auto& self, const Type& part, uint64_t count) -> void {
-        switch (part.kind) {
-            case Type::Kind::kScalar:
-                variable.locals.push_back(NewLocal(part.scalar, static_cast<uint32_t>(count)));
-                return;
-            case Type::Kind::kStruct:
-                for (uint32_t member : part.members)
-                    self(self, types_.Get(member), count);
-                return;
-            default:
-                self(self, types_.Get(part.element), count * part.count);
-                return;
-        }
-    };
-    visit(visit, type, 1);
-    Pointer pointer;
-    pointer.space = Pointer::Space::kLocal;
-    pointer.type = type.id;
-    pointer.variable = static_cast<uint32_t>(variables_.size());
-    variables_.push_back(std::move(variable));
-    if (inst.size() > 1) {
-        FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseTuple(inst, inst[1]));
-        FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, initial));
-    }
-    return pointer;
-}
-
-Status Translator::FunctionVariable(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
-    if (pointer_type->kind != Type::Kind::kPointer ||
-        static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Function) {
-        return Invalid(inst, "is in a function and not of its storage class");
-    }
-    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer_type->element));
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, PrivateVariable(inst, *type));
-    return DefinePointer(inst, std::move(pointer));
-}
 
 ir::ValueId Translator::ToI32(ir::ValueId value, bool is_signed) {
     const uint32_t bits = ir::BitWidth(kernel_.type(value));
@@ -274,12 +49,20 @@ Status Translator::AddIndex(const Inst& inst,
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
     if (!ir::IsInteger(kernel_.type(index)))
         return Invalid(inst, "has an index that is no integer");
-    ir::ValueId bytes = Emit(ir::Op::kIMul, ir::Type::kI32,
-                             {ToI32(index, true), Int(static_cast<uint32_t>(stride))});
+    ir::Type type = ir::Type::kI32;
+    if (pointer.space == Pointer::Space::kAddress) {
+        // Addresses are computed in 64 bits. Lanes side by side index one object, which no narrower
+        // index can leave and reach again.
+        type = ir::Type::kI64;
+        if (kernel_.type(index) != type)
+            index = Emit(ir::Op::kSExt, type, {index}, ir::kNoLaneWrap);
+    } else {
+        index = ToI32(index, true);
+    }
+    ir::ValueId bytes = Emit(ir::Op::kIMul, type, {index, builder_.Const(type, stride)});
     pointer.align = std::min(pointer.align, AlignOf(stride));
-    pointer.offset = pointer.offset.valid()
-                         ? Emit(ir::Op::kIAdd, ir::Type::kI32, {pointer.offset, bytes})
-                         : bytes;
+    pointer.offset =
+        pointer.offset.valid() ? Emit(ir::Op::kIAdd, type, {pointer.offset, bytes}) : bytes;
     return OkStatus();
 }
 
@@ -380,15 +163,204 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
 }
 
 Status Translator::AccessChain(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
-    for (size_t i = 1; i < inst.size(); ++i)
+    const bool untyped =
+        inst.op == Op::OpUntypedAccessChainKHR || inst.op == Op::OpUntypedInBoundsAccessChainKHR;
+    const size_t base = untyped ? 1 : 0;  // the type that the indices step through comes first
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[base]));
+    if (untyped) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst[0]));
+        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
+    }
+    for (size_t i = base + 1; i < inst.size(); ++i)
         FORNAX_RETURN_IF_ERROR(Step(inst, pointer, inst[i]));
+    return DefineStepped(inst, std::move(pointer));
+}
+
+// The type that an untyped pointer's user sees.
+Status Translator::Retype(const Inst& inst, Pointer& pointer, uint32_t type) {
+    if (pointer.space == Pointer::Space::kLocal || pointer.space == Pointer::Space::kBuiltin ||
+        pointer.space == Pointer::Space::kImage)
+        return Invalid(inst, "takes a pointer to memory without a layout for untyped");
+    if (pointer.needs_element && pointer.type != type)
+        return Unsupported(inst, "takes an array of descriptors for another type");
+    if (pointer.type != type) {
+        pointer.type = type;
+        pointer.row_major = false;
+        pointer.matrix_stride = pointer.component_stride = 0;
+    }
+    return OkStatus();
+}
+
+Status Translator::DefineStepped(const Inst& inst, Pointer pointer) {
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
-    if (result->kind != Type::Kind::kPointer || result->element != pointer.type)
+    if (result->kind != Type::Kind::kPointer ||
+        (result->element != 0 && result->element != pointer.type))
         return Invalid(inst, "has a result type that is not what its indices lead to");
+    pointer.untyped = result->element == 0;
     pointer.nonuniform |=
         module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
     return DefinePointer(inst, std::move(pointer));
+}
+
+// The first index steps from element to element of the array that the base points into.
+Status Translator::PtrAccessChain(const Inst& inst) {
+    const bool untyped = inst.op == Op::OpUntypedPtrAccessChainKHR ||
+                         inst.op == Op::OpUntypedInBoundsPtrAccessChainKHR;
+    const size_t base = untyped ? 1 : 0;
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[base]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, ValueType(inst, inst[base]));
+    if (untyped) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst[0]));
+        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
+    }
+    if ((pointer.space != Pointer::Space::kBuffer && pointer.space != Pointer::Space::kShared &&
+         pointer.space != Pointer::Space::kAddress) ||
+        pointer.needs_element) {
+        return Unsupported(inst,
+                           "steps from a pointer that is not to an element of an array in a "
+                           "storage buffer, workgroup memory or at a device address");
+    }
+    FORNAX_ASSIGN_OR_RETURN(uint64_t stride, StrideOf(inst, *pointer_type, pointer.type));
+    FORNAX_RETURN_IF_ERROR(AddIndex(inst, pointer, inst[base + 1], stride));
+    for (size_t i = base + 2; i < inst.size(); ++i)
+        FORNAX_RETURN_IF_ERROR(Step(inst, pointer, inst[i]));
+    return DefineStepped(inst, std::move(pointer));
+}
+
+// Bytes from one element to the next of the array that a pointer steps through.
+Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee) {
+    if (const Decoration* stride = module_.FindDecoration(pointer.id, spv::Decoration::ArrayStride))
+        return uint64_t{stride->params[0]};
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointee));
+    const uint64_t align = std::max<uint64_t>(type->layout.align, 1);
+    return (type->layout.size + align - 1) / align * align;
+}
+
+Result<Pointer> Translator::UsePointer(const Inst& user, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
+    if (!value.pointer)
+        return PointerFromScalars(user, value);
+    return std::move(*value.pointer);
+}
+
+Status Translator::DefinePointer(const Inst& inst, Pointer pointer) {
+    Value value;
+    value.type = inst.type;
+    value.pointer = std::move(pointer);
+    return SetValue(inst, std::move(value));
+}
+
+Result<Pointer> Translator::PointerFromScalars(const Inst& inst, const Value& value) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, value.type));
+    if (type->kind != Type::Kind::kPointer ||
+        value.scalars.size() != type->pointer_scalars.size() || value.scalars.empty())
+        return Invalid(inst, "uses as a pointer what is none");
+    Pointer pointer;
+    pointer.type = type->element;
+    pointer.untyped = type->element == 0;
+    const Type* pointee = types_.Find(type->element);
+    pointer.align =
+        pointee ? static_cast<uint32_t>(std::clamp<uint64_t>(pointee->layout.align, 1, kMaxAlign))
+                : 1;
+    pointer.offset = value.scalars.back();
+    if (type->storage == spv::StorageClass::PhysicalStorageBuffer) {
+        pointer.space = Pointer::Space::kAddress;
+    } else if (type->storage == spv::StorageClass::Workgroup) {
+        pointer.space = Pointer::Space::kShared;
+        pointer.offset = Emit(ir::Op::kISub, ir::Type::kI32, {pointer.offset, Int(kSharedTag)});
+    } else {
+        pointer.space = Pointer::Space::kBuffer;
+        pointer.view_address = value.scalars[0];
+        pointer.view_size = value.scalars[1];
+    }
+    return pointer;
+}
+
+Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointer) {
+    const Type* part = types_.Find(pointer.type);
+    while (part && (part->kind == Type::Kind::kArray || part->kind == Type::Kind::kRuntimeArray))
+        part = types_.Find(part->element);
+    // The layout of a matrix is its structure's, which the pointer does not carry.
+    if (pointer.component_stride != 0 || (part && part->kind == Type::Kind::kMatrix))
+        return Unsupported(inst, "uses a pointer to a part of a matrix as a value");
+    const ir::ValueId offset =
+        pointer.needs_element ? ir::ValueId{} : ByteOffset(pointer, pointer.const_offset);
+    const ir::Type i64 = ir::Type::kI64;
+    switch (pointer.space) {
+        case Pointer::Space::kAddress:
+            return Tuple{offset};
+        case Pointer::Space::kShared:
+            return Tuple{Emit(ir::Op::kIAdd, ir::Type::kI32, {offset, Int(kSharedTag)})};
+        case Pointer::Space::kBuffer: {
+            if (pointer.needs_element)
+                break;
+            if (pointer.view_address.valid())
+                return Tuple{pointer.view_address, pointer.view_size, offset};
+            const ir::ValueId buffer = BufferOf(pointer);
+            return Tuple{Emit(ir::Op::kBufferAddress, i64, {buffer}),
+                         Emit(ir::Op::kBufferSize, i64, {buffer}), offset};
+        }
+        default:
+            break;
+    }
+    return Unsupported(inst,
+                       "uses as a value a pointer that is not to a storage buffer, workgroup "
+                       "memory or a device address");
+}
+
+Status Translator::PointerToInteger(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, UseScalar(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (kernel_.type(address) != ir::Type::kI64 || !ir::IsInteger(type->scalar))
+        return Invalid(inst, "does not make an integer of a device address");
+    if (type->scalar != ir::Type::kI64)
+        address = Emit(ir::Op::kTrunc, type->scalar, {address});
+    return Define(inst, {address});
+}
+
+Status Translator::IntegerToPointer(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, UseScalar(inst, inst[0]));
+    if (!ir::IsInteger(kernel_.type(address)))
+        return Invalid(inst, "does not make a pointer of an integer");
+    if (kernel_.type(address) != ir::Type::kI64)
+        address = Emit(ir::Op::kZExt, ir::Type::kI64, {address});
+    return Define(inst, {address});
+}
+
+// What tells pointers of one storage class apart, as a number.
+Result<ir::ValueId> Translator::PointerNumber(const Inst& inst, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple scalars, UseTuple(inst, id));
+    if (scalars.size() == 1)
+        return scalars[0];
+    if (scalars.size() != 3)
+        return Invalid(inst, "compares what is no pointer");
+    const ir::Type i64 = ir::Type::kI64;
+    return Emit(ir::Op::kIAdd, i64, {scalars[0], Emit(ir::Op::kZExt, i64, {scalars[2]})});
+}
+
+Status Translator::ComparePointers(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId a, PointerNumber(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId b, PointerNumber(inst, inst[1]));
+    const ir::Type number = kernel_.type(a);
+    if (number != kernel_.type(b) || !ir::IsInteger(number))
+        return Invalid(inst, "compares pointers of different kinds");
+    if (inst.op != Op::OpPtrDiff) {
+        const ir::Op op = inst.op == Op::OpPtrEqual ? ir::Op::kIEq : ir::Op::kINe;
+        return Define(inst, {Emit(op, ir::Type::kBool, {a, b})});
+    }
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(uint64_t stride, StrideOf(inst, *type, type->element));
+    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
+    if (stride == 0 || !ir::IsInteger(result->scalar))
+        return Invalid(inst, "has no stride, or no integer for its result");
+    ir::ValueId bytes = Emit(ir::Op::kISub, number, {a, b});
+    ir::ValueId elements = Emit(ir::Op::kSDiv, number, {bytes, builder_.Const(number, stride)});
+    const uint32_t wanted = ir::BitWidth(result->scalar);
+    if (wanted != ir::BitWidth(number)) {
+        elements = Emit(wanted < ir::BitWidth(number) ? ir::Op::kTrunc : ir::Op::kSExt,
+                        result->scalar, {elements});
+    }
+    return Define(inst, {elements});
 }
 
 Status Translator::CopyObject(const Inst& inst) {
@@ -404,19 +376,24 @@ Status Translator::CopyObject(const Inst& inst) {
 // (bound range - start of the array) / stride, rounded down; 0 where the range ends before the
 // array.
 Status Translator::ArrayLength(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
+    const bool untyped = inst.op == Op::OpUntypedArrayLengthKHR;
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[untyped ? 1 : 0]));
+    if (untyped)
+        FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, inst[0]));
+    const uint32_t member = inst[untyped ? 2 : 1];
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     if (pointer.space != Pointer::Space::kBuffer || pointer.needs_element ||
-        type->kind != Type::Kind::kStruct || inst[1] >= type->members.size()) {
+        type->kind != Type::Kind::kStruct || member >= type->members.size()) {
         return Invalid(inst, "does not name a member of a buffer block");
     }
-    const Type& array = types_.Get(type->members[inst[1]]);
+    const Type& array = types_.Get(type->members[member]);
     if (array.kind != Type::Kind::kRuntimeArray || array.stride == 0)
         return Invalid(inst, "does not name a run-time array");
-    const uint64_t start = pointer.const_offset + type->offsets[inst[1]];
+    const uint64_t start = pointer.const_offset + type->offsets[member];
     const ir::Type i32 = ir::Type::kI32;
     ir::ValueId size = Emit(ir::Op::kBufferSize, i32, {BufferOf(pointer)});
-    ir::ValueId first = Int(static_cast<uint32_t>(start));
+    // A pointer that was chosen at run time may be to any offset.
+    ir::ValueId first = ByteOffset(pointer, start);
     ir::ValueId rest = Emit(ir::Op::kISub, i32, {Emit(ir::Op::kUMax, i32, {size, first}), first});
     return Define(inst,
                   {Emit(ir::Op::kUDiv, i32, {rest, Int(static_cast<uint32_t>(array.stride))})});

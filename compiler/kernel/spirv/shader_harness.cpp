@@ -77,10 +77,10 @@ Words CompileGlsl(std::string_view source, const std::string& options) {
     return RunTool(FORNAX_GLSLANG " --quiet -V --target-env vulkan1.1 " + options + " " + input);
 }
 
-Words AssembleSpirv(std::string_view text) {
+Words AssembleSpirv(std::string_view text, const std::string& version) {
     const std::string input = TheScratch().File("in.spvasm");
     Write(input, text.data(), text.size());
-    return RunTool(FORNAX_SPIRV_AS " --preserve-numeric-ids --target-env spv1.3 " + input);
+    return RunTool(FORNAX_SPIRV_AS " --preserve-numeric-ids --target-env " + version + " " + input);
 }
 
 Words OptimizeSpirv(const Words& module, const std::string& options) {

@@ -19,7 +19,7 @@ using Words = std::vector<uint32_t>;
 // Each ends the test program with the tool's message if the input is wrong: the input is the
 // test's.
 Words CompileGlsl(std::string_view source, const std::string& options = "");
-Words AssembleSpirv(std::string_view text);
+Words AssembleSpirv(std::string_view text, const std::string& version = "spv1.3");
 Words OptimizeSpirv(const Words& module, const std::string& options);
 
 // Set 0: binding 0 the output buffer, 1 a storage buffer, 2 a uniform buffer, 3 an array of four

@@ -51,6 +51,25 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::StorageBuffer8BitAccess,
     spv::Capability::UniformAndStorageBuffer8BitAccess,
     spv::Capability::StoragePushConstant8,
+    spv::Capability::PhysicalStorageBufferAddresses,
+    spv::Capability::VariablePointersStorageBuffer,
+    spv::Capability::VariablePointers,
+    spv::Capability::UntypedPointersKHR,
+    spv::Capability::VulkanMemoryModel,
+    spv::Capability::VulkanMemoryModelDeviceScope,
+    spv::Capability::Int64Atomics,
+    spv::Capability::AtomicFloat16AddEXT,
+    spv::Capability::AtomicFloat32AddEXT,
+    spv::Capability::AtomicFloat64AddEXT,
+    spv::Capability::AtomicFloat16MinMaxEXT,
+    spv::Capability::AtomicFloat32MinMaxEXT,
+    spv::Capability::AtomicFloat64MinMaxEXT,
+    spv::Capability::UniformBufferArrayDynamicIndexing,
+    spv::Capability::StorageBufferArrayDynamicIndexing,
+    spv::Capability::ShaderNonUniform,
+    spv::Capability::RuntimeDescriptorArray,
+    spv::Capability::UniformBufferArrayNonUniformIndexing,
+    spv::Capability::StorageBufferArrayNonUniformIndexing,
 };
 
 // Scalars that all instructions together define and use, with inlined calls: instructions that only
@@ -73,7 +92,23 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::FunctionVariable;
         case Op::OpAccessChain:
         case Op::OpInBoundsAccessChain:
+        case Op::OpUntypedAccessChainKHR:
+        case Op::OpUntypedInBoundsAccessChainKHR:
             return &Translator::AccessChain;
+        case Op::OpPtrAccessChain:
+        case Op::OpInBoundsPtrAccessChain:
+        case Op::OpUntypedPtrAccessChainKHR:
+        case Op::OpUntypedInBoundsPtrAccessChainKHR:
+            return &Translator::PtrAccessChain;
+        case Op::OpPtrEqual:
+        case Op::OpPtrNotEqual:
+        case Op::OpPtrDiff:
+            return &Translator::ComparePointers;
+        case Op::OpConvertPtrToU:
+            return &Translator::PointerToInteger;
+        case Op::OpConvertUToPtr:
+            return &Translator::IntegerToPointer;
+        case Op::OpUntypedArrayLengthKHR:
         case Op::OpArrayLength:
             return &Translator::ArrayLength;
         case Op::OpCopyObject:
@@ -85,6 +120,8 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::Store;
         case Op::OpCopyMemory:
             return &Translator::CopyMemory;
+        case Op::OpCopyMemorySized:
+            return &Translator::CopyMemorySized;
         case Op::OpAtomicLoad:
         case Op::OpAtomicStore:
         case Op::OpAtomicExchange:
@@ -100,6 +137,9 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpAtomicAnd:
         case Op::OpAtomicOr:
         case Op::OpAtomicXor:
+        case Op::OpAtomicFAddEXT:
+        case Op::OpAtomicFMinEXT:
+        case Op::OpAtomicFMaxEXT:
             return &Translator::Atomic;
         case Op::OpFunctionCall:
             return &Translator::Call;
@@ -254,9 +294,14 @@ Status Translator::CheckCapabilities() {
                     inst, "declares " + CapabilityName(inst[0]) + ", which is not supported");
             }
         } else if (inst.op == Op::OpMemoryModel) {
-            if (static_cast<spv::AddressingModel>(inst[0]) != spv::AddressingModel::Logical ||
-                static_cast<spv::MemoryModel>(inst[1]) != spv::MemoryModel::GLSL450) {
-                return Unsupported(inst, "asks for another model than Logical GLSL450");
+            const auto addressing = static_cast<spv::AddressingModel>(inst[0]);
+            const auto memory = static_cast<spv::MemoryModel>(inst[1]);
+            if ((addressing != spv::AddressingModel::Logical &&
+                 addressing != spv::AddressingModel::PhysicalStorageBuffer64) ||
+                (memory != spv::MemoryModel::GLSL450 && memory != spv::MemoryModel::Vulkan)) {
+                return Unsupported(inst,
+                                   "asks for other models than Logical or "
+                                   "PhysicalStorageBuffer64, GLSL450 or Vulkan");
             }
         }
     }
@@ -425,7 +470,8 @@ Result<Value> Translator::Use(const Inst& user, uint32_t id) {
         // A variable of module scope gets its place from its first use: others, of other entry
         // points perhaps, may be of kinds that are not covered.
         const Inst* declaration = module_.Find(id);
-        if (declaration && declaration->op == Op::OpVariable &&
+        if (declaration &&
+            (declaration->op == Op::OpVariable || declaration->op == Op::OpUntypedVariableKHR) &&
             declaration < module_.globals().data() + module_.globals().size()) {
             FORNAX_RETURN_IF_ERROR(Variable(*declaration));
             global = globals_.find(id);
@@ -445,15 +491,8 @@ Result<Value> Translator::Use(const Inst& user, uint32_t id) {
 Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
     if (value.pointer)
-        return Unsupported(user, "uses the pointer " + std::to_string(id) + " as a value");
+        return PointerScalars(user, *value.pointer);
     return std::move(value.scalars);
-}
-
-Result<Pointer> Translator::UsePointer(const Inst& user, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
-    if (!value.pointer)
-        return Invalid(user, "uses id " + std::to_string(id) + " as a pointer");
-    return std::move(*value.pointer);
 }
 
 Result<ir::ValueId> Translator::UseScalar(const Inst& user, uint32_t id) {
@@ -517,13 +556,6 @@ Status Translator::SetValue(const Inst& inst, Value value) {
     }
     it->second = std::move(value);
     return OkStatus();
-}
-
-Status Translator::DefinePointer(const Inst& inst, Pointer pointer) {
-    Value value;
-    value.type = inst.type;
-    value.pointer = std::move(pointer);
-    return SetValue(inst, std::move(value));
 }
 
 Status Translator::Undefined(const Inst& inst) {

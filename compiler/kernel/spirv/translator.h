@@ -3,8 +3,10 @@
 //   translator.cpp    entry point, functions, values and their scopes, the table of opcodes
 //   homes.cpp         values that are used outside of the block that makes them
 //   control_flow.cpp  blocks, structured constructs, phis, calls
-//   pointers.cpp      variables, access chains
-//   memory.cpp        loads, stores, copies, atomics
+//   variables.cpp     variables
+//   pointers.cpp      access chains, pointers as values
+//   memory.cpp        loads, stores, copies
+//   atomics.cpp       atomics
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
 //   subgroups.cpp     operations between the invocations of a subgroup
 //   arithmetic.cpp    everything that works component by component; conversions
@@ -12,8 +14,9 @@
 //   images.cpp        images, samplers and texel buffers
 //   image_code.cpp    texels to components and back
 //
-// A SPIR-V value is a tuple of IR scalars, in declaration order. A pointer is never an IR value: it
-// is resolved to a place when it is made.
+// A SPIR-V value is a tuple of IR scalars, in declaration order. A pointer is resolved to a place
+// when it is made; it becomes a tuple (Type::pointer_scalars) only where it is chosen at run time
+// or stored.
 #pragma once
 
 #include <map>
@@ -30,7 +33,7 @@ using Tuple = std::vector<ir::ValueId>;
 
 struct Pointer {
     // kImage: an image, a sampler or a texel buffer, which a load of it is, too.
-    enum class Space : uint8_t { kBuffer, kPush, kShared, kLocal, kBuiltin, kImage };
+    enum class Space : uint8_t { kBuffer, kPush, kShared, kAddress, kLocal, kBuiltin, kImage };
     // A step into an array of a private variable.
     struct Term {
         ir::ValueId index;
@@ -39,15 +42,18 @@ struct Pointer {
     };
 
     Space space = Space::kLocal;
-    uint32_t type = 0;  // pointee's type id
+    uint32_t type = 0;  // pointee's type id; what uses an untyped pointer says its own
+    bool untyped = false;
     bool is_volatile = false;
 
-    // Memory with bytes: kBuffer, kPush, kShared.
+    // Memory with bytes: kBuffer, kPush, kShared, kAddress.
     uint32_t binding = 0;        // kBuffer: index into Kernel::bindings
     ir::ValueId element;         // kBuffer: descriptor array element, or invalid for 0
     bool needs_element = false;  // kBuffer: an array of blocks, not indexed yet
     bool nonuniform = false;
-    ir::ValueId offset;  // dynamic part in bytes, or invalid for 0
+    ir::ValueId view_address;  // kBuffer, in place of a binding: address and size, i64
+    ir::ValueId view_size;
+    ir::ValueId offset;  // dynamic part in bytes, or invalid for 0; kAddress: an i64, always there
     uint64_t const_offset = 0;
     uint32_t align = 16;     // of the dynamic part
     bool row_major = false;  // of the matrix pointed to, or held by the arrays pointed to
@@ -214,7 +220,7 @@ class Translator {
     Status ControlBarrier(const Inst& inst);
     Status MemoryBarrier(const Inst& inst);
 
-    // --- pointers.cpp ---
+    // --- variables.cpp ---
     Status GlobalVariables();
     Status Variable(const Inst& inst);
     Status FunctionVariable(const Inst& inst);
@@ -223,7 +229,20 @@ class Translator {
     Result<ir::Binding> FindBinding(const Inst& inst);
     Status WorkgroupVariable(const Inst& inst, const Type& type);
     Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
+    uint64_t SlotsOfLeaf(const Type& type, uint32_t leaf) const;
+
+    // --- pointers.cpp ---
     Status AccessChain(const Inst& inst);
+    Status PtrAccessChain(const Inst& inst);
+    Status Retype(const Inst& inst, Pointer& pointer, uint32_t type);
+    Status DefineStepped(const Inst& inst, Pointer pointer);
+    Result<uint64_t> StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee);
+    Result<Pointer> PointerFromScalars(const Inst& inst, const Value& value);
+    Result<Tuple> PointerScalars(const Inst& inst, const Pointer& pointer);
+    Status PointerToInteger(const Inst& inst);
+    Status IntegerToPointer(const Inst& inst);
+    Status ComparePointers(const Inst& inst);
+    Result<ir::ValueId> PointerNumber(const Inst& inst, uint32_t id);
     Status Step(const Inst& inst, Pointer& pointer, uint32_t index_id);
     Status StepBytes(const Inst& inst, Pointer& pointer, const Type& type, uint32_t index_id);
     Status AddIndex(const Inst& inst, Pointer& pointer, uint32_t index_id, uint64_t stride);
@@ -234,7 +253,21 @@ class Translator {
     Status Load(const Inst& inst);
     Status Store(const Inst& inst);
     Status CopyMemory(const Inst& inst);
-    Status Atomic(const Inst& inst);
+    Status CopyMemorySized(const Inst& inst);
+    size_t SecondMemoryOperands(const Inst& inst, size_t index) const;
+    Status LoadRun(const Inst& inst,
+                   const Pointer& pointer,
+                   ir::Type scalar,
+                   uint32_t count,
+                   uint64_t at,
+                   Tuple& out);
+    Status StoreRun(const Inst& inst,
+                    const Pointer& pointer,
+                    std::span<const ir::ValueId> values,
+                    uint64_t at);
+    Status CheckWritable(const Inst& inst, const Pointer& pointer) const;
+    Status MemoryOperands(const Inst& inst, size_t index, Pointer& pointer);
+    uint64_t AlignAt(const Pointer& pointer, uint64_t at) const;
     Result<Tuple> LoadFrom(const Inst& inst, const Pointer& pointer);
     Status StoreTo(const Inst& inst, const Pointer& pointer, const Tuple& value);
     // Visits the runs of adjacent elements of a value in byte-addressed memory, in order.
@@ -252,12 +285,14 @@ class Translator {
                     uint32_t leaf,
                     const std::vector<uint64_t>& slots,
                     Visit&& visit);
-    uint64_t SlotsOfLeaf(const Type& type, uint32_t leaf) const;
     ir::ValueId SlotIndex(const Pointer& pointer, uint32_t leaf, uint64_t constant);
     ir::ValueId ByteOffset(const Pointer& pointer, uint64_t constant);
     ir::ValueId BufferOf(const Pointer& pointer);
     Result<Tuple> LoadBuiltin(const Inst& inst, const Pointer& pointer);
     Status CheckComposite(const Inst& inst, const Type& type);
+
+    // --- atomics.cpp ---
+    Status Atomic(const Inst& inst);
 
     // --- composites.cpp ---
     Status CompositeConstruct(const Inst& inst);

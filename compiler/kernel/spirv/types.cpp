@@ -108,6 +108,12 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             type.kind = Type::Kind::kPointer;
             type.storage = static_cast<spv::StorageClass>(inst[0]);
             type.element = inst[1];
+            MakePointer(type);
+            break;
+        case Op::OpTypeUntypedPointerKHR:
+            type.kind = Type::Kind::kPointer;
+            type.storage = static_cast<spv::StorageClass>(inst[0]);
+            MakePointer(type);
             break;
         case Op::OpTypeFunction:
             type.kind = Type::Kind::kFunction;
@@ -116,7 +122,40 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             break;
     }
     LayOut(type);
-    types_.emplace(inst.result, std::move(type));
+    types_.insert_or_assign(inst.result, std::move(type));
+    return OkStatus();
+}
+
+void TypeTable::MakePointer(Type& type) {
+    switch (type.storage) {
+        case spv::StorageClass::PhysicalStorageBuffer:
+            type.pointer_scalars = {ir::Type::kI64};
+            type.layout = {8, 8};
+            type.scalar = ir::Type::kI64;
+            break;
+        case spv::StorageClass::StorageBuffer:
+        case spv::StorageClass::Uniform:
+            type.pointer_scalars = {ir::Type::kI64, ir::Type::kI64, ir::Type::kI32};
+            break;
+        case spv::StorageClass::Workgroup:
+            type.pointer_scalars = {ir::Type::kI32};
+            break;
+        default:
+            break;
+    }
+    type.scalars = type.pointer_scalars.size();
+    type.leaves = static_cast<uint32_t>(type.scalars);
+}
+
+Status TypeTable::AddForward(const Inst& inst) {
+    Type type;
+    type.id = inst[0];
+    type.kind = Type::Kind::kPointer;
+    type.storage = static_cast<spv::StorageClass>(inst[1]);
+    if (type.storage != spv::StorageClass::PhysicalStorageBuffer)
+        return Invalid(inst, "is of another storage class than PhysicalStorageBuffer");
+    MakePointer(type);
+    types_.try_emplace(type.id, std::move(type));
     return OkStatus();
 }
 
@@ -124,6 +163,8 @@ ir::Type TypeTable::ScalarOf(const Type& type) const {
     switch (type.kind) {
         case Type::Kind::kScalar:
             return type.scalar;
+        case Type::Kind::kPointer:
+            return type.scalar;  // of a device address
         case Type::Kind::kVector:
         case Type::Kind::kMatrix:
             return ScalarOf(Get(type.element));
@@ -152,6 +193,9 @@ void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {
         case Type::Kind::kStruct:
             for (uint32_t member : type.members)
                 Flatten(Get(member), out);
+            return;
+        case Type::Kind::kPointer:
+            out.insert(out.end(), type.pointer_scalars.begin(), type.pointer_scalars.end());
             return;
         default:
             return;

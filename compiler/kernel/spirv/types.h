@@ -44,6 +44,11 @@ struct Type {
     MemoryLayout layout;
     uint64_t stride = 0;            // arrays: bytes from element to element
     std::vector<uint64_t> offsets;  // kStruct: of the members
+    // kPointer: what a pointer of the storage class is as a value; empty if it never is one. A
+    // device address is an i64. A pointer to a buffer is the i64 address and i64 size of what the
+    // descriptor says, and the i32 offset in it; one to workgroup memory is an i32 offset with the
+    // top bit set, so that null differs from all.
+    std::vector<ir::Type> pointer_scalars;
 };
 
 class TypeTable {
@@ -73,7 +78,11 @@ class TypeTable {
     // The type of each flattened scalar, appended in order.
     void Flatten(const Type& type, std::vector<ir::Type>& out) const;
 
+    // A pointer type that is declared later; it holds a device address.
+    Status AddForward(const Inst& inst);
+
   private:
+    static void MakePointer(Type& type);
     Status AddWithLength(const Inst& inst, uint64_t length);
     void LayOut(Type& type) const;
 

@@ -24,12 +24,13 @@ constexpr size_t kMaxGroup = 256;  // accesses; bounds the search for overlaps
 constexpr uint64_t kMaxAlignment = 64;
 constexpr int64_t kMaxDistance = int64_t{1} << 30;
 
+// Device addresses may point into any buffer.
 enum class Space : uint8_t { kBuffer, kShared };
 
 // Where an access goes, but for a constant: equal places differ by known distances.
 struct Place {
     Space space;
-    ValueId buffer;  // invalid for shared memory
+    ValueId buffer;  // invalid for shared memory and device addresses
     ValueId base;    // invalid for a constant offset
     Type offset_type;
     auto operator<=>(const Place&) const = default;
@@ -88,11 +89,14 @@ class Combiner {
         switch (inst.op) {
             case Op::kLoadBuffer:
             case Op::kLoadShared:
+            case Op::kLoadGlobal:
+            case Op::kStoreGlobal:
             case Op::kStoreBuffer:
             case Op::kStoreShared:
                 VisitAccess(id, position);
                 break;
             case Op::kAtomicBuffer:
+            case Op::kAtomicGlobal:
                 CloseSpace(Space::kBuffer);
                 break;
             case Op::kAtomicShared:
@@ -112,8 +116,9 @@ class Combiner {
     void VisitAccess(InstId id, uint32_t position) {
         const Instruction& inst = kernel_.inst(id);
         bool buffer = inst.op == Op::kLoadBuffer || inst.op == Op::kStoreBuffer;
-        bool store = inst.op == Op::kStoreBuffer || inst.op == Op::kStoreShared;
-        Space space = buffer ? Space::kBuffer : Space::kShared;
+        bool global = inst.op == Op::kLoadGlobal || inst.op == Op::kStoreGlobal;
+        bool store = HasProperty(inst.op, kWritesMemory);
+        Space space = buffer || global ? Space::kBuffer : Space::kShared;
         if (inst.flags & kVolatile) {
             CloseSpace(space);
             return;

@@ -82,6 +82,7 @@ class Simplifier : public ExpressionBuilder {
     void ProcessPure(ir::InstId id);
     void MergeOrKeep(ir::InstId id, uint64_t epoch);
     bool FoldBuiltin(const ir::Instruction& inst);
+    bool FoldBufferFrom(const ir::Instruction& inst);
     bool FoldTableLoad(ir::InstId id);
     void CountWrites(ir::Op op);
 

@@ -126,8 +126,24 @@ bool Simplifier::FoldBuiltin(const Instruction& inst) {
     return true;
 }
 
+// A buffer made of another one's address and size is that buffer, which tells more of itself.
+bool Simplifier::FoldBufferFrom(const Instruction& inst) {
+    const Instruction* address = kernel_.Definition(inst.operands[0]);
+    const Instruction* size = kernel_.Definition(inst.operands[1]);
+    if (!address || !size || address->op != Op::kBufferAddress || size->op != Op::kBufferSize ||
+        address->operands != size->operands)
+        return false;
+    const Instruction* buffer = kernel_.Definition(address->operands[0]);
+    if (!buffer || buffer->op != Op::kBuffer || !kernel_.bindings[buffer->imm].writable)
+        return false;
+    Map(inst.results[0], address->operands[0]);
+    return true;
+}
+
 void Simplifier::ProcessPure(InstId id) {
     const Instruction& inst = kernel_.inst(id);
+    if (inst.op == Op::kBufferFrom && FoldBufferFrom(inst))
+        return;
     if (inst.results.size() == 1 && inst.operands.size() <= 4 && !inst.operands.empty()) {
         if (FoldTableLoad(id))
             return;
@@ -154,6 +170,8 @@ void Simplifier::CountWrites(Op op) {
     switch (op) {
         case Op::kStoreBuffer:
         case Op::kAtomicBuffer:
+        case Op::kStoreGlobal:
+        case Op::kAtomicGlobal:
             ++buffer_epoch_;
             break;
         case Op::kStoreShared:
@@ -186,7 +204,8 @@ void Simplifier::ProcessPlain(InstId id) {
         CountWrites(inst.op);
         out_->push_back(id);
     } else if (HasProperty(inst.op, kReadsMemory) && !(inst.flags & kVolatile)) {
-        MergeOrKeep(id, inst.op == Op::kLoadBuffer   ? buffer_epoch_
+        const bool buffer = inst.op == Op::kLoadBuffer || inst.op == Op::kLoadGlobal;
+        MergeOrKeep(id, buffer                       ? buffer_epoch_
                         : inst.op == Op::kLoadShared ? shared_epoch_
                                                      : local_epoch_);
     } else {

@@ -1,0 +1,187 @@
+// Pointers through the reader: device addresses, pointers that become values, and what of both is
+// refused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/spirv/shader_harness.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr char kAddresses[] = R"(#version 460
+#extension GL_EXT_buffer_reference : require
+#extension GL_EXT_buffer_reference2 : require
+#extension GL_EXT_buffer_reference_uvec2 : require
+layout(local_size_x = 8) in;
+layout(buffer_reference) buffer Link;
+layout(buffer_reference, std430, buffer_reference_align = 4) buffer Words { uint w[]; };
+layout(buffer_reference, std430, buffer_reference_align = 16) buffer Link {
+    uvec2 value;
+    Link next;
+    mat2 matrix;
+};
+layout(set = 0, binding = 0) buffer Out { uint o[]; };
+layout(push_constant) uniform Push { Words words; Link links; uvec2 raw; };
+Words Choose(bool first, Words a, Words b) {
+    if (first)
+        return a;
+    return b;
+}
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    Link at = links;
+    for (uint k = 0u; k < i % 3u; ++k)
+        at = at.next;
+    Words chosen = Choose((i & 1u) != 0u, words, Words(raw));
+    links[i % 3u].matrix[1][i & 1u] = 5.0;
+    uint old = atomicAdd(words.w[40], 0u);
+    o[i] = at.value.y + 100u * chosen.w[i] + 10000u * words.w[int(i) - 0] +
+           uint(at.matrix[0][1]) * 1000000u + old;
+})";
+
+TEST(ReaderPointers, DeviceAddresses) {
+    struct Link {
+        uint32_t value[2];
+        uint64_t next;
+        float matrix[4];
+    };
+    for (const Variant& variant : Variants(CompileGlsl(kAddresses))) {
+        SCOPED_TRACE(variant.name);
+        CompileRequest request = MakeRequest(variant.module);
+        Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        std::vector<uint32_t> words(64);
+        std::vector<uint32_t> others(64);
+        for (uint32_t k = 0; k < 64; ++k) {
+            words[k] = k % 7;
+            others[k] = k % 5 + 20;
+        }
+        alignas(16) Link links[3];
+        for (uint32_t k = 0; k < 3; ++k)
+            links[k] = {
+                {1, k + 3}, reinterpret_cast<uint64_t>(&links[(k + 2) % 3]), {0, 0.0f + k, 0, 0}};
+        ShaderData data;
+        data.output.assign(16, 0xdeadbeef);
+        const uint64_t push[] = {reinterpret_cast<uint64_t>(words.data()),
+                                 reinterpret_cast<uint64_t>(links),
+                                 reinterpret_cast<uint64_t>(others.data())};
+        std::memcpy(data.push.data(), push, sizeof(push));
+        Status status = RunShader(*kernel, data);
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        for (uint32_t i = 0; i < 16; ++i) {
+            const uint32_t link = i % 3 * 2 % 3;
+            const uint32_t chosen = i & 1 ? i % 7 : i % 5 + 20;
+            ASSERT_EQ(data.output[i],
+                      link + 3 + 100 * chosen + 10000 * (i % 7) + link * 1000000 + 40 % 7)
+                << "invocation " << i;
+        }
+        for (const Link& link : links) {
+            EXPECT_EQ(link.matrix[2], 5.0f);
+            EXPECT_EQ(link.matrix[3], 5.0f);
+        }
+    }
+}
+
+// A module around the body of main; %out is a pointer to a uint in binding 0, %i the invocation.
+std::string Module(const std::string& types, const std::string& body) {
+    return R"(
+               OpCapability Shader
+               OpCapability VariablePointers
+               OpCapability PhysicalStorageBufferAddresses
+               OpExtension "SPV_KHR_variable_pointers"
+               OpExtension "SPV_KHR_physical_storage_buffer"
+               OpMemoryModel PhysicalStorageBuffer64 GLSL450
+               OpEntryPoint GLCompute %main "main" %id
+               OpExecutionMode %main LocalSize 8 1 1
+               OpDecorate %id BuiltIn LocalInvocationIndex
+               OpDecorate %words ArrayStride 4
+               OpDecorate %element ArrayStride 4
+               OpMemberDecorate %block 0 Offset 0
+               OpDecorate %block Block
+               OpDecorate %buffer DescriptorSet 0
+               OpDecorate %buffer Binding 0
+       %void = OpTypeVoid
+       %bool = OpTypeBool
+       %uint = OpTypeInt 32 0
+        %int = OpTypeInt 32 1
+       %true = OpConstantTrue %bool
+         %u0 = OpConstant %uint 0
+         %u1 = OpConstant %uint 1
+         %u2 = OpConstant %uint 2
+         %u3 = OpConstant %uint 3
+      %words = OpTypeRuntimeArray %uint
+      %block = OpTypeStruct %words
+    %in_uint = OpTypePointer Input %uint
+   %to_block = OpTypePointer StorageBuffer %block
+    %element = OpTypePointer StorageBuffer %uint
+    %private = OpTypePointer Function %uint
+         %id = OpVariable %in_uint Input
+     %buffer = OpVariable %to_block StorageBuffer
+)" + types +
+           R"(
+     %void_f = OpTypeFunction %void
+       %main = OpFunction %void None %void_f
+      %entry = OpLabel
+        %one = OpVariable %private Function
+        %two = OpVariable %private Function
+          %i = OpLoad %uint %id
+        %out = OpAccessChain %element %buffer %u0 %i
+)" + body + R"(
+               OpReturn
+               OpFunctionEnd
+)";
+}
+
+TEST(ReaderPointers, ComparisonsAndDistances) {
+    const Words module = AssembleSpirv(Module("%null = OpConstantNull %element", R"(
+      %start = OpAccessChain %element %buffer %u0 %u2
+     %chosen = OpSelect %element %true %out %null
+       %diff = OpPtrDiff %int %chosen %start
+      %equal = OpPtrEqual %bool %chosen %start
+    %no_null = OpPtrNotEqual %bool %chosen %null
+          %a = OpSelect %uint %equal %u1 %u0
+          %b = OpSelect %uint %no_null %u2 %u0
+       %bits = OpBitcast %uint %diff
+     %scaled = OpIMul %uint %bits %u3
+        %sum = OpIAdd %uint %a %b
+        %all = OpIAdd %uint %sum %scaled
+               OpStore %chosen %all)"),
+                                       "spv1.4");
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    ShaderData data;
+    data.output.assign(8, 0xdeadbeef);
+    data.workgroups = 1;
+    ASSERT_TRUE(RunShader(*kernel, data).ok());
+    for (uint32_t i = 0; i < 8; ++i)
+        EXPECT_EQ(data.output[i], (i == 2) + 2 + 3 * (i - 2)) << i;
+}
+
+void ExpectRefused(const std::string& types, const std::string& body, const char* what) {
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(Module(types, body))));
+    ASSERT_FALSE(kernel.ok()) << body;
+    EXPECT_NE(kernel.error().message.find(what), std::string::npos) << kernel.error().message;
+}
+
+TEST(ReaderPointers, WhatCannotBeAPointerIsRefused) {
+    ExpectRefused("", "%p = OpSelect %private %true %one %two", "as a value a pointer");
+    ExpectRefused("", "%p = OpPtrAccessChain %private %one %u1", "steps from a pointer");
+    ExpectRefused("", "%p = OpConvertPtrToU %uint %out", "as a scalar");
+    ExpectRefused("%raw = OpTypePointer PhysicalStorageBuffer %block",
+                  "%p = OpConvertUToPtr %raw %true", "does not make a pointer");
+    ExpectRefused(
+        "OpTypeForwardPointer %later StorageBuffer\n%later = OpTypePointer StorageBuffer %uint", "",
+        "another storage class");
+    // An address of what is no type.
+    ExpectRefused("%raw = OpTypePointer PhysicalStorageBuffer %u3",
+                  "%p = OpConvertUToPtr %raw %i\n%v = OpLoad %uint %p Aligned 4",
+                  "has another result");
+    ExpectRefused("%raw = OpTypePointer PhysicalStorageBuffer %uint",
+                  "%p = OpConvertUToPtr %raw %i\n%v = OpLoad %uint %p Aligned 3",
+                  "no power of two");
+}
+
+}  // namespace
+}  // namespace fornax::kernel

@@ -1,0 +1,258 @@
+// Variables: every one becomes a place.
+#include <algorithm>
+#include <bit>
+
+#include "compiler/kernel/spirv/translator.h"
+
+namespace fornax::kernel::spirv {
+
+using spv::Op;
+
+namespace {
+
+constexpr uint32_t kMaxAlign = 16;
+
+std::optional<ir::Type> BuiltinType(spv::BuiltIn builtin) {
+    switch (builtin) {
+        case spv::BuiltIn::NumWorkgroups:
+        case spv::BuiltIn::WorkgroupId:
+        case spv::BuiltIn::LocalInvocationId:
+        case spv::BuiltIn::GlobalInvocationId:
+        case spv::BuiltIn::LocalInvocationIndex:
+        case spv::BuiltIn::WorkgroupSize:
+        case spv::BuiltIn::SubgroupId:
+        case spv::BuiltIn::SubgroupLocalInvocationId:
+        case spv::BuiltIn::NumSubgroups:
+        case spv::BuiltIn::SubgroupSize:
+        case spv::BuiltIn::DeviceIndex:
+        case spv::BuiltIn::SubgroupEqMask:
+        case spv::BuiltIn::SubgroupGeMask:
+        case spv::BuiltIn::SubgroupGtMask:
+        case spv::BuiltIn::SubgroupLeMask:
+        case spv::BuiltIn::SubgroupLtMask:
+            return ir::Type::kI32;
+        default:
+            return std::nullopt;
+    }
+}
+
+bool IsVolatile(const Module& module, uint32_t id) {
+    return module.FindDecoration(id, spv::Decoration::Volatile) ||
+           module.FindDecoration(id, spv::Decoration::Coherent);
+}
+
+}  // namespace
+
+// Private variables of module scope, whose initialisers are stored first of all.
+Status Translator::GlobalVariables() {
+    for (const Inst& inst : module_.globals()) {
+        if (inst.op == Op::OpVariable &&
+            static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Private)
+            FORNAX_RETURN_IF_ERROR(Variable(inst));
+    }
+    return OkStatus();
+}
+
+Status Translator::Variable(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
+    if (pointer_type->kind != Type::Kind::kPointer)
+        return Invalid(inst, "does not have a pointer type");
+    const auto storage = static_cast<spv::StorageClass>(inst[0]);
+    // An untyped variable names its type itself.
+    const bool untyped = inst.op == Op::OpUntypedVariableKHR;
+    if (untyped && inst.size() < 2)
+        return Unsupported(inst, "has no data type");
+    FORNAX_ASSIGN_OR_RETURN(const Type* type,
+                            TypeOf(inst, untyped ? inst[1] : pointer_type->element));
+    Pointer pointer;
+    pointer.type = type->id;
+    pointer.untyped = untyped;
+    switch (storage) {
+        case spv::StorageClass::StorageBuffer:
+        case spv::StorageClass::Uniform:
+            return BufferVariable(inst, *type);
+        case spv::StorageClass::UniformConstant:
+            return ImageVariable(inst, *type);
+        case spv::StorageClass::Workgroup:
+            return WorkgroupVariable(inst, *type);
+        case spv::StorageClass::PushConstant:
+            pointer.space = Pointer::Space::kPush;
+            break;
+        case spv::StorageClass::Private: {
+            FORNAX_ASSIGN_OR_RETURN(pointer, PrivateVariable(inst, *type));
+            break;
+        }
+        case spv::StorageClass::Input: {
+            const Decoration* builtin =
+                module_.FindDecoration(inst.result, spv::Decoration::BuiltIn);
+            if (!builtin || !BuiltinType(static_cast<spv::BuiltIn>(builtin->params[0]))) {
+                return Unsupported(inst, builtin
+                                             ? "is the input " + BuiltInName(builtin->params[0]) +
+                                                   ", which is not supported"
+                                             : std::string("is an input that is no built-in"));
+            }
+            pointer.space = Pointer::Space::kBuiltin;
+            pointer.builtin = static_cast<spv::BuiltIn>(builtin->params[0]);
+            break;
+        }
+        default:
+            return Unsupported(inst, "has the storage class " + StorageClassName(inst[0]) +
+                                         ", which is not supported");
+    }
+    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    return OkStatus();
+}
+
+// The binding that the variable is decorated with, as the pipeline layout has it.
+Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
+    const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
+    const Decoration* binding = module_.FindDecoration(inst.result, spv::Decoration::Binding);
+    if (!set || !binding)
+        return Invalid(inst, "has no DescriptorSet and Binding decorations");
+    ir::Binding entry;
+    entry.set = set->params[0];
+    entry.binding = binding->params[0];
+    if (entry.set < request_.layout.sets.size()) {
+        for (const BindingLayout& layout : request_.layout.sets[entry.set].bindings) {
+            if (layout.binding == entry.binding && layout.count != 0) {
+                entry.layout = layout;
+                return entry;
+            }
+        }
+    }
+    return Invalid(inst, "is used at set " + std::to_string(entry.set) + ", binding " +
+                             std::to_string(entry.binding) +
+                             ", which the pipeline layout does not have");
+}
+
+Status Translator::BufferVariable(const Inst& inst, const Type& type) {
+    const Type* block = &type;
+    if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray)
+        block = &types_.Get(type.element);
+    if (block->kind != Type::Kind::kStruct) {
+        return Invalid(inst, "is no buffer block");
+    }
+    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
+    const bool is_uniform = static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Uniform &&
+                            !module_.FindDecoration(block->id, spv::Decoration::BufferBlock);
+    const BindingLayout::Kind kind =
+        is_uniform ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
+    if (entry.layout.kind != kind) {
+        return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
+                                 " buffer, and the pipeline layout has another kind at set " +
+                                 std::to_string(entry.set) + ", binding " +
+                                 std::to_string(entry.binding));
+    }
+    // glslang decorates the members, others the variable.
+    const bool variable_readonly =
+        module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
+    bool members_readonly = !block->members.empty();
+    for (uint32_t i = 0; i < block->members.size(); ++i)
+        members_readonly &=
+            module_.FindDecoration(block->id, spv::Decoration::NonWritable, i) != nullptr;
+    entry.writable = !is_uniform && !variable_readonly && !members_readonly;
+    Pointer pointer;
+    pointer.space = Pointer::Space::kBuffer;
+    pointer.type = type.id;
+    pointer.untyped = inst.op == Op::OpUntypedVariableKHR;
+    pointer.needs_element = block != &type;
+    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
+    pointer.is_volatile = IsVolatile(module_, inst.result);
+    kernel_.bindings.push_back(entry);
+    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    return OkStatus();
+}
+
+Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
+    const uint64_t start = (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
+    if (type.layout.size == 0)
+        return Invalid(inst, "has a type without a size");
+    if (start + type.layout.size > kReaderLimits.shared_bytes) {
+        return Unsupported(
+            inst, "takes the workgroup's memory to " + std::to_string(start + type.layout.size) +
+                      " bytes, and the limit is " + std::to_string(kReaderLimits.shared_bytes));
+    }
+    const size_t initializer = inst.op == Op::OpUntypedVariableKHR ? 2 : 1;
+    if (inst.size() > initializer) {
+        const Inst* initial = module_.Find(inst[initializer]);
+        if (!initial || initial->op != Op::OpConstantNull)
+            return Unsupported(inst, "initialises workgroup memory with another value than null");
+        kernel_.zero_shared = true;
+    }
+    Pointer pointer;
+    pointer.space = Pointer::Space::kShared;
+    pointer.type = type.id;
+    pointer.untyped = inst.op == Op::OpUntypedVariableKHR;
+    pointer.const_offset = start;
+    pointer.is_volatile = IsVolatile(module_, inst.result);
+    kernel_.shared_bytes = static_cast<uint32_t>(start + type.layout.size);
+    globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+    return OkStatus();
+}
+
+uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
+    switch (type.kind) {
+        case Type::Kind::kVector:
+        case Type::Kind::kMatrix:
+        case Type::Kind::kArray:
+            return type.count * SlotsOfLeaf(types_.Get(type.element), leaf);
+        case Type::Kind::kStruct:
+            for (uint32_t member : type.members) {
+                const Type& part = types_.Get(member);
+                if (leaf < part.leaves)
+                    return SlotsOfLeaf(part, leaf);
+                leaf -= part.leaves;
+            }
+            return 0;
+        default:
+            return 1;
+    }
+}
+
+Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) {
+    FORNAX_RETURN_IF_ERROR(CheckComposite(inst, type));
+    FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
+    LocalVariable variable;
+    auto visit = [&](auto& self, const Type& part, uint64_t count) -> void {
+        switch (part.kind) {
+            case Type::Kind::kScalar:
+                variable.locals.push_back(NewLocal(part.scalar, static_cast<uint32_t>(count)));
+                return;
+            case Type::Kind::kPointer:
+                for (ir::Type scalar : part.pointer_scalars)
+                    variable.locals.push_back(NewLocal(scalar, static_cast<uint32_t>(count)));
+                return;
+            case Type::Kind::kStruct:
+                for (uint32_t member : part.members)
+                    self(self, types_.Get(member), count);
+                return;
+            default:
+                self(self, types_.Get(part.element), count * part.count);
+                return;
+        }
+    };
+    visit(visit, type, 1);
+    Pointer pointer;
+    pointer.space = Pointer::Space::kLocal;
+    pointer.type = type.id;
+    pointer.variable = static_cast<uint32_t>(variables_.size());
+    variables_.push_back(std::move(variable));
+    if (inst.size() > 1) {
+        FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseTuple(inst, inst[1]));
+        FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, initial));
+    }
+    return pointer;
+}
+
+Status Translator::FunctionVariable(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
+    if (pointer_type->kind != Type::Kind::kPointer ||
+        static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Function) {
+        return Invalid(inst, "is in a function and not of its storage class");
+    }
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer_type->element));
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, PrivateVariable(inst, *type));
+    return DefinePointer(inst, std::move(pointer));
+}
+
+}  // namespace fornax::kernel::spirv
