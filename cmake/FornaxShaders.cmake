@@ -1,4 +1,5 @@
-# fornax_embed_spirv: GLSL kernels into the binary, compiled and validated at build time.
+# fornax_embed_spirv: GLSL kernels, or assembly (.spvasm) of what GLSL cannot say, into the binary, compiled and
+# validated at build time.
 #
 # fornax_embed_spirv(TARGET SHADERS a.comp ... [ENV vulkan1.1] [DEFINES A=1 ...] [VARIANT name]
 #                    [SCALAR_LAYOUT])
@@ -34,14 +35,21 @@ function(fornax_embed_spirv target)
         set(base ${PROJECT_BINARY_DIR}/generated/${shader_folder}/${stem}.spv)
         get_filename_component(output_dir ${base} DIRECTORY)
         file(MAKE_DIRECTORY ${output_dir})
+        if(shader MATCHES "spvasm$")
+            set(compile ${FORNAX_SPIRV_AS} --target-env ${ARG_ENV} -o ${base} ${source})
+            set(depfile "")
+        else()
+            set(compile ${FORNAX_GLSLANG} --quiet -V --target-env ${ARG_ENV} ${defines}
+                        -I${PROJECT_SOURCE_DIR} --depfile ${base}.d -o ${base} ${source})
+            set(depfile DEPFILE ${base}.d)
+        endif()
         add_custom_command(
             OUTPUT ${base}.h ${base}
-            COMMAND ${FORNAX_GLSLANG} --quiet -V --target-env ${ARG_ENV} ${defines}
-                    -I${PROJECT_SOURCE_DIR} --depfile ${base}.d -o ${base} ${source}
+            COMMAND ${compile}
             COMMAND ${FORNAX_SPIRV_VAL} --target-env ${ARG_ENV} ${layout} ${base}
             COMMAND ${Python3_EXECUTABLE} ${script} ${base} ${stem} ${base}.h
             DEPENDS ${source} ${script} ${FORNAX_DEPS}/stamp
-            DEPFILE ${base}.d
+            ${depfile}
             COMMENT "Compiling ${folder}/${shader} to SPIR-V"
             VERBATIM)
         target_sources(${target} PRIVATE ${base}.h)

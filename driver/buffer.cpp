@@ -16,6 +16,16 @@ VkResult Buffer::Init(const VkBufferCreateInfo& info) {
                     "A buffer of {} bytes was asked for; the largest allocation is {} bytes.",
                     info.size, limit);
     }
+    // bufferDeviceAddressCaptureReplay is off: an address is where the memory happens to lie.
+    const auto* opaque = FindInChain<VkBufferOpaqueCaptureAddressCreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_BUFFER_OPAQUE_CAPTURE_ADDRESS_CREATE_INFO);
+    const auto* address = FindInChain<VkBufferDeviceAddressCreateInfoEXT>(
+        info.pNext, VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_CREATE_INFO_EXT);
+    if ((opaque && opaque->opaqueCaptureAddress != 0) || (address && address->deviceAddress != 0)) {
+        return Fail(device(), VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS,
+                    "A buffer at the address {:#x} was asked for; addresses cannot be replayed.",
+                    opaque ? opaque->opaqueCaptureAddress : address->deviceAddress);
+    }
     size_bytes_ = info.size;
     return VK_SUCCESS;
 }
@@ -87,6 +97,18 @@ vkBindBufferMemory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory, VkDe
         .memoryOffset = offset,
     };
     return vkBindBufferMemory2(device, 1, &info);
+}
+
+// What kernels reach it by: the model's device addresses are the host's.
+FORNAX_ENTRY_POINT(VkDeviceAddress)
+vkGetBufferDeviceAddress(VkDevice, const VkBufferDeviceAddressInfo* info) {
+    return FromHandle<Buffer>(info->buffer)->address();
+}
+
+// 0, "no address was captured": bufferDeviceAddressCaptureReplay is off.
+FORNAX_ENTRY_POINT(uint64_t)
+vkGetBufferOpaqueCaptureAddress(VkDevice, const VkBufferDeviceAddressInfo*) {
+    return 0;
 }
 
 }  // namespace fornax::driver

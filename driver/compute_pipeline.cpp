@@ -47,6 +47,30 @@ uint32_t SubgroupSizeOf(const VkPipelineShaderStageCreateInfo& stage) {
     return required ? required->requiredSubgroupSize : kSubgroupSize;
 }
 
+// Whether accesses outside of a buffer's range are caught. What is caught is exact for
+// robustBufferAccess2, so there is one way to do it; null descriptors have a range of 0 bytes.
+bool NeedsBounds(const Device& device, const VkComputePipelineCreateInfo& info) {
+    const FeatureSet& features = device.features();
+    if (features.nullDescriptor)
+        return true;
+    // "The stage's structure takes precedence over the pipeline's"
+    // (VkPipelineRobustnessCreateInfo).
+    for (const void* chain : {info.stage.pNext, info.pNext}) {
+        const auto* wanted = FindInChain<VkPipelineRobustnessCreateInfo>(
+            chain, VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO);
+        if (!wanted)
+            continue;
+        bool bounds = false;
+        for (auto behavior : {wanted->storageBuffers, wanted->uniformBuffers}) {
+            bounds |= behavior == VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DEVICE_DEFAULT
+                          ? features.robustBufferAccess
+                          : behavior != VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED;
+        }
+        return bounds;
+    }
+    return features.robustBufferAccess;
+}
+
 kernel::CompileRequest MakeRequest(const Device& device,
                                    const VkComputePipelineCreateInfo& info,
                                    const PipelineLayout& layout) {
@@ -55,7 +79,7 @@ kernel::CompileRequest MakeRequest(const Device& device,
         .entry_point = info.stage.pName,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
         .layout = layout.MakeResourceLayout(),
-        .options = {.robust_buffer_access = device.features().robustBufferAccess,
+        .options = {.robust_buffer_access = NeedsBounds(device, info),
                     .subgroup_size = SubgroupSizeOf(info.stage)},
     };
 }

@@ -2,8 +2,11 @@
 #include "driver/descriptor_pool.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
+#include "compiler/kernel/kernel_compiler.h"
+#include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 
@@ -36,12 +39,22 @@ DescriptorPool::~DescriptorPool() {
 VkResult DescriptorPool::Init(const VkDescriptorPoolCreateInfo& info) {
     for (uint32_t i = 0; i < info.poolSizeCount; ++i) {
         // Other types can be asked for, but no set layout has them.
-        capacity_bytes_ +=
-            uint64_t{info.pPoolSizes[i].descriptorCount} * DescriptorBytes(info.pPoolSizes[i].type);
+        const VkDescriptorPoolSize& size = info.pPoolSizes[i];
+        capacity_bytes_ += size.type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK
+                               ? size.descriptorCount
+                               : uint64_t{size.descriptorCount} * DescriptorBytes(size.type);
     }
+    if (const auto* blocks = FindInChain<VkDescriptorPoolInlineUniformBlockCreateInfo>(
+            info.pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO)) {
+        // The descriptor of each, and what its bytes are rounded up by.
+        capacity_bytes_ +=
+            uint64_t{blocks->maxInlineUniformBlockBindings} * 2 * sizeof(hal::BufferDescriptor);
+    }
+    capacity_bytes_ = (capacity_bytes_ + 15) / 16 * 16;
     // Sets without descriptors still have an address.
     auto memory = device().hal().AllocateMemory(
-        std::max<uint64_t>(capacity_bytes_, sizeof(hal::BufferDescriptor)));
+        std::max<uint64_t>(capacity_bytes_ + uint64_t{max_sets_} * kVariableOverheadBytes,
+                           sizeof(hal::BufferDescriptor)));
     if (!memory)
         return Fail(device(), memory.error());
     memory_ = std::move(*memory);
@@ -49,6 +62,7 @@ VkResult DescriptorPool::Init(const VkDescriptorPoolCreateInfo& info) {
 }
 
 bool DescriptorPool::FindPlace(uint64_t size_bytes,
+                               uint64_t end_bytes,
                                DescriptorSet** after,
                                uint64_t* offset_bytes) const {
     const auto end_of = [](const DescriptorSet* set) {
@@ -56,7 +70,7 @@ bool DescriptorPool::FindPlace(uint64_t size_bytes,
     };
     *after = last_;
     *offset_bytes = end_of(last_);
-    if (capacity_bytes_ - *offset_bytes >= size_bytes)
+    if (end_bytes >= *offset_bytes + size_bytes)
         return true;
     DescriptorSet* previous = nullptr;
     for (DescriptorSet* set = first_; set; previous = set, set = set->next_) {
@@ -69,8 +83,23 @@ bool DescriptorPool::FindPlace(uint64_t size_bytes,
     return false;
 }
 
-VkResult DescriptorPool::Allocate(const DescriptorSetLayout& layout, DescriptorSet** set) {
-    const uint32_t size_bytes = layout.size_bytes();
+VkResult DescriptorPool::Allocate(const DescriptorSetLayout& layout,
+                                  uint32_t variable_count,
+                                  DescriptorSet** set) {
+    uint32_t size_bytes = layout.size_bytes();
+    uint32_t overhead_bytes = 0;
+    const DescriptorBinding* variable = layout.variable_binding();
+    if (variable) {
+        // VUID-VkDescriptorSetVariableDescriptorCountAllocateInfo-pSetLayouts-03046: not above it.
+        variable_count = std::min(variable_count, variable->count);
+        size_bytes =
+            static_cast<uint32_t>(variable->offset_bytes + variable->SizeOf(variable_count));
+        if (!variable->inline_block()) {
+            size_bytes -= kernel::BindingLayout::kVariableHeaderBytes;
+            overhead_bytes = kernel::BindingLayout::kVariableHeaderBytes +
+                             (variable_count == 0 ? variable->descriptor_bytes() : 0);
+        }
+    }
     if (!free_slots_) {
         return Fail(device(), VK_ERROR_OUT_OF_POOL_MEMORY,
                     "The descriptor pool's {} sets are all allocated.", max_sets_);
@@ -82,7 +111,9 @@ VkResult DescriptorPool::Allocate(const DescriptorSetLayout& layout, DescriptorS
     }
     DescriptorSet* after = nullptr;
     uint64_t offset_bytes = 0;
-    if (!FindPlace(size_bytes, &after, &offset_bytes)) {
+    const uint32_t all_bytes = size_bytes + overhead_bytes;
+    const uint64_t end_bytes = capacity_bytes_ + overhead_bytes_ + overhead_bytes;
+    if (!FindPlace(all_bytes, end_bytes, &after, &offset_bytes)) {
         return Fail(device(), VK_ERROR_FRAGMENTED_POOL,
                     "A descriptor set of {} bytes was asked for; the {} bytes that are free in the "
                     "pool are in smaller pieces.",
@@ -95,14 +126,21 @@ VkResult DescriptorPool::Allocate(const DescriptorSetLayout& layout, DescriptorS
         new (slot->set) DescriptorSet(device(), layout, memory_->address() + offset_bytes,
                                       memory_->host_pointer() + offset_bytes);
     created->pool_offset_bytes_ = offset_bytes;
-    created->pool_size_bytes_ = size_bytes;
+    created->pool_size_bytes_ = all_bytes;
+    created->pool_overhead_bytes_ = overhead_bytes;
     created->previous_ = after;
     created->next_ = after ? after->next_ : first_;
     (after ? after->next_ : first_) = created;
     (created->next_ ? created->next_->previous_ : last_) = created;
     used_bytes_ += size_bytes;
-    WriteImmutableSamplers(layout.bindings(), layout.immutable_samplers(),
-                           created->storage().memory);
+    overhead_bytes_ += overhead_bytes;
+    // Descriptors that are never written are null ones, not those of a set before.
+    if (offset_bytes < touched_bytes_) {
+        std::memset(memory_->host_pointer() + offset_bytes, 0,
+                    std::min<uint64_t>(all_bytes, touched_bytes_ - offset_bytes));
+    }
+    touched_bytes_ = std::max(touched_bytes_, offset_bytes + all_bytes);
+    created->Prepare(layout, variable_count);
     *set = created;
     return VK_SUCCESS;
 }
@@ -110,7 +148,8 @@ VkResult DescriptorPool::Allocate(const DescriptorSetLayout& layout, DescriptorS
 void DescriptorPool::Free(DescriptorSet* set) {
     (set->previous_ ? set->previous_->next_ : first_) = set->next_;
     (set->next_ ? set->next_->previous_ : last_) = set->previous_;
-    used_bytes_ -= set->pool_size_bytes_;
+    used_bytes_ -= set->pool_size_bytes_ - set->pool_overhead_bytes_;
+    overhead_bytes_ -= set->pool_overhead_bytes_;
     set->~DescriptorSet();
     auto* slot = reinterpret_cast<Slot*>(set);
     slot->next_free = free_slots_;
@@ -156,10 +195,15 @@ vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlag
 FORNAX_ENTRY_POINT(VkResult)
 vkAllocateDescriptorSets(VkDevice, const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* sets) {
     auto& pool = *FromHandle<DescriptorPool>(info->descriptorPool);
+    // Without counts, bindings of variable count have none.
+    const auto* counts = FindInChain<VkDescriptorSetVariableDescriptorCountAllocateInfo>(
+        info->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_ALLOCATE_INFO);
     for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
         DescriptorSet* set = nullptr;
         const auto& layout = *FromHandle<DescriptorSetLayout>(info->pSetLayouts[i]);
-        if (const VkResult result = pool.Allocate(layout, &set); result != VK_SUCCESS) {
+        const uint32_t count =
+            counts && i < counts->descriptorSetCount ? counts->pDescriptorCounts[i] : 0;
+        if (const VkResult result = pool.Allocate(layout, count, &set); result != VK_SUCCESS) {
             // "If the creation of any fails, all are null."
             while (i > 0)
                 pool.Free(FromHandle<DescriptorSet>(sets[--i]));

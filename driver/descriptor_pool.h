@@ -3,17 +3,26 @@
 // Sets are placed behind the last one while there is room, then into the first gap that freed sets
 // left. A pool's capacity is counted in bytes of descriptors, so it may hold more of one type than
 // was asked for, never less in all.
+//
+// The header of a binding of variable count (driver/descriptor_set_layout.h) is not among what an
+// application counts: the pool has memory for it beside its capacity.
 #pragma once
 
 #include <memory>
 
 #include <vulkan/vulkan_core.h>
 
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/descriptor_set.h"
 #include "driver/object.h"
 #include "hal/memory.h"
 
 namespace fornax::driver {
+
+// What a set with a binding of variable count takes at most beside its descriptors: the header, and
+// one descriptor where it has none.
+inline constexpr uint32_t kVariableOverheadBytes =
+    kernel::BindingLayout::kVariableHeaderBytes + sizeof(hal::CombinedImageSamplerDescriptor);
 
 // Used by one thread at a time ("externally synchronized").
 class DescriptorPool : public DeviceObject {
@@ -31,7 +40,10 @@ class DescriptorPool : public DeviceObject {
 
     // VK_ERROR_OUT_OF_POOL_MEMORY, or VK_ERROR_FRAGMENTED_POOL when freed memory is in too small
     // pieces.
-    VkResult Allocate(const DescriptorSetLayout& layout, DescriptorSet** set);
+    // `variable_count`: descriptors of the binding of variable count, if the layout has one.
+    VkResult Allocate(const DescriptorSetLayout& layout,
+                      uint32_t variable_count,
+                      DescriptorSet** set);
     void Free(DescriptorSet* set);
     void Reset();
 
@@ -39,11 +51,16 @@ class DescriptorPool : public DeviceObject {
     union Slot;
 
     // The live set behind which `size_bytes` are free (null: at the start), or false.
-    bool FindPlace(uint64_t size_bytes, DescriptorSet** after, uint64_t* offset_bytes) const;
+    bool FindPlace(uint64_t size_bytes,
+                   uint64_t end_bytes,
+                   DescriptorSet** after,
+                   uint64_t* offset_bytes) const;
 
     std::shared_ptr<hal::Memory> memory_;
     uint64_t capacity_bytes_ = 0;
     uint64_t used_bytes_ = 0;
+    uint64_t overhead_bytes_ = 0;  // of the live sets; beside the capacity
+    uint64_t touched_bytes_ = 0;   // memory behind is still as it was allocated: zero
     uint32_t max_sets_;
     Slot* free_slots_ = nullptr;
     DescriptorSet* first_ = nullptr;

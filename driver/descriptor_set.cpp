@@ -1,9 +1,12 @@
 // Updating descriptor sets: writes and copies of packed descriptors.
 #include "driver/descriptor_set.h"
 
+#include <algorithm>
 #include <cstring>
 
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/buffer.h"
+#include "driver/chain.h"
 #include "driver/entry_point.h"
 #include "driver/image_view.h"
 #include "driver/sampler.h"
@@ -19,11 +22,24 @@ std::byte* DescriptorAt(const DescriptorStorage& storage,
            size_t{array_element} * binding.descriptor_bytes();
 }
 
+// The bytes of an inline uniform block follow its descriptor.
+std::byte* InlineBytesAt(const DescriptorStorage& storage,
+                         const DescriptorBinding& binding,
+                         uint32_t offset) {
+    return storage.memory + binding.offset_bytes + sizeof(hal::BufferDescriptor) + offset;
+}
+
 void CopyDescriptors(const VkCopyDescriptorSet& copy) {
     const auto from = FromHandle<DescriptorSet>(copy.srcSet)->storage();
     const auto to = FromHandle<DescriptorSet>(copy.dstSet)->storage();
     const DescriptorBinding& source = FindBinding(from.bindings, copy.srcBinding);
     const DescriptorBinding& destination = FindBinding(to.bindings, copy.dstBinding);
+    if (source.inline_block()) {
+        // "srcArrayElement, dstArrayElement and descriptorCount are in bytes."
+        std::memmove(InlineBytesAt(to, destination, copy.dstArrayElement),
+                     InlineBytesAt(from, source, copy.srcArrayElement), copy.descriptorCount);
+        return;
+    }
     const std::byte* in = DescriptorAt(from, source, copy.srcArrayElement);
     std::byte* out = DescriptorAt(to, destination, copy.dstArrayElement);
     const size_t bytes = destination.descriptor_bytes();
@@ -96,8 +112,34 @@ void WriteDescriptor(const DescriptorBinding& binding, const void* info, std::by
     }
 }
 
+void DescriptorSet::Prepare(const DescriptorSetLayout& layout, uint32_t variable_count) {
+    for (const DescriptorBinding& binding : layout.bindings()) {
+        if (binding.inline_block()) {
+            const uint32_t size = binding.variable_count ? variable_count : binding.count;
+            auto* block = reinterpret_cast<hal::BufferDescriptor*>(memory_ + binding.offset_bytes);
+            if (size > 0)
+                *block = {address_ + binding.offset_bytes + sizeof(*block), size};
+        } else if (binding.variable_count) {
+            const uint32_t last = std::max(variable_count, 1u) - 1;
+            std::memcpy(
+                memory_ + binding.offset_bytes - kernel::BindingLayout::kVariableHeaderBytes, &last,
+                sizeof(last));
+        }
+    }
+    WriteImmutableSamplers(layout.bindings(), layout.immutable_samplers(), memory_, variable_count);
+}
+
 void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorSet& write) {
     const DescriptorBinding& binding = FindBinding(storage.bindings, write.dstBinding);
+    if (binding.inline_block()) {
+        const auto* block = FindInChain<VkWriteDescriptorSetInlineUniformBlock>(
+            write.pNext, VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK);
+        if (block) {
+            std::memcpy(InlineBytesAt(storage, binding, write.dstArrayElement), block->pData,
+                        block->dataSize);
+        }
+        return;
+    }
     std::byte* out = DescriptorAt(storage, binding, write.dstArrayElement);
     size_t stride = 0;
     const std::byte* in = FirstInfo(write, stride);

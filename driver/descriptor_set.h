@@ -42,6 +42,9 @@ class DescriptorSet : public DeviceObject {
     uint64_t address() const { return address_; }
     DescriptorStorage storage() const { return {layout_->bindings(), memory_}; }
 
+    // Writes what kernels need before any update, into memory of zeros.
+    void Prepare(const DescriptorSetLayout& layout, uint32_t variable_count);
+
   private:
     friend class DescriptorPool;
 
@@ -51,6 +54,7 @@ class DescriptorSet : public DeviceObject {
     // The pool's list of live sets in the order of their memory.
     uint64_t pool_offset_bytes_ = 0;
     uint32_t pool_size_bytes_ = 0;
+    uint32_t pool_overhead_bytes_ = 0;  // of these, what does not count
     DescriptorSet* previous_ = nullptr;
     DescriptorSet* next_ = nullptr;
 };

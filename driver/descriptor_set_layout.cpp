@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/kernel/kernel_compiler.h"
+#include "driver/chain.h"
+#include "driver/descriptor_pool.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/limits.h"
@@ -11,6 +14,14 @@
 
 namespace fornax::driver {
 namespace {
+
+constexpr uint32_t kHeaderBytes = kernel::BindingLayout::kVariableHeaderBytes;
+
+VkDescriptorBindingFlags FlagsOf(const VkDescriptorSetLayoutCreateInfo& info, uint32_t index) {
+    const auto* flags = FindInChain<VkDescriptorSetLayoutBindingFlagsCreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO);
+    return flags && index < flags->bindingCount ? flags->pBindingFlags[index] : 0;
+}
 
 // The binding's immutable samplers, or null. "pImmutableSamplers is ignored for other types."
 const VkSampler* ImmutableSamplersOf(const VkDescriptorSetLayoutBinding& binding) {
@@ -31,6 +42,16 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
                          fmt::format("Binding {} has descriptors of type {}, which Fornax does not "
                                      "have.",
                                      binding.binding, static_cast<int>(binding.descriptorType))};
+        }
+        if (binding.descriptorType == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK) {
+            if (binding.descriptorCount > kMaxInlineUniformBlockBytes) {
+                return Error{ErrorCode::kOutOfDeviceMemory,
+                             fmt::format("An inline uniform block of {} bytes was asked for; the "
+                                         "limit is {} (maxInlineUniformBlockSize).",
+                                         binding.descriptorCount, kMaxInlineUniformBlockBytes)};
+            }
+            total += 1 + (binding.descriptorCount + 15) / 16;
+            continue;
         }
         total += binding.descriptorCount;
     }
@@ -55,6 +76,7 @@ std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type)
             return Kind::kStorageBuffer;
         case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER:
         case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC:
+        case VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK:
             return Kind::kUniformBuffer;
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
             return Kind::kStorageImage;
@@ -84,14 +106,17 @@ uint32_t DescriptorBinding::descriptor_bytes() const {
 
 void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
                             std::span<const hal::SamplerDescriptor> samplers,
-                            std::byte* set_memory) {
+                            std::byte* set_memory,
+                            uint32_t variable_count) {
     for (const DescriptorBinding& binding : bindings) {
         if (!binding.has_immutable_samplers())
             continue;
+        const uint32_t count =
+            binding.variable_count ? std::min(binding.count, variable_count) : binding.count;
         std::byte* at = set_memory + binding.offset_bytes;
         if (binding.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER)
             at += offsetof(hal::CombinedImageSamplerDescriptor, sampler);
-        for (uint32_t i = 0; i < binding.count; ++i, at += binding.descriptor_bytes()) {
+        for (uint32_t i = 0; i < count; ++i, at += binding.descriptor_bytes()) {
             std::memcpy(at, &samplers[binding.first_immutable_sampler + i],
                         sizeof(hal::SamplerDescriptor));
         }
@@ -125,12 +150,15 @@ DescriptorSetLayout::DescriptorSetLayout(Device& device,
     const auto bindings = TrailingOf<DescriptorBinding>(this, binding_count_);
     for (uint32_t i = 0; i < binding_count_; ++i) {
         const VkDescriptorSetLayoutBinding& from = info.pBindings[i];
+        const bool variable =
+            FlagsOf(info, i) & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT;
         bindings[i] = {.binding = from.binding,
                        .type = from.descriptorType,
                        .count = from.descriptorCount,
                        .offset_bytes = 0,
                        .first_dynamic_offset = 0,
-                       .first_immutable_sampler = DescriptorBinding::kNone};
+                       .first_immutable_sampler = DescriptorBinding::kNone,
+                       .variable_count = variable};
         if (const VkSampler* samplers = ImmutableSamplersOf(from)) {
             bindings[i].first_immutable_sampler = immutable_sampler_count_;
             // The samplers themselves may be destroyed before the layout is used.
@@ -146,9 +174,13 @@ DescriptorSetLayout::DescriptorSetLayout(Device& device,
     // "Dynamic offsets are taken in order of bindings", and so is memory.
     std::ranges::sort(bindings, {}, &DescriptorBinding::binding);
     for (DescriptorBinding& binding : bindings) {
+        // VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03004: it is the last.
+        binding.variable_count &= &binding == &bindings.back();
+        if (binding.variable_count && !binding.inline_block())
+            size_bytes_ += kHeaderBytes;
         binding.offset_bytes = size_bytes_;
         binding.first_dynamic_offset = dynamic_offset_count_;
-        size_bytes_ += binding.count * binding.descriptor_bytes();
+        size_bytes_ += static_cast<uint32_t>(binding.SizeOf(binding.count));
         if (binding.dynamic())
             dynamic_offset_count_ += binding.count;
     }
@@ -182,6 +214,27 @@ vkGetDescriptorSetLayoutSupport(VkDevice,
                                 const VkDescriptorSetLayoutCreateInfo* info,
                                 VkDescriptorSetLayoutSupport* support) {
     support->supported = CheckLayout(*info).ok();
+    auto* variable = FindInChain<VkDescriptorSetVariableDescriptorCountLayoutSupport>(
+        support->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT);
+    if (!variable)
+        return;
+    // As if the binding of variable count were not there: the rest is for it. 0 without one.
+    variable->maxVariableDescriptorCount = 0;
+    uint64_t others = 0;
+    const VkDescriptorSetLayoutBinding* last = nullptr;
+    for (uint32_t i = 0; i < info->bindingCount; ++i) {
+        if (FlagsOf(*info, i) & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT)
+            last = &info->pBindings[i];
+        else
+            others += info->pBindings[i].descriptorCount;
+    }
+    if (!last || !DescriptorKind(last->descriptorType) || others >= kMaxDescriptors)
+        return;
+    const auto rest = static_cast<uint32_t>(kMaxDescriptors - others);
+    variable->maxVariableDescriptorCount =
+        last->descriptorType == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK
+            ? std::min(rest, kMaxInlineUniformBlockBytes)
+            : rest;
 }
 
 }  // namespace fornax::driver

@@ -4,6 +4,10 @@
 // hal/image_abi.h), packed in increasing order of bindings. So an update that runs over the end of
 // a binding goes on in the next one, which has the same type, as "consecutive binding updates" ask,
 // without any look at the layout.
+//
+// An inline uniform block is one descriptor and, behind it, the bytes that this points to. Before a
+// binding of variable count a header tells kernels how many descriptors the set has
+// (kernel::BindingLayout::variable_count).
 #pragma once
 
 #include <optional>
@@ -19,16 +23,23 @@ namespace fornax::driver {
 struct DescriptorBinding {
     uint32_t binding;
     VkDescriptorType type;
-    uint32_t count;                 // array elements; 0 is an unused binding
+    uint32_t count;                 // array elements, bytes of an inline block; 0 is unused
     uint32_t offset_bytes;          // of element 0 in the set's memory
     uint32_t first_dynamic_offset;  // index of element 0 among the set's dynamic offsets
     // Of element 0 among the layout's immutable samplers, or kNone.
     uint32_t first_immutable_sampler;
+    bool variable_count;  // the last one: sets may have fewer
     static constexpr uint32_t kNone = UINT32_MAX;
 
     uint32_t descriptor_bytes() const;
     bool has_immutable_samplers() const { return first_immutable_sampler != kNone; }
 
+    bool inline_block() const { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
+    // Of `number` array elements, or bytes of an inline block.
+    uint64_t SizeOf(uint64_t number) const {
+        return inline_block() ? sizeof(hal::BufferDescriptor) + (number + 15) / 16 * 16
+                              : number * descriptor_bytes();
+    }
     bool dynamic() const {
         return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
                type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
@@ -47,7 +58,8 @@ uint32_t DescriptorBytes(VkDescriptorType type);
 // Writes the immutable samplers into a set's memory, which is what updates leave alone.
 void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
                             std::span<const hal::SamplerDescriptor> samplers,
-                            std::byte* set_memory);
+                            std::byte* set_memory,
+                            uint32_t variable_count = UINT32_MAX);
 
 class DescriptorSetLayout : public DeviceObject {
   public:
@@ -66,7 +78,13 @@ class DescriptorSetLayout : public DeviceObject {
         return TrailingOf<const hal::SamplerDescriptor>(this, immutable_sampler_count_,
                                                         bindings().size_bytes());
     }
+    // With all the descriptors that the last binding can have.
     uint32_t size_bytes() const { return size_bytes_; }
+    // The binding whose number of descriptors each set decides, or null.
+    const DescriptorBinding* variable_binding() const {
+        return binding_count_ > 0 && bindings().back().variable_count ? &bindings().back()
+                                                                      : nullptr;
+    }
     uint32_t dynamic_offset_count() const { return dynamic_offset_count_; }
     // For vkCmdPushDescriptorSet; no set is allocated with it.
     bool is_push() const { return is_push_; }

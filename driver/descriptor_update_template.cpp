@@ -2,6 +2,7 @@
 #include "driver/descriptor_update_template.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "driver/descriptor_set.h"
 #include "driver/device.h"
@@ -28,10 +29,14 @@ DescriptorUpdateTemplate::DescriptorUpdateTemplate(Device& device,
                    TrailingOf<Entry>(this, entry_count_).begin(),
                    [&](const VkDescriptorUpdateTemplateEntry& from) {
                        const DescriptorBinding& binding = FindBinding(bindings, from.dstBinding);
+                       // Elements of an inline block are bytes, behind its descriptor.
+                       const uint32_t element_bytes =
+                           binding.inline_block()
+                               ? from.dstArrayElement + uint32_t{sizeof(hal::BufferDescriptor)}
+                               : from.dstArrayElement * binding.descriptor_bytes();
                        return Entry{
                            .binding = binding,
-                           .set_offset_bytes = binding.offset_bytes +
-                                               from.dstArrayElement * binding.descriptor_bytes(),
+                           .set_offset_bytes = binding.offset_bytes + element_bytes,
                            .count = from.descriptorCount,
                            .data_offset_bytes = from.offset,
                            .data_stride_bytes = from.stride,
@@ -43,6 +48,10 @@ void DescriptorUpdateTemplate::Apply(std::byte* set_memory, const void* data) co
     for (const Entry& entry : TrailingOf<const Entry>(this, entry_count_)) {
         std::byte* out = set_memory + entry.set_offset_bytes;
         const auto* in = static_cast<const std::byte*>(data) + entry.data_offset_bytes;
+        if (entry.binding.inline_block()) {
+            std::memcpy(out, in, entry.count);
+            continue;
+        }
         for (uint32_t i = 0; i < entry.count; ++i, in += entry.data_stride_bytes) {
             WriteDescriptor(entry.binding, in, out);
             out += entry.binding.descriptor_bytes();

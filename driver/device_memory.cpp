@@ -2,6 +2,7 @@
 // the address of memory and flushing does nothing.
 #include "driver/device_memory.h"
 
+#include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/limits.h"
@@ -9,6 +10,13 @@
 namespace fornax::driver {
 
 VkResult DeviceMemory::Init(const VkMemoryAllocateInfo& info) {
+    const auto* opaque = FindInChain<VkMemoryOpaqueCaptureAddressAllocateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO);
+    if (opaque && opaque->opaqueCaptureAddress != 0) {
+        return Fail(device(), VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS,
+                    "Memory at the address {:#x} was asked for; addresses cannot be replayed.",
+                    opaque->opaqueCaptureAddress);
+    }
     counted_ = true;
     if (device().allocation_count().fetch_add(1) >= kMaxMemoryAllocations) {
         return Fail(device(), VK_ERROR_TOO_MANY_OBJECTS,
@@ -35,7 +43,7 @@ vkAllocateMemory(VkDevice device,
                  const VkMemoryAllocateInfo* info,
                  const VkAllocationCallbacks* callbacks,
                  VkDeviceMemory* memory) {
-    // Dedicated allocations are like all others; what is chained needs no look.
+    // Dedicated allocations are like all others, and all memory has device addresses.
     return CreateObject<DeviceMemory>(device, callbacks, memory, *info);
 }
 
@@ -80,6 +88,12 @@ vkFlushMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {
 FORNAX_ENTRY_POINT(VkResult)
 vkInvalidateMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {
     return VK_SUCCESS;
+}
+
+// 0, as for buffers: addresses are not captured.
+FORNAX_ENTRY_POINT(uint64_t)
+vkGetDeviceMemoryOpaqueCaptureAddress(VkDevice, const VkDeviceMemoryOpaqueCaptureAddressInfo*) {
+    return 0;
 }
 
 // For lazily allocated memory, of which there is none; all memory is committed.

@@ -79,6 +79,34 @@ void FillDriver(VkPhysicalDeviceDriverProperties& properties) {
     properties.conformanceVersion = {0, 0, 0, 0};  // no conformance was submitted
 }
 
+// Descriptors are read when a kernel runs, so that updates after binding cost nothing; all kinds
+// share one limit. Where lanes have buffers of their own, each lane's address is computed.
+void FillDescriptorIndexing(VkBaseOutStructure& header) {
+    FillStruct(
+        header,
+        VkPhysicalDeviceDescriptorIndexingProperties{
+            .maxUpdateAfterBindDescriptorsInAllPools = kMaxDescriptors,
+            .robustBufferAccessUpdateAfterBind = VK_TRUE,
+            .maxPerStageDescriptorUpdateAfterBindSamplers = kMaxDescriptors,
+            .maxPerStageDescriptorUpdateAfterBindUniformBuffers = kMaxDescriptors,
+            .maxPerStageDescriptorUpdateAfterBindStorageBuffers = kMaxDescriptors,
+            .maxPerStageDescriptorUpdateAfterBindSampledImages = kMaxDescriptors,
+            .maxPerStageDescriptorUpdateAfterBindStorageImages = kMaxDescriptors,
+            .maxPerStageDescriptorUpdateAfterBindInputAttachments = kMaxDescriptors,
+            .maxPerStageUpdateAfterBindResources = kMaxDescriptors,
+            .maxDescriptorSetUpdateAfterBindSamplers = kMaxDescriptors,
+            .maxDescriptorSetUpdateAfterBindUniformBuffers = kMaxDescriptors,
+            .maxDescriptorSetUpdateAfterBindUniformBuffersDynamic = kMaxDynamicUniformBuffers,
+            .maxDescriptorSetUpdateAfterBindStorageBuffers = kMaxDescriptors,
+            .maxDescriptorSetUpdateAfterBindStorageBuffersDynamic = kMaxDynamicStorageBuffers,
+            .maxDescriptorSetUpdateAfterBindSampledImages = kMaxDescriptors,
+            .maxDescriptorSetUpdateAfterBindStorageImages = kMaxDescriptors,
+            .maxDescriptorSetUpdateAfterBindInputAttachments = kMaxDescriptors});
+}
+
+// What a set of the largest blocks takes is within the limit of all descriptors.
+constexpr uint32_t kMaxInlineBlocks = 64;
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
     switch (header.sType) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
@@ -125,6 +153,36 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES:
             FillStruct(header, VkPhysicalDevicePushDescriptorProperties{.maxPushDescriptors =
                                                                             kMaxPushDescriptors});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_INDEXING_PROPERTIES:
+            FillDescriptorIndexing(header);
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_INLINE_UNIFORM_BLOCK_PROPERTIES:
+            FillStruct(
+                header,
+                VkPhysicalDeviceInlineUniformBlockProperties{
+                    .maxInlineUniformBlockSize = kMaxInlineUniformBlockBytes,
+                    .maxPerStageDescriptorInlineUniformBlocks = kMaxInlineBlocks,
+                    .maxPerStageDescriptorUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks,
+                    .maxDescriptorSetInlineUniformBlocks = kMaxInlineBlocks,
+                    .maxDescriptorSetUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_PROPERTIES_EXT:
+            // Bounds are exact to the byte.
+            FillStruct(header, VkPhysicalDeviceRobustness2PropertiesEXT{
+                                   .robustStorageBufferAccessSizeAlignment = 1,
+                                   .robustUniformBufferAccessSizeAlignment = 1});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_ROBUSTNESS_PROPERTIES:
+            FillStruct(header, VkPhysicalDevicePipelineRobustnessProperties{
+                                   .defaultRobustnessStorageBuffers =
+                                       VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
+                                   .defaultRobustnessUniformBuffers =
+                                       VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
+                                   .defaultRobustnessVertexInputs =
+                                       VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DISABLED,
+                                   .defaultRobustnessImages =
+                                       VK_PIPELINE_ROBUSTNESS_IMAGE_BEHAVIOR_DISABLED});
             break;
         default:
             break;  // "must ignore" structures of extensions that are not supported

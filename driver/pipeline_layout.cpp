@@ -71,11 +71,12 @@ kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
             layout.sets[i].bindings.push_back({
                 .binding = binding.binding,
                 .kind = *DescriptorKind(binding.type),
-                .count = binding.count,
+                .count = binding.inline_block() ? 1 : binding.count,
                 .offset_bytes = binding.offset_bytes,
                 .first_dynamic_offset =
                     binding.dynamic() ? set.first_dynamic_offset + binding.first_dynamic_offset
                                       : kernel::BindingLayout::kNotDynamic,
+                .variable_count = binding.variable_count && !binding.inline_block(),
             });
         }
     }

@@ -146,7 +146,11 @@ TestBuffer VulkanTest::MakeBuffer(size_t words, VkBufferUsageFlags more_usage) {
     EXPECT_VK(vkCreateBuffer(device_, &info, nullptr, &buffer.handle));
     VkMemoryRequirements needs;
     vkGetBufferMemoryRequirements(device_, buffer.handle, &needs);
+    const VkMemoryAllocateFlagsInfo addressed{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                              .flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    const bool has_address = more_usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
     VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                  .pNext = has_address ? &addressed : nullptr,
                                   .allocationSize = needs.size + needs.alignment};
     EXPECT_VK(vkAllocateMemory(device_, &allocate, nullptr, &buffer.memory));
     EXPECT_VK(vkBindBufferMemory(device_, buffer.handle, buffer.memory, needs.alignment));
@@ -176,12 +180,7 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
 TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
                                       std::span<const TestBinding> bindings,
                                       const VkSpecializationInfo* specialization) {
-    TestPipeline made;
     const auto count = static_cast<uint32_t>(bindings.size());
-    VkShaderModuleCreateInfo module{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                    .codeSize = spirv.size_bytes(),
-                                    .pCode = spirv.data()};
-    EXPECT_VK(vkCreateShaderModule(device_, &module, nullptr, &made.module));
     std::vector<VkDescriptorSetLayoutBinding> layouts;
     std::vector<VkDescriptorPoolSize> sizes;
     for (uint32_t i = 0; i < count; ++i) {
@@ -191,33 +190,12 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
     }
     if (sizes.empty())
         sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
-    VkDescriptorSetLayoutCreateInfo set_layout{
-        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
-        .bindingCount = count,
-        .pBindings = layouts.data()};
-    EXPECT_VK(vkCreateDescriptorSetLayout(device_, &set_layout, nullptr, &made.set_layout));
-    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
-    VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
-                                      .setLayoutCount = 1,
-                                      .pSetLayouts = &made.set_layout,
-                                      .pushConstantRangeCount = 1,
-                                      .pPushConstantRanges = &range};
-    EXPECT_VK(vkCreatePipelineLayout(device_, &layout, nullptr, &made.layout));
-    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
-        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
-        .requiredSubgroupSize = required_subgroup_size_};
-    VkComputePipelineCreateInfo pipeline{
-        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .flags = VK_PIPELINE_CREATE_DISPATCH_BASE,
-        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  .pNext = required_subgroup_size_ != 0 ? &subgroup : nullptr,
-                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                  .module = made.module,
-                  .pName = "main",
-                  .pSpecializationInfo = specialization},
-        .layout = made.layout};
-    EXPECT_VK(
-        vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &pipeline, nullptr, &made.pipeline));
+    TestPipeline made =
+        MakePipelineWith(spirv,
+                         {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                          .bindingCount = count,
+                          .pBindings = layouts.data()},
+                         specialization);
     VkDescriptorPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
                                     .maxSets = 1,
                                     .poolSizeCount = static_cast<uint32_t>(sizes.size()),
@@ -240,8 +218,44 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
                                    .pBufferInfo = infos.data()};
         vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
     }
+    AtEnd([this, made] { vkDestroyDescriptorPool(device_, made.pool, nullptr); });
+    return made;
+}
+
+TestPipeline VulkanTest::MakePipelineWith(std::span<const uint32_t> spirv,
+                                          const VkDescriptorSetLayoutCreateInfo& set_layout,
+                                          const VkSpecializationInfo* specialization) {
+    TestPipeline made;
+    VkShaderModuleCreateInfo module{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+                                    .codeSize = spirv.size_bytes(),
+                                    .pCode = spirv.data()};
+    EXPECT_VK(vkCreateShaderModule(device_, &module, nullptr, &made.module));
+    EXPECT_VK(vkCreateDescriptorSetLayout(device_, &set_layout, nullptr, &made.set_layout));
+    VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
+    VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+                                      .setLayoutCount = 1,
+                                      .pSetLayouts = &made.set_layout,
+                                      .pushConstantRangeCount = 1,
+                                      .pPushConstantRanges = &range};
+    EXPECT_VK(vkCreatePipelineLayout(device_, &layout, nullptr, &made.layout));
+    VkPipelineShaderStageRequiredSubgroupSizeCreateInfo subgroup{
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO,
+        .pNext = const_cast<void*>(stage_chain_),
+        .requiredSubgroupSize = required_subgroup_size_};
+    VkComputePipelineCreateInfo pipeline{
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .pNext = pipeline_chain_,
+        .flags = VK_PIPELINE_CREATE_DISPATCH_BASE,
+        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                  .pNext = required_subgroup_size_ != 0 ? &subgroup : stage_chain_,
+                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                  .module = made.module,
+                  .pName = "main",
+                  .pSpecializationInfo = specialization},
+        .layout = made.layout};
+    EXPECT_VK(
+        vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &pipeline, nullptr, &made.pipeline));
     AtEnd([this, made] {
-        vkDestroyDescriptorPool(device_, made.pool, nullptr);
         vkDestroyPipeline(device_, made.pipeline, nullptr);
         vkDestroyPipelineLayout(device_, made.layout, nullptr);
         vkDestroyDescriptorSetLayout(device_, made.set_layout, nullptr);

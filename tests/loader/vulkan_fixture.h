@@ -61,6 +61,11 @@ class VulkanTest : public testing::Test {
                               std::span<const TestBinding> bindings,
                               const VkSpecializationInfo* specialization = nullptr);
 
+    // For a set layout of the test's own: no set is made.
+    TestPipeline MakePipelineWith(std::span<const uint32_t> spirv,
+                                  const VkDescriptorSetLayoutCreateInfo& set_layout,
+                                  const VkSpecializationInfo* specialization = nullptr);
+
     VkCommandBuffer Begin(VkCommandBufferUsageFlags flags = 0,
                           VkCommandBufferLevel level = VK_COMMAND_BUFFER_LEVEL_PRIMARY);
     void Bind(VkCommandBuffer commands, const TestPipeline& pipeline);
@@ -88,6 +93,9 @@ class VulkanTest : public testing::Test {
     void* more_features_ = nullptr;        // a chain of structures
     uint32_t required_subgroup_size_ = 0;  // of pipelines; 0: the device's own
     std::vector<std::string> messages_;
+    // What pipelines and their stages are created with.
+    const void* pipeline_chain_ = nullptr;
+    const void* stage_chain_ = nullptr;
 
   private:
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
