@@ -3,9 +3,11 @@
 // Values are small integers, which floats add and multiply exactly, so results are compared for
 // equality whatever order a driver sums in and whether it fuses or not.
 #include <algorithm>
+#include <array>
 #include <memory>
 
 #include "tools/bench/kernel_workload.h"
+#include "tools/bench/shaders/histogram.spv.h"
 #include "tools/bench/shaders/row_sums.spv.h"
 #include "tools/bench/shaders/saxpy.spv.h"
 #include "tools/bench/shaders/transpose.spv.h"
@@ -161,6 +163,41 @@ class Transpose : public KernelWorkload {
     uint32_t side_ = 0;
 };
 
+class Histogram : public KernelWorkload {
+  public:
+    explicit Histogram(Device& device) : KernelWorkload(device) {}
+
+    Status Init(uint32_t count) {
+        const uint32_t parts = count / kHistogramPart;
+        FORNAX_RETURN_IF_ERROR(AddBuffer<uint32_t>(count));
+        FORNAX_RETURN_IF_ERROR(AddBuffer<uint32_t>(size_t{parts} * kBins));
+        // The high bits of a multiplicative sequence: neighbours fall into different bins.
+        for (uint32_t i = 0; i < count; ++i)
+            Data<uint32_t>(0)[i] = (i * 2654435761u ^ i * 40503u << 7) >> 13;
+        std::ranges::fill(Data<uint32_t>(1), UINT32_MAX);
+        return Prepare(spirv::kHistogram, kHistogramPart, {parts, 1});
+    }
+
+    Status Verify() override {
+        const std::span<uint32_t> data = Data<uint32_t>(0);
+        const std::span<uint32_t> result = Data<uint32_t>(1);
+        for (size_t part = 0; part * kBins < result.size(); ++part) {
+            std::array<uint32_t, kBins> expected = {};
+            for (uint32_t value : data.subspan(part * kHistogramPart, kHistogramPart))
+                ++expected[value % kBins];
+            for (size_t bin = 0; bin < kBins; ++bin) {
+                const size_t index = part * kBins + bin;
+                if (result[index] != expected[bin])
+                    return WrongResult("histogram", index, result[index], expected[bin]);
+            }
+        }
+        return OkStatus();
+    }
+
+  private:
+    static constexpr size_t kBins = 256;
+};
+
 }  // namespace
 
 WorkloadResult CreateSaxpy(Device& device, uint32_t count) {
@@ -177,6 +214,10 @@ WorkloadResult CreateCopy(Device& device, uint32_t size_bytes) {
 
 WorkloadResult CreateRowSums(Device& device, uint32_t rows) {
     return CreateWorkload<RowSums>(device, rows);
+}
+
+WorkloadResult CreateHistogram(Device& device, uint32_t count) {
+    return CreateWorkload<Histogram>(device, count);
 }
 
 WorkloadResult CreateTranspose(Device& device, uint32_t side) {

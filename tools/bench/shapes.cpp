@@ -229,6 +229,15 @@ const Shape kShapes[] = {
      .quick_size = 128,
      .create = CreateTranspose,
      .limit = Limit::kCopy},
+    {.name = "histogram",
+     .title = [](uint32_t) -> std::string { return "histogram, 256 shared atomic bins"; },
+     .unit = "G/s",
+     .is_rate = true,
+     .unit_scale = kGiga,
+     .work = Itself,
+     .size = 8 * kMiB,
+     .quick_size = 4 * kHistogramPart,
+     .create = CreateHistogram},
 };
 
 }  // namespace

@@ -56,6 +56,8 @@ WorkloadResult CreateCopy(Device& device, uint32_t size_bytes);
 constexpr uint32_t kRowLength = 1024;
 WorkloadResult CreateRowSums(Device& device, uint32_t rows);
 WorkloadResult CreateTranspose(Device& device, uint32_t side);  // a multiple of 16
+constexpr uint32_t kHistogramPart = 16384;
+WorkloadResult CreateHistogram(Device& device, uint32_t count);  // a multiple of kHistogramPart
 
 // narrow_workloads.cpp
 WorkloadResult CreateHalfAxpy(Device& device, uint32_t count);
