@@ -47,23 +47,37 @@ vkDestroyBuffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks* c
     DestroyObject<Buffer>(device, callbacks, buffer);
 }
 
-FORNAX_ENTRY_POINT(void)
-vkGetBufferMemoryRequirements2(VkDevice,
-                               const VkBufferMemoryRequirementsInfo2* info,
-                               VkMemoryRequirements2* requirements) {
-    const auto& buffer = *FromHandle<Buffer>(info->buffer);
-    requirements->memoryRequirements = {
+namespace {
+
+void FillRequirements(VkDeviceSize size_bytes, VkMemoryRequirements2& requirements) {
+    requirements.memoryRequirements = {
         // "size is a multiple of alignment" keeps neighbours in one allocation off shared lines.
-        .size = (buffer.size_bytes() + kBufferAlignment - 1) & ~(kBufferAlignment - 1),
+        .size = (size_bytes + kBufferAlignment - 1) & ~(kBufferAlignment - 1),
         .alignment = kBufferAlignment,
         .memoryTypeBits = 1,
     };
     auto* dedicated = FindInChain<VkMemoryDedicatedRequirements>(
-        requirements->pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+        requirements.pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
     if (dedicated) {
         dedicated->prefersDedicatedAllocation = VK_FALSE;
         dedicated->requiresDedicatedAllocation = VK_FALSE;
     }
+}
+
+}  // namespace
+
+FORNAX_ENTRY_POINT(void)
+vkGetBufferMemoryRequirements2(VkDevice,
+                               const VkBufferMemoryRequirementsInfo2* info,
+                               VkMemoryRequirements2* requirements) {
+    FillRequirements(FromHandle<Buffer>(info->buffer)->size_bytes(), *requirements);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetDeviceBufferMemoryRequirements(VkDevice,
+                                    const VkDeviceBufferMemoryRequirements* info,
+                                    VkMemoryRequirements2* requirements) {
+    FillRequirements(info->pCreateInfo->size, *requirements);
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -84,6 +98,10 @@ vkBindBufferMemory2(VkDevice, uint32_t count, const VkBindBufferMemoryInfo* info
     for (uint32_t i = 0; i < count; ++i) {
         FromHandle<Buffer>(infos[i].buffer)
             ->Bind(*FromHandle<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
+        const auto* status =
+            FindInChain<VkBindMemoryStatus>(infos[i].pNext, VK_STRUCTURE_TYPE_BIND_MEMORY_STATUS);
+        if (status)
+            *status->pResult = VK_SUCCESS;
     }
     return VK_SUCCESS;
 }

@@ -16,60 +16,125 @@ vkCmdBindPipeline(VkCommandBuffer command_buffer, VkPipelineBindPoint, VkPipelin
 }
 
 FORNAX_ENTRY_POINT(void)
-vkCmdBindDescriptorSets(VkCommandBuffer command_buffer,
-                        VkPipelineBindPoint,
-                        VkPipelineLayout layout_handle,
-                        uint32_t first_set,
-                        uint32_t set_count,
-                        const VkDescriptorSet* sets,
-                        uint32_t,
-                        const uint32_t* dynamic_offsets) {
-    const auto& layout = *FromHandle<PipelineLayout>(layout_handle);
-    for (uint32_t i = 0; i < set_count; ++i) {
+vkCmdBindDescriptorSets2(VkCommandBuffer command_buffer, const VkBindDescriptorSetsInfo* info) {
+    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
+        return;
+    const auto& layout = *FromHandle<PipelineLayout>(info->layout);
+    const uint32_t* dynamic_offsets = info->pDynamicOffsets;
+    for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
+        // Null sets are allowed with maintenance6 and take no dynamic offsets; nothing may use
+        // them.
+        if (info->pDescriptorSets[i] == VK_NULL_HANDLE)
+            continue;
         // "dynamic offsets ... are taken in order by set number, then binding number".
-        const uint32_t count = layout.sets()[first_set + i].dynamic_offset_count;
+        const uint32_t set = info->firstSet + i;
+        const uint32_t count = layout.sets()[set].dynamic_offset_count;
         FromHandle<CommandBuffer>(command_buffer)
-            ->BindDescriptorSet(first_set + i, *FromHandle<DescriptorSet>(sets[i]),
+            ->BindDescriptorSet(set, *FromHandle<DescriptorSet>(info->pDescriptorSets[i]),
                                 {dynamic_offsets, count});
         dynamic_offsets += count;
     }
 }
 
 FORNAX_ENTRY_POINT(void)
+vkCmdBindDescriptorSets(VkCommandBuffer command_buffer,
+                        VkPipelineBindPoint,
+                        VkPipelineLayout layout,
+                        uint32_t first_set,
+                        uint32_t set_count,
+                        const VkDescriptorSet* sets,
+                        uint32_t dynamic_offset_count,
+                        const uint32_t* dynamic_offsets) {
+    const VkBindDescriptorSetsInfo info{
+        .sType = VK_STRUCTURE_TYPE_BIND_DESCRIPTOR_SETS_INFO,
+        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        .layout = layout,
+        .firstSet = first_set,
+        .descriptorSetCount = set_count,
+        .pDescriptorSets = sets,
+        .dynamicOffsetCount = dynamic_offset_count,
+        .pDynamicOffsets = dynamic_offsets,
+    };
+    vkCmdBindDescriptorSets2(command_buffer, &info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdPushConstants2(VkCommandBuffer command_buffer, const VkPushConstantsInfo* info) {
+    FromHandle<CommandBuffer>(command_buffer)
+        ->PushConstants(info->offset, {static_cast<const std::byte*>(info->pValues), info->size});
+}
+
+FORNAX_ENTRY_POINT(void)
 vkCmdPushConstants(VkCommandBuffer command_buffer,
-                   VkPipelineLayout,
-                   VkShaderStageFlags,
+                   VkPipelineLayout layout,
+                   VkShaderStageFlags stages,
                    uint32_t offset,
                    uint32_t size,
                    const void* values) {
-    FromHandle<CommandBuffer>(command_buffer)
-        ->PushConstants(offset, {static_cast<const std::byte*>(values), size});
+    const VkPushConstantsInfo info{
+        .sType = VK_STRUCTURE_TYPE_PUSH_CONSTANTS_INFO,
+        .layout = layout,
+        .stageFlags = stages,
+        .offset = offset,
+        .size = size,
+        .pValues = values,
+    };
+    vkCmdPushConstants2(command_buffer, &info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdPushDescriptorSet2(VkCommandBuffer command_buffer, const VkPushDescriptorSetInfo* info) {
+    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
+        return;
+    const auto& layout = *FromHandle<PipelineLayout>(info->layout);
+    const DescriptorStorage storage{
+        layout.sets()[info->set].bindings,
+        FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, info->set)};
+    for (uint32_t i = 0; i < info->descriptorWriteCount; ++i)
+        WriteDescriptors(storage, info->pDescriptorWrites[i]);
 }
 
 FORNAX_ENTRY_POINT(void)
 vkCmdPushDescriptorSet(VkCommandBuffer command_buffer,
                        VkPipelineBindPoint,
-                       VkPipelineLayout layout_handle,
+                       VkPipelineLayout layout,
                        uint32_t set,
                        uint32_t write_count,
                        const VkWriteDescriptorSet* writes) {
-    const auto& layout = *FromHandle<PipelineLayout>(layout_handle);
-    const DescriptorStorage storage{
-        layout.sets()[set].bindings,
-        FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, set)};
-    for (uint32_t i = 0; i < write_count; ++i)
-        WriteDescriptors(storage, writes[i]);
+    const VkPushDescriptorSetInfo info{
+        .sType = VK_STRUCTURE_TYPE_PUSH_DESCRIPTOR_SET_INFO,
+        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        .layout = layout,
+        .set = set,
+        .descriptorWriteCount = write_count,
+        .pDescriptorWrites = writes,
+    };
+    vkCmdPushDescriptorSet2(command_buffer, &info);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdPushDescriptorSetWithTemplate2(VkCommandBuffer command_buffer,
+                                    const VkPushDescriptorSetWithTemplateInfo* info) {
+    const auto& layout = *FromHandle<PipelineLayout>(info->layout);
+    FromHandle<DescriptorUpdateTemplate>(info->descriptorUpdateTemplate)
+        ->Apply(FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, info->set),
+                info->pData);
 }
 
 FORNAX_ENTRY_POINT(void)
 vkCmdPushDescriptorSetWithTemplate(VkCommandBuffer command_buffer,
                                    VkDescriptorUpdateTemplate update_template,
-                                   VkPipelineLayout layout_handle,
+                                   VkPipelineLayout layout,
                                    uint32_t set,
                                    const void* data) {
-    const auto& layout = *FromHandle<PipelineLayout>(layout_handle);
-    FromHandle<DescriptorUpdateTemplate>(update_template)
-        ->Apply(FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, set), data);
+    const VkPushDescriptorSetWithTemplateInfo info{
+        .sType = VK_STRUCTURE_TYPE_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_INFO,
+        .descriptorUpdateTemplate = update_template,
+        .layout = layout,
+        .set = set,
+        .pData = data,
+    };
+    vkCmdPushDescriptorSetWithTemplate2(command_buffer, &info);
 }
 
 FORNAX_ENTRY_POINT(void)

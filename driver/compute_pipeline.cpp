@@ -71,11 +71,28 @@ bool NeedsBounds(const Device& device, const VkComputePipelineCreateInfo& info) 
     return features.robustBufferAccess;
 }
 
+// VkPipelineCreateFlags2CreateInfo replaces the flags of the create info ("maintenance5").
+VkPipelineCreateFlags2 FlagsOf(const VkComputePipelineCreateInfo& info) {
+    const auto* flags = FindInChain<VkPipelineCreateFlags2CreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_PIPELINE_CREATE_FLAGS_2_CREATE_INFO);
+    return flags ? flags->flags : info.flags;
+}
+
+// The code of a stage: of its module, or, without one, in the chain ("maintenance5").
+std::span<const uint32_t> CodeOf(const VkPipelineShaderStageCreateInfo& stage) {
+    if (stage.module)
+        return FromHandle<ShaderModule>(stage.module)->spirv();
+    const auto* module = FindInChain<VkShaderModuleCreateInfo>(
+        stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
+    return module ? std::span(module->pCode, module->codeSize / sizeof(uint32_t))
+                  : std::span<const uint32_t>();
+}
+
 kernel::CompileRequest MakeRequest(const Device& device,
                                    const VkComputePipelineCreateInfo& info,
                                    const PipelineLayout& layout) {
     return {
-        .spirv = FromHandle<ShaderModule>(info.stage.module)->spirv(),
+        .spirv = CodeOf(info.stage),
         .entry_point = info.stage.pName,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
         .layout = layout.MakeResourceLayout(),
@@ -140,7 +157,7 @@ VkResult ComputePipeline::Init(const VkComputePipelineCreateInfo& info, Pipeline
             return Fail(device(), compiler.error());
         const auto& layout = *FromHandle<PipelineLayout>(info.layout);
         const bool may_compile =
-            !(info.flags & VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT);
+            !(FlagsOf(info) & VK_PIPELINE_CREATE_2_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT);
         auto kernel = GetKernel(**compiler, MakeRequest(device(), info, layout), cache, may_compile,
                                 &feedback.cache_hit);
         if (!kernel)
@@ -197,7 +214,7 @@ vkCreateComputePipelines(VkDevice device,
             continue;
         if (result >= VK_SUCCESS)
             result = one;
-        if (infos[i].flags & VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT)
+        if (FlagsOf(infos[i]) & VK_PIPELINE_CREATE_2_EARLY_RETURN_ON_FAILURE_BIT)
             break;
     }
     return result;

@@ -260,23 +260,69 @@ vkBindImageMemory(VkDevice device, VkImage image, VkDeviceMemory memory, VkDevic
     return vkBindImageMemory2(device, 1, &info);
 }
 
-FORNAX_ENTRY_POINT(void)
-vkGetImageSubresourceLayout(VkDevice,
-                            VkImage handle,
-                            const VkImageSubresource* subresource,
-                            VkSubresourceLayout* layout) {
-    const auto& image = *FromHandle<Image>(handle);
-    const ImageLayout::Level& level = image.level(subresource->mipLevel);
-    *layout = {
-        .offset = level.offset_bytes + subresource->arrayLayer * image.layout().layer_pitch,
+namespace {
+
+VkSubresourceLayout SubresourceLayoutOf(const ImageLayout& image,
+                                        const VkImageSubresource& subresource) {
+    const ImageLayout::Level& level = image.levels[subresource.mipLevel];
+    return {
+        .offset = level.offset_bytes + subresource.arrayLayer * image.layer_pitch,
         .size = level.size_bytes,
         .rowPitch = level.row_pitch,
-        .arrayPitch = image.layout().layer_pitch,
+        .arrayPitch = image.layer_pitch,
         .depthPitch = level.slice_pitch,
     };
 }
 
+}  // namespace
+
+FORNAX_ENTRY_POINT(void)
+vkGetImageSubresourceLayout2(VkDevice,
+                             VkImage image,
+                             const VkImageSubresource2* subresource,
+                             VkSubresourceLayout2* layout) {
+    layout->subresourceLayout =
+        SubresourceLayoutOf(FromHandle<Image>(image)->layout(), subresource->imageSubresource);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetImageSubresourceLayout(VkDevice,
+                            VkImage image,
+                            const VkImageSubresource* subresource,
+                            VkSubresourceLayout* layout) {
+    *layout = SubresourceLayoutOf(FromHandle<Image>(image)->layout(), *subresource);
+}
+
+// Of images that do not exist: a layout is a function of the creation parameters.
+FORNAX_ENTRY_POINT(void)
+vkGetDeviceImageSubresourceLayout(VkDevice,
+                                  const VkDeviceImageSubresourceInfo* info,
+                                  VkSubresourceLayout2* layout) {
+    const FormatInfo* format = FindFormat(info->pCreateInfo->format);
+    layout->subresourceLayout = format
+                                    ? SubresourceLayoutOf(LayOutImage(*info->pCreateInfo, *format),
+                                                          info->pSubresource->imageSubresource)
+                                    : VkSubresourceLayout{};
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetDeviceImageMemoryRequirements(VkDevice,
+                                   const VkDeviceImageMemoryRequirements* info,
+                                   VkMemoryRequirements2* requirements) {
+    const FormatInfo* format = FindFormat(info->pCreateInfo->format);
+    WriteRequirements(format ? LayOutImage(*info->pCreateInfo, *format).size_bytes : 0,
+                      *requirements);
+}
+
 // No image is sparse.
+FORNAX_ENTRY_POINT(void)
+vkGetDeviceImageSparseMemoryRequirements(VkDevice,
+                                         const VkDeviceImageMemoryRequirements*,
+                                         uint32_t* count,
+                                         VkSparseImageMemoryRequirements2*) {
+    *count = 0;
+}
+
 FORNAX_ENTRY_POINT(void)
 vkGetImageSparseMemoryRequirements2(VkDevice,
                                     const VkImageSparseMemoryRequirementsInfo2*,

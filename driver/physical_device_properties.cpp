@@ -1,10 +1,13 @@
 // VkPhysicalDeviceProperties and the structures that extend VkPhysicalDeviceProperties2. To add
 // one: write a Fill function and add its case to FillProperties.
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/hash.h"
 #include "driver/chain.h"
@@ -107,7 +110,44 @@ void FillDescriptorIndexing(VkBaseOutStructure& header) {
 // What a set of the largest blocks takes is within the limit of all descriptors.
 constexpr uint32_t kMaxInlineBlocks = 64;
 
+void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header);
+
+// VkPhysicalDeviceVulkan1xProperties: each member has the value of the structure it came from.
+// Members are copied both ways, because some are arrays of the application that are to be filled.
+void FillAggregate(const PhysicalDevice& device,
+                   const AggregateProperties& aggregate,
+                   VkBaseOutStructure& header) {
+    auto* to = reinterpret_cast<std::byte*>(&header);
+    for (const PropertySource& source : aggregate.sources) {
+        std::vector<uint64_t> storage((source.size_bytes + 7) / 8);  // as aligned as any structure
+        auto* from = reinterpret_cast<std::byte*>(storage.data());
+        auto& source_header = *new (from) VkBaseOutStructure{.sType = source.s_type};
+        for (const PropertyMember& m : source.members)
+            std::memcpy(from + m.source_offset, to + m.aggregate_offset, m.size_bytes);
+        FillProperties(device, source_header);
+        for (const PropertyMember& m : source.members)
+            std::memcpy(to + m.aggregate_offset, from + m.source_offset, m.size_bytes);
+    }
+    // What came with the version itself.
+    if (header.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES) {
+        reinterpret_cast<VkPhysicalDeviceVulkan12Properties&>(header)
+            .framebufferIntegerColorSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+    } else if (header.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES) {
+        auto& properties = reinterpret_cast<VkPhysicalDeviceVulkan13Properties&>(header);
+        properties.maxInlineUniformTotalSize =
+            kMaxInlineBlocks * properties.maxInlineUniformBlockSize;
+    } else if (header.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_PROPERTIES) {
+        auto& properties = reinterpret_cast<VkPhysicalDeviceVulkan14Properties&>(header);
+        properties.dynamicRenderingLocalReadDepthStencilAttachments = VK_FALSE;
+        properties.dynamicRenderingLocalReadMultisampledAttachments = VK_FALSE;
+    }
+}
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
+    const auto aggregate =
+        std::ranges::find(AllAggregateProperties(), header.sType, &AggregateProperties::s_type);
+    if (aggregate != AllAggregateProperties().end())
+        return FillAggregate(device, *aggregate, header);
     switch (header.sType) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
             FillIds(reinterpret_cast<VkPhysicalDeviceIDProperties&>(header));
@@ -138,6 +178,33 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                        VkPhysicalDeviceMaintenance3Properties{
                            .maxPerSetDescriptors = kMaxDescriptors,
                            .maxMemoryAllocationSize = device.capabilities().max_allocation_bytes});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES:
+            FillStruct(header, VkPhysicalDeviceMaintenance4Properties{
+                                   .maxBufferSize = device.capabilities().max_allocation_bytes});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_PROPERTIES:
+            // All of them describe rasterisation.
+            FillStruct(header, VkPhysicalDeviceMaintenance5Properties{});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES:
+            FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
+                                   .maxCombinedImageSamplerDescriptorCount = 1});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES:
+            // "Required" even of a device that resolves nothing.
+            FillStruct(header,
+                       VkPhysicalDeviceDepthStencilResolveProperties{
+                           .supportedDepthResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT,
+                           .supportedStencilResolveModes = VK_RESOLVE_MODE_SAMPLE_ZERO_BIT});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LINE_RASTERIZATION_PROPERTIES:
+            FillStruct(header,
+                       VkPhysicalDeviceLineRasterizationProperties{.lineSubPixelPrecisionBits = 4});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VERTEX_ATTRIBUTE_DIVISOR_PROPERTIES:
+            FillStruct(header, VkPhysicalDeviceVertexAttributeDivisorProperties{
+                                   .maxVertexAttribDivisor = 65535});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES:
             FillStruct(header,

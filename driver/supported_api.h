@@ -10,7 +10,7 @@
 namespace fornax::driver {
 
 // The version of the API that instances and devices offer, with the patch of the headers.
-inline constexpr uint32_t kApiVersion = VK_MAKE_API_VERSION(0, 1, 1, VK_HEADER_VERSION);
+inline constexpr uint32_t kApiVersion = VK_MAKE_API_VERSION(0, 1, 4, VK_HEADER_VERSION);
 
 const ApiSet& SupportedApi();
 const FeatureSet& SupportedFeatures();

@@ -56,6 +56,11 @@ class TestCommands : public TestDevice {
                                  "VK_EXT_host_query_reset", "VK_KHR_push_descriptor"})
             extensions.push_back(name);
         CreateAll({.device_extensions = extensions, .device_chain = &query_reset});
+        MakeCommandPool();
+    }
+
+    // For tests that make the device themselves.
+    void MakeCommandPool() {
         const VkCommandPoolCreateInfo info{
             .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
             .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT};

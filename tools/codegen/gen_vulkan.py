@@ -83,6 +83,23 @@ struct FeatureStructInfo {
     std::span<const FeatureInfo> members;
 };
 
+// Where members of a VkPhysicalDeviceVulkan1xProperties come from: the structures that the version
+// took over.
+struct PropertyMember {
+    uint32_t aggregate_offset;
+    uint32_t source_offset;
+    uint32_t size_bytes;
+};
+struct PropertySource {
+    VkStructureType s_type;
+    uint32_t size_bytes;
+    std::span<const PropertyMember> members;
+};
+struct AggregateProperties {
+    VkStructureType s_type;
+    std::span<const PropertySource> sources;
+};
+
 // All extensions of the registry that need no platform, sorted by name.
 std::span<const InstanceExtensionInfo> AllInstanceExtensions();
 std::span<const DeviceExtensionInfo> AllDeviceExtensions();
@@ -90,10 +107,31 @@ std::span<const DeviceExtensionInfo> AllDeviceExtensions();
 std::span<const FeatureInfo> Vulkan10Features();
 // Sorted by s_type.
 std::span<const FeatureStructInfo> AllFeatureStructs();
+std::span<const AggregateProperties> AllAggregateProperties();
 
 }  // namespace fornax::driver
 """)
     return "\n".join(lines)
+
+
+def aggregate_tables(registry: Registry) -> list[str]:
+    lines = []
+    aggregates = registry.aggregate_properties()
+    for a in aggregates:
+        sources = registry.property_sources(a)
+        for name, members in sources.items():
+            lines.append(f"constexpr PropertyMember k{a.name}_{name}[] = {{")
+            lines += [f"    {{offsetof({a.name}, {to}), offsetof({name}, {source}),\n"
+                      f"     sizeof({name}::{source})}}," for to, source in members]
+            lines.append("};")
+        lines.append(f"constexpr PropertySource k{a.name}[] = {{")
+        lines += [f"    {{{registry.property_structs[name].s_type}, sizeof({name}),\n"
+                  f"     k{a.name}_{name}}}," for name in sources]
+        lines.append("};")
+    lines.append("constexpr AggregateProperties kAggregateProperties[] = {")
+    lines += [f"    {{{a.s_type}, k{a.name}}}," for a in aggregates]
+    lines.append("};\n")
+    return lines
 
 
 def registry_source(registry: Registry) -> str:
@@ -122,6 +160,7 @@ def registry_source(registry: Registry) -> str:
         lines.append(f'    {{{s.s_type}, "{s.name}",\n'
                      f"     []({parameter}) {{ return {condition}; }}, k{s.name}}},")
     lines.append("};\n")
+    lines += aggregate_tables(registry)
     lines.append("""constexpr auto kFeatureStructs = [] {
     auto sorted = std::to_array(kFeatureStructsUnsorted);
     std::ranges::sort(sorted, {}, &FeatureStructInfo::s_type);
@@ -142,12 +181,15 @@ std::span<const FeatureInfo> Vulkan10Features() {
 std::span<const FeatureStructInfo> AllFeatureStructs() {
     return kFeatureStructs;
 }
+std::span<const AggregateProperties> AllAggregateProperties() {
+    return kAggregateProperties;
+}
 
 }  // namespace fornax::driver
 """)
     text = "\n".join(lines)
     return text.replace('#include "driver/registry.h"\n',
-                        '#include "driver/registry.h"\n\n#include <algorithm>\n#include <array>\n')
+                        '#include "driver/registry.h"\n\n#include <algorithm>\n#include <array>\n#include <cstddef>\n')
 
 
 def entry_points_header(registry: Registry, defined: set[str]) -> str:

@@ -33,6 +33,15 @@ class Command:
 
 
 @dataclass
+class PropertyStruct:
+    """A structure that extends VkPhysicalDeviceProperties2."""
+    name: str
+    s_type: str
+    members: list[str]  # after pNext
+    requirements: list[str] = field(default_factory=list)
+
+
+@dataclass
 class FeatureStruct:
     name: str
     s_type: str
@@ -43,6 +52,10 @@ class FeatureStruct:
 def _for_vulkan(element) -> bool:
     api = element.get("api")
     return api is None or "vulkan" in api.split(",")
+
+
+def _is_aggregate(name: str) -> bool:
+    return re.fullmatch(r"VkPhysicalDeviceVulkan\d\dProperties", name) is not None
 
 
 def _text(element) -> str:
@@ -57,6 +70,7 @@ class Registry:
         self.commands = self._read_commands()
         self.features10 = self._read_features10()
         self.feature_structs = self._read_feature_structs()
+        self.property_structs = self._read_property_structs()
         self._read_requirements()
         # A command or structure without a requirement belongs to a platform or to Vulkan SC.
         self.commands = {n: c for n, c in self.commands.items() if c.requirements}
@@ -121,6 +135,39 @@ class Registry:
             for e in self._root.iterfind("types/type[@category='struct']") if e.get("alias")}
         return structs
 
+    def _read_property_structs(self) -> dict[str, PropertyStruct]:
+        structs = {}
+        for element in self._root.iterfind("types/type[@category='struct']"):
+            if "VkPhysicalDeviceProperties2" in element.get("structextends", "").split(","):
+                members = [m for m in element.iterfind("member") if _for_vulkan(m)]
+                name = element.get("name")
+                structs[name] = PropertyStruct(
+                    name, members[0].get("values"), [m.findtext("name") for m in members[2:]])
+        return structs
+
+    def property_sources(self, aggregate: PropertyStruct) -> dict[str, list[tuple[str, str]]]:
+        """Where the members of VkPhysicalDeviceVulkan1xProperties come from.
+
+        They are those of the structures that the version took over: by structure, pairs of the
+        aggregate's member and the structure's. A member that came with the version is in none.
+        """
+        sources: dict[str, list[tuple[str, str]]] = {}
+        candidates = [s for s in self.property_structs.values()
+                      if not _is_aggregate(s.name) and
+                      any(re.fullmatch(r"api\.version >= \w+", r) for r in s.requirements)]
+        for member in aggregate.members:
+            short = member.removeprefix("subgroup")
+            names = {member, short[:1].lower() + short[1:]}  # subgroupSupportedStages
+            found = [(s.name, name) for s in candidates for name in names if name in s.members]
+            if len(found) > 1:
+                raise ValueError(f"{aggregate.name}::{member} has several origins: {found}")
+            if found:
+                sources.setdefault(found[0][0], []).append((member, found[0][1]))
+        return sources
+
+    def aggregate_properties(self) -> list[PropertyStruct]:
+        return [s for s in self.property_structs.values() if _is_aggregate(s.name)]
+
     def _read_requirements(self):
         for element in self._root.iterfind("feature"):
             if _for_vulkan(element):
@@ -142,7 +189,9 @@ class Registry:
                 self._add(self.commands.get(command.get("name")), requirement)
             for type_ in block.iterfind("type"):
                 name = type_.get("name")
-                self._add(self.feature_structs.get(self._struct_aliases.get(name, name)), requirement)
+                struct = self._struct_aliases.get(name, name)
+                self._add(self.feature_structs.get(struct), requirement)
+                self._add(self.property_structs.get(struct), requirement)
 
     @staticmethod
     def _add(entry, requirement: str):
