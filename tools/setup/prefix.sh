@@ -14,6 +14,8 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tools/setup/common.sh
 . "$here/common.sh"
+# shellcheck source=tools/setup/debian_suite.sh
+. "$here/debian_suite.sh"
 
 readonly kLayoutVersion=1
 readonly kSuite=${FORNAX_DEPS_SUITE:-forky}
@@ -51,14 +53,6 @@ chmod 755 "$fresh"
 work=$(mktemp -d)
 trap 'rm -rf "$fresh" "$work"' EXIT
 
-# The first archive the machine's own apt uses that is neither security nor updates. apt prints it,
-# so that both formats of its sources (.list and .sources) are read by the one who defines them.
-MachineArchive() {
-    apt-get update --print-uris 2>/dev/null |
-        sed -nE "s|^'(.*)/dists/([^/']+)/+InRelease'.*|\1 \2|p" |
-        grep -vE -e '-(updates|security|backports|proposed)|security' | head -n 1 | cut -d' ' -f1
-}
-
 SystemIsNewEnough() {
     local header major
     header=$(sed -nE 's/^#define VK_HEADER_VERSION ([0-9]+).*/\1/p' \
@@ -89,23 +83,10 @@ FillFromSystem() {
 FillFromSuite() {
     [[ $(. /etc/os-release && echo "${ID:-}") == debian ]] ||
         Fail "the Vulkan headers of this distribution are older than 1.4.$kMinVulkanHeader and it is not Debian, so there is no newer suite to take them from."
-    local archive keyring=/usr/share/keyrings/debian-archive-keyring.gpg signed=""
-    archive=$(MachineArchive) || true
-    [[ -n $archive ]] || Fail "no Debian archive was found in the apt sources of this machine."
-    [[ -f $keyring ]] && signed="[signed-by=$keyring]"
     Say "prefix: downloading ${#kPackages[@]} packages of Debian $kSuite into $prefix"
-
-    mkdir -p "$work"/{lists/partial,cache/archives/partial,debs}
-    echo "deb $signed $archive $kSuite main" >"$work/sources.list"
-    local options=(-q
-        -o "Dir::Etc::sourcelist=$work/sources.list" -o Dir::Etc::sourceparts=-
-        -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts=-
-        -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache"
-        -o APT::Sandbox::User= -o Acquire::Languages=none -o Acquire::Retries=3)
-    if [[ $EUID -eq 0 ]]; then options+=(-o APT::Sandbox::User=root); fi
-    Quiet "$work/log" apt-get "${options[@]}" update ||
-        Fail "apt could not read the package lists of Debian $kSuite."
-    (cd "$work/debs" && Quiet "$work/log" apt-get "${options[@]}" download "${kPackages[@]/%//$kSuite}") ||
+    OpenSuite "$work" "$kSuite"
+    mkdir -p "$work/debs"
+    (cd "$work/debs" && Quiet "$work/log" apt-get "${suite_options[@]}" download "${kPackages[@]/%//$kSuite}") ||
         Fail "apt could not download the packages of Debian $kSuite."
     local deb
     for deb in "$work"/debs/*.deb; do

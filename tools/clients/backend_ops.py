@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Runs ggml's test-backend-ops through a Vulkan driver and prints a table, an operator a line.
+
+ggml's own CPU backend is the judge. Each operator runs in a process of its own, so a crash or an endless
+kernel costs that operator only. tools/clients/setup.sh brings the programs.
+
+    tools/clients/backend_ops.py                          every operator, on Fornax
+    tools/clients/backend_ops.py --ops 'MUL_MAT|ADD'      operators whose names match
+    tools/clients/backend_ops.py --driver lavapipe        on the peer of the same suite
+    tools/clients/backend_ops.py --params 'type=f16'      cases whose parameters match
+
+Ends with status 1 if a case fails, crashes or runs out of time.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CASE = re.compile(r"^\s+(\w+)(\(.*?\)): (.*)$")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass
+class Outcome:
+    """What the cases of one operator did."""
+    operator: str
+    passed: int = 0
+    unsupported: int = 0
+    seconds: float = 0
+    problem: str = ""  # crash or time-out
+    failures: list[str] = field(default_factory=list)  # the cases with their message
+
+    @property
+    def good(self) -> bool:
+        return not self.failures and not self.problem
+
+    def row(self) -> list[str]:
+        return [self.operator, str(self.passed), str(len(self.failures)), str(self.unsupported),
+                f"{self.seconds:.1f}", self.problem]
+
+
+def parse_output(operator: str, text: str) -> Outcome:
+    """Counts the cases of a run. A case's line may come in pieces when kernels print between."""
+    outcome = Outcome(operator)
+    for line in COLOUR.sub("", text).splitlines():
+        match = CASE.match(line)
+        if not match:
+            continue
+        name, parameters, result = match.groups()
+        if result.startswith("not supported"):
+            outcome.unsupported += 1
+        elif result.rstrip().endswith("OK"):
+            outcome.passed += 1
+        else:
+            outcome.failures.append(f"{name}{parameters}: {result}")
+    return outcome
+
+
+class Programs:
+    """The programs of the clients' folder, run with its own loader and libraries."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        loaders = sorted(folder.glob("usr/lib/*/ld-linux*.so.*"))
+        if not loaders:
+            sys.exit(f"{folder} has no programs; run tools/clients/setup.sh first.")
+        self.libraries = loaders[0].parent
+        self.backends = next(iter(sorted(self.libraries.glob("ggml/backends*"))), None)
+        self.tests = next(iter(sorted(folder.glob("usr/libexec/*/ggml/test-backend-ops"))), None)
+        if not self.backends or not self.tests:
+            sys.exit(f"{folder} lacks ggml's backends or test-backend-ops; remove it and run "
+                     "tools/clients/setup.sh again.")
+
+    def manifest(self, driver: str) -> Path:
+        """A driver's manifest: "fornax", "lavapipe" or a path."""
+        if driver == "fornax":
+            return ROOT / "build/release/icd" / f"fornax_icd.{os.uname().machine}.json"
+        if driver == "lavapipe":
+            return self.folder / "usr/share/vulkan/icd.d/lvp_icd.json"
+        return Path(driver).resolve()
+
+    def run(self, arguments: list[str], environment: dict[str, str], timeout: float):
+        command = [self.libraries / "ld-linux-x86-64.so.2", "--library-path",
+                   f"{self.libraries}:{self.libraries / 'ggml'}", self.tests, *arguments]
+        # ggml looks for its backends in the current folder.
+        with tempfile.TemporaryFile() as output:
+            process = subprocess.Popen(command, cwd=self.backends, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=subprocess.STDOUT,
+                                       env={**os.environ, **environment})
+            try:
+                code = process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                code = None
+            output.seek(0)
+            return code, output.read().decode(errors="replace")
+
+
+def run_operator(programs: Programs, operator: str, options) -> Outcome:
+    start = time.monotonic()
+    arguments = ["test", "-b", "Vulkan0", "-o", operator]
+    if options.params:
+        arguments += ["-p", options.params]
+    environment = {"VK_DRIVER_FILES": str(programs.manifest(options.driver)),
+                   "VK_ICD_FILENAMES": str(programs.manifest(options.driver)),
+                   "GGML_VK_VISIBLE_DEVICES": "0"}
+    code, text = programs.run(arguments, environment, options.timeout)
+    outcome = parse_output(operator, text)
+    outcome.seconds = time.monotonic() - start
+    if code is None:
+        outcome.problem = f"out of time ({options.timeout:.0f} s)"
+    elif code < 0:
+        outcome.problem = f"ended by signal {-code}"
+    elif code != 0 and not outcome.failures:
+        outcome.problem = f"exit status {code}"
+    elif "Vulkan0" not in text:
+        outcome.problem = "ggml found no Vulkan device"
+    if options.log:
+        options.log.mkdir(parents=True, exist_ok=True)
+        (options.log / f"{operator}.log").write_text(text)
+    return outcome
+
+
+def table(rows: list[list[str]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = ["  ".join(cell.ljust(w) if i in (0, len(row) - 1) else cell.rjust(w)
+                       for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in rows]
+    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--driver", default="fornax", help="fornax (of build/release), lavapipe, or a manifest")
+    parser.add_argument("--ops", default="", help="operators whose whole names match this expression")
+    parser.add_argument("--params", default="", help="only cases whose parameters match this expression")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds for one operator")
+    parser.add_argument("--log", type=Path, help="folder for each operator's output")
+    parser.add_argument("--show", type=int, default=5, help="failed cases to show per operator")
+    parser.add_argument("--clients", type=Path,
+                        default=Path(os.environ.get("FORNAX_CLIENTS", ROOT / ".clients")))
+    options = parser.parse_args()
+
+    programs = Programs(options.clients.resolve())
+    if not programs.manifest(options.driver).exists():
+        sys.exit(f"The manifest {programs.manifest(options.driver)} does not exist.")
+    _, listed = programs.run(["test", "--list-ops"], {}, 60)
+    operators = [w for w in re.findall(r"^\s*([A-Z][A-Z0-9_]+)\s*$", listed, re.MULTILINE)
+                 if not options.ops or re.fullmatch(options.ops, w)]
+    if not operators:
+        sys.exit(f"No operator matches '{options.ops}'.")
+
+    outcomes = []
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        running = {pool.submit(run_operator, programs, o, options) for o in operators}
+        for done in concurrent.futures.as_completed(running):
+            outcomes.append(done.result())
+            print(f"\r[{len(outcomes)}/{len(operators)}] {outcomes[-1].operator:32}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+
+    outcomes.sort(key=lambda o: operators.index(o.operator))
+    total = Outcome("all", sum(o.passed for o in outcomes), sum(o.unsupported for o in outcomes),
+                    sum(o.seconds for o in outcomes), "",
+                    [f for o in outcomes for f in o.failures])
+    shown = [o for o in outcomes if o.passed or not o.good]
+    print(table([["operator", "passed", "failed", "not supported", "seconds", "problem"],
+                 *[o.row() for o in shown], total.row()]))
+    for outcome in outcomes:
+        for failure in outcome.failures[:options.show]:
+            print(failure)
+    return 0 if all(o.good for o in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
