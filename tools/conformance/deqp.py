@@ -40,6 +40,7 @@ STATUSES = {
 }
 
 MESSAGE_LINES = 8
+SLICE_SECONDS = 1.0
 
 
 @dataclasses.dataclass
@@ -154,14 +155,23 @@ def run_once(binary, cases):
 
 
 def read_output(process, case_seconds, reader, last_words):
-    """Feeds the reader until the process closes its output; false if a case took longer than it may."""
+    """Feeds the reader until the process closes its output; false if a case took longer than it may.
+
+    Waits in short slices, of which each counts at most as long as it should have taken: a machine that was
+    suspended meanwhile makes no hang.
+    """
     selector = selectors.DefaultSelector()
     selector.register(process.stdout, selectors.EVENT_READ)
-    deadline = time.monotonic() + case_seconds
+    left = case_seconds
     pending = b""
     while True:
-        if not selector.select(max(0.0, deadline - time.monotonic())):
-            return False
+        started = time.monotonic()
+        ready = selector.select(min(left, SLICE_SECONDS))
+        left -= min(time.monotonic() - started, SLICE_SECONDS)
+        if not ready:
+            if left <= 0:
+                return False
+            continue
         chunk = os.read(process.stdout.fileno(), 65536)
         *lines, pending = (pending + chunk).split(b"\n")
         if not chunk and pending:
@@ -169,13 +179,13 @@ def read_output(process, case_seconds, reader, last_words):
         for line in lines:
             text = line.decode(errors="replace")
             if reader.feed(text):
-                deadline = time.monotonic() + case_seconds
+                left = case_seconds
             elif text.strip():
                 last_words[:] = (last_words + [text.strip()])[-MESSAGE_LINES:]
         if not chunk:
             process.wait()
             return True
-        if time.monotonic() > deadline:
+        if left <= 0:
             return False
 
 
