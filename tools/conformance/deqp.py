@@ -41,6 +41,7 @@ STATUSES = {
 
 MESSAGE_LINES = 8
 SLICE_SECONDS = 1.0
+START_SECONDS = 60.0  # until the first case, beyond the time of a case
 
 
 @dataclasses.dataclass
@@ -163,6 +164,7 @@ def read_output(process, case_seconds, reader, last_words):
     selector = selectors.DefaultSelector()
     selector.register(process.stdout, selectors.EVENT_READ)
     left = case_seconds
+    left += START_SECONDS
     pending = b""
     while True:
         started = time.monotonic()
