@@ -55,6 +55,14 @@ constexpr FormatInfo Make(VkFormat format,
                     .swizzle = swizzle,
                     .image_features = kTransfer,
                     .buffer_features = 0};
+    const bool integer = texel_class == TexelClass::kUint || texel_class == TexelClass::kSint;
+    if (uses & kSampled) {
+        info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT;
+        if (!integer)
+            info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
+    }
+    if (uses & kDepth)
+        info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT;
     if (uses & kStorage) {
         info.image_features |= VK_FORMAT_FEATURE_2_STORAGE_IMAGE_BIT | kStorageAnyway;
         info.buffer_features |= VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_BIT | kStorageAnyway;
@@ -217,7 +225,7 @@ uint32_t ToComponent(const FormatInfo& format,
 }  // namespace
 
 bool FormatInfo::is_depth() const {
-    return format == VK_FORMAT_D16_UNORM || format == VK_FORMAT_D32_SFLOAT;
+    return image_features & VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT;
 }
 
 std::span<const FormatInfo> AllFormats() {

@@ -77,6 +77,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
     FeatureSet features;
     features.robustBufferAccess = true;
     features.imageCubeArray = true;
+    features.shaderImageGatherExtended = true;
     features.shaderSampledImageArrayDynamicIndexing = true;
     features.shaderStorageImageArrayDynamicIndexing = true;
     features.shaderStorageImageExtendedFormats = true;

@@ -2,6 +2,7 @@
 #include "tests/loader/image_fixture.h"
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 
 #include "tests/loader/texel_reference.h"
@@ -135,6 +136,23 @@ std::vector<uint8_t> ImageTest::Download(const TestImage& image, uint32_t level)
     Run(commands);
     const auto* bytes = reinterpret_cast<const uint8_t*>(buffer.words);
     return {bytes, bytes + size};
+}
+
+void ImageTest::WriteLinear(const TestImage& image, std::span<const uint8_t> bytes) {
+    VkMemoryRequirements needs;
+    vkGetImageMemoryRequirements(device_, image.handle, &needs);
+    void* mapped = nullptr;
+    ASSERT_VK(vkMapMemory(device_, image.memory, 0, VK_WHOLE_SIZE, 0, &mapped));
+    auto* start = static_cast<uint8_t*>(mapped) + needs.alignment;
+    const size_t row = size_t{image.spec.extent.width} * image.texel_bytes;
+    const uint8_t* from = bytes.data();
+    for (uint32_t layer = 0; layer < image.spec.layers; ++layer) {
+        const VkImageSubresource subresource{image.aspect, 0, layer};
+        VkSubresourceLayout layout;
+        vkGetImageSubresourceLayout(device_, image.handle, &subresource, &layout);
+        for (uint32_t y = 0; y < image.spec.extent.height; ++y, from += row)
+            std::memcpy(start + layout.offset + y * layout.rowPitch, from, row);
+    }
 }
 
 TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,

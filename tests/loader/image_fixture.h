@@ -68,6 +68,8 @@ class ImageTest : public VulkanTest {
     VkSampler MakeSampler(VkSamplerCreateInfo info);
     // Through a buffer, all layers of a level at once and without gaps.
     void Upload(const TestImage& image, std::span<const uint8_t> bytes, uint32_t level = 0);
+    // Through the host's mapping of a linear image of one level.
+    void WriteLinear(const TestImage& image, std::span<const uint8_t> bytes);
     std::vector<uint8_t> Download(const TestImage& image, uint32_t level = 0);
     // One descriptor a binding of set 0, arrays where a binding has several.
     TestPipeline MakeImagePipeline(std::span<const uint32_t> spirv,

@@ -83,7 +83,7 @@ Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
 }
 
 Id ImageCode::Word(const Descriptor& descriptor, uint32_t offset_bytes) {
-    return WordAt(descriptor, Int(offset_bytes));
+    return WordAt(descriptor, Int(descriptor.base + offset_bytes));
 }
 
 Ids ImageCode::Zeros(std::span<const ir::Type> types) {

@@ -46,10 +46,11 @@ class ImageCode {
     // A descriptor of an array: words at constant offsets in it.
     struct Descriptor {
         uint32_t binding = 0;
-        Id start;  // bytes from element 0, or invalid for 0
+        Id start;           // bytes from element 0, or invalid for 0
+        uint32_t base = 0;  // more bytes
     };
     Id Word(const Descriptor& descriptor, uint32_t offset_bytes);
-    Id WordAt(const Descriptor& descriptor, Id offset_bytes);
+    Id WordAt(const Descriptor& descriptor, Id offset_bytes);  // not for a base
 
     // Each construct's results are what `body` returns for the block that it fills, or zeros in the
     // blocks without one.

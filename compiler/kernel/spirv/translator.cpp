@@ -39,6 +39,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::SampledCubeArray,
     spv::Capability::ImageCubeArray,
     spv::Capability::ImageQuery,
+    spv::Capability::ImageGatherExtended,
     spv::Capability::StorageImageExtendedFormats,
     spv::Capability::StorageImageReadWithoutFormat,
     spv::Capability::StorageImageWriteWithoutFormat,
@@ -154,6 +155,14 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpImageRead:
         case Op::OpImageFetch:
             return &Translator::ImageRead;
+        case Op::OpImageSampleExplicitLod:
+        case Op::OpImageSampleDrefExplicitLod:
+        case Op::OpImageSampleProjExplicitLod:
+        case Op::OpImageSampleProjDrefExplicitLod:
+            return &Translator::ImageSample;
+        case Op::OpImageGather:
+        case Op::OpImageDrefGather:
+            return &Translator::ImageGather;
         case Op::OpImageWrite:
             return &Translator::ImageWrite;
         case Op::OpImageQuerySize:

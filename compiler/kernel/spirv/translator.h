@@ -12,7 +12,9 @@
 //   arithmetic.cpp    everything that works component by component; conversions
 //   glsl_std_450.cpp  the GLSL.std.450 instructions
 //   images.cpp        images, samplers and texel buffers
+//   sampled_images.cpp instructions that sample
 //   image_code.cpp    texels to components and back
+//   image_sampling.cpp filters, levels, comparisons
 //
 // A SPIR-V value is a tuple of IR scalars, in declaration order. A pointer is resolved to a place
 // when it is made; it becomes a tuple (Type::pointer_scalars) only where it is chosen at run time
@@ -26,6 +28,7 @@
 
 #include "compiler/kernel/spirv/constants.h"
 #include "compiler/kernel/spirv/image_code.h"
+#include "compiler/kernel/spirv/image_sampling.h"
 
 namespace fornax::kernel::spirv {
 
@@ -377,6 +380,13 @@ class Translator {
     hal::TexelLayout KnownLayout(const Image& image) const;
     Tuple TexelScales(const Image& image);
     Status DefineTexel(const Inst& inst, const Image& image, const Tuple& components);
+
+    // --- sampled_images.cpp ---
+    Status ImageSample(const Inst& inst);
+    Status ImageGather(const Inst& inst);
+    Result<SampledPlace> UseSampledImage(const Inst& inst, const Image& image);
+    Result<Tuple> SamplePosition(const Inst& inst, const Image& image, bool projected);
+    Status SampleOffsets(const Inst& inst, ImageOperands& operands);
 
     // Shorthand for emission.
     ir::ValueId Emit(ir::Op op,

@@ -1,0 +1,485 @@
+// The steps of a sample in the order of the specification: position, level of detail, levels, texel
+// coordinates, wrapping, texels, comparison, filter.
+#include "compiler/kernel/spirv/image_sampling.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fornax::kernel::spirv {
+
+using ir::Op;
+using Id = ImageCode::Id;
+using Ids = ImageCode::Ids;
+
+namespace {
+
+constexpr ir::Type kI32 = ir::Type::kI32;
+constexpr ir::Type kF32 = ir::Type::kF32;
+constexpr ir::Type kBool = ir::Type::kBool;
+
+constexpr uint32_t kFlagsAt = offsetof(hal::SamplerDescriptor, flags);
+constexpr uint32_t kLodBiasAt = offsetof(hal::SamplerDescriptor, lod_bias);
+constexpr uint32_t kMinLodAt = offsetof(hal::SamplerDescriptor, min_lod);
+constexpr uint32_t kMaxLodAt = offsetof(hal::SamplerDescriptor, max_lod);
+constexpr uint32_t kBorderAt = offsetof(hal::SamplerDescriptor, border);
+
+}  // namespace
+
+ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
+    : code_(code), place_(place), cube_(place.dim == spv::Dim::Cube) {
+    axes_ = place.dim == spv::Dim::Dim1D ? 1 : place.dim == spv::Dim::Dim3D ? 3 : 2;
+    flags_ = code_.Word(place.sampler, kFlagsAt);
+}
+
+Id ImageSampling::Flag(uint32_t bit) {
+    return code_.Test(Op::kINe, code_.I(Op::kAnd, flags_, code_.Int(bit)), code_.Int(0));
+}
+
+// "Cube Map Face Selection": the face that the direction meets, the position on it from 0 to 1, and
+// how that changes along the gradients of the direction.
+void ImageSampling::SelectFace(const Ids& direction, const Ids* gradient_x, const Ids* gradient_y) {
+    auto& c = code_;
+    const Id zero = c.Float(0);
+    Ids magnitude;
+    for (Id component : direction)
+        magnitude.push_back(c.F(Op::kFAbs, component));
+    // z goes before y before x where magnitudes are equal.
+    const Id is_z = c.Emit(Op::kAnd, kBool,
+                           {c.Test(Op::kFOLe, magnitude[0], magnitude[2]),
+                            c.Test(Op::kFOLe, magnitude[1], magnitude[2])});
+    const Id y_over_x = c.Test(Op::kFOLe, magnitude[0], magnitude[1]);
+    auto by_axis = [&](Id x, Id y, Id z) { return c.Select(is_z, z, c.Select(y_over_x, y, x)); };
+    const Id major = by_axis(direction[0], direction[1], direction[2]);
+    const Id negative = c.Test(Op::kFOLt, major, zero);
+    face_ = c.I(Op::kIAdd, by_axis(c.Int(0), c.Int(2), c.Int(4)),
+                c.Select(negative, c.Int(1), c.Int(0)));
+    auto minus = [&](Id value) { return c.F(Op::kFNeg, value); };
+    // The table of the specification: s, t and the major axis, pointing outwards.
+    auto on_face = [&](const Ids& v) {
+        const Id s = by_axis(c.Select(negative, v[2], minus(v[2])), v[0],
+                             c.Select(negative, minus(v[0]), v[0]));
+        const Id t = by_axis(minus(v[1]), c.Select(negative, minus(v[2]), v[2]), minus(v[1]));
+        const Id along = by_axis(v[0], v[1], v[2]);
+        return Ids{s, t, c.Select(negative, minus(along), along)};
+    };
+    const Ids at = on_face(direction);
+    const Id half = c.Float(0.5f);
+    const Id scale = c.F(Op::kFDiv, half, at[2]);
+    position_ = {c.F(Op::kFAdd, c.F(Op::kFMul, at[0], scale), half),
+                 c.F(Op::kFAdd, c.F(Op::kFMul, at[1], scale), half)};
+    const Ids* gradients[] = {gradient_x, gradient_y};
+    for (size_t i = 0; i < 2; ++i) {
+        if (!gradients[i])
+            continue;
+        // The derivative of the quotient.
+        const Ids change = on_face(*gradients[i]);
+        for (size_t k = 0; k < 2; ++k) {
+            const Id quotient = c.F(Op::kFDiv, at[k], at[2]);
+            const Id moved = c.F(Op::kFSub, change[k], c.F(Op::kFMul, quotient, change[2]));
+            gradients_[i].push_back(c.F(Op::kFMul, moved, scale));
+        }
+    }
+}
+
+void ImageSampling::FindPosition(const Inputs& inputs) {
+    auto& c = code_;
+    const size_t components = cube_ ? 3 : axes_;
+    const Ids given(inputs.coordinates.begin(),
+                    inputs.coordinates.begin() + static_cast<ptrdiff_t>(components));
+    const bool graded = !inputs.grad_x.empty();
+    if (cube_) {
+        SelectFace(given, graded ? &inputs.grad_x : nullptr, graded ? &inputs.grad_y : nullptr);
+    } else {
+        position_ = given;
+        if (graded) {
+            gradients_[0] = inputs.grad_x;
+            gradients_[1] = inputs.grad_y;
+        }
+    }
+    slice_ = {};
+    if (place_.arrayed) {
+        // "The layer is rounded to the nearest even and clamped."
+        const Id layers = c.Word(place_.image, offsetof(hal::ImageDescriptor, depth));
+        Id last = c.I(Op::kISub, cube_ ? c.I(Op::kUDiv, layers, c.Int(6)) : layers, c.Int(1));
+        const Id rounded = c.F(Op::kRoundEven, inputs.coordinates[components]);
+        const Id limited =
+            c.F(Op::kNMin, c.F(Op::kNMax, rounded, c.Float(0)), c.Emit(Op::kSToF, kF32, {last}));
+        slice_ = c.Emit(Op::kFToS, kI32, {limited});
+    }
+    if (cube_ && slice_.valid())
+        slice_ = c.I(Op::kIMul, slice_, c.Int(6));
+}
+
+// "Level-of-Detail Operation", up to the clamp.
+Id ImageSampling::LevelOfDetail(const Inputs& inputs) {
+    auto& c = code_;
+    Id lod = inputs.lod.valid() ? inputs.lod : c.Float(0);
+    if (!inputs.grad_x.empty()) {
+        constexpr uint32_t kExtents[] = {offsetof(hal::ImageDescriptor, width),
+                                         offsetof(hal::ImageDescriptor, height),
+                                         offsetof(hal::ImageDescriptor, depth)};
+        Id longest;
+        for (const Ids& gradient : gradients_) {
+            Id squares = c.Float(0);
+            for (size_t i = 0; i < axes_; ++i) {
+                const Id extent = c.Emit(Op::kUToF, kF32, {c.Word(place_.image, kExtents[i])});
+                const Id texels = c.F(Op::kFMul, gradient[i], extent);
+                squares = c.Emit(Op::kFma, kF32, {texels, texels, squares});
+            }
+            longest = longest.valid() ? c.F(Op::kNMax, longest, squares) : squares;
+        }
+        // The logarithm of the square's root.
+        lod = c.F(Op::kFMul, c.F(Op::kLog2, longest), c.Float(0.5f));
+    }
+    lod = c.F(Op::kFAdd, lod, c.AsFloat(c.Word(place_.sampler, kLodBiasAt)));
+    Id least = c.AsFloat(c.Word(place_.sampler, kMinLodAt));
+    if (inputs.min_lod.valid())
+        least = c.F(Op::kNMax, least, inputs.min_lod);
+    const Id most = c.AsFloat(c.Word(place_.sampler, kMaxLodAt));
+    return c.F(Op::kNMin, c.F(Op::kNMax, lod, least), most);
+}
+
+ImageSampling::Level ImageSampling::MakeLevel(Id index) {
+    auto& c = code_;
+    constexpr uint32_t kExtents[] = {offsetof(hal::ImageDescriptor, width),
+                                     offsetof(hal::ImageDescriptor, height),
+                                     offsetof(hal::ImageDescriptor, depth)};
+    uint64_t known = 0;
+    const bool is_base = c.IsConst(index, &known) && known == 0;
+    Level level;
+    for (size_t i = 0; i < axes_; ++i) {
+        const Id base = c.Word(place_.image, kExtents[i]);
+        // A null descriptor has no texels in any level.
+        const Id at_least = c.I(Op::kUMin, base, c.Int(1));
+        level.extent.push_back(is_base ? base
+                                       : c.I(Op::kUMax, c.I(Op::kLShr, base, index), at_least));
+    }
+    level.row_pitch = c.Word(place_.image, offsetof(hal::ImageDescriptor, row_pitch));
+    level.slice_pitch = c.Word(place_.image, offsetof(hal::ImageDescriptor, slice_pitch));
+    level.offset = c.Int(0);
+    if (is_base)
+        return level;
+    const Id bytes_log2 = c.Bits(place_.format, hal::kTexelBytesLog2Shift, 8);
+    const Id bytes = c.I(Op::kShl, level.extent[0], bytes_log2);
+    const Id padded = c.I(Op::kIAdd, bytes, c.Int(hal::kRowAlignment - 1));
+    const Id pitch = c.I(Op::kAnd, padded, c.Int(~(hal::kRowAlignment - 1)));
+    level.row_pitch = pitch;
+    if (axes_ == 3)
+        level.slice_pitch = c.I(Op::kIMul, pitch, level.extent[1]);
+    const Id entry = c.I(Op::kIAdd, c.I(Op::kShl, index, c.Int(2)),
+                         c.Int(offsetof(hal::SampledImageDescriptor, level_offsets)));
+    level.offset = c.WordAt(place_.image, entry);
+    return level;
+}
+
+// "Unnormalized Texel Coordinate Operations": the texel below the position, or at it.
+ImageSampling::Axis ImageSampling::MakeAxis(const Level& level,
+                                            size_t axis,
+                                            Id linear,
+                                            const Ids& offset) {
+    auto& c = code_;
+    const Id extent = c.Emit(Op::kSToF, kF32, {level.extent[axis]});
+    const Id scale = cube_ ? extent : c.Select(Flag(hal::kSamplerUnnormalized), c.Float(1), extent);
+    const Id shift = c.Select(linear, c.Float(-0.5f), c.Float(0));
+    const Id at = c.F(Op::kFAdd, c.F(Op::kFMul, position_[axis], scale), shift);
+    const Id below = c.F(Op::kFloor, at);
+    Axis made;
+    made.first = c.Emit(Op::kFToS, kI32, {below});
+    if (axis < offset.size())
+        made.first = c.I(Op::kIAdd, made.first, offset[axis]);
+    made.second_weight = c.Select(linear, c.F(Op::kFSub, at, below), c.Float(0));
+    return made;
+}
+
+// "Wrapping Operation". With the border's mode, coordinates outside stay there.
+Id ImageSampling::Wrapped(Id index, Id extent, size_t axis) {
+    using hal::AddressMode;
+    auto& c = code_;
+    if (cube_)
+        return index;
+    static constexpr uint32_t kModes[] = {static_cast<uint32_t>(AddressMode::kRepeat),
+                                          static_cast<uint32_t>(AddressMode::kMirroredRepeat),
+                                          static_cast<uint32_t>(AddressMode::kClampToBorder),
+                                          static_cast<uint32_t>(AddressMode::kMirrorClampToEdge),
+                                          static_cast<uint32_t>(AddressMode::kClampToEdge)};
+    const Id mode = c.Bits(flags_, hal::kSamplerAddressShift + 4 * static_cast<uint32_t>(axis), 4);
+    const Id last = c.I(Op::kISub, extent, c.Int(1));
+    auto clamped = [&](Id value) { return c.I(Op::kSMax, c.I(Op::kSMin, value, last), c.Int(0)); };
+    // -1 is the mirror image of 0.
+    auto mirrored = [&](Id value) {
+        return c.Select(c.Test(Op::kSLt, value, c.Int(0)), c.Emit(Op::kNot, kI32, {value}), value);
+    };
+    constexpr ir::Type kResult[] = {kI32};
+    return c.Switch(mode, kModes, kResult, [&](uint32_t which) -> Ids {
+        switch (static_cast<AddressMode>(which)) {
+            case AddressMode::kRepeat:
+                return {c.I(Op::kSMod, index, extent)};
+            case AddressMode::kMirroredRepeat: {
+                const Id period = c.I(Op::kShl, extent, c.Int(1));
+                const Id in_period = c.I(Op::kSMod, index, period);
+                return {c.I(Op::kISub, last, mirrored(c.I(Op::kISub, in_period, extent)))};
+            }
+            case AddressMode::kClampToBorder:
+                return {index};
+            case AddressMode::kMirrorClampToEdge:
+                return {clamped(mirrored(index))};
+            default:
+                return {clamped(index)};
+        }
+    })[0];
+}
+
+void ImageSampling::CrossEdges(Id& x, Id& y, Id& face, Id extent) {
+    auto& c = code_;
+    // The direction of the texel's centre, on the plane of its face; then its own face.
+    const Id size = c.Emit(Op::kSToF, kF32, {extent});
+    auto centre = [&](Id index) {
+        const Id doubled = c.I(Op::kIAdd, c.I(Op::kShl, index, c.Int(1)), c.Int(1));
+        return c.F(Op::kFSub, c.F(Op::kFDiv, c.Emit(Op::kSToF, kF32, {doubled}), size), c.Float(1));
+    };
+    const Id s = centre(x);
+    const Id t = centre(y);
+    auto minus = [&](Id value) { return c.F(Op::kFNeg, value); };
+    const Id negative = c.Test(Op::kINe, c.I(Op::kAnd, face, c.Int(1)), c.Int(0));
+    const Id one = c.Select(negative, c.Float(-1), c.Float(1));
+    const Id axis = c.I(Op::kLShr, face, c.Int(1));
+    const Id is_x = c.Test(Op::kIEq, axis, c.Int(0));
+    const Id is_y = c.Test(Op::kIEq, axis, c.Int(1));
+    auto by_axis = [&](Id on_x, Id on_y, Id on_z) {
+        return c.Select(is_x, on_x, c.Select(is_y, on_y, on_z));
+    };
+    const Id flipped_s = c.Select(negative, minus(s), s);
+    const Ids direction = {by_axis(one, s, flipped_s), by_axis(minus(t), one, minus(t)),
+                           by_axis(minus(flipped_s), c.Select(negative, minus(t), t), one)};
+    const Ids kept_position = position_;
+    const Id kept_face = face_;
+    SelectFace(direction, nullptr, nullptr);
+    const Id inside =
+        c.Emit(Op::kAnd, kBool, {c.Test(Op::kULt, x, extent), c.Test(Op::kULt, y, extent)});
+    auto moved = [&](Id position) {
+        const Id index = c.Emit(Op::kFToS, kI32, {c.F(Op::kFloor, c.F(Op::kFMul, position, size))});
+        return c.I(Op::kSMax, c.I(Op::kSMin, index, c.I(Op::kISub, extent, c.Int(1))), c.Int(0));
+    };
+    x = c.Select(inside, x, moved(position_[0]));
+    y = c.Select(inside, y, moved(position_[1]));
+    face = c.Select(inside, face, face_);
+    position_ = kept_position;
+    face_ = kept_face;
+}
+
+// "Depth Compare Operation". A comparison's number has a bit for each of less, equal and greater.
+Id ImageSampling::Compared(Id depth, Id reference) {
+    auto& c = code_;
+    const Id format_class = c.Bits(place_.format, hal::kTexelClassShift, 8);
+    const Id fixed =
+        c.Test(Op::kIEq, format_class, c.Int(static_cast<uint32_t>(hal::TexelClass::kUnorm)));
+    const Id limited = c.F(Op::kNMin, c.F(Op::kNMax, reference, c.Float(0)), c.Float(1));
+    reference = c.Select(fixed, limited, reference);
+    const Id results[] = {c.Test(Op::kFOLt, reference, depth), c.Test(Op::kFOEq, reference, depth),
+                          c.Test(Op::kFOLt, depth, reference)};
+    Id passes = c.Test(Op::kINe, c.Int(0), c.Int(0));
+    for (uint32_t bit = 0; bit < 3; ++bit) {
+        const Id asked = Flag(1u << (hal::kSamplerCompareShift + bit));
+        passes = c.Emit(Op::kOr, kBool, {passes, c.Emit(Op::kAnd, kBool, {asked, results[bit]})});
+    }
+    // A NaN is unlike everything, and "always" asks for nothing.
+    const Id comparison = c.Bits(flags_, hal::kSamplerCompareShift, 3);
+    const Id always = c.Test(Op::kIEq, comparison, c.Int(7));
+    passes = c.Emit(Op::kOr, kBool, {passes, always});
+    return c.Select(passes, c.Float(1), c.Float(0));
+}
+
+Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs) {
+    auto& c = code_;
+    const Id bytes_log2 = c.Bits(place_.format, hal::kTexelBytesLog2Shift, 8);
+    Id inside = c.Test(Op::kULt, texel[0], level.extent[0]);
+    Id offset = c.I(Op::kIAdd, level.offset, c.I(Op::kShl, texel[0], bytes_log2));
+    for (size_t i = 1; i < texel.size(); ++i) {
+        // Slices of an array are in range by construction, but those of a null descriptor.
+        const bool slice = i >= axes_;
+        const Id extent =
+            slice ? c.Word(place_.image, offsetof(hal::ImageDescriptor, depth)) : level.extent[i];
+        inside = c.Emit(Op::kAnd, kBool, {inside, c.Test(Op::kULt, texel[i], extent)});
+        const Id pitch = slice || i == 2 ? level.slice_pitch : level.row_pitch;
+        offset = c.I(Op::kIAdd, offset, c.I(Op::kIMul, texel[i], pitch));
+    }
+    const Id load = wanted.valid() ? c.Emit(Op::kAnd, kBool, {inside, wanted}) : inside;
+    const std::vector<ir::Type> ints(4, kI32);
+    const Ids raw = c.If(load, ints, [&] {
+        return c.LoadRaw(place_.buffer, offset, c.Bits(place_.format, hal::kTexelLayoutShift, 8),
+                         0);
+    });
+    Ids values = place_.integer ? c.DecodeInt(raw, place_.format)
+                                : c.DecodeFloat(raw, place_.format, place_.scales);
+    // Outside there is only the border, or nothing at all.
+    Id border;
+    for (uint32_t i = 0; i < axes_ && !cube_; ++i) {
+        const Id mode = c.Bits(flags_, hal::kSamplerAddressShift + 4 * i, 4);
+        const Id is_border =
+            c.Test(Op::kIEq, mode, c.Int(static_cast<uint32_t>(hal::AddressMode::kClampToBorder)));
+        border = border.valid() ? c.Emit(Op::kOr, kBool, {border, is_border}) : is_border;
+    }
+    if (border.valid()) {
+        border = c.Emit(Op::kAnd, kBool, {border, c.Emit(Op::kNot, kBool, {inside})});
+        for (uint32_t i = 0; i < 4; ++i) {
+            const Id color = c.Word(place_.sampler, kBorderAt + 4 * i);
+            values[i] = c.Select(border, place_.integer ? color : c.AsFloat(color), values[i]);
+        }
+    }
+    if (inputs.reference.valid())
+        values[0] = Compared(values[0], inputs.reference);
+    return values;
+}
+
+Ids ImageSampling::Sample(const Inputs& inputs) {
+    auto& c = code_;
+    FindPosition(inputs);
+    const Id lod = LevelOfDetail(inputs);
+    const Id is_magnified = c.Test(Op::kFOLe, lod, c.Float(0));
+    // Integers are not filtered.
+    const Id never = c.Test(Op::kINe, c.Int(0), c.Int(0));
+    const Id linear = place_.integer ? never
+                                     : c.Select(is_magnified, Flag(hal::kSamplerMagLinear),
+                                                Flag(hal::kSamplerMinLinear));
+    const Id linear_anywhere =
+        place_.integer ? never : Flag(hal::kSamplerMagLinear | hal::kSamplerMinLinear);
+    const Id levels = c.Word(place_.image, offsetof(hal::ImageDescriptor, levels));
+    const Id last =
+        c.Emit(Op::kUToF, kF32, {c.I(Op::kISub, c.I(Op::kUMax, levels, c.Int(1)), c.Int(1))});
+    // "Image Level(s) Selection".
+    const Id level_position = c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), last);
+    const Id blended = c.Emit(Op::kAnd, kBool,
+                              {place_.integer ? never : Flag(hal::kSamplerMipLinear),
+                               c.Test(Op::kULt, c.Int(1), levels)});
+    const Id finer = c.F(Op::kFloor, level_position);
+    const Id nearest =
+        c.F(Op::kFSub, c.F(Op::kCeil, c.F(Op::kFAdd, level_position, c.Float(0.5f))), c.Float(1));
+    const Id coarse_weight = c.Select(blended, c.F(Op::kFSub, level_position, finer), c.Float(0));
+    const Id first_level = c.Select(blended, finer, nearest);
+    const Id taps = c.Select(linear_anywhere, c.Int(1u << axes_), c.Int(1));
+
+    // Integers have one level and one texel.
+    const bool filtered = !place_.integer;
+    auto sample_level = [&](Id level_value, Id level_weight, const Ids& before) {
+        const Level level = MakeLevel(c.Emit(Op::kFToS, kI32, {level_value}));
+        std::vector<Axis> axes;
+        std::vector<std::array<Id, 2>> wrapped;
+        for (size_t i = 0; i < axes_; ++i) {
+            axes.push_back(MakeAxis(level, i, linear, inputs.offset));
+            wrapped.push_back({Wrapped(axes[i].first, level.extent[i], i), Id()});
+            if (filtered) {
+                const Id second = c.I(Op::kIAdd, axes[i].first, c.Int(1));
+                wrapped[i][1] = Wrapped(second, level.extent[i], i);
+            }
+        }
+        auto take = [&](Id tap, const Ids& sum) {
+            Ids texel;
+            Id weight = level_weight;
+            for (uint32_t i = 0; i < axes_; ++i) {
+                if (!filtered) {
+                    texel.push_back(wrapped[i][0]);
+                    continue;
+                }
+                const Id second = c.Test(Op::kINe, c.I(Op::kAnd, tap, c.Int(1u << i)), c.Int(0));
+                texel.push_back(c.Select(second, wrapped[i][1], wrapped[i][0]));
+                const Id first_weight = c.F(Op::kFSub, c.Float(1), axes[i].second_weight);
+                weight =
+                    c.F(Op::kFMul, weight, c.Select(second, axes[i].second_weight, first_weight));
+            }
+            Id slice = slice_;
+            if (cube_) {
+                Id face = face_;
+                if (filtered)
+                    CrossEdges(texel[0], texel[1], face, level.extent[0]);
+                slice = slice.valid() ? c.I(Op::kIAdd, slice, face) : face;
+            }
+            if (slice.valid())
+                texel.push_back(slice);
+            if (!filtered)
+                return Fetch(level, texel, {}, inputs);
+            // A texel without weight has no part, even if it is infinite.
+            const Id counts = c.Test(Op::kFUNe, weight, c.Float(0));
+            const Ids values = Fetch(level, texel, counts, inputs);
+            return Reduced(sum, values, weight, counts);
+        };
+        return filtered ? c.Repeat(taps, before, take) : take(c.Int(0), before);
+    };
+    if (!filtered)
+        return sample_level(first_level, c.Float(1), {});
+    const Id reduction = c.Bits(flags_, hal::kSamplerReductionShift, 4);
+    auto reduces = [&](hal::Reduction which) {
+        return c.Test(Op::kIEq, reduction, c.Int(static_cast<uint32_t>(which)));
+    };
+    const Id start =
+        c.Select(reduces(hal::Reduction::kMin), c.Float(INFINITY),
+                 c.Select(reduces(hal::Reduction::kMax), c.Float(-INFINITY), c.Float(0)));
+    const Id passes = c.Select(blended, c.Int(2), c.Int(1));
+    return c.Repeat(passes, Ids(4, start), [&](Id pass, const Ids& before) {
+        const Id is_first = c.Test(Op::kIEq, pass, c.Int(0));
+        const Id coarser = c.F(Op::kFMin, c.F(Op::kFAdd, first_level, c.Float(1)), last);
+        const Id weight =
+            c.Select(is_first, c.F(Op::kFSub, c.Float(1), coarse_weight), coarse_weight);
+        return sample_level(c.Select(is_first, first_level, coarser), weight, before);
+    });
+}
+
+// "Texel Filtering" and "Texel Reduction".
+Ids ImageSampling::Reduced(const Ids& sum, const Ids& values, Id weight, Id counts) {
+    auto& c = code_;
+    static constexpr uint32_t kModes[] = {static_cast<uint32_t>(hal::Reduction::kMin),
+                                          static_cast<uint32_t>(hal::Reduction::kMax),
+                                          static_cast<uint32_t>(hal::Reduction::kAverage)};
+    const std::vector<ir::Type> floats(4, kF32);
+    return c.Switch(c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats,
+                    [&](uint32_t which) {
+                        Ids results;
+                        for (size_t i = 0; i < 4; ++i) {
+                            Id result;
+                            if (which == kModes[0])
+                                result = c.F(Op::kFMin, sum[i], values[i]);
+                            else if (which == kModes[1])
+                                result = c.F(Op::kFMax, sum[i], values[i]);
+                            else
+                                result = c.Emit(Op::kFma, kF32, {weight, values[i], sum[i]});
+                            results.push_back(c.Select(counts, result, sum[i]));
+                        }
+                        return results;
+                    });
+}
+
+// "Texel Gathering": the four texels of a linear filter in the base level.
+Ids ImageSampling::Gather(const Inputs& inputs, uint32_t component) {
+    auto& c = code_;
+    FindPosition(inputs);
+    const Level level = MakeLevel(c.Int(0));
+    const Id linear = c.Test(Op::kIEq, c.Int(0), c.Int(0));
+    const Id swizzle = c.Word(place_.image, offsetof(hal::ImageDescriptor, swizzle));
+    Axis axes[2] = {MakeAxis(level, 0, linear, inputs.offset),
+                    MakeAxis(level, 1, linear, inputs.offset)};
+    constexpr uint32_t kOrder[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
+    Ids results;
+    for (size_t i = 0; i < 4; ++i) {
+        Ids texel;
+        for (size_t k = 0; k < 2; ++k) {
+            // With an offset for each, all four are the texel below the position.
+            const Id step =
+                inputs.offsets.empty() ? c.Int(kOrder[i][k]) : inputs.offsets[2 * i + k];
+            texel.push_back(Wrapped(c.I(Op::kIAdd, axes[k].first, step), level.extent[k], k));
+        }
+        Id slice = slice_;
+        if (cube_) {
+            Id face = face_;
+            CrossEdges(texel[0], texel[1], face, level.extent[0]);
+            slice = slice.valid() ? c.I(Op::kIAdd, slice, face) : face;
+        }
+        if (slice.valid())
+            texel.push_back(slice);
+        Ids values = Fetch(level, texel, {}, inputs);
+        if (!inputs.reference.valid())
+            values = c.Swizzled(values, swizzle, place_.integer ? c.Int(1) : c.Float(1));
+        results.push_back(values[inputs.reference.valid() ? 0 : component]);
+    }
+    return results;
+}
+
+}  // namespace fornax::kernel::spirv

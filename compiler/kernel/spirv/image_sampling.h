@@ -1,0 +1,90 @@
+// Sampling: kernel IR for "Image Sample Operations" of the Vulkan specification, with the sampler's
+// state read from its descriptor when the kernel runs.
+//
+// A sample is a loop over the levels that contribute (one or two) around a loop over the texels
+// that a filter needs (one, two, four or eight), so that the code holds a single fetch. The numbers
+// of turns are the same for all lanes: a lane whose filter is nearest, where that of others is
+// linear, gives the other texels no weight.
+#pragma once
+
+#include "compiler/kernel/spirv/grammar.h"
+#include "compiler/kernel/spirv/image_code.h"
+
+namespace fornax::kernel::spirv {
+
+// A sampled image and its sampler.
+struct SampledPlace {
+    ImageCode::Descriptor image;
+    ImageCode::Descriptor sampler;
+    ImageCode::Id buffer;
+    ImageCode::Id format;
+    ImageCode::Ids scales;
+    spv::Dim dim = spv::Dim::Dim2D;
+    bool arrayed = false;
+    bool integer = false;
+};
+
+class ImageSampling {
+  public:
+    using Id = ImageCode::Id;
+    using Ids = ImageCode::Ids;
+
+    // Invalid or empty where an instruction does not have them. Floats but for the offsets.
+    struct Inputs {
+        Ids coordinates;  // with the layer last
+        Id reference;     // of a depth comparison
+        Id lod;
+        Ids grad_x;
+        Ids grad_y;
+        Id min_lod;
+        Ids offset;   // texels
+        Ids offsets;  // four pairs, of a gather
+    };
+
+    ImageSampling(ImageCode& code, const SampledPlace& place);
+
+    // Four components; with a reference, the comparison's result in the first.
+    Ids Sample(const Inputs& inputs);
+    // One component of four texels, or their comparisons.
+    Ids Gather(const Inputs& inputs, uint32_t component);
+
+  private:
+    // A level as lanes choose it.
+    struct Level {
+        Ids extent;  // i32, of each axis
+        Id offset;
+        Id row_pitch;
+        Id slice_pitch;
+    };
+    // Where the texels of a filter lie on an axis.
+    struct Axis {
+        Id first;  // i32
+        Id second_weight;
+    };
+
+    Id Flag(uint32_t bit);
+    void FindPosition(const Inputs& inputs);
+    void SelectFace(const Ids& direction, const Ids* gradient_x, const Ids* gradient_y);
+    Id LevelOfDetail(const Inputs& inputs);
+    Level MakeLevel(Id index);
+    Axis MakeAxis(const Level& level, size_t axis, Id linear, const Ids& offset);
+    Id Wrapped(Id index, Id extent, size_t axis);
+    // Moves texels beyond the edges of a cube's face to the face that they are on.
+    void CrossEdges(Id& x, Id& y, Id& face, Id extent);
+    // The texel's components, as floats or integers; of a comparison, only the first counts.
+    Ids Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs);
+    Id Compared(Id depth, Id reference);
+    Ids Reduced(const Ids& sum, const Ids& values, Id weight, Id counts);
+
+    ImageCode& code_;
+    const SampledPlace& place_;
+    size_t axes_;  // of a face for cubes
+    bool cube_;
+    Id flags_;
+    Ids position_;      // of each axis, as the application gives it
+    Ids gradients_[2];  // of each axis
+    Id slice_;          // layer, or face with layer; invalid for none
+    Id face_;           // of a cube, without layer
+};
+
+}  // namespace fornax::kernel::spirv

@@ -1,0 +1,153 @@
+// The instructions that sample: their operands, checked, for image_sampling.cpp.
+#include "compiler/kernel/spirv/translator.h"
+
+namespace fornax::kernel::spirv {
+
+using ir::ValueId;
+using spv::Op;
+using Kind = BindingLayout::Kind;
+
+// The image and the sampler of an OpTypeSampledImage, as sampling wants them.
+Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& image) {
+    if (!image.pointer.has_sampler || image.storage || image.dim == spv::Dim::Buffer)
+        return Invalid(inst, "samples what is no sampled image");
+    const Kind kind = kernel_.bindings[image.pointer.sampler_binding].layout.kind;
+    if (kind != Kind::kSampler && kind != Kind::kCombinedImageSampler)
+        return Invalid(inst, "samples with what is no sampler");
+    const bool own = image.pointer.sampler_binding == image.pointer.binding;
+    const ValueId element = own && !image.pointer.sampler_element.valid()
+                                ? image.pointer.element
+                                : image.pointer.sampler_element;
+    SampledPlace place{.image = image.descriptor,
+                       .sampler = {.binding = image.pointer.sampler_binding},
+                       .buffer = BufferOf(image.pointer),
+                       .format = image.format,
+                       .scales = TexelScales(image),
+                       .dim = image.dim,
+                       .arrayed = image.arrayed,
+                       .integer = image.component == ir::Type::kI32};
+    if (element.valid()) {
+        place.sampler.start =
+            Emit(ir::Op::kIMul, ir::Type::kI32, {element, Int(DescriptorBytes(kind))});
+    }
+    if (kind == Kind::kCombinedImageSampler)
+        place.sampler.base = offsetof(hal::CombinedImageSamplerDescriptor, sampler);
+    return place;
+}
+
+// Float coordinates with the layer last.
+Result<Tuple> Translator::SamplePosition(const Inst& inst, const Image& image, bool projected) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple position, UseTuple(inst, inst[1]));
+    const size_t wanted = image.Dimensions() + (image.arrayed ? 1 : 0);
+    if (position.size() < wanted + (projected ? 1 : 0))
+        return Invalid(inst, "has fewer coordinates than its image's type wants");
+    for (ValueId coordinate : position) {
+        if (kernel_.type(coordinate) != ir::Type::kF32)
+            return Unsupported(inst, "has coordinates that are no 32-bit floats");
+    }
+    const ValueId divisor = position[wanted < position.size() ? wanted : 0];
+    position.resize(wanted);
+    for (ValueId& coordinate : position) {
+        if (projected)
+            coordinate = Emit(ir::Op::kFDiv, ir::Type::kF32, {coordinate, divisor});
+    }
+    return position;
+}
+
+// Checks operands of samples and gathers, and makes offsets i32.
+Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
+    for (Tuple* offsets : {&operands.offset, &operands.offsets}) {
+        for (ValueId& offset : *offsets) {
+            if (!ir::IsInteger(kernel_.type(offset)))
+                return Invalid(inst, "has an offset that is no integer");
+            offset = ToI32(offset, true);
+        }
+    }
+    for (const Tuple& floats :
+         {operands.grad_x, operands.grad_y, operands.lod.valid() ? Tuple{operands.lod} : Tuple(),
+          operands.min_lod.valid() ? Tuple{operands.min_lod} : Tuple()}) {
+        for (ValueId value : floats) {
+            if (kernel_.type(value) != ir::Type::kF32)
+                return Unsupported(inst, "has image operands that are no 32-bit floats");
+        }
+    }
+    return OkStatus();
+}
+
+Status Translator::ImageSample(const Inst& inst) {
+    const bool projected = inst.op == Op::OpImageSampleProjExplicitLod ||
+                           inst.op == Op::OpImageSampleProjDrefExplicitLod;
+    const bool compares = inst.op == Op::OpImageSampleDrefExplicitLod ||
+                          inst.op == Op::OpImageSampleProjDrefExplicitLod;
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const SampledPlace place, UseSampledImage(inst, image));
+    FORNAX_ASSIGN_OR_RETURN(Tuple position, SamplePosition(inst, image, projected));
+    FORNAX_ASSIGN_OR_RETURN(ImageOperands operands, ReadImageOperands(inst, compares ? 3 : 2));
+    FORNAX_RETURN_IF_ERROR(SampleOffsets(inst, operands));
+    const size_t axes = image.Dimensions();
+    if (operands.grad_x.size() != operands.grad_y.size() ||
+        (!operands.grad_x.empty() && operands.grad_x.size() < axes) || operands.bias.valid())
+        return Invalid(inst, "has image operands that do not fit its image");
+    ImageSampling::Inputs inputs{.coordinates = std::move(position),
+                                 .reference = {},
+                                 .lod = operands.lod,
+                                 .grad_x = operands.grad_x,
+                                 .grad_y = operands.grad_y,
+                                 .min_lod = operands.min_lod,
+                                 .offset = operands.offset,
+                                 .offsets = {}};
+    if (compares) {
+        FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
+        if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer)
+            return Invalid(inst, "compares with what is no 32-bit float");
+        if (projected) {
+            FORNAX_ASSIGN_OR_RETURN(const Tuple given, UseTuple(inst, inst[1]));
+            inputs.reference = Emit(ir::Op::kFDiv, ir::Type::kF32,
+                                    {inputs.reference, given[inputs.coordinates.size()]});
+        }
+    }
+    ImageCode code(builder_);
+    Tuple values = ImageSampling(code, place).Sample(inputs);
+    if (compares)
+        return Define(inst, {values[0]});
+    values =
+        code.Swizzled(values, code.Word(image.descriptor, offsetof(hal::ImageDescriptor, swizzle)),
+                      place.integer ? Int(1) : code.Float(1));
+    return DefineTexel(inst, image, values);
+}
+
+Status Translator::ImageGather(const Inst& inst) {
+    const bool compares = inst.op == Op::OpImageDrefGather;
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    if (image.dim != spv::Dim::Dim2D && image.dim != spv::Dim::Cube)
+        return Invalid(inst, "gathers from an image that is neither two-dimensional nor a cube");
+    FORNAX_ASSIGN_OR_RETURN(const SampledPlace place, UseSampledImage(inst, image));
+    FORNAX_ASSIGN_OR_RETURN(Tuple position, SamplePosition(inst, image, false));
+    FORNAX_ASSIGN_OR_RETURN(ImageOperands operands, ReadImageOperands(inst, 3));
+    FORNAX_RETURN_IF_ERROR(SampleOffsets(inst, operands));
+    if (!operands.offsets.empty() && operands.offsets.size() != 8)
+        return Invalid(inst, "has other offsets than four pairs");
+    ImageSampling::Inputs inputs{.coordinates = std::move(position),
+                                 .reference = {},
+                                 .lod = {},
+                                 .grad_x = {},
+                                 .grad_y = {},
+                                 .min_lod = {},
+                                 .offset = operands.offset,
+                                 .offsets = operands.offsets};
+    uint64_t component = 0;
+    if (compares) {
+        FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
+        if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer)
+            return Invalid(inst, "compares with what is no 32-bit float");
+    } else {
+        FORNAX_ASSIGN_OR_RETURN(component, constants_.Integer(inst, inst[2]));
+        if (component > 3)
+            return Invalid(inst, "gathers component " + std::to_string(component));
+    }
+    ImageCode code(builder_);
+    return DefineTexel(inst, image,
+                       ImageSampling(code, place).Gather(inputs, static_cast<uint32_t>(component)));
+}
+
+}  // namespace fornax::kernel::spirv
