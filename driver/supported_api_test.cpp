@@ -73,6 +73,7 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
     const FeatureSet& features = SupportedFeatures();
     EXPECT_TRUE(features.robustBufferAccess);
     EXPECT_TRUE(!device.EXT_host_query_reset || features.hostQueryReset);
+    EXPECT_TRUE(!device.EXT_image_robustness || features.robustImageAccess);
     EXPECT_TRUE(!device.EXT_pipeline_creation_cache_control ||
                 features.pipelineCreationCacheControl);
     EXPECT_TRUE(!device.EXT_private_data || features.privateData);

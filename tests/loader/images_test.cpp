@@ -1,10 +1,12 @@
 // Storage images and texel buffers through the loader: formats, dimensions, arrays, texels outside.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "tests/loader/image_fixture.h"
 #include "tests/loader/shaders/image_arrays.spv.h"
+#include "tests/loader/shaders/image_atomics.spv.h"
 #include "tests/loader/shaders/image_dimensions.spv.h"
 #include "tests/loader/shaders/image_known_formats.spv.h"
 #include "tests/loader/shaders/image_texel_buffers.spv.h"
@@ -24,8 +26,14 @@ class ImagesTest : public ImageTest {
         core_features_.shaderStorageImageWriteWithoutFormat = VK_TRUE;
         core_features_.shaderStorageImageArrayDynamicIndexing = VK_TRUE;
         core_features_.imageCubeArray = VK_TRUE;
+        more_extensions_ = {VK_EXT_IMAGE_ROBUSTNESS_EXTENSION_NAME};
+        more_features_ = &robustness_;
         ImageTest::SetUp();
     }
+
+    VkPhysicalDeviceImageRobustnessFeatures robustness_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES,
+        .robustImageAccess = VK_TRUE};
     bool Has(VkFormat format, VkFormatFeatureFlags feature) {
         VkFormatProperties properties;
         vkGetPhysicalDeviceFormatProperties(physical_, format, &properties);
@@ -318,6 +326,53 @@ TEST_F(ImagesTest, ArraysOfImagesAndLevels) {
                 << "level " << level << " texel " << i;
         }
     }
+}
+
+TEST_F(ImagesTest, AtomicsOnTexels) {
+    const TestImage sums = MakeImage({.format = VK_FORMAT_R32_UINT, .extent = {13, 20, 1}});
+    const TestImage extremes =
+        MakeImage({.format = VK_FORMAT_R32_SINT, .extent = {4, 2, 1}, .layers = 3});
+    TestBuffer counters = MakeBuffer(12, VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT);
+    TestBuffer old = MakeBuffer(32 * 24);
+    Upload(sums, std::vector<uint8_t>(sums.LevelBytes(0)));
+    Upload(extremes, std::vector<uint8_t>(extremes.LevelBytes(0)));
+    Run(MakeImagePipeline(spirv::kImageAtomics,
+                          {Slot::Storage(MakeView(sums, VK_IMAGE_VIEW_TYPE_2D)),
+                           Slot::Storage(MakeView(extremes, VK_IMAGE_VIEW_TYPE_2D_ARRAY)),
+                           Slot::Texels(VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER,
+                                        MakeTexels(counters, VK_FORMAT_R32_UINT)),
+                           Slot::Buffer(old)}),
+        4, 3);
+    std::vector<uint32_t> expected_sums(13 * 20);
+    std::vector<int32_t> expected_extremes(4 * 2 * 3);
+    for (uint32_t y = 0; y < 24; ++y) {
+        for (uint32_t x = 0; x < 32; ++x) {
+            const uint32_t i = y * 32 + x;
+            if (x / 2 < 13 && y < 20)
+                expected_sums[y * 13 + x / 2] += i;
+            if (y % 4 >= 3)
+                continue;
+            int32_t& largest = expected_extremes[y % 4 * 8 + x % 4];
+            int32_t& least = expected_extremes[y % 4 * 8 + 4 + x % 4];
+            largest = std::max(largest, static_cast<int32_t>(i) - 500);
+            least = std::min(least, static_cast<int32_t>(i) - 500);
+        }
+    }
+    const auto sum_bytes = Download(sums);
+    const auto extreme_bytes = Download(extremes);
+    EXPECT_EQ(std::memcmp(sum_bytes.data(), expected_sums.data(), sum_bytes.size()), 0);
+    EXPECT_EQ(std::memcmp(extreme_bytes.data(), expected_extremes.data(), extreme_bytes.size()), 0);
+    // Each count was given once; texels outside give 0.
+    for (uint32_t texel = 0; texel < 16; ++texel) {
+        std::vector<uint32_t> seen;
+        for (uint32_t i = texel; i < 32 * 24; i += 16)
+            seen.push_back(old.words[i]);
+        std::ranges::sort(seen);
+        for (uint32_t i = 0; i < seen.size(); ++i)
+            ASSERT_EQ(seen[i], texel < 12 ? i : 0) << "texel " << texel;
+    }
+    for (uint32_t texel = 0; texel < 12; ++texel)
+        EXPECT_EQ(counters.words[texel], 48u);
 }
 
 }  // namespace

@@ -24,7 +24,16 @@ namespace fornax::test {
 namespace {
 
 constexpr uint32_t kQueries = 256;
-enum Operation : uint32_t { kLod, kGrad, kOffset, kFetch, kGather, kSizes };
+enum Operation : uint32_t {
+    kLod,
+    kGrad,
+    kOffset,
+    kFetch,
+    kGather,
+    kSizes,
+    kGatherOffsets,
+    kGatherOffset
+};
 
 // As the shaders' structure.
 struct Query {
@@ -108,6 +117,8 @@ class SamplingTest : public ImageTest {
   protected:
     void SetUp() override {
         core_features_.imageCubeArray = VK_TRUE;
+        core_features_.shaderImageGatherExtended = VK_TRUE;
+        more_extensions_ = {VK_KHR_SAMPLER_MIRROR_CLAMP_TO_EDGE_EXTENSION_NAME};
         is_peer_ = std::getenv("FORNAX_TEST_DEVICE") != nullptr;
         core_features_.shaderSampledImageArrayDynamicIndexing = !is_peer_;
         ImageTest::SetUp();
@@ -256,6 +267,40 @@ class SamplingTest : public ImageTest {
         Run(commands);
     }
 
+    // Gathers with an offset for each texel, and with one that is no constant.
+    void CompareGathers(const TestPipeline& pipeline,
+                        const Sampled& sampled,
+                        const VkSamplerCreateInfo& sampler,
+                        std::span<const Query> queries,
+                        const TestBuffer& out) {
+        constexpr int kOffsets[4][2] = {{1, 0}, {-3, 2}, {0, -1}, {4, 4}};
+        for (Operation operation : {kGatherOffsets, kGatherOffset}) {
+            RunQueries(pipeline, operation);
+            for (uint32_t i = 0; i < kQueries; ++i) {
+                ReferenceQuery query;
+                std::copy_n(queries[i].position, 4, query.position);
+                for (size_t k = 0; k < 4; ++k) {
+                    std::optional<Vec4> expected;
+                    if (operation == kGatherOffsets) {
+                        std::copy_n(kOffsets[k], 2, query.offset);
+                        expected = GatherReference(sampled.reference, sampler, query, 1);
+                    } else {
+                        query.offset[0] = static_cast<int>(i % 5);
+                        query.offset[1] = -static_cast<int>(i % 3);
+                        expected = GatherReference(sampled.reference, sampler, query, 0);
+                    }
+                    if (!expected)
+                        continue;
+                    // The last of the four is the texel at the offset itself.
+                    const size_t which = operation == kGatherOffsets ? 3 : k;
+                    ASSERT_NEAR(std::bit_cast<float>(out.words[i * 4 + k]), (*expected)[which],
+                                Tolerance())
+                        << "operation " << operation << " query " << i << " texel " << k;
+                }
+            }
+        }
+    }
+
     bool is_peer_ = false;
 };
 
@@ -263,7 +308,8 @@ VkSamplerCreateInfo RandomSampler(std::mt19937& random) {
     const auto below = [&](uint32_t limit) { return static_cast<uint32_t>(random() % limit); };
     constexpr VkSamplerAddressMode kModes[] = {
         VK_SAMPLER_ADDRESS_MODE_REPEAT, VK_SAMPLER_ADDRESS_MODE_MIRRORED_REPEAT,
-        VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE, VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER};
+        VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_EDGE, VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER,
+        VK_SAMPLER_ADDRESS_MODE_MIRROR_CLAMP_TO_EDGE};
     constexpr VkBorderColor kColors[] = {VK_BORDER_COLOR_FLOAT_TRANSPARENT_BLACK,
                                          VK_BORDER_COLOR_FLOAT_OPAQUE_BLACK,
                                          VK_BORDER_COLOR_FLOAT_OPAQUE_WHITE};
@@ -271,9 +317,9 @@ VkSamplerCreateInfo RandomSampler(std::mt19937& random) {
             .magFilter = below(2) ? VK_FILTER_LINEAR : VK_FILTER_NEAREST,
             .minFilter = below(2) ? VK_FILTER_LINEAR : VK_FILTER_NEAREST,
             .mipmapMode = below(2) ? VK_SAMPLER_MIPMAP_MODE_LINEAR : VK_SAMPLER_MIPMAP_MODE_NEAREST,
-            .addressModeU = kModes[below(4)],
-            .addressModeV = kModes[below(4)],
-            .addressModeW = kModes[below(4)],
+            .addressModeU = kModes[below(5)],
+            .addressModeV = kModes[below(5)],
+            .addressModeW = kModes[below(5)],
             .mipLodBias = below(3) ? 0 : 0.75f,
             .minLod = below(3) ? 0 : 1.25f,
             .maxLod = below(3) ? VK_LOD_CLAMP_NONE : 1.75f,
@@ -304,6 +350,11 @@ TEST_F(SamplingTest, EveryDimensionAndSampler) {
                     continue;
                 RunQueries(pipeline, operation);
                 Compare(sampled, dimension, sampler, operation, queries, out);
+                if (HasFatalFailure())
+                    return;
+            }
+            if (dimension.view == VK_IMAGE_VIEW_TYPE_2D) {
+                CompareGathers(pipeline, sampled, sampler, queries, out);
                 if (HasFatalFailure())
                     return;
             }
@@ -430,10 +481,10 @@ TEST_F(SamplingTest, UnnormalizedCoordinates) {
                                           .addressModeV = VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER,
                                           .borderColor = VK_BORDER_COLOR_FLOAT_OPAQUE_WHITE,
                                           .unnormalizedCoordinates = VK_TRUE};
-        RunQueries(
-            MakeImagePipeline(spirv::kImageSamplePlain, {Slot::Combined(sampled.view, MakeSampler(sampler)),
-                                            Slot::Buffer(in), Slot::Buffer(out)}),
-            kLod);
+        RunQueries(MakeImagePipeline(spirv::kImageSamplePlain,
+                                     {Slot::Combined(sampled.view, MakeSampler(sampler)),
+                                      Slot::Buffer(in), Slot::Buffer(out)}),
+                   kLod);
         Compare(sampled, plane, sampler, kLod, queries, out);
     }
 }

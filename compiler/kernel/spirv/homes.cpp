@@ -14,7 +14,8 @@ void VisitIds(Value& value, Visit&& visit) {
         return;
     Pointer& pointer = *value.pointer;
     for (ir::ValueId* id : {&pointer.element, &pointer.offset, &pointer.component,
-                            &pointer.sampler_element, &pointer.view_address, &pointer.view_size}) {
+                            &pointer.sampler_element, &pointer.guard, &pointer.view_address,
+                            &pointer.view_size}) {
         if (id->valid())
             visit(*id);
     }

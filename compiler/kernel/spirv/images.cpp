@@ -524,4 +524,61 @@ Status Translator::ImageQuery(const Inst& inst) {
     return Define(inst, std::move(size));
 }
 
+// A pointer to a texel of one 32-bit component, for atomics.
+Status Translator::TexelPointer(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
+    if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format)
+        return Invalid(inst, "does not point into a storage image of a known format");
+    if (KnownLayout(image) != TexelLayout::k32 || image.component != ir::Type::kI32)
+        return Unsupported(inst, "points to texels that are no 32-bit integers");
+    Pointer pointer;
+    pointer.space = Pointer::Space::kBuffer;
+    pointer.type = result->element;
+    pointer.binding = image.pointer.binding;
+    pointer.element = image.pointer.element;
+    pointer.nonuniform = image.pointer.nonuniform;
+    pointer.is_volatile = image.pointer.is_volatile;
+    pointer.align = 4;
+    pointer.offset = TexelPlace(image, coordinates, {}, pointer.guard);
+    return DefinePointer(inst, std::move(pointer));
+}
+
+// An atomic on a texel that may be outside of its image gives 0 then, and does nothing.
+Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
+    FORNAX_ASSIGN_OR_RETURN(const Pointer pointer, UsePointer(inst, inst[0]));
+    if (!pointer.guard.valid())
+        return (this->*handler)(inst);
+    std::vector<ir::Type> types;
+    if (inst.result != 0) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+        types_.Flatten(*type, types);
+    }
+    ImageCode code(builder_);
+    const ir::InstId branch = builder_.Append(ir::Op::kIf, {&pointer.guard, 1}, types);
+    const ir::BlockId then_block = NewChild(branch);
+    const ir::BlockId else_block = NewChild(branch);
+    kernel_.inst(branch).blocks = {then_block, else_block};
+    const ir::BlockId before = builder_.block();
+    builder_.SetBlock(then_block);
+    FORNAX_RETURN_IF_ERROR((this->*handler)(inst));
+    Tuple inner;
+    if (inst.result != 0)
+        inner = frame_->values.at(inst.result).scalars;
+    builder_.Append(ir::Op::kYield, inner, {});
+    builder_.SetBlock(else_block);
+    builder_.Append(ir::Op::kYield, code.Zeros(types), {});
+    builder_.SetBlock(before);
+    if (inst.result == 0)
+        return OkStatus();
+    // What the handler defined is the result inside; outside it is the branch's.
+    Value& value = frame_->values.at(inst.result);
+    value.scalars = kernel_.inst(branch).results;
+    value.block = before;
+    if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end())
+        StoreHome(value, home->second);
+    return OkStatus();
+}
+
 }  // namespace fornax::kernel::spirv

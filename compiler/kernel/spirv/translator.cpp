@@ -165,6 +165,8 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::ImageGather;
         case Op::OpImageWrite:
             return &Translator::ImageWrite;
+        case Op::OpImageTexelPointer:
+            return &Translator::TexelPointer;
         case Op::OpImageQuerySize:
         case Op::OpImageQuerySizeLod:
         case Op::OpImageQueryLevels:
@@ -291,6 +293,8 @@ Status Translator::Instruction(const Inst& inst) {
                                      std::to_string(kReaderLimits.instructions) + " instructions");
     }
     builder_.SetOrigin(inst.offset);
+    if (inst.op >= Op::OpAtomicLoad && inst.op <= Op::OpAtomicXor)
+        return GuardedAtomic(inst, handler);
     return (this->*handler)(inst);
 }
 

@@ -69,6 +69,9 @@ struct Pointer {
     uint32_t sampler_binding = 0;
     ir::ValueId sampler_element;
 
+    // A texel: what is outside of its image is not there. Invalid for all other memory.
+    ir::ValueId guard;
+
     // kLocal.
     uint32_t variable = 0;  // index into Translator's variables
     uint32_t leaf = 0;      // first leaf of the pointee
@@ -371,6 +374,8 @@ class Translator {
     Status ImageRead(const Inst& inst);
     Status ImageWrite(const Inst& inst);
     Status ImageQuery(const Inst& inst);
+    Status TexelPointer(const Inst& inst);
+    Status GuardedAtomic(const Inst& inst, Handler handler);
     Result<ImageOperands> ReadImageOperands(const Inst& inst, size_t at);
     Result<Tuple> TexelCoordinates(const Inst& inst, const Image& image, uint32_t id);
     ImageCode::Id TexelPlace(const Image& image,

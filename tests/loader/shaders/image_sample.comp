@@ -89,6 +89,15 @@ void main() {
         result = BITS(textureGather(image, POSITION, 2));
         break;
 #endif
+#if DIMENSION == 2
+    case 6:
+        result = BITS(textureGatherOffsets(
+            image, POSITION, ivec2[4](ivec2(1, 0), ivec2(-3, 2), ivec2(0, -1), ivec2(4, 4)), 1));
+        break;
+    case 7:
+        result = BITS(textureGatherOffset(image, POSITION, ivec2(int(i % 5), -int(i % 3)), 0));
+        break;
+#endif
 #endif
     case 5:
         result = uvec4(textureQueryLevels(image),
