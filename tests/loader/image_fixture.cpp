@@ -163,6 +163,25 @@ TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
     return MakeImagePipeline(spirv, single);
 }
 
+void ImageTest::WriteSlots(VkDescriptorSet set, const std::vector<std::vector<Slot>>& bindings) {
+    for (uint32_t i = 0; i < bindings.size(); ++i) {
+        for (uint32_t k = 0; k < bindings[i].size(); ++k) {
+            const Slot& slot = bindings[i][k];
+            const VkDescriptorBufferInfo buffer = slot.buffer.info();
+            VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                       .dstSet = set,
+                                       .dstBinding = i,
+                                       .dstArrayElement = k,
+                                       .descriptorCount = 1,
+                                       .descriptorType = slot.type,
+                                       .pImageInfo = &slot.image,
+                                       .pBufferInfo = &buffer,
+                                       .pTexelBufferView = &slot.texels};
+            vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
+        }
+    }
+}
+
 TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
                                           const std::vector<std::vector<Slot>>& bindings) {
     TestPipeline made;
@@ -181,6 +200,16 @@ TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
         .bindingCount = static_cast<uint32_t>(layouts.size()),
         .pBindings = layouts.data()};
+    const std::vector<VkDescriptorBindingFlags> flags(layouts.size(),
+                                                      VK_DESCRIPTOR_BINDING_UPDATE_AFTER_BIND_BIT);
+    VkDescriptorSetLayoutBindingFlagsCreateInfo binding_flags{
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_BINDING_FLAGS_CREATE_INFO,
+        .bindingCount = static_cast<uint32_t>(flags.size()),
+        .pBindingFlags = flags.data()};
+    if (update_after_bind_) {
+        set_layout.pNext = &binding_flags;
+        set_layout.flags = VK_DESCRIPTOR_SET_LAYOUT_CREATE_UPDATE_AFTER_BIND_POOL_BIT;
+    }
     EXPECT_VK(vkCreateDescriptorSetLayout(device_, &set_layout, nullptr, &made.set_layout));
     VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
     VkPipelineLayoutCreateInfo layout{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -202,28 +231,15 @@ TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
                                     .maxSets = 1,
                                     .poolSizeCount = static_cast<uint32_t>(sizes.size()),
                                     .pPoolSizes = sizes.data()};
+    if (update_after_bind_)
+        pool.flags = VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT;
     EXPECT_VK(vkCreateDescriptorPool(device_, &pool, nullptr, &made.pool));
     VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorPool = made.pool,
                                          .descriptorSetCount = 1,
                                          .pSetLayouts = &made.set_layout};
     EXPECT_VK(vkAllocateDescriptorSets(device_, &allocate, &made.set));
-    for (uint32_t i = 0; i < bindings.size(); ++i) {
-        for (uint32_t k = 0; k < bindings[i].size(); ++k) {
-            const Slot& slot = bindings[i][k];
-            const VkDescriptorBufferInfo buffer = slot.buffer.info();
-            VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
-                                       .dstSet = made.set,
-                                       .dstBinding = i,
-                                       .dstArrayElement = k,
-                                       .descriptorCount = 1,
-                                       .descriptorType = slot.type,
-                                       .pImageInfo = &slot.image,
-                                       .pBufferInfo = &buffer,
-                                       .pTexelBufferView = &slot.texels};
-            vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
-        }
-    }
+    WriteSlots(made.set, bindings);
     AtEnd([this, made] {
         vkDestroyDescriptorPool(device_, made.pool, nullptr);
         vkDestroyPipeline(device_, made.pipeline, nullptr);

@@ -71,11 +71,15 @@ class ImageTest : public VulkanTest {
     // Through the host's mapping of a linear image of one level.
     void WriteLinear(const TestImage& image, std::span<const uint8_t> bytes);
     std::vector<uint8_t> Download(const TestImage& image, uint32_t level = 0);
+    // Writes a set's descriptors.
+    void WriteSlots(VkDescriptorSet set, const std::vector<std::vector<Slot>>& bindings);
     // One descriptor a binding of set 0, arrays where a binding has several.
     TestPipeline MakeImagePipeline(std::span<const uint32_t> spirv,
                                    const std::vector<std::vector<Slot>>& bindings);
     TestPipeline MakeImagePipeline(std::span<const uint32_t> spirv,
                                    const std::vector<Slot>& bindings);
+
+    bool update_after_bind_ = false;  // of sets made from now on
 };
 
 // Random bytes.

@@ -191,6 +191,7 @@ Status Translator::SampledImage(const Inst& inst) {
     if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage)
         return Invalid(inst, "is made of another thing than an image and a sampler");
     image.type = inst.type;
+    image.nonuniform |= module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
     image.has_sampler = true;
     image.sampler_binding = sampler.binding;
     image.sampler_element = sampler.element;

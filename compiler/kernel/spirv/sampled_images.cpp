@@ -1,4 +1,5 @@
-// The instructions that sample: their operands, checked, for image_sampling.cpp.
+// The table of image instructions, and those that sample: their operands, checked, for
+// image_sampling.cpp.
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -6,6 +7,37 @@ namespace fornax::kernel::spirv {
 using ir::ValueId;
 using spv::Op;
 using Kind = BindingLayout::Kind;
+
+// As FindHandler, of which this is a part.
+Translator::Handler Translator::FindImageHandler(Op op) {
+    switch (op) {
+        case Op::OpSampledImage:
+            return &Translator::SampledImage;
+        case Op::OpImage:
+            return &Translator::ImageOf;
+        case Op::OpImageRead:
+        case Op::OpImageFetch:
+            return &Translator::ImageRead;
+        case Op::OpImageSampleExplicitLod:
+        case Op::OpImageSampleDrefExplicitLod:
+        case Op::OpImageSampleProjExplicitLod:
+        case Op::OpImageSampleProjDrefExplicitLod:
+            return &Translator::ImageSample;
+        case Op::OpImageGather:
+        case Op::OpImageDrefGather:
+            return &Translator::ImageGather;
+        case Op::OpImageWrite:
+            return &Translator::ImageWrite;
+        case Op::OpImageTexelPointer:
+            return &Translator::TexelPointer;
+        case Op::OpImageQuerySize:
+        case Op::OpImageQuerySizeLod:
+        case Op::OpImageQueryLevels:
+            return &Translator::ImageQuery;
+        default:
+            return nullptr;
+    }
+}
 
 // The image and the sampler of an OpTypeSampledImage, as sampling wants them.
 Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& image) {

@@ -65,6 +65,12 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::AtomicFloat16MinMaxEXT,
     spv::Capability::AtomicFloat32MinMaxEXT,
     spv::Capability::AtomicFloat64MinMaxEXT,
+    spv::Capability::UniformTexelBufferArrayDynamicIndexing,
+    spv::Capability::StorageTexelBufferArrayDynamicIndexing,
+    spv::Capability::SampledImageArrayNonUniformIndexing,
+    spv::Capability::StorageImageArrayNonUniformIndexing,
+    spv::Capability::UniformTexelBufferArrayNonUniformIndexing,
+    spv::Capability::StorageTexelBufferArrayNonUniformIndexing,
     spv::Capability::UniformBufferArrayDynamicIndexing,
     spv::Capability::StorageBufferArrayDynamicIndexing,
     spv::Capability::ShaderNonUniform,
@@ -148,29 +154,6 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::ControlBarrier;
         case Op::OpMemoryBarrier:
             return &Translator::MemoryBarrier;
-        case Op::OpSampledImage:
-            return &Translator::SampledImage;
-        case Op::OpImage:
-            return &Translator::ImageOf;
-        case Op::OpImageRead:
-        case Op::OpImageFetch:
-            return &Translator::ImageRead;
-        case Op::OpImageSampleExplicitLod:
-        case Op::OpImageSampleDrefExplicitLod:
-        case Op::OpImageSampleProjExplicitLod:
-        case Op::OpImageSampleProjDrefExplicitLod:
-            return &Translator::ImageSample;
-        case Op::OpImageGather:
-        case Op::OpImageDrefGather:
-            return &Translator::ImageGather;
-        case Op::OpImageWrite:
-            return &Translator::ImageWrite;
-        case Op::OpImageTexelPointer:
-            return &Translator::TexelPointer;
-        case Op::OpImageQuerySize:
-        case Op::OpImageQuerySizeLod:
-        case Op::OpImageQueryLevels:
-            return &Translator::ImageQuery;
         case Op::OpCompositeConstruct:
             return &Translator::CompositeConstruct;
         case Op::OpCompositeExtract:
@@ -280,7 +263,7 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpQuantizeToF16:
             return &Translator::Componentwise;
         default:
-            return IsSubgroupOp(op) ? &Translator::Subgroup : nullptr;
+            return IsSubgroupOp(op) ? &Translator::Subgroup : FindImageHandler(op);
     }
 }
 

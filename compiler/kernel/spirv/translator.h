@@ -387,6 +387,7 @@ class Translator {
     Status DefineTexel(const Inst& inst, const Image& image, const Tuple& components);
 
     // --- sampled_images.cpp ---
+    static Handler FindImageHandler(spv::Op op);
     Status ImageSample(const Inst& inst);
     Status ImageGather(const Inst& inst);
     Result<SampledPlace> UseSampledImage(const Inst& inst, const Image& image);
