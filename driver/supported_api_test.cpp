@@ -81,6 +81,14 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
     EXPECT_TRUE(!device.KHR_16bit_storage || features.storageBuffer16BitAccess);
     EXPECT_TRUE(!device.KHR_8bit_storage || features.storageBuffer8BitAccess);
     EXPECT_TRUE(!device.KHR_shader_float16_int8 || features.shaderFloat16 || features.shaderInt8);
+    EXPECT_TRUE(!device.KHR_shader_maximal_reconvergence || features.shaderMaximalReconvergence);
+    EXPECT_TRUE(!device.KHR_shader_subgroup_extended_types || features.shaderSubgroupExtendedTypes);
+    EXPECT_TRUE(!device.KHR_shader_subgroup_rotate || features.shaderSubgroupRotate);
+    EXPECT_TRUE(!device.KHR_shader_subgroup_uniform_control_flow ||
+                features.shaderSubgroupUniformControlFlow);
+    EXPECT_TRUE(!device.EXT_shader_subgroup_partitioned || features.shaderSubgroupPartitioned);
+    EXPECT_TRUE(!device.EXT_subgroup_size_control ||
+                (features.subgroupSizeControl && features.computeFullSubgroups));
     EXPECT_TRUE(!device.KHR_synchronization2 || features.synchronization2);
     EXPECT_TRUE(!device.KHR_timeline_semaphore || features.timelineSemaphore);
     EXPECT_TRUE(!device.KHR_uniform_buffer_standard_layout || features.uniformBufferStandardLayout);

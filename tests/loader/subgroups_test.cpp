@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 
+#include "compiler/kernel/spirv/reconvergence.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 #include "compiler/kernel/spirv/subgroup_cases.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -26,13 +27,15 @@ class SubgroupsTest : public VulkanTest {
             VK_EXT_SHADER_SUBGROUP_VOTE_EXTENSION_NAME,
             VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME,
             VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME,
+            VK_KHR_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_EXTENSION_NAME,
             VK_NV_SHADER_SUBGROUP_PARTITIONED_EXTENSION_NAME,
         };
-        more_features_ = &size_control_;
+        more_features_ = &uniform_control_flow_;
         Extend();
         VulkanTest::SetUp();
     }
     virtual void Extend() {}
+    void CheckReconvergence(const std::string& attribute);
 
     void Check(Needs needs, uint32_t condition, uint32_t size);
     void CheckSizes(Needs needs) {
@@ -56,6 +59,11 @@ class SubgroupsTest : public VulkanTest {
         .pNext = &types_,
         .subgroupSizeControl = VK_TRUE,
         .computeFullSubgroups = VK_TRUE};
+    VkPhysicalDeviceShaderSubgroupUniformControlFlowFeaturesKHR uniform_control_flow_{
+        .sType =
+            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_UNIFORM_CONTROL_FLOW_FEATURES_KHR,
+        .pNext = &size_control_,
+        .shaderSubgroupUniformControlFlow = VK_TRUE};
 };
 
 // Extensions that are younger than the validation layers of distributions.
@@ -68,12 +76,17 @@ class YoungSubgroupsTest : public SubgroupsTest {
     }
     void Extend() override {
         more_extensions_.push_back(VK_KHR_SHADER_SUBGROUP_ROTATE_EXTENSION_NAME);
+        more_extensions_.push_back(VK_KHR_SHADER_MAXIMAL_RECONVERGENCE_EXTENSION_NAME);
         size_control_.pNext = &rotate_;
     }
 
+    VkPhysicalDeviceShaderMaximalReconvergenceFeaturesKHR reconvergence_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MAXIMAL_RECONVERGENCE_FEATURES_KHR,
+        .pNext = &types_,
+        .shaderMaximalReconvergence = VK_TRUE};
     VkPhysicalDeviceShaderSubgroupRotateFeatures rotate_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES,
-        .pNext = &types_,
+        .pNext = &reconvergence_,
         .shaderSubgroupRotate = VK_TRUE,
         .shaderSubgroupRotateClustered = VK_TRUE};
 };
@@ -123,6 +136,46 @@ TEST_F(SubgroupsTest, PropertiesSayWhatIsThere) {
     EXPECT_EQ(sizes.requiredSubgroupSizeStages, VK_SHADER_STAGE_COMPUTE_BIT);
     EXPECT_EQ(sizes.maxComputeWorkgroupSubgroups,
               properties.properties.limits.maxComputeWorkGroupInvocations / 8);
+}
+
+// FORNAX_RECONVERGENCE_SEEDS=from:to runs others and more.
+void SubgroupsTest::CheckReconvergence(const std::string& attribute) {
+    uint64_t from = 1;
+    uint64_t to = 25;
+    if (const char* text = std::getenv("FORNAX_RECONVERGENCE_SEEDS")) {
+        char* end = nullptr;
+        from = std::strtoull(text, &end, 10);
+        to = *end == ':' ? std::strtoull(end + 1, nullptr, 10) : from + 1;
+    }
+    const TestBuffer output = MakeBuffer(kernel::ReconvergenceProgram::kLanes *
+                                         kernel::ReconvergenceProgram::kMaxRecords);
+    const TestBuffer input = MakeBuffer(4);
+    for (uint32_t i = 0; i < 4; ++i)
+        input.words[i] = i;
+    const std::array buffers = {output, input};
+    size_t compared = 0;
+    for (uint64_t seed = from; seed < to; ++seed) {
+        const kernel::ReconvergenceProgram program(seed);
+        required_subgroup_size_ = 8u << seed % 4;
+        const std::vector<uint32_t> expected = program.Expected(required_subgroup_size_);
+        if (expected.empty())
+            continue;
+        ++compared;
+        std::ranges::fill(output.span(), 0u);
+        const std::string shader = program.Shader(attribute);
+        Run(MakePipeline(kernel::CompileGlsl(shader), buffers), 1);
+        ASSERT_TRUE(std::ranges::equal(output.span(), expected))
+            << "seed " << seed << ", subgroups of " << required_subgroup_size_ << "\n"
+            << shader;
+    }
+    EXPECT_GT(compared, 0u);
+}
+
+TEST_F(SubgroupsTest, SubgroupUniformControlFlow) {
+    CheckReconvergence("subgroup_uniform_control_flow");
+}
+TEST_F(YoungSubgroupsTest, MaximalReconvergence) {
+    CheckReconvergence("maximally_reconverges");
 }
 
 // Workgroups of whole subgroups have all lanes in all of them.

@@ -93,7 +93,9 @@ Shape ShapeAnalysis::BuiltinShape(ir::BuiltinId builtin) const {
                                [&](uint32_t lane) { return lane / plane; });
             return varying(size[2] - 1);
         case BuiltinId::kSubgroupId:
-            return uniform_over_subgroups((total + lanes_ - 1) / lanes_ - 1);
+            uniform_over_subgroups((total - 1) / kernel_.subgroup_size);
+            shape.workgroup = total <= kernel_.subgroup_size;
+            return shape;
         case BuiltinId::kSubgroupLane:
             return pattern(64, lanes_ - 1, [](uint32_t lane) { return lane; });
         default:

@@ -16,6 +16,12 @@ namespace {
 
 constexpr uint8_t kWidenAfter = 3;
 
+// Operations between lanes are those of subgroups, whatever the width of the analysis.
+bool IsOneSubgroup(const ir::Kernel& kernel) {
+    const auto& size = kernel.workgroup_size;
+    return uint64_t{size[0]} * size[1] * size[2] <= kernel.subgroup_size;
+}
+
 uint32_t IntegerBits(const ir::Kernel& kernel, ir::ValueId value) {
     ir::Type type = kernel.type(value);
     return ir::IsInteger(type) ? ir::BitWidth(type) : 64;
@@ -148,9 +154,9 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
                 // The set of lanes is a subgroup's own, even where operands are the workgroup's.
                 Shape shape = Varying(inst.results[0]);
                 shape.kind = Shape::Kind::kUniform;
-                shape.workgroup = single_vector_;
+                shape.workgroup = IsOneSubgroup(kernel_);
                 if (inst.op == Op::kSubgroupBallot)
-                    shape.max = TypeMax(lanes_);
+                    shape.max = TypeMax(kernel_.subgroup_size);
                 Update(inst.results[0], std::move(shape));
                 return;
             }
@@ -196,11 +202,13 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
 
 // A subgroup operation gives all lanes that take part one value.
 bool ShapeAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
+    if (lanes_ > kernel_.subgroup_size && !IsOneSubgroup(kernel_))
+        return false;  // code is never emitted at this width
     switch (inst.op) {
         case Op::kSubgroupShuffle:
             return shapes_[inst.operands[1].index].uniform();
         case Op::kSubgroupReduce:
-            return ir::ClusterSizeOf(inst) == 0 || ir::ClusterSizeOf(inst) == lanes_;
+            return ir::ClusterSizeOf(inst) == 0 || ir::ClusterSizeOf(inst) == kernel_.subgroup_size;
         default:
             return true;
     }

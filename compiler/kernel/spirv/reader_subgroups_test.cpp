@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/spirv/reconvergence.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 #include "compiler/kernel/spirv/subgroup_cases.h"
 
@@ -52,6 +53,31 @@ TEST(ReaderSubgroups, QuadControl) {
 }
 TEST(ReaderSubgroups, OtherWidths) {
     CheckCases(Needs::kSmallTypes);
+}
+
+TEST(ReaderSubgroups, LanesReconvergeMaximally) {
+    size_t compared = 0;
+    for (uint64_t seed = 1; seed <= 40; ++seed) {
+        const ReconvergenceProgram program(seed);
+        const uint32_t size = 8u << seed % 4;
+        const std::vector<uint32_t> expected = program.Expected(size);
+        if (expected.empty())
+            continue;
+        ++compared;
+        const Words module = CompileGlsl(program.Shader());
+        CompileRequest request = MakeRequest(module);
+        request.options.subgroup_size = size;
+        Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        ShaderData data;
+        data.workgroups = 1;
+        data.output.resize(expected.size());
+        data.storage = {0, 1, 2, 3};
+        Status status = RunShader(*kernel, data);
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        ASSERT_EQ(data.output, expected) << "seed " << seed << "\n" << program.Shader();
+    }
+    EXPECT_GT(compared, 20u);
 }
 
 TEST(ReaderSubgroups, WrongOperandsAreErrors) {
