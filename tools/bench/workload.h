@@ -67,6 +67,11 @@ constexpr uint32_t kQ4BlockValues = 32;
 WorkloadResult CreateDequantizeToFloat(Device& device, uint32_t blocks);
 WorkloadResult CreateDequantizeToHalf(Device& device, uint32_t blocks);
 
+// scan_workloads.cpp
+constexpr uint32_t kPrefixRowLength = 4096;
+WorkloadResult CreatePrefixRows(Device& device, uint32_t rows);
+WorkloadResult CreateLookBack(Device& device, uint32_t count);  // a multiple of 4,096
+
 // compute_workloads.cpp
 constexpr uint32_t kFmaChains = 8;
 constexpr uint32_t kFmaSteps = 1024;
