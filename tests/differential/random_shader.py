@@ -26,6 +26,7 @@ class Shader:
         self.arrays = []
         self.loops = 0
         self.shared = self.rng.random() < 0.5
+        self.subgroups = self.rng.random() < 0.4
         self.functions = []
         self.budget = self.rng.randint(8, 45)
 
@@ -250,7 +251,9 @@ class Shader:
                 break
             self.budget -= 1
             choice = self.rng.random()
-            if depth <= 0 or choice < 0.3:
+            if self.subgroups and self.rng.random() < 0.15:
+                self.gather()
+            elif depth <= 0 or choice < 0.3:
                 self.declare()
             elif choice < 0.5:
                 self.assign()
@@ -288,6 +291,25 @@ class Shader:
             self.line(f"uint v{self.names} = tally;")
             self.scopes[-1]["uint"].append(f"v{self.names}")
             self.line("barrier();")
+
+    def gather(self):
+        """Wherever lanes are: what comes out does not depend on the size of subgroups, nor on which lanes
+        are together. The first lane adds what the subgroup finds to what all subgroups find."""
+        value, elect = self.expr("uint", 2), "if (subgroupElect())"
+        choice = self.rng.randrange(8)
+        if choice < 4:
+            slot, op = choice, ["Add", "Max", "Xor", "Or"][choice]
+            self.line(f"{{ uint s = subgroup{op}({value}); {elect} atomic{op}(gathered[{slot}], s); }}")
+        elif choice == 4:
+            self.line(f"{{ uvec4 b = subgroupBallot({self.expr('bool', 2)}); "
+                      f"{elect} atomicAdd(gathered[0], subgroupBallotBitCount(b)); }}")
+        elif choice == 5:
+            vote = self.rng.choice(["subgroupAny({})", "!subgroupAll(!({}))"]).format(self.expr("bool", 2))
+            self.line(f"if ({vote}) {{ {elect} atomicOr(gathered[3], {self.rng.randrange(2**32)}u); }}")
+        elif choice == 6:
+            self.line(f"{{ uint x = {value}; digest(subgroupInclusiveAdd(x) - subgroupExclusiveAdd(x)); }}")
+        else:
+            self.line(f"digest(subgroupShuffle({value}, gl_SubgroupInvocationID));")
 
     def uniform_loop(self):
         trips = self.rng.randint(1, 4)
@@ -332,6 +354,11 @@ class Shader:
             self.line(f"int t{self.names}[{length}];")
             self.line(f"for (int i = 0; i < {length}; ++i) t{self.names}[i] = i * {self.rng.randint(-9, 9)};")
             self.arrays.append((f"t{self.names}", length))
+        if self.subgroups:
+            self.line("if (gl_LocalInvocationIndex < 4u) gathered[gl_LocalInvocationIndex] = 0u;")
+            if self.count < 4:
+                self.line("gathered = uint[](0u, 0u, 0u, 0u);")
+            self.line("barrier();")
         parts = self.rng.randint(1, 3)
         for _ in range(parts):
             self.statements(3)
@@ -350,18 +377,27 @@ class Shader:
             self.line(f"digest(uint({name}.x ^ {name}.y * 3 ^ {name}.z * 7));")
         for name, length in self.arrays:
             self.line(f"for (int i = 0; i < {length}; ++i) digest(uint({name}[i]));")
+        if self.subgroups:
+            self.line("barrier();")
+            self.line("for (int i = 0; i < 4; ++i) digest(gathered[i]);")
         if self.rng.random() < 0.3:
             self.line(f"if ({self.expr('bool')}) return;")
         self.line("sink[me] = total;")
         x, y, z = self.size
         head = f"""#version 450
 #extension GL_EXT_control_flow_attributes : require
+#extension GL_KHR_shader_subgroup_basic : require
+#extension GL_KHR_shader_subgroup_vote : require
+#extension GL_KHR_shader_subgroup_ballot : require
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_KHR_shader_subgroup_shuffle : require
 layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;
 layout(set = 0, binding = 0) readonly buffer Source {{ uint source[]; }};
 layout(set = 0, binding = 0) readonly buffer Source4 {{ uvec4 source4[]; }};
 layout(set = 0, binding = 1) buffer Sink {{ uint sink[]; }};
 shared uint pool[{self.count}];
 shared uint tally;
+shared uint gathered[4];
 uint total = 17u;
 uint me = 0u;
 int counter = 0;
