@@ -82,6 +82,7 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
     EXPECT_TRUE(!device.KHR_8bit_storage || features.storageBuffer8BitAccess);
     EXPECT_TRUE(!device.KHR_shader_float16_int8 || features.shaderFloat16 || features.shaderInt8);
     EXPECT_TRUE(!device.KHR_shader_maximal_reconvergence || features.shaderMaximalReconvergence);
+    EXPECT_TRUE(!device.KHR_shader_quad_control || features.shaderQuadControl);
     EXPECT_TRUE(!device.KHR_shader_subgroup_extended_types || features.shaderSubgroupExtendedTypes);
     EXPECT_TRUE(!device.KHR_shader_subgroup_rotate || features.shaderSubgroupRotate);
     EXPECT_TRUE(!device.KHR_shader_subgroup_uniform_control_flow ||

@@ -77,12 +77,18 @@ class YoungSubgroupsTest : public SubgroupsTest {
     void Extend() override {
         more_extensions_.push_back(VK_KHR_SHADER_SUBGROUP_ROTATE_EXTENSION_NAME);
         more_extensions_.push_back(VK_KHR_SHADER_MAXIMAL_RECONVERGENCE_EXTENSION_NAME);
+        more_extensions_.push_back(VK_KHR_SHADER_QUAD_CONTROL_EXTENSION_NAME);
+        more_extensions_.push_back(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
         size_control_.pNext = &rotate_;
     }
 
+    VkPhysicalDeviceShaderQuadControlFeaturesKHR quads_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_QUAD_CONTROL_FEATURES_KHR,
+        .pNext = &types_,
+        .shaderQuadControl = VK_TRUE};
     VkPhysicalDeviceShaderMaximalReconvergenceFeaturesKHR reconvergence_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MAXIMAL_RECONVERGENCE_FEATURES_KHR,
-        .pNext = &types_,
+        .pNext = &quads_,
         .shaderMaximalReconvergence = VK_TRUE};
     VkPhysicalDeviceShaderSubgroupRotateFeatures rotate_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_ROTATE_FEATURES,
@@ -109,6 +115,9 @@ TEST_F(SubgroupsTest, CoreOperations) {
 }
 TEST_F(SubgroupsTest, KhrForms) {
     CheckSizes(Needs::kKhrForms);
+}
+TEST_F(YoungSubgroupsTest, QuadControl) {
+    CheckSizes(Needs::kQuadControl);
 }
 TEST_F(YoungSubgroupsTest, Rotate) {
     CheckSizes(Needs::kRotate);
