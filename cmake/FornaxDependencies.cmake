@@ -113,3 +113,9 @@ target_link_libraries(fornax_llvm INTERFACE ${FORNAX_LLVM_LIBRARIES})
 target_link_options(fornax_llvm INTERFACE
     $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,SHARED_LIBRARY>:-Wl,--exclude-libs,ALL>)
 add_library(fornax::llvm ALIAS fornax_llvm)
+# Only what knows the host's CPU.
+add_library(fornax_llvm_target_parser INTERFACE)
+target_include_directories(fornax_llvm_target_parser SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_compile_definitions(fornax_llvm_target_parser INTERFACE ${LLVM_DEFINITIONS_LIST})
+target_link_libraries(fornax_llvm_target_parser INTERFACE LLVMTargetParser)
+add_library(fornax::llvm_target_parser ALIAS fornax_llvm_target_parser)

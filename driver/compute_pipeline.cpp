@@ -141,7 +141,7 @@ Result<KernelPointer> GetKernel(kernel::KernelCompiler& compiler,
     }
     FORNAX_ASSIGN_OR_RETURN(KernelPointer kernel,
                             may_compile ? compiler.Compile(request) : compiler.Lookup(request));
-    if (cache && kernel)
+    if (cache && kernel && !kernel->serialized.empty())
         cache->Add(key, kernel);
     return kernel;
 }
@@ -183,10 +183,12 @@ VkResult ComputePipeline::CreateExecutable(
     }
     auto executable = device().hal().CreateExecutable({
         .entry = kernel->entry,
+        .context = kernel->context,
         .workgroup_size = kernel->workgroup_size,
         .shared_bytes = kernel->shared_bytes,
         .scratch_bytes = kernel->scratch_bytes,
         .push_constant_bytes = push_constant_bytes_,
+        .descriptor_set_mask = kernel->used_sets,
         .name = kernel->name,
         .code = kernel,
     });

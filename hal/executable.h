@@ -14,6 +14,7 @@ namespace fornax::hal {
 // What the device must know of a kernel. Device::CreateExecutable checks it against the limits.
 struct KernelDesc {
     KernelEntry entry = nullptr;
+    const void* context = nullptr;  // for the entry, as DispatchFrame::kernel_context
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
     uint32_t shared_bytes = 0;         // workgroup memory
     uint32_t scratch_bytes = 0;        // per worker

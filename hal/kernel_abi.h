@@ -34,13 +34,15 @@ struct DispatchFrame {
     const void* push_constants = nullptr;       // kPushConstantBytes bytes
     uint32_t workgroup_count[3] = {0, 0, 0};    // NumWorkgroups
     uint32_t base_workgroup[3] = {0, 0,
-                                  0};  // added to the workgroup's position (vkCmdDispatchBase)
+                                  0};      // added to the workgroup's position (vkCmdDispatchBase)
+    const void* kernel_context = nullptr;  // the executable's KernelDesc::context
 };
 
 // Why a kernel stopped early. A kernel writes the first fault into its WorkerFrame and returns.
 enum class KernelFault : uint32_t {
     kNone = 0,
     kUnreachable = 1,  // control reached OpUnreachable
+    kInterpreter = 2,  // the interpreter gave up; it has told why
 };
 
 // What one worker thread owns while it runs kernels. Never shared between workers.
@@ -66,6 +68,7 @@ static_assert(offsetof(DispatchFrame, dynamic_offsets) == 8);
 static_assert(offsetof(DispatchFrame, push_constants) == 16);
 static_assert(offsetof(DispatchFrame, workgroup_count) == 24);
 static_assert(offsetof(DispatchFrame, base_workgroup) == 36);
+static_assert(offsetof(DispatchFrame, kernel_context) == 48);
 static_assert(offsetof(WorkerFrame, scratch) == 8);
 static_assert(offsetof(WorkerFrame, worker_index) == 16);
 static_assert(offsetof(WorkerFrame, fault) == 20);

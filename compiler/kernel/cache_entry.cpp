@@ -20,7 +20,7 @@ struct Header {
     uint32_t workgroup_size[3] = {1, 1, 1};
     uint32_t shared_bytes = 0;
     uint32_t scratch_bytes = 0;
-    uint32_t reserved = 0;
+    uint32_t used_sets = 0;
     KeyedDigest digest = {};
 };
 static_assert(sizeof(Header) == 96 && std::has_unique_object_representations_v<Header>);
@@ -53,6 +53,7 @@ std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
         header.workgroup_size[i] = facts.workgroup_size[i];
     header.shared_bytes = facts.shared_bytes;
     header.scratch_bytes = facts.scratch_bytes;
+    header.used_sets = facts.used_sets;
     std::vector<uint8_t> bytes(sizeof(header));
     bytes.insert(bytes.end(), facts.name.begin(), facts.name.end());
     bytes.insert(bytes.end(), object.begin(), object.end());
@@ -84,6 +85,7 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
         entry.facts.workgroup_size[i] = header.workgroup_size[i];
     entry.facts.shared_bytes = header.shared_bytes;
     entry.facts.scratch_bytes = header.scratch_bytes;
+    entry.facts.used_sets = header.used_sets;
     entry.facts.name.assign(reinterpret_cast<const char*>(rest.data()), header.name_bytes);
     entry.object = rest.subspan(header.name_bytes);
     return entry;

@@ -13,7 +13,11 @@ constexpr Hash128 kKey = {0x1234, 0x5678};
 constexpr UserSecret kSecret = {{std::byte{1}, std::byte{2}}};
 
 CacheEntryFacts Facts() {
-    return {.workgroup_size = {8, 4, 2}, .shared_bytes = 100, .scratch_bytes = 200, .name = "main"};
+    return {.workgroup_size = {8, 4, 2},
+            .shared_bytes = 100,
+            .scratch_bytes = 200,
+            .used_sets = 0b101,
+            .name = "main"};
 }
 
 std::vector<uint8_t> Entry() {
@@ -28,6 +32,7 @@ TEST(CacheEntry, ComesBack) {
     EXPECT_THAT(entry->facts.workgroup_size, ElementsAre(8, 4, 2));
     EXPECT_EQ(entry->facts.shared_bytes, 100u);
     EXPECT_EQ(entry->facts.scratch_bytes, 200u);
+    EXPECT_EQ(entry->facts.used_sets, 0b101u);
     EXPECT_EQ(entry->facts.name, "main");
     EXPECT_THAT(entry->object, ElementsAre(1, 2, 3, 4, 5));
 }

@@ -4,7 +4,9 @@
 #include <link.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cstring>
+#include <fstream>
 
 #include <fmt/format.h>
 
@@ -77,9 +79,37 @@ const std::string& BuildIdentity() {
     return identity;
 }
 
-Hash128 HashRequest(const CompileRequest& request, const TargetInfo& target) {
+std::string FileBuildIdentity(const std::string& path) {
+    // Linkers put the notes into the first page.
+    std::array<char, 4096> page = {};
+    std::ifstream file(path, std::ios::binary);
+    file.read(page.data(), page.size());
+    const auto size = static_cast<size_t>(file.gcount());
+    ElfW(Ehdr) header;
+    if (size < sizeof(header))
+        return {};
+    std::memcpy(&header, page.data(), sizeof(header));
+    for (uint64_t i = 0; i < header.e_phnum; ++i) {
+        ElfW(Phdr) segment;
+        const uint64_t at = header.e_phoff + i * sizeof(segment);
+        if (at > size - sizeof(segment))
+            break;
+        std::memcpy(&segment, page.data() + at, sizeof(segment));
+        if (segment.p_type != PT_NOTE || segment.p_offset > size ||
+            segment.p_filesz > size - segment.p_offset)
+            continue;
+        const std::string id = FindBuildId(page.data() + segment.p_offset, segment.p_filesz);
+        if (!id.empty())
+            return id;
+    }
+    return FileIdentity(path.c_str());
+}
+
+Hash128 HashRequest(const CompileRequest& request,
+                    const TargetInfo& target,
+                    std::string_view build) {
     Hasher hasher;
-    hasher.Append("fornax kernel").Append(hal::kKernelAbiVersion).Append(BuildIdentity());
+    hasher.Append("fornax kernel").Append(hal::kKernelAbiVersion).Append(build);
     hasher.Append(target.cpu_name).Append(target.features).Append(target.vector_bits);
     hasher.AppendArray(request.spirv).Append(request.entry_point);
     hasher.AppendListSize(request.specialization.size());

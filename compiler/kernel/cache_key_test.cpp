@@ -10,6 +10,9 @@ namespace {
 
 TEST(CacheKey, TheBuildIsKnown) {
     EXPECT_FALSE(BuildIdentity().empty());
+    // This very program, told from outside.
+    EXPECT_EQ(FileBuildIdentity("/proc/self/exe"), BuildIdentity());
+    EXPECT_EQ(FileBuildIdentity("/proc/self/no-such-file"), "");
 }
 
 TEST(CacheKey, EveryFieldCounts) {
@@ -18,6 +21,7 @@ TEST(CacheKey, EveryFieldCounts) {
     struct Subject {
         CompileRequest request;
         TargetInfo target;
+        std::string build = "build";
     };
     Subject base;
     base.request.spirv = kWords;
@@ -51,13 +55,14 @@ TEST(CacheKey, EveryFieldCounts) {
         [](Subject& s) { s.target.cpu_name = "other"; },
         [](Subject& s) { s.target.features = "+b"; },
         [](Subject& s) { s.target.vector_bits = 256; },
+        [](Subject& s) { s.build = "other"; },
     };
     std::set<Hash128> seen;
     for (const auto& change : changes) {
         Subject subject = base;
         change(subject);
-        Hash128 hash = HashRequest(subject.request, subject.target);
-        EXPECT_EQ(hash, HashRequest(subject.request, subject.target));
+        Hash128 hash = HashRequest(subject.request, subject.target, subject.build);
+        EXPECT_EQ(hash, HashRequest(subject.request, subject.target, subject.build));
         EXPECT_TRUE(seen.insert(hash).second) << "change " << seen.size();
     }
 }

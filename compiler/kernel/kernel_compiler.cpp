@@ -1,5 +1,5 @@
-// Drives a kernel through the compiler and keeps what came out: kernels that are in use are shared,
-// native code is kept on disk between processes.
+// Has kernels compiled and keeps what came out: kernels that are in use are shared, native code is
+// kept on disk between processes. Nothing here needs LLVM's compiler: see backend.h.
 #include "compiler/kernel/kernel_compiler.h"
 
 #include <sys/random.h>
@@ -16,14 +16,11 @@
 
 #include "base/disk_cache.h"
 #include "base/log.h"
+#include "compiler/kernel/backend.h"
 #include "compiler/kernel/cache_entry.h"
 #include "compiler/kernel/cache_key.h"
-#include "compiler/kernel/codegen/jit.h"
-#include "compiler/kernel/codegen/jit_kernel.h"
+#include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/target.h"
-#include "compiler/kernel/kernel_dump.h"
-#include "compiler/kernel/spirv/reader.h"
-#include "compiler/kernel/transform/passes.h"
 
 namespace fornax::kernel {
 
@@ -58,6 +55,7 @@ Result<KernelPtr> LoadEntry(const UserSecret& secret,
     kernel->workgroup_size = entry.facts.workgroup_size;
     kernel->shared_bytes = entry.facts.shared_bytes;
     kernel->scratch_bytes = entry.facts.scratch_bytes;
+    kernel->used_sets = entry.facts.used_sets;
     kernel->name = entry.facts.name;
     kernel->from_disk_cache = from_disk_cache;
     kernel->serialized = std::move(bytes);
@@ -81,17 +79,40 @@ Result<UserSecret> SigningSecret(const std::string& directory) {
     return secret;
 }
 
+// Opens the backend when it is first asked for. Thread-safe.
+class LazyBackend {
+  public:
+    explicit LazyBackend(BackendSource source) : source_(std::move(source)) {}
+
+    const std::string& identity() const { return source_.identity(); }
+    Result<std::shared_ptr<KernelBackend>> Get() {
+        std::lock_guard lock(mutex_);
+        if (!backend_) {
+            FORNAX_ASSIGN_OR_RETURN(backend_, source_.Open());
+        }
+        return backend_;
+    }
+
+  private:
+    const BackendSource source_;
+    std::mutex mutex_;
+    std::shared_ptr<KernelBackend> backend_;
+};
+
 class Compiler final : public KernelCompiler {
   public:
-    Compiler(const std::string& cache_directory, TargetInfo target, const UserSecret& secret)
+    Compiler(const std::string& cache_directory,
+             TargetInfo target,
+             const UserSecret& secret,
+             BackendSource backend)
         : target_(std::move(target)),
+          backend_(std::move(backend)),
+          build_(BuildIdentity() + " " + backend_.identity()),
           disk_(BuildIdentity().empty() ? std::string() : cache_directory),
           secret_(secret),
           max_running_(std::max(1u, std::thread::hardware_concurrency())) {}
 
-    std::string Key(const CompileRequest& request) const override {
-        return HashRequest(request, target_).ToHex();
-    }
+    std::string Key(const CompileRequest& request) const override { return Hash(request).ToHex(); }
     Result<KernelPtr> Compile(const CompileRequest& request) override;
     Result<KernelPtr> Lookup(const CompileRequest& request) override;
     Result<KernelPtr> Load(const std::string& key, std::span<const uint8_t> serialized) override;
@@ -104,9 +125,13 @@ class Compiler final : public KernelCompiler {
     KernelPtr Publish(const Hash128& key, KernelPtr kernel);
     KernelPtr ReadDisk(const Hash128& key);
     Result<KernelPtr> CompileNew(const CompileRequest& request, const Hash128& key);
-    Result<std::unique_ptr<llvm::TargetMachine>> TakeMachine();
+    Hash128 Hash(const CompileRequest& request) const {
+        return HashRequest(request, target_, build_);
+    }
 
     const TargetInfo target_;
+    LazyBackend backend_;
+    const std::string build_;
     DiskCache disk_;
     const UserSecret secret_;
     const unsigned max_running_;
@@ -116,7 +141,6 @@ class Compiler final : public KernelCompiler {
     std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live_;
     std::unordered_set<Hash128> in_flight_;  // being looked up or compiled by some thread
     unsigned running_ = 0;                   // compilations, which cost memory and a CPU each
-    std::vector<std::unique_ptr<llvm::TargetMachine>> idle_machines_;
 };
 
 KernelPtr Compiler::FindLive(const Hash128& key) {
@@ -155,50 +179,15 @@ KernelPtr Compiler::ReadDisk(const Hash128& key) {
     return std::move(kernel).value();
 }
 
-Result<std::unique_ptr<llvm::TargetMachine>> Compiler::TakeMachine() {
-    {
-        std::lock_guard lock(mutex_);
-        if (!idle_machines_.empty()) {
-            auto machine = std::move(idle_machines_.back());
-            idle_machines_.pop_back();
-            return machine;
-        }
-    }
-    return CreateTargetMachine(target_, llvm::CodeGenOptLevel::Default);
-}
-
 Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash128& key) {
-    KernelDump dump(request.entry_point, key);
-    dump.WriteWords("spv", request.spirv);
-    FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
-    if (dump.enabled())
-        dump.Write("read.ir", ir::PrintKernel(kernel));
-    RunPipeline(kernel);
-    StageSink sink;
-    if (dump.enabled()) {
-        dump.Write("ir", ir::PrintKernel(kernel));
-        sink = [&](std::string_view extension, std::string_view text) {
-            dump.Write(extension, text);
-        };
-    }
-    FORNAX_ASSIGN_OR_RETURN(auto machine, TakeMachine());
-    Result<NativeKernel> native = CompileToNative(kernel, target_, *machine, sink);
-    {
-        std::lock_guard lock(mutex_);
-        idle_machines_.push_back(std::move(machine));
-    }
-    if (!native.ok())
-        return std::move(native).error();
-    CacheEntryFacts facts = {.workgroup_size = kernel.workgroup_size,
-                             .shared_bytes = kernel.shared_bytes,
-                             .scratch_bytes = native->scratch_bytes,
-                             .name = kernel.name};
-    return LoadEntry(secret_, key, SerializeEntry(secret_, key, facts, native->object),
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get());
+    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled, backend->Compile(request, target_, key));
+    return LoadEntry(secret_, key, SerializeEntry(secret_, key, compiled.facts, compiled.object),
                      /*from_disk_cache=*/false);
 }
 
 Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
-    const Hash128 key = HashRequest(request, target_);
+    const Hash128 key = Hash(request);
     {
         // One thread works on a key; others wait for its kernel. If it fails they try themselves,
         // so that each has the error.
@@ -230,7 +219,7 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
 }
 
 Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
-    const Hash128 key = HashRequest(request, target_);
+    const Hash128 key = Hash(request);
     {
         std::lock_guard lock(mutex_);
         if (KernelPtr kernel = FindLive(key))
@@ -249,6 +238,47 @@ Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t
     return Publish(*hash, std::move(kernel));
 }
 
+// --- FORNAX_KERNEL=interpret
+// -----------------------------------------------------------------------
+
+// An interpreted kernel and the backend that its code belongs to.
+class HeldKernel : public CompiledKernel {
+  public:
+    HeldKernel(std::shared_ptr<KernelBackend> backend, KernelPtr kernel)
+        : CompiledKernel(*kernel), backend_(std::move(backend)), kernel_(std::move(kernel)) {}
+
+  private:
+    // In this order: the kernel goes first.
+    std::shared_ptr<KernelBackend> backend_;
+    KernelPtr kernel_;
+};
+
+// Stores nothing and finds nothing stored.
+class InterpretingCompiler final : public KernelCompiler {
+  public:
+    InterpretingCompiler(TargetInfo target, BackendSource backend)
+        : target_(std::move(target)), backend_(std::move(backend)) {}
+
+    std::string Key(const CompileRequest& request) const override {
+        return HashRequest(request, target_, "interpreted").ToHex();
+    }
+    Result<KernelPtr> Compile(const CompileRequest& request) override {
+        FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get());
+        FORNAX_ASSIGN_OR_RETURN(KernelPtr kernel, backend->MakeInterpreted(request));
+        return KernelPtr(std::make_shared<HeldKernel>(std::move(backend), std::move(kernel)));
+    }
+    Result<KernelPtr> Lookup(const CompileRequest&) override { return KernelPtr(); }
+    Result<KernelPtr> Load(const std::string&, std::span<const uint8_t>) override {
+        return Error{ErrorCode::kDataLoss,
+                     "FORNAX_KERNEL asks for the interpreter, so stored kernels are not used."};
+    }
+    const TargetInfo& target() const override { return target_; }
+
+  private:
+    const TargetInfo target_;
+    LazyBackend backend_;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
@@ -256,9 +286,19 @@ Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string
     FORNAX_ASSIGN_OR_RETURN(TargetInfo target, DetectTarget(cpu ? cpu : ""));
     LogDebug("Kernels are compiled for {} with {}-bit vectors.", target.cpu_name,
              target.vector_bits);
+    FORNAX_ASSIGN_OR_RETURN(BackendSource backend, BackendSource::Find());
+    const char* form = secure_getenv("FORNAX_KERNEL");
+    if (form && std::string_view(form) == "interpret") {
+        return std::unique_ptr<KernelCompiler>(
+            std::make_unique<InterpretingCompiler>(std::move(target), std::move(backend)));
+    }
+    if (form && *form && std::string_view(form) != "compile") {
+        return Error{ErrorCode::kUnsupported, "FORNAX_KERNEL is \"" + std::string(form) +
+                                                  "\"; it can be \"compile\" or \"interpret\"."};
+    }
     FORNAX_ASSIGN_OR_RETURN(UserSecret secret, SigningSecret(cache_directory));
     return std::unique_ptr<KernelCompiler>(
-        std::make_unique<Compiler>(cache_directory, std::move(target), secret));
+        std::make_unique<Compiler>(cache_directory, std::move(target), secret, std::move(backend)));
 }
 
 }  // namespace fornax::kernel

@@ -102,13 +102,15 @@ class CompiledKernel {
     virtual ~CompiledKernel() = default;
 
     hal::KernelEntry entry = nullptr;
+    const void* context = nullptr;  // what DispatchFrame::kernel_context must be
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
     uint32_t shared_bytes = 0;
     uint32_t scratch_bytes = 0;
+    uint32_t used_sets = 0;  // bit n: a dispatch needs descriptor set n
     std::string name;
     bool from_disk_cache = false;
     // The native object and the facts above, for VkPipelineCache: KernelCompiler::Load takes it
-    // back.
+    // back. Empty for a kernel that cannot be stored.
     std::vector<uint8_t> serialized;
 };
 
@@ -122,8 +124,9 @@ struct TargetInfo {
 
 class KernelCompiler {
   public:
-    // Starts LLVM for the host's CPU. `cache_directory` is where native objects are kept ("" turns
-    // the disk cache off).
+    // For the host's CPU. `cache_directory` is where native objects are kept ("" turns the disk
+    // cache off). With FORNAX_KERNEL=interpret kernels are interpreted instead, slowly: results of
+    // the same program without the code generator, to find out whose a wrong result is.
     static Result<std::unique_ptr<KernelCompiler>> Create(const std::string& cache_directory);
     virtual ~KernelCompiler() = default;
 

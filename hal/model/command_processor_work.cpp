@@ -20,6 +20,8 @@ const char* FaultText(uint32_t fault) {
     switch (static_cast<KernelFault>(fault)) {
         case KernelFault::kUnreachable:
             return "control reached OpUnreachable";
+        case KernelFault::kInterpreter:
+            return "the interpreter gave up";
         case KernelFault::kNone:
             break;
     }
@@ -79,6 +81,7 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
     }
     std::memcpy(scope.frame.workgroup_count, count, sizeof(count));
     std::memcpy(scope.frame.base_workgroup, base, sizeof(base));
+    scope.frame.kernel_context = kernel.context;
     FORNAX_ASSIGN_OR_RETURN(
         const GridResult result,
         context_.pool.Run(worker_, {.entry = kernel.entry,

@@ -1,16 +1,19 @@
-"""Checks what the driver's library shows to the application it is loaded into. A test of ctest.
+"""Checks what the driver's libraries show to the application they are loaded into. A test of ctest.
 
-Usage: exports_test.py LIBRARY
-It exports the loader's interface and nothing else (an application may carry another LLVM, fmt or xxhash,
-whose symbols must not meet ours), and needs only the C and C++ libraries.
+Usage: exports_test.py LIBRARY COMPILER_LIBRARY
+The driver exports the loader's interface, the compiler its one function, and nothing else (an application may
+carry another LLVM, fmt or xxhash, whose symbols must not meet ours); both need only the C and C++ libraries.
+The driver holds nothing of LLVM but its list of processors, or starting it would become slow again.
 """
 
 import re
 import subprocess
 import sys
 
-EXPORT = re.compile(r"vk_icd\w+")
-REQUIRED = {"vk_icdNegotiateLoaderICDInterfaceVersion", "vk_icdGetInstanceProcAddr"}
+DRIVER_EXPORT = re.compile(r"vk_icd\w+")
+DRIVER_REQUIRED = {"vk_icdNegotiateLoaderICDInterfaceVersion", "vk_icdGetInstanceProcAddr"}
+COMPILER_FUNCTION = "fornax_open_kernel_backend"
+MAX_DRIVER_BYTES = 8 << 20
 NEEDED = re.compile(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|ld-linux[\w-]*)\.so\.\d+"
                     r"|lib(asan|tsan|ubsan|clang_rt)\S*")
 
@@ -19,18 +22,27 @@ def lines(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
-def main():
-    library = sys.argv[1]
+def check(library, export, required):
     exports = {line.split()[-1].split("@")[0] for line in lines("nm", "-D", "--defined-only", library)}
     needed = [match.group(1) for line in lines("readelf", "-d", library)
               if (match := re.search(r"\(NEEDED\).*\[(.*)\]", line))]
-    wrong = [f"exports {name}" for name in sorted(exports) if not EXPORT.fullmatch(name)]
-    wrong += [f"does not export {name}" for name in sorted(REQUIRED - exports)]
+    wrong = [f"exports {name}" for name in sorted(exports) if not export.fullmatch(name)]
+    wrong += [f"does not export {name}" for name in sorted(required - exports)]
     wrong += [f"needs the library {name}" for name in needed if not NEEDED.fullmatch(name)]
     if not needed:
         wrong.append("lists no needed library, so it was not read right")
+    return [f"{library} {message}" for message in wrong]
+
+
+def main():
+    driver, compiler = sys.argv[1:3]
+    wrong = check(driver, DRIVER_EXPORT, DRIVER_REQUIRED)
+    wrong += check(compiler, re.compile(COMPILER_FUNCTION), {COMPILER_FUNCTION})
+    loaded = int(lines("size", driver)[1].split()[3])
+    if loaded > MAX_DRIVER_BYTES:
+        wrong.append(f"{driver} loads {loaded} bytes, and the limit is {MAX_DRIVER_BYTES}: what brings LLVM in?")
     for message in wrong:
-        print(f"{library} {message}")
+        print(message)
     sys.exit(1 if wrong else 0)
 
 

@@ -8,7 +8,7 @@
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/pure_ops.h"
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/target_machine.h"
 
 namespace fornax::kernel {
 

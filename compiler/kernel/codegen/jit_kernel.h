@@ -9,13 +9,11 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include "base/result.h"
+#include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/ir/ir.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
-
-// The function's name in every object.
-inline constexpr char kKernelSymbol[] = "fornax_kernel";
 
 struct NativeKernel {
     std::vector<uint8_t> object;  // for LoadedObject::Load with kKernelSymbol

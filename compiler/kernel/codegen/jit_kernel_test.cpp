@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
 #include "hal/kernel_abi.h"
 

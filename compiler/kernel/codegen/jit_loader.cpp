@@ -12,8 +12,9 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <vector>
 
-#include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/codegen/jit_loader.h"
 
 namespace fornax::kernel {
 

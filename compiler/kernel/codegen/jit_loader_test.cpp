@@ -10,7 +10,8 @@
 #include <random>
 
 #include "compiler/kernel/codegen/jit.h"
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/jit_loader.h"
+#include "compiler/kernel/codegen/target_machine.h"
 
 namespace fornax::kernel {
 namespace {

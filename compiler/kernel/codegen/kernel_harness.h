@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/ir/ir.h"
 #include "hal/kernel_abi.h"
 

@@ -8,6 +8,7 @@
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
+#include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"

@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "compiler/kernel/codegen/jit.h"
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/jit_loader.h"
+#include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/ir/ir.h"
 
 namespace fornax::kernel {

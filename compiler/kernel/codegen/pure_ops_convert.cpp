@@ -6,7 +6,7 @@
 #include <llvm/IR/Module.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/target_machine.h"
 
 namespace fornax::kernel {
 

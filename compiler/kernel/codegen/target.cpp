@@ -1,14 +1,10 @@
-// Asks LLVM for the host's CPU and makes target machines for it or for an older one.
+// Asks LLVM for the host's CPU. Only its library of CPUs is used here, not its compiler.
 #include "compiler/kernel/codegen/target.h"
 
 #include <algorithm>
-#include <mutex>
-#include <optional>
 #include <vector>
 
 #include <llvm/ADT/StringMap.h>
-#include <llvm/MC/TargetRegistry.h>
-#include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
 
@@ -16,24 +12,12 @@ namespace fornax::kernel {
 
 namespace {
 
-constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
-
 // Below these the maths library would need calls (floor, round): x86-64-v2.
 constexpr const char* kRequiredFeatures[] = {"sse4.1", "sse4.2", "ssse3", "popcnt"};
 // What a 256-bit kernel takes for granted: every AVX2 machine has the rest.
 constexpr const char* kAvx2Features[] = {"avx2", "fma", "f16c"};
 // What a 512-bit kernel takes for granted beyond that.
 constexpr const char* kAvx512Features[] = {"avx512f", "avx512vl", "avx512dq", "avx512bw"};
-
-void InitializeLlvm() {
-    static std::once_flag once;
-    std::call_once(once, [] {
-        LLVMInitializeX86TargetInfo();
-        LLVMInitializeX86Target();
-        LLVMInitializeX86TargetMC();
-        LLVMInitializeX86AsmPrinter();
-    });
-}
 
 bool Has(const llvm::StringMap<bool>& features, const char* name) {
     auto it = features.find(name);
@@ -111,56 +95,6 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override) {
     target.features = FeatureString(features);
     target.vector_bits = VectorBits(features);
     return target;
-}
-
-Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInfo& target,
-                                                                 llvm::CodeGenOptLevel level) {
-    InitializeLlvm();
-    std::string message;
-    const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(kTriple, message);
-    if (!backend)
-        return Error{ErrorCode::kInternal, "LLVM has no x86-64 backend: " + message + "."};
-    llvm::TargetOptions options;
-    options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what is flagged `contract`
-    options.TrapUnreachable = true;
-    options.ExceptionModel = llvm::ExceptionHandling::None;
-    std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
-        kTriple, target.cpu_name, target.features, options, llvm::Reloc::PIC_,
-        llvm::CodeModel::Small, level, /*JIT=*/false));
-    if (!machine) {
-        return Error{ErrorCode::kInternal,
-                     "LLVM cannot make code for the CPU " + target.cpu_name + "."};
-    }
-    return machine;
-}
-
-void PrepareModule(llvm::Module& module,
-                   const llvm::TargetMachine& machine,
-                   const TargetInfo& target) {
-    module.setTargetTriple(kTriple);
-    module.setDataLayout(machine.createDataLayout());
-    module.setPICLevel(llvm::PICLevel::BigPIC);
-    module.addModuleFlag(llvm::Module::Error, kVectorBitsFlag, target.vector_bits);
-    const bool native_half =
-        target.vector_bits >= 512 && target.features.find("+avx512fp16") != std::string::npos;
-    module.addModuleFlag(llvm::Module::Error, kNativeHalfFlag, native_half ? 1 : 0);
-}
-
-void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target) {
-    std::string bits = std::to_string(target.vector_bits);
-    for (llvm::Function& function : module) {
-        if (function.isDeclaration())
-            continue;
-        function.addFnAttr("target-cpu", target.cpu_name);
-        function.addFnAttr("target-features", target.features);
-        // Without both, LLVM prefers 256-bit registers on CPUs that once throttled on 512-bit ones.
-        function.addFnAttr("prefer-vector-width", bits);
-        function.addFnAttr("min-legal-vector-width", bits);
-        function.addFnAttr("frame-pointer", "none");
-        function.addFnAttr("no-builtins");
-        function.addFnAttr(llvm::Attribute::NoUnwind);
-        function.setDSOLocal(true);
-    }
 }
 
 }  // namespace fornax::kernel

@@ -1,13 +1,8 @@
-// The machine that kernels are compiled for: which CPU, which vector registers, and LLVM's object
-// for it. Everything that reads the host's CPU is here.
+// The machine that kernels are compiled for: which CPU and which vector registers. Everything that
+// reads the host's CPU is here.
 #pragma once
 
-#include <memory>
 #include <string>
-
-#include <llvm/IR/Module.h>
-#include <llvm/Support/CodeGen.h>
-#include <llvm/Target/TargetMachine.h>
 
 #include "base/result.h"
 #include "compiler/kernel/kernel_compiler.h"
@@ -18,25 +13,5 @@ namespace fornax::kernel {
 // every feature of it. An unknown name, a CPU the host is not, and a host below x86-64-v2 are
 // kUnsupported.
 Result<TargetInfo> DetectTarget(const std::string& cpu_override);
-
-// Thread-safe; a machine is used by one thread at a time and may be used for any number of modules.
-Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInfo& target,
-                                                                 llvm::CodeGenOptLevel level);
-
-// Module flag: TargetInfo::vector_bits, so that emission can use what only some targets have: 256
-// implies AVX2, FMA and F16C, 512 also AVX-512 F, VL, DQ and BW.
-inline constexpr char kVectorBitsFlag[] = "fornax.vector_bits";
-// Module flag: 1 where the target computes in f16 (AVX512-FP16), else 0.
-inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
-
-// Gives an empty module its triple and data layout, so that what is emitted into it is laid out
-// right.
-void PrepareModule(llvm::Module& module,
-                   const llvm::TargetMachine& machine,
-                   const TargetInfo& target);
-
-// Gives every function of a complete module the attributes that make the backend use the target's
-// full registers and keep what kernels cannot have (unwinding, library calls) out.
-void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target);
 
 }  // namespace fornax::kernel

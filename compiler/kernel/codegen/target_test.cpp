@@ -1,5 +1,5 @@
 // Which CPU is found or chosen, and which are refused.
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/target_machine.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,6 +8,7 @@
 #include "compiler/kernel/interpret/interpret.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "compiler/kernel/interpret/memory.h"
 #include "compiler/kernel/interpret/subgroup.h"
@@ -358,6 +359,9 @@ class Interpreter {
                  const MemoryRange& range,
                  uint64_t offset,
                  size_t at) {
+        // Other workers may be interpreting other workgroups at the same time.
+        static std::mutex mutex;
+        std::lock_guard lock(mutex);
         std::span<const uint64_t> operands = Read(invocation, inst.operands);
         Type type = kernel_.type(inst.results[0]);
         uint64_t old = LoadElement(range, type, offset);

@@ -1,0 +1,77 @@
+// LLVM's objects for the target.
+#include "compiler/kernel/codegen/target_machine.h"
+
+#include <mutex>
+
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/TargetSelect.h>
+
+namespace fornax::kernel {
+
+namespace {
+
+constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
+
+void InitializeLlvm() {
+    static std::once_flag once;
+    std::call_once(once, [] {
+        LLVMInitializeX86TargetInfo();
+        LLVMInitializeX86Target();
+        LLVMInitializeX86TargetMC();
+        LLVMInitializeX86AsmPrinter();
+    });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInfo& target,
+                                                                 llvm::CodeGenOptLevel level) {
+    InitializeLlvm();
+    std::string message;
+    const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(kTriple, message);
+    if (!backend)
+        return Error{ErrorCode::kInternal, "LLVM has no x86-64 backend: " + message + "."};
+    llvm::TargetOptions options;
+    options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what is flagged `contract`
+    options.TrapUnreachable = true;
+    options.ExceptionModel = llvm::ExceptionHandling::None;
+    std::unique_ptr<llvm::TargetMachine> machine(backend->createTargetMachine(
+        kTriple, target.cpu_name, target.features, options, llvm::Reloc::PIC_,
+        llvm::CodeModel::Small, level, /*JIT=*/false));
+    if (!machine) {
+        return Error{ErrorCode::kInternal,
+                     "LLVM cannot make code for the CPU " + target.cpu_name + "."};
+    }
+    return machine;
+}
+
+void PrepareModule(llvm::Module& module,
+                   const llvm::TargetMachine& machine,
+                   const TargetInfo& target) {
+    module.setTargetTriple(kTriple);
+    module.setDataLayout(machine.createDataLayout());
+    module.setPICLevel(llvm::PICLevel::BigPIC);
+    module.addModuleFlag(llvm::Module::Error, kVectorBitsFlag, target.vector_bits);
+    const bool native_half =
+        target.vector_bits >= 512 && target.features.find("+avx512fp16") != std::string::npos;
+    module.addModuleFlag(llvm::Module::Error, kNativeHalfFlag, native_half ? 1 : 0);
+}
+
+void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target) {
+    std::string bits = std::to_string(target.vector_bits);
+    for (llvm::Function& function : module) {
+        if (function.isDeclaration())
+            continue;
+        function.addFnAttr("target-cpu", target.cpu_name);
+        function.addFnAttr("target-features", target.features);
+        // Without both, LLVM prefers 256-bit registers on CPUs that once throttled on 512-bit ones.
+        function.addFnAttr("prefer-vector-width", bits);
+        function.addFnAttr("min-legal-vector-width", bits);
+        function.addFnAttr("frame-pointer", "none");
+        function.addFnAttr("no-builtins");
+        function.addFnAttr(llvm::Attribute::NoUnwind);
+        function.setDSOLocal(true);
+    }
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,35 @@
+// LLVM's objects for the target: machines, and how a module is made for one.
+#pragma once
+
+#include <memory>
+
+#include <llvm/IR/Module.h>
+#include <llvm/Support/CodeGen.h>
+#include <llvm/Target/TargetMachine.h>
+
+#include "base/result.h"
+#include "compiler/kernel/codegen/target.h"
+
+namespace fornax::kernel {
+
+// Thread-safe; a machine is used by one thread at a time and may be used for any number of modules.
+Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInfo& target,
+                                                                 llvm::CodeGenOptLevel level);
+
+// Module flag: TargetInfo::vector_bits, so that emission can use what only some targets have: 256
+// implies AVX2, FMA and F16C, 512 also AVX-512 F, VL, DQ and BW.
+inline constexpr char kVectorBitsFlag[] = "fornax.vector_bits";
+// Module flag: 1 where the target computes in f16 (AVX512-FP16), else 0.
+inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
+
+// Gives an empty module its triple and data layout, so that what is emitted into it is laid out
+// right.
+void PrepareModule(llvm::Module& module,
+                   const llvm::TargetMachine& machine,
+                   const TargetInfo& target);
+
+// Gives every function of a complete module the attributes that make the backend use the target's
+// full registers and keep what kernels cannot have (unwinding, library calls) out.
+void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target);
+
+}  // namespace fornax::kernel
