@@ -4,7 +4,7 @@
 # fornax_embed_spirv(TARGET SHADERS a.comp ... [ENV vulkan1.1] [DEFINES A=1 ...] [VARIANT name]
 #                    [SCALAR_LAYOUT])
 #
-# Compiles each shader with glslang for the Vulkan version ENV, validates the result with spirv-val (with the
+# Compiles each shader with glslang for the Vulkan version ENV, or assembles it if it is *.spvasm, validates the result with spirv-val (with the
 # scalar block layout if so asked) and
 # writes the header generated/<folder>/<stem>[_<variant>].spv.h, which TARGET includes from the root as
 # "<folder>/<stem>[_<variant>].spv.h". It defines one array:

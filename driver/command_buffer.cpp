@@ -96,6 +96,18 @@ bool CommandBuffer::PrepareDispatch() {
         return false;
     }
     if (bindings_changed_) {
+        // VUID-vkCmdDispatch-None-08600. A push counts before its descriptors have an address.
+        const hal::KernelDesc& kernel = pipeline_->executable()->desc();
+        for (uint32_t i = 0; i < pipeline_->set_count(); ++i) {
+            if ((kernel.descriptor_set_mask >> i & 1) && !sets_[i].address &&
+                !sets_[i].pushed_changed) {
+                Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                           "A dispatch of the kernel '{}' was recorded without descriptor set {}, "
+                           "which it uses.",
+                           kernel.name, i));
+                return false;
+            }
+        }
         std::array<uint64_t, hal::kMaxDescriptorSets> addresses;
         std::array<uint32_t, hal::kMaxDynamicOffsets> offsets;
         uint32_t offset_count = 0;

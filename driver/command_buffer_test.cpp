@@ -304,6 +304,21 @@ TEST_F(DispatchTest, RecordingErrorsSurfaceAtTheEnd) {
     EXPECT_EQ(Ran(records_), 1u);
 }
 
+// VUID-vkCmdDispatch-None-08600: a set that the kernel uses is bound.
+TEST_F(DispatchTest, SetsThatAreUsedMustBeBound) {
+    Begin(commands_);
+    vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
+    vkCmdDispatch(commands_, 1, 1, 1);
+    EXPECT_LT(vkEndCommandBuffer(commands_), VK_SUCCESS);
+    EXPECT_EQ(Ran(records_), 0u);
+    // One that does not use its set needs none.
+    const VkPipeline idle = MakePipeline({kSpirvMagic, 1}, layout_);
+    Begin(commands_);
+    vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, idle);
+    vkCmdDispatch(commands_, 1, 1, 1);
+    EXPECT_EQ(vkEndCommandBuffer(commands_), VK_SUCCESS);
+}
+
 class TransferTest : public TestCommands {
   protected:
     static void FillWithNumbers(const TestBuffer& buffer) {

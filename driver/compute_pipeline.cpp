@@ -141,7 +141,7 @@ Result<KernelPointer> GetKernel(kernel::KernelCompiler& compiler,
     }
     FORNAX_ASSIGN_OR_RETURN(KernelPointer kernel,
                             may_compile ? compiler.Compile(request) : compiler.Lookup(request));
-    if (cache && kernel && !kernel->serialized.empty())
+    if (cache && kernel && kernel->storable)
         cache->Add(key, kernel);
     return kernel;
 }

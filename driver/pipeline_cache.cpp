@@ -59,7 +59,7 @@ struct PipelineCache::Entry {
     // What the block holds of the kernel.
     std::span<const std::byte> bytes() const {
         if (kernel)
-            return std::as_bytes(std::span(kernel->serialized));
+            return std::as_bytes(std::span(kernel->Serialized()));
         return TrailingOf<const std::byte>(this, stored_bytes, key_bytes);
     }
 };
@@ -164,8 +164,10 @@ void PipelineCache::MergeFrom(PipelineCache& source) {
 
 VkResult PipelineCache::Write(size_t* size_bytes, void* data) {
     std::lock_guard lock(mutex_);
+    // Nothing for a kernel whose code was given up at the end of its compiler.
     const auto record_bytes = [](const Entry& entry) {
-        return sizeof(CacheRecord) + entry.key_bytes + entry.bytes().size();
+        const size_t bytes = entry.bytes().size();
+        return bytes == 0 ? 0 : sizeof(CacheRecord) + entry.key_bytes + bytes;
     };
     size_t total = sizeof(VkPipelineCacheHeaderVersionOne);
     for (const Entry* entry = first_; entry; entry = entry->next)
@@ -190,7 +192,7 @@ VkResult PipelineCache::Write(size_t* size_bytes, void* data) {
         return VK_INCOMPLETE;
     append(&header, sizeof(header));
     for (const Entry* entry = first_; entry; entry = entry->next) {
-        if (room < record_bytes(*entry))
+        if (record_bytes(*entry) == 0 || room < record_bytes(*entry))
             continue;
         const auto bytes = entry->bytes();
         const CacheRecord record{

@@ -91,6 +91,7 @@ class TestKernelCompiler : public kernel::KernelCompiler {
                                                                     hal::KernelEntry entry) {
         auto kernel = std::make_shared<kernel::CompiledKernel>();
         kernel->entry = entry;
+        kernel->used_sets = entry == Record ? 1 : 0;
         kernel->name = key;
         kernel->serialized.assign(key.begin(), key.end());
         return kernel;

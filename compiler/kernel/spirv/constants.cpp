@@ -21,7 +21,7 @@ Status ConstantTable::Read(TypeTable& types) {
         if (inst.op == Op::OpTypeForwardPointer) {
             FORNAX_RETURN_IF_ERROR(types.AddForward(inst));
         } else if ((inst.op >= Op::OpTypeVoid && inst.op <= Op::OpTypeFunction) ||
-                   inst.op == Op::OpTypeUntypedPointerKHR) {
+                   inst.op == Op::OpTypeUntypedPointerKHR || inst.op == Op::OpTypeVectorIdEXT) {
             FORNAX_RETURN_IF_ERROR(types.Add(inst, [&](const Inst& array) -> Result<uint64_t> {
                 return Integer(array, array[1]);
             }));
@@ -68,6 +68,8 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
         case Op::OpSpecConstant:
         case Op::OpConstantComposite:
         case Op::OpSpecConstantComposite:
+        case Op::OpConstantCompositeReplicateEXT:
+        case Op::OpSpecConstantCompositeReplicateEXT:
         case Op::OpConstantNull:
         case Op::OpUndef:
         case Op::OpSpecConstantOp:
@@ -133,6 +135,15 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
             }
             if (constant.bits.size() != wanted.size())
                 return Invalid(inst, "does not have the constituents that its type asks for");
+            break;
+        }
+        case Op::OpConstantCompositeReplicateEXT:
+        case Op::OpSpecConstantCompositeReplicateEXT: {
+            const Constant* part = Find(inst[0]);
+            if (!part || type->scalars % part->bits.size() != 0)
+                return Invalid(inst, "replicates what is no constituent of its type");
+            while (constant.bits.size() < type->scalars)
+                constant.bits.insert(constant.bits.end(), part->bits.begin(), part->bits.end());
             break;
         }
         case Op::OpConstantNull:

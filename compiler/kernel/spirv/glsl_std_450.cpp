@@ -75,10 +75,10 @@ constexpr Packing kPackings[] = {
 Status Translator::ExtInst(const Inst& inst) {
     if (!module_.IsGlslImport(inst[0])) {
         // NonSemantic sets may be removed (SPV_KHR_non_semantic_info).
+        if (module_.IsNonSemantic(inst))
+            return OkStatus();
         const Inst* import = module_.Find(inst[0]);
         const std::string name = import ? LiteralString(import->operands) : "";
-        if (name.starts_with("NonSemantic."))
-            return OkStatus();
         return Unsupported(inst, "uses the instruction set \"" + name + "\"");
     }
     return GlslInst(inst, inst[1]);

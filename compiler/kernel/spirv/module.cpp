@@ -210,8 +210,12 @@ Status Module::CutFunctions() {
         }
         if (inst.op == Op::OpLine || inst.op == Op::OpNoLine || inst.op == Op::OpNop)
             continue;
-        if (!block)
+        if (!block) {
+            // Instructions without meaning may stand between functions (SPV_KHR_non_semantic_info).
+            if (!function && IsNonSemantic(inst))
+                continue;
             return Invalid(inst, "stands outside a block");
+        }
         if (IsTerminator(inst.op)) {
             block->end = i + 1;
             block = nullptr;
@@ -238,6 +242,12 @@ const Decoration* Module::FindDecoration(uint32_t id, spv::Decoration kind, uint
             return &decoration;
     }
     return nullptr;
+}
+
+bool Module::IsNonSemantic(const Inst& inst) const {
+    const Inst* import = inst.op == Op::OpExtInst ? Find(inst[0]) : nullptr;
+    return import && import->op == Op::OpExtInstImport &&
+           LiteralString(import->operands).starts_with("NonSemantic.");
 }
 
 bool Module::IsGlslImport(uint32_t id) const {

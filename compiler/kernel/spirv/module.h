@@ -72,6 +72,8 @@ class Module {
                                      spv::Decoration kind,
                                      uint32_t member = Decoration::kNoMember) const;
     bool IsGlslImport(uint32_t id) const;
+    // An OpExtInst of a set that may be ignored.
+    bool IsNonSemantic(const Inst& inst) const;
 
     // The GLCompute entry point of the name; its execution modes follow as instructions.
     Result<const Inst*> FindEntryPoint(const std::string& name) const;

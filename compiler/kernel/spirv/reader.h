@@ -24,9 +24,13 @@ struct ReaderLimits {
     uint32_t workgroup_invocations = 1024;
     uint32_t shared_bytes = 64 * 1024;
     uint32_t composite_scalars = 65'536;  // in one value or private variable
+    uint32_t vector_components = 1024;
 };
 inline constexpr ReaderLimits kReaderLimits;
 
 Result<ir::Kernel> ReadSpirv(const CompileRequest& request);
+
+// The numbers of the SPIR-V capabilities that a module may declare.
+std::vector<uint32_t> AcceptedCapabilities();
 
 }  // namespace fornax::kernel

@@ -77,6 +77,11 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::RuntimeDescriptorArray,
     spv::Capability::UniformBufferArrayNonUniformIndexing,
     spv::Capability::StorageBufferArrayNonUniformIndexing,
+    spv::Capability::ExpectAssumeKHR,
+    spv::Capability::ReplicatedCompositesEXT,
+    spv::Capability::LongVectorEXT,
+    // Of other entry points of a module: FragmentOnly.
+    spv::Capability::DemoteToHelperInvocation,
 };
 
 // Scalars that all instructions together define and use, with inlined calls: instructions that only
@@ -92,7 +97,17 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpLine:
         case Op::OpNoLine:
         case Op::OpName:
+        case Op::OpAssumeTrueKHR:
             return &Translator::Ignore;
+        case Op::OpExpectKHR:
+            return &Translator::Expect;
+        case Op::OpCompositeConstructReplicateEXT:
+            return &Translator::CompositeReplicate;
+        case Op::OpKill:
+        case Op::OpTerminateInvocation:
+        case Op::OpDemoteToHelperInvocation:
+        case Op::OpIsHelperInvocationEXT:
+            return &Translator::FragmentOnly;
         case Op::OpUndef:
             return &Translator::Undefined;
         case Op::OpVariable:
@@ -572,6 +587,13 @@ uint8_t Translator::FloatFlags(uint32_t id) const {
 }  // namespace fornax::kernel::spirv
 
 namespace fornax::kernel {
+
+std::vector<uint32_t> AcceptedCapabilities() {
+    std::vector<uint32_t> numbers;
+    for (spv::Capability capability : spirv::kCapabilities)
+        numbers.push_back(static_cast<uint32_t>(capability));
+    return numbers;
+}
 
 Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
     FORNAX_ASSIGN_OR_RETURN(spirv::Module module, spirv::Module::Parse(request.spirv));

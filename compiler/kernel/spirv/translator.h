@@ -15,6 +15,7 @@
 //   sampled_images.cpp instructions that sample
 //   image_code.cpp    texels to components and back
 //   image_sampling.cpp filters, levels, comparisons
+//   extensions.cpp    small extensions of SPIR-V
 //
 // A SPIR-V value is a tuple of IR scalars, in declaration order. A pointer is resolved to a place
 // when it is made; it becomes a tuple (Type::pointer_scalars) only where it is chosen at run time
@@ -339,6 +340,11 @@ class Translator {
     ir::ValueId HasLane(ir::ValueId set, ir::ValueId lane);
     ir::ValueId IsEmpty(ir::ValueId set);
     ir::ValueId BoolNot(ir::ValueId value);
+
+    // --- extensions.cpp ---
+    Status Expect(const Inst& inst);
+    Status CompositeReplicate(const Inst& inst);
+    Status FragmentOnly(const Inst& inst);
 
     // --- arithmetic.cpp ---
     Status Componentwise(const Inst& inst);

@@ -58,14 +58,20 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             break;
         }
         case Op::OpTypeVector:
+        case Op::OpTypeVectorIdEXT:
         case Op::OpTypeMatrix: {
             FORNAX_RETURN_IF_ERROR(take_element(inst[0], "component type"));
-            const bool vector = inst.op == Op::OpTypeVector;
+            const bool vector = inst.op != Op::OpTypeMatrix;
             const Type& element = Get(inst[0]);
             type.kind = vector ? Type::Kind::kVector : Type::Kind::kMatrix;
-            type.count = inst[1];
+            type.count = inst.op == Op::OpTypeVectorIdEXT
+                             ? static_cast<uint32_t>(std::min<uint64_t>(length, UINT32_MAX))
+                             : inst[1];
+            // SPV_EXT_long_vector: any number of components, a matrix's columns excepted.
+            const uint32_t least = vector ? 1 : 2;
+            const uint32_t most = vector ? kReaderLimits.vector_components : 4;
             if (element.kind != (vector ? Type::Kind::kScalar : Type::Kind::kVector) ||
-                type.count < 2 || type.count > 4) {
+                type.count < least || type.count > most || (!vector && element.count > 4)) {
                 return Invalid(inst, "has " + std::to_string(type.count) +
                                          " components of a type that cannot be one");
             }

@@ -55,11 +55,12 @@ class TypeTable {
   public:
     explicit TypeTable(const Module& module) : module_(module) {}
 
-    // Enters a type declaration. `array_length` resolves a constant id.
+    // Enters a type declaration. `length_of` resolves the id of an array's length or of a vector's
+    // number of components.
     template <typename LengthOf>
     Status Add(const Inst& inst, LengthOf&& length_of) {
         uint64_t length = 0;
-        if (inst.op == spv::Op::OpTypeArray) {
+        if (inst.op == spv::Op::OpTypeArray || inst.op == spv::Op::OpTypeVectorIdEXT) {
             FORNAX_ASSIGN_OR_RETURN(length, length_of(inst));
         }
         return AddWithLength(inst, length);

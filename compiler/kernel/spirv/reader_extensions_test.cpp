@@ -1,0 +1,139 @@
+// Small extensions of SPIR-V: long vectors, instructions without meaning between functions, and
+// what only fragment shaders have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "compiler/kernel/spirv/module.h"
+#include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/spirv/shader_harness.h"
+#include "compiler/kernel/spirv/source_map.h"
+
+namespace fornax::kernel {
+namespace {
+
+using testing::HasSubstr;
+
+void Check(const Words& module, const std::function<uint32_t(uint32_t)>& expected) {
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    ShaderData data;
+    data.output.assign(16, 0xdeadbeef);
+    Status status = RunShader(*kernel, data);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    for (uint32_t i = 0; i < 16; ++i)
+        ASSERT_EQ(data.output[i], expected(i)) << "invocation " << i;
+}
+
+TEST(ReaderExtensions, LongVectors) {
+    const Words module = CompileGlsl(Shader(R"(
+        vector<uint, 11> a;
+        for (uint k = 0u; k < 11u; ++k) a[k] = i * k + 3u;
+        vector<float, 11> f = vector<float, 11>(a * 5u + vector<uint, 11>(2u));
+        vector<uint, 11> c = vector<uint, 11>(sqrt(f * f)) ^ a;
+        uint sum = 0u;
+        for (uint k = 0u; k < 11u; ++k) sum += c[(k + i) % 11u] * (k + 1u);
+        o[i] = sum;)",
+                                            "#extension GL_EXT_long_vector : require"));
+    Check(module, [](uint32_t i) {
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < 11; ++k) {
+            const uint32_t a = i * ((k + i) % 11) + 3;
+            sum += ((a * 5 + 2) ^ a) * (k + 1);
+        }
+        return sum;
+    });
+}
+
+// The number of components comes from a constant.
+TEST(ReaderExtensions, VectorsOfASpecializedLength) {
+    const Words module = CompileGlsl(Shader(R"(
+        vector<uint, N> a = vector<uint, N>(i + 1u);
+        uint sum = 0u;
+        for (uint k = 0u; k < N; ++k) sum += a[k];
+        o[i] = sum;)",
+                                            "#extension GL_EXT_long_vector : require\n"
+                                            "layout(constant_id = 0) const uint N = 6;"));
+    Check(module, [](uint32_t i) { return 6 * (i + 1); });
+}
+
+constexpr char kTwoStages[] = R"(
+    OpCapability Shader
+    OpCapability DemoteToHelperInvocation
+    OpExtension "SPV_EXT_demote_to_helper_invocation"
+    OpExtension "SPV_KHR_non_semantic_info"
+    %set = OpExtInstImport "NonSemantic.Unknown.1"
+    OpMemoryModel Logical GLSL450
+    OpEntryPoint GLCompute %main "main"
+    OpEntryPoint Fragment %pixel "pixel"
+    OpExecutionMode %main LocalSize 8 1 1
+    OpExecutionMode %pixel OriginUpperLeft
+    %void = OpTypeVoid
+    %fn = OpTypeFunction %void
+    %early = OpExtInst %void %set 7
+    %main = OpFunction %void None %fn
+    %entry = OpLabel
+    %inside = OpExtInst %void %set 1 %void
+    CALL
+    OpReturn
+    OpFunctionEnd
+    %between = OpExtInst %void %set 2 %main
+    %pixel = OpFunction %void None %fn
+    %pentry = OpLabel
+    OpDemoteToHelperInvocation
+    OpReturn
+    OpFunctionEnd
+    %after = OpExtInst %void %set 3
+)";
+
+Words TwoStages(const std::string& call) {
+    std::string text = kTwoStages;
+    text.replace(text.find("CALL"), 4, call);
+    return AssembleSpirv(text);
+}
+
+TEST(ReaderExtensions, OtherStagesAndUnknownSetsDoNotMatter) {
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(TwoStages("")));
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message;
+}
+
+TEST(ReaderExtensions, WhatEndsFragmentsIsRefused) {
+    Result<ir::Kernel> kernel =
+        ReadSpirv(MakeRequest(TwoStages("%c = OpFunctionCall %void %pixel")));
+    ASSERT_FALSE(kernel.ok());
+    EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
+    EXPECT_THAT(kernel.error().message, HasSubstr("OpDemoteToHelperInvocation"));
+    EXPECT_THAT(kernel.error().message, HasSubstr("fragment shaders only"));
+}
+
+// The line of the first store, as debugging information of either kind tells it.
+TEST(ReaderExtensions, SourceLinesAreFound) {
+    const std::string source = Shader("uint twice = i * 2u;\n    o[i] = twice;");
+    const auto line =
+        1 + std::count(source.begin(),
+                       source.begin() + static_cast<ptrdiff_t>(source.find("o[i] =")), '\n');
+    for (const char* options : {"-g", "-gVS"}) {
+        SCOPED_TRACE(options);
+        const Words words = CompileGlsl(source, options);
+        Result<spirv::Module> module = spirv::Module::Parse(words);
+        ASSERT_TRUE(module.ok());
+        const spirv::SourceMap map(*module);
+        uint32_t last_store = 0;
+        for (const spirv::Inst& inst : module->insts()) {
+            if (inst.op == spv::Op::OpStore)
+                last_store = inst.offset;
+        }
+        EXPECT_EQ(map.Instruction(last_store), "OpStore");
+        EXPECT_THAT(map.Source(last_store), testing::EndsWith(":" + std::to_string(line)));
+        EXPECT_EQ(map.Instruction(last_store + 1), "");
+    }
+    const Words plain = CompileGlsl(source, "-g0");
+    Result<spirv::Module> module = spirv::Module::Parse(plain);
+    ASSERT_TRUE(module.ok());
+    EXPECT_EQ(spirv::SourceMap(*module).Source(module->insts().back().offset), "");
+}
+
+}  // namespace
+}  // namespace fornax::kernel
