@@ -1,8 +1,13 @@
 // Drives a kernel through the compiler: reader, passes, LLVM; or reader and interpreter.
 #include "compiler/kernel/backend.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "base/log.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
@@ -10,6 +15,7 @@
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/kernel_dump.h"
 #include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/spirv/source_map.h"
 #include "compiler/kernel/transform/passes.h"
 
 namespace fornax::kernel {
@@ -56,11 +62,74 @@ class InterpretedKernel : public CompiledKernel {
 
 // --- Compiled kernels ----------------------------------------------------------------------------
 
+// Full code takes LLVM some 20 us an instruction, quick code a sixth of that. Below the first
+// number that is not worth a second code; above the second, the frames of quick code, where every
+// value has its place, become too large for stacks.
+constexpr uint32_t kLeastTiered = 100;
+constexpr uint32_t kMostTiered = 20'000;
+
+// LLVM's static objects are destroyed when the process ends or the library is closed, and a thread
+// may be compiling then, in the background. So the end waits for what is running and lets nothing
+// begin.
+class RunningCompilation {
+  public:
+    static Result<RunningCompilation> Begin() {
+        std::call_once(state.registered, [] {
+            state.process = getpid();
+            std::atexit(End);
+        });
+        std::lock_guard lock(state.mutex);
+        if (state.ended)
+            return Error{ErrorCode::kInternal, "No kernel is compiled while the process ends."};
+        ++state.running;
+        return RunningCompilation(true);
+    }
+    RunningCompilation(RunningCompilation&& other) noexcept
+        : counts_(std::exchange(other.counts_, false)) {}
+    RunningCompilation& operator=(RunningCompilation&&) = delete;
+    ~RunningCompilation() {
+        if (!counts_)
+            return;
+        // Again after the first, because LLVM has made more static objects meanwhile: the end goes
+        // through them from the last.
+        std::call_once(state.registered_again, [] { std::atexit(End); });
+        std::lock_guard lock(state.mutex);
+        --state.running;
+        state.changed.notify_all();
+    }
+
+  private:
+    explicit RunningCompilation(bool counts) : counts_(counts) {}
+
+    static void End() {
+        if (getpid() != state.process)
+            return;  // a child after fork has none of the threads
+        std::unique_lock lock(state.mutex);
+        state.ended = true;
+        state.changed.wait(lock, [] { return state.running == 0; });
+    }
+
+    struct State {
+        std::once_flag registered;
+        std::once_flag registered_again;
+        std::mutex mutex;
+        std::condition_variable changed;
+        unsigned running = 0;
+        bool ended = false;
+        pid_t process = 0;
+    };
+    static State state;
+
+    bool counts_;
+};
+RunningCompilation::State RunningCompilation::state;
+
 class Backend final : public KernelBackend {
   public:
     Result<CompiledObject> Compile(const CompileRequest& request,
                                    const TargetInfo& target,
-                                   const Hash128& key) override;
+                                   const Hash128& key,
+                                   CompileTier tier) override;
     Result<std::shared_ptr<const CompiledKernel>> MakeInterpreted(
         const CompileRequest& request) override {
         FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
@@ -68,37 +137,92 @@ class Backend final : public KernelBackend {
             std::make_shared<InterpretedKernel>(std::move(kernel)));
     }
 
+    Result<ResourceLayout> LayoutOf(std::span<const uint32_t> spirv) override {
+        FORNAX_ASSIGN_OR_RETURN(const spirv::Module module, spirv::Module::Parse(spirv));
+        return spirv::LayoutOf(module);
+    }
+    Result<KernelExplanation> Explain(const CompileRequest& request,
+                                      const TargetInfo& target) override;
+
   private:
+    class Pending;
     // Machines are made for one target and cost as much as a small kernel, so they are kept.
     struct IdleMachine {
         std::string cpu;
         std::string features;
         std::unique_ptr<llvm::TargetMachine> machine;
     };
-    Result<std::unique_ptr<llvm::TargetMachine>> TakeMachine(const TargetInfo& target);
+    // A machine for one thread, while it lives.
+    class MachineLease {
+      public:
+        static Result<MachineLease> Take(Backend& backend, const TargetInfo& target);
+        MachineLease(MachineLease&&) = default;
+        MachineLease& operator=(MachineLease&&) = delete;
+        ~MachineLease();
+        llvm::TargetMachine& operator*() const { return *machine_; }
+
+      private:
+        MachineLease(Backend& backend, const TargetInfo& target)
+            : backend_(backend), target_(target) {}
+
+        Backend& backend_;
+        const TargetInfo& target_;
+        std::unique_ptr<llvm::TargetMachine> machine_;
+    };
 
     std::mutex mutex_;
     std::vector<IdleMachine> idle_machines_;
 };
 
-Result<std::unique_ptr<llvm::TargetMachine>> Backend::TakeMachine(const TargetInfo& target) {
+Result<Backend::MachineLease> Backend::MachineLease::Take(Backend& backend,
+                                                          const TargetInfo& target) {
+    MachineLease lease(backend, target);
     {
-        std::lock_guard lock(mutex_);
-        auto found = std::ranges::find_if(idle_machines_, [&](const IdleMachine& idle) {
-            return idle.cpu == target.cpu_name && idle.features == target.features;
+        std::lock_guard lock(backend.mutex_);
+        auto& idle = backend.idle_machines_;
+        auto found = std::ranges::find_if(idle, [&](const IdleMachine& machine) {
+            return machine.cpu == target.cpu_name && machine.features == target.features;
         });
-        if (found != idle_machines_.end()) {
-            auto machine = std::move(found->machine);
-            idle_machines_.erase(found);
-            return machine;
+        if (found != idle.end()) {
+            lease.machine_ = std::move(found->machine);
+            idle.erase(found);
+            return lease;
         }
     }
-    return CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
+    FORNAX_ASSIGN_OR_RETURN(lease.machine_,
+                            CreateTargetMachine(target, llvm::CodeGenOptLevel::Default));
+    return lease;
 }
+
+Backend::MachineLease::~MachineLease() {
+    if (!machine_)
+        return;
+    std::lock_guard lock(backend_.mutex_);
+    backend_.idle_machines_.push_back({target_.cpu_name, target_.features, std::move(machine_)});
+}
+
+class Backend::Pending final : public PendingObject {
+  public:
+    Pending(Backend& backend, TargetInfo target, std::unique_ptr<PreparedKernel> prepared)
+        : backend_(backend), target_(std::move(target)), prepared_(std::move(prepared)) {}
+
+    Result<std::vector<uint8_t>> Finish() override {
+        FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
+        FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(backend_, target_));
+        return prepared_->Generate(*machine, CodeQuality::kFull);
+    }
+
+  private:
+    Backend& backend_;
+    const TargetInfo target_;
+    std::unique_ptr<PreparedKernel> prepared_;
+};
 
 Result<CompiledObject> Backend::Compile(const CompileRequest& request,
                                         const TargetInfo& target,
-                                        const Hash128& key) {
+                                        const Hash128& key,
+                                        CompileTier tier) {
+    FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
@@ -113,22 +237,60 @@ Result<CompiledObject> Backend::Compile(const CompileRequest& request,
             dump.Write(extension, text);
         };
     }
-    FORNAX_ASSIGN_OR_RETURN(auto machine, TakeMachine(target));
-    Result<NativeKernel> native = CompileToNative(kernel, target, *machine, sink);
-    {
-        std::lock_guard lock(mutex_);
-        idle_machines_.push_back({target.cpu_name, target.features, std::move(machine)});
+    FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
+    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<PreparedKernel> prepared,
+                            PreparedKernel::Prepare(kernel, target, *machine, sink));
+    if (tier == CompileTier::kQuickThenFull &&
+        (prepared->instructions() < kLeastTiered || prepared->instructions() > kMostTiered)) {
+        tier = CompileTier::kFull;
     }
-    if (!native.ok())
-        return std::move(native).error();
     CompiledObject compiled;
     compiled.facts = {.workgroup_size = kernel.workgroup_size,
                       .shared_bytes = kernel.shared_bytes,
-                      .scratch_bytes = native->scratch_bytes,
+                      .scratch_bytes = prepared->scratch_bytes(),
                       .used_sets = used_sets,
                       .name = kernel.name};
-    compiled.object = std::move(native->object);
+    const bool both = tier == CompileTier::kQuickThenFull;
+    FORNAX_ASSIGN_OR_RETURN(
+        compiled.object,
+        prepared->Generate(*machine,
+                           tier == CompileTier::kFull ? CodeQuality::kFull : CodeQuality::kQuick,
+                           /*again=*/both));
+    if (both)
+        compiled.better = std::make_unique<Pending>(*this, target, std::move(prepared));
     return compiled;
+}
+
+Result<KernelExplanation> Backend::Explain(const CompileRequest& request,
+                                           const TargetInfo& target) {
+    FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
+    KernelExplanation explanation;
+    StageClock clock(&explanation);
+    FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
+    explanation.instructions_read = kernel.num_insts();
+    clock.End("reader");
+    RunPipeline(kernel);
+    explanation.instructions = kernel.num_insts();
+    clock.End("passes");
+    explanation.cpu = target.cpu_name;
+    explanation.vector_bits = target.vector_bits;
+    FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
+    FORNAX_ASSIGN_OR_RETURN(NativeKernel native,
+                            CompileToNative(kernel, target, *machine, {}, 0, &explanation));
+    explanation.scratch_bytes = native.scratch_bytes;
+
+    FORNAX_ASSIGN_OR_RETURN(const spirv::Module module, spirv::Module::Parse(request.spirv));
+    const spirv::SourceMap sources(module);
+    auto locate = [&](auto& records) {
+        for (auto& record : records) {
+            record.place.instruction = sources.Instruction(record.place.word);
+            record.place.source = sources.Source(record.place.word);
+        }
+    };
+    locate(explanation.kept);
+    locate(explanation.constructs);
+    locate(explanation.accesses);
+    return explanation;
 }
 
 }  // namespace

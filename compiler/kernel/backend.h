@@ -7,19 +7,37 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/result.h"
 #include "compiler/kernel/cache_entry.h"
+#include "compiler/kernel/explain.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
 
+// Better code of a kernel that has quick code already. The backend's, which must outlive it.
+class PendingObject {
+  public:
+    virtual ~PendingObject() = default;
+    // Once. The facts are those of the quick code. An error if the process is ending.
+    virtual Result<std::vector<uint8_t>> Finish() = 0;
+};
+
 struct CompiledObject {
     CacheEntryFacts facts;
-    std::vector<uint8_t> object;  // for LoadedObject
+    std::vector<uint8_t> object;            // for LoadedObject
+    std::unique_ptr<PendingObject> better;  // null: there is none
+};
+
+// Quick code is several times faster to make and slower to run.
+enum class CompileTier : uint8_t {
+    kQuick,          // only quick code: to look for faults in either code generator
+    kFull,           // only full code
+    kQuickThenFull,  // quick code and a PendingObject, where that is worth it
 };
 
 // Thread-safe.
@@ -30,7 +48,15 @@ class KernelBackend {
     // A kernel's native code for the target. `key` names its stages for FORNAX_DUMP.
     virtual Result<CompiledObject> Compile(const CompileRequest& request,
                                            const TargetInfo& target,
-                                           const Hash128& key) = 0;
+                                           const Hash128& key,
+                                           CompileTier tier) = 0;
+
+    // A pipeline layout that the module fits, for tools that have no application to ask.
+    virtual Result<ResourceLayout> LayoutOf(std::span<const uint32_t> spirv) = 0;
+
+    // Compiles as well, and tells how and why; the code is thrown away.
+    virtual Result<KernelExplanation> Explain(const CompileRequest& request,
+                                              const TargetInfo& target) = 0;
 
     // A kernel whose entry interprets the IR as the reader made it (interpret/interpret.h). Its
     // code is the backend's, which must outlive it.
@@ -45,6 +71,8 @@ std::shared_ptr<KernelBackend> MakeKernelBackend();
 class BackendSource {
   public:
     static Result<BackendSource> Find();
+    // The library in a folder, for a program that is not beside it.
+    static Result<BackendSource> FindIn(const std::string& folder);
 
     // What the backend's build is, for the keys of cached code; told without opening it. Empty if
     // it is part of this very file.

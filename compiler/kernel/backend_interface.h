@@ -19,6 +19,7 @@ struct BackendInterface {
     uint32_t target_bytes = sizeof(TargetInfo);
     uint32_t object_bytes = sizeof(CompiledObject);
     uint32_t kernel_bytes = sizeof(CompiledKernel);
+    uint32_t explanation_bytes = sizeof(KernelExplanation);
 
     friend bool operator==(const BackendInterface&, const BackendInterface&) = default;
 };

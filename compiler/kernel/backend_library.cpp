@@ -46,8 +46,12 @@ Result<BackendSource> BackendSource::Find() {
         return Error{ErrorCode::kInternal, "The driver cannot find its own library file."};
     std::string path = resolved;
     std::free(resolved);
+    return FindIn(path.substr(0, path.rfind('/')));
+}
+
+Result<BackendSource> BackendSource::FindIn(const std::string& folder) {
     BackendSource source;
-    source.path_ = path.substr(0, path.rfind('/') + 1) + kLibraryName;
+    source.path_ = folder + "/" + kLibraryName;
     source.identity_ = FileBuildIdentity(source.path_);
     if (source.identity_.empty()) {
         return Error{ErrorCode::kNotFound, "The kernel compiler's library " + source.path_ +

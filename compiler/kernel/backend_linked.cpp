@@ -7,6 +7,10 @@ Result<BackendSource> BackendSource::Find() {
     return BackendSource();
 }
 
+Result<BackendSource> BackendSource::FindIn(const std::string&) {
+    return BackendSource();
+}
+
 Result<std::shared_ptr<KernelBackend>> BackendSource::Open() const {
     return MakeKernelBackend();
 }

@@ -21,6 +21,7 @@
 #include "compiler/kernel/cache_key.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/tiered_kernel.h"
 
 namespace fornax::kernel {
 
@@ -104,10 +105,13 @@ class Compiler final : public KernelCompiler {
     Compiler(const std::string& cache_directory,
              TargetInfo target,
              const UserSecret& secret,
+             CompileTier tier,
              BackendSource backend)
         : target_(std::move(target)),
+          tier_(tier),
           backend_(std::move(backend)),
-          build_(BuildIdentity() + " " + backend_.identity()),
+          build_(BuildIdentity() + " " + backend_.identity() +
+                 (tier == CompileTier::kQuick ? " quick" : "")),
           disk_(BuildIdentity().empty() ? std::string() : cache_directory),
           secret_(secret),
           max_running_(std::max(1u, std::thread::hardware_concurrency())) {}
@@ -129,7 +133,16 @@ class Compiler final : public KernelCompiler {
         return HashRequest(request, target_, build_);
     }
 
+    Result<KernelPtr> AddTiered(std::shared_ptr<KernelBackend> backend,
+                                const Hash128& key,
+                                CompiledObject compiled);
+    Status FinishTiered(const Hash128& key,
+                        PendingObject& pending,
+                        const CacheEntryFacts& facts,
+                        const std::shared_ptr<TieredKernel>& kernel);
+
     const TargetInfo target_;
+    const CompileTier tier_;
     LazyBackend backend_;
     const std::string build_;
     DiskCache disk_;
@@ -141,6 +154,8 @@ class Compiler final : public KernelCompiler {
     std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live_;
     std::unordered_set<Hash128> in_flight_;  // being looked up or compiled by some thread
     unsigned running_ = 0;                   // compilations, which cost memory and a CPU each
+
+    BackgroundQueue background_;  // the last member: its jobs use the others
 };
 
 KernelPtr Compiler::FindLive(const Hash128& key) {
@@ -181,9 +196,56 @@ KernelPtr Compiler::ReadDisk(const Hash128& key) {
 
 Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash128& key) {
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get());
-    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled, backend->Compile(request, target_, key));
-    return LoadEntry(secret_, key, SerializeEntry(secret_, key, compiled.facts, compiled.object),
-                     /*from_disk_cache=*/false);
+    FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
+                            backend->Compile(request, target_, key, tier_));
+    if (compiled.better)
+        return AddTiered(std::move(backend), key, std::move(compiled));
+    std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
+    if (tier_ != CompileTier::kQuick)
+        disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+    return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
+}
+
+// Runs the quick code and has the full code made in the background. Only that is stored.
+Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
+                                      const Hash128& key,
+                                      CompiledObject compiled) {
+    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> quick,
+                            LoadedObject::Load(compiled.object, kKernelSymbol));
+    auto kernel = std::make_shared<TieredKernel>(compiled.facts, std::move(quick));
+    // A job must be copyable. The pending object's code is the backend's, so it goes first.
+    struct Work {
+        std::shared_ptr<KernelBackend> backend;
+        std::unique_ptr<PendingObject> pending;
+        CacheEntryFacts facts;
+    };
+    auto work = std::make_shared<Work>(
+        Work{std::move(backend), std::move(compiled.better), std::move(compiled.facts)});
+    background_.Add([this, key, work, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
+        Status status = run ? FinishTiered(key, *work->pending, work->facts, target.lock())
+                            : Status(Error{ErrorCode::kInternal, "It was not waited for."});
+        if (status.ok())
+            return;
+        LogDebug("A kernel keeps its quick code: {}", status.error().message);
+        if (auto abandoned = target.lock())
+            abandoned->Abandon();
+    });
+    return KernelPtr(std::move(kernel));
+}
+
+Status Compiler::FinishTiered(const Hash128& key,
+                              PendingObject& pending,
+                              const CacheEntryFacts& facts,
+                              const std::shared_ptr<TieredKernel>& kernel) {
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<uint8_t> code, pending.Finish());
+    std::vector<uint8_t> bytes = SerializeEntry(secret_, key, facts, code);
+    disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+    if (kernel) {
+        FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> object,
+                                LoadedObject::Load(code, kKernelSymbol));
+        kernel->Install(std::move(object), std::move(bytes));
+    }
+    return OkStatus();
 }
 
 Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
@@ -204,11 +266,8 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
     }
     KernelPtr cached = ReadDisk(key);
     Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(request, key);
-    if (kernel.ok()) {
-        if (!cached)
-            disk_.Put(kDiskKind, key, std::as_bytes(std::span((*kernel)->serialized)));
+    if (kernel.ok())
         kernel = Publish(key, *kernel);
-    }
     {
         std::lock_guard lock(mutex_);
         in_flight_.erase(key);
@@ -245,7 +304,9 @@ Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t
 class HeldKernel : public CompiledKernel {
   public:
     HeldKernel(std::shared_ptr<KernelBackend> backend, KernelPtr kernel)
-        : CompiledKernel(*kernel), backend_(std::move(backend)), kernel_(std::move(kernel)) {}
+        : CompiledKernel(*kernel), backend_(std::move(backend)), kernel_(std::move(kernel)) {
+        storable = false;
+    }
 
   private:
     // In this order: the kernel goes first.
@@ -279,6 +340,19 @@ class InterpretingCompiler final : public KernelCompiler {
     LazyBackend backend_;
 };
 
+Result<CompileTier> ChooseTier() {
+    const char* tier = secure_getenv("FORNAX_TIER");
+    if (!tier || !*tier)
+        return CompileTier::kQuickThenFull;
+    if (std::string_view(tier) == "0")
+        return CompileTier::kQuick;
+    if (std::string_view(tier) == "1")
+        return CompileTier::kFull;
+    return Error{ErrorCode::kUnsupported, "FORNAX_TIER is \"" + std::string(tier) +
+                                              "\"; it can be 0 (quick code), 1 (full code) or "
+                                              "unset."};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
@@ -296,9 +370,10 @@ Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string
         return Error{ErrorCode::kUnsupported, "FORNAX_KERNEL is \"" + std::string(form) +
                                                   "\"; it can be \"compile\" or \"interpret\"."};
     }
+    FORNAX_ASSIGN_OR_RETURN(const CompileTier tier, ChooseTier());
     FORNAX_ASSIGN_OR_RETURN(UserSecret secret, SigningSecret(cache_directory));
-    return std::unique_ptr<KernelCompiler>(
-        std::make_unique<Compiler>(cache_directory, std::move(target), secret, std::move(backend)));
+    return std::unique_ptr<KernelCompiler>(std::make_unique<Compiler>(
+        cache_directory, std::move(target), secret, tier, std::move(backend)));
 }
 
 }  // namespace fornax::kernel

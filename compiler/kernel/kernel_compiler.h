@@ -96,7 +96,8 @@ struct CompileRequest {
     CompileOptions options;
 };
 
-// Native code of one kernel. Keeps its memory mapped while it lives.
+// Native code of one kernel. Keeps its memory mapped while it lives. Better code may take the place
+// of what the entry leads to at any time; what it computes stays the same.
 class CompiledKernel {
   public:
     virtual ~CompiledKernel() = default;
@@ -109,9 +110,13 @@ class CompiledKernel {
     uint32_t used_sets = 0;  // bit n: a dispatch needs descriptor set n
     std::string name;
     bool from_disk_cache = false;
+    bool storable = true;  // Serialized may have something to give
     // The native object and the facts above, for VkPipelineCache: KernelCompiler::Load takes it
-    // back. Empty for a kernel that cannot be stored.
-    std::vector<uint8_t> serialized;
+    // back. Empty for a kernel that cannot be stored. May wait for a compilation in the background;
+    // what it refers to does not change afterwards.
+    virtual const std::vector<uint8_t>& Serialized() const { return serialized; }
+
+    std::vector<uint8_t> serialized;  // of kernels that are complete when they are made
 };
 
 // Facts about the machine that kernels are compiled for; FORNAX_CPU=<LLVM CPU name> replaces the

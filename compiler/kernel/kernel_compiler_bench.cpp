@@ -1,17 +1,18 @@
 // How long pipelines take to compile: SPIR-V files to native code, cold and from the disk cache.
 //
-// Usage: fornax_kernel_compiler_bench FILE.spv... [Google Benchmark's options]
+// Usage: fornax_kernel_compiler_bench FILE.spv[:ID=VALUE,...]... [Google Benchmark's options]
 // for instance build/generated/tools/bench/shaders/*.spv. Every file is one compute shader with
-// entry point "main" and storage buffers at set 0, bindings 0 to 7, and up to 128 bytes of push
-// constants.
+// entry point "main"; specialisation constants may follow its name.
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "base/file.h"
+#include "compiler/kernel/backend.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
@@ -22,15 +23,28 @@ namespace fs = std::filesystem;
 struct Shader {
     std::string name;
     std::vector<uint32_t> words;
+    std::vector<SpecializationValue> constants;
+    ResourceLayout layout;
 };
 
 CompileRequest RequestFor(const Shader& shader) {
     CompileRequest request = {.spirv = shader.words};
-    SetLayout& set = request.layout.sets.emplace_back();
-    for (uint32_t i = 0; i < 8; ++i)
-        set.bindings.push_back({.binding = i, .offset_bytes = 16 * i});
-    request.layout.push_constant_bytes = 128;
+    request.specialization = shader.constants;
+    request.layout = shader.layout;
     return request;
+}
+
+// "0=128,1=64", as far as it reads like that.
+std::vector<SpecializationValue> ParseConstants(const char* text) {
+    std::vector<SpecializationValue> constants;
+    unsigned id;
+    unsigned value;
+    int used;
+    while (std::sscanf(text, "%u=%u%n", &id, &value, &used) == 2) {
+        constants.push_back({.constant_id = id, .bits = value});
+        text += used + (text[used] == ',');
+    }
+    return constants;
 }
 
 // Starts a compiler and has it make all the kernels; false, with the reason, if it cannot.
@@ -76,15 +90,25 @@ int Main(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
     std::vector<Shader> shaders;
     for (int i = 1; i < argc; ++i) {
-        Result<std::vector<std::byte>> bytes = ReadFile(argv[i], 64 << 20);
+        const std::string argument = argv[i];
+        const size_t colon = std::min(argument.find(':'), argument.size());
+        Result<std::vector<std::byte>> bytes = ReadFile(argument.substr(0, colon), 64 << 20);
         if (!bytes.ok()) {
             std::fprintf(stderr, "%s\n", bytes.error().message.c_str());
             return 1;
         }
         Shader& shader = shaders.emplace_back();
-        shader.name = fs::path(argv[i]).stem();
+        shader.name = fs::path(argument.substr(0, colon)).stem().string() + argument.substr(colon);
         shader.words.resize(bytes->size() / 4);
         std::memcpy(shader.words.data(), bytes->data(), shader.words.size() * 4);
+        if (colon < argument.size())
+            shader.constants = ParseConstants(argument.c_str() + colon + 1);
+        Result<ResourceLayout> layout = MakeKernelBackend()->LayoutOf(shader.words);
+        if (!layout.ok()) {
+            std::fprintf(stderr, "%s\n", layout.error().message.c_str());
+            return 1;
+        }
+        shader.layout = *layout;
     }
     if (shaders.empty()) {
         std::fprintf(stderr, "usage: %s FILE.spv...\n", argv[0]);

@@ -71,6 +71,7 @@ int32_t RunKernel(const CompiledKernel& kernel) {
     const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(output), sizeof(output)}};
     const void* sets[] = {set};
     hal::DispatchFrame dispatch = {.descriptor_sets = sets, .workgroup_count = {1, 1, 1}};
+    dispatch.kernel_context = kernel.context;
     struct alignas(64) Line {
         uint8_t bytes[64];
     };

@@ -11,6 +11,7 @@ namespace fornax::bench {
 // of 256.
 struct HostKernels {
     const char* name;
+    uint32_t vector_bits;
     bool (*is_supported)();
     // Runs independent chains of fused multiply-adds; returns the floating-point operations done
     // and leaves a value that depends on all of them in `sink`.

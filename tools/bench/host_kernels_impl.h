@@ -86,7 +86,8 @@ struct HostLoops {
     }
 
     static HostKernels Table(const char* name, bool (*is_supported)()) {
-        return {name, is_supported, Fma, Triad, TriadStreaming, Copy, CopyStreaming, Read};
+        return {name,           kLanes * 32, is_supported,  Fma, Triad,
+                TriadStreaming, Copy,        CopyStreaming, Read};
     }
 };
 

@@ -175,7 +175,7 @@ double HostLimits::Value(Limit limit) const {
     return 0;
 }
 
-HostLimits MeasureHostLimits(bool quick) {
+HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits) {
     const int rounds = quick ? 2 : 5;
     const uint64_t steps = quick ? 100'000 : 10'000'000;
     HostLimits limits;
@@ -183,7 +183,7 @@ HostLimits MeasureHostLimits(bool quick) {
     const HostKernels* widest = nullptr;
     const std::vector<HostKernels> all = AllHostKernels();
     for (const HostKernels& kernels : all) {
-        if (!kernels.is_supported())
+        if (!kernels.is_supported() || kernels.vector_bits > max_vector_bits)
             continue;
         if (widest == nullptr)
             widest = &kernels;

@@ -1,6 +1,7 @@
 // What the host itself can do, measured by plain C++ code in the same run as the drivers.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace fornax::bench {
@@ -24,8 +25,9 @@ struct HostLimits {
     double Value(Limit limit) const;
 };
 
-// Takes a second or two; with `quick`, about a tenth of one, and is less exact.
-HostLimits MeasureHostLimits(bool quick);
+// Takes a second or two; with `quick`, about a tenth of one, and is less exact. Only instruction
+// sets with vectors of at most `max_vector_bits` count.
+HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits = 512);
 
 // Each limit as the better of the two measurements, for several interleaved with other work.
 HostLimits BestOf(const HostLimits& a, const HostLimits& b);

@@ -157,7 +157,9 @@ double RatioToBestOther(const Report& report, const ReportRow& row) {
 
 std::string FormatReport(const Report& report) {
     std::string text = fmt::format(
-        "{}, {} threads; median of {} repetitions{}\n\n", report.processor, report.limits.threads,
+        "{}, {} {}{}; median of {} repetitions{}\n\n", report.processor, report.limits.threads,
+        report.limits.threads == 1 ? "thread" : "threads",
+        report.target == kNativeTarget ? "" : ", Fornax's kernels for " + report.target,
         report.repetitions, report.quick ? "; small sizes (--quick), not for comparison" : "");
     if (report.load_average > kBusyShare * report.limits.threads)
         text += fmt::format(
@@ -182,6 +184,7 @@ std::string FormatReport(const Report& report) {
 nlohmann::json ReportToJson(const Report& report) {
     nlohmann::json json = {
         {"processor", report.processor},
+        {"target", report.target},
         {"load_average", report.load_average},
         {"quick", report.quick},
         {"repetitions", report.repetitions},
@@ -224,6 +227,15 @@ nlohmann::json ReportToJson(const Report& report) {
             entry["limit"] = limit;
         json["benchmarks"].push_back(std::move(entry));
     }
+    return json;
+}
+
+nlohmann::json ReportsToJson(const std::vector<Report>& reports) {
+    if (reports.size() == 1)
+        return ReportToJson(reports.front());
+    nlohmann::json json = {{"runs", nlohmann::json::array()}};
+    for (const Report& report : reports)
+        json["runs"].push_back(ReportToJson(report));
     return json;
 }
 

@@ -27,9 +27,13 @@ struct ReportRow {
     std::vector<Measurement> cells;  // one for each of the report's drivers
 };
 
+// What kernels are compiled for when nothing else is asked for.
+inline constexpr char kNativeTarget[] = "native";
+
 struct Report {
     std::string processor;
-    double load_average = 0;  // of the minute before the run
+    std::string target = kNativeTarget;  // of Fornax's kernels
+    double load_average = 0;             // of the minute before the run
     HostLimits limits;
     bool quick = false;
     int repetitions = 1;
@@ -49,5 +53,7 @@ double RatioToBestOther(const Report& report, const ReportRow& row);
 std::string FormatReport(const Report& report);
 
 nlohmann::json ReportToJson(const Report& report);
+// A single report as it is, several as the list "runs".
+nlohmann::json ReportsToJson(const std::vector<Report>& reports);
 
 }  // namespace fornax::bench

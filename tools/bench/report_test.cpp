@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "tools/bench/affinity.h"
+
 namespace fornax::bench {
 namespace {
 
@@ -99,6 +101,33 @@ TEST(Report, JsonKeepsEveryValue) {
     EXPECT_EQ(copy["results"]["slow"]["fornax_ratio"], 2.0);
     EXPECT_EQ(copy["fornax_ratio_to_best_other"], 1.25);
     EXPECT_EQ(copy["limit"], 25);
+}
+
+TEST(Report, SaysWhatItWasMeasuredWith) {
+    Report report = MakeReport();
+    report.limits.threads = 1;
+    EXPECT_THAT(FormatReport(report), HasSubstr("1 thread;"));
+    EXPECT_THAT(FormatReport(report), Not(HasSubstr("kernels for")));
+    report.target = "haswell";
+    EXPECT_THAT(FormatReport(report), HasSubstr("1 thread, Fornax's kernels for haswell;"));
+    EXPECT_EQ(ReportsToJson({report})["target"], "haswell");
+    const nlohmann::json several = ReportsToJson({report, MakeReport()});
+    ASSERT_EQ(several["runs"].size(), 2u);
+    EXPECT_EQ(several["runs"][1]["target"], "native");
+}
+
+TEST(Affinity, IsForAWhileAndNotForMoreThanThereIs) {
+    const int all = AvailableThreads();
+    {
+        auto one = ScopedAffinity::Create(1);
+        ASSERT_TRUE(one.ok()) << one.error().message;
+        EXPECT_EQ(AvailableThreads(), 1);
+        EXPECT_EQ(MeasureHostLimits(/*quick=*/true, 128).threads, 1);
+    }
+    EXPECT_EQ(AvailableThreads(), all);
+    auto many = ScopedAffinity::Create(all + 1);
+    ASSERT_FALSE(many.ok());
+    EXPECT_THAT(many.error().message, HasSubstr(std::to_string(all + 1)));
 }
 
 TEST(Shapes, NamesAreUniqueAndValuesFollowTheUnit) {

@@ -13,6 +13,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "compiler/kernel/codegen/target.h"
+#include "tools/bench/affinity.h"
 #include "tools/bench/process.h"
 
 namespace fornax::bench {
@@ -51,6 +53,11 @@ class Runner {
     Runner(const BenchOptions& options, const ScratchDirectory& scratch)
         : options_(options), scratch_(scratch.path()) {}
 
+    // What later measurements run with.
+    void Configure(const std::string& target, int threads) {
+        target_ = target;
+        threads_ = threads;
+    }
     Result<std::vector<Driver>> FindDrivers();
     Result<std::vector<const Shape*>> FindShapes() const;
     ReportRow MeasureRow(const Shape& shape, const std::vector<Driver>& drivers);
@@ -79,6 +86,8 @@ class Runner {
     const BenchOptions& options_;
     fs::path scratch_;
     int directory_count_ = 0;
+    std::string target_ = kNativeTarget;
+    int threads_ = 0;
 };
 
 std::string LastLine(const fs::path& file) {
@@ -114,7 +123,13 @@ Result<nlohmann::json> Runner::RunChild(const fs::path& manifest,
         {"MESA_SHADER_CACHE_DIR", cache},
         {"XDG_CACHE_HOME", cache},
         {"MESA_SHADER_CACHE_DISABLE", mesa_cache ? "" : "true"},
+        {"FORNAX_CPU", target_ == kNativeTarget ? "" : target_},
     };
+    if (threads_ != 0) {
+        // Beside the processors that this process leaves itself: ScopedAffinity.
+        process.environment["FORNAX_THREADS"] = std::to_string(threads_);
+        process.environment["LP_NUM_THREADS"] = std::to_string(threads_);
+    }
     process.log = log;
     process.timeout_seconds = kChildTimeoutSeconds;
     Result<int> exit_code = RunProcess(process);
@@ -255,27 +270,48 @@ ReportRow Runner::MeasureRow(const Shape& shape, const std::vector<Driver>& driv
 
 }  // namespace
 
-Result<Report> RunBenchmarks(const BenchOptions& options) {
+Result<std::vector<Report>> RunBenchmarks(const BenchOptions& options) {
     FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create());
     Runner runner(options, scratch);
-    Report report;
-    report.processor = HostProcessorName();
-    getloadavg(&report.load_average, 1);
-    report.quick = options.quick;
-    report.repetitions = options.repetitions;
     FORNAX_ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, runner.FindShapes());
-    FORNAX_ASSIGN_OR_RETURN(report.drivers, runner.FindDrivers());
+    // What cannot be run is said before anything is measured.
+    std::vector<uint32_t> vector_bits;
+    for (const std::string& target : options.targets) {
+        FORNAX_ASSIGN_OR_RETURN(const kernel::TargetInfo info,
+                                kernel::DetectTarget(target == kNativeTarget ? "" : target));
+        vector_bits.push_back(info.vector_bits);
+    }
+    for (int threads : options.threads) {
+        if (auto affinity = ScopedAffinity::Create(threads); !affinity.ok())
+            return affinity.error();
+    }
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<Driver> drivers, runner.FindDrivers());
 
-    auto measure_limits = [&] {
-        if (options.progress)
-            options.progress("host limits");
-        report.limits = BestOf(report.limits, MeasureHostLimits(options.quick));
-    };
-    measure_limits();
-    for (const Shape* shape : shapes)
-        report.rows.push_back(runner.MeasureRow(*shape, report.drivers));
-    measure_limits();
-    return report;
+    std::vector<Report> reports;
+    for (size_t i = 0; i < options.targets.size(); ++i) {
+        for (int threads : options.threads) {
+            FORNAX_ASSIGN_OR_RETURN(const ScopedAffinity affinity, ScopedAffinity::Create(threads));
+            runner.Configure(options.targets[i], threads);
+            Report& report = reports.emplace_back();
+            report.processor = HostProcessorName();
+            report.target = options.targets[i];
+            getloadavg(&report.load_average, 1);
+            report.quick = options.quick;
+            report.repetitions = options.repetitions;
+            report.drivers = drivers;
+            auto measure_limits = [&] {
+                if (options.progress)
+                    options.progress("host limits");
+                report.limits =
+                    BestOf(report.limits, MeasureHostLimits(options.quick, vector_bits[i]));
+            };
+            measure_limits();
+            for (const Shape* shape : shapes)
+                report.rows.push_back(runner.MeasureRow(*shape, drivers));
+            measure_limits();
+        }
+    }
+    return reports;
 }
 
 }  // namespace fornax::bench

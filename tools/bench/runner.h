@@ -18,6 +18,10 @@ struct BenchOptions {
     std::optional<std::filesystem::path> fornax_manifest;
     std::string filter;                // a regular expression that names shapes; empty means all
     std::vector<std::string> drivers;  // see SelectDrivers
+    // The whole run is repeated for each target and each number of threads. A target is LLVM's name
+    // of a processor for Fornax's kernels (FORNAX_CPU), or "native".
+    std::vector<std::string> targets = {kNativeTarget};
+    std::vector<int> threads = {0};  // 0: all
     int repetitions = 5;
     bool quick = false;
     bool validate = false;
@@ -25,7 +29,8 @@ struct BenchOptions {
     std::function<void(const std::string& step)> progress;
 };
 
-// Fails if the options select nothing. A measurement that fails is part of the report.
-Result<Report> RunBenchmarks(const BenchOptions& options);
+// One report for each target and number of threads. Fails if the options select nothing. A
+// measurement that fails is part of the report.
+Result<std::vector<Report>> RunBenchmarks(const BenchOptions& options);
 
 }  // namespace fornax::bench

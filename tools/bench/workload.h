@@ -41,8 +41,9 @@ WorkloadResult CreateWorkload(Device& device, uint32_t size) {
 }
 
 // startup_workloads.cpp
-WorkloadResult CreateStart(Device& device, uint32_t size);      // size is not used
-WorkloadResult CreatePipelines(Device& device, uint32_t size);  // size is not used
+WorkloadResult CreateStart(Device& device, uint32_t size);           // size is not used
+WorkloadResult CreatePipelines(Device& device, uint32_t size);       // size is not used
+WorkloadResult CreateMatmulPipeline(Device& device, uint32_t size);  // size is not used
 
 // command_workloads.cpp
 WorkloadResult CreateDispatches(Device& device, uint32_t dispatches);

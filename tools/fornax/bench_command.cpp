@@ -31,7 +31,9 @@ std::string Footer() {
         "Examples:\n"
         "  fornax bench\n"
         "  fornax bench --filter 'saxpy|copy' --repetitions 9 --json numbers.json\n"
-        "  fornax bench --drivers fornax,lavapipe",
+        "  fornax bench --drivers fornax,lavapipe\n"
+        "  fornax bench --drivers fornax,/opt/mesa/share/vulkan/icd.d/lvp_icd.x86_64.json\n"
+        "  fornax bench --targets native,haswell --threads 1,2",
         names);
 }
 
@@ -52,20 +54,24 @@ void Bench(bench::BenchOptions options, const std::string& json_file) {
     const bool is_terminal = isatty(STDERR_FILENO) != 0;
     if (is_terminal)
         options.progress = ShowProgress;
-    Result<bench::Report> result = bench::RunBenchmarks(options);
+    Result<std::vector<bench::Report>> result = bench::RunBenchmarks(options);
     if (is_terminal)
         ShowProgress("");
-    const bench::Report report = ValueOrExit(std::move(result));
+    const std::vector<bench::Report> reports = ValueOrExit(std::move(result));
 
-    fmt::print("{}", bench::FormatReport(report));
+    bool failures = false;
+    for (const bench::Report& report : reports) {
+        fmt::print("{}{}", &report == &reports.front() ? "" : "\n", bench::FormatReport(report));
+        failures |= report.HasFailures();
+    }
     if (!json_file.empty()) {
         std::ofstream file(json_file);
-        file << bench::ReportToJson(report).dump(2) << '\n';
+        file << bench::ReportsToJson(reports).dump(2) << '\n';
         file.close();
         if (!file)
             ExitWithError({ErrorCode::kIo, fmt::format("{} cannot be written.", json_file)});
     }
-    if (report.HasFailures())
+    if (failures)
         ExitWithCode(kExitFailure);
 }
 
@@ -101,6 +107,18 @@ void AddBenchCommand(CLI::App& app) {
         ->add_option("--drivers", options->drivers,
                      "Only drivers of these names, or manifest files (separated by commas)")
         ->delimiter(',');
+    command
+        ->add_option(
+            "--targets", options->targets,
+            "Processors that Fornax compiles its kernels for: native, or LLVM's names such "
+            "as haswell for AVX2; the whole run is repeated for each")
+        ->delimiter(',');
+    command
+        ->add_option("--threads", options->threads,
+                     "Numbers of processors that everything is measured with, 0 for all; the whole "
+                     "run is repeated for each")
+        ->delimiter(',')
+        ->check(CLI::Range(0, 1024));
     command->add_option("--json", *json_file, "Write all measurements to this file");
     command->add_flag("--quick", options->quick, "Small sizes, to see that all works");
     command->add_flag("--validate", options->validate,

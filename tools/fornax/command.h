@@ -50,6 +50,7 @@ void AddExecCommand(CLI::App& app, std::vector<std::string> command);
 void AddBenchCommand(CLI::App& app);
 void AddCacheCommand(CLI::App& app);
 void AddCompileCommand(CLI::App& app);
+void AddExplainKernelCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
 

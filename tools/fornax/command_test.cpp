@@ -123,6 +123,35 @@ TEST_F(CommandTest, ExecFailsAsEnvDoes) {
     EXPECT_EQ(Fornax({"exec", "--", file}), 126);
 }
 
+// A kernel with barriers, loops and accesses of several forms.
+TEST_F(CommandTest, ExplainKernelShowsDecisions) {
+    const auto manifest = FindManifest(FORNAX_COMMAND, std::getenv("FORNAX_MANIFEST"));
+    if (!manifest.ok())
+        GTEST_SKIP() << "The build has no Fornax driver.";
+    ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--json"}), 0) << output_;
+    const nlohmann::json json = nlohmann::json::parse(output_, nullptr, false);
+    ASSERT_FALSE(json.is_discarded()) << output_;
+    EXPECT_EQ(json["name"], "main");
+    EXPECT_GT(json["lanes"], 1);
+    EXPECT_GT(json["segments"].size(), 1u);
+    EXPECT_FALSE(json["accesses"].empty());
+    EXPECT_TRUE(json["times_ms"].contains("code generation"));
+    bool loop_of_the_workgroup = false;
+    for (const auto& construct : json["constructs"])
+        loop_of_the_workgroup |= construct["kind"] == "loop" && construct["workgroup"] == true;
+    EXPECT_TRUE(loop_of_the_workgroup);
+
+    ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--robust"}), 0) << output_;
+    for (const char* part : {"kernel main", "memory accesses", "set 0 binding 0", "workgroup",
+                             "barriers cut the kernel", "OpStore"})
+        EXPECT_THAT(output_, HasSubstr(part));
+
+    EXPECT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--entry", "other"}), 1);
+    EXPECT_THAT(output_, HasSubstr("\"other\""));
+    EXPECT_EQ(Fornax({"explain-kernel", (directory_ / "none.spv").string()}), 1);
+    EXPECT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--constant", "x"}), 2);
+}
+
 TEST_F(CommandTest, BenchRefusesWhatSelectsNothing) {
     EXPECT_EQ(Fornax({"bench", "--filter", "("}), 1);
     EXPECT_THAT(output_, HasSubstr("not a regular expression"));
@@ -130,6 +159,10 @@ TEST_F(CommandTest, BenchRefusesWhatSelectsNothing) {
     EXPECT_THAT(output_, HasSubstr("no such benchmark"));
     EXPECT_EQ(Fornax({"bench", "--drivers", "no-such-driver"}), 1);
     EXPECT_THAT(output_, HasSubstr("no-such-driver"));
+    EXPECT_EQ(Fornax({"bench", "--filter", "copy", "--targets", "6502"}), 1);
+    EXPECT_THAT(output_, HasSubstr("6502"));
+    EXPECT_EQ(Fornax({"bench", "--filter", "copy", "--threads", "1000"}), 1);
+    EXPECT_THAT(output_, HasSubstr("1000 threads"));
 }
 
 class DriverCommandTest : public CommandTest {
@@ -166,6 +199,17 @@ TEST_F(DriverCommandTest, InfoAllShowsAtLeastTheSameDevice) {
     const std::string device = output_.substr(0, output_.find('\n'));
     ASSERT_EQ(Fornax({"info", "--all"}), 0) << output_;
     EXPECT_THAT(output_, HasSubstr(device + "\n"));
+}
+
+TEST_F(DriverCommandTest, BenchRepeatsForTargetsAndThreads) {
+    const nlohmann::json json =
+        QuickBench({"--filter", "^submit$", "--targets", "native,x86-64-v2", "--threads", "0,1"});
+    ASSERT_EQ(json["runs"].size(), 4u);
+    EXPECT_EQ(json["runs"][0]["target"], "native");
+    EXPECT_EQ(json["runs"][3]["target"], "x86-64-v2");
+    EXPECT_EQ(json["runs"][3]["limits"]["threads"], 1);
+    for (const nlohmann::json& run : json["runs"])
+        EXPECT_EQ(run["benchmarks"].size(), 1u);
 }
 
 TEST_F(DriverCommandTest, EveryBenchmarkIsVerifiedAndMeasured) {

@@ -44,6 +44,7 @@ int Run(int argc, char** argv) {
     fornax::tool::AddBenchCommand(app);
     fornax::tool::AddRunCommand(app);
     fornax::tool::AddCompileCommand(app);
+    fornax::tool::AddExplainKernelCommand(app);
     fornax::tool::AddCacheCommand(app);
 
     // CLI11 would only say that a subcommand is required.

@@ -36,7 +36,9 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     emitted.lanes = map.lanes;
     ShapeAnalysis shapes(kernel, map, workgroup_level);
     Regions regions(kernel, shapes, workgroup_level);
-    Emitter emitter(kernel, shapes, regions, options.vector_bits, module);
+    ExplainRecorder recorder(kernel, shapes, regions, options.explain);
+    recorder.Begin();
+    Emitter emitter(kernel, shapes, regions, recorder, options.vector_bits, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
@@ -44,11 +46,13 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
 Emitter::Emitter(const ir::Kernel& kernel,
                  const ShapeAnalysis& shapes,
                  const Regions& regions,
+                 ExplainRecorder& recorder,
                  uint32_t vector_bits,
                  llvm::Module& module)
     : kernel_(kernel),
       shapes_(shapes),
       regions_(regions),
+      recorder_(recorder),
       module_(module),
       context_(module.getContext()),
       builder_(context_),

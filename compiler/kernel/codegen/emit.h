@@ -8,9 +8,12 @@
 
 namespace fornax::kernel {
 
+struct KernelExplanation;
+
 struct EmitOptions {
-    uint32_t vector_bits = 512;  // of the target
-    uint32_t force_lanes = 0;    // 0: the emitter chooses the width
+    uint32_t vector_bits = 512;            // of the target
+    uint32_t force_lanes = 0;              // 0: the emitter chooses the width
+    KernelExplanation* explain = nullptr;  // takes what is decided, if not null
 };
 
 struct EmittedKernel {

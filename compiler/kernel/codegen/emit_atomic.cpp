@@ -231,6 +231,7 @@ void Emitter::AtomicOnUniform(const ir::Instruction& inst,
                               const AtomicPlace& place,
                               Value* offset,
                               ir::ValueId value_id) {
+    recorder_.Form(lanes_ == 1 ? AccessForm::kScalar : AccessForm::kReduced, AccessCheck::kScalar);
     ir::ValueId result = inst.results[0];
     auto guarded = [&](auto&& body) -> Value* {
         // Robust: nothing happens outside the range, and the result is zero.
@@ -301,6 +302,7 @@ void Emitter::AtomicByLane(const ir::Instruction& inst,
                            Value* offsets,
                            ir::ValueId value_id,
                            ir::ValueId comparand_id) {
+    recorder_.Form(AccessForm::kLaneLoop, AccessCheck::kLanes);
     ir::ValueId result = inst.results[0];
     llvm::Type* type = ScalarType(context_, kernel_.type(result));
     AtomicPlace place = at;

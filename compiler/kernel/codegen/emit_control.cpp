@@ -46,6 +46,7 @@ void Emitter::EmitInstructions(std::span<const ir::InstId> insts) {
 }
 
 void Emitter::EmitInstruction(ir::InstId id) {
+    const ExplainRecorder::Scope recorded(recorder_, id, epoch_, mask_ != nullptr);
     const ir::Instruction& inst = kernel_.inst(id);
     const uint8_t properties = ir::InfoOf(inst.op).properties;
     if (properties & ir::kTerminator) {

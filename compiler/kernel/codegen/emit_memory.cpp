@@ -19,6 +19,13 @@ namespace {
 
 constexpr uint64_t kZeroBytes = 256;  // what an out-of-range uniform load reads instead
 
+// For the record: `checked` is what a test of bounds would be.
+AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
+    if (region.bounds == Bounds::kTrusted)
+        return AccessCheck::kNone;
+    return region.bounds == Bounds::kChecked ? checked : AccessCheck::kClamped;
+}
+
 }  // namespace
 
 MemoryRegion Emitter::BufferRegion(const ir::Instruction& inst, ir::ValueId buffer) {
@@ -212,6 +219,7 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
                                      Value* offset,
                                      llvm::Type* type,
                                      size_t count) {
+    recorder_.Form(AccessForm::kScalar, CheckOf(region, AccessCheck::kScalar));
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     if (region.bounds == Bounds::kClamped)
         offset = ClampScalar(region, offset, element * count);
@@ -268,6 +276,9 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
                                 llvm::Type* type,
                                 size_t count) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    const bool by_lane = element < 4 && VectorBitsOf(builder_) < 512;
+    recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
+                   CheckOf(region, AccessCheck::kLanes));
     if (region.is_global || region.lane_bases)
         return GatherLanes(region, offsets, type, count);
     if (element < 4)
@@ -298,6 +309,10 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
 
 void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
+    const bool by_lane =
+        element < 4 && (VectorBitsOf(builder_) < 512 || element * values.size() % 4 != 0);
+    recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
+                   CheckOf(region, AccessCheck::kLanes));
     if (region.is_global || region.lane_bases) {
         ScatterLanes(region, offsets, values);
         return;
@@ -328,6 +343,7 @@ void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef
 void Emitter::StoreUniform(const MemoryRegion& region,
                            Value* offset,
                            std::span<const ir::ValueId> values) {
+    recorder_.Form(AccessForm::kOneLane, CheckOf(region, AccessCheck::kScalar));
     Values scalars;
     for (ir::ValueId value : values)
         scalars.push_back(ToMemory(FromFirstActive(value)));
@@ -503,6 +519,7 @@ void Emitter::EmitLocal(const ir::Instruction& inst) {
     llvm::Value* last = builder_.getInt32(local.count - 1);
     const bool proven = index_shape.max < local.count && invocations_ % lanes_ == 0;
     if (index_shape.uniform() || lanes_ == 1) {
+        recorder_.Form(AccessForm::kRow, proven ? AccessCheck::kProven : AccessCheck::kScalar);
         Value* index = Raw(index_id);
         Value* inside = nullptr;
         if (!proven) {

@@ -103,6 +103,23 @@ bool MakeLayout(const Shape& shape, const Units& units, Layout& layout) {
     return true;
 }
 
+// For the record.
+AccessForm FormOf(const Layout& layout, size_t count) {
+    bool in_order = layout.runs.size() == 1 && layout.dense && count == 1;
+    for (size_t lane = 0; lane < layout.lane.size(); ++lane)
+        in_order = in_order && layout.lane[lane] == lane;
+    return in_order ? AccessForm::kContiguous : AccessForm::kRuns;
+}
+
+AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t bytes, bool masked) {
+    if (region.bounds == Bounds::kClamped) {
+        const bool inside = shape.max <= region.known_size &&  //
+                            shape.max + bytes <= region.known_size;
+        return inside ? AccessCheck::kProven : AccessCheck::kClamped;
+    }
+    return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
+}
+
 }  // namespace
 
 // Loading everything between the elements costs more than going lane by lane.
@@ -167,6 +184,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                                                           llvm::Constant::getNullValue(part_type)));
     };
     auto load_runs = [&](Value* address) {
+        recorder_.Form(FormOf(layout, count),
+                       CheckOf(region, *offset.shape, count * element, mask_ != nullptr),
+                       static_cast<uint32_t>(layout.runs.size()));
         Values loaded;
         if (row_words != 0) {
             llvm::SmallVector<uint64_t, 64> lane_bytes;
@@ -344,6 +364,9 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     }
 
     auto store_runs = [&](Value* address) {
+        recorder_.Form(FormOf(layout, count),
+                       CheckOf(region, *offset.shape, count * element, mask_ != nullptr),
+                       static_cast<uint32_t>(layout.runs.size()));
         if (row_words != 0) {
             llvm::SmallVector<uint64_t, 64> lane_bytes;
             for (int64_t lane_offset : offset.shape->offsets)

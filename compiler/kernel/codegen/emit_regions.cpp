@@ -45,6 +45,7 @@ Emitter::Construct& Emitter::PushWorkgroupConstruct(ir::InstId id) {
 }
 
 void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
+    const ExplainRecorder::Scope recorded(recorder_, id, epoch_, false, true);
     const ir::Instruction& inst = kernel_.inst(id);
     PushWorkgroupConstruct(id);
     BasicBlock* merge = constructs_.back().merge;

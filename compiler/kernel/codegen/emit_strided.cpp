@@ -20,6 +20,13 @@ constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to 
 // Rows farther apart than this many strides would let the test of their bounds overflow.
 constexpr uint64_t kMaxRowDistance = uint64_t{1} << 30;
 
+// For the record. Of clamped regions only what is proven inside gets here.
+AccessCheck CheckOf(const MemoryRegion& region, bool masked) {
+    if (region.bounds == Bounds::kClamped)
+        return AccessCheck::kProven;
+    return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
+}
+
 }  // namespace
 
 bool Emitter::AddressRuns(const MemoryRegion& region,
@@ -107,6 +114,8 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
     const llvm::Align align(element);
 
     auto load_runs = [&] {
+        recorder_.Form(AccessForm::kStrided, CheckOf(region, mask_ != nullptr),
+                       static_cast<uint32_t>(layout->rows.size()));
         Values parts;
         std::vector<llvm::SmallVector<int, 64>> pick(count, llvm::SmallVector<int, 64>(lanes_, -1));
         uint64_t loaded = 0;  // elements in the parts so far
@@ -221,6 +230,8 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
     }
     auto row_address = [&](size_t r) { return ByteAddress(region, addresses.firsts[r]); };
     auto store_runs = [&] {
+        recorder_.Form(AccessForm::kStrided, CheckOf(region, mask_ != nullptr),
+                       static_cast<uint32_t>(layout->rows.size()));
         std::vector<Value*> registers = PermuteToRegisters(values, pick);
         Values rows;
         for (size_t r = 0; r < layout->rows.size(); ++r)

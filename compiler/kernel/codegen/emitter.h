@@ -28,6 +28,7 @@
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/codegen/emit.h"
+#include "compiler/kernel/codegen/explain_recorder.h"
 
 namespace fornax::kernel {
 
@@ -67,6 +68,7 @@ class Emitter {
     Emitter(const ir::Kernel& kernel,
             const ShapeAnalysis& shapes,
             const Regions& regions,
+            ExplainRecorder& recorder,
             uint32_t vector_bits,
             llvm::Module& module);
 
@@ -360,6 +362,7 @@ class Emitter {
     const ir::Kernel& kernel_;
     const ShapeAnalysis& shapes_;
     const Regions& regions_;
+    ExplainRecorder& recorder_;
     llvm::Module& module_;
     llvm::LLVMContext& context_;
     llvm::IRBuilder<> builder_;

@@ -1,6 +1,8 @@
 // LLVM's side of jit.h: the pass pipeline and the emission of an object.
 #include "compiler/kernel/codegen/jit.h"
 
+#include "compiler/kernel/codegen/contract.h"
+
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
 #include <llvm/IR/DiagnosticInfo.h>
@@ -170,6 +172,7 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
         if (!function.isDeclaration())
             passes.run(function, functions);
     }
+    ContractMultiplyAdds(module);
     if (!machine.getTargetFeatureString().contains("+avx512fp16"))
         HideHalfMinima(module);
     return OkStatus();

@@ -1,7 +1,5 @@
 #include "compiler/kernel/codegen/jit_kernel.h"
 
-#include <llvm/IR/LLVMContext.h>
-#include <llvm/IR/Module.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -9,6 +7,7 @@
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "compiler/kernel/codegen/target_machine.h"
+#include "compiler/kernel/explain.h"
 
 namespace fornax::kernel {
 
@@ -29,43 +28,79 @@ std::string TextOf(const llvm::Module& module) {
 
 }  // namespace
 
-Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
-                                     const TargetInfo& target,
-                                     llvm::TargetMachine& machine,
-                                     const StageSink& sink,
-                                     uint32_t force_lanes) {
+Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel& kernel,
+                                                                const TargetInfo& target,
+                                                                llvm::TargetMachine& machine,
+                                                                const StageSink& sink,
+                                                                uint32_t force_lanes,
+                                                                KernelExplanation* explain) {
+    StageClock clock(explain);
     FORNAX_RETURN_IF_ERROR(CheckPureOps(kernel));
-    llvm::LLVMContext context;
-    context.setDiscardValueNames(!sink);
-    llvm::Module module(kernel.name, context);
+    std::unique_ptr<PreparedKernel> prepared(new PreparedKernel);
+    prepared->context_.setDiscardValueNames(!sink);
+    prepared->module_ = std::make_unique<llvm::Module>(kernel.name, prepared->context_);
+    llvm::Module& module = *prepared->module_;
     PrepareModule(module, machine, target);
     EmitOptions options;
     options.vector_bits = target.vector_bits;
     options.force_lanes = force_lanes;
+    options.explain = explain;
     FORNAX_ASSIGN_OR_RETURN(EmittedKernel emitted,
                             EmitKernel(kernel, options, kKernelSymbol, module));
+    prepared->lanes_ = emitted.lanes;
+    prepared->scratch_bytes_ = emitted.scratch_bytes;
     unsigned size = module.getInstructionCount();
+    clock.End("emission");
+    if (explain)
+        explain->llvm_instructions = size;
     if (size > kMaxInstructions) {
         return Error{ErrorCode::kUnsupported, "The kernel has " + std::to_string(size) +
                                                   " LLVM instructions, and the limit is " +
                                                   std::to_string(kMaxInstructions) + "."};
     }
-    machine.setOptLevel(size > kQuickInstructions ? llvm::CodeGenOptLevel::None
-                                                  : llvm::CodeGenOptLevel::Default);
     SetFunctionAttributes(module, target);
     if (sink)
         sink("llvm", TextOf(module));
     FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine));
+    prepared->instructions_ = module.getInstructionCount();
+    clock.End("LLVM passes");
     if (sink) {
         sink("opt.llvm", TextOf(module));
         std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
         FORNAX_ASSIGN_OR_RETURN(std::string assembly, EmitAssembly(*copy, machine));
         sink("s", assembly);
     }
+    return prepared;
+}
+
+Result<std::vector<uint8_t>> PreparedKernel::Generate(llvm::TargetMachine& machine,
+                                                      CodeQuality quality,
+                                                      bool again) {
+    const bool quick = quality == CodeQuality::kQuick || instructions_ > kQuickInstructions;
+    std::unique_ptr<llvm::Module> copy = again ? llvm::CloneModule(*module_) : nullptr;
+    machine.setOptLevel(quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
+    Result<std::vector<uint8_t>> object = EmitObject(copy ? *copy : *module_, machine);
+    machine.setOptLevel(llvm::CodeGenOptLevel::Default);
+    return object;
+}
+
+Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
+                                     const TargetInfo& target,
+                                     llvm::TargetMachine& machine,
+                                     const StageSink& sink,
+                                     uint32_t force_lanes,
+                                     KernelExplanation* explain) {
+    FORNAX_ASSIGN_OR_RETURN(
+        std::unique_ptr<PreparedKernel> prepared,
+        PreparedKernel::Prepare(kernel, target, machine, sink, force_lanes, explain));
+    StageClock clock(explain);
     NativeKernel native;
-    native.lanes = emitted.lanes;
-    native.scratch_bytes = emitted.scratch_bytes;
-    FORNAX_ASSIGN_OR_RETURN(native.object, EmitObject(module, machine));
+    native.lanes = prepared->lanes();
+    native.scratch_bytes = prepared->scratch_bytes();
+    FORNAX_ASSIGN_OR_RETURN(native.object, prepared->Generate(machine, CodeQuality::kFull));
+    clock.End("code generation");
+    if (explain)
+        explain->code_bytes = static_cast<uint32_t>(native.object.size());
     return native;
 }
 

@@ -2,10 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
 #include <llvm/Target/TargetMachine.h>
 
 #include "base/result.h"
@@ -15,24 +18,64 @@
 
 namespace fornax::kernel {
 
+struct KernelExplanation;
+
+// Takes the text of a stage ("llvm", "opt.llvm", "s"), to be written beside the kernel's other
+// stages.
+using StageSink = std::function<void(std::string_view extension, std::string_view text)>;
+
+enum class CodeQuality : uint8_t {
+    kQuick,  // several times faster to make, several times slower to run
+    kFull,
+};
+
+// A kernel's LLVM IR after LLVM's passes. Code of either quality computes the same, to the last
+// bit.
+class PreparedKernel {
+  public:
+    // `machine` belongs to the calling thread while this runs. `sink` may be empty; texts are only
+    // made if it is not. kUnsupported names what cannot be compiled. `force_lanes` and `explain`:
+    // see EmitOptions; the latter also takes the times of the stages.
+    static Result<std::unique_ptr<PreparedKernel>> Prepare(const ir::Kernel& kernel,
+                                                           const TargetInfo& target,
+                                                           llvm::TargetMachine& machine,
+                                                           const StageSink& sink,
+                                                           uint32_t force_lanes = 0,
+                                                           KernelExplanation* explain = nullptr);
+
+    // The object for LoadedObject::Load with kKernelSymbol. Unless `again`, the kernel is used up.
+    // Bounded in time: the quality of the code falls for very large kernels.
+    Result<std::vector<uint8_t>> Generate(llvm::TargetMachine& machine,
+                                          CodeQuality quality,
+                                          bool again = false);
+
+    uint32_t lanes() const { return lanes_; }
+    uint32_t scratch_bytes() const { return scratch_bytes_; }
+    // Of LLVM, after its passes: what code generation takes time for.
+    uint32_t instructions() const { return instructions_; }
+
+  private:
+    PreparedKernel() = default;
+
+    llvm::LLVMContext context_;
+    std::unique_ptr<llvm::Module> module_;
+    uint32_t lanes_ = 0;
+    uint32_t scratch_bytes_ = 0;
+    uint32_t instructions_ = 0;
+};
+
 struct NativeKernel {
     std::vector<uint8_t> object;  // for LoadedObject::Load with kKernelSymbol
     uint32_t lanes = 0;
     uint32_t scratch_bytes = 0;
 };
 
-// Takes the text of a stage ("llvm", "opt.llvm", "s"), to be written beside the kernel's other
-// stages.
-using StageSink = std::function<void(std::string_view extension, std::string_view text)>;
-
-// `machine` belongs to the calling thread while this runs. `sink` may be empty; texts are only made
-// if it is not. kUnsupported names what cannot be compiled. Bounded in time: the quality of the
-// code falls for very large kernels, and beyond a limit they are refused. `force_lanes`: see
-// EmitOptions.
+// Both steps at full quality.
 Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const TargetInfo& target,
                                      llvm::TargetMachine& machine,
                                      const StageSink& sink,
-                                     uint32_t force_lanes = 0);
+                                     uint32_t force_lanes = 0,
+                                     KernelExplanation* explain = nullptr);
 
 }  // namespace fornax::kernel

@@ -1,0 +1,74 @@
+// Takes down what the emitter decides, for `fornax explain-kernel`.
+//
+// The emitter opens an access, tells its form where it falls, and closes it; the first form told
+// counts, because later ones are the fallback for the edge. Without a record every call does
+// nothing.
+#pragma once
+
+#include "compiler/kernel/analysis/regions.h"
+#include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/explain.h"
+
+namespace fornax::kernel {
+
+class ExplainRecorder {
+  public:
+    // `record` may be null.
+    ExplainRecorder(const ir::Kernel& kernel,
+                    const ShapeAnalysis& shapes,
+                    const Regions& regions,
+                    KernelExplanation* record)
+        : kernel_(kernel), shapes_(shapes), regions_(regions), record_(record) {}
+
+    bool enabled() const { return record_ != nullptr; }
+
+    // The kernel as a whole: its segments and what lives across them.
+    void Begin();
+
+    // What the current access became. `runs`: vector accesses of kRuns.
+    void Form(AccessForm form, AccessCheck check, uint32_t runs = 0);
+
+    // The emission of one instruction, while it lives. `epoch` is the emitter's: 0 outside of
+    // segments, else the segment + 1.
+    class Scope {
+      public:
+        Scope(ExplainRecorder& recorder,
+              ir::InstId id,
+              uint32_t epoch,
+              bool masked,
+              bool workgroup_level = false)
+            : recorder_(recorder), id_(id) {
+            if (recorder_.enabled())
+                recorder_.Enter(id, epoch, masked, workgroup_level);
+        }
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+        ~Scope() {
+            if (recorder_.enabled())
+                recorder_.Leave(id_);
+        }
+
+      private:
+        ExplainRecorder& recorder_;
+        ir::InstId id_;
+    };
+
+  private:
+    void Enter(ir::InstId id, uint32_t epoch, bool masked, bool workgroup_level);
+    void Leave(ir::InstId id);
+    void BeginAccess(const ir::Instruction& inst, uint32_t segment, bool masked);
+    void BeginConstruct(ir::InstId id, uint32_t segment, bool workgroup_level);
+    std::string Memory(const ir::Instruction& inst) const;
+
+    const ir::Kernel& kernel_;
+    const ShapeAnalysis& shapes_;
+    const Regions& regions_;
+    KernelExplanation* record_;
+    bool in_access_ = false;       // the last of `accesses` is open
+    std::vector<uint32_t> loops_;  // around the current point: 1 + index of their records
+};
+
+// "lane * 4 + base", "4 of 16 lanes differ", ... for a person.
+std::string DescribeShape(const Shape& shape);
+
+}  // namespace fornax::kernel

@@ -1,0 +1,199 @@
+// Quick code first, full code later: the same results, to the last bit, from either.
+#include "compiler/kernel/tiered_kernel.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <future>
+#include <optional>
+
+#include "base/log.h"
+#include "compiler/kernel/kernel_compiler.h"
+
+namespace fornax::kernel {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kSteps = 120;
+constexpr uint32_t kInvocations = 64;
+
+// Kernel IR text, which the reader of this test program takes for SPIR-V
+// (kernel_compiler_test.cpp). Long enough for quick code: x = x * a + b, y = y - x * y, again and
+// again, contracted as the compiler likes.
+std::vector<uint32_t> LongKernel() {
+    std::string text = R"(kernel "long" workgroup_size(64, 1, 1) subgroup_size(32) {
+  binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
+  body {
+    %0:i32 = builtin local_id_x
+    %1:i32 = const 2
+    %2:i32 = shl %0, %1
+    %3:i32 = const 0
+    %4:buffer = buffer 0, %3
+    %5:f32 = load_buffer %4, %2 align(4)
+    %6:f32 = utof %0
+)";
+    int next = 7;
+    int x = 5;
+    int y = 6;
+    auto emit = [&](const std::string& operation) {
+        text += "    %" + std::to_string(next) + ":f32 = " + operation + "\n";
+        return next++;
+    };
+    auto name = [](int value) { return "%" + std::to_string(value); };
+    for (int i = 0; i < kSteps; ++i) {
+        const int product = emit("fmul " + name(x) + ", " + name(y));
+        x = emit("fadd " + name(product) + ", " + name(5));
+        const int other = emit("fmul " + name(x) + ", " + name(6));
+        y = emit("fsub " + name(y) + ", " + name(other));
+        const int half = emit("fabs " + name(y));
+        y = emit("fdiv " + name(y) + ", " + name(emit("fadd " + name(half) + ", " + name(6))));
+        x = emit("fdiv " + name(x) + ", " +
+                 name(emit("fadd " + name(emit("fabs " + name(x))) + ", " + name(6))));
+    }
+    const int sum = emit("fadd " + name(x) + ", " + name(y));
+    text += "    store_buffer %4, %2, " + name(sum) + " align(4)\n    return\n  }\n}\n";
+    std::vector<uint32_t> words((text.size() + 3) / 4);
+    std::memcpy(words.data(), text.data(), text.size());
+    return words;
+}
+
+std::vector<uint32_t> RunBits(const CompiledKernel& kernel) {
+    std::vector<float> data(kInvocations);
+    for (uint32_t i = 0; i < kInvocations; ++i)
+        data[i] = std::sqrt(static_cast<float>(i) + 0.3f);
+    const hal::BufferDescriptor set[] = {
+        {reinterpret_cast<uint64_t>(data.data()), data.size() * sizeof(float)}};
+    const void* sets[] = {set};
+    hal::DispatchFrame dispatch = {.descriptor_sets = sets, .workgroup_count = {1, 1, 1}};
+    dispatch.kernel_context = kernel.context;
+    struct alignas(64) Line {
+        uint8_t bytes[64];
+    };
+    std::vector<Line> scratch(kernel.scratch_bytes / sizeof(Line) + 1);
+    hal::WorkerFrame worker = {.scratch = scratch.data()};
+    kernel.entry(&dispatch, &worker, 0, 1);
+    std::vector<uint32_t> bits;
+    for (float value : data)
+        bits.push_back(std::bit_cast<uint32_t>(value));
+    return bits;
+}
+
+class TieredKernelTest : public testing::Test {
+  protected:
+    TieredKernelTest() {
+        directory_ = fs::temp_directory_path() /
+                     ("fornax-tiered-kernel-test-" + std::to_string(getpid()) + "-" +
+                      testing::UnitTest::GetInstance()->current_test_info()->name());
+        fs::create_directories(directory_);
+        previous_level_ = GetLogLevel();
+        SetLogLevel(LogLevel::kOff);
+    }
+    ~TieredKernelTest() override {
+        SetLogLevel(previous_level_);
+        fs::remove_all(directory_);
+    }
+
+    std::unique_ptr<KernelCompiler> MakeCompiler(const char* tier) {
+        if (tier)
+            setenv("FORNAX_TIER", tier, 1);
+        auto compiler = KernelCompiler::Create(directory_.string());
+        unsetenv("FORNAX_TIER");
+        EXPECT_TRUE(compiler.ok()) << compiler.error().message;
+        return std::move(compiler).value();
+    }
+    std::shared_ptr<const CompiledKernel> Compile(KernelCompiler& compiler) {
+        auto kernel = compiler.Compile({.spirv = words_});
+        EXPECT_TRUE(kernel.ok()) << kernel.error().message;
+        return *kernel;
+    }
+    bool IsStored() {
+        auto compiler = MakeCompiler("1");
+        return *compiler->Lookup({.spirv = words_}) != nullptr;
+    }
+
+    const std::vector<uint32_t> words_ = LongKernel();
+    fs::path directory_;
+    LogLevel previous_level_;
+};
+
+TEST_F(TieredKernelTest, BothCodesComputeTheSame) {
+    const auto quick = Compile(*MakeCompiler("0"));
+    const std::vector<uint32_t> bits = RunBits(*quick);
+    EXPECT_FALSE(IsStored()) << "quick code must not stay";
+    const auto full = Compile(*MakeCompiler("1"));
+    EXPECT_FALSE(full->from_disk_cache);
+    EXPECT_EQ(RunBits(*full), bits);
+    EXPECT_TRUE(IsStored());
+}
+
+TEST_F(TieredKernelTest, FullCodeReplacesQuickCode) {
+    auto compiler = MakeCompiler(nullptr);
+    const auto kernel = Compile(*compiler);
+    const std::vector<uint32_t> bits = RunBits(*kernel);
+    auto* tiered = dynamic_cast<const TieredKernel*>(kernel.get());
+    ASSERT_NE(tiered, nullptr) << "the kernel is too short for quick code";
+    EXPECT_FALSE(kernel->Serialized().empty());  // waits
+    EXPECT_TRUE(tiered->is_full());
+    EXPECT_EQ(RunBits(*kernel), bits);
+    EXPECT_TRUE(IsStored());
+    EXPECT_EQ(Compile(*compiler), kernel);
+    const auto stored = Compile(*MakeCompiler(nullptr));
+    EXPECT_TRUE(stored->from_disk_cache);
+    EXPECT_EQ(RunBits(*stored), bits);
+}
+
+TEST_F(TieredKernelTest, WhatAShortProgramCompilesIsStored) {
+    Compile(*MakeCompiler(nullptr));
+    EXPECT_TRUE(IsStored());
+}
+
+TEST_F(TieredKernelTest, AKernelMayGoBeforeItsFullCodeComes) {
+    auto compiler = MakeCompiler(nullptr);
+    auto kernel = Compile(*compiler);
+    kernel = nullptr;
+    compiler = nullptr;
+    EXPECT_TRUE(IsStored());
+}
+
+TEST_F(TieredKernelTest, OtherTiersAreRefused) {
+    setenv("FORNAX_TIER", "2", 1);
+    auto compiler = KernelCompiler::Create("");
+    unsetenv("FORNAX_TIER");
+    ASSERT_FALSE(compiler.ok());
+    EXPECT_THAT(compiler.error().message, testing::HasSubstr("FORNAX_TIER"));
+}
+
+TEST(BackgroundQueue, RunsInOrderAndTellsWhatItDrops) {
+    std::vector<int> ran;
+    std::vector<int> dropped;
+    std::promise<void> release;
+    std::optional<BackgroundQueue> queue(std::in_place);
+    auto job = [&](int number) {
+        return [&, number](bool run) { (run ? ran : dropped).push_back(number); };
+    };
+    queue->Add(job(1));
+    queue->Add([&](bool run) {
+        ran.push_back(run ? 2 : -2);
+        release.get_future().wait();
+    });
+    queue->Add(job(3));
+    queue->Add(job(4));
+    // The second holds the thread beyond the queue's patience.
+    std::thread releaser([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+        release.set_value();
+    });
+    queue.reset();
+    releaser.join();
+    EXPECT_THAT(ran, testing::ElementsAre(1, 2));
+    EXPECT_THAT(dropped, testing::ElementsAre(3, 4));
+}
+
+}  // namespace
+}  // namespace fornax::kernel

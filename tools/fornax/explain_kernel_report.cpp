@@ -1,0 +1,189 @@
+#include "tools/fornax/explain_kernel_report.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/fornax/text_table.h"
+
+namespace fornax::tool {
+namespace {
+
+using Align = TextTable::Align;
+using kernel::AccessCheckName;
+using kernel::AccessForm;
+using kernel::AccessFormName;
+using kernel::CodePlace;
+using kernel::KernelExplanation;
+
+constexpr size_t kIndent = 2;
+
+// "shader.comp:12 OpLoad", "OpLoad at word 300".
+std::string PlaceName(const CodePlace& place) {
+    if (!place.source.empty())
+        return place.source + " " + place.instruction;
+    if (place.instruction.empty())
+        return "-";
+    return fmt::format("{} at word {}", place.instruction, place.word);
+}
+
+std::string LoopName(uint32_t loop) {
+    return loop == 0 ? "" : fmt::format("#{}", loop);
+}
+
+std::string Summary(const KernelExplanation& e) {
+    TextTable table({"", ""}, {Align::kLeft, Align::kLeft});
+    table.AddRow({"target", fmt::format("{}, {}-bit vectors", e.cpu, e.vector_bits)});
+    table.AddRow({"workgroup", fmt::format("{} x {} x {}", e.workgroup_size[0], e.workgroup_size[1],
+                                           e.workgroup_size[2])});
+    std::string width =
+        fmt::format("{} invocations a vector, {}", e.lanes,
+                    e.workgroups > 1 ? fmt::format("{} workgroups", e.workgroups)
+                                     : fmt::format("{} vectors a workgroup", e.vectors));
+    if (e.tile_width != 0)
+        width += fmt::format(", in tiles {} wide", e.tile_width);
+    table.AddRow({"width", width});
+    table.AddRow({"pressure", fmt::format("{} of {} vector registers at the most", e.live_values,
+                                          e.vector_registers)});
+    table.AddRow(
+        {"memory", fmt::format("{} workgroup, {} scratch a worker", FormatBytes(e.shared_bytes),
+                               FormatBytes(e.scratch_bytes))});
+    table.AddRow(
+        {"size", fmt::format("{} IR instructions as read, {} after the passes, {} of LLVM, "
+                             "object file of {}",
+                             e.instructions_read, e.instructions, e.llvm_instructions,
+                             FormatBytes(e.code_bytes))});
+    std::string times;
+    for (const kernel::StageTime& time : e.times)
+        times +=
+            fmt::format("{}{} {:.2f} ms", times.empty() ? "" : ", ", time.stage, time.milliseconds);
+    table.AddRow({"time", times});
+    return table.Render(kIndent);
+}
+
+std::string Segments(const KernelExplanation& e) {
+    if (e.segments.size() < 2)
+        return "\nbarriers: none, the kernel is one segment\n";
+    std::string text =
+        fmt::format("\nbarriers cut the kernel into {} segments\n", e.segments.size());
+    TextTable table({"segment", "instructions", "values of other segments"},
+                    {Align::kRight, Align::kRight, Align::kRight});
+    for (size_t i = 0; i < e.segments.size(); ++i)
+        table.AddRow({std::to_string(i), std::to_string(e.segments[i].instructions),
+                      std::to_string(e.segments[i].imports)});
+    text += table.Render(kIndent);
+    if (e.kept.empty())
+        return text;
+    text += "\nwhat lives across barriers\n";
+    TextTable kept({"value", "type", "where", "made by"},
+                   {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
+    for (const kernel::KeptRecord& record : e.kept)
+        kept.AddRow({record.operation, record.type, record.home, PlaceName(record.place)});
+    return text + kept.Render(kIndent);
+}
+
+std::string Constructs(const KernelExplanation& e) {
+    if (e.constructs.empty())
+        return "";
+    TextTable table({"", "kind", "run by", "lanes", "segment", "in", "where"},
+                    {Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight,
+                     Align::kLeft, Align::kLeft});
+    for (size_t i = 0; i < e.constructs.size(); ++i) {
+        const kernel::ConstructRecord& record = e.constructs[i];
+        table.AddRow(
+            {fmt::format("#{}", i + 1), record.kind, record.workgroup ? "workgroup" : "vector",
+             record.divergent ? "diverge: masks" : "together: a branch",
+             std::to_string(record.segment), LoopName(record.loop), PlaceName(record.place)});
+    }
+    return "\nloops and branches\n" + table.Render(kIndent);
+}
+
+std::string Accesses(const KernelExplanation& e) {
+    if (e.accesses.empty())
+        return "\nmemory accesses: none\n";
+    TextTable table({"memory", "operation", "type", "form", "check", "mask", "segment", "loop",
+                     "offset", "where"},
+                    {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft,
+                     Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft});
+    for (const kernel::AccessRecord& record : e.accesses) {
+        std::string form = AccessFormName(record.form);
+        if (record.form == AccessForm::kRuns)
+            form = fmt::format("{} {}", record.runs, record.runs == 1 ? "run + shuffle" : form);
+        table.AddRow({record.memory, record.operation, record.type, form,
+                      AccessCheckName(record.check), record.masked ? "yes" : "",
+                      std::to_string(record.segment), LoopName(record.loop), record.shape,
+                      PlaceName(record.place)});
+    }
+    return "\nmemory accesses\n" + table.Render(kIndent);
+}
+
+nlohmann::json PlaceToJson(const CodePlace& place) {
+    return {{"word", place.word}, {"instruction", place.instruction}, {"source", place.source}};
+}
+
+}  // namespace
+
+std::string FormatExplanation(const KernelExplanation& e) {
+    return fmt::format("kernel {}\n", e.name) + Summary(e) + Segments(e) + Constructs(e) +
+           Accesses(e);
+}
+
+nlohmann::json ExplanationToJson(const KernelExplanation& e) {
+    nlohmann::json json = {
+        {"name", e.name},
+        {"cpu", e.cpu},
+        {"vector_bits", e.vector_bits},
+        {"workgroup_size", e.workgroup_size},
+        {"subgroup_size", e.subgroup_size},
+        {"lanes", e.lanes},
+        {"vectors", e.vectors},
+        {"tile_width", e.tile_width},
+        {"workgroups", e.workgroups},
+        {"live_values", e.live_values},
+        {"vector_registers", e.vector_registers},
+        {"shared_bytes", e.shared_bytes},
+        {"scratch_bytes", e.scratch_bytes},
+        {"instructions_read", e.instructions_read},
+        {"instructions", e.instructions},
+        {"llvm_instructions", e.llvm_instructions},
+        {"code_bytes", e.code_bytes},
+        {"segments", nlohmann::json::array()},
+        {"kept", nlohmann::json::array()},
+        {"constructs", nlohmann::json::array()},
+        {"accesses", nlohmann::json::array()},
+        {"times_ms", nlohmann::json::object()},
+    };
+    for (const auto& segment : e.segments)
+        json["segments"].push_back(
+            {{"instructions", segment.instructions}, {"imports", segment.imports}});
+    for (const auto& kept : e.kept)
+        json["kept"].push_back({{"operation", kept.operation},
+                                {"type", kept.type},
+                                {"home", kept.home},
+                                {"place", PlaceToJson(kept.place)}});
+    for (const auto& construct : e.constructs)
+        json["constructs"].push_back({{"kind", construct.kind},
+                                      {"workgroup", construct.workgroup},
+                                      {"divergent", construct.divergent},
+                                      {"segment", construct.segment},
+                                      {"loop", construct.loop},
+                                      {"depth", construct.depth},
+                                      {"place", PlaceToJson(construct.place)}});
+    for (const auto& access : e.accesses)
+        json["accesses"].push_back({{"memory", access.memory},
+                                    {"operation", access.operation},
+                                    {"type", access.type},
+                                    {"shape", access.shape},
+                                    {"form", AccessFormName(access.form)},
+                                    {"runs", access.runs},
+                                    {"check", AccessCheckName(access.check)},
+                                    {"masked", access.masked},
+                                    {"segment", access.segment},
+                                    {"loop", access.loop},
+                                    {"depth", access.depth},
+                                    {"place", PlaceToJson(access.place)}});
+    for (const auto& time : e.times)
+        json["times_ms"][time.stage] = time.milliseconds;
+    return json;
+}
+
+}  // namespace fornax::tool
