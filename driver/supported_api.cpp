@@ -63,6 +63,7 @@ constexpr ApiSet kSupportedApi = [] {
     device.KHR_shader_float16_int8 = true;
     device.KHR_shader_float_controls = true;  // no control is offered; KHR_spirv_1_4 wants to ask
     device.KHR_shader_maximal_reconvergence = true;
+    device.KHR_shader_bfloat16 = true;  // stored and converted
     device.KHR_shader_expect_assume = true;
     device.KHR_shader_non_semantic_info = true;
     device.KHR_shader_quad_control = true;
@@ -141,6 +142,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
     // compute shader that is used.
     features.shaderDemoteToHelperInvocation = true;
     features.shaderTerminateInvocation = true;
+    features.shaderBFloat16Type = true;
     features.shaderExpectAssume = true;
     features.shaderReplicatedComposites = true;
     features.shaderFloat16 = true;

@@ -1,6 +1,12 @@
-// Small extensions of SPIR-V through the loader: expect and assume, replicated composites.
+// Small extensions of SPIR-V through the loader: expect and assume, replicated composites,
+// bfloat16.
 #include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
 
+#include "tests/loader/shaders/bfloat16.spv.h"
 #include "tests/loader/shaders/hints.spv.h"
 #include "tests/loader/shaders/replicated.spv.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -43,6 +49,71 @@ TEST_F(KernelsExtensionsTest, CompositesOfOneValue) {
     Run(MakePipeline(spirv::kReplicated, buffers, &specialization), 2);
     for (uint32_t i = 0; i < 64; ++i)
         ASSERT_EQ(buffers[0].words[i], 5 + special + i * i) << i;
+}
+
+class KernelsBFloat16Test : public VulkanTest {
+  protected:
+    void SetUp() override {
+        more_extensions_ = {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
+                            VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                            VK_KHR_16BIT_STORAGE_EXTENSION_NAME};
+        more_features_ = &storage_;
+        VulkanTest::SetUp();
+    }
+
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+        .shaderBFloat16Type = VK_TRUE};
+    // glslang declares Float16 as well.
+    VkPhysicalDeviceShaderFloat16Int8Features float16_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
+        .pNext = &bfloat16_,
+        .shaderFloat16 = VK_TRUE};
+    VkPhysicalDevice16BitStorageFeatures storage_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
+        .pNext = &float16_,
+        .storageBuffer16BitAccess = VK_TRUE};
+};
+
+// To nearest, ties to even; the specification leaves the choice between that and towards zero.
+uint32_t BFloat16(float value) {
+    if (std::isnan(value))
+        return 0x7fc0;
+    const auto bits = std::bit_cast<uint32_t>(value);
+    return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+TEST_F(KernelsBFloat16Test, ConvertsAndStores) {
+    constexpr uint32_t kCount = 4096;
+    std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount), MakeBuffer(2 * kCount)};
+    std::mt19937 random(11);
+    for (uint32_t i = 0; i < kCount; ++i)
+        buffers[0].words[i] = static_cast<uint32_t>(random());
+    const float special[] = {0.0f,
+                             -0.0f,
+                             1.00390625f,
+                             1.01171875f,
+                             -3.40e38f,
+                             1e-40f,
+                             std::numeric_limits<float>::infinity(),
+                             3.3895314e38f};
+    std::copy(std::begin(special), std::end(special), buffers[0].floats());
+    buffers[0].words[8] = 0x7f800001;  // a NaN whose upper half is infinity's
+    Run(MakePipeline(spirv::kBfloat16, buffers), kCount / 32);
+    for (uint32_t i = 0; i < kCount; ++i) {
+        const float value = buffers[0].floats()[i];
+        const uint32_t stored = buffers[1].words[i] & 0xffff;
+        if (std::isnan(value)) {
+            ASSERT_GT(stored & 0x7fff, 0x7f80u) << i;
+        } else {
+            ASSERT_EQ(stored, BFloat16(value)) << i << ": " << value;
+            const float sum = std::bit_cast<float>(stored << 16) + 1.5f;
+            ASSERT_EQ(std::bit_cast<uint32_t>(sum), buffers[2].words[2 * i]) << i;
+        }
+        ASSERT_EQ(buffers[1].words[i] >> 16, 0x3fc0u) << i;
+        const uint32_t whole = BFloat16(static_cast<float>(i * 1000 + 7));
+        ASSERT_EQ(buffers[2].words[2 * i + 1], whole << 16) << i;
+    }
 }
 
 }  // namespace

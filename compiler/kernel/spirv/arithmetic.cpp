@@ -116,7 +116,16 @@ Status Translator::Componentwise(const Inst& inst) {
 Status Translator::Convert(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
-    const ir::Type to = types_.ScalarOf(*type);
+    FORNAX_ASSIGN_OR_RETURN(const Type* source_type, ValueType(inst, inst[0]));
+    // "Conversions to or from ... BFloat16KHR ... first convert the source value to IEEE754
+    // binary32" (SPV_KHR_bfloat16), and then from there.
+    const bool from_bfloat = types_.IsBFloat16(*source_type);
+    const bool to_bfloat = types_.IsBFloat16(*type);
+    if (from_bfloat) {
+        for (ir::ValueId& value : source)
+            value = FromBFloat16(value);
+    }
+    const ir::Type to = to_bfloat ? ir::Type::kF32 : types_.ScalarOf(*type);
     if (to == ir::Type::kVoid || source.size() != type->scalars)
         return Invalid(inst, "has operands that do not fit its result type");
     const ir::Type from = kernel_.type(source[0]);
@@ -143,11 +152,11 @@ Status Translator::Convert(const Inst& inst) {
                                                        : ir::Op::kSExt;
             break;
     }
-    if (from == to)
-        return Define(inst, std::move(source));
     Tuple result;
-    for (ir::ValueId value : source)
-        result.push_back(Emit(op, to, {value}));
+    for (ir::ValueId value : source) {
+        const ir::ValueId converted = from == to ? value : Emit(op, to, {value});
+        result.push_back(to_bfloat ? ToBFloat16(converted) : converted);
+    }
     return Define(inst, std::move(result));
 }
 

@@ -1,5 +1,5 @@
-// Small extensions of SPIR-V, each a few lines: hints to the optimiser, replicated composites, and
-// what only fragment shaders have.
+// Small extensions of SPIR-V, each a few lines: hints to the optimiser, replicated composites,
+// bfloat16 as a type to store, and what only fragment shaders have.
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -28,6 +28,29 @@ Status Translator::CompositeReplicate(const Inst& inst) {
 // OpDemoteToHelperInvocation, ...).
 Status Translator::FragmentOnly(const Inst& inst) {
     return Unsupported(inst, "is for fragment shaders only, and this is a compute shader");
+}
+
+// SPV_KHR_bfloat16: the upper half of a binary32.
+ir::ValueId Translator::FromBFloat16(ir::ValueId bits) {
+    const ir::ValueId wide = Emit(ir::Op::kZExt, ir::Type::kI32, {bits});
+    const ir::ValueId shifted = Emit(ir::Op::kShl, ir::Type::kI32, {wide, Int(16)});
+    return Emit(ir::Op::kBitcast, ir::Type::kF32, {shifted});
+}
+
+// Rounds to nearest even; a NaN stays one, also if only its lower half told.
+ir::ValueId Translator::ToBFloat16(ir::ValueId value) {
+    using ir::Op;
+    using ir::Type;
+    const ir::ValueId bits = Emit(Op::kBitcast, Type::kI32, {value});
+    const ir::ValueId upper = Emit(Op::kLShr, Type::kI32, {bits, Int(16)});
+    const ir::ValueId odd = Emit(Op::kAnd, Type::kI32, {upper, Int(1)});
+    const ir::ValueId half = Emit(Op::kIAdd, Type::kI32, {odd, Int(0x7fff)});
+    const ir::ValueId sum = Emit(Op::kIAdd, Type::kI32, {bits, half});
+    const ir::ValueId rounded = Emit(Op::kLShr, Type::kI32, {sum, Int(16)});
+    const ir::ValueId quiet = Emit(Op::kOr, Type::kI32, {upper, Int(0x40)});
+    const ir::ValueId is_nan = Emit(Op::kIsNan, Type::kBool, {value});
+    const ir::ValueId chosen = Emit(Op::kSelect, Type::kI32, {is_nan, quiet, rounded});
+    return Emit(Op::kTrunc, Type::kI16, {chosen});
 }
 
 }  // namespace fornax::kernel::spirv

@@ -80,6 +80,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::ExpectAssumeKHR,
     spv::Capability::ReplicatedCompositesEXT,
     spv::Capability::LongVectorEXT,
+    spv::Capability::BFloat16TypeKHR,
     // Of other entry points of a module: FragmentOnly.
     spv::Capability::DemoteToHelperInvocation,
 };

@@ -345,6 +345,8 @@ class Translator {
     Status Expect(const Inst& inst);
     Status CompositeReplicate(const Inst& inst);
     Status FragmentOnly(const Inst& inst);
+    ir::ValueId FromBFloat16(ir::ValueId bits);  // i16 to f32
+    ir::ValueId ToBFloat16(ir::ValueId value);   // f32 to i16
 
     // --- arithmetic.cpp ---
     Status Componentwise(const Inst& inst);

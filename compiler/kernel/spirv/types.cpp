@@ -48,11 +48,16 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             const bool is_int = inst.op == Op::OpTypeInt;
             if (bits != 32 && bits != 64 && bits != 16 && !(is_int && bits == 8))
                 return Unsupported(inst, "declares a width of " + std::to_string(bits) + " bits");
-            if (!is_int && inst.size() > 1)
-                return Unsupported(inst,
-                                   "declares another floating-point encoding than IEEE 754's");
+            // SPV_KHR_bfloat16: only moved and converted, so its bits do.
+            type.is_bfloat16 =
+                !is_int && inst.size() > 1 && bits == 16 &&
+                static_cast<spv::FPEncoding>(inst[1]) == spv::FPEncoding::BFloat16KHR;
+            if (!is_int && inst.size() > 1 && !type.is_bfloat16) {
+                return Unsupported(
+                    inst, "declares another floating-point encoding than IEEE 754's and bfloat16");
+            }
             type.kind = Type::Kind::kScalar;
-            type.scalar = is_int ? ir::IntegerType(bits) : ir::FloatType(bits);
+            type.scalar = is_int || type.is_bfloat16 ? ir::IntegerType(bits) : ir::FloatType(bits);
             type.is_signed = is_int && inst[1] != 0;
             type.scalars = type.leaves = 1;
             break;
@@ -183,6 +188,12 @@ bool TypeTable::SignedOf(const Type& type) const {
     if (type.kind == Type::Kind::kScalar)
         return type.is_signed;
     return type.kind == Type::Kind::kVector && SignedOf(Get(type.element));
+}
+
+bool TypeTable::IsBFloat16(const Type& type) const {
+    if (type.kind == Type::Kind::kScalar)
+        return type.is_bfloat16;
+    return type.kind == Type::Kind::kVector && IsBFloat16(Get(type.element));
 }
 
 void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {

@@ -33,6 +33,7 @@ struct Type {
     Kind kind = Kind::kOther;
     ir::Type scalar = ir::Type::kVoid;  // kScalar
     bool is_signed = false;             // integers
+    bool is_bfloat16 = false;           // kScalar: the bits of one, in an i16
     uint32_t id = 0;
     uint32_t element = 0;           // vector, matrix (column), arrays, pointer: type id
     uint32_t count = 0;             // elements, columns
@@ -76,6 +77,7 @@ class TypeTable {
     // The scalar type of a scalar or vector or matrix.
     ir::Type ScalarOf(const Type& type) const;
     bool SignedOf(const Type& type) const;
+    bool IsBFloat16(const Type& type) const;  // or a vector of them
     // The type of each flattened scalar, appended in order.
     void Flatten(const Type& type, std::vector<ir::Type>& out) const;
 
