@@ -1,11 +1,12 @@
 """Writes the table of SPIR-V capabilities and what of Vulkan allows each, from vk.xml.
 
-Usage: gen_capabilities.py VK_XML REGISTRY_H OUTPUT_H
+Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR REGISTRY_H OUTPUT
 A row is a capability, its name, and a function that says whether a device with the given versions,
 extensions, features and properties allows it ("SPIR-V Environment: Capabilities" of the specification is made from the
-same elements). REGISTRY_H is the driver's generated header, which knows the extensions and features there are.
+same elements). Capabilities that the grammar does not know are left out. REGISTRY_H is the driver's generated header, which knows the extensions and features there are.
 """
 
+import json
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -52,21 +53,31 @@ def condition(element, known):
     return f"({required} && ({member} & {value}) != 0)"
 
 
+def capability_numbers(path):
+    with open(path, encoding="utf-8") as file:
+        grammar = json.load(file)
+    kind = next(k for k in grammar["operand_kinds"] if k["kind"] == "Capability")
+    return {name: entry["value"] for entry in kind["enumerants"]
+            for name in [entry["enumerant"], *entry.get("aliases", [])]}
+
+
 def main():
-    vk_xml, registry_h, output = sys.argv[1:4]
+    vk_xml, grammar, registry_h, output = sys.argv[1:5]
+    numbers = capability_numbers(grammar)
     with open(registry_h, encoding="utf-8") as file:
         known = set(re.findall(r"\bbool (\w+) = false;", file.read()))
     rows = []
     for capability in ElementTree.parse(vk_xml).getroot().iterfind("spirvcapabilities/spirvcapability"):
         conditions = [condition(element, known) for element in capability.iterfind("enable")]
         conditions = sorted({c for c in conditions if c != "false"}) or ["false"]
-        rows.append((capability.get("name"), " || ".join(conditions)))
+        if capability.get("name") in numbers:
+            rows.append((numbers[capability.get("name")], capability.get("name"), " || ".join(conditions)))
     if len(rows) < 100:
         sys.exit("vk.xml lists too few capabilities; was it read right?")
     with open(output, "w", encoding="utf-8") as file:
         file.write("// Generated from vk.xml by gen_capabilities.py.\n")
-        for name, text in rows:
-            file.write(f'{{spv::Capability::{name}, "{name}",\n'
+        for number, name, text in rows:
+            file.write(f'{{static_cast<spv::Capability>({number}), "{name}",\n'
                        " [](const ApiSet& api, const FeatureSet& features, const Properties& p) -> bool {\n"
                        "     (void)api, (void)features, (void)p;\n"
                        f"     return {text};\n }}}},\n")

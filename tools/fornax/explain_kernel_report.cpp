@@ -1,5 +1,8 @@
 #include "tools/fornax/explain_kernel_report.h"
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -74,10 +77,26 @@ std::string Segments(const KernelExplanation& e) {
     if (e.kept.empty())
         return text;
     text += "\nwhat lives across barriers\n";
-    TextTable kept({"value", "type", "where", "made by"},
-                   {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
-    for (const kernel::KeptRecord& record : e.kept)
-        kept.AddRow({record.operation, record.type, record.home, PlaceName(record.place)});
+    // A loop carries its values by the dozen: equal ones are counted.
+    std::vector<std::vector<std::string>> rows;
+    std::vector<size_t> counts;
+    for (const kernel::KeptRecord& record : e.kept) {
+        std::vector<std::string> row = {record.operation, record.type, record.home,
+                                        PlaceName(record.place)};
+        const auto same = std::ranges::find(rows, row);
+        if (same == rows.end()) {
+            rows.push_back(std::move(row));
+            counts.push_back(1);
+        } else {
+            ++counts[static_cast<size_t>(same - rows.begin())];
+        }
+    }
+    TextTable kept({"values", "made by", "type", "kept", "where"},
+                   {Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
+    for (size_t i = 0; i < rows.size(); ++i) {
+        rows[i].insert(rows[i].begin(), std::to_string(counts[i]));
+        kept.AddRow(rows[i]);
+    }
     return text + kept.Render(kIndent);
 }
 

@@ -16,7 +16,7 @@ layout(constant_id = 8) const uint WARP = 32;
 const uint BK = 32;  // one block of A
 const uint BLOCK_WORDS = 5;  // the scale, and 8 values a word
 
-layout(local_size_x_id = 0) in;
+layout(local_size_x = 128, local_size_x_id = 0) in;
 layout(set = 0, binding = 0) readonly buffer A { uint a[]; };      // row after row of blocks
 layout(set = 0, binding = 1) readonly buffer B { vec4 b[]; };      // column after column
 layout(set = 0, binding = 2) writeonly buffer D { float d[]; };    // column after column
