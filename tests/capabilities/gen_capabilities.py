@@ -1,9 +1,9 @@
 """Writes the table of SPIR-V capabilities and what of Vulkan allows each, from vk.xml.
 
-Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR REGISTRY_H OUTPUT
+Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR REGISTRY_H RULES IMPLIED
 A row is a capability, its name, and a function that says whether a device with the given versions,
 extensions, features and properties allows it ("SPIR-V Environment: Capabilities" of the specification is made from the
-same elements). Capabilities that the grammar does not know are left out. REGISTRY_H is the driver's generated header, which knows the extensions and features there are.
+same elements). Capabilities that the grammar does not know are left out. REGISTRY_H is the driver's generated header, which knows the extensions and features there are. IMPLIED lists which capability declares which other with it.
 """
 
 import json
@@ -53,17 +53,21 @@ def condition(element, known):
     return f"({required} && ({member} & {value}) != 0)"
 
 
-def capability_numbers(path):
+def capability_enumerants(path):
     with open(path, encoding="utf-8") as file:
         grammar = json.load(file)
-    kind = next(k for k in grammar["operand_kinds"] if k["kind"] == "Capability")
-    return {name: entry["value"] for entry in kind["enumerants"]
-            for name in [entry["enumerant"], *entry.get("aliases", [])]}
+    return next(k["enumerants"] for k in grammar["operand_kinds"] if k["kind"] == "Capability")
 
 
 def main():
-    vk_xml, grammar, registry_h, output = sys.argv[1:5]
-    numbers = capability_numbers(grammar)
+    vk_xml, grammar_path, registry_h, output, implied = sys.argv[1:6]
+    enumerants = capability_enumerants(grammar_path)
+    numbers = {name: entry["value"] for entry in enumerants
+               for name in [entry["enumerant"], *entry.get("aliases", [])]}
+    with open(implied, "w", encoding="utf-8") as file:
+        for entry in enumerants:
+            for other in entry.get("capabilities", []):
+                file.write(f'{{spv::Capability({entry["value"]}), spv::Capability({numbers[other]})}},\n')
     with open(registry_h, encoding="utf-8") as file:
         known = set(re.findall(r"\bbool (\w+) = false;", file.read()))
     rows = []
@@ -77,7 +81,7 @@ def main():
     with open(output, "w", encoding="utf-8") as file:
         file.write("// Generated from vk.xml by gen_capabilities.py.\n")
         for number, name, text in rows:
-            file.write(f'{{static_cast<spv::Capability>({number}), "{name}",\n'
+            file.write(f'{{spv::Capability({number}), "{name}",\n'
                        " [](const ApiSet& api, const FeatureSet& features, const Properties& p) -> bool {\n"
                        "     (void)api, (void)features, (void)p;\n"
                        f"     return {text};\n }}}},\n")

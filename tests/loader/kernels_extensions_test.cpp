@@ -8,6 +8,7 @@
 #include <random>
 
 #include "tests/loader/shaders/bfloat16.spv.h"
+#include "tests/loader/shaders/decorated.spv.h"
 #include "tests/loader/shaders/hints.spv.h"
 #include "tests/loader/shaders/replicated.spv.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -52,6 +53,23 @@ TEST_F(KernelsExtensionsTest, CompositesOfOneValue) {
     Run(MakePipeline(spirv::kReplicated, buffers, &specialization), 2);
     for (uint32_t i = 0; i < 64; ++i)
         ASSERT_EQ(buffers[0].words[i], 5 + special + i * i) << i;
+}
+
+class KernelsDecoratedTest : public VulkanTest {
+  protected:
+    void SetUp() override {
+        more_extensions_ = {VK_GOOGLE_DECORATE_STRING_EXTENSION_NAME,
+                            VK_GOOGLE_HLSL_FUNCTIONALITY_1_EXTENSION_NAME,
+                            VK_GOOGLE_USER_TYPE_EXTENSION_NAME};
+        VulkanTest::SetUp();
+    }
+};
+
+TEST_F(KernelsDecoratedTest, DecorationsOfOtherLanguagesMeanNothing) {
+    std::array buffers = {MakeBuffer(64), MakeBuffer(1)};
+    Run(MakePipeline(spirv::kDecorated, buffers), 2);
+    for (uint32_t i = 0; i < 64; ++i)
+        ASSERT_EQ(buffers[0].words[i], 3 * i) << i;
 }
 
 class KernelsBFloat16Test : public VulkanTest {

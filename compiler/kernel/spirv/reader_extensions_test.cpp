@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 
 #include "compiler/kernel/spirv/module.h"
@@ -106,6 +107,40 @@ TEST(ReaderExtensions, WhatEndsFragmentsIsRefused) {
     EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
     EXPECT_THAT(kernel.error().message, HasSubstr("OpDemoteToHelperInvocation"));
     EXPECT_THAT(kernel.error().message, HasSubstr("fragment shaders only"));
+}
+
+// HLSL as glslang compiles it: structured buffers, constant buffers, group-shared memory.
+TEST(ReaderExtensions, Hlsl) {
+    const Words module = CompileGlsl(R"(
+        struct Pair { uint a; float b; };
+        StructuredBuffer<Pair> input : register(t1);
+        RWStructuredBuffer<uint> output : register(u0);
+        cbuffer Parameters : register(b2) { uint scale; float4 offsets[2]; };
+        groupshared uint tile[8];
+        [numthreads(8, 1, 1)]
+        void main(uint3 id : SV_DispatchThreadID, uint local : SV_GroupIndex) {
+            tile[local] = input[id.x].a * scale;
+            GroupMemoryBarrierWithGroupSync();
+            output[id.x] = tile[7 - local] + (uint)(input[id.x].b + offsets[1].y);
+        })",
+                                     "-D -e main -S comp --hlsl-iomap");
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    ShaderData data;
+    data.output.assign(16, 0);
+    for (uint32_t i = 0; i < 16; ++i) {
+        data.storage.push_back(i * i + 1);
+        data.storage.push_back(std::bit_cast<uint32_t>(static_cast<float>(i) * 3));
+    }
+    data.uniform.assign(12, 0);
+    data.uniform[0] = 5;
+    data.uniform[9] = std::bit_cast<uint32_t>(100.0f);
+    Status status = RunShader(*kernel, data);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    for (uint32_t i = 0; i < 16; ++i) {
+        const uint32_t other = i / 8 * 8 + 7 - i % 8;
+        ASSERT_EQ(data.output[i], (other * other + 1) * 5 + i * 3 + 100) << i;
+    }
 }
 
 // The line of the first store, as debugging information of either kind tells it.
