@@ -12,7 +12,7 @@
 #include <cstring>
 #include <fstream>
 
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/fuzz/children.h"
 #include "compiler/kernel/fuzz/hostile.h"
 #include "compiler/kernel/fuzz/random_module.h"

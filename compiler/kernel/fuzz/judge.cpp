@@ -6,7 +6,7 @@
 
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/spirv/reader.h"
