@@ -4,6 +4,7 @@
 #include "compiler/kernel/spirv/image_code.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -101,10 +102,16 @@ Ids ImageCode::LoadElements(Id buffer, Id offset, ir::Type type, size_t count, u
     return kernel_.inst(load).results;
 }
 
-Ids ImageCode::LoadRaw(Id buffer, Id offset, Id layout, uint8_t flags) {
+Id ImageCode::TexelOffset(const Texel& texel, TexelLayout layout) {
+    const uint32_t bytes_log2 = hal::MakeTexelFormat(layout, TexelClass::kUint).bytes_log2;
+    return I(Op::kIAdd, texel.row_offset, I(Op::kShl, texel.column, Int(bytes_log2)));
+}
+
+Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id layout, uint8_t flags) {
     return Switch(layout, kAllLayouts, kFourInts, [&](uint32_t which) {
         const auto known = static_cast<TexelLayout>(which);
         const Elements elements = ElementsOf(known);
+        const Id offset = TexelOffset(texel, known);
         Ids words = LoadElements(buffer, offset, elements.type, elements.count, flags);
         if (elements.type != kI32)
             words[0] = Emit(Op::kZExt, kI32, {words[0]});
@@ -124,7 +131,11 @@ Ids ImageCode::LoadRaw(Id buffer, Id offset, Id layout, uint8_t flags) {
     });
 }
 
-void ImageCode::StoreRaw(Id buffer, Id offset, Id layout, std::span<const Id> raw, uint8_t flags) {
+void ImageCode::StoreRaw(Id buffer,
+                         const Texel& texel,
+                         Id layout,
+                         std::span<const Id> raw,
+                         uint8_t flags) {
     Switch(layout, kAllLayouts, {}, [&](uint32_t which) {
         const auto known = static_cast<TexelLayout>(which);
         const Elements elements = ElementsOf(known);
@@ -143,7 +154,7 @@ void ImageCode::StoreRaw(Id buffer, Id offset, Id layout, std::span<const Id> ra
             word = word.valid() ? I(Op::kOr, word, part) : part;
             at += bits;
         }
-        Ids operands = {buffer, offset};
+        Ids operands = {buffer, TexelOffset(texel, known)};
         for (uint32_t i = 0; i < elements.count; ++i) {
             operands.push_back(elements.type == kI32 ? words[i]
                                                      : Emit(Op::kTrunc, elements.type, {words[i]}));
@@ -246,6 +257,15 @@ Ids ImageCode::DecodeInt(std::span<const Id> raw, Id format) {
     return values;
 }
 
+// How many steps of a scale there are up to 1.
+Id ImageCode::Inverse(Id scale) {
+    uint64_t known = 0;
+    if (!IsConst(scale, &known))
+        return F(Op::kFDiv, Float(1), scale);
+    const auto value = std::bit_cast<float>(static_cast<uint32_t>(known));
+    return Float(value == 0 ? 0.0f : std::round(1 / value));
+}
+
 Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<const Id> scales) {
     static constexpr uint32_t kClasses[] = {
         static_cast<uint32_t>(TexelClass::kUnorm), static_cast<uint32_t>(TexelClass::kSnorm),
@@ -254,7 +274,7 @@ Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<cons
     auto normalized = [&](size_t i, float low, Op convert) {
         // A NaN becomes the lower end. A scale of 0 is of a component that is not stored.
         const Id clamped = F(Op::kFMin, F(Op::kNMax, values[i], Float(low)), Float(1));
-        const Id steps = F(Op::kFDiv, clamped, scales[i]);
+        const Id steps = F(Op::kFMul, clamped, Inverse(scales[i]));
         return Emit(convert, kI32, {F(Op::kRoundEven, steps)});
     };
     return Switch(texel_class, kClasses, kFourInts, [&](uint32_t which) {

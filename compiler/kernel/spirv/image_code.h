@@ -131,10 +131,17 @@ class ImageCode {
     Ids Zeros(std::span<const ir::Type> types);
 
     // --- texels ---
-    // The four components' bits of the texel at the offset, zero extended; zeros for those that the
-    // layout does not have. `layout` is an i32 hal::TexelLayout.
-    Ids LoadRaw(Id buffer, Id offset, Id layout, uint8_t flags);
-    void StoreRaw(Id buffer, Id offset, Id layout, std::span<const Id> raw, uint8_t flags);
+    // A texel lies at the offset of its row plus its column times the bytes that its layout has: a
+    // factor that each case knows, so that neighbouring lanes are seen to be neighbours in memory.
+    struct Texel {
+        Id row_offset;
+        Id column;
+    };
+    Id TexelOffset(const Texel& texel, hal::TexelLayout layout);
+    // The four components' bits of a texel, zero extended; zeros for those that the layout does not
+    // have. `layout` is an i32 hal::TexelLayout.
+    Ids LoadRaw(Id buffer, const Texel& texel, Id layout, uint8_t flags);
+    void StoreRaw(Id buffer, const Texel& texel, Id layout, std::span<const Id> raw, uint8_t flags);
     // Components as f32. `scales` are the descriptor's, or KnownScales.
     Ids DecodeFloat(std::span<const Id> raw, Id format, std::span<const Id> scales);
     Ids EncodeFloat(std::span<const Id> values, Id format, std::span<const Id> scales);
@@ -156,6 +163,7 @@ class ImageCode {
         builder_.SetBlock(before);
     }
     Ids LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags);
+    Id Inverse(Id scale);
     Id HalfToFloat(Id bits);
     Id FloatToHalf(Id value);
     Id SrgbToLinear(Id raw);

@@ -291,9 +291,8 @@ Id ImageSampling::Compared(Id depth, Id reference) {
 
 Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs) {
     auto& c = code_;
-    const Id bytes_log2 = c.Bits(place_.format, hal::kTexelBytesLog2Shift, 8);
     Id inside = c.Test(Op::kULt, texel[0], level.extent[0]);
-    Id offset = c.I(Op::kIAdd, level.offset, c.I(Op::kShl, texel[0], bytes_log2));
+    Id offset = level.offset;
     for (size_t i = 1; i < texel.size(); ++i) {
         // Slices of an array are in range by construction, but those of a null descriptor.
         const bool slice = i >= axes_;
@@ -306,8 +305,8 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
     const Id load = wanted.valid() ? c.Emit(Op::kAnd, kBool, {inside, wanted}) : inside;
     const std::vector<ir::Type> ints(4, kI32);
     const Ids raw = c.If(load, ints, [&] {
-        return c.LoadRaw(place_.buffer, offset, c.Bits(place_.format, hal::kTexelLayoutShift, 8),
-                         0);
+        return c.LoadRaw(place_.buffer, {offset, texel[0]},
+                         c.Bits(place_.format, hal::kTexelLayoutShift, 8), 0);
     });
     Ids values = place_.integer ? c.DecodeInt(raw, place_.format)
                                 : c.DecodeFloat(raw, place_.format, place_.scales);

@@ -316,12 +316,12 @@ Result<Tuple> Translator::TexelCoordinates(const Inst& inst, const Image& image,
     return coordinates;
 }
 
-// The offset of a texel from the descriptor's address, and whether there is one. `level` is invalid
-// for the base level.
-ImageCode::Id Translator::TexelPlace(const Image& image,
-                                     const Tuple& coordinates,
-                                     ValueId level,
-                                     ValueId& inside) {
+// Where a texel is, from the descriptor's address, and whether there is one. `level` is invalid for
+// the base level.
+ImageCode::Texel Translator::TexelPlace(const Image& image,
+                                        const Tuple& coordinates,
+                                        ValueId level,
+                                        ValueId& inside) {
     ImageCode code(builder_);
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
     uint64_t known = 0;
@@ -339,7 +339,7 @@ ImageCode::Id Translator::TexelPlace(const Image& image,
     };
     const ValueId width = extent(kWidthAt);
     const ValueId height = has_rows ? extent(kHeightAt) : ValueId();
-    ValueId offset = code.I(ir::Op::kShl, coordinates[0], bytes_log2);
+    ValueId offset = Int(0);
     inside = code.Test(ir::Op::kULt, coordinates[0], width);
     auto also = [&](ValueId coordinate, ValueId limit) {
         inside = Emit(ir::Op::kAnd, ir::Type::kBool,
@@ -372,7 +372,7 @@ ImageCode::Id Translator::TexelPlace(const Image& image,
         step(z, is_3d && level.valid() ? code.I(ir::Op::kIMul, row_pitch, height)
                                        : word(kSlicePitchAt));
     }
-    return offset;
+    return {offset, coordinates[0]};
 }
 
 Status Translator::DefineTexel(const Inst& inst, const Image& image, const Tuple& components) {
@@ -404,11 +404,11 @@ Status Translator::ImageRead(const Inst& inst) {
         level = ToI32(operands.lod, true);
     }
     ValueId inside;
-    const ValueId offset = TexelPlace(image, coordinates, level, inside);
+    const ImageCode::Texel texel_place = TexelPlace(image, coordinates, level, inside);
     const ValueId buffer = BufferOf(image.pointer);
     const std::vector<ir::Type> ints(4, ir::Type::kI32);
     const Tuple raw = code.If(inside, ints, [&] {
-        return code.LoadRaw(buffer, offset, code.Bits(image.format, hal::kTexelLayoutShift, 8),
+        return code.LoadRaw(buffer, texel_place, code.Bits(image.format, hal::kTexelLayoutShift, 8),
                             image.pointer.is_volatile ? ir::kVolatile : 0);
     });
     const bool integer = image.component == ir::Type::kI32;
@@ -467,7 +467,7 @@ Status Translator::ImageWrite(const Inst& inst) {
         texel.push_back(texel.back());  // of formats that do not have them
     ImageCode code(builder_);
     ValueId inside;
-    const ValueId offset = TexelPlace(image, coordinates, {}, inside);
+    const ImageCode::Texel texel_place = TexelPlace(image, coordinates, {}, inside);
     const ValueId buffer = BufferOf(image.pointer);
     if (!image.known_format) {
         // The only order of components that storage images have beside red first is blue first.
@@ -483,7 +483,7 @@ Status Translator::ImageWrite(const Inst& inst) {
                           ? texel
                           : code.EncodeFloat(texel, image.format, TexelScales(image));
     code.If(inside, {}, [&] {
-        code.StoreRaw(buffer, offset, code.Bits(image.format, hal::kTexelLayoutShift, 8), raw,
+        code.StoreRaw(buffer, texel_place, code.Bits(image.format, hal::kTexelLayoutShift, 8), raw,
                       image.pointer.is_volatile ? ir::kVolatile : 0);
         return ImageCode::Ids();
     });
@@ -542,7 +542,8 @@ Status Translator::TexelPointer(const Inst& inst) {
     pointer.nonuniform = image.pointer.nonuniform;
     pointer.is_volatile = image.pointer.is_volatile;
     pointer.align = 4;
-    pointer.offset = TexelPlace(image, coordinates, {}, pointer.guard);
+    const ImageCode::Texel texel = TexelPlace(image, coordinates, {}, pointer.guard);
+    pointer.offset = ImageCode(builder_).TexelOffset(texel, TexelLayout::k32);
     return DefinePointer(inst, std::move(pointer));
 }
 

@@ -386,10 +386,10 @@ class Translator {
     Status GuardedAtomic(const Inst& inst, Handler handler);
     Result<ImageOperands> ReadImageOperands(const Inst& inst, size_t at);
     Result<Tuple> TexelCoordinates(const Inst& inst, const Image& image, uint32_t id);
-    ImageCode::Id TexelPlace(const Image& image,
-                             const Tuple& coordinates,
-                             ir::ValueId level,
-                             ir::ValueId& inside);
+    ImageCode::Texel TexelPlace(const Image& image,
+                                const Tuple& coordinates,
+                                ir::ValueId level,
+                                ir::ValueId& inside);
     hal::TexelLayout KnownLayout(const Image& image) const;
     Tuple TexelScales(const Image& image);
     Status DefineTexel(const Inst& inst, const Image& image, const Tuple& components);
