@@ -412,6 +412,22 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
             generic.base_zeros = 0;
         return generic;
     }
+    if (inst.op == Op::kULt || inst.op == Op::kSLt || inst.op == Op::kULe || inst.op == Op::kSLe) {
+        // x < bound, bound <= x: no lane differs if the bound is a multiple of what the lanes add.
+        const bool less = inst.op == Op::kULt || inst.op == Op::kSLt;
+        const Shape& x = shapes_[inst.operands[less ? 0 : 1].index];
+        const Shape& bound = shapes_[inst.operands[less ? 1 : 0].index];
+        const bool is_signed = inst.op == Op::kSLt || inst.op == Op::kSLe;
+        const uint64_t sign = uint64_t{1} << (IntegerBits(kernel_, inst.operands[0]) - 1);
+        if (x.pattern() && bound.uniform() && shape_rules::Disjoint(x) &&
+            (!is_signed || (x.max < sign && bound.max < sign)) &&
+            (static_cast<uint64_t>(*std::max_element(x.offsets.begin(), x.offsets.end())) >>
+             std::min<uint32_t>(bound.base_zeros, 63)) == 0) {
+            generic.kind = Shape::Kind::kUniform;
+            generic.workgroup = workgroup;
+        }
+        return generic;
+    }
     if (!ir::IsInteger(type) || inst.operands.empty() ||
         !ir::IsInteger(kernel_.type(inst.operands[0]))) {
         return generic;

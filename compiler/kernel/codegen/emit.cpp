@@ -64,7 +64,8 @@ Emitter::Emitter(const ir::Kernel& kernel,
       slots_(kernel.num_values()),
       slot_owner_(kernel.num_values()),
       conditions_(kernel.num_insts(), nullptr),
-      uses_(kernel.num_values(), 0) {
+      uses_(kernel.num_values(), 0),
+      fusable_(kernel.num_values(), false) {
     // Fused multiply-add wherever the shader does not forbid it.
     llvm::FastMathFlags flags;
     flags.setAllowContract(true);
@@ -73,6 +74,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
         for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
             ++uses_[operand.index];
     }
+    FindFusable();
 }
 
 Result<uint32_t> Emitter::Run(const std::string& symbol) {

@@ -251,7 +251,7 @@ bool Emitter::NeedsGuard(std::span<const ir::InstId> insts) const {
     return visit(visit, insts);
 }
 
-void Emitter::EmitGuarded(ir::BlockId block, Value* mask) {
+void Emitter::EmitGuarded(ir::BlockId block, Value* mask, Value* any) {
     std::span<const ir::InstId> insts = kernel_.block(block).insts;
     mask_ = mask;
     if (!NeedsGuard(insts)) {
@@ -260,7 +260,7 @@ void Emitter::EmitGuarded(ir::BlockId block, Value* mask) {
     }
     BasicBlock* run = NewBlock("side");
     BasicBlock* end = NewBlock("side_end");
-    EmitMaybe(Any(mask), run, end, false);
+    EmitMaybe(any ? any : Any(mask), run, end, false);
     builder_.SetInsertPoint(run);
     EmitInstructions(insts);
     BranchTo(end);
@@ -289,9 +289,20 @@ void Emitter::EmitIf(ir::InstId id) {
         FinishConstruct(entry_mask);
         return;
     }
+    if (WorthAllLanes(inst)) {
+        BasicBlock* full = NewBlock("all_lanes");
+        BasicBlock* some = NewBlock("some_lanes");
+        EmitMaybe(AllLanes(inst.operands[0]), full, some, true);
+        builder_.SetInsertPoint(full);
+        EmitBlock(inst.blocks[0]);
+        BranchTo(merge);
+        builder_.SetInsertPoint(some);
+        mask_ = nullptr;
+    }
+    Value* any = mask_ ? nullptr : TestLanes(inst.operands[0]).some;
     Value* condition = Vector(inst.operands[0]);
     Value* entry = Mask();
-    EmitGuarded(inst.blocks[0], builder_.CreateAnd(entry, condition));
+    EmitGuarded(inst.blocks[0], builder_.CreateAnd(entry, condition), any);
     if (!Terminated())
         EmitGuarded(inst.blocks[1], builder_.CreateAnd(entry, builder_.CreateNot(condition)));
     FinishConstruct(entry_mask);
@@ -373,7 +384,10 @@ void Emitter::EmitLoop(ir::InstId id) {
     // Copies, because nested constructs move the list.
     const Construct loop = constructs_.back();
     BasicBlock* header = NewBlock("loop");
-    BranchTo(header);
+    if (FullLoop full; FindFullLoop(id, full))
+        EmitFullLoop(full, loop, header);
+    else
+        BranchTo(header);
     builder_.SetInsertPoint(header);
     if (divergent) {
         mask_ = builder_.CreateLoad(loop.live->getAllocatedType(), loop.live);

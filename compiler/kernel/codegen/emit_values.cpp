@@ -307,6 +307,57 @@ void Emitter::EmitDescriptor(const ir::Instruction& inst) {
     held.descriptor = LoadDescriptor(binding, index);
 }
 
+void Emitter::FindFusable() {
+    std::vector<uint32_t> in_sums(kernel_.num_values(), 0);
+    for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+        const bool sum = inst.op == Op::kFAdd || inst.op == Op::kFSub;
+        if (!sum || (inst.flags & ir::kNoContraction) != 0 ||
+            inst.operands[0] == inst.operands[1]) {
+            continue;
+        }
+        for (ir::ValueId operand : inst.operands)
+            ++in_sums[operand.index];
+    }
+    for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+        if (inst.op != Op::kFMul || (inst.flags & ir::kNoContraction) != 0 ||
+            kernel_.type(inst.results[0]) == ir::Type::kF16) {
+            continue;
+        }
+        const uint32_t result = inst.results[0].index;
+        fusable_[result] = uses_[result] > 1 && in_sums[result] == uses_[result];
+    }
+}
+
+// A product with several uses, all of them sums: fused into each, where LLVM would keep it apart.
+Value* Emitter::EmitFused(const ir::Instruction& inst, bool scalar) {
+    if ((inst.op != Op::kFAdd && inst.op != Op::kFSub) || (inst.flags & ir::kNoContraction) != 0 ||
+        inst.operands[0] == inst.operands[1]) {
+        return nullptr;
+    }
+    const bool first = fusable_[inst.operands[0].index];
+    if (!first && !fusable_[inst.operands[1].index])
+        return nullptr;
+    const ir::Instruction& product = *kernel_.Definition(inst.operands[first ? 0 : 1]);
+    ir::ValueId other_id = inst.operands[first ? 1 : 0];
+    // After a barrier the product is there and its factors may not be.
+    for (ir::ValueId factor : product.operands) {
+        const uint32_t epoch = held_[factor.index].epoch;
+        if (epoch != epoch_ && epoch != 0)
+            return nullptr;
+    }
+    auto form = [&](ir::ValueId value) { return scalar ? Raw(value) : Vector(value); };
+    Value* a = form(product.operands[0]);
+    Value* b = form(product.operands[1]);
+    Value* other = form(other_id);
+    if (inst.op == Op::kFSub && first)
+        other = builder_.CreateFNeg(other);
+    if (inst.op == Op::kFSub && !first)
+        a = builder_.CreateFNeg(a);
+    return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, other});
+}
+
 void Emitter::EmitPure(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kConst: {
@@ -385,6 +436,10 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     if (scalar && lanes_differ && (inst.op == Op::kOr || inst.op == Op::kXor)) {
         // The shape rules proved the operands' bits disjoint; bases and lane offsets add.
         Set(inst.results[0], builder_.CreateAdd(operands[0], operands[1]));
+        return;
+    }
+    if (Value* fused = EmitFused(inst, scalar)) {
+        Set(inst.results[0], fused);
         return;
     }
     llvm::SmallVector<Value*, 2> results = EmitPureOp(builder_, kernel_, inst, operands);

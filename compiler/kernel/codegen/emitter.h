@@ -3,6 +3,7 @@
 //   emit.cpp          the function around the kernel: prologue, workgroup loop
 //   emit_regions.cpp  workgroup-level control flow, segments, values that live across barriers
 //   emit_control.cpp  control flow inside a segment: branches, masks, blends
+//   emit_full.cpp     the same where all lanes go one way
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
 //   emit_memory.cpp   which loads and stores an access becomes
 //   emit_patterns.cpp accesses whose lane offsets are constants
@@ -134,7 +135,8 @@ class Emitter {
     void EmitSwitch(ir::InstId id);
     void EmitLoop(ir::InstId id);
     void EmitScope(ir::InstId id);
-    void EmitGuarded(ir::BlockId block, llvm::Value* mask);
+    // `any` says whether the mask has a lane, if that is known in a cheaper way.
+    void EmitGuarded(ir::BlockId block, llvm::Value* mask, llvm::Value* any = nullptr);
     void EmitReturn(ir::InstId id);
     Construct MakeConstruct(ir::InstId id);
     void FinishConstruct(llvm::Value* entry_mask);
@@ -145,6 +147,23 @@ class Emitter {
                      bool blend);
     void AddLanes(llvm::AllocaInst* mask_slot);
     bool NeedsGuard(std::span<const ir::InstId> insts) const;
+
+    // --- emit_full.cpp ---
+    struct LaneTest {
+        llvm::Value* all = nullptr;   // true only if the condition holds in every lane
+        llvm::Value* some = nullptr;  // true exactly if it holds in one; both null if not cheap
+    };
+    struct FullLoop {
+        size_t test = 0;  // the instruction of the body that lanes may leave at
+        bool stays_if = false;
+    };
+    LaneTest TestLanes(ir::ValueId condition);
+    llvm::Value* AllLanes(ir::ValueId condition);
+    bool IsEdgeTest(ir::ValueId condition) const;
+    uint32_t CountInstructions(ir::BlockId block) const;
+    bool WorthAllLanes(const ir::Instruction& branch) const;
+    bool FindFullLoop(ir::InstId id, FullLoop& full) const;
+    void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
 
     // --- emit_values.cpp ---
     llvm::Type* VectorOf(llvm::Type* scalar) const;
@@ -157,6 +176,8 @@ class Emitter {
     llvm::Constant* LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_t> values) const;
     void Set(ir::ValueId value, llvm::Value* raw);
     void EmitPure(const ir::Instruction& inst);
+    void FindFusable();
+    llvm::Value* EmitFused(const ir::Instruction& inst, bool scalar);
     llvm::Value* EmitBuiltin(ir::BuiltinId builtin, ir::ValueId result);
     llvm::Value* LocalIdBase(uint32_t dimension);
     llvm::Value* LocalIdVector(uint32_t dimension);
@@ -427,6 +448,8 @@ class Emitter {
     std::vector<uint32_t> local_offsets_;        // by local, in scratch
     Slot kept_mask_;
     std::vector<uint32_t> uses_;  // by value
+    // By value: a product that all its uses may fuse with an addition.
+    std::vector<bool> fusable_;
 };
 
 }  // namespace fornax::kernel

@@ -2,6 +2,7 @@
 // interpreter.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -68,7 +69,10 @@ void NativeDifferential::Compare(const ir::Kernel& kernel,
     auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
     entry(&frame, &worker, 0, TestDispatch::kWorkgroups);
     ASSERT_EQ(worker.fault, 0u);
-    ASSERT_EQ(dispatch.memory(), expected_);
+    const auto [is, should] = std::ranges::mismatch(dispatch.memory(), expected_);
+    ASSERT_TRUE(is == dispatch.memory().end())
+        << "byte " << is - dispatch.memory().begin() << " is " << int{*is} << " instead of "
+        << int{*should};
 }
 
 // The parameter: after the passes.

@@ -1,0 +1,240 @@
+// Code for the usual case that all lanes of a vector do the same at a branch which might divide
+// them: a bounds guard that holds for every lane, a loop that no lane has left yet. There nothing
+// is masked, blended or checked lane by lane; the general form stands beside it. Comparisons of a
+// pattern with a uniform value are decided by its lowest and highest lane, in scalar registers.
+#include <algorithm>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+
+namespace {
+
+// Instructions that are worth having twice.
+constexpr uint32_t kMaxCopied = 160;
+// A pattern below this counts inside of the workgroup: compared with a constant it divides the
+// lanes on purpose rather than at an edge.
+constexpr uint64_t kInsideWorkgroup = 4096;
+
+}  // namespace
+
+Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
+    LaneTest test;
+    if (shapes_.shape(condition).uniform()) {
+        test.all = test.some = Raw(condition);
+        return test;
+    }
+    const ir::Instruction* inst = kernel_.Definition(condition);
+    if (!inst)
+        return test;
+    if (inst->op == Op::kAnd) {
+        const LaneTest a = TestLanes(inst->operands[0]);
+        const LaneTest b = TestLanes(inst->operands[1]);
+        if (a.all && b.all)
+            test.all = builder_.CreateAnd(a.all, b.all);
+        const bool one_uniform = shapes_.shape(inst->operands[0]).uniform() ||
+                                 shapes_.shape(inst->operands[1]).uniform();
+        if (one_uniform && a.some && b.some)
+            test.some = builder_.CreateAnd(a.some, b.some);
+        return test;
+    }
+    const bool is_signed = inst->op == Op::kSLt || inst->op == Op::kSLe;
+    if (!is_signed && inst->op != Op::kULt && inst->op != Op::kULe)
+        return test;
+    if (kernel_.type(inst->operands[0]) != ir::Type::kI32)
+        return test;
+    const bool pattern_is_left = shapes_.shape(inst->operands[0]).pattern();
+    ir::ValueId pattern_id = inst->operands[pattern_is_left ? 0 : 1];
+    ir::ValueId bound_id = inst->operands[pattern_is_left ? 1 : 0];
+    const Shape& pattern = shapes_.shape(pattern_id);
+    if (!pattern.pattern() || !shapes_.shape(bound_id).uniform())
+        return test;
+    const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
+    if (*low < 0)
+        return test;
+    // Lanes may wrap around: 64 bits show which do.
+    const bool wraps = !shape_rules::Disjoint(pattern) || (is_signed && pattern.max > INT32_MAX);
+    llvm::Type* i64 = builder_.getInt64Ty();
+    auto extend = [&](Value* value) {
+        return is_signed ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
+    };
+    auto lane = [&](int64_t offset) {
+        return builder_.CreateAdd(extend(Raw(pattern_id)), llvm::ConstantInt::get(i64, offset));
+    };
+    auto holds = [&](int64_t offset) {
+        Value* a = pattern_is_left ? lane(offset) : extend(Raw(bound_id));
+        Value* b = pattern_is_left ? extend(Raw(bound_id)) : lane(offset);
+        const bool or_equal = inst->op == Op::kULe || inst->op == Op::kSLe;
+        // Both are below 2^33 in magnitude, so a signed comparison serves both kinds.
+        return or_equal ? builder_.CreateICmpSLE(a, b) : builder_.CreateICmpSLT(a, b);
+    };
+    if (pattern_is_left) {
+        // That the highest lane is below a 32-bit bound says that none wrapped.
+        test.all = holds(*high);
+        if (!wraps)
+            test.some = holds(*low);
+    } else if (!wraps) {
+        test.all = holds(*low);
+        test.some = holds(*high);
+    }
+    return test;
+}
+
+Value* Emitter::AllLanes(ir::ValueId condition) {
+    if (Value* all = TestLanes(condition).all)
+        return all;
+    const ir::Instruction* inst = kernel_.Definition(condition);
+    if (inst && inst->op == Op::kAnd) {
+        return builder_.CreateAnd(AllLanes(inst->operands[0]), AllLanes(inst->operands[1]));
+    }
+    Value* bits = MaskBits(Vector(condition));
+    return builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
+}
+
+// Compares a position with a bound from outside.
+bool Emitter::IsEdgeTest(ir::ValueId condition) const {
+    const ir::Instruction* inst = kernel_.Definition(condition);
+    if (!inst)
+        return false;
+    auto edge_or_uniform = [&](ir::ValueId value) {
+        return shapes_.shape(value).uniform() || IsEdgeTest(value);
+    };
+    switch (inst->op) {
+        case Op::kAnd:
+            return !shapes_.shape(condition).uniform() && edge_or_uniform(inst->operands[0]) &&
+                   edge_or_uniform(inst->operands[1]);
+        case Op::kULt:
+        case Op::kULe:
+        case Op::kSLt:
+        case Op::kSLe: {
+            const Shape& a = shapes_.shape(inst->operands[0]);
+            const Shape& b = shapes_.shape(inst->operands[1]);
+            const bool left = a.pattern() && b.uniform();
+            if (!left && !(a.uniform() && b.pattern()))
+                return false;
+            return !kernel_.IsConst(inst->operands[left ? 1 : 0]) ||
+                   (left ? a : b).max >= kInsideWorkgroup;
+        }
+        default:
+            return false;
+    }
+}
+
+uint32_t Emitter::CountInstructions(ir::BlockId block) const {
+    uint32_t count = 0;
+    for (ir::InstId id : kernel_.block(block).insts) {
+        ++count;
+        for (ir::BlockId child : kernel_.inst(id).blocks)
+            count += CountInstructions(child);
+    }
+    return count;
+}
+
+bool Emitter::WorthAllLanes(const ir::Instruction& branch) const {
+    return !mask_ && lanes_ > 1 && IsEdgeTest(branch.operands[0]) &&
+           NeedsGuard(kernel_.block(branch.blocks[0]).insts) &&
+           !NeedsGuard(kernel_.block(branch.blocks[1]).insts) &&
+           CountInstructions(branch.blocks[0]) <= kMaxCopied;
+}
+
+// A loop whose only way for lanes to part is a test at its head: `if (c) yield else exit`, or the
+// other way round. Nothing before the test has an effect, so it may be run again.
+bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
+    const ir::Instruction& loop = kernel_.inst(id);
+    if (mask_ || lanes_ == 1 || !shapes_.facts(id).divergent)
+        return false;
+    std::span<const ir::InstId> body = kernel_.block(loop.blocks[0]).insts;
+    std::span<const ir::InstId> continuing = kernel_.block(loop.blocks[1]).insts;
+    if (CountInstructions(loop.blocks[0]) + CountInstructions(loop.blocks[1]) > kMaxCopied)
+        return false;
+    size_t at = 0;
+    while (at < body.size() && kernel_.inst(body[at]).op != Op::kIf) {
+        const ir::Instruction& inst = kernel_.inst(body[at]);
+        if ((ir::InfoOf(inst.op).properties & ~(ir::kPure | ir::kReadsMemory)) != 0 ||
+            (inst.flags & ir::kVolatile) != 0) {
+            return false;
+        }
+        ++at;
+    }
+    if (at == body.size())
+        return false;
+    const ir::Instruction& test = kernel_.inst(body[at]);
+    auto ends_with = [&](ir::BlockId block, Op op) {
+        std::span<const ir::InstId> insts = kernel_.block(block).insts;
+        return insts.size() == 1 && kernel_.inst(insts[0]).op == op;
+    };
+    auto exits = [&](ir::BlockId block) {
+        return ends_with(block, Op::kExit) &&
+               kernel_.inst(kernel_.block(block).insts[0]).target == id;
+    };
+    full.test = at;
+    full.stays_if = ends_with(test.blocks[0], Op::kYield) && exits(test.blocks[1]);
+    if (!full.stays_if && !(exits(test.blocks[0]) && ends_with(test.blocks[1], Op::kYield)))
+        return false;
+    auto keeps_lanes = [&](std::span<const ir::InstId> insts, Op end) {
+        for (ir::InstId inst : insts) {
+            if (kernel_.inst(inst).op == Op::kLoop ||
+                (!kernel_.inst(inst).blocks.empty() && shapes_.facts(inst).loses_lanes)) {
+                return false;
+            }
+        }
+        return !insts.empty() && kernel_.inst(insts.back()).op == end;
+    };
+    return keeps_lanes(body.subspan(at + 1), Op::kContinue) &&
+           kernel_.inst(body.back()).target == id && keeps_lanes(continuing, Op::kNext);
+}
+
+// Runs the loop while all lanes stay; then goes on to `general` with the iteration's parameters.
+void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlock* general) {
+    const ir::Instruction& inst = kernel_.inst(loop.inst);
+    std::span<const ir::InstId> body = kernel_.block(inst.blocks[0]).insts;
+    std::span<const ir::InstId> continuing = kernel_.block(inst.blocks[1]).insts;
+    std::span<const ir::ValueId> params = kernel_.block(inst.blocks[0]).params;
+    BasicBlock* header = NewBlock("full_loop");
+    BranchTo(header);
+    builder_.SetInsertPoint(header);
+    for (size_t i = 0; i < params.size(); ++i) {
+        llvm::AllocaInst* slot = loop.body_params[i];
+        Set(params[i], builder_.CreateLoad(slot->getAllocatedType(), slot));
+    }
+    EmitInstructions(body.first(full.test));
+    const ir::Instruction& test = kernel_.inst(body[full.test]);
+    Value* stay = nullptr;
+    if (full.stays_if) {
+        stay = AllLanes(test.operands[0]);
+    } else {
+        Value* leaving = Vector(test.operands[0]);
+        stay = builder_.CreateNot(Any(leaving));
+    }
+    BasicBlock* rest = NewBlock("full_body");
+    EmitMaybe(stay, rest, general, true);
+    builder_.SetInsertPoint(rest);
+    const ir::BlockId stays = test.blocks[full.stays_if ? 0 : 1];
+    const ir::Instruction& yield = kernel_.inst(kernel_.block(stays).insts[0]);
+    for (size_t i = 0; i < test.results.size(); ++i)
+        Set(test.results[i], Convert(yield.operands[i], test.results[i]));
+    EmitInstructions(body.subspan(full.test + 1, body.size() - full.test - 2));
+    // A parallel copy: all are read before the first is set.
+    auto bind = [&](const ir::Instruction& jump, std::span<const ir::ValueId> into) {
+        llvm::SmallVector<Value*, 8> values;
+        for (size_t i = 0; i < into.size(); ++i)
+            values.push_back(Convert(jump.operands[i], into[i]));
+        return values;
+    };
+    std::span<const ir::ValueId> carried = kernel_.block(inst.blocks[1]).params;
+    llvm::SmallVector<Value*, 8> values = bind(kernel_.inst(body.back()), carried);
+    for (size_t i = 0; i < carried.size(); ++i)
+        Set(carried[i], values[i]);
+    EmitInstructions(continuing.first(continuing.size() - 1));
+    values = bind(kernel_.inst(continuing.back()), params);
+    for (size_t i = 0; i < params.size(); ++i)
+        builder_.CreateStore(values[i], loop.body_params[i]);
+    BranchTo(header);
+}
+
+}  // namespace fornax::kernel
