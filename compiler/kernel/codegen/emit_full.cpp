@@ -15,8 +15,6 @@ using llvm::Value;
 
 namespace {
 
-// Instructions that are worth having twice.
-constexpr uint32_t kMaxCopied = 160;
 // A pattern below this counts inside of the workgroup: compared with a constant it divides the
 // lanes on purpose rather than at an edge.
 constexpr uint64_t kInsideWorkgroup = 4096;
@@ -139,7 +137,7 @@ bool Emitter::WorthAllLanes(const ir::Instruction& branch) const {
     return !mask_ && lanes_ > 1 && IsEdgeTest(branch.operands[0]) &&
            NeedsGuard(kernel_.block(branch.blocks[0]).insts) &&
            !NeedsGuard(kernel_.block(branch.blocks[1]).insts) &&
-           CountInstructions(branch.blocks[0]) <= kMaxCopied;
+           CountInstructions(branch.blocks[0]) <= kMaxCopiedInstructions;
 }
 
 // A loop whose only way for lanes to part is a test at its head: `if (c) yield else exit`, or the
@@ -150,7 +148,8 @@ bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
         return false;
     std::span<const ir::InstId> body = kernel_.block(loop.blocks[0]).insts;
     std::span<const ir::InstId> continuing = kernel_.block(loop.blocks[1]).insts;
-    if (CountInstructions(loop.blocks[0]) + CountInstructions(loop.blocks[1]) > kMaxCopied)
+    if (CountInstructions(loop.blocks[0]) + CountInstructions(loop.blocks[1]) >
+        kMaxCopiedInstructions)
         return false;
     size_t at = 0;
     while (at < body.size() && kernel_.inst(body[at]).op != Op::kIf) {

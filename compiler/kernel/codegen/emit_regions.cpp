@@ -1,6 +1,7 @@
 // Workgroup-level control flow and the segments between barriers. Segments run for one subgroup
 // after the other; what lives from one to another has a home outside them.
 #include <algorithm>
+#include <utility>
 
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
@@ -219,18 +220,12 @@ void Emitter::EmitSegment(uint32_t index) {
     }
     for (ir::ValueId value : segment.imports)
         Import(value);
-    for (size_t i = 0; i < segment.items.size() && !Terminated(); ++i) {
-        EmitSegmentItem(segment.items[i]);
-        const SegmentItem& item = segment.items[i];
-        // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
-        if (item.kind == SegmentItem::Kind::kInstruction && i + 1 < segment.items.size() &&
-            (ir::InfoOf(kernel_.inst(item.inst).op).properties & ir::kRegions) &&
-            shapes_.facts(item.inst).loses_lanes && !Terminated()) {
-            BasicBlock* rest = NewBlock("rest");
-            EmitMaybe(Any(Mask()), rest, segment_end_, true);
-            builder_.SetInsertPoint(rest);
-        }
+    if (workgroups_in_vector_ && WorthCopying(segment.items)) {
+        // Rows of workgroups have one end, so nearly all vectors are full.
+        Value* together = builder_.getInt32(shapes_.map().workgroups);
+        EmitItemsUnmasked(segment.items, builder_.CreateICmpEQ(workgroups_in_vector_, together));
     }
+    EmitItems(segment.items);
     BranchTo(segment_end_);
     builder_.SetInsertPoint(segment_end_);
     if (counter) {
@@ -243,6 +238,55 @@ void Emitter::EmitSegment(uint32_t index) {
     }
     mask_ = nullptr;
     segment_end_ = nullptr;
+}
+
+void Emitter::EmitItems(std::span<const SegmentItem> items) {
+    for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
+        const bool was_unmasked = !mask_;
+        EmitSegmentItem(items[i]);
+        if (items[i].kind != SegmentItem::Kind::kInstruction || i + 1 == items.size() ||
+            Terminated()) {
+            continue;
+        }
+        const ir::Instruction& inst = kernel_.inst(items[i].inst);
+        if (inst.blocks.empty() || !shapes_.facts(items[i].inst).loses_lanes)
+            continue;
+        // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
+        std::span<const SegmentItem> rest = items.subspan(i + 1);
+        if (was_unmasked && inst.op == Op::kIf && IsEdgeTest(inst.operands[0]) &&
+            WorthCopying(rest)) {
+            Value* bits = MaskBits(Mask());
+            EmitItemsUnmasked(rest, builder_.CreateICmpEQ(
+                                        bits, llvm::Constant::getAllOnesValue(bits->getType())));
+        }
+        BasicBlock* live = NewBlock("rest");
+        EmitMaybe(Any(Mask()), live, segment_end_, true);
+        builder_.SetInsertPoint(live);
+    }
+}
+
+// The items without masks where `all` says that every lane is there; what follows is for the
+// others.
+void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) {
+    BasicBlock* full = NewBlock("all_lanes");
+    BasicBlock* some = NewBlock("some_lanes");
+    EmitMaybe(all, full, some, true);
+    builder_.SetInsertPoint(full);
+    Value* mask = std::exchange(mask_, nullptr);
+    EmitItems(items);
+    BranchTo(segment_end_);
+    builder_.SetInsertPoint(some);
+    mask_ = mask;
+}
+
+bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
+    uint32_t count = 0;
+    for (const SegmentItem& item : items) {
+        ++count;
+        for (ir::BlockId block : kernel_.inst(item.inst).blocks)
+            count += CountInstructions(block);
+    }
+    return lanes_ > 1 && count <= kMaxCopiedInstructions;
 }
 
 void Emitter::EmitSegmentItem(const SegmentItem& item) {
@@ -261,7 +305,8 @@ void Emitter::EmitSegmentItem(const SegmentItem& item) {
                                ? Raw(inst.operands[0])
                                : FromFirstActive(inst.operands[0]);
             llvm::AllocaInst*& kept = conditions_[item.inst.index];
-            kept = NewAlloca(value->getType(), "condition");
+            if (!kept)
+                kept = NewAlloca(value->getType(), "condition");
             builder_.CreateStore(value, kept);
             return;
         }

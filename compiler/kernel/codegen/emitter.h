@@ -112,6 +112,9 @@ class Emitter {
     void EmitWorkgroupConstruct(ir::InstId id);
     void EmitWorkgroupTerminator(ir::InstId id);
     void EmitSegment(uint32_t index);
+    void EmitItems(std::span<const SegmentItem> items);
+    void EmitItemsUnmasked(std::span<const SegmentItem> items, llvm::Value* all);
+    bool WorthCopying(std::span<const SegmentItem> items) const;
     void EmitSegmentItem(const SegmentItem& item);
     void EmitTransfer(ir::InstId id);
     void Import(ir::ValueId value);
@@ -149,6 +152,8 @@ class Emitter {
     bool NeedsGuard(std::span<const ir::InstId> insts) const;
 
     // --- emit_full.cpp ---
+    // Code that is worth having twice.
+    static constexpr uint32_t kMaxCopiedInstructions = 160;
     struct LaneTest {
         llvm::Value* all = nullptr;   // true only if the condition holds in every lane
         llvm::Value* some = nullptr;  // true exactly if it holds in one; both null if not cheap

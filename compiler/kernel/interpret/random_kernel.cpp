@@ -55,7 +55,6 @@ class Generator : RandomValues {
             invocations_ =
                 kernel_.workgroup_size[0] * kernel_.workgroup_size[1] * kernel_.workgroup_size[2];
         }
-        // Without shared memory small workgroups may share a vector.
         kernel_.shared_bytes = random_.Chance(75) ? kSharedOwnBytes * invocations_ : 0;
         kernel_.zero_shared = true;
         kernel_.push_constant_bytes = TestDispatch::kPushBytes;
@@ -90,7 +89,6 @@ class Generator : RandomValues {
         if (random_.Chance(50)) {
             ValueId width =
                 b_.Emit(Op::kLoadPush, Type::kI32, {b_.ConstI32(TestDispatch::kWidthOffset)}, 4);
-            Add(width);
             ValueId row =
                 Emit(Op::kIAdd, Type::kI32,
                      {Emit(Op::kIMul, Type::kI32,
@@ -164,18 +162,17 @@ class Generator : RandomValues {
     }
     // An offset in binding 2: a lane's row times a row length from memory.
     Place RowStrided(Type type) {
-        ValueId length =
-            b_.Emit(Op::kLoadPush, Type::kI32, {b_.ConstI32(random_.Below(16) * 4)}, 4);
-        length = Emit(Op::kAnd, Type::kI32, {length, b_.ConstI32(7)});
-        ValueId row =
-            Emit(Op::kAnd, Type::kI32,
-                 {Emit(Op::kLShr, Type::kI32, {local_index_, b_.ConstI32(random_.Below(4))}),
-                  b_.ConstI32(3)});
-        ValueId column = Emit(Op::kAnd, Type::kI32, {local_index_, b_.ConstI32(3)});
-        ValueId index =
-            Emit(Op::kIAdd, Type::kI32, {Emit(Op::kIMul, Type::kI32, {row, length}), column});
+        auto op = [&](Op code, std::initializer_list<ValueId> operands) {
+            return Emit(code, Type::kI32, operands);
+        };
+        ValueId at = b_.ConstI32(random_.Below(16) * 4);
+        ValueId length = b_.Emit(Op::kLoadPush, Type::kI32, {at}, 4);
+        length = op(Op::kAnd, {length, b_.ConstI32(7)});
+        ValueId row = op(Op::kLShr, {local_index_, b_.ConstI32(random_.Below(4))});
+        row = op(Op::kIMul, {op(Op::kAnd, {row, b_.ConstI32(3)}), length});
+        ValueId index = op(Op::kIAdd, {row, op(Op::kAnd, {local_index_, b_.ConstI32(3)})});
         const uint32_t size = ByteSize(type);
-        return {buffers_[2], Emit(Op::kIMul, Type::kI32, {index, b_.ConstI32(size)}), size};
+        return {buffers_[2], op(Op::kIMul, {index, b_.ConstI32(size)}), size};
     }
     // In the invocation's own part of binding 0, which is one piece, or several in planes that all
     // invocations' pieces make up.
@@ -451,6 +448,8 @@ class Generator : RandomValues {
         uniform_ = was_uniform && !left_;
     }
     void ScopeStatement(uint32_t budget, uint32_t depth) {
+        const bool was_uniform = std::exchange(uniform_, uniform_ && random_.Chance(50));
+        const bool was_bound = std::exchange(must_stay_, must_stay_ || uniform_);
         std::vector<Type> results = SomeTypes();
         InstId inst = NewConstruct(Op::kScope, {}, results);
         around_.push_back({inst, results});
@@ -458,6 +457,8 @@ class Generator : RandomValues {
         kernel_.inst(inst).blocks.push_back(block);
         around_.pop_back();
         AddResults(inst);
+        must_stay_ = was_bound;
+        uniform_ = was_uniform && !left_;
     }
     // A counter decides when the loop ends; it counts in the continuing block, so every way round
     // makes progress.
