@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "tools/bench/half_bits.h"
 #include "tools/bench/kernel_workload.h"
 #include "tools/bench/shaders/dequantize_q4_0_to_f16.spv.h"
 #include "tools/bench/shaders/dequantize_q4_0_to_f32.spv.h"
@@ -22,17 +23,6 @@ Grid GridOf(uint32_t invocations) {
     const uint32_t groups = (invocations + kGroupSize - 1) / kGroupSize;
     const uint32_t x = std::min(groups, kMaxGroupsX);
     return {x, (groups + x - 1) / x};
-}
-
-// The bits of a float that f16 holds exactly: a normal number or zero.
-uint16_t HalfBits(float value) {
-    if (value == 0)
-        return 0;
-    int exponent = 0;
-    const float significand = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
-    const auto digits = static_cast<uint32_t>(significand * 2048) & 1023;
-    return static_cast<uint16_t>((value < 0 ? 0x8000 : 0) |
-                                 static_cast<uint32_t>(exponent + 14) << 10 | digits);
 }
 
 class HalfAxpy : public KernelWorkload {

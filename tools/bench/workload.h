@@ -73,6 +73,15 @@ constexpr uint32_t kPrefixRowLength = 4096;
 WorkloadResult CreatePrefixRows(Device& device, uint32_t rows);
 WorkloadResult CreateLookBack(Device& device, uint32_t count);  // a multiple of 4,096
 
+// row_workloads.cpp
+constexpr uint32_t kLongRow = 4096;
+WorkloadResult CreateSoftmax(Device& device, uint32_t rows);
+WorkloadResult CreateSoftmaxHalf(Device& device, uint32_t rows);
+WorkloadResult CreateLayerNorm(Device& device, uint32_t rows);
+WorkloadResult CreateLayerNormHalf(Device& device, uint32_t rows);
+WorkloadResult CreateGelu(Device& device, uint32_t rows);
+WorkloadResult CreateGeluHalf(Device& device, uint32_t rows);
+
 // compute_workloads.cpp
 constexpr uint32_t kFmaChains = 8;
 constexpr uint32_t kFmaSteps = 1024;
