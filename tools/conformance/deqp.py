@@ -217,7 +217,8 @@ def run_batch(binary, cases, report):
 
 def list_cases(binary, pattern):
     """The names of the binary's cases that match the pattern of dEQP (`*` is any text), in its order."""
-    command = [binary.path, "--deqp-runmode=stdout-caselist", f"--deqp-case={pattern}", *binary.arguments]
+    command = [binary.path, "--deqp-runmode=stdout-caselist", f"--deqp-case={pattern}",
+               "--deqp-log-filename=/dev/null", *binary.arguments]
     run = subprocess.run(command, cwd=binary.folder, env=binary.environment, stdin=subprocess.DEVNULL,
                          capture_output=True, text=True, check=False)
     cases = [line.removeprefix("TEST: ").strip() for line in run.stdout.splitlines()

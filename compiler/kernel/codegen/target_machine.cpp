@@ -4,6 +4,7 @@
 #include <mutex>
 
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 
 namespace fornax::kernel {
@@ -19,6 +20,11 @@ void InitializeLlvm() {
         LLVMInitializeX86Target();
         LLVMInitializeX86TargetMC();
         LLVMInitializeX86AsmPrinter();
+        // A pass that looks for scalar values to be moved into mask registers. It gains nothing for
+        // kernels, and its time grows with the square of a long run of scalar integers.
+        auto& options = llvm::cl::getRegisteredOptions();
+        if (auto found = options.find("disable-x86-domain-reassignment"); found != options.end())
+            found->second->addOccurrence(0, found->first(), "true");
     });
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <llvm/IR/LLVMContext.h>
+#include <llvm/Support/CommandLine.h>
 
 namespace fornax::kernel {
 namespace {
@@ -62,6 +63,15 @@ TEST(CreateTargetMachine, GivesTheModuleItsLayout) {
     PrepareModule(module, **machine, *target);
     EXPECT_EQ(module.getDataLayout().getPointerSizeInBits(), 64u);
     EXPECT_NE(module.getModuleFlag(kVectorBitsFlag), nullptr);
+}
+
+// Found by name: another LLVM may call it otherwise.
+TEST(CreateTargetMachine, TurnsOffTheQuadraticPass) {
+    ASSERT_TRUE(CreateTargetMachine(*DetectTarget(""), llvm::CodeGenOptLevel::Default).ok());
+    auto& options = llvm::cl::getRegisteredOptions();
+    auto found = options.find("disable-x86-domain-reassignment");
+    ASSERT_NE(found, options.end());
+    EXPECT_TRUE(static_cast<llvm::cl::opt<bool>*>(found->second)->getValue());
 }
 
 }  // namespace

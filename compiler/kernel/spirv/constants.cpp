@@ -175,6 +175,8 @@ Result<std::vector<uint64_t>> ConstantTable::EvaluateSpecOp(const Inst& inst,
             known[step.results[0].index] = step.imm;
             continue;
         }
+        if (step.op == ir::Op::kUndef)
+            continue;  // a component that a shuffle leaves open: zero is as good as any
         std::vector<uint64_t> operands;
         for (ir::ValueId operand : step.operands)
             operands.push_back(known[operand.index]);

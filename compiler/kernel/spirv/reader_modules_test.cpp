@@ -140,6 +140,24 @@ TEST(ReaderModules, SwitchOn64BitsWithSharedTargets) {
                                                        : 7u; });
 }
 
+// A component that a shuffle of constants leaves open and an undefined value of a type without
+// values (here a runtime array) hurt only where they are used.
+TEST(ReaderModules, WhatIsUndefinedMayBeNamed) {
+    Check(AssembleSpirv(std::string(kPreamble) + R"(
+        %open = OpUndef %v3
+        %spec = OpSpecConstant %uint 5
+        %nulls = OpConstantNull %v3
+        %put = OpSpecConstantOp %v3 CompositeInsert %spec %nulls 0
+        %shuffled = OpSpecConstantOp %v3 VectorShuffle %put %open 0 0xFFFFFFFF 4
+        %taken = OpSpecConstantOp %uint CompositeExtract %shuffled 0
+    )" + kMain + R"(
+        %nothing = OpUndef %arr
+        %sum = OpIAdd %uint %taken %i
+        OpStore %ptr %sum)" +
+                        kEnd),
+          [](uint32_t i) { return 5 + i; });
+}
+
 TEST(ReaderModules, CompositesThroughPhisSelectsAndCopies) {
     Check(AssembleSpirv(std::string(kPreamble) + R"(
         %none = OpUndef %v2

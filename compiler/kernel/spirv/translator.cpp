@@ -474,6 +474,8 @@ Status Translator::SetValue(const Inst& inst, Value value) {
 
 Status Translator::Undefined(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (type->scalars == 0)
+        return OkStatus();  // an image or runtime array: an error only where it is used
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
     std::vector<ir::Type> scalar_types;
     types_.Flatten(*type, scalar_types);
