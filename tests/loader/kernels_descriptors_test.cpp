@@ -190,6 +190,17 @@ TEST_F(DescriptorIndexingTest, EachInvocationHasABufferOfItsOwn) {
     }
     for (uint32_t k = 0; k < kBuffers; ++k)
         EXPECT_EQ(storage[k].words[0], k == kNull ? 0 : sums[k]);
+
+    // Indices far outside of the set: any of its descriptors, and nothing else in memory.
+    commands = Begin();
+    Bind(commands, made);
+    const uint32_t far[] = {2, 0x7fffff00};
+    vkCmdPushConstants(commands, made.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(far), far);
+    vkCmdDispatch(commands, 1, 1, 1);
+    Barrier(commands);
+    Run(commands);
+    for (uint32_t i = 0; i < 64; ++i)
+        EXPECT_EQ(out.words[i * 8 + 7], 1000 * (kBuffers - 1) + 2) << i;
 }
 
 class PipelineRobustnessTest : public VulkanTest {
