@@ -3,8 +3,11 @@
 //
 // usage: fornax_fuzz_modules [--first SEED] [--count N] [--keep DIRECTORY]
 //        fornax_fuzz_modules --reduce SEED [--keep DIRECTORY]
-//        fornax_fuzz_modules --write DIRECTORY [--portable] [--first SEED] [--count N]
+//        fornax_fuzz_modules --write DIRECTORY [--portable] [--first SEED] [--count N] [--drop
+//        A,B,...]
 //
+// --write with --count 1 prints the module's statements, and --drop leaves some of them out: for
+// reduction where something else judges (tests/differential).
 // Work is done in child processes, so that a crash or hang is a finding like any other. Exit status
 // 0 if nothing was found. --reduce writes the module and every stage of its compilation, as
 // FORNAX_DUMP does.
@@ -34,6 +37,7 @@ struct Options {
     bool write = false;
     bool portable = false;
     std::string directory;
+    std::set<uint64_t> dropped;
 };
 
 // What a child tells its parent, even when it dies.
@@ -132,7 +136,11 @@ int WriteModules(const Options& options) {
         Case which = CaseOf(seed, 1);
         which.options.portable |= options.portable;
         which.options.robust &= !options.portable;
-        WriteModule(options.directory, seed, MakeRandomModule(seed, which.options));
+        which.options.dropped = options.dropped;
+        const RandomModule module = MakeRandomModule(seed, which.options);
+        WriteModule(options.directory, seed, module);
+        for (size_t i = 0; i < module.statements.size() && options.count == 1; ++i)
+            std::printf("%llu\n", static_cast<unsigned long long>(module.statements[i]));
     }
     return 0;
 }
@@ -156,6 +164,14 @@ int main(int argc, char** argv) {
             options.first = std::strtoull(value, nullptr, 10);
         } else if (name == "--count") {
             options.count = std::strtoull(value, nullptr, 10);
+        } else if (name == "--drop") {
+            for (const char* text = value; *text != 0;) {
+                char* end = nullptr;
+                options.dropped.insert(std::strtoull(text, &end, 10));
+                text = *end == ',' ? end + 1 : end;
+                if (text == end && *end != 0)
+                    return 2;
+            }
         } else if (name == "--keep") {
             options.directory = value;
         } else if (name == "--reduce") {

@@ -161,6 +161,7 @@ class Generator {
     std::optional<Part> FindPart(const Variable& variable, const PartTest& test);
     Id PointerTo(const Variable& variable, const Part& part, bool writes);
     Id Index(Step step, const Variable& variable);
+    Id PatternIndex();
     bool Usable(const Variable& variable, bool writes) const;
     Variable* AnyVariable(bool writes);
     Id Load(const Variable& variable, const Part& part);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr ValueType kUint{Kind::kU32, 1, 1};
 constexpr uint32_t kOwnWords = kOwnBytes / 4;
+constexpr uint32_t kPatternLimit = 236;
 
 uint32_t AlignUp(uint32_t value, uint32_t align) {
     return (value + align - 1) / align * align;
@@ -218,8 +219,10 @@ Id Generator::Index(Step step, const Variable& variable) {
         return b_.Uint(Below(step.count));
     ValueType type = Chance(70) ? kUint : ValueType{AnyIntKind(), 1, 1};
     if (step.form == Step::Form::kRuntimeElement) {
-        if (options_.robust && Chance(30))
+        if (options_.robust && Chance(15))
             return Value(kUint, depth_ ? depth_ - 1 : 0);
+        if (step.count >= kPatternLimit && Chance(60))
+            return PatternIndex();
         type = kUint;  // the count needs more than 7 bits
     }
     const uint32_t depth = depth_ ? depth_ - 1 : 0;
@@ -227,6 +230,32 @@ Id Generator::Index(Step step, const Variable& variable) {
     while (2 * mask <= step.count)
         mask *= 2;
     return Emit(Op::OpBitwiseAnd, type, {Value(type, depth), b_.Constant(type.kind, mask - 1)});
+}
+
+// Rows, tiles and strides, known or uniform, as kernels address memory: below kPatternLimit.
+Id Generator::PatternIndex() {
+    ValueType triple{Kind::kU32, 3, 1};
+    auto times = [&](Id a, Id b) { return Emit(Op::OpIMul, kUint, {a, b}); };
+    auto plus = [&](Id a, Id b) { return Emit(Op::OpIAdd, kUint, {a, b}); };
+    Id stride = Chance(50) ? b_.Uint(1 + Below(7))
+                           : Emit(Op::OpBitwiseAnd, kUint, {UniformWord(), b_.Uint(7)});
+    Id sum = 0;
+    uint32_t choice = Below(3);
+    if (choice == 0) {  // at most 63 * 2
+        sum = times(b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_}), b_.Uint(1 + Below(2)));
+    } else if (choice == 1) {  // at most 15 * 7 + 63
+        Id at = b_.Emit(Op::OpLoad, b_.Type(triple), {local_id_});
+        const uint32_t flip = Below(2) && size_[0] <= 16 ? 1 : 0;
+        Id x = b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {at, flip});
+        Id y = b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {at, 1 - flip});
+        sum = plus(times(y, stride), x);
+    } else {  // at most 31 * 7 + 7
+        Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
+        Id width = b_.Uint(2u << Below(3));
+        sum = plus(times(Emit(Op::OpUDiv, kUint, {local, width}), stride),
+                   Emit(Op::OpUMod, kUint, {local, width}));
+    }
+    return Chance(50) ? plus(sum, b_.Uint(Below(8))) : sum;
 }
 
 Id Generator::PointerTo(const Variable& variable, const Part& part, bool) {
@@ -258,9 +287,10 @@ bool Generator::Usable(const Variable& variable, bool writes) const {
 
 Variable* Generator::AnyVariable(bool writes) {
     std::vector<Variable*> found;
+    const bool own = own_index_ != 0 && Chance(35);
     for (std::vector<Variable>* list : {&locals_, &globals_}) {
         for (Variable& variable : *list) {
-            if (Usable(variable, writes))
+            if (Usable(variable, writes) && (!own || variable.own))
                 found.push_back(&variable);
         }
     }

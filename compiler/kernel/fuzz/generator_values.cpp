@@ -313,14 +313,20 @@ Id Generator::Converted(ValueType type) {
     return Emit(IsSigned(type.kind) ? Op::OpSConvert : Op::OpUConvert, type, {Any(from)});
 }
 
-// NaN's bits, and without exactness the sign of zero, are not promised.
+// NaN's bits and, where others compare, the sign of zero are not promised. Compilers may fold a
+// selection by `x == 0` and a conversion to integers and back; not a sum between.
 Id Generator::Observable(ValueType type, Id value) {
-    ValueType test = type.WithKind(Kind::kBool);
-    Id zero = b_.Splat(type, 0);
     if (exact_) {
-        return Emit(Op::OpSelect, type, {Emit(Op::OpFOrdEqual, test, {value, zero}), zero, value});
+        ValueType whole = type.WithKind(Kind::kI32);
+        Id offset = b_.Splat(type, FloatBits(type.kind, 128));
+        value = Emit(Op::OpFMul, type, {value, b_.Splat(type, FloatBits(type.kind, 4))});
+        value = Emit(Op::OpConvertFToS, whole, {value});
+        value = Emit(Op::OpIAdd, whole, {value, b_.Splat(whole, 128)});
+        value = Emit(Op::OpFSub, type, {Emit(Op::OpConvertSToF, type, {value}), offset});
+        return Emit(Op::OpFMul, type, {value, b_.Splat(type, FloatBits(type.kind, 0.25))});
     }
-    return Emit(Op::OpSelect, type, {Emit(Op::OpIsNan, test, {value}), zero, value});
+    ValueType test = type.WithKind(Kind::kBool);
+    return Emit(Op::OpSelect, type, {Emit(Op::OpIsNan, test, {value}), b_.Splat(type, 0), value});
 }
 
 // Any bits to a whole number of 0 to 15.

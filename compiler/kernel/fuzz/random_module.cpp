@@ -24,7 +24,8 @@ Generator::Generator(uint64_t seed, const RandomModuleOptions& options)
 void Generator::DeclareShape() {
     static constexpr std::array<uint32_t, 3> kSizes[] = {
         {8, 1, 1},  {16, 1, 1}, {32, 1, 1}, {4, 4, 1}, {8, 4, 1},  {7, 3, 1},
-        {24, 1, 1}, {33, 1, 1}, {2, 2, 4},  {1, 1, 1}, {2, 16, 1}, {40, 1, 1}};
+        {24, 1, 1}, {33, 1, 1}, {2, 2, 4},  {1, 1, 1}, {2, 16, 1}, {40, 1, 1},
+        {64, 1, 1}, {8, 8, 1},  {16, 2, 1}, {4, 8, 1}, {2, 2, 1},  {16, 4, 1}};
     size_ = kSizes[Below(std::size(kSizes))];
     module_.invocations = size_[0] * size_[1] * size_[2];
     b_.SetLocalSize(size_);
@@ -107,7 +108,7 @@ void Generator::DeclareBuffers() {
             b_.Decorate(variable.id, spv::Decoration::NonWritable);
         globals_.push_back(std::move(variable));
     }
-    auto output_view = [&](MemoryType element, uint32_t stride) {
+    auto output_view = [&](MemoryType element, uint32_t stride, uint32_t offset = 0) {
         MemoryType array;
         array.form = MemoryType::Form::kRuntimeArray;
         array.align = element.align;
@@ -118,8 +119,15 @@ void Generator::DeclareBuffers() {
         array.parts = {std::move(element)};
         MemoryType whole;
         whole.form = MemoryType::Form::kStruct;
+        whole.id = b_.Struct({{array.id}});
+        b_.MemberDecorate(whole.id, 0, spv::Decoration::Offset, {offset});
+        if (uint32_t matrix_stride = array.matrix_stride) {
+            b_.MemberDecorate(whole.id, 0, spv::Decoration::MatrixStride, {matrix_stride});
+            b_.MemberDecorate(
+                whole.id, 0,
+                array.row_major ? spv::Decoration::RowMajor : spv::Decoration::ColMajor);
+        }
         whole.parts = {std::move(array)};
-        FinishStruct(whole, true, false, kOutputBytes);
         Variable variable = block(std::move(whole), spv::StorageClass::StorageBuffer, 1);
         variable.own = true;
         b_.Decorate(variable.id, spv::Decoration::Aliased);

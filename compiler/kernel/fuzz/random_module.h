@@ -4,7 +4,8 @@
 // Interface of a module, all in set 0:
 //   binding 0   storage buffer, only read: kInputBytes of any bits
 //   binding 1   storage buffer: kOwnBytes for each invocation, by its linear index over all
-//               workgroups; the last kCounters words are counted by all with atomics
+//               workgroups; from kPlaneOffset on one element of at most kPlaneBytes for each; the
+//               last kCounters words are counted by all with atomics
 //   binding 2   uniform buffer of kUniformBytes, and kPushBytes of push constants: not if portable
 // Workgroups have at most kMaxInvocations invocations, the grid at most kMaxWorkgroups of them.
 #pragma once
@@ -18,13 +19,17 @@
 namespace fornax::kernel::fuzz {
 
 inline constexpr uint32_t kInputBytes = 16384;
-inline constexpr uint32_t kOutputBytes = 16384;
+inline constexpr uint32_t kOutputBytes = 32768;
 inline constexpr uint32_t kUniformBytes = 1024;
 inline constexpr uint32_t kPushBytes = 128;
 inline constexpr uint32_t kOwnBytes = 64;
 inline constexpr uint32_t kCounters = 8;
-inline constexpr uint32_t kMaxInvocations = 40;
+inline constexpr uint32_t kMaxInvocations = 64;
 inline constexpr uint32_t kMaxWorkgroups = 6;
+inline constexpr uint32_t kPlaneOffset = kOwnBytes * kMaxInvocations * kMaxWorkgroups;
+inline constexpr uint32_t kPlaneBytes = 16;
+static_assert(kPlaneOffset + kPlaneBytes * kMaxInvocations * kMaxWorkgroups + 4 * kCounters <=
+              kOutputBytes);
 
 struct RandomModuleOptions {
     // Only what implementations with other rounding (contraction, denormals) agree on too, and only
