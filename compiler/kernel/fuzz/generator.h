@@ -4,6 +4,7 @@
 //   generator_values.cpp       values by type: constants, picks, composites, conversions
 //   generator_arithmetic.cpp   integer, float, bool and matrix operations
 //   generator_memory.cpp       variables, buffers, workgroup memory, atomics
+//   generator_subgroups.cpp    operations between lanes
 //   generator_control.cpp      statements and structured control flow
 //
 // Each statement draws from a random sequence of its own, so that one can be left out without
@@ -179,6 +180,16 @@ class Generator {
     void Tally();
     void ControlBarrier();
 
+    // --- generator_subgroups.cpp
+    Id Group(Op op, ValueType type, std::initializer_list<uint32_t> operands);
+    Id LaneIndex();
+    Id FromLane(ValueType type, Id value, Id lane, Id read);
+    void ShuffleStatement();
+    void VoteStatement();
+    void ReduceStatement();
+    void SubgroupStatement();
+    void DeclareSubgroups();
+
     // --- generator_control.cpp
     void Statements(uint32_t budget, uint32_t depth);
     void Statement(uint32_t budget, uint32_t depth);
@@ -213,6 +224,7 @@ class Generator {
     Id workgroup_id_ = 0;
     Id num_workgroups_ = 0;
     Id local_id_ = 0;
+    Id lane_variable_ = 0;  // 0: no subgroup operations
     std::vector<std::pair<ValueType, Id>> spec_constants_;
     std::vector<Variable> globals_;
     Variable own_words_;

@@ -98,6 +98,10 @@ void Generator::Statements(uint32_t budget, uint32_t depth) {
 }
 
 void Generator::Statement(uint32_t budget, uint32_t depth) {
+    if (lane_variable_ && Chance(18)) {
+        SubgroupStatement();
+        return;
+    }
     uint32_t choice = Below(100);
     if (depth >= kMaxDepth)
         choice %= 72;
@@ -136,6 +140,8 @@ void Generator::PureStatement() {
     else if (IsFloat(type.kind) && type.rows > 1 && Chance(20))
         type.columns = static_cast<uint8_t>(2 + Below(3));
     Id id = Value(type, 1 + Below(3));
+    if (Chance(5))
+        id = Emit(Op::OpCopyObject, type, {id});
     // Outside of its range only what Small has been through is exact.
     if (type.columns == 1 || !exact_)
         Add(type, id);

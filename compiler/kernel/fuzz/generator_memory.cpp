@@ -304,6 +304,13 @@ bool Generator::HoldsFloat(const MemoryType& type) const {
                                [&](const MemoryType& part) { return HoldsFloat(part); });
 }
 
+Id Generator::Load(const Variable& variable, const Part& part) {
+    Id pointer = PointerTo(variable, part, false);
+    if (variable.foreign && Chance(4))
+        return b_.Emit(Op::OpLoad, part.type.id, {pointer, 1});  // Volatile
+    return b_.Emit(Op::OpLoad, part.type.id, {pointer});
+}
+
 std::optional<Id> Generator::LoadOf(ValueType type) {
     for (int tries = 0; tries < 4; ++tries) {
         Variable* variable = AnyVariable(false);
@@ -314,7 +321,7 @@ std::optional<Id> Generator::LoadOf(ValueType type) {
         });
         if (!part)
             continue;
-        Id value = b_.Emit(Op::OpLoad, part->type.id, {PointerTo(*variable, *part, false)});
+        Id value = Load(*variable, *part);
         if (variable->foreign && type.columns == 1)
             value = Fit(type, value);
         return value;
@@ -351,7 +358,7 @@ void Generator::LoadStatement() {
     auto part = FindPart(*variable, [](const MemoryType& type) { return Leaves(type) <= 24; });
     if (!part)
         return;
-    Id value = b_.Emit(Op::OpLoad, part->type.id, {PointerTo(*variable, *part, false)});
+    Id value = Load(*variable, *part);
     auto [type, leaf] = ExtractLeaf(part->type, value);
     Add(type, variable->foreign ? Fit(type, leaf) : leaf);
 }
@@ -390,7 +397,10 @@ void Generator::StoreStatement() {
     depth_ = 1;
     Id pointer = PointerTo(*variable, *part, true);
     depth_ = 0;
-    b_.EmitVoid(Op::OpStore, {pointer, value});
+    if (variable->foreign && Chance(6))
+        b_.EmitVoid(Op::OpStore, {pointer, value, 1});  // Volatile
+    else
+        b_.EmitVoid(Op::OpStore, {pointer, value});
 }
 
 // Between two parts of one type, whatever the variables.

@@ -157,34 +157,54 @@ Id Generator::Condition() {
 // A word that all invocations of a workgroup agree on.
 Id Generator::UniformWord() {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
-    uint32_t choice = Below(5);
+    Id word = 0;
+    uint32_t choice = Below(6);
     if (choice < 2 && !uniform_words_.empty())
-        return uniform_words_[Below(static_cast<uint32_t>(uniform_words_.size()))];
-    if (choice == 2) {
-        for (auto [type, id] : spec_constants_) {
-            if (type == kUint)
-                return id;
-        }
+        word = uniform_words_[Below(static_cast<uint32_t>(uniform_words_.size()))];
+    for (auto [type, id] : spec_constants_) {
+        if (choice == 2 && type == kUint)
+            word = id;
     }
     if (choice == 3 && push_variable_) {
         Id pointer =
             b_.Emit(Op::OpAccessChain, b_.Pointer(spv::StorageClass::PushConstant, b_.Type(kUint)),
                     {push_variable_, b_.Uint(0)});
-        return b_.Emit(Op::OpLoad, b_.Type(kUint), {pointer});
+        word = b_.Emit(Op::OpLoad, b_.Type(kUint), {pointer});
     }
-    Id vector = b_.Emit(Op::OpLoad, b_.Type({Kind::kU32, 3, 1}),
-                        {Chance(80) ? workgroup_id_ : num_workgroups_});
-    return b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {vector, Below(2)});
+    if (choice == 4) {
+        const Variable& input = globals_[0];
+        const auto last = static_cast<uint32_t>(input.type.parts.size() - 1);
+        word = b_.Emit(Op::OpArrayLength, b_.Type(kUint), {input.id, last});
+    }
+    if (!word) {
+        Id vector = b_.Emit(Op::OpLoad, b_.Type({Kind::kU32, 3, 1}),
+                            {Chance(80) ? workgroup_id_ : num_workgroups_});
+        word = b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {vector, Below(2)});
+    }
+    if (Chance(80))
+        return word;
+    // The same, but not for who only looks at where it comes from.
+    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
+    Id zero = Emit(Op::OpShiftRightLogical, kUint, {local, b_.Uint(6)});
+    static_assert(kMaxInvocations <= 64);
+    return Emit(Op::OpIAdd, kUint, {word, zero});
 }
 
 Id Generator::UniformCondition() {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
+    constexpr ValueType kBool{Kind::kBool, 1, 1};
     Id word = UniformWord();
     if (Chance(50))
         word = Emit(Op::OpBitwiseAnd, kUint, {word, b_.Uint(1 + Below(3))});
     static constexpr Op kCompare[] = {Op::OpIEqual, Op::OpINotEqual, Op::OpULessThan,
                                       Op::OpUGreaterThanEqual};
-    return Emit(kCompare[Below(4)], {Kind::kBool, 1, 1}, {word, b_.Uint(Below(3))});
+    const Op compare = kCompare[Below(4)];
+    Id condition = Emit(compare, kBool, {word, b_.Uint(Below(3))});
+    if (Chance(80))
+        return condition;
+    Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
+    Id always = Emit(Op::OpULessThan, kBool, {local, b_.Uint(module_.invocations)});
+    return Emit(Op::OpLogicalAnd, kBool, {condition, always});
 }
 
 Id Generator::Masked(ValueType type, uint64_t mask) {

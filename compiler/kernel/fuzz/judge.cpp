@@ -120,6 +120,11 @@ Case CaseOf(uint64_t seed, size_t targets) {
     which.target = random.Below(static_cast<uint32_t>(targets));
     static constexpr uint32_t kLanes[] = {1, 8, 16, 32};
     which.lanes = random.Chance(80) ? 0 : kLanes[random.Below(4)];
+    which.options.subgroup_size = 8u << random.Below(4);
+    if (random.Chance(35)) {
+        which.options.subgroups = true;
+        which.lanes = 0;  // a vector is a subgroup
+    }
     return which;
 }
 

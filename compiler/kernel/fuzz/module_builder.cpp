@@ -348,6 +348,10 @@ std::vector<uint32_t> ModuleBuilder::Finish() {
     uint32_t size[] = {entry_, static_cast<uint32_t>(spv::ExecutionMode::LocalSize), local_size_[0],
                        local_size_[1], local_size_[2]};
     Append(words, Op::OpExecutionMode, size);
+    for (spv::ExecutionMode mode : modes_) {
+        uint32_t operands[] = {entry_, static_cast<uint32_t>(mode)};
+        Append(words, Op::OpExecutionMode, operands);
+    }
     for (const Words* part : {&annotations_, &globals_, &functions_})
         words.insert(words.end(), part->begin(), part->end());
     words[3] = bound_;

@@ -101,6 +101,7 @@ class ModuleBuilder {
     void SetLastPhiValue(size_t position, Id value, Id from);
 
     void SetEntryPoint(Id function) { entry_ = function; }
+    void AddExecutionMode(spv::ExecutionMode mode) { modes_.push_back(mode); }
     void SetLocalSize(std::array<uint32_t, 3> size) { local_size_ = size; }
     std::vector<uint32_t> Finish();
 
@@ -125,6 +126,7 @@ class ModuleBuilder {
     Words function_variables_;
     Words body_;
     Id entry_ = 0;
+    std::vector<spv::ExecutionMode> modes_;  // without operands
     std::array<uint32_t, 3> local_size_ = {1, 1, 1};
 };
 

@@ -39,8 +39,7 @@ void Generator::DeclareShape() {
     may_use({Kind::kI16, Kind::kU16});
     may_use({Kind::kI8, Kind::kU8});
     may_use({Kind::kF64});
-    if (exact_)
-        may_use({Kind::kF16});
+    may_use({Kind::kF16});
     small_storage_ = Chance(60);
     for (Kind kind : kinds_) {
         if (BitsOf(kind) >= 32 || small_storage_)
@@ -344,6 +343,8 @@ RandomModule Generator::Run() {
     workgroup_id_ = Input(spv::BuiltIn::WorkgroupId, triple);
     num_workgroups_ = Input(spv::BuiltIn::NumWorkgroups, triple);
     local_id_ = Input(spv::BuiltIn::LocalInvocationId, triple);
+    if (options_.subgroups && !options_.portable)
+        DeclareSubgroups();
     for (uint32_t i = Below(4); i > 0; --i) {
         Kind kind = Chance(50) ? Kind::kU32 : AnyKind();
         if (IsFloat(kind) || BitsOf(kind) < 32)
@@ -405,6 +406,7 @@ CompileRequest MakeRequest(const RandomModule& module, const RandomModuleOptions
     request.spirv = module.words;
     request.specialization = module.specialization;
     request.options.robust_buffer_access = options.robust;
+    request.options.subgroup_size = options.subgroup_size;
     SetLayout set;
     for (uint32_t i = 0; i < 3; ++i) {
         BindingLayout binding;

@@ -37,7 +37,8 @@ struct RandomModuleOptions {
     bool portable = false;
     // Reads may go outside of the buffers, writes far outside.
     bool robust = false;
-    bool subgroups = false;
+    bool subgroups = false;  // operations between lanes, not if portable
+    uint32_t subgroup_size = 32;
     // Statements that are left out, by their numbers in RandomModule::statements.
     std::set<uint64_t> dropped;
 };
