@@ -140,6 +140,44 @@ TEST(ReaderModules, SwitchOn64BitsWithSharedTargets) {
                                                        : 7u; });
 }
 
+// FPRoundingMode RTZ on conversions to halves, which 16-bit storage asks for: values between two
+// halves, of both signs, and one beyond the largest.
+TEST(ReaderModules, ConversionsRoundTowardsZeroWhereTheyAreTold) {
+    std::string preamble = kPreamble;
+    const std::string place = "OpDecorate %arr ArrayStride 4";
+    preamble.insert(preamble.find(place), R"(
+        OpDecorate %half FPRoundingMode RTZ
+        OpDecorate %last FPRoundingMode RTZ
+    )");
+    Check(AssembleSpirv("OpCapability Float16\nOpCapability Int16\n" + preamble + R"(
+        %float = OpTypeFloat 32
+        %f16 = OpTypeFloat 16
+        %u16 = OpTypeInt 16 0
+        %one = OpConstant %uint 0x3f800000
+        %u11 = OpConstant %uint 11
+        %u16c = OpConstant %uint 16
+        %u31 = OpConstant %uint 31
+        %large = OpConstant %uint 0x49742400
+    )" + kMain + R"(
+        %fraction = OpShiftLeftLogical %uint %i %u11
+        %sign = OpShiftLeftLogical %uint %i %u31
+        %positive = OpIAdd %uint %one %fraction
+        %word = OpBitwiseOr %uint %positive %sign
+        %wide = OpBitcast %float %word
+        %half = OpFConvert %f16 %wide
+        %big = OpBitcast %float %large
+        %last = OpFConvert %f16 %big
+        %half_bits = OpBitcast %u16 %half
+        %last_bits = OpBitcast %u16 %last
+        %low = OpUConvert %uint %half_bits
+        %high = OpUConvert %uint %last_bits
+        %shifted = OpShiftLeftLogical %uint %high %u16c
+        %both = OpBitwiseOr %uint %low %shifted
+        OpStore %ptr %both)" +
+                        kEnd),
+          [](uint32_t i) { return 0x7bff0000u | (i % 2 << 15) | (0x3c00 + i / 4); });
+}
+
 // A component that a shuffle of constants leaves open and an undefined value of a type without
 // values (here a runtime array) hurt only where they are used.
 TEST(ReaderModules, WhatIsUndefinedMayBeNamed) {
