@@ -14,6 +14,10 @@ SIZES = [(64, 1, 1), (32, 1, 1), (16, 16, 1), (8, 8, 1), (7, 3, 2), (24, 5, 1), 
          (128, 1, 1), (100, 1, 1), (16, 4, 1), (2, 32, 1)]
 
 
+# Integer types of other widths: bits, and a view of the source buffer.
+NARROW = {"int64_t": (64, "source64"), "int16_t": (16, "source16"), "uint8_t": (8, "source8")}
+
+
 class Shader:
     def __init__(self, seed):
         self.rng = random.Random(seed)
@@ -22,7 +26,12 @@ class Shader:
         self.lines = []
         self.indent = 1
         self.names = 0
-        self.scopes = [{"int": [], "uint": [], "float": [], "bool": [], "ivec3": [], "uvec4": []}]
+        kinds = ["int", "uint", "float", "bool", "ivec3", "uvec4"]
+        # Half the shaders use types of other widths as well.
+        self.wide = self.rng.random() < 0.5
+        if self.wide:
+            kinds += [*NARROW, "float16_t", "double"]
+        self.scopes = [{kind: [] for kind in kinds}]
         self.arrays = []
         self.loops = 0
         self.shared = self.rng.random() < 0.5
@@ -44,6 +53,18 @@ class Shader:
             return name if name and rng.random() < 0.8 else self.leaf(kind)
         d = depth - 1
         e = lambda k: self.expr(k, d)
+        if kind in NARROW:
+            return self.narrow(kind, e)
+        if kind in ("float16_t", "double"):
+            return self.other_float(kind, e)
+        if self.wide and kind == "int" and rng.random() < 0.2:
+            source = rng.choice([*NARROW, "float16_t", "double"])
+            return f"int({e(source)})"
+        if self.wide and kind == "float" and rng.random() < 0.15:
+            return f"small(float({e(rng.choice(['float16_t', 'double']))}))"
+        if self.wide and kind == "bool" and rng.random() < 0.2:
+            other = rng.choice([*NARROW, "float16_t", "double"])
+            return f"({e(other)} {rng.choice(['<', '<=', '>', '>=', '==', '!='])} {e(other)})"
         if kind == "int":
             choice = rng.randrange(17)
             if choice < 3:
@@ -145,8 +166,52 @@ class Shader:
             return f"({e('uvec4')} ^ {e('uvec4')})"
         return f"source4[({e('uint')}) & {WORDS // 4 - 1}u]"
 
+    def narrow(self, kind, e):
+        """Integers of other widths wrap like others; shifts stay inside the width."""
+        rng = self.rng
+        bits, view = NARROW[kind]
+        choice = rng.randrange(11)
+        if choice < 3:
+            return f"{kind}({e(kind)} {rng.choice('+-*')} {e(kind)})"
+        if choice == 3:
+            return f"({e(kind)} {rng.choice(['&', '|', '^'])} {e(kind)})"
+        if choice == 4:
+            return f"{kind}({e(kind)} {rng.choice(['<<', '>>'])} ({e('int')} & {bits - 1}))"
+        if choice == 5:
+            return f"{kind}({e('int')})"
+        if choice == 6:
+            return f"{kind}({e(rng.choice(list(NARROW)))})"
+        if choice == 7:
+            return f"({e('bool')} ? {e(kind)} : {e(kind)})"
+        if choice == 8:
+            return f"{rng.choice(['min', 'max'])}({e(kind)}, {e(kind)})"
+        if choice == 9:
+            return f"{kind}({rng.choice('~-')}{e(kind)})"
+        return f"{view}[({e('uint')}) & {WORDS * 32 // bits - 1}u]"
+
+    def other_float(self, kind, e):
+        """Small whole numbers and halves, on which arithmetic of 16 bits is exact."""
+        rng = self.rng
+        small = "small16" if kind == "float16_t" else "small64"
+        choice = rng.randrange(7)
+        if choice < 2:
+            return f"{small}({e(kind)} {rng.choice('+-')} {e(kind)})"
+        if choice == 2:
+            return f"{small}({e(kind)} * {kind}({rng.choice(['2.0', '-1.0'])}))"
+        if choice == 3:
+            return f"{rng.choice(['floor', 'ceil', 'abs', 'trunc', 'sign', '-'])}({e(kind)})"
+        if choice == 4:
+            return f"{rng.choice(['min', 'max'])}({e(kind)}, {e(kind)})"
+        if choice == 5:
+            return f"({e('bool')} ? {e(kind)} : {e(kind)})"
+        return f"{kind}({e('int')} & 15)"
+
     def leaf(self, kind):
         rng = self.rng
+        if kind in NARROW:
+            return rng.choice([f"{kind}({rng.randrange(256)})", f"{kind}(me)", f"{NARROW[kind][1]}[me]"])
+        if kind in ("float16_t", "double"):
+            return rng.choice([f"{kind}({rng.randint(-16, 16)}.5)", f"{kind}(gl_LocalInvocationIndex & 31u)"])
         if kind == "int":
             return rng.choice([str(rng.randint(-20, 20)), str(rng.randint(-2**31 + 1, 2**31 - 1)),
                                "int(gl_LocalInvocationIndex)", "int(gl_GlobalInvocationID.x)",
@@ -375,6 +440,13 @@ class Shader:
             self.line(f"digest(floatBitsToUint({name} == 0.0 ? 0.0 : {name}));")
         for name in self.scopes[0]["ivec3"]:
             self.line(f"digest(uint({name}.x ^ {name}.y * 3 ^ {name}.z * 7));")
+        if self.wide:
+            for name in self.scopes[0]["int64_t"]:
+                self.line(f"digest(uint({name}) ^ uint({name} >> 32) * 3u);")
+            for name in self.scopes[0]["int16_t"] + self.scopes[0]["uint8_t"]:
+                self.line(f"digest(uint(int({name})));")
+            for name in self.scopes[0]["float16_t"] + self.scopes[0]["double"]:
+                self.line(f"digest(floatBitsToUint(float({name}) == 0.0 ? 0.0 : float({name})));")
         for name, length in self.arrays:
             self.line(f"for (int i = 0; i < {length}; ++i) digest(uint({name}[i]));")
         if self.subgroups:
@@ -383,7 +455,22 @@ class Shader:
         if self.rng.random() < 0.3:
             self.line(f"if ({self.expr('bool')}) return;")
         self.line("sink[me] = total;")
+        if self.wide:
+            # Behind the words; an odd factor keeps the places of invocations apart.
+            odd = self.rng.choice([1, 1, 3, 5, 77])
+            self.line(f"sink16[{WORDS}u + (me * {odd}u & {WORDS // 2 - 1}u)] = {self.expr('int16_t')};")
+            odd = self.rng.choice([1, 1, 3, 5, 77])
+            self.line(f"sink8[{WORDS * 3}u + (me * {odd}u & {WORDS // 2 - 1}u)] = {self.expr('uint8_t')};")
         x, y, z = self.size
+        wide = f"""
+layout(set = 0, binding = 0) readonly buffer Source64 {{ int64_t source64[]; }};
+layout(set = 0, binding = 0) readonly buffer Source16 {{ int16_t source16[]; }};
+layout(set = 0, binding = 0) readonly buffer Source8 {{ uint8_t source8[]; }};
+layout(set = 0, binding = 1) buffer Sink16 {{ int16_t sink16[]; }};
+layout(set = 0, binding = 1) buffer Sink8 {{ uint8_t sink8[]; }};
+float16_t small16(float16_t x) {{ return mod(x, float16_t(32.0)); }}
+double small64(double x) {{ return mod(x, 1024.0lf); }}
+""" if self.wide else ""
         head = f"""#version 450
 #extension GL_EXT_control_flow_attributes : require
 #extension GL_KHR_shader_subgroup_basic : require
@@ -391,6 +478,7 @@ class Shader:
 #extension GL_KHR_shader_subgroup_ballot : require
 #extension GL_KHR_shader_subgroup_arithmetic : require
 #extension GL_KHR_shader_subgroup_shuffle : require
+#extension GL_EXT_shader_explicit_arithmetic_types : enable
 layout(local_size_x = {x}, local_size_y = {y}, local_size_z = {z}) in;
 layout(set = 0, binding = 0) readonly buffer Source {{ uint source[]; }};
 layout(set = 0, binding = 0) readonly buffer Source4 {{ uvec4 source4[]; }};
@@ -404,7 +492,7 @@ int counter = 0;
 void digest(uint x) {{ total = (total ^ x) * 16777619u + (total >> 13); }}
 float small(float x) {{ return mod(x, 1024.0); }}
 int safe_div(int a, int b) {{ return b == 0 || b == -1 ? a : a / b; }}
-"""
+{wide}"""
         main = ["void main() {",
                 f"    uint group = gl_WorkGroupID.x + gl_NumWorkGroups.x * gl_WorkGroupID.y;",
                 f"    me = group * {self.count}u + gl_LocalInvocationIndex;"]
