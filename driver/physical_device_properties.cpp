@@ -207,10 +207,35 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                                    .maxVertexAttribDivisor = 65535});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES:
+            // Kernels always compute by IEEE 754: nothing is flushed, and results are rounded to
+            // nearest even. Nothing else is offered, so every width has its own way.
             FillStruct(header,
                        VkPhysicalDeviceFloatControlsProperties{
-                           .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE,
-                           .roundingModeIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_NONE});
+                           .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
+                           .roundingModeIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
+                           .shaderSignedZeroInfNanPreserveFloat16 = VK_TRUE,
+                           .shaderSignedZeroInfNanPreserveFloat32 = VK_TRUE,
+                           .shaderSignedZeroInfNanPreserveFloat64 = VK_TRUE,
+                           .shaderDenormPreserveFloat16 = VK_TRUE,
+                           .shaderDenormPreserveFloat32 = VK_TRUE,
+                           .shaderDenormPreserveFloat64 = VK_TRUE,
+                           .shaderRoundingModeRTEFloat16 = VK_TRUE,
+                           .shaderRoundingModeRTEFloat32 = VK_TRUE,
+                           .shaderRoundingModeRTEFloat64 = VK_TRUE});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES:
+            // What VPDPBUSD, or else VPMADDWD, does; other forms are multiplications and additions.
+            FillStruct(
+                header,
+                VkPhysicalDeviceShaderIntegerDotProductProperties{
+                    .integerDotProduct4x8BitPackedUnsignedAccelerated = VK_TRUE,
+                    .integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE,
+                    .integerDotProduct4x8BitPackedMixedSignednessAccelerated = VK_TRUE,
+                    .integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated =
+                        VK_TRUE,
+                    .integerDotProductAccumulatingSaturating4x8BitPackedSignedAccelerated = VK_TRUE,
+                    .integerDotProductAccumulatingSaturating4x8BitPackedMixedSignednessAccelerated =
+                        VK_TRUE});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_PROPERTIES:
             // Timelines are 64-bit counters of which no difference is ever taken.

@@ -85,6 +85,24 @@ TEST_F(PhysicalDeviceTest, LimitsAreAtLeastTheRequiredOnes) {
     EXPECT_EQ(limits.timestampPeriod, 1.0f);
 }
 
+TEST_F(PhysicalDeviceTest, SaysWhatArithmeticIsLike) {
+    VkPhysicalDeviceShaderIntegerDotProductProperties dot{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES};
+    VkPhysicalDeviceFloatControlsProperties floats{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, .pNext = &dot};
+    VkPhysicalDeviceProperties2 properties2{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                            .pNext = &floats};
+    vkGetPhysicalDeviceProperties2(physical_device_, &properties2);
+    EXPECT_TRUE(floats.shaderRoundingModeRTEFloat16);
+    EXPECT_TRUE(floats.shaderDenormPreserveFloat32);
+    EXPECT_TRUE(floats.shaderSignedZeroInfNanPreserveFloat64);
+    EXPECT_FALSE(floats.shaderDenormFlushToZeroFloat32);
+    EXPECT_FALSE(floats.shaderRoundingModeRTZFloat16);
+    EXPECT_TRUE(dot.integerDotProduct4x8BitPackedSignedAccelerated);
+    EXPECT_TRUE(dot.integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated);
+    EXPECT_FALSE(dot.integerDotProduct16BitSignedAccelerated);
+}
+
 TEST_F(PhysicalDeviceTest, HasOneFamilyOfComputeQueues) {
     uint32_t count = 0;
     vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, nullptr);

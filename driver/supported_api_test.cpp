@@ -78,6 +78,12 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
                 features.pipelineCreationCacheControl);
     EXPECT_TRUE(!device.EXT_private_data || features.privateData);
     EXPECT_TRUE(!device.EXT_scalar_block_layout || features.scalarBlockLayout);
+    EXPECT_TRUE(!device.KHR_shader_float_controls2 || features.shaderFloatControls2);
+    EXPECT_TRUE(!device.KHR_shader_integer_dot_product || features.shaderIntegerDotProduct);
+    EXPECT_TRUE(!device.KHR_workgroup_memory_explicit_layout ||
+                features.workgroupMemoryExplicitLayout);
+    EXPECT_TRUE(!device.KHR_zero_initialize_workgroup_memory ||
+                features.shaderZeroInitializeWorkgroupMemory);
     EXPECT_TRUE(!device.KHR_16bit_storage || features.storageBuffer16BitAccess);
     EXPECT_TRUE(!device.KHR_8bit_storage || features.storageBuffer8BitAccess);
     EXPECT_TRUE(!device.KHR_shader_float16_int8 || features.shaderFloat16 || features.shaderInt8);

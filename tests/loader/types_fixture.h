@@ -1,5 +1,5 @@
-// A device with the features of 8-, 16- and 64-bit types enabled through the structures of their
-// extensions.
+// A device with the features of 8-, 16- and 64-bit types, dot products, float controls and
+// workgroup memory enabled through the structures of their extensions.
 #pragma once
 
 #include "tests/loader/vulkan_fixture.h"
@@ -12,15 +12,41 @@ class TypesTest : public VulkanTest {
         core_features_.shaderFloat64 = VK_TRUE;
         core_features_.shaderInt64 = VK_TRUE;
         core_features_.shaderInt16 = VK_TRUE;
-        more_extensions_ = {VK_KHR_16BIT_STORAGE_EXTENSION_NAME, VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
+        more_extensions_ = {VK_KHR_16BIT_STORAGE_EXTENSION_NAME,
+                            VK_KHR_8BIT_STORAGE_EXTENSION_NAME,
                             VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
-                            VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME};
+                            VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME,
+                            VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+                            VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME,
+                            VK_KHR_SHADER_FLOAT_CONTROLS_2_EXTENSION_NAME,
+                            VK_KHR_SPIRV_1_4_EXTENSION_NAME,
+                            VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
+                            VK_KHR_ZERO_INITIALIZE_WORKGROUP_MEMORY_EXTENSION_NAME};
         more_features_ = &storage16_;
         VulkanTest::SetUp();
     }
 
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .shaderIntegerDotProduct = VK_TRUE};
+    VkPhysicalDeviceShaderFloatControls2FeaturesKHR floats_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS_2_FEATURES_KHR,
+        .pNext = &dot_,
+        .shaderFloatControls2 = VK_TRUE};
+    VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR shared_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR,
+        .pNext = &floats_,
+        .workgroupMemoryExplicitLayout = VK_TRUE,
+        .workgroupMemoryExplicitLayoutScalarBlockLayout = VK_TRUE,
+        .workgroupMemoryExplicitLayout8BitAccess = VK_TRUE,
+        .workgroupMemoryExplicitLayout16BitAccess = VK_TRUE};
+    VkPhysicalDeviceZeroInitializeWorkgroupMemoryFeatures zero_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ZERO_INITIALIZE_WORKGROUP_MEMORY_FEATURES,
+        .pNext = &shared_,
+        .shaderZeroInitializeWorkgroupMemory = VK_TRUE};
     VkPhysicalDeviceScalarBlockLayoutFeatures scalar_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES,
+        .pNext = &zero_,
         .scalarBlockLayout = VK_TRUE};
     VkPhysicalDeviceShaderFloat16Int8Features arithmetic_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,

@@ -31,6 +31,10 @@ bool HasNativeHalf(const llvm::IRBuilderBase& builder) {
     return ModuleFlag(builder, kNativeHalfFlag) != 0;
 }
 
+bool HasVnni(const llvm::IRBuilderBase& builder) {
+    return ModuleFlag(builder, kVnniFlag) != 0;
+}
+
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& b, llvm::Value* value) {
     llvm::Type* f32 = SameShape(value->getType(), b.getFloatTy());
     if (VectorBitsOf(b) >= 256)

@@ -233,6 +233,10 @@ Values IntegerEmitter::Emit() {
             llvm::Value* bounded = b_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, Int(1));
             return {b_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bounded, MinusOne())};
         }
+        case Op::kSDot4:
+        case Op::kUDot4:
+        case Op::kSUDot4:
+            return {EmitDot4({b_, op_, in_, result_})};
         case Op::kIEq:
             return {b_.CreateICmpEQ(a, c)};
         case Op::kINe:

@@ -26,14 +26,16 @@ inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
     return llvm::isa<llvm::Constant>(value) ? value : builder.CreateFreeze(value);
 }
 
-// The module's kNativeHalfFlag.
+// The module's kNativeHalfFlag and kVnniFlag.
 bool HasNativeHalf(const llvm::IRBuilderBase& builder);
+bool HasVnni(const llvm::IRBuilderBase& builder);
 
 // Between f16 and f32, in the shape of the value. LLVM's own conversions are calls without F16C.
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& builder, llvm::Value* value);
 llvm::Value* HalfFromFloat(llvm::IRBuilderBase& builder, llvm::Value* value);
 
 Values EmitIntegerOp(const PureOp& op);
+llvm::Value* EmitDot4(const PureOp& op);
 Values EmitConversionOp(const PureOp& op);
 Values EmitFloatOp(const PureOp& op);  // f32 and f64; f16 for what pure_ops.cpp lists as native
 

@@ -21,6 +21,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInf
 inline constexpr char kVectorBitsFlag[] = "fornax.vector_bits";
 // Module flag: 1 where the target computes in f16 (AVX512-FP16), else 0.
 inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
+// Module flag: 1 where registers of vector_bits have VPDPBUSD, else 0.
+inline constexpr char kVnniFlag[] = "fornax.vnni";
 
 // Gives an empty module its triple and data layout, so that what is emitted into it is laid out
 // right.

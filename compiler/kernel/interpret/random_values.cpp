@@ -91,7 +91,10 @@ ValueId RandomValues::IntegerOperation(Type type) {
     static constexpr Op kShift[] = {Op::kShl, Op::kLShr, Op::kAShr};
     static constexpr Op kPair[] = {Op::kUAddCarry, Op::kUSubBorrow, Op::kUMulExtended,
                                    Op::kSMulExtended};
+    static constexpr Op kDot[] = {Op::kSDot4, Op::kUDot4, Op::kSUDot4};
     uint32_t width = BitWidth(type);
+    if (type == Type::kI32 && random_.Chance(5))
+        return Emit(kDot[random_.Below(3)], type, {Pick(type), Pick(type), Pick(type)});
     switch (random_.Below(10)) {
         case 0:
             return Unary(type, kUnary);

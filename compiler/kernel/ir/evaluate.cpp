@@ -318,6 +318,20 @@ uint64_t EvaluateInteger(Op op, std::span<const uint64_t> in, uint32_t width) {
     }
 }
 
+uint64_t Dot4(Op op, std::span<const uint64_t> in) {
+    uint64_t sum = in[2];
+    for (uint32_t i = 0; i < 32; i += 8) {
+        uint64_t a = in[0] >> i & 0xff;
+        uint64_t b = in[1] >> i & 0xff;
+        if (op != Op::kUDot4)
+            a = static_cast<uint64_t>(SignExtend(a, 8));
+        if (op == Op::kSDot4)
+            b = static_cast<uint64_t>(SignExtend(b, 8));
+        sum += a * b;
+    }
+    return sum & Mask(32);
+}
+
 // Operations with two results.
 bool EvaluatePair(Op op, Type type, std::span<const uint64_t> in, std::span<uint64_t> out) {
     uint32_t width = BitWidth(type);
@@ -430,6 +444,11 @@ bool Evaluate(const Kernel& kernel,
             return true;
         case Op::kFma:
             out[0] = EvaluateFma(to, in);
+            return true;
+        case Op::kSDot4:
+        case Op::kUDot4:
+        case Op::kSUDot4:
+            out[0] = Dot4(inst.op, in);
             return true;
         case Op::kLdexp: {
             auto exponent = static_cast<int32_t>(in[1]);

@@ -191,6 +191,10 @@ std::string Checker::Check() {
             if (!IsInteger(Out()) || In(0) != Out())
                 return WrongResult(0, "an integer like operand 0");
             return NeedI32({1, 2});
+        case Op::kSDot4:
+        case Op::kUDot4:
+        case Op::kSUDot4:
+            return AllAlike([](Type type) { return type == Type::kI32; }, "i32");
         case Op::kIEq:
         case Op::kINe:
             return Comparison(integer_or_bool, "an integer or bool");

@@ -120,6 +120,13 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::OuterProduct;
         case Op::OpDot:
             return &Translator::Dot;
+        case Op::OpSDot:
+        case Op::OpUDot:
+        case Op::OpSUDot:
+        case Op::OpSDotAccSat:
+        case Op::OpUDotAccSat:
+        case Op::OpSUDotAccSat:
+            return &Translator::IntegerDot;
         case Op::OpConvertFToU:
         case Op::OpConvertFToS:
         case Op::OpConvertSToF:
@@ -220,58 +227,6 @@ Status Translator::Instruction(const Inst& inst) {
     if (inst.op >= Op::OpAtomicLoad && inst.op <= Op::OpAtomicXor)
         return GuardedAtomic(inst, handler);
     return (this->*handler)(inst);
-}
-
-Status Translator::ReadExecutionModes(const Inst& entry_point) {
-    for (const Inst& inst : module_.globals()) {
-        const bool with_ids = inst.op == Op::OpExecutionModeId;
-        if ((inst.op != Op::OpExecutionMode && !with_ids) || inst[0] != entry_point[1])
-            continue;
-        auto mode = static_cast<spv::ExecutionMode>(inst[1]);
-        if (mode == spv::ExecutionMode::LocalSize || mode == spv::ExecutionMode::LocalSizeId) {
-            for (uint32_t i = 0; i < 3; ++i) {
-                kernel_.workgroup_size[i] = inst[2 + i];
-                if (with_ids) {
-                    FORNAX_ASSIGN_OR_RETURN(uint64_t size, constants_.Integer(inst, inst[2 + i]));
-                    kernel_.workgroup_size[i] =
-                        static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
-                }
-            }
-        } else if (mode == spv::ExecutionMode::SubgroupUniformControlFlowKHR ||
-                   mode == spv::ExecutionMode::MaximallyReconvergesKHR) {
-            // Lanes always come together again at the end of the construct in which they parted.
-        } else {
-            return Unsupported(inst,
-                               "sets " + ExecutionModeName(inst[1]) + ", which is not supported");
-        }
-    }
-    // "If an object is decorated with the WorkgroupSize decoration, this must take precedence"
-    // (Vulkan, Built-In Variables).
-    for (const Inst& inst : module_.globals()) {
-        if (inst.op != Op::OpDecorate ||
-            static_cast<spv::Decoration>(inst[1]) != spv::Decoration::BuiltIn ||
-            static_cast<spv::BuiltIn>(inst[2]) != spv::BuiltIn::WorkgroupSize) {
-            continue;
-        }
-        const Constant* size = constants_.Find(inst[0]);
-        if (!size || size->bits.size() != 3)
-            return Invalid(inst, "decorates what is no constant of three components");
-        for (uint32_t i = 0; i < 3; ++i)
-            kernel_.workgroup_size[i] = static_cast<uint32_t>(size->bits[i]);
-    }
-    uint64_t invocations = 1;
-    for (uint32_t size : kernel_.workgroup_size) {
-        invocations *= size;
-        if (size == 0 || invocations > kReaderLimits.workgroup_invocations) {
-            return Invalid(entry_point,
-                           "has a workgroup of " + std::to_string(kernel_.workgroup_size[0]) +
-                               " x " + std::to_string(kernel_.workgroup_size[1]) + " x " +
-                               std::to_string(kernel_.workgroup_size[2]) +
-                               " invocations, and the limit is " +
-                               std::to_string(kReaderLimits.workgroup_invocations) + " in all");
-        }
-    }
-    return OkStatus();
 }
 
 Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
@@ -483,10 +438,6 @@ Status Translator::Undefined(const Inst& inst) {
     for (ir::Type scalar : scalar_types)
         tuple.push_back(Emit(ir::Op::kUndef, scalar, {}));
     return Define(inst, std::move(tuple));
-}
-
-uint8_t Translator::FloatFlags(uint32_t id) const {
-    return module_.FindDecoration(id, spv::Decoration::NoContraction) ? ir::kNoContraction : 0;
 }
 
 }  // namespace fornax::kernel::spirv

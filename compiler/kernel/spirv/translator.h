@@ -10,6 +10,8 @@
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
 //   subgroups.cpp     operations between the invocations of a subgroup
 //   arithmetic.cpp    everything that works component by component; conversions
+//   dot_product.cpp   integer dot products
+//   execution_modes.cpp  the workgroup's size, what float arithmetic may do
 //   glsl_std_450.cpp  the GLSL.std.450 instructions
 //   images.cpp        images, samplers and texel buffers
 //   sampled_images.cpp instructions that sample
@@ -167,7 +169,6 @@ class Translator {
         ir::InstId return_scope;  // invalid in the entry point
         std::vector<uint32_t> return_locals;
     };
-    Status ReadExecutionModes(const Inst& entry_point);
     Status CheckCapabilities();
     Status Instruction(const Inst& inst);
     using Handler = Status (Translator::*)(const Inst&);
@@ -194,7 +195,6 @@ class Translator {
     uint32_t NewLocal(ir::Type type, uint32_t count = 1);
     void StoreLocal(uint32_t local, ir::ValueId value);
     ir::ValueId LoadLocal(uint32_t local);
-    uint8_t FloatFlags(uint32_t id) const;
 
     // --- control_flow.cpp ---
     struct Jump {
@@ -359,6 +359,15 @@ class Translator {
     Status Shift(const Inst& inst);
     Status BitField(const Inst& inst);
 
+    // --- dot_product.cpp ---
+    Status IntegerDot(const Inst& inst);
+    ir::ValueId AddSaturating(ir::ValueId a, ir::ValueId b, bool is_signed);
+
+    // --- execution_modes.cpp ---
+    Status ReadExecutionModes(const Inst& entry_point);
+    Status FloatControl(const Inst& inst);
+    uint8_t FloatFlags(uint32_t id) const;
+
     // --- glsl_std_450.cpp ---
     Status ExtInst(const Inst& inst);
     Status GlslInst(const Inst& inst, uint32_t number);
@@ -432,6 +441,7 @@ class Translator {
         uint32_t local = 0;
     };
     std::map<uint32_t, std::vector<HomeStore>> home_stores_;
+    std::map<ir::Type, uint32_t> fast_math_defaults_;  // FPFastMathDefault
     uint64_t spent_scalars_ = 0;
     uint32_t walked_blocks_ = 0;
     uint64_t repeated_instructions_ = 0;

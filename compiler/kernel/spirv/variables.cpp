@@ -164,7 +164,11 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
 }
 
 Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
-    const uint64_t start = (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
+    // With an explicit layout all variables are blocks, and all begin at the start of the memory
+    // (SPV_KHR_workgroup_memory_explicit_layout).
+    const bool is_block = module_.FindDecoration(type.id, spv::Decoration::Block) != nullptr;
+    const uint64_t start =
+        is_block ? 0 : (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
     if (type.layout.size == 0)
         return Invalid(inst, "has a type without a size");
     if (start + type.layout.size > kReaderLimits.shared_bytes) {
@@ -185,7 +189,8 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
     pointer.untyped = inst.op == Op::OpUntypedVariableKHR;
     pointer.const_offset = start;
     pointer.is_volatile = IsVolatile(module_, inst.result);
-    kernel_.shared_bytes = static_cast<uint32_t>(start + type.layout.size);
+    kernel_.shared_bytes =
+        std::max(kernel_.shared_bytes, static_cast<uint32_t>(start + type.layout.size));
     globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
 }

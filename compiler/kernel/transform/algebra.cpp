@@ -149,6 +149,16 @@ void Algebra::OrderOperands() {
 ValueId Algebra::FoldAdd() {
     uint64_t c = 0, d = 0;
     ValueId x;
+    // A dot product without an accumulator takes the other operand as one.
+    for (bool second : {false, true}) {
+        const Instruction* dot = kernel_.Definition(second ? B() : A());
+        if (dot && dot->op >= Op::kSDot4 && dot->op <= Op::kSUDot4 &&
+            IsConst(dot->operands[2], &c) && c == 0) {
+            const ValueId a = dot->operands[0];
+            const ValueId b = dot->operands[1];
+            return Build(dot->op, {a, b, second ? A() : B()});
+        }
+    }
     if (IsConst(B(), &c)) {
         if (c == 0)
             return A();

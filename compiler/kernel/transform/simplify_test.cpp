@@ -51,6 +51,15 @@ TEST(Simplify, FoldsIntegers) {
         store_buffer %o, %z, %r align(4) return)");
 }
 
+TEST(Simplify, DotProductsTakeTheirAccumulator) {
+    Expect(R"(
+        %d:i32 = sudot4 %i, %j, %z
+        %r:i32 = iadd %i, %d
+        store_buffer %o, %z, %r align(4) return)",
+           R"(%r:i32 = sudot4 %i, %j, %i
+        store_buffer %o, %z, %r align(4) return)");
+}
+
 TEST(Simplify, AddressesBecomeSumsOfProductsAndAConstant) {
     Expect(R"(
         %one:i32 = const 1 %two:i32 = const 2 %eight:i32 = const 8

@@ -1,0 +1,136 @@
+// Dot products of four bytes in a word, added onto a word: one instruction with VNNI, else two
+// multiplications of 16-bit pairs.
+#include <algorithm>
+
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include "compiler/kernel/codegen/pure_ops_internal.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+
+namespace {
+
+class DotEmitter {
+  public:
+    DotEmitter(llvm::IRBuilderBase& builder, Op op, uint32_t bits)
+        : b_(builder), signed_a_(op != Op::kUDot4), signed_b_(op == Op::kSDot4), bits_(bits) {}
+
+    llvm::Value* Vector(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+        return HasVnni(b_) ? ByVnni(a, b, sum) : ByPairs(a, b, sum);
+    }
+    llvm::Value* Scalar(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
+
+  private:
+    llvm::Value* Splat(llvm::Value* like, uint32_t value) const {
+        return llvm::ConstantInt::get(like->getType(), value);
+    }
+    // sum + unsigned bytes * signed bytes.
+    llvm::Value* DotUnsignedSigned(llvm::Value* sum, llvm::Value* u, llvm::Value* s) {
+        const llvm::Intrinsic::ID id = bits_ == 512   ? llvm::Intrinsic::x86_avx512_vpdpbusd_512
+                                       : bits_ == 256 ? llvm::Intrinsic::x86_avx512_vpdpbusd_256
+                                                      : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
+        return b_.CreateIntrinsic(id, {}, {sum, u, s});
+    }
+    llvm::Value* ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
+    llvm::Value* ByPairs(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
+
+    llvm::IRBuilderBase& b_;
+    bool signed_a_;
+    bool signed_b_;
+    uint32_t bits_;
+};
+
+// The instruction takes unsigned bytes times signed ones: others are moved by 128, and the products
+// of what they were moved by taken off again.
+llvm::Value* DotEmitter::ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    llvm::Value* high_bits = Splat(a, 0x80808080);
+    llvm::Value* zero = Splat(a, 0);
+    if (signed_a_ && !signed_b_)
+        return DotUnsignedSigned(sum, b, a);
+    if (signed_a_) {
+        llvm::Value* moved = DotUnsignedSigned(sum, b_.CreateXor(a, high_bits), b);
+        return b_.CreateSub(moved, DotUnsignedSigned(zero, high_bits, b));
+    }
+    llvm::Value* moved = DotUnsignedSigned(sum, a, b_.CreateXor(b, high_bits));
+    llvm::Value* bytes = DotUnsignedSigned(zero, a, Splat(a, 0x01010101));
+    return b_.CreateAdd(moved, b_.CreateShl(bytes, Splat(a, 7)));
+}
+
+// Even and odd bytes as 16-bit integers; products of two pairs do not pass 32 bits.
+llvm::Value* DotEmitter::ByPairs(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    auto* words = llvm::cast<llvm::FixedVectorType>(a->getType());
+    auto* halves = llvm::FixedVectorType::get(b_.getInt16Ty(), words->getNumElements() * 2);
+    llvm::Value* eight = llvm::ConstantInt::get(halves, 8);
+    auto bytes = [&](llvm::Value* value, bool is_signed, bool odd) {
+        value = b_.CreateBitCast(value, halves);
+        if (!odd)
+            value = b_.CreateShl(value, eight);
+        return is_signed ? b_.CreateAShr(value, eight) : b_.CreateLShr(value, eight);
+    };
+    const llvm::Intrinsic::ID id = bits_ == 512   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
+                                   : bits_ == 256 ? llvm::Intrinsic::x86_avx2_pmadd_wd
+                                                  : llvm::Intrinsic::x86_sse2_pmadd_wd;
+    for (bool odd : {false, true}) {
+        llvm::Value* pairs =
+            b_.CreateIntrinsic(id, {}, {bytes(a, signed_a_, odd), bytes(b, signed_b_, odd)});
+        sum = b_.CreateAdd(sum, pairs);
+    }
+    return sum;
+}
+
+llvm::Value* DotEmitter::Scalar(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+    auto byte = [&](llvm::Value* word, uint32_t i, bool is_signed) {
+        llvm::Value* value =
+            b_.CreateTrunc(b_.CreateLShr(word, Splat(word, 8 * i)), b_.getInt8Ty());
+        return is_signed ? b_.CreateSExt(value, word->getType())
+                         : b_.CreateZExt(value, word->getType());
+    };
+    for (uint32_t i = 0; i < 4; ++i)
+        sum = b_.CreateAdd(sum, b_.CreateMul(byte(a, i, signed_a_), byte(b, i, signed_b_)));
+    return sum;
+}
+
+llvm::Value* Part(llvm::IRBuilderBase& builder,
+                  llvm::Value* vector,
+                  unsigned first,
+                  unsigned count) {
+    const auto width = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+    llvm::SmallVector<int, 64> pick;
+    for (unsigned i = 0; i < count; ++i)
+        pick.push_back(first + i < width ? static_cast<int>(first + i) : -1);
+    return builder.CreateShuffleVector(vector, pick);
+}
+
+}  // namespace
+
+llvm::Value* EmitDot4(const PureOp& op) {
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(op.in[0]->getType());
+    if (!type)
+        return DotEmitter(op.builder, op.op, 0).Scalar(op.in[0], op.in[1], op.in[2]);
+    // A register at a time; the last one may be partly used.
+    const unsigned width = type->getNumElements();
+    const unsigned part = VectorBitsOf(op.builder) / 32;
+    DotEmitter emitter(op.builder, op.op, part * 32);
+    llvm::SmallVector<llvm::Value*, 16> parts;
+    for (unsigned at = 0; at < width; at += part) {
+        llvm::Value* operands[3];
+        for (int i = 0; i < 3; ++i)
+            operands[i] = width == part ? op.in[i] : Part(op.builder, op.in[i], at, part);
+        parts.push_back(emitter.Vector(operands[0], operands[1], operands[2]));
+    }
+    while (parts.size() > 1) {
+        llvm::SmallVector<llvm::Value*, 16> joined;
+        const auto half = llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
+        llvm::SmallVector<int, 64> all;
+        for (unsigned i = 0; i < 2 * half; ++i)
+            all.push_back(static_cast<int>(i));
+        for (size_t i = 0; i < parts.size(); i += 2)
+            joined.push_back(op.builder.CreateShuffleVector(parts[i], parts[i + 1], all));
+        parts = joined;
+    }
+    return width < part ? Part(op.builder, parts[0], 0, width) : parts[0];
+}
+
+}  // namespace fornax::kernel

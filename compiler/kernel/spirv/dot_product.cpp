@@ -1,0 +1,105 @@
+// Integer dot products (SPIR-V 1.6 and SPV_KHR_integer_dot_product). Vectors of 8-bit components
+// are packed into words, for which the IR has operations.
+#include "compiler/kernel/spirv/translator.h"
+
+namespace fornax::kernel::spirv {
+
+using spv::Op;
+
+// The sum in the accumulator's type, or its nearest end.
+ir::ValueId Translator::AddSaturating(ir::ValueId a, ir::ValueId b, bool is_signed) {
+    const ir::Type type = kernel_.type(a);
+    const uint32_t width = ir::BitWidth(type);
+    const uint64_t most = ~uint64_t{0} >> (64 - width);
+    if (!is_signed) {
+        const ir::Type types[] = {type, type};
+        const ir::ValueId operands[] = {a, b};
+        const ir::InstId add = builder_.Append(ir::Op::kUAddCarry, operands, types);
+        const ir::ValueId sum = kernel_.inst(add).results[0];
+        const ir::ValueId carry = kernel_.inst(add).results[1];
+        const ir::ValueId beyond =
+            Emit(ir::Op::kINe, ir::Type::kBool, {carry, builder_.Const(type, 0)});
+        return Emit(ir::Op::kSelect, type, {beyond, builder_.Const(type, most), sum});
+    }
+    // Beyond the range, the sum's sign is neither operand's.
+    const ir::ValueId sum = Emit(ir::Op::kIAdd, type, {a, b});
+    const ir::ValueId flipped =
+        Emit(ir::Op::kAnd, type,
+             {Emit(ir::Op::kXor, type, {a, sum}), Emit(ir::Op::kXor, type, {b, sum})});
+    const ir::ValueId beyond =
+        Emit(ir::Op::kSLt, ir::Type::kBool, {flipped, builder_.Const(type, 0)});
+    const ir::ValueId sign =
+        Emit(ir::Op::kAShr, type, {b, builder_.Const(type, width - 1)});  // 0 or -1
+    const ir::ValueId end = Emit(ir::Op::kXor, type, {sign, builder_.Const(type, most >> 1)});
+    return Emit(ir::Op::kSelect, type, {beyond, end, sum});
+}
+
+Status Translator::IntegerDot(const Inst& inst) {
+    const bool first_signed = inst.op != Op::OpUDot && inst.op != Op::OpUDotAccSat;
+    const bool second_signed = inst.op == Op::OpSDot || inst.op == Op::OpSDotAccSat;
+    const bool accumulates =
+        inst.op == Op::OpSDotAccSat || inst.op == Op::OpUDotAccSat || inst.op == Op::OpSUDotAccSat;
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+    const ir::Type result = types_.ScalarOf(*type);
+    if (type->scalars != 1 || !ir::IsInteger(result) || a.size() != b.size())
+        return Invalid(inst, "has operands that do not fit its result type");
+    const ir::Type part = kernel_.type(a[0]);
+    if (!ir::IsInteger(part) || kernel_.type(b[0]) != part)
+        return Invalid(inst, "has operands that do not fit its result type");
+    const size_t format_at = accumulates ? 3 : 2;
+    const bool packed = inst.size() > format_at;
+    if (packed && (inst[format_at] !=
+                       static_cast<uint32_t>(spv::PackedVectorFormat::PackedVectorFormat4x8Bit) ||
+                   a.size() != 1 || part != ir::Type::kI32)) {
+        return Invalid(inst, "has a packed format that its operands do not have");
+    }
+    if (!packed && (a.size() < 2 || ir::BitWidth(part) > ir::BitWidth(result)))
+        return Invalid(inst, "has operands that do not fit its result type");
+
+    auto resize = [&](ir::ValueId value, bool is_signed) {
+        const uint32_t from = ir::BitWidth(kernel_.type(value));
+        const uint32_t to = ir::BitWidth(result);
+        if (from == to)
+            return value;
+        return Emit(to < from   ? ir::Op::kTrunc
+                    : is_signed ? ir::Op::kSExt
+                                : ir::Op::kZExt,
+                    result, {value});
+    };
+    ir::ValueId sum;
+    if (packed || (part == ir::Type::kI8 && a.size() <= 4)) {
+        auto word_of = [&](const Tuple& bytes) {
+            if (packed)
+                return bytes[0];
+            ir::ValueId word = Emit(ir::Op::kZExt, ir::Type::kI32, {bytes[0]});
+            for (uint32_t i = 1; i < bytes.size(); ++i) {
+                ir::ValueId byte = Emit(ir::Op::kZExt, ir::Type::kI32, {bytes[i]});
+                byte = Emit(ir::Op::kShl, ir::Type::kI32, {byte, Int(8 * i)});
+                word = Emit(ir::Op::kOr, ir::Type::kI32, {word, byte});
+            }
+            return word;
+        };
+        const ir::Op op = second_signed  ? ir::Op::kSDot4
+                          : first_signed ? ir::Op::kSUDot4
+                                         : ir::Op::kUDot4;
+        sum = Emit(op, ir::Type::kI32, {word_of(a), word_of(b), Int(0)});
+        sum = resize(sum, first_signed);
+    } else {
+        for (size_t i = 0; i < a.size(); ++i) {
+            const ir::ValueId product = Emit(
+                ir::Op::kIMul, result, {resize(a[i], first_signed), resize(b[i], second_signed)});
+            sum = i == 0 ? product : Emit(ir::Op::kIAdd, result, {sum, product});
+        }
+    }
+    if (accumulates) {
+        FORNAX_ASSIGN_OR_RETURN(ir::ValueId accumulator, UseScalar(inst, inst[2]));
+        if (kernel_.type(accumulator) != result)
+            return Invalid(inst, "has an accumulator of another type than its result");
+        sum = AddSaturating(sum, accumulator, first_signed);
+    }
+    return Define(inst, {sum});
+}
+
+}  // namespace fornax::kernel::spirv
