@@ -97,6 +97,21 @@ class YoungSubgroupsTest : public SubgroupsTest {
         .shaderSubgroupRotateClustered = VK_TRUE};
 };
 
+// What is core since Vulkan 1.2 and has no extension. The fixture's structures of features stand
+// beside the one of Vulkan 1.2, which a layer would not like.
+class CoreSubgroupsTest : public YoungSubgroupsTest {
+  protected:
+    void Extend() override {
+        YoungSubgroupsTest::Extend();
+        api_version_ = VK_API_VERSION_1_2;
+        core12_.pNext = more_features_;
+        more_features_ = &core12_;
+    }
+    VkPhysicalDeviceVulkan12Features core12_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .subgroupBroadcastDynamicId = VK_TRUE};
+};
+
 // `size` 0: the device's own.
 void SubgroupsTest::Check(Needs needs, uint32_t condition, uint32_t size) {
     const SubgroupRun run{needs, condition};
@@ -106,7 +121,9 @@ void SubgroupsTest::Check(Needs needs, uint32_t condition, uint32_t size) {
     std::ranges::copy(fresh, buffers[0].words);
     std::ranges::copy(input, buffers[1].words);
     required_subgroup_size_ = size;
-    Run(MakePipeline(kernel::CompileGlsl(run.Shader()), buffers), SubgroupRun::kWorkgroups);
+    const std::string options = needs == Needs::kSpirv15 ? "--target-env spirv1.5" : "";
+    Run(MakePipeline(kernel::CompileGlsl(run.Shader(), options), buffers),
+        SubgroupRun::kWorkgroups);
     EXPECT_EQ(run.FirstWrong(size == 0 ? 32 : size, buffers[0].span()), "");
 }
 
@@ -115,6 +132,9 @@ TEST_F(SubgroupsTest, CoreOperations) {
 }
 TEST_F(SubgroupsTest, KhrForms) {
     CheckSizes(Needs::kKhrForms);
+}
+TEST_F(CoreSubgroupsTest, LanesNamedAtRunTime) {
+    CheckSizes(Needs::kSpirv15);
 }
 TEST_F(YoungSubgroupsTest, QuadControl) {
     CheckSizes(Needs::kQuadControl);

@@ -18,7 +18,6 @@ class TypesTest : public VulkanTest {
                             VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME,
                             VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
                             VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME,
-                            VK_KHR_SHADER_FLOAT_CONTROLS_2_EXTENSION_NAME,
                             VK_KHR_SPIRV_1_4_EXTENSION_NAME,
                             VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
                             VK_KHR_ZERO_INITIALIZE_WORKGROUP_MEMORY_EXTENSION_NAME};
@@ -29,13 +28,9 @@ class TypesTest : public VulkanTest {
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
         .shaderIntegerDotProduct = VK_TRUE};
-    VkPhysicalDeviceShaderFloatControls2FeaturesKHR floats_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS_2_FEATURES_KHR,
-        .pNext = &dot_,
-        .shaderFloatControls2 = VK_TRUE};
     VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR shared_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR,
-        .pNext = &floats_,
+        .pNext = &dot_,
         .workgroupMemoryExplicitLayout = VK_TRUE,
         .workgroupMemoryExplicitLayoutScalarBlockLayout = VK_TRUE,
         .workgroupMemoryExplicitLayout8BitAccess = VK_TRUE,

@@ -24,7 +24,7 @@ VKAPI_ATTR VkBool32 VKAPI_CALL Hear(VkDebugUtilsMessageSeverityFlagBitsEXT,
 void VulkanTest::SetUp() {
     ASSERT_VK(volkInitialize());
     VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-                                  .apiVersion = VK_API_VERSION_1_1};
+                                  .apiVersion = api_version_};
     VkDebugUtilsMessengerCreateInfoEXT messenger{
         .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
         .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |

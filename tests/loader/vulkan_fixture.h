@@ -89,6 +89,7 @@ class VulkanTest : public testing::Test {
     // What else the device is created with: to be set before VulkanTest::SetUp.
     bool robust_ = false;
     VkPhysicalDeviceFeatures core_features_ = {};
+    uint32_t api_version_ = VK_API_VERSION_1_1;  // set before SetUp
     std::vector<const char*> more_extensions_;
     void* more_features_ = nullptr;        // a chain of structures
     uint32_t required_subgroup_size_ = 0;  // of pipelines; 0: the device's own
