@@ -2,6 +2,7 @@
 #include "compiler/kernel/codegen/target_machine.h"
 
 #include <mutex>
+#include <utility>
 
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
@@ -13,6 +14,16 @@ namespace {
 
 constexpr char kTriple[] = "x86_64-unknown-linux-gnu";
 
+// What keeps the time of code generation in proportion to the kernel. Global in LLVM, so set once.
+constexpr std::pair<const char*, const char*> kLlvmOptions[] = {
+    // A pass that looks for scalar values to be moved into mask registers. It gains nothing for
+    // kernels, and its time grows with the square of a long run of scalar integers.
+    {"disable-x86-domain-reassignment", "true"},
+    // How many loads and stores of a block the scheduler compares with one another. Beyond that it
+    // keeps them in order; unrolled matrix kernels have thousands, and LLVM's 1,000 take seconds.
+    {"dag-maps-huge-region", "100"},
+};
+
 void InitializeLlvm() {
     static std::once_flag once;
     std::call_once(once, [] {
@@ -20,11 +31,11 @@ void InitializeLlvm() {
         LLVMInitializeX86Target();
         LLVMInitializeX86TargetMC();
         LLVMInitializeX86AsmPrinter();
-        // A pass that looks for scalar values to be moved into mask registers. It gains nothing for
-        // kernels, and its time grows with the square of a long run of scalar integers.
         auto& options = llvm::cl::getRegisteredOptions();
-        if (auto found = options.find("disable-x86-domain-reassignment"); found != options.end())
-            found->second->addOccurrence(0, found->first(), "true");
+        for (const auto& [name, value] : kLlvmOptions) {
+            if (auto found = options.find(name); found != options.end())
+                found->second->addOccurrence(0, found->first(), value);
+        }
     });
 }
 

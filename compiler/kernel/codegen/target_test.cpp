@@ -66,12 +66,15 @@ TEST(CreateTargetMachine, GivesTheModuleItsLayout) {
 }
 
 // Found by name: another LLVM may call it otherwise.
-TEST(CreateTargetMachine, TurnsOffTheQuadraticPass) {
+TEST(CreateTargetMachine, TurnsOffWhatTakesQuadraticTime) {
     ASSERT_TRUE(CreateTargetMachine(*DetectTarget(""), llvm::CodeGenOptLevel::Default).ok());
     auto& options = llvm::cl::getRegisteredOptions();
     auto found = options.find("disable-x86-domain-reassignment");
     ASSERT_NE(found, options.end());
     EXPECT_TRUE(static_cast<llvm::cl::opt<bool>*>(found->second)->getValue());
+    found = options.find("dag-maps-huge-region");
+    ASSERT_NE(found, options.end());
+    EXPECT_EQ(static_cast<llvm::cl::opt<unsigned>*>(found->second)->getValue(), 100u);
 }
 
 }  // namespace
