@@ -47,37 +47,19 @@ vkDestroyBuffer(VkDevice device, VkBuffer buffer, const VkAllocationCallbacks* c
     DestroyObject<Buffer>(device, callbacks, buffer);
 }
 
-namespace {
-
-void FillRequirements(VkDeviceSize size_bytes, VkMemoryRequirements2& requirements) {
-    requirements.memoryRequirements = {
-        // "size is a multiple of alignment" keeps neighbours in one allocation off shared lines.
-        .size = (size_bytes + kBufferAlignment - 1) & ~(kBufferAlignment - 1),
-        .alignment = kBufferAlignment,
-        .memoryTypeBits = 1,
-    };
-    auto* dedicated = FindInChain<VkMemoryDedicatedRequirements>(
-        requirements.pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
-    if (dedicated) {
-        dedicated->prefersDedicatedAllocation = VK_FALSE;
-        dedicated->requiresDedicatedAllocation = VK_FALSE;
-    }
-}
-
-}  // namespace
-
 FORNAX_ENTRY_POINT(void)
 vkGetBufferMemoryRequirements2(VkDevice,
                                const VkBufferMemoryRequirementsInfo2* info,
                                VkMemoryRequirements2* requirements) {
-    FillRequirements(FromHandle<Buffer>(info->buffer)->size_bytes(), *requirements);
+    FillMemoryRequirements(FromHandle<Buffer>(info->buffer)->size_bytes(), kBufferAlignment,
+                           *requirements);
 }
 
 FORNAX_ENTRY_POINT(void)
 vkGetDeviceBufferMemoryRequirements(VkDevice,
                                     const VkDeviceBufferMemoryRequirements* info,
                                     VkMemoryRequirements2* requirements) {
-    FillRequirements(info->pCreateInfo->size, *requirements);
+    FillMemoryRequirements(info->pCreateInfo->size, kBufferAlignment, *requirements);
 }
 
 FORNAX_ENTRY_POINT(void)

@@ -38,6 +38,23 @@ DeviceMemory::~DeviceMemory() {
         device().physical_device().allocated_bytes() -= memory_->size_bytes();
 }
 
+void FillMemoryRequirements(VkDeviceSize size_bytes,
+                            VkDeviceSize alignment,
+                            VkMemoryRequirements2& requirements) {
+    requirements.memoryRequirements = {
+        // "size is a multiple of alignment" keeps neighbours in one allocation off shared lines.
+        .size = (size_bytes + alignment - 1) & ~(alignment - 1),
+        .alignment = alignment,
+        .memoryTypeBits = 1,
+    };
+    auto* dedicated = FindInChain<VkMemoryDedicatedRequirements>(
+        requirements.pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
+    if (dedicated) {
+        dedicated->prefersDedicatedAllocation = VK_FALSE;
+        dedicated->requiresDedicatedAllocation = VK_FALSE;
+    }
+}
+
 FORNAX_ENTRY_POINT(VkResult)
 vkAllocateMemory(VkDevice device,
                  const VkMemoryAllocateInfo* info,

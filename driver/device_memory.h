@@ -27,4 +27,10 @@ class DeviceMemory : public DeviceObject {
     std::shared_ptr<hal::Memory> memory_;
 };
 
+// What vkGet*MemoryRequirements2 say of a resource: its only memory type, no need of an allocation
+// of its own. The size is rounded up to the alignment, a power of two.
+void FillMemoryRequirements(VkDeviceSize size_bytes,
+                            VkDeviceSize alignment,
+                            VkMemoryRequirements2& requirements);
+
 }  // namespace fornax::driver

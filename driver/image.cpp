@@ -160,24 +160,6 @@ void Image::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
     address_ = memory.hal().address() + offset_bytes;
 }
 
-namespace {
-
-void WriteRequirements(uint64_t size_bytes, VkMemoryRequirements2& requirements) {
-    requirements.memoryRequirements = {
-        .size = AlignUp(size_bytes, kImageAlignment),
-        .alignment = kImageAlignment,
-        .memoryTypeBits = 1,
-    };
-    auto* dedicated = FindInChain<VkMemoryDedicatedRequirements>(
-        requirements.pNext, VK_STRUCTURE_TYPE_MEMORY_DEDICATED_REQUIREMENTS);
-    if (dedicated) {
-        dedicated->prefersDedicatedAllocation = VK_FALSE;
-        dedicated->requiresDedicatedAllocation = VK_FALSE;
-    }
-}
-
-}  // namespace
-
 FORNAX_ENTRY_POINT(VkResult)
 vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
                                           const VkPhysicalDeviceImageFormatInfo2* info,
@@ -230,7 +212,8 @@ FORNAX_ENTRY_POINT(void)
 vkGetImageMemoryRequirements2(VkDevice,
                               const VkImageMemoryRequirementsInfo2* info,
                               VkMemoryRequirements2* requirements) {
-    WriteRequirements(FromHandle<Image>(info->image)->layout().size_bytes, *requirements);
+    FillMemoryRequirements(FromHandle<Image>(info->image)->layout().size_bytes, kImageAlignment,
+                           *requirements);
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -310,8 +293,8 @@ vkGetDeviceImageMemoryRequirements(VkDevice,
                                    const VkDeviceImageMemoryRequirements* info,
                                    VkMemoryRequirements2* requirements) {
     const FormatInfo* format = FindFormat(info->pCreateInfo->format);
-    WriteRequirements(format ? LayOutImage(*info->pCreateInfo, *format).size_bytes : 0,
-                      *requirements);
+    FillMemoryRequirements(format ? LayOutImage(*info->pCreateInfo, *format).size_bytes : 0,
+                           kImageAlignment, *requirements);
 }
 
 // No image is sparse.
