@@ -1,9 +1,10 @@
 """Writes the table of SPIR-V capabilities and what of Vulkan allows each, from vk.xml.
 
-Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR REGISTRY_H RULES IMPLIED
+Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR REGISTRY_H RULES IMPLIED INSTRUCTIONS
 A row is a capability, its name, and a function that says whether a device with the given versions,
 extensions, features and properties allows it ("SPIR-V Environment: Capabilities" of the specification is made from the
-same elements). Capabilities that the grammar does not know are left out. REGISTRY_H is the driver's generated header, which knows the extensions and features there are. IMPLIED lists which capability declares which other with it.
+same elements). Capabilities that the grammar does not know are left out. REGISTRY_H is the driver's generated header, which knows the extensions and features there are. IMPLIED lists which capability declares which other with it,
+INSTRUCTIONS what enables each instruction.
 """
 
 import json
@@ -53,21 +54,26 @@ def condition(element, known):
     return f"({required} && ({member} & {value}) != 0)"
 
 
-def capability_enumerants(path):
-    with open(path, encoding="utf-8") as file:
-        grammar = json.load(file)
-    return next(k["enumerants"] for k in grammar["operand_kinds"] if k["kind"] == "Capability")
+def write_instructions(path, grammar, numbers):
+    with open(path, "w", encoding="utf-8") as file:
+        for entry in grammar["instructions"]:
+            names = ", ".join(f'"{name}"' for name in [entry["opname"], *entry.get("aliases", [])])
+            enabling = ", ".join(f"spv::Capability({numbers[name]})" for name in entry.get("capabilities", []))
+            file.write(f'{{{entry["opcode"]}, {{{names}}}, {{{enabling}}}}},\n')
 
 
 def main():
-    vk_xml, grammar_path, registry_h, output, implied = sys.argv[1:6]
-    enumerants = capability_enumerants(grammar_path)
+    vk_xml, grammar_path, registry_h, output, implied, instructions = sys.argv[1:7]
+    with open(grammar_path, encoding="utf-8") as file:
+        grammar = json.load(file)
+    enumerants = next(k["enumerants"] for k in grammar["operand_kinds"] if k["kind"] == "Capability")
     numbers = {name: entry["value"] for entry in enumerants
                for name in [entry["enumerant"], *entry.get("aliases", [])]}
     with open(implied, "w", encoding="utf-8") as file:
         for entry in enumerants:
             for other in entry.get("capabilities", []):
                 file.write(f'{{spv::Capability({entry["value"]}), spv::Capability({numbers[other]})}},\n')
+    write_instructions(instructions, grammar, numbers)
     with open(registry_h, encoding="utf-8") as file:
         known = set(re.findall(r"\bbool (\w+) = false;", file.read()))
     rows = []

@@ -64,6 +64,7 @@ constexpr char kTwoStages[] = R"(
     OpCapability Shader
     OpCapability DemoteToHelperInvocation
     OpExtension "SPV_EXT_demote_to_helper_invocation"
+    OpExtension "SPV_KHR_terminate_invocation"
     OpExtension "SPV_KHR_non_semantic_info"
     %set = OpExtInstImport "NonSemantic.Unknown.1"
     OpMemoryModel Logical GLSL450
@@ -72,6 +73,7 @@ constexpr char kTwoStages[] = R"(
     OpExecutionMode %main LocalSize 8 1 1
     OpExecutionMode %pixel OriginUpperLeft
     %void = OpTypeVoid
+    %bool = OpTypeBool
     %fn = OpTypeFunction %void
     %early = OpExtInst %void %set 7
     %main = OpFunction %void None %fn
@@ -86,6 +88,15 @@ constexpr char kTwoStages[] = R"(
     OpDemoteToHelperInvocation
     OpReturn
     OpFunctionEnd
+    %ending = OpFunction %void None %fn
+    %ending_entry = OpLabel
+    OpTerminateInvocation
+    OpFunctionEnd
+    %asking = OpFunction %void None %fn
+    %asking_entry = OpLabel
+    %helps = OpIsHelperInvocationEXT %bool
+    OpReturn
+    OpFunctionEnd
     %after = OpExtInst %void %set 3
 )";
 
@@ -96,17 +107,26 @@ Words TwoStages(const std::string& call) {
 }
 
 TEST(ReaderExtensions, OtherStagesAndUnknownSetsDoNotMatter) {
-    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(TwoStages("")));
+    const Words module = TwoStages("");
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
     EXPECT_TRUE(kernel.ok()) << kernel.error().message;
 }
 
-TEST(ReaderExtensions, WhatEndsFragmentsIsRefused) {
-    Result<ir::Kernel> kernel =
-        ReadSpirv(MakeRequest(TwoStages("%c = OpFunctionCall %void %pixel")));
-    ASSERT_FALSE(kernel.ok());
-    EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
-    EXPECT_THAT(kernel.error().message, HasSubstr("OpDemoteToHelperInvocation"));
-    EXPECT_THAT(kernel.error().message, HasSubstr("fragment shaders only"));
+TEST(ReaderExtensions, WhatOnlyFragmentsHaveIsRefused) {
+    struct {
+        const char* function;
+        const char* instruction;
+    } const cases[] = {{"%pixel", "OpDemoteToHelperInvocation"},
+                       {"%ending", "OpTerminateInvocation"},
+                       {"%asking", "OpIsHelperInvocationEXT"}};
+    for (const auto& c : cases) {
+        const Words module = TwoStages("%c = OpFunctionCall %void " + std::string(c.function));
+        Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
+        ASSERT_FALSE(kernel.ok());
+        EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
+        EXPECT_THAT(kernel.error().message, HasSubstr(c.instruction));
+        EXPECT_THAT(kernel.error().message, HasSubstr("fragment shaders only"));
+    }
 }
 
 // HLSL as glslang compiles it: structured buffers, constant buffers, group-shared memory.

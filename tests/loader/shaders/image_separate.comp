@@ -11,5 +11,5 @@ void main() {
     uint i = gl_GlobalInvocationID.x;
     results[2 * i] = textureLod(sampler2D(images[image_number], samplers[sampler_number]),
                                 positions[i], 0);
-    results[2 * i + 1] = textureLod(combined, positions[i], 0);
+    results[2 * i + 1] = textureProjLod(combined, vec3(positions[i] * 4, 4), 0);
 }

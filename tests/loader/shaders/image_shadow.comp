@@ -9,7 +9,7 @@ layout(set = 0, binding = 4) writeonly buffer Out { vec4 results[]; };
 void main() {
     uint i = gl_GlobalInvocationID.x;
     vec4 p = positions[i];
-    results[4 * i] = vec4(textureLod(plane, p.xyw, 0));
+    results[4 * i] = vec4(textureProjLod(plane, vec4(p.xyw * 2, 2), 0));
     results[4 * i + 1] = vec4(textureGrad(planes, p, vec2(0), vec2(0)));
     results[4 * i + 2] = vec4(textureGrad(cube, p, vec3(0), vec3(0)));
     results[4 * i + 3] = textureGather(plane, p.xy, p.w);

@@ -1,0 +1,386 @@
+// Instructions that no other test of the reader has a reason to use, one by one
+// (tests/capabilities/instructions_test.cpp says which those are).
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+
+#include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/spirv/shader_harness.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr uint32_t kInvocations = 16;
+
+// `body` computes the uint %r from the storage buffer's words 2 * %i and 2 * %i + 1, which are %x
+// and %y, as int %xi and %yi, as float %xf and %yf. %place is word 2 * %i itself.
+struct Parts {
+    std::string declarations;
+    std::string decorations;
+    std::string capabilities;
+};
+
+std::string Module(const std::string& body, const Parts& parts = {}) {
+    return R"(OpCapability Shader
+        )" +
+           parts.capabilities +
+           R"(
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main "main" %id %out %in
+        OpExecutionMode %main LocalSize 8 1 1
+        )" +
+           parts.decorations +
+           R"(
+        OpDecorate %id BuiltIn GlobalInvocationId
+        OpDecorate %words ArrayStride 4
+        OpDecorate %block Block
+        OpMemberDecorate %block 0 Offset 0
+        OpDecorate %out DescriptorSet 0
+        OpDecorate %out Binding 0
+        OpDecorate %in DescriptorSet 0
+        OpDecorate %in Binding 1
+        %void = OpTypeVoid
+        %bool = OpTypeBool
+        %uint = OpTypeInt 32 0
+        %int = OpTypeInt 32 1
+        %float = OpTypeFloat 32
+        %vec2 = OpTypeVector %float 2
+        %vec4 = OpTypeVector %float 4
+        %mat2 = OpTypeMatrix %vec2 2
+        %uvec3 = OpTypeVector %uint 3
+        %zero = OpConstant %uint 0
+        %one = OpConstant %uint 1
+        %two = OpConstant %uint 2
+        %three = OpConstant %uint 3
+        %words = OpTypeRuntimeArray %uint
+        %block = OpTypeStruct %words
+        %block_pointer = OpTypePointer StorageBuffer %block
+        %pointer = OpTypePointer StorageBuffer %uint
+        %id_pointer = OpTypePointer Input %uvec3
+        %id = OpVariable %id_pointer Input
+        %out = OpVariable %block_pointer StorageBuffer
+        %in = OpVariable %block_pointer StorageBuffer
+        )" +
+           parts.declarations +
+           R"(
+        %type = OpTypeFunction %void
+        %main = OpFunction %void None %type
+        %entry = OpLabel
+        %id_value = OpLoad %uvec3 %id
+        %i = OpCompositeExtract %uint %id_value 0
+        %twice = OpIMul %uint %i %two
+        %second = OpIAdd %uint %twice %one
+        %place = OpAccessChain %pointer %in %zero %twice
+        %place_y = OpAccessChain %pointer %in %zero %second
+        %x = OpLoad %uint %place
+        %y = OpLoad %uint %place_y
+        %xi = OpBitcast %int %x
+        %yi = OpBitcast %int %y
+        %xf = OpBitcast %float %x
+        %yf = OpBitcast %float %y
+        )" +
+           body +
+           R"(
+        %result_place = OpInBoundsAccessChain %pointer %out %zero %i
+        OpStore %result_place %r
+        OpReturn
+        OpFunctionEnd)";
+}
+
+using Pair = std::function<std::pair<uint32_t, uint32_t>(uint32_t)>;
+using Expected = std::function<uint32_t(uint32_t x, uint32_t y)>;
+
+ShaderData RunModule(const std::string& text,
+                     const Pair& inputs,
+                     const std::vector<SpecializationValue>& specialization = {}) {
+    ShaderData data;
+    data.output.assign(kInvocations, 0xdeadbeef);
+    for (uint32_t i = 0; i < kInvocations; ++i) {
+        const auto [x, y] = inputs(i);
+        data.storage.push_back(x);
+        data.storage.push_back(y);
+    }
+    const Words module = AssembleSpirv(text, "spv1.4");
+    CompileRequest request = MakeRequest(module);
+    request.specialization = specialization;
+    Result<ir::Kernel> kernel = ReadSpirv(request);
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message;
+    if (kernel.ok()) {
+        const Status status = RunShader(*kernel, data);
+        EXPECT_TRUE(status.ok()) << status.error().message;
+    }
+    return data;
+}
+
+void Check(const std::string& text,
+           const Pair& inputs,
+           const Expected& expected,
+           const std::vector<SpecializationValue>& specialization = {}) {
+    const ShaderData data = RunModule(text, inputs, specialization);
+    for (uint32_t i = 0; i < kInvocations; ++i) {
+        const auto [x, y] = inputs(i);
+        ASSERT_EQ(data.output[i], expected(x, y)) << "x " << x << " y " << y << "\n" << text;
+    }
+}
+
+uint32_t Bits(float value) {
+    return std::bit_cast<uint32_t>(value);
+}
+
+float Float(uint32_t bits) {
+    return std::bit_cast<float>(bits);
+}
+
+std::pair<uint32_t, uint32_t> Integers(uint32_t i) {
+    const int32_t x[] = {7, -7, 7, -7, 100, -100, 0, 2147483647};
+    const int32_t y[] = {3, 3, -3, -3, 7, 7, 5, -10};
+    return {static_cast<uint32_t>(x[i % 8]), static_cast<uint32_t>(y[(i + i / 8) % 8])};
+}
+
+// All pairs of these, over the invocations.
+std::pair<uint32_t, uint32_t> Floats(uint32_t i) {
+    const float values[] = {-1.5f, 2.0f, std::numeric_limits<float>::quiet_NaN(),
+                            std::numeric_limits<float>::infinity()};
+    return {Bits(values[i % 4]), Bits(values[i / 4])};
+}
+
+std::string FloatComparison(const std::string& op) {
+    return Module("%b = " + op + " %bool %xf %yf\n %r = OpSelect %uint %b %one %zero");
+}
+
+TEST(ReaderInstructions, SignedRemainderHasTheSignOfTheDividend) {
+    Check(Module("%s = OpSRem %int %xi %yi\n %r = OpBitcast %uint %s"), Integers,
+          [](uint32_t x, uint32_t y) {
+              return static_cast<uint32_t>(static_cast<int32_t>(x) % static_cast<int32_t>(y));
+          });
+}
+
+TEST(ReaderInstructions, FloatRemainderHasTheSignOfTheDividend) {
+    const Pair inputs = [](uint32_t i) {
+        const float x = (static_cast<float>(i) - 8) * 1.25f;
+        return std::pair{Bits(x), Bits(i % 2 ? -3.0f : 2.5f)};
+    };
+    Check(Module("%s = OpFRem %float %xf %yf\n %r = OpBitcast %uint %s"), inputs,
+          [](uint32_t x, uint32_t y) { return Bits(std::fmod(Float(x), Float(y))); });
+}
+
+TEST(ReaderInstructions, UnorderedComparisonsAreTrueOfNaN) {
+    struct {
+        const char* op;
+        bool (*compare)(float x, float y);
+    } const cases[] = {
+        {"OpFUnordEqual", [](float x, float y) { return x == y; }},
+        {"OpFUnordNotEqual", [](float x, float y) { return x != y; }},
+        {"OpFUnordLessThan", [](float x, float y) { return x < y; }},
+        {"OpFUnordGreaterThan", [](float x, float y) { return x > y; }},
+        {"OpFUnordLessThanEqual", [](float x, float y) { return x <= y; }},
+        {"OpFUnordGreaterThanEqual", [](float x, float y) { return x >= y; }},
+    };
+    for (const auto& c : cases) {
+        Check(FloatComparison(c.op), Floats, [&](uint32_t x, uint32_t y) -> uint32_t {
+            return std::isnan(Float(x)) || std::isnan(Float(y)) || c.compare(Float(x), Float(y));
+        });
+    }
+}
+
+TEST(ReaderInstructions, OrderedInequalityIsFalseOfNaN) {
+    Check(FloatComparison("OpFOrdNotEqual"), Floats, [](uint32_t x, uint32_t y) -> uint32_t {
+        return !std::isnan(Float(x)) && !std::isnan(Float(y)) && Float(x) != Float(y);
+    });
+}
+
+TEST(ReaderInstructions, ComparisonsOfBooleans) {
+    const std::string booleans = R"(
+        %xb = OpUGreaterThan %bool %x %one
+        %yb = OpUGreaterThan %bool %y %one
+        )";
+    const std::string select = "%bool %xb %yb\n %r = OpSelect %uint %b %three %two";
+    const Pair inputs = [](uint32_t i) { return std::pair{i % 4, i / 4}; };
+    Check(Module(booleans + "%b = OpLogicalEqual " + select), inputs,
+          [](uint32_t x, uint32_t y) { return (x > 1) == (y > 1) ? 3u : 2u; });
+    Check(Module(booleans + "%b = OpLogicalNotEqual " + select), inputs,
+          [](uint32_t x, uint32_t y) { return (x > 1) != (y > 1) ? 3u : 2u; });
+    Check(Module(booleans + "%b = OpLogicalOr " + select), inputs,
+          [](uint32_t x, uint32_t y) { return (x > 1) || (y > 1) ? 3u : 2u; });
+}
+
+// Values are rounded to 16 bits and have 32 again; what is too small for a normal number is zero.
+TEST(ReaderInstructions, QuantizationToHalfPrecision) {
+    struct {
+        float value;
+        float expected;
+    } const cases[] = {{1, 1},
+                       {1.0f / 3, 0.333251953125f},
+                       {-1.0f / 3, -0.333251953125f},
+                       {2049, 2048},
+                       {2051, 2052},
+                       {65504, 65504},
+                       {65536, std::numeric_limits<float>::infinity()},
+                       {-1e30f, -std::numeric_limits<float>::infinity()},
+                       {6.103515625e-05f, 6.103515625e-05f},
+                       {1e-8f, 0},
+                       {0, 0}};
+    const Pair inputs = [&](uint32_t i) {
+        return std::pair{Bits(cases[i % std::size(cases)].value), i};
+    };
+    const ShaderData data =
+        RunModule(Module("%q = OpQuantizeToF16 %float %xf\n %r = OpBitcast %uint %q"), inputs);
+    for (uint32_t i = 0; i < kInvocations; ++i)
+        EXPECT_EQ(Float(data.output[i]), cases[i % std::size(cases)].expected) << i;
+}
+
+TEST(ReaderInstructions, AtomicsOfOneOperand) {
+    struct {
+        const char* body;
+        uint32_t (*result)(uint32_t x, uint32_t y);
+        uint32_t (*memory)(uint32_t x, uint32_t y);
+    } const cases[] = {
+        {"%r = OpAtomicLoad %uint %place %one %zero", [](uint32_t x, uint32_t) { return x; },
+         [](uint32_t x, uint32_t) { return x; }},
+        {"OpAtomicStore %place %one %zero %y\n %r = OpIAdd %uint %x %one",
+         [](uint32_t x, uint32_t) { return x + 1; }, [](uint32_t, uint32_t y) { return y; }},
+        {"%r = OpAtomicIIncrement %uint %place %one %zero", [](uint32_t x, uint32_t) { return x; },
+         [](uint32_t x, uint32_t) { return x + 1; }},
+        {"%r = OpAtomicIDecrement %uint %place %one %zero", [](uint32_t x, uint32_t) { return x; },
+         [](uint32_t x, uint32_t) { return x - 1; }},
+        {"%r = OpAtomicISub %uint %place %one %zero %y", [](uint32_t x, uint32_t) { return x; },
+         [](uint32_t x, uint32_t y) { return x - y; }},
+    };
+    const Pair inputs = [](uint32_t i) { return std::pair{i * 3, 100 + i}; };
+    for (const auto& c : cases) {
+        const ShaderData data = RunModule(Module(c.body), inputs);
+        for (uint32_t i = 0; i < kInvocations; ++i) {
+            const auto [x, y] = inputs(i);
+            EXPECT_EQ(data.output[i], c.result(x, y)) << c.body;
+            EXPECT_EQ(data.storage[2 * i], c.memory(x, y)) << c.body;
+        }
+    }
+}
+
+TEST(ReaderInstructions, MatrixTimesScalar) {
+    Check(
+        Module(R"(
+        %column = OpCompositeConstruct %vec2 %xf %yf
+        %other = OpCompositeConstruct %vec2 %yf %xf
+        %m = OpCompositeConstruct %mat2 %column %other
+        %scaled = OpMatrixTimesScalar %mat2 %m %xf
+        %a = OpCompositeExtract %float %scaled 0 1
+        %b = OpCompositeExtract %float %scaled 1 1
+        %sum = OpFAdd %float %a %b
+        %r = OpBitcast %uint %sum)"),
+        [](uint32_t i) { return std::pair{Bits(static_cast<float>(i)), Bits(2.5f)}; },
+        [](uint32_t x, uint32_t y) { return Bits(Float(x) * Float(y) + Float(x) * Float(x)); });
+}
+
+TEST(ReaderInstructions, AComponentIsSetAtAnIndexOfRunTime) {
+    const ShaderData data =
+        RunModule(Module(R"(
+        %v = OpCompositeConstruct %vec4 %xf %xf %xf %xf
+        %index = OpUMod %uint %i %three
+        %w = OpVectorInsertDynamic %vec4 %v %yf %index
+        %c = OpCompositeExtract %float %w 2
+        %r = OpBitcast %uint %c)"),
+                  [](uint32_t i) { return std::pair{Bits(1), Bits(2.0f + i)}; });
+    for (uint32_t i = 0; i < kInvocations; ++i)
+        EXPECT_EQ(Float(data.output[i]), i % 3 == 2 ? 2.0f + i : 1.0f) << i;
+}
+
+TEST(ReaderInstructions, BooleanSpecializationConstants) {
+    const Pair inputs = [](uint32_t i) { return std::pair{i, i + 100}; };
+    const Expected first = [](uint32_t x, uint32_t) { return x; };
+    const Expected second = [](uint32_t, uint32_t y) { return y; };
+    for (bool value : {false, true}) {
+        const std::string text = Module(
+            "%r = OpSelect %uint %flag %x %y",
+            {value ? "%flag = OpSpecConstantTrue %bool" : "%flag = OpSpecConstantFalse %bool",
+             "OpDecorate %flag SpecId 5"});
+        Check(text, inputs, value ? first : second);
+        Check(text, inputs, first, {SpecializationValue{.constant_id = 5, .bits = 1}});
+        Check(text, inputs, second, {SpecializationValue{.constant_id = 5, .bits = 0}});
+    }
+}
+
+TEST(ReaderInstructions, AMemoryBarrierOrdersAndComputesNothing) {
+    Check(
+        Module(R"(
+        OpStore %place %y
+        OpMemoryBarrier %one %semantics
+        %r = OpLoad %uint %place)",
+               {"%semantics = OpConstant %uint 72"}),
+        [](uint32_t i) { return std::pair{i, 10 * i}; }, [](uint32_t, uint32_t y) { return y; });
+}
+
+// All invocations of the workgroup agree on the value.
+TEST(ReaderInstructions, ADecorationWithAScope) {
+    Check(
+        Module("%same = OpIMul %uint %two %three\n %r = OpIAdd %uint %x %same",
+               {"", "OpDecorateId %same UniformId %two"}),
+        [](uint32_t i) { return std::pair{i, i}; }, [](uint32_t x, uint32_t) { return x + 6; });
+}
+
+// What says something about the program's text, and decorations by group.
+TEST(ReaderInstructions, SourceLinesAndGroupsChangeNothing) {
+    const std::string before = R"(
+        %file = OpString "shader.comp"
+        OpSource GLSL 460 %file "first part"
+        OpSourceContinued "second part"
+        OpDecorate %members Restrict
+        %members = OpDecorationGroup
+        OpGroupMemberDecorate %members %block 0
+        )";
+    Check(
+        Module(R"(
+        OpLine %file 12 3
+        %s = OpIAdd %uint %x %y
+        OpNop
+        OpNoLine
+        %r = OpIAdd %uint %s %one)",
+               {"", before}),
+        [](uint32_t i) { return std::pair{i, 10 * i}; },
+        [](uint32_t x, uint32_t y) { return x + y + 1; });
+}
+
+// Two structures with the same members and other layouts.
+TEST(ReaderInstructions, ALogicalCopyIsOfTheMembers) {
+    Check(
+        Module(R"(
+        %from = OpCompositeConstruct %pair %x %yf
+        %to = OpCopyLogical %other_pair %from
+        %a = OpCompositeExtract %uint %to 0
+        %bf = OpCompositeExtract %float %to 1
+        %b = OpBitcast %uint %bf
+        %r = OpIAdd %uint %a %b)",
+               {"%pair = OpTypeStruct %uint %float\n %other_pair = OpTypeStruct %uint %float",
+                "OpMemberDecorate %pair 0 Offset 0\n OpMemberDecorate %pair 1 Offset 4\n"
+                "OpMemberDecorate %other_pair 0 Offset 0\n"
+                "OpMemberDecorate %other_pair 1 Offset 16"}),
+        [](uint32_t i) { return std::pair{i, 7 * i}; },
+        [](uint32_t x, uint32_t y) { return x + y; });
+}
+
+TEST(ReaderInstructions, UntypedPointersStepOverElements) {
+    const Parts parts = {"%untyped = OpTypeUntypedPointerKHR StorageBuffer",
+                         "OpDecorate %untyped ArrayStride 4",
+                         "OpCapability VariablePointersStorageBuffer\n"
+                         "OpCapability UntypedPointersKHR\n"
+                         "OpExtension \"SPV_KHR_untyped_pointers\""};
+    for (const char* op : {"OpUntypedPtrAccessChainKHR", "OpUntypedInBoundsPtrAccessChainKHR"}) {
+        Check(
+            Module("%first = OpUntypedAccessChainKHR %untyped %block %in %zero %twice\n"
+                   "%next = " +
+                       std::string(op) +
+                       " %untyped %uint %first %one\n"
+                       "%word = OpLoad %uint %next\n"
+                       "%r = OpIAdd %uint %word %x",
+                   parts),
+            [](uint32_t i) { return std::pair{i, 100 * i}; },
+            [](uint32_t x, uint32_t y) { return x + y; });
+    }
+}
+
+}  // namespace
+}  // namespace fornax::kernel

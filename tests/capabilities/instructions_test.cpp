@@ -1,0 +1,142 @@
+// Every SPIR-V instruction that the accepted capabilities enable is in a module of a test.
+//
+// Modules are of three kinds: those of the loader tests, which are compiled at build time, SPIR-V
+// as text in the sources of tests, and the subgroup tests', which are compiled when they run. The
+// exceptions below are the instructions that no kernel can have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <spirv/unified1/spirv.hpp11>
+
+#include "compiler/kernel/spirv/reader.h"
+#include "compiler/kernel/spirv/shader_harness.h"
+#include "compiler/kernel/spirv/subgroup_cases.h"
+
+namespace fornax {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::IsEmpty;
+
+struct Instruction {
+    uint32_t opcode;
+    std::vector<std::string> names;             // the aliases, too
+    std::vector<spv::Capability> capabilities;  // any of them enables it; none: always there
+};
+
+const Instruction kInstructions[] = {
+#include "tests/capabilities/instructions.inc"
+};
+
+constexpr char kDerivatives[] =
+    "takes derivatives, which kernels without derivative groups do not have";
+const std::map<std::string, const char*> kExceptions = {
+    {"OpImageSampleImplicitLod", kDerivatives},
+    {"OpImageSampleDrefImplicitLod", kDerivatives},
+    {"OpImageSampleProjImplicitLod", kDerivatives},
+    {"OpImageSampleProjDrefImplicitLod", kDerivatives},
+    {"OpImageQueryLod", kDerivatives},
+    {"OpDPdx", kDerivatives},
+    {"OpDPdy", kDerivatives},
+    {"OpFwidth", kDerivatives},
+    {"OpImageQuerySamples", "multisampled images are not supported"},
+    {"OpUntypedPrefetchKHR", "for kernels of OpenCL"},
+    {"OpUntypedGroupAsyncCopyKHR", "for kernels of OpenCL"},
+    {"OpExtInstWithForwardRefsKHR", "SPV_KHR_relaxed_extended_instruction is not supported"},
+    {"OpTypeVectorIdEXT", "in GLSL of reader_extensions_test.cpp"},
+};
+
+std::string ReadFile(const fs::path& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void AddOpcodes(const std::vector<uint32_t>& words, std::set<uint32_t>& opcodes) {
+    // An instruction's first word holds its number of words and its opcode (SPIR-V 1.6, 2.3).
+    for (size_t at = 5; at < words.size() && words[at] >> 16 != 0; at += words[at] >> 16)
+        opcodes.insert(words[at] & 0xffff);
+}
+
+std::set<uint32_t> OpcodesInTests() {
+    std::set<uint32_t> opcodes;
+    for (const auto& entry : fs::recursive_directory_iterator(FORNAX_TEST_SHADERS)) {
+        if (entry.path().extension() != ".spv")
+            continue;
+        const std::string bytes = ReadFile(entry.path());
+        std::vector<uint32_t> words(bytes.size() / 4);
+        std::memcpy(words.data(), bytes.data(), words.size() * 4);
+        AddOpcodes(words, opcodes);
+    }
+    std::set<kernel::SubgroupCase::Needs> needs;
+    for (const kernel::SubgroupCase& c : kernel::SubgroupCases())
+        needs.insert(c.needs);
+    for (kernel::SubgroupCase::Needs each : needs) {
+        const kernel::SubgroupRun run = {.needs = each};
+        AddOpcodes(kernel::CompileGlsl(run.Shader(), "--target-env vulkan1.3"), opcodes);
+    }
+    return opcodes;
+}
+
+// The words of the form OpName in the text.
+void AddNames(const std::string& text, std::set<std::string>& names) {
+    for (size_t at = text.find("Op"); at != std::string::npos; at = text.find("Op", at + 2)) {
+        size_t end = at;
+        while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end])))
+            ++end;
+        names.insert(text.substr(at, end - at));
+    }
+}
+
+std::set<std::string> NamesInTests() {
+    const fs::path sources = FORNAX_TEST_SOURCES;
+    std::set<std::string> names;
+    for (const fs::path& folder : {sources / "compiler" / "kernel", sources / "tests" / "loader"}) {
+        for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+            const std::string name = entry.path().filename().string();
+            if (name.ends_with("_test.cpp") || name.ends_with(".spvasm"))
+                AddNames(ReadFile(entry.path()), names);
+        }
+    }
+    return names;
+}
+
+TEST(Instructions, WhatIsEnabledIsTested) {
+    const std::vector<uint32_t> accepted = kernel::AcceptedCapabilities();
+    const std::set<uint32_t> opcodes = OpcodesInTests();
+    const std::set<std::string> names = NamesInTests();
+    ASSERT_TRUE(opcodes.contains(static_cast<uint32_t>(spv::Op::OpEntryPoint)));
+    ASSERT_TRUE(names.contains("OpEntryPoint"));
+    std::vector<std::string> missing;
+    std::vector<std::string> needless;
+    for (const Instruction& instruction : kInstructions) {
+        const bool enabled =
+            instruction.capabilities.empty() ||
+            std::ranges::any_of(instruction.capabilities, [&](spv::Capability capability) {
+                return std::ranges::count(accepted, static_cast<uint32_t>(capability)) != 0;
+            });
+        const bool tested = opcodes.contains(instruction.opcode) ||
+                            std::ranges::any_of(instruction.names, [&](const std::string& name) {
+                                return names.contains(name);
+                            });
+        const bool listed = kExceptions.contains(instruction.names.front());
+        if (enabled && !tested && !listed)
+            missing.push_back(instruction.names.front());
+        if (listed && (tested || !enabled))
+            needless.push_back(instruction.names.front());
+    }
+    EXPECT_THAT(missing, IsEmpty()) << "reader_instructions_test.cpp is for instructions that no "
+                                       "other test has a reason to use";
+    EXPECT_THAT(needless, IsEmpty()) << "these have a test, so they are no exceptions";
+}
+
+}  // namespace
+}  // namespace fornax
