@@ -1,10 +1,10 @@
 """Writes the table of SPIR-V capabilities and what of Vulkan allows each, from vk.xml.
 
-Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR REGISTRY_H RULES IMPLIED INSTRUCTIONS
+Usage: gen_capabilities.py VK_XML SPIRV_GRAMMAR GLSL_GRAMMAR REGISTRY_H RULES IMPLIED INSTRUCTIONS GLSL_INSTRUCTIONS
 A row is a capability, its name, and a function that says whether a device with the given versions,
 extensions, features and properties allows it ("SPIR-V Environment: Capabilities" of the specification is made from the
 same elements). Capabilities that the grammar does not know are left out. REGISTRY_H is the driver's generated header, which knows the extensions and features there are. IMPLIED lists which capability declares which other with it,
-INSTRUCTIONS what enables each instruction.
+INSTRUCTIONS what enables each instruction, GLSL_INSTRUCTIONS what GLSL.std.450 has.
 """
 
 import json
@@ -63,7 +63,7 @@ def write_instructions(path, grammar, numbers):
 
 
 def main():
-    vk_xml, grammar_path, registry_h, output, implied, instructions = sys.argv[1:7]
+    vk_xml, grammar_path, glsl_path, registry_h, output, implied, instructions, glsl = sys.argv[1:9]
     with open(grammar_path, encoding="utf-8") as file:
         grammar = json.load(file)
     enumerants = next(k["enumerants"] for k in grammar["operand_kinds"] if k["kind"] == "Capability")
@@ -74,6 +74,8 @@ def main():
             for other in entry.get("capabilities", []):
                 file.write(f'{{spv::Capability({entry["value"]}), spv::Capability({numbers[other]})}},\n')
     write_instructions(instructions, grammar, numbers)
+    with open(glsl_path, encoding="utf-8") as file:
+        write_instructions(glsl, json.load(file), numbers)
     with open(registry_h, encoding="utf-8") as file:
         known = set(re.findall(r"\bbool (\w+) = false;", file.read()))
     rows = []

@@ -2,6 +2,7 @@
 // (tests/capabilities/instructions_test.cpp says which those are).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -29,6 +30,7 @@ std::string Module(const std::string& body, const Parts& parts = {}) {
         )" +
            parts.capabilities +
            R"(
+        %glsl = OpExtInstImport "GLSL.std.450"
         OpMemoryModel Logical GLSL450
         OpEntryPoint GLCompute %main "main" %id %out %in
         OpExecutionMode %main LocalSize 8 1 1
@@ -146,6 +148,12 @@ std::pair<uint32_t, uint32_t> Floats(uint32_t i) {
     const float values[] = {-1.5f, 2.0f, std::numeric_limits<float>::quiet_NaN(),
                             std::numeric_limits<float>::infinity()};
     return {Bits(values[i % 4]), Bits(values[i / 4])};
+}
+
+// As above, but what is no number stands on one side at most.
+std::pair<uint32_t, uint32_t> Numbers(uint32_t i) {
+    const auto [x, y] = Floats(i);
+    return {x, std::isnan(Float(x)) && std::isnan(Float(y)) ? Bits(4) : y};
 }
 
 std::string FloatComparison(const std::string& op) {
@@ -380,6 +388,81 @@ TEST(ReaderInstructions, UntypedPointersStepOverElements) {
             [](uint32_t i) { return std::pair{i, 100 * i}; },
             [](uint32_t x, uint32_t y) { return x + y; });
     }
+}
+
+// Where one of two is no number, the result is the other.
+TEST(ReaderInstructions, MinimaAndMaximaThatPreferNumbers) {
+    const auto prefer = [](float x, float y, float of_numbers) {
+        return std::isnan(x) ? y : std::isnan(y) ? x : of_numbers;
+    };
+    Check(Module("%n = OpExtInst %float %glsl NMin %xf %yf\n %r = OpBitcast %uint %n"), Numbers,
+          [&](uint32_t x, uint32_t y) {
+              return Bits(prefer(Float(x), Float(y), std::min(Float(x), Float(y))));
+          });
+    Check(Module("%n = OpExtInst %float %glsl NMax %xf %yf\n %r = OpBitcast %uint %n"), Numbers,
+          [&](uint32_t x, uint32_t y) {
+              return Bits(prefer(Float(x), Float(y), std::max(Float(x), Float(y))));
+          });
+    Check(Module("%n = OpExtInst %float %glsl NClamp %xf %low %high\n %r = OpBitcast %uint %n",
+                 {"%low = OpConstant %float -1\n %high = OpConstant %float 3"}),
+          Numbers, [&](uint32_t x, uint32_t) {
+              // NMin(NMax(x, minVal), maxVal): the lower bound of what is no number.
+              return Bits(std::isnan(Float(x)) ? -1.0f : std::clamp(Float(x), -1.0f, 3.0f));
+          });
+}
+
+TEST(ReaderInstructions, PartsOfFloats) {
+    const Pair inputs = [](uint32_t i) {
+        return std::pair{Bits((static_cast<float>(i) - 7) * 1.375f), i};
+    };
+    const Parts locals = {
+        "%float_local = OpTypePointer Private %float\n"
+        "%int_local = OpTypePointer Private %int\n"
+        "%whole = OpVariable %float_local Private\n"
+        "%power = OpVariable %int_local Private"};
+    Check(Module(R"(
+        %fraction = OpExtInst %float %glsl Modf %xf %whole
+        %w = OpLoad %float %whole
+        %scaled = OpFAdd %float %fraction %w
+        %more = OpFAdd %float %scaled %w
+        %r = OpBitcast %uint %more)",
+                 locals),
+          inputs, [](uint32_t x, uint32_t) { return Bits(Float(x) + std::trunc(Float(x))); });
+    Check(Module(R"(
+        %fraction = OpExtInst %float %glsl Frexp %xf %power
+        %p = OpLoad %int %power
+        %pf = OpConvertSToF %float %p
+        %sum = OpFAdd %float %fraction %pf
+        %r = OpBitcast %uint %sum)",
+                 locals),
+          inputs, [](uint32_t x, uint32_t) {
+              int power = 0;
+              const float fraction = std::frexp(Float(x), &power);
+              return Bits(fraction + static_cast<float>(power));
+          });
+}
+
+TEST(ReaderInstructions, DoublesOfTwoWords) {
+    Check(
+        Module(R"(
+        %words_in = OpCompositeConstruct %uvec2 %x %y
+        %d = OpExtInst %double %glsl PackDouble2x32 %words_in
+        %twice_d = OpFAdd %double %d %d
+        %words_out = OpExtInst %uvec2 %glsl UnpackDouble2x32 %twice_d
+        %low = OpCompositeExtract %uint %words_out 0
+        %high = OpCompositeExtract %uint %words_out 1
+        %r = OpBitwiseXor %uint %low %high)",
+               {"%double = OpTypeFloat 64\n %uvec2 = OpTypeVector %uint 2", "",
+                "OpCapability Float64"}),
+        [](uint32_t i) {
+            const uint64_t bits = std::bit_cast<uint64_t>(1.0 / (i + 1));
+            return std::pair{static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
+        },
+        [](uint32_t x, uint32_t y) {
+            const double twice = 2 * std::bit_cast<double>(uint64_t{y} << 32 | x);
+            const uint64_t bits = std::bit_cast<uint64_t>(twice);
+            return static_cast<uint32_t>(bits) ^ static_cast<uint32_t>(bits >> 32);
+        });
 }
 
 }  // namespace
