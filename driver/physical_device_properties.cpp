@@ -207,8 +207,8 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                                    .maxVertexAttribDivisor = 65535});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES:
-            // Kernels always compute by IEEE 754: nothing is flushed, and results are rounded to
-            // nearest even. Nothing else is offered, so every width has its own way.
+            // Kernels compute by IEEE 754: nothing is flushed, and results are rounded to nearest
+            // even. Other modes are written out by the kernel compiler for each width by itself.
             FillStruct(header,
                        VkPhysicalDeviceFloatControlsProperties{
                            .denormBehaviorIndependence = VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL,
@@ -219,9 +219,15 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .shaderDenormPreserveFloat16 = VK_TRUE,
                            .shaderDenormPreserveFloat32 = VK_TRUE,
                            .shaderDenormPreserveFloat64 = VK_TRUE,
+                           .shaderDenormFlushToZeroFloat16 = VK_TRUE,
+                           .shaderDenormFlushToZeroFloat32 = VK_TRUE,
+                           .shaderDenormFlushToZeroFloat64 = VK_TRUE,
                            .shaderRoundingModeRTEFloat16 = VK_TRUE,
                            .shaderRoundingModeRTEFloat32 = VK_TRUE,
-                           .shaderRoundingModeRTEFloat64 = VK_TRUE});
+                           .shaderRoundingModeRTEFloat64 = VK_TRUE,
+                           .shaderRoundingModeRTZFloat16 = VK_TRUE,
+                           .shaderRoundingModeRTZFloat32 = VK_TRUE,
+                           .shaderRoundingModeRTZFloat64 = VK_TRUE});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES:
             // What VPDPBUSD, or else VPMADDWD, does; other forms are multiplications and additions.

@@ -96,8 +96,9 @@ TEST_F(PhysicalDeviceTest, SaysWhatArithmeticIsLike) {
     EXPECT_TRUE(floats.shaderRoundingModeRTEFloat16);
     EXPECT_TRUE(floats.shaderDenormPreserveFloat32);
     EXPECT_TRUE(floats.shaderSignedZeroInfNanPreserveFloat64);
-    EXPECT_FALSE(floats.shaderDenormFlushToZeroFloat32);
-    EXPECT_FALSE(floats.shaderRoundingModeRTZFloat16);
+    EXPECT_TRUE(floats.shaderDenormFlushToZeroFloat32);
+    EXPECT_TRUE(floats.shaderRoundingModeRTZFloat16);
+    EXPECT_EQ(floats.roundingModeIndependence, VK_SHADER_FLOAT_CONTROLS_INDEPENDENCE_ALL);
     EXPECT_TRUE(dot.integerDotProduct4x8BitPackedSignedAccelerated);
     EXPECT_TRUE(dot.integerDotProductAccumulatingSaturating4x8BitPackedUnsignedAccelerated);
     EXPECT_FALSE(dot.integerDotProduct16BitSignedAccelerated);

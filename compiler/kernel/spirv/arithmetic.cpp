@@ -107,8 +107,7 @@ Status Translator::Componentwise(const Inst& inst) {
                 return Invalid(inst, "has operands that do not fit its result type");
             scalars.push_back(operand[i]);
         }
-        ir::InstId id = builder_.Append(simple->ir, scalars, {&scalar, 1}, 0, flags);
-        result.push_back(kernel_.inst(id).results[0]);
+        result.push_back(EmitSpan(simple->ir, scalar, scalars, flags));
     }
     return Define(inst, std::move(result));
 }
@@ -152,29 +151,21 @@ Status Translator::Convert(const Inst& inst) {
                                                        : ir::Op::kSExt;
             break;
     }
-    // Towards zero: the nearest narrow value, moved by one step if its magnitude is the larger.
-    // Magnitudes are ordered as their bits are, and infinity follows the largest finite one.
+    // The decoration goes before the entry point's mode, which EmitSpan follows.
     const Decoration* rounding =
         module_.FindDecoration(inst.result, spv::Decoration::FPRoundingMode);
-    const bool to_zero =
-        op == ir::Op::kFConvert && rounding &&
-        static_cast<spv::FPRoundingMode>(rounding->params[0]) == spv::FPRoundingMode::RTZ &&
-        ir::BitWidth(to) < ir::BitWidth(from);
-    auto towards_zero = [&](ir::ValueId wide, ir::ValueId nearest) {
-        const ir::Type bits = ir::IntegerType(ir::BitWidth(to));
-        const ir::ValueId back = Emit(ir::Op::kFConvert, from, {nearest});
-        const ir::ValueId magnitude = Emit(ir::Op::kFAbs, from, {wide});
-        const ir::ValueId larger =
-            Emit(ir::Op::kFOLt, ir::Type::kBool, {magnitude, Emit(ir::Op::kFAbs, from, {back})});
-        const ir::ValueId nearest_bits = Emit(ir::Op::kBitcast, bits, {nearest});
-        const ir::ValueId step = Emit(ir::Op::kISub, bits, {nearest_bits, builder_.Const(bits, 1)});
-        return Emit(ir::Op::kSelect, to, {larger, Emit(ir::Op::kBitcast, to, {step}), nearest});
-    };
     Tuple result;
     for (ir::ValueId value : source) {
-        ir::ValueId converted = from == to ? value : Emit(op, to, {value});
-        if (to_zero)
-            converted = towards_zero(value, converted);
+        ir::ValueId converted = value;
+        if (from != to && rounding) {
+            converted = builder_.Emit(op, to, {value});
+            const auto mode = static_cast<spv::FPRoundingMode>(rounding->params[0]);
+            if (op == ir::Op::kFConvert && mode == spv::FPRoundingMode::RTZ &&
+                ir::BitWidth(to) < ir::BitWidth(from))
+                converted = modes_.TowardsZero(value, converted);
+        } else if (from != to) {
+            converted = Emit(op, to, {value});
+        }
         result.push_back(to_bfloat ? ToBFloat16(converted) : converted);
     }
     return Define(inst, std::move(result));

@@ -1,9 +1,9 @@
 // Execution modes: the workgroup's size, and how strictly float arithmetic is to be taken
 // (SPV_KHR_float_controls and SPV_KHR_float_controls2), which decorations of instructions say too.
 //
-// Kernels always keep denormals, round to nearest even, and keep signed zeros, infinities and NaN:
-// the modes that ask for these ask for nothing new. The one liberty that is taken, fusing a product
-// into a sum, is what the decorations decide.
+// Without modes kernels keep denormals, round to nearest even, and keep signed zeros, infinities
+// and NaN: the modes that ask for these ask for nothing new. The one liberty that is taken, fusing
+// a product into a sum, is what the decorations decide. The other modes are float_modes.h.
 #include <algorithm>
 
 #include "compiler/kernel/spirv/translator.h"
@@ -34,6 +34,7 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
             FORNAX_RETURN_IF_ERROR(FloatControl(inst));
         }
     }
+    FORNAX_RETURN_IF_ERROR(ReadFloatModes(entry_point));
     // "If an object is decorated with the WorkgroupSize decoration, this must take precedence"
     // (Vulkan, Built-In Variables).
     for (const Inst& inst : module_.globals()) {
@@ -66,8 +67,10 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
 Status Translator::FloatControl(const Inst& inst) {
     switch (static_cast<spv::ExecutionMode>(inst[1])) {
         case spv::ExecutionMode::DenormPreserve:
+        case spv::ExecutionMode::DenormFlushToZero:
         case spv::ExecutionMode::SignedZeroInfNanPreserve:
-        case spv::ExecutionMode::RoundingModeRTE: {
+        case spv::ExecutionMode::RoundingModeRTE:
+        case spv::ExecutionMode::RoundingModeRTZ: {
             const uint32_t width = inst.size() > 2 ? inst[2] : 0;
             if (width != 16 && width != 32 && width != 64) {
                 return Invalid(inst, "is for floats of " + std::to_string(width) +
@@ -88,6 +91,73 @@ Status Translator::FloatControl(const Inst& inst) {
         default:
             return Unsupported(inst,
                                "sets " + ExecutionModeName(inst[1]) + ", which is not supported");
+    }
+}
+
+// The modes alone, which also hold for operations on constants (OpSpecConstantOp).
+Status Translator::ReadFloatModes(const Inst& entry_point) {
+    for (const Inst& inst : module_.globals()) {
+        if (inst.op != Op::OpExecutionMode || inst[0] != entry_point[1] || inst.size() < 3)
+            continue;
+        const auto mode = static_cast<spv::ExecutionMode>(inst[1]);
+        const bool flush = mode == spv::ExecutionMode::DenormFlushToZero;
+        if (!flush && mode != spv::ExecutionMode::RoundingModeRTZ)
+            continue;
+        FORNAX_RETURN_IF_ERROR(FloatControl(inst));
+        const ir::Type type = ir::FloatType(inst[2]);
+        if (flush)
+            modes_.FlushDenormals(type);
+        else
+            modes_.RoundTowardsZero(type);
+    }
+    return OkStatus();
+}
+
+// "Denormalized values ... flushed to zero" by instructions that compute; those that only move bits
+// (loads, OpSelect, OpPhi, OpBitcast, composites, OpTranspose, ...) must keep them (Vulkan,
+// Precision and Operation of SPIR-V Instructions).
+bool Translator::HasFloatModes(Op op) {
+    switch (op) {
+        case Op::OpExtInst:
+        case Op::OpConvertFToU:
+        case Op::OpConvertFToS:
+        case Op::OpConvertSToF:
+        case Op::OpConvertUToF:
+        case Op::OpFConvert:
+        case Op::OpQuantizeToF16:
+        case Op::OpFNegate:
+        case Op::OpFAdd:
+        case Op::OpFSub:
+        case Op::OpFMul:
+        case Op::OpFDiv:
+        case Op::OpFRem:
+        case Op::OpFMod:
+        case Op::OpVectorTimesScalar:
+        case Op::OpMatrixTimesScalar:
+        case Op::OpVectorTimesMatrix:
+        case Op::OpMatrixTimesVector:
+        case Op::OpMatrixTimesMatrix:
+        case Op::OpOuterProduct:
+        case Op::OpDot:
+        case Op::OpFOrdEqual:
+        case Op::OpFUnordEqual:
+        case Op::OpFOrdNotEqual:
+        case Op::OpFUnordNotEqual:
+        case Op::OpFOrdLessThan:
+        case Op::OpFUnordLessThan:
+        case Op::OpFOrdGreaterThan:
+        case Op::OpFUnordGreaterThan:
+        case Op::OpFOrdLessThanEqual:
+        case Op::OpFUnordLessThanEqual:
+        case Op::OpFOrdGreaterThanEqual:
+        case Op::OpFUnordGreaterThanEqual:
+        case Op::OpGroupNonUniformFAdd:
+        case Op::OpGroupNonUniformFMul:
+        case Op::OpGroupNonUniformFMin:
+        case Op::OpGroupNonUniformFMax:
+            return true;
+        default:
+            return false;
     }
 }
 

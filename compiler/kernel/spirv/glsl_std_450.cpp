@@ -128,8 +128,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 std::swap(operands[0], operands[1]);
             if (op == ir::Op::kLdexp)
                 operands[1] = ToI32(operands[1], true);
-            ir::InstId id = builder_.Append(op, operands, {&scalar, 1}, 0, flags);
-            result.push_back(kernel_.inst(id).results[0]);
+            result.push_back(EmitSpan(op, scalar, operands, flags));
         }
         return result;
     };
@@ -346,7 +345,7 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
     if (number == GLSLstd450PackHalf2x16 && a.size() == 2) {
         Tuple parts;
         for (ir::ValueId x : a) {
-            ir::ValueId half = Emit(ir::Op::kFConvert, f16, {x});
+            const ir::ValueId half = modes_.Flush(Emit(ir::Op::kFConvert, f16, {x}));
             parts.push_back(Emit(ir::Op::kZExt, i32, {Emit(ir::Op::kBitcast, i16, {half})}));
         }
         return Define(inst, {join(parts, 16)});
@@ -356,7 +355,8 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
         for (uint32_t i = 0; i < 2; ++i) {
             ir::ValueId bits =
                 Emit(ir::Op::kTrunc, i16, {Emit(ir::Op::kLShr, i32, {a[0], Int(16 * i)})});
-            result.push_back(Emit(ir::Op::kFConvert, f32, {Emit(ir::Op::kBitcast, f16, {bits})}));
+            const ir::ValueId half = modes_.Flush(Emit(ir::Op::kBitcast, f16, {bits}));
+            result.push_back(Emit(ir::Op::kFConvert, f32, {half}));
         }
         return Define(inst, std::move(result));
     }

@@ -95,7 +95,7 @@ TEST(ReaderFloatControls, ModesThatHoldAreAcceptedAndOthersRefused) {
         EXPECT_TRUE(ReadSpirv(MakeRequest(module)).ok()) << mode;
     }
     for (const char* mode :
-         {"OpExecutionMode %main DenormFlushToZero 32", "OpExecutionMode %main RoundingModeRTZ 16",
+         {"OpExecutionMode %main DenormFlushToZero 8", "OpExecutionMode %main RoundingModeRTZ 4",
           "OpExecutionMode %main DenormPreserve 8",
           "OpExecutionModeId %main FPFastMathDefault %uint %none"}) {
         const Words module = AssembleSpirv(Module(mode, ""));

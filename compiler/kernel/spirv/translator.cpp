@@ -226,7 +226,24 @@ Status Translator::Instruction(const Inst& inst) {
     builder_.SetOrigin(inst.offset);
     if (inst.op >= Op::OpAtomicLoad && inst.op <= Op::OpAtomicXor)
         return GuardedAtomic(inst, handler);
-    return (this->*handler)(inst);
+    in_modes_ = modes_.Any() && HasFloatModes(inst.op);
+    Status status = (this->*handler)(inst);
+    in_modes_ = false;
+    return status;
+}
+
+ir::ValueId Translator::EmitSpan(ir::Op op,
+                                 ir::Type type,
+                                 std::span<const ir::ValueId> operands,
+                                 uint8_t flags,
+                                 uint64_t imm) {
+    if (in_modes_ && modes_.RoundsTowardsZero(type)) {
+        const ir::ValueId rounded = modes_.Rounded(op, type, operands);
+        if (rounded.valid())
+            return rounded;
+    }
+    const ir::InstId inst = builder_.Append(op, operands, {&type, 1}, imm, flags);
+    return kernel_.inst(inst).results[0];
 }
 
 Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
@@ -257,6 +274,9 @@ Result<Tuple> Translator::TranslateAlone(const Inst& inst) {
     kernel_.body = kernel_.NewBlock({});
     outer_.push_back({});
     builder_.SetBlock(kernel_.body);
+    const Result<const Inst*> entry_point = module_.FindEntryPoint(request_.entry_point);
+    if (entry_point.ok())
+        FORNAX_RETURN_IF_ERROR(ReadFloatModes(**entry_point));
     Frame frame;
     frame_ = &frame;
     Status status = Instruction(inst);
@@ -361,6 +381,10 @@ Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
     if (value.pointer)
         return PointerScalars(user, *value.pointer);
+    if (in_modes_) {
+        for (ir::ValueId& scalar : value.scalars)
+            scalar = modes_.Flush(scalar);
+    }
     return std::move(value.scalars);
 }
 
@@ -398,6 +422,10 @@ Status Translator::Define(const Inst& inst, Tuple scalars) {
         return Unsupported(inst, "makes a value without any scalar");
     if (type->scalars != scalars.size())
         return Invalid(inst, "has operands that do not fit its result type");
+    if (in_modes_) {
+        for (ir::ValueId& scalar : scalars)
+            scalar = modes_.Flush(scalar);
+    }
     if (scalars.size() <= 16) {
         std::vector<ir::Type> wanted;
         types_.Flatten(*type, wanted);

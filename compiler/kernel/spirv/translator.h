@@ -12,6 +12,7 @@
 //   arithmetic.cpp    everything that works component by component; conversions
 //   dot_product.cpp   integer dot products
 //   execution_modes.cpp  the workgroup's size, what float arithmetic may do
+//   float_modes.cpp   flushing of denormals, rounding towards zero
 //   glsl_std_450.cpp  the GLSL.std.450 instructions
 //   images.cpp        images, samplers and texel buffers
 //   sampled_images.cpp instructions that sample
@@ -30,6 +31,7 @@
 #include <utility>
 
 #include "compiler/kernel/spirv/constants.h"
+#include "compiler/kernel/spirv/float_modes.h"
 #include "compiler/kernel/spirv/image_code.h"
 #include "compiler/kernel/spirv/image_sampling.h"
 
@@ -145,7 +147,8 @@ class Translator {
           types_(types),
           constants_(constants),
           request_(request),
-          builder_(kernel_, {}) {}
+          builder_(kernel_, {}),
+          modes_(builder_) {}
 
     Result<ir::Kernel> TranslateEntryPoint(const Inst& entry_point);
     // For OpSpecConstantOp: the instruction alone, its operands constants.
@@ -365,8 +368,10 @@ class Translator {
 
     // --- execution_modes.cpp ---
     Status ReadExecutionModes(const Inst& entry_point);
+    Status ReadFloatModes(const Inst& entry_point);
     Status FloatControl(const Inst& inst);
     uint8_t FloatFlags(uint32_t id) const;
+    static bool HasFloatModes(spv::Op op);
 
     // --- glsl_std_450.cpp ---
     Status ExtInst(const Inst& inst);
@@ -417,8 +422,13 @@ class Translator {
                      std::initializer_list<ir::ValueId> operands,
                      uint8_t flags = 0,
                      uint64_t imm = 0) {
-        return builder_.Emit(op, type, operands, imm, flags);
+        return EmitSpan(op, type, {operands.begin(), operands.size()}, flags, imm);
     }
+    ir::ValueId EmitSpan(ir::Op op,
+                         ir::Type type,
+                         std::span<const ir::ValueId> operands,
+                         uint8_t flags = 0,
+                         uint64_t imm = 0);
     ir::ValueId Int(uint32_t value) { return builder_.ConstI32(value); }
     ir::ValueId Float(ir::Type type, double value);
     ir::ValueId ToI32(ir::ValueId value, bool is_signed);
@@ -429,6 +439,8 @@ class Translator {
     const CompileRequest& request_;
     ir::Kernel kernel_;
     ir::Builder builder_;
+    FloatModes modes_;
+    bool in_modes_ = false;  // the instruction that is translated is one that they are for
     Frame* frame_ = nullptr;
     std::unordered_map<uint32_t, Value> globals_;
     std::vector<LocalVariable> variables_;

@@ -1,17 +1,9 @@
 #version 450
-// Denormals, signed zeros, infinities, NaN and rounding to nearest even, under the execution modes that ask for
-// them; results as bits.
+// Float arithmetic under execution modes that say what is to become of denormals and how results are rounded, for each
+// width by itself; results as bits. The test adds the modes: glslang keeps the last width of a mode only.
 #extension GL_EXT_shader_explicit_arithmetic_types : require
 #extension GL_EXT_spirv_intrinsics : require
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4464], 4459, 16);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4464], 4459, 32);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4464], 4459, 64);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 16);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 32);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4466], 4461, 64);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4467], 4462, 16);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4467], 4462, 32);
-spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4467], 4462, 64);
+spirv_execution_mode(extensions = ["SPV_KHR_float_controls"], capabilities = [4464, 4465, 4466, 4467, 4468], 4461, 64);
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) readonly buffer In { u64vec2 pairs[]; };
 layout(set = 0, binding = 1) writeonly buffer Out { uint64_t results[]; };
@@ -47,7 +39,7 @@ void main() {
     if (i >= pairs.length())
         return;
     u64vec2 pair = pairs[i];
-    at = i * 30u;
+    at = i * 37u;
     OPERATIONS(float16_t, uint16BitsToFloat16(uint16_t(pair.x)), uint16BitsToFloat16(uint16_t(pair.y)))
     OPERATIONS(float, uintBitsToFloat(uint(pair.x)), uintBitsToFloat(uint(pair.y)))
     OPERATIONS(double, uint64BitsToDouble(pair.x), uint64BitsToDouble(pair.y))
@@ -57,4 +49,11 @@ void main() {
     put(float(uint16BitsToFloat16(uint16_t(pair.x))));
     put(double(uint16BitsToFloat16(uint16_t(pair.x))));
     put(double(uintBitsToFloat(uint(pair.x))));
+    put(float16_t(int64_t(pair.x)));
+    put(float(int64_t(pair.x)));
+    put(float(pair.x));
+    put(float(int(pair.x)));
+    put(double(int64_t(pair.x)));
+    put(double(pair.x));
+    put(double(uint(pair.x)));
 }
