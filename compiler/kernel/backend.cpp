@@ -62,11 +62,10 @@ class InterpretedKernel : public CompiledKernel {
 
 // --- Compiled kernels ----------------------------------------------------------------------------
 
-// Full code takes LLVM some 20 us an instruction, quick code a sixth of that. Below the first
-// number that is not worth a second code; above the second, the frames of quick code, where every
-// value has its place, become too large for stacks.
+// Instructions of LLVM. Below the first number two codes take longer than one; above the second,
+// the frames of quick code, where every value has its place, become too large for stacks.
 constexpr uint32_t kLeastTiered = 100;
-constexpr uint32_t kMostTiered = 20'000;
+constexpr uint32_t kMostTiered = 50'000;
 
 // LLVM's static objects are destroyed when the process ends or the library is closed, and a thread
 // may be compiling then, in the background. So the end waits for what is running and lets nothing
@@ -201,21 +200,66 @@ Backend::MachineLease::~MachineLease() {
     backend_.idle_machines_.push_back({target_.cpu_name, target_.features, std::move(machine_)});
 }
 
+// From the second half of the passes on.
+Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
+                                                const TargetInfo& target,
+                                                llvm::TargetMachine& machine,
+                                                const KernelDump& dump,
+                                                CodeQuality quality) {
+    RunOtherPasses(kernel, quality);
+    StageSink sink;
+    if (dump.enabled()) {
+        const std::string prefix = quality == CodeQuality::kQuick ? "quick." : "";
+        dump.Write(prefix + "ir", ir::PrintKernel(kernel));
+        sink = [&dump, prefix](std::string_view extension, std::string_view text) {
+            dump.Write(prefix + std::string(extension), text);
+        };
+    }
+    return PreparedKernel::Prepare(kernel, target, machine, sink, quality);
+}
+
+Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
+                                uint32_t used_sets,
+                                PreparedKernel& prepared,
+                                llvm::TargetMachine& machine) {
+    CompiledObject compiled;
+    compiled.facts = {.workgroup_size = kernel.workgroup_size,
+                      .shared_bytes = kernel.shared_bytes,
+                      .scratch_bytes = prepared.scratch_bytes(),
+                      .used_sets = used_sets,
+                      .name = kernel.name};
+    FORNAX_ASSIGN_OR_RETURN(compiled.object, prepared.Generate(machine));
+    return compiled;
+}
+
 class Backend::Pending final : public PendingObject {
   public:
-    Pending(Backend& backend, TargetInfo target, std::unique_ptr<PreparedKernel> prepared)
-        : backend_(backend), target_(std::move(target)), prepared_(std::move(prepared)) {}
+    // `kernel` has been through the first passes.
+    Pending(Backend& backend,
+            TargetInfo target,
+            KernelDump dump,
+            ir::Kernel kernel,
+            uint32_t used_sets)
+        : backend_(backend),
+          target_(std::move(target)),
+          dump_(std::move(dump)),
+          kernel_(std::move(kernel)),
+          used_sets_(used_sets) {}
 
-    Result<std::vector<uint8_t>> Finish() override {
+    Result<CompiledObject> Finish() override {
         FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
         FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(backend_, target_));
-        return prepared_->Generate(*machine, CodeQuality::kFull);
+        FORNAX_ASSIGN_OR_RETURN(auto prepared,
+                                Prepare(kernel_, target_, *machine, dump_, CodeQuality::kFull));
+        return ObjectOf(kernel_, used_sets_, *prepared, *machine);
     }
 
   private:
     Backend& backend_;
     const TargetInfo target_;
-    std::unique_ptr<PreparedKernel> prepared_;
+    const KernelDump dump_;
+    ir::Kernel kernel_;
+    const uint32_t used_sets_;
 };
 
 Result<CompiledObject> Backend::Compile(const CompileRequest& request,
@@ -229,36 +273,27 @@ Result<CompiledObject> Backend::Compile(const CompileRequest& request,
     const uint32_t used_sets = UsedSets(kernel);
     if (dump.enabled())
         dump.Write("read.ir", ir::PrintKernel(kernel));
-    RunPipeline(kernel);
-    StageSink sink;
-    if (dump.enabled()) {
-        dump.Write("ir", ir::PrintKernel(kernel));
-        sink = [&](std::string_view extension, std::string_view text) {
-            dump.Write(extension, text);
-        };
-    }
+    RunFirstPasses(kernel);
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
-    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<PreparedKernel> prepared,
-                            PreparedKernel::Prepare(kernel, target, *machine, sink));
-    if (tier == CompileTier::kQuickThenFull &&
-        (prepared->instructions() < kLeastTiered || prepared->instructions() > kMostTiered)) {
-        tier = CompileTier::kFull;
+    if (tier != CompileTier::kFull) {
+        ir::Kernel copy = kernel;
+        auto quick = Prepare(copy, target, *machine, dump, CodeQuality::kQuick);
+        // What is too large with its loops may still be possible without them.
+        const uint32_t size = quick.ok() ? (*quick)->instructions() : 0;
+        if (size > 0 &&
+            (tier == CompileTier::kQuick || (size >= kLeastTiered && size <= kMostTiered))) {
+            FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
+                                    ObjectOf(copy, used_sets, **quick, *machine));
+            if (tier == CompileTier::kQuickThenFull) {
+                compiled.better = std::make_unique<Pending>(*this, target, std::move(dump),
+                                                            std::move(kernel), used_sets);
+            }
+            return compiled;
+        }
     }
-    CompiledObject compiled;
-    compiled.facts = {.workgroup_size = kernel.workgroup_size,
-                      .shared_bytes = kernel.shared_bytes,
-                      .scratch_bytes = prepared->scratch_bytes(),
-                      .used_sets = used_sets,
-                      .name = kernel.name};
-    const bool both = tier == CompileTier::kQuickThenFull;
-    FORNAX_ASSIGN_OR_RETURN(
-        compiled.object,
-        prepared->Generate(*machine,
-                           tier == CompileTier::kFull ? CodeQuality::kFull : CodeQuality::kQuick,
-                           /*again=*/both));
-    if (both)
-        compiled.better = std::make_unique<Pending>(*this, target, std::move(prepared));
-    return compiled;
+    FORNAX_ASSIGN_OR_RETURN(auto prepared,
+                            Prepare(kernel, target, *machine, dump, CodeQuality::kFull));
+    return ObjectOf(kernel, used_sets, *prepared, *machine);
 }
 
 Result<KernelExplanation> Backend::Explain(const CompileRequest& request,

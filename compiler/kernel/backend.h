@@ -19,12 +19,14 @@
 
 namespace fornax::kernel {
 
+struct CompiledObject;
+
 // Better code of a kernel that has quick code already. The backend's, which must outlive it.
 class PendingObject {
   public:
     virtual ~PendingObject() = default;
-    // Once. The facts are those of the quick code. An error if the process is ending.
-    virtual Result<std::vector<uint8_t>> Finish() = 0;
+    // Once. Of the facts only scratch_bytes may differ. An error if the process is ending.
+    virtual Result<CompiledObject> Finish() = 0;
 };
 
 struct CompiledObject {

@@ -34,6 +34,12 @@ constexpr CacheKind kDiskKind = {.name = "kernel",
 
 using KernelPtr = std::shared_ptr<const CompiledKernel>;
 
+constexpr uint32_t ScratchForBoth(uint32_t quick_bytes) {
+    constexpr uint32_t kMore = 1u << 20;
+    constexpr uint32_t kMost = 64u << 20;
+    return std::max(quick_bytes, std::min(kMost, quick_bytes * 2 + kMore));
+}
+
 class LoadedKernel : public CompiledKernel {
   public:
     explicit LoadedKernel(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {
@@ -138,7 +144,6 @@ class Compiler final : public KernelCompiler {
                                 CompiledObject compiled);
     Status FinishTiered(const Hash128& key,
                         PendingObject& pending,
-                        const CacheEntryFacts& facts,
                         const std::shared_ptr<TieredKernel>& kernel);
 
     const TargetInfo target_;
@@ -212,17 +217,17 @@ Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
                                       CompiledObject compiled) {
     FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> quick,
                             LoadedObject::Load(compiled.object, kKernelSymbol));
+    // What the full code will need is not known yet. Memory that is not touched costs nothing.
+    compiled.facts.scratch_bytes = ScratchForBoth(compiled.facts.scratch_bytes);
     auto kernel = std::make_shared<TieredKernel>(compiled.facts, std::move(quick));
     // A job must be copyable. The pending object's code is the backend's, so it goes first.
     struct Work {
         std::shared_ptr<KernelBackend> backend;
         std::unique_ptr<PendingObject> pending;
-        CacheEntryFacts facts;
     };
-    auto work = std::make_shared<Work>(
-        Work{std::move(backend), std::move(compiled.better), std::move(compiled.facts)});
+    auto work = std::make_shared<Work>(Work{std::move(backend), std::move(compiled.better)});
     background_.Add([this, key, work, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
-        Status status = run ? FinishTiered(key, *work->pending, work->facts, target.lock())
+        Status status = run ? FinishTiered(key, *work->pending, target.lock())
                             : Status(Error{ErrorCode::kInternal, "It was not waited for."});
         if (status.ok())
             return;
@@ -235,14 +240,19 @@ Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
 
 Status Compiler::FinishTiered(const Hash128& key,
                               PendingObject& pending,
-                              const CacheEntryFacts& facts,
                               const std::shared_ptr<TieredKernel>& kernel) {
-    FORNAX_ASSIGN_OR_RETURN(const std::vector<uint8_t> code, pending.Finish());
-    std::vector<uint8_t> bytes = SerializeEntry(secret_, key, facts, code);
+    FORNAX_ASSIGN_OR_RETURN(const CompiledObject full, pending.Finish());
+    std::vector<uint8_t> bytes = SerializeEntry(secret_, key, full.facts, full.object);
     disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
     if (kernel) {
+        if (full.facts.scratch_bytes > kernel->scratch_bytes) {
+            return Error{ErrorCode::kInternal,
+                         "Its full code needs " + std::to_string(full.facts.scratch_bytes) +
+                             " bytes of scratch, and " + std::to_string(kernel->scratch_bytes) +
+                             " are set aside."};
+        }
         FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> object,
-                                LoadedObject::Load(code, kKernelSymbol));
+                                LoadedObject::Load(full.object, kKernelSymbol));
         kernel->Install(std::move(object), std::move(bytes));
     }
     return OkStatus();

@@ -23,6 +23,12 @@ namespace fs = std::filesystem;
 constexpr int kSteps = 120;
 constexpr uint32_t kInvocations = 64;
 
+std::vector<uint32_t> Words(const std::string& text) {
+    std::vector<uint32_t> words((text.size() + 3) / 4);
+    std::memcpy(words.data(), text.data(), text.size());
+    return words;
+}
+
 // Kernel IR text, which the reader of this test program takes for SPIR-V
 // (kernel_compiler_test.cpp). Long enough for quick code: x = x * a + b, y = y - x * y, again and
 // again, contracted as the compiler likes.
@@ -58,9 +64,64 @@ std::vector<uint32_t> LongKernel() {
     }
     const int sum = emit("fadd " + name(x) + ", " + name(y));
     text += "    store_buffer %4, %2, " + name(sum) + " align(4)\n    return\n  }\n}\n";
-    std::vector<uint32_t> words((text.size() + 3) / 4);
-    std::memcpy(words.data(), text.data(), text.size());
-    return words;
+    return Words(text);
+}
+
+// Loops that full code unrolls, so that its private arrays are registers and the first of them is
+// folded, and quick code does not.
+std::vector<uint32_t> LoopingKernel() {
+    return Words(R"(kernel "loops" workgroup_size(64, 1, 1) subgroup_size(32) {
+  binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
+  local 0: f32[16]
+  body {
+    %0:i32 = builtin local_id_x
+    %1:i32 = const 2
+    %2:i32 = shl %0, %1
+    %z:i32 = const 0
+    %one:i32 = const 1
+    %count:i32 = const 16
+    %b:buffer = buffer 0, %z
+    %x:f32 = load_buffer %b, %2 align(4)
+    %third:f32 = const 0.333333343
+    loop @fill unroll (%i:i32 = %z) {
+      %in:bool = ult %i, %count
+      if %in {
+        yield
+      } else {
+        exit @fill
+      }
+      %f:f32 = utof %i
+      %product:f32 = fmul %f, %third
+      %plus:f32 = fadd %product, %third
+      %other:f32 = fmul %plus, %x
+      %minus:f32 = fsub %third, %other
+      store_local 0, %i, %minus
+      continue @fill
+    } continuing () {
+      %next:i32 = iadd %i, %one
+      next %next
+    }
+    %zero:f32 = const 0.0
+    %sum:f32 = loop @add unroll (%j:i32 = %z, %so_far:f32 = %zero) {
+      %more:bool = ult %j, %count
+      if %more {
+        yield
+      } else {
+        exit @add %so_far
+      }
+      %e:f32 = load_local 0, %j
+      %square:f32 = fmul %e, %e
+      %added:f32 = fadd %so_far, %square
+      continue @add %added
+    } continuing (%carried:f32) {
+      %following:i32 = iadd %j, %one
+      next %following, %carried
+    }
+    store_buffer %b, %2, %sum align(4)
+    return
+  }
+}
+)");
 }
 
 std::vector<uint32_t> RunBits(const CompiledKernel& kernel) {
@@ -117,7 +178,7 @@ class TieredKernelTest : public testing::Test {
         return *compiler->Lookup({.spirv = words_}) != nullptr;
     }
 
-    const std::vector<uint32_t> words_ = LongKernel();
+    std::vector<uint32_t> words_ = LongKernel();
     fs::path directory_;
     LogLevel previous_level_;
 };
@@ -130,6 +191,15 @@ TEST_F(TieredKernelTest, BothCodesComputeTheSame) {
     EXPECT_FALSE(full->from_disk_cache);
     EXPECT_EQ(RunBits(*full), bits);
     EXPECT_TRUE(IsStored());
+}
+
+TEST_F(TieredKernelTest, LoopsComputeTheSameUnrolledOrNot) {
+    words_ = LoopingKernel();
+    const std::vector<uint32_t> bits = RunBits(*Compile(*MakeCompiler("0")));
+    EXPECT_EQ(RunBits(*Compile(*MakeCompiler("1"))), bits);
+    auto compiler = MakeCompiler(nullptr);
+    const auto kernel = Compile(*compiler);
+    EXPECT_EQ(RunBits(*kernel), bits);
 }
 
 TEST_F(TieredKernelTest, FullCodeReplacesQuickCode) {

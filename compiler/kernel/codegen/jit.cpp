@@ -134,7 +134,7 @@ void HideHalfMinima(llvm::Module& module) {
 
 }  // namespace
 
-Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
+Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine, CodeQuality quality) {
     // LLVM crashes or miscompiles what it does not expect, so this is checked in every build.
     std::string errors;
     llvm::raw_string_ostream error_stream(errors);
@@ -143,6 +143,7 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
                      "The kernel compiler made LLVM IR that is not valid: " + errors};
     }
     LowerMemSets(module);
+    ContractMultiplyAdds(module);  // of what was emitted, so for either quality alike
     // In this order: the outer managers' proxies clear the inner managers when they are destroyed.
     llvm::LoopAnalysisManager loops;
     llvm::FunctionAnalysisManager functions;
@@ -161,18 +162,22 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine) {
 
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-    passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
-    passes.addPass(llvm::SimplifyCFGPass());
-    passes.addPass(llvm::InstCombinePass());
-    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
-                                                         /*UseMemorySSA=*/true));
-    passes.addPass(llvm::EarlyCSEPass());
-    passes.addPass(llvm::SimplifyCFGPass());
+    if (quality == CodeQuality::kQuick) {
+        // Pays for itself: what it removes need not be selected.
+        passes.addPass(llvm::EarlyCSEPass());
+    } else {
+        passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+        passes.addPass(llvm::SimplifyCFGPass());
+        passes.addPass(llvm::InstCombinePass());
+        passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                             /*UseMemorySSA=*/true));
+        passes.addPass(llvm::EarlyCSEPass());
+        passes.addPass(llvm::SimplifyCFGPass());
+    }
     for (llvm::Function& function : module) {
         if (!function.isDeclaration())
             passes.run(function, functions);
     }
-    ContractMultiplyAdds(module);
     if (!machine.getTargetFeatureString().contains("+avx512fp16"))
         HideHalfMinima(module);
     return OkStatus();

@@ -10,12 +10,15 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include "base/result.h"
+#include "compiler/kernel/quality.h"
 
 namespace fornax::kernel {
 
 // Runs the IR passes: short, because the emitter's output is already wide and the kernel IR's
 // passes have folded and unrolled it. kInternal if the module is not valid.
-Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine);
+Status OptimizeModule(llvm::Module& module,
+                      llvm::TargetMachine& machine,
+                      CodeQuality quality = CodeQuality::kFull);
 
 // The module's object file. Consumes the module's function bodies. kInternal if the backend reports
 // an error.

@@ -32,11 +32,13 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
                                                                 const TargetInfo& target,
                                                                 llvm::TargetMachine& machine,
                                                                 const StageSink& sink,
+                                                                CodeQuality quality,
                                                                 uint32_t force_lanes,
                                                                 KernelExplanation* explain) {
     StageClock clock(explain);
     FORNAX_RETURN_IF_ERROR(CheckPureOps(kernel));
     std::unique_ptr<PreparedKernel> prepared(new PreparedKernel);
+    prepared->quality_ = quality;
     prepared->context_.setDiscardValueNames(!sink);
     prepared->module_ = std::make_unique<llvm::Module>(kernel.name, prepared->context_);
     llvm::Module& module = *prepared->module_;
@@ -61,25 +63,30 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
     SetFunctionAttributes(module, target);
     if (sink)
         sink("llvm", TextOf(module));
-    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine));
+    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine, quality));
     prepared->instructions_ = module.getInstructionCount();
     clock.End("LLVM passes");
     if (sink) {
         sink("opt.llvm", TextOf(module));
         std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
-        FORNAX_ASSIGN_OR_RETURN(std::string assembly, EmitAssembly(*copy, machine));
-        sink("s", assembly);
+        machine.setOptLevel(prepared->Level());
+        Result<std::string> assembly = EmitAssembly(*copy, machine);
+        machine.setOptLevel(llvm::CodeGenOptLevel::Default);
+        if (!assembly.ok())
+            return assembly.error();
+        sink("s", *assembly);
     }
     return prepared;
 }
 
-Result<std::vector<uint8_t>> PreparedKernel::Generate(llvm::TargetMachine& machine,
-                                                      CodeQuality quality,
-                                                      bool again) {
-    const bool quick = quality == CodeQuality::kQuick || instructions_ > kQuickInstructions;
-    std::unique_ptr<llvm::Module> copy = again ? llvm::CloneModule(*module_) : nullptr;
-    machine.setOptLevel(quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default);
-    Result<std::vector<uint8_t>> object = EmitObject(copy ? *copy : *module_, machine);
+llvm::CodeGenOptLevel PreparedKernel::Level() const {
+    const bool quick = quality_ == CodeQuality::kQuick || instructions_ > kQuickInstructions;
+    return quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
+}
+
+Result<std::vector<uint8_t>> PreparedKernel::Generate(llvm::TargetMachine& machine) {
+    machine.setOptLevel(Level());
+    Result<std::vector<uint8_t>> object = EmitObject(*module_, machine);
     machine.setOptLevel(llvm::CodeGenOptLevel::Default);
     return object;
 }
@@ -89,15 +96,16 @@ Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      llvm::TargetMachine& machine,
                                      const StageSink& sink,
                                      uint32_t force_lanes,
-                                     KernelExplanation* explain) {
+                                     KernelExplanation* explain,
+                                     CodeQuality quality) {
     FORNAX_ASSIGN_OR_RETURN(
         std::unique_ptr<PreparedKernel> prepared,
-        PreparedKernel::Prepare(kernel, target, machine, sink, force_lanes, explain));
+        PreparedKernel::Prepare(kernel, target, machine, sink, quality, force_lanes, explain));
     StageClock clock(explain);
     NativeKernel native;
     native.lanes = prepared->lanes();
     native.scratch_bytes = prepared->scratch_bytes();
-    FORNAX_ASSIGN_OR_RETURN(native.object, prepared->Generate(machine, CodeQuality::kFull));
+    FORNAX_ASSIGN_OR_RETURN(native.object, prepared->Generate(machine));
     clock.End("code generation");
     if (explain)
         explain->code_bytes = static_cast<uint32_t>(native.object.size());

@@ -15,6 +15,7 @@
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/ir/ir.h"
 #include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/quality.h"
 
 namespace fornax::kernel {
 
@@ -23,11 +24,6 @@ struct KernelExplanation;
 // Takes the text of a stage ("llvm", "opt.llvm", "s"), to be written beside the kernel's other
 // stages.
 using StageSink = std::function<void(std::string_view extension, std::string_view text)>;
-
-enum class CodeQuality : uint8_t {
-    kQuick,  // several times faster to make, several times slower to run
-    kFull,
-};
 
 // A kernel's LLVM IR after LLVM's passes. Code of either quality computes the same, to the last
 // bit.
@@ -40,14 +36,13 @@ class PreparedKernel {
                                                            const TargetInfo& target,
                                                            llvm::TargetMachine& machine,
                                                            const StageSink& sink,
+                                                           CodeQuality quality,
                                                            uint32_t force_lanes = 0,
                                                            KernelExplanation* explain = nullptr);
 
-    // The object for LoadedObject::Load with kKernelSymbol. Unless `again`, the kernel is used up.
-    // Bounded in time: the quality of the code falls for very large kernels.
-    Result<std::vector<uint8_t>> Generate(llvm::TargetMachine& machine,
-                                          CodeQuality quality,
-                                          bool again = false);
+    // The object for LoadedObject::Load with kKernelSymbol. The kernel is used up. Bounded in time:
+    // the quality of the code falls for very large kernels.
+    Result<std::vector<uint8_t>> Generate(llvm::TargetMachine& machine);
 
     uint32_t lanes() const { return lanes_; }
     uint32_t scratch_bytes() const { return scratch_bytes_; }
@@ -56,9 +51,11 @@ class PreparedKernel {
 
   private:
     PreparedKernel() = default;
+    llvm::CodeGenOptLevel Level() const;
 
     llvm::LLVMContext context_;
     std::unique_ptr<llvm::Module> module_;
+    CodeQuality quality_ = CodeQuality::kFull;
     uint32_t lanes_ = 0;
     uint32_t scratch_bytes_ = 0;
     uint32_t instructions_ = 0;
@@ -70,12 +67,13 @@ struct NativeKernel {
     uint32_t scratch_bytes = 0;
 };
 
-// Both steps at full quality.
+// Both steps.
 Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
                                      const TargetInfo& target,
                                      llvm::TargetMachine& machine,
                                      const StageSink& sink,
                                      uint32_t force_lanes = 0,
-                                     KernelExplanation* explain = nullptr);
+                                     KernelExplanation* explain = nullptr,
+                                     CodeQuality quality = CodeQuality::kFull);
 
 }  // namespace fornax::kernel

@@ -118,8 +118,9 @@ int ReduceSeed(const Options& options) {
         static_cast<size_t>(std::ranges::count_if(module.statements, [&](uint64_t statement) {
             return !which.options.dropped.contains(statement);
         }));
-    std::printf("%zu statements left; robust %d, target %zu, lanes %u\n", left,
-                which.options.robust, which.target, which.lanes);
+    std::printf("%zu statements left; robust %d, target %zu, lanes %u, %s code\n", left,
+                which.options.robust, which.target, which.lanes,
+                which.quality == CodeQuality::kQuick ? "quick" : "full");
     InChild([&] {
         const StageSink sink = [&](std::string_view extension, std::string_view text) {
             WriteFile(directory + "/" + std::to_string(which.seed) + "." + std::string(extension),

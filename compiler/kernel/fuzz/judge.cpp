@@ -125,6 +125,7 @@ Case CaseOf(uint64_t seed, size_t targets) {
         which.options.subgroups = true;
         which.lanes = 0;  // a vector is a subgroup
     }
+    which.quality = random.Chance(30) ? CodeQuality::kQuick : CodeQuality::kFull;
     return which;
 }
 
@@ -141,13 +142,15 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
         Interpret(*read, expected.frame(), 0, kWorkgroups[0], InterpretLimits{.steps = kSteps});
     if (!status.ok())
         return "the interpreter: " + status.error().message;
-    RunPipeline(*read);
+    RunFirstPasses(*read);
+    RunOtherPasses(*read, which.quality);
     if (Status verified = ir::Verify(*read); !verified.ok())
         return "the verifier after the passes: " + verified.error().message;
 
     if (sink)
         sink("ir", ir::PrintKernel(*read));
-    auto native = CompileToNative(*read, target.info, *target.machine, sink, which.lanes);
+    auto native = CompileToNative(*read, target.info, *target.machine, sink, which.lanes,
+                                  /*explain=*/nullptr, which.quality);
     if (!native.ok())
         return "the compiler: " + native.error().message;
     auto object = LoadedObject::Load(native->object, kKernelSymbol);

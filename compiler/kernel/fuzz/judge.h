@@ -20,6 +20,7 @@ struct Case {
     RandomModuleOptions options;
     size_t target = 0;
     uint32_t lanes = 0;  // 0: the emitter chooses
+    CodeQuality quality = CodeQuality::kFull;
 };
 
 // What is tried for a seed: every kind of option in turn.

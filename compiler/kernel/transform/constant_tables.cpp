@@ -1,10 +1,14 @@
 // Private arrays that only ever hold constants become tables of the kernel.
 //
 // glslang stores a constant array into a private variable right before each place that indexes it.
-// If all stores to a variable put constants at constant places, in one block, before everything
-// that loads from it, then the loads may read a table instead.
+// If all stores to a variable put constants at constant places, then the loads may read a table
+// instead in two cases: all stores stand in one block, before everything that loads; or no two
+// stores disagree about an element, and each load stands behind a block's stores to all of them (a
+// function that is called twice has its array twice).
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/passes.h"
@@ -45,10 +49,15 @@ class TableMaker {
   private:
     struct Table {
         bool possible = true;
+        bool ordered = true;  // the first case
+        bool agree = true;    // the second, if `covered` is the size of `stored`
         bool loaded = false;
-        BlockId block;  // of the stores
+        BlockId block;  // of the first store
         std::vector<uint8_t> bytes;
-        size_t offset = SIZE_MAX;  // in the kernel's constant data
+        std::set<uint64_t> stored;                         // elements
+        std::map<uint32_t, std::set<uint64_t>> stored_in;  // by block
+        size_t covered = SIZE_MAX;  // elements that are stored before each load, at least
+        size_t offset = SIZE_MAX;   // in the kernel's constant data
     };
 
     void AddStore(InstId id, const Instruction& inst) {
@@ -56,19 +65,23 @@ class TableMaker {
         const Local& local = kernel_.locals[inst.imm];
         uint32_t size = ByteSize(local.type);
         uint64_t element = 0, bits = 0;
-        BlockId block = structure_.block_of[id.index];
-        if (table.loaded || local.type == Type::kBool ||
-            uint64_t{size} * local.count > kMaxTableBytes ||
+        if (local.type == Type::kBool || uint64_t{size} * local.count > kMaxTableBytes ||
             !kernel_.IsConst(inst.operands[0], &element) ||
-            !kernel_.IsConst(inst.operands[1], &bits) ||
-            (table.block.valid() && table.block != block)) {
+            !kernel_.IsConst(inst.operands[1], &bits)) {
             table.possible = false;
             return;
         }
-        table.block = block;
+        BlockId block = structure_.block_of[id.index];
+        if (!table.block.valid())
+            table.block = block;
+        table.ordered &= !table.loaded && table.block == block;
         table.bytes.resize(size_t{size} * local.count);
-        if (element < local.count)
-            std::memcpy(table.bytes.data() + element * size, &bits, size);
+        if (element >= local.count)
+            return;
+        uint8_t* place = table.bytes.data() + element * size;
+        table.agree &= table.stored.insert(element).second || std::memcmp(place, &bits, size) == 0;
+        table.stored_in[block.index].insert(element);
+        std::memcpy(place, &bits, size);
     }
 
     // The preorder puts a load that stands behind the stores, or in a construct behind them, after
@@ -76,19 +89,26 @@ class TableMaker {
     void AddLoad(InstId id, const Instruction& inst) {
         Table& table = tables_[inst.imm];
         table.loaded = true;
+        bool in_block = false;
+        size_t covered = 0;
         BlockId block = structure_.block_of[id.index];
-        while (block.valid() && block != table.block) {
+        while (block.valid()) {
+            in_block |= block == table.block;
+            if (auto found = table.stored_in.find(block.index); found != table.stored_in.end())
+                covered = std::max(covered, found->second.size());
             InstId parent = kernel_.block(block).parent;
             block = parent.valid() ? structure_.block_of[parent.index] : BlockId{};
         }
-        table.possible &= block.valid();
+        table.ordered &= in_block;
+        table.covered = std::min(table.covered, covered);
     }
 
     // Puts the table into the constant data, unless an equal one is there. False if it stays
     // private.
     bool Place(size_t local) {
         Table& table = tables_[local];
-        if (!table.possible || !table.loaded || table.bytes.empty())
+        const bool agree = table.agree && table.covered == table.stored.size();
+        if (!table.possible || !(table.ordered || agree) || !table.loaded || table.bytes.empty())
             return false;
         auto found = placed_.find(table.bytes);
         if (found == placed_.end()) {

@@ -52,6 +52,26 @@ TEST(ConstantTables, StoredConstantsBecomeData) {
     EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
 }
 
+// A function that is called twice stores its array twice, and nothing else stores to it.
+TEST(ConstantTables, EqualStoresMayStandAnywhere) {
+    const char* kBodies[] = {
+        // in different blocks
+        "if %b { store_local 0, %z, %two %v:i32 = load_local 0, %i "
+        "store_buffer %o, %z, %v align(4) yield } store_local 0, %z, %two "
+        "%w:i32 = load_local 0, %i store_buffer %o, %z, %w align(4) return",
+        // again, after a load
+        "store_local 0, %z, %two %v:i32 = load_local 0, %i store_buffer %o, %z, %v align(4) "
+        "store_local 0, %z, %two %w:i32 = load_local 0, %i store_buffer %o, %z, %w align(4) return",
+    };
+    for (const char* body : kBodies) {
+        ir::Kernel kernel = Parsed(KernelText("local 0: i32[2]\n", std::string(kPrologue) + body));
+        MakeConstantTables(kernel);
+        ASSERT_TRUE(ir::Verify(kernel).ok());
+        EXPECT_TRUE(kernel.locals.empty()) << body;
+        EXPECT_EQ(kernel.constant_data, (std::vector<uint8_t>{2, 0, 0, 0, 0, 0, 0, 0})) << body;
+    }
+}
+
 // Each of these must stay in private memory.
 TEST(ConstantTables, OtherArraysStay) {
     const char* kBodies[] = {
@@ -62,11 +82,16 @@ TEST(ConstantTables, OtherArraysStay) {
         // a load before a store
         "store_local 0, %z, %one %v:i32 = load_local 0, %i store_local 0, %z, %two "
         "%w:i32 = load_local 0, %i store_buffer %o, %v, %w align(4) return",
-        // stores in different blocks
+        // other values in different blocks
         "store_local 0, %z, %one if %b { store_local 0, %z, %two yield } "
         "%w:i32 = load_local 0, %i store_buffer %o, %z, %w align(4) return",
         // a load outside of the stores' block
         "if %b { store_local 0, %z, %two yield } "
+        "%w:i32 = load_local 0, %i store_buffer %o, %z, %w align(4) return",
+        // less is stored before the first load
+        "if %b { store_local 0, %z, %two %v:i32 = load_local 0, %i "
+        "store_buffer %o, %z, %v align(4) yield } "
+        "store_local 0, %z, %two store_local 0, %one, %one "
         "%w:i32 = load_local 0, %i store_buffer %o, %z, %w align(4) return",
     };
     for (const char* body : kBodies) {

@@ -71,6 +71,12 @@ const Pass kPasses[] = {
          Simplify(kernel);
          CombineMemoryAccesses(kernel);
      }},
+    {"FuseSums", FuseSums},
+    {"QuickPipeline",
+     [](ir::Kernel& kernel) {
+         RunFirstPasses(kernel);
+         RunOtherPasses(kernel, CodeQuality::kQuick);
+     }},
     {"Pipeline", RunPipeline},
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/quality.h"
 
 namespace fornax::kernel {
 
@@ -15,10 +16,16 @@ void PromoteLocals(ir::Kernel& kernel);
 // signed zero.
 void Simplify(ir::Kernel& kernel);
 
+// Makes products and the sums that they go into multiply-adds where both may be contracted, and
+// forbids it for all other sums.
+void FuseSums(ir::Kernel& kernel);
+
 // Fully unrolls loops with constant trip counts: those hinted, those whose counter indexes private
 // arrays, and small ones. Bounded by `max_instructions` for the whole kernel. True if it unrolled
-// any; Simplify should follow.
-bool UnrollLoops(ir::Kernel& kernel, uint32_t max_instructions);
+// any; Simplify should follow. For quick code loops stay loops, unless they are tiny.
+bool UnrollLoops(ir::Kernel& kernel,
+                 uint32_t max_instructions,
+                 CodeQuality quality = CodeQuality::kFull);
 
 // Turns private arrays that only ever hold constants into tables in Kernel::constant_data.
 void MakeConstantTables(ir::Kernel& kernel);
@@ -31,12 +38,15 @@ void CombineMemoryAccesses(ir::Kernel& kernel);
 // construct, so that constructs with barriers are only left uniformly.
 void IsolateBarrierTails(ir::Kernel& kernel);
 
-// Where a branch that holds a barrier may go different ways, gives the workgroup two forms of it: the
-// branch as it is where all invocations agree, and one without barriers where they do not.
+// Where a branch that holds a barrier may go different ways, gives the workgroup two forms of it:
+// the branch as it is where all invocations agree, and one without barriers where they do not.
 void SplitBarrierBranches(ir::Kernel& kernel);
 
-// Runs all of the above until nothing more is to be gained; bounded. Values and instructions are
-// numbered in the order of the text afterwards.
+// All of the above, bounded. Kernels that went through the first half together compute the same, to
+// the last bit, whatever the second is made for. Values and instructions are numbered in the order
+// of the text afterwards.
+void RunFirstPasses(ir::Kernel& kernel);
+void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality);
 void RunPipeline(ir::Kernel& kernel);
 
 }  // namespace fornax::kernel

@@ -12,11 +12,16 @@ constexpr int kMaxUnrollRounds = 3;
 
 }  // namespace
 
-void RunPipeline(ir::Kernel& kernel) {
+void RunFirstPasses(ir::Kernel& kernel) {
     PromoteLocals(kernel);
     Simplify(kernel);
+    FuseSums(kernel);
+    kernel.Compact();
+}
+
+void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality) {
     for (int round = 0; round < kMaxUnrollRounds; ++round) {
-        if (!UnrollLoops(kernel, kMaxUnrolledInstructions))
+        if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality))
             break;
         Simplify(kernel);
         if (!kernel.locals.empty()) {
@@ -30,6 +35,11 @@ void RunPipeline(ir::Kernel& kernel) {
     IsolateBarrierTails(kernel);
     SplitBarrierBranches(kernel);
     kernel.Compact();
+}
+
+void RunPipeline(ir::Kernel& kernel) {
+    RunFirstPasses(kernel);
+    RunOtherPasses(kernel, CodeQuality::kFull);
 }
 
 }  // namespace fornax::kernel

@@ -30,11 +30,17 @@ struct Limits {
 // The source asks for it, or private arrays can leave memory.
 constexpr Limits kWorthwhile = {8192, 256};
 constexpr Limits kSmall = {384, 32};
+// For quick code: what a loop costs anyway.
+constexpr Limits kTiny = {24, 8};
 
 class Unroller {
   public:
-    Unroller(Kernel& kernel, uint32_t max_instructions)
-        : kernel_(kernel), structure_(kernel), trips_(kernel, structure_), cloner_(kernel) {
+    Unroller(Kernel& kernel, uint32_t max_instructions, CodeQuality quality)
+        : kernel_(kernel),
+          quality_(quality),
+          structure_(kernel),
+          trips_(kernel, structure_),
+          cloner_(kernel) {
         auto now = static_cast<uint32_t>(structure_.preorder.size());
         budget_ = max_instructions > now ? max_instructions - now : 0;
     }
@@ -48,6 +54,7 @@ class Unroller {
     struct Found {
         uint32_t instructions = 0;
         bool refused = false;  // an inner loop stays; copying it would repeat whole loops
+        bool barrier = false;
     };
 
     // Inner loops first: their copies count for the outer ones. A block's list may change under
@@ -61,7 +68,9 @@ class Unroller {
                 Found contents = VisitBlock(b);
                 inner.instructions += contents.instructions;
                 inner.refused |= contents.refused;
+                inner.barrier |= contents.barrier;
             }
+            inner.barrier |= kernel_.inst(id).op == Op::kBarrier;
             if (kernel_.inst(id).op == Op::kLoop) {
                 if (uint32_t trips = TripsToUnroll(id, inner)) {
                     Unroll(id, trips);
@@ -72,6 +81,7 @@ class Unroller {
             }
             found.instructions += 1 + inner.instructions;
             found.refused |= inner.refused;
+            found.barrier |= inner.barrier;
         }
         return found;
     }
@@ -85,6 +95,9 @@ class Unroller {
         if (contents.refused && !worthwhile)
             return 0;
         Limits limits = worthwhile ? kWorthwhile : kSmall;
+        // Barriers at the top level of a kernel are cheaper than those in a loop.
+        if (quality_ == CodeQuality::kQuick && !contents.barrier)
+            limits = kTiny;
         uint32_t size = std::max(contents.instructions, 1u);
         uint32_t instructions = std::min(limits.instructions, budget_);
         auto trips = trips_.Count(id, std::min(limits.trips, instructions / size));
@@ -154,6 +167,7 @@ class Unroller {
     }
 
     Kernel& kernel_;
+    const CodeQuality quality_;
     Structure structure_;
     TripCounter trips_;
     Cloner cloner_;
@@ -163,8 +177,8 @@ class Unroller {
 
 }  // namespace
 
-bool UnrollLoops(Kernel& kernel, uint32_t max_instructions) {
-    return Unroller(kernel, max_instructions).Run();
+bool UnrollLoops(Kernel& kernel, uint32_t max_instructions, CodeQuality quality) {
+    return Unroller(kernel, max_instructions, quality).Run();
 }
 
 }  // namespace fornax::kernel

@@ -1,0 +1,81 @@
+// Multiply-adds: exact text before and after.
+#include <gtest/gtest.h>
+
+#include "compiler/kernel/transform/cleanup.h"
+#include "compiler/kernel/transform/pass_test_util.h"
+#include "compiler/kernel/transform/passes.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr char kPrologue[] = R"(
+    %z:i32 = const 0
+    %l:i32 = builtin local_id_x
+    %b:bool = ieq %l, %z
+    %x:f32 = utof %l
+    %y:f32 = stof %l
+    %o:buffer = buffer 0, %z
+)";
+
+void ExpectFused(const std::string& before, const std::string& after) {
+    ir::Kernel kernel = Parsed(KernelText("", kPrologue + before));
+    FuseSums(kernel);
+    ASSERT_TRUE(ir::Verify(kernel).ok());
+    EliminateDeadCode(kernel);
+    kernel.Compact();
+    ir::Kernel expected = Parsed(KernelText("", kPrologue + after));
+    EliminateDeadCode(expected);
+    expected.Compact();
+    EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+}
+
+TEST(FuseSums, SumsAndDifferences) {
+    const std::string end = " store_buffer %o, %z, %s align(4) return";
+    ExpectFused("%p:f32 = fmul %x, %y %s:f32 = fadd %p, %x" + end, "%s:f32 = fma %x, %y, %x" + end);
+    ExpectFused("%p:f32 = fmul %x, %y %s:f32 = fadd %y, %p" + end, "%s:f32 = fma %x, %y, %y" + end);
+    ExpectFused("%p:f32 = fmul %x, %y %s:f32 = fsub %p, %y" + end,
+                "%n:f32 = fneg %y %s:f32 = fma %x, %y, %n" + end);
+    ExpectFused("%p:f32 = fmul %x, %y %s:f32 = fsub %y, %p" + end,
+                "%n:f32 = fneg %x %s:f32 = fma %n, %y, %y" + end);
+    ExpectFused("%p:f32 = fmul %x, %y %m:f32 = fneg %p %s:f32 = fadd %m, %y" + end,
+                "%n:f32 = fneg %x %s:f32 = fma %n, %y, %y" + end);
+    ExpectFused("%p:f32 = fmul %x, %y %m:f32 = fneg %p %s:f32 = fsub %y, %m" + end,
+                "%s:f32 = fma %x, %y, %y" + end);
+}
+
+TEST(FuseSums, AProductOfSeveralSumsGoesIntoEach) {
+    ExpectFused(R"(
+        %p:f32 = fmul %x, %y
+        %s:f32 = fadd %p, %x
+        %t:f32 = fadd %p, %y
+        store_buffer %o, %z, %s align(4)
+        store_buffer %o, %z, %t align(4)
+        return)",
+                R"(
+        %s:f32 = fma %x, %y, %x
+        %t:f32 = fma %x, %y, %y
+        store_buffer %o, %z, %s align(4)
+        store_buffer %o, %z, %t align(4)
+        return)");
+}
+
+// What is not fused is marked, so that nothing fuses it later.
+TEST(FuseSums, OthersAreLeftAndMarked) {
+    auto unfused = [](const std::string& product, const std::string& sum, const std::string& rest) {
+        ExpectFused(product + " " + sum + rest, product + " " + sum + " no_contraction" + rest);
+    };
+    const std::string end = " store_buffer %o, %z, %s align(4) return";
+    unfused("", "%s:f32 = fadd %x, %y", end);
+    unfused("%p:f32 = fmul %x, %y no_contraction", "%s:f32 = fadd %p, %y", end);
+    unfused("%p:f32 = fmul %x, %y", "%s:f32 = fadd %p, %p", end);
+    // The product is needed anyway.
+    unfused("%p:f32 = fmul %x, %y", "%s:f32 = fadd %p, %y",
+            " store_buffer %o, %z, %p align(4)" + end);
+    // Two factors would have to be kept across the barrier.
+    unfused("%p:f32 = fmul %x, %y barrier", "%s:f32 = fadd %p, %y", end);
+    const std::string forbidden = "%p:f32 = fmul %x, %y %s:f32 = fadd %p, %y no_contraction" + end;
+    ExpectFused(forbidden, forbidden);
+}
+
+}  // namespace
+}  // namespace fornax::kernel
