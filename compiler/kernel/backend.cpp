@@ -206,7 +206,7 @@ Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
                                                 llvm::TargetMachine& machine,
                                                 const KernelDump& dump,
                                                 CodeQuality quality) {
-    RunOtherPasses(kernel, quality);
+    RunOtherPasses(kernel, quality, VectorRegisters(target));
     StageSink sink;
     if (dump.enabled()) {
         const std::string prefix = quality == CodeQuality::kQuick ? "quick." : "";
@@ -304,7 +304,7 @@ Result<KernelExplanation> Backend::Explain(const CompileRequest& request,
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     explanation.instructions_read = kernel.num_insts();
     clock.End("reader");
-    RunPipeline(kernel);
+    RunPipeline(kernel, VectorRegisters(target));
     explanation.instructions = kernel.num_insts();
     clock.End("passes");
     explanation.cpu = target.cpu_name;

@@ -14,4 +14,9 @@ namespace fornax::kernel {
 // kUnsupported.
 Result<TargetInfo> DetectTarget(const std::string& cpu_override);
 
+// With AVX-512 all vectors have twice the registers.
+inline uint32_t VectorRegisters(const TargetInfo& target) {
+    return target.vector_bits >= 512 ? 32 : 16;
+}
+
 }  // namespace fornax::kernel

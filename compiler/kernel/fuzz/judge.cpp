@@ -143,7 +143,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     if (!status.ok())
         return "the interpreter: " + status.error().message;
     RunFirstPasses(*read);
-    RunOtherPasses(*read, which.quality);
+    RunOtherPasses(*read, which.quality, VectorRegisters(target.info));
     if (Status verified = ir::Verify(*read); !verified.ok())
         return "the verifier after the passes: " + verified.error().message;
 

@@ -9,12 +9,12 @@ void Cloner::CloneInto(BlockId from, BlockId to, bool with_terminator) {
     if (!with_terminator)
         insts.pop_back();
     for (InstId id : insts) {
-        InstId copy = CloneInst(id);
+        InstId copy = Clone(id);
         kernel_.block(to).insts.push_back(copy);
     }
 }
 
-InstId Cloner::CloneInst(InstId id) {
+InstId Cloner::Clone(InstId id) {
     const Instruction original = kernel_.inst(id);
     std::vector<ValueId> operands;
     operands.reserve(original.operands.size());

@@ -30,9 +30,10 @@ class Cloner {
 
     // Appends copies of the block's instructions to `to`, without the terminator unless asked.
     void CloneInto(ir::BlockId from, ir::BlockId to, bool with_terminator);
+    // A copy that stands in no block yet.
+    ir::InstId Clone(ir::InstId id);
 
   private:
-    ir::InstId CloneInst(ir::InstId id);
     ir::InstId Target(ir::InstId id) const {
         return id.index < insts_.size() && insts_[id.index].valid() ? insts_[id.index] : id;
     }

@@ -77,7 +77,13 @@ const Pass kPasses[] = {
          RunFirstPasses(kernel);
          RunOtherPasses(kernel, CodeQuality::kQuick);
      }},
-    {"Pipeline", RunPipeline},
+    {"SplitLoops",
+     [](ir::Kernel& kernel) {
+         if (SplitLoops(kernel, 2))
+             Simplify(kernel);
+     }},
+    {"Pipeline", [](ir::Kernel& kernel) { RunPipeline(kernel); }},
+    {"PipelineFewRegisters", [](ir::Kernel& kernel) { RunPipeline(kernel, 4); }},
 };
 
 INSTANTIATE_TEST_SUITE_P(Passes, Differential, testing::ValuesIn(kPasses), [](const auto& info) {

@@ -42,11 +42,15 @@ void IsolateBarrierTails(ir::Kernel& kernel);
 // the branch as it is where all invocations agree, and one without barriers where they do not.
 void SplitBarrierBranches(ir::Kernel& kernel);
 
+// Runs a loop that carries more independent values than the target has vector registers once for
+// each part of them. True if it split any; Simplify should follow.
+bool SplitLoops(ir::Kernel& kernel, uint32_t vector_registers);
+
 // All of the above, bounded. Kernels that went through the first half together compute the same, to
 // the last bit, whatever the second is made for. Values and instructions are numbered in the order
 // of the text afterwards.
 void RunFirstPasses(ir::Kernel& kernel);
-void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality);
-void RunPipeline(ir::Kernel& kernel);
+void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_registers = 32);
+void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers = 32);
 
 }  // namespace fornax::kernel

@@ -19,7 +19,7 @@ void RunFirstPasses(ir::Kernel& kernel) {
     kernel.Compact();
 }
 
-void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality) {
+void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_registers) {
     for (int round = 0; round < kMaxUnrollRounds; ++round) {
         if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality))
             break;
@@ -32,14 +32,16 @@ void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality) {
     MakeConstantTables(kernel);
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
+    if (quality == CodeQuality::kFull && SplitLoops(kernel, vector_registers))
+        Simplify(kernel);
     IsolateBarrierTails(kernel);
     SplitBarrierBranches(kernel);
     kernel.Compact();
 }
 
-void RunPipeline(ir::Kernel& kernel) {
+void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers) {
     RunFirstPasses(kernel);
-    RunOtherPasses(kernel, CodeQuality::kFull);
+    RunOtherPasses(kernel, CodeQuality::kFull, vector_registers);
 }
 
 }  // namespace fornax::kernel
