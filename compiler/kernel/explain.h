@@ -82,6 +82,7 @@ struct KeptRecord {
 struct SegmentRecord {
     uint32_t instructions = 0;
     uint32_t imports = 0;  // values of other segments that it uses
+    uint32_t lanes = 0;    // invocations a vector
 };
 
 struct StageTime {

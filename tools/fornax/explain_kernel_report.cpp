@@ -68,11 +68,11 @@ std::string Segments(const KernelExplanation& e) {
         return "\nbarriers: none, the kernel is one segment\n";
     std::string text =
         fmt::format("\nbarriers cut the kernel into {} segments\n", e.segments.size());
-    TextTable table({"segment", "instructions", "values of other segments"},
-                    {Align::kRight, Align::kRight, Align::kRight});
+    TextTable table({"segment", "instructions", "values of other segments", "lanes"},
+                    {Align::kRight, Align::kRight, Align::kRight, Align::kRight});
     for (size_t i = 0; i < e.segments.size(); ++i)
         table.AddRow({std::to_string(i), std::to_string(e.segments[i].instructions),
-                      std::to_string(e.segments[i].imports)});
+                      std::to_string(e.segments[i].imports), std::to_string(e.segments[i].lanes)});
     text += table.Render(kIndent);
     if (e.kept.empty())
         return text;
@@ -172,8 +172,9 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         {"times_ms", nlohmann::json::object()},
     };
     for (const auto& segment : e.segments)
-        json["segments"].push_back(
-            {{"instructions", segment.instructions}, {"imports", segment.imports}});
+        json["segments"].push_back({{"instructions", segment.instructions},
+                                    {"imports", segment.imports},
+                                    {"lanes", segment.lanes}});
     for (const auto& kept : e.kept)
         json["kept"].push_back({{"operation", kept.operation},
                                 {"type", kept.type},

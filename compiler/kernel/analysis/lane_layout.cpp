@@ -95,35 +95,37 @@ class MemoryCost {
 
     double Of(ir::BlockId block, int loops) const {
         double cost = 0;
-        for (ir::InstId id : kernel_.block(block).insts) {
-            const ir::Instruction& inst = kernel_.inst(id);
-            const int inside = std::min(loops + (inst.op == Op::kLoop ? 1 : 0), kDeepestLoop);
-            for (ir::BlockId child : inst.blocks)
-                cost += Of(child, inside);
-            double access = 0;
-            switch (inst.op) {
-                case Op::kLoadBuffer:
-                    access = Access(inst.operands[1], inst.results[0], inst.results.size(), false);
-                    break;
-                case Op::kLoadShared:
-                    access = Access(inst.operands[0], inst.results[0], inst.results.size(), false);
-                    break;
-                case Op::kStoreBuffer:
-                    access =
-                        Access(inst.operands[1], inst.operands[2], inst.operands.size() - 2, true);
-                    break;
-                case Op::kStoreShared:
-                    access =
-                        Access(inst.operands[0], inst.operands[1], inst.operands.size() - 1, true);
-                    break;
-                default:
-                    break;
-            }
-            for (int i = 0; i < loops; ++i)
-                access *= kLoopWeight;
-            cost += access;
-        }
+        for (ir::InstId id : kernel_.block(block).insts)
+            cost += Of(id, loops);
         return cost;
+    }
+
+    double Of(ir::InstId id, int loops) const {
+        const ir::Instruction& inst = kernel_.inst(id);
+        const int inside = std::min(loops + (inst.op == Op::kLoop ? 1 : 0), kDeepestLoop);
+        double cost = 0;
+        for (ir::BlockId child : inst.blocks)
+            cost += Of(child, inside);
+        double access = 0;
+        switch (inst.op) {
+            case Op::kLoadBuffer:
+                access = Access(inst.operands[1], inst.results[0], inst.results.size(), false);
+                break;
+            case Op::kLoadShared:
+                access = Access(inst.operands[0], inst.results[0], inst.results.size(), false);
+                break;
+            case Op::kStoreBuffer:
+                access = Access(inst.operands[1], inst.operands[2], inst.operands.size() - 2, true);
+                break;
+            case Op::kStoreShared:
+                access = Access(inst.operands[0], inst.operands[1], inst.operands.size() - 1, true);
+                break;
+            default:
+                break;
+        }
+        for (int i = 0; i < loops; ++i)
+            access *= kLoopWeight;
+        return cost + access;
     }
 
   private:
@@ -161,6 +163,19 @@ double EstimateMemoryCost(const ir::Kernel& kernel,
                           const ShapeAnalysis& shapes,
                           uint32_t vector_bytes) {
     return MemoryCost(kernel, shapes, vector_bytes).Of(kernel.body, 0) / shapes.lanes();
+}
+
+double EstimateMemoryCost(const ir::Kernel& kernel,
+                          const ShapeAnalysis& shapes,
+                          uint32_t vector_bytes,
+                          const Segment& segment) {
+    const MemoryCost memory(kernel, shapes, vector_bytes);
+    double cost = 0;
+    for (const SegmentItem& item : segment.items) {
+        if (item.kind == SegmentItem::Kind::kInstruction)
+            cost += memory.Of(item.inst, 0);
+    }
+    return cost / shapes.lanes();
 }
 
 }  // namespace fornax::kernel

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 
 namespace fornax::kernel {
@@ -50,5 +51,10 @@ bool WorthStoringRuns(const LaneLayout& layout, uint32_t lanes, size_t count);
 double EstimateMemoryCost(const ir::Kernel& kernel,
                           const ShapeAnalysis& shapes,
                           uint32_t vector_bytes);
+// The same for a segment.
+double EstimateMemoryCost(const ir::Kernel& kernel,
+                          const ShapeAnalysis& shapes,
+                          uint32_t vector_bytes,
+                          const Segment& segment);
 
 }  // namespace fornax::kernel

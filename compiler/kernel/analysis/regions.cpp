@@ -79,13 +79,14 @@ Regions::Regions(const ir::Kernel& kernel,
       segment_of_(kernel.num_values(), kNoSegment) {
     PlanBlock(kernel.body);
     for (uint32_t i = 0; i < segments_.size(); ++i) {
-        for (const SegmentItem& item : segments_[i].items) {
+        for (SegmentItem& item : segments_[i].items) {
             if (item.kind == SegmentItem::Kind::kInstruction) {
                 UseTree(item.inst, i);
             } else {
                 for (ir::ValueId operand : kernel_.inst(item.inst).operands)
                     Use(operand, i);
             }
+            item.imports_end = static_cast<uint32_t>(segments_[i].imports.size());
         }
     }
     keeps_mask_ = segments_.size() > 1 && returns_inside_;

@@ -24,11 +24,12 @@ struct SegmentItem {
     };
     Kind kind = Kind::kInstruction;
     ir::InstId inst;
+    uint32_t imports_end = 0;  // of the segment's imports, those that it or an item before uses
 };
 
 struct Segment {
     std::vector<SegmentItem> items;
-    std::vector<ir::ValueId> imports;  // values of other segments that this one uses; may repeat
+    std::vector<ir::ValueId> imports;  // values of other segments that it uses, by item; may repeat
 };
 
 struct Step {

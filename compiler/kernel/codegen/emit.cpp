@@ -36,9 +36,10 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     emitted.lanes = map.lanes;
     ShapeAnalysis shapes(kernel, map, workgroup_level);
     Regions regions(kernel, shapes, workgroup_level);
+    const SegmentLayouts layouts(kernel, options, shapes, regions, workgroup_level);
     ExplainRecorder recorder(kernel, shapes, regions, options.explain);
     recorder.Begin();
-    Emitter emitter(kernel, shapes, regions, recorder, options.vector_bits, module);
+    Emitter emitter(kernel, shapes, regions, layouts, recorder, options.vector_bits, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
@@ -46,19 +47,21 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
 Emitter::Emitter(const ir::Kernel& kernel,
                  const ShapeAnalysis& shapes,
                  const Regions& regions,
+                 const SegmentLayouts& layouts,
                  ExplainRecorder& recorder,
                  uint32_t vector_bits,
                  llvm::Module& module)
     : kernel_(kernel),
       shapes_(shapes),
       regions_(regions),
+      layouts_(layouts),
       recorder_(recorder),
       module_(module),
       context_(module.getContext()),
       builder_(context_),
       vector_bits_(vector_bits),
-      lanes_(shapes.lanes()),
       invocations_(Invocations(kernel) * shapes.map().workgroups),
+      lanes_(shapes.lanes()),
       subgroups_((invocations_ + lanes_ - 1) / lanes_),
       held_(kernel.num_values()),
       slots_(kernel.num_values()),

@@ -436,7 +436,7 @@ void Emitter::EmitStore(const MemoryRegion& region,
         const bool selected =
             (one_base && offset.shape->pattern() &&
              StorePattern(region, offset, vectors, offsets)) ||
-            (one_base && offset.shape->has_rows() && StoreRuns(region, offset, vectors, offsets));
+            (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets));
         if (!selected)
             Scatter(region, offsets, vectors);
     }

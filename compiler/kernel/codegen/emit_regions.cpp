@@ -176,7 +176,34 @@ void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
     }
 }
 
+void Emitter::UseShapes(const ShapeAnalysis& shapes) {
+    shapes_ = CurrentShapes(shapes);
+    lanes_ = shapes.lanes();
+    subgroups_ = (invocations_ + lanes_ - 1) / lanes_;
+}
+
 void Emitter::EmitSegment(uint32_t index) {
+    const SegmentLayouts::Layout* layout = layouts_.Find(index);
+    if (!layout) {
+        EmitSegmentLoop(index, nullptr);
+        return;
+    }
+    const ShapeAnalysis& own = shapes_.get();
+    std::vector<Held> held;
+    for (ir::ValueId value : layout->recomputed)
+        held.push_back(held_[value.index]);
+    UseShapes(*layout->shapes);
+    own_map_ = false;
+    recorder_.BeginSegmentMap(index, *layout->shapes);
+    EmitSegmentLoop(index, layout);
+    recorder_.EndSegmentMap(own);
+    own_map_ = true;
+    UseShapes(own);
+    for (size_t i = 0; i < held.size(); ++i)
+        held_[layout->recomputed[i].index] = held[i];
+}
+
+void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout) {
     epoch_ = index + 1;
     const Segment& segment = regions_.segment(index);
     segment_end_ = NewBlock("segment_end");
@@ -218,8 +245,16 @@ void Emitter::EmitSegment(uint32_t index) {
         mask_ =
             lanes_ == 1 ? nullptr : builder_.CreateBitCast(bits, VectorOf(builder_.getInt1Ty()));
     }
-    for (ir::ValueId value : segment.imports)
-        Import(value);
+    segment_ = &segment;
+    imported_ = 0;
+    if (layout) {
+        for (ir::ValueId value : layout->recomputed) {
+            const ir::Instruction& inst = *kernel_.Definition(value);
+            for (ir::ValueId operand : inst.operands)
+                Import(operand);
+            EmitPure(inst);
+        }
+    }
     if (workgroups_in_vector_ && WorthCopying(segment.items)) {
         // Rows of workgroups have one end, so nearly all vectors are full.
         Value* together = builder_.getInt32(shapes_.map().workgroups);
@@ -237,12 +272,14 @@ void Emitter::EmitSegment(uint32_t index) {
         builder_.SetInsertPoint(after);
     }
     mask_ = nullptr;
+    segment_ = nullptr;
     segment_end_ = nullptr;
 }
 
 void Emitter::EmitItems(std::span<const SegmentItem> items) {
     for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
         const bool was_unmasked = !mask_;
+        ImportUntil(items[i].imports_end);
         EmitSegmentItem(items[i]);
         if (items[i].kind != SegmentItem::Kind::kInstruction || i + 1 == items.size() ||
             Terminated()) {
@@ -268,6 +305,7 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
 // The items without masks where `all` says that every lane is there; what follows is for the
 // others.
 void Emitter::EmitItemsUnmasked(std::span<const SegmentItem> items, Value* all) {
+    ImportUntil(segment_->imports.size());  // for both forms
     BasicBlock* full = NewBlock("all_lanes");
     BasicBlock* some = NewBlock("some_lanes");
     EmitMaybe(all, full, some, true);
@@ -335,6 +373,13 @@ void Emitter::EmitTransfer(ir::InstId id) {
     }
 }
 
+// Values come from their homes where the first item needs them, so that they wait in memory rather
+// than in registers.
+void Emitter::ImportUntil(size_t end) {
+    while (imported_ < end)
+        Import(segment_->imports[imported_++]);
+}
+
 void Emitter::Import(ir::ValueId value) {
     if (held_[value.index].epoch == epoch_)
         return;
@@ -366,23 +411,72 @@ void Emitter::KeepAcrossSegments(ir::ValueId value) {
         StoreHome(value, Raw(value));
 }
 
+// The places of a block, counted in its own instructions, at which `value` is used last, within
+// constructs too; -1 if it is not. What is recomputed from it may be needed anywhere.
+int64_t Emitter::LastUse(ir::BlockId block, ir::ValueId value) const {
+    const std::vector<ir::InstId>& insts = kernel_.block(block).insts;
+    int64_t last = -1;
+    for (size_t i = 0; i < insts.size(); ++i) {
+        const ir::Instruction& inst = kernel_.inst(insts[i]);
+        bool used =
+            std::find(inst.operands.begin(), inst.operands.end(), value) != inst.operands.end();
+        if (used && std::any_of(inst.results.begin(), inst.results.end(), [&](ir::ValueId result) {
+                return regions_.home(result) == Home::kRecomputed;
+            })) {
+            return INT64_MAX;
+        }
+        for (ir::BlockId child : inst.blocks) {
+            const int64_t inside = LastUse(child, value);
+            if (inside == INT64_MAX)
+                return inside;
+            used |= inside >= 0;
+        }
+        if (used)
+            last = static_cast<int64_t>(i);
+    }
+    return last;
+}
+
 // What a loop carries goes from the body to the continuing block and back. Where `next` hands a
-// parameter of the continuing block straight on to the body, both parameters can live in one slot:
-// the body's value is dead once the continuing block's is written.
+// parameter of the continuing block straight on to the body, both parameters can live in one slot
+// if the body's value is dead once the continuing block's is written. The same slot serves the
+// value that `continue` hands to that parameter, if the body's is dead once that one is made: then
+// a sum that a loop adds to is never copied.
 void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
     std::span<const ir::ValueId> body = kernel_.block(loop.blocks[0]).params;
     const ir::Block& continuing = kernel_.block(loop.blocks[1]);
     const ir::Instruction& next = kernel_.inst(continuing.insts.back());
     if (next.op != Op::kNext)
         return;
+    auto may_share = [&](ir::ValueId value, ir::ValueId owner) {
+        // A scalar may be a stride, whose uses are not all operands.
+        return !slot_owner_[value.index].valid() && shapes_.shape(value).varying() &&
+               regions_.home(value) == Home::kSubgroupSlot &&
+               regions_.home(owner) == Home::kSubgroupSlot && RawType(value) == RawType(owner);
+    };
+    const std::vector<ir::InstId>& insts = kernel_.block(loop.blocks[0]).insts;
+    const ir::Instruction& end = kernel_.inst(insts.back());
     for (size_t i = 0; i < body.size(); ++i) {
-        const ir::ValueId from = next.operands[i];
-        const bool is_param = std::find(continuing.params.begin(), continuing.params.end(), from) !=
-                              continuing.params.end();
-        if (is_param && !slot_owner_[from.index].valid() &&
-            regions_.home(from) == Home::kSubgroupSlot &&
-            regions_.home(body[i]) == Home::kSubgroupSlot && RawType(from) == RawType(body[i])) {
-            slot_owner_[from.index] = body[i];
+        const ir::ValueId param = next.operands[i];
+        const auto place = std::find(continuing.params.begin(), continuing.params.end(), param);
+        if (place == continuing.params.end() || !may_share(param, body[i]) ||
+            slot_owner_[body[i].index].valid() || LastUse(loop.blocks[1], body[i]) >= 0) {
+            continue;
+        }
+        slot_owner_[param.index] = body[i];
+        if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop ||
+            shapes_.facts(end.target).continue_sites != 1) {
+            continue;
+        }
+        const ir::ValueId made =
+            end.operands[static_cast<size_t>(place - continuing.params.begin())];
+        const auto definition = std::find_if(insts.begin(), insts.end(), [&](ir::InstId id) {
+            const std::vector<ir::ValueId>& results = kernel_.inst(id).results;
+            return std::find(results.begin(), results.end(), made) != results.end();
+        });
+        if (definition != insts.end() && may_share(made, body[i]) &&
+            LastUse(loop.blocks[0], body[i]) <= definition - insts.begin()) {
+            slot_owner_[made.index] = body[i];
         }
     }
 }

@@ -42,7 +42,7 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     const uint64_t distance = static_cast<uint64_t>(high.multiple - low.multiple);
     if (distance > kMaxRowDistance)
         return false;
-    Value* stride = Raw(shape.stride);
+    Value* stride = shape.has_rows() ? Raw(shape.stride) : nullptr;
     for (const LayoutRow& row : layout.rows) {
         Value* first = builder_.CreateAdd(offset.scalar, constant(row.lowest));
         if (row.multiple != 0)
@@ -188,6 +188,8 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
     llvm::Type* type = values[0]->getType()->getScalarType();
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const size_t count = values.size();
+    if (element < 4 && !offset.shape->has_rows())
+        return false;  // shuffles of bytes are dear, and a pattern's words are packed elsewhere
     const std::optional<LaneLayout> layout = MakeLaneLayout(*offset.shape, element, count, 0);
     RunAddresses addresses;
     if (!layout || !WorthStoringRuns(*layout, lanes_, count) ||

@@ -332,8 +332,9 @@ void Emitter::FindFusable() {
 
 // A product with several uses, all of them sums: fused into each, where LLVM would keep it apart.
 Value* Emitter::EmitFused(const ir::Instruction& inst, bool scalar) {
-    if ((inst.op != Op::kFAdd && inst.op != Op::kFSub) || (inst.flags & ir::kNoContraction) != 0 ||
-        inst.operands[0] == inst.operands[1]) {
+    // A factor from outside of the segment may have another form under its map.
+    if (!own_map_ || (inst.op != Op::kFAdd && inst.op != Op::kFSub) ||
+        (inst.flags & ir::kNoContraction) != 0 || inst.operands[0] == inst.operands[1]) {
         return nullptr;
     }
     const bool first = fusable_[inst.operands[0].index];

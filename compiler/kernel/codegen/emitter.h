@@ -30,6 +30,7 @@
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
+#include "compiler/kernel/codegen/segment_layouts.h"
 
 namespace fornax::kernel {
 
@@ -64,11 +65,29 @@ struct Offset {
     llvm::Value* vector = nullptr;  // made on demand
 };
 
+// The shapes under the lane map of the current segment.
+class CurrentShapes {
+  public:
+    explicit CurrentShapes(const ShapeAnalysis& shapes) : shapes_(&shapes) {}
+
+    const ShapeAnalysis& get() const { return *shapes_; }
+    const Shape& shape(ir::ValueId value) const { return shapes_->shape(value); }
+    const ConstructFacts& facts(ir::InstId construct) const { return shapes_->facts(construct); }
+    bool IsBranch(ir::InstId exit) const { return shapes_->IsBranch(exit); }
+    uint32_t lanes() const { return shapes_->lanes(); }
+    const LaneMap& map() const { return shapes_->map(); }
+    bool single_vector() const { return shapes_->single_vector(); }
+
+  private:
+    const ShapeAnalysis* shapes_;
+};
+
 class Emitter {
   public:
     Emitter(const ir::Kernel& kernel,
             const ShapeAnalysis& shapes,
             const Regions& regions,
+            const SegmentLayouts& layouts,
             ExplainRecorder& recorder,
             uint32_t vector_bits,
             llvm::Module& module);
@@ -112,16 +131,20 @@ class Emitter {
     void EmitWorkgroupConstruct(ir::InstId id);
     void EmitWorkgroupTerminator(ir::InstId id);
     void EmitSegment(uint32_t index);
+    void EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout);
+    void UseShapes(const ShapeAnalysis& shapes);
     void EmitItems(std::span<const SegmentItem> items);
     void EmitItemsUnmasked(std::span<const SegmentItem> items, llvm::Value* all);
     bool WorthCopying(std::span<const SegmentItem> items) const;
     void EmitSegmentItem(const SegmentItem& item);
     void EmitTransfer(ir::InstId id);
+    void ImportUntil(size_t end);
     void Import(ir::ValueId value);
     void KeepAcrossSegments(ir::ValueId value);
     llvm::Value* LoadHome(ir::ValueId value);
     void StoreHome(ir::ValueId value, llvm::Value* raw);
     llvm::Value* SlotPointer(ir::ValueId value);
+    int64_t LastUse(ir::BlockId block, ir::ValueId value) const;
     void ShareLoopSlots(const ir::Instruction& loop);
     uint32_t SlotOwner(ir::ValueId value) const;
     void TransferTargets(ir::InstId id, std::span<const ir::ValueId>& into);
@@ -386,16 +409,17 @@ class Emitter {
 
     // --- inputs ---
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    CurrentShapes shapes_;
     const Regions& regions_;
+    const SegmentLayouts& layouts_;
     ExplainRecorder& recorder_;
     llvm::Module& module_;
     llvm::LLVMContext& context_;
     llvm::IRBuilder<> builder_;
     const uint32_t vector_bits_;
-    const uint32_t lanes_;
     const uint32_t invocations_;
-    const uint32_t subgroups_;
+    uint32_t lanes_;      // of the current lane map
+    uint32_t subgroups_;  // vectors a workgroup
 
     // --- the function ---
     llvm::Function* function_ = nullptr;
@@ -433,7 +457,10 @@ class Emitter {
     llvm::Value* lane_base_ = nullptr;             // i32: subgroup * lanes
     llvm::Value* mask_ = nullptr;                  // null: every lane is active
     llvm::Value* workgroups_in_vector_ = nullptr;  // null: one
+    bool own_map_ = true;                          // it is the kernel's, not one of a segment
     llvm::BasicBlock* segment_end_ = nullptr;
+    const Segment* segment_ = nullptr;
+    size_t imported_ = 0;  // of its imports
     std::vector<Construct> constructs_;
 
     struct Held {

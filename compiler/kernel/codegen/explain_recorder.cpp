@@ -74,18 +74,19 @@ void ExplainRecorder::Begin() {
     }
     record_->name = kernel_.name;
     record_->subgroup_size = kernel_.subgroup_size;
-    record_->lanes = shapes_.lanes();
-    record_->tile_width = shapes_.map().tile_width;
-    record_->workgroups = shapes_.map().workgroups;
+    record_->lanes = shapes_->lanes();
+    record_->tile_width = shapes_->map().tile_width;
+    record_->workgroups = shapes_->map().workgroups;
     record_->vectors = (invocations * record_->workgroups + record_->lanes - 1) / record_->lanes;
     record_->shared_bytes = kernel_.shared_bytes;
     // A value of more lanes than a register has takes several.
     record_->vector_registers = record_->vector_bits >= 512 ? 32 : 16;
-    record_->live_values = EstimatePressure(kernel_, shapes_).live_values *
+    record_->live_values = EstimatePressure(kernel_, *shapes_).live_values *
                            std::max(1u, record_->lanes * 32 / std::max(32u, record_->vector_bits));
     for (uint32_t i = 0; i < regions_.num_segments(); ++i) {
         const Segment& segment = regions_.segment(i);
         SegmentRecord& out = record_->segments.emplace_back();
+        out.lanes = record_->lanes;
         for (const SegmentItem& item : segment.items)
             out.instructions += CountInstructions(kernel_, item.inst);
         out.imports = static_cast<uint32_t>(
@@ -103,6 +104,13 @@ void ExplainRecorder::Begin() {
         kept.type = ir::TypeName(kernel_.type(value));
         kept.home = HomeName(home);
     }
+}
+
+void ExplainRecorder::BeginSegmentMap(uint32_t segment, const ShapeAnalysis& shapes) {
+    shapes_ = &shapes;
+    if (!record_)
+        return;
+    record_->segments[segment].lanes = shapes.lanes();
 }
 
 std::string ExplainRecorder::Memory(const ir::Instruction& inst) const {
@@ -166,7 +174,7 @@ void ExplainRecorder::BeginAccess(const ir::Instruction& inst, uint32_t segment,
             access.type += " x" + std::to_string(count);
     }
     if (offset < inst.operands.size())
-        access.shape = DescribeShape(shapes_.shape(inst.operands[offset]));
+        access.shape = DescribeShape(shapes_->shape(inst.operands[offset]));
     access.masked = masked;
     access.segment = segment;
     access.loop = loops_.empty() ? 0 : loops_.back();
@@ -188,7 +196,7 @@ void ExplainRecorder::BeginConstruct(ir::InstId id, uint32_t segment, bool workg
     construct.place.word = inst.origin;
     construct.kind = ir::InfoOf(inst.op).text;
     construct.workgroup = workgroup_level;
-    construct.divergent = shapes_.facts(id).divergent;
+    construct.divergent = shapes_->facts(id).divergent;
     construct.segment = segment;
     construct.loop = loops_.empty() ? 0 : loops_.back();
     construct.depth = static_cast<uint32_t>(loops_.size());

@@ -18,12 +18,16 @@ class ExplainRecorder {
                     const ShapeAnalysis& shapes,
                     const Regions& regions,
                     KernelExplanation* record)
-        : kernel_(kernel), shapes_(shapes), regions_(regions), record_(record) {}
+        : kernel_(kernel), shapes_(&shapes), regions_(regions), record_(record) {}
 
     bool enabled() const { return record_ != nullptr; }
 
     // The kernel as a whole: its segments and what lives across them.
     void Begin();
+
+    // What is emitted between them is a segment with a lane map of its own.
+    void BeginSegmentMap(uint32_t segment, const ShapeAnalysis& shapes);
+    void EndSegmentMap(const ShapeAnalysis& shapes) { shapes_ = &shapes; }
 
     // What the current access became. `runs`: vector accesses of kRuns.
     void Form(AccessForm form, AccessCheck check, uint32_t runs = 0);
@@ -61,7 +65,7 @@ class ExplainRecorder {
     std::string Memory(const ir::Instruction& inst) const;
 
     const ir::Kernel& kernel_;
-    const ShapeAnalysis& shapes_;
+    const ShapeAnalysis* shapes_;
     const Regions& regions_;
     KernelExplanation* record_;
     bool in_access_ = false;       // the last of `accesses` is open

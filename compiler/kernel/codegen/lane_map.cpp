@@ -19,22 +19,6 @@ constexpr double kCheapMemory = 0.25;
 // rest.
 constexpr double kWorthTiling = 0.75;
 
-bool UsesSubgroups(const ir::Kernel& kernel) {
-    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
-        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (ir::HasProperty(inst.op, ir::kSubgroup))
-            return true;
-        if (inst.op == Op::kBuiltin) {
-            auto builtin = static_cast<ir::BuiltinId>(inst.imm);
-            if (builtin == ir::BuiltinId::kSubgroupId || builtin == ir::BuiltinId::kSubgroupLane ||
-                builtin == ir::BuiltinId::kNumSubgroups) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 // Nothing that one workgroup does can make another wait, and nothing but their number tells them
 // apart. Lanes of a vector go round loops together, so a workgroup that waits in a loop for its
 // neighbour's write would wait for ever.
@@ -67,7 +51,7 @@ class Chooser {
           native_(std::max(4u, options.vector_bits / 32)) {}
 
     LaneMap Choose() {
-        if (UsesSubgroups(kernel_))
+        if (SeesSubgroups(kernel_))
             return {.lanes = kernel_.subgroup_size};
         const uint32_t wanted = options_.force_lanes != 0 ? options_.force_lanes : native_;
         if (invocations_ < wanted)
@@ -145,6 +129,22 @@ class Chooser {
 };
 
 }  // namespace
+
+bool SeesSubgroups(const ir::Kernel& kernel) {
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        if (ir::HasProperty(inst.op, ir::kSubgroup))
+            return true;
+        if (inst.op == Op::kBuiltin) {
+            auto builtin = static_cast<ir::BuiltinId>(inst.imm);
+            if (builtin == ir::BuiltinId::kSubgroupId || builtin == ir::BuiltinId::kSubgroupLane ||
+                builtin == ir::BuiltinId::kNumSubgroups) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
 
 LaneMap ChooseLaneMap(const ir::Kernel& kernel,
                       const EmitOptions& options,

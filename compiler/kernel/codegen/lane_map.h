@@ -8,6 +8,9 @@
 
 namespace fornax::kernel {
 
+// Whether the kernel can tell which invocations run side by side.
+bool SeesSubgroups(const ir::Kernel& kernel);
+
 // A kernel that sees subgroups gets one vector a subgroup. Any other starts at the register width
 // and takes more lanes while its live values fit the registers. Workgroups of several rows are cut
 // into tiles where that makes the memory accesses cheaper, and workgroups smaller than a vector

@@ -1,0 +1,200 @@
+// Segments between barriers: widths of their own, and what loops carry from one to the next.
+#include <gtest/gtest.h>
+#include <llvm/IR/LLVMContext.h>
+
+#include <functional>
+#include <numeric>
+
+#include "compiler/kernel/codegen/emit.h"
+#include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/explain.h"
+
+namespace fornax::kernel {
+namespace {
+
+using Buffers = std::vector<std::vector<uint32_t>>;
+
+ir::Kernel Parse(const std::string& attributes, const std::string& body) {
+    std::string text = "kernel \"test\" " + attributes +
+                       " {\n"
+                       "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
+                       "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
+                       "body {\n"
+                       "    %zero:i32 = const 0\n"
+                       "    %one:i32 = const 1\n"
+                       "    %two:i32 = const 2\n"
+                       "    %four:i32 = const 4\n"
+                       "    %in:buffer = buffer 0, %zero\n"
+                       "    %out:buffer = buffer 1, %zero\n"
+                       "    %li:i32 = builtin local_index\n"
+                       "    %o:i32 = shl %li, %two\n" +
+                       body + "}\n}\n";
+    Result<ir::Kernel> kernel = ir::ParseKernel(text);
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
+    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
+}
+
+template <typename Check>
+void ForEachWidth(const ir::Kernel& kernel, const Buffers& buffers, Check check) {
+    for (uint32_t lanes : {0u, 1u, 4u, 8u, 16u, 32u, 64u}) {
+        for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
+            SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);
+            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
+            ASSERT_TRUE(native.ok()) << native.error().message;
+            Buffers copy = buffers;
+            Status status = native->Run(copy, {0}, {1, 1, 1});
+            ASSERT_TRUE(status.ok()) << status.error().message << native->llvm_ir();
+            check(copy);
+            if (testing::Test::HasFailure()) {
+                ADD_FAILURE() << native->llvm_ir();
+                return;
+            }
+        }
+    }
+}
+
+std::vector<uint32_t> Iota(uint32_t count) {
+    std::vector<uint32_t> words(count);
+    std::iota(words.begin(), words.end(), 100u);
+    return words;
+}
+
+// A tile of 16 x 16 goes through workgroup memory and comes out with rows and columns exchanged.
+// `%row` is made before the first barrier and used behind it.
+constexpr char kTile[] = R"(
+    %sixteen:i32 = const 16
+    %fifteen:i32 = const 15
+    %x:i32 = and %li, %fifteen
+    %y:i32 = lshr %li, %four
+    %row:i32 = imul %y, %y
+    %a:i32 = load_buffer %in, %o align(4)
+    %b:i32 = imul %a, %row
+    store_shared %o, %b align(4)
+    barrier
+    %c:i32 = load_shared %o align(4)
+    %to0:i32 = imul %x, %sixteen
+    %to1:i32 = iadd %to0, %y
+    %to2:i32 = shl %to1, %two
+    %base:i32 = const 1024
+    %to:i32 = iadd %to2, %base
+    %d:i32 = iadd %c, %row
+    store_shared %to, %d align(4)
+    barrier
+    %from:i32 = iadd %o, %base
+    %e:i32 = load_shared %from align(4)
+    store_buffer %out, %o, %e align(4)
+    return
+)";
+
+TEST(EmitSegments, TransposedTile) {
+    ir::Kernel kernel = Parse("workgroup_size(256, 1, 1) push_constants(4) shared(2048)", kTile);
+    ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(256, 7)}, [&](const Buffers& b) {
+        for (uint32_t y = 0; y < 16; ++y) {
+            for (uint32_t x = 0; x < 16; ++x)
+                ASSERT_EQ(b[1][x * 16 + y], (100 + y * 16 + x) * y * y + y * y) << x << "," << y;
+        }
+    });
+}
+
+// The segment that stores columns takes four rows at once; its neighbours keep the kernel's width.
+TEST(EmitSegments, SegmentThatStoresColumnsIsWider) {
+    ir::Kernel kernel = Parse("workgroup_size(256, 1, 1) push_constants(4) shared(2048)", kTile);
+    llvm::LLVMContext context;
+    llvm::Module module("test", context);
+    KernelExplanation explanation;
+    explanation.vector_bits = 512;
+    EmitOptions options;
+    options.force_lanes = 16;
+    options.explain = &explanation;
+    Result<EmittedKernel> emitted = EmitKernel(kernel, options, "kernel", module);
+    ASSERT_TRUE(emitted.ok()) << emitted.error().message;
+    EXPECT_EQ(emitted->lanes, 16u);
+    ASSERT_EQ(explanation.segments.size(), 3u);
+    EXPECT_EQ(explanation.segments[0].lanes, 16u);
+    EXPECT_EQ(explanation.segments[1].lanes, 64u);
+    EXPECT_EQ(explanation.segments[2].lanes, 16u);
+    for (const AccessRecord& access : explanation.accesses)
+        EXPECT_NE(access.form, AccessForm::kGather) << access.operation << " " << access.shape;
+}
+
+// What four rounds of `made = sum + the neighbour's sum` give, and every round's sums.
+std::vector<std::vector<uint32_t>> Rounds() {
+    std::vector<std::vector<uint32_t>> rounds(1, Iota(64));
+    for (int round = 0; round < 4; ++round) {
+        std::vector<uint32_t> made(64);
+        for (uint32_t i = 0; i < 64; ++i)
+            made[i] = rounds.back()[i] + rounds.back()[63 - i];
+        rounds.push_back(made);
+    }
+    return rounds;
+}
+
+// `behind`: after the new sum is made; `continuing`: in the loop's continuing block. Both may use
+// the old one, which shares its memory with the new one only where they do not.
+void TestCarried(const std::string& behind,
+                 const std::string& continuing,
+                 uint32_t words,
+                 const std::function<void(const std::vector<uint32_t>&)>& check) {
+    ir::Kernel kernel = Parse("workgroup_size(64, 1, 1) push_constants(4) shared(512)", R"(
+    %last:i32 = const 63
+    %start:i32 = load_buffer %in, %o align(4)
+    %other:i32 = isub %last, %li
+    %p:i32 = shl %other, %two
+    %rowbytes:i32 = const 256
+    %sums:i32 = loop @0 (%n:i32 = %zero, %sum:i32 = %start) {
+      %more:bool = ult %n, %four
+      if %more {
+        yield
+      } else {
+        exit @0 %sum
+      }
+      store_shared %o, %sum align(4)
+      barrier
+      %neighbour:i32 = load_shared %p align(4)
+      %made:i32 = iadd %sum, %neighbour
+      barrier
+)" + behind + R"(
+      continue @0 %made
+    } continuing (%carried:i32) {
+      %n2:i32 = iadd %n, %one
+)" + continuing + R"(
+      next %n2, %carried
+    }
+    store_buffer %out, %o, %sums align(4)
+    return
+)");
+    ForEachWidth(kernel, {Iota(64), std::vector<uint32_t>(words, 7)},
+                 [&](const Buffers& b) { check(b[1]); });
+}
+
+TEST(EmitSegments, SumsThatALoopCarriesAcrossBarriers) {
+    TestCarried("", "", 64, [&](const std::vector<uint32_t>& out) { EXPECT_EQ(out, Rounds()[4]); });
+}
+
+constexpr char kStoreOld[] = R"(
+      %nn:i32 = iadd %n, %one
+      %at0:i32 = imul %nn, %rowbytes
+      %at:i32 = iadd %at0, %o
+      store_buffer %out, %at, %sum align(4)
+)";
+
+void ExpectAllRounds(const std::vector<uint32_t>& out) {
+    const std::vector<std::vector<uint32_t>> rounds = Rounds();
+    for (uint32_t round = 0; round < 4; ++round) {
+        for (uint32_t i = 0; i < 64; ++i)
+            ASSERT_EQ(out[64 * (round + 1) + i], rounds[round][i]) << round << " " << i;
+    }
+    for (uint32_t i = 0; i < 64; ++i)
+        ASSERT_EQ(out[i], rounds[4][i]) << i;
+}
+
+TEST(EmitSegments, OldSumIsUsedBehindTheNewOne) {
+    TestCarried(std::string(kStoreOld) + "barrier\n", "", 320, ExpectAllRounds);
+}
+
+TEST(EmitSegments, OldSumIsUsedInTheContinuingBlock) {
+    TestCarried("", kStoreOld, 320, ExpectAllRounds);
+}
+
+}  // namespace
+}  // namespace fornax::kernel
