@@ -91,13 +91,16 @@ std::span<const uint32_t> CodeOf(const VkPipelineShaderStageCreateInfo& stage) {
 kernel::CompileRequest MakeRequest(const Device& device,
                                    const VkComputePipelineCreateInfo& info,
                                    const PipelineLayout& layout) {
+    const DebugPrintf* printf = device.debug_printf();
     return {
         .spirv = CodeOf(info.stage),
         .entry_point = info.stage.pName,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
         .layout = layout.MakeResourceLayout(),
         .options = {.robust_buffer_access = NeedsBounds(device, info),
-                    .subgroup_size = SubgroupSizeOf(info.stage)},
+                    .subgroup_size = SubgroupSizeOf(info.stage),
+                    .printf_address = printf ? printf->address() : 0,
+                    .printf_words = printf ? printf->capacity_words() : 0},
     };
 }
 

@@ -10,6 +10,7 @@
 namespace fornax::driver {
 
 Device::~Device() {
+    PrintMessages();
     for (Queue* queue : queues_)
         allocator_.Delete(queue);
     // Its values live in this allocator, which must still be there.
@@ -29,6 +30,10 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
         return FailWith(physical_device_, VK_ERROR_INITIALIZATION_FAILED, hal.error().message);
     }
     hal_ = std::move(*hal);
+    auto debug_printf = DebugPrintf::Create(*hal_);
+    if (!debug_printf)
+        return Fail(physical_device_, debug_printf.error());
+    debug_printf_ = std::move(*debug_printf);
     return CreateQueues(info);
 }
 

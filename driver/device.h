@@ -9,6 +9,7 @@
 #include <vulkan/vulkan_core.h>
 
 #include "driver/allocator.h"
+#include "driver/debug_printf.h"
 #include "driver/object.h"
 #include "driver/physical_device.h"
 #include "driver/queue.h"
@@ -47,6 +48,14 @@ class Device : public DeviceObject {
         return hal_->lost() ? Fail(*this, hal_->status().error()) : VK_SUCCESS;
     }
 
+    // Null but for users who ask for what shaders print.
+    DebugPrintf* debug_printf() const { return debug_printf_.get(); }
+    // After each wait of the application.
+    void PrintMessages() const {
+        if (debug_printf_)
+            debug_printf_->Print(*this);
+    }
+
     std::mutex& private_data_mutex() { return private_data_mutex_; }
     uint64_t NextPrivateDataSlot() { return next_private_data_slot_.fetch_add(1); }
 
@@ -59,6 +68,7 @@ class Device : public DeviceObject {
     Allocator allocator_;
     PhysicalDevice& physical_device_;
     std::shared_ptr<hal::Device> hal_;
+    std::unique_ptr<DebugPrintf> debug_printf_;
     ApiSet api_;
     FeatureSet features_;
     std::array<Queue*, kQueueCount> queues_ = {};

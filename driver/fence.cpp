@@ -37,8 +37,10 @@ vkResetFences(VkDevice, uint32_t count, const VkFence* fences) {
 
 // Applications poll this: two atomic loads.
 FORNAX_ENTRY_POINT(VkResult) vkGetFenceStatus(VkDevice device, VkFence fence) {
-    if (FromHandle<Fence>(fence)->signalled())
+    if (FromHandle<Fence>(fence)->signalled()) {
+        FromHandle<Device>(device)->PrintMessages();
         return VK_SUCCESS;
+    }
     FORNAX_RETURN_IF_FAILED(FromHandle<Device>(device)->CheckLost());
     return VK_NOT_READY;
 }
@@ -52,7 +54,9 @@ vkWaitForFences(VkDevice device_handle,
     auto& device = *FromHandle<Device>(device_handle);
     if (count == 1) {
         const hal::TimelinePoint point = FromHandle<Fence>(fences[0])->point();
-        return WaitResult(device, point.timeline->Wait(point.value, timeout_ns));
+        const Status status = point.timeline->Wait(point.value, timeout_ns);
+        device.PrintMessages();
+        return WaitResult(device, status);
     }
     HostArray<hal::TimelinePoint> points(device.allocator(), count);
     if (!points.Has(count))
@@ -60,8 +64,9 @@ vkWaitForFences(VkDevice device_handle,
     for (uint32_t i = 0; i < count; ++i)
         points[i] = FromHandle<Fence>(fences[i])->point();
     const std::span<const hal::TimelinePoint> all(points.data(), count);
-    return WaitResult(device,
-                      wait_all ? hal::WaitAll(all, timeout_ns) : hal::WaitAny(all, timeout_ns));
+    const Status status = wait_all ? hal::WaitAll(all, timeout_ns) : hal::WaitAny(all, timeout_ns);
+    device.PrintMessages();
+    return WaitResult(device, status);
 }
 
 }  // namespace fornax::driver

@@ -17,6 +17,7 @@ VkResult Queue::Init() {
 
 VkResult Queue::WaitIdle() {
     const Status status = hal_->WaitIdle();
+    device().PrintMessages();
     return status ? VK_SUCCESS : Fail(*this, status.error());
 }
 

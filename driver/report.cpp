@@ -1,6 +1,7 @@
 // Errors to VkResults, and to whoever listens.
 #include "driver/report.h"
 
+#include <cstdio>
 #include <string>
 
 #include "base/log.h"
@@ -100,6 +101,13 @@ VkResult FailOutOfHostMemory(const Object& origin) {
     Send(origin, VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
          ResultName(VK_ERROR_OUT_OF_HOST_MEMORY), "The host allocator has no memory left.");
     return VK_ERROR_OUT_OF_HOST_MEMORY;
+}
+
+void Tell(const Object& origin,
+          VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+          std::string_view message) {
+    if (!Send(origin, severity, "fornax-debug-printf", std::string(message).c_str()))
+        fmt::print(stderr, "{}\n", message);
 }
 
 void Warn(const Object& origin, std::string_view message) {

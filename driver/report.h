@@ -47,6 +47,11 @@ inline VkResult WaitResult(const Object& origin, const Status& status) {
 // The driver's own host memory ran out.
 VkResult FailOutOfHostMemory(const Object& origin);
 
+// What the user asked to hear: to messengers, and to standard error where none took it.
+void Tell(const Object& origin,
+          VkDebugUtilsMessageSeverityFlagBitsEXT severity,
+          std::string_view message);
+
 // Something that works, but not as the application may think.
 void Warn(const Object& origin, std::string_view message);
 

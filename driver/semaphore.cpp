@@ -58,7 +58,9 @@ vkWaitSemaphores(VkDevice device_handle, const VkSemaphoreWaitInfo* info, uint64
         points[i] = FromHandle<Semaphore>(info->pSemaphores[i])->WaitPoint(info->pValues[i]);
     const std::span<const hal::TimelinePoint> all(points.data(), count);
     const bool any = info->flags & VK_SEMAPHORE_WAIT_ANY_BIT;
-    return WaitResult(device, any ? hal::WaitAny(all, timeout_ns) : hal::WaitAll(all, timeout_ns));
+    const Status status = any ? hal::WaitAny(all, timeout_ns) : hal::WaitAll(all, timeout_ns);
+    device.PrintMessages();
+    return WaitResult(device, status);
 }
 
 }  // namespace fornax::driver

@@ -86,6 +86,10 @@ struct CompileOptions {
     bool robust_buffer_access = false;
     // The SubgroupSize that the shader sees, a power of two.
     uint32_t subgroup_size = 32;
+    // Where kernels leave what they print, and the words behind the header there
+    // (compiler/kernel/debug_printf.h). 0: they print nothing.
+    uint64_t printf_address = 0;
+    uint32_t printf_words = 0;
 };
 
 struct CompileRequest {

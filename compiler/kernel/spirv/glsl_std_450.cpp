@@ -74,7 +74,9 @@ constexpr Packing kPackings[] = {
 
 Status Translator::ExtInst(const Inst& inst) {
     if (!module_.IsGlslImport(inst[0])) {
-        // NonSemantic sets may be removed (SPV_KHR_non_semantic_info).
+        if (IsDebugPrintf(inst))
+            return DebugPrintf(inst);
+        // Other NonSemantic sets may be removed (SPV_KHR_non_semantic_info).
         if (module_.IsNonSemantic(inst))
             return OkStatus();
         const Inst* import = module_.Find(inst[0]);

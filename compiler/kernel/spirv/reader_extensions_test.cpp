@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
 
+#include "compiler/kernel/debug_printf.h"
 #include "compiler/kernel/spirv/module.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
@@ -127,6 +129,56 @@ TEST(ReaderExtensions, WhatOnlyFragmentsHaveIsRefused) {
         EXPECT_THAT(kernel.error().message, HasSubstr(c.instruction));
         EXPECT_THAT(kernel.error().message, HasSubstr("fragment shaders only"));
     }
+}
+
+// Records as compiler/kernel/debug_printf.h has them, for what has room.
+TEST(ReaderExtensions, PrintfLeavesRecords) {
+    const Words module = CompileGlsl(Shader(R"(
+        if (i % 2u == 0u)
+            debugPrintfEXT("%u %f", i + 5u, vec2(0.5, i));
+        o[i] = i;)",
+                                            "#extension GL_EXT_debug_printf : require\n"));
+    CompileRequest request = MakeRequest(module);
+    ShaderData data;
+    data.output.assign(16, 0);
+    for (uint32_t capacity : {1000u, 40u}) {
+        SCOPED_TRACE(capacity);
+        struct {
+            PrintfHeader header;
+            uint32_t words[1000] = {};
+        } buffer;
+        request.options.printf_address = reinterpret_cast<uint64_t>(&buffer);
+        request.options.printf_words = capacity;
+        Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        Status status = RunShader(*kernel, data);
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        // Two words, "%u %f" NUL "iff" in three, and three values.
+        constexpr uint32_t kWords = 8;
+        const auto taken = static_cast<uint32_t>(buffer.header.words);
+        EXPECT_EQ(buffer.header.words >> 32, taken);
+        std::vector<uint32_t> seen;
+        for (const uint32_t* word = buffer.words; word[0] != 0; word += kWords) {
+            ASSERT_EQ(word[0], kWords);
+            EXPECT_EQ(word[1], 9u);
+            EXPECT_EQ(std::memcmp(word + 2, "%u %f\0iff", 9), 0);
+            EXPECT_EQ(word[6], std::bit_cast<uint32_t>(0.5f));
+            EXPECT_EQ(word[7], std::bit_cast<uint32_t>(static_cast<float>(word[5] - 5)));
+            seen.push_back(word[5] - 5);
+        }
+        EXPECT_EQ(seen.size(), std::min(capacity / kWords, 8u));
+        EXPECT_EQ(buffer.header.lost, 8 - seen.size());
+        EXPECT_GE(taken, seen.size() * kWords);
+        std::ranges::sort(seen);
+        EXPECT_EQ(std::ranges::unique(seen).size(), 0u);
+        for (uint32_t i : seen)
+            EXPECT_TRUE(i % 2 == 0 && i < 16) << i;
+    }
+    // Nobody wants to hear it: nothing is left of it.
+    request.options.printf_address = 0;
+    Result<ir::Kernel> kernel = ReadSpirv(request);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_EQ(ir::PrintKernel(*kernel).find("atomic"), std::string::npos);
 }
 
 // HLSL as glslang compiles it: structured buffers, constant buffers, group-shared memory.

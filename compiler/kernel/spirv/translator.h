@@ -373,6 +373,11 @@ class Translator {
     uint8_t FloatFlags(uint32_t id) const;
     static bool HasFloatModes(spv::Op op);
 
+    // --- debug_printf.cpp ---
+    bool IsDebugPrintf(const Inst& inst) const;
+    Status DebugPrintf(const Inst& inst);
+    Status PrintfValue(const Inst& inst, uint32_t id, std::string& letters, Tuple& words);
+
     // --- glsl_std_450.cpp ---
     Status ExtInst(const Inst& inst);
     Status GlslInst(const Inst& inst, uint32_t number);
