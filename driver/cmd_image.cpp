@@ -26,7 +26,8 @@ Block BlockOf(const Image& image,
     // Depth slices of a 3D image are to copies what layers of others are.
     const uint32_t slice =
         image.type() == VK_IMAGE_TYPE_3D ? static_cast<uint32_t>(offset.z) : layers.baseArrayLayer;
-    const uint64_t x_bytes = static_cast<uint64_t>(offset.x) << image.format().texel.bytes_log2;
+    const uint64_t x_bytes = static_cast<uint64_t>(offset.x) * image.sample_count()
+                             << image.format().texel.bytes_log2;
     return {image.Address(layers.mipLevel, slice) +
                 static_cast<uint64_t>(offset.y) * level.row_pitch + x_bytes,
             level.row_pitch, image.SlicePitch(layers.mipLevel)};
@@ -50,15 +51,16 @@ void CopyBlocks(VkCommandBuffer command_buffer,
                 uint32_t slices) {
     FromHandle<CommandBuffer>(command_buffer)
         ->builder()
-        .CopyRows({.source = source.address,
-                   .destination = destination.address,
-                   .source_slice_pitch = source.slice_pitch,
-                   .destination_slice_pitch = destination.slice_pitch,
-                   .source_row_pitch = static_cast<uint32_t>(source.row_pitch),
-                   .destination_row_pitch = static_cast<uint32_t>(destination.row_pitch),
-                   .row_bytes = extent.width << image.format().texel.bytes_log2,
-                   .rows = extent.height,
-                   .slices = slices});
+        .CopyRows(
+            {.source = source.address,
+             .destination = destination.address,
+             .source_slice_pitch = source.slice_pitch,
+             .destination_slice_pitch = destination.slice_pitch,
+             .source_row_pitch = static_cast<uint32_t>(source.row_pitch),
+             .destination_row_pitch = static_cast<uint32_t>(destination.row_pitch),
+             .row_bytes = extent.width * image.sample_count() << image.format().texel.bytes_log2,
+             .rows = extent.height,
+             .slices = slices});
 }
 
 // The buffer's side of a region ("Buffer and Image Addressing").
@@ -182,7 +184,7 @@ vkCmdClearColorImage(VkCommandBuffer handle,
     const auto texel = PackColor(image.format(), *color);
     const uint32_t texel_bytes = image.format().texel_bytes();
     // One row of the widest level, which all rows repeat.
-    const size_t row_bytes = size_t{image.level(0).width} * texel_bytes;
+    const size_t row_bytes = size_t{image.level(0).width} * image.sample_count() * texel_bytes;
     HostArray<std::byte> row(command_buffer.device().allocator(), row_bytes);
     if (!row.Has(row_bytes)) {
         command_buffer.Error(FailOutOfHostMemory(command_buffer));

@@ -59,7 +59,8 @@ constexpr FormatInfo Make(VkFormat format,
     if (uses & kSampled) {
         info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT;
         if (!integer)
-            info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
+            info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_LINEAR_BIT |
+                                   VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_MINMAX_BIT;
     }
     if (uses & kDepth)
         info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT;
@@ -83,6 +84,7 @@ using C = TexelClass;
 
 // clang-format off
 constexpr FormatInfo kFormats[] = {
+    // Colors of R64 are two words for one component, as VkClearColorValue has them, too.
     Make(VK_FORMAT_B4G4R4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kArgb, kSampled),
     Make(VK_FORMAT_R5G6B5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kBgr,  kSampled),
     Make(VK_FORMAT_A1R5G5B5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kBgra, kSampled),
@@ -125,13 +127,15 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_R16G16B16A16_SFLOAT,      L::k16x4,       C::kHalf,  kRgba, kAll),
     Make(VK_FORMAT_R32_UINT,                 L::k32,         C::kUint,  kR,    kAll | kAtomic),
     Make(VK_FORMAT_R32_SINT,                 L::k32,         C::kSint,  kR,    kAll | kAtomic),
-    Make(VK_FORMAT_R32_SFLOAT,               L::k32,         C::kFloat, kR,    kAll),
+    Make(VK_FORMAT_R32_SFLOAT,               L::k32,         C::kFloat, kR,    kAll | kAtomic),
     Make(VK_FORMAT_R32G32_UINT,              L::k32x2,       C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R32G32_SINT,              L::k32x2,       C::kSint,  kRg,   kAll),
     Make(VK_FORMAT_R32G32_SFLOAT,            L::k32x2,       C::kFloat, kRg,   kAll),
     Make(VK_FORMAT_R32G32B32A32_UINT,        L::k32x4,       C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R32G32B32A32_SINT,        L::k32x4,       C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_R32G32B32A32_SFLOAT,      L::k32x4,       C::kFloat, kRgba, kAll),
+    Make(VK_FORMAT_R64_UINT,                 L::k32x2,       C::kUint,  kR,    kStorage | kAtomic),
+    Make(VK_FORMAT_R64_SINT,                 L::k32x2,       C::kSint,  kR,    kStorage | kAtomic),
     Make(VK_FORMAT_B10G11R11_UFLOAT_PACK32,  L::k11_11_10,   C::kHalf,  kRgb,  kAll),
     Make(VK_FORMAT_E5B9G9R9_UFLOAT_PACK32,   L::k9_9_9_5,    C::kSharedExponent, kRgb, kSampled),
     Make(VK_FORMAT_D16_UNORM,                L::k16,         C::kUnorm, kR,    kSampled | kDepth),

@@ -99,6 +99,17 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info) {
     return limits;
 }
 
+// "sampleCounts will be VK_SAMPLE_COUNT_1_BIT if [...] the format can be no attachment", which none
+// can here, so queries deny images of several samples. Programs make them nevertheless, because
+// the limits of sampled images must have four (VkPhysicalDeviceLimits), and they work.
+bool SamplesFit(const VkImageCreateInfo& info) {
+    if (info.samples == VK_SAMPLE_COUNT_1_BIT)
+        return true;
+    return (info.samples & kSampleCounts) == static_cast<VkSampleCountFlags>(info.samples) &&
+           info.imageType == VK_IMAGE_TYPE_2D && info.tiling == VK_IMAGE_TILING_OPTIMAL &&
+           info.mipLevels == 1 && !(info.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT);
+}
+
 }  // namespace
 
 ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format) {
@@ -110,7 +121,9 @@ ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format)
         level.height = std::max(1u, info.extent.height >> i);
         level.depth = std::max(1u, info.extent.depth >> i);
         level.offset_bytes = at;
-        level.row_pitch = hal::RowPitch(level.width, format.texel.bytes_log2);
+        // VkSampleCountFlagBits are the numbers of samples.
+        level.row_pitch =
+            hal::RowPitch(uint64_t{level.width} * info.samples, format.texel.bytes_log2);
         level.slice_pitch = level.row_pitch * level.height;
         level.size_bytes = level.slice_pitch * level.depth;
         at += level.size_bytes;
@@ -132,21 +145,22 @@ VkResult Image::Init(const VkImageCreateInfo& info) {
     // have asked.
     const VkImageFormatProperties limits = LimitsOf(query);
     const VkExtent3D& extent = info.extent;
-    if (limits.maxMipLevels == 0 || info.samples != VK_SAMPLE_COUNT_1_BIT ||
-        extent.width > limits.maxExtent.width || extent.height > limits.maxExtent.height ||
-        extent.depth > limits.maxExtent.depth || info.mipLevels > limits.maxMipLevels ||
-        info.arrayLayers > limits.maxArrayLayers) {
+    if (limits.maxMipLevels == 0 || !SamplesFit(info) || extent.width > limits.maxExtent.width ||
+        extent.height > limits.maxExtent.height || extent.depth > limits.maxExtent.depth ||
+        info.mipLevels > limits.maxMipLevels || info.arrayLayers > limits.maxArrayLayers) {
         return Fail(device(), VK_ERROR_VALIDATION_FAILED_EXT,
-                    "An image of {} x {} x {} texels, {} levels and {} layers of format {}, usage "
-                    "{:#x} and flags {:#x} was asked for, which "
+                    "An image of {} x {} x {} texels, {} levels, {} layers and {} samples of "
+                    "format {}, usage {:#x} and flags {:#x} was asked for, which "
                     "vkGetPhysicalDeviceImageFormatProperties does not allow.",
                     extent.width, extent.height, extent.depth, info.mipLevels, info.arrayLayers,
-                    static_cast<int>(info.format), info.usage, info.flags);
+                    static_cast<int>(info.samples), static_cast<int>(info.format), info.usage,
+                    info.flags);
     }
     format_ = FindFormat(info.format);
     type_ = info.imageType;
     level_count_ = info.mipLevels;
     layer_count_ = info.arrayLayers;
+    sample_count_ = info.samples;
     layout_ = LayOutImage(info, *format_);
     if (layout_.size_bytes > kMaxImageBytes) {
         return Fail(device(), VK_ERROR_OUT_OF_DEVICE_MEMORY,

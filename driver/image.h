@@ -44,6 +44,7 @@ class Image : public DeviceObject {
     VkImageType type() const { return type_; }
     uint32_t level_count() const { return level_count_; }
     uint32_t layer_count() const { return layer_count_; }
+    uint32_t sample_count() const { return sample_count_; }
     const ImageLayout& layout() const { return layout_; }
     const ImageLayout::Level& level(uint32_t index) const { return layout_.levels[index]; }
 
@@ -63,6 +64,7 @@ class Image : public DeviceObject {
     VkImageType type_ = VK_IMAGE_TYPE_2D;
     uint32_t level_count_ = 1;
     uint32_t layer_count_ = 1;
+    uint32_t sample_count_ = 1;
     ImageLayout layout_ = {};
     uint64_t address_ = 0;
 };

@@ -57,7 +57,7 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     descriptor.depth = is_3d ? level.depth : layers;
     descriptor.row_pitch = static_cast<uint32_t>(level.row_pitch);
     descriptor.slice_pitch = static_cast<uint32_t>(image.SlicePitch(base));
-    descriptor.levels = levels;
+    descriptor.levels = image.sample_count() > 1 ? image.sample_count() : levels;
     for (uint32_t i = 0; i < levels; ++i) {
         descriptor_.level_offsets[i] =
             static_cast<uint32_t>(image.level(base + i).offset_bytes - level.offset_bytes);

@@ -30,6 +30,8 @@ inline constexpr uint64_t kMaxImageBytes = UINT32_MAX;
 inline constexpr uint32_t kMaxImageDimension = 16384;  // of one and two dimensions, and cubes
 inline constexpr uint32_t kMaxImageDimension3D = 2048;
 inline constexpr uint32_t kMaxImageLayers = 2048;
+// VkSampleCountFlags. The samples of a texel lie side by side.
+inline constexpr uint32_t kSampleCounts = 1 | 2 | 4 | 8;
 inline constexpr uint32_t kMaxTexelBufferElements = 1u << 27;
 static_assert(uint64_t{kMaxTexelBufferElements} * 16 <= UINT32_MAX);
 static_assert(kMaxImageDimension >> (hal::kMaxImageLevels - 1) == 0);

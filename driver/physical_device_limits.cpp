@@ -76,12 +76,11 @@ VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     limits.mipmapPrecisionBits = 8;
     limits.minTexelOffset = -8;
     limits.maxTexelOffset = 7;
-    // The specification demands 4 samples of some of these; there is no image of more than one.
-    limits.sampledImageColorSampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    limits.sampledImageIntegerSampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    limits.sampledImageDepthSampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    limits.sampledImageStencilSampleCounts = VK_SAMPLE_COUNT_1_BIT;
-    limits.storageImageSampleCounts = VK_SAMPLE_COUNT_1_BIT;
+    limits.sampledImageColorSampleCounts = kSampleCounts;
+    limits.sampledImageIntegerSampleCounts = kSampleCounts;
+    limits.sampledImageDepthSampleCounts = kSampleCounts;
+    limits.sampledImageStencilSampleCounts = kSampleCounts;
+    limits.storageImageSampleCounts = kSampleCounts;
 
     // Buffers and descriptors.
     limits.maxPerStageDescriptorSamplers = kMaxDescriptors;

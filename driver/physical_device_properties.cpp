@@ -191,6 +191,11 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
                                    .maxCombinedImageSamplerDescriptorCount = 1});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES:
+            FillStruct(header, VkPhysicalDeviceSamplerFilterMinmaxProperties{
+                                   .filterMinmaxSingleComponentFormats = VK_TRUE,
+                                   .filterMinmaxImageComponentMapping = VK_TRUE});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DEPTH_STENCIL_RESOLVE_PROPERTIES:
             // "Required" even of a device that resolves nothing.
             FillStruct(header,

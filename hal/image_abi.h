@@ -7,7 +7,7 @@
 // where z counts depth slices or array layers; no level, and no layer of all levels, is further
 // than 4 GiB away. Each level but the base has the row pitch RowPitch() and, if it is one of depth
 // slices, the slice pitch RowPitch() * height; layers are as far apart in every level as in the
-// base.
+// base. Sample s of a multisampled image is the texel (x * samples + s, y, z).
 #pragma once
 
 #include <array>
@@ -147,7 +147,7 @@ struct ImageDescriptor {
     uint32_t depth = 0;        // slices, or array layers
     uint32_t row_pitch = 0;    // bytes, of the base level
     uint32_t slice_pitch = 0;  // bytes, of the base level
-    uint32_t levels = 0;
+    uint32_t levels = 0;       // or samples, of which images with several have one level
     uint32_t swizzle = kIdentitySwizzle;
     float scale[4] = {};  // of normalised components: value = integer * scale
 };

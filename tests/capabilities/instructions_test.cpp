@@ -53,7 +53,6 @@ const std::map<std::string, const char*> kExceptions = {
     {"OpDPdx", kDerivatives},
     {"OpDPdy", kDerivatives},
     {"OpFwidth", kDerivatives},
-    {"OpImageQuerySamples", "multisampled images are not supported"},
     {"OpUntypedPrefetchKHR", "for kernels of OpenCL"},
     {"OpUntypedGroupAsyncCopyKHR", "for kernels of OpenCL"},
     {"OpExtInstWithForwardRefsKHR", "SPV_KHR_relaxed_extended_instruction is not supported"},

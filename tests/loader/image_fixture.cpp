@@ -42,7 +42,7 @@ TestImage ImageTest::MakeImage(const ImageSpec& spec) {
         .extent = spec.extent,
         .mipLevels = spec.levels,
         .arrayLayers = spec.layers,
-        .samples = VK_SAMPLE_COUNT_1_BIT,
+        .samples = spec.samples,
         .tiling = spec.tiling,
         .usage = spec.usage | VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT};
     EXPECT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
@@ -167,6 +167,9 @@ void ImageTest::WriteSlots(VkDescriptorSet set, const std::vector<std::vector<Sl
     for (uint32_t i = 0; i < bindings.size(); ++i) {
         for (uint32_t k = 0; k < bindings[i].size(); ++k) {
             const Slot& slot = bindings[i][k];
+            // VUID-VkWriteDescriptorSet-descriptorType-02752.
+            if (slot.type == VK_DESCRIPTOR_TYPE_SAMPLER && slot.immutable)
+                continue;
             const VkDescriptorBufferInfo buffer = slot.buffer.info();
             VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                        .dstSet = set,
@@ -191,9 +194,15 @@ TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
     EXPECT_VK(vkCreateShaderModule(device_, &module, nullptr, &made.module));
     std::vector<VkDescriptorSetLayoutBinding> layouts;
     std::vector<VkDescriptorPoolSize> sizes;
+    std::vector<std::vector<VkSampler>> immutable(bindings.size());
     for (uint32_t i = 0; i < bindings.size(); ++i) {
         const auto count = static_cast<uint32_t>(bindings[i].size());
-        layouts.push_back({i, bindings[i][0].type, count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+        for (const Slot& slot : bindings[i]) {
+            if (slot.immutable)
+                immutable[i].push_back(slot.immutable);
+        }
+        layouts.push_back({i, bindings[i][0].type, count, VK_SHADER_STAGE_COMPUTE_BIT,
+                           immutable[i].empty() ? nullptr : immutable[i].data()});
         sizes.push_back({bindings[i][0].type, count});
     }
     VkDescriptorSetLayoutCreateInfo set_layout{

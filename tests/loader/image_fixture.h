@@ -15,6 +15,7 @@ struct ImageSpec {
     VkImageUsageFlags usage = VK_IMAGE_USAGE_STORAGE_BIT;  // beside transfers
     VkImageCreateFlags flags = 0;
     VkImageTiling tiling = VK_IMAGE_TILING_OPTIMAL;
+    VkSampleCountFlagBits samples = VK_SAMPLE_COUNT_1_BIT;
 };
 
 struct TestImage {
@@ -35,6 +36,7 @@ struct Slot {
     VkDescriptorImageInfo image = {};
     VkBufferView texels = VK_NULL_HANDLE;
     TestBuffer buffer = {};
+    VkSampler immutable = VK_NULL_HANDLE;  // of the layout; then `image.sampler` must mean nothing
 
     static Slot Buffer(const TestBuffer& buffer) { return {.buffer = buffer}; }
     static Slot Storage(VkImageView view) {

@@ -1,10 +1,12 @@
-// Atomics on buffers, workgroup memory and device addresses. Scopes and semantics ask for nothing
-// more than the IR's atomics give: each is one access in a single order of all of its address, and
-// none is moved over another memory access.
+// Atomics on buffers, texels, workgroup memory and device addresses. Scopes and semantics ask for
+// nothing more than the IR's atomics give: each is one access in a single order of all of its
+// address, and none is moved over another memory access.
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
 
+using hal::TexelLayout;
+using ir::ValueId;
 using spv::Op;
 
 namespace {
@@ -111,6 +113,74 @@ Status Translator::Atomic(const Inst& inst) {
                                : ir::Op::kAtomicGlobal;
     ir::InstId atomic = builder_.Append(op, operands, {&scalar, 1}, static_cast<uint64_t>(form.op));
     return inst.result != 0 ? Define(inst, {kernel_.inst(atomic).results[0]}) : OkStatus();
+}
+
+// A pointer to a texel of one component, for atomics.
+Status Translator::TexelPointer(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
+    if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format)
+        return Invalid(inst, "does not point into a storage image of a known format");
+    const bool wide = image.component == ir::Type::kI64;
+    const TexelLayout layout = wide ? TexelLayout::k32x2 : TexelLayout::k32;
+    if (KnownLayout(image) != layout) {
+        return Unsupported(inst,
+                           "points to texels that are neither 32-bit integers or floats nor "
+                           "64-bit integers");
+    }
+    ValueId sample;
+    if (image.multisampled) {
+        FORNAX_ASSIGN_OR_RETURN(sample, UseScalar(inst, inst[2]));
+    }
+    FORNAX_ASSIGN_OR_RETURN(sample, SampleNumber(inst, image, sample));
+    Pointer pointer;
+    pointer.space = Pointer::Space::kBuffer;
+    pointer.type = result->element;
+    pointer.binding = image.pointer.binding;
+    pointer.element = image.pointer.element;
+    pointer.nonuniform = image.pointer.nonuniform;
+    pointer.is_volatile = image.pointer.is_volatile;
+    pointer.align = wide ? 8 : 4;
+    const ImageCode::Texel texel = TexelPlace(image, coordinates, {}, sample, pointer.guard);
+    pointer.offset = ImageCode(builder_).TexelOffset(texel, layout);
+    return DefinePointer(inst, std::move(pointer));
+}
+
+// An atomic on a texel that may be outside of its image gives 0 then, and does nothing.
+Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
+    FORNAX_ASSIGN_OR_RETURN(const Pointer pointer, UsePointer(inst, inst[0]));
+    if (!pointer.guard.valid())
+        return (this->*handler)(inst);
+    std::vector<ir::Type> types;
+    if (inst.result != 0) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+        types_.Flatten(*type, types);
+    }
+    ImageCode code(builder_);
+    const ir::InstId branch = builder_.Append(ir::Op::kIf, {&pointer.guard, 1}, types);
+    const ir::BlockId then_block = NewChild(branch);
+    const ir::BlockId else_block = NewChild(branch);
+    kernel_.inst(branch).blocks = {then_block, else_block};
+    const ir::BlockId before = builder_.block();
+    builder_.SetBlock(then_block);
+    FORNAX_RETURN_IF_ERROR((this->*handler)(inst));
+    Tuple inner;
+    if (inst.result != 0)
+        inner = frame_->values.at(inst.result).scalars;
+    builder_.Append(ir::Op::kYield, inner, {});
+    builder_.SetBlock(else_block);
+    builder_.Append(ir::Op::kYield, code.Zeros(types), {});
+    builder_.SetBlock(before);
+    if (inst.result == 0)
+        return OkStatus();
+    // What the handler defined is the result inside; outside it is the branch's.
+    Value& value = frame_->values.at(inst.result);
+    value.scalars = kernel_.inst(branch).results;
+    value.block = before;
+    if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end())
+        StoreHome(value, home->second);
+    return OkStatus();
 }
 
 }  // namespace fornax::kernel::spirv

@@ -138,6 +138,7 @@ class ImageCode {
         Id column;
     };
     Id TexelOffset(const Texel& texel, hal::TexelLayout layout);
+    Ids LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags);
     // The four components' bits of a texel, zero extended; zeros for those that the layout does not
     // have. `layout` is an i32 hal::TexelLayout.
     Ids LoadRaw(Id buffer, const Texel& texel, Id layout, uint8_t flags);
@@ -162,7 +163,6 @@ class ImageCode {
         builder_.Append(ir::Op::kYield, results, {});
         builder_.SetBlock(before);
     }
-    Ids LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags);
     Id Inverse(Id scale);
     Id HalfToFloat(Id bits);
     Id FloatToHalf(Id value);

@@ -191,20 +191,22 @@ ImageSampling::Axis ImageSampling::MakeAxis(const Level& level,
     return made;
 }
 
-// "Wrapping Operation". With the border's mode, coordinates outside stay there.
-Id ImageSampling::Wrapped(Id index, Id extent, size_t axis) {
+// "Wrapping Operation". With the border's mode, coordinates outside stay there. On cubes nearest
+// texels are those of the face's edge, and those of a linear filter are on the next face
+// ("Cube Map Edge Handling").
+Id ImageSampling::Wrapped(Id index, Id extent, size_t axis, Id linear) {
     using hal::AddressMode;
     auto& c = code_;
+    const Id last = c.I(Op::kISub, extent, c.Int(1));
+    auto clamped = [&](Id value) { return c.I(Op::kSMax, c.I(Op::kSMin, value, last), c.Int(0)); };
     if (cube_)
-        return index;
+        return c.Select(linear, index, clamped(index));
     static constexpr uint32_t kModes[] = {static_cast<uint32_t>(AddressMode::kRepeat),
                                           static_cast<uint32_t>(AddressMode::kMirroredRepeat),
                                           static_cast<uint32_t>(AddressMode::kClampToBorder),
                                           static_cast<uint32_t>(AddressMode::kMirrorClampToEdge),
                                           static_cast<uint32_t>(AddressMode::kClampToEdge)};
     const Id mode = c.Bits(flags_, hal::kSamplerAddressShift + 4 * static_cast<uint32_t>(axis), 4);
-    const Id last = c.I(Op::kISub, extent, c.Int(1));
-    auto clamped = [&](Id value) { return c.I(Op::kSMax, c.I(Op::kSMin, value, last), c.Int(0)); };
     // -1 is the mirror image of 0.
     auto mirrored = [&](Id value) {
         return c.Select(c.Test(Op::kSLt, value, c.Int(0)), c.Emit(Op::kNot, kI32, {value}), value);
@@ -365,10 +367,10 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
         std::vector<std::array<Id, 2>> wrapped;
         for (size_t i = 0; i < axes_; ++i) {
             axes.push_back(MakeAxis(level, i, linear, inputs.offset));
-            wrapped.push_back({Wrapped(axes[i].first, level.extent[i], i), Id()});
+            wrapped.push_back({Wrapped(axes[i].first, level.extent[i], i, linear), Id()});
             if (filtered) {
                 const Id second = c.I(Op::kIAdd, axes[i].first, c.Int(1));
-                wrapped[i][1] = Wrapped(second, level.extent[i], i);
+                wrapped[i][1] = Wrapped(second, level.extent[i], i, linear);
             }
         }
         auto take = [&](Id tap, const Ids& sum) {
@@ -463,7 +465,8 @@ Ids ImageSampling::Gather(const Inputs& inputs, uint32_t component) {
             // With an offset for each, all four are the texel below the position.
             const Id step =
                 inputs.offsets.empty() ? c.Int(kOrder[i][k]) : inputs.offsets[2 * i + k];
-            texel.push_back(Wrapped(c.I(Op::kIAdd, axes[k].first, step), level.extent[k], k));
+            texel.push_back(
+                Wrapped(c.I(Op::kIAdd, axes[k].first, step), level.extent[k], k, linear));
         }
         Id slice = slice_;
         if (cube_) {

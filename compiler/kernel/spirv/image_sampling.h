@@ -68,7 +68,7 @@ class ImageSampling {
     Id LevelOfDetail(const Inputs& inputs);
     Level MakeLevel(Id index);
     Axis MakeAxis(const Level& level, size_t axis, Id linear, const Ids& offset);
-    Id Wrapped(Id index, Id extent, size_t axis);
+    Id Wrapped(Id index, Id extent, size_t axis, Id linear);
     // Moves texels beyond the edges of a cube's face to the face that they are on.
     void CrossEdges(Id& x, Id& y, Id& face, Id extent);
     // The texel's components, as floats or integers; of a comparison, only the first counts.

@@ -30,7 +30,8 @@ constexpr uint32_t kSwizzleAt = offsetof(hal::ImageDescriptor, swizzle);
 constexpr uint32_t kScaleAt = offsetof(hal::ImageDescriptor, scale);
 constexpr uint32_t kLevelOffsetsAt = offsetof(hal::SampledImageDescriptor, level_offsets);
 
-// The formats of the SPIR-V specification, "Image Format", that have at most 32 bits a component.
+// The formats of the SPIR-V specification, "Image Format". One component of 64 bits lies in memory
+// like two of 32.
 std::optional<TexelFormat> FormatOf(spv::ImageFormat format) {
     using F = spv::ImageFormat;
     using L = TexelLayout;
@@ -112,6 +113,10 @@ std::optional<TexelFormat> FormatOf(spv::ImageFormat format) {
             return MakeTexelFormat(L::k8x2, C::kUint);
         case F::R16ui:
             return MakeTexelFormat(L::k16, C::kUint);
+        case F::R64ui:
+            return MakeTexelFormat(L::k32x2, C::kUint);
+        case F::R64i:
+            return MakeTexelFormat(L::k32x2, C::kSint);
         case F::R8ui:
             return MakeTexelFormat(L::k8, C::kUint);
         default:
@@ -221,14 +226,19 @@ Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
     image.dim = static_cast<spv::Dim>((*type)[kDim]);
     image.arrayed = (*type)[kArrayed] != 0;
     image.storage = (*type)[kSampled] == 2;
-    if ((*type)[kMultisampled] != 0)
-        return Unsupported(inst, "uses a multisampled image");
+    image.multisampled = (*type)[kMultisampled] != 0;
+    if (image.multisampled && image.dim != spv::Dim::Dim2D)
+        return Unsupported(inst, "uses a multisampled image that is not two-dimensional");
     if (image.dim == spv::Dim::Rect || image.dim == spv::Dim::SubpassData)
         return Unsupported(inst, "uses an image of a dimension that is not supported");
     FORNAX_ASSIGN_OR_RETURN(const Type* component, TypeOf(inst, (*type)[kSampledType]));
     image.component = component->scalar;
-    if (image.component != ir::Type::kF32 && image.component != ir::Type::kI32)
-        return Unsupported(inst, "uses an image whose components are not of 32 bits");
+    const bool wide = image.component == ir::Type::kI64;
+    if (image.component != ir::Type::kF32 && image.component != ir::Type::kI32 && !wide) {
+        return Unsupported(inst,
+                           "uses an image whose components are neither of 32 bits nor integers of "
+                           "64");
+    }
     const Kind kind = kernel_.bindings[image.pointer.binding].layout.kind;
     if (kind == Kind::kSampler)
         return Invalid(inst, "uses id " + std::to_string(id) + " as an image");
@@ -240,18 +250,24 @@ Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
     }
     ImageCode code(builder_);
     const auto format = static_cast<spv::ImageFormat>((*type)[kFormat]);
-    if (format == spv::ImageFormat::Unknown || !image.storage) {
+    // Only one layout has components of 64 bits, and views of storage images move none.
+    const auto known = wide && image.storage && format == spv::ImageFormat::Unknown
+                           ? FormatOf(spv::ImageFormat::R64ui)
+                           : FormatOf(format);
+    if ((format == spv::ImageFormat::Unknown && !known) || !image.storage) {
         image.format = code.Word(image.descriptor, kFormatAt);
         return image;
     }
-    const auto known = FormatOf(format);
     if (!known) {
         return Unsupported(
             inst, "uses an image of the format " + std::to_string(static_cast<uint32_t>(format)));
     }
     const bool integer =
         known->texel_class == TexelClass::kUint || known->texel_class == TexelClass::kSint;
-    if (integer != (image.component == ir::Type::kI32))
+    const bool wide_format = format == spv::ImageFormat::R64ui ||
+                             format == spv::ImageFormat::R64i ||
+                             (format == spv::ImageFormat::Unknown && wide);
+    if (integer != ir::IsInteger(image.component) || wide != wide_format)
         return Invalid(inst, "uses an image whose format is not of its sampled type");
     image.known_format = true;
     image.format = Int(WordOf(*known));
@@ -291,10 +307,7 @@ Result<ImageOperands> Translator::ReadImageOperands(const Inst& inst, size_t at)
     FORNAX_RETURN_IF_ERROR(tuple(0x8, "ConstOffset", operands.offset));
     FORNAX_RETURN_IF_ERROR(tuple(0x10, "Offset", operands.offset));
     FORNAX_RETURN_IF_ERROR(tuple(0x20, "ConstOffsets", operands.offsets));
-    ValueId sample;
-    FORNAX_RETURN_IF_ERROR(scalar(0x40, "Sample", sample));
-    if (sample.valid())
-        return Unsupported(inst, "names a sample");
+    FORNAX_RETURN_IF_ERROR(scalar(0x40, "Sample", operands.sample));
     FORNAX_RETURN_IF_ERROR(scalar(0x80, "MinLod", operands.min_lod));
     // What is left (memory model, extension of signs, non-temporal) needs nothing done.
     return operands;
@@ -317,10 +330,11 @@ Result<Tuple> Translator::TexelCoordinates(const Inst& inst, const Image& image,
 }
 
 // Where a texel is, from the descriptor's address, and whether there is one. `level` is invalid for
-// the base level.
+// the base level, `sample` for images of one sample.
 ImageCode::Texel Translator::TexelPlace(const Image& image,
                                         const Tuple& coordinates,
                                         ValueId level,
+                                        ValueId sample,
                                         ValueId& inside) {
     ImageCode code(builder_);
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
@@ -372,7 +386,24 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
         step(z, is_3d && level.valid() ? code.I(ir::Op::kIMul, row_pitch, height)
                                        : word(kSlicePitchAt));
     }
-    return {offset, coordinates[0]};
+    ValueId column = coordinates[0];
+    if (sample.valid()) {
+        const ValueId samples = word(kLevelsAt);
+        also(sample, samples);
+        column = code.I(ir::Op::kIAdd, code.I(ir::Op::kIMul, column, samples), sample);
+    }
+    return {offset, column};
+}
+
+// The number of the sample that an instruction names, as i32; invalid for images of one sample.
+Result<ValueId> Translator::SampleNumber(const Inst& inst, const Image& image, ValueId sample) {
+    if (sample.valid() != image.multisampled)
+        return Invalid(inst, "names a sample, or does not, unlike what its image's type wants");
+    if (!sample.valid())
+        return sample;
+    if (!ir::IsInteger(kernel_.type(sample)))
+        return Invalid(inst, "has a sample that is no integer");
+    return ToI32(sample, true);
 }
 
 Status Translator::DefineTexel(const Inst& inst, const Image& image, const Tuple& components) {
@@ -403,9 +434,20 @@ Status Translator::ImageRead(const Inst& inst) {
             return Invalid(inst, "has a level that is no integer");
         level = ToI32(operands.lod, true);
     }
+    FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
     ValueId inside;
-    const ImageCode::Texel texel_place = TexelPlace(image, coordinates, level, inside);
+    const ImageCode::Texel texel_place = TexelPlace(image, coordinates, level, sample, inside);
     const ValueId buffer = BufferOf(image.pointer);
+    if (image.component == ir::Type::kI64) {
+        const ValueId zero = builder_.Const(ir::Type::kI64, 0);
+        constexpr ir::Type kWide[] = {ir::Type::kI64};
+        const ValueId texel = code.If(inside, kWide, [&] {
+            return code.LoadElements(buffer, code.TexelOffset(texel_place, TexelLayout::k32x2),
+                                     ir::Type::kI64, 1,
+                                     image.pointer.is_volatile ? ir::kVolatile : 0);
+        })[0];
+        return DefineTexel(inst, image, {texel, zero, zero, builder_.Const(ir::Type::kI64, 1)});
+    }
     const std::vector<ir::Type> ints(4, ir::Type::kI32);
     const Tuple raw = code.If(inside, ints, [&] {
         return code.LoadRaw(buffer, texel_place, code.Bits(image.format, hal::kTexelLayoutShift, 8),
@@ -454,7 +496,8 @@ Status Translator::ImageWrite(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(Tuple texel, UseTuple(inst, inst[2]));
-    FORNAX_RETURN_IF_ERROR(ReadImageOperands(inst, 3));
+    FORNAX_ASSIGN_OR_RETURN(const ImageOperands operands, ReadImageOperands(inst, 3));
+    FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
     if (!image.storage || !kernel_.bindings[image.pointer.binding].writable)
         return Invalid(inst, "writes to an image that is not writable");
     if (texel.empty() || texel.size() > 4)
@@ -467,8 +510,18 @@ Status Translator::ImageWrite(const Inst& inst) {
         texel.push_back(texel.back());  // of formats that do not have them
     ImageCode code(builder_);
     ValueId inside;
-    const ImageCode::Texel texel_place = TexelPlace(image, coordinates, {}, inside);
+    const ImageCode::Texel texel_place = TexelPlace(image, coordinates, {}, sample, inside);
     const ValueId buffer = BufferOf(image.pointer);
+    if (image.component == ir::Type::kI64) {
+        code.If(inside, {}, [&] {
+            const ValueId operands[] = {buffer, code.TexelOffset(texel_place, TexelLayout::k32x2),
+                                        texel[0]};
+            builder_.Append(ir::Op::kStoreBuffer, operands, {}, ir::ByteSize(ir::Type::kI64),
+                            image.pointer.is_volatile ? ir::kVolatile : 0);
+            return ImageCode::Ids();
+        });
+        return OkStatus();
+    }
     if (!image.known_format) {
         // The only order of components that storage images have beside red first is blue first.
         const ValueId first =
@@ -490,12 +543,16 @@ Status Translator::ImageWrite(const Inst& inst) {
     return OkStatus();
 }
 
-// OpImageQuerySize, OpImageQuerySizeLod, OpImageQueryLevels.
+// OpImageQuerySize, OpImageQuerySizeLod, OpImageQueryLevels, OpImageQuerySamples.
 Status Translator::ImageQuery(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
     ImageCode code(builder_);
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
-    if (inst.op == Op::OpImageQueryLevels)
+    // The number of samples is where others have their levels.
+    if (image.multisampled != (inst.op == Op::OpImageQuerySamples) &&
+        inst.op != Op::OpImageQuerySize)
+        return Invalid(inst, "asks for what its image does not have");
+    if (inst.op == Op::OpImageQueryLevels || inst.op == Op::OpImageQuerySamples)
         return Define(inst, {word(kLevelsAt)});
     ValueId level;
     if (inst.op == Op::OpImageQuerySizeLod) {
@@ -523,64 +580,6 @@ Status Translator::ImageQuery(const Inst& inst) {
         size.push_back(cube ? code.I(ir::Op::kUDiv, layers, Int(6)) : layers);
     }
     return Define(inst, std::move(size));
-}
-
-// A pointer to a texel of one 32-bit component, for atomics.
-Status Translator::TexelPointer(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
-    if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format)
-        return Invalid(inst, "does not point into a storage image of a known format");
-    if (KnownLayout(image) != TexelLayout::k32 || image.component != ir::Type::kI32)
-        return Unsupported(inst, "points to texels that are no 32-bit integers");
-    Pointer pointer;
-    pointer.space = Pointer::Space::kBuffer;
-    pointer.type = result->element;
-    pointer.binding = image.pointer.binding;
-    pointer.element = image.pointer.element;
-    pointer.nonuniform = image.pointer.nonuniform;
-    pointer.is_volatile = image.pointer.is_volatile;
-    pointer.align = 4;
-    const ImageCode::Texel texel = TexelPlace(image, coordinates, {}, pointer.guard);
-    pointer.offset = ImageCode(builder_).TexelOffset(texel, TexelLayout::k32);
-    return DefinePointer(inst, std::move(pointer));
-}
-
-// An atomic on a texel that may be outside of its image gives 0 then, and does nothing.
-Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
-    FORNAX_ASSIGN_OR_RETURN(const Pointer pointer, UsePointer(inst, inst[0]));
-    if (!pointer.guard.valid())
-        return (this->*handler)(inst);
-    std::vector<ir::Type> types;
-    if (inst.result != 0) {
-        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-        types_.Flatten(*type, types);
-    }
-    ImageCode code(builder_);
-    const ir::InstId branch = builder_.Append(ir::Op::kIf, {&pointer.guard, 1}, types);
-    const ir::BlockId then_block = NewChild(branch);
-    const ir::BlockId else_block = NewChild(branch);
-    kernel_.inst(branch).blocks = {then_block, else_block};
-    const ir::BlockId before = builder_.block();
-    builder_.SetBlock(then_block);
-    FORNAX_RETURN_IF_ERROR((this->*handler)(inst));
-    Tuple inner;
-    if (inst.result != 0)
-        inner = frame_->values.at(inst.result).scalars;
-    builder_.Append(ir::Op::kYield, inner, {});
-    builder_.SetBlock(else_block);
-    builder_.Append(ir::Op::kYield, code.Zeros(types), {});
-    builder_.SetBlock(before);
-    if (inst.result == 0)
-        return OkStatus();
-    // What the handler defined is the result inside; outside it is the branch's.
-    Value& value = frame_->values.at(inst.result);
-    value.scalars = kernel_.inst(branch).results;
-    value.block = before;
-    if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end())
-        StoreHome(value, home->second);
-    return OkStatus();
 }
 
 }  // namespace fornax::kernel::spirv

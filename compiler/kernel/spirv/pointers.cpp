@@ -349,7 +349,11 @@ Status Translator::ComparePointers(const Inst& inst) {
         return Define(inst, {Emit(op, ir::Type::kBool, {a, b})});
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(uint64_t stride, StrideOf(inst, *type, type->element));
+    // Untyped pointers are counted as pointers into an array of bytes (SPV_KHR_untyped_pointers).
+    uint64_t stride = 1;
+    if (type->element != 0) {
+        FORNAX_ASSIGN_OR_RETURN(stride, StrideOf(inst, *type, type->element));
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     if (stride == 0 || !ir::IsInteger(result->scalar))
         return Invalid(inst, "has no stride, or no integer for its result");

@@ -2,7 +2,10 @@
 // gives when only the descriptor knows it; what is not covered is said.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
+#include <span>
 
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/spirv/reader.h"
@@ -152,6 +155,171 @@ TEST(ReaderImages, NamedFormatsAreThoseOfDescriptors) {
         EXPECT_EQ(named.texels, unnamed.texels);
         EXPECT_EQ(named.stored, unnamed.stored);
         EXPECT_NE(named.stored, Outcome().stored);
+    }
+}
+
+// Runs one workgroup of a shader with words at binding 0 and one storage image at binding 1.
+void RunOneImage(const std::string& source,
+                 const hal::ImageDescriptor& image,
+                 std::span<uint32_t> words) {
+    struct {
+        hal::BufferDescriptor out;
+        hal::ImageDescriptor image;
+    } set;
+    set.out = {reinterpret_cast<uint64_t>(words.data()), words.size_bytes()};
+    set.image = image;
+    const Words module = CompileGlsl(source);
+    CompileRequest request;
+    request.spirv = module;
+    request.layout.sets.resize(1);
+    request.layout.sets[0].bindings = {{.binding = 0},
+                                       {.binding = 1,
+                                        .kind = BindingLayout::Kind::kStorageImage,
+                                        .offset_bytes = sizeof(hal::BufferDescriptor)}};
+    Result<ir::Kernel> kernel = ReadSpirv(request);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    const void* sets[] = {&set};
+    hal::DispatchFrame frame;
+    frame.descriptor_sets = sets;
+    for (uint32_t& count : frame.workgroup_count)
+        count = 1;
+    const Status status = Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000});
+    ASSERT_TRUE(status.ok()) << status.error().message;
+}
+
+// Sample s of the texel x is at x * samples + s; what is outside, a sample too, reads as 0.
+TEST(ReaderImages, SamplesLieSideBySide) {
+    constexpr uint32_t kSamples = 4;
+    std::vector<uint32_t> texels(3 * kSamples);
+    for (uint32_t i = 0; i < texels.size(); ++i)
+        texels[i] = 100 + i;
+    hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 48},
+                               .format = hal::MakeTexelFormat(L::k32, C::kUint)};
+    image.width = 3;
+    image.height = image.depth = 1;
+    image.row_pitch = image.slice_pitch = 48;
+    image.levels = kSamples;
+    std::vector<uint32_t> out(33);
+    RunOneImage(R"(#version 460
+#extension GL_ARB_shader_texture_image_samples : require
+layout(local_size_x = 4, local_size_y = 8) in;
+layout(set = 0, binding = 0) buffer Out { uint results[]; };
+layout(set = 0, binding = 1, r32ui) uniform uimage2DMS image;
+void main() {
+    ivec2 texel = ivec2(gl_LocalInvocationID.x, 0);
+    int s = int(gl_LocalInvocationID.y);
+    uint old = imageLoad(image, texel, s).x;
+    imageStore(image, texel, s, uvec4(old * 2));
+    results[gl_LocalInvocationIndex] = old + imageAtomicAdd(image, texel, s, 5u);
+    results[32] = imageSamples(image);
+})",
+                image, out);
+    for (uint32_t i = 0; i < 32; ++i) {
+        const uint32_t x = i % 4;
+        const uint32_t sample = i / 4;
+        const bool inside = x < 3 && sample < kSamples;
+        EXPECT_EQ(out[i], inside ? 3 * (100 + x * kSamples + sample) : 0) << i;
+        if (inside) {
+            EXPECT_EQ(texels[x * kSamples + sample], 2 * (100 + x * kSamples + sample) + 5);
+        }
+    }
+    EXPECT_EQ(out[32], kSamples);
+}
+
+TEST(ReaderImages, TexelsOf64Bits) {
+    std::vector<uint64_t> texels(6);
+    for (uint32_t i = 0; i < texels.size(); ++i)
+        texels[i] = i * 0x123456789u;
+    hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 48},
+                               .format = hal::MakeTexelFormat(L::k32x2, C::kUint)};
+    image.width = 6;
+    image.height = image.depth = image.levels = 1;
+    std::vector<uint32_t> out(8 * 4);
+    RunOneImage(R"(#version 460
+#extension GL_EXT_shader_image_int64 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(local_size_x = 8) in;
+layout(set = 0, binding = 0) buffer Out { u64vec2 results[]; };
+layout(set = 0, binding = 1, r64ui) uniform u64image1D image;
+void main() {
+    int i = int(gl_LocalInvocationIndex);
+    u64vec4 texel = imageLoad(image, i);
+    imageStore(image, i, u64vec4(texel.x + 1ul));
+    results[i] = u64vec2(texel.x + texel.y + texel.z * 2ul + texel.w * 10ul,
+                         imageAtomicMax(image, i, 0x200000000ul));
+})",
+                image, out);
+    for (uint64_t i = 0; i < 8; ++i) {
+        const uint64_t texel = i < 6 ? i * 0x123456789u : 0;
+        uint64_t results[2];
+        std::memcpy(results, out.data() + 4 * i, sizeof(results));
+        EXPECT_EQ(results[0], texel + 10);
+        EXPECT_EQ(results[1], i < 6 ? texel + 1 : 0);
+        if (i < 6) {
+            EXPECT_EQ(texels[i], std::max<uint64_t>(texel + 1, 0x200000000));
+        }
+    }
+}
+
+// One that the shader does not name can only be of that layout.
+TEST(ReaderImages, UnnamedTexelsOf64Bits) {
+    std::vector<uint64_t> texels(8);
+    for (uint32_t i = 0; i < texels.size(); ++i)
+        texels[i] = i * 0x123456789u;
+    hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 64},
+                               .format = hal::MakeTexelFormat(L::k32x2, C::kSint)};
+    image.width = 6;
+    image.height = image.depth = image.levels = 1;
+    std::vector<uint32_t> out(16);
+    RunOneImage(R"(#version 460
+#extension GL_EXT_shader_image_load_formatted : require
+#extension GL_EXT_shader_image_int64 : require
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
+layout(local_size_x = 8) in;
+layout(set = 0, binding = 0) buffer Out { int64_t results[]; };
+layout(set = 0, binding = 1) uniform i64image1D image;
+void main() {
+    int i = int(gl_LocalInvocationIndex);
+    results[i] = imageLoad(image, i).x;
+    imageStore(image, i, i64vec4(-results[i] - 1l));
+})",
+                image, out);
+    for (uint64_t i = 0; i < 8; ++i) {
+        const uint64_t texel = i * 0x123456789u;
+        uint64_t result = 0;
+        std::memcpy(&result, out.data() + 2 * i, sizeof(result));
+        EXPECT_EQ(result, i < 6 ? texel : 0);
+        EXPECT_EQ(texels[i], i < 6 ? ~texel : texel);
+    }
+}
+
+// Memory behind the image stays as it is, whatever the atomic is on.
+TEST(ReaderImages, FloatAtomicsOutsideDoNothing) {
+    for (const char* atomic :
+         {"imageAtomicAdd(image, i, 2.0)", "imageAtomicMax(image, i, 7.0)",
+          "imageAtomicMin(image, i, -1.0)", "imageAtomicExchange(image, i, 3.0)"}) {
+        SCOPED_TRACE(atomic);
+        std::vector<float> texels(8, 0.5f);
+        hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 32},
+                                   .format = hal::MakeTexelFormat(L::k32, C::kFloat)};
+        image.width = 5;
+        image.height = image.depth = image.levels = 1;
+        std::vector<uint32_t> out(8);
+        RunOneImage(std::string(R"(#version 460
+#extension GL_EXT_shader_atomic_float : require
+#extension GL_EXT_shader_atomic_float2 : require
+layout(local_size_x = 8) in;
+layout(set = 0, binding = 0) buffer Out { float results[]; };
+layout(set = 0, binding = 1, r32f) uniform image1D image;
+void main() {
+    int i = int(gl_LocalInvocationIndex);
+    results[i] = )") + atomic +
+                        ";\n}",
+                    image, out);
+        for (size_t i = 0; i < 8; ++i) {
+            EXPECT_EQ(out[i], i < 5 ? std::bit_cast<uint32_t>(0.5f) : 0) << i;
+            EXPECT_EQ(texels[i] != 0.5f, i < 5) << i;
+        }
     }
 }
 

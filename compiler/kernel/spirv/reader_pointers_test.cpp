@@ -159,6 +159,26 @@ TEST(ReaderPointers, ComparisonsAndDistances) {
         EXPECT_EQ(data.output[i], (i == 2) + 2 + 3 * (i - 2)) << i;
 }
 
+// "[...] pointers into an array of 8-bit integers" (SPV_KHR_untyped_pointers).
+TEST(ReaderPointers, UntypedPointersAreApartByBytes) {
+    std::string source = Module("%untyped = OpTypeUntypedPointerKHR StorageBuffer", R"(
+      %start = OpUntypedAccessChainKHR %untyped %block %buffer %u0 %u2
+      %there = OpUntypedAccessChainKHR %untyped %block %buffer %u0 %i
+       %diff = OpPtrDiff %int %there %start
+       %bits = OpBitcast %uint %diff
+               OpStore %out %bits)");
+    source.insert(source.find("OpExtension"), "OpCapability UntypedPointersKHR\n");
+    source.insert(source.find("OpMemoryModel"), "OpExtension \"SPV_KHR_untyped_pointers\"\n");
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(source, "spv1.4")));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    ShaderData data;
+    data.output.assign(8, 0xdeadbeef);
+    data.workgroups = 1;
+    ASSERT_TRUE(RunShader(*kernel, data).ok());
+    for (uint32_t i = 0; i < 8; ++i)
+        EXPECT_EQ(data.output[i], 4 * (i - 2)) << i;
+}
+
 void ExpectRefused(const std::string& types, const std::string& body, const char* what) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(Module(types, body))));
     ASSERT_FALSE(kernel.ok()) << body;

@@ -33,6 +33,7 @@ Translator::Handler Translator::FindImageHandler(Op op) {
         case Op::OpImageQuerySize:
         case Op::OpImageQuerySizeLod:
         case Op::OpImageQueryLevels:
+        case Op::OpImageQuerySamples:
             return &Translator::ImageQuery;
         default:
             return nullptr;
@@ -41,8 +42,11 @@ Translator::Handler Translator::FindImageHandler(Op op) {
 
 // The image and the sampler of an OpTypeSampledImage, as sampling wants them.
 Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& image) {
-    if (!image.pointer.has_sampler || image.storage || image.dim == spv::Dim::Buffer)
+    if (!image.pointer.has_sampler || image.storage || image.multisampled ||
+        image.dim == spv::Dim::Buffer)
         return Invalid(inst, "samples what is no sampled image");
+    if (image.component == ir::Type::kI64)
+        return Unsupported(inst, "samples an image of 64-bit integers, which can only be fetched");
     const Kind kind = kernel_.bindings[image.pointer.sampler_binding].layout.kind;
     if (kind != Kind::kSampler && kind != Kind::kCombinedImageSampler)
         return Invalid(inst, "samples with what is no sampler");

@@ -224,7 +224,7 @@ Status Translator::Instruction(const Inst& inst) {
                                      std::to_string(kReaderLimits.instructions) + " instructions");
     }
     builder_.SetOrigin(inst.offset);
-    if (inst.op >= Op::OpAtomicLoad && inst.op <= Op::OpAtomicXor)
+    if (handler == &Translator::Atomic)
         return GuardedAtomic(inst, handler);
     in_modes_ = modes_.Any() && HasFloatModes(inst.op);
     Status status = (this->*handler)(inst);

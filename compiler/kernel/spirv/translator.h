@@ -95,7 +95,8 @@ struct Image {
     spv::Dim dim = spv::Dim::Dim2D;
     bool arrayed = false;
     bool storage = false;  // used without a sampler
-    ir::ValueId format;    // of texels, an i32: constant if the type says it
+    bool multisampled = false;
+    ir::ValueId format;  // of texels, an i32: constant if the type says it
     bool known_format = false;
     ImageCode::Descriptor descriptor;
 
@@ -122,6 +123,7 @@ struct ImageOperands {
     Tuple grad_y;
     Tuple offset;
     Tuple offsets;  // ConstOffsets: four pairs
+    ir::ValueId sample;
     ir::ValueId min_lod;
 };
 
@@ -303,6 +305,8 @@ class Translator {
 
     // --- atomics.cpp ---
     Status Atomic(const Inst& inst);
+    Status TexelPointer(const Inst& inst);
+    Status GuardedAtomic(const Inst& inst, Handler handler);
 
     // --- composites.cpp ---
     Status CompositeConstruct(const Inst& inst);
@@ -401,14 +405,14 @@ class Translator {
     Status ImageRead(const Inst& inst);
     Status ImageWrite(const Inst& inst);
     Status ImageQuery(const Inst& inst);
-    Status TexelPointer(const Inst& inst);
-    Status GuardedAtomic(const Inst& inst, Handler handler);
     Result<ImageOperands> ReadImageOperands(const Inst& inst, size_t at);
     Result<Tuple> TexelCoordinates(const Inst& inst, const Image& image, uint32_t id);
     ImageCode::Texel TexelPlace(const Image& image,
                                 const Tuple& coordinates,
                                 ir::ValueId level,
+                                ir::ValueId sample,
                                 ir::ValueId& inside);
+    Result<ir::ValueId> SampleNumber(const Inst& inst, const Image& image, ir::ValueId sample);
     hal::TexelLayout KnownLayout(const Image& image) const;
     Tuple TexelScales(const Image& image);
     Status DefineTexel(const Inst& inst, const Image& image, const Tuple& components);

@@ -41,7 +41,9 @@
 #define OFFSET ivec3(1, -1, 2)
 #define TEXEL ivec3(p.xyz)
 #elif DIMENSION == 5
+#ifndef SAMPLER
 #define SAMPLER samplerCube
+#endif
 #define POSITION p.xyz
 #define GRADIENT xyz
 #define GATHERS
