@@ -40,9 +40,10 @@ VkResult DescriptorPool::Init(const VkDescriptorPoolCreateInfo& info) {
     for (uint32_t i = 0; i < info.poolSizeCount; ++i) {
         // Other types can be asked for, but no set layout has them.
         const VkDescriptorPoolSize& size = info.pPoolSizes[i];
-        capacity_bytes_ += size.type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK
-                               ? size.descriptorCount
-                               : uint64_t{size.descriptorCount} * DescriptorBytes(size.type);
+        capacity_bytes_ +=
+            size.type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK
+                ? size.descriptorCount
+                : uint64_t{size.descriptorCount} * DescriptorBytes(size.type, info.pNext, i);
     }
     if (const auto* blocks = FindInChain<VkDescriptorPoolInlineUniformBlockCreateInfo>(
             info.pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO)) {

@@ -42,14 +42,23 @@ void CopyDescriptors(const VkCopyDescriptorSet& copy) {
     }
     const std::byte* in = DescriptorAt(from, source, copy.srcArrayElement);
     std::byte* out = DescriptorAt(to, destination, copy.dstArrayElement);
-    const size_t bytes = destination.descriptor_bytes();
+    // A mutable descriptor may be copied to and from one of the type that it has, which is smaller:
+    // that part of both is the same.
+    const size_t out_stride = destination.descriptor_bytes();
+    const size_t in_stride = source.descriptor_bytes();
     if (!destination.has_immutable_samplers()) {
-        std::memmove(out, in, copy.descriptorCount * bytes);
+        if (in_stride == out_stride) {
+            std::memmove(out, in, copy.descriptorCount * out_stride);
+            return;
+        }
+        for (uint32_t i = 0; i < copy.descriptorCount; ++i) {
+            std::memmove(out + i * out_stride, in + i * in_stride, std::min(in_stride, out_stride));
+        }
         return;
     }
     // VUID-VkCopyDescriptorSet-dstBinding-02753: these are combined image samplers.
     for (uint32_t i = 0; i < copy.descriptorCount; ++i)
-        std::memmove(out + i * bytes, in + i * bytes, sizeof(hal::SampledImageDescriptor));
+        std::memmove(out + i * out_stride, in + i * in_stride, sizeof(hal::SampledImageDescriptor));
 }
 
 // A null view gives the null descriptor.
@@ -83,9 +92,12 @@ const std::byte* FirstInfo(const VkWriteDescriptorSet& write, size_t& stride) {
 
 }  // namespace
 
-void WriteDescriptor(const DescriptorBinding& binding, const void* info, std::byte* out) {
+void WriteDescriptor(const DescriptorBinding& binding,
+                     VkDescriptorType type,
+                     const void* info,
+                     std::byte* out) {
     const auto& image_info = *static_cast<const VkDescriptorImageInfo*>(info);
-    switch (binding.type) {
+    switch (type) {
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
             Put(ImageOf(image_info).image, out);
             return;
@@ -144,7 +156,7 @@ void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorS
     size_t stride = 0;
     const std::byte* in = FirstInfo(write, stride);
     for (uint32_t i = 0; i < write.descriptorCount; ++i, in += stride) {
-        WriteDescriptor(binding, in, out);
+        WriteDescriptor(binding, write.descriptorType, in, out);
         out += binding.descriptor_bytes();
     }
 }

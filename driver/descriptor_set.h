@@ -20,7 +20,11 @@ struct DescriptorStorage {
 
 // Writes one descriptor from the structure that updates give for its type: a
 // VkDescriptorBufferInfo, a VkDescriptorImageInfo or a VkBufferView. Immutable samplers stay.
-void WriteDescriptor(const DescriptorBinding& binding, const void* info, std::byte* descriptor);
+// `type` is the binding's but of mutable descriptors, which it makes descriptors of that type.
+void WriteDescriptor(const DescriptorBinding& binding,
+                     VkDescriptorType type,
+                     const void* info,
+                     std::byte* descriptor);
 
 // The write's dstSet is not looked at.
 void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorSet& write);

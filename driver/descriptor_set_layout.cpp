@@ -30,6 +30,23 @@ const VkSampler* ImmutableSamplersOf(const VkDescriptorSetLayoutBinding& binding
     return holds_samplers ? binding.pImmutableSamplers : nullptr;
 }
 
+// The types that a mutable descriptor may be of; null without a list.
+const VkMutableDescriptorTypeListEXT* MutableTypes(const void* chain, uint32_t index) {
+    const auto* lists = FindInChain<VkMutableDescriptorTypeCreateInfoEXT>(
+        chain, VK_STRUCTURE_TYPE_MUTABLE_DESCRIPTOR_TYPE_CREATE_INFO_EXT);
+    return lists && index < lists->mutableDescriptorTypeListCount
+               ? &lists->pMutableDescriptorTypeLists[index]
+               : nullptr;
+}
+
+// Descriptors that lie in a set by themselves, with nothing beside them.
+bool MayBeMutable(VkDescriptorType type) {
+    return DescriptorKind(type) && type != VK_DESCRIPTOR_TYPE_MUTABLE_EXT &&
+           type != VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC &&
+           type != VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC &&
+           type != VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK;
+}
+
 // What keeps the layout from being created, or OK. Counts within the limits cannot overflow
 // 32 bits of set memory.
 Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
@@ -42,6 +59,20 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
                          fmt::format("Binding {} has descriptors of type {}, which Fornax does not "
                                      "have.",
                                      binding.binding, static_cast<int>(binding.descriptorType))};
+        }
+        if (binding.descriptorCount > 0 &&
+            binding.descriptorType == VK_DESCRIPTOR_TYPE_MUTABLE_EXT) {
+            // VUID-VkDescriptorSetLayoutCreateInfo-pBindings-07303.
+            const auto* types = MutableTypes(info.pNext, i);
+            const uint32_t type_count = types ? types->descriptorTypeCount : 0;
+            if (type_count == 0 ||
+                !std::all_of(types->pDescriptorTypes, types->pDescriptorTypes + type_count,
+                             MayBeMutable)) {
+                return Error{ErrorCode::kUnsupported,
+                             fmt::format("Binding {} is mutable and has no list of types that "
+                                         "Fornax can have there.",
+                                         binding.binding)};
+            }
         }
         if (binding.descriptorType == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK) {
             if (binding.descriptorCount > kMaxInlineUniformBlockBytes) {
@@ -90,18 +121,25 @@ std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type)
             return Kind::kStorageTexelBuffer;
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
             return Kind::kUniformTexelBuffer;
+        case VK_DESCRIPTOR_TYPE_MUTABLE_EXT:
+            return Kind::kMutable;
         default:
             return std::nullopt;
     }
 }
 
-uint32_t DescriptorBytes(VkDescriptorType type) {
-    const auto kind = DescriptorKind(type);
-    return kind ? kernel::DescriptorBytes(*kind) : 0;
-}
-
-uint32_t DescriptorBinding::descriptor_bytes() const {
-    return DescriptorBytes(type);
+uint32_t DescriptorBytes(VkDescriptorType type, const void* chain, uint32_t index) {
+    if (type != VK_DESCRIPTOR_TYPE_MUTABLE_EXT) {
+        const auto kind = DescriptorKind(type);
+        return kind ? kernel::DescriptorBytes(*kind) : 0;
+    }
+    const auto* types = MutableTypes(chain, index);
+    if (!types || types->descriptorTypeCount == 0)
+        return kernel::DescriptorBytes(kernel::BindingLayout::Kind::kCombinedImageSampler);
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < types->descriptorTypeCount; ++i)
+        bytes = std::max(bytes, DescriptorBytes(types->pDescriptorTypes[i], nullptr, 0));
+    return bytes;
 }
 
 void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
@@ -158,7 +196,8 @@ DescriptorSetLayout::DescriptorSetLayout(Device& device,
                        .offset_bytes = 0,
                        .first_dynamic_offset = 0,
                        .first_immutable_sampler = DescriptorBinding::kNone,
-                       .variable_count = variable};
+                       .variable_count = variable,
+                       .element_bytes = DescriptorBytes(from.descriptorType, info.pNext, i)};
         if (const VkSampler* samplers = ImmutableSamplersOf(from)) {
             bindings[i].first_immutable_sampler = immutable_sampler_count_;
             // The samplers themselves may be destroyed before the layout is used.

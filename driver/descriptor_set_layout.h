@@ -29,9 +29,12 @@ struct DescriptorBinding {
     // Of element 0 among the layout's immutable samplers, or kNone.
     uint32_t first_immutable_sampler;
     bool variable_count;  // the last one: sets may have fewer
+    // From one array element to the next: of a mutable descriptor, what its largest type needs.
+    uint32_t element_bytes;
     static constexpr uint32_t kNone = UINT32_MAX;
 
-    uint32_t descriptor_bytes() const;
+    uint32_t descriptor_bytes() const { return element_bytes; }
+    bool is_mutable() const { return type == VK_DESCRIPTOR_TYPE_MUTABLE_EXT; }
     bool has_immutable_samplers() const { return first_immutable_sampler != kNone; }
 
     bool inline_block() const { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
@@ -52,8 +55,10 @@ const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> bindings
 // What the kernel compiler calls the type; none if sets cannot hold such descriptors.
 std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type);
 
-// 0 for a type that sets cannot hold.
-uint32_t DescriptorBytes(VkDescriptorType type);
+// What a descriptor takes in a set's memory; 0 for a type that sets cannot hold. A mutable one
+// takes what the largest of the types at `index` of the chained
+// VkMutableDescriptorTypeCreateInfoEXT does, and without such a list the most that any does.
+uint32_t DescriptorBytes(VkDescriptorType type, const void* chain, uint32_t index);
 
 // Writes the immutable samplers into a set's memory, which is what updates leave alone.
 void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,

@@ -36,6 +36,7 @@ DescriptorUpdateTemplate::DescriptorUpdateTemplate(Device& device,
                                : from.dstArrayElement * binding.descriptor_bytes();
                        return Entry{
                            .binding = binding,
+                           .type = from.descriptorType,
                            .set_offset_bytes = binding.offset_bytes + element_bytes,
                            .count = from.descriptorCount,
                            .data_offset_bytes = from.offset,
@@ -53,7 +54,7 @@ void DescriptorUpdateTemplate::Apply(std::byte* set_memory, const void* data) co
             continue;
         }
         for (uint32_t i = 0; i < entry.count; ++i, in += entry.data_stride_bytes) {
-            WriteDescriptor(entry.binding, in, out);
+            WriteDescriptor(entry.binding, entry.type, in, out);
             out += entry.binding.descriptor_bytes();
         }
     }

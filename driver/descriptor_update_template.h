@@ -19,6 +19,7 @@ class DescriptorUpdateTemplate : public DeviceObject {
     // One entry, with its binding resolved to a place in the set's memory.
     struct Entry {
         DescriptorBinding binding;
+        VkDescriptorType type;
         uint32_t set_offset_bytes;
         uint32_t count;
         size_t data_offset_bytes;

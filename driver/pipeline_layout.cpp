@@ -77,6 +77,7 @@ kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
                     binding.dynamic() ? set.first_dynamic_offset + binding.first_dynamic_offset
                                       : kernel::BindingLayout::kNotDynamic,
                 .variable_count = binding.variable_count && !binding.inline_block(),
+                .stride_bytes = binding.is_mutable() ? binding.element_bytes : 0,
             });
         }
     }

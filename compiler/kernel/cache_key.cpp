@@ -124,7 +124,8 @@ Hash128 HashRequest(const CompileRequest& request,
                 .Append(binding.count)
                 .Append(binding.offset_bytes)
                 .Append(binding.first_dynamic_offset)
-                .Append(binding.variable_count);
+                .Append(binding.variable_count)
+                .Append(binding.stride_bytes);
         }
     }
     hasher.Append(request.layout.push_constant_bytes);

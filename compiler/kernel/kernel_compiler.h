@@ -29,12 +29,13 @@ struct BindingLayout {
         kCombinedImageSampler,
         kStorageTexelBuffer,
         kUniformTexelBuffer,
+        kMutable,  // of a layout: any of the others, which the shader's declaration decides
     };
     static constexpr uint32_t kNotDynamic = UINT32_MAX;
 
     uint32_t binding = 0;
     Kind kind = Kind::kStorageBuffer;
-    uint32_t count = 1;         // array elements, DescriptorBytes(kind) apart
+    uint32_t count = 1;         // array elements, Stride() apart
     uint32_t offset_bytes = 0;  // of element 0 in the set's memory
     // Index of element 0 in DispatchFrame::dynamic_offsets; elements follow one another.
     uint32_t first_dynamic_offset = kNotDynamic;
@@ -42,6 +43,10 @@ struct BindingLayout {
     // lies kVariableHeaderBytes before element 0.
     bool variable_count = false;
     static constexpr uint32_t kVariableHeaderBytes = 16;
+    // Of elements that are larger than their kind needs; 0 for those that are not.
+    uint32_t stride_bytes = 0;
+
+    constexpr uint32_t Stride() const;
 };
 
 // The size of one descriptor in a set's memory (hal/kernel_abi.h, hal/image_abi.h).
@@ -60,8 +65,13 @@ constexpr uint32_t DescriptorBytes(BindingLayout::Kind kind) {
             return sizeof(hal::SamplerDescriptor);
         case BindingLayout::Kind::kCombinedImageSampler:
             return sizeof(hal::CombinedImageSamplerDescriptor);
+        case BindingLayout::Kind::kMutable:
+            break;  // Stride() says it
     }
     return 0;
+}
+constexpr uint32_t BindingLayout::Stride() const {
+    return stride_bytes != 0 ? stride_bytes : DescriptorBytes(kind);
 }
 
 struct SetLayout {

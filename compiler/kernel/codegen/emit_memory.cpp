@@ -71,7 +71,7 @@ MemoryRegion Emitter::DescriptorRegion(uint64_t index) {
     }
     MemoryRegion region;
     region.base = memory;
-    region.known_size = uint64_t{binding.layout.count} * DescriptorBytes(binding.layout.kind);
+    region.known_size = uint64_t{binding.layout.count} * binding.layout.Stride();
     region.size = builder_.getInt64(region.known_size);
     region.bounds = Bounds::kClamped;
     region.invariant = true;

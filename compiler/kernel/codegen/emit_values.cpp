@@ -245,7 +245,7 @@ Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* e
         return value;
     };
     Value* offset = builder_.CreateMul(builder_.CreateZExt(element, i64),
-                                       builder_.getInt64(DescriptorBytes(layout.kind)));
+                                       builder_.getInt64(layout.Stride()));
     Value* slot = builder_.CreateInBoundsGEP(i8, DescriptorMemory(binding), offset);
     Descriptor descriptor;
     descriptor.address = load(ptr, slot, "address");

@@ -16,7 +16,7 @@ MemoryRange DescriptorRange(const ir::Kernel& kernel,
     const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[from.set]);
     // Only read.
     return {const_cast<uint8_t*>(set) + from.layout.offset_bytes,
-            uint64_t{from.layout.count} * DescriptorBytes(from.layout.kind)};
+            uint64_t{from.layout.count} * from.layout.Stride()};
 }
 
 MemoryRange BufferRange(const ir::Kernel& kernel,
@@ -36,7 +36,7 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
             return {};
     }
     std::memcpy(&descriptor,
-                set + binding.layout.offset_bytes + element * DescriptorBytes(binding.layout.kind),
+                set + binding.layout.offset_bytes + element * binding.layout.Stride(),
                 sizeof(descriptor));
     if (descriptor.size_bytes == 0)
         return {};

@@ -99,7 +99,7 @@ const char* GroupOpName(GroupOp op);
 inline constexpr uint32_t kNumGroupOps = 13;
 const char* AtomicOpName(AtomicOp op);
 const char* BindingKindName(BindingLayout::Kind kind);
-inline constexpr uint32_t kNumBindingKinds = 8;
+inline constexpr uint32_t kNumBindingKinds = 9;
 inline constexpr uint32_t kNumBuiltins = 14;
 inline constexpr uint32_t kNumAtomicOps = 16;
 

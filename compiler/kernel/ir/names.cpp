@@ -45,6 +45,7 @@ const char* BindingKindName(BindingLayout::Kind kind) {
     static constexpr const char* kNames[] = {
         "storage_buffer", "uniform_buffer",         "storage_image",        "sampled_image",
         "sampler",        "combined_image_sampler", "storage_texel_buffer", "uniform_texel_buffer",
+        "mutable",
     };
     static_assert(std::size(kNames) == kNumBindingKinds);
     return kNames[static_cast<size_t>(kind)];

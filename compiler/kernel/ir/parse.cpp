@@ -203,6 +203,8 @@ class Parser {
         if (!ExpectWord("count") || !ParseArgument(&binding.layout.count) ||
             !ExpectWord("offset") || !ParseArgument(&binding.layout.offset_bytes))
             return false;
+        if (AcceptWord("stride") && !ParseArgument(&binding.layout.stride_bytes))
+            return false;
         if (AcceptWord("dynamic") && !ParseArgument(&binding.layout.first_dynamic_offset))
             return false;
         binding.layout.variable_count = AcceptWord("variable");

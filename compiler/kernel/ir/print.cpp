@@ -130,6 +130,8 @@ class Printer {
             Argument("binding", binding.binding);
             Argument("count", binding.layout.count);
             Argument("offset", binding.layout.offset_bytes);
+            if (binding.layout.stride_bytes != 0)
+                Argument("stride", binding.layout.stride_bytes);
             if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic)
                 Argument("dynamic", binding.layout.first_dynamic_offset);
             if (binding.layout.variable_count)

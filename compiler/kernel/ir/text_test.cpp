@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 constexpr char kEverything[] =
     R"(kernel "ma\"in" workgroup_size(64, 2, 1) subgroup_size(32) shared(1024) zero_shared push_constants(8) robust {
   binding 0: storage_buffer set(0) binding(1) count(1) offset(0)
-  binding 1: uniform_buffer set(1) binding(0) count(4) offset(16) dynamic(2) readonly
+  binding 1: uniform_buffer set(1) binding(0) count(4) offset(16) stride(64) dynamic(2) readonly
   local 0: f32[16]
   local 1: bool[1]
   data "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"

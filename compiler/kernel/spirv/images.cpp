@@ -165,6 +165,8 @@ Status Translator::ImageVariable(const Inst& inst, const Type& type) {
     // "OpTypeImage or OpTypeSampler of a combined image sampler's binding" may be used apart.
     const bool part_of_combined = entry.layout.kind == Kind::kCombinedImageSampler &&
                                   (kind == Kind::kSampledImage || kind == Kind::kSampler);
+    if (entry.layout.kind == Kind::kMutable)
+        entry.layout.kind = kind;
     if (entry.layout.kind != kind && !part_of_combined) {
         return Invalid(inst, std::string("is a ") + ir::BindingKindName(kind) +
                                  ", and the pipeline layout has a " +
@@ -239,14 +241,14 @@ Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
                            "uses an image whose components are neither of 32 bits nor integers of "
                            "64");
     }
-    const Kind kind = kernel_.bindings[image.pointer.binding].layout.kind;
-    if (kind == Kind::kSampler)
+    const BindingLayout& layout = kernel_.bindings[image.pointer.binding].layout;
+    if (layout.kind == Kind::kSampler)
         return Invalid(inst, "uses id " + std::to_string(id) + " as an image");
 
     image.descriptor.binding = image.pointer.binding;
     if (image.pointer.element.valid()) {
-        image.descriptor.start = Emit(ir::Op::kIMul, ir::Type::kI32,
-                                      {image.pointer.element, Int(DescriptorBytes(kind))});
+        image.descriptor.start =
+            Emit(ir::Op::kIMul, ir::Type::kI32, {image.pointer.element, Int(layout.Stride())});
     }
     ImageCode code(builder_);
     const auto format = static_cast<spv::ImageFormat>((*type)[kFormat]);

@@ -47,7 +47,8 @@ Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& 
         return Invalid(inst, "samples what is no sampled image");
     if (image.component == ir::Type::kI64)
         return Unsupported(inst, "samples an image of 64-bit integers, which can only be fetched");
-    const Kind kind = kernel_.bindings[image.pointer.sampler_binding].layout.kind;
+    const BindingLayout& layout = kernel_.bindings[image.pointer.sampler_binding].layout;
+    const Kind kind = layout.kind;
     if (kind != Kind::kSampler && kind != Kind::kCombinedImageSampler)
         return Invalid(inst, "samples with what is no sampler");
     const bool own = image.pointer.sampler_binding == image.pointer.binding;
@@ -64,7 +65,7 @@ Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& 
                        .integer = image.component == ir::Type::kI32};
     if (element.valid()) {
         place.sampler.start =
-            Emit(ir::Op::kIMul, ir::Type::kI32, {element, Int(DescriptorBytes(kind))});
+            Emit(ir::Op::kIMul, ir::Type::kI32, {element, Int(layout.Stride())});
     }
     if (kind == Kind::kCombinedImageSampler)
         place.sampler.base = offsetof(hal::CombinedImageSamplerDescriptor, sampler);

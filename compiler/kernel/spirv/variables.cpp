@@ -137,6 +137,8 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
                             !module_.FindDecoration(block->id, spv::Decoration::BufferBlock);
     const BindingLayout::Kind kind =
         is_uniform ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
+    if (entry.layout.kind == BindingLayout::Kind::kMutable)
+        entry.layout.kind = kind;
     if (entry.layout.kind != kind) {
         return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
                                  " buffer, and the pipeline layout has another kind at set " +
