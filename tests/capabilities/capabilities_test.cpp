@@ -95,7 +95,6 @@ const Exceptions kNotTested = {
     {spv::Capability::SampledImageArrayDynamicIndexing, "the image tests do not declare it yet"},
     {spv::Capability::StorageImageArrayDynamicIndexing, "the image tests do not declare it yet"},
     {spv::Capability::StorageImageExtendedFormats, "the image tests do not declare it yet"},
-    {spv::Capability::FloatControls2, "reader_types_test.cpp"},
     {spv::Capability::DeviceGroup, "a device group has one device, so its index is always 0"},
     {spv::Capability::DemoteToHelperInvocation,
      "fragment shaders only; reader_extensions_test.cpp"},

@@ -1,5 +1,5 @@
 // Small extensions of SPIR-V through the loader: expect and assume, replicated composites,
-// bfloat16.
+// bfloat16, fast-math flags.
 #include <array>
 #include <bit>
 #include <cmath>
@@ -9,6 +9,7 @@
 
 #include "tests/loader/shaders/bfloat16.spv.h"
 #include "tests/loader/shaders/decorated.spv.h"
+#include "tests/loader/shaders/float_controls2.spv.h"
 #include "tests/loader/shaders/hints.spv.h"
 #include "tests/loader/shaders/replicated.spv.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -136,6 +137,57 @@ TEST_F(KernelsBFloat16Test, ConvertsAndStores) {
         ASSERT_EQ(buffers[1].words[i] >> 16, 0x3fc0u) << i;
         const uint32_t whole = BFloat16(static_cast<float>(i * 1000 + 7));
         ASSERT_EQ(buffers[2].words[2 * i + 1], whole << 16) << i;
+    }
+}
+
+class KernelsFloatControls2Test : public VulkanTest {
+  protected:
+    void SetUp() override {
+        if (std::getenv("VK_INSTANCE_LAYERS"))
+            GTEST_SKIP() << "The validation layer is older than this extension.";
+        more_extensions_ = {VK_KHR_SHADER_FLOAT_CONTROLS_2_EXTENSION_NAME,
+                            VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME};
+        more_features_ = &controls_;
+        VulkanTest::SetUp();
+    }
+
+    VkPhysicalDeviceShaderFloatControls2Features controls_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT_CONTROLS_2_FEATURES,
+        .shaderFloatControls2 = VK_TRUE};
+};
+
+// Without a flag every operation is its own, and NaN, infinities and signs of zeros count.
+TEST_F(KernelsFloatControls2Test, WhatNoFlagAllowsIsNotDone) {
+    constexpr uint32_t kCount = 1024;
+    std::array buffers = {MakeBuffer(4 * kCount), MakeBuffer(4 * kCount)};
+    std::mt19937 random(5);
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    const float special[] = {0.0f, -0.0f, kInfinity, -kInfinity,
+                             std::numeric_limits<float>::quiet_NaN()};
+    for (uint32_t i = 0; i < kCount; ++i) {
+        float* in = buffers[0].floats() + 4 * size_t{i};
+        std::uniform_real_distribution<float> draw(-8, 8);
+        in[0] = i < std::size(special) ? special[i] : draw(random);
+        in[1] = draw(random);
+        // A fused sum gives the product's rounding error here, others give 0.
+        in[2] = i % 2 ? draw(random) : -(in[0] * in[1]);
+    }
+    Run(MakePipeline(spirv::kFloatControls2, buffers), kCount / 64);
+    const auto same = [](float a, float b) {
+        return std::isnan(a) ? std::isnan(b)
+                             : std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
+    };
+    for (uint32_t i = 0; i < kCount; ++i) {
+        const float* in = buffers[0].floats() + 4 * size_t{i};
+        const float* out = buffers[1].floats() + 4 * size_t{i};
+        volatile float product = in[0] * in[1];
+        const float apart = product + in[2];
+        const float fused = std::fma(in[0], in[1], in[2]);
+        volatile float zero = 0;
+        ASSERT_TRUE(same(apart, out[0])) << i << ": " << out[0] << " is not " << apart;
+        ASSERT_TRUE(same(apart, out[1]) || same(fused, out[1])) << i << ": " << out[1];
+        ASSERT_TRUE(same(in[0] - in[0], out[2])) << i << ": " << out[2];
+        ASSERT_TRUE(same(in[0] * zero, out[3])) << i << ": " << out[3];
     }
 }
 
