@@ -235,6 +235,8 @@ class Sampling {
                 tie_ |= std::fabs(scaled - std::nearbyint(scaled)) < kNearTie;
             first[i] = static_cast<int>(below) + query_.offset[i];
         }
+        if (linear && image_.IsCube())
+            return AroundCorner(level, static_cast<int>(sizes[0]), first, part);
         Vec4 sum{};
         for (int tap = 0; tap < (linear ? 1 << axes_ : 1); ++tap) {
             double weight = 1;
@@ -251,6 +253,35 @@ class Sampling {
         return sum;
     }
 
+    // A linear filter on a cube: the texel beyond a corner is the average of the other three.
+    Vec4 AroundCorner(uint32_t level, int size, const int (&first)[3], const double (&part)[3]) {
+        Vec4 texels[4];
+        int corner = -1;
+        for (int tap = 0; tap < 4; ++tap) {
+            const int x = first[0] + tap % 2;
+            const int y = first[1] + tap / 2;
+            if ((x < 0 || x >= size) && (y < 0 || y >= size))
+                corner = tap;
+            else
+                texels[tap] = Fetch(level, x, y, 0);
+        }
+        Vec4 sum{};
+        for (size_t i = 0; i < 4; ++i) {
+            if (corner >= 0) {
+                texels[corner][i] = 0;
+                double total = 0;
+                for (const Vec4& texel : texels)
+                    total += texel[i];
+                texels[corner][i] = total / 3;
+            }
+            for (int tap = 0; tap < 4; ++tap) {
+                sum[i] += (tap % 2 ? part[0] : 1 - part[0]) * (tap / 2 ? part[1] : 1 - part[1]) *
+                          texels[tap][i];
+            }
+        }
+        return sum;
+    }
+
     Vec4 Fetch(uint32_t level, int x, int y, int z) {
         const VkExtent3D extent = image_.LevelExtent(level);
         Vec4 color;
@@ -260,7 +291,7 @@ class Sampling {
             const bool x_out = x < 0 || x >= size;
             const bool y_out = y < 0 || y >= size;
             if (x_out && y_out) {
-                tie_ = true;  // the corner is an average of what implementations like
+                tie_ = true;  // of a gather: the corner is what implementations like
                 x = std::clamp(x, 0, size - 1);
                 y = std::clamp(y, 0, size - 1);
             } else if (x_out || y_out) {

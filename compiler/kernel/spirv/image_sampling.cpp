@@ -332,6 +332,27 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
     return values;
 }
 
+// "Cube Map Edge Handling": where three faces meet there is no fourth texel, so the three share its
+// weight, which makes it their average.
+ImageSampling::Corner ImageSampling::FindCorner(const Level& level,
+                                                std::span<const Axis> axes,
+                                                std::span<const std::array<Id, 2>> wrapped) {
+    auto& c = code_;
+    Id exists;
+    Id tap = c.Int(0);
+    Id weight = c.Float(1.0f / 3);
+    for (uint32_t i = 0; i < 2; ++i) {
+        const auto outside = [&](Id index) { return c.Test(Op::kULe, level.extent[i], index); };
+        const Id second = outside(wrapped[i][1]);
+        const Id either = c.Emit(Op::kOr, kBool, {outside(wrapped[i][0]), second});
+        exists = exists.valid() ? c.Emit(Op::kAnd, kBool, {exists, either}) : either;
+        tap = c.I(Op::kOr, tap, c.Select(second, c.Int(1u << i), c.Int(0)));
+        const Id first_weight = c.F(Op::kFSub, c.Float(1), axes[i].second_weight);
+        weight = c.F(Op::kFMul, weight, c.Select(second, axes[i].second_weight, first_weight));
+    }
+    return {c.Select(exists, tap, c.Int(UINT32_MAX)), c.Select(exists, weight, c.Float(0))};
+}
+
 Ids ImageSampling::Sample(const Inputs& inputs) {
     auto& c = code_;
     FindPosition(inputs);
@@ -373,6 +394,7 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                 wrapped[i][1] = Wrapped(second, level.extent[i], i, linear);
             }
         }
+        const Corner corner = cube_ && filtered ? FindCorner(level, axes, wrapped) : Corner();
         auto take = [&](Id tap, const Ids& sum) {
             Ids texel;
             Id weight = level_weight;
@@ -386,6 +408,11 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                 const Id first_weight = c.F(Op::kFSub, c.Float(1), axes[i].second_weight);
                 weight =
                     c.F(Op::kFMul, weight, c.Select(second, axes[i].second_weight, first_weight));
+            }
+            if (corner.tap.valid()) {
+                const Id is_corner = c.Test(Op::kIEq, tap, corner.tap);
+                const Id share = c.F(Op::kFMul, corner.share, level_weight);
+                weight = c.Select(is_corner, c.Float(0), c.F(Op::kFAdd, weight, share));
             }
             Id slice = slice_;
             if (cube_) {

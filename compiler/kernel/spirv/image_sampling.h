@@ -7,6 +7,9 @@
 // linear, gives the other texels no weight.
 #pragma once
 
+#include <array>
+#include <span>
+
 #include "compiler/kernel/spirv/grammar.h"
 #include "compiler/kernel/spirv/image_code.h"
 
@@ -56,6 +59,11 @@ class ImageSampling {
         Id row_pitch;
         Id slice_pitch;
     };
+    // The tap of a cube's filter that is on no face, and what each of the others has of its weight.
+    struct Corner {
+        Id tap;  // i32; no tap's number where there is none
+        Id share;
+    };
     // Where the texels of a filter lie on an axis.
     struct Axis {
         Id first;  // i32
@@ -69,6 +77,9 @@ class ImageSampling {
     Level MakeLevel(Id index);
     Axis MakeAxis(const Level& level, size_t axis, Id linear, const Ids& offset);
     Id Wrapped(Id index, Id extent, size_t axis, Id linear);
+    Corner FindCorner(const Level& level,
+                      std::span<const Axis> axes,
+                      std::span<const std::array<Id, 2>> wrapped);
     // Moves texels beyond the edges of a cube's face to the face that they are on.
     void CrossEdges(Id& x, Id& y, Id& face, Id extent);
     // The texel's components, as floats or integers; of a comparison, only the first counts.
