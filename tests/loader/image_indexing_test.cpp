@@ -5,6 +5,7 @@
 #include "tests/loader/image_fixture.h"
 #include "tests/loader/sampling_reference.h"
 #include "tests/loader/shaders/image_nonuniform.spv.h"
+#include "tests/loader/shaders/image_nonuniform_more.spv.h"
 
 namespace fornax::test {
 namespace {
@@ -138,6 +139,78 @@ TEST_F(ImageIndexingTest, EachInvocationChooses) {
             EXPECT_EQ(texels[from].floats()[i],
                       null_storage ? floats_before[from][i] : static_cast<float>(i));
         }
+    }
+}
+
+TEST_F(ImageIndexingTest, CombinedSamplersQueriesAndAtomics) {
+    constexpr uint32_t kInvocations = 64;
+    std::vector<std::vector<Slot>> slots(4);
+    std::vector<ReferenceImage> images;
+    std::vector<VkSamplerCreateInfo> samplers;
+    std::vector<TestImage> counters;
+    for (uint32_t i = 0; i < 3; ++i) {
+        const VkFormat format = i == 1 ? VK_FORMAT_R8G8B8A8_UNORM : VK_FORMAT_R16G16_UNORM;
+        const TestImage image = MakeImage({.format = format,
+                                           .extent = {8 + i, 7, 1},
+                                           .levels = 1 + i,
+                                           .usage = VK_IMAGE_USAGE_SAMPLED_BIT});
+        const auto texels = Noise(image.LevelBytes(0), 20 + i);
+        Upload(image, texels);
+        images.push_back({.type = VK_IMAGE_VIEW_TYPE_2D,
+                          .format = FindTexelReference(format),
+                          .extent = image.spec.extent,
+                          .levels = {texels}});
+        samplers.push_back({.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO,
+                            .magFilter = i == 2 ? VK_FILTER_NEAREST : VK_FILTER_LINEAR,
+                            .minFilter = VK_FILTER_LINEAR});
+        slots[0].push_back(
+            Slot::Combined(MakeView(image, VK_IMAGE_VIEW_TYPE_2D), MakeSampler(samplers[i])));
+        counters.push_back(MakeImage({.format = VK_FORMAT_R32_UINT, .extent = {8, 1 + i, 1}}));
+        Upload(counters[i], std::vector<uint8_t>(counters[i].LevelBytes(0)));
+        slots[1].push_back(Slot::Storage(MakeView(counters[i], VK_IMAGE_VIEW_TYPE_2D)));
+    }
+    std::vector<TestBuffer> texels;
+    for (uint32_t i = 0; i < 2; ++i) {
+        texels.push_back(MakeBuffer(4 + i, VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT));
+        slots[2].push_back(Slot::Texels(VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER,
+                                        MakeTexels(texels[i], VK_FORMAT_R32_UINT)));
+    }
+    TestBuffer out = MakeBuffer(kInvocations * 16);
+    slots[3].push_back(Slot::Buffer(out));
+    Run(MakeImagePipeline(spirv::kImageNonuniformMore, slots), 1);
+    uint32_t sums[3][8] = {};
+    uint32_t largest[2][4] = {};
+    for (uint32_t i = 0; i < kInvocations; ++i) {
+        SCOPED_TRACE(i);
+        const uint32_t which = i * 5 % 3;
+        ReferenceQuery query;
+        query.position[0] = (i % 8 + 0.25) / 8;
+        query.position[1] = (i / 8 + 0.25) / 8;
+        const std::optional<Vec4> expected[] = {
+            SampleReference(images[which], samplers[which], query),
+            GatherReference(images[which], samplers[which], query, 1)};
+        for (size_t part = 0; part < 2; ++part) {
+            for (size_t k = 0; k < 4 && expected[part]; ++k)
+                EXPECT_NEAR(out.floats()[16 * i + 4 * part + k], (*expected[part])[k], 2e-4);
+        }
+        const float facts[] = {8.0f + static_cast<float>(which),
+                               7,
+                               8,
+                               1.0f + static_cast<float>(i % 3),
+                               1.0f + static_cast<float>(which),
+                               4.0f + static_cast<float>(i % 2)};
+        for (size_t k = 0; k < 6; ++k)
+            EXPECT_EQ(out.floats()[16 * i + 8 + k], facts[k]) << k;
+        sums[i % 3][i / 3 % 8] += i;
+        largest[i % 2][i / 2 % 4] = i;
+    }
+    for (uint32_t i = 0; i < 3; ++i) {
+        const auto bytes = Download(counters[i]);
+        EXPECT_EQ(std::memcmp(bytes.data(), sums[i], sizeof(sums[i])), 0) << "image " << i;
+    }
+    for (uint32_t i = 0; i < 2; ++i) {
+        for (uint32_t k = 0; k < 4; ++k)
+            EXPECT_EQ(texels[i].words[k], largest[i][k]);
     }
 }
 
