@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <random>
+#include <utility>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -26,6 +29,8 @@ constexpr uint32_t kHeaderVersion = 1;
 constexpr uint64_t kMaxPayloadBytes = uint64_t{2} << 30;
 constexpr std::string_view kTemporaryMark = ".tmp-";  // of WriteFileAtomically
 constexpr size_t kTemporaryRandomLetters = 6;
+constexpr uint64_t kBytesBetweenTrims = 16 << 20;
+constexpr std::time_t kUseGranularitySeconds = 3600;
 
 // The first bytes of an entry, in the host's byte order: entries do not travel between machines.
 struct EntryHeader {
@@ -190,7 +195,27 @@ Result<std::string> CacheDirectory() {
     return PrivateTemporaryDirectory();
 }
 
-DiskCache::DiskCache(std::string directory) : directory_(std::move(directory)) {}
+uint64_t CacheLimitBytes() {
+    constexpr uint64_t kDefaultMib = 1024;
+    const std::optional<std::string> text = Environment("FORNAX_CACHE_MIB");
+    if (!text)
+        return kDefaultMib << 20;
+    uint32_t mib = 0;
+    const char* end = text->data() + text->size();
+    const auto [rest, error] = std::from_chars(text->data(), end, mib);
+    if (error == std::errc() && rest == end)
+        return uint64_t{mib} << 20;
+    LogWarning("FORNAX_CACHE_MIB is \"{}\", which is not a number of MiB; it is taken for {}.",
+               *text, kDefaultMib);
+    return kDefaultMib << 20;
+}
+
+// Many short processes write little each, so each begins somewhere between two looks at the whole.
+DiskCache::DiskCache(std::string directory, uint64_t limit_bytes)
+    : directory_(std::move(directory)), limit_bytes_(limit_bytes) {
+    if (limit_bytes_ >= kBytesBetweenTrims)
+        written_bytes_ = std::random_device()() % kBytesBetweenTrims;
+}
 
 DiskCache DiskCache::OpenDefault() {
     Result<std::string> directory = CacheDirectory();
@@ -265,6 +290,9 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
         return Error{ErrorCode::kDataLoss,
                      fmt::format("{} does not prove that user {} wrote it.", path, ::geteuid())};
     }
+    // It was used. Whether that can be written down does not matter.
+    if (std::time(nullptr) - info.st_mtime > kUseGranularitySeconds)
+        ::futimens(fd.get(), nullptr);
     return payload;
 }
 
@@ -272,8 +300,10 @@ bool DiskCache::Put(const CacheKind& kind, const Hash128& key, std::span<const s
     if (directory_.empty())
         return false;  // OpenDefault has warned
     const Status status = Store(kind, key, EntryFileName(kind, key), payload);
-    if (status.ok())
+    if (status.ok()) {
+        NoteWritten(sizeof(EntryHeader) + payload.size());
         return true;
+    }
     const bool repeated = store_failed_.exchange(true);
     Log(repeated ? LogLevel::kDebug : LogLevel::kWarning, "A cache entry cannot be stored: {}",
         status.error().message);
@@ -347,6 +377,60 @@ CacheClearResult DiskCache::Clear() {
         }
     }
     return result;
+}
+
+CacheClearResult DiskCache::Trim() {
+    CacheClearResult result;
+    if (limit_bytes_ == 0)
+        return result;
+    struct File {
+        std::string name;
+        uint64_t bytes;
+        struct timespec used;
+    };
+    std::vector<File> files;
+    uint64_t total = 0;
+    for (std::string& name : FileNames(directory_)) {
+        struct stat info;
+        if (!ParseEntryFileName(name) || ::lstat(Path(name).c_str(), &info) != 0 ||
+            !OwnedAndPrivate(info)) {
+            continue;
+        }
+        const auto bytes = static_cast<uint64_t>(info.st_size);
+        files.push_back({std::move(name), bytes, info.st_mtim});
+        total += bytes;
+    }
+    if (total <= limit_bytes_)
+        return result;
+    std::ranges::sort(files, [](const File& a, const File& b) {
+        return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
+    });
+    for (const File& file : files) {
+        if (total <= limit_bytes_ - limit_bytes_ / 8)
+            break;
+        if (!HasOurMagic(Path(file.name), /*accept_empty=*/false))
+            continue;
+        if (::unlink(Path(file.name).c_str()) == 0) {
+            ++result.removed_count;
+            result.removed_bytes += file.bytes;
+        } else if (errno != ENOENT) {
+            ++result.failed_count;
+            continue;
+        }
+        total -= file.bytes;
+    }
+    LogDebug("{} cache entries of {} bytes were not used for longest and are removed.",
+             result.removed_count, result.removed_bytes);
+    return result;
+}
+
+void DiskCache::NoteWritten(uint64_t bytes) {
+    const uint64_t before = written_bytes_.fetch_add(bytes);
+    const uint64_t step = std::min(kBytesBetweenTrims, limit_bytes_ / 8);
+    if (limit_bytes_ == 0 || before + bytes < step)
+        return;
+    written_bytes_ = 0;
+    Trim();
 }
 
 }  // namespace fornax

@@ -7,6 +7,9 @@
 // or may write to. A cache that cannot be used (no directory, full disk) costs a warning and
 // nothing else.
 //
+// The directory has a limit. When enough has been written, what was not used for longest goes; a
+// file's time of modification is the time of its last use, to the hour.
+//
 // Native code is dangerous: whoever can plant an entry could run code as this user. Entries of an
 // executable kind therefore also carry a BLAKE2b digest keyed with a random secret that only this
 // user can read (<directory>/fornax-secret, mode 0600) and are returned only if it matches.
@@ -34,6 +37,10 @@ namespace fornax {
 // must be this user's and closed to others. FORNAX_CACHE_DIR is never fallen back from.
 Result<std::string> CacheDirectory();
 
+// The bytes that the directory's entries may take: FORNAX_CACHE_MIB MiB, 1024 unless it is set to a
+// number. 0: no limit.
+uint64_t CacheLimitBytes();
+
 // What one client of the cache stores. `name` and `extension` are lower-case letters and digits.
 struct CacheKind {
     std::string_view name;       // e.g. "kernel"
@@ -60,7 +67,7 @@ struct CacheClearResult {
 class DiskCache {
   public:
     // Uses `directory`, which must exist for anything to be stored.
-    explicit DiskCache(std::string directory);
+    explicit DiskCache(std::string directory, uint64_t limit_bytes = CacheLimitBytes());
     // Uses CacheDirectory(). Without one, a warning is logged and nothing is ever found or stored.
     static DiskCache OpenDefault();
 
@@ -82,6 +89,10 @@ class DiskCache {
     // Removes what List lists and what interrupted writes of entries left. The secret stays.
     CacheClearResult Clear();
 
+    // Brings the entries of all processes below seven eighths of the limit if they are above it.
+    // Put calls it now and then.
+    CacheClearResult Trim();
+
   private:
     Result<std::vector<std::byte>> Load(const CacheKind& kind,
                                         const Hash128& key,
@@ -93,7 +104,11 @@ class DiskCache {
     Result<UserSecret> Secret();
     std::string Path(const std::string& file_name) const { return directory_ + "/" + file_name; }
 
+    void NoteWritten(uint64_t bytes);
+
     std::string directory_;
+    const uint64_t limit_bytes_;
+    std::atomic<uint64_t> written_bytes_ = 0;   // since the last Trim
     std::mutex mutex_;                          // guards secret_
     std::optional<Result<UserSecret>> secret_;  // read when the first executable entry is used
     std::atomic<bool> store_failed_ = false;    // one warning is enough for a full disk

@@ -1,6 +1,7 @@
 // The disk cache with good, damaged, foreign and planted entries, full disks and several threads.
 #include "base/disk_cache.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -260,6 +261,86 @@ TEST_F(DiskCacheTest, ListAndClearTouchOurFilesOnly) {
     EXPECT_EQ(directory_.size(), foreign.size() + 1 + 1) << "the foreign files and the secret";
     EXPECT_TRUE(cache_.Put(kCode, kKey, Payload("code")));
     EXPECT_EQ(DiskCache(directory_.path()).Get(kCode, kKey), Payload("code"));
+}
+
+// --- The limit
+// ---------------------------------------------------------------------------------
+
+class DiskCacheLimit : public DiskCacheTest {
+  protected:
+    static constexpr uint64_t kEntryBytes = 1000;
+
+    // Entries 0, 1, ..., last used in that order, long ago.
+    void Fill(uint64_t count) {
+        for (uint64_t i = 0; i < count; ++i) {
+            ASSERT_TRUE(
+                cache_.Put(kPlan, {0, i}, std::vector<std::byte>(kEntryBytes - kHeaderBytes)));
+            Age(i, static_cast<std::time_t>(1'000'000 + i));
+        }
+    }
+    void Age(uint64_t entry, std::time_t used) {
+        const struct timespec times[2] = {{used, 0}, {used, 0}};
+        ASSERT_EQ(::utimensat(AT_FDCWD, PathOf(kPlan, {0, entry}).c_str(), times, 0), 0);
+    }
+    std::vector<uint64_t> Left() const {
+        std::vector<uint64_t> keys;
+        for (const CacheEntry& entry : cache_.List())
+            keys.push_back(entry.key.low);
+        return keys;
+    }
+};
+
+TEST_F(DiskCacheLimit, WhatWasNotUsedForLongestGoes) {
+    Fill(9);
+    DiskCache enough(directory_.path(), 9 * kEntryBytes);
+    EXPECT_EQ(enough.Trim().removed_count, 0u);
+    EXPECT_NE(enough.Get(kPlan, {0, 0}), std::nullopt);  // used: it is the youngest now
+    DiskCache small(directory_.path(), 8 * kEntryBytes);
+    const CacheClearResult trimmed = small.Trim();
+    EXPECT_EQ(trimmed.removed_count, 2u) << "to seven eighths";
+    EXPECT_EQ(trimmed.removed_bytes, 2 * kEntryBytes);
+    EXPECT_EQ(trimmed.failed_count, 0u);
+    EXPECT_THAT(Left(), ElementsAre(0, 3, 4, 5, 6, 7, 8));
+}
+
+TEST_F(DiskCacheLimit, PutKeepsIt) {
+    DiskCache small(directory_.path(), 8 * kEntryBytes);
+    for (uint64_t i = 0; i < 100; ++i) {
+        ASSERT_TRUE(small.Put(kPlan, {0, i}, std::vector<std::byte>(kEntryBytes - kHeaderBytes)));
+        EXPECT_LE(Left().size(), 9u);
+        EXPECT_NE(small.Get(kPlan, {0, i}), std::nullopt);
+    }
+    EXPECT_GE(Left().size(), 7u);
+}
+
+TEST_F(DiskCacheLimit, OtherFilesStay) {
+    Fill(3);
+    const std::string foreign = PathOf(kPlan, {0, 77});
+    ASSERT_TRUE(WriteFileAtomically(foreign, std::string(5000, 'x'), 0600).ok());
+    const std::string notes = directory_ / "notes.txt";
+    ASSERT_TRUE(WriteFileAtomically(notes, std::string(5000, 'x'), 0600).ok());
+    DiskCache small(directory_.path(), 1);
+    small.Trim();
+    EXPECT_THAT(Left(), IsEmpty());
+    EXPECT_EQ(::access(foreign.c_str(), F_OK), 0);
+    EXPECT_EQ(::access(notes.c_str(), F_OK), 0);
+}
+
+TEST_F(DiskCacheLimit, ComesFromTheEnvironment) {
+    unsetenv("FORNAX_CACHE_MIB");
+    EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
+    setenv("FORNAX_CACHE_MIB", "3", 1);
+    EXPECT_EQ(CacheLimitBytes(), uint64_t{3} << 20);
+    setenv("FORNAX_CACHE_MIB", "0", 1);
+    EXPECT_EQ(CacheLimitBytes(), 0u);
+    DiskCache unlimited(directory_.path());
+    Fill(3);
+    EXPECT_EQ(unlimited.Trim().removed_count, 0u);
+    EXPECT_THAT(g_warnings, IsEmpty());
+    setenv("FORNAX_CACHE_MIB", "much", 1);
+    EXPECT_EQ(CacheLimitBytes(), uint64_t{1} << 30);
+    EXPECT_THAT(g_warnings, ElementsAre(HasSubstr("FORNAX_CACHE_MIB is \"much\"")));
+    unsetenv("FORNAX_CACHE_MIB");
 }
 
 TEST_F(DiskCacheTest, ReadersSeeWholeEntriesWhileWritersReplaceThem) {

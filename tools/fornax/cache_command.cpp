@@ -14,13 +14,15 @@ namespace {
 
 constexpr const char* kNote =
     "The cache is in $FORNAX_CACHE_DIR, else $XDG_CACHE_HOME/fornax, else ~/.cache/fornax, else a\n"
-    "private directory in the temporary directory. Only Fornax's own files there are touched.";
+    "private directory in the temporary directory. Only Fornax's own files there are touched.\n"
+    "Beyond $FORNAX_CACHE_MIB MiB (1024 unless set; 0: no limit) what was not used for longest "
+    "goes.";
 
 void List() {
     const DiskCache cache(ValueOrExit(CacheDirectory()));
     const std::vector<CacheEntry> entries = cache.List();
     using Align = TextTable::Align;
-    TextTable table({"kind", "key", "bytes", "written"},
+    TextTable table({"kind", "key", "bytes", "last used"},
                     {Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft});
     uint64_t total = 0;
     for (const CacheEntry& entry : entries) {
