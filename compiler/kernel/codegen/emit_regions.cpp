@@ -280,6 +280,7 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
     for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
         const bool was_unmasked = !mask_;
         ImportUntil(items[i].imports_end);
+        const bool tested = was_unmasked && EmitRestIfAllStay(items.subspan(i));
         EmitSegmentItem(items[i]);
         if (items[i].kind != SegmentItem::Kind::kInstruction || i + 1 == items.size() ||
             Terminated()) {
@@ -290,7 +291,7 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
             continue;
         // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
         std::span<const SegmentItem> rest = items.subspan(i + 1);
-        if (was_unmasked && inst.op == Op::kIf && IsEdgeTest(inst.operands[0]) &&
+        if (was_unmasked && !tested && inst.op == Op::kIf && IsEdgeTest(inst.operands[0]) &&
             WorthCopying(rest)) {
             Value* bits = MaskBits(Mask());
             EmitItemsUnmasked(rest, builder_.CreateICmpEQ(
@@ -300,6 +301,27 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
         EmitMaybe(Any(Mask()), live, segment_end_, true);
         builder_.SetInsertPoint(live);
     }
+}
+
+// For `if (position >= bound) return;` and what follows: emits the latter without masks where one
+// scalar comparison says that every lane stays, and leaves the general form to the caller.
+bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
+    const ir::Instruction& inst = kernel_.inst(items[0].inst);
+    if (items[0].kind != SegmentItem::Kind::kInstruction || inst.op != Op::kIf ||
+        !inst.results.empty() || !IsEdgeTest(inst.operands[0]) || !WorthCopying(items.subspan(1))) {
+        return false;
+    }
+    auto is_only = [&](ir::BlockId block, Op op) {
+        std::span<const ir::InstId> insts = kernel_.block(block).insts;
+        return insts.size() == 1 && kernel_.inst(insts[0]).op == op;
+    };
+    if (!is_only(inst.blocks[0], Op::kReturn) || !is_only(inst.blocks[1], Op::kYield))
+        return false;
+    Value* some = TestLanes(inst.operands[0]).some;
+    if (!some)
+        return false;
+    EmitItemsUnmasked(items.subspan(1), builder_.CreateNot(some));
+    return true;
 }
 
 // The items without masks where `all` says that every lane is there; what follows is for the

@@ -54,6 +54,7 @@ struct MemoryRegion {
     bool is_volatile = false;
     bool has_margins = false;  // hal::kSharedMemoryMargin on both sides may be read
     bool invariant = false;    // never written while the kernel runs
+    bool fetch_ahead = false;  // stores go on behind, at places that nothing has loaded
     llvm::MDNode* scope = nullptr;
     llvm::MDNode* noalias = nullptr;
 };
@@ -134,6 +135,7 @@ class Emitter {
     void EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout);
     void UseShapes(const ShapeAnalysis& shapes);
     void EmitItems(std::span<const SegmentItem> items);
+    bool EmitRestIfAllStay(std::span<const SegmentItem> items);
     void EmitItemsUnmasked(std::span<const SegmentItem> items, llvm::Value* all);
     bool WorthCopying(std::span<const SegmentItem> items) const;
     void EmitSegmentItem(const SegmentItem& item);
@@ -253,6 +255,8 @@ class Emitter {
     void Scatter(const MemoryRegion& region,
                  llvm::Value* offsets,
                  llvm::ArrayRef<llvm::Value*> values);
+    bool IsLoaded(const ir::Instruction& store) const;
+    void FetchAhead(llvm::Value* address, uint64_t bytes);
     llvm::Value* Zeros();  // ptr to 256 bytes
     void EmitLocal(const ir::Instruction& inst);
     llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);

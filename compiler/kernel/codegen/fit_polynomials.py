@@ -30,7 +30,7 @@ ONE = mpf(1)
 # name: (function, fixed part, factor of the polynomial, the polynomial's variable, degree, low, high, format)
 FITS = {
     "exp2": (lambda x: mpf(2) ** x, lambda x: ONE, lambda x: x, lambda x: x, 5, -0.5, 0.5, to_f32),
-    "exp": (mp.exp, lambda x: 1 + x, lambda x: x * x, lambda x: x, 4, -0.34658, 0.34658, to_f32),
+    "exp": (mp.exp, lambda x: ONE, lambda x: x, lambda x: x, 4, -0.34658, 0.34658, to_f32),
     "log": (mp.log1p, lambda x: x - x * x / 2, lambda x: x**3, lambda x: x, 7, -0.29290, 0.41422, to_f32),
     "log2_f64": (lambda x: mp.log1p(x) / mp.ln2, lambda x: mpf(0), lambda x: x, lambda x: x, 12,
                  -0.29290, 0.41422, to_f64),
@@ -40,8 +40,11 @@ FITS = {
     "asin": (mp.asin, lambda x: x, lambda x: x**3, lambda x: x * x, 4, 0, 0.5, to_f32),
     "atan": (mp.atan, lambda x: x, lambda x: x**3, lambda x: x * x, 7, 0, 1, to_f32),
     "sinh": (mp.sinh, lambda x: x, lambda x: x**3, lambda x: x * x, 2, 0, 1, to_f32),
-    "tanh": (mp.tanh, lambda x: x, lambda x: x**3, lambda x: x * x, 4, 0, 0.625, to_f32),
 }
+
+# name: (function, degree of numerator and denominator, high): an odd function as x * p(x^2) / q(x^2), p(0) = q(0) = 1,
+# on [0, high].
+QUOTIENTS = {"tanh": (mp.tanh, 4, 8.7)}
 
 
 def evaluate(coefficients, x):
@@ -111,5 +114,53 @@ def fit(name):
         print(f"    {float(c):.{digits - 1}e},")
 
 
-for wanted in sys.argv[1:] or FITS:
-    fit(wanted)
+def fit_odd_quotient(function, degree, high, over, under):
+    """All coefficients, given some of each, by Lawson's method on the equation multiplied by the last denominator."""
+    count = 10 * (2 * degree + 2)
+    nodes = [max(mpf(high) * (1 - mp.cos(mp.pi * (i + 0.5) / count)) / 2, mpf(10) ** -3) for i in range(count)]
+    open_over = [k for k in range(degree + 1) if k not in over]
+    open_under = [k for k in range(1, degree + 1) if k not in under]
+    size = len(open_over) + len(open_under)
+    denominators, lawson = [ONE] * count, [ONE] * count
+    for _ in range(30):
+        matrix, right = mp.matrix(size, size), mp.matrix(size, 1)
+        for x, denominator, lam in zip(nodes, denominators, lawson):
+            y, square = function(x), x * x
+            w = 1 / (y * denominator)
+            row = [w * x * square**k for k in open_over] + [-w * y * square**k for k in open_under]
+            rest = w * (y * sum(c * square**k for k, c in under.items()) - x * sum(c * square**k for k, c in over.items()))
+            for i in range(size):
+                right[i] += lam * row[i] * rest
+                for j in range(size):
+                    matrix[i, j] += lam * row[i] * row[j]
+        solution = mp.lu_solve(matrix, right)
+        all_over = {**over, **{k: solution[i] for i, k in enumerate(open_over)}}
+        all_under = {**under, **{k: solution[len(open_over) + i] for i, k in enumerate(open_under)}}
+        denominators = [sum(c * (x * x) ** k for k, c in all_under.items()) for x in nodes]
+        errors = [abs(x * sum(c * (x * x) ** k for k, c in all_over.items()) / (d * function(x)) - 1)
+                  for x, d in zip(nodes, denominators)]
+        total = sum(lam * e for lam, e in zip(lawson, errors))
+        lawson = [lam * e / total * count for lam, e in zip(lawson, errors)]
+    return all_over, all_under
+
+
+def fit_quotient(name):
+    function, degree, high = QUOTIENTS[name]
+    over, under = {0: ONE}, {0: ONE}
+    for k in range(1, degree + 1):
+        over[k] = to_f32(fit_odd_quotient(function, degree, high, over, under)[0][k])
+        under[k] = to_f32(fit_odd_quotient(function, degree, high, over, under)[1][k])
+    worst = max(
+        abs(x * sum(c * (x * x) ** k for k, c in over.items())
+            / (sum(c * (x * x) ** k for k, c in under.items()) * function(x)) - 1)
+        for x in (mpf(high) * (mpf(i) + 0.37) / 3000 for i in range(3000)))
+    print(f"{name}: relative error 2^{float(mp.log(worst, 2)):.2f}")
+    for coefficients in over, under:
+        print("    " + ", ".join(f"{float(coefficients[k]):.8e}" for k in sorted(coefficients)) + ",")
+
+
+for wanted in sys.argv[1:] or [*FITS, *QUOTIENTS]:
+    if wanted in QUOTIENTS:
+        fit_quotient(wanted)
+    else:
+        fit(wanted)

@@ -113,8 +113,9 @@ llvm::Value* MathEmitter::OnRegisters(std::initializer_list<V> operands, const C
     return parts[0];
 }
 
-llvm::Value* MathEmitter::Scale(V significand, V exponent) {
+llvm::Value* MathEmitter::Scale(V significand, V shifted) {
     if (has_avx512()) {
+        V exponent = Sub(shifted, F(kExponentShift));
         return OnRegisters({significand, exponent}, [&](unsigned lanes, auto& arguments) -> V {
             llvm::Type* type = arguments[0]->getType();
             V zero = llvm::Constant::getNullValue(type);
@@ -129,11 +130,20 @@ llvm::Value* MathEmitter::Scale(V significand, V exponent) {
         });
     }
     // Two factors, because 2^-150 and 2^128 are no f32. The product of significand and the first
-    // is exact, so only the second multiplication rounds.
-    V whole = ToInt(exponent);
-    V half = b_.CreateAShr(whole, I(1));
-    auto power = [&](V e) { return FromBits(b_.CreateShl(b_.CreateAdd(e, I(127)), I(23))); };
-    return Mul(Mul(significand, power(half)), power(b_.CreateSub(whole, half)));
+    // is exact, so only the second multiplication rounds. The lowest nine bits are the exponent and
+    // twice the bias of f32: halved, with a bias each.
+    V bits = Bits(shifted);
+    V first = b_.CreateAnd(b_.CreateShl(bits, I(22)), I(0x7f800000));
+    V second = b_.CreateSub(b_.CreateShl(bits, I(23)), first);
+    return Mul(Mul(significand, FromBits(first)), FromBits(second));
+}
+
+llvm::Value* MathEmitter::Estimate(V x, std::array<Intrinsic::ID, 3> of_128_256_512) {
+    return OnRegisters({x}, [&](unsigned lanes, auto& arguments) -> V {
+        V zero = llvm::Constant::getNullValue(arguments[0]->getType());
+        V all = lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff);
+        return b_.CreateIntrinsic(of_128_256_512[lanes / 8], {}, {arguments[0], zero, all});
+    });
 }
 
 // AVX-512's estimate has 14 bits; one step of Newton's method doubles them. For 0 and infinity the
@@ -141,17 +151,25 @@ llvm::Value* MathEmitter::Scale(V significand, V exponent) {
 llvm::Value* MathEmitter::RSqrt(V x) {
     if (!has_avx512())
         return Div(F(1.0), Sqrt(x));
-    V estimate = OnRegisters({x}, [&](unsigned lanes, auto& arguments) -> V {
-        Intrinsic::ID id = lanes == 4   ? Intrinsic::x86_avx512_rsqrt14_ps_128
-                           : lanes == 8 ? Intrinsic::x86_avx512_rsqrt14_ps_256
-                                        : Intrinsic::x86_avx512_rsqrt14_ps_512;
-        V zero = llvm::Constant::getNullValue(arguments[0]->getType());
-        V all = lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff);
-        return b_.CreateIntrinsic(id, {}, {arguments[0], zero, all});
-    });
+    V estimate =
+        Estimate(x, {Intrinsic::x86_avx512_rsqrt14_ps_128, Intrinsic::x86_avx512_rsqrt14_ps_256,
+                     Intrinsic::x86_avx512_rsqrt14_ps_512});
     V error = Fma(Neg(Mul(x, estimate)), estimate, F(1.0));
     V refined = Fma(Mul(estimate, F(0.5)), error, estimate);
     return Select(b_.CreateFCmpUNO(refined, refined), estimate, refined);
+}
+
+// The error of the estimate, 2^-14, is squared by one step. A division of 512 bits keeps its unit
+// busy for as long as 20 other operations take.
+llvm::Value* MathEmitter::Quotient(V over, V under) {
+    if (!has_avx512())
+        return Div(over, under);
+    V estimate =
+        Estimate(under, {Intrinsic::x86_avx512_rcp14_ps_128, Intrinsic::x86_avx512_rcp14_ps_256,
+                         Intrinsic::x86_avx512_rcp14_ps_512});
+    V error = Fma(Neg(under), estimate, F(1.0));
+    V quotient = Mul(over, estimate);
+    return Fma(quotient, error, quotient);
 }
 
 // In f64 every product of an f32 and a power of two that matters is exact, so the conversion back

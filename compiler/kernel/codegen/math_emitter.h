@@ -9,9 +9,11 @@
 // Coefficients come from fit_polynomials.py, under the names given beside them.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 
 #include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Intrinsics.h>
 
 namespace fornax::kernel {
 
@@ -75,8 +77,14 @@ class MathEmitter {
     V Polynomial(V x, std::initializer_list<double> coefficients);
 
     // --- parts
-    // significand * 2^exponent with one rounding, for an integral exponent in [-252, 254].
-    V Scale(V significand, V exponent);
+    // An f32 number plus this is rounded to an integer, and its lowest bits are that integer with
+    // twice the bias of f32 (Scale). Needs rounding to nearest.
+    static constexpr double kExponentShift = 0x1.8p23 + 2 * 127;
+    // significand * 2^exponent with one rounding, for shifted = exponent + kExponentShift and an
+    // integral exponent in [-252, 254].
+    V Scale(V significand, V shifted);
+    // over / under to about 1 ULP, for an `under` that has a normal reciprocal.
+    V Quotient(V over, V under);
     V Exp2Fraction(V fraction);         // 2^f for |f| <= 1/2
     V ExpScaled(V x, double exponent);  // e^x * 2^exponent
     // x = mantissa * 2^exponent, sqrt(1/2) <= mantissa < sqrt(2); positive, finite x.
@@ -98,6 +106,8 @@ class MathEmitter {
     // Calls a masked AVX-512 intrinsic family (128, 256, 512 bits) on values of any length.
     template <typename Call>
     V OnRegisters(std::initializer_list<V> operands, const Call& call);
+    // One of AVX-512's estimates with 14 bits.
+    V Estimate(V x, std::array<llvm::Intrinsic::ID, 3> of_128_256_512);
 
     llvm::IRBuilderBase& b_;
     llvm::FastMathFlags saved_flags_;

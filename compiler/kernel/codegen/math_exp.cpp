@@ -33,19 +33,19 @@ llvm::Value* MathEmitter::Exp2Fraction(V f) {
 
 llvm::Value* MathEmitter::Exp2(V x) {
     x = Clamp(x, -151.0, 129.0);
-    V n = Round(x);
-    return Scale(Exp2Fraction(Sub(x, n)), n);
+    V shifted = Add(x, F(kExponentShift));
+    return Scale(Exp2Fraction(Sub(x, Sub(shifted, F(kExponentShift)))), shifted);
 }
 
 llvm::Value* MathEmitter::ExpScaled(V x, double exponent) {
     x = Clamp(x, -104.0, 90.0);
-    V n = Round(Mul(x, F(kLog2E)));
+    V shifted = Fma(x, F(kLog2E), F(kExponentShift));
+    V n = Sub(shifted, F(kExponentShift));
     V r = Fma(n, F(-kLn2High), x);
     r = Fma(n, F(-kLn2Low), r);
-    V p = Polynomial(r, {4.99999940e-01, 1.66665211e-01, 4.16682586e-02, 8.36865138e-03,
-                         1.38216058e-03});  // exp
-    p = Add(Fma(Mul(r, r), p, r), F(1.0));
-    return Scale(p, exponent == 0 ? n : Add(n, F(exponent)));
+    V p = Polynomial(r, {1.0, 9.99999702e-01, 4.99991506e-01, 1.66676581e-01, 4.18976322e-02,
+                         8.28932784e-03});  // exp
+    return Scale(p, exponent == 0 ? shifted : Add(shifted, F(exponent)));
 }
 
 llvm::Value* MathEmitter::Exp(V x) {
@@ -112,7 +112,8 @@ llvm::Value* MathEmitter::Pow(V x, V y) {
     product = Min(bound(129.0), Max(bound(-151.0), product));
     V n = Round(product);
     V narrow = b_.CreateFPTrunc(Sub(product, n), type_);
-    V result = Scale(Exp2Fraction(narrow), b_.CreateFPTrunc(n, type_));
+    V shifted = Add(b_.CreateFPTrunc(n, type_), F(kExponentShift));
+    V result = Scale(Exp2Fraction(narrow), shifted);
     // 0, infinity and NaN for x: the logarithm is x's own, so the result is 2^(y * +-infinity).
     V infinite = Mul(y, LogSpecials(x, F(kInfinity)));
     V limit = Select(Less(infinite, F(0.0)), F(0.0), infinite);
@@ -143,14 +144,17 @@ llvm::Value* MathEmitter::Cosh(V x) {
     return Add(half_exp, Div(F(0.25), half_exp));
 }
 
+// One quotient of polynomials over all that is not 1 in f32: half of what e^2x and a polynomial for
+// small x take, and no digits cancel. Rounding errors could add up to more than 1.
 llvm::Value* MathEmitter::Tanh(V x) {
-    V a = Abs(x);
-    V square = Mul(x, x);
-    V small = Polynomial(square, {-3.33332807e-01, 1.33314148e-01, -5.37377968e-02, 2.06337348e-02,
-                                  -5.69978543e-03});  // tanh
-    small = Fma(Mul(a, square), small, a);
-    V large = Sub(F(1.0), Div(F(2.0), Add(Exp(Add(a, a)), F(1.0))));
-    return CopySign(Select(Less(a, F(0.625)), small, large), x);
+    V a = Min(F(8.5), Abs(x));
+    V square = Mul(a, a);
+    V over = Polynomial(square, {1.34034365e-01, 3.52216884e-03, 2.10461658e-05,
+                                 1.39627474e-08});  // tanh, numerator
+    over = Fma(Mul(a, square), over, a);
+    V under = Polynomial(square, {1.0, 4.67367619e-01, 2.59781871e-02, 3.32907424e-04,
+                                  8.02473323e-07});  // tanh, denominator
+    return CopySign(Min(F(1.0), Quotient(over, under)), x);
 }
 
 // asinh(a) = log1p(a + a^2 / (1 + sqrt(1 + a^2))); beyond 2^30, where a^2 nears the end of the
