@@ -444,40 +444,27 @@ void Emitter::EmitStore(const MemoryRegion& region,
         CompilerFence();
 }
 
-// Whether the kernel loads from where it stores: that brings the line already.
-bool Emitter::IsLoaded(const ir::Instruction& store) const {
-    const bool global = store.op == Op::kStoreGlobal;
-    const size_t at = global ? 0 : 1;
-    auto binding = [&](const ir::Instruction& access) {
-        const ir::Instruction* buffer = kernel_.Definition(access.operands[0]);
-        return buffer && buffer->op == Op::kBuffer ? buffer->imm : UINT64_MAX;
-    };
-    for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
-        const ir::Instruction& load = kernel_.inst(ir::InstId{i});
-        if (load.op == (global ? Op::kLoadGlobal : Op::kLoadBuffer) &&
-            load.operands[at] == store.operands[at] &&
-            (global || binding(load) == binding(store))) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void Emitter::EmitMemory(const ir::Instruction& inst) {
     std::span<const ir::ValueId> operands = inst.operands;
     switch (inst.op) {
-        case Op::kLoadBuffer:
-            EmitLoad(inst, BufferRegion(inst, operands[0]), operands[1]);
+        case Op::kLoadBuffer: {
+            MemoryRegion region = BufferRegion(inst, operands[0]);
+            region.fetch_ahead = !region.is_volatile && ComputesMuch();
+            EmitLoad(inst, region, operands[1]);
             return;
+        }
         case Op::kStoreBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
             region.fetch_ahead = !region.is_volatile && !IsLoaded(inst);
             EmitStore(region, operands[1], operands.subspan(2));
             return;
         }
-        case Op::kLoadGlobal:
-            EmitLoad(inst, GlobalRegion(inst), operands[0]);
+        case Op::kLoadGlobal: {
+            MemoryRegion region = GlobalRegion(inst);
+            region.fetch_ahead = !region.is_volatile && ComputesMuch();
+            EmitLoad(inst, region, operands[0]);
             return;
+        }
         case Op::kStoreGlobal: {
             MemoryRegion region = GlobalRegion(inst);
             region.fetch_ahead = !region.is_volatile && !IsLoaded(inst);

@@ -21,10 +21,6 @@ namespace {
 constexpr size_t kMaxRuns = 4;
 constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
 
-constexpr uint64_t kLineBytes = 64;
-constexpr uint64_t kFetchAheadBytes = 4096;
-constexpr uint64_t kLeastFetchedBytes = 32;  // smaller stores would ask for each line too often
-
 // Narrow elements are taken as parts of units where all lanes' elements lie alike in theirs: then
 // one shift does what a shuffle of bytes would.
 struct Units {
@@ -210,6 +206,10 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             Value* high = low;
             if (part != run.count)
                 high = load_part(address, run.first + run.count - part, part);
+            if (!mask_ && region.fetch_ahead && layout.runs.size() == 1) {
+                FetchAhead(builder_.CreateConstGEP1_64(unit_type, address, run.first),
+                           run.count * units.bytes, false);
+            }
             for (size_t i = 0; i < units.count; ++i) {
                 llvm::SmallVector<int, 64> pick(lanes_, -1);
                 llvm::SmallVector<int, 64> choose(lanes_);
@@ -312,23 +312,6 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     return true;
 }
 
-// A store to a line that is in no cache waits until it is, and those behind it wait, too: the
-// processor asks for the lines of few stores at once. Loads do not hold each other up, so the line
-// of a later store is asked for like one. Stores that run through memory come by there soon, be it
-// in this loop, in the next sweep over a row or in the next workgroup; a line too many costs less
-// than one that is missing.
-void Emitter::FetchAhead(Value* address, uint64_t bytes) {
-    if (bytes < kLeastFetchedBytes)
-        return;
-    for (uint64_t line = 0; line < bytes; line += kLineBytes) {
-        Value* ahead =
-            builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, kFetchAheadBytes + line);
-        builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()},
-                                 {ahead, builder_.getInt32(1), builder_.getInt32(3),
-                                  builder_.getInt32(1)});  // for a store, into all caches, data
-    }
-}
-
 bool Emitter::StorePattern(const MemoryRegion& region,
                            const Offset& offset,
                            llvm::ArrayRef<Value*> values,
@@ -415,7 +398,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             } else {
                 Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
                 if (!mask_ && region.fetch_ahead && layout.runs.size() == 1)
-                    FetchAhead(at, run.count * units.bytes);
+                    FetchAhead(at, run.count * units.bytes, true);
             }
         }
     };

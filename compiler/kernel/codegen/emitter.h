@@ -14,6 +14,7 @@
 //   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
 //   emit_atomic.cpp   atomics
 //   emit_subgroup.cpp operations between the lanes of a subgroup
+//   emit_fetch.cpp    lines of memory that are asked for ahead
 //   emit_lane_reads.cpp  lanes that read lanes named at run time
 #pragma once
 
@@ -54,7 +55,7 @@ struct MemoryRegion {
     bool is_volatile = false;
     bool has_margins = false;  // hal::kSharedMemoryMargin on both sides may be read
     bool invariant = false;    // never written while the kernel runs
-    bool fetch_ahead = false;  // stores go on behind, at places that nothing has loaded
+    bool fetch_ahead = false;  // worth asking for what later accesses touch
     llvm::MDNode* scope = nullptr;
     llvm::MDNode* noalias = nullptr;
 };
@@ -255,8 +256,6 @@ class Emitter {
     void Scatter(const MemoryRegion& region,
                  llvm::Value* offsets,
                  llvm::ArrayRef<llvm::Value*> values);
-    bool IsLoaded(const ir::Instruction& store) const;
-    void FetchAhead(llvm::Value* address, uint64_t bytes);
     llvm::Value* Zeros();  // ptr to 256 bytes
     void EmitLocal(const ir::Instruction& inst);
     llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);
@@ -407,6 +406,11 @@ class Emitter {
                                                                              llvm::Value* so_far)>;
     llvm::Value* ForEachSet(llvm::Value* initial, SetBody body);
 
+    // --- emit_fetch.cpp ---
+    bool IsLoaded(const ir::Instruction& store) const;
+    bool ComputesMuch();
+    void FetchAhead(llvm::Value* address, uint64_t bytes, bool for_store);
+
     // --- emit_lane_reads.cpp ---
     llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
     llvm::Value* PermuteWords(llvm::Value* words, llvm::Value* lanes);
@@ -483,7 +487,8 @@ class Emitter {
     std::vector<llvm::AllocaInst*> conditions_;  // by instruction: workgroup-level branches
     std::vector<uint32_t> local_offsets_;        // by local, in scratch
     Slot kept_mask_;
-    std::vector<uint32_t> uses_;  // by value
+    std::vector<uint32_t> uses_;              // by value
+    std::map<uint32_t, bool> computes_much_;  // by block
     // By value: a product that all its uses may fuse with an addition.
     std::vector<bool> fusable_;
 };
