@@ -7,6 +7,7 @@
 
 #include "tests/loader/shaders/atomics.spv.h"
 #include "tests/loader/shaders/barrier_branches.spv.h"
+#include "tests/loader/shaders/barrier_returns.spv.h"
 #include "tests/loader/shaders/builtin_ids.spv.h"
 #include "tests/loader/shaders/control.spv.h"
 #include "tests/loader/shaders/integers.spv.h"
@@ -216,6 +217,41 @@ TEST_F(KernelsTest, BranchesThatHoldABarrierMayGoDifferentWays) {
             expected = 3 * expected + value;
         }
         ASSERT_EQ(buffers[2].words[i], expected) << "invocation " << i << " of group " << group;
+    }
+}
+
+TEST_F(KernelsTest, EarlyReturnsBetweenBarriers) {
+    constexpr uint32_t kGroups = 4;
+    constexpr uint32_t kSize = 96;
+    std::array buffers = {MakeBuffer(kGroups), MakeBuffer(kGroups * kSize),
+                          MakeBuffer(kGroups * kSize)};
+    FillRandomly(buffers[1], 5);
+    for (uint32_t group = 0; group < kGroups; ++group)
+        buffers[0].words[group] = group;
+    // Words without low bits, whose invocations do not return early.
+    for (uint32_t i = 0; i < kGroups * kSize; i += 3)
+        buffers[1].words[i] &= ~0xffu;
+    Run(MakePipeline(spirv::kBarrierReturns, buffers), kGroups);
+    for (uint32_t group = 0; group < kGroups; ++group) {
+        const uint32_t* words = buffers[1].words + size_t{group} * kSize;
+        std::array<uint32_t, kSize> sums;
+        std::copy_n(words, kSize, sums.begin());
+        for (uint32_t round = 0; round < group; ++round) {
+            const std::array<uint32_t, kSize> before = sums;
+            for (uint32_t l = 0; l < kSize; ++l)
+                sums[l] = 3 * before[l] + before[(l + 7) % kSize];
+        }
+        std::array<uint32_t, kSize> found;
+        for (uint32_t l = 0; l < kSize; ++l) {
+            const uint32_t looked_at = sums[l] & ((2u << ((l & 3) + 4)) - 1);
+            found[l] = looked_at == 0
+                           ? ~sums[l]
+                           : sums[l] + static_cast<uint32_t>(std::countr_zero(looked_at));
+        }
+        for (uint32_t l = 0; l < kSize; ++l) {
+            ASSERT_EQ(buffers[2].words[group * kSize + l], found[l] ^ found[kSize - 1 - l])
+                << "invocation " << l << " of group " << group;
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/transform/barrier_kernels.h"
 #include "compiler/kernel/transform/passes.h"
 
 namespace fornax::kernel {
@@ -108,6 +109,35 @@ TEST_P(NativeDifferential, GivesWhatTheInterpreterGives) {
         }
     }
 }
+
+// Invocations that part between barriers do so in native code, too.
+class NativeBarriers : public NativeDifferential {};
+
+TEST_P(NativeBarriers, PartAsInTheInterpreter) {
+    for (const BarrierKernel& which : kBarrierKernels) {
+        Result<ir::Kernel> kernel = ir::ParseKernel(BarrierKernelText(which));
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        TestDispatch dispatch(*kernel, 1, /*overlap=*/false);
+        Status status =
+            Interpret(*kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {20'000'000});
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        expected_ = dispatch.memory();
+        RunPipeline(*kernel);
+        for (const TargetInfo& target : TestTargets()) {
+            for (uint32_t lanes : {0u, 1u, 16u}) {
+                if (lanes != 0 && &target != &TestTargets()[0])
+                    continue;
+                Compare(*kernel, 1, target, lanes);
+                ASSERT_FALSE(HasFatalFailure())
+                    << which.name << ", " << lanes << " lanes, " << target.cpu_name;
+            }
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, NativeBarriers, testing::Values(true), [](const auto&) {
+    return std::string("AfterThePasses");
+});
 
 INSTANTIATE_TEST_SUITE_P(Kernels, NativeDifferential, testing::Bool(), [](const auto& info) {
     return std::string(info.param ? "AfterThePasses" : "AsTheyAre");

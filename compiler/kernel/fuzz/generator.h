@@ -6,6 +6,7 @@
 //   generator_memory.cpp       variables, buffers, workgroup memory, atomics
 //   generator_subgroups.cpp    operations between lanes
 //   generator_control.cpp      statements and structured control flow
+//   generator_barriers.cpp     invocations that part between barriers
 //
 // Each statement draws from a random sequence of its own, so that one can be left out without
 // changing the others' shapes.
@@ -75,6 +76,7 @@ class Generator {
         bool is_loop = false;
         bool must_stay = false;  // holds barriers: only left by all invocations together
         bool left = false;       // some invocations left or skipped what follows
+        bool returned = false;   // where it ends, some invocations have returned
     };
     struct Function {
         Id id = 0;
@@ -190,6 +192,15 @@ class Generator {
     void SubgroupStatement();
     void DeclareSubgroups();
 
+    // --- generator_barriers.cpp
+    enum class Way : uint8_t { kReturn, kBreak, kContinue };
+    void NeverBarrier();
+    void PartStatement(uint32_t budget, uint32_t depth);
+    void Leave(Way way);
+    void Return();
+    Around* InnermostTarget();
+    Around* InnermostLoop();
+
     // --- generator_control.cpp
     void Statements(uint32_t budget, uint32_t depth);
     void Statement(uint32_t budget, uint32_t depth);
@@ -217,7 +228,9 @@ class Generator {
 
     std::vector<Kind> kinds_;  // that values have; some more than once
     std::vector<Kind> memory_kinds_;
-    bool exact_ = false;  // floats are exact
+    bool exact_ = false;   // floats are exact
+    bool parts_ = false;   // invocations part between barriers
+    bool nevers_ = false;  // barriers that none meets stand anywhere
     bool small_storage_ = false;
     std::array<uint32_t, 3> size_ = {1, 1, 1};
     Id local_index_ = 0;

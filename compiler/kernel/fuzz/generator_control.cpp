@@ -102,6 +102,14 @@ void Generator::Statement(uint32_t budget, uint32_t depth) {
         SubgroupStatement();
         return;
     }
+    if (nevers_ && !uniform_ && Chance(7)) {
+        NeverBarrier();
+        return;
+    }
+    if (parts_ && uniform_ && has_barriers_ && depth < kMaxDepth && Chance(depth > 0 ? 12 : 4)) {
+        PartStatement(budget, depth);
+        return;
+    }
     uint32_t choice = Below(100);
     if (depth >= kMaxDepth)
         choice %= 72;
@@ -252,6 +260,7 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
     }
     // Who left for the loop around is missing there too.
     const bool left = around_.back().left;
+    returned_ |= around_.back().returned;
     around_.pop_back();
     if (left && !around_.empty())
         around_.back().left = true;
@@ -271,14 +280,8 @@ bool Generator::CanLeave() const {
 
 // Breaks or continues on a condition, or at once.
 void Generator::LeaveStatement() {
-    Around* inner = nullptr;  // whose merge block a break goes to
-    Around* loop = nullptr;
-    for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
-        if (it->merge && !inner)
-            inner = &*it;
-        if (it->is_loop && !loop)
-            loop = &*it;
-    }
+    Around* inner = InnermostTarget();
+    Around* loop = InnermostLoop();
     if (!inner)
         return;
     Target* target = inner->merge;
@@ -338,15 +341,7 @@ void Generator::ReturnStatement() {
     b_.EmitVoid(Op::OpSelectionMerge, {stays, 0});
     b_.EmitVoid(Op::OpBranchConditional, {condition, leaves, stays});
     StartBlock(leaves);
-    if (in_main_) {
-        StoreDigest();
-        b_.EmitVoid(Op::OpReturn, {});
-    } else if (returns_value_) {
-        Id value = Value(result_, 2);
-        b_.EmitVoid(Op::OpReturnValue, {value});
-    } else {
-        b_.EmitVoid(Op::OpReturn, {});
-    }
+    Return();
     StartBlock(stays);
     returned_ = true;
     uniform_ = false;
@@ -471,6 +466,7 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
     b_.SetLastPhiValue(counter_phi, following, block_);
     for (size_t i = 0; i < phis.size(); ++i)
         b_.SetLastPhiValue(phis[i], next[i], block_);
+    returned_ |= around_.back().returned;
     around_.pop_back();
     if (together)
         uniform_words_.pop_back();

@@ -30,6 +30,8 @@ void Generator::DeclareShape() {
     module_.invocations = size_[0] * size_[1] * size_[2];
     b_.SetLocalSize(size_);
     exact_ = options_.portable || Chance(40);
+    parts_ = Chance(30);
+    nevers_ = !options_.portable && Chance(20);
     kinds_ = {Kind::kU32, Kind::kU32, Kind::kI32, Kind::kF32, Kind::kF32};
     auto may_use = [&](std::initializer_list<Kind> kinds) {
         if (Chance(30))

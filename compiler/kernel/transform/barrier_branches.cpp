@@ -1,21 +1,31 @@
-// Branches that hold a barrier but may go different ways.
+// Branches between barriers that may go different ways.
 //
-// Code generation runs a construct that holds a barrier once for the workgroup and takes its
-// condition from any invocation. A shader may also branch there differently by invocation, as long
-// as no invocation then meets a barrier (another branch inside decides that):
+// Code generation runs a construct that holds a barrier, or an exit from such a construct, once for
+// the workgroup, and takes its condition from any invocation. A shader may also branch there
+// differently by invocation, as long as no invocation then meets a barrier before all come together
+// again (other branches decide that):
 //   if %c { ...; if %d { ...; barrier; ... } ... }
 // Where %c differs between invocations as far as shapes tell, the workgroup finds out:
 //   %same, %first = do all invocations have the value of one of them (through workgroup memory)
 //   if %same { if %first { as before } } else { if %c { the same without barriers } }
-// Branches that leave an outer construct stay as they are, and all do where workgroup memory is
-// full.
+// A branch that leaves a construct, such as an early return of an inlined function out of a loop,
+// parts the invocations until that construct's end:
+//   scope @0 { A; if %c { exit @0 } ...; B }
+// becomes
+//   %apart = scope @0 { A; if %same {} else { exit @0 (true) } if %first { exit @0 (false) } ...; B
+//   } if %apart { scope @1 { if %c { exit @1 } ...; B without barriers } }
+// Ways that lead further out are taken behind that, by branches that are split in turn. Branches
+// are left alone if invocations that go different ways would meet barriers (barrier_paths.h), and
+// all are where workgroup memory is full or the kernel grows too large.
 #include <algorithm>
 #include <utility>
 
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
-#include "compiler/kernel/transform/clone.h"
+#include "compiler/kernel/transform/barrier_paths.h"
+#include "compiler/kernel/transform/barrier_rest.h"
 #include "compiler/kernel/transform/passes.h"
+#include "compiler/kernel/transform/structure.h"
 #include "hal/device.h"
 
 namespace fornax::kernel {
@@ -27,6 +37,8 @@ namespace {
 // Any width tells values that differ by lane from those that do not.
 constexpr uint32_t kLanes = 16;
 constexpr uint32_t kSlotBytes = 8;
+// Splitting stops here.
+constexpr uint32_t kMaxInstructions = 200'000;
 
 class BranchSplitter {
   public:
@@ -37,123 +49,211 @@ class BranchSplitter {
     void Run() {
         if (slot_ + 2 * kSlotBytes > hal::kMaxSharedBytes)
             return;
-        // A branch that was split has a uniform condition, so each round finds another one.
+        // Branches that were split have uniform conditions, so each round finds others.
         for (;;) {
             const std::vector<bool> level = FindWorkgroupLevel(kernel_);
             if (std::ranges::find(level, true) == level.end())
                 return;
             const ShapeAnalysis shapes(kernel_, kLanes, level);
+            const Structure structure(kernel_);
+            BarrierPaths paths(kernel_, structure);
             level_ = &level;
             shapes_ = &shapes;
-            const Place place = FindBranch(kernel_.body);
-            if (!place.block.valid())
+            std::vector<InstId> branches;
+            FindBranches(kernel_.body, paths, branches);
+            if (branches.empty())
                 return;
-            Split(place);
+            for (InstId branch : branches) {
+                if (kernel_.num_insts() > kMaxInstructions)
+                    return;
+                Split(branch);
+            }
         }
     }
 
   private:
-    struct Place {
-        BlockId block;
-        size_t index = 0;
-    };
-
-    // The first branch to split in the order of the text: outer ones come before those inside.
-    Place FindBranch(BlockId block) const {
-        const std::vector<InstId>& insts = kernel_.block(block).insts;
-        for (size_t i = 0; i < insts.size(); ++i) {
-            const Instruction& inst = kernel_.inst(insts[i]);
-            if (inst.blocks.empty() || !(*level_)[insts[i].index])
-                continue;
-            if (inst.op == Op::kIf || inst.op == Op::kSwitch) {
-                const Shape& shape = shapes_->shape(inst.operands[0]);
-                const bool uniform = shape.uniform() && shape.workgroup;
-                if (!uniform && HoldsBarrier(insts[i]) && !Leaves(insts[i]))
-                    return {block, i};
-            }
-            for (BlockId inner : inst.blocks) {
-                const Place place = FindBranch(inner);
-                if (place.block.valid())
-                    return place;
-            }
-        }
-        return {};
-    }
-
-    bool HoldsBarrier(InstId id) const {
-        const Instruction& inst = kernel_.inst(id);
-        return inst.op == Op::kBarrier || std::ranges::any_of(inst.blocks, [&](BlockId block) {
-                   return std::ranges::any_of(kernel_.block(block).insts,
-                                              [&](InstId inner) { return HoldsBarrier(inner); });
-               });
-    }
-
-    // True if the construct holds an exit from or a `continue` of a construct around it.
-    bool Leaves(InstId construct) const {
-        std::vector<InstId> inside = {construct};
-        auto visit = [&](auto& self, InstId id) -> bool {
-            const Instruction& inst = kernel_.inst(id);
-            if (inst.target.valid() && std::ranges::find(inside, inst.target) == inside.end())
-                return true;
-            if (!inst.blocks.empty())
-                inside.push_back(id);
-            return std::ranges::any_of(inst.blocks, [&](BlockId block) {
-                return std::ranges::any_of(kernel_.block(block).insts,
-                                           [&](InstId inner) { return self(self, inner); });
-            });
-        };
-        return visit(visit, construct);
-    }
-
-    void RemoveBarriers(BlockId block) {
+    // The branches to split that are not inside of one another.
+    void FindBranches(BlockId block, BarrierPaths& paths, std::vector<InstId>& found) const {
         for (InstId id : kernel_.block(block).insts) {
-            if (kernel_.inst(id).op == Op::kBarrier)
-                kernel_.inst(id).op = Op::kMemoryBarrier;
-            for (BlockId inner : std::vector(kernel_.inst(id).blocks))
-                RemoveBarriers(inner);
+            const Instruction& inst = kernel_.inst(id);
+            if (inst.blocks.empty() || !(*level_)[id.index])
+                continue;
+            if (MayPart(id, paths)) {
+                found.push_back(id);
+                continue;
+            }
+            for (BlockId inner : inst.blocks)
+                FindBranches(inner, paths, found);
         }
     }
 
-    void Split(Place place) {
-        std::vector<InstId> insts = kernel_.block(place.block).insts;
-        const InstId branch = insts[place.index];
-        const std::vector<InstId> rest(insts.begin() + static_cast<ptrdiff_t>(place.index) + 1,
-                                       insts.end());
-        insts.resize(place.index);
-        kernel_.block(place.block).insts = insts;
+    bool MayPart(InstId id, BarrierPaths& paths) const {
+        const Instruction& inst = kernel_.inst(id);
+        if (inst.op != Op::kIf && inst.op != Op::kSwitch)
+            return false;
+        const Shape& shape = shapes_->shape(inst.operands[0]);
+        if (shape.uniform() && shape.workgroup)
+            return false;
+        const std::vector<SideWays> sides = paths.Sides(id);
+        const bool leaves =
+            std::ranges::any_of(sides, [](const SideWays& side) { return !side.leaves.empty(); });
+        return leaves ? !paths.TakenTogether(id) : paths.HoldsBarrier(id);
+    }
 
-        Builder builder(kernel_, place.block);
-        const ValueId value = kernel_.inst(branch).operands[0];
-        const auto [same, first] = Agree(builder, value);
+    void Split(InstId branch) {
+        const Structure structure(kernel_);
+        const BarrierPaths paths(kernel_, structure);
+        const std::vector<SideWays> sides = paths.Sides(branch);
+        std::vector<Way> leaves;
+        for (const SideWays& side : sides)
+            leaves.insert(leaves.end(), side.leaves.begin(), side.leaves.end());
+        if (leaves.empty() || std::ranges::count(sides, true, &SideWays::falls) > 1) {
+            SplitBranch(structure, branch);
+            return;
+        }
+        const Way way = paths.Innermost(leaves);
+        if (!way.continues) {
+            SplitAround(structure, way.target, branch);
+            return;
+        }
+        const InstId body = WrapBody(way.target);
+        SplitAround(Structure(kernel_), body, branch);
+    }
 
+    // Takes out what the block holds from there on.
+    std::vector<InstId> CutFrom(BlockId block, size_t index) {
+        std::vector<InstId>& insts = kernel_.block(block).insts;
+        const auto from = insts.begin() + static_cast<ptrdiff_t>(index);
+        std::vector<InstId> rest(from, insts.end());
+        insts.erase(from, insts.end());
+        return rest;
+    }
+
+    void PutBack(BlockId block, const std::vector<InstId>& rest) {
+        std::vector<InstId>& insts = kernel_.block(block).insts;
+        insts.insert(insts.end(), rest.begin(), rest.end());
+    }
+
+    InstId AppendIf(BlockId block, ValueId condition, std::span<const Type> types) {
+        const InstId branch =
+            Builder(kernel_, block).Append(Op::kIf, std::vector{condition}, types);
+        const BlockId then = kernel_.NewBlock(branch);
+        const BlockId otherwise = kernel_.NewBlock(branch);
+        kernel_.inst(branch).blocks = {then, otherwise};
+        return branch;
+    }
+
+    std::vector<Type> ResultTypes(InstId id) const {
         std::vector<Type> types;
-        for (ValueId result : kernel_.inst(branch).results)
+        for (ValueId result : kernel_.inst(id).results)
             types.push_back(kernel_.type(result));
-        const InstId chosen = builder.Append(Op::kIf, std::vector{same}, types);
-        const BlockId together = kernel_.NewBlock(chosen);
-        const BlockId apart = kernel_.NewBlock(chosen);
-        kernel_.inst(chosen).blocks = {together, apart};
+        return types;
+    }
 
-        // The copy, one branch in a block of its own, is made before the original changes.
-        const BlockId alone = kernel_.NewBlock(InstId{});
-        kernel_.block(alone).insts = {branch};
-        Cloner(kernel_).CloneInto(alone, apart, true);
-        RemoveBarriers(apart);
-        const InstId copy = kernel_.block(apart).insts.back();
-        Builder(kernel_, apart).Append(Op::kYield, std::vector(kernel_.inst(copy).results), {});
+    // The invocations come together again at the end of the branch itself.
+    void SplitBranch(const Structure& structure, InstId branch) {
+        const BlockId block = structure.block_of[branch.index];
+        BarrierRest copy(kernel_);
+        copy.Copy(structure, branch, branch);
 
+        const std::vector<InstId> rest = CutFrom(block, structure.position[branch.index] + 1);
+        kernel_.block(block).insts.pop_back();
+        Builder builder(kernel_, block);
+        const auto [same, first] = Agree(builder, kernel_.inst(branch).operands[0]);
+        const InstId chosen = AppendIf(block, same, ResultTypes(branch));
+        const BlockId together = kernel_.inst(chosen).blocks[0];
+        const BlockId apart = kernel_.inst(chosen).blocks[1];
+
+        Builder(kernel_, apart).Append(Op::kYield, copy.Append(apart), {});
         kernel_.inst(branch).operands[0] = first;
         kernel_.block(together).insts = {branch};
         Builder(kernel_, together)
             .Append(Op::kYield, std::vector(kernel_.inst(branch).results), {});
+        PutBack(block, rest);
+        ReplaceResults(branch, kernel_.inst(chosen).results, rest);
+    }
 
+    // They do at the end of a construct around it.
+    void SplitAround(const Structure& structure, InstId around, InstId branch) {
+        BarrierRest copy(kernel_);
+        copy.Copy(structure, around, branch);
+        const std::vector<Type> types = ResultTypes(around);
+        const std::vector<ValueId> results = kernel_.inst(around).results;
+        const ValueId parted = kernel_.AddResult(around, Type::kBool);
+        for (InstId exit : structure.Exits(around)) {
+            std::vector<InstId>& insts = kernel_.block(structure.block_of[exit.index]).insts;
+            insts.pop_back();
+            Builder builder(kernel_, structure.block_of[exit.index]);
+            const ValueId stays = builder.ConstBool(false);
+            kernel_.inst(exit).operands.push_back(stays);
+            kernel_.block(builder.block()).insts.push_back(exit);
+        }
+
+        const BlockId block = structure.block_of[branch.index];
+        std::vector<InstId> rest = CutFrom(block, structure.position[branch.index]);
+        Builder builder(kernel_, block);
+        const auto [same, first] = Agree(builder, kernel_.inst(branch).operands[0]);
+        const InstId test = AppendIf(block, same, {});
+        Builder(kernel_, kernel_.inst(test).blocks[0]).Append(Op::kYield, {}, {});
+        const BlockId part = kernel_.inst(test).blocks[1];
+        copy.Keep(part);
+        Builder leaving(kernel_, part);
+        std::vector<ValueId> values;
+        for (Type type : types)
+            values.push_back(leaving.Emit(Op::kUndef, type, {}));
+        values.push_back(leaving.ConstBool(true));
+        const InstId leave = leaving.Append(Op::kExit, values, {});
+        kernel_.inst(leave).target = around;
+        kernel_.inst(branch).operands[0] = first;
+        PutBack(block, rest);
+
+        const BlockId outer = structure.block_of[around.index];
+        const auto& insts = kernel_.block(outer).insts;
+        const auto at = std::ranges::find(insts, around) - insts.begin();
+        rest = CutFrom(outer, static_cast<size_t>(at) + 1);
+        const InstId chosen = AppendIf(outer, parted, types);
+        const BlockId apart = kernel_.inst(chosen).blocks[0];
+        Builder(kernel_, apart).Append(Op::kYield, copy.Append(apart), {});
+        Builder(kernel_, kernel_.inst(chosen).blocks[1]).Append(Op::kYield, results, {});
+        PutBack(outer, rest);
+        ReplaceResults(around, kernel_.inst(chosen).results, rest);
+    }
+
+    // Puts the body of a loop into a scope, whose exits take the place of the loop's continues.
+    InstId WrapBody(InstId loop) {
+        const BlockId body = kernel_.inst(loop).blocks[0];
+        std::vector<Type> types;
+        for (ValueId param : kernel_.block(kernel_.inst(loop).blocks[1]).params)
+            types.push_back(kernel_.type(param));
+        const InstId scope = kernel_.NewInst(Op::kScope, {}, types);
+        const BlockId contents = kernel_.NewBlock(scope);
+        kernel_.inst(scope).blocks = {contents};
+        std::swap(kernel_.block(contents).insts, kernel_.block(body).insts);
+        auto retarget = [&](auto& self, BlockId block) -> void {
+            for (InstId id : kernel_.block(block).insts) {
+                Instruction& inst = kernel_.inst(id);
+                if (inst.op == Op::kContinue && inst.target == loop) {
+                    inst.op = Op::kExit;
+                    inst.target = scope;
+                }
+                for (BlockId inner : inst.blocks)
+                    self(self, inner);
+            }
+        };
+        retarget(retarget, contents);
+        kernel_.block(body).insts = {scope};
+        const InstId next =
+            Builder(kernel_, body)
+                .Append(Op::kContinue, std::vector(kernel_.inst(scope).results), {});
+        kernel_.inst(next).target = loop;
+        return scope;
+    }
+
+    void ReplaceResults(InstId from, std::span<const ValueId> to, const std::vector<InstId>& uses) {
         std::vector<ValueId> map(kernel_.num_values());
-        for (size_t i = 0; i < types.size(); ++i)
-            map[kernel_.inst(branch).results[i].index] = kernel_.inst(chosen).results[i];
-        auto& all = kernel_.block(place.block).insts;
-        for (InstId id : rest)
-            all.push_back(id);
-        ReplaceIn(rest, map);
+        for (size_t i = 0; i < to.size(); ++i)
+            map[kernel_.inst(from).results[i].index] = to[i];
+        ReplaceIn(uses, map);
     }
 
     // Replaces uses in the instructions and all that is inside of them.

@@ -1,17 +1,28 @@
 #include "compiler/kernel/transform/clone.h"
 
+#include <algorithm>
+
 namespace fornax::kernel {
 
 using namespace ir;
 
-void Cloner::CloneInto(BlockId from, BlockId to, bool with_terminator) {
-    std::vector<InstId> insts = kernel_.block(from).insts;
-    if (!with_terminator)
-        insts.pop_back();
-    for (InstId id : insts) {
-        InstId copy = Clone(id);
-        kernel_.block(to).insts.push_back(copy);
-    }
+void Cloner::CloneInto(BlockId from, BlockId to, bool with_terminator, size_t first) {
+    const std::vector<InstId> insts = kernel_.block(from).insts;
+    const size_t end = with_terminator ? insts.size() : insts.size() - 1;
+    for (size_t i = first; i < end; ++i)
+        CloneOne(insts[i], to);
+}
+
+InstId Cloner::CloneOne(InstId id, BlockId to) {
+    InstId copy = Clone(id);
+    kernel_.block(to).insts.push_back(copy);
+    return copy;
+}
+
+const Cloner::LoopTargets* Cloner::Mapped(InstId loop) const {
+    auto found = std::find_if(loops_.rbegin(), loops_.rend(),
+                              [&](const LoopTargets& one) { return one.loop == loop; });
+    return loop.valid() && found != loops_.rend() ? &*found : nullptr;
 }
 
 InstId Cloner::Clone(InstId id) {
@@ -29,11 +40,12 @@ InstId Cloner::Clone(InstId id) {
     copy.imm = original.imm;
     copy.case_values = original.case_values;
     copy.origin = original.origin;
-    if (original.op == Op::kContinue && original.target == loop_) {
+    const LoopTargets* mapped = Mapped(original.target);
+    if (mapped && original.op == Op::kContinue) {
         copy.op = Op::kExit;
-        copy.target = continue_to_;
-    } else if (original.target == loop_ && original.target.valid()) {
-        copy.target = exit_to_;
+        copy.target = mapped->continue_to;
+    } else if (mapped) {
+        copy.target = mapped->exit_to;
     } else if (original.target.valid()) {
         copy.target = Target(original.target);
     }

@@ -21,19 +21,35 @@ class Cloner {
             values_.resize(kernel_.num_values());
         values_[from.index] = to;
     }
-    // Exits to `from` become exits to `exit_to`; continues of it, exits to `continue_to`.
+    // Exits to `from` become exits to `exit_to`; continues of it, exits to `continue_to`. The last
+    // call holds for a loop, until Unmap forgets that call.
     void MapLoop(ir::InstId from, ir::InstId exit_to, ir::InstId continue_to) {
-        loop_ = from;
-        exit_to_ = exit_to;
-        continue_to_ = continue_to;
+        loops_.push_back({from, exit_to, continue_to});
+    }
+    void UnmapLoop() { loops_.pop_back(); }
+    // Exits to construct `from`, which is no loop, become exits to `to`.
+    void MapConstruct(ir::InstId from, ir::InstId to) {
+        if (insts_.size() <= from.index)
+            insts_.resize(kernel_.num_insts());
+        insts_[from.index] = to;
     }
 
-    // Appends copies of the block's instructions to `to`, without the terminator unless asked.
-    void CloneInto(ir::BlockId from, ir::BlockId to, bool with_terminator);
+    // Appends copies of the block's instructions to `to`, without the terminator unless asked;
+    // those before `first` are left out.
+    void CloneInto(ir::BlockId from, ir::BlockId to, bool with_terminator, size_t first = 0);
     // A copy that stands in no block yet.
     ir::InstId Clone(ir::InstId id);
+    // Appends a copy of one instruction.
+    ir::InstId CloneOne(ir::InstId id, ir::BlockId to);
 
   private:
+    struct LoopTargets {
+        ir::InstId loop;
+        ir::InstId exit_to;
+        ir::InstId continue_to;
+    };
+
+    const LoopTargets* Mapped(ir::InstId loop) const;
     ir::InstId Target(ir::InstId id) const {
         return id.index < insts_.size() && insts_[id.index].valid() ? insts_[id.index] : id;
     }
@@ -41,9 +57,7 @@ class Cloner {
     ir::Kernel& kernel_;
     std::vector<ir::ValueId> values_;
     std::vector<ir::InstId> insts_;  // copies of constructs
-    ir::InstId loop_;
-    ir::InstId exit_to_;
-    ir::InstId continue_to_;
+    std::vector<LoopTargets> loops_;
 };
 
 }  // namespace fornax::kernel

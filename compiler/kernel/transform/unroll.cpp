@@ -155,6 +155,7 @@ class Unroller {
             for (size_t i = 0; i < continuing_params.size(); ++i)
                 cloner_.MapValue(continuing_params[i], kernel_.inst(iteration).results[i]);
             cloner_.CloneInto(continuing, all, false);
+            cloner_.UnmapLoop();
             for (size_t i = 0; i < values.size(); ++i)
                 values[i] = cloner_.Value(next[i]);
         }
