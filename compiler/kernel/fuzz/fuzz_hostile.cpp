@@ -50,7 +50,10 @@ Words ModuleOf(uint64_t seed, const std::vector<Words>& files) {
     Random random(seed ^ 0x70757a7a6c65);
     if (!files.empty() && random.Chance(50))
         return Mutate(files[random.Below(static_cast<uint32_t>(files.size()))], random);
-    return Mutate(MakeRandomModule(random.Next(), {}).words, random);
+    RandomModuleOptions options;
+    options.wide = random.Chance(50);
+    options.subgroups = random.Chance(20);
+    return Mutate(MakeRandomModule(random.Next(), options).words, random);
 }
 
 double ProcessorSeconds() {

@@ -5,6 +5,7 @@
 //   generator_arithmetic.cpp   integer, float, bool and matrix operations
 //   generator_memory.cpp       variables, buffers, workgroup memory, atomics
 //   generator_subgroups.cpp    operations between lanes
+//   generator_wide.cpp         what only some drivers have
 //   generator_control.cpp      statements and structured control flow
 //   generator_barriers.cpp     invocations that part between barriers
 //
@@ -13,6 +14,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -34,6 +36,7 @@ struct MemoryType {
     uint32_t align = 1;
     bool row_major = false;
     uint32_t matrix_stride = 0;
+    uint32_t least_offset = 0;      // of a structure's member
     std::vector<MemoryType> parts;  // the element, or the members
     std::vector<uint32_t> offsets;
 };
@@ -47,6 +50,7 @@ struct Variable {
     bool writable = true;
     // The first index must be the invocation's own element.
     bool own = false;
+    bool descriptors = false;  // an array of buffers
 };
 
 class Generator {
@@ -78,6 +82,13 @@ class Generator {
         bool left = false;       // some invocations left or skipped what follows
         bool returned = false;   // where it ends, some invocations have returned
     };
+    struct Image {
+        Id id = 0;
+        Id type = 0;
+        ValueType component;
+        hal::TexelFormat texel;
+        bool atomic = false;
+    };
     struct Function {
         Id id = 0;
         Id result_id = 0;
@@ -90,6 +101,11 @@ class Generator {
     // --- random_module.cpp
     void DeclareShape();
     void DeclareBuffers();
+    Variable Block(MemoryType type, spv::StorageClass storage, uint32_t binding);
+    MemoryType InputView();
+    MemoryType OutputType(MemoryType element, uint32_t stride);
+    Variable OutputView(MemoryType element, uint32_t stride);
+    void DeclarePush();
     void MakeFunction(uint32_t number);
     void MakeMain();
     void FillFunction(uint32_t budget);
@@ -180,7 +196,31 @@ class Generator {
     void CounterAtomic();
     void Exchange();
     void Tally();
+    void OnlyIf(Id condition, const std::function<void()>& body);
     void ControlBarrier();
+
+    // --- generator_wide.cpp
+    Image DeclareImage(uint32_t binding, bool known);
+    void DeclareWide();
+    void LoadAddresses();
+    uint32_t ScalarAlign(const MemoryType& type) const;
+    void AddAccess(std::vector<uint32_t>& operands,
+                   const Variable& variable,
+                   const MemoryType& part,
+                   bool is_volatile);
+    void ChosenPointer();
+    Id Observable(ValueType type);
+    bool InMatrix(const Variable& variable, const Part& part) const;
+    Kind WideKind();
+    void DeclareAtomic(Kind kind, bool adds);
+    Id AtomicOperand(ValueType type);
+    Id AnyAtomic(ValueType type, Id pointer, spv::Scope scope);
+    void OwnWideAtomic();
+    const Variable& WideView(Kind kind);
+    void WideTally();
+    void ImageStatement();
+    void DotStatement();
+    bool WideStatement();
 
     // --- generator_subgroups.cpp
     Id Group(Op op, ValueType type, std::initializer_list<uint32_t> operands);
@@ -244,11 +284,23 @@ class Generator {
     Id push_variable_ = 0;          // its first member is a word
     std::vector<Variable> shared_;  // arrays with an element for each invocation
     Id tally_ = 0;                  // a word of workgroup memory
+    Id wide_tally_ = 0;             // another type's
+    ValueType wide_tally_type_;
+    std::map<Kind, Variable> wide_views_;  // of the output, by the elements' type
+    std::vector<Variable> addressed_;      // what the push constants hold the addresses of
+    Id push_struct_ = 0;
+    uint32_t push_address_member_ = 0;  // the input's; the output's follows
+    Image own_image_;
+    Image input_image_;
+    bool pointers_ = false;
+    bool wide_atomics_ = false;
+    bool dots_ = false;
     std::vector<Function> functions_;
 
     // The function that is being made.
     std::vector<Pooled> pool_;
     std::vector<Variable> locals_;
+    std::vector<Variable> addressed_here_;  // with this function's pointers
     std::vector<Around> around_;
     std::vector<Id> uniform_words_;  // counters of loops that all invocations run together
     Id block_ = 0;

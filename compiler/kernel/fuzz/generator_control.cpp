@@ -110,6 +110,12 @@ void Generator::Statement(uint32_t budget, uint32_t depth) {
         PartStatement(budget, depth);
         return;
     }
+    if (options_.wide && Chance(25)) {
+        for (int tries = 0; tries < 4; ++tries) {
+            if (WideStatement())
+                return;
+        }
+    }
     uint32_t choice = Below(100);
     if (depth >= kMaxDepth)
         choice %= 72;

@@ -81,7 +81,7 @@ void Generator::FinishStruct(MemoryType& type, bool has_layout, bool packed, uin
     uint32_t at = 0;
     for (const MemoryType& part : type.parts) {
         members.push_back(part.id);
-        at = AlignUp(at, part.align);
+        at = std::max(AlignUp(at, part.align), part.least_offset);
         if (packed && Chance(15))
             at += part.align;
         type.offsets.push_back(at);
@@ -204,7 +204,9 @@ std::optional<Generator::Part> Generator::FindPart(const Variable& variable, con
     std::vector<Step> steps;
     std::vector<Part> parts;
     CollectParts(variable.type, steps, parts);
-    std::erase_if(parts, [&](const Part& part) { return !test(part.type); });
+    std::erase_if(parts, [&](const Part& part) {
+        return !test(part.type) || (variable.descriptors && part.steps.empty());
+    });
     if (parts.empty())
         return std::nullopt;
     return parts[Below(static_cast<uint32_t>(parts.size()))];
@@ -219,7 +221,8 @@ Id Generator::Index(Step step, const Variable& variable) {
         return b_.Uint(Below(step.count));
     ValueType type = Chance(70) ? kUint : ValueType{AnyIntKind(), 1, 1};
     if (step.form == Step::Form::kRuntimeElement) {
-        if (options_.robust && Chance(15))
+        const bool has_bounds = variable.storage != spv::StorageClass::PhysicalStorageBuffer;
+        if (options_.robust && has_bounds && Chance(15))
             return Value(kUint, depth_ ? depth_ - 1 : 0);
         if (step.count >= kPatternLimit && Chance(60))
             return PatternIndex();
@@ -278,7 +281,10 @@ Id Generator::PointerTo(const Variable& variable, const Part& part, bool) {
             operands = {pointer};
         }
     }
-    return b_.Emit(used, b_.Pointer(variable.storage, part.type.id), operands);
+    Id pointer = b_.Emit(used, b_.Pointer(variable.storage, part.type.id), operands);
+    if (variable.descriptors)
+        b_.Decorate(pointer, spv::Decoration::NonUniform);
+    return pointer;
 }
 
 bool Generator::Usable(const Variable& variable, bool writes) const {
@@ -288,7 +294,7 @@ bool Generator::Usable(const Variable& variable, bool writes) const {
 Variable* Generator::AnyVariable(bool writes) {
     std::vector<Variable*> found;
     const bool own = own_index_ != 0 && Chance(35);
-    for (std::vector<Variable>* list : {&locals_, &globals_}) {
+    for (std::vector<Variable>* list : {&locals_, &globals_, &addressed_here_}) {
         for (Variable& variable : *list) {
             if (Usable(variable, writes) && (!own || variable.own))
                 found.push_back(&variable);
@@ -305,10 +311,9 @@ bool Generator::HoldsFloat(const MemoryType& type) const {
 }
 
 Id Generator::Load(const Variable& variable, const Part& part) {
-    Id pointer = PointerTo(variable, part, false);
-    if (variable.foreign && Chance(4))
-        return b_.Emit(Op::OpLoad, part.type.id, {pointer, 1});  // Volatile
-    return b_.Emit(Op::OpLoad, part.type.id, {pointer});
+    std::vector<uint32_t> operands = {PointerTo(variable, part, false)};
+    AddAccess(operands, variable, part.type, variable.foreign && Chance(4));
+    return b_.Emit(Op::OpLoad, part.type.id, operands);
 }
 
 std::optional<Id> Generator::LoadOf(ValueType type) {
@@ -397,10 +402,9 @@ void Generator::StoreStatement() {
     depth_ = 1;
     Id pointer = PointerTo(*variable, *part, true);
     depth_ = 0;
-    if (variable->foreign && Chance(6))
-        b_.EmitVoid(Op::OpStore, {pointer, value, 1});  // Volatile
-    else
-        b_.EmitVoid(Op::OpStore, {pointer, value});
+    std::vector<uint32_t> operands = {pointer, value};
+    AddAccess(operands, *variable, part->type, variable->foreign && Chance(6));
+    b_.EmitVoid(Op::OpStore, operands);
 }
 
 // Between two parts of one type, whatever the variables.
@@ -424,7 +428,10 @@ void Generator::CopyStatement() {
         return;
     Id to_pointer = PointerTo(*to, *target, true);
     Id from_pointer = PointerTo(*from, *source, false);
-    b_.EmitVoid(Op::OpCopyMemory, {to_pointer, from_pointer});
+    std::vector<uint32_t> operands = {to_pointer, from_pointer};
+    AddAccess(operands, to->storage == spv::StorageClass::PhysicalStorageBuffer ? *to : *from,
+              source->type, false);
+    b_.EmitVoid(Op::OpCopyMemory, operands);
 }
 
 void Generator::OwnAtomic() {
@@ -513,29 +520,30 @@ void Generator::Exchange() {
     ControlBarrier();
 }
 
+void Generator::OnlyIf(Id condition, const std::function<void()>& body) {
+    Id inside = b_.NewId();
+    Id behind = b_.NewId();
+    b_.EmitVoid(Op::OpSelectionMerge, {behind, 0});
+    b_.EmitVoid(Op::OpBranchConditional, {condition, inside, behind});
+    StartBlock(inside);
+    body();
+    b_.EmitVoid(Op::OpBranch, {behind});
+    StartBlock(behind);
+}
+
 // A word of workgroup memory that some invocations change in any order.
 void Generator::Tally() {
     static constexpr Op kOps[] = {Op::OpAtomicIAdd, Op::OpAtomicOr,   Op::OpAtomicAnd,
                                   Op::OpAtomicXor,  Op::OpAtomicUMin, Op::OpAtomicUMax,
                                   Op::OpAtomicSMin, Op::OpAtomicSMax};
     Id workgroup = b_.Uint(static_cast<uint32_t>(spv::Scope::Workgroup));
-    auto only_if = [&](Id condition, const std::function<void()>& body) {
-        Id inside = b_.NewId();
-        Id behind = b_.NewId();
-        b_.EmitVoid(Op::OpSelectionMerge, {behind, 0});
-        b_.EmitVoid(Op::OpBranchConditional, {condition, inside, behind});
-        StartBlock(inside);
-        body();
-        b_.EmitVoid(Op::OpBranch, {behind});
-        StartBlock(behind);
-    };
     Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
     Id first = Emit(Op::OpIEqual, {Kind::kBool, 1, 1}, {local, b_.Uint(0)});
-    only_if(first, [&] { b_.EmitVoid(Op::OpStore, {tally_, b_.Uint(Chance(50) ? 0 : 77)}); });
+    OnlyIf(first, [&] { b_.EmitVoid(Op::OpStore, {tally_, b_.Uint(Chance(50) ? 0 : 77)}); });
     ControlBarrier();
     Id value = Value(kUint, 2);
     const Op op = kOps[Below(std::size(kOps))];
-    only_if(Condition(), [&] { Emit(op, kUint, {tally_, workgroup, b_.Uint(0), value}); });
+    OnlyIf(Condition(), [&] { Emit(op, kUint, {tally_, workgroup, b_.Uint(0), value}); });
     ControlBarrier();
     Add(kUint, b_.Emit(Op::OpLoad, b_.Type(kUint), {tally_}));
     ControlBarrier();

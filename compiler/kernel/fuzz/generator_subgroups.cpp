@@ -42,7 +42,7 @@ void Generator::ShuffleStatement() {
     Id own = LaneIndex();
     Id lane = 0;
     Id read = 0;
-    switch (Below(7)) {
+    switch (Below(options_.wide ? 10 : 7)) {
         case 0: {
             lane = Emit(Op::OpBitwiseAnd, kUint, {Value(kUint, 1), b_.Uint(size - 1)});
             read = Group(Op::OpGroupNonUniformShuffle, type, {value, lane});
@@ -81,6 +81,27 @@ void Generator::ShuffleStatement() {
             const uint32_t direction = Below(3);
             lane = Emit(Op::OpBitwiseXor, kUint, {own, b_.Uint(direction + 1)});
             read = Group(Op::OpGroupNonUniformQuadSwap, type, {value, b_.Uint(direction)});
+            break;
+        }
+        case 7: {  // by one distance for all, around the subgroup or a cluster
+            b_.Capability(spv::Capability::GroupNonUniformRotateKHR);
+            b_.Extension("SPV_KHR_subgroup_rotate");
+            const uint32_t cluster = Chance(50) ? size : 1u << Below(4);
+            Id distance = Chance(60) ? b_.Uint(Below(2 * size)) : UniformWord();
+            Id moved = Emit(Op::OpIAdd, kUint, {own, distance});
+            moved = Emit(Op::OpBitwiseAnd, kUint, {moved, b_.Uint(cluster - 1)});
+            lane = Emit(Op::OpBitwiseAnd, kUint, {own, b_.Uint(~(cluster - 1))});
+            lane = Emit(Op::OpBitwiseOr, kUint, {lane, moved});
+            read = cluster == size ? Group(Op::OpGroupNonUniformRotateKHR, type, {value, distance})
+                                   : Group(Op::OpGroupNonUniformRotateKHR, type,
+                                           {value, distance, b_.Uint(cluster)});
+            break;
+        }
+        case 8: {
+            const uint32_t index = Below(4);
+            lane = Emit(Op::OpBitwiseAnd, kUint, {own, b_.Uint(~3u)});
+            lane = Emit(Op::OpBitwiseOr, kUint, {lane, b_.Uint(index)});
+            read = Group(Op::OpGroupNonUniformQuadBroadcast, type, {value, b_.Uint(index)});
             break;
         }
         default:
@@ -156,7 +177,18 @@ void Generator::ReduceStatement() {
         op = IsSigned(type.kind) ? kSigned[Below(2)] : kUnsigned[Below(2)];
     Id value = Value(type, 1);
     Id result = 0;
-    if (Chance(25)) {
+    if (options_.wide && Chance(25)) {
+        // Among the lanes that have one value.
+        b_.Capability(spv::Capability::GroupNonUniformPartitionedEXT);
+        b_.Extension("SPV_NV_shader_subgroup_partitioned");
+        Id key = Masked(kUint, 3);
+        Id sets = b_.Emit(Op::OpGroupNonUniformPartitionEXT, b_.Type(kLanes), {key});
+        static constexpr spv::GroupOperation kForms[] = {
+            spv::GroupOperation::PartitionedReduceEXT,
+            spv::GroupOperation::PartitionedInclusiveScanEXT,
+            spv::GroupOperation::PartitionedExclusiveScanEXT};
+        result = Group(op, type, {static_cast<uint32_t>(kForms[Below(3)]), value, sets});
+    } else if (Chance(25)) {
         b_.Capability(spv::Capability::GroupNonUniformClustered);
         Id cluster = b_.Uint(1u << Below(4));
         result =

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "compiler/kernel/codegen/jit.h"
+#include "compiler/kernel/fuzz/random_module.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/transform/passes.h"
 
@@ -176,8 +177,10 @@ Outcome CompileHostile(const Words& module,
         for (uint32_t i = 0; i < 10; ++i) {
             BindingLayout binding;
             binding.binding = i;
-            binding.kind =
-                i == 2 ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
+            binding.kind = i == 2 ? BindingLayout::Kind::kUniformBuffer
+                           : i == kOwnImageBinding || i == kInputImageBinding
+                               ? BindingLayout::Kind::kStorageImage
+                               : BindingLayout::Kind::kStorageBuffer;
             binding.count = i == 3 ? 4 : 1;
             binding.offset_bytes = i * 64;
             layout.bindings.push_back(binding);

@@ -19,25 +19,44 @@ namespace {
 constexpr uint32_t kWorkgroups[3] = {2, 1, 1};
 constexpr uint64_t kSteps = 20'000'000;
 
-// The buffers in one arena, at offsets that are not 0, with poison between.
+// The resources in one arena, at offsets that are not 0, with poison between.
 class Memory {
   public:
-    explicit Memory(uint64_t seed) {
+    Memory(uint64_t seed, const RandomModule& module) {
         constexpr uint32_t kGap = 192;
-        static constexpr uint32_t kSizes[] = {kInputBytes, kOutputBytes, kUniformBytes};
-        uint32_t begins[3];
+        constexpr uint32_t kMaxTexelBytes = 16;
+        constexpr uint32_t kColumns = kMaxInvocations * kMaxWorkgroups;
+        static constexpr uint32_t kSizes[] = {kInputBytes,
+                                              kOutputBytes,
+                                              kUniformBytes,
+                                              kArrayBuffers * kArrayBufferBytes,
+                                              kColumns * kOwnTexels * kMaxTexelBytes,
+                                              kInputImageSide * kInputImageSide * kMaxTexelBytes};
+        constexpr int kCount = std::size(kSizes);
+        uint32_t begins[kCount];
         uint32_t size = kGap;
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < kCount; ++i) {
             begins[i] = size;
             size += kSizes[i] + kGap;
         }
         bytes_.assign(size, 0xa5);
         Random random(seed);
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < kCount; ++i)
             Fill(random, bytes_.data() + begins[i], kSizes[i]);
         Fill(random, push_, sizeof(push_));
-        for (size_t i = 0; i < 3; ++i) {
-            descriptors_[i] = {reinterpret_cast<uint64_t>(bytes_.data() + begins[i]), kSizes[i]};
+        auto address = [&](int which) {
+            return reinterpret_cast<uint64_t>(bytes_.data() + begins[which]);
+        };
+        for (int i = 0; i < 3; ++i)
+            set_.buffers[i] = {address(i), kSizes[i]};
+        for (uint32_t i = 0; i < kArrayBuffers; ++i)
+            set_.buffers[3 + i] = {address(3) + i * kArrayBufferBytes, kArrayBufferBytes};
+        set_.images[0] = Image(address(4), module.own_texel, kColumns, kOwnTexels);
+        set_.images[1] = Image(address(5), module.input_texel, kInputImageSide, kInputImageSide);
+        if (module.addressed) {
+            const uint64_t addresses[] = {address(0), address(1)};
+            static_assert(sizeof(addresses) == kAddressBytes);
+            std::memcpy(push_ + kPushBytes - kAddressBytes, addresses, kAddressBytes);
         }
         frame_.descriptor_sets = sets_;
         frame_.push_constants = push_;
@@ -50,6 +69,22 @@ class Memory {
     const std::vector<uint8_t>& bytes() const { return bytes_; }
 
   private:
+    static hal::ImageDescriptor Image(uint64_t address,
+                                      hal::TexelFormat format,
+                                      uint32_t width,
+                                      uint32_t height) {
+        hal::ImageDescriptor image;
+        image.format = format;
+        image.width = width;
+        image.height = height;
+        image.depth = 1;
+        image.row_pitch = width << format.bytes_log2;
+        image.slice_pitch = image.row_pitch * height;
+        image.levels = 1;
+        image.memory = {address, image.slice_pitch};
+        return image;
+    }
+
     // Small integers, small floats, any bits: comparisons go either way.
     static void Fill(Random& random, uint8_t* data, uint32_t bytes) {
         for (uint32_t i = 0; i < bytes; i += 4) {
@@ -65,8 +100,12 @@ class Memory {
 
     std::vector<uint8_t> bytes_;
     alignas(16) uint8_t push_[hal::kPushConstantBytes] = {};
-    hal::BufferDescriptor descriptors_[3];
-    const void* sets_[1] = {descriptors_};
+    // As MakeRequest lays it out.
+    struct {
+        hal::BufferDescriptor buffers[3 + kArrayBuffers];
+        hal::ImageDescriptor images[2];
+    } set_;
+    const void* sets_[1] = {&set_};
     hal::DispatchFrame frame_;
 };
 
@@ -98,7 +137,7 @@ struct Judge::Target {
 };
 
 Judge::Judge() {
-    for (const char* name : {"", "skylake-avx512", "haswell"}) {
+    for (const char* name : {"", "skylake-avx512", "haswell", "x86-64-v2"}) {
         Result<TargetInfo> info = DetectTarget(name);
         if (!info.ok())
             continue;
@@ -121,6 +160,7 @@ Case CaseOf(uint64_t seed, size_t targets) {
     static constexpr uint32_t kLanes[] = {1, 8, 16, 32};
     which.lanes = random.Chance(80) ? 0 : kLanes[random.Below(4)];
     which.options.subgroup_size = 8u << random.Below(4);
+    which.options.wide = !which.options.portable && random.Chance(50);
     if (random.Chance(35)) {
         which.options.subgroups = true;
         which.lanes = 0;  // a vector is a subgroup
@@ -137,7 +177,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
         return "the reader: " + read.error().message;
     if (sink)
         sink("read.ir", ir::PrintKernel(*read));
-    Memory expected(which.seed);
+    Memory expected(which.seed, module);
     Status status =
         Interpret(*read, expected.frame(), 0, kWorkgroups[0], InterpretLimits{.steps = kSteps});
     if (!status.ok())
@@ -166,7 +206,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     std::memset(scratch.data(), 0xcd, scratch.size() * sizeof(Line));
     hal::WorkerFrame worker = {.shared_memory = shared.data() + kMarginLines,
                                .scratch = scratch.data()};
-    Memory actual(which.seed);
+    Memory actual(which.seed, module);
     auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
     entry(&actual.frame(), &worker, 0, kWorkgroups[0]);
     if (worker.fault != 0)
@@ -175,7 +215,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     if (difference.empty())
         return "";
     // Which part is to blame?
-    Memory passes(which.seed);
+    Memory passes(which.seed, module);
     status = Interpret(*read, passes.frame(), 0, kWorkgroups[0], InterpretLimits{.steps = kSteps});
     if (!status.ok())
         return "the interpreter after the passes: " + status.error().message;

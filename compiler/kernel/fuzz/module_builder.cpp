@@ -240,6 +240,12 @@ void ModuleBuilder::MemberDecorate(Id id,
     Append(annotations_, Op::OpMemberDecorate, words);
 }
 
+Id ModuleBuilder::Image(Id component, spv::ImageFormat format) {
+    const uint32_t operands[] = {component, static_cast<uint32_t>(spv::Dim::Dim2D), 0, 0, 0,
+                                 2,         static_cast<uint32_t>(format)};
+    return Declare(Op::OpTypeImage, operands);
+}
+
 Id ModuleBuilder::GlobalVariable(spv::StorageClass storage, Id type, Id initializer) {
     Id pointer = Pointer(storage, type);
     Id id = NewId();
@@ -320,6 +326,11 @@ void ModuleBuilder::SetLastPhiValue(size_t position, Id value, Id from) {
 std::vector<uint32_t> ModuleBuilder::Finish() {
     Words words = {spv::MagicNumber, version_, 0, bound_, 0};
     capabilities_.insert(spv::Capability::Shader);
+    if (addresses_) {
+        capabilities_.insert(spv::Capability::PhysicalStorageBufferAddresses);
+        if (version_ < 0x10500)
+            extensions_.insert("SPV_KHR_physical_storage_buffer");
+    }
     for (spv::Capability capability : capabilities_) {
         auto number = static_cast<uint32_t>(capability);
         Append(words, Op::OpCapability, {&number, 1});
@@ -334,8 +345,10 @@ std::vector<uint32_t> ModuleBuilder::Finish() {
         AppendString(import, "GLSL.std.450");
         Append(words, Op::OpExtInstImport, import);
     }
-    uint32_t model[] = {static_cast<uint32_t>(spv::AddressingModel::Logical),
-                        static_cast<uint32_t>(spv::MemoryModel::GLSL450)};
+    uint32_t model[] = {
+        static_cast<uint32_t>(addresses_ ? spv::AddressingModel::PhysicalStorageBuffer64
+                                         : spv::AddressingModel::Logical),
+        static_cast<uint32_t>(spv::MemoryModel::GLSL450)};
     Append(words, Op::OpMemoryModel, model);
     Words entry = {static_cast<uint32_t>(spv::ExecutionModel::GLCompute), entry_};
     AppendString(entry, "main");

@@ -64,6 +64,7 @@ class ModuleBuilder {
     Id Struct(std::span<const Id> members);  // a new one each time
     Id PairStruct(Id member);                // {member, member}, one each
     Id Pointer(spv::StorageClass storage, Id type);
+    Id Image(Id component, spv::ImageFormat format);  // a storage image of two dimensions
     Id FunctionType(Id result, std::span<const Id> params);
 
     Id Constant(Kind kind, uint64_t bits);
@@ -100,6 +101,7 @@ class ModuleBuilder {
     size_t EmitOpenPhi(Id id, Id type, Id first, Id first_from);
     void SetLastPhiValue(size_t position, Id value, Id from);
 
+    void UseAddresses() { addresses_ = true; }
     void SetEntryPoint(Id function) { entry_ = function; }
     void AddExecutionMode(spv::ExecutionMode mode) { modes_.push_back(mode); }
     void SetLocalSize(std::array<uint32_t, 3> size) { local_size_ = size; }
@@ -126,6 +128,7 @@ class ModuleBuilder {
     Words function_variables_;
     Words body_;
     Id entry_ = 0;
+    bool addresses_ = false;
     std::vector<spv::ExecutionMode> modes_;  // without operands
     std::array<uint32_t, 3> local_size_ = {1, 1, 1};
 };

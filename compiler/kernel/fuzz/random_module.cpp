@@ -70,103 +70,172 @@ Id Generator::Input(spv::BuiltIn builtin, ValueType type) {
     return id;
 }
 
+Variable Generator::Block(MemoryType type, spv::StorageClass storage, uint32_t binding) {
+    b_.Decorate(type.id, spv::Decoration::Block);
+    Variable variable;
+    variable.id = b_.GlobalVariable(storage, type.id);
+    variable.storage = storage;
+    variable.foreign = true;
+    variable.type = std::move(type);
+    if (storage != spv::StorageClass::PushConstant) {
+        b_.Decorate(variable.id, spv::Decoration::DescriptorSet, {0});
+        b_.Decorate(variable.id, spv::Decoration::Binding, {binding});
+    }
+    return variable;
+}
+
+MemoryType Generator::InputView() {
+    const bool packed = Chance(50);
+    MemoryType type = LaidOutStruct(Below(4), 2, packed, 512);
+    MemoryType element = LaidOutType(1, packed, 64);
+    MemoryType tail;
+    tail.form = MemoryType::Form::kRuntimeArray;
+    tail.align = element.align;
+    tail.row_major = element.row_major;
+    tail.matrix_stride = element.matrix_stride;
+    tail.stride = (element.size + element.align - 1) / element.align * element.align;
+    tail.count = (kInputBytes - 1024) / tail.stride;
+    tail.id = b_.RuntimeArray(element.id, tail.stride);
+    tail.parts = {std::move(element)};
+    MemoryType whole;
+    whole.form = MemoryType::Form::kStruct;
+    whole.parts = std::move(type.parts);
+    whole.parts.push_back(std::move(tail));
+    FinishStruct(whole, true, packed, kInputBytes);
+    return whole;
+}
+
+// An element for each invocation.
+MemoryType Generator::OutputType(MemoryType element, uint32_t stride) {
+    MemoryType array;
+    array.form = MemoryType::Form::kRuntimeArray;
+    array.align = element.align;
+    array.stride = stride;
+    array.row_major = element.row_major;
+    array.matrix_stride = element.matrix_stride;
+    array.id = b_.RuntimeArray(element.id, stride);
+    array.parts = {std::move(element)};
+    MemoryType whole;
+    whole.form = MemoryType::Form::kStruct;
+    whole.id = b_.Struct({{array.id}});
+    b_.MemberDecorate(whole.id, 0, spv::Decoration::Offset, {0});
+    if (uint32_t matrix_stride = array.matrix_stride) {
+        b_.MemberDecorate(whole.id, 0, spv::Decoration::MatrixStride, {matrix_stride});
+        b_.MemberDecorate(whole.id, 0,
+                          array.row_major ? spv::Decoration::RowMajor : spv::Decoration::ColMajor);
+    }
+    whole.parts = {std::move(array)};
+    return whole;
+}
+
+Variable Generator::OutputView(MemoryType element, uint32_t stride) {
+    Variable variable =
+        Block(OutputType(std::move(element), stride), spv::StorageClass::StorageBuffer, 1);
+    variable.own = true;
+    b_.Decorate(variable.id, spv::Decoration::Aliased);
+    return variable;
+}
+
 void Generator::DeclareBuffers() {
-    auto block = [&](MemoryType type, spv::StorageClass storage, uint32_t binding) {
-        b_.Decorate(type.id, spv::Decoration::Block);
-        Variable variable;
-        variable.id = b_.GlobalVariable(storage, type.id);
-        variable.storage = storage;
-        variable.foreign = true;
-        variable.type = std::move(type);
-        if (storage != spv::StorageClass::PushConstant) {
-            b_.Decorate(variable.id, spv::Decoration::DescriptorSet, {0});
-            b_.Decorate(variable.id, spv::Decoration::Binding, {binding});
-        }
-        return variable;
-    };
     // Several views of one buffer, as ggml's shaders have them.
     for (uint32_t views = 1 + Below(3); views > 0; --views) {
-        const bool packed = Chance(50);
-        MemoryType type = LaidOutStruct(Below(4), 2, packed, 512);
-        MemoryType element = LaidOutType(1, packed, 64);
-        MemoryType tail;
-        tail.form = MemoryType::Form::kRuntimeArray;
-        tail.align = element.align;
-        tail.row_major = element.row_major;
-        tail.matrix_stride = element.matrix_stride;
-        tail.stride = (element.size + element.align - 1) / element.align * element.align;
-        tail.count = (kInputBytes - 1024) / tail.stride;
-        tail.id = b_.RuntimeArray(element.id, tail.stride);
-        tail.parts = {std::move(element)};
-        MemoryType whole;
-        whole.form = MemoryType::Form::kStruct;
-        whole.parts = std::move(type.parts);
-        whole.parts.push_back(std::move(tail));
-        FinishStruct(whole, true, packed, kInputBytes);
-        Variable variable = block(std::move(whole), spv::StorageClass::StorageBuffer, 0);
+        Variable variable = Block(InputView(), spv::StorageClass::StorageBuffer, 0);
         variable.writable = false;
         if (Chance(50))
             b_.Decorate(variable.id, spv::Decoration::NonWritable);
         globals_.push_back(std::move(variable));
     }
-    auto output_view = [&](MemoryType element, uint32_t stride, uint32_t offset = 0) {
-        MemoryType array;
-        array.form = MemoryType::Form::kRuntimeArray;
-        array.align = element.align;
-        array.stride = stride;
-        array.row_major = element.row_major;
-        array.matrix_stride = element.matrix_stride;
-        array.id = b_.RuntimeArray(element.id, stride);
-        array.parts = {std::move(element)};
-        MemoryType whole;
-        whole.form = MemoryType::Form::kStruct;
-        whole.id = b_.Struct({{array.id}});
-        b_.MemberDecorate(whole.id, 0, spv::Decoration::Offset, {offset});
-        if (uint32_t matrix_stride = array.matrix_stride) {
-            b_.MemberDecorate(whole.id, 0, spv::Decoration::MatrixStride, {matrix_stride});
-            b_.MemberDecorate(
-                whole.id, 0,
-                array.row_major ? spv::Decoration::RowMajor : spv::Decoration::ColMajor);
-        }
-        whole.parts = {std::move(array)};
-        Variable variable = block(std::move(whole), spv::StorageClass::StorageBuffer, 1);
-        variable.own = true;
-        b_.Decorate(variable.id, spv::Decoration::Aliased);
-        return variable;
-    };
-    own_words_ = output_view(ValueInMemory(kUint, false, true), 4);
-    for (uint32_t views = 1 + Below(2); views > 0; --views) {
+    auto own_element = [&] {
         const bool packed = Chance(50);
-        MemoryType element = Chance(70) ? LaidOutStruct(1 + Below(4), 1, packed, kOwnBytes)
-                                        : LaidOutType(1, packed, kOwnBytes);
+        return Chance(70) ? LaidOutStruct(1 + Below(4), 1, packed, kOwnBytes)
+                          : LaidOutType(1, packed, kOwnBytes);
+    };
+    own_words_ = OutputView(ValueInMemory(kUint, false, true), 4);
+    for (uint32_t views = 1 + Below(2); views > 0; --views) {
+        MemoryType element = own_element();
         if (element.size <= kOwnBytes)
-            globals_.push_back(output_view(std::move(element), kOwnBytes));
+            globals_.push_back(OutputView(std::move(element), kOwnBytes));
     }
     if (options_.portable)
         return;
     if (Chance(60)) {
         Variable variable =
-            block(LaidOutStruct(1 + Below(4), 2, Chance(50), 768), spv::StorageClass::Uniform, 2);
+            Block(LaidOutStruct(1 + Below(4), 2, Chance(50), 768), spv::StorageClass::Uniform, 2);
         variable.writable = false;
         globals_.push_back(std::move(variable));
     }
-    if (Chance(60)) {
-        MemoryType type;
-        type.form = MemoryType::Form::kStruct;
-        const bool packed = Chance(50);
-        type.parts = {ValueInMemory(kUint, packed, true)};
-        for (uint32_t i = Below(4); i > 0; --i)
-            type.parts.push_back(LaidOutType(1, packed, 24));
-        FinishStruct(type, true, packed, kPushBytes);
-        if (type.size <= kPushBytes) {
-            Variable variable = block(std::move(type), spv::StorageClass::PushConstant, 0);
-            variable.writable = false;
-            // A gap before the first member would move it.
-            if (variable.type.offsets[0] == 0)
-                push_variable_ = variable.id;
-            globals_.push_back(std::move(variable));
+    module_.addressed = options_.wide && Chance(45);
+    if (module_.addressed) {
+        b_.UseAddresses();
+        auto view = [&](MemoryType type, bool own) {
+            b_.Decorate(type.id, spv::Decoration::Block);
+            Variable variable;
+            variable.storage = spv::StorageClass::PhysicalStorageBuffer;
+            variable.foreign = true;
+            variable.own = variable.writable = own;
+            variable.type = std::move(type);
+            addressed_.push_back(std::move(variable));
+        };
+        view(InputView(), false);
+        MemoryType element = own_element();
+        if (element.size <= kOwnBytes)
+            view(OutputType(std::move(element), kOwnBytes), true);
+    }
+    if (module_.addressed || Chance(60))
+        DeclarePush();
+    if (options_.wide && Chance(40)) {
+        MemoryType type = LaidOutStruct(1 + Below(4), 1, Chance(50), kArrayBufferBytes);
+        b_.Decorate(type.id, spv::Decoration::Block);
+        Variable variable;
+        variable.type = ArrayOf(std::move(type), kArrayBuffers, false, true);
+        variable.storage = spv::StorageClass::StorageBuffer;
+        variable.id = b_.GlobalVariable(variable.storage, variable.type.id);
+        variable.foreign = true;
+        variable.writable = false;
+        variable.descriptors = true;
+        b_.Decorate(variable.id, spv::Decoration::DescriptorSet, {0});
+        b_.Decorate(variable.id, spv::Decoration::Binding, {kBufferArrayBinding});
+        b_.Capability(spv::Capability::ShaderNonUniform);
+        b_.Capability(spv::Capability::StorageBufferArrayNonUniformIndexing);
+        if (b_.version() < 0x10500)
+            b_.Extension("SPV_EXT_descriptor_indexing");
+        globals_.push_back(std::move(variable));
+    }
+}
+
+void Generator::DeclarePush() {
+    MemoryType type;
+    type.form = MemoryType::Form::kStruct;
+    const bool packed = Chance(50);
+    type.parts = {ValueInMemory(kUint, packed, true)};
+    uint32_t used = type.parts[0].size;
+    for (uint32_t i = Below(4); i > 0; --i) {
+        MemoryType part = LaidOutType(1, packed, 24);
+        used = (used + 15) / 16 * 16 + part.size + 2 * part.align;
+        if (used <= kPushBytes - kAddressBytes)
+            type.parts.push_back(std::move(part));
+    }
+    if (module_.addressed) {
+        push_address_member_ = static_cast<uint32_t>(type.parts.size());
+        for (uint32_t i = 0; i < 2; ++i) {
+            MemoryType address = ValueInMemory({Kind::kU64, 1, 1}, false, true);
+            address.least_offset = kPushBytes - kAddressBytes + 8 * i;
+            type.parts.push_back(std::move(address));
         }
     }
+    FinishStruct(type, true, packed && !module_.addressed, kPushBytes);
+    if (type.size > kPushBytes)
+        return;
+    // What lies elsewhere each time is not for arithmetic.
+    if (module_.addressed)
+        type.parts.resize(push_address_member_);
+    Variable variable = Block(std::move(type), spv::StorageClass::PushConstant, 0);
+    variable.writable = false;
+    push_struct_ = variable.id;
+    // A gap before the first member would move it.
+    if (variable.type.offsets[0] == 0)
+        push_variable_ = variable.id;
+    globals_.push_back(std::move(variable));
 }
 
 Variable Generator::NewLocal(const MemoryType& type) {
@@ -262,6 +331,7 @@ void Generator::FillFunction(uint32_t budget) {
     returned_ = false;
     uniform_ = has_barriers_;
     own_index_ = in_main_ || Chance(50) ? GlobalIndex() : 0;
+    LoadAddresses();
     DeclareLocals(1 + Below(in_main_ ? 5 : 3));
     Statements(budget, 0);
 }
@@ -392,6 +462,8 @@ RandomModule Generator::Run() {
         }
         tally_ = b_.GlobalVariable(spv::StorageClass::Workgroup, b_.Type(kUint));
     }
+    if (options_.wide && !options_.portable)
+        DeclareWide();
     for (uint32_t i = 0, count = Below(3); i < count; ++i)
         MakeFunction(i);
     MakeMain();
@@ -410,12 +482,18 @@ CompileRequest MakeRequest(const RandomModule& module, const RandomModuleOptions
     request.options.robust_buffer_access = options.robust;
     request.options.subgroup_size = options.subgroup_size;
     SetLayout set;
-    for (uint32_t i = 0; i < 3; ++i) {
+    using Binding = BindingLayout::Kind;
+    static constexpr Binding kKinds[] = {Binding::kStorageBuffer, Binding::kStorageBuffer,
+                                         Binding::kUniformBuffer, Binding::kStorageBuffer,
+                                         Binding::kStorageImage,  Binding::kStorageImage};
+    uint32_t offset = 0;
+    for (uint32_t i = 0; i < std::size(kKinds); ++i) {
         BindingLayout binding;
         binding.binding = i;
-        binding.kind =
-            i == 2 ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
-        binding.offset_bytes = i * 16;
+        binding.kind = kKinds[i];
+        binding.count = i == kBufferArrayBinding ? kArrayBuffers : 1;
+        binding.offset_bytes = offset;
+        offset += DescriptorBytes(binding.kind) * binding.count;
         set.bindings.push_back(binding);
     }
     request.layout.sets = {set};
