@@ -193,7 +193,7 @@ void Regions::PlanBlock(ir::BlockId block) {
 void Regions::DefineTree(ir::InstId id, uint32_t segment) {
     const ir::Instruction& inst = kernel_.inst(id);
     if (inst.op == Op::kReturn || inst.op == Op::kUnreachable)
-        returns_inside_ = true;
+        returns_inside_ = segments_[segment].returns = true;
     for (ir::ValueId result : inst.results)
         segment_of_[result.index] = segment;
     for (ir::BlockId block : inst.blocks) {

@@ -30,6 +30,7 @@ struct SegmentItem {
 struct Segment {
     std::vector<SegmentItem> items;
     std::vector<ir::ValueId> imports;  // values of other segments that it uses, by item; may repeat
+    bool returns = false;              // invocations may end in it
 };
 
 struct Step {

@@ -207,6 +207,15 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     epoch_ = index + 1;
     const Segment& segment = regions_.segment(index);
     segment_end_ = NewBlock("segment_end");
+    // A loop of the workgroup ends when no invocation is left to end it.
+    llvm::AllocaInst* left = nullptr;
+    if (segment.returns && regions_.keeps_mask() &&
+        std::ranges::any_of(constructs_, [&](const Construct& construct) {
+            return kernel_.inst(construct.inst).op == Op::kLoop;
+        })) {
+        left = NewAlloca(builder_.getIntNTy(lanes_), "left");
+        builder_.CreateStore(llvm::Constant::getNullValue(left->getAllocatedType()), left);
+    }
     llvm::PHINode* counter = nullptr;
     BasicBlock* start = NewBlock("segment");
     BasicBlock* before = builder_.GetInsertBlock();
@@ -263,6 +272,12 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     EmitItems(segment.items);
     BranchTo(segment_end_);
     builder_.SetInsertPoint(segment_end_);
+    if (left) {
+        llvm::Type* type = left->getAllocatedType();
+        builder_.CreateStore(builder_.CreateOr(builder_.CreateLoad(type, left),
+                                               builder_.CreateLoad(type, KeptMaskPointer())),
+                             left);
+    }
     if (counter) {
         Value* next = builder_.CreateAdd(counter, builder_.getInt32(1), "", true, true);
         counter->addIncoming(next, segment_end_);
@@ -270,6 +285,14 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
         builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt32(subgroups_)), start,
                               after);
         builder_.SetInsertPoint(after);
+    }
+    if (left) {
+        llvm::Type* type = left->getAllocatedType();
+        BasicBlock* live = NewBlock("left");
+        builder_.CreateCondBr(builder_.CreateICmpNE(builder_.CreateLoad(type, left),
+                                                    llvm::Constant::getNullValue(type)),
+                              live, workgroup_end_);
+        builder_.SetInsertPoint(live);
     }
     mask_ = nullptr;
     segment_ = nullptr;

@@ -177,6 +177,25 @@ inline constexpr BarrierKernel kBarrierKernels[] = {
             %m:i32 = imul %n, %five
             yield %m
         })"},
+    // A loop that ends by a return only, and all return.
+    {"ReturnOutOfALoop", 0, R"(
+        %r:i32 = loop @1 (%s:i32 = %i) {
+            store_shared %so, %s align(4)
+            barrier
+            %t:i32 = load_shared %no align(4)
+            %first:i32 = load_shared %z align(4)
+            %u:i32 = iadd %t, %s
+            barrier
+            %done:bool = ult %forty, %first
+            if %done {
+                %b0:i32 = imul %w0, %forty
+                %a0:i32 = iadd %b0, %i
+                %t0:i32 = shl %a0, %six
+                store_buffer %o, %t0, %u align(4)
+                return
+            } else { yield }
+            continue @1 %u
+        } continuing (%v:i32) { next %v })"},
     // Out of a continuing block, in a loop in another one.
     {"ContinuingBlock", 1, R"(
         %r:i32 = loop @1 (%k:i32 = %z, %s:i32 = %i) {
