@@ -71,6 +71,25 @@ TEST(EmitGlobal, AddressesWithLaneConstantsAreVectors) {
                  });
 }
 
+// Runs that are loaded as words are taken apart under a mask as well.
+TEST(EmitGlobal, NarrowRunsFarApartUnderAMask) {
+    ir::Kernel kernel = Parse("workgroup_size(61, 1, 1)", R"(
+    %l:i64 = zext %own
+    %four:i64 = const 4
+    %m:i64 = imul %l, %four
+    %a:i64 = iadd %from, %m
+    %v:i16, %w:i16, %x:i16, %y:i16 = load_global %a align(2)
+    %b:i64 = iadd %to, %wide
+    store_global %b, %y, %w align(2)
+)");
+    const std::vector<uint32_t> in = Mixed(61 * 4);
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(61)},
+                 [&](const Buffers& b, const RunnableKernel&) {
+                     for (uint32_t i = 0; i < 61; ++i)
+                         ASSERT_EQ(b[1][i], in[4 * i + 1] >> 16 | (in[4 * i] & 0xffff0000u)) << i;
+                 });
+}
+
 TEST(EmitGlobal, NarrowElementsAtVaryingAddresses) {
     ir::Kernel kernel = Parse("workgroup_size(64, 1, 1)", R"(
     %prime:i64 = const 37

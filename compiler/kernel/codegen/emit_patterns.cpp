@@ -274,7 +274,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     }
     if (region.is_global && layout.distinct && row_words == 0 && units.bytes >= 4) {
         masked = true;
-        results = load_runs(ByteAddress(region, first));
+        results = elements_of(load_runs(ByteAddress(region, first)));
         return true;
     }
     // The whole span lies inside the buffer: nearly always. Otherwise some lanes are outside or
