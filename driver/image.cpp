@@ -134,12 +134,17 @@ ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format)
 }
 
 VkResult Image::Init(const VkImageCreateInfo& info) {
+    // Programs name usages as attachments beside others without asking, Khronos' tests of compute
+    // shaders among them. No framebuffer can hold the image, and its other uses are the same.
+    constexpr VkImageUsageFlags kAttachments =
+        VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_INPUT_ATTACHMENT_BIT;
+    const VkImageUsageFlags others = info.usage & ~kAttachments;
     const VkPhysicalDeviceImageFormatInfo2 query{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
         .format = info.format,
         .type = info.imageType,
         .tiling = info.tiling,
-        .usage = info.usage,
+        .usage = others ? others : info.usage,
         .flags = info.flags};
     // VUID-VkImageCreateInfo-imageCreateMaxMipLevels-02251 and its neighbours: the application must
     // have asked.

@@ -209,6 +209,13 @@ TEST_F(PhysicalDeviceTest, FormatsSayWhatTheyCan) {
     EXPECT_EQ(vkCreateImage(device_, &info, nullptr, &made), VK_ERROR_OUT_OF_DEVICE_MEMORY);
     info.usage = VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT;
     EXPECT_EQ(vkCreateImage(device_, &info, nullptr, &made), VK_ERROR_VALIDATION_FAILED_EXT);
+    // Beside a usage that there is, one as an attachment does no harm.
+    info.extent = {16, 16, 1};
+    info.usage |= VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_INPUT_ATTACHMENT_BIT;
+    EXPECT_EQ(vkCreateImage(device_, &info, nullptr, &made), VK_SUCCESS);
+    vkDestroyImage(device_, made, nullptr);
+    info.usage |= VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT;
+    EXPECT_EQ(vkCreateImage(device_, &info, nullptr, &made), VK_ERROR_VALIDATION_FAILED_EXT);
 }
 
 // Core commands that the device has no use for exist and say so.

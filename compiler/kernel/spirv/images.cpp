@@ -448,7 +448,11 @@ Status Translator::ImageRead(const Inst& inst) {
                                      ir::Type::kI64, 1,
                                      image.pointer.is_volatile ? ir::kVolatile : 0);
         })[0];
-        return DefineTexel(inst, image, {texel, zero, zero, builder_.Const(ir::Type::kI64, 1)});
+        // A null descriptor gives zeros only, and has no level.
+        const ValueId exists =
+            code.Test(ir::Op::kINe, code.Word(image.descriptor, kLevelsAt), Int(0));
+        const ValueId one = code.Select(exists, builder_.Const(ir::Type::kI64, 1), zero);
+        return DefineTexel(inst, image, {texel, zero, zero, one});
     }
     const std::vector<ir::Type> ints(4, ir::Type::kI32);
     const Tuple raw = code.If(inside, ints, [&] {

@@ -271,7 +271,7 @@ TEST(ReaderImages, UnnamedTexelsOf64Bits) {
     image.width = 6;
     image.height = image.depth = image.levels = 1;
     std::vector<uint32_t> out(16);
-    RunOneImage(R"(#version 460
+    const char* source = R"(#version 460
 #extension GL_EXT_shader_image_load_formatted : require
 #extension GL_EXT_shader_image_int64 : require
 #extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
@@ -280,17 +280,21 @@ layout(set = 0, binding = 0) buffer Out { int64_t results[]; };
 layout(set = 0, binding = 1) uniform i64image1D image;
 void main() {
     int i = int(gl_LocalInvocationIndex);
-    results[i] = imageLoad(image, i).x;
+    i64vec4 texel = imageLoad(image, i);
+    results[i] = texel.x + 7l * texel.w;
     imageStore(image, i, i64vec4(-results[i] - 1l));
-})",
-                image, out);
+})";
+    RunOneImage(source, image, out);
     for (uint64_t i = 0; i < 8; ++i) {
         const uint64_t texel = i * 0x123456789u;
         uint64_t result = 0;
         std::memcpy(&result, out.data() + 2 * i, sizeof(result));
-        EXPECT_EQ(result, i < 6 ? texel : 0);
-        EXPECT_EQ(texels[i], i < 6 ? ~texel : texel);
+        EXPECT_EQ(result, i < 6 ? texel + 7 : 7);
+        EXPECT_EQ(texels[i], i < 6 ? ~(texel + 7) : texel);
     }
+    // A null descriptor has no component that is 1.
+    RunOneImage(source, {}, out);
+    EXPECT_EQ(out, std::vector<uint32_t>(16));
 }
 
 // Memory behind the image stays as it is, whatever the atomic is on.
