@@ -82,6 +82,12 @@ const Pass kPasses[] = {
          if (SplitLoops(kernel, 2))
              Simplify(kernel);
      }},
+    {"UnrollPartly",
+     [](ir::Kernel& kernel) {
+         PromoteLocals(kernel);
+         Simplify(kernel);
+         UnrollPartly(kernel, 1);
+     }},
     {"Pipeline", [](ir::Kernel& kernel) { RunPipeline(kernel); }},
     {"PipelineFewRegisters", [](ir::Kernel& kernel) { RunPipeline(kernel, 4); }},
 };

@@ -46,6 +46,10 @@ void SplitBarrierBranches(ir::Kernel& kernel);
 // each part of them. True if it split any; Simplify should follow.
 bool SplitLoops(ir::Kernel& kernel, uint32_t vector_registers);
 
+// Loops that carry at least so many values and run a known number of times take up to four rounds
+// at once. True if there were any; Simplify should follow.
+bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
+
 // All of the above, bounded. Kernels that went through the first half together compute the same, to
 // the last bit, whatever the second is made for. Values and instructions are numbered in the order
 // of the text afterwards.

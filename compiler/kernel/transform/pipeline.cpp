@@ -9,6 +9,8 @@ namespace {
 constexpr uint32_t kMaxUnrolledInstructions = 20'000;
 // An inner loop's trip count may depend on an outer, unrolled loop's counter.
 constexpr int kMaxUnrollRounds = 3;
+// What a loop carries that computes a tile in registers.
+constexpr uint32_t kTileValues = 8;
 
 }  // namespace
 
@@ -32,8 +34,12 @@ void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_reg
     MakeConstantTables(kernel);
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
-    if (quality == CodeQuality::kFull && SplitLoops(kernel, vector_registers))
-        Simplify(kernel);
+    if (quality == CodeQuality::kFull) {
+        if (SplitLoops(kernel, vector_registers))
+            Simplify(kernel);
+        if (UnrollPartly(kernel, kTileValues))
+            Simplify(kernel);
+    }
     IsolateBarrierTails(kernel);
     SplitBarrierBranches(kernel);
     kernel.Compact();

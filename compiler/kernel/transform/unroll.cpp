@@ -8,7 +8,7 @@
 //     unreachable
 //   }
 // where an exit of the loop leaves the outer scope. Simplify then takes the scopes apart where
-// nothing exits from their middle. Partial unrolling is left to LLVM.
+// nothing exits from their middle. Partial unrolling is in unroll_partly.cpp.
 #include <algorithm>
 
 #include "compiler/kernel/transform/cleanup.h"
