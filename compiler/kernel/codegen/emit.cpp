@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <optional>
 
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/lane_map.h"
@@ -37,9 +38,13 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     ShapeAnalysis shapes(kernel, map, workgroup_level);
     Regions regions(kernel, shapes, workgroup_level);
     const SegmentLayouts layouts(kernel, options, shapes, regions, workgroup_level);
+    std::optional<PrefetchPlan> prefetches;
+    if (options.prefetch && regions.num_segments() > 1)
+        prefetches.emplace(kernel, shapes, regions, workgroup_level);
     ExplainRecorder recorder(kernel, shapes, regions, options.explain);
     recorder.Begin();
-    Emitter emitter(kernel, shapes, regions, layouts, recorder, options.vector_bits, module);
+    Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr, recorder,
+                    options.vector_bits, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
@@ -48,6 +53,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
                  const ShapeAnalysis& shapes,
                  const Regions& regions,
                  const SegmentLayouts& layouts,
+                 const PrefetchPlan* prefetches,
                  ExplainRecorder& recorder,
                  uint32_t vector_bits,
                  llvm::Module& module)
@@ -55,6 +61,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       shapes_(shapes),
       regions_(regions),
       layouts_(layouts),
+      prefetches_(prefetches),
       recorder_(recorder),
       module_(module),
       context_(module.getContext()),

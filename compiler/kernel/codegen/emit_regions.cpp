@@ -264,6 +264,10 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
             EmitPure(inst);
         }
     }
+    if (const PrefetchPlan::Round* round =
+            prefetches_ && own_map_ ? prefetches_->Find(index) : nullptr) {
+        EmitPrefetches(*round);
+    }
     if (workgroups_in_vector_ && WorthCopying(segment.items)) {
         // Rows of workgroups have one end, so nearly all vectors are full.
         Value* together = builder_.getInt32(shapes_.map().workgroups);

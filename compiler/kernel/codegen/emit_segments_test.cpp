@@ -196,5 +196,75 @@ TEST(EmitSegments, OldSumIsUsedInTheContinuingBlock) {
     TestCarried("", kStoreOld, 320, ExpectAllRounds);
 }
 
+// Tiles of 64 words go through workgroup memory; each invocation adds eight words of each.
+constexpr char kTiles[] = R"(
+    %eight:i32 = const 8
+    %sixty_four:i32 = const 64
+    %all:i32 = const 256
+    %mask:i32 = const 63
+    %sums:i32 = loop @0 (%at:i32 = %zero, %sum:i32 = %zero) {
+      %more:bool = ult %at, %all
+      if %more {
+        yield
+      } else {
+        exit @0 %sum
+      }
+      %word:i32 = iadd %at, %li
+      %byte:i32 = shl %word, %two
+      %v:i32 = load_buffer %in, %byte align(4)
+      store_shared %o, %v align(4)
+      barrier
+      %added:i32 = loop @1 (%n:i32 = %zero, %s:i32 = %sum) {
+        %inside:bool = ult %n, %eight
+        if %inside {
+          yield
+        } else {
+          exit @1 %s
+        }
+        %i0:i32 = imul %n, %li
+        %i1:i32 = and %i0, %mask
+        %i2:i32 = shl %i1, %two
+        %w:i32 = load_shared %i2 align(4)
+        %t:i32 = iadd %s, %w
+        continue @1 %t
+      } continuing (%u:i32) {
+        %n2:i32 = iadd %n, %one
+        next %n2, %u
+      }
+      barrier
+      continue @0 %added
+    } continuing (%carried:i32) {
+      %at2:i32 = iadd %at, %sixty_four
+      next %at2, %carried
+    }
+    store_buffer %out, %o, %sums align(4)
+    return
+)";
+
+TEST(EmitSegments, NextTileIsFetchedWhileThisOneIsComputed) {
+    ir::Kernel kernel = Parse("workgroup_size(64, 1, 1) push_constants(4) shared(256)", kTiles);
+    for (bool prefetch : {true, false}) {
+        llvm::LLVMContext context;
+        llvm::Module module("test", context);
+        EmitOptions options;
+        options.force_lanes = 16;
+        options.prefetch = prefetch;
+        Result<EmittedKernel> emitted = EmitKernel(kernel, options, "kernel", module);
+        ASSERT_TRUE(emitted.ok()) << emitted.error().message;
+        // Declared where it is used.
+        EXPECT_EQ(module.getFunction("llvm.prefetch.p0") != nullptr, prefetch);
+    }
+    ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(64, 7)}, [&](const Buffers& b) {
+        for (uint32_t i = 0; i < 64; ++i) {
+            uint32_t sum = 0;
+            for (uint32_t at = 0; at < 256; at += 64) {
+                for (uint32_t n = 0; n < 8; ++n)
+                    sum += 100 + at + (n * i) % 64;
+            }
+            ASSERT_EQ(b[1][i], sum) << i;
+        }
+    });
+}
+
 }  // namespace
 }  // namespace fornax::kernel

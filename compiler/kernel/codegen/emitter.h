@@ -2,6 +2,7 @@
 //
 //   emit.cpp          the function around the kernel: prologue, workgroup loop
 //   emit_regions.cpp  workgroup-level control flow, segments, values that live across barriers
+//   emit_prefetch.cpp what the next round of a loop will load
 //   emit_control.cpp  control flow inside a segment: branches, masks, blends
 //   emit_full.cpp     the same where all lanes go one way
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
@@ -31,6 +32,7 @@
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
+#include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
 
 namespace fornax::kernel {
@@ -90,6 +92,7 @@ class Emitter {
             const ShapeAnalysis& shapes,
             const Regions& regions,
             const SegmentLayouts& layouts,
+            const PrefetchPlan* prefetches,
             ExplainRecorder& recorder,
             uint32_t vector_bits,
             llvm::Module& module);
@@ -154,6 +157,9 @@ class Emitter {
     llvm::Value* KeptMaskPointer();
     void EmitKeptMaskInit();
     Construct& PushWorkgroupConstruct(ir::InstId id);
+
+    // --- emit_prefetch.cpp ---
+    void EmitPrefetches(const PrefetchPlan::Round& round);
 
     // --- emit_control.cpp ---
     void EmitBlock(ir::BlockId block);
@@ -420,6 +426,7 @@ class Emitter {
     CurrentShapes shapes_;
     const Regions& regions_;
     const SegmentLayouts& layouts_;
+    const PrefetchPlan* prefetches_;  // null: nothing is fetched ahead
     ExplainRecorder& recorder_;
     llvm::Module& module_;
     llvm::LLVMContext& context_;

@@ -1,0 +1,151 @@
+#include "compiler/kernel/codegen/prefetch_plan.h"
+
+#include <algorithm>
+
+namespace fornax::kernel {
+
+using ir::Op;
+using Home = Regions::Home;
+
+namespace {
+
+constexpr uint32_t kMaxDepth = 24;
+constexpr size_t kMaxComputed = 96;
+constexpr size_t kMaxLoads = 32;
+constexpr uint64_t kLoopWeight = 8;
+// The segment is this many times as long as what is added to it.
+constexpr uint64_t kWorthFetching = 6;
+
+}  // namespace
+
+PrefetchPlan::PrefetchPlan(const ir::Kernel& kernel,
+                           const ShapeAnalysis& shapes,
+                           const Regions& regions,
+                           const std::vector<bool>& workgroup_level)
+    : kernel_(kernel), shapes_(shapes), regions_(regions) {
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        if (inst.op == Op::kLoop && workgroup_level[i])
+            VisitLoop(inst);
+    }
+}
+
+void PrefetchPlan::VisitLoop(const ir::Instruction& loop) {
+    const Steps steps = FindSteps(loop);
+    if (steps.empty())
+        return;
+    FindDependents(steps);
+    std::vector<uint32_t> segments;
+    for (const Step& step : regions_.steps(loop.blocks[0])) {
+        if (step.kind == Step::Kind::kSegment)
+            segments.push_back(step.segment);
+    }
+    for (size_t i = 0; i + 1 < segments.size(); ++i) {
+        Round round;
+        round.steps = steps;
+        AddLoads(regions_.segment(segments[i]), round);
+        uint64_t weight = 0;
+        for (const SegmentItem& item : regions_.segment(segments[i + 1]).items)
+            weight += Weight(item.inst);
+        if (!round.loads.empty() &&
+            weight >= kWorthFetching * (round.computed.size() + round.loads.size())) {
+            rounds_[segments[i + 1]] = std::move(round);
+        }
+    }
+}
+
+uint64_t PrefetchPlan::Weight(ir::InstId id) const {
+    const ir::Instruction& inst = kernel_.inst(id);
+    uint64_t inside = 0;
+    for (ir::BlockId block : inst.blocks) {
+        for (ir::InstId child : kernel_.block(block).insts)
+            inside += Weight(child);
+    }
+    return 1 + inside * (inst.op == Op::kLoop ? kLoopWeight : 1);
+}
+
+// The parameters of the loop's body that grow by a constant.
+PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) const {
+    const std::vector<ir::ValueId>& params = kernel_.block(loop.blocks[0]).params;
+    const ir::Block& continuing = kernel_.block(loop.blocks[1]);
+    const ir::Instruction& next = kernel_.inst(continuing.insts.back());
+    const ir::Instruction& end = kernel_.inst(kernel_.block(loop.blocks[0]).insts.back());
+    Steps steps;
+    if (next.op != Op::kNext)
+        return steps;
+    for (size_t i = 0; i < params.size(); ++i) {
+        ir::ValueId value = next.operands[i];
+        const auto place = std::find(continuing.params.begin(), continuing.params.end(), value);
+        if (place != continuing.params.end()) {
+            if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop)
+                continue;
+            value = end.operands[static_cast<size_t>(place - continuing.params.begin())];
+        }
+        const ir::Instruction* sum = kernel_.Definition(value);
+        uint64_t step = 0;
+        if (sum && sum->op == Op::kIAdd && sum->operands[0] == params[i] &&
+            kernel_.IsConst(sum->operands[1], &step) &&
+            regions_.home(params[i]) == Home::kWorkgroup && shapes_.shape(params[i]).uniform()) {
+            steps.emplace_back(params[i], step);
+        }
+    }
+    return steps;
+}
+
+void PrefetchPlan::AddLoads(const Segment& from, Round& round) const {
+    for (const SegmentItem& item : from.items) {
+        const ir::Instruction& inst = kernel_.inst(item.inst);
+        if (item.kind != SegmentItem::Kind::kInstruction || inst.op != Op::kLoadBuffer ||
+            (inst.flags & ir::kVolatile) != 0 || round.loads.size() >= kMaxLoads ||
+            shapes_.shape(inst.operands[1]).varying() || !depends_[inst.operands[1].index]) {
+            continue;
+        }
+        const size_t before = round.computed.size();
+        if (Compute(inst.operands[0], round, 0) && Compute(inst.operands[1], round, 0))
+            round.loads.push_back(item.inst);
+        else
+            round.computed.resize(before);
+    }
+}
+
+// Instructions are numbered in the order of the text.
+void PrefetchPlan::FindDependents(const Steps& steps) {
+    depends_.assign(kernel_.num_values(), false);
+    for (const auto& [counter, step] : steps)
+        depends_[counter.index] = true;
+    for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+        if (!ir::HasProperty(inst.op, ir::kPure) ||
+            std::none_of(inst.operands.begin(), inst.operands.end(),
+                         [&](ir::ValueId operand) { return depends_[operand.index]; })) {
+            continue;
+        }
+        for (ir::ValueId result : inst.results)
+            depends_[result.index] = true;
+    }
+}
+
+bool PrefetchPlan::Compute(ir::ValueId value, Round& round, uint32_t depth) const {
+    auto is_counter = [&](const auto& step) { return step.first == value; };
+    if (std::any_of(round.steps.begin(), round.steps.end(), is_counter))
+        return true;
+    if (std::find(round.computed.begin(), round.computed.end(), value) != round.computed.end())
+        return true;
+    if (shapes_.shape(value).has_rows() && !Compute(shapes_.shape(value).stride, round, depth + 1))
+        return false;
+    if (regions_.home(value) == Home::kWorkgroup && !depends_[value.index])
+        return true;
+    const ir::Instruction* inst = kernel_.Definition(value);
+    if (!inst || depth > kMaxDepth || round.computed.size() >= kMaxComputed ||
+        inst->results.size() != 1 || !ir::HasProperty(inst->op, ir::kPure)) {
+        return false;
+    }
+    for (ir::ValueId operand : inst->operands) {
+        if (!Compute(operand, round, depth + 1))
+            return false;
+    }
+    round.computed.push_back(value);
+    return true;
+}
+
+}  // namespace fornax::kernel
