@@ -10,6 +10,7 @@
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
+#include "compiler/kernel/spirv/source_map.h"
 
 namespace fornax::kernel {
 
@@ -339,6 +340,45 @@ TEST(ReaderImages, WhatTheLayoutDoesNotHaveIsNamed) {
                                    "layout(set = 0, binding = 1, r32ui) uniform uimage2D image;")));
     EXPECT_NE(other_kind.find("storage_image"), std::string::npos) << other_kind;
     EXPECT_NE(other_kind.find("storage_buffer"), std::string::npos) << other_kind;
+}
+
+TEST(ReaderImages, ALayoutIsGuessedFromTheVariables) {
+    const Words words = CompileGlsl(
+        Shader("o[i] = uint(texelFetch(sampler2D(image, state), ivec2(i), 0).x + texture(both, "
+               "vec2(0)).x + "
+               "imageLoad(stored[1], ivec2(i)).x + texelFetch(texels, int(i)).x + factor) + "
+               "imageLoad(words, int(i)).x;",
+               "layout(set = 1, binding = 4) uniform texture2D image;\n"
+               "layout(set = 1, binding = 0) uniform sampler state;\n"
+               "layout(set = 1, binding = 1) uniform sampler2D both;\n"
+               "layout(set = 1, binding = 2, r32f) uniform image2D stored[3];\n"
+               "layout(set = 1, binding = 3) uniform samplerBuffer texels;\n"
+               "layout(set = 1, binding = 5, r32ui) uniform uimageBuffer words;\n"
+               "layout(set = 1, binding = 6) uniform Block { float factor; };\n"));
+    Result<spirv::Module> module = spirv::Module::Parse(words);
+    ASSERT_TRUE(module.ok()) << module.error().message;
+    const ResourceLayout layout = spirv::LayoutOf(*module);
+    using Kind = BindingLayout::Kind;
+    constexpr Kind kKinds[] = {Kind::kSampler,      Kind::kCombinedImageSampler,
+                               Kind::kStorageImage, Kind::kUniformTexelBuffer,
+                               Kind::kSampledImage, Kind::kStorageTexelBuffer,
+                               Kind::kUniformBuffer};
+    ASSERT_EQ(layout.sets.size(), 2u);
+    EXPECT_EQ(layout.sets[0].bindings.at(0).kind, Kind::kStorageBuffer);
+    ASSERT_EQ(layout.sets[1].bindings.size(), std::size(kKinds));
+    uint32_t offset = 0;
+    for (size_t i = 0; i < std::size(kKinds); ++i) {
+        const BindingLayout& binding = layout.sets[1].bindings[i];
+        EXPECT_EQ(binding.binding, i);
+        EXPECT_EQ(binding.kind, kKinds[i]) << i;
+        EXPECT_EQ(binding.count, i == 2 ? 3u : 1u);
+        EXPECT_EQ(binding.offset_bytes, offset) << i;
+        offset += binding.count * DescriptorBytes(binding.kind);
+    }
+    CompileRequest request = MakeRequest(words);
+    request.layout = layout;
+    const Result<ir::Kernel> kernel = ReadSpirv(request);
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message;
 }
 
 }  // namespace

@@ -19,6 +19,30 @@ const Inst* AtOrBefore(const Module& module, uint32_t word) {
     return after == insts.begin() ? nullptr : &*std::prev(after);
 }
 
+// What kind of descriptor a variable of `type`, array apart, is bound to.
+BindingLayout::Kind DescriptorKind(const Module& module,
+                                   spv::StorageClass storage_class,
+                                   const Inst* type) {
+    using Kind = BindingLayout::Kind;
+    const Inst* image = type;
+    if (type && type->op == Op::OpTypeSampler)
+        return Kind::kSampler;
+    if (type && type->op == Op::OpTypeSampledImage && type->size() >= 1)
+        image = module.Find((*type)[0]);
+    if (image && image->op == Op::OpTypeImage && image->size() >= 6) {
+        const bool storage = (*image)[5] == 2;
+        if (static_cast<spv::Dim>((*image)[1]) == spv::Dim::Buffer)
+            return storage ? Kind::kStorageTexelBuffer : Kind::kUniformTexelBuffer;
+        if (storage)
+            return Kind::kStorageImage;
+        return image == type ? Kind::kSampledImage : Kind::kCombinedImageSampler;
+    }
+    const bool old_storage =
+        type && module.FindDecoration(type->result, spv::Decoration::BufferBlock);
+    return storage_class == spv::StorageClass::Uniform && !old_storage ? Kind::kUniformBuffer
+                                                                       : Kind::kStorageBuffer;
+}
+
 }  // namespace
 
 SourceMap::SourceMap(const Module& module) : module_(module) {
@@ -73,18 +97,20 @@ ResourceLayout LayoutOf(const Module& module) {
     ResourceLayout layout;
     layout.push_constant_bytes = hal::kPushConstantBytes;
     for (const Inst& inst : module.globals()) {
-        if (inst.op != Op::OpVariable)
+        const bool untyped = inst.op == Op::OpUntypedVariableKHR;
+        if (inst.op != Op::OpVariable && !untyped)
             continue;
         const Decoration* set = module.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
         const Decoration* number = module.FindDecoration(inst.result, spv::Decoration::Binding);
         const Inst* pointer = module.Find(inst.type);
         if (!set || !number || set->params[0] >= kMaxSets || !pointer ||
-            pointer->op != Op::OpTypePointer) {
+            (!untyped && pointer->op != Op::OpTypePointer)) {
             continue;
         }
         BindingLayout binding;
         binding.binding = number->params[0];
-        const Inst* type = module.Find((*pointer)[1]);
+        const Inst* type = untyped ? (inst.size() >= 2 ? module.Find(inst[1]) : nullptr)
+                                   : module.Find((*pointer)[1]);
         if (type && (type->op == Op::OpTypeArray || type->op == Op::OpTypeRuntimeArray)) {
             const Inst* length = type->op == Op::OpTypeArray ? module.Find((*type)[1]) : nullptr;
             binding.count = length && length->op == Op::OpConstant && length->size() == 1
@@ -92,25 +118,32 @@ ResourceLayout LayoutOf(const Module& module) {
                                 : kGuessedArrayLength;
             type = module.Find((*type)[0]);
         }
-        const bool old_storage =
-            type && module.FindDecoration(type->result, spv::Decoration::BufferBlock);
-        if (static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Uniform && !old_storage)
-            binding.kind = BindingLayout::Kind::kUniformBuffer;
+        binding.kind = DescriptorKind(module, static_cast<spv::StorageClass>(inst[0]), type);
         layout.sets.resize(std::max<size_t>(layout.sets.size(), set->params[0] + 1));
-        // One binding may have several variables, with types of their own.
+        // One binding may have several variables, with types of their own. An image and a sampler
+        // at one are the parts of a combined one.
         auto& bindings = layout.sets[set->params[0]].bindings;
         auto same = std::ranges::find(bindings, binding.binding, &BindingLayout::binding);
-        if (same == bindings.end())
+        if (same == bindings.end()) {
             bindings.push_back(binding);
-        else
-            same->count = std::max(same->count, binding.count);
+            continue;
+        }
+        same->count = std::max(same->count, binding.count);
+        const BindingLayout::Kind kinds[] = {same->kind, binding.kind};
+        auto either = [&](BindingLayout::Kind kind) {
+            return std::ranges::count(kinds, kind) != 0;
+        };
+        using Kind = BindingLayout::Kind;
+        if (either(Kind::kCombinedImageSampler) ||
+            (either(Kind::kSampledImage) && either(Kind::kSampler)))
+            same->kind = Kind::kCombinedImageSampler;
     }
     for (SetLayout& set : layout.sets) {
         std::ranges::sort(set.bindings, {}, &BindingLayout::binding);
         uint32_t offset = 0;
         for (BindingLayout& binding : set.bindings) {
             binding.offset_bytes = offset;
-            offset += binding.count * static_cast<uint32_t>(sizeof(hal::BufferDescriptor));
+            offset += binding.count * DescriptorBytes(binding.kind);
         }
     }
     return layout;
