@@ -109,6 +109,8 @@ void FillDescriptorIndexing(VkBaseOutStructure& header) {
 
 // What a set of the largest blocks takes is within the limit of all descriptors.
 constexpr uint32_t kMaxInlineBlocks = 64;
+// As many as the kernel compiler takes (kReaderLimits).
+constexpr uint32_t kMaxVectorComponents = 1024;
 
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header);
 
@@ -232,7 +234,11 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .shaderRoundingModeRTEFloat64 = VK_TRUE,
                            .shaderRoundingModeRTZFloat16 = VK_TRUE,
                            .shaderRoundingModeRTZFloat32 = VK_TRUE,
-                           .shaderRoundingModeRTZFloat64 = VK_TRUE});
+                           .shaderRoundingModeRTZFloat64 = HasFusedArithmetic()});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT:
+            FillStruct(header, VkPhysicalDeviceShaderLongVectorPropertiesEXT{
+                                   .maxVectorComponents = kMaxVectorComponents});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES:
             // What VPDPBUSD, or else VPMADDWD, does; other forms are multiplications and additions.

@@ -30,6 +30,7 @@ constexpr ApiSet kSupportedApi = [] {
     device.EXT_private_data = true;
     device.EXT_robustness2 = true;
     device.EXT_shader_demote_to_helper_invocation = true;  // fragment shaders only
+    device.EXT_shader_long_vector = true;
     device.EXT_shader_replicated_composites = true;
     device.EXT_sampler_filter_minmax = true;
     device.EXT_scalar_block_layout = true;  // kernels address by the offsets that SPIR-V gives
@@ -73,8 +74,10 @@ constexpr ApiSet kSupportedApi = [] {
     device.KHR_shader_maximal_reconvergence = true;
     device.KHR_shader_bfloat16 = true;  // stored and converted
     device.KHR_shader_expect_assume = true;
+    device.KHR_shader_fma = true;
     device.KHR_shader_non_semantic_info = true;
     device.KHR_shader_quad_control = true;
+    device.KHR_shader_relaxed_extended_instruction = true;  // those are without meaning
     device.KHR_shader_subgroup_extended_types = true;
     device.KHR_shader_subgroup_rotate = true;
     device.KHR_shader_subgroup_uniform_control_flow = true;
@@ -157,13 +160,18 @@ constexpr FeatureSet kSupportedFeatures = [] {
     features.shaderDemoteToHelperInvocation = true;
     features.shaderTerminateInvocation = true;
     features.shaderBFloat16Type = true;
+    features.longVector = true;
     features.shaderExpectAssume = true;
     features.shaderReplicatedComposites = true;
     features.shaderFloat16 = true;
     features.shaderFloatControls2 = true;
+    features.shaderFmaFloat16 = true;
+    features.shaderFmaFloat32 = true;
+    features.shaderFmaFloat64 = true;
     features.shaderInt8 = true;
     features.shaderMaximalReconvergence = true;
     features.shaderQuadControl = true;
+    features.shaderRelaxedExtendedInstruction = true;
     features.shaderSubgroupExtendedTypes = true;
     features.shaderSubgroupPartitioned = true;
     features.shaderSubgroupRotate = true;
@@ -226,7 +234,17 @@ const ApiSet& SupportedApi() {
 }
 
 const FeatureSet& SupportedFeatures() {
-    return kSupportedFeatures;
+    // Rounding once takes an instruction that the oldest processors do not have.
+    static const FeatureSet features = [] {
+        FeatureSet supported = kSupportedFeatures;
+        supported.shaderFmaFloat32 = supported.shaderFmaFloat64 = HasFusedArithmetic();
+        return supported;
+    }();
+    return features;
+}
+
+bool HasFusedArithmetic() {
+    return __builtin_cpu_supports("fma");
 }
 
 }  // namespace fornax::driver

@@ -66,9 +66,7 @@ const Exceptions kNotAccepted = {
 };
 
 // Accepted, but not advertised: none should be left once its feature is.
-const Exceptions kNotAdvertised = {
-    {spv::Capability::LongVectorEXT, "the extension asks for Vulkan 1.2"},
-};
+const Exceptions kNotAdvertised = {};
 
 // Accepted, but no kernel of a test can declare it.
 constexpr char kAtRunTime[] = "subgroups_test.cpp compiles its modules at run time";
@@ -174,6 +172,19 @@ TEST_F(Capabilities, WhatIsAcceptedIsAdvertised) {
         }
     }
     EXPECT_THAT(wrong, IsEmpty()) << "driver/supported_api.cpp lists what is advertised";
+}
+
+TEST_F(Capabilities, VectorsAreAsLongAsTheReaderTakesThem) {
+    ASSERT_EQ(CreateInstance(), VK_SUCCESS);
+    uint32_t count = 1;
+    VkPhysicalDevice device = VK_NULL_HANDLE;
+    ASSERT_EQ(vkEnumeratePhysicalDevices(instance_, &count, &device), VK_SUCCESS);
+    VkPhysicalDeviceShaderLongVectorPropertiesEXT vectors = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT};
+    VkPhysicalDeviceProperties2 query = {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                         .pNext = &vectors};
+    vkGetPhysicalDeviceProperties2(device, &query);
+    EXPECT_EQ(vectors.maxVectorComponents, kernel::kReaderLimits.vector_components);
 }
 
 TEST_F(Capabilities, WhatIsAdvertisedIsTested) {

@@ -55,8 +55,6 @@ const std::map<std::string, const char*> kExceptions = {
     {"OpFwidth", kDerivatives},
     {"OpUntypedPrefetchKHR", "for kernels of OpenCL"},
     {"OpUntypedGroupAsyncCopyKHR", "for kernels of OpenCL"},
-    {"OpExtInstWithForwardRefsKHR", "SPV_KHR_relaxed_extended_instruction is not supported"},
-    {"OpTypeVectorIdEXT", "in GLSL of reader_extensions_test.cpp"},
 };
 
 const std::map<std::string, const char*> kGlslExceptions = {

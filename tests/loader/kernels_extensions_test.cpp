@@ -10,7 +10,9 @@
 #include "tests/loader/shaders/bfloat16.spv.h"
 #include "tests/loader/shaders/decorated.spv.h"
 #include "tests/loader/shaders/float_controls2.spv.h"
+#include "tests/loader/shaders/forward_references.spv.h"
 #include "tests/loader/shaders/hints.spv.h"
+#include "tests/loader/shaders/long_vectors.spv.h"
 #include "tests/loader/shaders/replicated.spv.h"
 #include "tests/loader/vulkan_fixture.h"
 
@@ -71,6 +73,72 @@ TEST_F(KernelsDecoratedTest, DecorationsOfOtherLanguagesMeanNothing) {
     Run(MakePipeline(spirv::kDecorated, buffers), 2);
     for (uint32_t i = 0; i < 64; ++i)
         ASSERT_EQ(buffers[0].words[i], 3 * i) << i;
+}
+
+class KernelsForwardReferencesTest : public VulkanTest {
+  protected:
+    void SetUp() override {
+        if (std::getenv("VK_INSTANCE_LAYERS"))
+            GTEST_SKIP() << "The validation layer is older than this extension.";
+        more_extensions_ = {VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME,
+                            VK_KHR_SHADER_RELAXED_EXTENDED_INSTRUCTION_EXTENSION_NAME};
+        more_features_ = &relaxed_;
+        VulkanTest::SetUp();
+    }
+
+    VkPhysicalDeviceShaderRelaxedExtendedInstructionFeaturesKHR relaxed_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_RELAXED_EXTENDED_INSTRUCTION_FEATURES_KHR,
+        .shaderRelaxedExtendedInstruction = VK_TRUE};
+};
+
+TEST_F(KernelsForwardReferencesTest, InstructionsWithoutMeaningMayNameWhatComesLater) {
+    std::array buffers = {MakeBuffer(64)};
+    Run(MakePipeline(spirv::kForwardReferences, buffers), 2);
+    for (uint32_t i = 0; i < 64; ++i)
+        ASSERT_EQ(buffers[0].words[i], i);
+}
+
+class KernelsLongVectorsTest : public VulkanTest {
+  protected:
+    void SetUp() override {
+        if (std::getenv("VK_INSTANCE_LAYERS"))
+            GTEST_SKIP() << "The validation layer is older than this extension.";
+        more_extensions_ = {VK_EXT_SHADER_LONG_VECTOR_EXTENSION_NAME,
+                            VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME};
+        more_features_ = &vectors_;
+        VulkanTest::SetUp();
+    }
+
+    VkPhysicalDeviceScalarBlockLayoutFeatures scalar_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES,
+        .scalarBlockLayout = VK_TRUE};
+    VkPhysicalDeviceShaderLongVectorFeaturesEXT vectors_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_FEATURES_EXT,
+        .pNext = &scalar_,
+        .longVector = VK_TRUE};
+};
+
+TEST_F(KernelsLongVectorsTest, VectorsOfAnyLength) {
+    const uint32_t length = 9;
+    const VkSpecializationMapEntry entry = {0, 0, 4};
+    const VkSpecializationInfo specialization{1, &entry, sizeof(length), &length};
+    std::array buffers = {MakeBuffer(64 * 11), MakeBuffer(64 * 11), MakeBuffer(64)};
+    for (uint32_t i = 0; i < 64 * 11; ++i)
+        buffers[0].floats()[i] = static_cast<float>(i * 7 % 29) * 0.25f;
+    Run(MakePipeline(spirv::kLongVectors, buffers, &specialization), 2);
+    for (uint32_t i = 0; i < 64; ++i) {
+        float sum = 0;
+        for (uint32_t k = 0; k < 11; ++k) {
+            const float v = buffers[0].floats()[i * 11 + k];
+            const float w = std::max(v * 2 - 3, v) + (k == i % 11 ? 0.5f : 0.0f);
+            ASSERT_EQ(buffers[1].floats()[i * 11 + k], w) << i << " " << k;
+            sum += v;
+        }
+        uint32_t special = static_cast<uint32_t>(sum);
+        for (uint32_t k = 0; k < length; ++k)
+            special += k == i % length ? 0 : (i + 1) * (k + 1);
+        ASSERT_EQ(buffers[2].words[i], special) << i;
+    }
 }
 
 class KernelsBFloat16Test : public VulkanTest {

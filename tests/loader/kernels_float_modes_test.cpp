@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cfenv>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 #include <random>
 
 #include <spirv/unified1/spirv.hpp>
 
 #include "compiler/kernel/ir/half.h"
+#include "tests/loader/shaders/fused.spv.h"
 #include "tests/loader/shaders/strict_floats.spv.h"
 #include "tests/loader/types_fixture.h"
 
@@ -133,8 +135,8 @@ class KernelsFloatModesTest : public TypesTest {
 };
 
 // The shader with the execution modes.
-std::vector<uint32_t> WithModes(const Modes& modes) {
-    std::vector<uint32_t> words(std::begin(spirv::kStrictFloats), std::end(spirv::kStrictFloats));
+std::vector<uint32_t> WithModes(std::span<const uint32_t> shader, const Modes& modes) {
+    std::vector<uint32_t> words(shader.begin(), shader.end());
     size_t at = 5;
     while ((words[at] & 0xffff) != uint32_t{spv::OpExecutionMode})
         at += words[at] >> 16;
@@ -214,7 +216,8 @@ void KernelsFloatModesTest::Check(const Modes& modes) {
     const size_t count = pairs.size() / 2;
     std::array buffers = {MakeBuffer(pairs.size() * 2), MakeBuffer(count * kResults * 2)};
     std::memcpy(buffers[0].words, pairs.data(), pairs.size() * 8);
-    Run(MakePipeline(WithModes(modes), buffers), static_cast<uint32_t>(count + 63) / 64);
+    Run(MakePipeline(WithModes(spirv::kStrictFloats, modes), buffers),
+        static_cast<uint32_t>(count + 63) / 64);
     const auto* results = reinterpret_cast<const uint64_t*>(buffers[1].words);
     // Which type a result has: eight of each, then the conversions'.
     constexpr size_t kConverted[] = {0, 0, 1, 1, 2, 2, 0, 1, 1, 1, 2, 2, 2};
@@ -280,6 +283,120 @@ TEST_F(KernelsFloatModesTest, DenormalsAreFlushedAndResultsCut) {
 TEST_F(KernelsFloatModesTest, EachWidthHasItsOwnModes) {
     Check({kBoth, kKept, kFlushed});
     Check({kKept, kBoth, kToZero});
+}
+
+class KernelsFusedTest : public TypesTest {
+  protected:
+    void SetUp() override {
+        if (std::getenv("VK_INSTANCE_LAYERS"))
+            GTEST_SKIP() << "The validation layer is older than this extension.";
+        extra_extensions_ = {VK_KHR_SHADER_FMA_EXTENSION_NAME};
+        dot_.pNext = &fma_;
+        TypesTest::SetUp();
+    }
+    void Check(const Modes& modes);
+
+    VkPhysicalDeviceShaderFmaFeaturesKHR fma_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FMA_FEATURES_KHR,
+        .shaderFmaFloat16 = VK_TRUE,
+        .shaderFmaFloat32 = VK_TRUE,
+        .shaderFmaFloat64 = VK_TRUE};
+};
+
+// a * b + c of operands whose denormals are flushed where the mode says so, and rounded once. A
+// double holds the product of halves, and its sum with a third unless one is too small to matter.
+template <typename F>
+uint64_t Fused(F a, F b, F c, Mode mode) {
+    volatile double x = Flush<F>(Widen(a), mode);
+    volatile double y = Flush<F>(Widen(b), mode);
+    volatile double z = Flush<F>(Widen(c), mode);
+    volatile double result = 0;
+    {
+        const Rounding rounding(mode.to_zero);
+        if constexpr (std::is_same_v<F, Half>)
+            result = x * y + z;
+        else if constexpr (std::is_same_v<F, float>)
+            result = std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z));
+        else
+            result = std::fma(x, y, z);
+    }
+    return Finish<F>(result, mode);
+}
+
+void KernelsFusedTest::Check(const Modes& modes) {
+    // Exponents and fractions that make ties, cancellation, overflow and underflow likely.
+    std::mt19937_64 random(31);
+    auto operand = [&] {
+        constexpr uint64_t kExponents[] = {0,    1,    2,    3,    53,   54,   100,
+                                           500,  970,  1022, 1023, 1024, 1075, 1076,
+                                           1500, 1950, 2000, 2045, 2046, 2047};
+        const uint64_t bits = random();
+        uint64_t full = kExponents[bits % std::size(kExponents)] << 52;
+        if (bits & 0x100)
+            full |= random() >> (12 + (bits >> 9) % 52);  // low digits
+        if (bits & 0x200)
+            full |= (random() << (bits >> 15) % 52) & 0x000fffff00000000;  // high digits
+        // The lower halves are a float's and a half's operands.
+        if (bits & 0x400) {
+            full = (full & ~0xffffffffull) |
+                   (((bits >> 20) % 4 == 0 ? bits >> 40 : 120 + bits % 20) & 255) << 23 |
+                   (random() & 0x7fffff) >> (bits >> 24) % 23;
+        }
+        return full | (bits & 0x800 ? uint64_t{1} << 63 : 0) | (bits & 0x1000 ? 0x80000000 : 0) |
+               (bits & 0x2000 ? 0x8000 : 0);
+    };
+    std::vector<uint64_t> operands;
+    for (int i = 0; i < 60'000; ++i)
+        operands.push_back(operand());
+    // Sums that nearly vanish: c is the product's negative, rounded, and one step beside it.
+    for (int i = 0; i < 5'000; ++i) {
+        const double a =
+            std::bit_cast<double>((random() >> 12) | uint64_t{500 + random() % 1000} << 52);
+        const double b =
+            std::bit_cast<double>((random() >> 12) | uint64_t{523 + random() % 1000} << 52);
+        const uint64_t c = std::bit_cast<uint64_t>(-(a * b)) + random() % 3 - 1;
+        operands.insert(operands.end(),
+                        {std::bit_cast<uint64_t>(a), std::bit_cast<uint64_t>(b), c});
+    }
+    const size_t count = operands.size() / 3;
+    std::array buffers = {MakeBuffer(operands.size() * 2), MakeBuffer(operands.size() * 2)};
+    std::memcpy(buffers[0].words, operands.data(), operands.size() * 8);
+    Run(MakePipeline(WithModes(spirv::kFused, modes), buffers),
+        static_cast<uint32_t>(count + 63) / 64);
+    const auto* results = reinterpret_cast<const uint64_t*>(buffers[1].words);
+    size_t wrong = 0;
+    auto half = [](uint64_t bits) { return Half{static_cast<uint16_t>(bits)}; };
+    auto single = [](uint64_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits)); };
+    auto full = [](uint64_t bits) { return std::bit_cast<double>(bits); };
+    for (size_t i = 0; i < count * 3; i += 3) {
+        const uint64_t* in = &operands[i];
+        const uint64_t wants[] = {Fused(half(in[0]), half(in[1]), half(in[2]), modes.half),
+                                  Fused(single(in[0]), single(in[1]), single(in[2]), modes.single),
+                                  Fused(full(in[0]), full(in[1]), full(in[2]), modes.full)};
+        constexpr uint64_t kInfinities[] = {0x7c00, 0x7f800000, 0x7ff0000000000000};
+        for (size_t type = 0; type < 3; ++type) {
+            uint64_t result = results[i + type];
+            constexpr uint64_t kSigns[] = {0x8000, 0x80000000, uint64_t{1} << 63};
+            if ((result & ~kSigns[type]) > kInfinities[type])
+                result = UINT64_MAX;
+            if (result != wants[type] && ++wrong < 10) {
+                ADD_FAILURE() << std::hex << in[0] << " * " << in[1] << " + " << in[2] << " of "
+                              << std::dec << (16 << type) << " bits is " << std::hex << result
+                              << " and not " << wants[type];
+            }
+        }
+    }
+    EXPECT_EQ(wrong, 0u);
+}
+
+TEST_F(KernelsFusedTest, ProductsAndSumsAreRoundedOnce) {
+    Check({kKept, kKept, kKept});
+}
+
+TEST_F(KernelsFusedTest, ModesHoldForThem) {
+    Check({kBoth, kBoth, kBoth});
+    Check({kToZero, kToZero, kToZero});
+    Check({kFlushed, kFlushed, kFlushed});
 }
 
 }  // namespace

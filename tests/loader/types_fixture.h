@@ -21,9 +21,14 @@ class TypesTest : public VulkanTest {
                             VK_KHR_SPIRV_1_4_EXTENSION_NAME,
                             VK_KHR_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_EXTENSION_NAME,
                             VK_KHR_ZERO_INITIALIZE_WORKGROUP_MEMORY_EXTENSION_NAME};
+        more_extensions_.insert(more_extensions_.end(), extra_extensions_.begin(),
+                                extra_extensions_.end());
         more_features_ = &storage16_;
         VulkanTest::SetUp();
     }
+
+    // Of a fixture derived from this one, set before SetUp; their features follow dot_.
+    std::vector<const char*> extra_extensions_;
 
     VkPhysicalDeviceShaderIntegerDotProductFeatures dot_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,

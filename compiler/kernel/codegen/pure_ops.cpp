@@ -134,7 +134,8 @@ llvm::Type* SameShape(llvm::Type* like, llvm::Type* scalar) {
     return scalar;
 }
 
-Status CheckPureOps(const ir::Kernel& kernel) {
+Status CheckPureOps(const ir::Kernel& kernel, const TargetInfo& target) {
+    const bool has_fma = ("," + target.features + ",").find(",+fma,") != std::string::npos;
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         if (IsTranscendental(inst.op) && !inst.operands.empty() &&
@@ -143,6 +144,13 @@ Status CheckPureOps(const ir::Kernel& kernel) {
                          std::string("The operation ") + ir::InfoOf(inst.op).text +
                              " is not there for 64-bit floats (SPIR-V word " +
                              std::to_string(inst.origin) + ")."};
+        }
+        if (inst.op == Op::kFma && !has_fma && (inst.flags & ir::kNoContraction) != 0 &&
+            kernel.type(inst.operands[0]) != ir::Type::kF16) {
+            return Error{ErrorCode::kUnsupported,
+                         "SPIR-V word " + std::to_string(inst.origin) +
+                             " asks for a product and a sum that are rounded once, for which " +
+                             target.cpu_name + " has no instruction."};
         }
     }
     return OkStatus();

@@ -64,6 +64,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::RoundingModeRTE,
     spv::Capability::RoundingModeRTZ,
     spv::Capability::FloatControls2,
+    spv::Capability::FMAKHR,
     spv::Capability::WorkgroupMemoryExplicitLayoutKHR,
     spv::Capability::WorkgroupMemoryExplicitLayout8BitAccessKHR,
     spv::Capability::WorkgroupMemoryExplicitLayout16BitAccessKHR,

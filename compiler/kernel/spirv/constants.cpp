@@ -77,6 +77,7 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
         case Op::OpVariable:
         case Op::OpUntypedVariableKHR:
         case Op::OpExtInst:
+        case Op::OpExtInstWithForwardRefsKHR:
             return OkStatus();  // the translator's, or debugging information
         default:
             return Unsupported(inst, "is not supported at module scope");

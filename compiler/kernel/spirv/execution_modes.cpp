@@ -30,6 +30,8 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
         } else if (mode == spv::ExecutionMode::SubgroupUniformControlFlowKHR ||
                    mode == spv::ExecutionMode::MaximallyReconvergesKHR) {
             // Lanes always come together again at the end of the construct in which they parted.
+        } else if (mode == spv::ExecutionMode::QuadDerivativesKHR) {
+            // There are no derivatives in a compute shader.
         } else {
             FORNAX_RETURN_IF_ERROR(FloatControl(inst));
         }
@@ -126,6 +128,7 @@ bool Translator::HasFloatModes(Op op) {
         case Op::OpFConvert:
         case Op::OpQuantizeToF16:
         case Op::OpFNegate:
+        case Op::OpFmaKHR:
         case Op::OpFAdd:
         case Op::OpFSub:
         case Op::OpFMul:

@@ -1,5 +1,5 @@
-// Small extensions of SPIR-V, each a few lines: hints to the optimiser, replicated composites,
-// bfloat16 as a type to store, and what only fragment shaders have.
+// Small extensions of SPIR-V, each a few lines: hints to the optimiser, fused products, replicated
+// composites, bfloat16 as a type to store, and what only fragment shaders have.
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -9,6 +9,22 @@ namespace fornax::kernel::spirv {
 Status Translator::Expect(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple value, UseTuple(inst, inst[0]));
     return Define(inst, std::move(value));
+}
+
+// SPV_KHR_fma: rounded once, unlike GLSL.std.450's Fma, which may round the product.
+Status Translator::Fma(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple c, UseTuple(inst, inst[2]));
+    if (a.size() != b.size() || a.size() != c.size())
+        return Invalid(inst, "has operands that do not fit its result type");
+    for (size_t i = 0; i < a.size(); ++i) {
+        const ir::Type type = kernel_.type(a[i]);
+        if (!ir::IsFloat(type) || kernel_.type(b[i]) != type || kernel_.type(c[i]) != type)
+            return Invalid(inst, "has operands that are not floats of one type");
+        a[i] = modes_.Fused(a[i], b[i], c[i]);
+    }
+    return Define(inst, std::move(a));
 }
 
 // SPV_EXT_replicated_composites: every constituent is the one that is named.

@@ -7,6 +7,7 @@
 #include "compiler/kernel/spirv/float_modes.h"
 
 #include <bit>
+#include <limits>
 
 #include "compiler/kernel/ir/half.h"
 
@@ -158,6 +159,95 @@ ValueId FloatModes::Product(ValueId a, ValueId b) {
         Emit(Op::kFma, type,
              {larger, Emit(Op::kFMul, type, {smaller, scale}), Emit(Op::kFNeg, type, {scaled})});
     return StepBack(product, error);
+}
+
+ValueId FloatModes::Fused(ValueId a, ValueId b, ValueId c) {
+    const Type type = TypeOf(a);
+    const bool to_zero = RoundsTowardsZero(type);
+    if (type == Type::kF64)
+        return to_zero ? FusedTowardsZero(a, b, c) : Emit(Op::kFma, type, {a, b, c});
+    if (type == Type::kF32 && !to_zero)
+        return Emit(Op::kFma, type, {a, b, c});
+    // The product is exact in f64. A sum that is cut there loses nothing that a second cut would
+    // keep; one that is rounded to nearest is exact for halves as long as it is less than infinity,
+    // or has an addend that is too small to make a tie.
+    auto widen = [&](ValueId value) { return Emit(Op::kFConvert, Type::kF64, {value}); };
+    const ValueId product = Emit(Op::kFMul, Type::kF64, {widen(a), widen(b)});
+    if (to_zero)
+        return Narrowed(Sum(product, widen(c)), type);
+    return Emit(Op::kFConvert, type, {Emit(Op::kFAdd, Type::kF64, {product, widen(c)})});
+}
+
+// The sign of a fused operation's error (Boldo and Muller, Exact and Approximated Error of the FMA,
+// 2011), with all terms moved to where none of their errors is too small to be a number. What is
+// too small all the same lies so far below the rest that its sign is all that counts.
+ValueId FloatModes::FusedTowardsZero(ValueId a, ValueId b, ValueId c) {
+    const Type type = Type::kF64;
+    auto magnitude = [&](ValueId x) { return Emit(Op::kFAbs, type, {x}); };
+    auto less = [&](ValueId x, ValueId y) { return Emit(Op::kFOLt, Type::kBool, {x, y}); };
+    auto select = [&](ValueId condition, ValueId x, ValueId y) {
+        return Emit(Op::kSelect, type, {condition, x, y});
+    };
+    const ValueId fused = Emit(Op::kFma, type, {a, b, c});
+    const ValueId zero = Real(type, 0);
+    const ValueId plain = magnitude(Emit(Op::kFMul, type, {a, b}));
+    const ValueId addend = magnitude(c);
+    const ValueId most = select(less(plain, addend), addend, plain);
+    const ValueId scale =
+        select(less(most, Real(type, 0x1p-800)), Real(type, 0x1p600),
+               select(less(most, Real(type, 0x1p900)), Real(type, 1), Real(type, 0x1p-200)));
+    // The factor that has the most room takes the scale.
+    const ValueId swap = less(magnitude(a), magnitude(b));
+    const ValueId larger = select(swap, b, a);
+    const ValueId smaller = select(swap, a, b);
+    const ValueId shrinks = less(scale, Real(type, 1));
+    const ValueId x = select(shrinks, Emit(Op::kFMul, type, {larger, scale}), larger);
+    const ValueId y = select(shrinks, smaller, Emit(Op::kFMul, type, {smaller, scale}));
+    // A term that vanished is the smallest number of its sign.
+    const Type bits = ir::IntegerType(64);
+    auto present = [&](ValueId term, ValueId there, ValueId sign) {
+        const ValueId word = builder_.Emit(Op::kBitcast, bits, {sign});
+        const ValueId least = builder_.Emit(
+            Op::kOr, bits,
+            {builder_.Emit(Op::kAnd, bits, {word, builder_.Const(bits, SignMask(type))}),
+             builder_.Const(bits, 1)});
+        const ValueId gone = builder_.Emit(Op::kAnd, Type::kBool,
+                                           {Emit(Op::kFOEq, Type::kBool, {term, zero}), there});
+        return select(gone, builder_.Emit(Op::kBitcast, type, {least}), term);
+    };
+    auto nonzero = [&](ValueId value) { return Emit(Op::kFONe, Type::kBool, {value, zero}); };
+    const ValueId raw = Emit(Op::kFMul, type, {x, y});
+    const ValueId rest = Emit(Op::kFma, type, {x, y, Emit(Op::kFNeg, type, {raw})});
+    const ValueId factors = builder_.Emit(Op::kAnd, Type::kBool, {nonzero(a), nonzero(b)});
+    const ValueId product = present(raw, factors, raw);
+    const ValueId scaled = Emit(Op::kFMul, type, {c, scale});
+    const ValueId sum = present(scaled, nonzero(c), c);
+    struct Pair {
+        ValueId value;
+        ValueId error;
+    };
+    auto two_sum = [&](ValueId p, ValueId q) {
+        const ValueId reversed = less(magnitude(p), magnitude(q));
+        const ValueId first = select(reversed, q, p);
+        const ValueId second = select(reversed, p, q);
+        const ValueId value = Emit(Op::kFAdd, type, {first, second});
+        const ValueId added = Emit(Op::kFSub, type, {value, first});
+        return Pair{value, Emit(Op::kFSub, type, {second, added})};
+    };
+    const Pair low = two_sum(sum, rest);
+    const Pair high = two_sum(product, low.value);
+    const ValueId result = Emit(Op::kFMul, type, {fused, scale});
+    const ValueId left =
+        Emit(Op::kFAdd, type, {Emit(Op::kFSub, type, {high.value, result}), high.error});
+    const ValueId error = Emit(Op::kFAdd, type, {left, low.error});
+    // Infinity that came of numbers lies beyond them, however far.
+    const ValueId infinity = Real(type, std::numeric_limits<double>::infinity());
+    ValueId overflow = Emit(Op::kFOEq, Type::kBool, {magnitude(fused), infinity});
+    for (ValueId operand : {a, b, c}) {
+        overflow =
+            builder_.Emit(Op::kAnd, Type::kBool, {overflow, less(magnitude(operand), infinity)});
+    }
+    return StepBack(fused, select(overflow, Emit(Op::kFNeg, type, {fused}), error));
 }
 
 // By way of f64, which holds integers of 32 bits; cutting off digits twice cuts off the same.

@@ -29,6 +29,9 @@ class FloatModes {
     // does not round or that the specification only gives a precision for.
     ir::ValueId Rounded(ir::Op op, ir::Type type, std::span<const ir::ValueId> operands);
 
+    // a * b + c, rounded once, as the type's mode says (OpFmaKHR).
+    ir::ValueId Fused(ir::ValueId a, ir::ValueId b, ir::ValueId c);
+
     // `nearest` is one of the two values next to `wide` in its narrower type. Gives the one that
     // does not lie beyond it.
     ir::ValueId TowardsZero(ir::ValueId wide, ir::ValueId nearest);
@@ -40,6 +43,7 @@ class FloatModes {
     ir::Type TypeOf(ir::ValueId value) const { return builder_.kernel().type(value); }
     ir::ValueId Sum(ir::ValueId a, ir::ValueId b);
     ir::ValueId Product(ir::ValueId a, ir::ValueId b);
+    ir::ValueId FusedTowardsZero(ir::ValueId a, ir::ValueId b, ir::ValueId c);
     ir::ValueId Narrowed(ir::ValueId wide, ir::Type type);
     ir::ValueId OfInteger(ir::ValueId value, ir::Type type, bool is_signed);
     ir::ValueId StepBack(ir::ValueId result, ir::ValueId error);

@@ -73,8 +73,8 @@ constexpr Packing kPackings[] = {
 }  // namespace
 
 Status Translator::ExtInst(const Inst& inst) {
-    if (!module_.IsGlslImport(inst[0])) {
-        if (IsDebugPrintf(inst))
+    if (!module_.IsGlslImport(inst[0]) || inst.op != spv::Op::OpExtInst) {
+        if (inst.op == spv::Op::OpExtInst && IsDebugPrintf(inst))
             return DebugPrintf(inst);
         // Other NonSemantic sets may be removed (SPV_KHR_non_semantic_info).
         if (module_.IsNonSemantic(inst))
@@ -130,7 +130,8 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 std::swap(operands[0], operands[1]);
             if (op == ir::Op::kLdexp)
                 operands[1] = ToI32(operands[1], true);
-            result.push_back(EmitSpan(op, scalar, operands, flags));
+            // On Fma the flag would ask for one rounding, as OpFmaKHR does.
+            result.push_back(EmitSpan(op, scalar, operands, op == ir::Op::kFma ? 0 : flags));
         }
         return result;
     };

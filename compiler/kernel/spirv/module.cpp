@@ -245,7 +245,8 @@ const Decoration* Module::FindDecoration(uint32_t id, spv::Decoration kind, uint
 }
 
 bool Module::IsNonSemantic(const Inst& inst) const {
-    const Inst* import = inst.op == Op::OpExtInst ? Find(inst[0]) : nullptr;
+    const bool extended = inst.op == Op::OpExtInst || inst.op == Op::OpExtInstWithForwardRefsKHR;
+    const Inst* import = extended ? Find(inst[0]) : nullptr;
     return import && import->op == Op::OpExtInstImport &&
            LiteralString(import->operands).starts_with("NonSemantic.");
 }

@@ -27,6 +27,8 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::Ignore;
         case Op::OpExpectKHR:
             return &Translator::Expect;
+        case Op::OpFmaKHR:
+            return &Translator::Fma;
         case Op::OpCompositeConstructReplicateEXT:
             return &Translator::CompositeReplicate;
         case Op::OpKill:
@@ -156,6 +158,7 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpBitFieldUExtract:
             return &Translator::BitField;
         case Op::OpExtInst:
+        case Op::OpExtInstWithForwardRefsKHR:
             return &Translator::ExtInst;
         case Op::OpSNegate:
         case Op::OpFNegate:

@@ -350,6 +350,7 @@ class Translator {
 
     // --- extensions.cpp ---
     Status Expect(const Inst& inst);
+    Status Fma(const Inst& inst);
     Status CompositeReplicate(const Inst& inst);
     Status FragmentOnly(const Inst& inst);
     ir::ValueId FromBFloat16(ir::ValueId bits);  // i16 to f32
