@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "compiler/kernel/debug_printf.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/chain.h"
 #include "driver/device.h"
@@ -91,9 +92,10 @@ std::span<const uint32_t> CodeOf(const VkPipelineShaderStageCreateInfo& stage) {
 kernel::CompileRequest MakeRequest(const Device& device,
                                    const VkComputePipelineCreateInfo& info,
                                    const PipelineLayout& layout) {
-    const DebugPrintf* printf = device.debug_printf();
+    const auto spirv = CodeOf(info.stage);
+    const DebugPrintf* printf = kernel::MayPrint(spirv) ? device.debug_printf() : nullptr;
     return {
-        .spirv = CodeOf(info.stage),
+        .spirv = spirv,
         .entry_point = info.stage.pName,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
         .layout = layout.MakeResourceLayout(),

@@ -1,9 +1,13 @@
 #include "driver/debug_printf.h"
 
 #include <bit>
+#include <cstring>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "compiler/kernel/debug_printf.h"
 
 namespace fornax::driver {
 namespace {
@@ -40,6 +44,28 @@ TEST(DebugPrintf, WrongFormats) {
     EXPECT_EQ(FormatPrintf("%999d|", "i", std::vector<uint32_t>{3}), std::string(511, ' ') + "3|");
     EXPECT_EQ(FormatPrintf("%v9f", "f", one), "%v9f");
     EXPECT_EQ(FormatPrintf("%.f", "f", one), "2");
+}
+
+TEST(DebugPrintf, ModulesThatMayPrint) {
+    const auto module = [](const char* name, uint32_t first_op) {
+        std::vector<uint32_t> words = {0x07230203, 0x10300, 0, 10, 0, 2u << 16 | first_op, 1};
+        const std::string_view text(name);
+        const size_t name_words = text.size() / 4 + 1;
+        words.push_back(static_cast<uint32_t>(2 + name_words) << 16 | 11);
+        words.push_back(1);
+        words.resize(words.size() + name_words);
+        std::memcpy(&words[words.size() - name_words], text.data(), text.size());
+        return words;
+    };
+    constexpr uint32_t kCapability = 17;
+    constexpr uint32_t kFunction = 54;
+    const auto prints = module("NonSemantic.DebugPrintf", kCapability);
+    EXPECT_TRUE(kernel::MayPrint(prints));
+    EXPECT_FALSE(kernel::MayPrint(module("NonSemantic.DebugPrint", kCapability)));
+    EXPECT_FALSE(kernel::MayPrint(module("GLSL.std.450", kCapability)));
+    EXPECT_FALSE(kernel::MayPrint(module("NonSemantic.DebugPrintf", kFunction)));
+    for (size_t i = 0; i + 1 < prints.size(); ++i)
+        EXPECT_FALSE(kernel::MayPrint(std::span(prints).first(i))) << i;
 }
 
 }  // namespace

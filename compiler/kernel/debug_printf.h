@@ -13,6 +13,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
 
 namespace fornax::kernel {
 
@@ -24,5 +27,25 @@ struct PrintfHeader {
     uint32_t unused = 0;
 };
 static_assert(sizeof(PrintfHeader) == 16);
+
+// Whether a module may print, from its instructions before the first function. Kernels of others
+// should not depend on a buffer: they could not be shared between processes.
+inline bool MayPrint(std::span<const uint32_t> spirv) {
+    constexpr uint32_t kExtInstImport = 11;
+    constexpr uint32_t kFunction = 54;
+    constexpr std::string_view kSet = "NonSemantic.DebugPrintf";
+    for (size_t at = 5; at < spirv.size();) {
+        const uint32_t op = spirv[at] & 0xffff;
+        const size_t count = spirv[at] >> 16;
+        if (op == kFunction || count == 0 || count > spirv.size() - at)
+            break;
+        const size_t name_bytes = count < 2 ? 0 : (count - 2) * 4;
+        if (op == kExtInstImport && name_bytes > kSet.size() &&
+            std::memcmp(&spirv[at + 2], kSet.data(), kSet.size()) == 0)
+            return true;
+        at += count;
+    }
+    return false;
+}
 
 }  // namespace fornax::kernel

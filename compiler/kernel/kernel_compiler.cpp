@@ -141,10 +141,12 @@ class Compiler final : public KernelCompiler {
 
     Result<KernelPtr> AddTiered(std::shared_ptr<KernelBackend> backend,
                                 const Hash128& key,
-                                CompiledObject compiled);
+                                CompiledObject compiled,
+                                bool lasts);
     Status FinishTiered(const Hash128& key,
                         PendingObject& pending,
-                        const std::shared_ptr<TieredKernel>& kernel);
+                        const std::shared_ptr<TieredKernel>& kernel,
+                        bool lasts);
 
     const TargetInfo target_;
     const CompileTier tier_;
@@ -203,10 +205,12 @@ Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get());
     FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
                             backend->Compile(request, target_, key, tier_));
+    // A kernel that holds an address of this process is of no use to another.
+    const bool lasts = request.options.printf_address == 0;
     if (compiled.better)
-        return AddTiered(std::move(backend), key, std::move(compiled));
+        return AddTiered(std::move(backend), key, std::move(compiled), lasts);
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
-    if (tier_ != CompileTier::kQuick)
+    if (tier_ != CompileTier::kQuick && lasts)
         disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
     return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
 }
@@ -214,7 +218,8 @@ Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash
 // Runs the quick code and has the full code made in the background. Only that is stored.
 Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
                                       const Hash128& key,
-                                      CompiledObject compiled) {
+                                      CompiledObject compiled,
+                                      bool lasts) {
     FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<LoadedObject> quick,
                             LoadedObject::Load(compiled.object, kKernelSymbol));
     // What the full code will need is not known yet. Memory that is not touched costs nothing.
@@ -226,24 +231,27 @@ Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
         std::unique_ptr<PendingObject> pending;
     };
     auto work = std::make_shared<Work>(Work{std::move(backend), std::move(compiled.better)});
-    background_.Add([this, key, work, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
-        Status status = run ? FinishTiered(key, *work->pending, target.lock())
-                            : Status(Error{ErrorCode::kInternal, "It was not waited for."});
-        if (status.ok())
-            return;
-        LogDebug("A kernel keeps its quick code: {}", status.error().message);
-        if (auto abandoned = target.lock())
-            abandoned->Abandon();
-    });
+    background_.Add(
+        [this, key, work, lasts, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
+            Status status = run ? FinishTiered(key, *work->pending, target.lock(), lasts)
+                                : Status(Error{ErrorCode::kInternal, "It was not waited for."});
+            if (status.ok())
+                return;
+            LogDebug("A kernel keeps its quick code: {}", status.error().message);
+            if (auto abandoned = target.lock())
+                abandoned->Abandon();
+        });
     return KernelPtr(std::move(kernel));
 }
 
 Status Compiler::FinishTiered(const Hash128& key,
                               PendingObject& pending,
-                              const std::shared_ptr<TieredKernel>& kernel) {
+                              const std::shared_ptr<TieredKernel>& kernel,
+                              bool lasts) {
     FORNAX_ASSIGN_OR_RETURN(const CompiledObject full, pending.Finish());
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, full.facts, full.object);
-    disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+    if (lasts)
+        disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
     if (kernel) {
         if (full.facts.scratch_bytes > kernel->scratch_bytes) {
             return Error{ErrorCode::kInternal,

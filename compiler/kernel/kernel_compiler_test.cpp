@@ -181,6 +181,17 @@ TEST_F(KernelCompilerTest, KeepsNativeCodeOnDisk) {
     EXPECT_EQ(reads, 1);
 }
 
+// What holds an address of this process is for nobody else.
+TEST_F(KernelCompilerTest, KernelsThatPrintAreNotKept) {
+    std::vector<uint32_t> words = KernelWords(9);
+    const CompileRequest request = {.spirv = words, .options = {.printf_address = 4096}};
+    auto kernel = MakeCompiler()->Compile(request);
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_EQ(RunKernel(**kernel), 9);
+    (*kernel)->Serialized();  // waits for the full code
+    EXPECT_EQ(*MakeCompiler()->Lookup(request), nullptr);
+}
+
 TEST_F(KernelCompilerTest, ReplacesDamagedEntries) {
     std::vector<uint32_t> words = KernelWords(9);
     ASSERT_TRUE(MakeCompiler()->Compile({.spirv = words}).ok());
