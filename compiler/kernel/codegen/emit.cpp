@@ -224,6 +224,7 @@ void Emitter::EmitWorkgroupLoop() {
     builder_.CreateCondBr(builder_.CreateICmpULT(next, count), body, exit);
 
     builder_.SetInsertPoint(exit);
+    FinishStreams();
     builder_.CreateRetVoid();
 }
 

@@ -1,12 +1,15 @@
-// Lines of memory that are asked for before they are used. An address that nothing is at does no
-// harm.
+// What keeps memory busy: lines that are asked for before they are used, and stores that go past
+// the caches.
 #include <algorithm>
+
+#include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/kernel/codegen/emitter.h"
 
 namespace fornax::kernel {
 
 using ir::Op;
+using llvm::BasicBlock;
 using llvm::Value;
 
 namespace {
@@ -15,6 +18,9 @@ constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kFetchAheadBytes = 4096;
 constexpr uint64_t kLeastFetchedBytes = 32;  // smaller accesses would ask for each line too often
 
+// A buffer of this size is gone from the caches near the processor before it is read again.
+constexpr uint64_t kStreamedBytes = 32u << 20;
+
 }  // namespace
 
 // A store to a line that is in no cache waits until it is, and those behind it wait, too: the
@@ -22,7 +28,8 @@ constexpr uint64_t kLeastFetchedBytes = 32;  // smaller accesses would ask for e
 // of a later store is asked for like one. Loads among much arithmetic need the same, because the
 // processor does not look far enough ahead to meet the next ones. Accesses that run through memory
 // come by there soon, be it in this loop, in the next sweep over a row or in the next workgroup; a
-// line too many costs less than one that is missing.
+// line too many costs less than one that is missing, and an address that nothing is at does no
+// harm.
 void Emitter::FetchAhead(Value* address, uint64_t bytes, bool for_store) {
     if (bytes < kLeastFetchedBytes)
         return;
@@ -58,6 +65,98 @@ bool Emitter::ComputesMuch() {
         known->second = visit(visit, around);
     }
     return known->second;
+}
+
+// A store that goes past the caches need not read the line first, which is a third of the traffic
+// of a copy. Other processors may see it late (Intel SDM, vol. 1, 10.4.6.2), so it is only for
+// kernels that have no means of telling others of it but to end. And only for buffers that the
+// kernel does not load from.
+bool Emitter::MayStream(const ir::Instruction& store) const {
+    const ir::Instruction* target = kernel_.Definition(store.operands[0]);
+    if (!target || target->op != Op::kBuffer)
+        return false;
+    for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+        if (inst.op == Op::kAtomicBuffer || inst.op == Op::kAtomicGlobal ||
+            inst.op == Op::kMemoryBarrier || (inst.flags & ir::kVolatile) != 0) {
+            return false;
+        }
+        if (inst.op == Op::kLoadBuffer) {
+            const ir::Instruction* source = kernel_.Definition(inst.operands[0]);
+            if (!source || source->op != Op::kBuffer || source->imm == target->imm)
+                return false;
+        }
+    }
+    return true;
+}
+
+Value* Emitter::StreamMask(const ir::Instruction& store, const MemoryRegion& region) {
+    if (!region.size || !MayStream(store))
+        return nullptr;
+    auto* size = llvm::dyn_cast<llvm::Instruction>(region.size);
+    if (!size || size->getParent() != entry_)
+        return nullptr;
+    Value*& mask = stream_masks_[size];
+    if (!mask) {
+        llvm::IRBuilder<>::InsertPointGuard guard(builder_);
+        builder_.SetInsertPoint(entry_->getTerminator());
+        // No address of a buffer is 0.
+        mask = builder_.CreateSelect(
+            builder_.CreateICmpUGE(size, builder_.getInt64(kStreamedBytes)),
+            builder_.getInt64(kLineBytes - 1), builder_.getInt64(UINT64_MAX), "stream_mask");
+    }
+    return mask;
+}
+
+// The values one after the other, all of them.
+void Emitter::StoreRun(const MemoryRegion& region,
+                       Value* values,
+                       Value* address,
+                       llvm::Align align) {
+    const uint64_t bytes = values->getType()->getPrimitiveSizeInBits() / 8;
+    auto store = [&](Value* stored, llvm::Align known) {
+        auto* access = builder_.CreateAlignedStore(stored, address, known);
+        Annotate(region, access);
+        return access;
+    };
+    BasicBlock* end = nullptr;
+    if (region.stream_mask && bytes % kLineBytes == 0) {
+        BasicBlock* past = NewBlock("store_past_caches");
+        BasicBlock* through = NewBlock("store_to_caches");
+        end = NewBlock("stored");
+        Value* bits = builder_.CreateAnd(builder_.CreatePtrToInt(address, builder_.getInt64Ty()),
+                                         region.stream_mask);
+        EmitMaybe(builder_.CreateICmpEQ(bits, builder_.getInt64(0)), past, through, false);
+        builder_.SetInsertPoint(past);
+        llvm::Metadata* one = llvm::ConstantAsMetadata::get(builder_.getInt32(1));
+        Value* stored = values;
+        if (values->getType()->getScalarSizeInBits() == 16) {
+            // LLVM has no such store of f16, and finds out that these are. The fence, which is no
+            // code, hides it.
+            auto count = static_cast<unsigned>(bytes / sizeof(float));
+            auto* type = llvm::FixedVectorType::get(builder_.getFloatTy(), count);
+            stored = builder_.CreateBitCast(values, type);
+            stored = builder_.CreateIntrinsic(llvm::Intrinsic::arithmetic_fence, {type}, {stored});
+        }
+        store(stored, llvm::Align(kLineBytes))
+            ->setMetadata(llvm::LLVMContext::MD_nontemporal, llvm::MDNode::get(context_, {one}));
+        builder_.CreateBr(end);
+        builder_.SetInsertPoint(through);
+        streams_ = true;
+    }
+    store(values, align);
+    if (region.fetch_ahead)
+        FetchAhead(address, bytes, true);
+    if (end) {
+        builder_.CreateBr(end);
+        builder_.SetInsertPoint(end);
+    }
+}
+
+// Whoever hears that the kernel has ended sees what it stored.
+void Emitter::FinishStreams() {
+    if (streams_)
+        builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
 // Whether the kernel loads from where it stores: that brings the line already.

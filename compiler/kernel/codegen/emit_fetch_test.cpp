@@ -93,5 +93,102 @@ TEST(Fetch, LoadsAmongMuchArithmetic) {
               Count(0, 0));
 }
 
+// Writes its index to each element of the second buffer, from one on.
+Result<RunnableKernel> Writer(const std::string& before,
+                              uint32_t lanes,
+                              const std::string& cpu,
+                              bool narrow = false) {
+    const std::string text =
+        "kernel \"test\" workgroup_size(256, 1, 1) push_constants(4) {\n"
+        "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
+        "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
+        "body {\n"
+        "%zero:i32 = const 0\n"
+        "%two:i32 = const 2\n"
+        "%width:i32 = const 256\n"
+        "%b:buffer = buffer 1, %zero\n" +
+        before +
+        "%i:i32 = builtin local_id_x\n"
+        "%w:i32 = builtin workgroup_id_x\n"
+        "%start:i32 = imul %w, %width\n"
+        "%index:i32 = iadd %start, %i\n"
+        "%skip:i32 = load_push %zero align(4)\n"
+        "%at:i32 = iadd %index, %skip\n" +
+        (narrow ? "%one:i32 = const 1\n"
+                  "%o:i32 = shl %at, %one\n"
+                  "%short:i16 = trunc %index\n"
+                  "%value:f16 = bitcast %short\n"
+                  "store_buffer %b, %o, %value align(2)\n"
+                : "%o:i32 = shl %at, %two\n"
+                  "store_buffer %b, %o, %index align(4)\n") +
+        "return\n}\n}\n";
+    FORNAX_ASSIGN_OR_RETURN(const ir::Kernel kernel, ir::ParseKernel(text));
+    return RunnableKernel::Create(kernel, lanes, cpu);
+}
+
+TEST(Stream, LargeBuffersArePassedToMemory) {
+    constexpr uint32_t kWords = 9u << 20;  // 36 MiB
+    for (uint32_t lanes : {0u, 8u, 16u, 64u}) {
+        for (const char* cpu : {"", "x86-64-v3", "x86-64-v2"}) {
+            Result<RunnableKernel> native = Writer("", lanes, cpu);
+            ASSERT_TRUE(native.ok()) << native.error().message;
+            // Whole lines may be stored without the caches; 16 lanes of 32 bits are one.
+            EXPECT_EQ(native->llvm_ir().find("!nontemporal") != std::string::npos,
+                      native->lanes() >= 16);
+            EXPECT_EQ(native->llvm_ir().find("sfence") != std::string::npos, native->lanes() >= 16);
+            for (uint32_t skip : {0u, 1u, 16u}) {
+                std::vector<std::vector<uint32_t>> buffers = {{1, 2}, {}};
+                buffers[1].assign(kWords, 7);
+                const uint32_t groups[3] = {kWords / 256 - 1, 1, 1};
+                Status status = native->Run(buffers, {skip}, groups);
+                ASSERT_TRUE(status.ok()) << status.error().message;
+                const uint32_t written = groups[0] * 256;
+                uint32_t wrong = 0;
+                for (uint32_t i = 0; i < kWords; ++i) {
+                    const bool inside = i >= skip && i < skip + written;
+                    wrong += buffers[1][i] != (inside ? i - skip : 7);
+                }
+                EXPECT_EQ(wrong, 0u) << lanes << " lanes, " << cpu << ", skip " << skip;
+            }
+        }
+    }
+}
+
+TEST(Stream, HalvesToo) {
+    constexpr uint32_t kWords = 9u << 20;
+    for (const char* cpu : {"", "skylake-avx512", "x86-64-v3"}) {
+        Result<RunnableKernel> native = Writer("", 64, cpu, true);
+        ASSERT_TRUE(native.ok()) << native.error().message;
+        EXPECT_NE(native->llvm_ir().find("!nontemporal"), std::string::npos);
+        std::vector<std::vector<uint32_t>> buffers = {{1, 2}, {}};
+        buffers[1].assign(kWords, 7);
+        Status status = native->Run(buffers, {0}, {2 * kWords / 256, 1, 1});
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        uint32_t wrong = 0;
+        for (uint32_t i = 0; i < kWords; ++i)
+            wrong += buffers[1][i] != (((2 * i) & 0xffff) | ((2 * i + 1) << 16));
+        EXPECT_EQ(wrong, 0u) << cpu;
+    }
+}
+
+TEST(Stream, NotWhatOthersMayWaitForOrTheKernelReads) {
+    auto streams = [](const std::string& before) {
+        Result<RunnableKernel> native = Writer(before, 16, "");
+        if (!native.ok()) {
+            ADD_FAILURE() << native.error().message;
+            return false;
+        }
+        return native->llvm_ir().find("!nontemporal") != std::string::npos;
+    };
+    EXPECT_TRUE(
+        streams("%a:buffer = buffer 0, %zero\n"
+                "%x:i32 = load_buffer %a, %zero align(4)\n"));
+    EXPECT_FALSE(streams("%x:i32 = load_buffer %b, %zero align(4)\n"));
+    EXPECT_FALSE(streams("memory_barrier\n"));
+    EXPECT_FALSE(
+        streams("%a:buffer = buffer 0, %zero\n"
+                "%x:i32 = load_buffer %a, %zero align(4) volatile\n"));
+}
+
 }  // namespace
 }  // namespace fornax::kernel

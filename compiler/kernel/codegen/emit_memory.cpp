@@ -456,6 +456,7 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
         case Op::kStoreBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
             region.fetch_ahead = !region.is_volatile && !IsLoaded(inst);
+            region.stream_mask = StreamMask(inst, region);
             EmitStore(region, operands[1], operands.subspan(2));
             return;
         }

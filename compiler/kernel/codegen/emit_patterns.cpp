@@ -396,9 +396,10 @@ bool Emitter::StorePattern(const MemoryRegion& region,
                 Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
                 Annotate(region, builder_.CreateMaskedStore(ordered, at, align, mask));
             } else {
-                Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
-                if (!mask_ && region.fetch_ahead && layout.runs.size() == 1)
-                    FetchAhead(at, run.count * units.bytes, true);
+                if (!mask_ && layout.runs.size() == 1)
+                    StoreRun(region, ordered, at, align);
+                else
+                    Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
             }
         }
     };

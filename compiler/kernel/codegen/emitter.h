@@ -58,6 +58,8 @@ struct MemoryRegion {
     bool has_margins = false;  // hal::kSharedMemoryMargin on both sides may be read
     bool invariant = false;    // never written while the kernel runs
     bool fetch_ahead = false;  // worth asking for what later accesses touch
+    // i64: an aligned store to an address with none of these bits may go past the caches.
+    llvm::Value* stream_mask = nullptr;
     llvm::MDNode* scope = nullptr;
     llvm::MDNode* noalias = nullptr;
 };
@@ -415,6 +417,13 @@ class Emitter {
     // --- emit_fetch.cpp ---
     bool IsLoaded(const ir::Instruction& store) const;
     bool ComputesMuch();
+    llvm::Value* StreamMask(const ir::Instruction& store, const MemoryRegion& region);
+    bool MayStream(const ir::Instruction& store) const;
+    void StoreRun(const MemoryRegion& region,
+                  llvm::Value* values,
+                  llvm::Value* address,
+                  llvm::Align align);
+    void FinishStreams();
     void FetchAhead(llvm::Value* address, uint64_t bytes, bool for_store);
 
     // --- emit_lane_reads.cpp ---
@@ -494,8 +503,10 @@ class Emitter {
     std::vector<llvm::AllocaInst*> conditions_;  // by instruction: workgroup-level branches
     std::vector<uint32_t> local_offsets_;        // by local, in scratch
     Slot kept_mask_;
-    std::vector<uint32_t> uses_;              // by value
-    std::map<uint32_t, bool> computes_much_;  // by block
+    std::vector<uint32_t> uses_;                         // by value
+    std::map<uint32_t, bool> computes_much_;             // by block
+    std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
+    bool streams_ = false;
     // By value: a product that all its uses may fuse with an addition.
     std::vector<bool> fusable_;
 };
