@@ -12,11 +12,14 @@
 // parts the invocations until that construct's end:
 //   scope @0 { A; if %c { exit @0 } ...; B }
 // becomes
-//   %apart = scope @0 { A; if %same {} else { exit @0 (true) } if %first { exit @0 (false) } ...; B
-//   } if %apart { scope @1 { if %c { exit @1 } ...; B without barriers } }
+//   %apart = scope @0 {
+//     A; if %same {} else { exit @0 (true) }
+//     if %first { exit @0 (false) } ...; B
+//   }
+//   if %apart { scope @1 { if %c { exit @1 } ...; B without barriers } }
 // Ways that lead further out are taken behind that, by branches that are split in turn. Branches
 // are left alone if invocations that go different ways would meet barriers (barrier_paths.h), and
-// all are where workgroup memory is full or the kernel grows too large.
+// all are where workgroup memory is full or the kernel grows too long.
 #include <algorithm>
 #include <utility>
 
@@ -37,8 +40,8 @@ namespace {
 // Any width tells values that differ by lane from those that do not.
 constexpr uint32_t kLanes = 16;
 constexpr uint32_t kSlotBytes = 8;
-// Splitting stops here.
-constexpr uint32_t kMaxInstructions = 200'000;
+// No branch is split once copies have made the kernel longer by this.
+constexpr uint32_t kMaxGrowth = 20'000;
 
 class BranchSplitter {
   public:
@@ -50,6 +53,7 @@ class BranchSplitter {
         if (slot_ + 2 * kSlotBytes > hal::kMaxSharedBytes)
             return;
         // Branches that were split have uniform conditions, so each round finds others.
+        const uint32_t before = kernel_.num_insts();
         for (;;) {
             const std::vector<bool> level = FindWorkgroupLevel(kernel_);
             if (std::ranges::find(level, true) == level.end())
@@ -64,7 +68,7 @@ class BranchSplitter {
             if (branches.empty())
                 return;
             for (InstId branch : branches) {
-                if (kernel_.num_insts() > kMaxInstructions)
+                if (kernel_.num_insts() - before > kMaxGrowth)
                     return;
                 Split(branch);
             }

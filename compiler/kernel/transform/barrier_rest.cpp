@@ -1,12 +1,15 @@
 // The rest of a loop from somewhere in its body on is the rest of that iteration and then the loop
 // itself:
-//   loop @0 (%p = %a) { A; if %c {...} else {...}; B; continue @0(%x) } continuing (%q) { C;
-//   next(%y) }
+//   loop @0 (%p = %a) {
+//     A; if %c {...} else {...}; B; continue @0 %x
+//   } continuing (%q) { C; next %y }
 // gives
 //   scope @1 {
-//     %q = scope @2 { if %c {...} else {...}; B; exit @2(%x) }
+//     %q = scope @2 { if %c {...} else {...}; B; exit @2 %x }
 //     C
-//     %r = loop @3 (%p = %y) { A; if %c ...; B; continue @3(%x) } continuing (%q) { C; next(%y) }
+//     %r = loop @3 (%p = %y) {
+//       A; if %c {...} else {...}; B; continue @3 %x
+//     } continuing (%q) { C; next %y }
 //     yield %r
 //   }
 // where exits from @0 are exits from @1 in the first part. Values of A that are used in it, and
