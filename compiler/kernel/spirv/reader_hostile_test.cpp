@@ -296,6 +296,24 @@ TEST(ReaderHostile, ValuesWithoutScalars) {
     EXPECT_FALSE(kernel.ok());
 }
 
+TEST(ReaderHostile, VariablesOfWhatIsNoValue) {
+    for (const char* part : {"%void", "%fn", "%sampler"}) {
+        Result<ir::Kernel> kernel = ReadText(std::string(kHeader) + R"(
+        %sampler = OpTypeSampler
+        %pair = OpTypeStruct %uint )" + part +
+                                             R"(
+        %pointer = OpTypePointer Function %pair
+        %main = OpFunction %void None %fn
+        %entry = OpLabel
+        %variable = OpVariable %pointer Function
+        OpReturn
+        OpFunctionEnd)");
+        ASSERT_FALSE(kernel.ok()) << part;
+        EXPECT_NE(kernel.error().message.find("no variable"), std::string::npos)
+            << kernel.error().message;
+    }
+}
+
 TEST(ReaderHostile, SharedMemoryBeyondTheLimitIsNamed) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(CompileGlsl(
         Shader("big[i] = i; barrier(); o[i] = big[i + 1];", "shared uint big[17000];"))));

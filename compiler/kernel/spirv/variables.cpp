@@ -220,25 +220,29 @@ Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) 
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, type));
     FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
     LocalVariable variable;
-    auto visit = [&](auto& self, const Type& part, uint64_t count) -> void {
+    auto visit = [&](auto& self, const Type& part, uint64_t count) -> bool {
         switch (part.kind) {
             case Type::Kind::kScalar:
                 variable.locals.push_back(NewLocal(part.scalar, static_cast<uint32_t>(count)));
-                return;
+                return true;
             case Type::Kind::kPointer:
                 for (ir::Type scalar : part.pointer_scalars)
                     variable.locals.push_back(NewLocal(scalar, static_cast<uint32_t>(count)));
-                return;
+                return true;
             case Type::Kind::kStruct:
-                for (uint32_t member : part.members)
-                    self(self, types_.Get(member), count);
-                return;
+                return std::ranges::all_of(part.members, [&](uint32_t member) {
+                    return self(self, types_.Get(member), count);
+                });
+            case Type::Kind::kVector:
+            case Type::Kind::kMatrix:
+            case Type::Kind::kArray:
+                return self(self, types_.Get(part.element), count * part.count);
             default:
-                self(self, types_.Get(part.element), count * part.count);
-                return;
+                return false;
         }
     };
-    visit(visit, type, 1);
+    if (!visit(visit, type, 1))
+        return Invalid(inst, "holds a part of a type that no variable has");
     Pointer pointer;
     pointer.space = Pointer::Space::kLocal;
     pointer.type = type.id;
