@@ -194,6 +194,7 @@ VkResult ComputePipeline::CreateExecutable(
         .scratch_bytes = kernel->scratch_bytes,
         .push_constant_bytes = push_constant_bytes_,
         .descriptor_set_mask = kernel->used_sets,
+        .independent_workgroups = kernel->independent_workgroups,
         .name = kernel->name,
         .code = kernel,
     });

@@ -20,6 +20,9 @@ struct KernelDesc {
     uint32_t scratch_bytes = 0;        // per worker
     uint32_t push_constant_bytes = 0;  // a dispatch with fewer bytes bound is malformed
     uint32_t descriptor_set_mask = 0;  // bit n: uses set n; a dispatch without it is malformed
+    // Workgroups never wait for each other, so the device may start them in any order. Otherwise it
+    // starts them by increasing index.
+    bool independent_workgroups = false;
     std::string name;
     // Keeps the memory of `entry` mapped; may be null. The last reference may be dropped on a
     // thread of the device, so it must not own a Queue or Device.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/interpret/interpret.h"
@@ -41,6 +42,7 @@ class InterpretedKernel : public CompiledKernel {
         workgroup_size = kernel_.workgroup_size;
         shared_bytes = kernel_.shared_bytes;
         used_sets = UsedSets(kernel_);
+        independent_workgroups = IndependentWorkgroups(kernel_);
         name = kernel_.name;
     }
 
@@ -227,6 +229,7 @@ Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
                       .shared_bytes = kernel.shared_bytes,
                       .scratch_bytes = prepared.scratch_bytes(),
                       .used_sets = used_sets,
+                      .independent_workgroups = IndependentWorkgroups(kernel),
                       .name = kernel.name};
     FORNAX_ASSIGN_OR_RETURN(compiled.object, prepared.Generate(machine));
     return compiled;

@@ -21,9 +21,10 @@ struct Header {
     uint32_t shared_bytes = 0;
     uint32_t scratch_bytes = 0;
     uint32_t used_sets = 0;
+    uint64_t independent_workgroups = 0;
     KeyedDigest digest = {};
 };
-static_assert(sizeof(Header) == 96 && std::has_unique_object_representations_v<Header>);
+static_assert(sizeof(Header) == 104 && std::has_unique_object_representations_v<Header>);
 
 // Covers the header with the digest's field zero, and all that follows it.
 KeyedDigest Sign(const UserSecret& secret, Header header, std::span<const uint8_t> rest) {
@@ -54,6 +55,7 @@ std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
     header.shared_bytes = facts.shared_bytes;
     header.scratch_bytes = facts.scratch_bytes;
     header.used_sets = facts.used_sets;
+    header.independent_workgroups = facts.independent_workgroups ? 1 : 0;
     std::vector<uint8_t> bytes(sizeof(header));
     bytes.insert(bytes.end(), facts.name.begin(), facts.name.end());
     bytes.insert(bytes.end(), object.begin(), object.end());
@@ -86,6 +88,7 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
     entry.facts.shared_bytes = header.shared_bytes;
     entry.facts.scratch_bytes = header.scratch_bytes;
     entry.facts.used_sets = header.used_sets;
+    entry.facts.independent_workgroups = header.independent_workgroups != 0;
     entry.facts.name.assign(reinterpret_cast<const char*>(rest.data()), header.name_bytes);
     entry.object = rest.subspan(header.name_bytes);
     return entry;

@@ -18,13 +18,14 @@
 
 namespace fornax::kernel {
 
-inline constexpr uint32_t kCacheEntryVersion = 2;
+inline constexpr uint32_t kCacheEntryVersion = 3;
 
 struct CacheEntryFacts {
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
     uint32_t shared_bytes = 0;
     uint32_t scratch_bytes = 0;
     uint32_t used_sets = 0;
+    bool independent_workgroups = false;
     std::string name;
 };
 

@@ -17,6 +17,7 @@ CacheEntryFacts Facts() {
             .shared_bytes = 100,
             .scratch_bytes = 200,
             .used_sets = 0b101,
+            .independent_workgroups = true,
             .name = "main"};
 }
 
@@ -33,6 +34,7 @@ TEST(CacheEntry, ComesBack) {
     EXPECT_EQ(entry->facts.shared_bytes, 100u);
     EXPECT_EQ(entry->facts.scratch_bytes, 200u);
     EXPECT_EQ(entry->facts.used_sets, 0b101u);
+    EXPECT_TRUE(entry->facts.independent_workgroups);
     EXPECT_EQ(entry->facts.name, "main");
     EXPECT_THAT(entry->object, ElementsAre(1, 2, 3, 4, 5));
 }

@@ -63,6 +63,7 @@ Result<KernelPtr> LoadEntry(const UserSecret& secret,
     kernel->shared_bytes = entry.facts.shared_bytes;
     kernel->scratch_bytes = entry.facts.scratch_bytes;
     kernel->used_sets = entry.facts.used_sets;
+    kernel->independent_workgroups = entry.facts.independent_workgroups;
     kernel->name = entry.facts.name;
     kernel->from_disk_cache = from_disk_cache;
     kernel->serialized = std::move(bytes);

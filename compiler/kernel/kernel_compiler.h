@@ -121,7 +121,8 @@ class CompiledKernel {
     std::array<uint32_t, 3> workgroup_size = {1, 1, 1};
     uint32_t shared_bytes = 0;
     uint32_t scratch_bytes = 0;
-    uint32_t used_sets = 0;  // bit n: a dispatch needs descriptor set n
+    uint32_t used_sets = 0;               // bit n: a dispatch needs descriptor set n
+    bool independent_workgroups = false;  // none can wait for another one
     std::string name;
     bool from_disk_cache = false;
     bool storable = true;  // Serialized may have something to give

@@ -26,6 +26,7 @@ TieredKernel::TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedO
     shared_bytes = facts.shared_bytes;
     scratch_bytes = facts.scratch_bytes;
     used_sets = facts.used_sets;
+    independent_workgroups = facts.independent_workgroups;
     name = facts.name;
 }
 

@@ -88,7 +88,8 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
                                     .frame = &scope.frame,
                                     .workgroup_count = workgroups,
                                     .scratch_bytes = kernel.scratch_bytes,
-                                    .workgroup_cost_ns = &scope.executable->workgroup_cost_ns()}));
+                                    .workgroup_cost_ns = &scope.executable->workgroup_cost_ns(),
+                                    .independent = kernel.independent_workgroups}));
     context_.counters.dispatches.Add(1);
     context_.counters.workgroups.Add(workgroups);
     context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);

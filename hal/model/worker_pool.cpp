@@ -25,6 +25,8 @@ constexpr uint64_t kPublishNs = 2'000;
 constexpr uint64_t kWakeWorthNs = 4'000;
 // Chunks are 1/kChunkDivisor of an equal share of what is left.
 constexpr uint64_t kChunkDivisor = 4;
+// A call of a kernel takes some ten nanoseconds before its first workgroup.
+constexpr uint64_t kLeastChunkNs = 500;
 
 uint64_t Saturate(uint64_t value, uint64_t limit) {
     return value < limit ? value : limit;
@@ -85,7 +87,9 @@ Status Worker::Prepare(uint32_t scratch_bytes) {
 }
 
 WorkerPool::WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub)
-    : worker_count_(std::max(worker_count, 1u)), hub_(std::move(hub)) {}
+    : worker_count_(std::max(worker_count, 1u)),
+      hub_(std::move(hub)),
+      ranges_(std::make_unique<Range[]>(worker_count_)) {}
 
 WorkerPool::~WorkerPool() {
     if (hub_->Forked()) {
@@ -197,7 +201,6 @@ Status WorkerPool::RunPublished(Worker& self,
     }
 
     grid_ = grid;
-    next_.store(first, std::memory_order_relaxed);
     fault_.store(0, std::memory_order_relaxed);
     const uint64_t left = grid.workgroup_count - first;
     const uint64_t cost_ns =
@@ -207,13 +210,14 @@ Status WorkerPool::RunPublished(Worker& self,
     const auto wanted = static_cast<int32_t>(
         std::min({left, std::max<uint64_t>(worth, 1), uint64_t{threads_.size()}}));
     wake_budget_.store(wanted, std::memory_order_relaxed);
+    CutIntoRanges(first, grid.independent ? static_cast<uint32_t>(wanted) + 1 : 1, cost_ns);
 
     state_.fetch_add(kEpoch, std::memory_order_seq_cst);  // opens the grid
     doorbell_.fetch_add(1, std::memory_order_seq_cst);
     WakeSleepers(2);
 
     const uint64_t begin_ns = MonotonicNanoseconds();
-    const uint64_t done = RunClaims(self);
+    const uint64_t done = RunClaims(self, 0);
     UpdateCost(grid.workgroup_cost_ns, MonotonicNanoseconds() - begin_ns, done);
 
     // Everything is claimed. Close the grid, so that nobody joins any more, and wait for those who
@@ -241,31 +245,61 @@ Status WorkerPool::RunPublished(Worker& self,
     return OkStatus();
 }
 
+void WorkerPool::CutIntoRanges(uint64_t first, uint32_t count, uint64_t cost_ns) {
+    const uint64_t left = grid_.workgroup_count - first;
+    range_count_ = static_cast<uint32_t>(std::min<uint64_t>(count, std::max<uint64_t>(left, 1)));
+    const uint64_t share = left / range_count_;
+    const uint64_t more = left % range_count_;  // so many ranges are longer by one
+    for (uint32_t i = 0; i < range_count_; ++i) {
+        ranges_[i].next.store(first, std::memory_order_relaxed);
+        first += share + (i < more ? 1 : 0);
+        ranges_[i].end = first;
+    }
+    first_open_.store(0, std::memory_order_relaxed);
+    chunk_divisor_ = kChunkDivisor * (range_count_ == 1 ? worker_count_ : 1);
+    least_chunk_ = 1;
+    if (cost_ns != 0) {
+        least_chunk_ = std::clamp<uint64_t>(kLeastChunkNs / cost_ns, 1,
+                                            std::max<uint64_t>(share / chunk_divisor_, 1));
+    }
+}
+
 // Claims and runs chunks until none is left; returns how many workgroups that were.
-uint64_t WorkerPool::RunClaims(Worker& worker) {
+uint64_t WorkerPool::RunClaims(Worker& worker, uint32_t home) {
+    uint64_t done = home == 0 ? 0 : RunRange(worker, home);
+    for (uint32_t i = first_open_.load(std::memory_order_relaxed); i < range_count_; ++i) {
+        done += RunRange(worker, i);
+        first_open_.store(i + 1, std::memory_order_relaxed);
+    }
+    return done;
+}
+
+uint64_t WorkerPool::RunRange(Worker& worker, uint32_t index) {
     const Grid& grid = grid_;
-    const uint64_t count = grid.workgroup_count;
-    const uint64_t divisor = kChunkDivisor * worker_count_;
+    Range& range = ranges_[index];
+    const uint64_t end = range.end;
     uint64_t done = 0;
     for (;;) {
-        const uint64_t seen = next_.load(std::memory_order_relaxed);
-        if (seen >= count) {
+        const uint64_t seen = range.next.load(std::memory_order_relaxed);
+        if (seen >= end) {
             return done;
         }
         // The size is chosen from a value that others may change meanwhile, which does no harm: the
         // claim itself is one addition.
-        const uint64_t wanted = std::max<uint64_t>(1, (count - seen) / divisor);
-        const uint64_t first = next_.fetch_add(wanted, std::memory_order_relaxed);
-        if (first >= count) {
+        const uint64_t wanted = std::max(least_chunk_, (end - seen) / chunk_divisor_);
+        const uint64_t first = range.next.fetch_add(wanted, std::memory_order_relaxed);
+        if (first >= end) {
             return done;
         }
-        const uint64_t chunk = std::min(wanted, count - first);
+        const uint64_t chunk = std::min(wanted, end - first);
         grid.entry(grid.frame, &worker.frame(), first, chunk);
         done += chunk;
         if (worker.frame().fault != 0) {
             uint32_t none = 0;
             fault_.compare_exchange_strong(none, worker.frame().fault, std::memory_order_relaxed);
-            next_.store(count, std::memory_order_relaxed);  // nobody claims any more
+            for (uint32_t i = 0; i < range_count_; ++i) {  // nobody claims any more
+                ranges_[i].next.store(ranges_[i].end, std::memory_order_relaxed);
+            }
             return done;
         }
     }
@@ -307,12 +341,13 @@ void WorkerPool::TakePart(Worker& worker) {
     // Registering first and looking second means that the owner either sees this worker or has
     // closed the grid.
     if (IsOpen(state_.fetch_add(1, std::memory_order_seq_cst))) {
+        const uint32_t home = worker.frame().worker_index % range_count_;
         // Waking spreads like a tree, so that a grid reaches many sleepers in few steps.
-        if (next_.load(std::memory_order_relaxed) < grid_.workgroup_count) {
+        if (ranges_[home].next.load(std::memory_order_relaxed) < ranges_[home].end) {
             WakeSleepers(2);
         }
         worker.frame().fault = 0;
-        RunClaims(worker);
+        RunClaims(worker, home);
     }
     Leave();
 }

@@ -1,10 +1,19 @@
 // The workers: threads that run a grid's workgroups beside the command processor that started it.
 //
-// A grid is a range of workgroup indices. Whoever takes part claims chunks of it, in increasing
-// order, from one atomic counter; chunks shrink with what is left (guided self-scheduling), so
-// there is no lock and little traffic per workgroup, and the end of a grid is balanced. The command
-// processor begins every grid alone and publishes it to the others only when the work is worth
-// waking them: a small grid never leaves its thread.
+// A grid is a range of workgroup indices, from whose front chunks are claimed by adding to an
+// atomic counter; chunks shrink with what is left (guided self-scheduling), so there is no lock and
+// little traffic per workgroup, and the end of a grid is balanced. A grid whose workgroups do not
+// wait for each other is cut into as many ranges as workers are wanted: each begins with its own,
+// the same one in grid after grid, so that its core's caches still hold what the last grid left
+// there, and then helps with the lowest range that is not finished. Where workgroups may wait for
+// lower ones, there is one range for all.
+//
+// The command processor begins every grid alone and publishes it to the others only when the work
+// is worth waking them: a small grid never leaves its thread.
+//
+// A workgroup that waits for lower ones never waits for ever, even with several ranges: of all
+// workgroups that are not finished, the lowest is either running, and waits for nothing, or not
+// claimed; the command processor, which takes the lowest that it finds, has then not gone past it.
 //
 // Threads start with the first published grid and live as long as the pool.
 #pragma once
@@ -52,6 +61,7 @@ struct Grid {
     uint32_t scratch_bytes = 0;
     // Read and updated: what one workgroup took lately, 0 for not known.
     std::atomic<uint32_t>* workgroup_cost_ns = nullptr;
+    bool independent = false;  // workgroups do not wait for each other
 };
 
 struct GridResult {
@@ -87,7 +97,9 @@ class WorkerPool {
     void ThreadMain(Worker& worker);
     void TakePart(Worker& worker);
     void Leave();
-    uint64_t RunClaims(Worker& worker);
+    void CutIntoRanges(uint64_t first, uint32_t count, uint64_t cost_ns);
+    uint64_t RunClaims(Worker& worker, uint32_t home);
+    uint64_t RunRange(Worker& worker, uint32_t index);
     void WakeSleepers(int32_t count);
 
     const uint32_t worker_count_;
@@ -99,14 +111,26 @@ class WorkerPool {
     std::vector<std::unique_ptr<Worker>> workers_;
     std::vector<std::thread> threads_;
 
-    // Written before a grid is opened, constant while it is open.
-    Grid grid_;
+    // Part of the published grid. Whoever has it as its own is nearly alone on this cache line.
+    struct alignas(64) Range {
+        std::atomic<uint64_t> next{0};  // the first workgroup that nobody has claimed
+        uint64_t end = 0;
+    };
 
-    alignas(64) std::atomic<uint64_t> next_{0};  // the first workgroup that nobody has claimed
-    alignas(64) std::atomic<uint64_t> state_{0};
+    // Written before a grid is opened, constant while it is open. On the doorbell's cache line, so
+    // that who hears the bell has read the grid as well.
     alignas(64) std::atomic<uint32_t> doorbell_{0};  // changes with every published grid
+    uint32_t range_count_ = 0;
+    Grid grid_;
+    uint64_t least_chunk_ = 1;    // claims of fewer workgroups are not worth the call
+    uint64_t chunk_divisor_ = 1;  // claims are this part of what a range has left
+    const std::unique_ptr<Range[]> ranges_;
+
+    alignas(64) std::atomic<uint64_t> state_{0};
+    // Ranges below are finished; a hint, which may lag behind.
+    alignas(64) std::atomic<uint32_t> first_open_{0};
     std::atomic<bool> stop_{false};
-    alignas(64) std::atomic<uint32_t> sleepers_{0};
+    std::atomic<uint32_t> sleepers_{0};
     std::atomic<int32_t> wake_budget_{0};  // how many more threads the grid is worth waking
     std::atomic<uint32_t> fault_{0};
     alignas(64) std::atomic<uint32_t> owner_asleep_{0};

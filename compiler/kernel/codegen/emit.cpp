@@ -43,8 +43,9 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
         prefetches.emplace(kernel, shapes, regions, workgroup_level);
     ExplainRecorder recorder(kernel, shapes, regions, options.explain);
     recorder.Begin();
-    Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr, recorder,
-                    options.vector_bits, module);
+    Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr,
+                    FetchesLoads(kernel, shapes, workgroup_level), recorder, options.vector_bits,
+                    module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
@@ -54,6 +55,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
                  const Regions& regions,
                  const SegmentLayouts& layouts,
                  const PrefetchPlan* prefetches,
+                 bool fetches_loads,
                  ExplainRecorder& recorder,
                  uint32_t vector_bits,
                  llvm::Module& module)
@@ -62,6 +64,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       regions_(regions),
       layouts_(layouts),
       prefetches_(prefetches),
+      fetches_loads_(fetches_loads),
       recorder_(recorder),
       module_(module),
       context_(module.getContext()),

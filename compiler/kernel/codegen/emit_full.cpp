@@ -188,6 +188,29 @@ bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
            kernel_.inst(body.back()).target == id && keeps_lanes(continuing, Op::kNext);
 }
 
+// At the test of a full loop that not all lanes pass: where none does, all leave together.
+void Emitter::EmitFullExit(const FullLoop& full, const Construct& loop, BasicBlock* general) {
+    const ir::Instruction& inst = kernel_.inst(loop.inst);
+    const ir::Instruction& test = kernel_.inst(kernel_.block(inst.blocks[0]).insts[full.test]);
+    const LaneTest lanes = TestLanes(test.operands[0]);
+    Value* all_leave = full.stays_if ? lanes.some : lanes.all;
+    if (!all_leave || loop.exited) {
+        builder_.CreateBr(general);
+        return;
+    }
+    if (full.stays_if)
+        all_leave = builder_.CreateNot(all_leave);
+    BasicBlock* together = NewBlock("leave_together");
+    EmitMaybe(all_leave, together, general, true);
+    builder_.SetInsertPoint(together);
+    const ir::BlockId block = test.blocks[full.stays_if ? 1 : 0];
+    const ir::Instruction& exit = kernel_.inst(kernel_.block(block).insts[0]);
+    for (size_t i = 0; i < inst.results.size(); ++i) {
+        builder_.CreateStore(Convert(exit.operands[i], inst.results[i]), loop.results[i]);
+    }
+    builder_.CreateBr(loop.merge);
+}
+
 // Runs the loop while all lanes stay; then goes on to `general` with the iteration's parameters.
 void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlock* general) {
     const ir::Instruction& inst = kernel_.inst(loop.inst);
@@ -211,7 +234,10 @@ void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlo
         stay = builder_.CreateNot(Any(leaving));
     }
     BasicBlock* rest = NewBlock("full_body");
-    EmitMaybe(stay, rest, general, true);
+    BasicBlock* leaves = NewBlock("full_leaves");
+    EmitMaybe(stay, rest, leaves, true);
+    builder_.SetInsertPoint(leaves);
+    EmitFullExit(full, loop, general);
     builder_.SetInsertPoint(rest);
     const ir::BlockId stays = test.blocks[full.stays_if ? 0 : 1];
     const ir::Instruction& yield = kernel_.inst(kernel_.block(stays).insts[0]);
@@ -234,6 +260,74 @@ void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlo
     for (size_t i = 0; i < params.size(); ++i)
         builder_.CreateStore(values[i], loop.body_params[i]);
     BranchTo(header);
+}
+
+// Invocations from this one on do not pass the condition; `invocations_` or more if that is not
+// known.
+uint64_t Emitter::LanesThatPass(ir::ValueId condition) const {
+    const ir::Instruction* inst = kernel_.Definition(condition);
+    const bool one_row = kernel_.workgroup_size[1] * kernel_.workgroup_size[2] == 1;
+    const auto is_index = [&](ir::ValueId value) {
+        const ir::Instruction* builtin = kernel_.Definition(value);
+        if (builtin == nullptr || builtin->op != Op::kBuiltin || shapes_.map().tile_width != 0 ||
+            shapes_.map().workgroups != 1) {
+            return false;
+        }
+        const auto id = static_cast<ir::BuiltinId>(builtin->imm);
+        return id == ir::BuiltinId::kLocalIndex || (id == ir::BuiltinId::kLocalIdX && one_row);
+    };
+    uint64_t bound = 0;
+    if (inst == nullptr)
+        return invocations_;
+    switch (inst->op) {
+        case Op::kAnd:
+            return std::min(LanesThatPass(inst->operands[0]), LanesThatPass(inst->operands[1]));
+        case Op::kULt:
+        case Op::kSLt:
+            // As signed numbers, too: a negative bound is a large one here, which tells nothing.
+            return is_index(inst->operands[0]) && kernel_.IsConst(inst->operands[1], &bound)
+                       ? bound
+                       : invocations_;
+        case Op::kULe:
+        case Op::kSLe:
+            return is_index(inst->operands[0]) && kernel_.IsConst(inst->operands[1], &bound)
+                       ? bound + 1
+                       : invocations_;
+        case Op::kIEq:
+            for (size_t i = 0; i < 2; ++i) {
+                if (is_index(inst->operands[i]) && kernel_.IsConst(inst->operands[1 - i], &bound))
+                    return bound + 1;
+            }
+            return invocations_;
+        default:
+            return invocations_;
+    }
+}
+
+// How many subgroups, from the first on, do anything in the segment: where all that it does is done
+// by the first few invocations, as in the steps of a reduction, the others need not be run.
+uint32_t Emitter::SubgroupsWithWork(const Segment& segment) const {
+    uint64_t most = 0;
+    for (const SegmentItem& item : segment.items) {
+        const ir::Instruction& inst = kernel_.inst(item.inst);
+        if (item.kind != SegmentItem::Kind::kInstruction)
+            return subgroups_;
+        for (ir::ValueId result : inst.results) {
+            const Regions::Home home = regions_.home(result);
+            if (home == Regions::Home::kWorkgroupSlot || home == Regions::Home::kSubgroupSlot)
+                return subgroups_;
+        }
+        if (ir::HasProperty(inst.op, ir::kPure) || inst.op == Op::kBarrier)
+            continue;
+        if (inst.op != Op::kIf || shapes_.facts(item.inst).loses_lanes)
+            return subgroups_;
+        const std::span<const ir::InstId> otherwise = kernel_.block(inst.blocks[1]).insts;
+        if (otherwise.size() != 1 || kernel_.inst(otherwise[0]).op != Op::kYield)
+            return subgroups_;
+        most = std::max(most, LanesThatPass(inst.operands[0]));
+    }
+    const uint64_t subgroups = (std::min<uint64_t>(most, invocations_) + lanes_ - 1) / lanes_;
+    return std::max<uint32_t>(1, static_cast<uint32_t>(subgroups));
 }
 
 }  // namespace fornax::kernel

@@ -180,9 +180,9 @@ Emitter::Descriptor Emitter::LoadDescriptorLanes(const ir::Binding& binding, Val
     elements = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, elements,
                                               Splat(LastElement(binding)));
     Value* wide = builder_.CreateZExt(elements, VectorOf(i64));
-    Value* slots = builder_.CreateGEP(
-        i8, DescriptorMemory(binding),
-        builder_.CreateMul(wide, Splat(builder_.getInt64(layout.Stride()))));
+    Value* slots =
+        builder_.CreateGEP(i8, DescriptorMemory(binding),
+                           builder_.CreateMul(wide, Splat(builder_.getInt64(layout.Stride()))));
     Descriptor descriptor;
     descriptor.address = gather(i64, slots);
     descriptor.size = gather(i64, builder_.CreateGEP(i8, slots, builder_.getInt64(8)));

@@ -394,6 +394,7 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
     if (region.is_volatile)
         CompilerFence();
     Values values;
+    Value* packed = nullptr;
     const bool scalar = (offset.shape->uniform() || lanes_ == 1) && !region.lane_bases;
     if (scalar) {
         values = LoadUniform(region, offset.scalar, type, inst.results.size());
@@ -402,7 +403,7 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
         const size_t count = inst.results.size();
         const bool one_base = !region.lane_bases;
         const bool selected = (one_base && offset.shape->pattern() &&
-                               LoadPattern(region, offset, type, count, offsets, values)) ||
+                               LoadPattern(region, offset, type, count, offsets, values, packed)) ||
                               (one_base && offset.shape->has_rows() &&
                                LoadRuns(region, offset, type, count, offsets, values));
         if (!selected) {
@@ -417,6 +418,7 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
             value = Splat(value);
         Set(inst.results[i], value);
     }
+    KeepPacked(inst, packed);
 }
 
 void Emitter::EmitStore(const MemoryRegion& region,
@@ -435,7 +437,7 @@ void Emitter::EmitStore(const MemoryRegion& region,
         const bool one_base = !region.lane_bases;
         const bool selected =
             (one_base && offset.shape->pattern() &&
-             StorePattern(region, offset, vectors, offsets)) ||
+             StorePattern(region, offset, vectors, offsets, Packed(values))) ||
             (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets));
         if (!selected)
             Scatter(region, offsets, vectors);
@@ -449,7 +451,7 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kLoadBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
-            region.fetch_ahead = !region.is_volatile && ComputesMuch();
+            region.fetch_ahead = !region.is_volatile && (fetches_loads_ || ComputesMuch());
             EmitLoad(inst, region, operands[1]);
             return;
         }
@@ -462,7 +464,7 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
         }
         case Op::kLoadGlobal: {
             MemoryRegion region = GlobalRegion(inst);
-            region.fetch_ahead = !region.is_volatile && ComputesMuch();
+            region.fetch_ahead = !region.is_volatile && (fetches_loads_ || ComputesMuch());
             EmitLoad(inst, region, operands[0]);
             return;
         }

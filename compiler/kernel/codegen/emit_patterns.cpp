@@ -103,12 +103,17 @@ bool MakeLayout(const Shape& shape, const Units& units, Layout& layout) {
     return true;
 }
 
+// Lane after lane, without gaps.
+bool InOrder(const Layout& layout, size_t count) {
+    bool in_order = layout.runs.size() == 1 && layout.dense;
+    for (size_t lane = 0; lane < layout.lane.size(); ++lane)
+        in_order = in_order && layout.lane[lane] == lane * count;
+    return in_order;
+}
+
 // For the record.
 AccessForm FormOf(const Layout& layout, size_t count) {
-    bool in_order = layout.runs.size() == 1 && layout.dense && count == 1;
-    for (size_t lane = 0; lane < layout.lane.size(); ++lane)
-        in_order = in_order && layout.lane[lane] == lane;
-    return in_order ? AccessForm::kContiguous : AccessForm::kRuns;
+    return count == 1 && InOrder(layout, 1) ? AccessForm::kContiguous : AccessForm::kRuns;
 }
 
 AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t bytes, bool masked) {
@@ -139,8 +144,10 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                           llvm::Type* type,
                           size_t count,
                           Value* offsets,
-                          Values& results) {
+                          Values& results,
+                          Value*& packed) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    packed = nullptr;
     Units units = PlanUnits(*offset.shape, element, count);
     if (units.overhang != 0 && (region.base == push_constants_ || region.is_global))
         units = {element, count, 0, 0};
@@ -164,6 +171,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
     const llvm::Align align(units.overhang != 0 || row_words != 0 ? element : units.bytes);
 
+    auto* packed_type = llvm::FixedVectorType::get(type, lanes_ * static_cast<unsigned>(count));
+    const bool in_order = row_words == 0 && PackableRun(count) && InOrder(layout, units.count) &&
+                          units.count * units.bytes == count * element;
     bool masked = false;
     auto load_part = [&](Value* address, uint64_t from, uint64_t length) -> Value* {
         auto* part_type = llvm::FixedVectorType::get(unit_type, static_cast<unsigned>(length));
@@ -189,10 +199,14 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                        static_cast<uint32_t>(layout.runs.size()));
         Values loaded;
         if (row_words != 0) {
+            if (!mask_ && region.fetch_ahead && layout.span <= 4 * lanes_ * count * element)
+                FetchAhead(address, layout.span, false);
             llvm::SmallVector<uint64_t, 64> lane_bytes;
             for (int64_t lane_offset : offset.shape->offsets)
                 lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
-            loaded = LoadRows(region, address, lane_bytes, row_words);
+            loaded = LoadRows(region, address, lane_bytes, row_words, packed);
+            if (packed)
+                packed = builder_.CreateBitCast(packed, packed_type);
             if (element == 4) {
                 for (Value*& word : loaded)
                     word = builder_.CreateBitCast(word, VectorOf(type));
@@ -204,6 +218,8 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             const uint64_t part = std::bit_floor(run.count);
             Value* low = load_part(address, run.first, part);
             Value* high = low;
+            if (in_order && part == run.count)
+                packed = builder_.CreateBitCast(low, packed_type);
             if (part != run.count)
                 high = load_part(address, run.first + run.count - part, part);
             if (!mask_ && region.fetch_ahead && layout.runs.size() == 1) {
@@ -290,6 +306,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     builder_.CreateBr(end);
     builder_.SetInsertPoint(slow);
     Values edge = Gather(region, offsets, type, count);
+    Value* edge_packed = packed ? Pack(edge) : nullptr;
     // Words meet words, so that what takes them apart is seen together with what uses the parts.
     if (units.bytes != element) {
         while ((units.skip + edge.size() * element) % units.bytes != 0)
@@ -308,14 +325,38 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         phi->addIncoming(edge[i], slow_end);
         met.push_back(phi);
     }
+    if (packed) {
+        auto* phi = builder_.CreatePHI(packed->getType(), 2);
+        phi->addIncoming(packed, fast);
+        phi->addIncoming(edge_packed, slow_end);
+        packed = phi;
+    }
     results = elements_of(met);
     return true;
+}
+
+// Of elements that belong to these lanes, those at the beginning that are stored, where the mask is
+// known to cut off the rest: one narrower store, from which the next load can be forwarded, and
+// before which less is computed. 0 if the mask is none of that kind.
+unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
+    const auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(mask_);
+    if (!mask)
+        return 0;
+    const auto active = [&](int lane) {
+        const llvm::Constant* bit = mask->getAggregateElement(static_cast<unsigned>(lane));
+        return bit && bit->isOneValue();
+    };
+    const auto end = std::find_if_not(lane_of.begin(), lane_of.end(), active);
+    const auto count = static_cast<unsigned>(end - lane_of.begin());
+    const bool prefix = std::none_of(end, lane_of.end(), active);
+    return prefix && std::has_single_bit(count) ? count : 0;
 }
 
 bool Emitter::StorePattern(const MemoryRegion& region,
                            const Offset& offset,
                            llvm::ArrayRef<Value*> values,
-                           Value* offsets) {
+                           Value* offsets,
+                           Value* packed) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
     Units units = PlanUnits(*offset.shape, element, values.size());
     if (units.skip != 0 || units.count * units.bytes != values.size() * element)
@@ -331,15 +372,18 @@ bool Emitter::StorePattern(const MemoryRegion& region,
         if (row_words == 0)
             return false;
     }
-    Values packed(values.begin(), values.end());
+    const bool in_order = row_words == 0 && InOrder(layout, units.count);
+    if (row_words == 0 && !in_order)
+        packed = nullptr;
+    Values words(values.begin(), values.end());
     if (row_words != 0 && element == 4) {
-        for (Value*& value : packed)
+        for (Value*& value : words)
             value = builder_.CreateBitCast(value, VectorOf(builder_.getInt32Ty()));
     } else if (row_words != 0 || units.bytes != element) {
-        packed = PackWords(values, row_words != 0 ? 4 : units.bytes);
+        words = PackWords(values, row_words != 0 ? 4 : units.bytes);
     }
-    llvm::Type* type = packed[0]->getType()->getScalarType();
-    const size_t count = packed.size();
+    llvm::Type* type = words[0]->getType()->getScalarType();
+    const size_t count = words.size();
     // Neither rows nor, without AVX-512, narrow elements can be stored under a mask.
     const bool plain_only =
         mask_ && (row_words != 0 || (units.bytes < 4 && VectorBitsOf(builder_) < 512));
@@ -353,7 +397,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     const llvm::Align align(element);
 
     // All values end to end: element i of lane l is at i * lanes + l.
-    llvm::SmallVector<Value*, 16> parts(packed.begin(), packed.end());
+    llvm::SmallVector<Value*, 16> parts(words.begin(), words.end());
     while (row_words == 0 && !std::has_single_bit(parts.size()))
         parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
     while (row_words == 0 && parts.size() > 1) {
@@ -375,7 +419,11 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             llvm::SmallVector<uint64_t, 64> lane_bytes;
             for (int64_t lane_offset : offset.shape->offsets)
                 lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
-            StoreRows(region, address, lane_bytes, packed);
+            if (packed) {
+                StorePackedRows(region, address, lane_bytes, packed);
+            } else {
+                StoreRows(region, address, lane_bytes, words);
+            }
             return;
         }
         for (const ElementRun& run : layout.runs) {
@@ -390,16 +438,20 @@ bool Emitter::StorePattern(const MemoryRegion& region,
                     lane_of[at - run.first] = static_cast<int>(lane);
                 }
             }
-            Value* ordered = builder_.CreateShuffleVector(parts[0], pick);
+            auto* run_type = llvm::FixedVectorType::get(type, static_cast<unsigned>(run.count));
+            Value* ordered = packed ? builder_.CreateBitCast(packed, run_type)
+                                    : builder_.CreateShuffleVector(parts[0], pick);
             Value* at = builder_.CreateConstGEP1_64(type, address, run.first);
-            if (mask_ && !plain_only) {
+            if (const unsigned kept = plain_only ? 0 : PrefixLanes(lane_of); kept != 0) {
+                Value* prefix = Slice(ordered, 0, kept);
+                Annotate(region, builder_.CreateAlignedStore(prefix, at, align));
+            } else if (mask_ && !plain_only) {
                 Value* mask = builder_.CreateShuffleVector(mask_, lane_of);
                 Annotate(region, builder_.CreateMaskedStore(ordered, at, align, mask));
+            } else if (layout.runs.size() == 1 && !mask_) {
+                StoreRun(region, ordered, at, align);
             } else {
-                if (!mask_ && layout.runs.size() == 1)
-                    StoreRun(region, ordered, at, align);
-                else
-                    Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
+                Annotate(region, builder_.CreateAlignedStore(ordered, at, align));
             }
         }
     };
@@ -439,7 +491,8 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     store_runs(ByteAddress(region, first));
     builder_.CreateBr(end);
     builder_.SetInsertPoint(slow);
-    Scatter(region, offsets, values);
+    Scatter(region, offsets,
+            packed ? Unpack(packed, values.size()) : Values(values.begin(), values.end()));
     builder_.CreateBr(end);
     builder_.SetInsertPoint(end);
     return true;

@@ -221,7 +221,8 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     BasicBlock* before = builder_.GetInsertBlock();
     BranchTo(start);
     builder_.SetInsertPoint(start);
-    if (subgroups_ == 1) {
+    const uint32_t subgroups = SubgroupsWithWork(segment);
+    if (subgroups == 1) {
         subgroup_ = builder_.getInt32(0);
     } else {
         counter = builder_.CreatePHI(builder_.getInt32Ty(), 2, "subgroup");
@@ -286,7 +287,7 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
         Value* next = builder_.CreateAdd(counter, builder_.getInt32(1), "", true, true);
         counter->addIncoming(next, segment_end_);
         BasicBlock* after = NewBlock("after_segment");
-        builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt32(subgroups_)), start,
+        builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt32(subgroups)), start,
                               after);
         builder_.SetInsertPoint(after);
     }

@@ -100,16 +100,19 @@ uint32_t Emitter::TransposedLanes() const {
     return std::min(lanes_, VectorBitsOf(builder_) / 32);
 }
 
-// Word i of lane l lies at address + lane_bytes[l] + 4 * i.
+// Word i of lane l lies at address + lane_bytes[l] + 4 * i. `packed` becomes all words in the order
+// of memory, or null.
 Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
                                   Value* address,
                                   llvm::ArrayRef<uint64_t> lane_bytes,
-                                  size_t words) {
+                                  size_t words,
+                                  Value*& packed) {
     llvm::Type* i32 = builder_.getInt32Ty();
     const auto padded = static_cast<unsigned>(std::bit_ceil(words));
     const auto part = static_cast<unsigned>(std::bit_floor(words));
     const uint32_t group = TransposedLanes();
     std::vector<Values> columns(words);
+    llvm::SmallVector<Value*, 16> whole;  // all rows, if they have no gaps
     for (uint32_t first = 0; first < lanes_; first += group) {
         Values vectors;
         Values rows;
@@ -141,10 +144,13 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
                 rows.clear();
             }
         }
+        if (padded == words)
+            whole.append(vectors.begin(), vectors.end());
         RowsToColumns(builder_, vectors);
         for (size_t i = 0; i < words; ++i)
             columns[i].push_back(vectors[i]);
     }
+    packed = whole.empty() ? nullptr : JoinAll(whole);
     Values results;
     for (const Values& parts : columns)
         results.push_back(Join(builder_, parts));

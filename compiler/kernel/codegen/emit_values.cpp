@@ -244,8 +244,8 @@ Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* e
         value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
         return value;
     };
-    Value* offset = builder_.CreateMul(builder_.CreateZExt(element, i64),
-                                       builder_.getInt64(layout.Stride()));
+    Value* offset =
+        builder_.CreateMul(builder_.CreateZExt(element, i64), builder_.getInt64(layout.Stride()));
     Value* slot = builder_.CreateInBoundsGEP(i8, DescriptorMemory(binding), offset);
     Descriptor descriptor;
     descriptor.address = load(ptr, slot, "address");

@@ -10,6 +10,7 @@
 //   emit_patterns.cpp accesses whose lane offsets are constants
 //   emit_narrow.cpp   8- and 16-bit elements at irregular places
 //   emit_rows.cpp     runs of words a lane, transposed
+//   emit_packed.cpp   runs of elements that stay in the order of memory
 //   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
 //   emit_permute.cpp  shuffles of any length
 //   emit_global.cpp   device addresses, buffers that differ between lanes, loops over lanes
@@ -30,6 +31,7 @@
 #include "compiler/kernel/analysis/lane_layout.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
@@ -95,6 +97,7 @@ class Emitter {
             const Regions& regions,
             const SegmentLayouts& layouts,
             const PrefetchPlan* prefetches,
+            bool fetches_loads,
             ExplainRecorder& recorder,
             uint32_t vector_bits,
             llvm::Module& module);
@@ -140,6 +143,8 @@ class Emitter {
     void EmitSegment(uint32_t index);
     void EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout);
     void UseShapes(const ShapeAnalysis& shapes);
+    uint32_t SubgroupsWithWork(const Segment& segment) const;
+    uint64_t LanesThatPass(ir::ValueId condition) const;
     void EmitItems(std::span<const SegmentItem> items);
     bool EmitRestIfAllStay(std::span<const SegmentItem> items);
     void EmitItemsUnmasked(std::span<const SegmentItem> items, llvm::Value* all);
@@ -202,6 +207,7 @@ class Emitter {
     uint32_t CountInstructions(ir::BlockId block) const;
     bool WorthAllLanes(const ir::Instruction& branch) const;
     bool FindFullLoop(ir::InstId id, FullLoop& full) const;
+    void EmitFullExit(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
     void EmitFullLoop(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
 
     // --- emit_values.cpp ---
@@ -251,7 +257,8 @@ class Emitter {
                      llvm::Type* type,
                      size_t count,
                      llvm::Value* offsets,
-                     Values& results);
+                     Values& results,
+                     llvm::Value*& packed);
     bool IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const;
     Values Gather(const MemoryRegion& region, llvm::Value* offsets, llvm::Type* type, size_t count);
     void StoreUniform(const MemoryRegion& region,
@@ -260,7 +267,9 @@ class Emitter {
     bool StorePattern(const MemoryRegion& region,
                       const Offset& offset,
                       llvm::ArrayRef<llvm::Value*> values,
-                      llvm::Value* offsets);
+                      llvm::Value* offsets,
+                      llvm::Value* packed);
+    unsigned PrefixLanes(llvm::ArrayRef<int> lane_of) const;
     void Scatter(const MemoryRegion& region,
                  llvm::Value* offsets,
                  llvm::ArrayRef<llvm::Value*> values);
@@ -309,12 +318,32 @@ class Emitter {
     Values LoadRows(const MemoryRegion& region,
                     llvm::Value* address,
                     llvm::ArrayRef<uint64_t> lane_bytes,
-                    size_t words);
+                    size_t words,
+                    llvm::Value*& packed);
     void StoreRows(const MemoryRegion& region,
                    llvm::Value* address,
                    llvm::ArrayRef<uint64_t> lane_bytes,
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
+
+    // --- emit_packed.cpp ---
+    struct PackedLoad {
+        llvm::Value* packed = nullptr;
+        llvm::Value* column = nullptr;  // the first element's vector, of the same emission
+    };
+    static bool PackableRun(size_t count);
+    llvm::Value* JoinAll(llvm::ArrayRef<llvm::Value*> vectors);
+    llvm::Value* Pack(llvm::ArrayRef<llvm::Value*> columns);
+    Values Unpack(llvm::Value* packed, size_t count);
+    void StorePackedRows(const MemoryRegion& region,
+                         llvm::Value* address,
+                         llvm::ArrayRef<uint64_t> lane_bytes,
+                         llvm::Value* packed);
+    void KeepPacked(const ir::Instruction& load, llvm::Value* packed);
+    llvm::Value* Packed(std::span<const ir::ValueId> values);
+    bool FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, bool& loads) const;
+    llvm::Value* EmitPacked(std::span<const ir::ValueId> values);
+
     // --- emit_global.cpp ---
     llvm::Value* LaneAddresses(const MemoryRegion& region,
                                llvm::Value* offsets,
@@ -436,6 +465,7 @@ class Emitter {
     const Regions& regions_;
     const SegmentLayouts& layouts_;
     const PrefetchPlan* prefetches_;  // null: nothing is fetched ahead
+    const bool fetches_loads_;        // computes so much that loads are worth a request ahead
     ExplainRecorder& recorder_;
     llvm::Module& module_;
     llvm::LLVMContext& context_;
@@ -493,6 +523,7 @@ class Emitter {
         uint32_t epoch = UINT32_MAX;
     };
     std::vector<Held> held_;
+    std::map<uint32_t, PackedLoad> packed_loads_;  // by a load's first result
     struct Slot {
         llvm::AllocaInst* alloca = nullptr;
         uint32_t offset = UINT32_MAX;  // in scratch

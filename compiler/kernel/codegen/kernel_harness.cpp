@@ -53,14 +53,21 @@ Result<RunnableKernel> RunnableKernel::Create(const ir::Kernel& kernel,
 
 Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
                            std::vector<uint32_t> push_constants,
-                           const uint32_t (&groups)[3]) const {
+                           const uint32_t (&groups)[3],
+                           uint32_t misaligned_words) const {
     // Sub-allocated at an offset, with guards on both sides.
     std::vector<std::vector<uint32_t>> memory;
+    std::vector<size_t> begin;  // by buffer, in its memory
     std::vector<hal::BufferDescriptor> set;
+    constexpr size_t kLineWords = 16;
     for (const auto& buffer : buffers) {
-        auto& words = memory.emplace_back(buffer.size() + 2 * kGuardWords, kGuard);
-        std::copy(buffer.begin(), buffer.end(), words.begin() + kGuardWords);
-        set.push_back({reinterpret_cast<uint64_t>(words.data() + kGuardWords),
+        auto& words = memory.emplace_back(buffer.size() + 2 * kGuardWords + 2 * kLineWords, kGuard);
+        const size_t past_line =
+            reinterpret_cast<uint64_t>(words.data()) / sizeof(uint32_t) % kLineWords;
+        begin.push_back(kGuardWords + (2 * kLineWords - past_line + misaligned_words) % kLineWords);
+        std::copy(buffer.begin(), buffer.end(),
+                  words.begin() + static_cast<ptrdiff_t>(begin.back()));
+        set.push_back({reinterpret_cast<uint64_t>(words.data() + begin.back()),
                        buffer.size() * sizeof(uint32_t)});
     }
     push_constants.resize(hal::kPushConstantBytes / 4);
@@ -88,13 +95,15 @@ Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
         entry(&frame, &worker, 0, first);
     entry(&frame, &worker, first, count - first);
     for (size_t i = 0; i < buffers.size(); ++i) {
-        for (uint32_t k = 0; k < kGuardWords; ++k) {
-            if (memory[i][k] != kGuard || memory[i][memory[i].size() - 1 - k] != kGuard) {
+        for (size_t k = 0; k < memory[i].size(); ++k) {
+            const bool inside = k >= begin[i] && k < begin[i] + buffers[i].size();
+            if (!inside && memory[i][k] != kGuard) {
                 return Error{ErrorCode::kInternal,
                              "The kernel wrote outside buffer " + std::to_string(i) + "."};
             }
         }
-        std::copy_n(memory[i].begin() + kGuardWords, buffers[i].size(), buffers[i].begin());
+        std::copy_n(memory[i].begin() + static_cast<ptrdiff_t>(begin[i]), buffers[i].size(),
+                    buffers[i].begin());
     }
     return OkStatus();
 }

@@ -22,10 +22,12 @@ class RunnableKernel {
                                          const std::string& cpu = "");
 
     // Runs `groups` workgroups. Buffers are by binding index of set 0; `base_skew` bytes are put
-    // before each, filled with a pattern that is checked afterwards, as is what follows.
+    // before each, filled with a pattern that is checked afterwards, as is what follows. Buffers
+    // begin `misaligned_words` behind a cache line.
     Status Run(std::vector<std::vector<uint32_t>>& buffers,
                std::vector<uint32_t> push_constants,
-               const uint32_t (&groups)[3]) const;
+               const uint32_t (&groups)[3],
+               uint32_t misaligned_words = 4) const;
 
     uint32_t lanes() const { return lanes_; }
     const std::string& llvm_ir() const { return llvm_ir_; }

@@ -1,0 +1,234 @@
+// Runs of elements that stay in the order of memory, segments that only the first invocations work
+// in, and loads that ask for later lines.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "compiler/kernel/codegen/kernel_harness.h"
+
+namespace fornax::kernel {
+namespace {
+
+using Buffers = std::vector<std::vector<uint32_t>>;
+
+constexpr char kPrologue[] = R"(
+    %zero:i32 = const 0
+    %one:i32 = const 1
+    %two:i32 = const 2
+    %four:i32 = const 4
+    %eight:i32 = const 8
+    %in:buffer = buffer 0, %zero
+    %out:buffer = buffer 1, %zero
+    %lx:i32 = builtin local_id_x
+    %wx:i32 = builtin workgroup_id_x
+    %size:i32 = const 64
+    %start:i32 = imul %wx, %size
+    %i:i32 = iadd %start, %lx
+    %o:i32 = shl %i, %two
+)";
+
+std::vector<uint32_t> Iota(uint32_t count) {
+    std::vector<uint32_t> words(count);
+    std::iota(words.begin(), words.end(), 1u);
+    return words;
+}
+
+ir::Kernel Parse(const std::string& attributes, const std::string& body) {
+    std::string text = "kernel \"test\" workgroup_size(64, 1, 1) " + attributes +
+                       " {\n"
+                       "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
+                       "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
+                       "body {\n" +
+                       std::string(kPrologue) + body + "}\n}\n";
+    Result<ir::Kernel> kernel = ir::ParseKernel(text);
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
+    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
+}
+
+bool Prefetches(const ir::Kernel& kernel) {
+    Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0);
+    EXPECT_TRUE(native.ok());
+    return native.ok() && native->llvm_ir().find(", i32 0, i32 3, i32 1)") != std::string::npos;
+}
+
+// At every width, for every instruction set.
+template <typename Check>
+void ForEachWidth(const ir::Kernel& kernel,
+                  const Buffers& buffers,
+                  uint32_t groups,
+                  Check check,
+                  std::vector<uint32_t> push = {}) {
+    for (uint32_t lanes : {0u, 1u, 8u, 16u, 32u, 64u}) {
+        for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
+            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
+            ASSERT_TRUE(native.ok()) << native.error().message;
+            for (const uint32_t misaligned : {0u, 1u, 8u}) {
+                SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu
+                                                << " misaligned " << misaligned);
+                Buffers copy = buffers;
+                Status status = native->Run(copy, push, {groups, 1, 1}, misaligned);
+                ASSERT_TRUE(status.ok()) << status.error().message << native->llvm_ir();
+                check(copy);
+                if (testing::Test::HasFailure()) {
+                    ADD_FAILURE() << native->llvm_ir();
+                    return;
+                }
+            }
+        }
+    }
+}
+
+TEST(EmitPacked, PrefetchesWhereMuchIsComputed) {
+    std::string body = "%v0:i32 = load_buffer %in, %o align(4)\n";
+    for (int i = 1; i <= 20; ++i) {
+        const std::string before = "%v" + std::to_string(i - 1);
+        body += "%m" + std::to_string(i) + ":i32 = imul " + before + ", " + before + "\n";
+        body += "%v" + std::to_string(i) + ":i32 = iadd %m" + std::to_string(i) + ", %lx\n";
+    }
+    body += "store_buffer %out, %o, %v20 align(4)\nreturn\n";
+    const ir::Kernel kernel = Parse("", body);
+    EXPECT_TRUE(Prefetches(kernel));
+    ForEachWidth(kernel, {Iota(128), std::vector<uint32_t>(128, 7)}, 2, [](const Buffers& b) {
+        for (uint32_t i = 0; i < 128; ++i) {
+            uint32_t value = i + 1;
+            for (int k = 0; k < 20; ++k)
+                value = value * value + i % 64;
+            ASSERT_EQ(b[1][i], value) << i;
+        }
+    });
+}
+
+// Eight bytes a lane become eight words in a row of 64 of its own.
+constexpr char kWiden[] = R"(
+    %n:i32 = load_push %zero align(4)
+    %c:bool = ult %i, %n
+    if %c {
+      %five:i32 = const 5
+      %stride:i32 = const 36
+      %mask:i32 = const 15
+      %row:i32 = imul %i, %stride
+      %at:i32 = iadd %row, %two
+      %scale:i32 = load_buffer %in, %row align(4)
+      %b0:i8, %b1:i8, %b2:i8, %b3:i8, %b4:i8, %b5:i8, %b6:i8, %b7:i8 = load_buffer %in, %at align(1)
+)";
+
+TEST(EmitPacked, RunsFarApart) {
+    std::string body = kWiden;
+    for (int i = 0; i < 8; ++i) {
+        const std::string n = std::to_string(i);
+        body += "%w" + n + ":i32 = zext %b" + n + "\n%a" + n + ":i32 = and %w" + n + ", %mask\n%r" +
+                n + ":i32 = imul %a" + n + ", %scale\n";
+    }
+    body += R"(
+      %bytes:i32 = const 128
+      %to:i32 = imul %i, %bytes
+      store_buffer %out, %to, %r0, %r1, %r2, %r3, %r4, %r5, %r6, %r7 align(4)
+      yield
+    }
+    return
+)";
+    constexpr uint32_t kRows = 100;
+    const auto in = Iota(kRows * 9);
+    for (const char* attributes : {"push_constants(4)", "push_constants(4) robust"}) {
+        ForEachWidth(Parse(attributes, body), {in, std::vector<uint32_t>(kRows * 32, 7)}, 2,
+                     [&](const Buffers& b) {
+                         const auto* bytes = reinterpret_cast<const uint8_t*>(in.data());
+                         for (uint32_t row = 0; row < kRows; ++row) {
+                             for (uint32_t k = 0; k < 32; ++k) {
+                                 const uint32_t expected =
+                                     k < 8 ? (bytes[row * 36 + 2 + k] & 15) * in[row * 9] : 7;
+                                 ASSERT_EQ(b[1][row * 32 + k], expected) << row << " " << k;
+                             }
+                         }
+                     },
+                     {kRows});
+    }
+}
+
+TEST(EmitPacked, RunsSideBySide) {
+    // Four words a lane, with a different constant for each and a value of the lane's own.
+    const ir::Kernel kernel = Parse("", R"(
+    %three:i32 = const 3
+    %o4:i32 = shl %o, %two
+    %a:i32, %b:i32, %c:i32, %d:i32 = load_buffer %in, %o4 align(16)
+    %a1:i32 = imul %a, %one
+    %b1:i32 = imul %b, %two
+    %c1:i32 = imul %c, %three
+    %d1:i32 = imul %d, %four
+    %a2:i32 = xor %a1, %lx
+    %b2:i32 = xor %b1, %lx
+    %c2:i32 = xor %c1, %lx
+    %d2:i32 = xor %d1, %lx
+    store_buffer %out, %o4, %a2, %b2, %c2, %d2 align(16)
+    return
+)");
+    ForEachWidth(kernel, {Iota(512), std::vector<uint32_t>(512, 7)}, 2, [](const Buffers& b) {
+        for (uint32_t i = 0; i < 512; ++i)
+            ASSERT_EQ(b[1][i], (i + 1) * (i % 4 + 1) ^ i / 4 % 64) << i;
+    });
+}
+
+TEST(EmitPacked, ValuesThatAreAlsoUsedByThemselves) {
+    const ir::Kernel kernel = Parse("", R"(
+    %o4:i32 = shl %o, %two
+    %a:i32, %b:i32 = load_buffer %in, %o4 align(8)
+    %a1:i32 = imul %a, %four
+    %b1:i32 = imul %b, %four
+    store_buffer %out, %o4, %a1, %b1 align(8)
+    %more:i32 = iadd %o4, %eight
+    %sum:i32 = iadd %a1, %b
+    store_buffer %out, %more, %sum, %a align(8)
+    return
+)");
+    ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(256, 7)}, 1, [](const Buffers& b) {
+        for (uint32_t i = 0; i < 64; ++i) {
+            ASSERT_EQ(b[1][4 * i], (4 * i + 1) * 4) << i;
+            ASSERT_EQ(b[1][4 * i + 1], (4 * i + 2) * 4) << i;
+            ASSERT_EQ(b[1][4 * i + 2], (4 * i + 1) * 4 + 4 * i + 2) << i;
+            ASSERT_EQ(b[1][4 * i + 3], 4 * i + 1) << i;
+        }
+    });
+}
+
+// A tree in workgroup memory, whose conditions are written in every way that is known.
+TEST(EmitSegments, FewInvocationsWork) {
+    std::string body = R"(
+    %lo:i32 = shl %lx, %two
+    %v:i32 = load_buffer %in, %o align(4)
+    store_shared %lo, %v align(4)
+    barrier
+)";
+    const char* const conditions[] = {"ult %lx, %h0", "slt %lx, %h1", "ule %lx, %h2",
+                                      "ult %lx, %h3", "sle %lx, %h4", "ieq %h5, %lx"};
+    const uint32_t bounds[] = {32, 16, 7, 4, 1, 0};
+    for (uint32_t i = 0; i < 6; ++i) {
+        const std::string n = std::to_string(i);
+        body += "%h" + n + ":i32 = const " + std::to_string(bounds[i]) + "\n%d" + n +
+                ":i32 = const " + std::to_string(128u >> i) + "\n%c" + n +
+                ":bool = " + conditions[i] + "\nif %c" + n + " {\n%p" + n + ":i32 = iadd %lo, %d" +
+                n + "\n%x" + n + ":i32 = load_shared %lo align(4)\n%y" + n +
+                ":i32 = load_shared %p" + n + " align(4)\n%s" + n + ":i32 = iadd %x" + n + ", %y" +
+                n + "\nstore_shared %lo, %s" + n + " align(4)\nyield\n}\nbarrier\n";
+    }
+    body += R"(
+    %all:i32 = load_shared %lo align(4)
+    store_buffer %out, %o, %all align(4)
+    return
+)";
+    ForEachWidth(Parse("shared(256)", body), {Iota(192), std::vector<uint32_t>(192, 7)}, 3,
+                 [](const Buffers& b) {
+                     for (uint32_t group = 0; group < 3; ++group) {
+                         std::vector<uint32_t> tree(64);
+                         std::iota(tree.begin(), tree.end(), group * 64 + 1);
+                         for (uint32_t width = 32; width > 0; width /= 2) {
+                             for (uint32_t i = 0; i < width; ++i)
+                                 tree[i] += tree[i + width];
+                         }
+                         for (uint32_t i = 0; i < 64; ++i)
+                             ASSERT_EQ(b[1][group * 64 + i], tree[i]) << group << " " << i;
+                     }
+                 });
+}
+
+}  // namespace
+}  // namespace fornax::kernel
