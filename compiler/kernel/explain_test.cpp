@@ -72,10 +72,12 @@ TEST(Explain, ContiguousAndBroadcastAndGather) {
         scalar += access.form == AccessForm::kScalar && access.memory == "set 0 binding 1";
         contiguous += access.form == AccessForm::kContiguous && access.operation == "load_buffer";
         gather += access.form == AccessForm::kGather;
-        if (access.form == AccessForm::kGather)
+        if (access.form == AccessForm::kGather) {
             EXPECT_EQ(access.shape, "varying");
-        if (access.form == AccessForm::kScalar)
+        }
+        if (access.form == AccessForm::kScalar) {
             EXPECT_THAT(access.shape, StartsWith("uniform"));
+        }
     }
     EXPECT_EQ(scalar, 1);
     EXPECT_GE(contiguous, 1);

@@ -88,8 +88,9 @@ TEST(UnrollPartly, ComputesTheSame) {
             in[i] = i * 2654435761u;
         std::vector<std::vector<uint32_t>> outs;
         for (bool unrolled : {false, true}) {
-            if (unrolled)
+            if (unrolled) {
                 EXPECT_TRUE(UnrollPartly(kernel, 1));
+            }
             std::vector<uint32_t> out(2);
             const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(in.data()), 256},
                                                  {reinterpret_cast<uint64_t>(out.data()), 8}};
