@@ -175,8 +175,9 @@ TEST(Text, DamagedTextIsHarmless) {
         std::string damaged = text;
         damaged[i] = "}%0\"(-"[i % 6];
         auto kernel = ParseKernel(damaged);
-        if (kernel.ok())
+        if (kernel.ok()) {
             EXPECT_TRUE(ParseKernel(PrintKernel(*kernel)).ok());
+        }
     }
 }
 
