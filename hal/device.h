@@ -27,7 +27,9 @@
 namespace fornax::hal {
 
 // The limits that hold for every backend. Packets beyond them are malformed.
-inline constexpr uint32_t kMaxSharedBytes = 64 * 1024;
+inline constexpr uint32_t kMaxProgramSharedBytes = 64 * 1024;  // a program's own workgroup memory
+// With what a compiler keeps there for itself, such as whether a workgroup agrees on a branch.
+inline constexpr uint32_t kMaxSharedBytes = kMaxProgramSharedBytes + 64;
 inline constexpr uint32_t kMaxScratchBytes = 1024 * 1024 * 1024;
 inline constexpr uint32_t kMaxWorkgroupInvocations = 1024;
 inline constexpr uint32_t kMaxWorkgroupSize[3] = {1024, 1024, 1024};
@@ -40,7 +42,7 @@ struct DeviceCapabilities {
     uint32_t worker_count = 1;  // threads that run workgroups
     uint64_t heap_bytes = 0;
     uint64_t max_allocation_bytes = 0;
-    uint32_t max_shared_bytes = kMaxSharedBytes;
+    uint32_t max_shared_bytes = kMaxProgramSharedBytes;
     uint32_t max_push_constant_bytes = kMaxPushConstantBytes;
     uint32_t max_workgroup_invocations = kMaxWorkgroupInvocations;
     double timestamp_period_ns = 1.0;

@@ -55,7 +55,10 @@ Worker::~Worker() {
 
 Status Worker::Prepare(uint32_t scratch_bytes) {
     if (frame_.shared_memory == nullptr) {
-        constexpr size_t kBytes = kMaxSharedBytes + 2 * kSharedMemoryMargin;
+        // aligned_alloc takes whole multiples of the alignment (C17, 7.22.3.1).
+        constexpr size_t kUsed = kMaxSharedBytes + 2 * kSharedMemoryMargin;
+        constexpr size_t kBytes =
+            (kUsed + kMemoryPageBytes - 1) / kMemoryPageBytes * kMemoryPageBytes;
         shared_allocation_ = static_cast<std::byte*>(std::aligned_alloc(kMemoryPageBytes, kBytes));
         if (shared_allocation_ == nullptr) {
             return Error{ErrorCode::kOutOfDeviceMemory,

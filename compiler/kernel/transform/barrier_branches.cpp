@@ -19,7 +19,7 @@
 //   if %apart { scope @1 { if %c { exit @1 } ...; B without barriers } }
 // Ways that lead further out are taken behind that, by branches that are split in turn. Branches
 // are left alone if invocations that go different ways would meet barriers (barrier_paths.h), and
-// all are where workgroup memory is full or the kernel grows too long.
+// all are where the kernel grows too long.
 #include <algorithm>
 #include <utility>
 
@@ -51,7 +51,7 @@ class BranchSplitter {
 
     void Run() {
         if (slot_ + 2 * kSlotBytes > hal::kMaxSharedBytes)
-            return;
+            return;  // more than a program may have
         // Branches that were split have uniform conditions, so each round finds others.
         const uint32_t before = kernel_.num_insts();
         for (;;) {

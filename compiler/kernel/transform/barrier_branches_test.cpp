@@ -3,6 +3,7 @@
 
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
+#include "hal/device.h"
 
 namespace fornax::kernel {
 namespace {
@@ -69,6 +70,22 @@ TEST(BarrierBranches, ABranchThatMayGoDifferentWaysIsSplit) {
     Simplify(kernel);
     Simplify(expected);
     EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+}
+
+// A program may have all workgroup memory there is for programs; the compiler's is behind it.
+TEST(BarrierBranches, ABranchIsSplitWhereTheProgramHasAllWorkgroupMemory) {
+    ir::Kernel kernel = Parsed(KernelText("", std::string(kPrologue) + R"(
+        if %mine {
+            if %ours { barrier store_shared %z, %i align(4) yield } else { yield }
+            yield
+        } else { yield }
+        return)"));
+    kernel.shared_bytes = hal::kMaxProgramSharedBytes;
+    SplitBarrierBranches(kernel);
+    const Status status = ir::Verify(kernel);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+    EXPECT_EQ(kernel.shared_bytes, hal::kMaxProgramSharedBytes + 16);
+    EXPECT_LE(kernel.shared_bytes, hal::kMaxSharedBytes);
 }
 
 TEST(BarrierBranches, OthersStay) {
