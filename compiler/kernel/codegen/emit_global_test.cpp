@@ -5,46 +5,21 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
 
 namespace fornax::kernel {
 namespace {
 
-using Buffers = std::vector<std::vector<uint32_t>>;
-
-ir::Kernel Parse(const std::string& attributes, const std::string& body) {
-    const std::string text = "kernel \"test\" " + attributes + R"( {
-binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
-binding 1: storage_buffer set(0) binding(1) count(1) offset(16)
-body {
-    %zero:i32 = const 0
-    %two:i32 = const 2
-    %in:buffer = buffer 0, %zero
-    %out:buffer = buffer 1, %zero
+constexpr char kPrologue[] = R"(
     %li:i32 = builtin local_index
     %own:i32 = shl %li, %two
     %wide:i64 = zext %own
     %from:i64 = buffer_address %in
     %to:i64 = buffer_address %out
-)" + body + "    return\n}\n}\n";
-    Result<ir::Kernel> kernel = ir::ParseKernel(text);
-    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
-    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
-}
+)";
 
-template <typename Check>
-void ForEachWidth(const ir::Kernel& kernel, const Buffers& buffers, Check check) {
-    for (uint32_t lanes : {1u, 4u, 8u, 16u, 32u, 64u}) {
-        for (const char* cpu : {"", "x86-64-v3"}) {
-            SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);
-            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
-            ASSERT_TRUE(native.ok()) << native.error().message;
-            Buffers copy = buffers;
-            Status status = native->Run(copy, {}, {1, 1, 1});
-            ASSERT_TRUE(status.ok()) << status.error().message;
-            check(copy, *native);
-        }
-    }
+ir::Kernel Parse(const std::string& attributes, const std::string& body) {
+    return TwoBufferKernel(attributes, kPrologue, body + "    return\n");
 }
 
 std::vector<uint32_t> Mixed(uint32_t count) {
@@ -63,12 +38,14 @@ TEST(EmitGlobal, AddressesWithLaneConstantsAreVectors) {
     store_global %b, %v align(4)
 )");
     const std::vector<uint32_t> in = Mixed(61);
-    ForEachWidth(kernel, {in, std::vector<uint32_t>(61)},
-                 [&](const Buffers& b, const RunnableKernel& native) {
-                     EXPECT_EQ(b[1], in);
-                     EXPECT_EQ(native.llvm_ir().find("masked.gather"), std::string::npos);
-                     EXPECT_EQ(native.llvm_ir().find("masked.scatter"), std::string::npos);
-                 });
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(61)}, {},
+                 [&](const Buffers& b) { EXPECT_EQ(b[1], in); });
+    for (uint32_t lanes : {4u, 8u, 16u, 32u, 64u}) {
+        Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes);
+        ASSERT_TRUE(native.ok()) << native.error().message;
+        EXPECT_EQ(native->llvm_ir().find("masked.gather"), std::string::npos) << lanes;
+        EXPECT_EQ(native->llvm_ir().find("masked.scatter"), std::string::npos) << lanes;
+    }
 }
 
 // Runs that are loaded as words are taken apart under a mask as well.
@@ -83,11 +60,10 @@ TEST(EmitGlobal, NarrowRunsFarApartUnderAMask) {
     store_global %b, %y, %w align(2)
 )");
     const std::vector<uint32_t> in = Mixed(61 * 4);
-    ForEachWidth(kernel, {in, std::vector<uint32_t>(61)},
-                 [&](const Buffers& b, const RunnableKernel&) {
-                     for (uint32_t i = 0; i < 61; ++i)
-                         ASSERT_EQ(b[1][i], in[4 * i + 1] >> 16 | (in[4 * i] & 0xffff0000u)) << i;
-                 });
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(61)}, {}, [&](const Buffers& b) {
+        for (uint32_t i = 0; i < 61; ++i)
+            ASSERT_EQ(b[1][i], in[4 * i + 1] >> 16 | (in[4 * i] & 0xffff0000u)) << i;
+    });
 }
 
 TEST(EmitGlobal, NarrowElementsAtVaryingAddresses) {
@@ -106,12 +82,11 @@ TEST(EmitGlobal, NarrowElementsAtVaryingAddresses) {
 )");
     const std::vector<uint32_t> in = Mixed(64);
     const auto* bytes = reinterpret_cast<const uint8_t*>(in.data());
-    ForEachWidth(kernel, {in, std::vector<uint32_t>(16)},
-                 [&](const Buffers& b, const RunnableKernel&) {
-                     const auto* out = reinterpret_cast<const uint8_t*>(b[1].data());
-                     for (uint32_t i = 0; i < 64; ++i)
-                         ASSERT_EQ(out[i ^ 2], bytes[(i * 4 * 37) & 255]) << i;
-                 });
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(16)}, {}, [&](const Buffers& b) {
+        const auto* out = reinterpret_cast<const uint8_t*>(b[1].data());
+        for (uint32_t i = 0; i < 64; ++i)
+            ASSERT_EQ(out[i ^ 2], bytes[(i * 4 * 37) & 255]) << i;
+    });
 }
 
 // Odd invocations have `in`, of 40 words, even ones `out`; what is outside reads 0.
@@ -139,7 +114,7 @@ TEST(EmitGlobal, BuffersThatDifferBetweenLanes) {
     Buffers buffers = {std::vector<uint32_t>(40), std::vector<uint32_t>(164)};
     std::iota(buffers[0].begin(), buffers[0].end(), 5000u);
     std::iota(buffers[1].begin(), buffers[1].begin() + 99, 1000u);
-    ForEachWidth(kernel, buffers, [&](const Buffers& b, const RunnableKernel&) {
+    ForEachWidth(kernel, buffers, {}, [&](const Buffers& b) {
         const auto in = [](uint32_t k) { return k < 40 ? 5000 + k : 0; };
         const auto out = [](uint32_t k) { return k < 99 ? 1000 + k : 0; };
         for (uint32_t i = 0; i < 64; ++i) {
@@ -196,13 +171,12 @@ TEST(EmitGlobal, OneAddressGivesEachLaneItsOldValue) {
                 expected[i + 1] = value;
                 value = step(value, in[i]);
             }
-            ForEachWidth(kernel, {in, std::vector<uint32_t>(62)},
-                         [&](const Buffers& b, const RunnableKernel&) {
-                             for (uint32_t i = 0; i < 61; ++i)
-                                 ASSERT_EQ(b[1][i + 1], expected[i + 1]) << i;
-                             if (!shared)
-                                 EXPECT_EQ(b[1][0], value);
-                         });
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(62)}, {}, [&](const Buffers& b) {
+                for (uint32_t i = 0; i < 61; ++i)
+                    ASSERT_EQ(b[1][i + 1], expected[i + 1]) << i;
+                if (!shared)
+                    EXPECT_EQ(b[1][0], value);
+            });
         }
     }
 }

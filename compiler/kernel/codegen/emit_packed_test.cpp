@@ -4,21 +4,15 @@
 
 #include <numeric>
 
-#include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
 
 namespace fornax::kernel {
 namespace {
 
-using Buffers = std::vector<std::vector<uint32_t>>;
-
 constexpr char kPrologue[] = R"(
-    %zero:i32 = const 0
     %one:i32 = const 1
-    %two:i32 = const 2
     %four:i32 = const 4
     %eight:i32 = const 8
-    %in:buffer = buffer 0, %zero
-    %out:buffer = buffer 1, %zero
     %lx:i32 = builtin local_id_x
     %wx:i32 = builtin workgroup_id_x
     %size:i32 = const 64
@@ -27,55 +21,19 @@ constexpr char kPrologue[] = R"(
     %o:i32 = shl %i, %two
 )";
 
-std::vector<uint32_t> Iota(uint32_t count) {
-    std::vector<uint32_t> words(count);
-    std::iota(words.begin(), words.end(), 1u);
-    return words;
+ir::Kernel Parse(const std::string& attributes, const std::string& body) {
+    return TwoBufferKernel("workgroup_size(64, 1, 1) " + attributes, kPrologue, body);
 }
 
-ir::Kernel Parse(const std::string& attributes, const std::string& body) {
-    std::string text = "kernel \"test\" workgroup_size(64, 1, 1) " + attributes +
-                       " {\n"
-                       "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
-                       "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
-                       "body {\n" +
-                       std::string(kPrologue) + body + "}\n}\n";
-    Result<ir::Kernel> kernel = ir::ParseKernel(text);
-    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
-    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
+// In vectors that begin at lines, and that do not.
+Launch Groups(uint32_t groups) {
+    return {.groups = {groups, 1, 1}, .misaligned_words = {0, 1, 8}};
 }
 
 bool Prefetches(const ir::Kernel& kernel) {
     Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0);
     EXPECT_TRUE(native.ok());
     return native.ok() && native->llvm_ir().find(", i32 0, i32 3, i32 1)") != std::string::npos;
-}
-
-// At every width, for every instruction set.
-template <typename Check>
-void ForEachWidth(const ir::Kernel& kernel,
-                  const Buffers& buffers,
-                  uint32_t groups,
-                  Check check,
-                  std::vector<uint32_t> push = {}) {
-    for (uint32_t lanes : {0u, 1u, 8u, 16u, 32u, 64u}) {
-        for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
-            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
-            ASSERT_TRUE(native.ok()) << native.error().message;
-            for (const uint32_t misaligned : {0u, 1u, 8u}) {
-                SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu
-                                                << " misaligned " << misaligned);
-                Buffers copy = buffers;
-                Status status = native->Run(copy, push, {groups, 1, 1}, misaligned);
-                ASSERT_TRUE(status.ok()) << status.error().message << native->llvm_ir();
-                check(copy);
-                if (testing::Test::HasFailure()) {
-                    ADD_FAILURE() << native->llvm_ir();
-                    return;
-                }
-            }
-        }
-    }
 }
 
 TEST(EmitPacked, PrefetchesWhereMuchIsComputed) {
@@ -88,14 +46,15 @@ TEST(EmitPacked, PrefetchesWhereMuchIsComputed) {
     body += "store_buffer %out, %o, %v20 align(4)\nreturn\n";
     const ir::Kernel kernel = Parse("", body);
     EXPECT_TRUE(Prefetches(kernel));
-    ForEachWidth(kernel, {Iota(128), std::vector<uint32_t>(128, 7)}, 2, [](const Buffers& b) {
-        for (uint32_t i = 0; i < 128; ++i) {
-            uint32_t value = i + 1;
-            for (int k = 0; k < 20; ++k)
-                value = value * value + i % 64;
-            ASSERT_EQ(b[1][i], value) << i;
-        }
-    });
+    ForEachWidth(kernel, {Counting(128, 1), std::vector<uint32_t>(128, 7)}, Groups(2),
+                 [](const Buffers& b) {
+                     for (uint32_t i = 0; i < 128; ++i) {
+                         uint32_t value = i + 1;
+                         for (int k = 0; k < 20; ++k)
+                             value = value * value + i % 64;
+                         ASSERT_EQ(b[1][i], value) << i;
+                     }
+                 });
 }
 
 // Eight bytes a lane become eight words in a row of 64 of its own.
@@ -128,9 +87,11 @@ TEST(EmitPacked, RunsFarApart) {
     return
 )";
     constexpr uint32_t kRows = 100;
-    const auto in = Iota(kRows * 9);
+    const auto in = Counting(kRows * 9, 1);
+    Launch launch = Groups(2);
+    launch.push_constants = {kRows};
     for (const char* attributes : {"push_constants(4)", "push_constants(4) robust"}) {
-        ForEachWidth(Parse(attributes, body), {in, std::vector<uint32_t>(kRows * 32, 7)}, 2,
+        ForEachWidth(Parse(attributes, body), {in, std::vector<uint32_t>(kRows * 32, 7)}, launch,
                      [&](const Buffers& b) {
                          const auto* bytes = reinterpret_cast<const uint8_t*>(in.data());
                          for (uint32_t row = 0; row < kRows; ++row) {
@@ -140,8 +101,7 @@ TEST(EmitPacked, RunsFarApart) {
                                  ASSERT_EQ(b[1][row * 32 + k], expected) << row << " " << k;
                              }
                          }
-                     },
-                     {kRows});
+                     });
     }
 }
 
@@ -162,10 +122,11 @@ TEST(EmitPacked, RunsSideBySide) {
     store_buffer %out, %o4, %a2, %b2, %c2, %d2 align(16)
     return
 )");
-    ForEachWidth(kernel, {Iota(512), std::vector<uint32_t>(512, 7)}, 2, [](const Buffers& b) {
-        for (uint32_t i = 0; i < 512; ++i)
-            ASSERT_EQ(b[1][i], (i + 1) * (i % 4 + 1) ^ i / 4 % 64) << i;
-    });
+    ForEachWidth(kernel, {Counting(512, 1), std::vector<uint32_t>(512, 7)}, Groups(2),
+                 [](const Buffers& b) {
+                     for (uint32_t i = 0; i < 512; ++i)
+                         ASSERT_EQ(b[1][i], (i + 1) * (i % 4 + 1) ^ i / 4 % 64) << i;
+                 });
 }
 
 TEST(EmitPacked, ValuesThatAreAlsoUsedByThemselves) {
@@ -180,14 +141,15 @@ TEST(EmitPacked, ValuesThatAreAlsoUsedByThemselves) {
     store_buffer %out, %more, %sum, %a align(8)
     return
 )");
-    ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(256, 7)}, 1, [](const Buffers& b) {
-        for (uint32_t i = 0; i < 64; ++i) {
-            ASSERT_EQ(b[1][4 * i], (4 * i + 1) * 4) << i;
-            ASSERT_EQ(b[1][4 * i + 1], (4 * i + 2) * 4) << i;
-            ASSERT_EQ(b[1][4 * i + 2], (4 * i + 1) * 4 + 4 * i + 2) << i;
-            ASSERT_EQ(b[1][4 * i + 3], 4 * i + 1) << i;
-        }
-    });
+    ForEachWidth(kernel, {Counting(256, 1), std::vector<uint32_t>(256, 7)}, Groups(1),
+                 [](const Buffers& b) {
+                     for (uint32_t i = 0; i < 64; ++i) {
+                         ASSERT_EQ(b[1][4 * i], (4 * i + 1) * 4) << i;
+                         ASSERT_EQ(b[1][4 * i + 1], (4 * i + 2) * 4) << i;
+                         ASSERT_EQ(b[1][4 * i + 2], (4 * i + 1) * 4 + 4 * i + 2) << i;
+                         ASSERT_EQ(b[1][4 * i + 3], 4 * i + 1) << i;
+                     }
+                 });
 }
 
 // A tree in workgroup memory, whose conditions are written in every way that is known.
@@ -215,8 +177,8 @@ TEST(EmitSegments, FewInvocationsWork) {
     store_buffer %out, %o, %all align(4)
     return
 )";
-    ForEachWidth(Parse("shared(256)", body), {Iota(192), std::vector<uint32_t>(192, 7)}, 3,
-                 [](const Buffers& b) {
+    ForEachWidth(Parse("shared(256)", body), {Counting(192, 1), std::vector<uint32_t>(192, 7)},
+                 Groups(3), [](const Buffers& b) {
                      for (uint32_t group = 0; group < 3; ++group) {
                          std::vector<uint32_t> tree(64);
                          std::iota(tree.begin(), tree.end(), group * 64 + 1);

@@ -2,20 +2,12 @@
 // tiles, and several workgroups in one vector.
 #include <gtest/gtest.h>
 
-#include <numeric>
-
-#include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
 
 namespace fornax::kernel {
 namespace {
 
-using Buffers = std::vector<std::vector<uint32_t>>;
-
 constexpr char kPrologue[] = R"(
-    %zero:i32 = const 0
-    %two:i32 = const 2
-    %in:buffer = buffer 0, %zero
-    %out:buffer = buffer 1, %zero
     %lx:i32 = builtin local_id_x
     %ly:i32 = builtin local_id_y
     %li:i32 = builtin local_index
@@ -49,50 +41,13 @@ constexpr char kTranspose[] = R"(
 )";
 
 ir::Kernel Parse(const std::string& attributes, const std::string& body) {
-    std::string text = "kernel \"test\" " + attributes +
-                       " {\n"
-                       "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
-                       "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
-                       "body {\n" +
-                       std::string(kPrologue) + body + "}\n}\n";
-    Result<ir::Kernel> kernel = ir::ParseKernel(text);
-    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
-    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
-}
-
-template <typename Check>
-void ForEachWidth(const ir::Kernel& kernel,
-                  const Buffers& buffers,
-                  const uint32_t (&groups)[3],
-                  uint32_t push,
-                  Check check) {
-    for (uint32_t lanes : {0u, 1u, 4u, 8u, 16u, 32u, 64u}) {
-        for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
-            SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);
-            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
-            ASSERT_TRUE(native.ok()) << native.error().message;
-            Buffers copy = buffers;
-            Status status = native->Run(copy, {push}, groups);
-            ASSERT_TRUE(status.ok()) << status.error().message << native->llvm_ir();
-            check(copy);
-            if (testing::Test::HasFailure()) {
-                ADD_FAILURE() << native->llvm_ir();
-                return;
-            }
-        }
-    }
-}
-
-std::vector<uint32_t> Iota(uint32_t count) {
-    std::vector<uint32_t> words(count);
-    std::iota(words.begin(), words.end(), 100u);
-    return words;
+    return TwoBufferKernel(attributes, kPrologue, body);
 }
 
 void TestTranspose(const std::string& attributes, uint32_t side) {
     ir::Kernel kernel = Parse(attributes, kTranspose);
-    ForEachWidth(kernel, {Iota(side * side), std::vector<uint32_t>(side * side, 7)}, {2, 2, 1},
-                 side, [&](const Buffers& b) {
+    ForEachWidth(kernel, {Counting(side * side), std::vector<uint32_t>(side * side, 7)},
+                 {.groups = {2, 2, 1}, .push_constants = {side}}, [&](const Buffers& b) {
                      for (uint32_t y = 0; y < side; ++y) {
                          for (uint32_t x = 0; x < side; ++x)
                              ASSERT_EQ(b[1][x * side + y], 100 + y * side + x) << x << "," << y;
@@ -140,17 +95,16 @@ TEST(EmitRows, StrideOfALoop) {
     store_buffer %out, %o, %sum align(4)
     return
 )");
-    ForEachWidth(kernel, {Iota(64), std::vector<uint32_t>(32, 7)}, {1, 1, 1}, 0,
-                 [&](const Buffers& b) {
-                     for (uint32_t y = 0; y < 4; ++y) {
-                         for (uint32_t x = 0; x < 8; ++x) {
-                             uint32_t sum = 0;
-                             for (uint32_t i = 0; i < 4; ++i)
-                                 sum += 100 + y * i + x;
-                             ASSERT_EQ(b[1][y * 8 + x], sum) << x << "," << y;
-                         }
-                     }
-                 });
+    ForEachWidth(kernel, {Counting(64), std::vector<uint32_t>(32, 7)}, {}, [&](const Buffers& b) {
+        for (uint32_t y = 0; y < 4; ++y) {
+            for (uint32_t x = 0; x < 8; ++x) {
+                uint32_t sum = 0;
+                for (uint32_t i = 0; i < 4; ++i)
+                    sum += 100 + y * i + x;
+                ASSERT_EQ(b[1][y * 8 + x], sum) << x << "," << y;
+            }
+        }
+    });
 }
 
 // The row length lives across a barrier with the offset that it belongs to.
@@ -171,9 +125,9 @@ TEST(EmitRows, StrideAcrossABarrier) {
     store_buffer %out, %c, %w align(4)
     return
 )");
-    std::vector<uint32_t> in = Iota(64);
+    std::vector<uint32_t> in = Counting(64);
     in[0] = 8;
-    ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {1, 1, 1}, 0, [&](const Buffers& b) {
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t y = 0; y < 8; ++y) {
             for (uint32_t x = 0; x < 8; ++x)
                 ASSERT_EQ(b[1][x * 8 + y], in[(7 - x) * 8 + 7 - y]) << x << "," << y;
@@ -200,8 +154,8 @@ TEST(EmitRows, SmallWorkgroupsShareAVector) {
         const uint32_t width = kernel.workgroup_size[0];
         const uint32_t total = width * kernel.workgroup_size[1];
         const uint32_t count = total * 21 * 3;
-        ForEachWidth(kernel, {Iota(count), std::vector<uint32_t>(count, 7)}, {21, 3, 1}, total,
-                     [&](const Buffers& b) {
+        ForEachWidth(kernel, {Counting(count), std::vector<uint32_t>(count, 7)},
+                     {.groups = {21, 3, 1}, .push_constants = {total}}, [&](const Buffers& b) {
                          for (uint32_t i = 0; i < count; ++i) {
                              const uint32_t group = i / total % 21;
                              ASSERT_EQ(b[1][i], group * (100 + i) + i % total / width) << i;

@@ -3,60 +3,23 @@
 #include <llvm/IR/LLVMContext.h>
 
 #include <functional>
-#include <numeric>
 
 #include "compiler/kernel/codegen/emit.h"
-#include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/explain.h"
 
 namespace fornax::kernel {
 namespace {
 
-using Buffers = std::vector<std::vector<uint32_t>>;
+constexpr char kPrologue[] = R"(
+    %one:i32 = const 1
+    %four:i32 = const 4
+    %li:i32 = builtin local_index
+    %o:i32 = shl %li, %two
+)";
 
 ir::Kernel Parse(const std::string& attributes, const std::string& body) {
-    std::string text = "kernel \"test\" " + attributes +
-                       " {\n"
-                       "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
-                       "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
-                       "body {\n"
-                       "    %zero:i32 = const 0\n"
-                       "    %one:i32 = const 1\n"
-                       "    %two:i32 = const 2\n"
-                       "    %four:i32 = const 4\n"
-                       "    %in:buffer = buffer 0, %zero\n"
-                       "    %out:buffer = buffer 1, %zero\n"
-                       "    %li:i32 = builtin local_index\n"
-                       "    %o:i32 = shl %li, %two\n" +
-                       body + "}\n}\n";
-    Result<ir::Kernel> kernel = ir::ParseKernel(text);
-    EXPECT_TRUE(kernel.ok()) << kernel.error().message << "\n" << text;
-    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
-}
-
-template <typename Check>
-void ForEachWidth(const ir::Kernel& kernel, const Buffers& buffers, Check check) {
-    for (uint32_t lanes : {0u, 1u, 4u, 8u, 16u, 32u, 64u}) {
-        for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
-            SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);
-            Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
-            ASSERT_TRUE(native.ok()) << native.error().message;
-            Buffers copy = buffers;
-            Status status = native->Run(copy, {0}, {1, 1, 1});
-            ASSERT_TRUE(status.ok()) << status.error().message << native->llvm_ir();
-            check(copy);
-            if (testing::Test::HasFailure()) {
-                ADD_FAILURE() << native->llvm_ir();
-                return;
-            }
-        }
-    }
-}
-
-std::vector<uint32_t> Iota(uint32_t count) {
-    std::vector<uint32_t> words(count);
-    std::iota(words.begin(), words.end(), 100u);
-    return words;
+    return TwoBufferKernel(attributes, kPrologue, body);
 }
 
 // A tile of 16 x 16 goes through workgroup memory and comes out with rows and columns exchanged.
@@ -88,7 +51,7 @@ constexpr char kTile[] = R"(
 
 TEST(EmitSegments, TransposedTile) {
     ir::Kernel kernel = Parse("workgroup_size(256, 1, 1) push_constants(4) shared(2048)", kTile);
-    ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(256, 7)}, [&](const Buffers& b) {
+    ForEachWidth(kernel, {Counting(256), std::vector<uint32_t>(256, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t y = 0; y < 16; ++y) {
             for (uint32_t x = 0; x < 16; ++x)
                 ASSERT_EQ(b[1][x * 16 + y], (100 + y * 16 + x) * y * y + y * y) << x << "," << y;
@@ -119,7 +82,7 @@ TEST(EmitSegments, SegmentThatStoresColumnsIsWider) {
 
 // What four rounds of `made = sum + the neighbour's sum` give, and every round's sums.
 std::vector<std::vector<uint32_t>> Rounds() {
-    std::vector<std::vector<uint32_t>> rounds(1, Iota(64));
+    std::vector<std::vector<uint32_t>> rounds(1, Counting(64));
     for (int round = 0; round < 4; ++round) {
         std::vector<uint32_t> made(64);
         for (uint32_t i = 0; i < 64; ++i)
@@ -163,7 +126,7 @@ void TestCarried(const std::string& behind,
     store_buffer %out, %o, %sums align(4)
     return
 )");
-    ForEachWidth(kernel, {Iota(64), std::vector<uint32_t>(words, 7)},
+    ForEachWidth(kernel, {Counting(64), std::vector<uint32_t>(words, 7)}, {},
                  [&](const Buffers& b) { check(b[1]); });
 }
 
@@ -256,7 +219,7 @@ TEST(EmitSegments, NextTileIsFetchedWhileThisOneIsComputed) {
     };
     // Accesses may fetch more themselves.
     EXPECT_EQ(fetches(true), fetches(false) + 1);
-    ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(64, 7)}, [&](const Buffers& b) {
+    ForEachWidth(kernel, {Counting(256), std::vector<uint32_t>(64, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t i = 0; i < 64; ++i) {
             uint32_t sum = 0;
             for (uint32_t at = 0; at < 256; at += 64) {
