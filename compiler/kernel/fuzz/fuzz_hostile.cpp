@@ -15,6 +15,7 @@
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/fuzz/children.h"
 #include "compiler/kernel/fuzz/hostile.h"
+#include "compiler/kernel/fuzz/mutate.h"
 #include "compiler/kernel/fuzz/random_module.h"
 
 namespace {

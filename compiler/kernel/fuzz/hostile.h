@@ -8,12 +8,8 @@
 #include <vector>
 
 #include "compiler/kernel/codegen/jit_kernel.h"
-#include "compiler/kernel/interpret/random_kernel.h"
 
 namespace fornax::kernel::fuzz {
-
-// A copy with a few words, instructions or ids changed.
-std::vector<uint32_t> Mutate(const std::vector<uint32_t>& module, Random& random);
 
 enum class Outcome : uint8_t { kRefusedByReader, kRefusedByCompiler, kCompiled };
 

@@ -1,8 +1,31 @@
 // Coverage-guided fuzzing of the reader (-DFORNAX_FUZZ=ON): any bytes give an error or a verified
 // kernel. ReadSpirv itself verifies what it returns. Seeds: any .spv files.
+#include <algorithm>
 #include <cstring>
 
+#include "compiler/kernel/fuzz/mutate.h"
 #include "compiler/kernel/spirv/reader.h"
+
+// libFuzzer's own change of bytes.
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
+
+// Changed bytes seldom get past the header, changed instructions do.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
+                                          size_t size,
+                                          size_t max_size,
+                                          unsigned seed) {
+    using namespace fornax::kernel;
+    constexpr size_t kHeaderBytes = 20;
+    Random random(seed);
+    if (size <= kHeaderBytes || random.Chance(20))
+        return LLVMFuzzerMutate(data, size, max_size);
+    std::vector<uint32_t> words(size / 4);
+    std::memcpy(words.data(), data, words.size() * 4);
+    words = fuzz::Mutate(words, random);
+    const size_t bytes = std::min(words.size(), max_size / 4) * 4;
+    std::memcpy(data, words.data(), bytes);
+    return bytes;
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace fornax::kernel;
