@@ -314,6 +314,24 @@ TEST(ReaderHostile, VariablesOfWhatIsNoValue) {
     }
 }
 
+// The initialisers of module scope follow each other through the module, one call deeper each.
+TEST(ReaderHostile, VariablesThatBeginAsEachOther) {
+    for (const char* variables : {"%a = OpVariable %pointer Private %a",
+                                  "%a = OpVariable %pointer Private %b\n"
+                                  "%b = OpVariable %pointer Private %a"}) {
+        Result<ir::Kernel> kernel = ReadText(std::string(kHeader) + R"(
+        %pointer = OpTypePointer Private %uint
+        )" + variables + R"(
+        %main = OpFunction %void None %fn
+        %entry = OpLabel
+        OpReturn
+        OpFunctionEnd)");
+        ASSERT_FALSE(kernel.ok());
+        EXPECT_NE(kernel.error().message.find("not declared before"), std::string::npos)
+            << kernel.error().message;
+    }
+}
+
 TEST(ReaderHostile, SharedMemoryBeyondTheLimitIsNamed) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(CompileGlsl(
         Shader("big[i] = i; barrier(); o[i] = big[i + 1];", "shared uint big[17000];"))));

@@ -79,6 +79,8 @@ Status Translator::Variable(const Inst& inst) {
             pointer.space = Pointer::Space::kPush;
             break;
         case spv::StorageClass::Private: {
+            if (untyped)
+                return Invalid(inst, "is untyped and in a storage class that has no layout");
             FORNAX_ASSIGN_OR_RETURN(pointer, PrivateVariable(inst, *type));
             break;
         }
@@ -249,6 +251,11 @@ Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) 
     pointer.variable = static_cast<uint32_t>(variables_.size());
     variables_.push_back(std::move(variable));
     if (inst.size() > 1) {
+        // "Logical Layout of a Module": what a declaration names comes before it. Two variables
+        // that begin as each other's pointers would not end.
+        const Inst* initializer = module_.Find(inst[1]);
+        if (!initializer || initializer->offset >= inst.offset)
+            return Invalid(inst, "has an initialiser that is not declared before it");
         FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseTuple(inst, inst[1]));
         FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, initial));
     }
