@@ -70,7 +70,7 @@ VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     limits.maxTexelBufferElements = kMaxTexelBufferElements;
     limits.minTexelBufferOffsetAlignment = kMinOffsetAlignment;
     limits.maxSamplerAllocationCount = kMaxDescriptors;
-    limits.maxSamplerLodBias = 16;
+    limits.maxSamplerLodBias = hal::kMaxSamplerLodBias;
     limits.maxSamplerAnisotropy = 1;
     limits.subTexelPrecisionBits = 8;
     limits.mipmapPrecisionBits = 8;

@@ -236,6 +236,10 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .shaderRoundingModeRTZFloat32 = VK_TRUE,
                            .shaderRoundingModeRTZFloat64 = HasFusedArithmetic()});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR:
+            FillStruct(header, VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR{
+                                   .meshAndTaskShaderDerivatives = VK_FALSE});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT:
             FillStruct(header, VkPhysicalDeviceShaderLongVectorPropertiesEXT{
                                    .maxVectorComponents = kMaxVectorComponents});

@@ -72,6 +72,8 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
     const auto& device = SupportedApi().device;
     const FeatureSet& features = SupportedFeatures();
     EXPECT_TRUE(features.robustBufferAccess);
+    EXPECT_TRUE(!device.KHR_compute_shader_derivatives || features.computeDerivativeGroupQuads ||
+                features.computeDerivativeGroupLinear);
     EXPECT_TRUE(!device.EXT_host_query_reset || features.hostQueryReset);
     EXPECT_TRUE(!device.EXT_image_robustness || features.robustImageAccess);
     EXPECT_TRUE(!device.EXT_pipeline_creation_cache_control ||

@@ -186,6 +186,9 @@ inline constexpr uint32_t kSamplerAddressShift = 4;  // three of four bits: u, v
 inline constexpr uint32_t kSamplerCompareShift = 16;
 inline constexpr uint32_t kSamplerReductionShift = 20;
 
+// What the biases of a sampler and of an instruction may come to together, either way.
+inline constexpr float kMaxSamplerLodBias = 16;
+
 struct SamplerDescriptor {
     uint32_t flags = 0;
     float lod_bias = 0;

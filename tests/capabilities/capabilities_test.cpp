@@ -62,7 +62,6 @@ using Exceptions = std::map<spv::Capability, const char*>;
 // Advertised, but a compute kernel cannot use it.
 const Exceptions kNotAccepted = {
     {spv::Capability::InputAttachment, "fragment shaders only"},
-    {spv::Capability::DerivativeControl, "fragment shaders only"},
 };
 
 // Accepted, but not advertised: none should be left once its feature is.

@@ -18,6 +18,7 @@
 
 #include <spirv/unified1/spirv.hpp11>
 
+#include "compiler/kernel/spirv/derivative_cases.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 #include "compiler/kernel/spirv/subgroup_cases.h"
@@ -42,17 +43,7 @@ const Instruction kGlslInstructions[] = {
 #include "tests/capabilities/glsl_instructions.inc"
 };
 
-constexpr char kDerivatives[] =
-    "takes derivatives, which kernels without derivative groups do not have";
 const std::map<std::string, const char*> kExceptions = {
-    {"OpImageSampleImplicitLod", kDerivatives},
-    {"OpImageSampleDrefImplicitLod", kDerivatives},
-    {"OpImageSampleProjImplicitLod", kDerivatives},
-    {"OpImageSampleProjDrefImplicitLod", kDerivatives},
-    {"OpImageQueryLod", kDerivatives},
-    {"OpDPdx", kDerivatives},
-    {"OpDPdy", kDerivatives},
-    {"OpFwidth", kDerivatives},
     {"OpUntypedPrefetchKHR", "for kernels of OpenCL"},
     {"OpUntypedGroupAsyncCopyKHR", "for kernels of OpenCL"},
 };
@@ -105,6 +96,8 @@ Numbers NumbersInTests() {
         const kernel::SubgroupRun run = {.needs = each};
         AddNumbers(kernel::CompileGlsl(run.Shader(), "--target-env vulkan1.3"), numbers);
     }
+    const kernel::DerivativeRun derivatives;
+    AddNumbers(kernel::CompileGlsl(derivatives.Shader()), numbers);
     return numbers;
 }
 

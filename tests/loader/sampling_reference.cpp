@@ -142,14 +142,13 @@ class Sampling {
     }
 
     std::optional<Vec4> Sample() {
-        double lod = query_.has_gradients ? GradientLod() : query_.lod;
-        lod =
-            std::clamp(lod + sampler_.mipLodBias, double{sampler_.minLod}, double{sampler_.maxLod});
+        const double lod = Clamped(BiasedLod());
         tie_ |= lod != 0 && std::fabs(lod) < kNearTie && sampler_.magFilter != sampler_.minFilter;
         const bool linear =
             (lod <= 0 ? sampler_.magFilter : sampler_.minFilter) == VK_FILTER_LINEAR;
         const double last = static_cast<double>(image_.levels.size() - 1);
         const double level = std::clamp(lod, 0.0, last);
+        const double nearest = Nearest(level, last);
         Vec4 color{};
         if (sampler_.mipmapMode == VK_SAMPLER_MIPMAP_MODE_LINEAR) {
             const double finer = std::floor(level);
@@ -159,13 +158,22 @@ class Sampling {
             for (size_t i = 0; i < 4; ++i)
                 color[i] = first[i] + (level - finer) * (second[i] - first[i]);
         } else {
-            const double nearest = std::ceil(level + 0.5) - 1;
-            tie_ |= last > 0 && std::fabs(level + 0.5 - std::nearbyint(level + 0.5)) < kNearTie;
             color = SampleLevel(static_cast<uint32_t>(nearest), linear);
         }
         if (tie_)
             return std::nullopt;
         return query_.reference ? color : image_.Swizzled(color);
+    }
+
+    std::optional<std::pair<double, double>> Lod() {
+        const double lod = BiasedLod();
+        const auto last = static_cast<double>(image_.levels.size() - 1);
+        double level = std::clamp(Clamped(lod), 0.0, last);
+        if (sampler_.mipmapMode == VK_SAMPLER_MIPMAP_MODE_NEAREST)
+            level = Nearest(level, last);
+        if (tie_)
+            return std::nullopt;
+        return std::pair(level, lod);
     }
 
     std::optional<Vec4> Gather(uint32_t component) {
@@ -184,6 +192,24 @@ class Sampling {
     }
 
   private:
+    double BiasedLod() {
+        constexpr double kMaxBias = 16;  // maxSamplerLodBias
+        const double lod = query_.has_gradients ? GradientLod() : query_.lod;
+        return lod + std::clamp(sampler_.mipLodBias + query_.bias, -kMaxBias, kMaxBias);
+    }
+
+    double Clamped(double lod) const {
+        return std::min(std::max({lod, double{sampler_.minLod}, query_.least}),
+                        double{sampler_.maxLod});
+    }
+
+    // The level in mode VK_SAMPLER_MIPMAP_MODE_NEAREST.
+    double Nearest(double level, double last) {
+        tie_ |= sampler_.mipmapMode == VK_SAMPLER_MIPMAP_MODE_NEAREST && last > 0 &&
+                std::fabs(level + 0.5 - std::nearbyint(level + 0.5)) < kNearTie;
+        return std::ceil(level + 0.5) - 1;
+    }
+
     int First(int axis, double size) {
         const double scaled =
             sampler_.unnormalizedCoordinates ? place_.at[axis] : place_.at[axis] * size;
@@ -399,6 +425,12 @@ std::optional<Vec4> SampleReference(const ReferenceImage& image,
                                     const VkSamplerCreateInfo& sampler,
                                     const ReferenceQuery& query) {
     return Sampling(image, sampler, query).Sample();
+}
+
+std::optional<std::pair<double, double>> LodReference(const ReferenceImage& image,
+                                                      const VkSamplerCreateInfo& sampler,
+                                                      const ReferenceQuery& query) {
+    return Sampling(image, sampler, query).Lod();
 }
 
 std::optional<Vec4> GatherReference(const ReferenceImage& image,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <vulkan/vulkan_core.h>
@@ -34,6 +35,8 @@ struct ReferenceImage {
 struct ReferenceQuery {
     double position[4] = {};  // with the layer last
     double lod = 0;
+    double bias = 0;   // of the instruction
+    double least = 0;  // MinLod of the instruction
     double gradient_x[3] = {};
     double gradient_y[3] = {};
     bool has_gradients = false;
@@ -45,6 +48,10 @@ struct ReferenceQuery {
 std::optional<Vec4> SampleReference(const ReferenceImage& image,
                                     const VkSamplerCreateInfo& sampler,
                                     const ReferenceQuery& query);
+// The level that a sample takes, and the level of detail before it is clamped (OpImageQueryLod).
+std::optional<std::pair<double, double>> LodReference(const ReferenceImage& image,
+                                                      const VkSamplerCreateInfo& sampler,
+                                                      const ReferenceQuery& query);
 std::optional<Vec4> GatherReference(const ReferenceImage& image,
                                     const VkSamplerCreateInfo& sampler,
                                     const ReferenceQuery& query,

@@ -472,6 +472,7 @@ Status Translator::ControlBarrier(const Inst& inst) {
             builder_.Append(ir::Op::kBarrier, {}, {});
             return OkStatus();
         case spv::Scope::Subgroup:
+            sees_subgroups_ = true;
             builder_.Append(ir::Op::kSubgroupBarrier, {}, {});
             return OkStatus();
         default:

@@ -20,10 +20,10 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
         auto mode = static_cast<spv::ExecutionMode>(inst[1]);
         if (mode == spv::ExecutionMode::LocalSize || mode == spv::ExecutionMode::LocalSizeId) {
             for (uint32_t i = 0; i < 3; ++i) {
-                kernel_.workgroup_size[i] = inst[2 + i];
+                workgroup_size_[i] = inst[2 + i];
                 if (with_ids) {
                     FORNAX_ASSIGN_OR_RETURN(uint64_t size, constants_.Integer(inst, inst[2 + i]));
-                    kernel_.workgroup_size[i] =
+                    workgroup_size_[i] =
                         static_cast<uint32_t>(std::min<uint64_t>(size, UINT32_MAX));
                 }
             }
@@ -31,7 +31,11 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
                    mode == spv::ExecutionMode::MaximallyReconvergesKHR) {
             // Lanes always come together again at the end of the construct in which they parted.
         } else if (mode == spv::ExecutionMode::QuadDerivativesKHR) {
-            // There are no derivatives in a compute shader.
+            // Derivative groups are quads here ("Derivative Operations").
+        } else if (mode == spv::ExecutionMode::DerivativeGroupQuadsKHR) {
+            FORNAX_RETURN_IF_ERROR(SetDerivativeGroup(inst, DerivativeGroup::kQuads));
+        } else if (mode == spv::ExecutionMode::DerivativeGroupLinearKHR) {
+            FORNAX_RETURN_IF_ERROR(SetDerivativeGroup(inst, DerivativeGroup::kLinear));
         } else {
             FORNAX_RETURN_IF_ERROR(FloatControl(inst));
         }
@@ -49,21 +53,21 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
         if (!size || size->bits.size() != 3)
             return Invalid(inst, "decorates what is no constant of three components");
         for (uint32_t i = 0; i < 3; ++i)
-            kernel_.workgroup_size[i] = static_cast<uint32_t>(size->bits[i]);
+            workgroup_size_[i] = static_cast<uint32_t>(size->bits[i]);
     }
     uint64_t invocations = 1;
-    for (uint32_t size : kernel_.workgroup_size) {
+    for (uint32_t size : workgroup_size_) {
         invocations *= size;
         if (size == 0 || invocations > kReaderLimits.workgroup_invocations) {
-            return Invalid(entry_point,
-                           "has a workgroup of " + std::to_string(kernel_.workgroup_size[0]) +
-                               " x " + std::to_string(kernel_.workgroup_size[1]) + " x " +
-                               std::to_string(kernel_.workgroup_size[2]) +
-                               " invocations, and the limit is " +
-                               std::to_string(kReaderLimits.workgroup_invocations) + " in all");
+            return Invalid(entry_point, "has a workgroup of " + std::to_string(workgroup_size_[0]) +
+                                            " x " + std::to_string(workgroup_size_[1]) + " x " +
+                                            std::to_string(workgroup_size_[2]) +
+                                            " invocations, and the limit is " +
+                                            std::to_string(kReaderLimits.workgroup_invocations) +
+                                            " in all");
         }
     }
-    return OkStatus();
+    return ArrangeWorkgroup(entry_point);
 }
 
 Status Translator::FloatControl(const Inst& inst) {
@@ -158,6 +162,15 @@ bool Translator::HasFloatModes(Op op) {
         case Op::OpGroupNonUniformFMul:
         case Op::OpGroupNonUniformFMin:
         case Op::OpGroupNonUniformFMax:
+        case Op::OpDPdx:
+        case Op::OpDPdy:
+        case Op::OpFwidth:
+        case Op::OpDPdxFine:
+        case Op::OpDPdyFine:
+        case Op::OpFwidthFine:
+        case Op::OpDPdxCoarse:
+        case Op::OpDPdyCoarse:
+        case Op::OpFwidthCoarse:
             return true;
         default:
             return false;

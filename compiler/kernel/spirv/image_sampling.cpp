@@ -110,7 +110,7 @@ void ImageSampling::FindPosition(const Inputs& inputs) {
         slice_ = c.I(Op::kIMul, slice_, c.Int(6));
 }
 
-// "Level-of-Detail Operation", up to the clamp.
+// "LOD Operation", up to the clamp.
 Id ImageSampling::LevelOfDetail(const Inputs& inputs) {
     auto& c = code_;
     Id lod = inputs.lod.valid() ? inputs.lod : c.Float(0);
@@ -131,7 +131,17 @@ Id ImageSampling::LevelOfDetail(const Inputs& inputs) {
         // The logarithm of the square's root.
         lod = c.F(Op::kFMul, c.F(Op::kLog2, longest), c.Float(0.5f));
     }
-    lod = c.F(Op::kFAdd, lod, c.AsFloat(c.Word(place_.sampler, kLodBiasAt)));
+    Id bias = c.AsFloat(c.Word(place_.sampler, kLodBiasAt));
+    if (inputs.bias.valid()) {
+        const Id sum = c.F(Op::kFAdd, bias, inputs.bias);
+        bias = c.F(Op::kNMin, c.F(Op::kNMax, sum, c.Float(-hal::kMaxSamplerLodBias)),
+                   c.Float(hal::kMaxSamplerLodBias));
+    }
+    return c.F(Op::kFAdd, lod, bias);
+}
+
+Id ImageSampling::Clamped(Id lod, const Inputs& inputs) {
+    auto& c = code_;
     Id least = c.AsFloat(c.Word(place_.sampler, kMinLodAt));
     if (inputs.min_lod.valid())
         least = c.F(Op::kNMax, least, inputs.min_lod);
@@ -353,10 +363,34 @@ ImageSampling::Corner ImageSampling::FindCorner(const Level& level,
     return {c.Select(exists, tap, c.Int(UINT32_MAX)), c.Select(exists, weight, c.Float(0))};
 }
 
-Ids ImageSampling::Sample(const Inputs& inputs) {
+ImageSampling::LevelPosition ImageSampling::FindLevel(Id lod) {
+    auto& c = code_;
+    LevelPosition found;
+    found.levels = c.Word(place_.image, offsetof(hal::ImageDescriptor, levels));
+    found.last =
+        c.Emit(Op::kUToF, kF32, {c.I(Op::kISub, c.I(Op::kUMax, found.levels, c.Int(1)), c.Int(1))});
+    found.between = c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), found.last);
+    found.nearest =
+        c.F(Op::kFSub, c.F(Op::kCeil, c.F(Op::kFAdd, found.between, c.Float(0.5f))), c.Float(1));
+    return found;
+}
+
+// "LOD Query".
+Ids ImageSampling::QueryLod(const Inputs& inputs) {
     auto& c = code_;
     FindPosition(inputs);
     const Id lod = LevelOfDetail(inputs);
+    const LevelPosition found = FindLevel(Clamped(lod, inputs));
+    const Id level = c.Select(Flag(hal::kSamplerMipLinear), found.between, found.nearest);
+    // A null descriptor has no levels.
+    const Id exists = c.Test(Op::kINe, found.levels, c.Int(0));
+    return {c.Select(exists, level, c.Float(0)), c.Select(exists, lod, c.Float(0))};
+}
+
+Ids ImageSampling::Sample(const Inputs& inputs) {
+    auto& c = code_;
+    FindPosition(inputs);
+    const Id lod = Clamped(LevelOfDetail(inputs), inputs);
     const Id is_magnified = c.Test(Op::kFOLe, lod, c.Float(0));
     // Integers are not filtered.
     const Id never = c.Test(Op::kINe, c.Int(0), c.Int(0));
@@ -365,17 +399,11 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
                                                 Flag(hal::kSamplerMinLinear));
     const Id linear_anywhere =
         place_.integer ? never : Flag(hal::kSamplerMagLinear | hal::kSamplerMinLinear);
-    const Id levels = c.Word(place_.image, offsetof(hal::ImageDescriptor, levels));
-    const Id last =
-        c.Emit(Op::kUToF, kF32, {c.I(Op::kISub, c.I(Op::kUMax, levels, c.Int(1)), c.Int(1))});
-    // "Image Level(s) Selection".
-    const Id level_position = c.F(Op::kNMin, c.F(Op::kNMax, lod, c.Float(0)), last);
+    const auto [levels, last, level_position, nearest] = FindLevel(lod);
     const Id blended = c.Emit(Op::kAnd, kBool,
                               {place_.integer ? never : Flag(hal::kSamplerMipLinear),
                                c.Test(Op::kULt, c.Int(1), levels)});
     const Id finer = c.F(Op::kFloor, level_position);
-    const Id nearest =
-        c.F(Op::kFSub, c.F(Op::kCeil, c.F(Op::kFAdd, level_position, c.Float(0.5f))), c.Float(1));
     const Id coarse_weight = c.Select(blended, c.F(Op::kFSub, level_position, finer), c.Float(0));
     const Id first_level = c.Select(blended, finer, nearest);
     const Id taps = c.Select(linear_anywhere, c.Int(1u << axes_), c.Int(1));

@@ -37,6 +37,7 @@ class ImageSampling {
         Ids coordinates;  // with the layer last
         Id reference;     // of a depth comparison
         Id lod;
+        Id bias;
         Ids grad_x;
         Ids grad_y;
         Id min_lod;
@@ -50,6 +51,8 @@ class ImageSampling {
     Ids Sample(const Inputs& inputs);
     // One component of four texels, or their comparisons.
     Ids Gather(const Inputs& inputs, uint32_t component);
+    // The level that Sample would take, and the level of detail before it is clamped.
+    Ids QueryLod(const Inputs& inputs);
 
   private:
     // A level as lanes choose it.
@@ -74,6 +77,15 @@ class ImageSampling {
     void FindPosition(const Inputs& inputs);
     void SelectFace(const Ids& direction, const Ids* gradient_x, const Ids* gradient_y);
     Id LevelOfDetail(const Inputs& inputs);
+    Id Clamped(Id lod, const Inputs& inputs);
+    // "Image Level(s) Selection": of a linear filter between levels, and of the nearest level.
+    struct LevelPosition {
+        Id levels;  // i32
+        Id last;
+        Id between;
+        Id nearest;
+    };
+    LevelPosition FindLevel(Id lod);
     Level MakeLevel(Id index);
     Axis MakeAxis(const Level& level, size_t axis, Id linear, const Ids& offset);
     Id Wrapped(Id index, Id extent, size_t axis, Id linear);

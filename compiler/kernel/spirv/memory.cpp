@@ -9,6 +9,26 @@ namespace fornax::kernel::spirv {
 
 using spv::Op;
 
+namespace {
+
+// What tells an invocation of its subgroup.
+bool IsOfSubgroup(spv::BuiltIn builtin) {
+    switch (builtin) {
+        case spv::BuiltIn::NumWorkgroups:
+        case spv::BuiltIn::WorkgroupId:
+        case spv::BuiltIn::LocalInvocationId:
+        case spv::BuiltIn::WorkgroupSize:
+        case spv::BuiltIn::GlobalInvocationId:
+        case spv::BuiltIn::LocalInvocationIndex:
+        case spv::BuiltIn::DeviceIndex:
+            return false;
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
 Status Translator::CheckComposite(const Inst& inst, const Type& type) {
     if (type.scalars == 0)
         return Invalid(inst, "has a type that has no value");
@@ -181,6 +201,7 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
         return tuple;
     };
     Tuple tuple;
+    sees_subgroups_ |= IsOfSubgroup(pointer.builtin);
     switch (pointer.builtin) {
         case spv::BuiltIn::NumWorkgroups:
             tuple = three(BuiltinId::kNumWorkgroupsX);
@@ -189,24 +210,23 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
             tuple = three(BuiltinId::kWorkgroupIdX);
             break;
         case spv::BuiltIn::LocalInvocationId:
-            tuple = three(BuiltinId::kLocalIdX);
+            tuple = LocalInvocationId();
             break;
         case spv::BuiltIn::WorkgroupSize:
-            for (uint32_t size : kernel_.workgroup_size)
+            for (uint32_t size : workgroup_size_)
                 tuple.push_back(Int(size));
             break;
         case spv::BuiltIn::GlobalInvocationId: {
             Tuple group = three(BuiltinId::kWorkgroupIdX);
-            Tuple local = three(BuiltinId::kLocalIdX);
+            Tuple local = LocalInvocationId();
             for (int i = 0; i < 3; ++i) {
-                ir::ValueId start =
-                    Emit(ir::Op::kIMul, i32, {group[i], Int(kernel_.workgroup_size[i])});
+                ir::ValueId start = Emit(ir::Op::kIMul, i32, {group[i], Int(workgroup_size_[i])});
                 tuple.push_back(Emit(ir::Op::kIAdd, i32, {start, local[i]}));
             }
             break;
         }
         case spv::BuiltIn::LocalInvocationIndex:
-            tuple = {one(BuiltinId::kLocalIndex)};
+            tuple = {LocalInvocationIndex()};
             break;
         case spv::BuiltIn::SubgroupId:
             tuple = {one(BuiltinId::kSubgroupId)};

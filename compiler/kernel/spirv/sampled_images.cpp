@@ -18,6 +18,10 @@ Translator::Handler Translator::FindImageHandler(Op op) {
         case Op::OpImageRead:
         case Op::OpImageFetch:
             return &Translator::ImageRead;
+        case Op::OpImageSampleImplicitLod:
+        case Op::OpImageSampleDrefImplicitLod:
+        case Op::OpImageSampleProjImplicitLod:
+        case Op::OpImageSampleProjDrefImplicitLod:
         case Op::OpImageSampleExplicitLod:
         case Op::OpImageSampleDrefExplicitLod:
         case Op::OpImageSampleProjExplicitLod:
@@ -30,6 +34,8 @@ Translator::Handler Translator::FindImageHandler(Op op) {
             return &Translator::ImageWrite;
         case Op::OpImageTexelPointer:
             return &Translator::TexelPointer;
+        case Op::OpImageQueryLod:
+            return &Translator::ImageQueryLod;
         case Op::OpImageQuerySize:
         case Op::OpImageQuerySizeLod:
         case Op::OpImageQueryLevels:
@@ -64,18 +70,18 @@ Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& 
                        .arrayed = image.arrayed,
                        .integer = image.component == ir::Type::kI32};
     if (element.valid()) {
-        place.sampler.start =
-            Emit(ir::Op::kIMul, ir::Type::kI32, {element, Int(layout.Stride())});
+        place.sampler.start = Emit(ir::Op::kIMul, ir::Type::kI32, {element, Int(layout.Stride())});
     }
     if (kind == Kind::kCombinedImageSampler)
         place.sampler.base = offsetof(hal::CombinedImageSamplerDescriptor, sampler);
     return place;
 }
 
-// Float coordinates with the layer last.
+// Float coordinates, with the layer last if the instruction has one.
 Result<Tuple> Translator::SamplePosition(const Inst& inst, const Image& image, bool projected) {
     FORNAX_ASSIGN_OR_RETURN(Tuple position, UseTuple(inst, inst[1]));
-    const size_t wanted = image.Dimensions() + (image.arrayed ? 1 : 0);
+    const bool layered = image.arrayed && inst.op != Op::OpImageQueryLod;
+    const size_t wanted = image.Dimensions() + (layered ? 1 : 0);
     if (position.size() < wanted + (projected ? 1 : 0))
         return Invalid(inst, "has fewer coordinates than its image's type wants");
     for (ValueId coordinate : position) {
@@ -102,6 +108,7 @@ Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
     }
     for (const Tuple& floats :
          {operands.grad_x, operands.grad_y, operands.lod.valid() ? Tuple{operands.lod} : Tuple(),
+          operands.bias.valid() ? Tuple{operands.bias} : Tuple(),
           operands.min_lod.valid() ? Tuple{operands.min_lod} : Tuple()}) {
         for (ValueId value : floats) {
             if (kernel_.type(value) != ir::Type::kF32)
@@ -111,11 +118,40 @@ Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
     return OkStatus();
 }
 
+// "Derivative Image Operations": of the coordinates as they are after the projection.
+Status Translator::ImplicitGradients(const Inst& inst, size_t axes, ImageSampling::Inputs& inputs) {
+    FORNAX_RETURN_IF_ERROR(NeedsDerivatives(inst));
+    for (size_t i = 0; i < axes; ++i) {
+        inputs.grad_x.push_back(Difference(inputs.coordinates[i], false, false));
+        inputs.grad_y.push_back(Difference(inputs.coordinates[i], true, false));
+    }
+    return OkStatus();
+}
+
+Status Translator::ImageQueryLod(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(SampledPlace place, UseSampledImage(inst, image));
+    place.arrayed = false;
+    ImageSampling::Inputs inputs;
+    FORNAX_ASSIGN_OR_RETURN(inputs.coordinates, SamplePosition(inst, image, false));
+    FORNAX_RETURN_IF_ERROR(ImplicitGradients(inst, image.Dimensions(), inputs));
+    ImageCode code(builder_);
+    return Define(inst, ImageSampling(code, place).QueryLod(inputs));
+}
+
 Status Translator::ImageSample(const Inst& inst) {
     const bool projected = inst.op == Op::OpImageSampleProjExplicitLod ||
-                           inst.op == Op::OpImageSampleProjDrefExplicitLod;
+                           inst.op == Op::OpImageSampleProjDrefExplicitLod ||
+                           inst.op == Op::OpImageSampleProjImplicitLod ||
+                           inst.op == Op::OpImageSampleProjDrefImplicitLod;
     const bool compares = inst.op == Op::OpImageSampleDrefExplicitLod ||
-                          inst.op == Op::OpImageSampleProjDrefExplicitLod;
+                          inst.op == Op::OpImageSampleProjDrefExplicitLod ||
+                          inst.op == Op::OpImageSampleDrefImplicitLod ||
+                          inst.op == Op::OpImageSampleProjDrefImplicitLod;
+    const bool implicit = inst.op == Op::OpImageSampleImplicitLod ||
+                          inst.op == Op::OpImageSampleDrefImplicitLod ||
+                          inst.op == Op::OpImageSampleProjImplicitLod ||
+                          inst.op == Op::OpImageSampleProjDrefImplicitLod;
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const SampledPlace place, UseSampledImage(inst, image));
     FORNAX_ASSIGN_OR_RETURN(Tuple position, SamplePosition(inst, image, projected));
@@ -123,16 +159,20 @@ Status Translator::ImageSample(const Inst& inst) {
     FORNAX_RETURN_IF_ERROR(SampleOffsets(inst, operands));
     const size_t axes = image.Dimensions();
     if (operands.grad_x.size() != operands.grad_y.size() ||
-        (!operands.grad_x.empty() && operands.grad_x.size() < axes) || operands.bias.valid())
+        (!operands.grad_x.empty() && operands.grad_x.size() < axes) ||
+        (implicit ? operands.lod.valid() || !operands.grad_x.empty() : operands.bias.valid()))
         return Invalid(inst, "has image operands that do not fit its image");
     ImageSampling::Inputs inputs{.coordinates = std::move(position),
                                  .reference = {},
                                  .lod = operands.lod,
+                                 .bias = operands.bias,
                                  .grad_x = operands.grad_x,
                                  .grad_y = operands.grad_y,
                                  .min_lod = operands.min_lod,
                                  .offset = operands.offset,
                                  .offsets = {}};
+    if (implicit)
+        FORNAX_RETURN_IF_ERROR(ImplicitGradients(inst, axes, inputs));
     if (compares) {
         FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
         if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer)
@@ -167,6 +207,7 @@ Status Translator::ImageGather(const Inst& inst) {
     ImageSampling::Inputs inputs{.coordinates = std::move(position),
                                  .reference = {},
                                  .lod = {},
+                                 .bias = {},
                                  .grad_x = {},
                                  .grad_y = {},
                                  .min_lod = {},

@@ -52,6 +52,13 @@ constexpr Op kWithoutScope[] = {
     Op::OpSubgroupAllEqualKHR,
 };
 
+constexpr Op kOfQuads[] = {
+    Op::OpGroupNonUniformQuadBroadcast,
+    Op::OpGroupNonUniformQuadSwap,
+    Op::OpGroupNonUniformQuadAllKHR,
+    Op::OpGroupNonUniformQuadAnyKHR,
+};
+
 bool HasScope(Op op) {
     return !std::ranges::count(kWithoutScope, op);
 }
@@ -159,6 +166,7 @@ Status Translator::Subgroup(const Inst& inst) {
                                          "; operations of a subgroup are supported");
         }
     }
+    (std::ranges::count(kOfQuads, inst.op) ? sees_quads_ : sees_subgroups_) = true;
     if (std::ranges::count(kArithmetic, inst.op, &Arithmetic::op))
         return SubgroupArithmetic(inst);
     const size_t first = has_scope ? 1 : 0;

@@ -153,6 +153,16 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpShiftRightArithmetic:
         case Op::OpShiftLeftLogical:
             return &Translator::Shift;
+        case Op::OpDPdx:
+        case Op::OpDPdy:
+        case Op::OpFwidth:
+        case Op::OpDPdxFine:
+        case Op::OpDPdyFine:
+        case Op::OpFwidthFine:
+        case Op::OpDPdxCoarse:
+        case Op::OpDPdyCoarse:
+        case Op::OpFwidthCoarse:
+            return &Translator::Derivative;
         case Op::OpBitFieldInsert:
         case Op::OpBitFieldSExtract:
         case Op::OpBitFieldUExtract:
@@ -270,6 +280,10 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     FORNAX_RETURN_IF_ERROR(From(0, function->entry_label));
     frame_ = nullptr;
     InsertHomeStores();
+    // Nobody can tell how many quads run together, so they may be as many as registers like.
+    constexpr uint32_t kLanesOfQuads = 16;
+    if (sees_quads_ && !sees_subgroups_)
+        kernel_.subgroup_size = std::min(kernel_.subgroup_size, kLanesOfQuads);
     return std::move(kernel_);
 }
 

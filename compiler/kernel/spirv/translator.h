@@ -9,6 +9,7 @@
 //   atomics.cpp       atomics
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
 //   subgroups.cpp     operations between the invocations of a subgroup
+//   derivatives.cpp   differences between the invocations of a quad
 //   arithmetic.cpp    everything that works component by component; conversions
 //   dot_product.cpp   integer dot products
 //   execution_modes.cpp  the workgroup's size, what float arithmetic may do
@@ -25,6 +26,7 @@
 // or stored.
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <unordered_set>
@@ -348,6 +350,16 @@ class Translator {
     ir::ValueId IsEmpty(ir::ValueId set);
     ir::ValueId BoolNot(ir::ValueId value);
 
+    // --- derivatives.cpp ---
+    enum class DerivativeGroup : uint8_t { kNone, kQuads, kLinear };
+    Status SetDerivativeGroup(const Inst& inst, DerivativeGroup group);
+    Status ArrangeWorkgroup(const Inst& entry_point);
+    Tuple LocalInvocationId();
+    ir::ValueId LocalInvocationIndex();
+    ir::ValueId Difference(ir::ValueId value, bool along_y, bool coarse);
+    Status NeedsDerivatives(const Inst& inst) const;
+    Status Derivative(const Inst& inst);
+
     // --- extensions.cpp ---
     Status Expect(const Inst& inst);
     Status Fma(const Inst& inst);
@@ -422,6 +434,8 @@ class Translator {
     static Handler FindImageHandler(spv::Op op);
     Status ImageSample(const Inst& inst);
     Status ImageGather(const Inst& inst);
+    Status ImageQueryLod(const Inst& inst);
+    Status ImplicitGradients(const Inst& inst, size_t axes, ImageSampling::Inputs& inputs);
     Result<SampledPlace> UseSampledImage(const Inst& inst, const Image& image);
     Result<Tuple> SamplePosition(const Inst& inst, const Image& image, bool projected);
     Status SampleOffsets(const Inst& inst, ImageOperands& operands);
@@ -450,6 +464,10 @@ class Translator {
     ir::Kernel kernel_;
     ir::Builder builder_;
     FloatModes modes_;
+    std::array<uint32_t, 3> workgroup_size_ = {1, 1, 1};  // as the shader sees it
+    DerivativeGroup derivative_group_ = DerivativeGroup::kNone;
+    bool sees_quads_ = false;
+    bool sees_subgroups_ = false;  // beyond quads: how many lanes there are, and who they are
     bool in_modes_ = false;  // the instruction that is translated is one that they are for
     Frame* frame_ = nullptr;
     std::unordered_map<uint32_t, Value> globals_;
