@@ -110,7 +110,7 @@ TEST_P(NativeDifferential, GivesWhatTheInterpreterGives) {
     }
 }
 
-// Invocations that part between barriers do so in native code, too.
+// Invocations that part between barriers do so in native code, too, with copies and with states.
 class NativeBarriers : public NativeDifferential {};
 
 TEST_P(NativeBarriers, PartAsInTheInterpreter) {
@@ -122,6 +122,8 @@ TEST_P(NativeBarriers, PartAsInTheInterpreter) {
             Interpret(*kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {20'000'000});
         ASSERT_TRUE(status.ok()) << status.error().message;
         expected_ = dispatch.memory();
+        if (!GetParam())
+            SplitBarrierBranches(*kernel, 0);
         RunPipeline(*kernel);
         for (const TargetInfo& target : TestTargets()) {
             for (uint32_t lanes : {0u, 1u, 16u}) {
@@ -135,8 +137,8 @@ TEST_P(NativeBarriers, PartAsInTheInterpreter) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Kernels, NativeBarriers, testing::Values(true), [](const auto&) {
-    return std::string("AfterThePasses");
+INSTANTIATE_TEST_SUITE_P(Kernels, NativeBarriers, testing::Bool(), [](const auto& info) {
+    return std::string(info.param ? "WithCopies" : "WithStates");
 });
 
 INSTANTIATE_TEST_SUITE_P(Kernels, NativeDifferential, testing::Bool(), [](const auto& info) {

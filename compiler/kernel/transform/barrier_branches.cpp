@@ -18,8 +18,9 @@
 //   }
 //   if %apart { scope @1 { if %c { exit @1 } ...; B without barriers } }
 // Ways that lead further out are taken behind that, by branches that are split in turn. Branches
-// are left alone if invocations that go different ways would meet barriers (barrier_paths.h), and
-// all are where the kernel grows too long.
+// are left alone if invocations that go different ways would meet barriers (barrier_paths.h). Where
+// the kernel would grow too long, none is split, and invocations carry with them where they are
+// (barrier_states.h).
 #include <algorithm>
 #include <utility>
 
@@ -27,6 +28,7 @@
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/transform/barrier_paths.h"
 #include "compiler/kernel/transform/barrier_rest.h"
+#include "compiler/kernel/transform/barrier_states.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"
 #include "hal/device.h"
@@ -40,20 +42,18 @@ namespace {
 // Any width tells values that differ by lane from those that do not.
 constexpr uint32_t kLanes = 16;
 constexpr uint32_t kSlotBytes = 8;
-// No branch is split once copies have made the kernel longer by this.
-constexpr uint32_t kMaxGrowth = 20'000;
-
 class BranchSplitter {
   public:
     explicit BranchSplitter(Kernel& kernel)
         : kernel_(kernel),
           slot_((kernel.shared_bytes + kSlotBytes - 1) / kSlotBytes * kSlotBytes) {}
 
-    void Run() {
+    void Run(uint32_t max_growth) {
         if (slot_ + 2 * kSlotBytes > hal::kMaxSharedBytes)
             return;  // more than a program may have
         // Branches that were split have uniform conditions, so each round finds others.
         const uint32_t before = kernel_.num_insts();
+        Kernel whole;  // as it was
         for (;;) {
             const std::vector<bool> level = FindWorkgroupLevel(kernel_);
             if (std::ranges::find(level, true) == level.end())
@@ -67,9 +67,14 @@ class BranchSplitter {
             FindBranches(kernel_.body, paths, branches);
             if (branches.empty())
                 return;
+            if (whole.num_insts() == 0)
+                whole = kernel_;
             for (InstId branch : branches) {
-                if (kernel_.num_insts() - before > kMaxGrowth)
+                if (kernel_.num_insts() - before >= max_growth) {
+                    kernel_ = std::move(whole);
+                    CarryBarrierStates(kernel_, slot_);
                     return;
+                }
                 Split(branch);
             }
         }
@@ -321,8 +326,14 @@ class BranchSplitter {
 
 }  // namespace
 
+void SplitBarrierBranches(Kernel& kernel, uint32_t max_growth) {
+    BranchSplitter(kernel).Run(max_growth);
+}
+
 void SplitBarrierBranches(Kernel& kernel) {
-    BranchSplitter(kernel).Run();
+    // No branch is split once copies have made the kernel longer by this.
+    constexpr uint32_t kMaxGrowth = 20'000;
+    SplitBarrierBranches(kernel, kMaxGrowth);
 }
 
 }  // namespace fornax::kernel

@@ -39,8 +39,11 @@ void CombineMemoryAccesses(ir::Kernel& kernel);
 void IsolateBarrierTails(ir::Kernel& kernel);
 
 // Where a branch that holds a barrier may go different ways, gives the workgroup two forms of it:
-// the branch as it is where all invocations agree, and one without barriers where they do not.
+// the branch as it is where all invocations agree, and one without barriers where they do not. If
+// that made the kernel longer by `max_growth` instructions or more, every construct that holds a
+// barrier is rewritten instead, into code that is no longer but slower (barrier_states.h).
 void SplitBarrierBranches(ir::Kernel& kernel);
+void SplitBarrierBranches(ir::Kernel& kernel, uint32_t max_growth);
 
 // Runs a loop that carries more independent values than the target has vector registers once for
 // each part of them. True if it split any; Simplify should follow.
