@@ -32,6 +32,16 @@ uint32_t UsedSets(const ir::Kernel& kernel) {
     return mask;
 }
 
+// As fornax_kernel_compiler_bench takes them.
+std::string ConstantsText(std::span<const SpecializationValue> constants) {
+    std::string text;
+    for (const SpecializationValue& constant : constants) {
+        text += (text.empty() ? "" : ",") + std::to_string(constant.constant_id) + "=" +
+                std::to_string(constant.bits);
+    }
+    return text;
+}
+
 // --- Interpreted kernels -------------------------------------------------------------------------
 
 class InterpretedKernel : public CompiledKernel {
@@ -272,6 +282,8 @@ Result<CompiledObject> Backend::Compile(const CompileRequest& request,
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
+    if (dump.enabled())
+        dump.Write("constants", ConstantsText(request.specialization));
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     const uint32_t used_sets = UsedSets(kernel);
     if (dump.enabled())
