@@ -44,8 +44,7 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     ExplainRecorder recorder(kernel, shapes, regions, options.explain);
     recorder.Begin();
     Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr,
-                    FetchesLoads(kernel, shapes, workgroup_level), recorder, options.vector_bits,
-                    module);
+                    FetchesLoads(kernel, shapes, workgroup_level), recorder, options, module);
     FORNAX_ASSIGN_OR_RETURN(emitted.scratch_bytes, emitter.Run(symbol));
     return emitted;
 }
@@ -57,7 +56,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
                  const PrefetchPlan* prefetches,
                  bool fetches_loads,
                  ExplainRecorder& recorder,
-                 uint32_t vector_bits,
+                 const EmitOptions& options,
                  llvm::Module& module)
     : kernel_(kernel),
       shapes_(shapes),
@@ -69,7 +68,8 @@ Emitter::Emitter(const ir::Kernel& kernel,
       module_(module),
       context_(module.getContext()),
       builder_(context_),
-      vector_bits_(vector_bits),
+      vector_bits_(options.vector_bits),
+      compact_(options.compact),
       invocations_(Invocations(kernel) * shapes.map().workgroups),
       lanes_(shapes.lanes()),
       subgroups_((invocations_ + lanes_ - 1) / lanes_),

@@ -91,7 +91,7 @@ void Emitter::ScatterLanes(const MemoryRegion& region,
     for (size_t i = 0; i < values.size(); ++i) {
         Value* mask = Mask();
         Value* addresses = LaneAddresses(region, offsets, element, i, mask);
-        if (element < 4) {
+        if (element < 4 || vector_bits_ < kLeastScatterBits) {
             // There is no scatter of narrow elements either.
             LaneArray address_of = SpillLanes(addresses);
             LaneArray value_of = SpillLanes(values[i]);
@@ -134,7 +134,7 @@ void Emitter::EmitLaneLoop(Value* mask, llvm::function_ref<void(Value* lane)> bo
     BasicBlock* loop = NewBlock("lane");
     BasicBlock* end = NewBlock("lane_end");
     if (constant && constant->isAllOnesValue()) {
-        const uint32_t step = std::min(4u, lanes_);
+        const uint32_t step = compact_ ? 1 : std::min(4u, lanes_);
         builder_.CreateBr(loop);
         builder_.SetInsertPoint(loop);
         auto* lane = builder_.CreatePHI(i64, 2);

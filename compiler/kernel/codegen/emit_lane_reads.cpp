@@ -39,6 +39,15 @@ Value* Emitter::PermuteWords(Value* words, Value* lanes) {
         Value* addresses = builder_.CreateGEP(builder_.getInt32Ty(), slot, lanes);
         return builder_.CreateMaskedGather(words->getType(), addresses, llvm::Align(4));
     }
+    return ShareCode(
+        "permute", {words, lanes}, /*reads_memory=*/false,
+        [&](llvm::ArrayRef<Value*> in) { return PermuteRegisters(in[0], in[1], part_lanes); });
+}
+
+// By parts of `part_lanes`.
+Value* Emitter::PermuteRegisters(Value* words, Value* lanes, uint32_t part_lanes) {
+    const bool wide = part_lanes == 16;
+    const uint32_t parts = lanes_ / part_lanes;
     auto part = [&](Value* vector, uint32_t index) {
         llvm::SmallVector<int, 16> numbers;
         for (uint32_t i = 0; i < part_lanes; ++i)

@@ -19,13 +19,6 @@ namespace {
 
 constexpr uint64_t kZeroBytes = 256;  // what an out-of-range uniform load reads instead
 
-// For the record: `checked` is what a test of bounds would be.
-AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
-    if (region.bounds == Bounds::kTrusted)
-        return AccessCheck::kNone;
-    return region.bounds == Bounds::kChecked ? checked : AccessCheck::kClamped;
-}
-
 }  // namespace
 
 MemoryRegion Emitter::BufferRegion(const ir::Instruction& inst, ir::ValueId buffer) {
@@ -269,75 +262,6 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
         results.push_back(phi);
     }
     return results;
-}
-
-Emitter::Values Emitter::Gather(const MemoryRegion& region,
-                                Value* offsets,
-                                llvm::Type* type,
-                                size_t count) {
-    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    const bool by_lane = element < 4 && VectorBitsOf(builder_) < 512;
-    recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
-                   CheckOf(region, AccessCheck::kLanes));
-    if (region.is_global || region.lane_bases)
-        return GatherLanes(region, offsets, type, count);
-    if (element < 4)
-        return GatherNarrow(region, offsets, type, count);
-    Values masks;
-    for (size_t i = 0; i < count; ++i)
-        masks.push_back(ElementMask(region, offsets, i * element, element));
-    if (region.bounds == Bounds::kClamped)
-        offsets = ClampScalar(region, offsets, element * count);
-    Value* base = region.base;
-    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
-        // The instruction takes signed 32-bit offsets: move the base to the middle of the 4 GiB.
-        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
-        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
-    }
-    Values results;
-    for (size_t i = 0; i < count; ++i) {
-        Value* at =
-            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
-        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
-        results.push_back(Annotate(
-            region,
-            builder_.CreateMaskedGather(VectorOf(type), addresses, llvm::Align(element), masks[i],
-                                        llvm::Constant::getNullValue(VectorOf(type)))));
-    }
-    return results;
-}
-
-void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
-    const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
-    const bool by_lane =
-        element < 4 && (VectorBitsOf(builder_) < 512 || element * values.size() % 4 != 0);
-    recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
-                   CheckOf(region, AccessCheck::kLanes));
-    if (region.is_global || region.lane_bases) {
-        ScatterLanes(region, offsets, values);
-        return;
-    }
-    if (element < 4) {
-        ScatterNarrow(region, offsets, values);
-        return;
-    }
-    Values masks;
-    for (size_t i = 0; i < values.size(); ++i)
-        masks.push_back(ElementMask(region, offsets, i * element, element));
-    if (region.bounds == Bounds::kClamped)
-        offsets = ClampScalar(region, offsets, element * values.size());
-    Value* base = region.base;
-    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
-        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
-        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
-    }
-    for (size_t i = 0; i < values.size(); ++i) {
-        Value* at =
-            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
-        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
-        Annotate(region, builder_.CreateMaskedScatter(values[i], addresses, llvm::Align(element),
-                                                      masks[i]));
-    }
 }
 
 void Emitter::StoreUniform(const MemoryRegion& region,

@@ -85,7 +85,7 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
     const uint64_t bytes = element * count;
     if (region.bounds == Bounds::kClamped)
         offsets = ClampScalar(region, offsets, bytes);
-    if (VectorBitsOf(builder_) < 512)
+    if (vector_bits_ < kLeastGatherBits)
         return GatherByLane(region, offsets, type, count);
 
     // The words that hold the run. Bases are aligned to words at least.
@@ -112,10 +112,7 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
         }
         if (move)
             at = builder_.CreateXor(at, Lanes(offset_type, uint64_t{1} << 31));
-        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), base, at);
-        words.push_back(Annotate(
-            region, builder_.CreateMaskedGather(words_type, addresses, llvm::Align(kWord), mask,
-                                                llvm::Constant::getNullValue(words_type))));
+        words.push_back(MaskedGather(region, words_type, base, at, mask));
     }
     if (!aligned) {
         Value* shift = builder_.CreateZExtOrTrunc(offsets, words_type);
@@ -178,7 +175,7 @@ void Emitter::StoreByLane(const MemoryRegion& region, Value* offsets, Value* val
         Annotate(region, builder_.CreateAlignedStore(value, at, llvm::Align(1)));
     };
     auto* all = llvm::dyn_cast<llvm::Constant>(mask);
-    if (all && all->isAllOnesValue()) {
+    if (!compact_ && all && all->isAllOnesValue()) {
         for (uint32_t lane = 0; lane < lanes_; ++lane) {
             store(builder_.CreateExtractElement(offsets, uint64_t{lane}),
                   builder_.CreateExtractElement(values, uint64_t{lane}));
@@ -231,7 +228,7 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
     if (in_words != 0)
         words = PackWords(values.take_front(in_words), kWord);
     for (size_t i = 0; i < words.size(); ++i) {
-        if (VectorBitsOf(builder_) < 512) {
+        if (vector_bits_ < kLeastScatterBits) {
             StoreByLane(region, move(i * kWord), words[i], whole);
             continue;
         }

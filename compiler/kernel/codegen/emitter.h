@@ -8,6 +8,7 @@
 //   emit_values.cpp   constants, built-ins, pure operations, uniform and varying forms of a value
 //   emit_memory.cpp   which loads and stores an access becomes
 //   emit_patterns.cpp accesses whose lane offsets are constants
+//   emit_gather.cpp   words at irregular places
 //   emit_narrow.cpp   8- and 16-bit elements at irregular places
 //   emit_rows.cpp     runs of words a lane, transposed
 //   emit_packed.cpp   runs of elements that stay in the order of memory
@@ -17,6 +18,7 @@
 //   emit_atomic.cpp   atomics
 //   emit_subgroup.cpp operations between the lanes of a subgroup
 //   emit_fetch.cpp    lines of memory that are asked for ahead
+//   emit_shared_code.cpp functions of what quick code does often
 //   emit_lane_reads.cpp  lanes that read lanes named at run time
 #pragma once
 
@@ -26,6 +28,7 @@
 #include <llvm/IR/Module.h>
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "compiler/kernel/analysis/lane_layout.h"
@@ -66,6 +69,13 @@ struct MemoryRegion {
     llvm::MDNode* noalias = nullptr;
 };
 
+// For the record: `checked` is what a test of bounds would be.
+inline AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
+    if (region.bounds == MemoryRegion::Bounds::kTrusted)
+        return AccessCheck::kNone;
+    return region.bounds == MemoryRegion::Bounds::kChecked ? checked : AccessCheck::kClamped;
+}
+
 // A byte offset as memory selection sees it.
 struct Offset {
     const Shape* shape = nullptr;
@@ -99,7 +109,7 @@ class Emitter {
             const PrefetchPlan* prefetches,
             bool fetches_loads,
             ExplainRecorder& recorder,
-            uint32_t vector_bits,
+            const EmitOptions& options,
             llvm::Module& module);
 
     // Emits the whole function; returns the scratch bytes that it needs.
@@ -260,7 +270,6 @@ class Emitter {
                      Values& results,
                      llvm::Value*& packed);
     bool IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const;
-    Values Gather(const MemoryRegion& region, llvm::Value* offsets, llvm::Type* type, size_t count);
     void StoreUniform(const MemoryRegion& region,
                       llvm::Value* offset,
                       std::span<const ir::ValueId> values);
@@ -270,9 +279,6 @@ class Emitter {
                       llvm::Value* offsets,
                       llvm::Value* packed);
     unsigned PrefixLanes(llvm::ArrayRef<int> lane_of) const;
-    void Scatter(const MemoryRegion& region,
-                 llvm::Value* offsets,
-                 llvm::ArrayRef<llvm::Value*> values);
     llvm::Value* Zeros();  // ptr to 256 bytes
     void EmitLocal(const ir::Instruction& inst);
     llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);
@@ -285,6 +291,26 @@ class Emitter {
     llvm::Value* FromMemory(llvm::Value* value, ir::Type type);
     llvm::Type* MemoryType(ir::Type type);
     void CompilerFence();
+
+    // --- emit_gather.cpp ---
+    // Vectors of what the processor has an instruction for.
+    static constexpr uint32_t kLeastGatherBits = 256;
+    static constexpr uint32_t kLeastScatterBits = 512;
+    Values Gather(const MemoryRegion& region, llvm::Value* offsets, llvm::Type* type, size_t count);
+    llvm::Value* MaskedGather(const MemoryRegion& region,
+                              llvm::Type* type,
+                              llvm::Value* base,
+                              llvm::Value* offsets,
+                              llvm::Value* mask);
+    void Scatter(const MemoryRegion& region,
+                 llvm::Value* offsets,
+                 llvm::ArrayRef<llvm::Value*> values);
+
+    // --- emit_shared_code.cpp ---
+    llvm::Value* ShareCode(const std::string& name,
+                           llvm::ArrayRef<llvm::Value*> arguments,
+                           bool reads_memory,
+                           llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> body);
 
     // --- emit_narrow.cpp ---
     static llvm::Value* Lanes(llvm::Type* type, uint64_t value);
@@ -458,6 +484,7 @@ class Emitter {
     // --- emit_lane_reads.cpp ---
     llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
     llvm::Value* PermuteWords(llvm::Value* words, llvm::Value* lanes);
+    llvm::Value* PermuteRegisters(llvm::Value* words, llvm::Value* lanes, uint32_t part_lanes);
 
     // --- inputs ---
     const ir::Kernel& kernel_;
@@ -471,6 +498,7 @@ class Emitter {
     llvm::LLVMContext& context_;
     llvm::IRBuilder<> builder_;
     const uint32_t vector_bits_;
+    const bool compact_;
     const uint32_t invocations_;
     uint32_t lanes_;      // of the current lane map
     uint32_t subgroups_;  // vectors a workgroup
@@ -502,6 +530,12 @@ class Emitter {
     std::map<std::pair<uint64_t, uint64_t>, Descriptor> constant_descriptors_;  // binding, element
     llvm::MDNode* scopes_[4] = {};  // buffers, shared, scratch, constants
     llvm::MDNode* noalias_[4] = {};
+    struct SharedCode {
+        uint32_t copies = 0;  // inline
+        llvm::Type* result = nullptr;
+        llvm::Function* function = nullptr;
+    };
+    std::map<std::pair<std::string, uint32_t>, SharedCode> shared_code_;  // by name and lanes
     uint64_t scratch_bytes_ = 0;
     std::string error_;
 

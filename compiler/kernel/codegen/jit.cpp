@@ -2,6 +2,7 @@
 #include "compiler/kernel/codegen/jit.h"
 
 #include "compiler/kernel/codegen/contract.h"
+#include "compiler/kernel/codegen/quick_constants.h"
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -180,6 +181,8 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine, CodeQu
     }
     if (!machine.getTargetFeatureString().contains("+avx512fp16"))
         HideHalfMinima(module);
+    if (quality == CodeQuality::kQuick)
+        LoadVectorConstants(module);
     return OkStatus();
 }
 

@@ -47,6 +47,7 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
     options.vector_bits = target.vector_bits;
     options.force_lanes = force_lanes;
     options.prefetch = quality == CodeQuality::kFull;
+    options.compact = quality == CodeQuality::kQuick;
     options.explain = explain;
     FORNAX_ASSIGN_OR_RETURN(EmittedKernel emitted,
                             EmitKernel(kernel, options, kKernelSymbol, module));

@@ -1,0 +1,150 @@
+// Gathers and scatters: an element a lane, at places that no pattern tells.
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
+
+#include "compiler/kernel/codegen/emitter.h"
+
+namespace fornax::kernel {
+
+using llvm::Value;
+using Bounds = MemoryRegion::Bounds;
+
+Emitter::Values Emitter::Gather(const MemoryRegion& region,
+                                Value* offsets,
+                                llvm::Type* type,
+                                size_t count) {
+    const uint64_t element = type->getPrimitiveSizeInBits() / 8;
+    const bool by_lane = vector_bits_ < kLeastGatherBits;
+    recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
+                   CheckOf(region, AccessCheck::kLanes));
+    if (region.is_global || region.lane_bases)
+        return GatherLanes(region, offsets, type, count);
+    if (element < 4)
+        return GatherNarrow(region, offsets, type, count);
+    if (by_lane) {
+        if (region.bounds == Bounds::kClamped)
+            offsets = ClampScalar(region, offsets, element * count);
+        return GatherByLane(region, offsets, type, count);
+    }
+    Values masks;
+    for (size_t i = 0; i < count; ++i)
+        masks.push_back(ElementMask(region, offsets, i * element, element));
+    if (region.bounds == Bounds::kClamped)
+        offsets = ClampScalar(region, offsets, element * count);
+    Value* base = region.base;
+    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
+        // The instruction takes signed 32-bit offsets: move the base to the middle of the 4 GiB.
+        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
+    }
+    Values results;
+    for (size_t i = 0; i < count; ++i) {
+        Value* at =
+            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
+        results.push_back(MaskedGather(region, VectorOf(type), at, offsets, masks[i]));
+    }
+    return results;
+}
+
+// An element a lane, of `type`, which has 32 or 64 bits a lane; zero where the mask is not set. The
+// offsets, in bytes, are signed.
+Value* Emitter::MaskedGather(const MemoryRegion& region,
+                             llvm::Type* type,
+                             Value* base,
+                             Value* offsets,
+                             Value* mask) {
+    const unsigned bits = type->getScalarSizeInBits();
+    const unsigned offset_bits = offsets->getType()->getScalarSizeInBits();
+    const uint32_t part_lanes = 256 / std::max(bits, offset_bits);
+    if (vector_bits_ != 256 || lanes_ % part_lanes != 0) {
+        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), base, offsets);
+        return Annotate(region,
+                        builder_.CreateMaskedGather(type, addresses, llvm::Align(bits / 8), mask,
+                                                    llvm::Constant::getNullValue(type)));
+    }
+    // Of a gather LLVM makes a ladder of branches for the processors on which the instruction is no
+    // faster than that, which is many times as much code.
+    const llvm::Intrinsic::ID instruction =
+        bits == 32 ? (offset_bits == 32 ? llvm::Intrinsic::x86_avx2_gather_d_d_256
+                                        : llvm::Intrinsic::x86_avx2_gather_q_d_256)
+                   : (offset_bits == 32 ? llvm::Intrinsic::x86_avx2_gather_d_q_256
+                                        : llvm::Intrinsic::x86_avx2_gather_q_q_256);
+    llvm::Type* integer = builder_.getIntNTy(bits);
+    llvm::Type* part_type = llvm::FixedVectorType::get(integer, part_lanes);
+    auto part = [&](Value* vector, uint32_t first) -> Value* {
+        auto* length = llvm::FixedVectorType::get(vector->getType()->getScalarType(), part_lanes);
+        return lanes_ == part_lanes
+                   ? vector
+                   : builder_.CreateExtractVector(length, vector, builder_.getInt64(first));
+    };
+    auto emit = [&](llvm::ArrayRef<Value*> in) -> Value* {
+        Value* all = llvm::PoisonValue::get(VectorOf(integer));
+        for (uint32_t first = 0; first < lanes_; first += part_lanes) {
+            Value* gathered = builder_.CreateIntrinsic(
+                instruction, {},
+                {llvm::Constant::getNullValue(part_type), in[0], part(in[1], first),
+                 in.size() > 2 ? part(in[2], first) : llvm::Constant::getAllOnesValue(part_type),
+                 builder_.getInt8(1)});
+            if (!compact_)
+                Annotate(region, gathered);
+            all = lanes_ == part_lanes ? gathered
+                                       : builder_.CreateInsertVector(all->getType(), all, gathered,
+                                                                     builder_.getInt64(first));
+        }
+        return all;
+    };
+    llvm::SmallVector<Value*, 3> in = {base, offsets};
+    const auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
+    const bool masked = !constant || !constant->isAllOnesValue();
+    if (masked)
+        in.push_back(builder_.CreateSExt(mask, VectorOf(integer)));
+    Value* all = region.is_volatile
+                     ? emit(in)
+                     : ShareCode("gather" + std::to_string(bits) + "_" +
+                                     std::to_string(offset_bits) + (masked ? "_masked" : ""),
+                                 in, /*reads_memory=*/true, emit);
+    return builder_.CreateBitCast(all, type);
+}
+
+void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef<Value*> values) {
+    const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
+    const bool by_lane =
+        vector_bits_ < kLeastScatterBits || (element < 4 && element * values.size() % 4 != 0);
+    recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
+                   CheckOf(region, AccessCheck::kLanes));
+    if (region.is_global || region.lane_bases) {
+        ScatterLanes(region, offsets, values);
+        return;
+    }
+    if (element < 4) {
+        ScatterNarrow(region, offsets, values);
+        return;
+    }
+    Values masks;
+    for (size_t i = 0; i < values.size(); ++i)
+        masks.push_back(ElementMask(region, offsets, i * element, element));
+    if (region.bounds == Bounds::kClamped)
+        offsets = ClampScalar(region, offsets, element * values.size());
+    if (by_lane) {
+        for (size_t i = 0; i < values.size(); ++i) {
+            Value* at = builder_.CreateAdd(offsets, Lanes(offsets->getType(), i * element));
+            StoreByLane(region, at, values[i], masks[i]);
+        }
+        return;
+    }
+    Value* base = region.base;
+    if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
+        base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+        offsets = builder_.CreateXor(offsets, Splat(builder_.getInt32(0x80000000u)));
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+        Value* at =
+            i == 0 ? base : builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, i * element);
+        Value* addresses = builder_.CreateGEP(builder_.getInt8Ty(), at, offsets);
+        Annotate(region, builder_.CreateMaskedScatter(values[i], addresses, llvm::Align(element),
+                                                      masks[i]));
+    }
+}
+
+}  // namespace fornax::kernel
