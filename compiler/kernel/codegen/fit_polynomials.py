@@ -30,6 +30,7 @@ ONE = mpf(1)
 # name: (function, fixed part, factor of the polynomial, the polynomial's variable, degree, low, high, format)
 FITS = {
     "exp2": (lambda x: mpf(2) ** x, lambda x: ONE, lambda x: x, lambda x: x, 5, -0.5, 0.5, to_f32),
+    "exp2_floor": (lambda x: mpf(2) ** x, lambda x: ONE, lambda x: x, lambda x: x, 5, 0, 1, to_f32),
     "exp": (mp.exp, lambda x: ONE, lambda x: x, lambda x: x, 4, -0.34658, 0.34658, to_f32),
     "log": (mp.log1p, lambda x: x - x * x / 2, lambda x: x**3, lambda x: x, 7, -0.29290, 0.41422, to_f32),
     "log2_f64": (lambda x: mp.log1p(x) / mp.ln2, lambda x: mpf(0), lambda x: x, lambda x: x, 12,

@@ -11,6 +11,12 @@ namespace fornax::kernel {
 
 namespace Intrinsic = llvm::Intrinsic;
 
+namespace {
+
+constexpr uint32_t kRoundingOfMxcsr = 4;  // as the last operand of intrinsics of 512 bits
+
+}  // namespace
+
 MathEmitter::MathEmitter(llvm::IRBuilderBase& builder, llvm::Type* type)
     : b_(builder),
       saved_flags_(builder.getFastMathFlags()),
@@ -113,22 +119,39 @@ llvm::Value* MathEmitter::OnRegisters(std::initializer_list<V> operands, const C
     return parts[0];
 }
 
+llvm::Value* MathEmitter::ScaleByFloor(V significand, V exponent) {
+    return OnRegisters({significand, exponent}, [&](unsigned lanes, auto& arguments) -> V {
+        llvm::Type* type = arguments[0]->getType();
+        V zero = llvm::Constant::getNullValue(type);
+        Intrinsic::ID id = lanes == 4   ? Intrinsic::x86_avx512_mask_scalef_ps_128
+                           : lanes == 8 ? Intrinsic::x86_avx512_mask_scalef_ps_256
+                                        : Intrinsic::x86_avx512_mask_scalef_ps_512;
+        llvm::SmallVector<V, 5> list = {arguments[0], arguments[1], zero};
+        list.push_back(lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff));
+        if (lanes == 16)
+            list.push_back(b_.getInt32(kRoundingOfMxcsr));
+        return b_.CreateIntrinsic(id, {}, list);
+    });
+}
+
+llvm::Value* MathEmitter::FractionAboveFloor(V x) {
+    return OnRegisters({x}, [&](unsigned lanes, auto& arguments) -> V {
+        V zero = llvm::Constant::getNullValue(arguments[0]->getType());
+        Intrinsic::ID id = lanes == 4   ? Intrinsic::x86_avx512_mask_reduce_ps_128
+                           : lanes == 8 ? Intrinsic::x86_avx512_mask_reduce_ps_256
+                                        : Intrinsic::x86_avx512_mask_reduce_ps_512;
+        constexpr uint32_t kFloor = 1;  // to no digit behind the point
+        llvm::SmallVector<V, 5> list = {arguments[0], b_.getInt32(kFloor), zero};
+        list.push_back(lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff));
+        if (lanes == 16)
+            list.push_back(b_.getInt32(kRoundingOfMxcsr));
+        return b_.CreateIntrinsic(id, {}, list);
+    });
+}
+
 llvm::Value* MathEmitter::Scale(V significand, V shifted) {
-    if (has_avx512()) {
-        V exponent = Sub(shifted, F(kExponentShift));
-        return OnRegisters({significand, exponent}, [&](unsigned lanes, auto& arguments) -> V {
-            llvm::Type* type = arguments[0]->getType();
-            V zero = llvm::Constant::getNullValue(type);
-            Intrinsic::ID id = lanes == 4   ? Intrinsic::x86_avx512_mask_scalef_ps_128
-                               : lanes == 8 ? Intrinsic::x86_avx512_mask_scalef_ps_256
-                                            : Intrinsic::x86_avx512_mask_scalef_ps_512;
-            llvm::SmallVector<V, 5> list = {arguments[0], arguments[1], zero};
-            list.push_back(lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff));
-            if (lanes == 16)
-                list.push_back(b_.getInt32(4));  // the rounding mode of MXCSR
-            return b_.CreateIntrinsic(id, {}, list);
-        });
-    }
+    if (has_avx512())
+        return ScaleByFloor(significand, Sub(shifted, F(kExponentShift)));
     // Two factors, because 2^-150 and 2^128 are no f32. The product of significand and the first
     // is exact, so only the second multiplication rounds. The lowest nine bits are the exponent and
     // twice the bias of f32: halved, with a bias each.

@@ -83,9 +83,14 @@ class MathEmitter {
     // significand * 2^exponent with one rounding, for shifted = exponent + kExponentShift and an
     // integral exponent in [-252, 254].
     V Scale(V significand, V shifted);
+    // AVX-512 only: significand * 2^floor(exponent) with one rounding, for any exponent, and
+    // x - floor(x), 0 for infinities.
+    V ScaleByFloor(V significand, V exponent);
+    V FractionAboveFloor(V x);
     // over / under to about 1 ULP, for an `under` that has a normal reciprocal.
     V Quotient(V over, V under);
     V Exp2Fraction(V fraction);         // 2^f for |f| <= 1/2
+    V Exp2Unbounded(V x);               // AVX-512 only
     V ExpScaled(V x, double exponent);  // e^x * 2^exponent
     // x = mantissa * 2^exponent, sqrt(1/2) <= mantissa < sqrt(2); positive, finite x.
     struct Parts {
