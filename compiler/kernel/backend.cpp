@@ -288,7 +288,7 @@ Result<CompiledObject> Backend::Compile(const CompileRequest& request,
     const uint32_t used_sets = UsedSets(kernel);
     if (dump.enabled())
         dump.Write("read.ir", ir::PrintKernel(kernel));
-    RunFirstPasses(kernel);
+    RunFirstPasses(kernel, VectorRegisters(target));
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
     if (tier != CompileTier::kFull) {
         ir::Kernel copy = kernel;

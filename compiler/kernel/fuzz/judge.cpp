@@ -182,7 +182,7 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
         Interpret(*read, expected.frame(), 0, kWorkgroups[0], InterpretLimits{.steps = kSteps});
     if (!status.ok())
         return "the interpreter: " + status.error().message;
-    RunFirstPasses(*read);
+    RunFirstPasses(*read, VectorRegisters(target.info));
     RunOtherPasses(*read, which.quality, VectorRegisters(target.info));
     if (Status verified = ir::Verify(*read); !verified.ok())
         return "the verifier after the passes: " + verified.error().message;

@@ -16,6 +16,9 @@ void PromoteLocals(ir::Kernel& kernel);
 // signed zero.
 void Simplify(ir::Kernel& kernel);
 
+// Makes 1 + tanh(x) a quotient of which only an exponential is hard. For targets of 512 bits.
+void ReplaceTanhSums(ir::Kernel& kernel);
+
 // Makes products and the sums that they go into multiply-adds where both may be contracted, and
 // forbids it for all other sums.
 void FuseSums(ir::Kernel& kernel);
@@ -56,7 +59,7 @@ bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 // All of the above, bounded. Kernels that went through the first half together compute the same, to
 // the last bit, whatever the second is made for. Values and instructions are numbered in the order
 // of the text afterwards.
-void RunFirstPasses(ir::Kernel& kernel);
+void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers = 32);
 void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_registers = 32);
 void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers = 32);
 

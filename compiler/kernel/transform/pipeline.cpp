@@ -11,12 +11,15 @@ constexpr uint32_t kMaxUnrolledInstructions = 20'000;
 constexpr int kMaxUnrollRounds = 3;
 // What a loop carries that computes a tile in registers.
 constexpr uint32_t kTileValues = 8;
+constexpr uint32_t kRegistersOfAvx512 = 32;
 
 }  // namespace
 
-void RunFirstPasses(ir::Kernel& kernel) {
+void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
     PromoteLocals(kernel);
     Simplify(kernel);
+    if (vector_registers >= kRegistersOfAvx512)
+        ReplaceTanhSums(kernel);
     FuseSums(kernel);
     kernel.Compact();
 }
@@ -46,7 +49,7 @@ void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_reg
 }
 
 void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers) {
-    RunFirstPasses(kernel);
+    RunFirstPasses(kernel, vector_registers);
     RunOtherPasses(kernel, CodeQuality::kFull, vector_registers);
 }
 
