@@ -78,6 +78,7 @@ Emitter::Emitter(const ir::Kernel& kernel,
       slot_owner_(kernel.num_values()),
       conditions_(kernel.num_insts(), nullptr),
       uses_(kernel.num_values(), 0),
+      steps_(kernel),
       fusable_(kernel.num_values(), false) {
     // Fused multiply-add wherever the shader does not forbid it.
     llvm::FastMathFlags flags;

@@ -1,10 +1,12 @@
 // What keeps memory busy: lines that are asked for before they are used, and stores that go past
 // the caches.
 #include <algorithm>
+#include <set>
 
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
 
@@ -18,6 +20,9 @@ constexpr uint64_t kLineBytes = 64;
 constexpr uint64_t kFetchAheadBytes = 4096;
 constexpr uint64_t kLeastFetchedBytes = 32;  // smaller accesses would ask for each line too often
 
+// Of the distance between two workgroups' places.
+constexpr uint32_t kMostStepOperations = 24;
+
 // A buffer of this size is gone from the caches near the processor before it is read again.
 constexpr uint64_t kStreamedBytes = 32u << 20;
 
@@ -30,18 +35,108 @@ constexpr uint64_t kStreamedBytes = 32u << 20;
 // come by there soon, be it in this loop, in the next sweep over a row or in the next workgroup; a
 // line too many costs less than one that is missing, and an address that nothing is at does no
 // harm.
-void Emitter::FetchAhead(Value* address, uint64_t bytes, bool for_store) {
+void Emitter::FetchAhead(const MemoryRegion& region,
+                         Value* address,
+                         uint64_t bytes,
+                         bool for_store) {
     if (bytes < kLeastFetchedBytes)
         return;
+    Value* distance = region.fetch_distance;
+    if (!distance)
+        distance = builder_.getInt64(kFetchAheadBytes);
+    Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
     for (uint64_t line = 0; line < bytes; line += kLineBytes) {
-        Value* ahead =
-            builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, kFetchAheadBytes + line);
+        Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
         constexpr uint32_t kAllCaches = 3;
         constexpr uint32_t kData = 1;
         builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()},
                                  {ahead, builder_.getInt32(for_store),
                                   builder_.getInt32(kAllCaches), builder_.getInt32(kData)});
     }
+}
+
+// The lines in which the rows of an access start, each once.
+void Emitter::FetchRowsAhead(const MemoryRegion& region,
+                             Value* address,
+                             llvm::ArrayRef<uint64_t> lane_bytes) {
+    std::set<uint64_t> lines;
+    for (uint64_t bytes : lane_bytes)
+        lines.insert(bytes / kLineBytes * kLineBytes);
+    for (uint64_t line : lines) {
+        FetchAhead(region, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, line),
+                   kLineBytes, true);
+    }
+}
+
+// By how much the value is more in the workgroup that is next in x, as a scalar. Null if unknown or
+// too much to find out.
+Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
+    llvm::Type* type = ScalarType(context_, kernel_.type(value));
+    if (!steps_.Depends(value))
+        return llvm::ConstantInt::get(type, 0);
+    if (budget == 0)
+        return nullptr;
+    --budget;
+    const ir::Instruction* inst = kernel_.Definition(value);
+    if (!inst) {
+        const ir::ValueId start = steps_.StartOf(value);
+        return start.valid() ? WorkgroupStep(start, budget) : nullptr;
+    }
+    auto step = [&](size_t operand) { return WorkgroupStep(inst->operands[operand], budget); };
+    // The same in all workgroups, and there.
+    auto factor = [&](size_t operand) -> Value* {
+        const ir::ValueId id = inst->operands[operand];
+        const Held& held = held_[id.index];
+        const bool here = held.raw && (held.epoch == epoch_ || held.epoch == 0);
+        return !steps_.Depends(id) && shapes_.shape(id).uniform() && here ? held.raw : nullptr;
+    };
+    switch (inst->op) {
+        case Op::kBuiltin: {
+            const bool x = static_cast<ir::BuiltinId>(inst->imm) == ir::BuiltinId::kWorkgroupIdX;
+            return llvm::ConstantInt::get(type, x ? 1 : 0);
+        }
+        case Op::kIAdd:
+        case Op::kISub: {
+            Value* a = step(0);
+            Value* b = a ? step(1) : nullptr;
+            if (!b)
+                return nullptr;
+            return inst->op == Op::kIAdd ? builder_.CreateAdd(a, b) : builder_.CreateSub(a, b);
+        }
+        case Op::kIMul:
+            for (size_t operand : {0, 1}) {
+                if (Value* by = factor(1 - operand)) {
+                    Value* a = step(operand);
+                    return a ? builder_.CreateMul(a, by) : nullptr;
+                }
+            }
+            return nullptr;
+        case Op::kShl: {
+            Value* by = factor(1);
+            Value* a = by ? step(0) : nullptr;
+            return a && a->getType() == by->getType() ? builder_.CreateShl(a, by) : nullptr;
+        }
+        case Op::kZExt:
+        case Op::kSExt: {
+            Value* a = step(0);
+            return a ? builder_.CreateSExt(a, type) : nullptr;
+        }
+        default:
+            return nullptr;
+    }
+}
+
+// A workgroup that reads its row a second time has it in the cache, so memory would rest while it
+// computes: time to ask for what the next workgroup reads first.
+Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
+    if (!steps_.ComesBack(load))
+        return nullptr;
+    uint32_t budget = kMostStepOperations;
+    Value* step = WorkgroupStep(load.operands[1], budget);
+    auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(step);
+    if (!step || (constant && constant->isZero()))
+        return nullptr;
+    return builder_.CreateSExt(step, builder_.getInt64Ty());
 }
 
 // Whether the innermost loop, or the kernel outside of loops, has a long float function. Others run
@@ -146,7 +241,7 @@ void Emitter::StoreRun(const MemoryRegion& region,
     }
     store(values, align);
     if (region.fetch_ahead)
-        FetchAhead(address, bytes, true);
+        FetchAhead(region, address, bytes, true);
     if (end) {
         builder_.CreateBr(end);
         builder_.SetInsertPoint(end);

@@ -9,7 +9,7 @@ namespace {
 // The number of requests for loads and for stores.
 std::pair<size_t, size_t> Fetches(const std::string& body) {
     const std::string text =
-        "kernel \"test\" workgroup_size(64, 1, 1) {\n"
+        "kernel \"test\" workgroup_size(64, 1, 1) shared(256) push_constants(4) {\n"
         "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
         "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
         "body {\n"
@@ -91,6 +91,49 @@ TEST(Fetch, LoadsAmongMuchArithmetic) {
                       "}\n"
                       "store_buffer %b, %zero, %s align(4)\n"),
               Count(0, 0));
+}
+
+// Two loops over a workgroup's row: the second asks for the next workgroup's, which is as far as
+// the push constant says.
+std::string RowKernel(const std::string& row, const std::string& between) {
+    auto loop = [](const std::string& name) {
+        return "%" + name + ":f32 = loop @" + name.substr(1) + " (%k" + name + ":i32 = %start, %s" +
+               name + ":f32 = %f) {\n" + "    %c" + name + ":bool = ult %k" + name + ", %end\n" +
+               "    if %c" + name + " { yield } else { exit @" + name.substr(1) + " %s" + name +
+               " }\n" + "    %x" + name + ":f32 = load_buffer %a, %k" + name + " align(4)\n" +
+               "    %m" + name + ":f32 = fmax %s" + name + ", %x" + name + "\n" + "    continue @" +
+               name.substr(1) + " %m" + name + "\n" + "} continuing (%n" + name + ":f32) {\n" +
+               "    %l" + name + ":i32 = iadd %k" + name + ", %step\n" + "    next %l" + name +
+               ", %n" + name + "\n}\n";
+    };
+    return "%length:i32 = load_push %zero align(4)\n"
+           "%step:i32 = const 256\n"
+           "%f:f32 = const 0.0\n" +
+           row +
+           "%start:i32 = iadd %first, %o\n"
+           "%end:i32 = iadd %first, %length\n" +
+           loop("p0") + "store_shared %o, %p0 align(4)\n" + between +
+           "%s:f32 = load_shared %zero align(4)\n" + loop("p1") +
+           "%r:f32 = fadd %s, %p1\n"
+           "store_buffer %b, %zero, %r align(4)\n";
+}
+
+TEST(Fetch, TheNextWorkgroupsRow) {
+    const std::string row =
+        "%w:i32 = builtin workgroup_id_x\n"
+        "%first:i32 = imul %w, %length\n";
+    EXPECT_EQ(Fetches(RowKernel(row, "barrier\n")), Count(1, 0));
+    // One row for all, and no segment between which nothing is waited for.
+    EXPECT_EQ(Fetches(RowKernel("%first:i32 = const 64\n", "barrier\n")), Count(0, 0));
+    EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
+}
+
+TEST(Fetch, RowsOfLanesThatRunThroughMemory) {
+    // 32 bytes of every 64: each line once.
+    EXPECT_EQ(Fetches("%four:i32 = const 4\n"
+                      "%p:i32 = shl %o, %four\n"
+                      "store_buffer %b, %p, %i, %i, %i, %i, %i, %i, %i, %i align(4)\n"),
+              Count(0, 16));
 }
 
 // Writes its index to each element of the second buffer, from one on.

@@ -375,7 +375,9 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kLoadBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
-            region.fetch_ahead = !region.is_volatile && (fetches_loads_ || ComputesMuch());
+            region.fetch_distance = NextWorkgroupDistance(inst);
+            region.fetch_ahead =
+                !region.is_volatile && (fetches_loads_ || ComputesMuch() || region.fetch_distance);
             EmitLoad(inst, region, operands[1]);
             return;
         }

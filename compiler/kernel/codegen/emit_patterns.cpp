@@ -200,7 +200,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         Values loaded;
         if (row_words != 0) {
             if (!mask_ && region.fetch_ahead && layout.span <= 4 * lanes_ * count * element)
-                FetchAhead(address, layout.span, false);
+                FetchAhead(region, address, layout.span, false);
             llvm::SmallVector<uint64_t, 64> lane_bytes;
             for (int64_t lane_offset : offset.shape->offsets)
                 lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
@@ -223,7 +223,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             if (part != run.count)
                 high = load_part(address, run.first + run.count - part, part);
             if (!mask_ && region.fetch_ahead && layout.runs.size() == 1) {
-                FetchAhead(builder_.CreateConstGEP1_64(unit_type, address, run.first),
+                FetchAhead(region, builder_.CreateConstGEP1_64(unit_type, address, run.first),
                            run.count * units.bytes, false);
             }
             for (size_t i = 0; i < units.count; ++i) {
@@ -424,6 +424,8 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             } else {
                 StoreRows(region, address, lane_bytes, words);
             }
+            if (!mask_ && region.fetch_ahead)
+                FetchRowsAhead(region, address, lane_bytes);
             return;
         }
         for (const ElementRun& run : layout.runs) {

@@ -35,6 +35,7 @@
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/analysis/streams.h"
+#include "compiler/kernel/analysis/workgroup_steps.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
@@ -60,9 +61,10 @@ struct MemoryRegion {
     uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
     bool may_pass_2gib = false;  // offsets use all of 32 bits
     bool is_volatile = false;
-    bool has_margins = false;  // hal::kSharedMemoryMargin on both sides may be read
-    bool invariant = false;    // never written while the kernel runs
-    bool fetch_ahead = false;  // worth asking for what later accesses touch
+    bool has_margins = false;               // hal::kSharedMemoryMargin on both sides may be read
+    bool invariant = false;                 // never written while the kernel runs
+    bool fetch_ahead = false;               // worth asking for what later accesses touch
+    llvm::Value* fetch_distance = nullptr;  // i64: how far ahead, if not as usual
     // i64: an aligned store to an address with none of these bits may go past the caches.
     llvm::Value* stream_mask = nullptr;
     llvm::MDNode* scope = nullptr;
@@ -479,7 +481,15 @@ class Emitter {
                   llvm::Value* address,
                   llvm::Align align);
     void FinishStreams();
-    void FetchAhead(llvm::Value* address, uint64_t bytes, bool for_store);
+    void FetchAhead(const MemoryRegion& region,
+                    llvm::Value* address,
+                    uint64_t bytes,
+                    bool for_store);
+    void FetchRowsAhead(const MemoryRegion& region,
+                        llvm::Value* address,
+                        llvm::ArrayRef<uint64_t> lane_bytes);
+    llvm::Value* WorkgroupStep(ir::ValueId value, uint32_t& budget);
+    llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
 
     // --- emit_lane_reads.cpp ---
     llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
@@ -568,8 +578,9 @@ class Emitter {
     std::vector<llvm::AllocaInst*> conditions_;  // by instruction: workgroup-level branches
     std::vector<uint32_t> local_offsets_;        // by local, in scratch
     Slot kept_mask_;
-    std::vector<uint32_t> uses_;                         // by value
-    std::map<uint32_t, bool> computes_much_;             // by block
+    std::vector<uint32_t> uses_;              // by value
+    std::map<uint32_t, bool> computes_much_;  // by block
+    const WorkgroupSteps steps_;
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;
     // By value: a product that all its uses may fuse with an addition.
