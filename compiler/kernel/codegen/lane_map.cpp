@@ -78,11 +78,35 @@ class Chooser {
         divergent_loop_ = pressure.divergent_loop;
         const uint32_t registers = options_.vector_bits >= 512 ? 32 : 16;
         const uint32_t budget = registers * 3 / 4;
-        const uint32_t limit = divergent_loop_ ? native_ * 2 : kMaxLanes;
+        const uint32_t limit =
+            divergent_loop_ ? std::max(native_ * 2, LanesOfTwoLines()) : kMaxLanes;
         uint32_t lanes = native_;
         while (lanes * 2 <= limit && pressure.live_values * (lanes * 2 / native_) <= budget)
             lanes *= 2;
         return lanes;
+    }
+
+    // So many lanes of the widest access of loops to buffers lie in two lines, which memory gives
+    // together. A loop over a row that takes less at once leaves gaps. 0 if there are no such
+    // loads.
+    uint32_t LanesOfTwoLines() const {
+        constexpr uint32_t kBits = 2 * 64 * 8;
+        const uint32_t bits = WidestLoad(kernel_.body, false);
+        return bits == 0 ? 0 : std::bit_floor(std::min(kMaxLanes, kBits / bits));
+    }
+
+    uint32_t WidestLoad(ir::BlockId block, bool in_loop) const {
+        uint32_t bits = 0;
+        for (ir::InstId id : kernel_.block(block).insts) {
+            const ir::Instruction& inst = kernel_.inst(id);
+            if (in_loop && inst.op == Op::kLoadBuffer) {
+                const uint32_t element = std::max(8u, ir::BitWidth(kernel_.type(inst.results[0])));
+                bits = std::max(bits, element * static_cast<uint32_t>(inst.results.size()));
+            }
+            for (ir::BlockId child : inst.blocks)
+                bits = std::max(bits, WidestLoad(child, in_loop || inst.op == Op::kLoop));
+        }
+        return bits;
     }
 
     LaneMap Small(uint32_t wanted) {
