@@ -203,6 +203,62 @@ Value* Emitter::StreamMask(const ir::Instruction& store, const MemoryRegion& reg
     return mask;
 }
 
+// f32 values whose f16 these are, if nothing else is known of how they came about.
+Value* Emitter::NarrowedFrom(Value* values) {
+    while (true) {
+        auto* shuffle = llvm::dyn_cast<llvm::ShuffleVectorInst>(values);
+        if (auto* cast = llvm::dyn_cast<llvm::BitCastInst>(values); cast) {
+            values = cast->getOperand(0);
+        } else if (shuffle && shuffle->isIdentity()) {
+            values = shuffle->getOperand(0);
+        } else {
+            break;
+        }
+    }
+    auto* narrow = llvm::dyn_cast<llvm::FPTruncInst>(values);
+    if (!narrow || !narrow->getSrcTy()->getScalarType()->isFloatTy() ||
+        !narrow->getDestTy()->getScalarType()->isHalfTy() || !narrow->getSrcTy()->isVectorTy()) {
+        return nullptr;
+    }
+    // An operation of f16 that only went through f32 may become one of f16 again.
+    auto* made = llvm::dyn_cast<llvm::Instruction>(narrow->getOperand(0));
+    const bool shrinks = made && std::ranges::any_of(made->operands(), [](const llvm::Use& use) {
+                             return llvm::isa<llvm::FPExtInst>(use.get());
+                         });
+    return shrinks ? nullptr : narrow->getOperand(0);
+}
+
+// Rounds to f16 on the way to memory, a register of f32 at once: one operation less for each than
+// in a register, where also two results would have to be joined. False if that is not the case.
+bool Emitter::StoreNarrowed(const MemoryRegion& region,
+                            Value* values,
+                            Value* address,
+                            llvm::Align align) {
+    const unsigned piece = vector_bits_ / 32;
+    Value* wide = piece >= 8 ? NarrowedFrom(values) : nullptr;
+    if (!wide)
+        return false;
+    const auto lanes = llvm::cast<llvm::FixedVectorType>(wide->getType())->getNumElements();
+    if (lanes % piece != 0 || lanes * 16 != values->getType()->getPrimitiveSizeInBits())
+        return false;
+    constexpr uint32_t kRoundingOfMxcsr = 4;
+    for (unsigned first = 0; first < lanes; first += piece) {
+        llvm::SmallVector<Value*, 4> operands = {Slice(wide, first, piece),
+                                                 builder_.getInt32(kRoundingOfMxcsr)};
+        auto id = llvm::Intrinsic::x86_vcvtps2ph_256;
+        if (piece == 16) {
+            auto* result = llvm::FixedVectorType::get(builder_.getInt16Ty(), piece);
+            operands.push_back(llvm::Constant::getNullValue(result));
+            operands.push_back(builder_.getInt16(0xffff));
+            id = llvm::Intrinsic::x86_avx512_mask_vcvtps2ph_512;
+        }
+        Value* part = builder_.CreateIntrinsic(id, {}, operands);
+        Value* at = builder_.CreateConstGEP1_64(builder_.getInt16Ty(), address, first);
+        Annotate(region, builder_.CreateAlignedStore(part, at, align));
+    }
+    return true;
+}
+
 // The values one after the other, all of them.
 void Emitter::StoreRun(const MemoryRegion& region,
                        Value* values,
@@ -239,7 +295,8 @@ void Emitter::StoreRun(const MemoryRegion& region,
         builder_.SetInsertPoint(through);
         streams_ = true;
     }
-    store(values, align);
+    if (!StoreNarrowed(region, values, address, align))
+        store(values, align);
     if (region.fetch_ahead)
         FetchAhead(region, address, bytes, true);
     if (end) {

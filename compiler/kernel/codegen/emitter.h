@@ -480,6 +480,11 @@ class Emitter {
                   llvm::Value* values,
                   llvm::Value* address,
                   llvm::Align align);
+    static llvm::Value* NarrowedFrom(llvm::Value* values);
+    bool StoreNarrowed(const MemoryRegion& region,
+                       llvm::Value* values,
+                       llvm::Value* address,
+                       llvm::Align align);
     void FinishStreams();
     void FetchAhead(const MemoryRegion& region,
                     llvm::Value* address,

@@ -2,7 +2,11 @@
 //
 // x86 converts f16 only from and to f32; everything else between f16 and another type goes through
 // f32 without a second rounding.
+#include <numeric>
+
+#include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/Module.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
@@ -95,6 +99,7 @@ class ConversionEmitter {
     static bool IsHalf(llvm::Type* type) { return type->getScalarType()->isHalfTy(); }
     static bool IsDouble(llvm::Type* type) { return type->getScalarType()->isDoubleTy(); }
 
+    llvm::Value* Saturated();
     llvm::Value* FloatToFloat();
     llvm::Value* RoundToOdd();
     llvm::Value* FloatToInteger(bool is_signed);
@@ -124,6 +129,64 @@ llvm::Value* ConversionEmitter::RoundToOdd() {
     llvm::Value* even = b_.CreateICmpEQ(b_.CreateAnd(bits, constant(1)), constant(0));
     llvm::Value* adjust = b_.CreateAnd(even, b_.CreateFCmpONE(back, in_));
     return b_.CreateBitCast(b_.CreateSelect(adjust, neighbour, bits), F32());
+}
+
+// x of id(x, bound).
+llvm::Value* BoundedValue(llvm::Value* value, llvm::Intrinsic::ID id, int64_t bound) {
+    auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(value);
+    if (!call || call->getIntrinsicID() != id)
+        return nullptr;
+    auto* constant = llvm::dyn_cast<llvm::Constant>(call->getArgOperand(1));
+    auto* splat = constant ? constant->getSplatValue() : nullptr;
+    auto* number = llvm::dyn_cast_or_null<llvm::ConstantInt>(splat);
+    return number && number->getSExtValue() == bound ? call->getArgOperand(0) : nullptr;
+}
+
+// x of a signed value x that is clamped to [low, high], in either order.
+llvm::Value* ClampedValue(llvm::Value* value, int64_t low, int64_t high) {
+    using llvm::Intrinsic::smax;
+    using llvm::Intrinsic::smin;
+    if (llvm::Value* above = BoundedValue(value, smin, high))
+        return BoundedValue(above, smax, low);
+    llvm::Value* below = BoundedValue(value, smax, low);
+    return below ? BoundedValue(below, smin, high) : nullptr;
+}
+
+// Words clamped to what bytes hold. AVX-512 has an instruction for it, but it keeps the shuffle
+// port busy for twice as long as it takes to pack four registers into one and to put the
+// parts in order. Null for anything else.
+llvm::Value* ConversionEmitter::Saturated() {
+    constexpr unsigned kWords = 16;  // of a register
+    constexpr unsigned kLanes = 64;  // bytes of a register
+    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(from_);
+    if (!type || VectorBitsOf(b_) < 512 || !type->getElementType()->isIntegerTy(32) ||
+        !to_->getScalarType()->isIntegerTy(8) || type->getNumElements() != kLanes) {
+        return nullptr;
+    }
+    llvm::Value* words = ClampedValue(in_, INT8_MIN, INT8_MAX);
+    const bool is_signed = words != nullptr;
+    if (!is_signed)
+        words = ClampedValue(in_, 0, UINT8_MAX);
+    if (!words)
+        return nullptr;
+    auto part = [&](unsigned index) {
+        llvm::SmallVector<int, kWords> pick(kWords);
+        std::iota(pick.begin(), pick.end(), static_cast<int>(index * kWords));
+        return b_.CreateShuffleVector(words, pick);
+    };
+    auto pack = [&](llvm::Intrinsic::ID id, llvm::Value* a, llvm::Value* b) {
+        return b_.CreateIntrinsic(id, {}, {a, b});
+    };
+    llvm::Value* low = pack(llvm::Intrinsic::x86_avx512_packssdw_512, part(0), part(1));
+    llvm::Value* high = pack(llvm::Intrinsic::x86_avx512_packssdw_512, part(2), part(3));
+    llvm::Value* bytes = pack(is_signed ? llvm::Intrinsic::x86_avx512_packsswb_512
+                                        : llvm::Intrinsic::x86_avx512_packuswb_512,
+                              low, high);
+    // Every 128 bits hold four bytes of each of the four registers.
+    llvm::SmallVector<int, kLanes> order;
+    for (int i = 0; i < static_cast<int>(kLanes); ++i)
+        order.push_back(i % 16 / 4 * 16 + i / 16 * 4 + i % 4);
+    return b_.CreateShuffleVector(bytes, order);
 }
 
 llvm::Value* ConversionEmitter::FloatToFloat() {
@@ -162,6 +225,8 @@ llvm::Value* ConversionEmitter::QuantizeToHalf() {
 llvm::Value* ConversionEmitter::Emit() {
     switch (op_) {
         case Op::kTrunc:
+            if (llvm::Value* bytes = Saturated())
+                return bytes;
             return b_.CreateTrunc(in_, to_);
         case Op::kZExt:
             return b_.CreateZExt(in_, to_);
