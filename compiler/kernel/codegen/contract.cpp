@@ -14,11 +14,6 @@ namespace {
 
 using llvm::Value;
 
-uint64_t Flag(const llvm::Module& module, const char* name) {
-    auto* flag = llvm::mdconst::dyn_extract_or_null<llvm::ConstantInt>(module.getModuleFlag(name));
-    return flag ? flag->getZExtValue() : 0;
-}
-
 // A product that only this user sees, perhaps negated.
 struct Product {
     Value* a = nullptr;
@@ -69,9 +64,9 @@ bool Contract(llvm::Instruction& sum) {
 
 void ContractMultiplyAdds(llvm::Module& module) {
     // Without the instruction an explicit multiply-add would be a call.
-    if (Flag(module, kVectorBitsFlag) < 256)
+    if (FlagOf(module, kVectorBitsFlag) < 256)
         return;
-    const bool half = Flag(module, kNativeHalfFlag) != 0;
+    const bool half = FlagOf(module, kNativeHalfFlag) != 0;
     for (llvm::Function& function : module) {
         llvm::SmallVector<llvm::Instruction*, 32> sums;
         for (llvm::Instruction& instruction : llvm::instructions(function)) {

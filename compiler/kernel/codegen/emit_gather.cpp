@@ -78,32 +78,18 @@ Value* Emitter::MaskedGather(const MemoryRegion& region,
                    ? vector
                    : builder_.CreateExtractVector(length, vector, builder_.getInt64(first));
     };
-    auto emit = [&](llvm::ArrayRef<Value*> in) -> Value* {
-        Value* all = llvm::PoisonValue::get(VectorOf(integer));
-        for (uint32_t first = 0; first < lanes_; first += part_lanes) {
-            Value* gathered = builder_.CreateIntrinsic(
-                instruction, {},
-                {llvm::Constant::getNullValue(part_type), in[0], part(in[1], first),
-                 in.size() > 2 ? part(in[2], first) : llvm::Constant::getAllOnesValue(part_type),
-                 builder_.getInt8(1)});
-            if (!compact_)
-                Annotate(region, gathered);
-            all = lanes_ == part_lanes ? gathered
-                                       : builder_.CreateInsertVector(all->getType(), all, gathered,
-                                                                     builder_.getInt64(first));
-        }
-        return all;
-    };
-    llvm::SmallVector<Value*, 3> in = {base, offsets};
-    const auto* constant = llvm::dyn_cast<llvm::Constant>(mask);
-    const bool masked = !constant || !constant->isAllOnesValue();
-    if (masked)
-        in.push_back(builder_.CreateSExt(mask, VectorOf(integer)));
-    Value* all = region.is_volatile
-                     ? emit(in)
-                     : ShareCode("gather" + std::to_string(bits) + "_" +
-                                     std::to_string(offset_bits) + (masked ? "_masked" : ""),
-                                 in, /*reads_memory=*/true, emit);
+    Value* signs = builder_.CreateSExt(mask, VectorOf(integer));
+    Value* all = llvm::PoisonValue::get(VectorOf(integer));
+    for (uint32_t first = 0; first < lanes_; first += part_lanes) {
+        Value* gathered = builder_.CreateIntrinsic(
+            instruction, {},
+            {llvm::Constant::getNullValue(part_type), base, part(offsets, first),
+             part(signs, first), builder_.getInt8(1)});
+        Annotate(region, gathered);
+        all = lanes_ == part_lanes ? gathered
+                                   : builder_.CreateInsertVector(all->getType(), all, gathered,
+                                                                 builder_.getInt64(first));
+    }
     return builder_.CreateBitCast(all, type);
 }
 

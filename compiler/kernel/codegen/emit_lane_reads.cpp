@@ -39,9 +39,9 @@ Value* Emitter::PermuteWords(Value* words, Value* lanes) {
         Value* addresses = builder_.CreateGEP(builder_.getInt32Ty(), slot, lanes);
         return builder_.CreateMaskedGather(words->getType(), addresses, llvm::Align(4));
     }
-    return ShareCode(
-        "permute", {words, lanes}, /*reads_memory=*/false,
-        [&](llvm::ArrayRef<Value*> in) { return PermuteRegisters(in[0], in[1], part_lanes); });
+    return ShareCode("permute", {words, lanes}, [&](llvm::ArrayRef<Value*> in) {
+        return PermuteRegisters(in[0], in[1], part_lanes);
+    });
 }
 
 // By parts of `part_lanes`.

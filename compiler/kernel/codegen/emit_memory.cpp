@@ -409,16 +409,32 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
     }
 }
 
+// The local's elements have no index that differs between lanes, so none is gathered.
+bool Emitter::HasRowsOnly(uint32_t local) {
+    if (rows_only_.empty()) {
+        rows_only_.resize(kernel_.locals.size(), true);
+        for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
+            const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
+            if ((inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal) &&
+                !shapes_.shape(inst.operands[0]).uniform())
+                rows_only_[inst.imm] = false;
+        }
+    }
+    return rows_only_[local];
+}
+
 // Private arrays lie in scratch, element by element, the lanes of an element side by side: an index
 // that is the same for all lanes reaches one vector. Elements narrower than 32 bits take 32, for
-// gathers.
+// gathers, if there may be any.
 void Emitter::EmitLocal(const ir::Instruction& inst) {
     const auto local_index = static_cast<uint32_t>(inst.imm);
     const ir::Local& local = kernel_.locals[local_index];
     const bool load = inst.op == Op::kLoadLocal;
     llvm::Type* value_type = ScalarType(context_, local.type);
-    const uint32_t width = std::max(32u, ir::BitWidth(local.type));
-    llvm::Type* type = ir::BitWidth(local.type) < 32 ? builder_.getInt32Ty() : value_type;
+    const bool as_is = ir::BitWidth(local.type) >= 32 ||
+                       (local.type != ir::Type::kBool && HasRowsOnly(local_index));
+    const uint32_t width = as_is ? ir::BitWidth(local.type) : 32;
+    llvm::Type* type = as_is ? value_type : builder_.getInt32Ty();
     const uint64_t element = width / 8;
     const uint64_t row = element * lanes_;
     if (local_offsets_.empty())

@@ -6,10 +6,10 @@ namespace fornax::kernel {
 
 using llvm::Value;
 
-// `body` may use its arguments and constants only, and must emit the same for each use of `name`.
+// `body` may use its arguments and constants only, no memory, and must emit the same for each use
+// of `name`.
 Value* Emitter::ShareCode(const std::string& name,
                           llvm::ArrayRef<Value*> arguments,
-                          bool reads_memory,
                           llvm::function_ref<Value*(llvm::ArrayRef<Value*>)> body) {
     constexpr uint32_t kCopies = 2;  // below that, the function itself costs more
     if (!compact_)
@@ -29,10 +29,7 @@ Value* Emitter::ShareCode(const std::string& name,
                                                llvm::GlobalValue::InternalLinkage, name, module_);
         code.function->setDoesNotThrow();
         code.function->setWillReturn();
-        if (reads_memory)
-            code.function->setOnlyReadsMemory();
-        else
-            code.function->setDoesNotAccessMemory();
+        code.function->setDoesNotAccessMemory();
         llvm::IRBuilder<>::InsertPointGuard guard(builder_);
         builder_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", code.function));
         llvm::SmallVector<Value*, 4> inner;

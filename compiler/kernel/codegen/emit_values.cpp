@@ -446,11 +446,11 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     if (compact_ && !scalar && lanes_ > 1 &&
         (inst.op == Op::kSDot4 || inst.op == Op::kUDot4 || inst.op == Op::kSUDot4)) {
         Value* zero = llvm::Constant::getNullValue(operands[2]->getType());
-        Value* dot = ShareCode(
-            std::string("dot") + std::to_string(static_cast<int>(inst.op)),
-            {operands[0], operands[1]}, /*reads_memory=*/false, [&](llvm::ArrayRef<Value*> in) {
-                return EmitPureOp(builder_, kernel_, inst, {in[0], in[1], zero})[0];
-            });
+        Value* dot =
+            ShareCode(std::string("dot") + std::to_string(static_cast<int>(inst.op)),
+                      {operands[0], operands[1]}, [&](llvm::ArrayRef<Value*> in) {
+                          return EmitPureOp(builder_, kernel_, inst, {in[0], in[1], zero})[0];
+                      });
         Set(inst.results[0], builder_.CreateAdd(dot, operands[2]));
         return;
     }

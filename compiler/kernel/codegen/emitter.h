@@ -283,6 +283,7 @@ class Emitter {
     unsigned PrefixLanes(llvm::ArrayRef<int> lane_of) const;
     llvm::Value* Zeros();  // ptr to 256 bytes
     void EmitLocal(const ir::Instruction& inst);
+    bool HasRowsOnly(uint32_t local);
     llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);
     llvm::Value* ByteAddress(const MemoryRegion& region, llvm::Value* offset);
     llvm::Value* InBounds(const MemoryRegion& region, llvm::Value* offset, uint64_t bytes);
@@ -311,7 +312,6 @@ class Emitter {
     // --- emit_shared_code.cpp ---
     llvm::Value* ShareCode(const std::string& name,
                            llvm::ArrayRef<llvm::Value*> arguments,
-                           bool reads_memory,
                            llvm::function_ref<llvm::Value*(llvm::ArrayRef<llvm::Value*>)> body);
 
     // --- emit_narrow.cpp ---
@@ -582,6 +582,7 @@ class Emitter {
     std::vector<ir::ValueId> slot_owner_;  // by value: whose slot it shares, invalid for its own
     std::vector<llvm::AllocaInst*> conditions_;  // by instruction: workgroup-level branches
     std::vector<uint32_t> local_offsets_;        // by local, in scratch
+    std::vector<bool> rows_only_;                // by local
     Slot kept_mask_;
     std::vector<uint32_t> uses_;              // by value
     std::map<uint32_t, bool> computes_much_;  // by block

@@ -3,6 +3,8 @@
 
 #include "compiler/kernel/codegen/contract.h"
 #include "compiler/kernel/codegen/quick_constants.h"
+#include "compiler/kernel/codegen/quick_split.h"
+#include "compiler/kernel/codegen/target_machine.h"
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -133,9 +135,28 @@ void HideHalfMinima(llvm::Module& module) {
     }
 }
 
+class SplitPass : public llvm::PassInfoMixin<SplitPass> {
+  public:
+    SplitPass(unsigned lanes, unsigned part_lanes) : lanes_(lanes), part_lanes_(part_lanes) {}
+
+    llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+        SplitVectors(function, lanes_, part_lanes_);
+        llvm::PreservedAnalyses preserved;
+        preserved.preserveSet<llvm::CFGAnalyses>();
+        return preserved;
+    }
+
+  private:
+    unsigned lanes_;
+    unsigned part_lanes_;
+};
+
 }  // namespace
 
-Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine, CodeQuality quality) {
+Status OptimizeModule(llvm::Module& module,
+                      llvm::TargetMachine& machine,
+                      CodeQuality quality,
+                      unsigned lanes) {
     // LLVM crashes or miscompiles what it does not expect, so this is checked in every build.
     std::string errors;
     llvm::raw_string_ostream error_stream(errors);
@@ -164,6 +185,8 @@ Status OptimizeModule(llvm::Module& module, llvm::TargetMachine& machine, CodeQu
     llvm::FunctionPassManager passes;
     passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
     if (quality == CodeQuality::kQuick) {
+        passes.addPass(
+            SplitPass(lanes, static_cast<unsigned>(FlagOf(module, kVectorBitsFlag) / 32)));
         // Pays for itself: what it removes need not be selected.
         passes.addPass(llvm::EarlyCSEPass());
     } else {

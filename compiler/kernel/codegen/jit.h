@@ -15,10 +15,12 @@
 namespace fornax::kernel {
 
 // Runs the IR passes: short, because the emitter's output is already wide and the kernel IR's
-// passes have folded and unrolled it. kInternal if the module is not valid.
+// passes have folded and unrolled it. kInternal if the module is not valid. `lanes` are those of
+// the kernel's vectors; 0 if it has none.
 Status OptimizeModule(llvm::Module& module,
                       llvm::TargetMachine& machine,
-                      CodeQuality quality = CodeQuality::kFull);
+                      CodeQuality quality = CodeQuality::kFull,
+                      unsigned lanes = 0);
 
 // The module's object file. Consumes the module's function bodies. kInternal if the backend reports
 // an error.

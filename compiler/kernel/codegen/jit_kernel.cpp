@@ -65,7 +65,7 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
     SetFunctionAttributes(module, target);
     if (sink)
         sink("llvm", TextOf(module));
-    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine, quality));
+    FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine, quality, emitted.lanes));
     prepared->instructions_ = module.getInstructionCount();
     clock.End("LLVM passes");
     if (sink) {

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <utility>
 
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Metadata.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
@@ -60,6 +62,11 @@ Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInf
                      "LLVM cannot make code for the CPU " + target.cpu_name + "."};
     }
     return machine;
+}
+
+uint64_t FlagOf(const llvm::Module& module, const char* name) {
+    auto* flag = llvm::mdconst::dyn_extract_or_null<llvm::ConstantInt>(module.getModuleFlag(name));
+    return flag ? flag->getZExtValue() : 0;
 }
 
 void PrepareModule(llvm::Module& module,

@@ -24,6 +24,9 @@ inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
 // Module flag: 1 where registers of vector_bits have VPDPBUSD, else 0.
 inline constexpr char kVnniFlag[] = "fornax.vnni";
 
+// A module's flag; 0 if it has none of that name.
+uint64_t FlagOf(const llvm::Module& module, const char* name);
+
 // Gives an empty module its triple and data layout, so that what is emitted into it is laid out
 // right.
 void PrepareModule(llvm::Module& module,
