@@ -10,6 +10,8 @@ using spv::Op;
 Status Translator::CompositeConstruct(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
+    if (std::ranges::any_of(inst.operands, [&](uint32_t id) { return HasLargeValue(id); }))
+        return ConstructLarge(inst, *type);
     Tuple tuple;
     for (uint32_t id : inst.operands) {
         FORNAX_ASSIGN_OR_RETURN(Tuple part, UseTuple(inst, id));
@@ -45,6 +47,10 @@ Result<std::pair<uint64_t, const Type*>> Translator::Locate(const Inst& inst,
 }
 
 Status Translator::CompositeExtract(const Inst& inst) {
+    if (HasLargeValue(inst[0])) {
+        FORNAX_ASSIGN_OR_RETURN(const Value whole, Use(inst, inst[0]));
+        return ExtractLarge(inst, *whole.pointer);
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(1)));
@@ -55,6 +61,10 @@ Status Translator::CompositeExtract(const Inst& inst) {
 }
 
 Status Translator::CompositeInsert(const Inst& inst) {
+    if (HasLargeValue(inst[1])) {
+        FORNAX_ASSIGN_OR_RETURN(const Value whole, Use(inst, inst[1]));
+        return InsertLarge(inst, *whole.pointer);
+    }
     FORNAX_ASSIGN_OR_RETURN(Tuple object, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(Tuple composite, UseTuple(inst, inst[1]));

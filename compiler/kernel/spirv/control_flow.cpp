@@ -388,7 +388,9 @@ Status Translator::Return(const Inst& inst) {
         builder_.Append(ir::Op::kReturn, {}, {});
         return OkStatus();
     }
-    if (inst.op == Op::OpReturnValue) {
+    if (inst.op == Op::OpReturnValue && frame_->return_place) {
+        FORNAX_RETURN_IF_ERROR(StoreValue(inst, *frame_->return_place, inst[0]));
+    } else if (inst.op == Op::OpReturnValue) {
         FORNAX_ASSIGN_OR_RETURN(Tuple value, UseTuple(inst, inst[0]));
         if (value.size() != frame_->return_locals.size())
             return Invalid(inst, "returns a value of another type than its function's");
@@ -434,7 +436,11 @@ Status Translator::Call(const Inst& inst) {
                                "pointers cannot be values");
         FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *result));
         std::vector<ir::Type> scalar_types;
-        types_.Flatten(*result, scalar_types);
+        if (IsLarge(*result)) {
+            FORNAX_ASSIGN_OR_RETURN(callee.return_place, NewLargePlace(inst, *result));
+        } else {
+            types_.Flatten(*result, scalar_types);
+        }
         for (ir::Type scalar : scalar_types)
             callee.return_locals.push_back(NewLocal(scalar));
     }
@@ -452,6 +458,7 @@ Status Translator::Call(const Inst& inst) {
     Status status = From(0, function->entry_label);
     call_stack_.pop_back();
     frame_ = caller;
+    FreeLargePlaces(callee);
     std::swap(jumps, jumps_);
     FORNAX_RETURN_IF_ERROR(std::move(status));
     if (!builder_.Terminated())
@@ -459,6 +466,8 @@ Status Translator::Call(const Inst& inst) {
     builder_.SetBlock(before);
     if (result->kind == Type::Kind::kVoid)
         return OkStatus();
+    if (callee.return_place)
+        return DefineLarge(inst, std::move(*callee.return_place));
     Tuple tuple;
     for (uint32_t local : callee.return_locals)
         tuple.push_back(LoadLocal(local));

@@ -426,19 +426,23 @@ Status Translator::Load(const Inst& inst) {
             module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
         return DefinePointer(inst, std::move(pointer));
     }
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
+    if (IsLarge(*type)) {
+        FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
+        return LoadLarge(inst, pointer);
+    }
     FORNAX_ASSIGN_OR_RETURN(Tuple tuple, LoadFrom(inst, pointer));
     return Define(inst, std::move(tuple));
 }
 
 Status Translator::Store(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple value, UseTuple(inst, inst[1]));
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 2, pointer));
     if (pointer.untyped) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[1]));
         FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
     }
-    return StoreTo(inst, pointer, value);
+    return StoreValue(inst, pointer, inst[1]);
 }
 
 // Where the second set of memory operands begins: behind the first one and what its bits bring, or
@@ -500,6 +504,9 @@ Status Translator::CopyMemory(const Inst& inst) {
         FORNAX_RETURN_IF_ERROR(Retype(inst, to, from.type));
     if (from.untyped)
         FORNAX_RETURN_IF_ERROR(Retype(inst, from, to.type));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, from.type));
+    if (IsLarge(*type) && from.space != Pointer::Space::kBuiltin)
+        return CopyLarge(inst, to, from);
     FORNAX_ASSIGN_OR_RETURN(Tuple value, LoadFrom(inst, from));
     return StoreTo(inst, to, value);
 }

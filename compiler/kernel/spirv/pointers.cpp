@@ -49,6 +49,11 @@ Status Translator::AddIndex(const Inst& inst,
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
     if (!ir::IsInteger(kernel_.type(index)))
         return Invalid(inst, "has an index that is no integer");
+    AddRuntimeIndex(pointer, index, stride);
+    return OkStatus();
+}
+
+void Translator::AddRuntimeIndex(Pointer& pointer, ir::ValueId index, uint64_t stride) {
     ir::Type type = ir::Type::kI32;
     if (pointer.space == Pointer::Space::kAddress) {
         // Addresses are computed in 64 bits. Lanes side by side index one object, which no narrower
@@ -63,7 +68,6 @@ Status Translator::AddIndex(const Inst& inst,
     pointer.align = std::min(pointer.align, AlignOf(stride));
     pointer.offset =
         pointer.offset.valid() ? Emit(ir::Op::kIAdd, type, {pointer.offset, bytes}) : bytes;
-    return OkStatus();
 }
 
 Status Translator::StepBytes(const Inst& inst,
@@ -238,7 +242,7 @@ Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uin
 
 Result<Pointer> Translator::UsePointer(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
-    if (!value.pointer)
+    if (!value.pointer || value.is_large)
         return PointerFromScalars(user, value);
     return std::move(*value.pointer);
 }
@@ -369,6 +373,13 @@ Status Translator::ComparePointers(const Inst& inst) {
 
 Status Translator::CopyObject(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(inst, inst[0]));
+    if (value.is_large) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+        FORNAX_ASSIGN_OR_RETURN(const Type* from, TypeOf(inst, value.type));
+        if (type->scalars != from->scalars || type->leaves != from->leaves)
+            return Invalid(inst, "has operands that do not fit its result type");
+        return DefineLarge(inst, std::move(*value.pointer));
+    }
     if (value.pointer) {
         value.pointer->nonuniform |=
             module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;

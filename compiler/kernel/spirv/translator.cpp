@@ -396,8 +396,12 @@ Result<Value> Translator::Use(const Inst& user, uint32_t id) {
 
 Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
-    if (value.pointer)
+    if (value.is_large) {
+        FORNAX_ASSIGN_OR_RETURN(value.scalars, LoadFrom(user, *value.pointer));
+        FORNAX_RETURN_IF_ERROR(Spend(user, value.scalars.size()));
+    } else if (value.pointer) {
         return PointerScalars(user, *value.pointer);
+    }
     if (in_modes_) {
         for (ir::ValueId& scalar : value.scalars)
             scalar = modes_.Flush(scalar);
@@ -477,6 +481,10 @@ Status Translator::Undefined(const Inst& inst) {
     if (type->scalars == 0)
         return OkStatus();  // an image or runtime array: an error only where it is used
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
+    if (frame_ && IsLarge(*type)) {
+        FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, *type));
+        return DefineLarge(inst, std::move(place));
+    }
     std::vector<ir::Type> scalar_types;
     types_.Flatten(*type, scalar_types);
     Tuple tuple;

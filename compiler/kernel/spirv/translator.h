@@ -7,6 +7,7 @@
 //   pointers.cpp      access chains, pointers as values
 //   memory.cpp        loads, stores, copies
 //   atomics.cpp       atomics
+//   large_values.cpp  values that are kept in memory
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
 //   subgroups.cpp     operations between the invocations of a subgroup
 //   derivatives.cpp   differences between the invocations of a quad
@@ -134,6 +135,8 @@ struct Value {
     Tuple scalars;
     std::optional<Pointer> pointer;
     ir::BlockId block;  // where it was made
+    // The value itself is in private memory, where `pointer` says, and is not written again.
+    bool is_large = false;
 };
 
 // A private variable: one IR local a leaf.
@@ -175,6 +178,8 @@ class Translator {
         std::unordered_set<uint32_t> on_path;
         ir::InstId return_scope;  // invalid in the entry point
         std::vector<uint32_t> return_locals;
+        std::optional<Pointer> return_place;       // of a large value
+        std::map<uint32_t, Pointer> large_places;  // by the result's id
     };
     Status CheckCapabilities();
     Status Instruction(const Inst& inst);
@@ -243,6 +248,7 @@ class Translator {
     Result<ir::Binding> FindBinding(const Inst& inst);
     Status WorkgroupVariable(const Inst& inst, const Type& type);
     Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
+    Result<Pointer> PrivatePlace(const Inst& inst, const Type& type);
     uint64_t SlotsOfLeaf(const Type& type, uint32_t leaf) const;
 
     // --- pointers.cpp ---
@@ -260,6 +266,7 @@ class Translator {
     Status Step(const Inst& inst, Pointer& pointer, uint32_t index_id);
     Status StepBytes(const Inst& inst, Pointer& pointer, const Type& type, uint32_t index_id);
     Status AddIndex(const Inst& inst, Pointer& pointer, uint32_t index_id, uint64_t stride);
+    void AddRuntimeIndex(Pointer& pointer, ir::ValueId index, uint64_t stride);
     Status ArrayLength(const Inst& inst);
     Status CopyObject(const Inst& inst);
 
@@ -304,6 +311,26 @@ class Translator {
     ir::ValueId BufferOf(const Pointer& pointer);
     Result<Tuple> LoadBuiltin(const Inst& inst, const Pointer& pointer);
     Status CheckComposite(const Inst& inst, const Type& type);
+
+    // --- large_values.cpp ---
+    bool IsLarge(const Type& type) const;
+    bool HasLargeValue(uint32_t id) const;
+    bool IsOnlyStored(const Inst& load) const;
+    Result<Pointer> NewLargePlace(const Inst& inst, const Type& type);
+    void FreeLargePlaces(const Frame& frame);
+    Status DefineLarge(const Inst& inst, Pointer place);
+    Status LoadLarge(const Inst& inst, const Pointer& from);
+    Status StoreValue(const Inst& inst, const Pointer& to, uint32_t id);
+    Status CopyLarge(const Inst& inst, const Pointer& to, const Pointer& from);
+    Status CopyPlace(const Inst& inst, const Pointer& to, const Pointer& from);
+    Pointer PartOf(const Pointer& whole, const Type& type, uint32_t index);
+    Pointer ElementOf(const Pointer& whole, const Type& type, ir::ValueId index);
+    Result<Pointer> PartAt(const Inst& inst, Pointer part, std::span<const uint32_t> indices);
+    template <typename Body>
+    void ForEach(uint32_t count, Body&& body);
+    Status ExtractLarge(const Inst& inst, const Pointer& whole);
+    Status ConstructLarge(const Inst& inst, const Type& type);
+    Status InsertLarge(const Inst& inst, const Pointer& whole);
 
     // --- atomics.cpp ---
     Status Atomic(const Inst& inst);
@@ -468,10 +495,11 @@ class Translator {
     DerivativeGroup derivative_group_ = DerivativeGroup::kNone;
     bool sees_quads_ = false;
     bool sees_subgroups_ = false;  // beyond quads: how many lanes there are, and who they are
-    bool in_modes_ = false;  // the instruction that is translated is one that they are for
+    bool in_modes_ = false;        // the instruction that is translated is one that they are for
     Frame* frame_ = nullptr;
     std::unordered_map<uint32_t, Value> globals_;
     std::vector<LocalVariable> variables_;
+    std::unordered_map<uint32_t, std::vector<Pointer>> free_places_;  // by type
     std::vector<Jump> jumps_;
     std::vector<ir::BlockId> outer_;  // by IR block: the block around it
     std::vector<uint32_t> call_stack_;

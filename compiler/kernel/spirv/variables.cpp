@@ -218,7 +218,7 @@ uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
     }
 }
 
-Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) {
+Result<Pointer> Translator::PrivatePlace(const Inst& inst, const Type& type) {
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, type));
     FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
     LocalVariable variable;
@@ -250,6 +250,11 @@ Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) 
     pointer.type = type.id;
     pointer.variable = static_cast<uint32_t>(variables_.size());
     variables_.push_back(std::move(variable));
+    return pointer;
+}
+
+Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, PrivatePlace(inst, type));
     if (inst.size() > 1) {
         // "Logical Layout of a Module": what a declaration names comes before it. Two variables
         // that begin as each other's pointers would not end.
