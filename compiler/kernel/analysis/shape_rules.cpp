@@ -74,6 +74,7 @@ Shape Normalize(Shape shape) {
         shape.kind = Shape::Kind::kPattern;
         shape.rows.clear();
         shape.stride = {};
+        shape.narrow_scale = 0;
     }
     if (shape.pattern() && AllZero(shape.offsets)) {
         shape.kind = Shape::Kind::kUniform;
@@ -91,7 +92,9 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
         result.kind = Shape::Kind::kVarying;
         return result;
     }
-    if (a.has_rows() && b.has_rows() && a.stride != b.stride) {
+    // Sums of narrow multiples could wrap where the multiples do not.
+    const bool unlike = a.stride != b.stride || a.narrow_scale != 0 || b.narrow_scale != 0;
+    if ((a.has_rows() && b.has_rows() && unlike) || (subtract && b.narrow_scale != 0)) {
         result.kind = Shape::Kind::kVarying;
         return result;
     }
@@ -102,6 +105,7 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
     if (!result.rows.empty()) {
         result.kind = Shape::Kind::kRows;
         result.stride = a.has_rows() ? a.stride : b.stride;
+        result.narrow_scale = a.has_rows() ? a.narrow_scale : b.narrow_scale;
     } else if (!result.offsets.empty()) {
         result.kind = Shape::Kind::kPattern;
     }
@@ -119,7 +123,12 @@ Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
         uint32_t zeros = factor == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(factor));
         result.base_zeros = static_cast<uint8_t>(std::min(kZeroBase, a.base_zeros + zeros));
         Scale(result.offsets, factor, bits);
-        Scale(result.rows, factor, bits);
+        if (factor == 0 || result.narrow_scale == 0)
+            Scale(result.rows, factor, bits);
+        else
+            result.narrow_scale *= factor;
+        if (result.has_rows() && a.narrow_scale != 0 && result.narrow_scale == 0)
+            return WithKind(Shape::Kind::kVarying);
     }
     return Normalize(std::move(result));
 }

@@ -139,8 +139,6 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
                 shape.kind = Shape::Kind::kUniform;
                 shape.workgroup = uniform && workgroup;
             }
-            if (inst.op == Op::kBufferSize)
-                shape.max = UINT32_MAX;
             Update(inst.results[0], std::move(shape));
             return;
         }
@@ -334,6 +332,7 @@ void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
             joined.offsets.clear();
             joined.rows.clear();
             joined.stride = {};
+            joined.narrow_scale = 0;
             joined.workgroup = false;
             joined.base_zeros = 0;
         }
@@ -407,6 +406,7 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
             generic.offsets = a.offsets;
             generic.rows = a.rows;
             generic.stride = a.stride;
+            generic.narrow_scale = a.narrow_scale;
         }
         if (generic.varying())
             generic.base_zeros = 0;
@@ -452,6 +452,13 @@ Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
                     a.max <= TypeMax(ir::BitWidth(type)) && (inst.op != Op::kSExt || a.max < sign);
                 if (fits)
                     generic.max = a.max;
+                if (a.has_rows() && a.narrow_scale == 0 && inst.op != Op::kTrunc &&
+                    (inst.flags & ir::kNoLaneWrap)) {
+                    Shape shape = a;
+                    shape.max = generic.max;
+                    shape.narrow_scale = 1;
+                    return keep(std::move(shape));
+                }
                 if (!a.pattern())
                     return generic;
                 // Widening keeps the pattern only where no lane wraps: the sum stays in range, or

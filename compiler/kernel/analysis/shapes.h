@@ -47,6 +47,9 @@ struct Shape {
     std::vector<int64_t> offsets;  // kPattern, kRows: by lane, sign extended from the type
     std::vector<int64_t> rows;     // kRows: by lane, what `stride` is multiplied with
     ir::ValueId stride;            // kRows: a uniform value of the same type
+    // kRows: if not 0, the stride is narrower: its multiples are computed in its own type, sign
+    // extended and multiplied with this.
+    uint64_t narrow_scale = 0;
 
     bool uniform() const { return kind == Kind::kUniform; }
     bool pattern() const { return kind == Kind::kPattern; }
@@ -57,7 +60,7 @@ struct Shape {
     // The lanes differ from the base in the same way.
     bool SameLanes(const Shape& other) const {
         return kind == other.kind && offsets == other.offsets && rows == other.rows &&
-               stride == other.stride;
+               stride == other.stride && narrow_scale == other.narrow_scale;
     }
     friend bool operator==(const Shape&, const Shape&) = default;
 };

@@ -64,11 +64,8 @@ void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
         for (const auto& [place, lowest] : lines) {
             Value* at =
                 builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, lowest));
-            if (place.first != 0) {
-                at = builder_.CreateAdd(
-                    at, builder_.CreateMul(Raw(offset.shape->stride),
-                                           llvm::ConstantInt::getSigned(type, place.first)));
-            }
+            if (place.first != 0)
+                at = builder_.CreateAdd(at, RowOffset(*offset.shape, place.first, type));
             // For reading, into all caches, as data.
             builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                                      {ByteAddress(region, at), builder_.getInt32(0),

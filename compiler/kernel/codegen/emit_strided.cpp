@@ -19,6 +19,9 @@ namespace {
 constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
 // Rows farther apart than this many strides would let the test of their bounds overflow.
 constexpr uint64_t kMaxRowDistance = uint64_t{1} << 30;
+// Bytes; likewise. Only those of 64-bit offsets can be longer.
+constexpr uint64_t kMaxWideStride = uint64_t{1} << 32;
+constexpr int64_t kMaxRowOffset = int64_t{1} << 40;
 
 // For the record. Of clamped regions only what is proven inside gets here.
 AccessCheck CheckOf(const MemoryRegion& region, bool masked) {
@@ -40,13 +43,12 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     const LayoutRow& low = layout.rows.front();
     const LayoutRow& high = layout.rows.back();
     const uint64_t distance = static_cast<uint64_t>(high.multiple - low.multiple);
-    if (distance > kMaxRowDistance)
+    if (distance > kMaxRowDistance || shape.narrow_scale > kMaxRowDistance)
         return false;
-    Value* stride = shape.has_rows() ? Raw(shape.stride) : nullptr;
     for (const LayoutRow& row : layout.rows) {
         Value* first = builder_.CreateAdd(offset.scalar, constant(row.lowest));
         if (row.multiple != 0)
-            first = builder_.CreateAdd(first, builder_.CreateMul(stride, constant(row.multiple)));
+            first = builder_.CreateAdd(first, RowOffset(shape, row.multiple, type));
         addresses.firsts.push_back(first);
     }
     Value* first = addresses.firsts[0];
@@ -66,13 +68,6 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
         addresses.in_bounds = InBounds(region, first, low.span);
         return true;
     }
-    if (!type->isIntegerTy(32)) {
-        for (size_t i = 0; i < layout.rows.size(); ++i) {
-            Value* inside = InBounds(region, addresses.firsts[i], layout.rows[i].span);
-            addresses.in_bounds = i == 0 ? inside : builder_.CreateAnd(addresses.in_bounds, inside);
-        }
-        return true;
-    }
     // One test for all rows, in 64 bits: from the first one, which did not wrap, to what lies above
     // all others.
     int64_t below = 0;
@@ -81,14 +76,37 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
         below = std::min(below, row.lowest - low.lowest);
         above = std::max(above, row.lowest - low.lowest + static_cast<int64_t>(row.span));
     }
+    if (below < -kMaxRowOffset || above > kMaxRowOffset)
+        return false;
     llvm::Type* i64 = builder_.getInt64Ty();
     Value* start = builder_.CreateZExt(first, i64);
+    Value* stride = Raw(shape.stride);
+    const uint64_t scale = std::max<uint64_t>(shape.narrow_scale, 1);
     Value* last = builder_.CreateAdd(
-        start, builder_.CreateMul(builder_.CreateZExt(stride, i64), builder_.getInt64(distance)));
+        start,
+        builder_.CreateMul(builder_.CreateZExt(stride, i64), builder_.getInt64(distance * scale)));
     Value* end = builder_.CreateAdd(last, llvm::ConstantInt::getSigned(i64, above));
-    Value* size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, region.size,
-                                                 builder_.getInt64(uint64_t{1} << 32));
+    Value* size = region.size;
+    if (type->isIntegerTy(32)) {
+        size = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, size,
+                                              builder_.getInt64(uint64_t{1} << 32));
+    }
     addresses.in_bounds = builder_.CreateICmpULE(end, size);
+    if (!type->isIntegerTy(32) || shape.narrow_scale != 0) {
+        // Neither the first row nor the stride lets the sum overflow, nor a narrow multiple wrap.
+        uint64_t longest = kMaxWideStride;
+        if (shape.narrow_scale != 0) {
+            const auto farthest = std::max(std::abs(low.multiple), std::abs(high.multiple));
+            const uint64_t greatest =
+                (uint64_t{1} << (stride->getType()->getIntegerBitWidth() - 1)) - 1;
+            longest = greatest / static_cast<uint64_t>(farthest);
+        }
+        Value* starts = builder_.CreateICmpULE(start, size);
+        Value* is_short =
+            builder_.CreateICmpULE(stride, llvm::ConstantInt::get(stride->getType(), longest));
+        addresses.in_bounds =
+            builder_.CreateAnd(addresses.in_bounds, builder_.CreateAnd(starts, is_short));
+    }
     if (below < 0) {
         Value* above_zero =
             builder_.CreateICmpUGE(start, llvm::ConstantInt::getSigned(i64, -below));

@@ -50,6 +50,30 @@ llvm::Constant* Emitter::LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_
     return llvm::ConstantVector::get(constants);
 }
 
+namespace {
+
+// Multiples of a shape's stride as numbers of its type. `multiples`: a constant or lanes' ones, of
+// the stride's type, beside as many strides.
+Value* RowOffsets(llvm::IRBuilder<>& builder,
+                  const Shape& shape,
+                  Value* multiples,
+                  Value* strides,
+                  llvm::Type* type) {
+    Value* offsets = builder.CreateMul(strides, multiples);
+    if (shape.narrow_scale == 0)
+        return offsets;
+    return builder.CreateMul(builder.CreateSExt(offsets, type),
+                             llvm::ConstantInt::get(type, shape.narrow_scale));
+}
+
+}  // namespace
+
+Value* Emitter::RowOffset(const Shape& shape, int64_t multiple, llvm::Type* type) {
+    Value* stride = Raw(shape.stride);
+    return RowOffsets(builder_, shape, llvm::ConstantInt::getSigned(stride->getType(), multiple),
+                      stride, type);
+}
+
 Value* Emitter::Vector(ir::ValueId value) {
     const Shape& shape = shapes_.shape(value);
     Value* raw = Raw(value);
@@ -57,8 +81,10 @@ Value* Emitter::Vector(ir::ValueId value) {
         return raw;
     Value* vector = Splat(raw);
     if (shape.has_rows()) {
-        Value* rows = LaneConstants(raw->getType(), shape.rows);
-        vector = builder_.CreateAdd(vector, builder_.CreateMul(rows, Splat(Raw(shape.stride))));
+        Value* stride = Raw(shape.stride);
+        Value* rows = RowOffsets(builder_, shape, LaneConstants(stride->getType(), shape.rows),
+                                 Splat(stride), vector->getType());
+        vector = builder_.CreateAdd(vector, rows);
     }
     if (!shape.uniform())
         vector = builder_.CreateAdd(vector, LaneConstants(raw->getType(), shape.offsets));

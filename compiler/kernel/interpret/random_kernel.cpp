@@ -172,7 +172,7 @@ class Generator : RandomValues {
         row = op(Op::kIMul, {op(Op::kAnd, {row, b_.ConstI32(3)}), length});
         ValueId index = op(Op::kIAdd, {row, op(Op::kAnd, {local_index_, b_.ConstI32(3)})});
         const uint32_t size = ByteSize(type);
-        return {buffers_[2], op(Op::kIMul, {index, b_.ConstI32(size)}), size};
+        return {buffers_[2], ElementOffset(index, size), size};
     }
     // In the invocation's own part of binding 0, which is one piece, or several in planes that all
     // invocations' pieces make up.
@@ -240,12 +240,12 @@ class Generator : RandomValues {
             }
             case 0: {
                 auto [buffer, offset, align] = BufferPlace(type, run, false);
-                LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run, align);
+                LoadRun(Op::kLoadBuffer, {buffer, AnyWidth(offset)}, type, run, align);
                 break;
             }
             case 1: {
                 auto [buffer, offset, align] = BufferPlace(type, run, true);
-                StoreRun(Op::kStoreBuffer, {buffer, offset}, type, run);
+                StoreRun(Op::kStoreBuffer, {buffer, AnyWidth(offset)}, type, run);
                 break;
             }
             case 2:
@@ -263,10 +263,9 @@ class Generator : RandomValues {
                     StoreRun(Op::kStoreShared, {SharedOwn(type, run)}, type, run);
                 break;
             case 5: {  // sums do not depend on the order
-                ValueId operands[] = {buffers_[1],
-                                      OffsetWithin(TestDispatch::kBinding1Bytes, Type::kI32, 1),
-                                      Pick(Type::kI32)};
                 Type i32 = Type::kI32;
+                ValueId at = AnyWidth(OffsetWithin(TestDispatch::kBinding1Bytes, i32, 1));
+                ValueId operands[] = {buffers_[1], at, Pick(i32)};
                 InstId atomic = b_.Append(Op::kAtomicBuffer, operands, {&i32, 1},
                                           static_cast<uint64_t>(AtomicOp::kAdd));
                 if (!options_.portable)
@@ -318,7 +317,7 @@ class Generator : RandomValues {
         ValueId offset = b_.Emit(Op::kSelect, Type::kI32,
                                  {condition, Own(type, run).offset,
                                   OffsetWithin(2 * TestDispatch::kBinding2Bytes, type, run)});
-        LoadRun(Op::kLoadBuffer, {buffer, offset}, type, run);
+        LoadRun(Op::kLoadBuffer, {buffer, AnyWidth(offset)}, type, run);
         Add(b_.Emit(Op::kBufferSize, Type::kI32, {buffer}));
     }
     void LocalStatement() {

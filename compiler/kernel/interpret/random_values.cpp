@@ -160,6 +160,24 @@ ValueId RandomValues::Conversion(Type type) {
     return Emit(random_.Chance(50) ? Op::kZExt : Op::kSExt, type, {Pick(from)});
 }
 
+ValueId RandomValues::AnyWidth(ValueId offset) {
+    if (kernel_.type(offset) == Type::kI64 || random_.Chance(60))
+        return offset;
+    ValueId wide = b_.Emit(random_.Chance(70) ? Op::kZExt : Op::kSExt, Type::kI64, {offset});
+    if (random_.Chance(10)) {
+        const uint64_t beyond = uint64_t{1 + random_.Below(3)} << 32;
+        wide = b_.Emit(Op::kIAdd, Type::kI64, {wide, b_.Const(Type::kI64, beyond)});
+    }
+    return wide;
+}
+
+ValueId RandomValues::ElementOffset(ValueId index, uint32_t bytes) {
+    if (random_.Chance(50))
+        return Emit(Op::kIMul, Type::kI32, {index, b_.ConstI32(bytes)});
+    ValueId wide = b_.Emit(Op::kSExt, Type::kI64, {index}, 0, kNoLaneWrap);
+    return b_.Emit(Op::kIMul, Type::kI64, {wide, b_.Const(Type::kI64, bytes)});
+}
+
 ValueId RandomValues::FloatOperation(Type type) {
     static constexpr Op kBinary[] = {Op::kFAdd, Op::kFSub, Op::kFMul, Op::kFAdd, Op::kFMul,
                                      Op::kNMin, Op::kNMax, Op::kFMin, Op::kFMax, Op::kFDiv,

@@ -38,6 +38,11 @@ class RandomValues {
     ir::ValueId Observable(ir::ValueId value);
     ir::ValueId Masked(ir::Type type, uint32_t mask);
 
+    // An offset in a buffer, of 32 or 64 bits; of these some lie far outside.
+    ir::ValueId AnyWidth(ir::ValueId offset);
+    // An offset of either width: that of element `index`, which is small.
+    ir::ValueId ElementOffset(ir::ValueId index, uint32_t bytes);
+
     // One pure operation more.
     void PureStatement();
     // One operation between the lanes of the subgroup more (random_subgroups.cpp).

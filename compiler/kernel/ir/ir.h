@@ -149,7 +149,8 @@ enum InstructionFlags : uint8_t {
     kDontUnrollHint = 16,
     kDontFlattenHint = 32,  // If, Switch: keep the branch
     // SExt, ZExt of an index into memory: where lanes differ by known distances, the narrow values
-    // of the active ones do not wrap against one another. They are elements of one object.
+    // of the active ones do not wrap against one another, nor does a sum of 32 bits with a small
+    // constant wrap above. They are elements of one object.
     kNoLaneWrap = 64,
 };
 

@@ -16,34 +16,8 @@ using namespace ir;
 
 namespace {
 
-bool IsCommutative(Op op) {
-    switch (op) {
-        case Op::kIAdd:
-        case Op::kIMul:
-        case Op::kAnd:
-        case Op::kOr:
-        case Op::kXor:
-        case Op::kUMin:
-        case Op::kUMax:
-        case Op::kSMin:
-        case Op::kSMax:
-        case Op::kIEq:
-        case Op::kINe:
-        case Op::kFOEq:
-        case Op::kFONe:
-        case Op::kFUEq:
-        case Op::kFUNe:
-        case Op::kFAdd:
-        case Op::kFMul:
-        case Op::kFMin:
-        case Op::kFMax:
-        case Op::kNMin:
-        case Op::kNMax:
-            return true;
-        default:
-            return false;
-    }
-}
+// Indices of one object that are at most this far apart do not wrap against one another.
+constexpr uint64_t kNearIndices = uint64_t{1} << 30;
 
 class Algebra {
   public:
@@ -90,6 +64,8 @@ class Algebra {
     ValueId Build(Op op, std::initializer_list<ValueId> operands) {
         return builder_.Build({op, e_.type, operands});
     }
+    // A wider integer of which is known what the expression's flags say.
+    ValueId BuildWide(Op op, ValueId x) { return builder_.Build({op, e_.type, {x}, 0, e_.flags}); }
     ValueId BuildNot(ValueId condition) {
         return builder_.Build({Op::kNot, Type::kBool, {condition}});
     }
@@ -430,8 +406,13 @@ ValueId Algebra::FoldConversion() {
         return A();
     if (e_.op == Op::kFConvert && kernel_.type(A()) == e_.type)
         return kStays;  // quiets a NaN
+    uint64_t c = 0;
+    if (ValueId x; e_.op == Op::kSExt && (e_.flags & kNoLaneWrap) && Width() == 32 &&
+                   AsWithConst(A(), Op::kIAdd, &x, &c) && c < kNearIndices) {
+        return Build(Op::kIAdd, {BuildWide(Op::kSExt, x), Const(c)});
+    }
     if (e_.op == Op::kSExt && IsNonNegative(A()))
-        return Build(Op::kZExt, {A()});
+        return BuildWide(Op::kZExt, A());
     if (!inner || inner->operands.empty())
         return kStays;
     ValueId x = inner->operands[0];

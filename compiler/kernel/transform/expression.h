@@ -34,6 +34,36 @@ struct Expression {
     uint8_t flags = 0;
 };
 
+// a op b is b op a, whatever they are.
+inline bool IsCommutative(ir::Op op) {
+    switch (op) {
+        case ir::Op::kIAdd:
+        case ir::Op::kIMul:
+        case ir::Op::kAnd:
+        case ir::Op::kOr:
+        case ir::Op::kXor:
+        case ir::Op::kUMin:
+        case ir::Op::kUMax:
+        case ir::Op::kSMin:
+        case ir::Op::kSMax:
+        case ir::Op::kIEq:
+        case ir::Op::kINe:
+        case ir::Op::kFOEq:
+        case ir::Op::kFONe:
+        case ir::Op::kFUEq:
+        case ir::Op::kFUNe:
+        case ir::Op::kFAdd:
+        case ir::Op::kFMul:
+        case ir::Op::kFMin:
+        case ir::Op::kFMax:
+        case ir::Op::kNMin:
+        case ir::Op::kNMax:
+            return true;
+        default:
+            return false;
+    }
+}
+
 // Where an expression's value comes from at the place that is being rewritten.
 class ExpressionBuilder {
   public:

@@ -347,6 +347,29 @@ TEST(Simplify, LoopsThatNeverGoRoundUnwind) {
         store_buffer %o, %z, %p align(4) return)");
 }
 
+// So that neighbours are seen to be neighbours. Without the promise the sum may wrap.
+TEST(Simplify, ConstantsLeaveWidenedIndices) {
+    Expect(R"(
+        %k:i32 = const 3 %m:i32 = const -3
+        %s:i32 = iadd %i, %k %t:i32 = iadd %i, %m
+        %a:i64 = sext %s no_lane_wrap
+        %g:i64 = sext %t no_lane_wrap
+        %c:i64 = sext %s
+        store_buffer %o, %a, %x align(1)
+        store_buffer %o, %g, %x align(1)
+        store_buffer %o, %c, %x align(1) return)",
+           R"(
+        %k:i32 = const 3 %m:i32 = const -3 %k64:i64 = const 3
+        %s:i32 = iadd %i, %k %t:i32 = iadd %i, %m
+        %w:i64 = sext %i no_lane_wrap
+        %a:i64 = iadd %w, %k64
+        %g:i64 = sext %t no_lane_wrap
+        %c:i64 = sext %s
+        store_buffer %o, %a, %x align(1)
+        store_buffer %o, %g, %x align(1)
+        store_buffer %o, %c, %x align(1) return)");
+}
+
 TEST(Simplify, EmptyConstructsVanish) {
     Expect(R"(
         if %b { yield } else { yield }
