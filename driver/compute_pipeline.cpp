@@ -100,6 +100,8 @@ kernel::CompileRequest MakeRequest(const Device& device,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
         .layout = layout.MakeResourceLayout(),
         .options = {.robust_buffer_access = NeedsBounds(device, info),
+                    .wide_indexing =
+                        (FlagsOf(info) & VK_PIPELINE_CREATE_2_64_BIT_INDEXING_BIT_EXT) != 0,
                     .subgroup_size = SubgroupSizeOf(info.stage),
                     .printf_address = printf ? printf->address() : 0,
                     .printf_words = printf ? printf->capacity_words() : 0},

@@ -30,6 +30,7 @@ constexpr ApiSet kSupportedApi = [] {
     device.EXT_private_data = true;
     device.EXT_robustness2 = true;
     device.EXT_shader_demote_to_helper_invocation = true;  // fragment shaders only
+    device.EXT_shader_64bit_indexing = true;
     device.EXT_shader_long_vector = true;
     device.EXT_shader_replicated_composites = true;
     device.EXT_sampler_filter_minmax = true;
@@ -164,6 +165,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
     // compute shader that is used.
     features.shaderDemoteToHelperInvocation = true;
     features.shaderTerminateInvocation = true;
+    features.shader64BitIndexing = true;
     features.shaderBFloat16Type = true;
     features.longVector = true;
     features.shaderExpectAssume = true;

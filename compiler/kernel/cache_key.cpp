@@ -129,7 +129,8 @@ Hash128 HashRequest(const CompileRequest& request,
         }
     }
     hasher.Append(request.layout.push_constant_bytes);
-    hasher.Append(request.options.robust_buffer_access).Append(request.options.subgroup_size);
+    hasher.Append(request.options.robust_buffer_access).Append(request.options.wide_indexing);
+    hasher.Append(request.options.subgroup_size);
     hasher.Append(request.options.printf_address).Append(request.options.printf_words);
     return hasher.Finish();
 }

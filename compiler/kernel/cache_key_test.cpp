@@ -52,6 +52,7 @@ TEST(CacheKey, EveryFieldCounts) {
         [&](Subject& s) { s.request.layout.sets.push_back({{second}}); },
         [](Subject& s) { s.request.layout.push_constant_bytes = 4; },
         [](Subject& s) { s.request.options.robust_buffer_access = true; },
+        [](Subject& s) { s.request.options.wide_indexing = true; },
         [](Subject& s) { s.request.options.subgroup_size = 16; },
         [](Subject& s) { s.request.options.printf_address = 4096; },
         [](Subject& s) { s.request.options.printf_words = 16; },

@@ -14,10 +14,13 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-KernelExplanation Explain(const std::string& glsl, bool robust = false) {
+KernelExplanation Explain(const std::string& glsl,
+                          bool robust = false,
+                          bool wide_indexing = false) {
     const Words module = CompileGlsl(glsl, "-g");
     CompileRequest request = MakeRequest(module);
     request.options.robust_buffer_access = robust;
+    request.options.wide_indexing = wide_indexing;
     Result<TargetInfo> target = DetectTarget("");
     EXPECT_TRUE(target.ok());
     Result<KernelExplanation> explanation = MakeKernelBackend()->Explain(request, *target);
@@ -87,6 +90,26 @@ TEST(Explain, ContiguousAndBroadcastAndGather) {
 TEST(Explain, RobustAccessesAreTested) {
     const KernelExplanation e = Explain(Wide("    o[i] = i;"), /*robust=*/true);
     EXPECT_EQ(AccessTo(e, "set 0 binding 0", "store_buffer").check, AccessCheck::kSpan);
+}
+
+// The forms of accesses do not depend on the width of offsets.
+TEST(Explain, WideIndicesHaveTheSameForms) {
+    const std::string glsl = Wide(R"(
+    uint x = gl_LocalInvocationIndex & 7u, y = gl_LocalInvocationIndex >> 3;
+    uint own = s[i], run = s[4u * i] + s[4u * i + 1u] + s[4u * i + 2u] + s[4u * i + 3u];
+    uint row = s[y * width + x], one = s[width], any = s[own];
+    o[i] = own + run + row + one + any;)",
+                                  "layout(push_constant) uniform Push { uint width; };");
+    for (const bool robust : {false, true}) {
+        const KernelExplanation narrow = Explain(glsl, robust);
+        const KernelExplanation wide = Explain(glsl, robust, /*wide_indexing=*/true);
+        ASSERT_EQ(narrow.accesses.size(), wide.accesses.size());
+        for (size_t i = 0; i < narrow.accesses.size(); ++i) {
+            EXPECT_EQ(narrow.accesses[i].form, wide.accesses[i].form) << i;
+            EXPECT_EQ(narrow.accesses[i].check, wide.accesses[i].check) << i;
+        }
+        EXPECT_EQ(AccessTo(wide, "set 0 binding 0", "store_buffer").form, AccessForm::kContiguous);
+    }
 }
 
 TEST(Explain, LoopsAndMasks) {

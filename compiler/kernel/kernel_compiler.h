@@ -94,6 +94,8 @@ struct SpecializationValue {
 struct CompileOptions {
     // Storage and uniform buffer accesses outside the bound range read zero and discard writes.
     bool robust_buffer_access = false;
+    // Offsets in buffers have 64 bits of range, as with the execution mode Shader64BitIndexingEXT.
+    bool wide_indexing = false;
     // The SubgroupSize that the shader sees, a power of two.
     uint32_t subgroup_size = 32;
     // Where kernels leave what they print, and the words behind the header there

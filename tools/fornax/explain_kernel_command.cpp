@@ -39,6 +39,7 @@ struct Options {
     std::string entry = "main";
     uint32_t subgroup_size = 32;
     bool robust = false;
+    bool wide_indexing = false;
     bool json = false;
     std::vector<std::string> constants;
 };
@@ -96,6 +97,7 @@ void Explain(const Options& options) {
     request.spirv = words;
     request.entry_point = options.entry;
     request.options.robust_buffer_access = options.robust;
+    request.options.wide_indexing = options.wide_indexing;
     request.options.subgroup_size = options.subgroup_size;
     for (const std::string& constant : options.constants)
         request.specialization.push_back(ParseConstant(constant));
@@ -125,6 +127,8 @@ void AddExplainKernelCommand(CLI::App& app) {
         ->check(CLI::IsMember({8, 16, 32, 64}))
         ->capture_default_str();
     command->add_flag("--robust", options->robust, "With robustBufferAccess");
+    command->add_flag("--64-bit-indexing", options->wide_indexing,
+                      "As a pipeline with 64-bit indexing");
     command->add_option("--constant", options->constants,
                         "A specialisation constant, ID=VALUE (may be repeated)");
     command->add_flag("--json", options->json, "Print the record as JSON");

@@ -180,6 +180,8 @@ class Generator {
     std::optional<Part> FindPart(const Variable& variable, const PartTest& test);
     Id PointerTo(const Variable& variable, const Part& part, bool writes);
     Id Index(Step step, const Variable& variable);
+    Id RuntimeIndex(Step step, const Variable& variable);
+    Id IndexBelow(uint32_t count, ValueType type);
     Id PatternIndex();
     bool Usable(const Variable& variable, bool writes) const;
     Variable* AnyVariable(bool writes);
@@ -202,6 +204,8 @@ class Generator {
     // --- generator_wide.cpp
     Image DeclareImage(uint32_t binding, bool known);
     void DeclareWide();
+    void DeclareWideIndexing();
+    Id Widened(Id index, const Variable& variable);
     void LoadAddresses();
     uint32_t ScalarAlign(const MemoryType& type) const;
     void AddAccess(std::vector<uint32_t>& operands,
@@ -293,6 +297,7 @@ class Generator {
     Image own_image_;
     Image input_image_;
     bool pointers_ = false;
+    bool wide_indexing_ = false;
     bool wide_atomics_ = false;
     bool dots_ = false;
     std::vector<Function> functions_;

@@ -215,22 +215,32 @@ std::optional<Generator::Part> Generator::FindPart(const Variable& variable, con
 Id Generator::Index(Step step, const Variable& variable) {
     if (step.form == Step::Form::kMember)
         return b_.Uint(step.count);
-    if (step.form == Step::Form::kRuntimeElement && variable.own)
-        return own_index_;
+    if (step.form == Step::Form::kRuntimeElement)
+        return Widened(RuntimeIndex(step, variable), variable);
     if (Chance(depth_ ? 45 : 75))
         return b_.Uint(Below(step.count));
     ValueType type = Chance(70) ? kUint : ValueType{AnyIntKind(), 1, 1};
-    if (step.form == Step::Form::kRuntimeElement) {
-        const bool has_bounds = variable.storage != spv::StorageClass::PhysicalStorageBuffer;
-        if (options_.robust && has_bounds && Chance(15))
-            return Value(kUint, depth_ ? depth_ - 1 : 0);
-        if (step.count >= kPatternLimit && Chance(60))
-            return PatternIndex();
-        type = kUint;  // the count needs more than 7 bits
-    }
+    return IndexBelow(step.count, type);
+}
+
+// An index of an element of a run-time array, a uint.
+Id Generator::RuntimeIndex(Step step, const Variable& variable) {
+    if (variable.own)
+        return own_index_;
+    if (Chance(depth_ ? 45 : 75))
+        return b_.Uint(Below(step.count));
+    const bool has_bounds = variable.storage != spv::StorageClass::PhysicalStorageBuffer;
+    if (options_.robust && has_bounds && Chance(15))
+        return Value(kUint, depth_ ? depth_ - 1 : 0);
+    if (step.count >= kPatternLimit && Chance(60))
+        return PatternIndex();
+    return IndexBelow(step.count, kUint);  // the count needs more than 7 bits
+}
+
+Id Generator::IndexBelow(uint32_t count, ValueType type) {
     const uint32_t depth = depth_ ? depth_ - 1 : 0;
     uint32_t mask = 1;  // below the largest power of two that is not above the count
-    while (2 * mask <= step.count)
+    while (2 * mask <= count)
         mask *= 2;
     return Emit(Op::OpBitwiseAnd, type, {Value(type, depth), b_.Constant(type.kind, mask - 1)});
 }

@@ -174,7 +174,10 @@ Id Generator::UniformWord() {
     if (choice == 4) {
         const Variable& input = globals_[0];
         const auto last = static_cast<uint32_t>(input.type.parts.size() - 1);
-        word = b_.Emit(Op::OpArrayLength, b_.Type(kUint), {input.id, last});
+        const ValueType type = wide_indexing_ && Chance(50) ? ValueType{Kind::kU64, 1, 1} : kUint;
+        word = b_.Emit(Op::OpArrayLength, b_.Type(type), {input.id, last});
+        if (type != kUint)
+            word = Emit(Op::OpUConvert, kUint, {word});
     }
     if (!word) {
         Id vector = b_.Emit(Op::OpLoad, b_.Type({Kind::kU32, 3, 1}),

@@ -84,6 +84,33 @@ void Generator::DeclareWide() {
     }
 }
 
+// --- offsets of 64 bits
+
+// By the pipeline or by a mode of the module.
+void Generator::DeclareWideIndexing() {
+    wide_indexing_ = Chance(35);
+    module_.wide_indexing = wide_indexing_ && Chance(50);
+    if (!wide_indexing_ || module_.wide_indexing)
+        return;
+    b_.Capability(spv::Capability::Shader64BitIndexingEXT);
+    b_.Extension("SPV_EXT_shader_64bit_indexing");
+    b_.AddExecutionMode(spv::ExecutionMode::Shader64BitIndexingEXT);
+}
+
+// The index of an element of a run-time array, perhaps as a wider integer; where reads may go
+// outside, some are 2^32 elements away and more.
+Id Generator::Widened(Id index, const Variable& variable) {
+    if (!wide_indexing_ || Chance(50))
+        return index;
+    const bool is_signed = Chance(50);
+    const ValueType type{is_signed ? Kind::kI64 : Kind::kU64, 1, 1};
+    Id wide = Emit(is_signed ? Op::OpSConvert : Op::OpUConvert, type, {index});
+    const bool has_bounds = variable.storage != spv::StorageClass::PhysicalStorageBuffer;
+    if (!options_.robust || !has_bounds || variable.own || !Chance(10))
+        return wide;
+    return Emit(Op::OpIAdd, type, {wide, b_.Constant(type.kind, uint64_t{1 + Below(3)} << 32)});
+}
+
 // --- device addresses
 
 // The memory that the addresses in the push constants lead to, as this function's pointers.

@@ -462,8 +462,10 @@ RandomModule Generator::Run() {
         }
         tally_ = b_.GlobalVariable(spv::StorageClass::Workgroup, b_.Type(kUint));
     }
-    if (options_.wide && !options_.portable)
+    if (options_.wide && !options_.portable) {
         DeclareWide();
+        DeclareWideIndexing();
+    }
     for (uint32_t i = 0, count = Below(3); i < count; ++i)
         MakeFunction(i);
     MakeMain();
@@ -480,6 +482,7 @@ CompileRequest MakeRequest(const RandomModule& module, const RandomModuleOptions
     request.spirv = module.words;
     request.specialization = module.specialization;
     request.options.robust_buffer_access = options.robust;
+    request.options.wide_indexing = module.wide_indexing;
     request.options.subgroup_size = options.subgroup_size;
     SetLayout set;
     using Binding = BindingLayout::Kind;

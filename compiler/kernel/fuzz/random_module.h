@@ -61,8 +61,9 @@ struct RandomModuleOptions {
 struct RandomModule {
     std::vector<uint32_t> words;
     std::vector<SpecializationValue> specialization;
-    uint32_t invocations = 1;  // of a workgroup
-    bool addressed = false;    // takes device addresses
+    uint32_t invocations = 1;    // of a workgroup
+    bool addressed = false;      // takes device addresses
+    bool wide_indexing = false;  // of the pipeline, not a mode of the module
     hal::TexelFormat own_texel;
     hal::TexelFormat input_texel;
     std::vector<uint64_t> statements;  // each before those inside of it

@@ -1,5 +1,6 @@
 // Execution modes: the workgroup's size, and how strictly float arithmetic is to be taken
-// (SPV_KHR_float_controls and SPV_KHR_float_controls2), which decorations of instructions say too.
+// (SPV_KHR_float_controls and SPV_KHR_float_controls2), which decorations of instructions say too;
+// whether offsets in buffers have 64 bits (SPV_EXT_shader_64bit_indexing).
 //
 // Without modes kernels keep denormals, round to nearest even, and keep signed zeros, infinities
 // and NaN: the modes that ask for these ask for nothing new. The one liberty that is taken, fusing
@@ -11,6 +12,24 @@
 namespace fornax::kernel::spirv {
 
 using spv::Op;
+
+namespace {
+
+bool DeclaresCapability(const Module& module, spv::Capability capability) {
+    return std::ranges::any_of(module.globals(), [&](const Inst& inst) {
+        return inst.op == Op::OpCapability && static_cast<spv::Capability>(inst[0]) == capability;
+    });
+}
+
+}  // namespace
+
+bool AsksForWideIndexing(const Module& module, const Inst& entry_point) {
+    return std::ranges::any_of(module.globals(), [&](const Inst& inst) {
+        return inst.op == Op::OpExecutionMode && inst[0] == entry_point[1] &&
+               static_cast<spv::ExecutionMode>(inst[1]) ==
+                   spv::ExecutionMode::Shader64BitIndexingEXT;
+    });
+}
 
 Status Translator::ReadExecutionModes(const Inst& entry_point) {
     for (const Inst& inst : module_.globals()) {
@@ -30,6 +49,13 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
         } else if (mode == spv::ExecutionMode::SubgroupUniformControlFlowKHR ||
                    mode == spv::ExecutionMode::MaximallyReconvergesKHR) {
             // Lanes always come together again at the end of the construct in which they parted.
+        } else if (mode == spv::ExecutionMode::Shader64BitIndexingEXT) {
+            // AsksForWideIndexing has seen it.
+            if (!DeclaresCapability(module_, spv::Capability::Shader64BitIndexingEXT)) {
+                return Invalid(inst,
+                               "sets Shader64BitIndexingEXT in a module that does not declare the "
+                               "capability of that name");
+            }
         } else if (mode == spv::ExecutionMode::QuadDerivativesKHR) {
             // Derivative groups are quads here ("Derivative Operations").
         } else if (mode == spv::ExecutionMode::DerivativeGroupQuadsKHR) {

@@ -103,9 +103,18 @@ Status Translator::VisitRuns(const Inst& inst,
     }
 }
 
+// Device addresses are computed in 64 bits, offsets in buffers as the kernel's mode says
+// ("64-Bit Indexing"), and those of texels and of all other memory in 32.
+ir::Type Translator::OffsetType(const Pointer& pointer) const {
+    if (pointer.offset.valid())
+        return kernel_.type(pointer.offset);
+    if (pointer.space == Pointer::Space::kAddress)
+        return ir::Type::kI64;
+    return pointer.space == Pointer::Space::kBuffer ? types_.buffer_offset() : ir::Type::kI32;
+}
+
 ir::ValueId Translator::ByteOffset(const Pointer& pointer, uint64_t constant) {
-    const ir::Type type =
-        pointer.space == Pointer::Space::kAddress ? ir::Type::kI64 : ir::Type::kI32;
+    const ir::Type type = OffsetType(pointer);
     ir::ValueId offset =
         builder_.Const(type, type == ir::Type::kI64 ? constant : static_cast<uint32_t>(constant));
     if (!pointer.offset.valid())

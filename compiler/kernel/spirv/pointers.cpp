@@ -54,13 +54,15 @@ Status Translator::AddIndex(const Inst& inst,
 }
 
 void Translator::AddRuntimeIndex(Pointer& pointer, ir::ValueId index, uint64_t stride) {
-    ir::Type type = ir::Type::kI32;
-    if (pointer.space == Pointer::Space::kAddress) {
-        // Addresses are computed in 64 bits. Lanes side by side index one object, which no narrower
-        // index can leave and reach again.
-        type = ir::Type::kI64;
-        if (kernel_.type(index) != type)
-            index = Emit(ir::Op::kSExt, type, {index}, ir::kNoLaneWrap);
+    const ir::Type type = OffsetType(pointer);
+    if (type == ir::Type::kI64) {
+        // Lanes side by side index one object, which no narrower index can leave and reach again.
+        // Of a buffer this is said of 32 bits only: less may well be left, and reads 0 then.
+        const ir::Type narrow = kernel_.type(index);
+        const bool one_object =
+            pointer.space == Pointer::Space::kAddress || narrow == ir::Type::kI32;
+        if (narrow != type)
+            index = Emit(ir::Op::kSExt, type, {index}, one_object ? ir::kNoLaneWrap : 0);
     } else {
         index = ToI32(index, true);
     }
@@ -339,7 +341,10 @@ Result<ir::ValueId> Translator::PointerNumber(const Inst& inst, uint32_t id) {
     if (scalars.size() != 3)
         return Invalid(inst, "compares what is no pointer");
     const ir::Type i64 = ir::Type::kI64;
-    return Emit(ir::Op::kIAdd, i64, {scalars[0], Emit(ir::Op::kZExt, i64, {scalars[2]})});
+    ir::ValueId offset = scalars[2];
+    if (kernel_.type(offset) != i64)
+        offset = Emit(ir::Op::kZExt, i64, {offset});
+    return Emit(ir::Op::kIAdd, i64, {scalars[0], offset});
 }
 
 Status Translator::ComparePointers(const Inst& inst) {
@@ -389,7 +394,7 @@ Status Translator::CopyObject(const Inst& inst) {
 }
 
 // (bound range - start of the array) / stride, rounded down; 0 where the range ends before the
-// array.
+// array, and what a 32-bit result cannot hold is its greatest value.
 Status Translator::ArrayLength(const Inst& inst) {
     const bool untyped = inst.op == Op::OpUntypedArrayLengthKHR;
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[untyped ? 1 : 0]));
@@ -405,13 +410,24 @@ Status Translator::ArrayLength(const Inst& inst) {
     if (array.kind != Type::Kind::kRuntimeArray || array.stride == 0)
         return Invalid(inst, "does not name a run-time array");
     const uint64_t start = pointer.const_offset + type->offsets[member];
-    const ir::Type i32 = ir::Type::kI32;
-    ir::ValueId size = Emit(ir::Op::kBufferSize, i32, {BufferOf(pointer)});
+    FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
+    const ir::Type wide = ir::Type::kI64;
+    const ir::Type offset = OffsetType(pointer);
+    if (result->scalar == wide && offset != wide) {
+        // VUID-RuntimeSpirv-OpArrayLength-11807
+        return Invalid(inst, "has a result of 64 bits without 64-bit indexing");
+    }
+    ir::ValueId size = Emit(ir::Op::kBufferSize, offset, {BufferOf(pointer)});
     // A pointer that was chosen at run time may be to any offset.
     ir::ValueId first = ByteOffset(pointer, start);
-    ir::ValueId rest = Emit(ir::Op::kISub, i32, {Emit(ir::Op::kUMax, i32, {size, first}), first});
-    return Define(inst,
-                  {Emit(ir::Op::kUDiv, i32, {rest, Int(static_cast<uint32_t>(array.stride))})});
+    ir::ValueId rest =
+        Emit(ir::Op::kISub, offset, {Emit(ir::Op::kUMax, offset, {size, first}), first});
+    ir::ValueId length = Emit(ir::Op::kUDiv, offset, {rest, builder_.Const(offset, array.stride)});
+    if (result->scalar != wide && offset == wide) {
+        length = Emit(ir::Op::kUMin, wide, {length, builder_.Const(wide, UINT32_MAX)});
+        length = Emit(ir::Op::kTrunc, ir::Type::kI32, {length});
+    }
+    return Define(inst, {length});
 }
 
 }  // namespace fornax::kernel::spirv

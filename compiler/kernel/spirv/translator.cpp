@@ -501,7 +501,9 @@ Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
     FORNAX_ASSIGN_OR_RETURN(spirv::Module module, spirv::Module::Parse(request.spirv));
     FORNAX_ASSIGN_OR_RETURN(const spirv::Inst* entry_point,
                             module.FindEntryPoint(request.entry_point));
-    spirv::TypeTable types(module);
+    const bool wide_indexing =
+        request.options.wide_indexing || spirv::AsksForWideIndexing(module, *entry_point);
+    spirv::TypeTable types(module, wide_indexing);
     spirv::ConstantTable constants(module, request);
     FORNAX_RETURN_IF_ERROR(constants.Read(types));
     spirv::Translator translator(module, types, constants, request);

@@ -64,7 +64,8 @@ struct Pointer {
     bool nonuniform = false;
     ir::ValueId view_address;  // kBuffer, in place of a binding: address and size, i64
     ir::ValueId view_size;
-    ir::ValueId offset;  // dynamic part in bytes, or invalid for 0; kAddress: an i64, always there
+    // The dynamic part in bytes, of OffsetType, or invalid for 0; kAddress: always there.
+    ir::ValueId offset;
     uint64_t const_offset = 0;
     uint32_t align = 16;     // of the dynamic part
     bool row_major = false;  // of the matrix pointed to, or held by the arrays pointed to
@@ -307,6 +308,7 @@ class Translator {
                     const std::vector<uint64_t>& slots,
                     Visit&& visit);
     ir::ValueId SlotIndex(const Pointer& pointer, uint32_t leaf, uint64_t constant);
+    ir::Type OffsetType(const Pointer& pointer) const;
     ir::ValueId ByteOffset(const Pointer& pointer, uint64_t constant);
     ir::ValueId BufferOf(const Pointer& pointer);
     Result<Tuple> LoadBuiltin(const Inst& inst, const Pointer& pointer);
@@ -516,6 +518,9 @@ class Translator {
     uint32_t nesting_ = 0;
     uint32_t no_value_ = 0;
 };
+
+// Whether the entry point has the execution mode Shader64BitIndexingEXT.
+bool AsksForWideIndexing(const Module& module, const Inst& entry_point);
 
 // The IR and the result of one instruction on constants.
 Result<std::pair<ir::Kernel, Tuple>> TranslateConstantOp(const Module& module,

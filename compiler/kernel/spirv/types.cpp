@@ -137,7 +137,7 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
     return OkStatus();
 }
 
-void TypeTable::MakePointer(Type& type) {
+void TypeTable::MakePointer(Type& type) const {
     switch (type.storage) {
         case spv::StorageClass::PhysicalStorageBuffer:
             type.pointer_scalars = {ir::Type::kI64};
@@ -146,7 +146,7 @@ void TypeTable::MakePointer(Type& type) {
             break;
         case spv::StorageClass::StorageBuffer:
         case spv::StorageClass::Uniform:
-            type.pointer_scalars = {ir::Type::kI64, ir::Type::kI64, ir::Type::kI32};
+            type.pointer_scalars = {ir::Type::kI64, ir::Type::kI64, buffer_offset_};
             break;
         case spv::StorageClass::Workgroup:
             type.pointer_scalars = {ir::Type::kI32};

@@ -47,14 +47,19 @@ struct Type {
     std::vector<uint64_t> offsets;  // kStruct: of the members
     // kPointer: what a pointer of the storage class is as a value; empty if it never is one. A
     // device address is an i64. A pointer to a buffer is the i64 address and i64 size of what the
-    // descriptor says, and the i32 offset in it; one to workgroup memory is an i32 offset with the
-    // top bit set, so that null differs from all.
+    // descriptor says, and the offset in it (TypeTable::buffer_offset); one to workgroup memory is
+    // an i32 offset with the top bit set, so that null differs from all.
     std::vector<ir::Type> pointer_scalars;
 };
 
 class TypeTable {
   public:
-    explicit TypeTable(const Module& module) : module_(module) {}
+    // `wide_indexing`: offsets in buffers have 64 bits.
+    TypeTable(const Module& module, bool wide_indexing)
+        : module_(module), buffer_offset_(wide_indexing ? ir::Type::kI64 : ir::Type::kI32) {}
+
+    // The type of offsets in buffers.
+    ir::Type buffer_offset() const { return buffer_offset_; }
 
     // Enters a type declaration. `length_of` resolves the id of an array's length or of a vector's
     // number of components.
@@ -85,11 +90,12 @@ class TypeTable {
     Status AddForward(const Inst& inst);
 
   private:
-    static void MakePointer(Type& type);
+    void MakePointer(Type& type) const;
     Status AddWithLength(const Inst& inst, uint64_t length);
     void LayOut(Type& type) const;
 
     const Module& module_;
+    const ir::Type buffer_offset_;
     std::unordered_map<uint32_t, Type> types_;
 };
 
