@@ -78,11 +78,16 @@ class Chooser {
         divergent_loop_ = pressure.divergent_loop;
         const uint32_t registers = options_.vector_bits >= 512 ? 32 : 16;
         const uint32_t budget = registers * 3 / 4;
-        const uint32_t limit =
-            divergent_loop_ ? std::max(native_ * 2, LanesOfTwoLines()) : kMaxLanes;
+        const uint32_t two_lines = LanesOfTwoLines();
+        const uint32_t limit = divergent_loop_ ? std::max(native_ * 2, two_lines) : kMaxLanes;
         uint32_t lanes = native_;
-        while (lanes * 2 <= limit && pressure.live_values * (lanes * 2 / native_) <= budget)
+        while (lanes * 2 <= limit) {
+            // For two lines, which memory gives together, all registers may be taken.
+            const uint32_t most = divergent_loop_ && lanes * 2 <= two_lines ? registers : budget;
+            if (pressure.live_values * (lanes * 2 / native_) > most)
+                break;
             lanes *= 2;
+        }
         return lanes;
     }
 
