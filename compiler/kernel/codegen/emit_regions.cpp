@@ -207,12 +207,10 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     epoch_ = index + 1;
     const Segment& segment = regions_.segment(index);
     segment_end_ = NewBlock("segment_end");
-    // A loop of the workgroup ends when no invocation is left to end it.
+    // The workgroup ends when no invocation is left: none would make the conditions of the branches
+    // and loops that follow.
     llvm::AllocaInst* left = nullptr;
-    if (segment.returns && regions_.keeps_mask() &&
-        std::ranges::any_of(constructs_, [&](const Construct& construct) {
-            return kernel_.inst(construct.inst).op == Op::kLoop;
-        })) {
+    if (segment.returns && regions_.keeps_mask()) {
         left = NewAlloca(builder_.getIntNTy(lanes_), "left");
         builder_.CreateStore(llvm::Constant::getNullValue(left->getAllocatedType()), left);
     }

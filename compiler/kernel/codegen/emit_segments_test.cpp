@@ -159,6 +159,91 @@ TEST(EmitSegments, OldSumIsUsedInTheContinuingBlock) {
     TestCarried("", kStoreOld, 320, ExpectAllRounds);
 }
 
+// All invocations of a workgroup may end before conditions are made that only invocations make: of
+// a branch with a barrier, and of a loop that lasts until they find something in workgroup memory.
+TEST(EmitSegments, WorkgroupsThatEndBeforeTheirBarriers) {
+    ir::Kernel kernel = Parse("workgroup_size(64, 1, 1) push_constants(4) shared(256)", R"(
+    %group:i32 = builtin workgroup_id_x
+    %size:i32 = const 64
+    %first:i32 = imul %group, %size
+    %i:i32 = iadd %first, %li
+    %place:i32 = shl %i, %two
+    %v:i32 = load_buffer %in, %place align(4)
+    %none:bool = ieq %v, %zero
+    if %none {
+      return
+    }
+    store_shared %o, %v align(4)
+    barrier
+    %some:i32 = load_shared %zero align(4)
+    %odd:i32 = and %some, %one
+    %is_odd:bool = ine %odd, %zero
+    if %is_odd {
+      barrier
+      yield
+    }
+    loop @0 () {
+      %w:i32 = load_shared %zero align(4)
+      %more:bool = ult %w, %size
+      if %more {
+        yield
+      } else {
+        exit @0
+      }
+      barrier
+      %mine:i32 = load_shared %o align(4)
+      %grown:i32 = iadd %mine, %four
+      store_shared %o, %grown align(4)
+      barrier
+      continue @0
+    } continuing () {
+      next
+    }
+    %end:i32 = load_shared %o align(4)
+    store_buffer %out, %place, %end align(4)
+    return
+)");
+    // The workgroups that end come first, in the middle and last.
+    constexpr uint32_t kBegins[] = {0, 1, 0, 2, 0};
+    std::vector<uint32_t> in;
+    std::vector<uint32_t> expected;
+    for (uint32_t begin : kBegins) {
+        for (uint32_t i = 0; i < 64; ++i) {
+            in.push_back(begin == 0 ? 0 : begin + i);
+            expected.push_back(begin == 0 ? 7 : begin + i + (64 - begin + 3) / 4 * 4);
+        }
+    }
+    ForEachWidth(kernel, {in, std::vector<uint32_t>(in.size(), 7)}, {.groups = {5, 1, 1}},
+                 [&](const Buffers& b) { ASSERT_EQ(b[1], expected); });
+}
+
+// An invocation that surely ends leaves nothing undefined behind: the next workgroup runs, too.
+TEST(EmitSegments, EveryInvocationEndsBeforeABarrier) {
+    ir::Kernel kernel = Parse("workgroup_size(8, 1, 1) push_constants(4)", R"(
+    %group:i32 = builtin workgroup_id_x
+    %eight:i32 = const 8
+    %first:i32 = imul %group, %eight
+    %i:i32 = iadd %first, %li
+    %place:i32 = shl %i, %two
+    %bit:i32 = and %group, %two
+    %always:bool = ine %bit, %one
+    if %always {
+      store_buffer %out, %place, %i align(4)
+      return
+    }
+    %v:i32 = load_buffer %in, %zero align(4)
+    %c:bool = ieq %v, %one
+    if %c {
+      barrier
+      yield
+    }
+    store_buffer %out, %place, %zero align(4)
+    return
+)");
+    ForEachWidth(kernel, {{1}, std::vector<uint32_t>(40, 7)}, {.groups = {5, 1, 1}},
+                 [&](const Buffers& b) { ASSERT_EQ(b[1], Counting(40, 0)); });
+}
+
 // Tiles of 64 words go through workgroup memory; each invocation adds eight words of each.
 constexpr char kTiles[] = R"(
     %eight:i32 = const 8
