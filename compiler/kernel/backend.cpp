@@ -282,7 +282,7 @@ Result<CompiledObject> Backend::Compile(const CompileRequest& request,
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
-    if (dump.enabled())
+    if (dump.enabled() && !request.specialization.empty())
         dump.Write("constants", ConstantsText(request.specialization));
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     const uint32_t used_sets = UsedSets(kernel);

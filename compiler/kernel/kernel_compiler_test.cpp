@@ -327,7 +327,8 @@ TEST_F(KernelCompilerTest, DumpsEveryStage) {
     std::vector<uint32_t> words = KernelWords(15);
     fs::path dump = directory_ / "dump";
     setenv("FORNAX_DUMP", dump.c_str(), 1);
-    auto kernel = MakeCompiler()->Compile({.spirv = words});
+    const SpecializationValue constant = {.constant_id = 3, .bits = 17};
+    auto kernel = MakeCompiler()->Compile({.spirv = words, .specialization = {constant}});
     unsetenv("FORNAX_DUMP");
     ASSERT_TRUE(kernel.ok());
     std::vector<std::string> stages;
@@ -337,7 +338,7 @@ TEST_F(KernelCompilerTest, DumpsEveryStage) {
         stages.push_back(name.substr(name.find('.')));
         EXPECT_GT(file.file_size(), 0u) << name;
     }
-    EXPECT_THAT(stages, testing::UnorderedElementsAre(".spv", ".read.ir", ".quick.ir",
+    EXPECT_THAT(stages, testing::UnorderedElementsAre(".spv", ".constants", ".read.ir", ".quick.ir",
                                                       ".quick.llvm", ".quick.opt.llvm", ".quick.s",
                                                       ".ir", ".llvm", ".opt.llvm", ".s"));
 }

@@ -3,7 +3,7 @@
 //
 // The files are <name>-<first digits of the key>.<stage>, with the stages
 //   spv       the SPIR-V module
-//   constants specialisation constants, ID=VALUE
+//   constants specialisation constants if there are any, ID=VALUE
 //   read.ir   kernel IR as it was read
 //   ir        kernel IR after the passes
 //   llvm      LLVM IR as it was emitted
