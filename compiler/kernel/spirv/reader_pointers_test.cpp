@@ -179,6 +179,41 @@ TEST(ReaderPointers, UntypedPointersAreApartByBytes) {
         EXPECT_EQ(data.output[i], 4 * (i - 2)) << i;
 }
 
+// Two blocks in workgroup memory: one after the other, or in one place if they are decorated so.
+TEST(ReaderPointers, UntypedBlocksOfWorkgroupMemory) {
+    for (const bool aliased : {false, true}) {
+        std::string source = Module(R"(
+       %tile = OpTypeStruct %uint
+    %untyped = OpTypeUntypedPointerKHR Workgroup
+          %a = OpUntypedVariableKHR %untyped Workgroup %tile
+          %b = OpUntypedVariableKHR %untyped Workgroup %tile)",
+                                    R"(
+    %place_a = OpUntypedAccessChainKHR %untyped %tile %a %u0
+    %place_b = OpUntypedAccessChainKHR %untyped %tile %b %u0
+               OpStore %place_a %u2
+               OpStore %place_b %u0
+          %x = OpLoad %uint %place_a
+               OpStore %out %x)");
+        source.insert(source.find("OpExtension"),
+                      "OpCapability UntypedPointersKHR\n"
+                      "OpCapability WorkgroupMemoryExplicitLayoutKHR\n");
+        source.insert(source.find("OpMemoryModel"),
+                      "OpExtension \"SPV_KHR_untyped_pointers\"\n"
+                      "OpExtension \"SPV_KHR_workgroup_memory_explicit_layout\"\n");
+        source.insert(source.find("OpDecorate"),
+                      std::string("OpDecorate %tile Block\nOpMemberDecorate %tile 0 Offset 0\n") +
+                          (aliased ? "OpDecorate %a Aliased\nOpDecorate %b Aliased\n" : ""));
+        Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(source, "spv1.4")));
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        EXPECT_EQ(kernel->shared_bytes, aliased ? 4u : 20u);
+        ShaderData data;
+        data.output.assign(8, 0xdeadbeef);
+        data.workgroups = 1;
+        ASSERT_TRUE(RunShader(*kernel, data).ok());
+        EXPECT_EQ(data.output, std::vector<uint32_t>(8, aliased ? 0 : 2));
+    }
+}
+
 void ExpectRefused(const std::string& types, const std::string& body, const char* what) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(Module(types, body))));
     ASSERT_FALSE(kernel.ok()) << body;

@@ -248,6 +248,7 @@ class Translator {
     Status ImageVariable(const Inst& inst, const Type& type);
     Result<ir::Binding> FindBinding(const Inst& inst);
     Status WorkgroupVariable(const Inst& inst, const Type& type);
+    uint64_t AliasedWorkgroupBytes();
     Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
     Result<Pointer> PrivatePlace(const Inst& inst, const Type& type);
     uint64_t SlotsOfLeaf(const Type& type, uint32_t leaf) const;
@@ -513,6 +514,7 @@ class Translator {
     std::map<uint32_t, std::vector<HomeStore>> home_stores_;
     std::map<ir::Type, uint32_t> fast_math_defaults_;  // FPFastMathDefault
     uint64_t spent_scalars_ = 0;
+    std::optional<uint64_t> aliased_workgroup_start_;
     uint32_t walked_blocks_ = 0;
     uint64_t repeated_instructions_ = 0;
     uint32_t nesting_ = 0;

@@ -167,18 +167,46 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     return OkStatus();
 }
 
+// The bytes that the variables share which may alias each other, of all entry points.
+uint64_t Translator::AliasedWorkgroupBytes() {
+    uint64_t bytes = 0;
+    for (const Inst& inst : module_.globals()) {
+        const bool untyped = inst.op == Op::OpUntypedVariableKHR;
+        if ((!untyped && inst.op != Op::OpVariable) || inst.size() < (untyped ? 2 : 1) ||
+            static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Workgroup ||
+            !module_.FindDecoration(inst.result, spv::Decoration::Aliased)) {
+            continue;
+        }
+        const Inst* pointer = untyped ? nullptr : module_.Find(inst.type);
+        if (!untyped && (!pointer || pointer->op != Op::OpTypePointer || pointer->size() < 2))
+            continue;
+        if (const Type* type = types_.Find(untyped ? inst[1] : (*pointer)[1]))
+            bytes = std::max(bytes, type->layout.size);
+    }
+    return bytes;
+}
+
 Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
-    // With an explicit layout all variables are blocks, and all begin at the start of the memory
-    // (SPV_KHR_workgroup_memory_explicit_layout).
-    const bool is_block = module_.FindDecoration(type.id, spv::Decoration::Block) != nullptr;
-    const uint64_t start =
-        is_block ? 0 : (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
+    uint64_t start = (uint64_t{kernel_.shared_bytes} + kMaxAlign - 1) / kMaxAlign * kMaxAlign;
+    uint64_t end = start + type.layout.size;
+    // Blocks that are decorated so begin at one place (SPV_KHR_workgroup_memory_explicit_layout);
+    // untyped variables need not be (SPV_KHR_untyped_pointers), and then have their own.
+    if (module_.FindDecoration(type.id, spv::Decoration::Block) &&
+        module_.FindDecoration(inst.result, spv::Decoration::Aliased)) {
+        if (!aliased_workgroup_start_) {
+            aliased_workgroup_start_ = start;
+            end = start + AliasedWorkgroupBytes();
+        } else {
+            start = *aliased_workgroup_start_;
+            end = start + type.layout.size;
+        }
+    }
     if (type.layout.size == 0)
         return Invalid(inst, "has a type without a size");
-    if (start + type.layout.size > kReaderLimits.shared_bytes) {
-        return Unsupported(
-            inst, "takes the workgroup's memory to " + std::to_string(start + type.layout.size) +
-                      " bytes, and the limit is " + std::to_string(kReaderLimits.shared_bytes));
+    if (end < start || end > kReaderLimits.shared_bytes) {
+        return Unsupported(inst, "takes the workgroup's memory to " + std::to_string(end) +
+                                     " bytes, and the limit is " +
+                                     std::to_string(kReaderLimits.shared_bytes));
     }
     const size_t initializer = inst.op == Op::OpUntypedVariableKHR ? 2 : 1;
     if (inst.size() > initializer) {
@@ -193,8 +221,7 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
     pointer.untyped = inst.op == Op::OpUntypedVariableKHR;
     pointer.const_offset = start;
     pointer.is_volatile = IsVolatile(module_, inst.result);
-    kernel_.shared_bytes =
-        std::max(kernel_.shared_bytes, static_cast<uint32_t>(start + type.layout.size));
+    kernel_.shared_bytes = std::max(kernel_.shared_bytes, static_cast<uint32_t>(end));
     globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
 }
