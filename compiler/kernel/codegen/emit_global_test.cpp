@@ -174,8 +174,9 @@ TEST(EmitGlobal, OneAddressGivesEachLaneItsOldValue) {
             ForEachWidth(kernel, {in, std::vector<uint32_t>(62)}, {}, [&](const Buffers& b) {
                 for (uint32_t i = 0; i < 61; ++i)
                     ASSERT_EQ(b[1][i + 1], expected[i + 1]) << i;
-                if (!shared)
+                if (!shared) {
                     EXPECT_EQ(b[1][0], value);
+                }
             });
         }
     }

@@ -119,11 +119,13 @@ TEST_F(QuickCode, ConstantsAreLoadedOncePerBlock) {
             loads += load != in_;
         const bool logic = instruction.getOpcode() == llvm::Instruction::And ||
                            instruction.getOpcode() == llvm::Instruction::Xor;
-        if (logic)
+        if (logic) {
             EXPECT_FALSE(llvm::isa<llvm::Constant>(instruction.getOperand(1)));
+        }
         // A shift by a constant is one instruction.
-        if (instruction.getOpcode() == llvm::Instruction::LShr)
+        if (instruction.getOpcode() == llvm::Instruction::LShr) {
             EXPECT_TRUE(llvm::isa<llvm::Constant>(instruction.getOperand(1)));
+        }
     }
     EXPECT_EQ(loads, 1u);
     const llvm::GlobalVariable* table = nullptr;
