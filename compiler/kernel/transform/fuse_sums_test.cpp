@@ -1,7 +1,6 @@
 // Multiply-adds: exact text before and after.
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 
@@ -18,15 +17,8 @@ constexpr char kPrologue[] = R"(
 )";
 
 void ExpectFused(const std::string& before, const std::string& after) {
-    ir::Kernel kernel = Parsed(KernelText("", kPrologue + before));
-    FuseSums(kernel);
-    ASSERT_TRUE(ir::Verify(kernel).ok());
-    EliminateDeadCode(kernel);
-    kernel.Compact();
-    ir::Kernel expected = Parsed(KernelText("", kPrologue + after));
-    EliminateDeadCode(expected);
-    expected.Compact();
-    EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+    ExpectPassAndCompact([](ir::Kernel& kernel) { FuseSums(kernel); }, kPrologue + before,
+                         kPrologue + after);
 }
 
 TEST(FuseSums, SumsAndDifferences) {

@@ -49,4 +49,18 @@ void ExpectPass(Pass pass,
     EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
 }
 
+// Without locals, and with what is left numbered anew: for passes that leave unused values behind.
+template <typename Pass>
+void ExpectPassAndCompact(Pass pass, const std::string& in, const std::string& out) {
+    ir::Kernel kernel = Parsed(KernelText("", in));
+    pass(kernel);
+    ASSERT_TRUE(ir::Verify(kernel).ok());
+    EliminateDeadCode(kernel);
+    kernel.Compact();
+    ir::Kernel expected = Parsed(KernelText("", out));
+    EliminateDeadCode(expected);
+    expected.Compact();
+    EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+}
+
 }  // namespace fornax::kernel

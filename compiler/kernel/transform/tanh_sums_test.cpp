@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 
@@ -20,15 +19,8 @@ constexpr char kPrologue[] = R"(
 constexpr char kEnd[] = " store_buffer %o, %z, %s align(4) return";
 
 void ExpectReplaced(const std::string& before, const std::string& after) {
-    ir::Kernel kernel = Parsed(KernelText("", kPrologue + before));
-    ReplaceTanhSums(kernel);
-    ASSERT_TRUE(ir::Verify(kernel).ok());
-    EliminateDeadCode(kernel);
-    kernel.Compact();
-    ir::Kernel expected = Parsed(KernelText("", kPrologue + after));
-    EliminateDeadCode(expected);
-    expected.Compact();
-    EXPECT_EQ(ir::PrintKernel(kernel), ir::PrintKernel(expected));
+    ExpectPassAndCompact([](ir::Kernel& kernel) { ReplaceTanhSums(kernel); }, kPrologue + before,
+                         kPrologue + after);
 }
 
 TEST(TanhSums, BecomeQuotients) {
