@@ -10,7 +10,7 @@ const char* OpcodeName(Opcode opcode) {
         "NOP",       "DISPATCH",      "DISPATCH_INDIRECT", "COPY",      "FILL",        "UPDATE",
         "BARRIER",   "TIMELINE_WAIT", "TIMELINE_SIGNAL",   "EVENT_SET", "EVENT_RESET", "EVENT_WAIT",
         "TIMESTAMP", "QUERY_RESET",   "QUERY_COPY",        "BIND",      "CONSTANTS",   "CHAIN",
-        "COPY_ROWS"};
+        "COPY_ROWS", "CONDITION",     "COPY_INDIRECT"};
     const auto index = static_cast<uint32_t>(opcode);
     return index < kOpcodeCount ? kNames[index] : "UNKNOWN";
 }

@@ -13,7 +13,8 @@
 // stated here loses the device with a message; it never has another effect.
 //
 // State. BIND and CONSTANTS set the state that dispatches use. It starts empty in every stream and
-// is not inherited through CHAIN in either direction: after a CHAIN the state is empty again.
+// is not inherited through CHAIN in either direction: after a CHAIN the state is empty again. A
+// CONDITION holds in chained streams as well, and one that a stream began ends with it.
 #pragma once
 
 #include <cstddef>
@@ -57,8 +58,10 @@ enum class Opcode : uint8_t {
     kConstants = 16,
     kChain = 17,
     kCopyRows = 18,
+    kCondition = 19,
+    kCopyIndirect = 20,
 };
-inline constexpr uint32_t kOpcodeCount = 19;
+inline constexpr uint32_t kOpcodeCount = 21;
 
 // Returns the name as in documents, "DISPATCH_INDIRECT"; "UNKNOWN" for anything else.
 const char* OpcodeName(Opcode opcode);
@@ -72,6 +75,8 @@ struct PacketHeader {
 
 // Flags in the header.
 inline constexpr uint8_t kUpdateInline = 1;           // UPDATE: the data is in the packet
+inline constexpr uint8_t kConditionInverted = 1;      // CONDITION: a word of 0 lets work run
+inline constexpr uint8_t kConditionEnd = 2;           // CONDITION: work runs again
 inline constexpr uint8_t kRingEndOfSubmission = 128;  // ring only: the submission's last packet
 
 // DISPATCH: runs the bound executable on a grid, each count within kMaxWorkgroupCount. base + count
@@ -95,8 +100,8 @@ struct CopyPayload {
 };
 
 // COPY_ROWS: copies a block of equal rows, in slices of rows, between places of any pitches: what
-// images are made of. The source may lie in side data, and its pitches may be 0 to repeat a row or a
-// slice. Ranges that overlap give any bytes of the source.
+// images are made of. The source may lie in side data, and its pitches may be 0 to repeat a row or
+// a slice. Ranges that overlap give any bytes of the source.
 struct CopyRowsPayload {
     static constexpr uint32_t kMaxCount = 1u << 16;  // of rows and of slices
     static constexpr uint64_t kMaxSlicePitch = uint64_t{1} << 40;
@@ -109,6 +114,19 @@ struct CopyRowsPayload {
     uint32_t row_bytes;
     uint32_t rows;
     uint32_t slices;
+};
+
+// COPY_INDIRECT: header.operand COPYs whose operands are read from Memory when the packet executes:
+// IndirectCopy structures `stride_bytes` apart (at least their size), all aligned to 4 bytes.
+struct CopyIndirectPayload {
+    static constexpr uint64_t kMaxStride = uint64_t{1} << 31;
+    uint64_t address;
+    uint64_t stride_bytes;
+};
+struct IndirectCopy {
+    uint64_t source;
+    uint64_t destination;
+    uint64_t size_bytes;
 };
 
 // FILL: repeats a 32-bit pattern; destination and size are multiples of 4.
@@ -169,6 +187,13 @@ struct ConstantsPayload {
     uint64_t address;
 };
 
+// CONDITION: reads a 32-bit word in Memory, 4-byte aligned. If it is 0, the DISPATCHes of either
+// kind that follow in this stream do nothing, up to the CONDITION with kConditionEnd, which has no
+// address.
+struct ConditionPayload {
+    uint64_t address;
+};
+
 // CHAIN runs another stream (header.operand is its index) to its end and returns. NOP and BARRIER
 // have no payload.
 
@@ -187,6 +212,8 @@ struct alignas(kPacketBytes) Packet {
         QueryPayload query;
         BindPayload bind;
         ConstantsPayload constants;
+        ConditionPayload condition;
+        CopyIndirectPayload copy_indirect;
     };
 };
 
@@ -229,6 +256,10 @@ static_assert(offsetof(BindPayload, dynamic_offsets) == 8);
 static_assert(offsetof(BindPayload, set_count) == 16);
 static_assert(offsetof(BindPayload, dynamic_offset_count) == 20);
 static_assert(offsetof(ConstantsPayload, address) == 0);
+static_assert(offsetof(ConditionPayload, address) == 0);
+static_assert(offsetof(CopyIndirectPayload, address) == 0);
+static_assert(offsetof(CopyIndirectPayload, stride_bytes) == 8);
+static_assert(sizeof(IndirectCopy) == 24);
 
 // What the packets of a stream (or of one submission in a ring) name by index.
 struct ResourceTable {

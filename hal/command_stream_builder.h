@@ -73,7 +73,18 @@ class CommandStreamBuilder {
         Append(Opcode::kCopy).copy = {source, destination, size_bytes};
     }
 
+    void CopyIndirect(uint64_t copies, uint32_t count, uint64_t stride_bytes) {
+        Append(Opcode::kCopyIndirect, 0, count).copy_indirect = {copies, stride_bytes};
+    }
+
     void CopyRows(const CopyRowsPayload& rows) { Append(Opcode::kCopyRows).copy_rows = rows; }
+
+    // Dispatches run only if the word at `address` is not 0, or is 0 if `inverted`.
+    void BeginCondition(uint64_t address, bool inverted) {
+        Append(Opcode::kCondition, inverted ? kConditionInverted : uint8_t{0}).condition = {
+            address};
+    }
+    void EndCondition() { Append(Opcode::kCondition, kConditionEnd); }
 
     void Fill(uint64_t destination, uint64_t size_bytes, uint32_t pattern) {
         Append(Opcode::kFill).fill = {destination, size_bytes, pattern};

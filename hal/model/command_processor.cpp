@@ -27,6 +27,8 @@ constexpr uint8_t AllowedFlags(Opcode opcode) {
             return kUpdateInline;
         case Opcode::kQueryCopy:
             return kQueryResultFlagMask;
+        case Opcode::kCondition:
+            return kConditionInverted | kConditionEnd;
         default:
             return 0;
     }
@@ -98,6 +100,10 @@ Status CommandProcessor::Run(const Packet& packet, Scope& scope) {
             return Copy(packet.copy);
         case Opcode::kCopyRows:
             return CopyRows(packet.copy_rows, scope);
+        case Opcode::kCopyIndirect:
+            return CopyIndirect(packet);
+        case Opcode::kCondition:
+            return Condition(packet, scope);
         case Opcode::kFill:
             return Fill(packet.fill);
         case Opcode::kUpdate:
@@ -185,6 +191,21 @@ Status CommandProcessor::Constants(const Packet& packet, Scope& scope) {
                     size_bytes);
     }
     scope.constant_bytes = size_bytes;
+    return OkStatus();
+}
+
+Status CommandProcessor::Condition(const Packet& packet, Scope& scope) {
+    if ((packet.header.flags & kConditionEnd) != 0) {
+        scope.discards = scope.outer_discards;
+        return OkStatus();
+    }
+    const uint64_t address = packet.condition.address;
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the condition", address, sizeof(uint32_t), alignof(uint32_t)));
+    uint32_t word;
+    std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof(word));
+    const bool runs = (word != 0) != ((packet.header.flags & kConditionInverted) != 0);
+    scope.discards = scope.outer_discards || !runs;
     return OkStatus();
 }
 
@@ -301,7 +322,8 @@ Status CommandProcessor::Chain(const Packet& packet, Scope& scope) {
     }
     Scope inner{.resources = streams[index]->resources(),
                 .stream = streams[index].get(),
-                .depth = scope.depth + 1};
+                .depth = scope.depth + 1,
+                .outer_discards = scope.discards};
     FORNAX_RETURN_IF_ERROR(RunPackets(inner));
     scope.executable = nullptr;
     scope.bound_sets = 0;

@@ -51,6 +51,9 @@ class CommandProcessor {
         uint32_t constant_bytes = 0;
         alignas(16) std::array<std::byte, kPushConstantBytes> constants = {};
         DispatchFrame frame = {};
+        // CONDITION: of the streams that chained to this one, and of either.
+        bool outer_discards = false;
+        bool discards = outer_discards;
     };
 
     Status Run(const Packet& packet, Scope& scope);
@@ -62,7 +65,9 @@ class CommandProcessor {
     Status DispatchIndirect(const Packet& packet, Scope& scope);
     Status RunGrid(const uint32_t (&count)[3], const uint32_t (&base)[3], Scope& scope);
     Status Copy(const CopyPayload& copy);
+    Status CopyIndirect(const Packet& packet);
     Status CopyRows(const CopyRowsPayload& copy, const Scope& scope);
+    Status Condition(const Packet& packet, Scope& scope);
     Status Fill(const FillPayload& fill);
     Status Update(const Packet& packet, const Scope& scope);
     Status Timeline(const Packet& packet, const Scope& scope);

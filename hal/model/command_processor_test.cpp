@@ -75,6 +75,39 @@ TEST(CommandProcessor, RefusesCopies) {
     ExpectRefused(copy(InSideData(0), InMemory(0), 8), "the source of 8");
 }
 
+TEST(CommandProcessor, RefusesIndirectCopiesAndConditions) {
+    const auto copies = [](uint64_t address, uint32_t count, uint64_t stride_bytes) {
+        Packet packet{.header = Header(Opcode::kCopyIndirect, 0, count)};
+        packet.copy_indirect = {address, stride_bytes};
+        return packet;
+    };
+    // The memory there is zeros, so the copies are empty.
+    ExpectDone(copies(InMemory(1028), 3, 32));
+    ExpectRefused(copies(InMemory(4), 1, 24), "the source of 4294967297");
+    ExpectDone(copies(0, 0, 0));
+    ExpectDone(copies(InMemory(kEnd - 24), 1, 24));
+    ExpectRefused(copies(InMemory(kEnd - 20), 1, 24), "the list of copies of 24");
+    ExpectRefused(copies(InMemory(kEnd - 56), 2, 36), "the list of copies of 60");
+    ExpectRefused(copies(InMemory(2), 1, 24), "not aligned to 4");
+    ExpectRefused(copies(InMemory(0), 1, 20), "the stride 20 between copies");
+    ExpectRefused(copies(InMemory(0), 2, 26), "the stride 26 between copies");
+    ExpectRefused(copies(InMemory(0), UINT32_MAX, UINT64_MAX - 3), "between copies");
+    ExpectRefused(copies(InMemory(0), UINT32_MAX, CopyIndirectPayload::kMaxStride),
+                  "not in device memory");
+    ExpectRefused(copies(InSideData(0), 1, 24), "not in device memory");
+    const auto condition = [](uint64_t address, uint8_t flags) {
+        Packet packet{.header = Header(Opcode::kCondition, flags)};
+        packet.condition = {address};
+        return packet;
+    };
+    ExpectDone(condition(InMemory(8), 0));
+    ExpectDone(condition(InMemory(kEnd - 4), kConditionInverted));
+    ExpectDone(condition(0, kConditionEnd));
+    ExpectRefused(condition(InMemory(kEnd), 0), "the condition of 4");
+    ExpectRefused(condition(InMemory(6), 0), "not aligned to 4");
+    ExpectRefused(condition(InMemory(0), 4), "flags 0x4");
+}
+
 TEST(CommandProcessor, RefusesCopiesOfRows) {
     const auto rows = [](CopyRowsPayload copy) {
         Packet packet{.header = Header(Opcode::kCopyRows)};

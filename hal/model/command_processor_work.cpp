@@ -31,10 +31,14 @@ const char* FaultText(uint32_t fault) {
 }  // namespace
 
 Status CommandProcessor::Dispatch(const Packet& packet, Scope& scope) {
+    if (scope.discards)
+        return OkStatus();
     return RunGrid(packet.dispatch.workgroup_count, packet.dispatch.base_workgroup, scope);
 }
 
 Status CommandProcessor::DispatchIndirect(const Packet& packet, Scope& scope) {
+    if (scope.discards)
+        return OkStatus();
     const uint64_t address = packet.dispatch_indirect.address;
     uint32_t count[3];
     FORNAX_RETURN_IF_ERROR(
@@ -110,6 +114,31 @@ Status CommandProcessor::Copy(const CopyPayload& copy) {
     FORNAX_RETURN_IF_ERROR(
         CopyBytes(context_.pool, worker_, copy.source, copy.destination, copy.size_bytes));
     context_.counters.bytes_copied.Add(copy.size_bytes);
+    return OkStatus();
+}
+
+Status CommandProcessor::CopyIndirect(const Packet& packet) {
+    const auto [address, stride_bytes] = packet.copy_indirect;
+    const uint64_t count = packet.header.operand;
+    if (count == 0) {
+        return OkStatus();
+    }
+    // Bounded first, so that the product below cannot overflow.
+    if (stride_bytes < sizeof(IndirectCopy) || stride_bytes > CopyIndirectPayload::kMaxStride ||
+        stride_bytes % sizeof(uint32_t) != 0) {
+        return Malformed(
+            fmt::format("the stride {} between copies is not a multiple of 4 from {} to {}.",
+                        stride_bytes, sizeof(IndirectCopy), CopyIndirectPayload::kMaxStride));
+    }
+    FORNAX_RETURN_IF_ERROR(CheckMemory("the list of copies", address,
+                                       (count - 1) * stride_bytes + sizeof(IndirectCopy),
+                                       alignof(uint32_t)));
+    for (uint64_t i = 0; i < count; ++i) {
+        // Read once: what is checked is what is used.
+        IndirectCopy copy;
+        std::memcpy(&copy, reinterpret_cast<const void*>(address + i * stride_bytes), sizeof(copy));
+        FORNAX_RETURN_IF_ERROR(Copy({copy.source, copy.destination, copy.size_bytes}));
+    }
     return OkStatus();
 }
 
