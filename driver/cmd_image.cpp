@@ -1,5 +1,7 @@
 // Copies between buffers and images, and clears of images, as copies of rows. Layouts of images
 // mean nothing to the device.
+#include "driver/cmd_image.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -64,13 +66,13 @@ void CopyBlocks(VkCommandBuffer command_buffer,
 }
 
 // The buffer's side of a region ("Buffer and Image Addressing").
-Block BlockOf(const Buffer& buffer, const Image& image, const VkBufferImageCopy2& region) {
+Block BlockOf(uint64_t buffer_address, const Image& image, const VkBufferImageCopy2& region) {
     const uint64_t row_texels =
         region.bufferRowLength ? region.bufferRowLength : region.imageExtent.width;
     const uint64_t rows =
         region.bufferImageHeight ? region.bufferImageHeight : region.imageExtent.height;
     const uint64_t row_pitch = row_texels << image.format().texel.bytes_log2;
-    return {buffer.address() + region.bufferOffset, row_pitch, row_pitch * rows};
+    return {buffer_address + region.bufferOffset, row_pitch, row_pitch * rows};
 }
 
 VkBufferImageCopy2 Widen(const VkBufferImageCopy& region) {
@@ -85,14 +87,10 @@ VkBufferImageCopy2 Widen(const VkBufferImageCopy& region) {
 
 void CopyBufferImage(VkCommandBuffer command_buffer,
                      VkBuffer buffer,
-                     VkImage image_handle,
+                     VkImage image,
                      const VkBufferImageCopy2& region,
                      bool to_image) {
-    const auto& image = *FromHandle<Image>(image_handle);
-    const Block texels = BlockOf(image, region.imageSubresource, region.imageOffset);
-    const Block bytes = BlockOf(*FromHandle<Buffer>(buffer), image, region);
-    CopyBlocks(command_buffer, image, to_image ? bytes : texels, to_image ? texels : bytes,
-               region.imageExtent, SliceCount(image, region.imageSubresource, region.imageExtent));
+    CopyMemoryImage(command_buffer, FromHandle<Buffer>(buffer)->address(), image, region, to_image);
 }
 
 void CopyImage(VkCommandBuffer command_buffer,
@@ -112,6 +110,18 @@ void CopyImage(VkCommandBuffer command_buffer,
 }
 
 }  // namespace
+
+void CopyMemoryImage(VkCommandBuffer command_buffer,
+                     uint64_t memory,
+                     VkImage image_handle,
+                     const VkBufferImageCopy2& region,
+                     bool to_image) {
+    const auto& image = *FromHandle<Image>(image_handle);
+    const Block texels = BlockOf(image, region.imageSubresource, region.imageOffset);
+    const Block bytes = BlockOf(memory, image, region);
+    CopyBlocks(command_buffer, image, to_image ? bytes : texels, to_image ? texels : bytes,
+               region.imageExtent, SliceCount(image, region.imageSubresource, region.imageExtent));
+}
 
 FORNAX_ENTRY_POINT(void)
 vkCmdCopyBufferToImage2(VkCommandBuffer command_buffer, const VkCopyBufferToImageInfo2* info) {

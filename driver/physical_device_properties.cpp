@@ -193,6 +193,11 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
                                    .maxCombinedImageSamplerDescriptorCount = 1});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR:
+            FillStruct(header,
+                       VkPhysicalDeviceCopyMemoryIndirectPropertiesKHR{
+                           .supportedQueues = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceSamplerFilterMinmaxProperties{
                                    .filterMinmaxSingleComponentFormats = VK_TRUE,

@@ -134,6 +134,19 @@ vkCmdCopyQueryPoolResults(VkCommandBuffer command_buffer,
                         FromHandle<Buffer>(buffer)->address() + offset, stride, ResultFlags(flags));
 }
 
+FORNAX_ENTRY_POINT(void)
+vkCmdCopyQueryPoolResultsToMemoryKHR(VkCommandBuffer command_buffer,
+                                     VkQueryPool pool,
+                                     uint32_t first,
+                                     uint32_t count,
+                                     const VkStridedDeviceAddressRangeKHR* destination,
+                                     VkAddressCommandFlagsKHR,
+                                     VkQueryResultFlags flags) {
+    auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
+    builder.CopyQueries(FromHandle<QueryPool>(pool)->address(first), count, destination->address,
+                        destination->stride, ResultFlags(flags));
+}
+
 // Timestamps are written, not begun and ended.
 FORNAX_ENTRY_POINT(void)
 vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool, uint32_t, VkQueryControlFlags) {
