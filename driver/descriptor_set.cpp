@@ -76,6 +76,7 @@ const std::byte* FirstInfo(const VkWriteDescriptorSet& write, size_t& stride) {
     switch (write.descriptorType) {
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
         case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
         case VK_DESCRIPTOR_TYPE_SAMPLER:
         case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
             stride = sizeof(VkDescriptorImageInfo);
@@ -102,6 +103,7 @@ void WriteDescriptor(const DescriptorBinding& binding,
             Put(ImageOf(image_info).image, out);
             return;
         case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
             Put(ImageOf(image_info), out);
             return;
         case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:

@@ -112,6 +112,8 @@ std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type)
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
             return Kind::kStorageImage;
         case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+        // Compute shaders cannot use these, but sets and pools that others share may hold them.
+        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
             return Kind::kSampledImage;
         case VK_DESCRIPTOR_TYPE_SAMPLER:
             return Kind::kSampler;

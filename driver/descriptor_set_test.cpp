@@ -261,8 +261,24 @@ TEST_F(DescriptorSetTest, PipelineLayoutsCopyWhatTheyNeed) {
     vkDestroyPipelineLayout(device_, handle, nullptr);
 }
 
+// No compute shader reads them, but layouts and pools may count on them.
+TEST_F(DescriptorSetTest, InputAttachmentsTakeTheirPlace) {
+    auto layout = MakeLayout({Binding(0, VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT, 2)});
+    MakePool(2, {{VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT, 3}});
+    VkDescriptorSet sets[2] = {};
+    EXPECT_EQ(Allocate({layout, layout}, sets), VK_ERROR_OUT_OF_POOL_MEMORY);
+    ASSERT_EQ(Allocate({layout}, sets), VK_SUCCESS);
+    const VkDescriptorImageInfo none[2] = {};
+    const VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+                                     .dstSet = sets[0],
+                                     .descriptorCount = 2,
+                                     .descriptorType = VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT,
+                                     .pImageInfo = none};
+    vkUpdateDescriptorSets(device_, 1, &write, 0, nullptr);
+}
+
 TEST_F(DescriptorSetTest, UnsupportedTypesAreSaidToBe) {
-    const auto binding = Binding(0, VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT, 1);
+    const auto binding = Binding(0, VK_DESCRIPTOR_TYPE_ACCELERATION_STRUCTURE_KHR, 1);
     const VkDescriptorSetLayoutCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
         .bindingCount = 1,

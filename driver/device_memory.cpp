@@ -27,7 +27,7 @@ VkResult DeviceMemory::Init(const VkMemoryAllocateInfo& info) {
     if (!memory)
         return Fail(device(), memory.error());
     memory_ = std::move(*memory);
-    device().physical_device().allocated_bytes() += memory_->size_bytes();
+    PhysicalDevice::allocated_bytes() += memory_->size_bytes();
     return VK_SUCCESS;
 }
 
@@ -35,7 +35,7 @@ DeviceMemory::~DeviceMemory() {
     if (counted_)
         --device().allocation_count();
     if (memory_)
-        device().physical_device().allocated_bytes() -= memory_->size_bytes();
+        PhysicalDevice::allocated_bytes() -= memory_->size_bytes();
 }
 
 void FillMemoryRequirements(VkDeviceSize size_bytes,

@@ -25,10 +25,12 @@ VkResult Instance::Init(const VkInstanceCreateInfo& info) {
         return FailOutOfHostMemory(*this);
 
     const uint32_t wanted = info.pApplicationInfo ? info.pApplicationInfo->apiVersion : 0;
+    // "Implementations that support Vulkan 1.1 or later must not return
+    // VK_ERROR_INCOMPATIBLE_DRIVER for any value of apiVersion", of another variant either.
     if (VK_API_VERSION_VARIANT(wanted) != 0) {
-        return Fail(*this, VK_ERROR_INCOMPATIBLE_DRIVER,
-                    "The application wants variant {} of Vulkan; Fornax implements variant 0.",
-                    VK_API_VERSION_VARIANT(wanted));
+        Warn(*this, fmt::format("The application wants variant {} of Vulkan; Fornax implements "
+                                "variant 0.",
+                                VK_API_VERSION_VARIANT(wanted)));
     }
     api_.version = wanted == 0 ? VK_API_VERSION_1_0 : std::min(wanted, kApiVersion);
     api_.device = SupportedApi().device;

@@ -25,6 +25,11 @@ VkResult PhysicalDevice::Init() {
     return MakeProperties(*this, capabilities(), properties_);
 }
 
+std::atomic<uint64_t>& PhysicalDevice::allocated_bytes() {
+    static constinit std::atomic<uint64_t> bytes = 0;
+    return bytes;
+}
+
 Result<kernel::KernelCompiler*> PhysicalDevice::compiler() {
     std::lock_guard lock(compiler_mutex_);
     if (!compiler_) {
@@ -128,7 +133,7 @@ vkGetPhysicalDeviceMemoryProperties2(VkPhysicalDevice physical_device,
         std::ranges::fill(budget->heapBudget, 0);
         std::ranges::fill(budget->heapUsage, 0);
         budget->heapBudget[0] = std::clamp<VkDeviceSize>(heap.budget_bytes, 1, heap.size_bytes);
-        budget->heapUsage[0] = device.allocated_bytes().load(std::memory_order_relaxed);
+        budget->heapUsage[0] = PhysicalDevice::allocated_bytes().load(std::memory_order_relaxed);
     }
 }
 

@@ -49,13 +49,14 @@ class PhysicalDevice : public Object {
     // The compiler that all devices share. LLVM is started when it is first asked for.
     Result<kernel::KernelCompiler*> compiler();
 
-    // Bytes that the devices of this instance have allocated, for VK_EXT_memory_budget.
-    std::atomic<uint64_t>& allocated_bytes() { return allocated_bytes_; }
+    // Bytes that all devices of the process have allocated: "heapUsage: an estimate of how much
+    // memory the process is currently using" (VK_EXT_memory_budget). Instances come and go, so the
+    // count is nobody's.
+    static std::atomic<uint64_t>& allocated_bytes();
 
   private:
     std::shared_ptr<hal::Device> hal_;  // runs nothing; asked for capabilities
     VkPhysicalDeviceProperties properties_ = {};
-    std::atomic<uint64_t> allocated_bytes_ = 0;
     std::mutex compiler_mutex_;
     std::unique_ptr<kernel::KernelCompiler> compiler_;
 };

@@ -76,6 +76,9 @@ VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     limits.mipmapPrecisionBits = 8;
     limits.minTexelOffset = -8;
     limits.maxTexelOffset = 7;
+    // Offsets of gathers are added to the texel's place; any that an image has room for would do.
+    limits.minTexelGatherOffset = -8;
+    limits.maxTexelGatherOffset = 7;
     limits.sampledImageColorSampleCounts = kSampleCounts;
     limits.sampledImageIntegerSampleCounts = kSampleCounts;
     limits.sampledImageDepthSampleCounts = kSampleCounts;

@@ -55,7 +55,10 @@ void FillIds(VkPhysicalDeviceIDProperties& properties) {
     CopyUuid(Hasher().Append("device").Append(kVendorId).Append(kDeviceId).Finish(),
              properties.deviceUUID);
     CopyUuid(Hasher().Append("driver").Append(kDriverVersion).Finish(), properties.driverUUID);
+    // Not of Windows. What is said to be invalid is zeros, so that queries agree.
     properties.deviceLUIDValid = VK_FALSE;
+    std::ranges::fill(properties.deviceLUID, uint8_t{0});
+    properties.deviceNodeMask = 0;
 }
 
 void FillSubgroup(VkPhysicalDeviceSubgroupProperties& properties) {
@@ -170,7 +173,10 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .pointClippingBehavior = VK_POINT_CLIPPING_BEHAVIOR_ALL_CLIP_PLANES});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MULTIVIEW_PROPERTIES:
-            FillStruct(header, VkPhysicalDeviceMultiviewProperties{});  // no multiview
+            // There is no multiview; the least values that the specification allows.
+            FillStruct(header, VkPhysicalDeviceMultiviewProperties{
+                                   .maxMultiviewViewCount = 6,
+                                   .maxMultiviewInstanceIndex = (1u << 27) - 1});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROTECTED_MEMORY_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceProtectedMemoryProperties{});  // none
@@ -267,6 +273,15 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             // Timelines are 64-bit counters of which no difference is ever taken.
             FillStruct(header, VkPhysicalDeviceTimelineSemaphoreProperties{
                                    .maxTimelineSemaphoreValueDifference = UINT64_MAX});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_PROPERTIES:
+            // A texel is read from wherever its view begins, so a texel's alignment would do; the
+            // limit of all is kept to.
+            FillStruct(header, VkPhysicalDeviceTexelBufferAlignmentProperties{
+                                   .storageTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
+                                   .storageTexelBufferOffsetSingleTexelAlignment = VK_TRUE,
+                                   .uniformTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
+                                   .uniformTexelBufferOffsetSingleTexelAlignment = VK_TRUE});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES:
             FillStruct(header, VkPhysicalDevicePushDescriptorProperties{.maxPushDescriptors =

@@ -152,6 +152,40 @@ TEST_F(PhysicalDeviceTest, BudgetFollowsAllocations) {
               VK_ERROR_OUT_OF_DEVICE_MEMORY);
 }
 
+// "heapUsage: how much memory the process is currently using": other instances see it too.
+TEST_F(PhysicalDeviceTest, UsageIsThatOfTheProcess) {
+    ASSERT_EQ(CreateDevice({}), VK_SUCCESS);
+    const VkMemoryAllocateInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                    .allocationSize = 1 << 20};
+    VkDeviceMemory allocation = VK_NULL_HANDLE;
+    ASSERT_EQ(vkAllocateMemory(device_, &info, nullptr, &allocation), VK_SUCCESS);
+    const VkInstanceCreateInfo instance_info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    VkInstance other = VK_NULL_HANDLE;
+    ASSERT_EQ(vkCreateInstance(&instance_info, nullptr, &other), VK_SUCCESS);
+    uint32_t count = 1;
+    VkPhysicalDevice other_device = VK_NULL_HANDLE;
+    ASSERT_EQ(vkEnumeratePhysicalDevices(other, &count, &other_device), VK_SUCCESS);
+    VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT};
+    VkPhysicalDeviceMemoryProperties2 properties{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2, .pNext = &budget};
+    vkGetPhysicalDeviceMemoryProperties2(other_device, &properties);
+    EXPECT_EQ(budget.heapUsage[0], 1u << 20);
+    vkDestroyInstance(other, nullptr);
+    vkFreeMemory(device_, allocation, nullptr);
+}
+
+// "Implementations that support Vulkan 1.1 must not return VK_ERROR_INCOMPATIBLE_DRIVER for any
+// value of apiVersion."
+TEST_F(PhysicalDeviceTest, EveryApiVersionGetsAnInstance) {
+    DestroyAll();
+    for (const uint32_t version :
+         {VK_MAKE_API_VERSION(7, 127, 4, 0), VK_MAKE_API_VERSION(0, 1, 99, 0)}) {
+        EXPECT_EQ(CreateInstance({.api_version = version}), VK_SUCCESS);
+        DestroyAll();
+    }
+}
+
 TEST_F(PhysicalDeviceTest, FormatsSayWhatTheyCan) {
     VkFormatProperties properties = {1, 1, 1};
     vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_BC1_RGB_UNORM_BLOCK,

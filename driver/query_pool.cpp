@@ -1,4 +1,4 @@
-// Queries: timestamps are the one kind that a queue without graphics has.
+// Queries: timestamps, and occlusion queries, which count no samples where nothing is drawn.
 #include "driver/query_pool.h"
 
 #include <chrono>
@@ -30,11 +30,13 @@ uint8_t ResultFlags(VkQueryResultFlags flags) {
 }  // namespace
 
 VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
-    if (info.queryType != VK_QUERY_TYPE_TIMESTAMP) {
+    if (info.queryType != VK_QUERY_TYPE_TIMESTAMP && info.queryType != VK_QUERY_TYPE_OCCLUSION) {
         return Fail(*this, VK_ERROR_FEATURE_NOT_PRESENT,
-                    "A query pool of type {} was asked for; Fornax has timestamp queries only.",
+                    "A query pool of type {} was asked for; Fornax has timestamp and occlusion "
+                    "queries only.",
                     static_cast<int>(info.queryType));
     }
+    type_ = info.queryType;
     auto memory = device().hal().AllocateMemory(uint64_t{info.queryCount} * sizeof(hal::QuerySlot));
     if (!memory)
         return Fail(*this, memory.error());
@@ -147,18 +149,31 @@ vkCmdCopyQueryPoolResultsToMemoryKHR(VkCommandBuffer command_buffer,
                         destination->stride, ResultFlags(flags));
 }
 
-// Timestamps are written, not begun and ended.
+// An occlusion query counts the samples that pass tests between the two, which are 0. Only its end
+// does something. Timestamps are written, not begun and ended.
 FORNAX_ENTRY_POINT(void)
-vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool, uint32_t, VkQueryControlFlags) {
+vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t, VkQueryControlFlags) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    command_buffer.Error(Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
-                              "vkCmdBeginQuery was recorded; Fornax has timestamp queries only."));
+    if (FromHandle<QueryPool>(pool)->type() != VK_QUERY_TYPE_OCCLUSION) {
+        command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
+                                  "vkCmdBeginQuery was recorded with a pool of timestamps."));
+    }
 }
 
-FORNAX_ENTRY_POINT(void) vkCmdEndQuery(VkCommandBuffer handle, VkQueryPool, uint32_t) {
+FORNAX_ENTRY_POINT(void) vkCmdEndQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    command_buffer.Error(Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
-                              "vkCmdEndQuery was recorded; Fornax has timestamp queries only."));
+    const auto& queries = *FromHandle<QueryPool>(pool);
+    if (queries.type() != VK_QUERY_TYPE_OCCLUSION) {
+        command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
+                                  "vkCmdEndQuery was recorded with a pool of timestamps."));
+        return;
+    }
+    // Between the barriers no other command sees half of the slot.
+    static constexpr hal::QuerySlot kNoSamples{.value = 0, .available = 1};
+    command_buffer.builder().Barrier();
+    command_buffer.builder().Update(queries.address(query),
+                                    std::as_bytes(std::span(&kNoSamples, 1)));
+    command_buffer.builder().Barrier();
 }
 
 }  // namespace fornax::driver

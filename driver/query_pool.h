@@ -1,4 +1,4 @@
-// Query pool: slots in device memory for timestamps.
+// Query pool: slots in device memory, for timestamps or occlusion queries.
 #pragma once
 
 #include <memory>
@@ -21,6 +21,8 @@ class QueryPool : public DeviceObject {
 
     VkResult Init(const VkQueryPoolCreateInfo& info);
 
+    VkQueryType type() const { return type_; }
+
     uint64_t address(uint32_t query) const {
         return memory_->address() + query * sizeof(hal::QuerySlot);
     }
@@ -36,6 +38,7 @@ class QueryPool : public DeviceObject {
                      VkQueryResultFlags flags) const;
 
   private:
+    VkQueryType type_ = VK_QUERY_TYPE_TIMESTAMP;
     std::shared_ptr<hal::Memory> memory_;
 };
 

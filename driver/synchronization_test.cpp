@@ -236,12 +236,34 @@ TEST_F(SynchronizationTest, TimestampsGrowAndSayWhenTheyAreThere) {
     Run([&](VkCommandBuffer commands) { vkCmdResetQueryPool(commands, pool, 0, 1); });
     EXPECT_EQ(vkGetQueryPoolResults(device_, pool, 0, 1, 8, two.data(), 8, VK_QUERY_RESULT_64_BIT),
               VK_NOT_READY);
-    // Other kinds of queries need graphics.
-    const VkQueryPoolCreateInfo occlusion{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-                                          .queryType = VK_QUERY_TYPE_OCCLUSION,
-                                          .queryCount = 1};
+    // Statistics need graphics.
+    const VkQueryPoolCreateInfo statistics{
+        .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+        .queryType = VK_QUERY_TYPE_PIPELINE_STATISTICS,
+        .queryCount = 1,
+        .pipelineStatistics = VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT};
     VkQueryPool other = VK_NULL_HANDLE;
-    EXPECT_LT(vkCreateQueryPool(device_, &occlusion, nullptr, &other), VK_SUCCESS);
+    EXPECT_LT(vkCreateQueryPool(device_, &statistics, nullptr, &other), VK_SUCCESS);
+}
+
+// Nothing is drawn, so no samples pass; the query itself works.
+TEST_F(SynchronizationTest, OcclusionQueriesCountNothing) {
+    const VkQueryPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                                     .queryType = VK_QUERY_TYPE_OCCLUSION,
+                                     .queryCount = 2};
+    VkQueryPool pool = VK_NULL_HANDLE;
+    ASSERT_EQ(vkCreateQueryPool(device_, &info, nullptr, &pool), VK_SUCCESS);
+    AtEnd([this, pool] { vkDestroyQueryPool(device_, pool, nullptr); });
+    vkResetQueryPoolEXT(device_, pool, 0, 2);
+    Run([&](VkCommandBuffer commands) {
+        vkCmdBeginQuery(commands, pool, 1, 0);
+        vkCmdEndQuery(commands, pool, 1);
+    });
+    constexpr auto kFlags = VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT;
+    std::array<uint64_t, 4> values = {9, 9, 9, 9};
+    EXPECT_EQ(vkGetQueryPoolResults(device_, pool, 0, 2, sizeof(values), values.data(), 16, kFlags),
+              VK_NOT_READY);
+    EXPECT_THAT(values, ::testing::ElementsAre(9, 0, 0, 1));
 }
 
 // Two queues run side by side, and semaphores order them.

@@ -242,11 +242,15 @@ TEST_F(ImagesTest, TexelBuffers) {
         const size_t words = (kTexels * size + 3) / 4;
         const VkBufferUsageFlags usage =
             VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
-        TestBuffer from = MakeBuffer(words, usage);
-        TestBuffer to = MakeBuffer(words, usage);
+        // Views begin at any texel (VK_EXT_texel_buffer_alignment): these at the second and fourth.
+        const size_t more_words = (3 * size + 3) / 4;
+        TestBuffer from = MakeBuffer(words + more_words, usage);
+        TestBuffer to = MakeBuffer(words + more_words, usage);
         from.size = to.size = kTexels * size;
+        from.offset += size;
+        to.offset += 3 * size;
         const auto noise = Noise(kTexels * size, 3);
-        std::memcpy(from.words, noise.data(), noise.size());
+        std::memcpy(reinterpret_cast<uint8_t*>(from.words) + size, noise.data(), noise.size());
         TestBuffer out = MakeBuffer(64 * 4 + 2);
         Run(MakeImagePipeline(spirv::kImageTexelBuffers,
                               {Slot::Texels(VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
@@ -257,7 +261,7 @@ TEST_F(ImagesTest, TexelBuffers) {
             2);
         EXPECT_EQ(out.words[256], kTexels);
         EXPECT_EQ(out.words[257], kTexels);
-        const auto* result = reinterpret_cast<const uint8_t*>(to.words);
+        const auto* result = reinterpret_cast<const uint8_t*>(to.words) + 3 * size;
         for (uint32_t i = 0; i < 64; ++i) {
             SCOPED_TRACE(i);
             const uint8_t nothing[16] = {};
