@@ -155,7 +155,8 @@ class KernelsBFloat16Test : public VulkanTest {
 
     VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
-        .shaderBFloat16Type = VK_TRUE};
+        .shaderBFloat16Type = VK_TRUE,
+        .shaderBFloat16DotProduct = VK_TRUE};
     // glslang declares Float16 as well.
     VkPhysicalDeviceShaderFloat16Int8Features float16_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
@@ -177,7 +178,8 @@ uint32_t BFloat16(float value) {
 
 TEST_F(KernelsBFloat16Test, ConvertsAndStores) {
     constexpr uint32_t kCount = 4096;
-    std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount), MakeBuffer(2 * kCount)};
+    std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount), MakeBuffer(2 * kCount),
+                          MakeBuffer(kCount)};
     std::mt19937 random(11);
     for (uint32_t i = 0; i < kCount; ++i)
         buffers[0].words[i] = static_cast<uint32_t>(random());
@@ -205,6 +207,10 @@ TEST_F(KernelsBFloat16Test, ConvertsAndStores) {
         ASSERT_EQ(buffers[1].words[i] >> 16, 0x3fc0u) << i;
         const uint32_t whole = BFloat16(static_cast<float>(i * 1000 + 7));
         ASSERT_EQ(buffers[2].words[2 * i + 1], whole << 16) << i;
+        const float rounded = std::bit_cast<float>(BFloat16(static_cast<float>(i)) << 16);
+        const float dot =
+            rounded * 1.5f + 3.0f * static_cast<float>(i & 255) + -0.5f * 7.0f + 0.25f;
+        ASSERT_EQ(buffers[3].words[i], BFloat16(dot) << 16) << i;
     }
 }
 

@@ -101,6 +101,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::ReplicatedCompositesEXT,
     spv::Capability::LongVectorEXT,
     spv::Capability::BFloat16TypeKHR,
+    spv::Capability::BFloat16DotProductKHR,
     spv::Capability::Shader64BitIndexingEXT,
     // Of other entry points of a module: FragmentOnly.
     spv::Capability::DemoteToHelperInvocation,

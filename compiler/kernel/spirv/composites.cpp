@@ -157,6 +157,15 @@ ir::ValueId Translator::DotOf(std::span<const ir::ValueId> a,
 Status Translator::Dot(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
+    if (types_.IsBFloat16(*type) && a.size() == b.size()) {
+        // SPV_KHR_bfloat16: products and sums are those of binary32, and rounded once at the end.
+        for (Tuple* operand : {&a, &b}) {
+            for (ir::ValueId& value : *operand)
+                value = FromBFloat16(value);
+        }
+        return Define(inst, {ToBFloat16(DotOf(a, b, FloatFlags(inst.result)))});
+    }
     if (a.size() != b.size() || !ir::IsFloat(kernel_.type(a[0])))
         return Invalid(inst, "has operands that are no float vectors of one type");
     return Define(inst, {DotOf(a, b, FloatFlags(inst.result))});
