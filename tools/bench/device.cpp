@@ -99,6 +99,7 @@ Kernel::Kernel(Kernel&& other) noexcept {
 
 Kernel& Kernel::operator=(Kernel&& other) noexcept {
     std::swap(device_, other.device_);
+    std::swap(buffer_count_, other.buffer_count_);
     std::swap(set_layout_, other.set_layout_);
     std::swap(pool_, other.pool_);
     std::swap(descriptor_set_, other.descriptor_set_);
@@ -256,6 +257,7 @@ bool Device::HasExtension(const char* name) const {
 
 Status Device::CreateHelpers() {
     VkCommandPoolCreateInfo pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+    pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
     pool.queueFamilyIndex = queue_family_;
     RETURN_IF_VK_ERROR(vkCreateCommandPool, device_, &pool, nullptr, &command_pool_);
     VkFenceCreateInfo fence = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
@@ -303,6 +305,7 @@ Result<Kernel> Device::CreateKernel(std::span<const uint32_t> spirv,
     Kernel kernel;
     kernel.device_ = device_;
     const uint32_t buffer_count = static_cast<uint32_t>(buffers.size());
+    kernel.buffer_count_ = buffer_count;
 
     std::vector<VkDescriptorSetLayoutBinding> bindings(buffer_count);
     std::vector<VkDescriptorBufferInfo> infos(buffer_count);
@@ -375,9 +378,34 @@ Result<VkCommandBuffer> Device::BeginCommands() {
     allocate_info.commandBufferCount = 1;
     VkCommandBuffer commands = VK_NULL_HANDLE;
     RETURN_IF_VK_ERROR(vkAllocateCommandBuffers, device_, &allocate_info, &commands);
+    FORNAX_RETURN_IF_ERROR(BeginAgain(commands));
+    return commands;
+}
+
+Status Device::BeginAgain(VkCommandBuffer commands) {
     VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     RETURN_IF_VK_ERROR(vkBeginCommandBuffer, commands, &begin);
-    return commands;
+    return OkStatus();
+}
+
+Status Device::AllocateSets(const Kernel& kernel,
+                            std::span<VkDescriptorSet> sets,
+                            VkDescriptorPool* pool) {
+    const auto set_count = static_cast<uint32_t>(sets.size());
+    const VkDescriptorPoolSize pool_size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+                                            kernel.buffer_count_ * set_count};
+    VkDescriptorPoolCreateInfo create_info = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+    create_info.maxSets = set_count;
+    create_info.poolSizeCount = 1;
+    create_info.pPoolSizes = &pool_size;
+    RETURN_IF_VK_ERROR(vkCreateDescriptorPool, device_, &create_info, nullptr, pool);
+    const std::vector<VkDescriptorSetLayout> layouts(set_count, kernel.set_layout_);
+    VkDescriptorSetAllocateInfo allocate_info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    allocate_info.descriptorPool = *pool;
+    allocate_info.descriptorSetCount = set_count;
+    allocate_info.pSetLayouts = layouts.data();
+    RETURN_IF_VK_ERROR(vkAllocateDescriptorSets, device_, &allocate_info, sets.data());
+    return OkStatus();
 }
 
 Status Device::EndCommands(VkCommandBuffer commands) {

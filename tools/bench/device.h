@@ -59,11 +59,13 @@ class Kernel {
     VkPipeline pipeline() const { return pipeline_; }
     VkPipelineLayout layout() const { return layout_; }
     VkDescriptorSet descriptor_set() const { return descriptor_set_; }
+    VkDescriptorSetLayout set_layout() const { return set_layout_; }
 
   private:
     friend class Device;
 
     VkDevice device_ = VK_NULL_HANDLE;
+    uint32_t buffer_count_ = 0;
     VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
     VkDescriptorPool pool_ = VK_NULL_HANDLE;
     VkDescriptorSet descriptor_set_ = VK_NULL_HANDLE;
@@ -85,6 +87,7 @@ class Device {
     // How long it took from vkCreateInstance to the first queue.
     double start_seconds() const { return start_seconds_; }
     VkPhysicalDevice physical() const { return physical_; }
+    VkDevice handle() const { return device_; }
     // Whether the device offers the extension.
     bool HasExtension(const char* name) const;
     const std::vector<std::string>& validation_messages() const { return *validation_messages_; }
@@ -99,6 +102,14 @@ class Device {
 
     // A command buffer in the recording state, which belongs to the device.
     Result<VkCommandBuffer> BeginCommands();
+
+    // Brings a command buffer of BeginCommands that is not in use back into the recording state.
+    Status BeginAgain(VkCommandBuffer commands);
+
+    // Fills `sets` with sets of the kernel's layout, from a pool that the caller destroys.
+    Status AllocateSets(const Kernel& kernel,
+                        std::span<VkDescriptorSet> sets,
+                        VkDescriptorPool* pool);
 
     // Makes what the commands write visible to the host, and ends the recording.
     Status EndCommands(VkCommandBuffer commands);

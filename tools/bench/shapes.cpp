@@ -55,6 +55,18 @@ Shape InGigabytes(Shape shape) {
     return shape;
 }
 
+// Many calls of the API, of which one is told.
+Shape InNanosecondsACall(Shape shape) {
+    shape.unit = "ns";
+    shape.is_rate = false;
+    shape.unit_scale = kNano;
+    return shape;
+}
+
+double DescriptorsOf(uint32_t sets) {
+    return Itself(sets) * kDescriptorsOfASet;
+}
+
 // Something that happens once.
 Shape InMilliseconds(Shape shape) {
     shape.unit = "ms";
@@ -99,6 +111,35 @@ const Shape kShapes[] = {
      .size = 1,
      .quick_size = 1,
      .create = CreateDispatches},
+    InNanosecondsACall({.name = "record_dispatch",
+                        .title = [](uint32_t) -> std::string {
+                            return "record a bind + push constants + dispatch";
+                        },
+                        .work = Itself,
+                        .size = 4096,
+                        .quick_size = 64,
+                        .create = CreateRecordDispatches}),
+    InNanosecondsACall(
+        {.name = "update_descriptors",
+         .title = [](uint32_t) -> std::string { return "update a descriptor, 12 in a write"; },
+         .work = DescriptorsOf,
+         .size = 512,
+         .quick_size = 8,
+         .create = CreateUpdates}),
+    InNanosecondsACall(
+        {.name = "update_single",
+         .title = [](uint32_t) -> std::string { return "update a descriptor, 12 writes"; },
+         .work = DescriptorsOf,
+         .size = 512,
+         .quick_size = 8,
+         .create = CreateSingleUpdates}),
+    InNanosecondsACall(
+        {.name = "update_template",
+         .title = [](uint32_t) -> std::string { return "update a descriptor, by template"; },
+         .work = DescriptorsOf,
+         .size = 512,
+         .quick_size = 8,
+         .create = CreateTemplateUpdates}),
     {.name = "dispatch_barrier",
      .title = [](uint32_t n) { return fmt::format("dispatch + barrier, {} in a buffer", n); },
      .unit = "us",

@@ -49,6 +49,13 @@ WorkloadResult CreateMatmulPipeline(Device& device, uint32_t size);  // size is 
 WorkloadResult CreateDispatches(Device& device, uint32_t dispatches);
 WorkloadResult CreateEmptyGroups(Device& device, uint32_t groups);  // a multiple of 1,024
 
+// api_workloads.cpp
+constexpr uint32_t kDescriptorsOfASet = 12;
+WorkloadResult CreateRecordDispatches(Device& device, uint32_t count);
+WorkloadResult CreateUpdates(Device& device, uint32_t sets);
+WorkloadResult CreateSingleUpdates(Device& device, uint32_t sets);
+WorkloadResult CreateTemplateUpdates(Device& device, uint32_t sets);
+
 // memory_workloads.cpp
 WorkloadResult CreateSaxpy(Device& device, uint32_t count);
 constexpr uint32_t kCachedSaxpyDispatches = 100;
