@@ -271,6 +271,11 @@ TEST_F(DescriptorIndexingTest, LayoutsTellHowManyDescriptorsTheyBear) {
               driver::kMaxDescriptors - 5);
     EXPECT_EQ(most({{kInline, 16, true}}, true), driver::kMaxInlineUniformBlockBytes);
     EXPECT_EQ(most({{kInline, driver::kMaxInlineUniformBlockBytes + 4}}, false), 0u);
+    // A block is one descriptor, whatever it holds.
+    EXPECT_EQ(most({{kStorage, driver::kMaxDescriptors - 1},
+                    {kInline, driver::kMaxInlineUniformBlockBytes}},
+                   true),
+              0u);
 }
 
 TEST_F(DescriptorIndexingTest, AddressesAreTheHostsAndCannotBeReplayed) {

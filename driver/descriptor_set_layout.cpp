@@ -51,6 +51,7 @@ bool MayBeMutable(VkDescriptorType type) {
 // 32 bits of set memory.
 Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
     uint64_t total = 0;
+    uint64_t inline_bytes = 0;
     for (uint32_t i = 0; i < info.bindingCount; ++i) {
         const VkDescriptorSetLayoutBinding& binding = info.pBindings[i];
         // The type of an empty binding is ignored.
@@ -81,7 +82,9 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
                                          "limit is {} (maxInlineUniformBlockSize).",
                                          binding.descriptorCount, kMaxInlineUniformBlockBytes)};
             }
-            total += 1 + (binding.descriptorCount + 15) / 16;
+            // "A descriptor" each; what their bytes take is limited by itself.
+            ++total;
+            inline_bytes += (binding.descriptorCount + 15) / 16 * 16;
             continue;
         }
         total += binding.descriptorCount;
@@ -92,7 +95,14 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
                                  "{} (maxPerSetDescriptors).",
                                  total, kMaxDescriptors)};
     }
-    static_assert(uint64_t{kMaxDescriptors} * sizeof(hal::CombinedImageSamplerDescriptor) <=
+    if (inline_bytes > kMaxInlineUniformBytes) {
+        return Error{ErrorCode::kOutOfDeviceMemory,
+                     fmt::format("A descriptor set with {} bytes of inline uniform blocks was asked "
+                                 "for; the limit is {} (maxInlineUniformTotalSize).",
+                                 inline_bytes, kMaxInlineUniformBytes)};
+    }
+    static_assert(uint64_t{kMaxDescriptors} * sizeof(hal::CombinedImageSamplerDescriptor) +
+                      kMaxInlineUniformBytes <=
                   UINT32_MAX);
     return OkStatus();
 }

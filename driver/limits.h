@@ -18,6 +18,8 @@ inline constexpr uint32_t kMaxDynamicStorageBuffers = hal::kMaxDynamicOffsets / 
 inline constexpr uint32_t kMaxPushDescriptors = 64;
 // Inline uniform blocks take their set's memory, like descriptors.
 inline constexpr uint32_t kMaxInlineUniformBlockBytes = 64 * 1024;
+inline constexpr uint32_t kMaxInlineBlocks = 64;  // of a set, and of a stage
+inline constexpr uint32_t kMaxInlineUniformBytes = kMaxInlineBlocks * kMaxInlineUniformBlockBytes;
 // Below what Linux lets a process map (vm.max_map_count, 65,530).
 inline constexpr uint32_t kMaxMemoryAllocations = 32768;
 // Vectors of kernels load fastest from cache lines; storage itself only needs the element.

@@ -110,8 +110,6 @@ void FillDescriptorIndexing(VkBaseOutStructure& header) {
             .maxDescriptorSetUpdateAfterBindInputAttachments = kMaxDescriptors});
 }
 
-// What a set of the largest blocks takes is within the limit of all descriptors.
-constexpr uint32_t kMaxInlineBlocks = 64;
 // As many as the kernel compiler takes (kReaderLimits).
 constexpr uint32_t kMaxVectorComponents = 1024;
 
@@ -139,8 +137,7 @@ void FillAggregate(const PhysicalDevice& device,
             .framebufferIntegerColorSampleCounts = VK_SAMPLE_COUNT_1_BIT;
     } else if (header.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES) {
         auto& properties = reinterpret_cast<VkPhysicalDeviceVulkan13Properties&>(header);
-        properties.maxInlineUniformTotalSize =
-            kMaxInlineBlocks * properties.maxInlineUniformBlockSize;
+        properties.maxInlineUniformTotalSize = kMaxInlineUniformBytes;
     } else if (header.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_4_PROPERTIES) {
         auto& properties = reinterpret_cast<VkPhysicalDeviceVulkan14Properties&>(header);
         properties.dynamicRenderingLocalReadDepthStencilAttachments = VK_FALSE;
