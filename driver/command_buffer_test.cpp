@@ -75,6 +75,29 @@ class DispatchTest : public TestCommands {
     VkDescriptorSet set_ = VK_NULL_HANDLE;
 };
 
+// VUID-vkCmdBindPipeline-commandBuffer-cmdpool.
+TEST_F(DispatchTest, AFamilyForTransfersTakesNoPipelines) {
+    const VkCommandPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+                                       .queueFamilyIndex = 1};
+    VkCommandPool pool = VK_NULL_HANDLE;
+    ASSERT_EQ(vkCreateCommandPool(device_, &info, nullptr, &pool), VK_SUCCESS);
+    const VkCommandBufferAllocateInfo allocate{
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+        .commandPool = pool,
+        .commandBufferCount = 1};
+    VkCommandBuffer commands = VK_NULL_HANDLE;
+    ASSERT_EQ(vkAllocateCommandBuffers(device_, &allocate, &commands), VK_SUCCESS);
+    const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    ASSERT_EQ(vkBeginCommandBuffer(commands, &begin), VK_SUCCESS);
+    vkCmdFillBuffer(commands, records_.buffer, 0, 4, 0);
+    EXPECT_EQ(vkEndCommandBuffer(commands), VK_SUCCESS);
+    ASSERT_EQ(vkBeginCommandBuffer(commands, &begin), VK_SUCCESS);
+    Bind(commands);
+    vkCmdDispatch(commands, 1, 1, 1);
+    EXPECT_EQ(vkEndCommandBuffer(commands), VK_ERROR_VALIDATION_FAILED_EXT);
+    vkDestroyCommandPool(device_, pool, nullptr);
+}
+
 TEST_F(DispatchTest, EveryWorkgroupRunsOnce) {
     Run([&](VkCommandBuffer commands) {
         Bind(commands);

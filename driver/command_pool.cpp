@@ -45,12 +45,12 @@ void CommandPool::Reset(bool release_resources) {
 
 FORNAX_ENTRY_POINT(VkResult)
 vkCreateCommandPool(VkDevice device_handle,
-                    const VkCommandPoolCreateInfo*,
+                    const VkCommandPoolCreateInfo* info,
                     const VkAllocationCallbacks* callbacks,
                     VkCommandPool* handle) {
     auto& device = *FromHandle<Device>(device_handle);
-    auto* pool =
-        NewObject<CommandPool>(device, callbacks, 0, Allocator(callbacks, device.allocator()));
+    auto* pool = NewObject<CommandPool>(
+        device, callbacks, 0, Allocator(callbacks, device.allocator()), info->queueFamilyIndex);
     if (!pool)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     *handle = ToHandle(pool);

@@ -16,8 +16,8 @@ class CommandPool : public DeviceObject {
     using Handle = VkCommandPool;
     static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_COMMAND_POOL;
 
-    CommandPool(Device& device, const Allocator& allocator)
-        : DeviceObject(device, kObjectType), allocator_(allocator) {}
+    CommandPool(Device& device, const Allocator& allocator, uint32_t family)
+        : DeviceObject(device, kObjectType), allocator_(allocator), family_(family) {}
     ~CommandPool();
 
     // Null without memory.
@@ -25,8 +25,12 @@ class CommandPool : public DeviceObject {
     void Free(CommandBuffer* command_buffer);
     void Reset(bool release_resources);
 
+    // The queue family that its command buffers are for.
+    uint32_t family() const { return family_; }
+
   private:
     Allocator allocator_;
+    uint32_t family_;
     CommandBuffer* first_ = nullptr;
 };
 

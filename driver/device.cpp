@@ -1,6 +1,9 @@
 // Creating devices, and what they answer about themselves.
 #include "driver/device.h"
 
+#include <algorithm>
+
+#include "driver/chain.h"
 #include "driver/entry_point.h"
 #include "driver/extensions.h"
 #include "driver/features.h"
@@ -37,23 +40,64 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
     return CreateQueues(info);
 }
 
+VkResult Device::CheckQueues(const VkDeviceQueueCreateInfo& queues, uint32_t already) const {
+    // VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381 and -queueCount-00382.
+    if (queues.queueFamilyIndex >= kQueueFamilies.size()) {
+        return Fail(physical_device_, VK_ERROR_INITIALIZATION_FAILED,
+                    "Queues of family {} were asked for; there are {} families.",
+                    queues.queueFamilyIndex, kQueueFamilies.size());
+    }
+    const QueueFamily& family = kQueueFamilies[queues.queueFamilyIndex];
+    if (queues.queueCount > family.queue_count - already) {
+        return Fail(physical_device_, VK_ERROR_INITIALIZATION_FAILED,
+                    "{} queues of family {} were asked for; it has {}.",
+                    already + queues.queueCount, queues.queueFamilyIndex, family.queue_count);
+    }
+    const auto* priority = FindInChain<VkDeviceQueueGlobalPriorityCreateInfo>(
+        queues.pNext, VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO);
+    if (!priority || priority->globalPriority == kGlobalPriority)
+        return VK_SUCCESS;
+    // "If globalPriorityQuery is enabled and the requested global priority is not reported, the
+    // implementation must fail." Without it a lower one asks for no more than it gets.
+    if (features_.globalPriorityQuery) {
+        return Fail(physical_device_, VK_ERROR_INITIALIZATION_FAILED,
+                    "Queues of global priority {} were asked for; all have {}.",
+                    static_cast<int>(priority->globalPriority), static_cast<int>(kGlobalPriority));
+    }
+    if (priority->globalPriority > kGlobalPriority) {
+        return Fail(physical_device_, VK_ERROR_NOT_PERMITTED,
+                    "Queues of global priority {} were asked for; all have {}.",
+                    static_cast<int>(priority->globalPriority), static_cast<int>(kGlobalPriority));
+    }
+    return VK_SUCCESS;
+}
+
 VkResult Device::CreateQueues(const VkDeviceCreateInfo& info) {
+    std::array<uint32_t, kQueueFamilies.size()> counts = {};
+    uint32_t next = 0;
     for (uint32_t i = 0; i < info.queueCreateInfoCount; ++i) {
         const VkDeviceQueueCreateInfo& queues = info.pQueueCreateInfos[i];
-        // VUID-VkDeviceQueueCreateInfo-queueFamilyIndex-00381 and -queueCount-00382.
-        if (queues.queueFamilyIndex != 0 || queues.queueCount > kQueueCount) {
-            return Fail(physical_device_, VK_ERROR_INITIALIZATION_FAILED,
-                        "{} queues of family {} were asked for; there are {} queues of family 0.",
-                        queues.queueCount, queues.queueFamilyIndex, kQueueCount);
-        }
+        const uint32_t family = queues.queueFamilyIndex;
+        FORNAX_RETURN_IF_FAILED(CheckQueues(queues, family < counts.size() ? counts[family] : 0));
+        counts[family] += queues.queueCount;
         for (uint32_t j = 0; j < queues.queueCount; ++j) {
-            queues_[j] = allocator_.New<Queue>(VK_SYSTEM_ALLOCATION_SCOPE_DEVICE, 0, *this);
-            if (!queues_[j])
+            const VkDeviceQueueInfo2 place{
+                .flags = queues.flags, .queueFamilyIndex = family, .queueIndex = j};
+            Queue* queue =
+                allocator_.New<Queue>(VK_SYSTEM_ALLOCATION_SCOPE_DEVICE, 0, *this, place);
+            if (!queue)
                 return FailOutOfHostMemory(physical_device_);
-            FORNAX_RETURN_IF_FAILED(queues_[j]->Init());
+            queues_[next++] = queue;
+            FORNAX_RETURN_IF_FAILED(queue->Init());
         }
     }
     return VK_SUCCESS;
+}
+
+Queue* Device::FindQueue(const VkDeviceQueueInfo2& info) const {
+    const auto found = std::ranges::find_if(
+        queues_, [&](const Queue* queue) { return queue && queue->IsAt(info); });
+    return found == queues_.end() ? nullptr : *found;
 }
 
 FORNAX_ENTRY_POINT(VkResult)
@@ -84,8 +128,10 @@ vkDestroyDevice(VkDevice device_handle, const VkAllocationCallbacks* callbacks) 
 
 FORNAX_ENTRY_POINT(VkResult) vkDeviceWaitIdle(VkDevice device_handle) {
     auto& device = *FromHandle<Device>(device_handle);
-    for (uint32_t i = 0; Queue* queue = device.queue(i); ++i)
-        FORNAX_RETURN_IF_FAILED(queue->WaitIdle());
+    for (Queue* queue : device.queues()) {
+        if (queue)
+            FORNAX_RETURN_IF_FAILED(queue->WaitIdle());
+    }
     return VK_SUCCESS;
 }
 

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include <vulkan/vulkan_core.h>
 
@@ -13,6 +14,7 @@
 #include "driver/object.h"
 #include "driver/physical_device.h"
 #include "driver/queue.h"
+#include "driver/queue_family.h"
 #include "driver/registry.h"
 #include "driver/report.h"
 #include "hal/device.h"
@@ -40,8 +42,10 @@ class Device : public DeviceObject {
     const ApiSet& api() const { return api_; }
     const FeatureSet& features() const { return features_; }
 
+    // In order of creation, then nulls.
+    std::span<Queue* const> queues() const { return queues_; }
     // Null for a queue that was not created.
-    Queue* queue(uint32_t index) const { return index < queues_.size() ? queues_[index] : nullptr; }
+    Queue* FindQueue(const VkDeviceQueueInfo2& info) const;
 
     // VK_ERROR_DEVICE_LOST with the reason, once the device is lost.
     VkResult CheckLost() const {
@@ -64,6 +68,8 @@ class Device : public DeviceObject {
 
   private:
     VkResult CreateQueues(const VkDeviceCreateInfo& info);
+    // Whether the family has these queues beside those `already` made.
+    VkResult CheckQueues(const VkDeviceQueueCreateInfo& queues, uint32_t already) const;
 
     Allocator allocator_;
     PhysicalDevice& physical_device_;
@@ -71,7 +77,7 @@ class Device : public DeviceObject {
     std::unique_ptr<DebugPrintf> debug_printf_;
     ApiSet api_;
     FeatureSet features_;
-    std::array<Queue*, kQueueCount> queues_ = {};
+    std::array<Queue*, kAllQueues> queues_ = {};
     std::mutex private_data_mutex_;
     std::atomic<uint64_t> next_private_data_slot_ = 1;
     std::atomic<uint32_t> allocation_count_ = 0;

@@ -249,6 +249,10 @@ vkBindImageMemory2(VkDevice, uint32_t count, const VkBindImageMemoryInfo* infos)
     for (uint32_t i = 0; i < count; ++i) {
         FromHandle<Image>(infos[i].image)
             ->Bind(*FromHandle<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
+        const auto* status =
+            FindInChain<VkBindMemoryStatus>(infos[i].pNext, VK_STRUCTURE_TYPE_BIND_MEMORY_STATUS);
+        if (status)
+            *status->pResult = VK_SUCCESS;
     }
     return VK_SUCCESS;
 }

@@ -77,34 +77,6 @@ vkGetPhysicalDeviceToolProperties(VkPhysicalDevice,
     return VK_SUCCESS;
 }
 
-// --- Queues
-// ----------------------------------------------------------------------------------------
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
-                                          uint32_t* count,
-                                          VkQueueFamilyProperties2* families) {
-    const auto& capabilities = FromHandle<PhysicalDevice>(physical_device)->capabilities();
-    WriteArray(1, count, families, [&](VkQueueFamilyProperties2& out, uint32_t) {
-        out.queueFamilyProperties = {
-            .queueFlags = kQueueFlags,
-            .queueCount = kQueueCount,
-            .timestampValidBits = capabilities.timestamp_valid_bits,
-            .minImageTransferGranularity = {1, 1, 1},
-        };
-    });
-}
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice physical_device,
-                                         uint32_t* count,
-                                         VkQueueFamilyProperties* families) {
-    VkQueueFamilyProperties2 family{.sType = VK_STRUCTURE_TYPE_QUEUE_FAMILY_PROPERTIES_2};
-    vkGetPhysicalDeviceQueueFamilyProperties2(physical_device, count, families ? &family : nullptr);
-    if (families && *count > 0)
-        families[0] = family.queueFamilyProperties;
-}
-
 // --- Memory
 // ----------------------------------------------------------------------------------------
 

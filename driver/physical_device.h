@@ -18,8 +18,6 @@ inline constexpr VkMemoryPropertyFlags kMemoryTypeFlags =
     VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
     VK_MEMORY_PROPERTY_HOST_COHERENT_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
 
-inline constexpr VkQueueFlags kQueueFlags = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT;
-inline constexpr uint32_t kQueueCount = 2;
 // A subgroup is one vector of any number of registers; pipelines may ask for another size.
 inline constexpr uint32_t kSubgroupSize = 32;
 inline constexpr uint32_t kMinSubgroupSize = 8;

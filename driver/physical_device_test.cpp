@@ -104,20 +104,68 @@ TEST_F(PhysicalDeviceTest, SaysWhatArithmeticIsLike) {
     EXPECT_FALSE(dot.integerDotProduct16BitSignedAccelerated);
 }
 
-TEST_F(PhysicalDeviceTest, HasOneFamilyOfComputeQueues) {
+TEST_F(PhysicalDeviceTest, HasAFamilyForComputeAndOneForTransfers) {
     uint32_t count = 0;
     vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, nullptr);
-    ASSERT_EQ(count, 1u);
-    VkQueueFamilyProperties family;
-    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, &family);
-    EXPECT_EQ(family.queueFlags, VkQueueFlags{VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
-    EXPECT_EQ(family.timestampValidBits, 64u);
+    ASSERT_EQ(count, 2u);
+    VkQueueFamilyProperties families[2];
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, families);
+    EXPECT_EQ(families[0].queueFlags, VkQueueFlags{VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
+    EXPECT_EQ(families[0].timestampValidBits, 64u);
+    EXPECT_EQ(families[1].queueFlags, VkQueueFlags{VK_QUEUE_TRANSFER_BIT});
+    EXPECT_EQ(families[1].minImageTransferGranularity.width, 1u);
+    // Room for one: the first.
+    count = 1;
+    families[0].queueCount = 77;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, families);
+    EXPECT_EQ(count, 1u);
+    EXPECT_NE(families[0].queueCount, 77u);
     // No room: nothing is written.
     count = 0;
-    family.queueCount = 77;
-    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, &family);
+    families[0].queueCount = 77;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_device_, &count, families);
     EXPECT_EQ(count, 0u);
-    EXPECT_EQ(family.queueCount, 77u);
+    EXPECT_EQ(families[0].queueCount, 77u);
+}
+
+TEST_F(PhysicalDeviceTest, QueuesHaveOneGlobalPriority) {
+    const auto create = [&](VkQueueGlobalPriority priority, uint32_t family, uint32_t count,
+                            VkBool32 query) {
+        const VkPhysicalDeviceGlobalPriorityQueryFeatures feature{
+            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_GLOBAL_PRIORITY_QUERY_FEATURES,
+            .globalPriorityQuery = query};
+        const VkDeviceQueueGlobalPriorityCreateInfo global{
+            .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO,
+            .globalPriority = priority};
+        const std::vector<float> priorities(count, 0.5f);
+        const VkDeviceQueueCreateInfo queues{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                             .pNext = &global,
+                                             .queueFamilyIndex = family,
+                                             .queueCount = count,
+                                             .pQueuePriorities = priorities.data()};
+        const char* extension = VK_KHR_GLOBAL_PRIORITY_EXTENSION_NAME;
+        const VkDeviceCreateInfo info{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                      .pNext = &feature,
+                                      .queueCreateInfoCount = 1,
+                                      .pQueueCreateInfos = &queues,
+                                      .enabledExtensionCount = 1,
+                                      .ppEnabledExtensionNames = &extension};
+        VkDevice device = VK_NULL_HANDLE;
+        const VkResult result = vkCreateDevice(physical_device_, &info, nullptr, &device);
+        if (result == VK_SUCCESS)
+            vkDestroyDevice(device, nullptr);
+        return result;
+    };
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_MEDIUM, 1, 2, VK_TRUE), VK_SUCCESS);
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_LOW, 0, 4, VK_FALSE), VK_SUCCESS);
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_LOW, 0, 1, VK_TRUE), VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_HIGH, 0, 1, VK_TRUE), VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_HIGH, 0, 1, VK_FALSE), VK_ERROR_NOT_PERMITTED);
+    // More queues than there are, and a family that is not there.
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_MEDIUM, 0, 5, VK_FALSE),
+              VK_ERROR_INITIALIZATION_FAILED);
+    EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_MEDIUM, 2, 1, VK_FALSE),
+              VK_ERROR_INITIALIZATION_FAILED);
 }
 
 TEST_F(PhysicalDeviceTest, BudgetFollowsAllocations) {

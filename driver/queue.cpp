@@ -23,9 +23,8 @@ VkResult Queue::WaitIdle() {
 
 FORNAX_ENTRY_POINT(void)
 vkGetDeviceQueue2(VkDevice device, const VkDeviceQueueInfo2* info, VkQueue* queue) {
-    // VUID-VkDeviceQueueInfo2-flags-06225: flags equal those of creation, which are 0 here.
-    *queue = info->flags == 0 ? ToHandle(FromHandle<Device>(device)->queue(info->queueIndex))
-                              : VK_NULL_HANDLE;
+    // VUID-VkDeviceQueueInfo2-flags-06225: flags equal those of creation.
+    *queue = ToHandle(FromHandle<Device>(device)->FindQueue(*info));
 }
 
 FORNAX_ENTRY_POINT(void)

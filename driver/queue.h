@@ -16,9 +16,18 @@ class Queue : public DeviceObject {
     using Handle = VkQueue;
     static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_QUEUE;
 
-    explicit Queue(Device& device) : DeviceObject(device, kObjectType) {}
+    // `place` is where vkGetDeviceQueue2 finds it.
+    Queue(Device& device, const VkDeviceQueueInfo2& place)
+        : DeviceObject(device, kObjectType), place_(place) {}
 
     VkResult Init();
+
+    // Indices count the queues that were created with the same flags
+    // (VUID-VkDeviceQueueInfo2-queueIndex-01843).
+    bool IsAt(const VkDeviceQueueInfo2& place) const {
+        return place.queueFamilyIndex == place_.queueFamilyIndex &&
+               place.queueIndex == place_.queueIndex && place.flags == place_.flags;
+    }
 
     hal::Queue& hal() const { return *hal_; }
 
@@ -26,6 +35,7 @@ class Queue : public DeviceObject {
     VkResult WaitIdle();
 
   private:
+    VkDeviceQueueInfo2 place_;
     std::shared_ptr<hal::Queue> hal_;
 };
 

@@ -63,10 +63,11 @@ void VulkanTest::SetUp() {
             physical_ = candidate;
     }
     ASSERT_NE(physical_, nullptr) << "The loader offers no device called " << wanted << ".";
-    VkQueueFamilyProperties family;
-    uint32_t families = 1;
-    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &families, &family);
-    const uint32_t queue_count = std::min(2u, family.queueCount);
+    uint32_t family_count = 0;
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &family_count, nullptr);
+    std::vector<VkQueueFamilyProperties> families(family_count);
+    vkGetPhysicalDeviceQueueFamilyProperties(physical_, &family_count, families.data());
+    const uint32_t queue_count = std::min(2u, families[0].queueCount);
 
     const float priorities[] = {1.0f, 1.0f};
     VkDeviceQueueCreateInfo queues{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -91,19 +92,21 @@ void VulkanTest::SetUp() {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES,
         .pNext = &synchronization2,
         .hostQueryReset = VK_TRUE};
+    const std::vector<VkDeviceQueueCreateInfo> queue_infos =
+        queue_infos_.empty() ? std::vector{queues} : queue_infos_;
     VkPhysicalDeviceFeatures core = core_features_;
     core.robustBufferAccess = robust_;
     VkDeviceCreateInfo device{
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
         .pNext = &query_reset,
-        .queueCreateInfoCount = 1,
-        .pQueueCreateInfos = &queues,
+        .queueCreateInfoCount = static_cast<uint32_t>(queue_infos.size()),
+        .pQueueCreateInfos = queue_infos.data(),
         .enabledExtensionCount = static_cast<uint32_t>(device_extensions.size()),
         .ppEnabledExtensionNames = device_extensions.data(),
         .pEnabledFeatures = &core};
     ASSERT_VK(vkCreateDevice(physical_, &device, nullptr, &device_));
     volkLoadDevice(device_);
-    for (uint32_t i = 0; i < 2; ++i)
+    for (uint32_t i = 0; i < 2 && queue_infos_.empty(); ++i)
         vkGetDeviceQueue(device_, 0, std::min(i, queue_count - 1), &queues_[i]);
     VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                  .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT};

@@ -84,13 +84,15 @@ class VulkanTest : public testing::Test {
     VkInstance instance_ = VK_NULL_HANDLE;
     VkPhysicalDevice physical_ = VK_NULL_HANDLE;
     VkDevice device_ = VK_NULL_HANDLE;
-    VkQueue queues_[2] = {};
+    VkQueue queues_[2] = {};  // null where queue_infos_ has none
     VkCommandPool pool_ = VK_NULL_HANDLE;
     // What else the device is created with: to be set before VulkanTest::SetUp.
     bool robust_ = false;
     VkPhysicalDeviceFeatures core_features_ = {};
     uint32_t api_version_ = VK_API_VERSION_1_1;  // set before SetUp
     std::vector<const char*> more_extensions_;
+    // Instead of two queues of family 0.
+    std::vector<VkDeviceQueueCreateInfo> queue_infos_;
     void* more_features_ = nullptr;        // a chain of structures
     uint32_t required_subgroup_size_ = 0;  // of pipelines; 0: the device's own
     std::vector<std::string> messages_;

@@ -1,0 +1,45 @@
+// What the physical device tells about its queue families.
+#include "driver/queue_family.h"
+
+#include "driver/chain.h"
+#include "driver/entry_point.h"
+#include "driver/physical_device.h"
+
+namespace fornax::driver {
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
+                                          uint32_t* count,
+                                          VkQueueFamilyProperties2* families) {
+    const auto& capabilities = FromHandle<PhysicalDevice>(physical_device)->capabilities();
+    const auto write = [&](VkQueueFamilyProperties2& out, uint32_t i) {
+        out.queueFamilyProperties = {
+            .queueFlags = kQueueFamilies[i].flags,
+            .queueCount = kQueueFamilies[i].queue_count,
+            .timestampValidBits = capabilities.timestamp_valid_bits,
+            .minImageTransferGranularity = {1, 1, 1},
+        };
+        auto* priorities = FindInChain<VkQueueFamilyGlobalPriorityProperties>(
+            out.pNext, VK_STRUCTURE_TYPE_QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES);
+        if (priorities) {
+            priorities->priorityCount = 1;
+            priorities->priorities[0] = kGlobalPriority;
+        }
+    };
+    WriteArray(static_cast<uint32_t>(kQueueFamilies.size()), count, families, write);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetPhysicalDeviceQueueFamilyProperties(VkPhysicalDevice physical_device,
+                                         uint32_t* count,
+                                         VkQueueFamilyProperties* families) {
+    std::array<VkQueueFamilyProperties2, kQueueFamilies.size()> all;
+    all.fill({.sType = VK_STRUCTURE_TYPE_QUEUE_FAMILY_PROPERTIES_2});
+    uint32_t total = static_cast<uint32_t>(all.size());
+    vkGetPhysicalDeviceQueueFamilyProperties2(physical_device, &total, all.data());
+    WriteArray(total, count, families, [&](VkQueueFamilyProperties& out, uint32_t i) {
+        out = all[i].queueFamilyProperties;
+    });
+}
+
+}  // namespace fornax::driver
