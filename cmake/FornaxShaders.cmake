@@ -5,7 +5,7 @@
 #                    [SCALAR_LAYOUT])
 #
 # Compiles each shader with glslang for the Vulkan version ENV, or assembles it if it is *.spvasm, validates the result with spirv-val (with the
-# scalar block layout if so asked) and
+# scalar block layout, or what maintenance9 allows, if so asked) and
 # writes the header generated/<folder>/<stem>[_<variant>].spv.h, which TARGET includes from the root as
 # "<folder>/<stem>[_<variant>].spv.h". It defines one array:
 #
@@ -13,7 +13,7 @@
 #
 # The binary itself stands beside the header as <stem>[_<variant>].spv, for tools and for looking at.
 function(fornax_embed_spirv target)
-    cmake_parse_arguments(ARG "SCALAR_LAYOUT" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
+    cmake_parse_arguments(ARG "SCALAR_LAYOUT;MAINTENANCE9" "ENV;VARIANT" "SHADERS;DEFINES" ${ARGN})
     if(NOT ARG_ENV)
         set(ARG_ENV vulkan1.1)
     endif()
@@ -22,6 +22,9 @@ function(fornax_embed_spirv target)
     set(layout "")
     if(ARG_SCALAR_LAYOUT)
         set(layout --scalar-block-layout --workgroup-scalar-block-layout)
+    endif()
+    if(ARG_MAINTENANCE9)
+        list(APPEND layout --allow-vulkan-32-bit-bitwise)
     endif()
     # "vulkan1.1spv1.4" is one word to spirv-val and two to glslang.
     string(REGEX REPLACE "spv(.*)" ";--target-env;spirv\\1" glslang_env "${ARG_ENV}")

@@ -12,18 +12,9 @@
 namespace fornax::driver {
 
 FORNAX_ENTRY_POINT(void)
-vkCmdBindPipeline(VkCommandBuffer handle, VkPipelineBindPoint, VkPipeline pipeline) {
-    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    // VUID-vkCmdBindPipeline-commandBuffer-cmdpool. No dispatch comes without a pipeline.
-    const uint32_t family = command_buffer.pool().family();
-    if (!(kQueueFamilies[family].flags & VK_QUEUE_COMPUTE_BIT)) {
-        command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
-                                  "A pipeline was bound for queue family {}, which takes "
-                                  "transfers only.",
-                                  family));
-        return;
-    }
-    command_buffer.BindPipeline(*FromHandle<ComputePipeline>(pipeline));
+vkCmdBindPipeline(VkCommandBuffer command_buffer, VkPipelineBindPoint, VkPipeline pipeline) {
+    FromHandle<CommandBuffer>(command_buffer)
+        ->BindKernel(&FromHandle<ComputePipeline>(pipeline)->kernel());
 }
 
 FORNAX_ENTRY_POINT(void)

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "driver/command_pool.h"
-#include "driver/compute_pipeline.h"
+#include "driver/compute_kernel.h"
 #include "driver/descriptor_set.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -14,7 +14,7 @@
 namespace fornax::driver {
 
 void CommandBuffer::ForgetBindings() {
-    pipeline_ = nullptr;
+    kernel_ = nullptr;
     for (uint32_t i = 0; i < used_sets_; ++i) {
         sets_[i].address = 0;
         sets_[i].dynamic_offset_count = 0;
@@ -50,10 +50,18 @@ VkResult CommandBuffer::End() {
     return result_;
 }
 
-void CommandBuffer::BindPipeline(const ComputePipeline& pipeline) {
-    if (pipeline_ == &pipeline)
+void CommandBuffer::BindKernel(const ComputeKernel* kernel) {
+    if (kernel_ == kernel)
         return;
-    pipeline_ = &pipeline;
+    // VUID-vkCmdBindPipeline-commandBuffer-cmdpool, VUID-vkCmdBindShadersEXT-pShaders-08476. No
+    // dispatch comes without one of them.
+    if (kernel && !(kQueueFamilies[pool().family()].flags & VK_QUEUE_COMPUTE_BIT)) {
+        Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                   "A pipeline or shader was bound for queue family {}, which takes transfers only.",
+                   pool().family()));
+        return;
+    }
+    kernel_ = kernel;
     bindings_changed_ = true;
 }
 
@@ -89,16 +97,16 @@ void CommandBuffer::PushConstants(uint32_t offset_bytes, std::span<const std::by
 }
 
 bool CommandBuffer::PrepareDispatch() {
-    if (!pipeline_) {
+    if (!kernel_) {
         // VUID-vkCmdDispatch-None-08606.
         Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
-                   "A dispatch was recorded with no compute pipeline bound."));
+                   "A dispatch was recorded with no compute pipeline or shader bound."));
         return false;
     }
     if (bindings_changed_) {
         // VUID-vkCmdDispatch-None-08600. A push counts before its descriptors have an address.
-        const hal::KernelDesc& kernel = pipeline_->executable()->desc();
-        for (uint32_t i = 0; i < pipeline_->set_count(); ++i) {
+        const hal::KernelDesc& kernel = kernel_->executable()->desc();
+        for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
             if ((kernel.descriptor_set_mask >> i & 1) && !sets_[i].address &&
                 !sets_[i].pushed_changed) {
                 Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
@@ -111,19 +119,19 @@ bool CommandBuffer::PrepareDispatch() {
         std::array<uint64_t, hal::kMaxDescriptorSets> addresses;
         std::array<uint32_t, hal::kMaxDynamicOffsets> offsets;
         uint32_t offset_count = 0;
-        for (uint32_t i = 0; i < pipeline_->set_count(); ++i) {
+        for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
             BoundSet& bound = sets_[i];
             if (bound.pushed_changed) {
                 bound.address = builder_.StoreSideData(bound.pushed.data(), bound.pushed.size());
                 bound.pushed_changed = false;
             }
             addresses[i] = bound.address;
-            const uint32_t wanted = pipeline_->dynamic_offset_count(i);
+            const uint32_t wanted = kernel_->dynamic_offset_count(i);
             for (uint32_t j = 0; j < wanted && offset_count < offsets.size(); ++j)
                 offsets[offset_count++] =
                     j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
         }
-        builder_.Bind(pipeline_->executable(), {addresses.data(), pipeline_->set_count()},
+        builder_.Bind(kernel_->executable(), {addresses.data(), kernel_->set_count()},
                       {offsets.data(), offset_count});
         bindings_changed_ = false;
     }

@@ -20,7 +20,7 @@
 namespace fornax::driver {
 
 class CommandPool;
-class ComputePipeline;
+class ComputeKernel;
 class DescriptorSet;
 class DescriptorUpdateTemplate;
 class PipelineLayout;
@@ -44,7 +44,8 @@ class CommandBuffer : public DeviceObject {
 
     hal::CommandStreamBuilder& builder() { return builder_; }
 
-    void BindPipeline(const ComputePipeline& pipeline);
+    // What dispatches run from here on, of a pipeline or a shader object; null unbinds.
+    void BindKernel(const ComputeKernel* kernel);
     void BindDescriptorSet(uint32_t index,
                            const DescriptorSet& set,
                            std::span<const uint32_t> dynamic_offsets);
@@ -83,7 +84,7 @@ class CommandBuffer : public DeviceObject {
     hal::CommandStreamBuilder builder_;
     std::shared_ptr<const hal::CommandStream> stream_;
 
-    const ComputePipeline* pipeline_ = nullptr;
+    const ComputeKernel* kernel_ = nullptr;
     std::array<BoundSet, hal::kMaxDescriptorSets> sets_;
     uint32_t used_sets_ = 0;  // highest set number ever bound in this recording + 1
     alignas(16) std::array<std::byte, hal::kMaxPushConstantBytes> push_constants_ = {};

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
-#include "compiler/kernel/debug_printf.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
+#include "driver/kernel_request.h"
+#include "driver/pipeline_binary.h"
 #include "driver/pipeline_cache.h"
 #include "driver/pipeline_layout.h"
 #include "driver/shader_module.h"
@@ -19,37 +21,7 @@ namespace {
 
 using KernelPointer = std::shared_ptr<const kernel::CompiledKernel>;
 
-std::vector<kernel::SpecializationValue> ReadSpecialization(const VkSpecializationInfo* info) {
-    std::vector<kernel::SpecializationValue> values;
-    if (!info)
-        return values;
-    values.reserve(info->mapEntryCount);
-    for (uint32_t i = 0; i < info->mapEntryCount; ++i) {
-        const VkSpecializationMapEntry& entry = info->pMapEntries[i];
-        kernel::SpecializationValue value{
-            .constant_id = entry.constantID,
-            .size_bytes = static_cast<uint32_t>(entry.size),
-            .bits = 0,
-        };
-        // VUID-VkSpecializationMapEntry-constantID-00776: the constant's size, so at most 8 bytes.
-        // An entry for a constant that does not exist may have any size and has no effect.
-        std::memcpy(&value.bits, static_cast<const std::byte*>(info->pData) + entry.offset,
-                    std::min(entry.size, sizeof(value.bits)));
-        values.push_back(value);
-    }
-    return values;
-}
-
-// VkPipelineShaderStageRequiredSubgroupSizeCreateInfo, else the default. What is no power of two is
-// refused by the compiler.
-uint32_t SubgroupSizeOf(const VkPipelineShaderStageCreateInfo& stage) {
-    const auto* required = FindInChain<VkPipelineShaderStageRequiredSubgroupSizeCreateInfo>(
-        stage.pNext, VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO);
-    return required ? required->requiredSubgroupSize : kSubgroupSize;
-}
-
-// Whether accesses outside of a buffer's range are caught. What is caught is exact for
-// robustBufferAccess2, so there is one way to do it; null descriptors have a range of 0 bytes.
+// Whether accesses outside of a buffer's range are caught.
 bool NeedsBounds(const Device& device, const VkComputePipelineCreateInfo& info) {
     const FeatureSet& features = device.features();
     if (features.nullDescriptor)
@@ -69,7 +41,7 @@ bool NeedsBounds(const Device& device, const VkComputePipelineCreateInfo& info) 
         }
         return bounds;
     }
-    return features.robustBufferAccess;
+    return DefaultBounds(device);
 }
 
 // VkPipelineCreateFlags2CreateInfo replaces the flags of the create info ("maintenance5").
@@ -89,23 +61,51 @@ std::span<const uint32_t> CodeOf(const VkPipelineShaderStageCreateInfo& stage) {
                   : std::span<const uint32_t>();
 }
 
-kernel::CompileRequest MakeRequest(const Device& device,
-                                   const VkComputePipelineCreateInfo& info,
-                                   const PipelineLayout& layout) {
+// In place of code: its identifier (VK_EXT_shader_module_identifier). One that is none of ours
+// finds nothing.
+std::optional<Hash128> IdentifierOf(const VkPipelineShaderStageCreateInfo& stage) {
+    const auto* identifier = FindInChain<VkPipelineShaderStageModuleIdentifierCreateInfoEXT>(
+        stage.pNext, VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT);
+    if (!identifier || identifier->identifierSize == 0)
+        return std::nullopt;
+    Hash128 digest;
+    if (identifier->identifierSize == sizeof(digest))
+        std::memcpy(&digest, identifier->pIdentifier, sizeof(digest));
+    return digest;
+}
+
+bool HasBinaries(const VkComputePipelineCreateInfo& info) {
+    const auto* binaries = FindInChain<VkPipelineBinaryInfoKHR>(
+        info.pNext, VK_STRUCTURE_TYPE_PIPELINE_BINARY_INFO_KHR);
+    return binaries && binaries->binaryCount > 0;
+}
+
+kernel::CompileRequest MakeRequest(const Device& device, const VkComputePipelineCreateInfo& info) {
     const auto spirv = CodeOf(info.stage);
-    const DebugPrintf* printf = kernel::MayPrint(spirv) ? device.debug_printf() : nullptr;
-    return {
+    kernel::CompileRequest request{
         .spirv = spirv,
+        .spirv_digest = spirv.empty() ? IdentifierOf(info.stage) : std::nullopt,
         .entry_point = info.stage.pName,
         .specialization = ReadSpecialization(info.stage.pSpecializationInfo),
-        .layout = layout.MakeResourceLayout(),
+        .layout = FromHandle<PipelineLayout>(info.layout)->MakeResourceLayout(),
         .options = {.robust_buffer_access = NeedsBounds(device, info),
                     .wide_indexing =
                         (FlagsOf(info) & VK_PIPELINE_CREATE_2_64_BIT_INDEXING_BIT_EXT) != 0,
-                    .subgroup_size = SubgroupSizeOf(info.stage),
-                    .printf_address = printf ? printf->address() : 0,
-                    .printf_words = printf ? printf->capacity_words() : 0},
+                    .subgroup_size = SubgroupSizeOf(info.stage.pNext)},
+        .disk = DiskUseOf(device),
     };
+    SetPrinting(device, request);
+    return request;
+}
+
+KernelSource CopySource(const kernel::CompileRequest& request) {
+    return {.stage = VK_SHADER_STAGE_COMPUTE_BIT,
+            .spirv = {request.spirv.begin(), request.spirv.end()},
+            .spirv_digest = request.spirv_digest,
+            .entry_point = request.entry_point,
+            .specialization = request.specialization,
+            .subgroup_size = request.options.subgroup_size,
+            .wide_indexing = request.options.wide_indexing};
 }
 
 // Where the kernel came from, for VK_EXT_pipeline_creation_feedback.
@@ -155,55 +155,86 @@ Result<KernelPointer> GetKernel(kernel::KernelCompiler& compiler,
 
 }  // namespace
 
+VkResult GetKernelKey(const Device& device,
+                      const VkComputePipelineCreateInfo& info,
+                      std::string& key) {
+    auto compiler = device.physical_device().compiler();
+    if (!compiler)
+        return Fail(device, compiler.error());
+    key = (*compiler)->Key(MakeRequest(device, info));
+    return VK_SUCCESS;
+}
+
+VkResult FindCachedKernel(const Device& device,
+                          const VkComputePipelineCreateInfo& info,
+                          CapturedKernel& found) {
+    auto compiler = device.physical_device().compiler();
+    if (!compiler)
+        return Fail(device, compiler.error());
+    const auto request = MakeRequest(device, info);
+    auto kernel = (*compiler)->Lookup(request);
+    if (!kernel)
+        return Fail(device, kernel.error());
+    if (!*kernel)
+        return VK_PIPELINE_BINARY_MISSING_KHR;
+    found = {CopySource(request), (*compiler)->Key(request), std::move(*kernel)};
+    return VK_SUCCESS;
+}
+
+VkResult ComputePipeline::Create(kernel::KernelCompiler& compiler,
+                                 const VkComputePipelineCreateInfo& info,
+                                 PipelineCache* cache,
+                                 bool* cache_hit) {
+    const VkPipelineCreateFlags2 flags = FlagsOf(info);
+    const auto& layout = *FromHandle<PipelineLayout>(info.layout);
+    KernelBinary binary;
+    kernel::CompileRequest request;
+    KernelPointer kernel;
+    if (HasBinaries(info)) {
+        const auto* binaries = FindInChain<VkPipelineBinaryInfoKHR>(
+            info.pNext, VK_STRUCTURE_TYPE_PIPELINE_BINARY_INFO_KHR);
+        auto read =
+            ReadKernelBinary(FromHandle<PipelineBinary>(binaries->pPipelineBinaries[0])->block());
+        if (!read)
+            return Fail(device(), read.error());
+        binary = std::move(*read);
+        request = binary.source.MakeRequest(device(), layout, NeedsBounds(device(), info));
+        kernel = binary.Load(compiler, request);
+    } else {
+        request = MakeRequest(device(), info);
+    }
+    // "Implementations should not store pipeline data to an internal cache" when it is captured.
+    const bool capture = flags & VK_PIPELINE_CREATE_2_CAPTURE_DATA_BIT_KHR;
+    if (capture && request.disk == kernel::DiskUse::kReadAndWrite)
+        request.disk = kernel::DiskUse::kRead;
+    if (!kernel) {
+        const bool may_compile =
+            !(flags & VK_PIPELINE_CREATE_2_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT) &&
+            !request.spirv_digest;
+        auto got = GetKernel(compiler, request, cache, may_compile, cache_hit);
+        if (!got)
+            return Fail(device(), got.error());
+        if (!*got)
+            return VK_PIPELINE_COMPILE_REQUIRED;
+        kernel = std::move(*got);
+    }
+    if (capture) {
+        captured_ = std::make_unique<CapturedKernel>(
+            CapturedKernel{CopySource(request), compiler.Key(request), kernel});
+    }
+    return kernel_.Init(device(), kernel, layout);
+}
+
 VkResult ComputePipeline::Init(const VkComputePipelineCreateInfo& info, PipelineCache* cache) {
     const auto start = std::chrono::steady_clock::now();
     Feedback feedback;
-    const auto create = [&]() -> VkResult {
-        auto compiler = device().physical_device().compiler();
-        if (!compiler)
-            return Fail(device(), compiler.error());
-        const auto& layout = *FromHandle<PipelineLayout>(info.layout);
-        const bool may_compile =
-            !(FlagsOf(info) & VK_PIPELINE_CREATE_2_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT);
-        auto kernel = GetKernel(**compiler, MakeRequest(device(), info, layout), cache, may_compile,
-                                &feedback.cache_hit);
-        if (!kernel)
-            return Fail(device(), kernel.error());
-        if (!*kernel)
-            return VK_PIPELINE_COMPILE_REQUIRED;
-        return CreateExecutable(*kernel, layout);
-    };
-    const VkResult result = create();
+    auto compiler = device().physical_device().compiler();
+    const VkResult result = compiler ? Create(**compiler, info, cache, &feedback.cache_hit)
+                                     : Fail(device(), compiler.error());
     feedback.duration_ns = static_cast<uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
     WriteFeedback(info, result, feedback);
     return result;
-}
-
-VkResult ComputePipeline::CreateExecutable(
-    const std::shared_ptr<const kernel::CompiledKernel>& kernel,
-    const PipelineLayout& layout) {
-    push_constant_bytes_ = layout.push_constant_bytes();
-    set_count_ = static_cast<uint32_t>(layout.sets().size());
-    for (uint32_t i = 0; i < set_count_; ++i) {
-        dynamic_offset_counts_[i] = static_cast<uint8_t>(layout.sets()[i].dynamic_offset_count);
-    }
-    auto executable = device().hal().CreateExecutable({
-        .entry = kernel->entry,
-        .context = kernel->context,
-        .workgroup_size = kernel->workgroup_size,
-        .shared_bytes = kernel->shared_bytes,
-        .scratch_bytes = kernel->scratch_bytes,
-        .push_constant_bytes = push_constant_bytes_,
-        .descriptor_set_mask = kernel->used_sets,
-        .independent_workgroups = kernel->independent_workgroups,
-        .name = kernel->name,
-        .code = kernel,
-    });
-    if (!executable)
-        return Fail(device(), executable.error());
-    executable_ = std::move(*executable);
-    return VK_SUCCESS;
 }
 
 FORNAX_ENTRY_POINT(VkResult)

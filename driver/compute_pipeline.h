@@ -1,21 +1,25 @@
-// Compute pipeline: a compiled kernel as an executable of the device, with what recording needs to
-// know of the layout (which the application may destroy).
+// Compute pipeline: one kernel, made with the caches' help.
 #pragma once
 
-#include <array>
 #include <memory>
+#include <string>
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/kernel_compiler.h"
+#include "driver/compute_kernel.h"
+#include "driver/kernel_binary.h"
 #include "driver/object.h"
-#include "hal/command_stream.h"
-#include "hal/executable.h"
 
 namespace fornax::driver {
 
 class PipelineCache;
-class PipelineLayout;
+
+// A kernel and all that it was made of.
+struct CapturedKernel {
+    KernelSource source;
+    std::string key;  // KernelCompiler's
+    std::shared_ptr<const kernel::CompiledKernel> kernel;
+};
 
 class ComputePipeline : public DeviceObject {
   public:
@@ -27,21 +31,29 @@ class ComputePipeline : public DeviceObject {
     // VK_PIPELINE_COMPILE_REQUIRED where the flags forbid a compilation that would be needed.
     VkResult Init(const VkComputePipelineCreateInfo& info, PipelineCache* cache);
 
-    const std::shared_ptr<const hal::Executable>& executable() const { return executable_; }
-    // A dispatch must bring this many bytes of push constants, this many sets, and the dynamic
-    // offsets of each set one after another.
-    uint32_t push_constant_bytes() const { return push_constant_bytes_; }
-    uint32_t set_count() const { return set_count_; }
-    uint32_t dynamic_offset_count(uint32_t set) const { return dynamic_offset_counts_[set]; }
+    const ComputeKernel& kernel() const { return kernel_; }
+
+    // With VK_PIPELINE_CREATE_2_CAPTURE_DATA_BIT_KHR, until it is released; else null.
+    const CapturedKernel* captured() const { return captured_.get(); }
+    void ReleaseCaptured() { captured_.reset(); }
 
   private:
-    VkResult CreateExecutable(const std::shared_ptr<const kernel::CompiledKernel>& kernel,
-                              const PipelineLayout& layout);
+    VkResult Create(kernel::KernelCompiler& compiler,
+                    const VkComputePipelineCreateInfo& info,
+                    PipelineCache* cache,
+                    bool* cache_hit);
 
-    std::shared_ptr<const hal::Executable> executable_;
-    uint32_t push_constant_bytes_ = 0;
-    uint32_t set_count_ = 0;
-    std::array<uint8_t, hal::kMaxDescriptorSets> dynamic_offset_counts_ = {};
+    ComputeKernel kernel_;
+    std::unique_ptr<CapturedKernel> captured_;
 };
+
+// The key of the kernel that a pipeline would have.
+VkResult GetKernelKey(const Device& device,
+                      const VkComputePipelineCreateInfo& info,
+                      std::string& key);
+// The kernel if no compilation is needed, else VK_PIPELINE_BINARY_MISSING_KHR.
+VkResult FindCachedKernel(const Device& device,
+                          const VkComputePipelineCreateInfo& info,
+                          CapturedKernel& found);
 
 }  // namespace fornax::driver

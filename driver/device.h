@@ -42,6 +42,9 @@ class Device : public DeviceObject {
     const ApiSet& api() const { return api_; }
     const FeatureSet& features() const { return features_; }
 
+    // VkDevicePipelineBinaryInternalCacheControlKHR: kernels are not kept on disk.
+    bool internal_cache_disabled() const { return internal_cache_disabled_; }
+
     // In order of creation, then nulls.
     std::span<Queue* const> queues() const { return queues_; }
     // Null for a queue that was not created.
@@ -77,6 +80,7 @@ class Device : public DeviceObject {
     std::unique_ptr<DebugPrintf> debug_printf_;
     ApiSet api_;
     FeatureSet features_;
+    bool internal_cache_disabled_ = false;
     std::array<Queue*, kAllQueues> queues_ = {};
     std::mutex private_data_mutex_;
     std::atomic<uint64_t> next_private_data_slot_ = 1;

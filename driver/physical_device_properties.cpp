@@ -13,6 +13,7 @@
 #include "driver/chain.h"
 #include "driver/entry_point.h"
 #include "driver/host_cpu.h"
+#include "driver/kernel_binary.h"
 #include "driver/limits.h"
 #include "driver/physical_device.h"
 #include "driver/report.h"
@@ -297,6 +298,28 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                     .maxDescriptorSetInlineUniformBlocks = kMaxInlineBlocks,
                     .maxDescriptorSetUpdateAfterBindInlineUniformBlocks = kMaxInlineBlocks});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MODULE_IDENTIFIER_PROPERTIES_EXT:
+            CopyUuid(Hasher().Append("XXH3-128 of SPIR-V").Finish(),
+                     reinterpret_cast<VkPhysicalDeviceShaderModuleIdentifierPropertiesEXT&>(header)
+                         .shaderModuleIdentifierAlgorithmUUID);
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_BINARY_PROPERTIES_KHR:
+            // The cache on disk, which serves an application as well as its own would.
+            FillStruct(header, VkPhysicalDevicePipelineBinaryPropertiesKHR{
+                                   .pipelineBinaryInternalCache = VK_TRUE,
+                                   .pipelineBinaryInternalCacheControl = VK_TRUE,
+                                   .pipelineBinaryPrefersInternalCache = VK_TRUE,
+                                   .pipelineBinaryPrecompiledInternalCache = VK_FALSE,
+                                   .pipelineBinaryCompressedData = VK_FALSE});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_OBJECT_PROPERTIES_EXT: {
+            // The UUID names the format, which any driver that knows it can compile from.
+            auto& properties = reinterpret_cast<VkPhysicalDeviceShaderObjectPropertiesEXT&>(header);
+            CopyUuid(Hasher().Append("shader binary").Append(kKernelBinaryVersion).Finish(),
+                     properties.shaderBinaryUUID);
+            properties.shaderBinaryVersion = 1;
+            break;
+        }
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ROBUSTNESS_2_PROPERTIES_EXT:
             // Bounds are exact to the byte.
             FillStruct(header, VkPhysicalDeviceRobustness2PropertiesEXT{

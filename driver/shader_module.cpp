@@ -3,7 +3,9 @@
 #include "driver/shader_module.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 
@@ -12,6 +14,32 @@ namespace fornax::driver {
 ShaderModule::ShaderModule(Device& device, const VkShaderModuleCreateInfo& info)
     : DeviceObject(device, kObjectType), word_count_(info.codeSize / sizeof(uint32_t)) {
     std::copy_n(info.pCode, word_count_, TrailingOf<uint32_t>(this, word_count_).begin());
+}
+
+namespace {
+
+// "identifiers of equal code must be equal"; what pipelines are cached by.
+void WriteIdentifier(std::span<const uint32_t> spirv, VkShaderModuleIdentifierEXT& identifier) {
+    const Hash128 digest = kernel::SpirvDigest(spirv);
+    static_assert(sizeof(digest) <= VK_MAX_SHADER_MODULE_IDENTIFIER_SIZE_EXT);
+    identifier.identifierSize = sizeof(digest);
+    std::memcpy(identifier.identifier, &digest, sizeof(digest));
+}
+
+}  // namespace
+
+FORNAX_ENTRY_POINT(void)
+vkGetShaderModuleIdentifierEXT(VkDevice,
+                               VkShaderModule shader_module,
+                               VkShaderModuleIdentifierEXT* identifier) {
+    WriteIdentifier(FromHandle<ShaderModule>(shader_module)->spirv(), *identifier);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkGetShaderModuleCreateInfoIdentifierEXT(VkDevice,
+                                         const VkShaderModuleCreateInfo* info,
+                                         VkShaderModuleIdentifierEXT* identifier) {
+    WriteIdentifier({info->pCode, info->codeSize / sizeof(uint32_t)}, *identifier);
 }
 
 FORNAX_ENTRY_POINT(VkResult)

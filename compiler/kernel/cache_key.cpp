@@ -111,7 +111,8 @@ Hash128 HashRequest(const CompileRequest& request,
     Hasher hasher;
     hasher.Append("fornax kernel").Append(hal::kKernelAbiVersion).Append(build);
     hasher.Append(target.cpu_name).Append(target.features).Append(target.vector_bits);
-    hasher.AppendArray(request.spirv).Append(request.entry_point);
+    const Hash128 spirv = request.spirv_digest.value_or(SpirvDigest(request.spirv));
+    hasher.Append(spirv.high).Append(spirv.low).Append(request.entry_point);
     hasher.AppendListSize(request.specialization.size());
     for (const SpecializationValue& value : request.specialization)
         hasher.Append(value.constant_id).Append(value.size_bytes).Append(value.bits);

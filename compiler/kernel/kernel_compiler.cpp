@@ -207,7 +207,8 @@ Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash
     FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
                             backend->Compile(request, target_, key, tier_));
     // A kernel that holds an address of this process is of no use to another.
-    const bool lasts = request.options.printf_address == 0;
+    const bool lasts =
+        request.options.printf_address == 0 && request.disk == DiskUse::kReadAndWrite;
     if (compiled.better)
         return AddTiered(std::move(backend), key, std::move(compiled), lasts);
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
@@ -283,7 +284,7 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
         in_flight_.insert(key);
         ++running_;
     }
-    KernelPtr cached = ReadDisk(key);
+    KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
     Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(request, key);
     if (kernel.ok())
         kernel = Publish(key, *kernel);
@@ -303,7 +304,7 @@ Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
         if (KernelPtr kernel = FindLive(key))
             return kernel;
     }
-    KernelPtr kernel = ReadDisk(key);
+    KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
     return kernel ? Publish(key, kernel) : KernelPtr();
 }
 

@@ -8,10 +8,12 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "hal/image_abi.h"
 #include "hal/kernel_abi.h"
@@ -104,13 +106,24 @@ struct CompileOptions {
     uint32_t printf_words = 0;
 };
 
+// What a request may do with the disk cache.
+enum class DiskUse : uint8_t { kReadAndWrite, kRead, kNone };
+
 struct CompileRequest {
     std::span<const uint32_t> spirv;  // in host byte order; untrusted
+    // Where there is no SPIR-V: SpirvDigest of it, which is enough to look a kernel up.
+    std::optional<Hash128> spirv_digest = std::nullopt;
     std::string entry_point = "main";
     std::vector<SpecializationValue> specialization;
     ResourceLayout layout;
     CompileOptions options;
+    DiskUse disk = DiskUse::kReadAndWrite;  // no part of the key
 };
+
+// What a module is known by. Two modules of one digest are taken for the same.
+inline Hash128 SpirvDigest(std::span<const uint32_t> spirv) {
+    return HashBytes(std::as_bytes(spirv));
+}
 
 // Native code of one kernel. Keeps its memory mapped while it lives. Better code may take the place
 // of what the entry leads to at any time; what it computes stays the same.

@@ -107,7 +107,17 @@ Status Translator::Componentwise(const Inst& inst) {
                 return Invalid(inst, "has operands that do not fit its result type");
             scalars.push_back(operand[i]);
         }
-        result.push_back(EmitSpan(simple->ir, scalar, scalars, flags));
+        if (inst.op != Op::OpBitCount) {
+            result.push_back(EmitSpan(simple->ir, scalar, scalars, flags));
+            continue;
+        }
+        // The result may have another width than the base.
+        const ir::Type base = kernel_.type(scalars[0]);
+        const ir::ValueId count = EmitSpan(simple->ir, base, scalars, flags);
+        result.push_back(base == scalar ? count
+                         : ir::BitWidth(base) > ir::BitWidth(scalar)
+                             ? Emit(ir::Op::kTrunc, scalar, {count})
+                             : Emit(ir::Op::kZExt, scalar, {count}));
     }
     return Define(inst, std::move(result));
 }

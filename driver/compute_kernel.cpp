@@ -1,0 +1,35 @@
+// Making executables of compiled kernels.
+#include "driver/compute_kernel.h"
+
+#include "driver/device.h"
+#include "driver/pipeline_layout.h"
+
+namespace fornax::driver {
+
+VkResult ComputeKernel::Init(const Device& device,
+                             const std::shared_ptr<const kernel::CompiledKernel>& kernel,
+                             const PipelineLayout& layout) {
+    push_constant_bytes_ = layout.push_constant_bytes();
+    set_count_ = static_cast<uint32_t>(layout.sets().size());
+    for (uint32_t i = 0; i < set_count_; ++i) {
+        dynamic_offset_counts_[i] = static_cast<uint8_t>(layout.sets()[i].dynamic_offset_count);
+    }
+    auto executable = device.hal().CreateExecutable({
+        .entry = kernel->entry,
+        .context = kernel->context,
+        .workgroup_size = kernel->workgroup_size,
+        .shared_bytes = kernel->shared_bytes,
+        .scratch_bytes = kernel->scratch_bytes,
+        .push_constant_bytes = push_constant_bytes_,
+        .descriptor_set_mask = kernel->used_sets,
+        .independent_workgroups = kernel->independent_workgroups,
+        .name = kernel->name,
+        .code = kernel,
+    });
+    if (!executable)
+        return Fail(device, executable.error());
+    executable_ = std::move(*executable);
+    return VK_SUCCESS;
+}
+
+}  // namespace fornax::driver

@@ -1,0 +1,39 @@
+// What a dispatch runs: an executable of the device, with what recording needs to know of the
+// layout (which the application may destroy). Pipelines and shader objects each hold one.
+#pragma once
+
+#include <array>
+#include <memory>
+
+#include <vulkan/vulkan_core.h>
+
+#include "compiler/kernel/kernel_compiler.h"
+#include "hal/command_stream.h"
+#include "hal/executable.h"
+
+namespace fornax::driver {
+
+class Device;
+class PipelineLayout;
+
+class ComputeKernel {
+  public:
+    VkResult Init(const Device& device,
+                  const std::shared_ptr<const kernel::CompiledKernel>& kernel,
+                  const PipelineLayout& layout);
+
+    const std::shared_ptr<const hal::Executable>& executable() const { return executable_; }
+    // A dispatch must bring this many bytes of push constants, this many sets, and the dynamic
+    // offsets of each set one after another.
+    uint32_t push_constant_bytes() const { return push_constant_bytes_; }
+    uint32_t set_count() const { return set_count_; }
+    uint32_t dynamic_offset_count(uint32_t set) const { return dynamic_offset_counts_[set]; }
+
+  private:
+    std::shared_ptr<const hal::Executable> executable_;
+    uint32_t push_constant_bytes_ = 0;
+    uint32_t set_count_ = 0;
+    std::array<uint8_t, hal::kMaxDescriptorSets> dynamic_offset_counts_ = {};
+};
+
+}  // namespace fornax::driver

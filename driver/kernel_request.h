@@ -1,0 +1,30 @@
+// From Vulkan's structures about a shader stage to the kernel compiler's request, for pipelines and
+// shader objects alike.
+#pragma once
+
+#include <vector>
+
+#include <vulkan/vulkan_core.h>
+
+#include "compiler/kernel/kernel_compiler.h"
+
+namespace fornax::driver {
+
+class Device;
+
+std::vector<kernel::SpecializationValue> ReadSpecialization(const VkSpecializationInfo* info);
+
+// VkPipelineShaderStageRequiredSubgroupSizeCreateInfo of the chain, else the default. What is no
+// power of two is refused by the compiler.
+uint32_t SubgroupSizeOf(const void* stage_chain);
+
+// Whether accesses outside of a buffer's range are caught where nothing says otherwise.
+bool DefaultBounds(const Device& device);
+
+// VkDevicePipelineBinaryInternalCacheControlKHR may forbid the driver's own cache.
+kernel::DiskUse DiskUseOf(const Device& device);
+
+// Lets the kernel print, where the user asked for that and it may have something to print.
+void SetPrinting(const Device& device, kernel::CompileRequest& request);
+
+}  // namespace fornax::driver
