@@ -10,6 +10,7 @@
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/pipeline_layout.h"
+#include "driver/queue_family.h"
 
 namespace fornax::driver {
 
@@ -56,9 +57,10 @@ void CommandBuffer::BindKernel(const ComputeKernel* kernel) {
     // VUID-vkCmdBindPipeline-commandBuffer-cmdpool, VUID-vkCmdBindShadersEXT-pShaders-08476. No
     // dispatch comes without one of them.
     if (kernel && !(kQueueFamilies[pool().family()].flags & VK_QUEUE_COMPUTE_BIT)) {
-        Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
-                   "A pipeline or shader was bound for queue family {}, which takes transfers only.",
-                   pool().family()));
+        Error(
+            Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                 "A pipeline or shader was bound for queue family {}, which takes transfers only.",
+                 pool().family()));
         return;
     }
     kernel_ = kernel;

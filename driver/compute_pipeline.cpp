@@ -222,7 +222,9 @@ VkResult ComputePipeline::Create(kernel::KernelCompiler& compiler,
         captured_ = std::make_unique<CapturedKernel>(
             CapturedKernel{CopySource(request), compiler.Key(request), kernel});
     }
-    return kernel_.Init(device(), kernel, layout);
+    subgroup_size_ = request.options.subgroup_size;
+    compiled_ = std::move(kernel);
+    return kernel_.Init(device(), compiled_, layout);
 }
 
 VkResult ComputePipeline::Init(const VkComputePipelineCreateInfo& info, PipelineCache* cache) {

@@ -32,6 +32,8 @@ class ComputePipeline : public DeviceObject {
     VkResult Init(const VkComputePipelineCreateInfo& info, PipelineCache* cache);
 
     const ComputeKernel& kernel() const { return kernel_; }
+    const kernel::CompiledKernel& compiled() const { return *compiled_; }
+    uint32_t subgroup_size() const { return subgroup_size_; }
 
     // With VK_PIPELINE_CREATE_2_CAPTURE_DATA_BIT_KHR, until it is released; else null.
     const CapturedKernel* captured() const { return captured_.get(); }
@@ -44,6 +46,8 @@ class ComputePipeline : public DeviceObject {
                     bool* cache_hit);
 
     ComputeKernel kernel_;
+    std::shared_ptr<const kernel::CompiledKernel> compiled_;
+    uint32_t subgroup_size_ = 0;
     std::unique_ptr<CapturedKernel> captured_;
 };
 

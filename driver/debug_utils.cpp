@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "driver/chain.h"
+#include "driver/debug_report.h"
 #include "driver/entry_point.h"
 #include "driver/instance.h"
 #include "driver/report.h"
@@ -23,25 +24,42 @@ bool SendTo(const VkDebugUtilsMessengerCreateInfoEXT& messenger,
     return true;
 }
 
+// The structures of one type in a chain, of which there may be several.
+template <typename Info>
+bool CopyAll(const Allocator& allocator,
+             const void* chain,
+             VkStructureType type,
+             HostArray<Info>& copies) {
+    size_t count = 0;
+    for (auto* info = FindInChain<Info>(chain, type); info;
+         info = FindInChain<Info>(info->pNext, type))
+        ++count;
+    copies = HostArray<Info>(allocator, count, VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE);
+    if (!copies.Has(count))
+        return false;
+    auto* info = FindInChain<Info>(chain, type);
+    for (Info& copy : copies) {
+        copy = *info;
+        info = FindInChain<Info>(info->pNext, type);
+    }
+    return true;
+}
+
 }  // namespace
 
 bool DebugMessengers::CopyInstanceMessengers(const Allocator& allocator, const void* chain) {
-    constexpr auto kType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT;
-    using Info = VkDebugUtilsMessengerCreateInfoEXT;
-    // The structure may occur several times in one chain.
-    size_t count = 0;
-    for (auto* info = FindInChain<Info>(chain, kType); info;
-         info = FindInChain<Info>(info->pNext, kType))
-        ++count;
-    HostArray<Info> copies(allocator, count, VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE);
-    if (!copies.Has(count))
+    using Messenger = VkDebugUtilsMessengerCreateInfoEXT;
+    using Report = VkDebugReportCallbackCreateInfoEXT;
+    HostArray<Messenger> messengers;
+    HostArray<Report> reports;
+    if (!CopyAll(allocator, chain, VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+                 messengers) ||
+        !CopyAll(allocator, chain, VK_STRUCTURE_TYPE_DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT,
+                 reports)) {
         return false;
-    auto* info = FindInChain<Info>(chain, kType);
-    for (Info& copy : copies) {
-        copy = *info;
-        info = FindInChain<Info>(info->pNext, kType);
     }
-    instance_messengers_ = std::move(copies);
+    instance_messengers_ = std::move(messengers);
+    instance_reports_ = std::move(reports);
     return true;
 }
 
@@ -70,6 +88,8 @@ bool DebugMessengers::Send(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
     if (instance_messengers_enabled_) {
         for (const auto& info : instance_messengers_)
             taken |= SendTo(info, severity, types, data);
+        for (auto& report : instance_reports_)
+            taken |= SendTo(MessengerOf(report), severity, types, data);
     }
     return taken;
 }

@@ -30,8 +30,8 @@ class DebugMessenger : public Object {
 // All messengers of an instance. Thread-safe.
 class DebugMessengers {
   public:
-    // Copies the messengers chained to VkInstanceCreateInfo. They hear what happens inside
-    // vkCreateInstance and vkDestroyInstance. False when there is no memory.
+    // Copies the messengers and report callbacks chained to VkInstanceCreateInfo. They hear what
+    // happens inside vkCreateInstance and vkDestroyInstance. False when there is no memory.
     bool CopyInstanceMessengers(const Allocator& allocator, const void* chain);
     // Between the two calls they are silent.
     void EnableInstanceMessengers(bool enabled) { instance_messengers_enabled_ = enabled; }
@@ -48,6 +48,7 @@ class DebugMessengers {
     std::shared_mutex mutex_;
     DebugMessenger* first_ = nullptr;
     HostArray<VkDebugUtilsMessengerCreateInfoEXT> instance_messengers_;
+    HostArray<VkDebugReportCallbackCreateInfoEXT> instance_reports_;
     bool instance_messengers_enabled_ = true;
 };
 

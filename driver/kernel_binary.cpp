@@ -25,7 +25,7 @@ struct BinaryHeader {
     uint64_t spirv_words;
     uint64_t native_bytes;
     Hash128 spirv_digest;  // where there are no words of it
-    Hash128 digest;  // of the header with a digest of zeros, and the parts
+    Hash128 digest;        // of the header with a digest of zeros, and the parts
 };
 static_assert(sizeof(BinaryHeader) == 80);
 

@@ -114,6 +114,22 @@ void FillDescriptorIndexing(VkBaseOutStructure& header) {
 // As many as the kernel compiler takes (kReaderLimits).
 constexpr uint32_t kMaxVectorComponents = 1024;
 
+// Of a pipeline layout; both kinds of update share the limits of a set.
+void FillMaintenance7(VkBaseOutStructure& header) {
+    constexpr uint32_t kTotal = kMaxDynamicUniformBuffers + kMaxDynamicStorageBuffers;
+    FillStruct(
+        header,
+        VkPhysicalDeviceMaintenance7PropertiesKHR{
+            .robustFragmentShadingRateAttachmentAccess = VK_FALSE,
+            .separateDepthStencilAttachmentAccess = VK_FALSE,
+            .maxDescriptorSetTotalUniformBuffersDynamic = kMaxDynamicUniformBuffers,
+            .maxDescriptorSetTotalStorageBuffersDynamic = kMaxDynamicStorageBuffers,
+            .maxDescriptorSetTotalBuffersDynamic = kTotal,
+            .maxDescriptorSetUpdateAfterBindTotalUniformBuffersDynamic = kMaxDynamicUniformBuffers,
+            .maxDescriptorSetUpdateAfterBindTotalStorageBuffersDynamic = kMaxDynamicStorageBuffers,
+            .maxDescriptorSetUpdateAfterBindTotalBuffersDynamic = kTotal});
+}
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header);
 
 // VkPhysicalDeviceVulkan1xProperties: each member has the value of the structure it came from.
@@ -201,6 +217,22 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             FillStruct(header,
                        VkPhysicalDeviceCopyMemoryIndirectPropertiesKHR{
                            .supportedQueues = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_7_PROPERTIES_KHR:
+            FillMaintenance7(header);
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_LAYERED_API_PROPERTIES_LIST_KHR:
+            // No implementation of another interface lies below.
+            reinterpret_cast<VkPhysicalDeviceLayeredApiPropertiesListKHR&>(header).layeredApiCount =
+                0;
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_9_PROPERTIES_KHR:
+            // About sparse images and vertices.
+            FillStruct(header, VkPhysicalDeviceMaintenance9PropertiesKHR{});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_10_PROPERTIES_KHR:
+            // Nothing is resolved, and borders do not see the swizzle of a format.
+            FillStruct(header, VkPhysicalDeviceMaintenance10PropertiesKHR{});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceSamplerFilterMinmaxProperties{

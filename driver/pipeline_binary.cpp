@@ -14,11 +14,11 @@
 namespace fornax::driver {
 namespace {
 
-// "pNext of VkPipelineCreateInfoKHR must be the creation structure of a pipeline"; those of graphics
-// have no binaries here.
+// "pNext of VkPipelineCreateInfoKHR must be the creation structure of a pipeline"; those of
+// graphics have no binaries here.
 const VkComputePipelineCreateInfo* ComputeInfoOf(const VkPipelineCreateInfoKHR* info) {
-    return FindInChain<VkComputePipelineCreateInfo>(
-        info->pNext, VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
+    return FindInChain<VkComputePipelineCreateInfo>(info->pNext,
+                                                    VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
 }
 
 // Makes one binary and its handle.
@@ -114,10 +114,9 @@ vkCreatePipelineBinariesKHR(VkDevice device_handle,
     for (uint32_t i = 0; i < count; ++i) {
         VkPipelineBinaryKHR* handle = &binaries->pPipelineBinaries[i];
         *handle = VK_NULL_HANDLE;
-        const VkResult one =
-            data ? MakeFromData(device, callbacks, data->pPipelineBinaryKeys[i],
-                                data->pPipelineBinaryData[i], handle)
-                 : MakeFromPipeline(device, callbacks, *info, handle);
+        const VkResult one = data ? MakeFromData(device, callbacks, data->pPipelineBinaryKeys[i],
+                                                 data->pPipelineBinaryData[i], handle)
+                                  : MakeFromPipeline(device, callbacks, *info, handle);
         if (one != VK_SUCCESS && !failed) {
             failed = true;
             result = one;

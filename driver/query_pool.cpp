@@ -41,6 +41,8 @@ VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
     if (!memory)
         return Fail(*this, memory.error());
     memory_ = std::move(*memory);
+    if (info.flags & VK_QUERY_POOL_CREATE_RESET_BIT_KHR)
+        hal::ResetQueries(slots(0, info.queryCount));
     return VK_SUCCESS;
 }
 

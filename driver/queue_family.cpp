@@ -19,6 +19,11 @@ vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
             .timestampValidBits = capabilities.timestamp_valid_bits,
             .minImageTransferGranularity = {1, 1, 1},
         };
+        // Nothing needs to be handed from one family to another (maintenance9).
+        if (auto* ownership = FindInChain<VkQueueFamilyOwnershipTransferPropertiesKHR>(
+                out.pNext, VK_STRUCTURE_TYPE_QUEUE_FAMILY_OWNERSHIP_TRANSFER_PROPERTIES_KHR)) {
+            ownership->optimalImageTransferToQueueFamilies = ~0u;
+        }
         auto* priorities = FindInChain<VkQueueFamilyGlobalPriorityProperties>(
             out.pNext, VK_STRUCTURE_TYPE_QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES);
         if (priorities) {

@@ -2,6 +2,9 @@
 // of an extension listed here is missing, or an extension that it depends on.
 #include "driver/supported_api.h"
 
+#include <cstdlib>
+#include <cstring>
+
 namespace fornax::driver {
 namespace {
 
@@ -9,6 +12,7 @@ constexpr ApiSet kSupportedApi = [] {
     ApiSet api{.version = kApiVersion};
 
     auto& instance = api.instance;
+    instance.EXT_debug_report = true;
     instance.EXT_debug_utils = true;
     instance.KHR_device_group_creation = true;
     instance.KHR_external_fence_capabilities = true;      // no handle type is supported
@@ -75,6 +79,10 @@ constexpr ApiSet kSupportedApi = [] {
     device.KHR_maintenance4 = true;
     device.KHR_maintenance5 = true;
     device.KHR_maintenance6 = true;
+    device.KHR_maintenance7 = true;
+    device.KHR_maintenance8 = true;
+    device.KHR_maintenance9 = true;
+    device.KHR_maintenance10 = true;
     device.KHR_map_memory2 = true;
     device.KHR_pipeline_binary = true;
     device.KHR_push_descriptor = true;
@@ -102,6 +110,7 @@ constexpr ApiSet kSupportedApi = [] {
     device.KHR_storage_buffer_storage_class = true;
     device.KHR_synchronization2 = true;
     device.KHR_timeline_semaphore = true;
+    device.KHR_unified_image_layouts = true;  // layouts mean nothing here
     device.KHR_uniform_buffer_standard_layout = true;
     device.KHR_workgroup_memory_explicit_layout = true;
     device.KHR_zero_initialize_workgroup_memory = true;
@@ -164,6 +173,10 @@ constexpr FeatureSet kSupportedFeatures = [] {
     features.maintenance4 = true;
     features.maintenance5 = true;
     features.maintenance6 = true;
+    features.maintenance7 = true;
+    features.maintenance8 = true;
+    features.maintenance9 = true;
+    features.maintenance10 = true;
     features.mutableDescriptorType = true;
     features.pipelineBinaries = true;
     features.pipelineCreationCacheControl = true;
@@ -218,6 +231,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
     features.texelBufferAlignment = true;
     features.timelineSemaphore = true;
     features.uniformAndStorageBuffer8BitAccess = true;
+    features.unifiedImageLayouts = true;
     features.uniformBufferStandardLayout = true;
     features.workgroupMemoryExplicitLayout = true;
     features.workgroupMemoryExplicitLayout16BitAccess = true;
@@ -259,16 +273,29 @@ constexpr FeatureSet kSupportedFeatures = [] {
     return features;
 }();
 
+// Not by default: a program that sees the extension may ask for the statistics of every pipeline,
+// which waits for its code.
+bool OffersStatistics() {
+    const char* wanted = std::getenv("FORNAX_PIPELINE_STATISTICS");
+    return wanted && *wanted && std::strcmp(wanted, "0") != 0;
+}
+
 }  // namespace
 
 const ApiSet& SupportedApi() {
-    return kSupportedApi;
+    static const ApiSet api = [] {
+        ApiSet supported = kSupportedApi;
+        supported.device.KHR_pipeline_executable_properties = OffersStatistics();
+        return supported;
+    }();
+    return api;
 }
 
 const FeatureSet& SupportedFeatures() {
     // Rounding once takes an instruction that the oldest processors do not have.
     static const FeatureSet features = [] {
         FeatureSet supported = kSupportedFeatures;
+        supported.pipelineExecutableInfo = OffersStatistics();
         supported.shaderFmaFloat32 = supported.shaderFmaFloat64 = HasFusedArithmetic();
         return supported;
     }();

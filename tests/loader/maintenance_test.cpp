@@ -155,8 +155,7 @@ TEST_F(MaintenanceTest, QueriesAreMadeReset) {
     AtEnd([this, pool] { vkDestroyQueryPool(device_, pool, nullptr); });
     uint64_t wide[8] = {};
     EXPECT_EQ(vkGetQueryPoolResults(device_, pool, 0, 4, sizeof(wide), wide, 16,
-                                    VK_QUERY_RESULT_64_BIT |
-                                        VK_QUERY_RESULT_WITH_AVAILABILITY_BIT),
+                                    VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT),
               VK_NOT_READY);
     for (int i = 0; i < 4; ++i)
         EXPECT_EQ(wide[i * 2 + 1], 0u) << "available without a reset";
@@ -165,8 +164,8 @@ TEST_F(MaintenanceTest, QueriesAreMadeReset) {
     Run(commands);
     uint32_t narrow = 0;
     EXPECT_VK(vkGetQueryPoolResults(device_, pool, 1, 1, sizeof(narrow), &narrow, 4, 0));
-    EXPECT_VK(vkGetQueryPoolResults(device_, pool, 1, 1, sizeof(wide), wide, 8,
-                                    VK_QUERY_RESULT_64_BIT));
+    EXPECT_VK(
+        vkGetQueryPoolResults(device_, pool, 1, 1, sizeof(wide), wide, 8, VK_QUERY_RESULT_64_BIT));
     EXPECT_EQ(narrow, static_cast<uint32_t>(wide[0]));
 }
 

@@ -76,9 +76,9 @@ class PipelineBinaryTest : public VulkanTest {
     }
     VkPipelineBinaryKHR BinaryOf(VkPipeline pipeline) {
         VkPipelineBinaryKHR binary = VK_NULL_HANDLE;
-        EXPECT_VK(MakeBinary({.sType = VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR,
-                              .pipeline = pipeline},
-                             binary));
+        EXPECT_VK(MakeBinary(
+            {.sType = VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR, .pipeline = pipeline},
+            binary));
         return binary;
     }
     Keyed DataOf(VkPipelineBinaryKHR binary) {
@@ -89,9 +89,8 @@ class PipelineBinaryTest : public VulkanTest {
         EXPECT_VK(vkGetPipelineBinaryDataKHR(device_, &info, &keyed.key, &size, nullptr));
         keyed.data.resize(size);
         size = keyed.data.size() - 1;
-        EXPECT_EQ(
-            vkGetPipelineBinaryDataKHR(device_, &info, &keyed.key, &size, keyed.data.data()),
-            VK_ERROR_NOT_ENOUGH_SPACE_KHR);
+        EXPECT_EQ(vkGetPipelineBinaryDataKHR(device_, &info, &keyed.key, &size, keyed.data.data()),
+                  VK_ERROR_NOT_ENOUGH_SPACE_KHR);
         EXPECT_EQ(size, keyed.data.size());
         EXPECT_VK(vkGetPipelineBinaryDataKHR(device_, &info, &keyed.key, &size, keyed.data.data()));
         return keyed;
@@ -100,9 +99,9 @@ class PipelineBinaryTest : public VulkanTest {
         const VkPipelineBinaryDataKHR data = {keyed.data.size(), keyed.data.data()};
         const VkPipelineBinaryKeysAndDataKHR keys{
             .binaryCount = 1, .pPipelineBinaryKeys = &keyed.key, .pPipelineBinaryData = &data};
-        return MakeBinary({.sType = VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR,
-                           .pKeysAndDataInfo = &keys},
-                          binary);
+        return MakeBinary(
+            {.sType = VK_STRUCTURE_TYPE_PIPELINE_BINARY_CREATE_INFO_KHR, .pKeysAndDataInfo = &keys},
+            binary);
     }
     // Without the module, and without compilation.
     VkPipeline FromBinary(VkPipelineBinaryKHR binary, uint32_t scale) {

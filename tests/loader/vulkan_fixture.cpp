@@ -135,6 +135,13 @@ void VulkanTest::TearDown() {
         vkDestroyInstance(instance_, nullptr);
     for (const std::string& message : messages_)
         ADD_FAILURE() << message;
+    // A test may set up again, for another device.
+    device_ = VK_NULL_HANDLE;
+    messenger_ = VK_NULL_HANDLE;
+    instance_ = VK_NULL_HANDLE;
+    buffers_.clear();
+    at_end_.clear();
+    messages_.clear();
 }
 
 TestBuffer VulkanTest::MakeBuffer(size_t words, VkBufferUsageFlags more_usage) {
