@@ -1,4 +1,5 @@
-// Copies between memory and images, of which copies of buffers and those by device address are made.
+// Copies between memory and images, of which copies of buffers and those by device address are
+// made.
 #pragma once
 
 #include <vulkan/vulkan_core.h>

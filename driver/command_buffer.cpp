@@ -80,6 +80,16 @@ void CommandBuffer::BindDescriptorSet(uint32_t index,
     bindings_changed_ = true;
 }
 
+void CommandBuffer::BindSetAddress(uint32_t index, uint64_t address) {
+    BoundSet& bound = sets_[index];
+    bound.address = address;
+    bound.dynamic_offset_count = 0;
+    bound.pushed.clear();
+    bound.pushed_changed = false;
+    used_sets_ = std::max(used_sets_, index + 1);
+    bindings_changed_ = true;
+}
+
 std::byte* CommandBuffer::PushDescriptors(const PipelineLayout& layout, uint32_t index) {
     BoundSet& bound = sets_[index];
     // Descriptors that an earlier push wrote stay, as long as the set's layout is compatible.

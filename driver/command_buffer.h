@@ -13,6 +13,7 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include "driver/limits.h"
 #include "driver/object.h"
 #include "driver/report.h"
 #include "hal/command_stream_builder.h"
@@ -49,6 +50,10 @@ class CommandBuffer : public DeviceObject {
     void BindDescriptorSet(uint32_t index,
                            const DescriptorSet& set,
                            std::span<const uint32_t> dynamic_offsets);
+    // A set that lies in memory of the application's, or 0 for none.
+    void BindSetAddress(uint32_t index, uint64_t address);
+    // Addresses of descriptor buffers, which sets are offsets into.
+    std::span<uint64_t> descriptor_buffers() { return descriptor_buffers_; }
     // The host copy of set `index`'s pushed descriptors, to be written to.
     std::byte* PushDescriptors(const PipelineLayout& layout, uint32_t index);
     void PushConstants(uint32_t offset_bytes, std::span<const std::byte> data);
@@ -86,6 +91,7 @@ class CommandBuffer : public DeviceObject {
 
     const ComputeKernel* kernel_ = nullptr;
     std::array<BoundSet, hal::kMaxDescriptorSets> sets_;
+    std::array<uint64_t, kMaxDescriptorBuffers> descriptor_buffers_ = {};
     uint32_t used_sets_ = 0;  // highest set number ever bound in this recording + 1
     alignas(16) std::array<std::byte, hal::kMaxPushConstantBytes> push_constants_ = {};
     bool bindings_changed_ = false;

@@ -64,7 +64,7 @@ void CopyDescriptors(const VkCopyDescriptorSet& copy) {
 // A null view gives the null descriptor.
 hal::SampledImageDescriptor ImageOf(const VkDescriptorImageInfo& info) {
     const auto* view = FromHandle<ImageView>(info.imageView);
-    return view ? view->descriptor() : hal::SampledImageDescriptor{};
+    return view ? view->descriptor() : NullImageDescriptor();
 }
 
 template <typename T>
@@ -117,7 +117,7 @@ void WriteDescriptor(const DescriptorBinding& binding,
         case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER: {
             const auto* view = FromHandle<BufferView>(*static_cast<const VkBufferView*>(info));
-            Put(view ? view->descriptor() : hal::ImageDescriptor{}, out);
+            Put(view ? view->descriptor() : NullImageDescriptor().image, out);
             return;
         }
         default:

@@ -196,12 +196,13 @@ DescriptorSetLayout::DescriptorSetLayout(Device& device,
                                          const VkDescriptorSetLayoutCreateInfo& info)
     : DeviceObject(device, kObjectType),
       binding_count_(info.bindingCount),
-      is_push_(info.flags & VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT) {
+      is_push_(info.flags & VK_DESCRIPTOR_SET_LAYOUT_CREATE_PUSH_DESCRIPTOR_BIT),
+      in_buffer_(info.flags & VK_DESCRIPTOR_SET_LAYOUT_CREATE_DESCRIPTOR_BUFFER_BIT_EXT) {
     const auto bindings = TrailingOf<DescriptorBinding>(this, binding_count_);
     for (uint32_t i = 0; i < binding_count_; ++i) {
         const VkDescriptorSetLayoutBinding& from = info.pBindings[i];
         const bool variable =
-            FlagsOf(info, i) & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT;
+            !in_buffer_ && (FlagsOf(info, i) & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT);
         bindings[i] = {.binding = from.binding,
                        .type = from.descriptorType,
                        .count = from.descriptorCount,
@@ -209,6 +210,7 @@ DescriptorSetLayout::DescriptorSetLayout(Device& device,
                        .first_dynamic_offset = 0,
                        .first_immutable_sampler = DescriptorBinding::kNone,
                        .variable_count = variable,
+                       .in_buffer = in_buffer_,
                        .element_bytes = DescriptorBytes(from.descriptorType, info.pNext, i)};
         if (const VkSampler* samplers = ImmutableSamplersOf(from)) {
             bindings[i].first_immutable_sampler = immutable_sampler_count_;

@@ -7,7 +7,8 @@
 //
 // An inline uniform block is one descriptor and, behind it, the bytes that this points to. Before a
 // binding of variable count a header tells kernels how many descriptors the set has
-// (kernel::BindingLayout::variable_count).
+// (kernel::BindingLayout::variable_count). Both are what the driver writes, so sets in descriptor
+// buffers, which the application writes, have neither.
 #pragma once
 
 #include <optional>
@@ -29,6 +30,8 @@ struct DescriptorBinding {
     // Of element 0 among the layout's immutable samplers, or kNone.
     uint32_t first_immutable_sampler;
     bool variable_count;  // the last one: sets may have fewer
+    // Of a set in a descriptor buffer, where the bytes of an inline block have no descriptor.
+    bool in_buffer;
     // From one array element to the next: of a mutable descriptor, what its largest type needs.
     uint32_t element_bytes;
     static constexpr uint32_t kNone = UINT32_MAX;
@@ -40,8 +43,9 @@ struct DescriptorBinding {
     bool inline_block() const { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
     // Of `number` array elements, or bytes of an inline block.
     uint64_t SizeOf(uint64_t number) const {
-        return inline_block() ? sizeof(hal::BufferDescriptor) + (number + 15) / 16 * 16
-                              : number * descriptor_bytes();
+        if (!inline_block())
+            return number * descriptor_bytes();
+        return (in_buffer ? 0 : sizeof(hal::BufferDescriptor)) + (number + 15) / 16 * 16;
     }
     bool dynamic() const {
         return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
@@ -93,6 +97,8 @@ class DescriptorSetLayout : public DeviceObject {
     uint32_t dynamic_offset_count() const { return dynamic_offset_count_; }
     // For vkCmdPushDescriptorSet; no set is allocated with it.
     bool is_push() const { return is_push_; }
+    // For sets in descriptor buffers.
+    bool in_buffer() const { return in_buffer_; }
 
   private:
     uint32_t binding_count_;
@@ -100,6 +106,7 @@ class DescriptorSetLayout : public DeviceObject {
     uint32_t size_bytes_ = 0;
     uint32_t dynamic_offset_count_ = 0;
     bool is_push_;
+    bool in_buffer_;
 };
 
 }  // namespace fornax::driver

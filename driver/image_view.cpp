@@ -65,20 +65,31 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     return VK_SUCCESS;
 }
 
+std::optional<hal::ImageDescriptor> MakeTexelBufferDescriptor(VkFormat format_name,
+                                                              uint64_t address,
+                                                              uint64_t bytes) {
+    const FormatInfo* format = FindFormat(format_name);
+    if (!format || format->buffer_features == 0)
+        return std::nullopt;
+    hal::ImageDescriptor descriptor;
+    SetFormat(*format, descriptor);
+    descriptor.memory = {address, bytes};
+    // "The number of texels is floor(range / texel block size)"; the rest is outside.
+    descriptor.width = static_cast<uint32_t>(
+        std::min<uint64_t>(bytes >> format->texel.bytes_log2, kMaxTexelBufferElements));
+    descriptor.height = 1;
+    descriptor.depth = 1;
+    descriptor.levels = 1;
+    return descriptor;
+}
+
 VkResult BufferView::Init(const VkBufferViewCreateInfo& info) {
     const auto& buffer = *FromHandle<Buffer>(info.buffer);
-    const FormatInfo* format = FindFormat(info.format);
-    if (!format || format->buffer_features == 0)
+    const auto descriptor = MakeTexelBufferDescriptor(info.format, buffer.address() + info.offset,
+                                                      buffer.Range(info.offset, info.range));
+    if (!descriptor)
         return FailFormat(device(), "A buffer view", info.format);
-    const uint64_t bytes = buffer.Range(info.offset, info.range);
-    SetFormat(*format, descriptor_);
-    descriptor_.memory = {buffer.address() + info.offset, bytes};
-    // "The number of texels is floor(range / texel block size)"; the rest is outside.
-    descriptor_.width = static_cast<uint32_t>(
-        std::min<uint64_t>(bytes >> format->texel.bytes_log2, kMaxTexelBufferElements));
-    descriptor_.height = 1;
-    descriptor_.depth = 1;
-    descriptor_.levels = 1;
+    descriptor_ = *descriptor;
     return VK_SUCCESS;
 }
 

@@ -1,6 +1,8 @@
 // Image view and buffer view: ready-made descriptors, which updates of descriptor sets copy.
 #pragma once
 
+#include <optional>
+
 #include <vulkan/vulkan_core.h>
 
 #include "driver/object.h"
@@ -22,6 +24,20 @@ class ImageView : public DeviceObject {
   private:
     hal::SampledImageDescriptor descriptor_;
 };
+
+// Of no image: no texel is inside of it, and what a sampler's border gives instead is 0 as well
+// ("nullDescriptor": loads return zero values).
+constexpr hal::SampledImageDescriptor NullImageDescriptor() {
+    uint32_t zeros = 0;
+    for (uint32_t i = 0; i < 4; ++i)
+        zeros |= static_cast<uint32_t>(hal::Swizzle::kZero) << i * hal::kSwizzleBits;
+    return {.image = {.memory = {}, .format = {}, .swizzle = zeros}};
+}
+
+// Of `bytes` bytes at an address; none if the format has no features that texel buffers need.
+std::optional<hal::ImageDescriptor> MakeTexelBufferDescriptor(VkFormat format,
+                                                              uint64_t address,
+                                                              uint64_t bytes);
 
 class BufferView : public DeviceObject {
   public:

@@ -16,6 +16,10 @@ inline constexpr uint32_t kMaxDescriptors = 1u << 20;
 inline constexpr uint32_t kMaxDynamicUniformBuffers = hal::kMaxDynamicOffsets / 2;
 inline constexpr uint32_t kMaxDynamicStorageBuffers = hal::kMaxDynamicOffsets / 2;
 inline constexpr uint32_t kMaxPushDescriptors = 64;
+// Of VK_EXT_descriptor_buffer: a set each.
+inline constexpr uint32_t kMaxDescriptorBuffers = hal::kMaxDescriptorSets;
+// Any memory may hold descriptors: what one process can address.
+inline constexpr uint64_t kDescriptorAddressSpaceBytes = uint64_t{1} << 47;
 // Inline uniform blocks take their set's memory, like descriptors.
 inline constexpr uint32_t kMaxInlineUniformBlockBytes = 64 * 1024;
 inline constexpr uint32_t kMaxInlineBlocks = 64;  // of a set, and of a stage

@@ -130,6 +130,38 @@ void FillMaintenance7(VkBaseOutStructure& header) {
             .maxDescriptorSetUpdateAfterBindTotalBuffersDynamic = kTotal});
 }
 
+// Descriptors are as in any set; what robustness is asked for does not change them. Descriptors
+// hold all of a sampler or view, so either may be made after a submission (of a set that is written
+// then).
+constexpr VkPhysicalDeviceDescriptorBufferPropertiesEXT kDescriptorBufferProperties{
+    .combinedImageSamplerDescriptorSingleArray = VK_TRUE,
+    .bufferlessPushDescriptors = VK_TRUE,
+    .allowSamplerImageViewPostSubmitCreation = VK_TRUE,
+    .descriptorBufferOffsetAlignment = alignof(hal::BufferDescriptor),
+    .maxDescriptorBufferBindings = kMaxDescriptorBuffers,
+    .maxResourceDescriptorBufferBindings = kMaxDescriptorBuffers,
+    .maxSamplerDescriptorBufferBindings = kMaxDescriptorBuffers,
+    .maxEmbeddedImmutableSamplerBindings = hal::kMaxDescriptorSets,
+    .maxEmbeddedImmutableSamplers = kMaxDescriptors,
+    .samplerDescriptorSize = sizeof(hal::SamplerDescriptor),
+    .combinedImageSamplerDescriptorSize = sizeof(hal::CombinedImageSamplerDescriptor),
+    .sampledImageDescriptorSize = sizeof(hal::SampledImageDescriptor),
+    .storageImageDescriptorSize = sizeof(hal::ImageDescriptor),
+    .uniformTexelBufferDescriptorSize = sizeof(hal::ImageDescriptor),
+    .robustUniformTexelBufferDescriptorSize = sizeof(hal::ImageDescriptor),
+    .storageTexelBufferDescriptorSize = sizeof(hal::ImageDescriptor),
+    .robustStorageTexelBufferDescriptorSize = sizeof(hal::ImageDescriptor),
+    .uniformBufferDescriptorSize = sizeof(hal::BufferDescriptor),
+    .robustUniformBufferDescriptorSize = sizeof(hal::BufferDescriptor),
+    .storageBufferDescriptorSize = sizeof(hal::BufferDescriptor),
+    .robustStorageBufferDescriptorSize = sizeof(hal::BufferDescriptor),
+    .maxSamplerDescriptorBufferRange = UINT32_MAX,
+    .maxResourceDescriptorBufferRange = UINT32_MAX,
+    .samplerDescriptorBufferAddressSpaceSize = kDescriptorAddressSpaceBytes,
+    .resourceDescriptorBufferAddressSpaceSize = kDescriptorAddressSpaceBytes,
+    .descriptorBufferAddressSpaceSize = kDescriptorAddressSpaceBytes,
+};
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header);
 
 // VkPhysicalDeviceVulkan1xProperties: each member has the value of the structure it came from.
@@ -212,6 +244,9 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
                                    .maxCombinedImageSamplerDescriptorCount = 1});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT:
+            FillStruct(header, kDescriptorBufferProperties);
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_PROPERTIES_KHR:
             FillStruct(header,

@@ -78,6 +78,7 @@ kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
                                       : kernel::BindingLayout::kNotDynamic,
                 .variable_count = binding.variable_count && !binding.inline_block(),
                 .stride_bytes = binding.is_mutable() ? binding.element_bytes : 0,
+                .inline_bytes = binding.inline_block() && binding.in_buffer ? binding.count : 0,
             });
         }
     }

@@ -126,7 +126,8 @@ Hash128 HashRequest(const CompileRequest& request,
                 .Append(binding.offset_bytes)
                 .Append(binding.first_dynamic_offset)
                 .Append(binding.variable_count)
-                .Append(binding.stride_bytes);
+                .Append(binding.stride_bytes)
+                .Append(binding.inline_bytes);
         }
     }
     hasher.Append(request.layout.push_constant_bytes);

@@ -47,6 +47,9 @@ struct BindingLayout {
     static constexpr uint32_t kVariableHeaderBytes = 16;
     // Of elements that are larger than their kind needs; 0 for those that are not.
     uint32_t stride_bytes = 0;
+    // The set's memory has no descriptor but these many bytes of the uniform buffer itself; 0 for
+    // all others.
+    uint32_t inline_bytes = 0;
 
     constexpr uint32_t Stride() const;
 };

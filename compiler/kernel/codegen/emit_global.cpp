@@ -177,6 +177,10 @@ Emitter::Descriptor Emitter::LoadDescriptorLanes(const ir::Binding& binding, Val
         value->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
         return value;
     };
+    if (layout.inline_bytes != 0) {
+        Value* address = builder_.CreatePtrToInt(DescriptorMemory(binding), i64);
+        return {Splat(address), Splat(builder_.getInt64(layout.inline_bytes))};
+    }
     elements = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, elements,
                                               Splat(LastElement(binding)));
     Value* wide = builder_.CreateZExt(elements, VectorOf(i64));

@@ -265,6 +265,8 @@ Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* e
     llvm::Type* i64 = builder_.getInt64Ty();
     llvm::Type* i8 = builder_.getInt8Ty();
     llvm::MDNode* empty = llvm::MDNode::get(context_, {});
+    if (layout.inline_bytes != 0)
+        return {DescriptorMemory(binding), builder_.getInt64(layout.inline_bytes)};
     auto load = [&](llvm::Type* type, Value* address, const char* name) {
         auto* value = builder_.CreateLoad(type, address, name);
         value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);

@@ -28,6 +28,11 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
         return {};
     hal::BufferDescriptor descriptor;
     const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[binding.set]);
+    if (binding.layout.inline_bytes != 0) {
+        // Only read.
+        return {const_cast<uint8_t*>(set) + binding.layout.offset_bytes,
+                binding.layout.inline_bytes};
+    }
     if (binding.layout.variable_count) {
         uint32_t last = 0;
         std::memcpy(&last, set + binding.layout.offset_bytes - BindingLayout::kVariableHeaderBytes,
@@ -35,8 +40,7 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
         if (element > last)
             return {};
     }
-    std::memcpy(&descriptor,
-                set + binding.layout.offset_bytes + element * binding.layout.Stride(),
+    std::memcpy(&descriptor, set + binding.layout.offset_bytes + element * binding.layout.Stride(),
                 sizeof(descriptor));
     if (descriptor.size_bytes == 0)
         return {};

@@ -205,6 +205,8 @@ class Parser {
             return false;
         if (AcceptWord("stride") && !ParseArgument(&binding.layout.stride_bytes))
             return false;
+        if (AcceptWord("inline") && !ParseArgument(&binding.layout.inline_bytes))
+            return false;
         if (AcceptWord("dynamic") && !ParseArgument(&binding.layout.first_dynamic_offset))
             return false;
         binding.layout.variable_count = AcceptWord("variable");

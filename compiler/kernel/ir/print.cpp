@@ -132,6 +132,8 @@ class Printer {
             Argument("offset", binding.layout.offset_bytes);
             if (binding.layout.stride_bytes != 0)
                 Argument("stride", binding.layout.stride_bytes);
+            if (binding.layout.inline_bytes != 0)
+                Argument("inline", binding.layout.inline_bytes);
             if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic)
                 Argument("dynamic", binding.layout.first_dynamic_offset);
             if (binding.layout.variable_count)
