@@ -93,4 +93,14 @@ vkCmdCopyMemoryIndirectKHR(VkCommandBuffer command_buffer,
                       info->copyAddressRange.stride);
 }
 
+FORNAX_ENTRY_POINT(void)
+vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer handle,
+                                  const VkCopyMemoryToImageIndirectInfoKHR*) {
+    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
+    command_buffer.Error(
+        Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
+             "vkCmdCopyMemoryToImageIndirectKHR was recorded; Fornax does not have "
+             "indirectMemoryToImageCopy."));
+}
+
 }  // namespace fornax::driver
