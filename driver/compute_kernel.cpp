@@ -23,6 +23,7 @@ VkResult ComputeKernel::Init(const Device& device,
         .push_constant_bytes = push_constant_bytes_,
         .descriptor_set_mask = kernel->used_sets,
         .independent_workgroups = kernel->independent_workgroups,
+        .interruptible = kernel->interruptible,
         .name = kernel->name,
         .code = kernel,
     });

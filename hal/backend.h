@@ -14,6 +14,8 @@ namespace fornax::hal {
 struct BackendOptions {
     uint32_t worker_count = 1;
     uint64_t heap_bytes = 0;
+    uint64_t watchdog_ms = 0;  // 0: none
+    bool catch_faults = true;  // false: a fault in a kernel ends the process
     std::function<void(const std::string&)> on_lost;
 };
 

@@ -31,7 +31,10 @@ constexpr Backend kBackends[] = {
 constexpr uint64_t kMaxWorkers = 1024;
 
 // The number in an environment variable, or `otherwise` when it is not set.
-Result<uint64_t> ReadNumber(const char* variable, uint64_t otherwise, uint64_t limit) {
+Result<uint64_t> ReadNumber(const char* variable,
+                            uint64_t otherwise,
+                            uint64_t limit,
+                            uint64_t least = 1) {
     const char* text = std::getenv(variable);
     if (text == nullptr || *text == '\0') {
         return otherwise;
@@ -39,11 +42,11 @@ Result<uint64_t> ReadNumber(const char* variable, uint64_t otherwise, uint64_t l
     uint64_t number = 0;
     const std::string_view view(text);
     const auto parsed = std::from_chars(view.data(), view.data() + view.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || number == 0 ||
+    if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || number < least ||
         number > limit) {
-        return Error{
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} is '{}', which is not a number from 1 to {}.", variable, view, limit)};
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("{} is '{}', which is not a number from {} to {}.", variable, view,
+                                 least, limit)};
     }
     return number;
 }
@@ -87,6 +90,16 @@ Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOpt
             filled.heap_bytes,
             ReadNumber("FORNAX_HEAP_BYTES", DefaultHeapBytes(), uint64_t{1} << 46));
     }
+    if (options.watchdog_ms) {
+        filled.watchdog_ms = *options.watchdog_ms;
+    } else {
+        FORNAX_ASSIGN_OR_RETURN(
+            filled.watchdog_ms,
+            ReadNumber("FORNAX_WATCHDOG_MS", kDefaultWatchdogMs, uint64_t{1} << 40, 0));
+    }
+    FORNAX_ASSIGN_OR_RETURN(const uint64_t catch_faults,
+                            ReadNumber("FORNAX_CATCH_FAULTS", 1, 1, 0));
+    filled.catch_faults = catch_faults != 0;
     for (const Backend& candidate : kBackends) {
         if (name == candidate.name) {
             return candidate.create(filled);

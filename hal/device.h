@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "base/result.h"
 #include "hal/counters.h"
 #include "hal/executable.h"
+#include "hal/fault.h"
 #include "hal/memory.h"
 #include "hal/queue.h"
 #include "hal/timeline.h"
@@ -49,11 +51,19 @@ struct DeviceCapabilities {
     uint32_t timestamp_valid_bits = 64;
 };
 
+// Ten minutes. Drivers of GPUs give a whole submission two to ten seconds, and the core that one
+// workgroup runs on is up to some forty times as slow as a multiprocessor that it would have there.
+inline constexpr uint64_t kDefaultWatchdogMs = 600'000;
+
 struct DeviceOptions {
     // 0: FORNAX_THREADS, else the hardware threads that this process may use.
     uint32_t worker_count = 0;
     // 0: FORNAX_HEAP_BYTES, else a share of the machine's memory (or of its control group's).
     uint64_t heap_bytes = 0;
+    // The processor time that one workgroup may take, in milliseconds; a kernel that takes more
+    // loses the device. Nothing: FORNAX_WATCHDOG_MS, else kDefaultWatchdogMs. 0: as much as it
+    // likes.
+    std::optional<uint64_t> watchdog_ms;
     // Called at most once, when the device is lost, with the message, on the thread that noticed.
     // It must not block, nor release the last reference to anything of the device.
     std::function<void(const std::string& message)> on_lost;
@@ -91,6 +101,8 @@ class Device : public std::enable_shared_from_this<Device> {
     virtual Status status() const = 0;
     // Loses the device on purpose (driver-level failures, tests). The first message stays.
     virtual void Lose(std::string message) = 0;
+    // What is known of the kernel's fault that the device was lost by; nothing for other reasons.
+    virtual std::optional<FaultReport> fault() const = 0;
 
   protected:
     explicit Device(DeviceCapabilities capabilities) : capabilities_(std::move(capabilities)) {}

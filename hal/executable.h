@@ -23,6 +23,10 @@ struct KernelDesc {
     // Workgroups never wait for each other, so the device may start them in any order. Otherwise it
     // starts them by increasing index.
     bool independent_workgroups = false;
+    // The entry is nothing but computation on memory: it takes no locks, calls nobody and has
+    // nothing to undo, so the device may leave it at any instruction when it faults or takes too
+    // long. Otherwise WorkerFrame::stop_request is all that a watchdog can do.
+    bool interruptible = false;
     std::string name;
     // Keeps the memory of `entry` mapped; may be null. The last reference may be dropped on a
     // thread of the device, so it must not own a Queue or Device.

@@ -10,7 +10,7 @@
 
 namespace fornax::hal {
 
-inline constexpr uint32_t kKernelAbiVersion = 2;
+inline constexpr uint32_t kKernelAbiVersion = 3;
 
 // Bytes that DispatchFrame::push_constants always points to.
 inline constexpr uint32_t kPushConstantBytes = 256;
@@ -38,11 +38,15 @@ struct DispatchFrame {
     const void* kernel_context = nullptr;  // the executable's KernelDesc::context
 };
 
-// Why a kernel stopped early. A kernel writes the first fault into its WorkerFrame and returns.
+// Why a kernel stopped early. A kernel writes the first fault into its WorkerFrame and returns;
+// what the device finds wrong with a kernel that is still running it writes itself.
 enum class KernelFault : uint32_t {
     kNone = 0,
     kUnreachable = 1,  // control reached OpUnreachable
     kInterpreter = 2,  // the interpreter gave up; it has told why
+    kTrap = 3,         // the processor refused an instruction: an address without memory, mostly
+    kWatchdog = 4,     // a workgroup took too long
+    kAbandoned = 5,    // another worker's fault ended the grid
 };
 
 // What one worker thread owns while it runs kernels. Never shared between workers.
@@ -54,6 +58,12 @@ struct WorkerFrame {
         nullptr;  // at least KernelDesc::scratch_bytes, 64-byte aligned, contents undefined
     uint32_t worker_index = 0;
     uint32_t fault = 0;  // a KernelFault
+    // Kernels write the linear index of each workgroup that they begin, before anything else of it:
+    // what a watchdog sees of their progress, and a report of a fault.
+    uint64_t workgroup = 0;
+    // Not 0: the device wants the kernel to return. For kernels that KernelDesc does not call
+    // interruptible; looked at atomically and now and then.
+    uint32_t stop_request = 0;
 };
 
 // Runs the workgroups [first, first + count) in increasing order. A workgroup's linear index counts
@@ -72,5 +82,7 @@ static_assert(offsetof(DispatchFrame, kernel_context) == 48);
 static_assert(offsetof(WorkerFrame, scratch) == 8);
 static_assert(offsetof(WorkerFrame, worker_index) == 16);
 static_assert(offsetof(WorkerFrame, fault) == 20);
+static_assert(offsetof(WorkerFrame, workgroup) == 24);
+static_assert(offsetof(WorkerFrame, stop_request) == 32);
 
 }  // namespace fornax::hal

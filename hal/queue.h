@@ -29,8 +29,9 @@ class Queue {
     Queue(const Queue&) = delete;
     Queue& operator=(const Queue&) = delete;
 
-    // Hands the work over and returns without waiting for any of it, however much is pending. The
-    // queue retains the timelines and streams (and through them the executables) until they are
+    // Hands the work over and returns without waiting for any of it, however much is pending,
+    // except that a caller who is far ahead of the device may be held back for some milliseconds.
+    // The queue retains the timelines and streams (and through them the executables) until they are
     // done; a stream's reference is dropped before the submission's signals are made, so that
     // whoever has waited for a signal can reuse the stream's storage. Thread-safe; submissions of
     // several threads run in the order in which the calls took effect. kDeviceLost when the device

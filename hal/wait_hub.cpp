@@ -93,6 +93,24 @@ void WaitHub::Lose(std::string message) {
     }
 }
 
+void WaitHub::Describe(FaultReport report) {
+    if (Forked()) {
+        return;
+    }
+    std::lock_guard lock(mutex_);
+    if (!fault_ && !lost_.load(std::memory_order_relaxed)) {
+        fault_ = std::move(report);
+    }
+}
+
+std::optional<FaultReport> WaitHub::fault() const {
+    if (!lost_.load(std::memory_order_acquire) || Forked()) {
+        return std::nullopt;
+    }
+    std::lock_guard lock(mutex_);
+    return fault_;
+}
+
 Status WaitHub::Wait(std::span<const TimelinePoint> points,
                      Mode mode,
                      uint64_t timeout_ns,

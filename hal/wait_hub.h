@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <sys/types.h>
 
 #include "base/result.h"
+#include "hal/fault.h"
 #include "hal/futex.h"
 
 namespace fornax::hal {
@@ -34,6 +36,13 @@ class WaitHub {
     Status status() const;
     // The first message counts; wakes every waiter and calls on_lost.
     void Lose(std::string message);
+
+    // What is known of the fault that the device is about to be lost by; the first report counts.
+    void Describe(FaultReport report);
+    std::optional<FaultReport> fault() const;
+
+    // True from the loss on, for those who may only look (kernel_guard.h).
+    const std::atomic<bool>& lost_flag() const { return lost_; }
 
     // True in a child process of the one that made the hub. There no lock may be taken, because a
     // thread that does not exist there may have held it.
@@ -70,6 +79,7 @@ class WaitHub {
     mutable std::mutex mutex_;
     std::vector<Waiter*> waiters_;
     std::string message_;
+    std::optional<FaultReport> fault_;
     std::function<void(const std::string&)> on_lost_;
 };
 

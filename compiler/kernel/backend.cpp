@@ -62,8 +62,10 @@ class InterpretedKernel : public CompiledKernel {
                     uint64_t first_workgroup,
                     uint64_t count) {
         const auto* self = static_cast<const InterpretedKernel*>(dispatch->kernel_context);
-        const Status status = Interpret(self->kernel_, *dispatch, first_workgroup, count);
-        if (status.ok())
+        const Status status =
+            Interpret(self->kernel_, *dispatch, first_workgroup, count, {.worker = worker});
+        // A device that asks for the end says itself why.
+        if (status.ok() || worker->stop_request != 0)
             return;
         LogError("{}", status.error().message);
         worker->fault = static_cast<uint32_t>(hal::KernelFault::kInterpreter);

@@ -44,6 +44,7 @@ class LoadedKernel : public CompiledKernel {
   public:
     explicit LoadedKernel(std::unique_ptr<LoadedObject> object) : object_(std::move(object)) {
         entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>(object_->entry()));
+        interruptible = true;
     }
 
   private:

@@ -141,6 +141,7 @@ class CompiledKernel {
     uint32_t scratch_bytes = 0;
     uint32_t used_sets = 0;               // bit n: a dispatch needs descriptor set n
     bool independent_workgroups = false;  // none can wait for another one
+    bool interruptible = false;           // as KernelDesc's: native code is
     std::string name;
     bool from_disk_cache = false;
     bool storable = true;  // Serialized may have something to give

@@ -27,6 +27,7 @@ TieredKernel::TieredKernel(const CacheEntryFacts& facts, std::unique_ptr<LoadedO
     scratch_bytes = facts.scratch_bytes;
     used_sets = facts.used_sets;
     independent_workgroups = facts.independent_workgroups;
+    interruptible = true;
     name = facts.name;
 }
 

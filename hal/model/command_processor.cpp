@@ -20,6 +20,19 @@ Error Malformed(std::string message) {
     return Error{ErrorCode::kInvalidArgument, std::move(message)};
 }
 
+class ScopedFlag {
+  public:
+    explicit ScopedFlag(std::atomic<bool>& flag) : flag_(flag) {
+        flag_.store(true, std::memory_order_relaxed);
+    }
+    ~ScopedFlag() { flag_.store(false, std::memory_order_relaxed); }
+    ScopedFlag(const ScopedFlag&) = delete;
+    ScopedFlag& operator=(const ScopedFlag&) = delete;
+
+  private:
+    std::atomic<bool>& flag_;
+};
+
 // The flags that each opcode defines.
 constexpr uint8_t AllowedFlags(Opcode opcode) {
     switch (opcode) {
@@ -37,7 +50,7 @@ constexpr uint8_t AllowedFlags(Opcode opcode) {
 }  // namespace
 
 CommandProcessor::CommandProcessor(const ProcessorContext& context)
-    : context_(context), memory_(context.heap) {}
+    : context_(context), memory_(context.heap), worker_(0, &context.hub.lost_flag()) {}
 
 Status CommandProcessor::RunRingPacket(const Packet& packet, const ResourceTable& resources) {
     Scope scope{.resources = resources, .stream = nullptr, .depth = 0};
@@ -221,11 +234,15 @@ Status CommandProcessor::Timeline(const Packet& packet, const Scope& scope) {
         return OkStatus();
     }
     const TimelinePoint point{timeline, packet.timeline.value};
+    if (point.Reached()) {
+        return OkStatus();
+    }
+    const ScopedFlag blocked(blocked_);
     return context_.hub.Wait({&point, 1}, WaitHub::Mode::kAll, kWaitForever, &context_.stop);
 }
 
 template <typename Done>
-Status CommandProcessor::Poll(Done done) const {
+Status CommandProcessor::Poll(Done done) {
     using std::chrono::microseconds;
     constexpr int kSpins = 1'000;
     for (int i = 0; i < kSpins; ++i) {
@@ -234,6 +251,7 @@ Status CommandProcessor::Poll(Done done) const {
         }
         SpinPause();
     }
+    const ScopedFlag blocked(blocked_);
     for (microseconds pause(20); !done(); pause = std::min(2 * pause, microseconds(1'000))) {
         if (context_.hub.lost()) {
             return context_.hub.status();

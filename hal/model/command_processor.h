@@ -39,6 +39,9 @@ class CommandProcessor {
     // Runs a stream as CHAIN from a ring does.
     Status RunStream(const CommandStream& stream);
 
+    // Whether it waits for somebody else: a timeline, an event or a query. For any thread.
+    bool blocked() const { return blocked_.load(std::memory_order_relaxed); }
+
   private:
     // Where packets come from, with the state that lives as long as their stream runs.
     struct Scope {
@@ -63,6 +66,7 @@ class CommandProcessor {
     Status Constants(const Packet& packet, Scope& scope);
     Status Dispatch(const Packet& packet, Scope& scope);
     Status DispatchIndirect(const Packet& packet, Scope& scope);
+    Error DescribeFault(const Scope& scope, const GridResult& result);
     Status RunGrid(const uint32_t (&count)[3], const uint32_t (&base)[3], Scope& scope);
     Status Copy(const CopyPayload& copy);
     Status CopyIndirect(const Packet& packet);
@@ -87,11 +91,12 @@ class CommandProcessor {
                          const Scope& scope) const;
     // Blocks until done() is true, without holding anything; an Error when lost or stopped.
     template <typename Done>
-    Status Poll(Done done) const;
+    Status Poll(Done done);
 
     ProcessorContext context_;
+    std::atomic<bool> blocked_{false};
     HeapView memory_;
-    Worker worker_{0};
+    Worker worker_;
 };
 
 }  // namespace fornax::hal::model

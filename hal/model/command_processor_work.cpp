@@ -1,6 +1,8 @@
 // The packets that move or compute data: dispatches, copies, fills and updates.
 #include <algorithm>
+#include <csignal>
 #include <cstring>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -16,16 +18,57 @@ Error Malformed(std::string message) {
     return Error{ErrorCode::kInvalidArgument, std::move(message)};
 }
 
-const char* FaultText(uint32_t fault) {
-    switch (static_cast<KernelFault>(fault)) {
+bool HasAddress(const Trap& trap) {
+    return (trap.signal == SIGSEGV || trap.signal == SIGBUS) && trap.code != SI_KERNEL;
+}
+
+// "wrote to the address 0x10, where there is no memory".
+std::string TrapText(const Trap& trap) {
+    switch (trap.signal) {
+        case SIGILL:
+            return fmt::format("came to an instruction at {:#x} that this processor does not have",
+                               trap.instruction_address);
+        case SIGFPE:
+            return "did arithmetic that this processor has no result for";
+        case SIGSEGV:
+        case SIGBUS:
+            break;
+        default:
+            return fmt::format("was stopped by signal {}", trap.signal);
+    }
+    // Without an address the processor has refused one that is not in any range (SI_KERNEL).
+    if (!HasAddress(trap)) {
+        return "used an address that no memory can have";
+    }
+    const char* used = trap.access == FaultReport::Access::kWrite     ? "wrote to"
+                       : trap.access == FaultReport::Access::kExecute ? "jumped to"
+                                                                      : "read from";
+    const char* why = trap.signal == SIGBUS      ? "which nothing stands behind"
+                      : trap.code == SEGV_ACCERR ? "where memory does not allow it"
+                                                 : "where there is no memory";
+    return fmt::format("{} the address {:#x}, {}", used, trap.address, why);
+}
+
+// What the kernel did, after "the kernel '...'".
+std::string FaultText(const GridResult& result, uint64_t watchdog_ms) {
+    switch (static_cast<KernelFault>(result.fault)) {
         case KernelFault::kUnreachable:
-            return "control reached OpUnreachable";
+            return "stopped because control reached OpUnreachable";
         case KernelFault::kInterpreter:
-            return "the interpreter gave up";
+            return "stopped because the interpreter gave up";
+        case KernelFault::kTrap:
+            return TrapText(result.trap);
+        case KernelFault::kWatchdog:
+            return fmt::format(
+                "was stopped by the watchdog, because a workgroup used more than {} ms of a "
+                "processor's time (FORNAX_WATCHDOG_MS)",
+                watchdog_ms);
+        case KernelFault::kAbandoned:
+            return "was stopped because the device was lost";
         case KernelFault::kNone:
             break;
     }
-    return "an unknown reason";
+    return fmt::format("stopped with the unknown fault {}", result.fault);
 }
 
 }  // namespace
@@ -93,16 +136,44 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
                                     .workgroup_count = workgroups,
                                     .scratch_bytes = kernel.scratch_bytes,
                                     .workgroup_cost_ns = &scope.executable->workgroup_cost_ns(),
-                                    .independent = kernel.independent_workgroups}));
+                                    .independent = kernel.independent_workgroups,
+                                    .interruptible = kernel.interruptible}));
     context_.counters.dispatches.Add(1);
     context_.counters.workgroups.Add(workgroups);
     context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);
     if (result.fault != 0) [[unlikely]] {
-        return Error{ErrorCode::kDeviceLost,
-                     fmt::format("the kernel '{}' stopped with fault {}: {}.", kernel.name,
-                                 result.fault, FaultText(result.fault))};
+        return DescribeFault(scope, result);
     }
     return OkStatus();
+}
+
+Error CommandProcessor::DescribeFault(const Scope& scope, const GridResult& result) {
+    const DispatchFrame& frame = scope.frame;
+    const uint64_t row = result.workgroup / frame.workgroup_count[0];
+    const uint64_t position[] = {result.workgroup % frame.workgroup_count[0],
+                                 row % frame.workgroup_count[1], row / frame.workgroup_count[1]};
+    const std::string& name = scope.executable->desc().name;
+    FaultReport report{.kind = static_cast<KernelFault>(result.fault), .kernel = name};
+    for (int axis = 0; axis < 3; ++axis) {
+        report.workgroup[axis] = static_cast<uint32_t>(position[axis]) + frame.base_workgroup[axis];
+    }
+    if (report.kind == KernelFault::kTrap) {
+        report.instruction_address = result.trap.instruction_address;
+        report.access = result.trap.access;
+        if (HasAddress(result.trap)) {
+            report.address = result.trap.address;
+            report.address_bytes = 1;
+        }
+    }
+    report.message = fmt::format("the kernel '{}' {}, in workgroup ({}, {}, {}).", name,
+                                 FaultText(result, context_.pool.watchdog_ms()),
+                                 report.workgroup[0], report.workgroup[1], report.workgroup[2]);
+    Error error{ErrorCode::kDeviceLost, report.message};
+    report.message[0] = 'T';
+    if (report.kind != KernelFault::kAbandoned) {
+        context_.hub.Describe(std::move(report));
+    }
+    return error;
 }
 
 Status CommandProcessor::Copy(const CopyPayload& copy) {

@@ -29,7 +29,25 @@ ModelDevice::ModelDevice(const BackendOptions& options)
     : Device(MakeCapabilities(options)),
       hub_(std::make_shared<WaitHub>(options.on_lost)),
       heap_(std::make_shared<HostHeap>(options.heap_bytes)),
-      pool_(options.worker_count, hub_) {}
+      catch_faults_(options.catch_faults),
+      pool_(options.worker_count, hub_, options.watchdog_ms) {}
+
+ModelDevice::~ModelDevice() {
+    if (hub_->Forked()) {
+        // They are the parent's, and so may be the lock of who puts them back.
+        (void)fault_handlers_.release();
+    }
+}
+
+void ModelDevice::InstallFaultHandlers() {
+    if (!catch_faults_) {
+        return;
+    }
+    std::lock_guard lock(mutex_);
+    if (!fault_handlers_) {
+        fault_handlers_ = FaultHandlers::Acquire();
+    }
+}
 
 Result<std::shared_ptr<Memory>> ModelDevice::AllocateMemory(uint64_t size_bytes) {
     return heap_->Allocate(size_bytes);

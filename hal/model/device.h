@@ -9,6 +9,7 @@
 #include "hal/device.h"
 #include "hal/host_heap.h"
 #include "hal/model/counter_block.h"
+#include "hal/model/kernel_guard.h"
 #include "hal/model/worker_pool.h"
 #include "hal/wait_hub.h"
 
@@ -19,6 +20,7 @@ Result<std::shared_ptr<Device>> CreateModelDevice(const BackendOptions& options)
 class ModelDevice : public Device {
   public:
     explicit ModelDevice(const BackendOptions& options);
+    ~ModelDevice() override;
 
     Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes) override;
     HeapState heap() const override { return heap_->state(); }
@@ -30,15 +32,21 @@ class ModelDevice : public Device {
     bool lost() const override { return hub_->lost(); }
     Status status() const override { return hub_->status(); }
     void Lose(std::string message) override { hub_->Lose(std::move(message)); }
+    std::optional<FaultReport> fault() const override { return hub_->fault(); }
 
     // For the queues.
     const std::shared_ptr<WaitHub>& hub() const { return hub_; }
     const HostHeap& host_heap() const { return *heap_; }
     WorkerPool& pool() { return pool_; }
+    uint64_t watchdog_ms() const { return pool_.watchdog_ms(); }
+    // Before the first thread: what its kernels do wrong must not end the process.
+    void InstallFaultHandlers();
 
   private:
     const std::shared_ptr<WaitHub> hub_;
     const std::shared_ptr<HostHeap> heap_;
+    const bool catch_faults_;
+    std::unique_ptr<FaultHandlers> fault_handlers_;  // under mutex_; goes after the threads
     WorkerPool pool_;
 
     mutable std::mutex mutex_;

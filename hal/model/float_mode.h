@@ -10,24 +10,30 @@
 
 namespace fornax::hal::model {
 
+inline void SetKernelFloatMode() {
+#if defined(__x86_64__)
+    constexpr uint32_t kAllMaskedNearest = 0x1f80;
+    _mm_setcsr(kAllMaskedNearest);
+#elif defined(__aarch64__)
+    asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
+#else
+#error "Say how this processor's floating-point mode is set."
+#endif
+}
+
 // Sets the mode for the scope and restores the previous one at its end. Kernels that change the
 // mode restore it themselves.
 class ScopedKernelFloatMode {
   public:
 #if defined(__x86_64__)
-    ScopedKernelFloatMode() : saved_(_mm_getcsr()) {
-        constexpr uint32_t kAllMaskedNearest = 0x1f80;
-        _mm_setcsr(kAllMaskedNearest);
-    }
+    ScopedKernelFloatMode() : saved_(_mm_getcsr()) { SetKernelFloatMode(); }
     ~ScopedKernelFloatMode() { _mm_setcsr(saved_); }
 #elif defined(__aarch64__)
     ScopedKernelFloatMode() {
         asm volatile("mrs %0, fpcr" : "=r"(saved_));
-        asm volatile("msr fpcr, %0" : : "r"(uint64_t{0}));
+        SetKernelFloatMode();
     }
     ~ScopedKernelFloatMode() { asm volatile("msr fpcr, %0" : : "r"(uint64_t{saved_})); }
-#else
-#error "Say how this processor's floating-point mode is set."
 #endif
     ScopedKernelFloatMode(const ScopedKernelFloatMode&) = delete;
     ScopedKernelFloatMode& operator=(const ScopedKernelFloatMode&) = delete;

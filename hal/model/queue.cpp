@@ -10,8 +10,19 @@
 
 #include "hal/model/device.h"
 #include "hal/model/float_mode.h"
+#include "hal/model/kernel_guard.h"
 
 namespace fornax::hal::model {
+
+namespace {
+
+// Who submits faster than the device works is held back when so many submissions are pending, for
+// some milliseconds each: memory stays bounded for all practical purposes, and yet nobody waits for
+// what only the same thread can do.
+constexpr uint64_t kManyPending = 16'384;
+constexpr uint64_t kMostPatienceNs = 10'000'000;
+
+}  // namespace
 
 size_t Submission::packet_count() const {
     return std::max<size_t>(1, values.size() + stream_count);
@@ -108,16 +119,21 @@ Status ModelQueue::Submit(const SubmitInfo& info) {
     submission->stream_count = info.streams.size();
     submission->resources.streams.assign(info.streams.begin(), info.streams.end());
 
+    uint64_t serial = 0;
     {
         std::lock_guard lock(mutex_);
         if (!thread_) {
             FORNAX_RETURN_IF_ERROR(StartThread());
         }
-        submission->serial = ++last_serial_;
+        serial = submission->serial = ++last_serial_;
         backlog_.push_back(submission.release());
         FillRing();
     }
     RingDoorbell();
+    if (serial > kManyPending && progress_.value() < serial - kManyPending &&
+        !processor_.blocked()) {
+        (void)progress_.Wait(serial - kManyPending, kMostPatienceNs);
+    }
     return OkStatus();
 }
 
@@ -134,6 +150,7 @@ Status ModelQueue::WaitIdle(uint64_t timeout_ns) {
 }
 
 Status ModelQueue::StartThread() {
+    device_->InstallFaultHandlers();
     // Signals belong to the application's threads.
     sigset_t all;
     sigset_t previous;
@@ -199,6 +216,7 @@ bool ModelQueue::WaitForWork() {
 
 void ModelQueue::ThreadMain() {
     pthread_setname_np(pthread_self(), "fornax-queue");
+    const KernelThread watched(device_->watchdog_ms());
     ScopedKernelFloatMode float_mode;
     for (;;) {
         if (has_backlog_.load(std::memory_order_seq_cst)) {

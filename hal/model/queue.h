@@ -1,9 +1,10 @@
 // A queue of the software device: turns submissions into ring packets, and owns the thread that the
 // command processor runs on.
 //
-// Submit never waits. What does not fit the ring stands in a backlog, from which the command
-// processor refills the ring, so even a submission that waits for a signal that the same host
-// thread will only make later cannot block anybody.
+// Submit never waits for certain work. What does not fit the ring stands in a backlog, from which
+// the command processor refills the ring, so even a submission that waits for a signal that the
+// same host thread will only make later cannot block anybody. Only who is thousands of submissions
+// ahead of a queue that is at work is slowed down.
 #pragma once
 
 #include <deque>

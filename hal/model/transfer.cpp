@@ -10,6 +10,8 @@
 #include <immintrin.h>
 #endif
 
+#include <fmt/format.h>
+
 #include "hal/model/cache_share.h"
 
 namespace fornax::hal::model {
@@ -32,9 +34,9 @@ struct Block {
     uint64_t size_bytes;
 };
 
-Block BlocksRange(const Transfer& transfer, uint64_t first, uint64_t count) {
-    const uint64_t begin = first * kBlockBytes;
-    return {begin, std::min(count * kBlockBytes, transfer.size_bytes - begin)};
+Block BlockRange(const Transfer& transfer, uint64_t index) {
+    const uint64_t begin = index * kBlockBytes;
+    return {begin, std::min(kBlockBytes, transfer.size_bytes - begin)};
 }
 
 // Transfers that touch more than the caches hold write past them, which saves reading each line
@@ -151,26 +153,43 @@ void StreamFill(std::byte* destination, uint64_t size_bytes, uint32_t pattern) {
 
 #endif
 
-void RunCopyBlocks(const DispatchFrame* frame, WorkerFrame*, uint64_t first, uint64_t count) {
+// What a watchdog looks at.
+void Begin(WorkerFrame* worker, uint64_t block) {
+    std::atomic_ref(worker->workgroup).store(block, std::memory_order_relaxed);
+}
+
+void RunCopyBlocks(const DispatchFrame* frame,
+                   WorkerFrame* worker,
+                   uint64_t first,
+                   uint64_t count) {
     const auto& transfer = *static_cast<const Transfer*>(frame->push_constants);
-    const Block block = BlocksRange(transfer, first, count);
-    std::byte* to = transfer.destination + block.begin;
-    const std::byte* from = transfer.source + block.begin;
-    if (transfer.streaming) {
-        StreamCopy(to, from, block.size_bytes);
-    } else {
-        std::memcpy(to, from, block.size_bytes);
+    for (uint64_t i = first; i < first + count; ++i) {
+        Begin(worker, i);
+        const Block block = BlockRange(transfer, i);
+        std::byte* to = transfer.destination + block.begin;
+        const std::byte* from = transfer.source + block.begin;
+        if (transfer.streaming) {
+            StreamCopy(to, from, block.size_bytes);
+        } else {
+            std::memcpy(to, from, block.size_bytes);
+        }
     }
 }
 
-void RunFillBlocks(const DispatchFrame* frame, WorkerFrame*, uint64_t first, uint64_t count) {
+void RunFillBlocks(const DispatchFrame* frame,
+                   WorkerFrame* worker,
+                   uint64_t first,
+                   uint64_t count) {
     const auto& transfer = *static_cast<const Transfer*>(frame->push_constants);
-    const Block block = BlocksRange(transfer, first, count);
-    std::byte* to = transfer.destination + block.begin;
-    if (transfer.streaming) {
-        StreamFill(to, block.size_bytes, transfer.pattern);
-    } else {
-        FillPattern(to, block.size_bytes, transfer.pattern);
+    for (uint64_t i = first; i < first + count; ++i) {
+        Begin(worker, i);
+        const Block block = BlockRange(transfer, i);
+        std::byte* to = transfer.destination + block.begin;
+        if (transfer.streaming) {
+            StreamFill(to, block.size_bytes, transfer.pattern);
+        } else {
+            FillPattern(to, block.size_bytes, transfer.pattern);
+        }
     }
 }
 
@@ -180,12 +199,13 @@ struct RowsTransfer {
     uint64_t rows_in_block;
 };
 
-void RunRowBlocks(const DispatchFrame* frame, WorkerFrame*, uint64_t first, uint64_t count) {
+void RunRowBlocks(const DispatchFrame* frame, WorkerFrame* worker, uint64_t first, uint64_t count) {
     const auto& transfer = *static_cast<const RowsTransfer*>(frame->push_constants);
     const CopyRowsPayload& copy = *transfer.copy;
     const uint64_t end =
         std::min((first + count) * transfer.rows_in_block, uint64_t{copy.rows} * copy.slices);
     for (uint64_t row = first * transfer.rows_in_block; row < end; ++row) {
+        Begin(worker, row / transfer.rows_in_block);
         const uint64_t slice = row / copy.rows;
         const uint64_t in_slice = row % copy.rows;
         std::memmove(reinterpret_cast<std::byte*>(copy.destination) +
@@ -210,8 +230,17 @@ Status RunGrid(WorkerPool& pool,
                                   .frame = &frame,
                                   .workgroup_count = blocks,
                                   .workgroup_cost_ns = &block_cost_ns,
-                                  .independent = true});
-    return result.ok() ? OkStatus() : Status(std::move(result).error());
+                                  .independent = true,
+                                  .interruptible = true});
+    if (!result.ok()) {
+        return std::move(result).error();
+    }
+    if (result->fault != 0) {
+        return Error{ErrorCode::kDeviceLost,
+                     fmt::format("a transfer was stopped with fault {} at the address {:#x}.",
+                                 result->fault, result->trap.address)};
+    }
+    return OkStatus();
 }
 
 Status RunBlocks(WorkerPool& pool, Worker& self, KernelEntry entry, const Transfer& transfer) {

@@ -89,8 +89,9 @@ Status Worker::Prepare(uint32_t scratch_bytes) {
     return OkStatus();
 }
 
-WorkerPool::WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub)
+WorkerPool::WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub, uint64_t watchdog_ms)
     : worker_count_(std::max(worker_count, 1u)),
+      watchdog_ms_(watchdog_ms),
       hub_(std::move(hub)),
       ranges_(std::make_unique<Range[]>(worker_count_)) {}
 
@@ -126,7 +127,7 @@ Status WorkerPool::StartThreads() {
         threads_.reserve(worker_count_ - 1);
         workers_.reserve(worker_count_ - 1);
         for (uint32_t index = 1; index < worker_count_ && status.ok(); ++index) {
-            workers_.push_back(std::make_unique<Worker>(index));
+            workers_.push_back(std::make_unique<Worker>(index, &hub_->lost_flag()));
             Worker& worker = *workers_.back();
             status = worker.Prepare(0);
             if (status.ok()) {
@@ -147,8 +148,7 @@ Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
     const uint64_t count = grid.workgroup_count;
     self.frame().fault = 0;
     if (worker_count_ == 1 || count == 1) {
-        grid.entry(grid.frame, &self.frame(), 0, count);
-        result.fault = self.frame().fault;
+        RunAlone(self, grid, 0, count, result);
         return result;
     }
 
@@ -162,9 +162,7 @@ Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
         uint64_t elapsed_ns = 0;
         while (first < count && elapsed_ns < kPublishNs) {
             const uint64_t step = std::min(chunk, count - first);
-            grid.entry(grid.frame, &self.frame(), first, step);
-            if (self.frame().fault != 0) {
-                result.fault = self.frame().fault;
+            if (!RunAlone(self, grid, first, step, result)) {
                 return result;
             }
             first += step;
@@ -179,13 +177,33 @@ Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
 
     if (!owner_.try_lock()) {
         // Another queue has the threads.
-        grid.entry(grid.frame, &self.frame(), first, count - first);
-        result.fault = self.frame().fault;
+        RunAlone(self, grid, first, count - first, result);
         return result;
     }
     std::lock_guard lock(owner_, std::adopt_lock);
     FORNAX_RETURN_IF_ERROR(RunPublished(self, grid, first, result));
     return result;
+}
+
+// False after a fault.
+bool WorkerPool::RunAlone(Worker& self,
+                          const Grid& grid,
+                          uint64_t first,
+                          uint64_t count,
+                          GridResult& result) {
+    self.guard().Call({.entry = grid.entry,
+                       .dispatch = grid.frame,
+                       .first_workgroup = first,
+                       .count = count,
+                       .interruptible = grid.interruptible},
+                      self.frame());
+    if (self.frame().fault == 0) [[likely]] {
+        return true;
+    }
+    result.fault = self.frame().fault;
+    result.workgroup = self.frame().workgroup;
+    result.trap = self.guard().trap();
+    return false;
 }
 
 Status WorkerPool::RunPublished(Worker& self,
@@ -243,8 +261,10 @@ Status WorkerPool::RunPublished(Worker& self,
             owner_asleep_.store(0, std::memory_order_relaxed);
         }
     }
+    if (fault_.load(std::memory_order_relaxed) != 0) {
+        result = first_fault_;
+    }
     result.was_parallel = true;
-    result.fault = fault_.load(std::memory_order_relaxed);
     return OkStatus();
 }
 
@@ -295,11 +315,22 @@ uint64_t WorkerPool::RunRange(Worker& worker, uint32_t index) {
             return done;
         }
         const uint64_t chunk = std::min(wanted, end - first);
-        grid.entry(grid.frame, &worker.frame(), first, chunk);
+        worker.guard().Call({.entry = grid.entry,
+                             .dispatch = grid.frame,
+                             .first_workgroup = first,
+                             .count = chunk,
+                             .interruptible = grid.interruptible,
+                             .abandon = &fault_},
+                            worker.frame());
         done += chunk;
         if (worker.frame().fault != 0) {
             uint32_t none = 0;
-            fault_.compare_exchange_strong(none, worker.frame().fault, std::memory_order_relaxed);
+            if (fault_.compare_exchange_strong(none, worker.frame().fault,
+                                               std::memory_order_relaxed)) {
+                first_fault_ = {.fault = worker.frame().fault,
+                                .workgroup = worker.frame().workgroup,
+                                .trap = worker.guard().trap()};
+            }
             for (uint32_t i = 0; i < range_count_; ++i) {  // nobody claims any more
                 ranges_[i].next.store(ranges_[i].end, std::memory_order_relaxed);
             }
@@ -321,6 +352,7 @@ void WorkerPool::WakeSleepers(int32_t count) {
 void WorkerPool::ThreadMain(Worker& worker) {
     pthread_setname_np(pthread_self(),
                        fmt::format("fornax-w{}", worker.frame().worker_index).c_str());
+    const KernelThread watched(watchdog_ms_);
     ScopedKernelFloatMode float_mode;
     AdaptiveSpin spin(1'000, 50'000);
     uint32_t seen = doorbell_.load(std::memory_order_seq_cst);

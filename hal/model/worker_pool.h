@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "hal/futex.h"
 #include "hal/kernel_abi.h"
+#include "hal/model/kernel_guard.h"
 #include "hal/wait_hub.h"
 
 namespace fornax::hal::model {
@@ -36,7 +37,10 @@ namespace fornax::hal::model {
 // What one worker runs kernels with. Command processors own one each, the pool's threads too.
 class Worker {
   public:
-    explicit Worker(uint32_t index) { frame_.worker_index = index; }
+    // `lost` as KernelGuard's.
+    explicit Worker(uint32_t index, const std::atomic<bool>* lost = nullptr) : guard_(lost) {
+        frame_.worker_index = index;
+    }
     ~Worker();
     Worker(const Worker&) = delete;
     Worker& operator=(const Worker&) = delete;
@@ -46,9 +50,11 @@ class Worker {
     Status Prepare(uint32_t scratch_bytes);
 
     WorkerFrame& frame() { return frame_; }
+    KernelGuard& guard() { return guard_; }
 
   private:
     alignas(64) WorkerFrame frame_;
+    KernelGuard guard_;
     std::byte* shared_allocation_ = nullptr;  // shared memory between its margins
     uint64_t scratch_bytes_ = 0;
 };
@@ -61,12 +67,16 @@ struct Grid {
     uint32_t scratch_bytes = 0;
     // Read and updated: what one workgroup took lately, 0 for not known.
     std::atomic<uint32_t>* workgroup_cost_ns = nullptr;
-    bool independent = false;  // workgroups do not wait for each other
+    bool independent = false;    // workgroups do not wait for each other
+    bool interruptible = false;  // KernelDesc's
 };
 
 struct GridResult {
     uint32_t fault = 0;         // a KernelFault, 0 for none
     bool was_parallel = false;  // published to other workers
+    // With a fault: the workgroup, by its linear index, and what the processor said of a kTrap.
+    uint64_t workgroup = 0;
+    Trap trap;
 };
 
 // Run may be called by several command processors at once; one of them has the threads at a time,
@@ -74,12 +84,14 @@ struct GridResult {
 class WorkerPool {
   public:
     // worker_count includes the command processor. The hub tells a forked child.
-    WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub);
+    // watchdog_ms as KernelThread's, for the pool's threads.
+    WorkerPool(uint32_t worker_count, std::shared_ptr<WaitHub> hub, uint64_t watchdog_ms = 0);
     ~WorkerPool();
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
     uint32_t worker_count() const { return worker_count_; }
+    uint64_t watchdog_ms() const { return watchdog_ms_; }
 
     // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault.
     // `self` is the calling command processor's. kOutOfDeviceMemory when scratch cannot be had.
@@ -101,8 +113,14 @@ class WorkerPool {
     uint64_t RunClaims(Worker& worker, uint32_t home);
     uint64_t RunRange(Worker& worker, uint32_t index);
     void WakeSleepers(int32_t count);
+    bool RunAlone(Worker& self,
+                  const Grid& grid,
+                  uint64_t first,
+                  uint64_t count,
+                  GridResult& result);
 
     const uint32_t worker_count_;
+    const uint64_t watchdog_ms_;
     const std::shared_ptr<WaitHub> hub_;
 
     std::mutex owner_;  // held by the command processor that has the threads
@@ -133,6 +151,7 @@ class WorkerPool {
     std::atomic<uint32_t> sleepers_{0};
     std::atomic<int32_t> wake_budget_{0};  // how many more threads the grid is worth waking
     std::atomic<uint32_t> fault_{0};
+    GridResult first_fault_;  // written by who sets fault_
     alignas(64) std::atomic<uint32_t> owner_asleep_{0};
     std::atomic<uint32_t> drained_{0};
 };

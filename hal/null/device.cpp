@@ -71,6 +71,7 @@ class NullDevice : public Device {
     bool lost() const override { return hub_->lost(); }
     Status status() const override { return hub_->status(); }
     void Lose(std::string message) override { hub_->Lose(std::move(message)); }
+    std::optional<FaultReport> fault() const override { return hub_->fault(); }
 
   private:
     const std::shared_ptr<WaitHub> hub_;

@@ -192,6 +192,11 @@ void Emitter::EmitWorkgroupLoop() {
     for (uint32_t i = 0; i < 3; ++i)
         workgroup_id_[i] = builder_.CreateAdd(position[i], base[i], "workgroup_id");
 
+    // Volatile, so that it stays in the loop and before what the workgroup does.
+    Value* begun = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), function_->getArg(1),
+                                                       offsetof(hal::WorkerFrame, workgroup));
+    builder_.CreateStore(builder_.CreateAdd(first, index), begun, /*isVolatile=*/true);
+
     // Workgroups from here that one vector takes at once: no more than the row and the call have.
     const uint32_t together = shapes_.map().workgroups;
     Value* step = builder_.getInt32(1);

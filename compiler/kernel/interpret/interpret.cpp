@@ -8,6 +8,7 @@
 #include "compiler/kernel/interpret/interpret.h"
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 
 #include "compiler/kernel/interpret/memory.h"
@@ -40,10 +41,13 @@ struct Invocation {
 
 class Interpreter {
   public:
-    Interpreter(const Kernel& kernel, const hal::DispatchFrame& dispatch, uint64_t steps)
+    Interpreter(const Kernel& kernel,
+                const hal::DispatchFrame& dispatch,
+                const InterpretLimits& limits)
         : kernel_(kernel),
           dispatch_(dispatch),
-          steps_left_(steps),
+          steps_left_(limits.steps),
+          worker_(limits.worker),
           shared_(kernel.shared_bytes),
           push_(kernel.push_constant_bytes),
           tables_(kernel.constant_data) {
@@ -169,6 +173,12 @@ class Interpreter {
                 return Error{ErrorCode::kTimeout, "The kernel '" + kernel_.name +
                                                       "' ran more instructions than the "
                                                       "interpreter's limit."};
+            }
+            constexpr uint64_t kStepsBetweenLooks = 1024;
+            if (steps_left_ % kStepsBetweenLooks == 0 && worker_ != nullptr &&
+                std::atomic_ref(worker_->stop_request).load(std::memory_order_relaxed) != 0) {
+                return Error{ErrorCode::kTimeout,
+                             "The kernel '" + kernel_.name + "' was asked to stop."};
             }
             Place& place = invocation.places.back();
             InstId id = kernel_.block(place.block).insts[place.next++];
@@ -482,6 +492,7 @@ class Interpreter {
     const Kernel& kernel_;
     const hal::DispatchFrame& dispatch_;
     uint64_t steps_left_;
+    hal::WorkerFrame* const worker_;
     uint32_t workgroup_[3] = {};
     std::vector<uint8_t> shared_;
     std::vector<uint8_t> push_;
@@ -498,9 +509,12 @@ Status Interpret(const Kernel& kernel,
                  uint64_t first_workgroup,
                  uint64_t count,
                  const InterpretLimits& limits) {
-    Interpreter interpreter(kernel, dispatch, limits.steps);
-    for (uint64_t i = 0; i < count; ++i)
+    Interpreter interpreter(kernel, dispatch, limits);
+    for (uint64_t i = 0; i < count; ++i) {
+        if (limits.worker)
+            limits.worker->workgroup = first_workgroup + i;
         FORNAX_RETURN_IF_ERROR(interpreter.RunWorkgroup(first_workgroup + i));
+    }
     return OkStatus();
 }
 

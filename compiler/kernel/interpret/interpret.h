@@ -15,11 +15,13 @@ namespace fornax::kernel {
 
 struct InterpretLimits {
     uint64_t steps = uint64_t{1} << 32;  // instructions of all invocations
+    // Told of each workgroup, and asked now and then whether to stop; may be null.
+    hal::WorkerFrame* worker = nullptr;
 };
 
 // Runs the workgroups [first, first + count) in order. The kernel must be verified. Gives
 // kDeviceLost if an invocation reaches Unreachable or its barriers do not match, kTimeout at the
-// limit.
+// limit or when the worker is asked to stop.
 Status Interpret(const ir::Kernel& kernel,
                  const hal::DispatchFrame& dispatch,
                  uint64_t first_workgroup,
