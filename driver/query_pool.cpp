@@ -1,4 +1,5 @@
-// Queries: timestamps, and occlusion queries, which count no samples where nothing is drawn.
+// Queries: timestamps, the number of invocations of compute shaders, and occlusion queries, which
+// count no samples where nothing is drawn.
 #include "driver/query_pool.h"
 
 #include <chrono>
@@ -30,11 +31,27 @@ uint8_t ResultFlags(VkQueryResultFlags flags) {
 }  // namespace
 
 VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
-    if (info.queryType != VK_QUERY_TYPE_TIMESTAMP && info.queryType != VK_QUERY_TYPE_OCCLUSION) {
-        return Fail(*this, VK_ERROR_FEATURE_NOT_PRESENT,
-                    "A query pool of type {} was asked for; Fornax has timestamp and occlusion "
-                    "queries only.",
-                    static_cast<int>(info.queryType));
+    switch (info.queryType) {
+        case VK_QUERY_TYPE_TIMESTAMP:
+        case VK_QUERY_TYPE_OCCLUSION:
+            break;
+        case VK_QUERY_TYPE_PIPELINE_STATISTICS:
+            // A queue without graphics can begin no other (VUID-vkCmdBeginQuery-queryType-00804).
+            if (info.pipelineStatistics !=
+                VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT) {
+                return Fail(*this, VK_ERROR_FEATURE_NOT_PRESENT,
+                            "A query pool was asked for the pipeline statistics {:#x}; without "
+                            "graphics there are only the invocations of compute shaders ({:#x}).",
+                            info.pipelineStatistics,
+                            static_cast<uint32_t>(
+                                VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT));
+            }
+            break;
+        default:
+            return Fail(*this, VK_ERROR_FEATURE_NOT_PRESENT,
+                        "A query pool of type {} was asked for; Fornax has queries of timestamps, "
+                        "occlusion and pipeline statistics only.",
+                        static_cast<int>(info.queryType));
     }
     type_ = info.queryType;
     auto memory = device().hal().AllocateMemory(uint64_t{info.queryCount} * sizeof(hal::QuerySlot));
@@ -151,31 +168,44 @@ vkCmdCopyQueryPoolResultsToMemoryKHR(VkCommandBuffer command_buffer,
                         destination->stride, ResultFlags(flags));
 }
 
-// An occlusion query counts the samples that pass tests between the two, which are 0. Only its end
-// does something. Timestamps are written, not begun and ended.
+// Timestamps are written, not begun and ended. An occlusion query counts the samples that pass
+// tests between the two, which are 0: only its end does something.
 FORNAX_ENTRY_POINT(void)
-vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t, VkQueryControlFlags) {
+vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query, VkQueryControlFlags) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    if (FromHandle<QueryPool>(pool)->type() != VK_QUERY_TYPE_OCCLUSION) {
-        command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
-                                  "vkCmdBeginQuery was recorded with a pool of timestamps."));
+    const auto& queries = *FromHandle<QueryPool>(pool);
+    switch (queries.type()) {
+        case VK_QUERY_TYPE_OCCLUSION:
+            break;
+        case VK_QUERY_TYPE_PIPELINE_STATISTICS:
+            command_buffer.builder().BeginCount(queries.address(query));
+            break;
+        default:
+            command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
+                                      "vkCmdBeginQuery was recorded with a pool of timestamps."));
     }
 }
 
 FORNAX_ENTRY_POINT(void) vkCmdEndQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
     const auto& queries = *FromHandle<QueryPool>(pool);
-    if (queries.type() != VK_QUERY_TYPE_OCCLUSION) {
-        command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
-                                  "vkCmdEndQuery was recorded with a pool of timestamps."));
-        return;
+    auto& builder = command_buffer.builder();
+    switch (queries.type()) {
+        case VK_QUERY_TYPE_OCCLUSION: {
+            // Between the barriers no other command sees half of the slot.
+            static constexpr hal::QuerySlot kNoSamples{.value = 0, .available = 1};
+            builder.Barrier();
+            builder.Update(queries.address(query), std::as_bytes(std::span(&kNoSamples, 1)));
+            builder.Barrier();
+            break;
+        }
+        case VK_QUERY_TYPE_PIPELINE_STATISTICS:
+            builder.EndCount(queries.address(query));
+            break;
+        default:
+            command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
+                                      "vkCmdEndQuery was recorded with a pool of timestamps."));
     }
-    // Between the barriers no other command sees half of the slot.
-    static constexpr hal::QuerySlot kNoSamples{.value = 0, .available = 1};
-    command_buffer.builder().Barrier();
-    command_buffer.builder().Update(queries.address(query),
-                                    std::as_bytes(std::span(&kNoSamples, 1)));
-    command_buffer.builder().Barrier();
 }
 
 }  // namespace fornax::driver

@@ -1,4 +1,4 @@
-// Query pool: slots in device memory, for timestamps or occlusion queries.
+// Query pool: slots in device memory, for timestamps, occlusion or pipeline statistics.
 #pragma once
 
 #include <memory>

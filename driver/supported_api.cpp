@@ -125,6 +125,8 @@ constexpr ApiSet kSupportedApi = [] {
 constexpr FeatureSet kSupportedFeatures = [] {
     FeatureSet features;
     features.robustBufferAccess = true;
+    features.inheritedQueries = true;
+    features.pipelineStatisticsQuery = true;  // of compute shaders
     features.imageCubeArray = true;
     features.robustImageAccess = true;
     features.samplerFilterMinmax = true;

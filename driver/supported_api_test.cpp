@@ -177,7 +177,7 @@ TEST_F(FeatureTest, Vulkan10FeaturesAreChecked) {
     EXPECT_TRUE(features.features.robustBufferAccess);
     EXPECT_FALSE(features.features.geometryShader);
     EXPECT_EQ(TryDevice(&features), VK_SUCCESS);
-    features.features.inheritedQueries = VK_TRUE;  // the last member
+    features.features.variableMultisampleRate = VK_TRUE;  // the last but one
     EXPECT_EQ(TryDevice(&features), VK_ERROR_FEATURE_NOT_PRESENT);
 
     const VkDeviceCreateInfo info{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,

@@ -236,12 +236,13 @@ TEST_F(SynchronizationTest, TimestampsGrowAndSayWhenTheyAreThere) {
     Run([&](VkCommandBuffer commands) { vkCmdResetQueryPool(commands, pool, 0, 1); });
     EXPECT_EQ(vkGetQueryPoolResults(device_, pool, 0, 1, 8, two.data(), 8, VK_QUERY_RESULT_64_BIT),
               VK_NOT_READY);
-    // Statistics need graphics.
+    // Other statistics need graphics.
     const VkQueryPoolCreateInfo statistics{
         .sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
         .queryType = VK_QUERY_TYPE_PIPELINE_STATISTICS,
         .queryCount = 1,
-        .pipelineStatistics = VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT};
+        .pipelineStatistics = VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT |
+                              VK_QUERY_PIPELINE_STATISTIC_VERTEX_SHADER_INVOCATIONS_BIT};
     VkQueryPool other = VK_NULL_HANDLE;
     EXPECT_LT(vkCreateQueryPool(device_, &statistics, nullptr, &other), VK_SUCCESS);
 }

@@ -7,10 +7,14 @@ namespace fornax::hal {
 
 const char* OpcodeName(Opcode opcode) {
     static constexpr const char* kNames[kOpcodeCount] = {
-        "NOP",       "DISPATCH",      "DISPATCH_INDIRECT", "COPY",      "FILL",        "UPDATE",
-        "BARRIER",   "TIMELINE_WAIT", "TIMELINE_SIGNAL",   "EVENT_SET", "EVENT_RESET", "EVENT_WAIT",
-        "TIMESTAMP", "QUERY_RESET",   "QUERY_COPY",        "BIND",      "CONSTANTS",   "CHAIN",
-        "COPY_ROWS", "CONDITION",     "COPY_INDIRECT"};
+        "NOP",         "DISPATCH",      "DISPATCH_INDIRECT",
+        "COPY",        "FILL",          "UPDATE",
+        "BARRIER",     "TIMELINE_WAIT", "TIMELINE_SIGNAL",
+        "EVENT_SET",   "EVENT_RESET",   "EVENT_WAIT",
+        "TIMESTAMP",   "QUERY_RESET",   "QUERY_COPY",
+        "BIND",        "CONSTANTS",     "CHAIN",
+        "COPY_ROWS",   "CONDITION",     "COPY_INDIRECT",
+        "COUNT_BEGIN", "COUNT_END"};
     const auto index = static_cast<uint32_t>(opcode);
     return index < kOpcodeCount ? kNames[index] : "UNKNOWN";
 }

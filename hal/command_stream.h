@@ -60,8 +60,10 @@ enum class Opcode : uint8_t {
     kCopyRows = 18,
     kCondition = 19,
     kCopyIndirect = 20,
+    kCountBegin = 21,
+    kCountEnd = 22,
 };
-inline constexpr uint32_t kOpcodeCount = 21;
+inline constexpr uint32_t kOpcodeCount = 23;
 
 // Returns the name as in documents, "DISPATCH_INDIRECT"; "UNKNOWN" for anything else.
 const char* OpcodeName(Opcode opcode);
@@ -160,6 +162,8 @@ struct EventPayload {
 };
 
 // TIMESTAMP: when all work before it is done, writes Device::TimestampNow to a QuerySlot in Memory.
+// COUNT_BEGIN, COUNT_END: the QuerySlot in Memory becomes the number of kernel invocations that the
+// queue's dispatches between the two had, in chained streams as well; COUNT_END makes it available.
 // QUERY_RESET: makes header.operand slots unavailable.
 // QUERY_COPY: writes the results of header.operand slots to Memory, stride_bytes apart (a multiple
 // of the word; may be 0 for one query), as header.flags (QueryResultFlags) say. With kQueryWait it

@@ -98,6 +98,8 @@ class CommandStreamBuilder {
     void WaitEvent(uint64_t cell) { Append(Opcode::kEventWait).event = {cell}; }
 
     void Timestamp(uint64_t slot) { Append(Opcode::kTimestamp).query = {slot, 0, 0}; }
+    void BeginCount(uint64_t slot) { Append(Opcode::kCountBegin).query = {slot, 0, 0}; }
+    void EndCount(uint64_t slot) { Append(Opcode::kCountEnd).query = {slot, 0, 0}; }
     void ResetQueries(uint64_t slots, uint32_t count) {
         Append(Opcode::kQueryReset, 0, count).query = {slots, 0, 0};
     }

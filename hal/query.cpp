@@ -42,6 +42,14 @@ void WriteQuery(QuerySlot& slot, uint64_t value) {
     Atomic(slot.available).store(1, std::memory_order_release);
 }
 
+void BeginCount(QuerySlot& slot, uint64_t reading) {
+    Atomic(slot.value).store(uint64_t{0} - reading, std::memory_order_relaxed);
+}
+
+void EndCount(QuerySlot& slot, uint64_t reading) {
+    WriteQuery(slot, reading + Atomic(slot.value).load(std::memory_order_relaxed));
+}
+
 bool WriteQueryResults(std::span<const QuerySlot> slots,
                        std::byte* destination,
                        uint64_t stride_bytes,

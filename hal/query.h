@@ -39,6 +39,9 @@ constexpr uint64_t QueryResultBytes(uint8_t flags) {
 bool QueryAvailable(const QuerySlot& slot);
 void ResetQueries(std::span<QuerySlot> slots);
 void WriteQuery(QuerySlot& slot, uint64_t value);
+// A count of something between two readings of a counter; modulo 2^64. The end makes it available.
+void BeginCount(QuerySlot& slot, uint64_t reading);
+void EndCount(QuerySlot& slot, uint64_t reading);
 
 // Writes the results as they are now, `stride_bytes` apart, and never waits (kQueryWait is the
 // caller's affair). Without kQueryPartial the result of an unavailable query is left unwritten.

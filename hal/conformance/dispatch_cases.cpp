@@ -63,6 +63,43 @@ HAL_CASE(DispatchRunsEveryWorkgroupOnce) {
     }
 }
 
+// A count holds what runs between its ends, in chained streams too, and nothing else.
+HAL_CASE(CountsInvocations) {
+    const auto memory = bench.Allocate(4096);
+    const auto queries = bench.Allocate(4 * sizeof(QuerySlot));
+    const auto slots = View<QuerySlot>(queries);
+    const auto slot = [&](uint64_t index) {
+        return queries->address() + index * sizeof(QuerySlot);
+    };
+    const auto count = bench.NewExecutable(
+        {.entry = &CountKernel, .workgroup_size = {4, 2, 3}, .descriptor_set_mask = 1});
+    const auto set = MakeSet(bench, memory);
+    CommandStreamBuilder nested;
+    Bind(nested, count, set);
+    nested.Dispatch({5, 1, 1});
+    const auto chained = nested.Finish();
+    CommandStreamBuilder builder;
+    builder.ResetQueries(queries->address(), 4);
+    Bind(builder, count, set);
+    builder.Dispatch({100, 1, 1});
+    builder.BeginCount(slot(1));
+    builder.Dispatch({7, 2, 1});
+    builder.Dispatch({0, 2, 1});
+    builder.BeginCount(slot(2));
+    builder.Chain(*chained);
+    builder.EndCount(slot(2));
+    builder.EndCount(slot(1));
+    Bind(builder, count, set);
+    builder.Dispatch({100, 1, 1});
+    builder.BeginCount(slot(3));
+    bench.Run(builder);
+    EXPECT_FALSE(QueryAvailable(slots[0]));
+    EXPECT_TRUE(QueryAvailable(slots[1]));
+    EXPECT_EQ(slots[1].value, (7u * 2 + 5) * 24);
+    EXPECT_EQ(slots[2].value, 5u * 24);
+    EXPECT_FALSE(QueryAvailable(slots[3]));
+}
+
 // Writes down everything that the frame holds.
 void FrameKernel(const DispatchFrame* frame, WorkerFrame*, uint64_t, uint64_t) {
     auto* out = reinterpret_cast<uint32_t*>(

@@ -130,6 +130,9 @@ Status CommandProcessor::Run(const Packet& packet, Scope& scope) {
             return Event(packet);
         case Opcode::kTimestamp:
             return Timestamp(packet.query);
+        case Opcode::kCountBegin:
+        case Opcode::kCountEnd:
+            return Count(packet);
         case Opcode::kQueryReset:
             return QueryReset(packet);
         case Opcode::kQueryCopy:
@@ -284,6 +287,18 @@ Status CommandProcessor::Event(const Packet& packet) {
 Status CommandProcessor::Timestamp(const QueryPayload& query) {
     FORNAX_RETURN_IF_ERROR(CheckMemory("the query", query.slots, sizeof(QuerySlot), 16));
     WriteQuery(*reinterpret_cast<QuerySlot*>(query.slots), MonotonicNanoseconds());
+    return OkStatus();
+}
+
+Status CommandProcessor::Count(const Packet& packet) {
+    const uint64_t address = packet.query.slots;
+    FORNAX_RETURN_IF_ERROR(CheckMemory("the query", address, sizeof(QuerySlot), 16));
+    auto& slot = *reinterpret_cast<QuerySlot*>(address);
+    if (packet.header.opcode == Opcode::kCountBegin) {
+        BeginCount(slot, invocations_);
+    } else {
+        EndCount(slot, invocations_);
+    }
     return OkStatus();
 }
 

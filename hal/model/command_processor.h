@@ -77,6 +77,7 @@ class CommandProcessor {
     Status Timeline(const Packet& packet, const Scope& scope);
     Status Event(const Packet& packet);
     Status Timestamp(const QueryPayload& query);
+    Status Count(const Packet& packet);
     Status QueryReset(const Packet& packet);
     Status QueryCopy(const Packet& packet);
     Status Chain(const Packet& packet, Scope& scope);
@@ -97,6 +98,7 @@ class CommandProcessor {
     std::atomic<bool> blocked_{false};
     HeapView memory_;
     Worker worker_;
+    uint64_t invocations_ = 0;  // of all dispatches so far
 };
 
 }  // namespace fornax::hal::model

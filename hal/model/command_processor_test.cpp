@@ -211,6 +211,11 @@ TEST(CommandProcessor, RefusesQueriesAndEvents) {
     ExpectDone(query(Opcode::kTimestamp, 0, InMemory(kEnd - 16)));
     ExpectRefused(query(Opcode::kTimestamp, 0, InMemory(8)), "not aligned to 16");
     ExpectRefused(query(Opcode::kTimestamp, 0, InMemory(kEnd)), "not in device memory");
+    for (const Opcode opcode : {Opcode::kCountBegin, Opcode::kCountEnd}) {
+        ExpectDone(query(opcode, 0, InMemory(kEnd - 16)));
+        ExpectRefused(query(opcode, 0, InMemory(8)), "not aligned to 16");
+        ExpectRefused(query(opcode, 0, InMemory(kEnd)), "not in device memory");
+    }
     ExpectDone(query(Opcode::kQueryReset, kEnd / 16, InMemory(0)));
     ExpectRefused(query(Opcode::kQueryReset, kEnd / 16 + 1, InMemory(0)), "the queries");
     ExpectRefused(query(Opcode::kQueryReset, UINT32_MAX, InMemory(0)), "the queries");

@@ -140,6 +140,8 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
                                     .interruptible = kernel.interruptible}));
     context_.counters.dispatches.Add(1);
     context_.counters.workgroups.Add(workgroups);
+    const auto& size = kernel.workgroup_size;
+    invocations_ += workgroups * size[0] * size[1] * size[2];
     context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);
     if (result.fault != 0) [[unlikely]] {
         return DescribeFault(scope, result);

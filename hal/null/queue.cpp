@@ -163,6 +163,9 @@ Status NullQueue::RunStream(const CommandStream& stream) {
             case Opcode::kTimestamp:
                 WriteQuery(*slots, MonotonicNanoseconds());
                 break;
+            case Opcode::kCountEnd:
+                WriteQuery(*slots, 0);  // no kernel runs
+                break;
             case Opcode::kQueryReset:
                 ResetQueries({slots, operand});
                 break;

@@ -3,6 +3,8 @@
 #include <array>
 #include <numeric>
 
+#include <gmock/gmock.h>
+
 #include "tests/loader/shaders/add.spv.h"
 #include "tests/loader/shaders/count.spv.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -131,6 +133,60 @@ TEST_F(AddTest, SecondaryCommandBuffersRunInPlace) {
     Run(commands);
     for (uint32_t i = 0; i < 100; ++i)
         EXPECT_EQ(out_.words[i], i < 10 ? 77 : 1001 + i) << i;
+}
+
+// "Pipeline Statistics Queries": invocations of compute shaders, those of secondary command buffers
+// among them; what a condition or an empty grid leaves out is not.
+class StatisticsTest : public AddTest {
+  protected:
+    void SetUp() override {
+        core_features_.pipelineStatisticsQuery = VK_TRUE;
+        core_features_.inheritedQueries = VK_TRUE;
+        AddTest::SetUp();
+    }
+};
+
+TEST_F(StatisticsTest, InvocationsAreCounted) {
+    constexpr VkQueryPipelineStatisticFlags kInvocations =
+        VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT;
+    VkQueryPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
+                               .queryType = VK_QUERY_TYPE_PIPELINE_STATISTICS,
+                               .queryCount = 3,
+                               .pipelineStatistics = kInvocations};
+    VkQueryPool pool;
+    ASSERT_VK(vkCreateQueryPool(device_, &info, nullptr, &pool));
+    AtEnd([this, pool] { vkDestroyQueryPool(device_, pool, nullptr); });
+    VkCommandBuffer secondary = Begin(0, VK_COMMAND_BUFFER_LEVEL_SECONDARY);
+    ASSERT_VK(vkResetCommandBuffer(secondary, 0));
+    VkCommandBufferInheritanceInfo inheritance{
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_INFO,
+        .pipelineStatistics = kInvocations};
+    VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+                                   .pInheritanceInfo = &inheritance};
+    ASSERT_VK(vkBeginCommandBuffer(secondary, &begin));
+    Record(secondary, 1);
+    ASSERT_VK(vkEndCommandBuffer(secondary));
+    TestBuffer results = MakeBuffer(6);
+    VkCommandBuffer commands = Begin();
+    vkCmdResetQueryPool(commands, pool, 0, 3);
+    Record(commands, 1);  // 4 workgroups of 32
+    vkCmdBeginQuery(commands, pool, 0, 0);
+    vkCmdDispatch(commands, 0, 1, 1);
+    vkCmdEndQuery(commands, pool, 0);
+    vkCmdBeginQuery(commands, pool, 1, 0);
+    vkCmdDispatch(commands, 4, 1, 1);
+    vkCmdExecuteCommands(commands, 1, &secondary);
+    vkCmdEndQuery(commands, pool, 1);
+    Record(commands, 1);
+    vkCmdCopyQueryPoolResults(commands, pool, 0, 2, results.handle, results.offset, 8,
+                              VK_QUERY_RESULT_WAIT_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);
+    Run(commands);
+    EXPECT_THAT(results.span().first(4), ::testing::ElementsAre(0, 1, 256, 1));
+    uint64_t values[3] = {7, 7, 7};
+    EXPECT_EQ(vkGetQueryPoolResults(device_, pool, 0, 3, sizeof(values), values, 8,
+                                    VK_QUERY_RESULT_64_BIT),
+              VK_NOT_READY);
+    EXPECT_THAT(values, ::testing::ElementsAre(0, 256, 7));
 }
 
 TEST_F(AddTest, CommandBuffersAreResubmittedAndRecordedAgain) {
