@@ -69,6 +69,9 @@ class Device : public DeviceObject {
     // Accounts of VkDeviceMemory objects, for the limit on their number and for the budget.
     std::atomic<uint32_t>& allocation_count() { return allocation_count_; }
 
+    // Whether vkGetDeviceFaultReportsKHR has returned the one report that there is.
+    std::atomic<bool>& fault_report_taken() { return fault_report_taken_; }
+
   private:
     VkResult CreateQueues(const VkDeviceCreateInfo& info);
     // Whether the family has these queues beside those `already` made.
@@ -85,6 +88,7 @@ class Device : public DeviceObject {
     std::mutex private_data_mutex_;
     std::atomic<uint64_t> next_private_data_slot_ = 1;
     std::atomic<uint32_t> allocation_count_ = 0;
+    std::atomic<bool> fault_report_taken_ = false;
 };
 
 // Places an object of the device with the application's allocator; null, told, without memory.

@@ -312,6 +312,9 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .shaderRoundingModeRTZFloat32 = VK_TRUE,
                            .shaderRoundingModeRTZFloat64 = HasFusedArithmetic()});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR:
+            FillStruct(header, VkPhysicalDeviceFaultPropertiesKHR{.maxDeviceFaultCount = 1});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR:
             FillStruct(header, VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR{
                                    .meshAndTaskShaderDerivatives = VK_FALSE});

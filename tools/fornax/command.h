@@ -53,5 +53,6 @@ void AddCompileCommand(CLI::App& app);
 void AddExplainKernelCommand(CLI::App& app);
 void AddInfoCommand(CLI::App& app);
 void AddRunCommand(CLI::App& app);
+void AddSoakCommand(CLI::App& app);
 
 }  // namespace fornax::tool

@@ -1,0 +1,13 @@
+// The tests, or one of their child processes.
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+#include "tests/robust/process.h"
+
+int main(int argc, char** argv) {
+    if (argc > 1 && std::string_view(argv[1]) == "--client")
+        return fornax::test::ClientMain(argc, argv);
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}
