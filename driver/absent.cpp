@@ -32,10 +32,6 @@ VkResult FailAbsent(VkCommandBuffer command_buffer, const char* name) {
 }
 
 // clang-format off
-// Conversion between colour models.
-FORNAX_ABSENT_ENTRY_POINT(vkCreateSamplerYcbcrConversion)
-FORNAX_ABSENT_ENTRY_POINT(vkDestroySamplerYcbcrConversion)
-
 // Copies of images by the host.
 FORNAX_ABSENT_ENTRY_POINT(vkCopyImageToImage)
 FORNAX_ABSENT_ENTRY_POINT(vkCopyImageToMemory)

@@ -18,6 +18,7 @@
 #include "driver/physical_device.h"
 #include "driver/report.h"
 #include "driver/supported_api.h"
+#include "hal/command_stream.h"
 
 namespace fornax::driver {
 namespace {
@@ -252,6 +253,11 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             FillStruct(header,
                        VkPhysicalDeviceCopyMemoryIndirectPropertiesKHR{
                            .supportedQueues = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_TRANSFER_BIT});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_NESTED_COMMAND_BUFFER_PROPERTIES_EXT:
+            // Calls from secondaries: neither the primary's stream nor the innermost one makes one.
+            FillStruct(header, VkPhysicalDeviceNestedCommandBufferPropertiesEXT{
+                                   .maxCommandBufferNestingLevel = hal::kMaxChainDepth - 2});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_7_PROPERTIES_KHR:
             FillMaintenance7(header);
