@@ -136,7 +136,12 @@ void KernelGuard::Call(const KernelCall& call, WorkerFrame& frame) {
     ++calls_;
     left_by_ = KernelFault::kNone;
     // The handler runs on this very thread, so the order matters to the compiler alone.
-    if (_setjmp(caller_) == 0) {
+#ifdef FORNAX_BUILTIN_SETJMP
+    const int left = __builtin_setjmp(caller_);
+#else
+    const int left = _setjmp(caller_);
+#endif
+    if (left == 0) {
         std::atomic_signal_fence(std::memory_order_seq_cst);
         running = this;
         std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -202,7 +207,11 @@ void KernelGuard::Leave(int signal, KernelFault fault) {
     sigemptyset(&own);
     sigaddset(&own, signal);
     pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+#ifdef FORNAX_BUILTIN_SETJMP
+    __builtin_longjmp(caller_, 1);
+#else
     std::longjmp(caller_, 1);
+#endif
 }
 
 // --- Threads -------------------------------------------------------------------------------------

@@ -27,6 +27,18 @@
 #include "hal/fault.h"
 #include "hal/kernel_abi.h"
 
+// The compiler's own setjmp keeps three registers, half as much work as the library's; sanitisers
+// know only that.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#define FORNAX_BUILTIN_SETJMP
+#endif
+#else
+#define FORNAX_BUILTIN_SETJMP
+#endif
+#endif
+
 namespace fornax::hal::model {
 
 // The process's handlers, while somebody holds them. Thread-safe.
@@ -92,7 +104,11 @@ class KernelGuard {
     uint64_t seen_calls_ = 0;
     uint64_t seen_workgroup_ = 0;
     uint32_t idle_ticks_ = 0;
+#ifdef FORNAX_BUILTIN_SETJMP
+    void* caller_[5];
+#else
     std::jmp_buf caller_;
+#endif
 };
 
 // What a thread needs for its kernels to be watched, for the scope; made on that thread.
