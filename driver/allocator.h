@@ -43,7 +43,14 @@ class Allocator {
                          size_t trailing_bytes,
                          Args&&... args) const {
         void* memory = Allocate(sizeof(T) + trailing_bytes, alignof(T), scope);
-        return memory ? new (memory) T(std::forward<Args>(args)...) : nullptr;
+        if (!memory)
+            return nullptr;
+        try {
+            return new (memory) T(std::forward<Args>(args)...);
+        } catch (...) {
+            Free(memory);
+            throw;
+        }
     }
 
     template <typename T>
@@ -56,6 +63,26 @@ class Allocator {
 
   private:
     VkAllocationCallbacks callbacks_;
+};
+
+// Deletes what an Allocator made, unless it is released: what an object goes through between its
+// construction and its handle may fail or throw.
+template <typename T>
+class Owned {
+  public:
+    Owned(const Allocator& allocator, T* object) : allocator_(allocator), object_(object) {}
+    ~Owned() { allocator_.Delete(object_); }
+    Owned(const Owned&) = delete;
+    Owned& operator=(const Owned&) = delete;
+
+    explicit operator bool() const { return object_ != nullptr; }
+    T* operator->() const { return object_; }
+    T& operator*() const { return *object_; }
+    T* Release() { return std::exchange(object_, nullptr); }
+
+  private:
+    Allocator allocator_;
+    T* object_;
 };
 
 // The bytes behind an object made by Allocator::New, as `count` elements that start

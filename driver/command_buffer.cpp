@@ -166,6 +166,10 @@ void CommandBuffer::Execute(const CommandBuffer& secondary) {
     ForgetBindings();
 }
 
+void FailRecording(VkCommandBuffer command_buffer, VkResult result) {
+    FromHandle<CommandBuffer>(command_buffer)->Error(result);
+}
+
 FORNAX_ENTRY_POINT(VkResult)
 vkBeginCommandBuffer(VkCommandBuffer command_buffer, const VkCommandBufferBeginInfo*) {
     FromHandle<CommandBuffer>(command_buffer)->Begin();

@@ -98,4 +98,7 @@ class CommandBuffer : public DeviceObject {
     bool constants_changed_ = false;
 };
 
+// For a command that could not be recorded.
+void FailRecording(VkCommandBuffer command_buffer, VkResult result);
+
 }  // namespace fornax::driver

@@ -168,15 +168,13 @@ vkCreateDescriptorPool(VkDevice device_handle,
                        const VkAllocationCallbacks* callbacks,
                        VkDescriptorPool* handle) {
     auto& device = *FromHandle<Device>(device_handle);
-    auto* pool =
-        NewObject<DescriptorPool>(device, callbacks, DescriptorPool::TrailingBytes(*info), *info);
+    Owned pool(
+        Allocator(callbacks, device.allocator()),
+        NewObject<DescriptorPool>(device, callbacks, DescriptorPool::TrailingBytes(*info), *info));
     if (!pool)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
-    if (const VkResult result = pool->Init(*info); result != VK_SUCCESS) {
-        DeleteObject(device, callbacks, pool);
-        return result;
-    }
-    *handle = ToHandle(pool);
+    FORNAX_RETURN_IF_FAILED(pool->Init(*info));
+    *handle = ToHandle(pool.Release());
     return VK_SUCCESS;
 }
 

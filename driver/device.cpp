@@ -110,15 +110,12 @@ vkCreateDevice(VkPhysicalDevice physical_device_handle,
                VkDevice* device_handle) {
     auto& physical_device = *FromHandle<PhysicalDevice>(physical_device_handle);
     const Allocator allocator(callbacks, physical_device.instance().allocator());
-    auto* device =
-        allocator.New<Device>(VK_SYSTEM_ALLOCATION_SCOPE_DEVICE, 0, physical_device, allocator);
+    Owned device(allocator, allocator.New<Device>(VK_SYSTEM_ALLOCATION_SCOPE_DEVICE, 0,
+                                                  physical_device, allocator));
     if (!device)
         return FailOutOfHostMemory(physical_device);
-    if (const VkResult result = device->Init(*info); result != VK_SUCCESS) {
-        allocator.Delete(device);
-        return result;
-    }
-    *device_handle = ToHandle(device);
+    FORNAX_RETURN_IF_FAILED(device->Init(*info));
+    *device_handle = ToHandle(device.Release());
     return VK_SUCCESS;
 }
 

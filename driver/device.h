@@ -118,14 +118,11 @@ VkResult CreateObject(VkDevice device_handle,
                       typename T::Handle* handle,
                       Args&&... args) {
     auto& device = *FromHandle<Device>(device_handle);
-    T* object = NewObject<T>(device, callbacks, 0);
+    Owned<T> object(Allocator(callbacks, device.allocator()), NewObject<T>(device, callbacks, 0));
     if (!object)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
-    if (const VkResult result = object->Init(std::forward<Args>(args)...); result != VK_SUCCESS) {
-        DeleteObject(device, callbacks, object);
-        return result;
-    }
-    *handle = ToHandle(object);
+    FORNAX_RETURN_IF_FAILED(object->Init(std::forward<Args>(args)...));
+    *handle = ToHandle(object.Release());
     return VK_SUCCESS;
 }
 

@@ -47,15 +47,12 @@ VkResult Instance::Init(const VkInstanceCreateInfo& info) {
 VkResult Instance::GetPhysicalDevice(PhysicalDevice** physical_device) {
     std::lock_guard lock(mutex_);
     if (!physical_device_) {
-        auto* created =
-            allocator_.New<PhysicalDevice>(VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, *this);
+        Owned created(allocator_, allocator_.New<PhysicalDevice>(
+                                      VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, *this));
         if (!created)
             return FailOutOfHostMemory(*this);
-        if (const VkResult result = created->Init(); result != VK_SUCCESS) {
-            allocator_.Delete(created);
-            return result;
-        }
-        physical_device_ = created;
+        FORNAX_RETURN_IF_FAILED(created->Init());
+        physical_device_ = created.Release();
     }
     *physical_device = physical_device_;
     return VK_SUCCESS;
@@ -66,15 +63,13 @@ vkCreateInstance(const VkInstanceCreateInfo* info,
                  const VkAllocationCallbacks* callbacks,
                  VkInstance* instance_handle) {
     const Allocator allocator(callbacks, Allocator());
-    auto* instance = allocator.New<Instance>(VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, allocator);
+    Owned instance(allocator,
+                   allocator.New<Instance>(VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, allocator));
     if (!instance)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
-    if (const VkResult result = instance->Init(*info); result != VK_SUCCESS) {
-        allocator.Delete(instance);
-        return result;
-    }
+    FORNAX_RETURN_IF_FAILED(instance->Init(*info));
     instance->messengers().EnableInstanceMessengers(false);
-    *instance_handle = ToHandle(instance);
+    *instance_handle = ToHandle(instance.Release());
     return VK_SUCCESS;
 }
 

@@ -215,12 +215,12 @@ vkCreatePipelineCache(VkDevice device_handle,
                       const VkAllocationCallbacks* callbacks,
                       VkPipelineCache* handle) {
     auto& device = *FromHandle<Device>(device_handle);
-    auto* cache =
-        NewObject<PipelineCache>(device, callbacks, 0, Allocator(callbacks, device.allocator()));
+    const Allocator allocator(callbacks, device.allocator());
+    Owned cache(allocator, NewObject<PipelineCache>(device, callbacks, 0, allocator));
     if (!cache)
         return VK_ERROR_OUT_OF_HOST_MEMORY;
     cache->Read({static_cast<const std::byte*>(info->pInitialData), info->initialDataSize});
-    *handle = ToHandle(cache);
+    *handle = ToHandle(cache.Release());
     return VK_SUCCESS;
 }
 

@@ -34,7 +34,8 @@ VkResult Shader::ReadCode(const VkShaderCreateInfoEXT& info, std::optional<Kerne
 }
 
 VkResult Shader::Compile(const VkShaderCreateInfoEXT& info,
-                         const std::optional<KernelBinary>& binary) {
+                         const std::optional<KernelBinary>& binary,
+                         const Allocator& allocator) {
     auto compiler = device().physical_device().compiler();
     if (!compiler)
         return Fail(device(), compiler.error());
@@ -45,32 +46,30 @@ VkResult Shader::Compile(const VkShaderCreateInfoEXT& info,
         .pushConstantRangeCount = info.pushConstantRangeCount,
         .pPushConstantRanges = info.pPushConstantRanges,
     };
-    auto* layout = NewObject<PipelineLayout>(
-        device(), nullptr, PipelineLayout::TrailingBytes(layout_info), layout_info);
+    const Owned layout(allocator,
+                       allocator.New<PipelineLayout>(VK_SYSTEM_ALLOCATION_SCOPE_COMMAND,
+                                                     PipelineLayout::TrailingBytes(layout_info),
+                                                     device(), layout_info));
     if (!layout)
-        return VK_ERROR_OUT_OF_HOST_MEMORY;
-    const auto create = [&]() -> VkResult {
-        const auto request = source_.MakeRequest(device(), *layout, DefaultBounds(device()));
-        key_ = (*compiler)->Key(request);
-        if (binary)
-            compiled_ = binary->Load(**compiler, request);
-        if (!compiled_) {
-            auto compiled = (*compiler)->Compile(request);
-            if (!compiled)
-                return Fail(device(), compiled.error());
-            compiled_ = std::move(*compiled);
-        }
-        return kernel_.Init(device(), compiled_, *layout);
-    };
-    const VkResult result = create();
-    DeleteObject(device(), nullptr, layout);
-    return result;
+        return FailOutOfHostMemory(device());
+    const auto request = source_.MakeRequest(device(), *layout, DefaultBounds(device()));
+    key_ = (*compiler)->Key(request);
+    if (binary)
+        compiled_ = binary->Load(**compiler, request);
+    if (!compiled_) {
+        auto compiled = (*compiler)->Compile(request);
+        if (!compiled)
+            return Fail(device(), compiled.error());
+        compiled_ = std::move(*compiled);
+    }
+    return kernel_.Init(device(), compiled_, *layout);
 }
 
-VkResult Shader::Init(const VkShaderCreateInfoEXT& info) {
+VkResult Shader::Init(const VkShaderCreateInfoEXT& info, const Allocator& allocator) {
     std::optional<KernelBinary> binary;
     FORNAX_RETURN_IF_FAILED(ReadCode(info, binary));
-    return info.stage == VK_SHADER_STAGE_COMPUTE_BIT ? Compile(info, binary) : VK_SUCCESS;
+    return info.stage == VK_SHADER_STAGE_COMPUTE_BIT ? Compile(info, binary, allocator)
+                                                     : VK_SUCCESS;
 }
 
 VkResult Shader::GetBinary(size_t* size_bytes, void* data) const {
@@ -95,8 +94,11 @@ vkCreateShadersEXT(VkDevice device,
     // "the application can determine which shader the returned error pertains to by locating the
     // first VK_NULL_HANDLE".
     std::fill_n(shaders, count, VkShaderEXT(VK_NULL_HANDLE));
-    for (uint32_t i = 0; i < count; ++i)
-        FORNAX_RETURN_IF_FAILED(CreateObject<Shader>(device, callbacks, &shaders[i], infos[i]));
+    const Allocator allocator(callbacks, FromHandle<Device>(device)->allocator());
+    for (uint32_t i = 0; i < count; ++i) {
+        FORNAX_RETURN_IF_FAILED(
+            CreateObject<Shader>(device, callbacks, &shaders[i], infos[i], allocator));
+    }
     return VK_SUCCESS;
 }
 

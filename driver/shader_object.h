@@ -25,7 +25,8 @@ class Shader : public DeviceObject {
     explicit Shader(Device& device) : DeviceObject(device, kObjectType) {}
 
     // VK_INCOMPATIBLE_SHADER_BINARY_EXT for binary code that this driver did not write.
-    VkResult Init(const VkShaderCreateInfoEXT& info);
+    // `allocator` serves what is only needed meanwhile.
+    VkResult Init(const VkShaderCreateInfoEXT& info, const Allocator& allocator);
 
     // What dispatches run; null for a stage of graphics.
     const ComputeKernel* kernel() const {
@@ -37,7 +38,9 @@ class Shader : public DeviceObject {
 
   private:
     VkResult ReadCode(const VkShaderCreateInfoEXT& info, std::optional<KernelBinary>& binary);
-    VkResult Compile(const VkShaderCreateInfoEXT& info, const std::optional<KernelBinary>& binary);
+    VkResult Compile(const VkShaderCreateInfoEXT& info,
+                     const std::optional<KernelBinary>& binary,
+                     const Allocator& allocator);
 
     KernelSource source_;
     std::string key_;  // of the kernel

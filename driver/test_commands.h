@@ -74,6 +74,7 @@ class TestCommands : public TestDevice {
             vkDeviceWaitIdle(device_);
         for (auto destroy = at_end_.rbegin(); destroy != at_end_.rend(); ++destroy)
             (*destroy)();
+        at_end_.clear();
         TestDevice::TearDown();
     }
 

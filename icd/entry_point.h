@@ -1,4 +1,5 @@
-// The table of all Vulkan commands, generated from vk.xml and the driver's sources.
+// The table of all Vulkan commands, generated from vk.xml and the driver's sources. Its functions
+// throw nothing (icd/guard.h).
 #pragma once
 
 #include <span>
@@ -19,6 +20,7 @@ struct EntryPoint {
     // Whether what an instance or device has contains the command.
     bool (*available)(const driver::ApiSet& api);
     PFN_vkVoidFunction function;  // null: Fornax does not implement it
+    bool absent;                  // answers with an error (driver/absent.h)
 };
 
 // Sorted by name.

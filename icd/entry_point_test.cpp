@@ -5,10 +5,12 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 
 #include "driver/supported_api.h"
 #include "driver/test_device.h"
+#include "driver/test_objects.h"
 #include "icd/icd.h"
 
 namespace fornax::icd {
@@ -46,6 +48,28 @@ TEST(EntryPoints, EveryImplementedCommandIsAdvertisedUnderSomeName) {
             return other.function == entry.function && other.available(api);
         });
         EXPECT_TRUE(available) << entry.name;
+    }
+}
+
+// Whoever adds a command that creates something learns here that test_objects.h has no case of it.
+TEST(EntryPoints, WhatIsCreatedHasACaseOfFailingAllocations) {
+    driver_test::ObjectFactory factory(VK_NULL_HANDLE, VK_NULL_HANDLE, nullptr);
+    std::set<PFN_vkVoidFunction> tested;  // aliases share their function
+    for (const auto& step : factory.Steps()) {
+        const EntryPoint* entry = FindEntryPoint(step.command);
+        ASSERT_TRUE(entry && entry->function) << step.command;
+        tested.insert(entry->function);
+    }
+    // Two have tests of their own, and one never creates anything (absent.cpp).
+    for (const char* own_test : {"vkCreateInstance", "vkCreateDevice", "vkCreateGraphicsPipelines"})
+        tested.insert(FindEntryPoint(own_test)->function);
+    for (const EntryPoint& entry : AllEntryPoints()) {
+        const std::string_view name = entry.name;
+        if (!name.starts_with("vkCreate") && !name.starts_with("vkAllocate"))
+            continue;
+        if (entry.function && !entry.absent && entry.available(SupportedApi())) {
+            EXPECT_TRUE(tested.contains(entry.function)) << name;
+        }
     }
 }
 

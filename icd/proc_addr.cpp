@@ -29,7 +29,7 @@ vkGetInstanceProcAddr(VkInstance instance_handle, const char* name) {
     if (!entry)
         return nullptr;
     // The one command that is had with and without an instance.
-    if (entry->function == reinterpret_cast<PFN_vkVoidFunction>(&vkGetInstanceProcAddr))
+    if (std::string_view(entry->name) == "vkGetInstanceProcAddr")
         return entry->function;
     const auto* instance = FromHandle<Instance>(instance_handle);
     if (!instance)

@@ -221,28 +221,22 @@ def entry_point_table(registry: Registry, defined: set[str], absent: set[str]) -
         requirement = conditions.setdefault(condition, f"Requirement{len(conditions)}")
         implementation = command.implementation
         if implementation in defined:
-            function = f"Erase(&driver::{implementation})"
+            function = f"Guard<&driver::{implementation}>()"
         elif implementation in absent:
-            function = f"Erase(&driver::AbsentEntryPoint<k_{implementation}, PFN_{implementation}>::Call)"
+            function = f"Guard<&driver::AbsentEntryPoint<k_{implementation}, PFN_{implementation}>::Call>()"
         else:
             function = "nullptr"
-        rows.append((name, scope(command), requirement, function))
+        rows.append((name, scope(command), requirement, function, str(implementation in absent).lower()))
     lines = [HEADER, '#include "driver/absent.h"', '#include "driver/entry_points.h"',
-             '#include "icd/entry_point.h"\n', "namespace fornax::icd {", "namespace {\n",
+             '#include "icd/entry_point.h"', '#include "icd/guard.h"\n', "namespace fornax::icd {", "namespace {\n",
              "using driver::ApiSet;\n"]
     for condition, requirement in conditions.items():
         parameter = "const ApiSet& api" if "api." in condition else "const ApiSet&"
         lines.append(f"bool {requirement}({parameter}) {{\n    return {condition};\n}}")
-    lines.append("""
-template <typename Function>
-PFN_vkVoidFunction Erase(Function function) {
-    return reinterpret_cast<PFN_vkVoidFunction>(function);
-}
-""")
     lines += [f'constexpr char k_{name}[] = "{name}";' for name in sorted(absent)]
     lines.append("\nconst EntryPoint kEntryPoints[] = {")
-    lines += [f'    {{"{name}", Scope::{scope_}, {requirement},\n     {function}}},'
-              for name, scope_, requirement, function in rows]
+    lines += [f'    {{"{name}", Scope::{scope_}, {requirement},\n     {function}, {is_absent}}},'
+              for name, scope_, requirement, function, is_absent in rows]
     lines.append("""};
 
 }  // namespace
