@@ -72,23 +72,15 @@ void Put(const T& descriptor, std::byte* out) {
     std::memcpy(out, &descriptor, sizeof(descriptor));
 }
 
-const std::byte* FirstInfo(const VkWriteDescriptorSet& write, size_t& stride) {
-    switch (write.descriptorType) {
-        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
-        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
-        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
-        case VK_DESCRIPTOR_TYPE_SAMPLER:
-        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
-            stride = sizeof(VkDescriptorImageInfo);
-            return reinterpret_cast<const std::byte*>(write.pImageInfo);
-        case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
-        case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
-            stride = sizeof(VkBufferView);
-            return reinterpret_cast<const std::byte*>(write.pTexelBufferView);
-        default:
-            stride = sizeof(VkDescriptorBufferInfo);
-            return reinterpret_cast<const std::byte*>(write.pBufferInfo);
-    }
+// Of `count` descriptors from an array of structures; the loop is compiled for each kind.
+template <typename Info, typename Write>
+void WriteArrayElements(const Info* infos,
+                        uint32_t count,
+                        std::byte* out,
+                        size_t stride,
+                        Write&& write) {
+    for (uint32_t i = 0; i < count; ++i, out += stride)
+        write(infos[i], out);
 }
 
 }  // namespace
@@ -155,11 +147,33 @@ void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorS
         return;
     }
     std::byte* out = DescriptorAt(storage, binding, write.dstArrayElement);
-    size_t stride = 0;
-    const std::byte* in = FirstInfo(write, stride);
-    for (uint32_t i = 0; i < write.descriptorCount; ++i, in += stride) {
-        WriteDescriptor(binding, write.descriptorType, in, out);
-        out += binding.descriptor_bytes();
+    const size_t stride = binding.descriptor_bytes();
+    switch (write.descriptorType) {
+        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
+        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
+        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
+        case VK_DESCRIPTOR_TYPE_SAMPLER:
+        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
+            WriteArrayElements(write.pImageInfo, write.descriptorCount, out, stride,
+                               [&](const VkDescriptorImageInfo& info, std::byte* descriptor) {
+                                   WriteDescriptor(binding, write.descriptorType, &info,
+                                                   descriptor);
+                               });
+            return;
+        case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
+        case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
+            WriteArrayElements(write.pTexelBufferView, write.descriptorCount, out, stride,
+                               [&](const VkBufferView& view, std::byte* descriptor) {
+                                   WriteDescriptor(binding, write.descriptorType, &view,
+                                                   descriptor);
+                               });
+            return;
+        default:
+            WriteArrayElements(write.pBufferInfo, write.descriptorCount, out, stride,
+                               [](const VkDescriptorBufferInfo& info, std::byte* descriptor) {
+                                   Put(MakeBufferDescriptor(info), descriptor);
+                               });
+            return;
     }
 }
 

@@ -96,10 +96,11 @@ Status CheckLayout(const VkDescriptorSetLayoutCreateInfo& info) {
                                  total, kMaxDescriptors)};
     }
     if (inline_bytes > kMaxInlineUniformBytes) {
-        return Error{ErrorCode::kOutOfDeviceMemory,
-                     fmt::format("A descriptor set with {} bytes of inline uniform blocks was asked "
-                                 "for; the limit is {} (maxInlineUniformTotalSize).",
-                                 inline_bytes, kMaxInlineUniformBytes)};
+        return Error{
+            ErrorCode::kOutOfDeviceMemory,
+            fmt::format("A descriptor set with {} bytes of inline uniform blocks was asked "
+                        "for; the limit is {} (maxInlineUniformTotalSize).",
+                        inline_bytes, kMaxInlineUniformBytes)};
     }
     static_assert(uint64_t{kMaxDescriptors} * sizeof(hal::CombinedImageSamplerDescriptor) +
                       kMaxInlineUniformBytes <=
@@ -173,11 +174,8 @@ void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
     }
 }
 
-const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> bindings,
-                                     uint32_t binding) {
-    // Most layouts number their bindings without gaps.
-    if (binding < bindings.size() && bindings[binding].binding == binding)
-        return bindings[binding];
+const DescriptorBinding& SearchBinding(std::span<const DescriptorBinding> bindings,
+                                       uint32_t binding) {
     const auto found = std::ranges::lower_bound(bindings, binding, {}, &DescriptorBinding::binding);
     assert(found != bindings.end() && found->binding == binding && "The binding is in no layout.");
     return *found;

@@ -54,7 +54,15 @@ struct DescriptorBinding {
 };
 
 // The bindings are sorted; the binding must exist (VUID-VkWriteDescriptorSet-dstBinding-00315).
-const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> bindings, uint32_t binding);
+const DescriptorBinding& SearchBinding(std::span<const DescriptorBinding> bindings,
+                                       uint32_t binding);
+inline const DescriptorBinding& FindBinding(std::span<const DescriptorBinding> bindings,
+                                            uint32_t binding) {
+    // Most layouts number their bindings without gaps.
+    return binding < bindings.size() && bindings[binding].binding == binding
+               ? bindings[binding]
+               : SearchBinding(bindings, binding);
+}
 
 // What the kernel compiler calls the type; none if sets cannot hold such descriptors.
 std::optional<kernel::BindingLayout::Kind> DescriptorKind(VkDescriptorType type);
