@@ -285,16 +285,23 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
         in_flight_.insert(key);
         ++running_;
     }
+    // Also when memory runs out on the way: others wait for the key.
+    const struct Turn {
+        ~Turn() {
+            {
+                std::lock_guard lock(compiler.mutex_);
+                compiler.in_flight_.erase(key);
+                --compiler.running_;
+            }
+            compiler.changed_.notify_all();
+        }
+        Compiler& compiler;
+        const Hash128& key;
+    } turn{*this, key};
     KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
     Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(request, key);
     if (kernel.ok())
         kernel = Publish(key, *kernel);
-    {
-        std::lock_guard lock(mutex_);
-        in_flight_.erase(key);
-        --running_;
-    }
-    changed_.notify_all();
     return kernel;
 }
 
