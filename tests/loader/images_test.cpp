@@ -26,13 +26,18 @@ class ImagesTest : public ImageTest {
         core_features_.shaderStorageImageWriteWithoutFormat = VK_TRUE;
         core_features_.shaderStorageImageArrayDynamicIndexing = VK_TRUE;
         core_features_.imageCubeArray = VK_TRUE;
-        more_extensions_ = {VK_EXT_IMAGE_ROBUSTNESS_EXTENSION_NAME};
+        more_extensions_ = {VK_EXT_IMAGE_ROBUSTNESS_EXTENSION_NAME,
+                            VK_EXT_TEXEL_BUFFER_ALIGNMENT_EXTENSION_NAME};
         more_features_ = &robustness_;
         ImageTest::SetUp();
     }
 
+    VkPhysicalDeviceTexelBufferAlignmentFeaturesEXT alignment_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TEXEL_BUFFER_ALIGNMENT_FEATURES_EXT,
+        .texelBufferAlignment = VK_TRUE};
     VkPhysicalDeviceImageRobustnessFeatures robustness_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_ROBUSTNESS_FEATURES,
+        .pNext = &alignment_,
         .robustImageAccess = VK_TRUE};
     bool Has(VkFormat format, VkFormatFeatureFlags feature) {
         VkFormatProperties properties;
