@@ -79,6 +79,11 @@ class ObjectFactory {
              [this] { vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, callbacks_); }},
             {"vkCreateDebugReportCallbackEXT", [this] { return CreateReport(); },
              [this] { vkDestroyDebugReportCallbackEXT(instance_, report_, callbacks_); }},
+            {"vkCreateDeferredOperationKHR",
+             [this] { return vkCreateDeferredOperationKHR(device_, callbacks_, &operation_); },
+             [this] { vkDestroyDeferredOperationKHR(device_, operation_, callbacks_); }},
+            {"vkCreateSamplerYcbcrConversion", [this] { return CreateConversion(); },
+             [this] { vkDestroySamplerYcbcrConversion(device_, conversion_, callbacks_); }},
             {"vkCreateShadersEXT", [this] { return CreateShader(); },
              [this] { vkDestroyShaderEXT(device_, shader_, callbacks_); }},
             {"vkCreateComputePipelines",
@@ -273,6 +278,13 @@ class ObjectFactory {
                               void*) -> VkBool32 { return VK_FALSE; }};
         return vkCreateDebugReportCallbackEXT(instance_, &info, callbacks_, &report_);
     }
+    VkResult CreateConversion() {
+        const VkSamplerYcbcrConversionCreateInfo info{
+            .sType = VK_STRUCTURE_TYPE_SAMPLER_YCBCR_CONVERSION_CREATE_INFO,
+            .format = VK_FORMAT_R8G8B8A8_UNORM,
+            .ycbcrModel = VK_SAMPLER_YCBCR_MODEL_CONVERSION_RGB_IDENTITY};
+        return vkCreateSamplerYcbcrConversion(device_, &info, callbacks_, &conversion_);
+    }
     VkResult CreateShader() {
         constexpr TestProgram kProgram = {kSpirvMagic, 1};
         const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 16};
@@ -324,6 +336,8 @@ class ObjectFactory {
     VkSampler sampler_ = VK_NULL_HANDLE;
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     VkDebugReportCallbackEXT report_ = VK_NULL_HANDLE;
+    VkDeferredOperationKHR operation_ = VK_NULL_HANDLE;
+    VkSamplerYcbcrConversion conversion_ = VK_NULL_HANDLE;
     VkShaderEXT shader_ = VK_NULL_HANDLE;
     VkPipeline capturing_ = VK_NULL_HANDLE;
     VkPipelineBinaryKHR binary_ = VK_NULL_HANDLE;
