@@ -32,12 +32,6 @@ VkResult FailAbsent(VkCommandBuffer command_buffer, const char* name) {
 }
 
 // clang-format off
-// Copies of images by the host.
-FORNAX_ABSENT_ENTRY_POINT(vkCopyImageToImage)
-FORNAX_ABSENT_ENTRY_POINT(vkCopyImageToMemory)
-FORNAX_ABSENT_ENTRY_POINT(vkCopyMemoryToImage)
-FORNAX_ABSENT_ENTRY_POINT(vkTransitionImageLayout)
-
 // Sparse memory.
 FORNAX_ABSENT_ENTRY_POINT(vkQueueBindSparse)
 
@@ -54,7 +48,6 @@ FORNAX_ABSENT_ENTRY_POINT(vkCmdBindVertexBuffers3KHR)
 FORNAX_ABSENT_ENTRY_POINT(vkCmdBlitImage)
 FORNAX_ABSENT_ENTRY_POINT(vkCmdBlitImage2)
 FORNAX_ABSENT_ENTRY_POINT(vkCmdClearAttachments)
-FORNAX_ABSENT_ENTRY_POINT(vkCmdClearDepthStencilImage)
 FORNAX_ABSENT_ENTRY_POINT(vkCmdDraw)
 FORNAX_ABSENT_ENTRY_POINT(vkCmdDrawIndexed)
 FORNAX_ABSENT_ENTRY_POINT(vkCmdDrawIndexedIndirect)

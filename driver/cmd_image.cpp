@@ -2,78 +2,17 @@
 // mean nothing to the device.
 #include "driver/cmd_image.h"
 
-#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "driver/buffer.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
-#include "driver/image.h"
+#include "driver/image_copy.h"
 
 namespace fornax::driver {
 namespace {
-
-// A block of texels of one level: where it begins, and how far its rows and slices are apart.
-struct Block {
-    uint64_t address;
-    uint64_t row_pitch;
-    uint64_t slice_pitch;
-};
-
-Block BlockOf(const Image& image,
-              const VkImageSubresourceLayers& layers,
-              const VkOffset3D& offset) {
-    const ImageLayout::Level& level = image.level(layers.mipLevel);
-    // Depth slices of a 3D image are to copies what layers of others are.
-    const uint32_t slice =
-        image.type() == VK_IMAGE_TYPE_3D ? static_cast<uint32_t>(offset.z) : layers.baseArrayLayer;
-    const uint64_t x_bytes = static_cast<uint64_t>(offset.x) * image.sample_count()
-                             << image.format().texel.bytes_log2;
-    return {image.Address(layers.mipLevel, slice) +
-                static_cast<uint64_t>(offset.y) * level.row_pitch + x_bytes,
-            level.row_pitch, image.SlicePitch(layers.mipLevel)};
-}
-
-uint32_t SliceCount(const Image& image,
-                    const VkImageSubresourceLayers& layers,
-                    const VkExtent3D& extent) {
-    if (image.type() == VK_IMAGE_TYPE_3D)
-        return extent.depth;
-    return layers.layerCount == VK_REMAINING_ARRAY_LAYERS
-               ? image.layer_count() - layers.baseArrayLayer
-               : layers.layerCount;
-}
-
-void CopyBlocks(VkCommandBuffer command_buffer,
-                const Image& image,
-                const Block& source,
-                const Block& destination,
-                const VkExtent3D& extent,
-                uint32_t slices) {
-    FromHandle<CommandBuffer>(command_buffer)
-        ->builder()
-        .CopyRows(
-            {.source = source.address,
-             .destination = destination.address,
-             .source_slice_pitch = source.slice_pitch,
-             .destination_slice_pitch = destination.slice_pitch,
-             .source_row_pitch = static_cast<uint32_t>(source.row_pitch),
-             .destination_row_pitch = static_cast<uint32_t>(destination.row_pitch),
-             .row_bytes = extent.width * image.sample_count() << image.format().texel.bytes_log2,
-             .rows = extent.height,
-             .slices = slices});
-}
-
-// The buffer's side of a region ("Buffer and Image Addressing").
-Block BlockOf(uint64_t buffer_address, const Image& image, const VkBufferImageCopy2& region) {
-    const uint64_t row_texels =
-        region.bufferRowLength ? region.bufferRowLength : region.imageExtent.width;
-    const uint64_t rows =
-        region.bufferImageHeight ? region.bufferImageHeight : region.imageExtent.height;
-    const uint64_t row_pitch = row_texels << image.format().texel.bytes_log2;
-    return {buffer_address + region.bufferOffset, row_pitch, row_pitch * rows};
-}
 
 VkBufferImageCopy2 Widen(const VkBufferImageCopy& region) {
     return {.sType = VK_STRUCTURE_TYPE_BUFFER_IMAGE_COPY_2,
@@ -94,19 +33,53 @@ void CopyBufferImage(VkCommandBuffer command_buffer,
 }
 
 void CopyImage(VkCommandBuffer command_buffer,
-               VkImage source_handle,
-               VkImage destination_handle,
+               VkImage source,
+               VkImage destination,
                const VkImageCopy2& region) {
-    const auto& source = *FromHandle<Image>(source_handle);
-    const auto& destination = *FromHandle<Image>(destination_handle);
-    // Between a 3D image and layers of another the slices agree (maintenance1).
-    const Image& counted = source.type() == VK_IMAGE_TYPE_3D ? source : destination;
-    const uint32_t slices =
-        SliceCount(counted, &counted == &source ? region.srcSubresource : region.dstSubresource,
-                   region.extent);
-    CopyBlocks(command_buffer, source, BlockOf(source, region.srcSubresource, region.srcOffset),
-               BlockOf(destination, region.dstSubresource, region.dstOffset), region.extent,
-               slices);
+    ForEachImageCopy(*FromHandle<Image>(source), *FromHandle<Image>(destination), region,
+                     [&](const hal::CopyRowsPayload& rows) {
+                         FromHandle<CommandBuffer>(command_buffer)->builder().CopyRows(rows);
+                     });
+}
+
+// Texels of levels that all become one.
+void Clear(VkCommandBuffer handle,
+           const Image& image,
+           VkImageAspectFlags aspect,
+           const std::array<std::byte, 16>& texel,
+           uint32_t range_count,
+           const VkImageSubresourceRange* ranges) {
+    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
+    const uint32_t texel_bytes =
+        1u << image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes_log2;
+    // One row of the widest level, which all rows repeat.
+    const size_t row_bytes = size_t{image.level(0).width} * image.sample_count() * texel_bytes;
+    HostArray<std::byte> row(command_buffer.device().allocator(), row_bytes);
+    if (!row.Has(row_bytes)) {
+        command_buffer.Error(FailOutOfHostMemory(command_buffer));
+        return;
+    }
+    for (size_t at = 0; at < row_bytes; at += texel_bytes)
+        std::memcpy(row.data() + at, texel.data(), texel_bytes);
+    const uint64_t source = command_buffer.builder().StoreSideData(row.data(), row_bytes);
+    for (uint32_t i = 0; i < range_count; ++i) {
+        const VkImageSubresourceRange& range = ranges[i];
+        if (!(range.aspectMask & aspect))
+            continue;
+        const uint32_t level_end = range.levelCount == VK_REMAINING_MIP_LEVELS
+                                       ? image.level_count()
+                                       : range.baseMipLevel + range.levelCount;
+        for (uint32_t index = range.baseMipLevel; index < level_end; ++index) {
+            const ImageLayout::Level& level = image.level(index);
+            const VkImageSubresourceLayers layers{.mipLevel = index,
+                                                  .baseArrayLayer = range.baseArrayLayer,
+                                                  .layerCount = range.layerCount};
+            const VkExtent3D extent{level.width, level.height, level.depth};
+            command_buffer.builder().CopyRows(RowsOf(
+                image, aspect, {.address = source, .row_pitch = 0, .slice_pitch = 0},
+                PlaceOf(image, layers, aspect, {}), extent, SliceCount(image, layers, extent)));
+        }
+    }
 }
 
 }  // namespace
@@ -117,10 +90,16 @@ void CopyMemoryImage(VkCommandBuffer command_buffer,
                      const VkBufferImageCopy2& region,
                      bool to_image) {
     const auto& image = *FromHandle<Image>(image_handle);
-    const Block texels = BlockOf(image, region.imageSubresource, region.imageOffset);
-    const Block bytes = BlockOf(memory, image, region);
-    CopyBlocks(command_buffer, image, to_image ? bytes : texels, to_image ? texels : bytes,
-               region.imageExtent, SliceCount(image, region.imageSubresource, region.imageExtent));
+    const VkImageAspectFlags aspect = region.imageSubresource.aspectMask;
+    const ImagePlace texels = PlaceOf(image, region.imageSubresource, aspect, region.imageOffset);
+    const ImagePlace bytes =
+        PlaceOf(memory + region.bufferOffset, image, aspect, region.bufferRowLength,
+                region.bufferImageHeight, region.imageExtent);
+    FromHandle<CommandBuffer>(command_buffer)
+        ->builder()
+        .CopyRows(RowsOf(image, aspect, to_image ? bytes : texels, to_image ? texels : bytes,
+                         region.imageExtent,
+                         SliceCount(image, region.imageSubresource, region.imageExtent)));
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -183,39 +162,31 @@ vkCmdCopyImage(VkCommandBuffer command_buffer,
 }
 
 FORNAX_ENTRY_POINT(void)
-vkCmdClearColorImage(VkCommandBuffer handle,
+vkCmdClearColorImage(VkCommandBuffer command_buffer,
                      VkImage image_handle,
                      VkImageLayout,
                      const VkClearColorValue* color,
                      uint32_t range_count,
                      const VkImageSubresourceRange* ranges) {
-    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
     const auto& image = *FromHandle<Image>(image_handle);
-    const auto texel = PackColor(image.format(), *color);
-    const uint32_t texel_bytes = image.format().texel_bytes();
-    // One row of the widest level, which all rows repeat.
-    const size_t row_bytes = size_t{image.level(0).width} * image.sample_count() * texel_bytes;
-    HostArray<std::byte> row(command_buffer.device().allocator(), row_bytes);
-    if (!row.Has(row_bytes)) {
-        command_buffer.Error(FailOutOfHostMemory(command_buffer));
-        return;
-    }
-    for (size_t at = 0; at < row_bytes; at += texel_bytes)
-        std::memcpy(row.data() + at, texel.data(), texel_bytes);
-    const uint64_t source = command_buffer.builder().StoreSideData(row.data(), row_bytes);
-    for (uint32_t i = 0; i < range_count; ++i) {
-        const VkImageSubresourceRange& range = ranges[i];
-        const uint32_t level_end = range.levelCount == VK_REMAINING_MIP_LEVELS
-                                       ? image.level_count()
-                                       : range.baseMipLevel + range.levelCount;
-        for (uint32_t index = range.baseMipLevel; index < level_end; ++index) {
-            const ImageLayout::Level& level = image.level(index);
-            const VkImageSubresourceLayers layers{.mipLevel = index,
-                                                  .baseArrayLayer = range.baseArrayLayer,
-                                                  .layerCount = range.layerCount};
-            const VkExtent3D extent{level.width, level.height, level.depth};
-            CopyBlocks(handle, image, {.address = source, .row_pitch = 0, .slice_pitch = 0},
-                       BlockOf(image, layers, {}), extent, SliceCount(image, layers, extent));
+    Clear(command_buffer, image, VK_IMAGE_ASPECT_COLOR_BIT, PackColor(image.format(), *color),
+          range_count, ranges);
+}
+
+// A command of queues for graphics, of which there are none; it costs nothing to have it.
+FORNAX_ENTRY_POINT(void)
+vkCmdClearDepthStencilImage(VkCommandBuffer command_buffer,
+                            VkImage image_handle,
+                            VkImageLayout,
+                            const VkClearDepthStencilValue* value,
+                            uint32_t range_count,
+                            const VkImageSubresourceRange* ranges) {
+    const auto& image = *FromHandle<Image>(image_handle);
+    const FormatInfo& format = image.format();
+    for (VkImageAspectFlags aspect : {VK_IMAGE_ASPECT_DEPTH_BIT, VK_IMAGE_ASPECT_STENCIL_BIT}) {
+        if (format.aspects & aspect) {
+            Clear(command_buffer, image, aspect,
+                  PackDepthStencil(format, format.PlaneOf(aspect), *value), range_count, ranges);
         }
     }
 }

@@ -19,8 +19,9 @@ namespace {
 using hal::TexelClass;
 using hal::TexelLayout;
 
-constexpr VkFormatFeatureFlags2 kTransfer =
-    VK_FORMAT_FEATURE_2_TRANSFER_SRC_BIT | VK_FORMAT_FEATURE_2_TRANSFER_DST_BIT;
+constexpr VkFormatFeatureFlags2 kTransfer = VK_FORMAT_FEATURE_2_TRANSFER_SRC_BIT |
+                                            VK_FORMAT_FEATURE_2_TRANSFER_DST_BIT |
+                                            VK_FORMAT_FEATURE_2_HOST_IMAGE_TRANSFER_BIT;
 constexpr VkFormatFeatureFlags2 kStorageAnyway =
     VK_FORMAT_FEATURE_2_STORAGE_READ_WITHOUT_FORMAT_BIT |
     VK_FORMAT_FEATURE_2_STORAGE_WRITE_WITHOUT_FORMAT_BIT;
@@ -32,6 +33,10 @@ enum Use : uint32_t {
     kUniformTexels = 4,
     kAtomic = 8,  // beside kStorage
     kDepth = 16,
+    kStencil = 32,
+    // What only queues for graphics can use, and "Required Format Support" demands all the same; it
+    // makes no difference to anybody, unlike promises that an image can be an attachment.
+    kVertices = 64,
 };
 
 // Where red, green, blue and alpha are among the components.
@@ -42,6 +47,8 @@ constexpr uint32_t kR = 0x5440;
 constexpr uint32_t kBgra = 0x3012;
 constexpr uint32_t kBgr = 0x5012;
 constexpr uint32_t kArgb = 0x0321;
+constexpr uint32_t kAbgr = 0x0123;
+constexpr uint32_t kA = 0x0444;
 static_assert(static_cast<uint32_t>(hal::Swizzle::kZero) == 4);
 static_assert(static_cast<uint32_t>(hal::Swizzle::kOne) == 5);
 
@@ -53,17 +60,32 @@ constexpr FormatInfo Make(VkFormat format,
     FormatInfo info{.format = format,
                     .texel = MakeTexelFormat(layout, texel_class),
                     .swizzle = swizzle,
+                    .aspects = VK_IMAGE_ASPECT_COLOR_BIT,
                     .image_features = kTransfer,
                     .buffer_features = 0};
     const bool integer = texel_class == TexelClass::kUint || texel_class == TexelClass::kSint;
     if (uses & kSampled) {
-        info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT;
+        // Likewise the sources of blits.
+        info.image_features |=
+            VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT | VK_FORMAT_FEATURE_2_BLIT_SRC_BIT;
         if (!integer)
             info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_LINEAR_BIT |
                                    VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_MINMAX_BIT;
     }
-    if (uses & kDepth)
-        info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT;
+    if (uses & (kDepth | kStencil)) {
+        info.aspects = (uses & kDepth ? VkImageAspectFlags{VK_IMAGE_ASPECT_DEPTH_BIT} : 0) |
+                       (uses & kStencil ? VkImageAspectFlags{VK_IMAGE_ASPECT_STENCIL_BIT} : 0);
+    }
+    // No queue is for graphics; those that are there copy either aspect (maintenance10).
+    if (uses & kDepth) {
+        info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT |
+                               VK_FORMAT_FEATURE_2_DEPTH_COPY_ON_COMPUTE_QUEUE_BIT_KHR |
+                               VK_FORMAT_FEATURE_2_DEPTH_COPY_ON_TRANSFER_QUEUE_BIT_KHR;
+    }
+    if (uses & kStencil) {
+        info.image_features |= VK_FORMAT_FEATURE_2_STENCIL_COPY_ON_COMPUTE_QUEUE_BIT_KHR |
+                               VK_FORMAT_FEATURE_2_STENCIL_COPY_ON_TRANSFER_QUEUE_BIT_KHR;
+    }
     if (uses & kStorage) {
         info.image_features |= VK_FORMAT_FEATURE_2_STORAGE_IMAGE_BIT | kStorageAnyway;
         info.buffer_features |= VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_BIT | kStorageAnyway;
@@ -74,42 +96,57 @@ constexpr FormatInfo Make(VkFormat format,
     }
     if (uses & kUniformTexels)
         info.buffer_features |= VK_FORMAT_FEATURE_2_UNIFORM_TEXEL_BUFFER_BIT;
+    if (uses & kVertices)
+        info.buffer_features |= VK_FORMAT_FEATURE_2_VERTEX_BUFFER_BIT;
+    if (uses == kVertices)
+        info.image_features = 0;
     return info;
 }
 
-constexpr uint32_t kRead = kSampled | kUniformTexels;
-constexpr uint32_t kAll = kRead | kStorage;
+constexpr uint32_t kTexels = kSampled | kUniformTexels | kStorage;
+constexpr uint32_t kAll = kTexels | kVertices;
 using L = TexelLayout;
 using C = TexelClass;
 
 // clang-format off
 constexpr FormatInfo kFormats[] = {
     // Colors of R64 are two words for one component, as VkClearColorValue has them, too.
+    Make(VK_FORMAT_R4G4B4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kAbgr, kSampled),
     Make(VK_FORMAT_B4G4R4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kArgb, kSampled),
     Make(VK_FORMAT_R5G6B5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kBgr,  kSampled),
+    Make(VK_FORMAT_B5G6R5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kRgb,  kSampled),
+    Make(VK_FORMAT_R5G5B5A1_UNORM_PACK16,    L::k1_5_5_5,    C::kUnorm, kAbgr, kSampled),
+    Make(VK_FORMAT_B5G5R5A1_UNORM_PACK16,    L::k1_5_5_5,    C::kUnorm, kArgb, kSampled),
     Make(VK_FORMAT_A1R5G5B5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kBgra, kSampled),
     Make(VK_FORMAT_R8_UNORM,                 L::k8,          C::kUnorm, kR,    kAll),
     Make(VK_FORMAT_R8_SNORM,                 L::k8,          C::kSnorm, kR,    kAll),
     Make(VK_FORMAT_R8_UINT,                  L::k8,          C::kUint,  kR,    kAll),
     Make(VK_FORMAT_R8_SINT,                  L::k8,          C::kSint,  kR,    kAll),
+    Make(VK_FORMAT_R8_SRGB,                  L::k8,          C::kSrgb,  kR,    kSampled),
     Make(VK_FORMAT_R8G8_UNORM,               L::k8x2,        C::kUnorm, kRg,   kAll),
     Make(VK_FORMAT_R8G8_SNORM,               L::k8x2,        C::kSnorm, kRg,   kAll),
     Make(VK_FORMAT_R8G8_UINT,                L::k8x2,        C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R8G8_SINT,                L::k8x2,        C::kSint,  kRg,   kAll),
+    Make(VK_FORMAT_R8G8_SRGB,                L::k8x2,        C::kSrgb,  kRg,   kSampled),
     Make(VK_FORMAT_R8G8B8A8_UNORM,           L::k8x4,        C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SNORM,           L::k8x4,        C::kSnorm, kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_UINT,            L::k8x4,        C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SINT,            L::k8x4,        C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SRGB,            L::k8x4,        C::kSrgb,  kRgba, kSampled),
     Make(VK_FORMAT_B8G8R8A8_UNORM,           L::k8x4,        C::kUnorm, kBgra, kAll),
+    Make(VK_FORMAT_B8G8R8A8_SNORM,           L::k8x4,        C::kSnorm, kBgra, kTexels),
+    Make(VK_FORMAT_B8G8R8A8_UINT,            L::k8x4,        C::kUint,  kBgra, kTexels),
+    Make(VK_FORMAT_B8G8R8A8_SINT,            L::k8x4,        C::kSint,  kBgra, kTexels),
     Make(VK_FORMAT_B8G8R8A8_SRGB,            L::k8x4,        C::kSrgb,  kBgra, kSampled),
     Make(VK_FORMAT_A8B8G8R8_UNORM_PACK32,    L::k8x4,        C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SNORM_PACK32,    L::k8x4,        C::kSnorm, kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_UINT_PACK32,     L::k8x4,        C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SINT_PACK32,     L::k8x4,        C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SRGB_PACK32,     L::k8x4,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_A2R10G10B10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kBgra, kTexels),
+    Make(VK_FORMAT_A2R10G10B10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kBgra, kTexels),
     Make(VK_FORMAT_A2B10G10R10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kRgba, kAll),
-    Make(VK_FORMAT_A2B10G10R10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kRgba, kAll),
+    Make(VK_FORMAT_A2B10G10R10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kRgba, kTexels),
     Make(VK_FORMAT_R16_UNORM,                L::k16,         C::kUnorm, kR,    kAll),
     Make(VK_FORMAT_R16_SNORM,                L::k16,         C::kSnorm, kR,    kAll),
     Make(VK_FORMAT_R16_UINT,                 L::k16,         C::kUint,  kR,    kAll),
@@ -131,15 +168,37 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_R32G32_UINT,              L::k32x2,       C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R32G32_SINT,              L::k32x2,       C::kSint,  kRg,   kAll),
     Make(VK_FORMAT_R32G32_SFLOAT,            L::k32x2,       C::kFloat, kRg,   kAll),
+    Make(VK_FORMAT_R32G32B32_UINT,           L::k32,         C::kUint,  kR,    kVertices),
+    Make(VK_FORMAT_R32G32B32_SINT,           L::k32,         C::kSint,  kR,    kVertices),
+    Make(VK_FORMAT_R32G32B32_SFLOAT,         L::k32,         C::kFloat, kR,    kVertices),
     Make(VK_FORMAT_R32G32B32A32_UINT,        L::k32x4,       C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R32G32B32A32_SINT,        L::k32x4,       C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_R32G32B32A32_SFLOAT,      L::k32x4,       C::kFloat, kRgba, kAll),
     Make(VK_FORMAT_R64_UINT,                 L::k32x2,       C::kUint,  kR,    kStorage | kAtomic),
     Make(VK_FORMAT_R64_SINT,                 L::k32x2,       C::kSint,  kR,    kStorage | kAtomic),
-    Make(VK_FORMAT_B10G11R11_UFLOAT_PACK32,  L::k11_11_10,   C::kHalf,  kRgb,  kAll),
-    Make(VK_FORMAT_E5B9G9R9_UFLOAT_PACK32,   L::k9_9_9_5,    C::kSharedExponent, kRgb, kSampled),
+    Make(VK_FORMAT_B10G11R11_UFLOAT_PACK32,  L::k11_11_10,   C::kHalf,  kRgb,  kTexels),
+    Make(VK_FORMAT_E5B9G9R9_UFLOAT_PACK32,   L::k9_9_9_5,    C::kSharedExponent, kRgb,  kSampled),
     Make(VK_FORMAT_D16_UNORM,                L::k16,         C::kUnorm, kR,    kSampled | kDepth),
+    Make(VK_FORMAT_X8_D24_UNORM_PACK32,      L::k24,         C::kUnorm, kR,    kSampled | kDepth),
     Make(VK_FORMAT_D32_SFLOAT,               L::k32,         C::kFloat, kR,    kSampled | kDepth),
+    Make(VK_FORMAT_S8_UINT,                  L::k8,          C::kUint,  kR,    kSampled | kStencil),
+    Make(VK_FORMAT_D16_UNORM_S8_UINT,        L::k16,         C::kUnorm, kR,    kSampled | kDepth | kStencil),
+    Make(VK_FORMAT_D24_UNORM_S8_UINT,        L::k24,         C::kUnorm, kR,    kSampled | kDepth | kStencil),
+    Make(VK_FORMAT_D32_SFLOAT_S8_UINT,       L::k32,         C::kFloat, kR,    kSampled | kDepth | kStencil),
+    Make(VK_FORMAT_ETC2_R8G8B8_UNORM_BLOCK,  L::kEtc2,       C::kUnorm, kRgb,  kSampled),
+    Make(VK_FORMAT_ETC2_R8G8B8_SRGB_BLOCK,   L::kEtc2,       C::kSrgb,  kRgb,  kSampled),
+    Make(VK_FORMAT_ETC2_R8G8B8A1_UNORM_BLOCK, L::kEtc2Alpha1, C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK, L::kEtc2Alpha1, C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_ETC2_R8G8B8A8_UNORM_BLOCK, L::kEtc2Alpha8, C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_ETC2_R8G8B8A8_SRGB_BLOCK, L::kEtc2Alpha8, C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_EAC_R11_UNORM_BLOCK,      L::kEac,        C::kUnorm, kR,    kSampled),
+    Make(VK_FORMAT_EAC_R11_SNORM_BLOCK,      L::kEac,        C::kSnorm, kR,    kSampled),
+    Make(VK_FORMAT_EAC_R11G11_UNORM_BLOCK,   L::kEacX2,      C::kUnorm, kRg,   kSampled),
+    Make(VK_FORMAT_EAC_R11G11_SNORM_BLOCK,   L::kEacX2,      C::kSnorm, kRg,   kSampled),
+    Make(VK_FORMAT_A4R4G4B4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kBgra, kSampled),
+    Make(VK_FORMAT_A4B4G4R4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_A1B5G5R5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_A8_UNORM,                 L::k8,          C::kUnorm, kA,    kSampled),
 };
 // clang-format on
 static_assert(std::ranges::is_sorted(kFormats, {}, &FormatInfo::format));
@@ -228,10 +287,6 @@ uint32_t ToComponent(const FormatInfo& format,
 
 }  // namespace
 
-bool FormatInfo::is_depth() const {
-    return image_features & VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT;
-}
-
 std::span<const FormatInfo> AllFormats() {
     return kFormats;
 }
@@ -239,6 +294,20 @@ std::span<const FormatInfo> AllFormats() {
 const FormatInfo* FindFormat(VkFormat format) {
     const auto found = std::ranges::lower_bound(kFormats, format, {}, &FormatInfo::format);
     return found != std::end(kFormats) && found->format == format ? &*found : nullptr;
+}
+
+bool AreCompatible(const FormatInfo& image, const FormatInfo& view, bool of_blocks) {
+    if (image.format == view.format)
+        return true;
+    if (!image.is_color() || !view.is_color() || image.texel.bytes_log2 != view.texel.bytes_log2)
+        return false;
+    // A8_UNORM is the one uncompressed format that has a class to itself.
+    if (image.format == VK_FORMAT_A8_UNORM || view.format == VK_FORMAT_A8_UNORM)
+        return false;
+    if (image.block_log2() == 0 || view.block_log2() != 0)
+        return image.block_log2() == view.block_log2() &&
+               (image.block_log2() == 0 || image.texel.layout == view.texel.layout);
+    return of_blocks;
 }
 
 uint32_t ComposeSwizzle(uint32_t inner, const VkComponentMapping& outer) {
@@ -286,6 +355,18 @@ std::array<std::byte, 16> PackColor(const FormatInfo& format, const VkClearColor
         at += bits;
     }
     return std::bit_cast<std::array<std::byte, 16>>(words);
+}
+
+std::array<std::byte, 16> PackDepthStencil(const FormatInfo& format,
+                                           uint32_t plane,
+                                           const VkClearDepthStencilValue& value) {
+    const hal::TexelFormat texel = format.PlaneTexel(plane);
+    uint32_t word = value.stencil & 0xff;
+    if (texel.texel_class == TexelClass::kUnorm)
+        word = ToNormalized(value.depth, TexelClass::kUnorm, hal::ComponentBits(texel.layout)[0]);
+    else if (texel.texel_class == TexelClass::kFloat)
+        word = std::bit_cast<uint32_t>(value.depth);
+    return std::bit_cast<std::array<std::byte, 16>>(std::array<uint32_t, 4>{word});
 }
 
 // --- Queries

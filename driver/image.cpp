@@ -27,6 +27,8 @@ VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags usage) {
             return VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT;
         case VK_IMAGE_USAGE_STORAGE_BIT:
             return VK_FORMAT_FEATURE_2_STORAGE_IMAGE_BIT;
+        case VK_IMAGE_USAGE_HOST_TRANSFER_BIT:
+            return VK_FORMAT_FEATURE_2_HOST_IMAGE_TRANSFER_BIT;
         default:
             return ~VkFormatFeatureFlags2{0};
     }
@@ -38,6 +40,7 @@ bool UsageFits(const FormatInfo& format, VkImageUsageFlags usage, VkImageCreateF
     // supports".
     const bool extended = (flags & VK_IMAGE_CREATE_EXTENDED_USAGE_BIT) &&
                           (flags & VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT);
+    const bool of_blocks = flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT;
     for (uint32_t bit = 0; bit < 32; ++bit) {
         if (!(usage >> bit & 1))
             continue;
@@ -45,8 +48,8 @@ bool UsageFits(const FormatInfo& format, VkImageUsageFlags usage, VkImageCreateF
         const bool direct = (format.image_features & needed) == needed;
         const bool by_view =
             extended && std::ranges::any_of(AllFormats(), [&](const FormatInfo& other) {
-                return other.texel.bytes_log2 == format.texel.bytes_log2 && !other.is_depth() &&
-                       !format.is_depth() && (other.image_features & needed) == needed;
+                return AreCompatible(format, other, of_blocks) &&
+                       (other.image_features & needed) == needed;
             });
         if (!direct && !by_view)
             return false;
@@ -57,21 +60,34 @@ bool UsageFits(const FormatInfo& format, VkImageUsageFlags usage, VkImageCreateF
 constexpr VkImageCreateFlags kSupportedFlags =
     VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT | VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT |
     VK_IMAGE_CREATE_ALIAS_BIT | VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT |
-    VK_IMAGE_CREATE_EXTENDED_USAGE_BIT;
+    VK_IMAGE_CREATE_EXTENDED_USAGE_BIT | VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT |
+    VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT;
 
 // All zeros if there can be no such image.
 VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info) {
     const FormatInfo* format = FindFormat(info.format);
     const auto refuse = [] { return VkImageFormatProperties{}; };
+    // Usages of stencil values may be others (VkImageStencilUsageCreateInfo).
+    const auto* stencil = FindInChain<VkImageStencilUsageCreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_IMAGE_STENCIL_USAGE_CREATE_INFO);
     if (!format || info.usage == 0 || !UsageFits(*format, info.usage, info.flags) ||
+        (stencil && !UsageFits(*format, stencil->stencilUsage, info.flags)) ||
         (info.flags & ~kSupportedFlags) != 0) {
+        return refuse();
+    }
+    // Compressed formats are of two dimensions ("Required Format Support").
+    const bool of_blocks = format->block_log2() != 0;
+    if ((of_blocks && info.type != VK_IMAGE_TYPE_2D) ||
+        (!of_blocks && (info.flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT))) {
         return refuse();
     }
     if (info.tiling != VK_IMAGE_TILING_OPTIMAL && info.tiling != VK_IMAGE_TILING_LINEAR)
         return refuse();
     if ((info.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_2D)
         return refuse();
-    if ((info.flags & VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_3D)
+    constexpr VkImageCreateFlags kSlices =
+        VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT | VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT;
+    if ((info.flags & kSlices) && info.type != VK_IMAGE_TYPE_3D)
         return refuse();
     VkImageFormatProperties limits{.maxExtent = {1, 1, 1},
                                    .maxMipLevels = 1,
@@ -115,18 +131,20 @@ bool SamplesFit(const VkImageCreateInfo& info) {
 ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format) {
     ImageLayout layout = {};
     uint64_t at = 0;
-    for (uint32_t i = 0; i < info.mipLevels; ++i) {
-        ImageLayout::Level& level = layout.levels[i];
-        level.width = std::max(1u, info.extent.width >> i);
-        level.height = std::max(1u, info.extent.height >> i);
-        level.depth = std::max(1u, info.extent.depth >> i);
-        level.offset_bytes = at;
-        // VkSampleCountFlagBits are the numbers of samples.
-        level.row_pitch =
-            hal::RowPitch(uint64_t{level.width} * info.samples, format.texel.bytes_log2);
-        level.slice_pitch = level.row_pitch * level.height;
-        level.size_bytes = level.slice_pitch * level.depth;
-        at += level.size_bytes;
+    for (uint32_t plane = 0; plane < format.plane_count(); ++plane) {
+        for (uint32_t i = 0; i < info.mipLevels; ++i) {
+            ImageLayout::Level& level = layout.planes[plane][i];
+            level.width = std::max(1u, info.extent.width >> i);
+            level.height = std::max(1u, info.extent.height >> i);
+            level.depth = std::max(1u, info.extent.depth >> i);
+            level.offset_bytes = at;
+            // VkSampleCountFlagBits are the numbers of samples.
+            level.row_pitch = hal::RowPitch(uint64_t{format.Blocks(level.width)} * info.samples,
+                                            format.PlaneTexel(plane).bytes_log2);
+            level.slice_pitch = level.row_pitch * format.Blocks(level.height);
+            level.size_bytes = level.slice_pitch * level.depth;
+            at += level.size_bytes;
+        }
     }
     layout.layer_pitch = AlignUp(at, kImageAlignment);
     layout.size_bytes = layout.layer_pitch * info.arrayLayers;
@@ -177,6 +195,7 @@ VkResult Image::Init(const VkImageCreateInfo& info) {
 
 void Image::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
     address_ = memory.hal().address() + offset_bytes;
+    host_pointer_ = memory.hal().host_pointer() + offset_bytes;
 }
 
 FORNAX_ENTRY_POINT(VkResult)
@@ -189,6 +208,10 @@ vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
         info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO);
     if (external && external->handleType != 0)
         properties->imageFormatProperties = {};
+    auto* performance = FindInChain<VkHostImageCopyDevicePerformanceQuery>(
+        properties->pNext, VK_STRUCTURE_TYPE_HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY);
+    if (performance)
+        performance->optimalDeviceAccess = performance->identicalMemoryLayout = VK_TRUE;
     return properties->imageFormatProperties.maxMipLevels ? VK_SUCCESS
                                                           : VK_ERROR_FORMAT_NOT_SUPPORTED;
 }
@@ -268,9 +291,11 @@ vkBindImageMemory(VkDevice device, VkImage image, VkDeviceMemory memory, VkDevic
 
 namespace {
 
-VkSubresourceLayout SubresourceLayoutOf(const ImageLayout& image,
+VkSubresourceLayout SubresourceLayoutOf(const FormatInfo& format,
+                                        const ImageLayout& image,
                                         const VkImageSubresource& subresource) {
-    const ImageLayout::Level& level = image.levels[subresource.mipLevel];
+    const uint32_t plane = format.PlaneOf(subresource.aspectMask);
+    const ImageLayout::Level& level = image.planes[plane][subresource.mipLevel];
     return {
         .offset = level.offset_bytes + subresource.arrayLayer * image.layer_pitch,
         .size = level.size_bytes,
@@ -280,6 +305,21 @@ VkSubresourceLayout SubresourceLayoutOf(const ImageLayout& image,
     };
 }
 
+// What the host copies with VK_HOST_IMAGE_COPY_MEMCPY_BIT (host_image_copy.cpp).
+void FillHostSize(const FormatInfo& format,
+                  const ImageLayout& image,
+                  const VkImageSubresource& subresource,
+                  VkSubresourceLayout2& layout) {
+    auto* host = FindInChain<VkSubresourceHostMemcpySize>(
+        layout.pNext, VK_STRUCTURE_TYPE_SUBRESOURCE_HOST_MEMCPY_SIZE);
+    if (!host)
+        return;
+    const uint32_t plane = format.PlaneOf(subresource.aspectMask);
+    const ImageLayout::Level& level = image.planes[plane][subresource.mipLevel];
+    host->size = (uint64_t{format.Blocks(level.width)} * format.Blocks(level.height) * level.depth)
+                 << format.PlaneTexel(plane).bytes_log2;
+}
+
 }  // namespace
 
 FORNAX_ENTRY_POINT(void)
@@ -287,8 +327,10 @@ vkGetImageSubresourceLayout2(VkDevice,
                              VkImage image,
                              const VkImageSubresource2* subresource,
                              VkSubresourceLayout2* layout) {
+    const auto& object = *FromHandle<Image>(image);
     layout->subresourceLayout =
-        SubresourceLayoutOf(FromHandle<Image>(image)->layout(), subresource->imageSubresource);
+        SubresourceLayoutOf(object.format(), object.layout(), subresource->imageSubresource);
+    FillHostSize(object.format(), object.layout(), subresource->imageSubresource, *layout);
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -296,7 +338,8 @@ vkGetImageSubresourceLayout(VkDevice,
                             VkImage image,
                             const VkImageSubresource* subresource,
                             VkSubresourceLayout* layout) {
-    *layout = SubresourceLayoutOf(FromHandle<Image>(image)->layout(), *subresource);
+    const auto& object = *FromHandle<Image>(image);
+    *layout = SubresourceLayoutOf(object.format(), object.layout(), *subresource);
 }
 
 // Of images that do not exist: a layout is a function of the creation parameters.
@@ -304,11 +347,14 @@ FORNAX_ENTRY_POINT(void)
 vkGetDeviceImageSubresourceLayout(VkDevice,
                                   const VkDeviceImageSubresourceInfo* info,
                                   VkSubresourceLayout2* layout) {
+    layout->subresourceLayout = {};
     const FormatInfo* format = FindFormat(info->pCreateInfo->format);
-    layout->subresourceLayout = format
-                                    ? SubresourceLayoutOf(LayOutImage(*info->pCreateInfo, *format),
-                                                          info->pSubresource->imageSubresource)
-                                    : VkSubresourceLayout{};
+    if (!format)
+        return;
+    const ImageLayout image = LayOutImage(*info->pCreateInfo, *format);
+    const VkImageSubresource& subresource = info->pSubresource->imageSubresource;
+    layout->subresourceLayout = SubresourceLayoutOf(*format, image, subresource);
+    FillHostSize(*format, image, subresource, *layout);
 }
 
 FORNAX_ENTRY_POINT(void)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 
 #include <vulkan/vulkan_core.h>
 
@@ -20,11 +21,12 @@ struct ImageLayout {
         uint32_t height;
         uint32_t depth;
         uint64_t offset_bytes;  // in its layer
-        uint64_t row_pitch;
-        uint64_t slice_pitch;  // of depth slices
+        uint64_t row_pitch;     // of texels, or of blocks
+        uint64_t slice_pitch;   // of depth slices
         uint64_t size_bytes;
     };
-    std::array<Level, hal::kMaxImageLevels> levels;
+    using Plane = std::array<Level, hal::kMaxImageLevels>;
+    std::array<Plane, kMaxPlanes> planes;
     uint64_t layer_pitch = 0;
     uint64_t size_bytes = 0;
 };
@@ -46,18 +48,29 @@ class Image : public DeviceObject {
     uint32_t layer_count() const { return layer_count_; }
     uint32_t sample_count() const { return sample_count_; }
     const ImageLayout& layout() const { return layout_; }
-    const ImageLayout::Level& level(uint32_t index) const { return layout_.levels[index]; }
+    const ImageLayout::Level& level(uint32_t index, uint32_t plane = 0) const {
+        return layout_.planes[plane][index];
+    }
 
-    // The device address of a level's first texel. A 3D image has depth slices where others have
-    // layers. Valid once memory is bound.
-    uint64_t Address(uint32_t level, uint32_t slice) const {
-        return address_ + layout_.levels[level].offset_bytes + slice * SlicePitch(level);
+    // The device address of the first texel of a plane's level. A 3D image has depth slices where
+    // others have layers. Valid once memory is bound.
+    uint64_t Address(uint32_t plane, uint32_t level_index, uint32_t slice) const {
+        return address_ + level(level_index, plane).offset_bytes +
+               slice * SlicePitch(plane, level_index);
     }
     // Bytes from one slice or layer to the next.
-    uint64_t SlicePitch(uint32_t level) const {
-        return type_ == VK_IMAGE_TYPE_3D ? layout_.levels[level].slice_pitch : layout_.layer_pitch;
+    uint64_t SlicePitch(uint32_t plane, uint32_t level_index) const {
+        return type_ == VK_IMAGE_TYPE_3D ? level(level_index, plane).slice_pitch
+                                         : layout_.layer_pitch;
     }
     uint64_t end_address() const { return address_ + layout_.size_bytes; }
+    // Where the host sees what is at a device address.
+    std::byte* HostPointer(uint64_t address) const { return host_pointer_ + (address - address_); }
+
+    uint32_t LayersFrom(const VkImageSubresourceLayers& layers) const {
+        return layers.layerCount == VK_REMAINING_ARRAY_LAYERS ? layer_count_ - layers.baseArrayLayer
+                                                              : layers.layerCount;
+    }
 
   private:
     const FormatInfo* format_ = nullptr;
@@ -67,6 +80,7 @@ class Image : public DeviceObject {
     uint32_t sample_count_ = 1;
     ImageLayout layout_ = {};
     uint64_t address_ = 0;
+    std::byte* host_pointer_ = nullptr;
 };
 
 }  // namespace fornax::driver

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "driver/buffer.h"
+#include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/image.h"
@@ -12,12 +13,25 @@
 namespace fornax::driver {
 namespace {
 
-void SetFormat(const FormatInfo& format, hal::ImageDescriptor& descriptor) {
-    descriptor.format = format.texel;
-    descriptor.swizzle = format.swizzle;
-    const auto bits = hal::ComponentBits(format.texel.layout);
+void SetFormat(const hal::TexelFormat& texel, hal::ImageDescriptor& descriptor) {
+    descriptor.format = texel;
+    const auto bits = hal::ComponentBits(texel.layout);
     for (size_t i = 0; i < 4; ++i)
-        descriptor.scale[i] = hal::NormalizedScale(format.texel.texel_class, bits[i]);
+        descriptor.scale[i] = hal::NormalizedScale(texel.texel_class, bits[i]);
+}
+
+// Which of red, green, blue and alpha each component of a texel is.
+uint32_t ChannelOrder(uint32_t swizzle) {
+    uint32_t order = 0;
+    for (uint32_t place = 0; place < 4; ++place) {
+        uint32_t channel = place;
+        for (uint32_t i = 0; i < 4; ++i) {
+            if ((swizzle >> (i * hal::kSwizzleBits) & 15) == place)
+                channel = i;
+        }
+        order |= channel << (place * hal::kSwizzleBits);
+    }
+    return order;
 }
 
 VkResult FailFormat(const Object& origin, const char* what, VkFormat format) {
@@ -33,34 +47,51 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     const VkImageSubresourceRange& range = info.subresourceRange;
     // VUID-VkImageViewCreateInfo-None-02273.
     const FormatInfo* format = FindFormat(info.format);
-    if (!format || format->texel.bytes_log2 != image.format().texel.bytes_log2)
+    if (!format || !AreCompatible(image.format(), *format, true))
         return FailFormat(device(), "A view", info.format);
+    // Shaders see one aspect; a view of both is of the depth for them.
+    const uint32_t plane =
+        range.aspectMask & VK_IMAGE_ASPECT_DEPTH_BIT ? 0 : image.format().PlaneOf(range.aspectMask);
     const uint32_t base = range.baseMipLevel;
     const uint32_t levels =
         range.levelCount == VK_REMAINING_MIP_LEVELS ? image.level_count() - base : range.levelCount;
-    const ImageLayout::Level& level = image.level(base);
+    const ImageLayout::Level& level = image.level(base, plane);
     // Slices of a 3D image are the layers of a view of another type
     // (VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT).
     const bool is_3d = info.viewType == VK_IMAGE_VIEW_TYPE_3D;
     const uint32_t all_layers =
         image.type() == VK_IMAGE_TYPE_3D ? level.depth : image.layer_count();
+    // "Only for storage": a part of the slices of a view of a 3D image.
+    uint32_t first_slice = is_3d ? 0 : range.baseArrayLayer;
+    uint32_t slices = level.depth;
+    const auto* sliced = FindInChain<VkImageViewSlicedCreateInfoEXT>(
+        info.pNext, VK_STRUCTURE_TYPE_IMAGE_VIEW_SLICED_CREATE_INFO_EXT);
+    if (sliced && is_3d) {
+        first_slice = sliced->sliceOffset;
+        slices = sliced->sliceCount == VK_REMAINING_3D_SLICES_EXT ? level.depth - first_slice
+                                                                  : sliced->sliceCount;
+    }
     const uint32_t layers = range.layerCount == VK_REMAINING_ARRAY_LAYERS
                                 ? all_layers - range.baseArrayLayer
                                 : range.layerCount;
     hal::ImageDescriptor& descriptor = descriptor_.image;
-    const uint64_t address = image.Address(base, is_3d ? 0 : range.baseArrayLayer);
+    const uint64_t address = image.Address(plane, base, first_slice);
     descriptor.memory = {address, image.end_address() - address};
-    SetFormat(*format, descriptor);
-    descriptor.swizzle = ComposeSwizzle(format->swizzle, info.components);
-    descriptor.width = level.width;
-    descriptor.height = level.height;
-    descriptor.depth = is_3d ? level.depth : layers;
+    SetFormat(format->PlaneTexel(plane), descriptor);
+    descriptor.swizzle = ComposeSwizzle(format->swizzle, info.components) |
+                         ChannelOrder(format->swizzle) << hal::kSwizzleOrderShift;
+    // Blocks are the texels of a view of another format
+    // (VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT).
+    const uint32_t shift = image.format().block_log2() - format->block_log2();
+    descriptor.width = (level.width + (1u << shift) - 1) >> shift;
+    descriptor.height = (level.height + (1u << shift) - 1) >> shift;
+    descriptor.depth = is_3d ? slices : layers;
     descriptor.row_pitch = static_cast<uint32_t>(level.row_pitch);
-    descriptor.slice_pitch = static_cast<uint32_t>(image.SlicePitch(base));
+    descriptor.slice_pitch = static_cast<uint32_t>(image.SlicePitch(plane, base));
     descriptor.levels = image.sample_count() > 1 ? image.sample_count() : levels;
     for (uint32_t i = 0; i < levels; ++i) {
         descriptor_.level_offsets[i] =
-            static_cast<uint32_t>(image.level(base + i).offset_bytes - level.offset_bytes);
+            static_cast<uint32_t>(image.level(base + i, plane).offset_bytes - level.offset_bytes);
     }
     return VK_SUCCESS;
 }
@@ -69,10 +100,13 @@ std::optional<hal::ImageDescriptor> MakeTexelBufferDescriptor(VkFormat format_na
                                                               uint64_t address,
                                                               uint64_t bytes) {
     const FormatInfo* format = FindFormat(format_name);
-    if (!format || format->buffer_features == 0)
+    constexpr VkFormatFeatureFlags2 kTexels =
+        VK_FORMAT_FEATURE_2_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_BIT;
+    if (!format || !(format->buffer_features & kTexels))
         return std::nullopt;
     hal::ImageDescriptor descriptor;
-    SetFormat(*format, descriptor);
+    SetFormat(format->texel, descriptor);
+    descriptor.swizzle = format->swizzle;
     descriptor.memory = {address, bytes};
     // "The number of texels is floor(range / texel block size)"; the rest is outside.
     descriptor.width = static_cast<uint32_t>(

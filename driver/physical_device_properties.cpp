@@ -163,6 +163,30 @@ constexpr VkPhysicalDeviceDescriptorBufferPropertiesEXT kDescriptorBufferPropert
     .descriptorBufferAddressSpaceSize = kDescriptorAddressSpaceBytes,
 };
 
+// Layouts mean nothing, so the host copies in all that an image of its own can have.
+void FillHostImageCopy(VkBaseOutStructure& header) {
+    static constexpr VkImageLayout kLayouts[] = {VK_IMAGE_LAYOUT_GENERAL,
+                                                 VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL,
+                                                 VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
+                                                 VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
+                                                 VK_IMAGE_LAYOUT_PREINITIALIZED,
+                                                 VK_IMAGE_LAYOUT_DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+                                                 VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_OPTIMAL,
+                                                 VK_IMAGE_LAYOUT_STENCIL_READ_ONLY_OPTIMAL,
+                                                 VK_IMAGE_LAYOUT_READ_ONLY_OPTIMAL};
+    auto& properties = reinterpret_cast<VkPhysicalDeviceHostImageCopyProperties&>(header);
+    const auto write = [](VkImageLayout& layout, uint32_t i) { layout = kLayouts[i]; };
+    // What does not fit is left out without a word.
+    static_cast<void>(WriteArray(std::size(kLayouts), &properties.copySrcLayoutCount,
+                                 properties.pCopySrcLayouts, write));
+    static_cast<void>(WriteArray(std::size(kLayouts), &properties.copyDstLayoutCount,
+                                 properties.pCopyDstLayouts, write));
+    // Changes with how images lie in memory.
+    CopyUuid(Hasher().Append("image layout").Append(hal::kKernelAbiVersion).Finish(),
+             properties.optimalTilingLayoutUUID);
+    properties.identicalMemoryTypeRequirements = VK_TRUE;
+}
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header);
 
 // VkPhysicalDeviceVulkan1xProperties: each member has the value of the structure it came from.
@@ -274,6 +298,13 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_10_PROPERTIES_KHR:
             // Nothing is resolved, and borders do not see the swizzle of a format.
             FillStruct(header, VkPhysicalDeviceMaintenance10PropertiesKHR{});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_IMAGE_COPY_PROPERTIES:
+            FillHostImageCopy(header);
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_PROPERTIES_EXT:
+            FillStruct(header, VkPhysicalDeviceCustomBorderColorPropertiesEXT{
+                                   .maxCustomBorderColorSamplers = kMaxDescriptors});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SAMPLER_FILTER_MINMAX_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceSamplerFilterMinmaxProperties{

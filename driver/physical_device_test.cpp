@@ -246,6 +246,14 @@ TEST_F(PhysicalDeviceTest, FormatsSayWhatTheyCan) {
     EXPECT_FALSE(properties.optimalTilingFeatures &
                  VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT);
     EXPECT_FALSE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_COLOR_ATTACHMENT_BIT);
+    // "bufferFeatures must not support any features" of depth and stencil.
+    vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_D24_UNORM_S8_UINT, &properties);
+    EXPECT_TRUE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT);
+    EXPECT_EQ(properties.bufferFeatures, 0u);
+    // Vertices, and nothing else.
+    vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_R32G32B32_SFLOAT, &properties);
+    EXPECT_EQ(properties.optimalTilingFeatures, 0u);
+    EXPECT_EQ(properties.bufferFeatures, VkFormatFeatureFlags{VK_FORMAT_FEATURE_VERTEX_BUFFER_BIT});
 
     const auto query = [&](VkFormat format, VkImageType type, VkImageUsageFlags usage,
                            VkImageCreateFlags flags, VkImageFormatProperties& image) {

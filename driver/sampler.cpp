@@ -66,7 +66,9 @@ VkResult Sampler::Init(const VkSamplerCreateInfo& info) {
     flags = (info.magFilter == VK_FILTER_LINEAR ? hal::kSamplerMagLinear : 0) |
             (info.minFilter == VK_FILTER_LINEAR ? hal::kSamplerMinLinear : 0) |
             (info.mipmapMode == VK_SAMPLER_MIPMAP_MODE_LINEAR ? hal::kSamplerMipLinear : 0) |
-            (info.unnormalizedCoordinates ? hal::kSamplerUnnormalized : 0);
+            (info.unnormalizedCoordinates ? hal::kSamplerUnnormalized : 0) |
+            (info.flags & VK_SAMPLER_CREATE_NON_SEAMLESS_CUBE_MAP_BIT_EXT ? hal::kSamplerNonSeamless
+                                                                          : 0);
     const VkSamplerAddressMode modes[] = {info.addressModeU, info.addressModeV, info.addressModeW};
     for (uint32_t i = 0; i < 3; ++i)
         flags |= static_cast<uint32_t>(modes[i]) << (hal::kSamplerAddressShift + 4 * i);
@@ -85,6 +87,14 @@ VkResult Sampler::Init(const VkSamplerCreateInfo& info) {
     descriptor_.min_lod = info.minLod;
     descriptor_.max_lod = info.maxLod;
     SetBorder(info.borderColor, descriptor_.border);
+    // Kernels put a border's components where the view has them, so a format says nothing more
+    // (customBorderColorWithoutFormat), nor does a mapping (VK_EXT_border_color_swizzle).
+    const auto* custom = FindInChain<VkSamplerCustomBorderColorCreateInfoEXT>(
+        info.pNext, VK_STRUCTURE_TYPE_SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT);
+    if (custom && (info.borderColor == VK_BORDER_COLOR_FLOAT_CUSTOM_EXT ||
+                   info.borderColor == VK_BORDER_COLOR_INT_CUSTOM_EXT)) {
+        std::ranges::copy(custom->customBorderColor.uint32, descriptor_.border);
+    }
     return VK_SUCCESS;
 }
 

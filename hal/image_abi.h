@@ -7,7 +7,8 @@
 // where z counts depth slices or array layers; no level, and no layer of all levels, is further
 // than 4 GiB away. Each level but the base has the row pitch RowPitch() and, if it is one of depth
 // slices, the slice pitch RowPitch() * height; layers are as far apart in every level as in the
-// base. Sample s of a multisampled image is the texel (x * samples + s, y, z).
+// base. Sample s of a multisampled image is the texel (x * samples + s, y, z). Formats of
+// compressed blocks have blocks where others have texels.
 #pragma once
 
 #include <array>
@@ -35,8 +36,23 @@ enum class TexelLayout : uint8_t {
     k5_6_5,
     k5_5_5_1,
     k4x4,
+    k1_5_5_5,
+    k24,  // and a byte without meaning above
+    // Blocks of four by four texels, which are only sampled.
+    kEtc2,        // eight bytes
+    kEtc2Alpha1,  // eight bytes, with texels that are transparent
+    kEtc2Alpha8,  // a block of alpha, then one of colors
+    kEac,         // one component of eleven bits in eight bytes
+    kEacX2,
 };
-inline constexpr uint32_t kTexelLayoutCount = 15;
+// The first ones are those of storage images and texel buffers.
+inline constexpr uint32_t kStorageLayoutCount = static_cast<uint32_t>(TexelLayout::k9_9_9_5);
+inline constexpr uint32_t kTexelLayoutCount = static_cast<uint32_t>(TexelLayout::kEtc2);
+// Blocks have 1 << kBlockLog2 texels each way.
+inline constexpr uint32_t kBlockLog2 = 2;
+constexpr uint32_t BlockLog2(TexelLayout layout) {
+    return layout >= TexelLayout::kEtc2 ? kBlockLog2 : 0;
+}
 
 // What the bits of a component mean.
 enum class TexelClass : uint8_t {
@@ -56,7 +72,7 @@ struct TexelFormat {
     TexelLayout layout = TexelLayout::k32;
     TexelClass texel_class = TexelClass::kFloat;
     // What kernels that learn the format at run time would otherwise compute.
-    uint8_t bytes_log2 = 2;
+    uint8_t bytes_log2 = 2;  // of a texel, or of a block
     uint8_t sign_shift = 0;  // 32 less the bits of a component, of signed classes
 
     friend bool operator==(const TexelFormat&, const TexelFormat&) = default;
@@ -100,6 +116,19 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
             return {5, 5, 5, 1};
         case TexelLayout::k4x4:
             return {4, 4, 4, 4};
+        case TexelLayout::k1_5_5_5:
+            return {1, 5, 5, 5};
+        case TexelLayout::k24:
+            return {24, 0, 0, 0};
+        // Of decoded texels.
+        case TexelLayout::kEtc2:
+        case TexelLayout::kEtc2Alpha1:
+        case TexelLayout::kEtc2Alpha8:
+            return {8, 8, 8, 8};
+        case TexelLayout::kEac:
+            return {11, 0, 0, 0};
+        case TexelLayout::kEacX2:
+            return {11, 11, 0, 0};
     }
     return {};
 }
@@ -112,6 +141,10 @@ constexpr TexelFormat MakeTexelFormat(TexelLayout layout, TexelClass texel_class
         .layout = layout, .texel_class = texel_class, .bytes_log2 = 0, .sign_shift = 0};
     while (8u << format.bytes_log2 < bits)
         ++format.bytes_log2;
+    if (BlockLog2(layout) != 0) {
+        const bool two = layout == TexelLayout::kEtc2Alpha8 || layout == TexelLayout::kEacX2;
+        format.bytes_log2 = two ? 4 : 3;
+    }
     if (texel_class == TexelClass::kSint || texel_class == TexelClass::kSnorm)
         format.sign_shift = static_cast<uint8_t>(32 - ComponentBits(layout)[0]);
     return format;
@@ -129,6 +162,9 @@ constexpr float NormalizedScale(TexelClass texel_class, uint32_t bits) {
 enum class Swizzle : uint8_t { kRed, kGreen, kBlue, kAlpha, kZero, kOne };
 inline constexpr uint32_t kSwizzleBits = 4;
 inline constexpr uint32_t kIdentitySwizzle = 0x3210;
+// Above a sampled image's swizzle stands which of red, green, blue and alpha each component of its
+// texels is, for borders.
+inline constexpr uint32_t kSwizzleOrderShift = 16;
 
 inline constexpr uint32_t kMaxImageLevels = 16;
 inline constexpr uint32_t kRowAlignment = 16;
@@ -185,6 +221,7 @@ inline constexpr uint32_t kSamplerUnnormalized = 8;
 inline constexpr uint32_t kSamplerAddressShift = 4;  // three of four bits: u, v, w
 inline constexpr uint32_t kSamplerCompareShift = 16;
 inline constexpr uint32_t kSamplerReductionShift = 20;
+inline constexpr uint32_t kSamplerNonSeamless = 1u << 24;  // faces of cubes have edges
 
 // What the biases of a sampler and of an instruction may come to together, either way.
 inline constexpr float kMaxSamplerLodBias = 16;

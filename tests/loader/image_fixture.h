@@ -62,6 +62,7 @@ struct Slot {
 
 class ImageTest : public VulkanTest {
   protected:
+    void TearDown() override;
     // In the layout GENERAL, with undefined contents.
     TestImage MakeImage(const ImageSpec& spec);
     VkImageView MakeView(const TestImage& image, VkImageViewType type);

@@ -12,29 +12,40 @@ using Kind = TexelReference::Kind;
 
 // clang-format off
 constexpr TexelReference kReferences[] = {
+    {VK_FORMAT_R4G4B4A4_UNORM_PACK16, Kind::kUnorm, {4, 4, 4, 4}, {12, 8, 4, 0}},
     {VK_FORMAT_B4G4R4A4_UNORM_PACK16, Kind::kUnorm, {4, 4, 4, 4}, {4, 8, 12, 0}},
     {VK_FORMAT_R5G6B5_UNORM_PACK16, Kind::kUnorm, {5, 6, 5, 0}, {11, 5, 0, 0}},
+    {VK_FORMAT_B5G6R5_UNORM_PACK16, Kind::kUnorm, {5, 6, 5, 0}, {0, 5, 11, 0}},
+    {VK_FORMAT_R5G5B5A1_UNORM_PACK16, Kind::kUnorm, {5, 5, 5, 1}, {11, 6, 1, 0}},
+    {VK_FORMAT_B5G5R5A1_UNORM_PACK16, Kind::kUnorm, {5, 5, 5, 1}, {1, 6, 11, 0}},
     {VK_FORMAT_A1R5G5B5_UNORM_PACK16, Kind::kUnorm, {5, 5, 5, 1}, {10, 5, 0, 15}},
     {VK_FORMAT_R8_UNORM, Kind::kUnorm, {8, 0, 0, 0}, {0}},
     {VK_FORMAT_R8_SNORM, Kind::kSnorm, {8, 0, 0, 0}, {0}},
     {VK_FORMAT_R8_UINT, Kind::kUint, {8, 0, 0, 0}, {0}},
     {VK_FORMAT_R8_SINT, Kind::kSint, {8, 0, 0, 0}, {0}},
+    {VK_FORMAT_R8_SRGB, Kind::kSrgb, {8, 0, 0, 0}, {0}},
     {VK_FORMAT_R8G8_UNORM, Kind::kUnorm, {8, 8, 0, 0}, {0, 8}},
     {VK_FORMAT_R8G8_SNORM, Kind::kSnorm, {8, 8, 0, 0}, {0, 8}},
     {VK_FORMAT_R8G8_UINT, Kind::kUint, {8, 8, 0, 0}, {0, 8}},
     {VK_FORMAT_R8G8_SINT, Kind::kSint, {8, 8, 0, 0}, {0, 8}},
+    {VK_FORMAT_R8G8_SRGB, Kind::kSrgb, {8, 8, 0, 0}, {0, 8}},
     {VK_FORMAT_R8G8B8A8_UNORM, Kind::kUnorm, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_R8G8B8A8_SNORM, Kind::kSnorm, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_R8G8B8A8_UINT, Kind::kUint, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_R8G8B8A8_SINT, Kind::kSint, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_R8G8B8A8_SRGB, Kind::kSrgb, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_B8G8R8A8_UNORM, Kind::kUnorm, {8, 8, 8, 8}, {16, 8, 0, 24}},
+    {VK_FORMAT_B8G8R8A8_SNORM, Kind::kSnorm, {8, 8, 8, 8}, {16, 8, 0, 24}},
+    {VK_FORMAT_B8G8R8A8_UINT, Kind::kUint, {8, 8, 8, 8}, {16, 8, 0, 24}},
+    {VK_FORMAT_B8G8R8A8_SINT, Kind::kSint, {8, 8, 8, 8}, {16, 8, 0, 24}},
     {VK_FORMAT_B8G8R8A8_SRGB, Kind::kSrgb, {8, 8, 8, 8}, {16, 8, 0, 24}},
     {VK_FORMAT_A8B8G8R8_UNORM_PACK32, Kind::kUnorm, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_A8B8G8R8_SNORM_PACK32, Kind::kSnorm, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_A8B8G8R8_UINT_PACK32, Kind::kUint, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_A8B8G8R8_SINT_PACK32, Kind::kSint, {8, 8, 8, 8}, {0, 8, 16, 24}},
     {VK_FORMAT_A8B8G8R8_SRGB_PACK32, Kind::kSrgb, {8, 8, 8, 8}, {0, 8, 16, 24}},
+    {VK_FORMAT_A2R10G10B10_UNORM_PACK32, Kind::kUnorm, {10, 10, 10, 2}, {20, 10, 0, 30}},
+    {VK_FORMAT_A2R10G10B10_UINT_PACK32, Kind::kUint, {10, 10, 10, 2}, {20, 10, 0, 30}},
     {VK_FORMAT_A2B10G10R10_UNORM_PACK32, Kind::kUnorm, {10, 10, 10, 2}, {0, 10, 20, 30}},
     {VK_FORMAT_A2B10G10R10_UINT_PACK32, Kind::kUint, {10, 10, 10, 2}, {0, 10, 20, 30}},
     {VK_FORMAT_R16_UNORM, Kind::kUnorm, {16, 0, 0, 0}, {0}},
@@ -64,7 +75,13 @@ constexpr TexelReference kReferences[] = {
     {VK_FORMAT_B10G11R11_UFLOAT_PACK32, Kind::kUfloat, {11, 11, 10, 0}, {0, 11, 22, 0}},
     {VK_FORMAT_E5B9G9R9_UFLOAT_PACK32, Kind::kSharedExponent, {9, 9, 9, 0}, {0, 9, 18, 0}},
     {VK_FORMAT_D16_UNORM, Kind::kUnorm, {16, 0, 0, 0}, {0}, true},
+    {VK_FORMAT_X8_D24_UNORM_PACK32, Kind::kUnorm, {24, 0, 0, 0}, {0}, true, 8},
     {VK_FORMAT_D32_SFLOAT, Kind::kFloat, {32, 0, 0, 0}, {0}, true},
+    {VK_FORMAT_S8_UINT, Kind::kUint, {8, 0, 0, 0}, {0}, false, 0, true},
+    {VK_FORMAT_A4R4G4B4_UNORM_PACK16, Kind::kUnorm, {4, 4, 4, 4}, {8, 4, 0, 12}},
+    {VK_FORMAT_A4B4G4R4_UNORM_PACK16, Kind::kUnorm, {4, 4, 4, 4}, {0, 4, 8, 12}},
+    {VK_FORMAT_A1B5G5R5_UNORM_PACK16, Kind::kUnorm, {5, 5, 5, 1}, {0, 5, 10, 15}},
+    {VK_FORMAT_A8_UNORM, Kind::kUnorm, {0, 0, 0, 8}, {0, 0, 0, 0}},
 };
 // clang-format on
 
@@ -93,7 +110,7 @@ const TexelReference* FindTexelReference(VkFormat format) {
 }
 
 uint32_t TexelReference::bytes() const {
-    uint32_t all = kind == Kind::kSharedExponent ? 5 : 0;
+    uint32_t all = kind == Kind::kSharedExponent ? 5u : unused_bits;
     for (uint8_t count : bits)
         all += count;
     return (all + 7) / 8;

@@ -17,6 +17,8 @@ struct TexelReference {
     std::array<uint8_t, 4> bits;
     std::array<uint8_t, 4> first;
     bool depth = false;
+    uint8_t unused_bits = 0;
+    bool stencil = false;  // and nothing else
 
     uint32_t bytes() const;
     bool integer() const { return kind == Kind::kUint || kind == Kind::kSint; }

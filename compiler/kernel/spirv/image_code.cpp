@@ -26,13 +26,19 @@ constexpr std::array<ir::Type, 4> kFourInts = {kI32, kI32, kI32, kI32};
 constexpr std::array<ir::Type, 4> kFourFloats = {kF32, kF32, kF32, kF32};
 
 // Most frequent last: it is the switches' default.
-constexpr auto kAllLayouts = [] {
-    std::array<uint32_t, hal::kTexelLayoutCount> all{};
+template <uint32_t kCount>
+constexpr auto FirstLayouts() {
+    std::array<uint32_t, kCount> all{};
     for (uint32_t i = 0; i < all.size(); ++i)
         all[i] = i;
     std::swap(all[static_cast<size_t>(TexelLayout::k32x4)], all.back());
     return all;
-}();
+}
+constexpr auto kStorageLayouts = FirstLayouts<hal::kStorageLayoutCount>();
+constexpr auto kPlainLayouts = FirstLayouts<hal::kTexelLayoutCount>();
+// The last number stands for all compressed ones.
+constexpr auto kSampledLayouts = FirstLayouts<hal::kTexelLayoutCount + 1>();
+static_assert(static_cast<uint32_t>(TexelLayout::kEtc2) == hal::kTexelLayoutCount);
 
 // Bytes of the elements that a texel is loaded and stored in, and how many there are.
 struct Elements {
@@ -48,6 +54,7 @@ Elements ElementsOf(TexelLayout layout) {
         case TexelLayout::k5_6_5:
         case TexelLayout::k5_5_5_1:
         case TexelLayout::k4x4:
+        case TexelLayout::k1_5_5_5:
             return {ir::Type::kI16, 1};
         case TexelLayout::k16x4:
         case TexelLayout::k32x2:
@@ -107,9 +114,30 @@ Id ImageCode::TexelOffset(const Texel& texel, TexelLayout layout) {
     return I(Op::kIAdd, texel.row_offset, I(Op::kShl, texel.column, Int(bytes_log2)));
 }
 
-Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id layout, uint8_t flags) {
-    return Switch(layout, kAllLayouts, kFourInts, [&](uint32_t which) {
+Id ImageCode::BlockLog2(Id layout) {
+    const Id compressed = Test(Op::kULe, Int(static_cast<uint32_t>(TexelLayout::kEtc2)), layout);
+    return Select(compressed, Int(hal::kBlockLog2), Int(0));
+}
+
+Id ImageCode::Blocks(Id texels, Id block_log2) {
+    const Id up = I(Op::kISub, I(Op::kShl, Int(1), block_log2), Int(1));
+    return I(Op::kLShr, I(Op::kIAdd, texels, up), block_log2);
+}
+
+Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, uint8_t flags) {
+    constexpr auto kCompressed = static_cast<uint32_t>(TexelLayout::kEtc2);
+    std::span<const uint32_t> layouts = kStorageLayouts;
+    Id layout = Bits(format, hal::kTexelLayoutShift, 8);
+    if (sampled && texel.x.valid()) {
+        layouts = kSampledLayouts;
+        layout = I(Op::kUMin, layout, Int(kCompressed));
+    } else if (sampled) {
+        layouts = kPlainLayouts;
+    }
+    return Switch(layout, layouts, kFourInts, [&](uint32_t which) {
         const auto known = static_cast<TexelLayout>(which);
+        if (which == kCompressed)
+            return LoadBlockTexel(buffer, texel, format, flags);
         const Elements elements = ElementsOf(known);
         const Id offset = TexelOffset(texel, known);
         Ids words = LoadElements(buffer, offset, elements.type, elements.count, flags);
@@ -136,7 +164,7 @@ void ImageCode::StoreRaw(Id buffer,
                          Id layout,
                          std::span<const Id> raw,
                          uint8_t flags) {
-    Switch(layout, kAllLayouts, {}, [&](uint32_t which) {
+    Switch(layout, kStorageLayouts, {}, [&](uint32_t which) {
         const auto known = static_cast<TexelLayout>(which);
         const Elements elements = ElementsOf(known);
         std::array<Id, 4> words;
@@ -185,15 +213,21 @@ Id ImageCode::SrgbToLinear(Id raw) {
         }
         return bytes;
     }();
+    return FromTable(kF32, table.data(), kTableEntries, raw);
+}
+
+Id ImageCode::FromTable(ir::Type type, const void* table, size_t entries, Id index) {
+    const auto* first = static_cast<const uint8_t*>(table);
+    const uint8_t* last = first + entries * sizeof(uint32_t);
     std::vector<uint8_t>& data = kernel_.constant_data;
-    auto found = std::search(data.begin(), data.end(), table.begin(), table.end());
-    if (found == data.end()) {
+    auto found = std::search(data.begin(), data.end(), first, last);
+    if (found == data.end() || (found - data.begin()) % 4 != 0) {
         data.resize((data.size() + 3) / 4 * 4);
-        found = data.insert(data.end(), table.begin(), table.end());
+        found = data.insert(data.end(), first, last);
     }
     const auto start = static_cast<uint32_t>(found - data.begin());
-    const Id offset = I(Op::kIAdd, I(Op::kShl, raw, Int(2)), Int(start));
-    return builder_.Emit(Op::kLoadConstant, kF32, {offset}, sizeof(float));
+    const Id offset = I(Op::kIAdd, I(Op::kShl, index, Int(2)), Int(start));
+    return builder_.Emit(Op::kLoadConstant, type, {offset}, sizeof(uint32_t));
 }
 
 Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const Id> scales) {
@@ -324,7 +358,8 @@ Ids ImageCode::Swizzled(std::span<const Id> components, Id swizzle, Id one) {
     std::vector<ir::Type> types(4, kernel_.type(one));
     const Id zero = builder_.Const(types[0], 0);
     // An image whose components stay where they are is the common case.
-    const Id moves = Test(Op::kINe, swizzle, Int(hal::kIdentitySwizzle));
+    const Id moves =
+        Test(Op::kINe, Bits(swizzle, 0, hal::kSwizzleOrderShift), Int(hal::kIdentitySwizzle));
     const ir::InstId inst = builder_.Append(Op::kIf, {&moves, 1}, types);
     AddBlock(inst, [&] {
         Ids moved;

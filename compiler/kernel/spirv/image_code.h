@@ -133,15 +133,23 @@ class ImageCode {
     // --- texels ---
     // A texel lies at the offset of its row plus its column times the bytes that its layout has: a
     // factor that each case knows, so that neighbouring lanes are seen to be neighbours in memory.
+    // Of what may be compressed, row and column are the block's, and x and y the texel's.
     struct Texel {
         Id row_offset;
         Id column;
+        Id x = {};
+        Id y = {};
     };
+    // log2 of the texels of a block each way: 0 for formats without. `layout` is an i32.
+    Id BlockLog2(Id layout);
+    // How many blocks hold so many texels.
+    Id Blocks(Id texels, Id block_log2);
     Id TexelOffset(const Texel& texel, hal::TexelLayout layout);
     Ids LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags);
     // The four components' bits of a texel, zero extended; zeros for those that the layout does not
-    // have. `layout` is an i32 hal::TexelLayout.
-    Ids LoadRaw(Id buffer, const Texel& texel, Id layout, uint8_t flags);
+    // have. `format` is that of a descriptor; only `sampled` images have all of them, and
+    // compressed ones only where the texel has x and y.
+    Ids LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, uint8_t flags);
     void StoreRaw(Id buffer, const Texel& texel, Id layout, std::span<const Id> raw, uint8_t flags);
     // Components as f32. `scales` are the descriptor's, or KnownScales.
     Ids DecodeFloat(std::span<const Id> raw, Id format, std::span<const Id> scales);
@@ -167,6 +175,15 @@ class ImageCode {
     Id HalfToFloat(Id bits);
     Id FloatToHalf(Id value);
     Id SrgbToLinear(Id raw);
+    // An entry of a table of 32-bit words that becomes data of the kernel.
+    Id FromTable(ir::Type type, const void* table, size_t entries, Id index);
+    // Compressed blocks (image_blocks.cpp).
+    Ids LoadBlockTexel(Id buffer, const Texel& texel, Id format, uint8_t flags);
+    Ids LoadBlockWords(Id buffer, Id offset, uint8_t flags);
+    Id EacModifier(const Ids& block, Id texel, Id* multiplier);
+    Id EacAlpha(const Ids& block, Id texel);
+    Id EacComponent(const Ids& block, Id texel, Id is_signed);
+    Ids EtcColor(const Ids& block, Id x, Id y, Id may_be_transparent);
 
     ir::Builder& builder_;
     ir::Kernel& kernel_;

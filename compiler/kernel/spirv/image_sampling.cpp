@@ -29,6 +29,8 @@ ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
     : code_(code), place_(place), cube_(place.dim == spv::Dim::Cube) {
     axes_ = place.dim == spv::Dim::Dim1D ? 1 : place.dim == spv::Dim::Dim3D ? 3 : 2;
     flags_ = code_.Word(place.sampler, kFlagsAt);
+    if (axes_ == 2)
+        block_log2_ = code_.BlockLog2(code_.Bits(place.format, hal::kTexelLayoutShift, 8));
 }
 
 Id ImageSampling::Flag(uint32_t bit) {
@@ -149,6 +151,13 @@ Id ImageSampling::Clamped(Id lod, const Inputs& inputs) {
     return c.F(Op::kNMin, c.F(Op::kNMax, lod, least), most);
 }
 
+// Which block a texel is in, or how many there are of so many texels.
+Id ImageSampling::Block(Id texels, bool count) {
+    if (!block_log2_.valid())
+        return texels;
+    return count ? code_.Blocks(texels, block_log2_) : code_.I(Op::kLShr, texels, block_log2_);
+}
+
 ImageSampling::Level ImageSampling::MakeLevel(Id index) {
     auto& c = code_;
     constexpr uint32_t kExtents[] = {offsetof(hal::ImageDescriptor, width),
@@ -170,7 +179,7 @@ ImageSampling::Level ImageSampling::MakeLevel(Id index) {
     if (is_base)
         return level;
     const Id bytes_log2 = c.Bits(place_.format, hal::kTexelBytesLog2Shift, 8);
-    const Id bytes = c.I(Op::kShl, level.extent[0], bytes_log2);
+    const Id bytes = c.I(Op::kShl, Block(level.extent[0], true), bytes_log2);
     const Id padded = c.I(Op::kIAdd, bytes, c.Int(hal::kRowAlignment - 1));
     const Id pitch = c.I(Op::kAnd, padded, c.Int(~(hal::kRowAlignment - 1)));
     level.row_pitch = pitch;
@@ -201,16 +210,14 @@ ImageSampling::Axis ImageSampling::MakeAxis(const Level& level,
     return made;
 }
 
-// "Wrapping Operation". With the border's mode, coordinates outside stay there. On cubes nearest
-// texels are those of the face's edge, and those of a linear filter are on the next face
+// "Wrapping Operation". With the border's mode, coordinates outside stay there. On seamless cubes
+// nearest texels are those of the face's edge, and those of a linear filter are on the next face
 // ("Cube Map Edge Handling").
 Id ImageSampling::Wrapped(Id index, Id extent, size_t axis, Id linear) {
     using hal::AddressMode;
     auto& c = code_;
     const Id last = c.I(Op::kISub, extent, c.Int(1));
     auto clamped = [&](Id value) { return c.I(Op::kSMax, c.I(Op::kSMin, value, last), c.Int(0)); };
-    if (cube_)
-        return c.Select(linear, index, clamped(index));
     static constexpr uint32_t kModes[] = {static_cast<uint32_t>(AddressMode::kRepeat),
                                           static_cast<uint32_t>(AddressMode::kMirroredRepeat),
                                           static_cast<uint32_t>(AddressMode::kClampToBorder),
@@ -222,7 +229,7 @@ Id ImageSampling::Wrapped(Id index, Id extent, size_t axis, Id linear) {
         return c.Select(c.Test(Op::kSLt, value, c.Int(0)), c.Emit(Op::kNot, kI32, {value}), value);
     };
     constexpr ir::Type kResult[] = {kI32};
-    return c.Switch(mode, kModes, kResult, [&](uint32_t which) -> Ids {
+    const Id wrapped = c.Switch(mode, kModes, kResult, [&](uint32_t which) -> Ids {
         switch (static_cast<AddressMode>(which)) {
             case AddressMode::kRepeat:
                 return {c.I(Op::kSMod, index, extent)};
@@ -239,6 +246,10 @@ Id ImageSampling::Wrapped(Id index, Id extent, size_t axis, Id linear) {
                 return {clamped(index)};
         }
     })[0];
+    if (!cube_)
+        return wrapped;
+    const Id crossing = c.Select(linear, index, clamped(index));
+    return c.Select(Flag(hal::kSamplerNonSeamless), wrapped, crossing);
 }
 
 void ImageSampling::CrossEdges(Id& x, Id& y, Id& face, Id extent) {
@@ -266,8 +277,8 @@ void ImageSampling::CrossEdges(Id& x, Id& y, Id& face, Id extent) {
     const Ids kept_position = position_;
     const Id kept_face = face_;
     SelectFace(direction, nullptr, nullptr);
-    const Id inside =
-        c.Emit(Op::kAnd, kBool, {c.Test(Op::kULt, x, extent), c.Test(Op::kULt, y, extent)});
+    Id inside = c.Emit(Op::kAnd, kBool, {c.Test(Op::kULt, x, extent), c.Test(Op::kULt, y, extent)});
+    inside = c.Emit(Op::kOr, kBool, {inside, Flag(hal::kSamplerNonSeamless)});
     auto moved = [&](Id position) {
         const Id index = c.Emit(Op::kFToS, kI32, {c.F(Op::kFloor, c.F(Op::kFMul, position, size))});
         return c.I(Op::kSMax, c.I(Op::kSMin, index, c.I(Op::kISub, extent, c.Int(1))), c.Int(0));
@@ -311,31 +322,44 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
         const Id extent =
             slice ? c.Word(place_.image, offsetof(hal::ImageDescriptor, depth)) : level.extent[i];
         inside = c.Emit(Op::kAnd, kBool, {inside, c.Test(Op::kULt, texel[i], extent)});
-        const Id pitch = slice || i == 2 ? level.slice_pitch : level.row_pitch;
-        offset = c.I(Op::kIAdd, offset, c.I(Op::kIMul, texel[i], pitch));
+        const bool row = !slice && i == 1;
+        const Id pitch = row ? level.row_pitch : level.slice_pitch;
+        const Id steps = row ? Block(texel[i], false) : texel[i];
+        offset = c.I(Op::kIAdd, offset, c.I(Op::kIMul, steps, pitch));
     }
     const Id load = wanted.valid() ? c.Emit(Op::kAnd, kBool, {inside, wanted}) : inside;
     const std::vector<ir::Type> ints(4, kI32);
     const Ids raw = c.If(load, ints, [&] {
-        return c.LoadRaw(place_.buffer, {offset, texel[0]},
-                         c.Bits(place_.format, hal::kTexelLayoutShift, 8), 0);
+        ImageCode::Texel at{offset, Block(texel[0], false)};
+        if (block_log2_.valid()) {
+            at.x = texel[0];
+            at.y = texel[1];
+        }
+        return c.LoadRaw(place_.buffer, at, place_.format, true, 0);
     });
     Ids values = place_.integer ? c.DecodeInt(raw, place_.format)
                                 : c.DecodeFloat(raw, place_.format, place_.scales);
     // Outside there is only the border, or nothing at all.
     Id border;
-    for (uint32_t i = 0; i < axes_ && !cube_; ++i) {
+    for (uint32_t i = 0; i < axes_; ++i) {
         const Id mode = c.Bits(flags_, hal::kSamplerAddressShift + 4 * i, 4);
         const Id is_border =
             c.Test(Op::kIEq, mode, c.Int(static_cast<uint32_t>(hal::AddressMode::kClampToBorder)));
         border = border.valid() ? c.Emit(Op::kOr, kBool, {border, is_border}) : is_border;
     }
-    if (border.valid()) {
-        border = c.Emit(Op::kAnd, kBool, {border, c.Emit(Op::kNot, kBool, {inside})});
-        for (uint32_t i = 0; i < 4; ++i) {
-            const Id color = c.Word(place_.sampler, kBorderAt + 4 * i);
-            values[i] = c.Select(border, place_.integer ? color : c.AsFloat(color), values[i]);
-        }
+    border = c.Emit(Op::kAnd, kBool, {border, c.Emit(Op::kNot, kBool, {inside})});
+    Ids colors;
+    for (uint32_t i = 0; i < 4; ++i)
+        colors.push_back(c.Word(place_.sampler, kBorderAt + 4 * i));
+    const Id swizzle = c.Word(place_.image, offsetof(hal::ImageDescriptor, swizzle));
+    for (uint32_t i = 0; i < 4; ++i) {
+        // The component may be another than the i-th of red, green, blue and alpha.
+        const Id channel =
+            c.Bits(swizzle, hal::kSwizzleOrderShift + i * hal::kSwizzleBits, hal::kSwizzleBits);
+        Id color = colors[3];
+        for (uint32_t k = 0; k < 3; ++k)
+            color = c.Select(c.Test(Op::kIEq, channel, c.Int(k)), colors[k], color);
+        values[i] = c.Select(border, place_.integer ? color : c.AsFloat(color), values[i]);
     }
     if (inputs.reference.valid())
         values[0] = Compared(values[0], inputs.reference);
@@ -348,14 +372,14 @@ ImageSampling::Corner ImageSampling::FindCorner(const Level& level,
                                                 std::span<const Axis> axes,
                                                 std::span<const std::array<Id, 2>> wrapped) {
     auto& c = code_;
-    Id exists;
+    Id exists = c.Emit(Op::kNot, kBool, {Flag(hal::kSamplerNonSeamless)});
     Id tap = c.Int(0);
     Id weight = c.Float(1.0f / 3);
     for (uint32_t i = 0; i < 2; ++i) {
         const auto outside = [&](Id index) { return c.Test(Op::kULe, level.extent[i], index); };
         const Id second = outside(wrapped[i][1]);
         const Id either = c.Emit(Op::kOr, kBool, {outside(wrapped[i][0]), second});
-        exists = exists.valid() ? c.Emit(Op::kAnd, kBool, {exists, either}) : either;
+        exists = c.Emit(Op::kAnd, kBool, {exists, either});
         tap = c.I(Op::kOr, tap, c.Select(second, c.Int(1u << i), c.Int(0)));
         const Id first_weight = c.F(Op::kFSub, c.Float(1), axes[i].second_weight);
         weight = c.F(Op::kFMul, weight, c.Select(second, axes[i].second_weight, first_weight));

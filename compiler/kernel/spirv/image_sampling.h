@@ -86,6 +86,7 @@ class ImageSampling {
         Id nearest;
     };
     LevelPosition FindLevel(Id lod);
+    Id Block(Id texels, bool count);
     Level MakeLevel(Id index);
     Axis MakeAxis(const Level& level, size_t axis, Id linear, const Ids& offset);
     Id Wrapped(Id index, Id extent, size_t axis, Id linear);
@@ -104,6 +105,7 @@ class ImageSampling {
     size_t axes_;  // of a face for cubes
     bool cube_;
     Id flags_;
+    Id block_log2_;     // invalid where no format is compressed
     Ids position_;      // of each axis, as the application gives it
     Ids gradients_[2];  // of each axis
     Id slice_;          // layer, or face with layer; invalid for none

@@ -130,7 +130,6 @@ uint32_t WordOf(const TexelFormat& format) {
            static_cast<uint32_t>(format.bytes_log2) << hal::kTexelBytesLog2Shift |
            static_cast<uint32_t>(format.sign_shift) << hal::kTexelSignShiftShift;
 }
-
 // Operands of OpTypeImage.
 constexpr size_t kSampledType = 0;
 constexpr size_t kDim = 1;
@@ -347,6 +346,13 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
     const bool has_rows = image.Dimensions() >= 2;
     const bool has_slices = coordinates.size() > (has_rows ? 2 : 1);
     const bool is_3d = image.dim == spv::Dim::Dim3D;
+    const bool may_be_compressed = image.MayBeCompressed();
+    ValueId block_log2;
+    if (may_be_compressed)
+        block_log2 = code.BlockLog2(code.Bits(image.format, hal::kTexelLayoutShift, 8));
+    const auto block = [&](ValueId at) {
+        return block_log2.valid() ? code.I(ir::Op::kLShr, at, block_log2) : at;
+    };
     // Extents and pitches of the level.
     auto extent = [&](uint32_t at) {
         const ValueId base = word(at);
@@ -374,13 +380,14 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
     if (has_rows) {
         row_pitch = word(kRowPitchAt);
         if (level.valid()) {
-            const ValueId bytes = code.I(ir::Op::kShl, width, bytes_log2);
+            const ValueId blocks = may_be_compressed ? code.Blocks(width, block_log2) : width;
+            const ValueId bytes = code.I(ir::Op::kShl, blocks, bytes_log2);
             row_pitch =
                 code.I(ir::Op::kAnd, code.I(ir::Op::kIAdd, bytes, Int(hal::kRowAlignment - 1)),
                        Int(~(hal::kRowAlignment - 1)));
         }
         also(coordinates[1], height);
-        step(coordinates[1], row_pitch);
+        step(block(coordinates[1]), row_pitch);
     }
     if (has_slices) {
         const ValueId z = coordinates.back();
@@ -388,13 +395,14 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
         step(z, is_3d && level.valid() ? code.I(ir::Op::kIMul, row_pitch, height)
                                        : word(kSlicePitchAt));
     }
-    ValueId column = coordinates[0];
+    ValueId column = block(coordinates[0]);
     if (sample.valid()) {
         const ValueId samples = word(kLevelsAt);
         also(sample, samples);
         column = code.I(ir::Op::kIAdd, code.I(ir::Op::kIMul, column, samples), sample);
     }
-    return {offset, column};
+    return {offset, column, may_be_compressed ? coordinates[0] : ValueId(),
+            may_be_compressed ? coordinates[1] : ValueId()};
 }
 
 // The number of the sample that an instruction names, as i32; invalid for images of one sample.
@@ -456,7 +464,8 @@ Status Translator::ImageRead(const Inst& inst) {
     }
     const std::vector<ir::Type> ints(4, ir::Type::kI32);
     const Tuple raw = code.If(inside, ints, [&] {
-        return code.LoadRaw(buffer, texel_place, code.Bits(image.format, hal::kTexelLayoutShift, 8),
+        return code.LoadRaw(buffer, texel_place, image.format,
+                            !image.storage && image.dim != spv::Dim::Buffer,
                             image.pointer.is_volatile ? ir::kVolatile : 0);
     });
     const bool integer = image.component == ir::Type::kI32;

@@ -104,6 +104,10 @@ struct Image {
     bool known_format = false;
     ImageCode::Descriptor descriptor;
 
+    // Compressed formats are those of two-dimensional sampled images.
+    bool MayBeCompressed() const {
+        return !storage && !multisampled && (dim == spv::Dim::Dim2D || dim == spv::Dim::Cube);
+    }
     // Coordinates without the array's layer.
     uint32_t Dimensions() const {
         switch (dim) {
