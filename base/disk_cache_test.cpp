@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -200,14 +199,12 @@ TEST_F(DiskCacheTest, LinksAndPipesAreNotOpened) {
 TEST_F(DiskCacheTest, AFullDiskCostsOneWarning) {
     rlimit old_limit;
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
-    const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{kHeaderBytes + 10, old_limit.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
     EXPECT_FALSE(cache_.Put(kPlan, kKey, Payload("too long a payload")));
     EXPECT_FALSE(cache_.Put(kPlan, Hash128{1, 1}, Payload("too long a payload")));
     EXPECT_TRUE(cache_.Put(kPlan, Hash128{1, 2}, Payload("short")));
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
-    std::signal(SIGXFSZ, old_handler);
     EXPECT_THAT(g_warnings, ElementsAre(HasSubstr("A cache entry cannot be stored")));
     EXPECT_EQ(directory_.size(), 1u) << "nothing of the failed writes remains";
 }

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,6 +101,20 @@ Result<std::string> ReadTextFile(const std::string& path, size_t limit_bytes) {
 Status WriteFileAtomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts,
                            mode_t mode) {
+    // Beyond this limit the system sends SIGXFSZ, which ends a process that does not expect it.
+    uint64_t size_bytes = 0;
+    for (const auto& part : parts)
+        size_bytes += part.size();
+    rlimit limit;
+    if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+        size_bytes > limit.rlim_cur) {
+        return Error{
+            ErrorCode::kIo,
+            fmt::format(
+                "{} cannot be written: it would have {} bytes, and this process may write {}.",
+                path, size_bytes, limit.rlim_cur)};
+    }
+
     std::string temporary = path + ".tmp-XXXXXX";
     UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
     if (!fd.valid())
