@@ -2,6 +2,8 @@
 // the address of memory and flushing does nothing.
 #include "driver/device_memory.h"
 
+#include <unistd.h>
+
 #include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -23,19 +25,95 @@ VkResult DeviceMemory::Init(const VkMemoryAllocateInfo& info) {
                     "There are already {} allocations (maxMemoryAllocationCount).",
                     kMaxMemoryAllocations);
     }
-    auto memory = device().hal().AllocateMemory(info.allocationSize);
-    if (!memory)
-        return Fail(device(), memory.error());
-    memory_ = std::move(*memory);
-    PhysicalDevice::allocated_bytes() += memory_->size_bytes();
+    FORNAX_RETURN_IF_FAILED(Allocate(info));
+    if (!imported_)
+        device().physical_device().allocated_bytes() += memory_->size_bytes();
     return VK_SUCCESS;
+}
+
+VkResult DeviceMemory::Allocate(const VkMemoryAllocateInfo& info) {
+    const auto* file = FindInChain<VkImportMemoryFdInfoKHR>(
+        info.pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
+    if (file && file->handleType != 0)
+        return Import(*file, info.allocationSize);
+    const auto* host = FindInChain<VkImportMemoryHostPointerInfoEXT>(
+        info.pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
+    if (host && host->handleType != 0)
+        return Import(*host, info.allocationSize);
+    const auto* exported = FindInChain<VkExportMemoryAllocateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
+    return Keep(device().hal().AllocateMemory(
+        info.allocationSize,
+        {.exportable =
+             exported && (exported->handleTypes & VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT),
+         .placeable = device().features().memoryMapPlaced}));
+}
+
+VkResult DeviceMemory::Keep(Result<std::shared_ptr<hal::Memory>> memory) {
+    if (!memory) {
+        if (imported_ && memory.error().code == ErrorCode::kInvalidArgument)
+            return FailWith(device(), VK_ERROR_INVALID_EXTERNAL_HANDLE, memory.error().message);
+        return Fail(device(), memory.error());
+    }
+    memory_ = std::move(*memory);
+    return VK_SUCCESS;
+}
+
+VkResult DeviceMemory::Import(const VkImportMemoryFdInfoKHR& info, VkDeviceSize size_bytes) {
+    imported_ = true;
+    FORNAX_RETURN_IF_FAILED(Keep(device().hal().ImportMemoryFile(info.fd, size_bytes)));
+    // "Importing memory from a file descriptor transfers ownership of the file descriptor"; the
+    // memory has one of its own.
+    close(info.fd);
+    return VK_SUCCESS;
+}
+
+VkResult DeviceMemory::Import(const VkImportMemoryHostPointerInfoEXT& info,
+                              VkDeviceSize size_bytes) {
+    imported_ = true;
+    return Keep(device().hal().ImportHostMemory(info.pHostPointer, size_bytes));
 }
 
 DeviceMemory::~DeviceMemory() {
     if (counted_)
         --device().allocation_count();
-    if (memory_)
-        PhysicalDevice::allocated_bytes() -= memory_->size_bytes();
+    if (!memory_)
+        return;
+    // "If a memory object is mapped at the time it is freed, it is implicitly unmapped."
+    if (placed_)
+        (void)hal::UnmapAt(placed_, placed_bytes_, false);
+    if (!imported_)
+        device().physical_device().allocated_bytes() -= memory_->size_bytes();
+}
+
+VkResult DeviceMemory::Map(const VkMemoryMapInfo& info, void** data) {
+    if (!(info.flags & VK_MEMORY_MAP_PLACED_BIT_EXT)) {
+        *data = memory_->host_pointer() + info.offset;
+        return VK_SUCCESS;
+    }
+    const auto* place = FindInChain<VkMemoryMapPlacedInfoEXT>(
+        info.pNext, VK_STRUCTURE_TYPE_MEMORY_MAP_PLACED_INFO_EXT);
+    const VkDeviceSize size_bytes =
+        info.size == VK_WHOLE_SIZE ? memory_->size_bytes() - info.offset : info.size;
+    const Status mapped = memory_->MapAt(place->pPlacedAddress, info.offset, size_bytes);
+    if (!mapped)
+        return FailWith(*this, VK_ERROR_MEMORY_MAP_FAILED, mapped.error().message);
+    placed_ = place->pPlacedAddress;
+    placed_bytes_ = size_bytes;
+    *data = placed_;
+    return VK_SUCCESS;
+}
+
+VkResult DeviceMemory::Unmap(const VkMemoryUnmapInfo& info) {
+    if (!placed_)
+        return VK_SUCCESS;
+    const bool reserve = info.flags & VK_MEMORY_UNMAP_RESERVE_BIT_EXT;
+    const Status unmapped = hal::UnmapAt(placed_, placed_bytes_, reserve);
+    // "... leaves the memory range mapped" when it fails.
+    if (!unmapped)
+        return FailWith(*this, VK_ERROR_MEMORY_MAP_FAILED, unmapped.error().message);
+    placed_ = nullptr;
+    return VK_SUCCESS;
 }
 
 void FillMemoryRequirements(VkDeviceSize size_bytes,
@@ -70,8 +148,7 @@ vkFreeMemory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks
 }
 
 FORNAX_ENTRY_POINT(VkResult) vkMapMemory2(VkDevice, const VkMemoryMapInfo* info, void** data) {
-    *data = FromHandle<DeviceMemory>(info->memory)->hal().host_pointer() + info->offset;
-    return VK_SUCCESS;
+    return FromHandle<DeviceMemory>(info->memory)->Map(*info, data);
 }
 
 FORNAX_ENTRY_POINT(VkResult)
@@ -91,11 +168,14 @@ vkMapMemory(VkDevice device,
     return vkMapMemory2(device, &info, data);
 }
 
-FORNAX_ENTRY_POINT(VkResult) vkUnmapMemory2(VkDevice, const VkMemoryUnmapInfo*) {
-    return VK_SUCCESS;
+FORNAX_ENTRY_POINT(VkResult) vkUnmapMemory2(VkDevice, const VkMemoryUnmapInfo* info) {
+    return FromHandle<DeviceMemory>(info->memory)->Unmap(*info);
 }
 
-FORNAX_ENTRY_POINT(void) vkUnmapMemory(VkDevice, VkDeviceMemory) {}
+FORNAX_ENTRY_POINT(void) vkUnmapMemory(VkDevice device, VkDeviceMemory memory) {
+    const VkMemoryUnmapInfo info{.sType = VK_STRUCTURE_TYPE_MEMORY_UNMAP_INFO, .memory = memory};
+    (void)vkUnmapMemory2(device, &info);
+}
 
 FORNAX_ENTRY_POINT(VkResult)
 vkFlushMappedMemoryRanges(VkDevice, uint32_t, const VkMappedMemoryRange*) {

@@ -5,6 +5,7 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include "base/result.h"
 #include "driver/object.h"
 #include "hal/memory.h"
 
@@ -22,9 +23,22 @@ class DeviceMemory : public DeviceObject {
 
     const hal::Memory& hal() const { return *memory_; }
 
+    // vkMapMemory2 and vkUnmapMemory2.
+    VkResult Map(const VkMemoryMapInfo& info, void** data);
+    VkResult Unmap(const VkMemoryUnmapInfo& info);
+
   private:
-    bool counted_ = false;  // in the device's number of allocations
+    VkResult Allocate(const VkMemoryAllocateInfo& info);
+    VkResult Keep(Result<std::shared_ptr<hal::Memory>> memory);
+    VkResult Import(const VkImportMemoryFdInfoKHR& info, VkDeviceSize size_bytes);
+    VkResult Import(const VkImportMemoryHostPointerInfoEXT& info, VkDeviceSize size_bytes);
+
+    bool counted_ = false;   // in the device's number of allocations
+    bool imported_ = false;  // and so in the budget of somebody else
     std::shared_ptr<hal::Memory> memory_;
+    // Where VK_EXT_map_memory_placed put it.
+    void* placed_ = nullptr;
+    VkDeviceSize placed_bytes_ = 0;
 };
 
 // What vkGet*MemoryRequirements2 say of a resource: its only memory type, no need of an allocation

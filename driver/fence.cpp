@@ -1,17 +1,19 @@
 // Fences.
 #include "driver/fence.h"
 
+#include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 
 namespace fornax::driver {
 
 VkResult Fence::Init(const VkFenceCreateInfo& info) {
-    auto timeline = device().hal().CreateTimeline(0);
-    if (!timeline)
-        return Fail(*this, timeline.error());
-    timeline_ = std::move(*timeline);
-    target_ = info.flags & VK_FENCE_CREATE_SIGNALED_BIT ? 0 : 1;
+    const auto* exported = FindInChain<VkExportFenceCreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_EXPORT_FENCE_CREATE_INFO);
+    FORNAX_RETURN_IF_FAILED(payload_.Init(*this, 0, VK_EXTERNAL_FENCE_HANDLE_TYPE_OPAQUE_FD_BIT,
+                                          exported ? exported->handleTypes : 0));
+    if (!(info.flags & VK_FENCE_CREATE_SIGNALED_BIT))
+        payload_.Unset();
     return VK_SUCCESS;
 }
 

@@ -1,13 +1,10 @@
 // Fence: signalled once a timeline of its own reaches the target of its present use.
 #pragma once
 
-#include <atomic>
-#include <memory>
-
 #include <vulkan/vulkan_core.h>
 
 #include "driver/object.h"
-#include "hal/timeline.h"
+#include "driver/sync_payload.h"
 
 namespace fornax::driver {
 
@@ -20,14 +17,19 @@ class Fence : public DeviceObject {
 
     VkResult Init(const VkFenceCreateInfo& info);
 
+    SyncPayload& payload() { return payload_; }
+
     // What is reached when the fence is signalled, by a submission or already.
-    hal::TimelinePoint point() const { return {timeline_, target_}; }
-    bool signalled() const { return timeline_->value() >= target_; }
-    void Reset() { target_ = timeline_->value() + 1; }
+    hal::TimelinePoint point() const { return payload_.Point(); }
+    bool signalled() const { return payload_.IsSet(); }
+    // "... that fence's prior permanent payload is first restored."
+    void Reset() {
+        payload_.Restore();
+        payload_.Unset();
+    }
 
   private:
-    std::shared_ptr<hal::Timeline> timeline_;
-    uint64_t target_ = 0;  // resetting is externally synchronised
+    SyncPayload payload_;
 };
 
 }  // namespace fornax::driver

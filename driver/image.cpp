@@ -7,6 +7,7 @@
 #include "driver/device.h"
 #include "driver/device_memory.h"
 #include "driver/entry_point.h"
+#include "driver/external_memory.h"
 #include "driver/limits.h"
 
 namespace fornax::driver {
@@ -203,11 +204,18 @@ vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
                                           const VkPhysicalDeviceImageFormatInfo2* info,
                                           VkImageFormatProperties2* properties) {
     properties->imageFormatProperties = LimitsOf(*info);
-    // No handle type is supported.
     const auto* external = FindInChain<VkPhysicalDeviceExternalImageFormatInfo>(
         info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO);
-    if (external && external->handleType != 0)
-        properties->imageFormatProperties = {};
+    if (external && external->handleType != 0) {
+        const VkExternalMemoryProperties features = ExternalMemoryProperties(external->handleType);
+        // "If handleType is not compatible ..., VK_ERROR_FORMAT_NOT_SUPPORTED is returned."
+        if (features.externalMemoryFeatures == 0)
+            properties->imageFormatProperties = {};
+        auto* out = FindInChain<VkExternalImageFormatProperties>(
+            properties->pNext, VK_STRUCTURE_TYPE_EXTERNAL_IMAGE_FORMAT_PROPERTIES);
+        if (out)
+            out->externalMemoryProperties = features;
+    }
     auto* performance = FindInChain<VkHostImageCopyDevicePerformanceQuery>(
         properties->pNext, VK_STRUCTURE_TYPE_HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY);
     if (performance)

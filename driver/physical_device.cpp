@@ -1,5 +1,4 @@
-// The physical device, and the queries about features, memory, queues and external
-// handles.
+// The physical device, and the queries about features and memory.
 #include "driver/physical_device.h"
 
 #include <algorithm>
@@ -130,36 +129,6 @@ vkGetPhysicalDeviceSparseImageFormatProperties2(VkPhysicalDevice,
                                                 uint32_t* count,
                                                 VkSparseImageFormatProperties2*) {
     *count = 0;
-}
-
-// --- External handles: none can be exported or imported
-// -------------------------------------------------
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceExternalBufferProperties(VkPhysicalDevice,
-                                            const VkPhysicalDeviceExternalBufferInfo* info,
-                                            VkExternalBufferProperties* properties) {
-    // "compatibleHandleTypes must include at least handleType."
-    properties->externalMemoryProperties = {
-        .compatibleHandleTypes = static_cast<VkExternalMemoryHandleTypeFlags>(info->handleType)};
-}
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
-                                           const VkPhysicalDeviceExternalFenceInfo*,
-                                           VkExternalFenceProperties* properties) {
-    properties->exportFromImportedHandleTypes = 0;
-    properties->compatibleHandleTypes = 0;
-    properties->externalFenceFeatures = 0;
-}
-
-FORNAX_ENTRY_POINT(void)
-vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
-                                               const VkPhysicalDeviceExternalSemaphoreInfo*,
-                                               VkExternalSemaphoreProperties* properties) {
-    properties->exportFromImportedHandleTypes = 0;
-    properties->compatibleHandleTypes = 0;
-    properties->externalSemaphoreFeatures = 0;
 }
 
 }  // namespace fornax::driver

@@ -388,6 +388,14 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                                    .uniformTexelBufferOffsetAlignmentBytes = kMinOffsetAlignment,
                                    .uniformTexelBufferOffsetSingleTexelAlignment = VK_TRUE});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT:
+            FillStruct(header, VkPhysicalDeviceExternalMemoryHostPropertiesEXT{
+                                   .minImportedHostPointerAlignment = hal::kMemoryPageBytes});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAP_MEMORY_PLACED_PROPERTIES_EXT:
+            FillStruct(header, VkPhysicalDeviceMapMemoryPlacedPropertiesEXT{
+                                   .minPlacedMemoryMapAlignment = hal::kMemoryPageBytes});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PUSH_DESCRIPTOR_PROPERTIES:
             FillStruct(header, VkPhysicalDevicePushDescriptorProperties{.maxPushDescriptors =
                                                                             kMaxPushDescriptors});

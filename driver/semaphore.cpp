@@ -14,11 +14,10 @@ VkResult Semaphore::Init(const VkSemaphoreCreateInfo& info) {
         binary_ = type->semaphoreType == VK_SEMAPHORE_TYPE_BINARY;
         initial = binary_ ? 0 : type->initialValue;
     }
-    auto timeline = device().hal().CreateTimeline(initial);
-    if (!timeline)
-        return Fail(*this, timeline.error());
-    timeline_ = std::move(*timeline);
-    return VK_SUCCESS;
+    const auto* exported = FindInChain<VkExportSemaphoreCreateInfo>(
+        info.pNext, VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO);
+    return payload_.Init(*this, initial, VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT,
+                         exported ? exported->handleTypes : 0);
 }
 
 FORNAX_ENTRY_POINT(VkResult)

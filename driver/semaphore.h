@@ -5,12 +5,10 @@
 // (VUID-vkQueueSubmit2-semaphore-03873), so it waits for the last value that was submitted.
 #pragma once
 
-#include <atomic>
-#include <memory>
-
 #include <vulkan/vulkan_core.h>
 
 #include "driver/object.h"
+#include "driver/sync_payload.h"
 #include "hal/timeline.h"
 
 namespace fornax::driver {
@@ -24,22 +22,27 @@ class Semaphore : public DeviceObject {
 
     VkResult Init(const VkSemaphoreCreateInfo& info);
 
-    hal::Timeline& timeline() const { return *timeline_; }
+    hal::Timeline& timeline() const { return payload_.timeline(); }
+    SyncPayload& payload() { return payload_; }
 
     // What a submission that waits for `value` (ignored for binary semaphores) waits for, and what
-    // one that signals it reaches.
-    hal::TimelinePoint WaitPoint(uint64_t value) const {
-        return {timeline_, binary_ ? submitted_.load(std::memory_order_acquire) : value};
+    // one that signals it reaches. "If a temporary payload was imported, the wait restores the
+    // permanent one."
+    hal::TimelinePoint WaitPoint(uint64_t value) {
+        if (!binary_)
+            return {payload_.shared_timeline(), value};
+        hal::TimelinePoint point = payload_.Point();
+        payload_.Restore();
+        return point;
     }
     hal::TimelinePoint SignalPoint(uint64_t value) {
-        return {timeline_,
-                binary_ ? submitted_.fetch_add(1, std::memory_order_acq_rel) + 1 : value};
+        return binary_ ? payload_.NextPoint()
+                       : hal::TimelinePoint{payload_.shared_timeline(), value};
     }
 
   private:
-    std::shared_ptr<hal::Timeline> timeline_;
+    SyncPayload payload_;
     bool binary_ = true;
-    std::atomic<uint64_t> submitted_ = 0;
 };
 
 }  // namespace fornax::driver

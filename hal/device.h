@@ -79,13 +79,29 @@ class Device : public std::enable_shared_from_this<Device> {
 
     // Memory of `size_bytes` (not 0), aligned as hal/memory.h says. kOutOfDeviceMemory beyond the
     // heap's limit or when the machine has no more, with both numbers in the message.
-    virtual Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes) = 0;
+    virtual Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes,
+                                                           const MemoryOptions& options = {}) = 0;
+    // The first `size_bytes` of the memory behind a file of Memory::ExportFile, which stays the
+    // caller's. kInvalidArgument for another file, or a shorter one.
+    virtual Result<std::shared_ptr<Memory>> ImportMemoryFile(int file, uint64_t size_bytes) = 0;
+    // The host's own memory, which the caller keeps mapped, readable and writable, for as long as
+    // the device's memory lives. Both are multiples of kMemoryPageBytes; ranges may overlap.
+    // kInvalidArgument where nothing is mapped.
+    virtual Result<std::shared_ptr<Memory>> ImportHostMemory(void* pointer,
+                                                             uint64_t size_bytes) = 0;
     virtual HeapState heap() const = 0;
 
     // kInvalidArgument, naming the limit, when the kernel asks for more than a device has.
     virtual Result<std::shared_ptr<const Executable>> CreateExecutable(KernelDesc desc) = 0;
 
     virtual Result<std::shared_ptr<Timeline>> CreateTimeline(uint64_t initial_value) = 0;
+    // One that other devices and processes can take part in by ImportTimeline, and one that is
+    // such a part: the same value, signalled and waited for by all.
+    virtual Result<std::shared_ptr<Timeline>> CreateSharedTimeline(uint64_t initial_value) = 0;
+    virtual Result<std::shared_ptr<Timeline>> ImportTimeline(int file) = 0;
+    // A timeline that goes from 0 to 1 once `file`, which stays the caller's, can be read or its
+    // other end is gone: a sync file of Timeline::ExportSyncFile, or of any other driver.
+    virtual Result<std::shared_ptr<Timeline>> ImportSyncFile(int file) = 0;
 
     virtual Result<std::shared_ptr<Queue>> CreateQueue() = 0;
 

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstdint>
+#include <span>
 
 namespace fornax::hal {
 
@@ -35,6 +37,44 @@ inline void FutexWait(const std::atomic<uint32_t>& word,
 // Wakes at most `count` sleepers.
 inline void FutexWake(const std::atomic<uint32_t>& word, int count = INT_MAX) {
     syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
+}
+
+// A word to sleep on, and what it held when the sleeper looked.
+struct FutexWord {
+    const std::atomic<uint32_t>* word;
+    uint32_t expected;
+    bool shared;  // with other processes
+};
+
+// Sleeps while every word holds what is expected, at most timeout_ns. May return early for no
+// reason: with a kernel before 5.16, or with more words than it takes, each fifth of a millisecond.
+inline void FutexWaitAny(std::span<const FutexWord> words, uint64_t timeout_ns = kNoTimeout) {
+    constexpr uint64_t kSecond = 1'000'000'000;
+    constexpr uint64_t kPollNs = 200'000;
+    timespec deadline = {};
+#ifdef SYS_futex_waitv
+    if (words.size() <= FUTEX_WAITV_MAX) {
+        futex_waitv waiters[FUTEX_WAITV_MAX] = {};
+        for (size_t i = 0; i < words.size(); ++i) {
+            waiters[i].val = words[i].expected;
+            waiters[i].uaddr = reinterpret_cast<uintptr_t>(words[i].word);
+            waiters[i].flags = FUTEX_32 | (words[i].shared ? 0 : FUTEX_PRIVATE_FLAG);
+        }
+        if (timeout_ns != kNoTimeout) {
+            clock_gettime(CLOCK_MONOTONIC, &deadline);
+            const uint64_t end_ns = static_cast<uint64_t>(deadline.tv_nsec) + timeout_ns % kSecond;
+            deadline.tv_sec += static_cast<time_t>(timeout_ns / kSecond + end_ns / kSecond);
+            deadline.tv_nsec = static_cast<long>(end_ns % kSecond);
+        }
+        if (syscall(SYS_futex_waitv, waiters, words.size(), 0,
+                    timeout_ns == kNoTimeout ? nullptr : &deadline, CLOCK_MONOTONIC) >= 0 ||
+            errno != ENOSYS) {
+            return;
+        }
+    }
+#endif
+    deadline = {.tv_sec = 0, .tv_nsec = static_cast<long>(std::min(timeout_ns, kPollNs))};
+    nanosleep(&deadline, nullptr);
 }
 
 // A breath in a spinning loop.

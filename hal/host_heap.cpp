@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include "hal/shared_file.h"
+
 namespace fornax::hal {
 
 namespace {
@@ -94,50 +96,119 @@ uint64_t DefaultHeapBytes() {
     return bytes / 4 * 3 / kMemoryPageBytes * kMemoryPageBytes;
 }
 
-class HostHeap::Allocation : public Memory {
-  public:
-    Allocation(std::shared_ptr<HostHeap> heap,
-               std::byte* pointer,
-               uint64_t size_bytes,
-               uint64_t reserved_bytes)
-        : Memory(reinterpret_cast<uint64_t>(pointer), pointer, size_bytes),
-          heap_(std::move(heap)),
-          reserved_bytes_(reserved_bytes) {}
+// What a Memory stands on.
+struct HostHeap::Backing {
+    enum class Kind { kMalloc, kPages, kSharedPages, kHost };
 
-    ~Allocation() override {
-        heap_->Release(*this);
-        Free(host_pointer(), reserved_bytes_);
-    }
+    std::byte* pointer = nullptr;
+    uint64_t mapped_bytes = 0;
+    uint64_t charged_bytes = 0;  // to the heap
+    Kind kind = Kind::kPages;
+    UniqueFd file;  // of shared pages that can be exported
 
-    static std::byte* Take(uint64_t reserved_bytes) {
+    // Zeroed memory; null without.
+    static Backing Take(uint64_t reserved_bytes) {
+        Backing backing{.mapped_bytes = reserved_bytes, .charged_bytes = reserved_bytes};
         if (reserved_bytes >= kMapBytes) {
-            return Map(reserved_bytes);
+            backing.pointer = Map(reserved_bytes);
+            return backing;
         }
         const uint64_t alignment =
             reserved_bytes >= kMemoryPageBytes ? kMemoryPageBytes : kMemoryAlignment;
-        void* pointer = std::aligned_alloc(alignment, reserved_bytes);
-        if (pointer != nullptr) {
-            std::memset(pointer, 0, reserved_bytes);
+        backing.kind = Kind::kMalloc;
+        backing.pointer = static_cast<std::byte*>(std::aligned_alloc(alignment, reserved_bytes));
+        if (backing.pointer != nullptr) {
+            std::memset(backing.pointer, 0, reserved_bytes);
         }
-        return static_cast<std::byte*>(pointer);
+        return backing;
     }
 
-    static void Free(std::byte* pointer, uint64_t reserved_bytes) {
-        if (reserved_bytes >= kMapBytes) {
-            munmap(pointer, reserved_bytes);
-        } else {
-            std::free(pointer);
+    // Pages that can have other mappings: of a file, or without one when it is not valid.
+    static Backing TakeShared(UniqueFd file, uint64_t mapped_bytes) {
+        const int flags = MAP_SHARED | MAP_NORESERVE | (file.valid() ? 0 : MAP_ANONYMOUS);
+        void* mapping = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
+        if (mapping == MAP_FAILED) {
+            return {};
         }
+        return {.pointer = static_cast<std::byte*>(mapping),
+                .mapped_bytes = mapped_bytes,
+                .kind = Kind::kSharedPages,
+                .file = std::move(file)};
     }
 
-    uint64_t reserved_bytes() const { return reserved_bytes_; }
+    void Free() {
+        switch (kind) {
+            case Kind::kMalloc:
+                std::free(pointer);
+                break;
+            case Kind::kPages:
+            case Kind::kSharedPages:
+                munmap(pointer, mapped_bytes);
+                break;
+            case Kind::kHost:
+                break;  // the application's
+        }
+    }
+};
+
+class HostHeap::Allocation : public Memory {
+  public:
+    Allocation(std::shared_ptr<HostHeap> heap, Backing backing, uint64_t size_bytes)
+        : Memory(reinterpret_cast<uint64_t>(backing.pointer), backing.pointer, size_bytes),
+          heap_(std::move(heap)),
+          backing_(std::move(backing)) {}
+
+    ~Allocation() override {
+        heap_->Release(*this);
+        backing_.Free();
+    }
+
+    Result<UniqueFd> ExportFile() const override {
+        return backing_.file.valid() ? DuplicateFile(backing_.file.get()) : Memory::ExportFile();
+    }
+
+    Status MapAt(void* address, uint64_t offset_bytes, uint64_t size_bytes) const override {
+        if (backing_.kind != Backing::Kind::kSharedPages) {
+            return Memory::MapAt(address, offset_bytes, size_bytes);
+        }
+        // An old size of nothing asks for a second mapping of shared pages.
+        const uint64_t page_bytes = RoundUp(size_bytes, kMemoryPageBytes);
+        if (mremap(host_pointer() + offset_bytes, 0, page_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                   address) == MAP_FAILED) {
+            return SystemError(ErrorCode::kIo,
+                               fmt::format("{} bytes cannot be mapped at {}", page_bytes, address));
+        }
+        return OkStatus();
+    }
+
+    const Backing& backing() const { return backing_; }
 
   private:
     std::shared_ptr<HostHeap> heap_;
-    uint64_t reserved_bytes_;
+    Backing backing_;
 };
 
-Result<std::shared_ptr<Memory>> HostHeap::Allocate(uint64_t size_bytes) {
+Result<UniqueFd> Memory::ExportFile() const {
+    return Error{ErrorCode::kUnsupported, "The memory was not allocated to be exported."};
+}
+
+Status Memory::MapAt(void*, uint64_t, uint64_t) const {
+    return Error{ErrorCode::kUnsupported, "The memory was not allocated to be mapped anywhere."};
+}
+
+Status UnmapAt(void* address, uint64_t size_bytes, bool reserve) {
+    const uint64_t page_bytes = RoundUp(size_bytes, kMemoryPageBytes);
+    const bool done =
+        reserve ? mmap(address, page_bytes, PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED
+                : munmap(address, page_bytes) == 0;
+    return done ? OkStatus()
+                : Status(SystemError(ErrorCode::kIo, fmt::format("{} bytes at {} stay mapped",
+                                                                 page_bytes, address)));
+}
+
+Result<std::shared_ptr<Memory>> HostHeap::Allocate(uint64_t size_bytes,
+                                                   const MemoryOptions& options) {
     if (size_bytes == 0) {
         return Error{ErrorCode::kInvalidArgument, "A memory allocation needs at least one byte."};
     }
@@ -152,33 +223,83 @@ Result<std::shared_ptr<Memory>> HostHeap::Allocate(uint64_t size_bytes) {
     if (size_bytes > limit_bytes_) {
         return out_of_memory(used_bytes);
     }
-    const uint64_t reserved_bytes =
-        RoundUp(size_bytes, size_bytes >= kMemoryPageBytes ? kMemoryPageBytes : kMemoryAlignment);
+    const bool shared = options.exportable || options.placeable;
+    const uint64_t reserved_bytes = RoundUp(
+        size_bytes, shared || size_bytes >= kMemoryPageBytes ? kMemoryPageBytes : kMemoryAlignment);
     do {
         if (reserved_bytes > limit_bytes_ - std::min(limit_bytes_, used_bytes)) {
             return out_of_memory(used_bytes);
         }
     } while (!used_bytes_.compare_exchange_weak(used_bytes, used_bytes + reserved_bytes));
 
-    std::byte* pointer = Allocation::Take(reserved_bytes);
-    if (pointer == nullptr) {
+    Backing backing;
+    if (options.exportable) {
+        auto file = CreateSharedFile("fornax-memory", reserved_bytes);
+        if (!file) {
+            used_bytes_.fetch_sub(reserved_bytes);
+            return file.error();
+        }
+        backing = Backing::TakeShared(std::move(*file), reserved_bytes);
+    } else {
+        backing = shared ? Backing::TakeShared({}, reserved_bytes) : Backing::Take(reserved_bytes);
+    }
+    if (backing.pointer == nullptr) {
         used_bytes_.fetch_sub(reserved_bytes);
         return Error{ErrorCode::kOutOfDeviceMemory,
                      fmt::format("The host has no {} bytes for a device allocation.", size_bytes)};
     }
+    backing.charged_bytes = reserved_bytes;
+    return Adopt(std::move(backing), size_bytes);
+}
+
+Result<std::shared_ptr<Memory>> HostHeap::ImportFile(int file, uint64_t size_bytes) {
+    FORNAX_RETURN_IF_ERROR(CheckSharedFile(file, size_bytes));
+    FORNAX_ASSIGN_OR_RETURN(UniqueFd copy, DuplicateFile(file));
+    Backing backing = Backing::TakeShared(std::move(copy), RoundUp(size_bytes, kMemoryPageBytes));
+    if (backing.pointer == nullptr) {
+        return SystemError(ErrorCode::kOutOfDeviceMemory,
+                           fmt::format("{} bytes of a file cannot be mapped", size_bytes));
+    }
+    return Adopt(std::move(backing), size_bytes);
+}
+
+Result<std::shared_ptr<Memory>> HostHeap::ImportHost(void* pointer, uint64_t size_bytes) {
+    if (reinterpret_cast<uint64_t>(pointer) % kMemoryPageBytes != 0 ||
+        size_bytes % kMemoryPageBytes != 0 || size_bytes == 0) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("{} bytes at {} are not whole pages of {} bytes.", size_bytes,
+                                 pointer, kMemoryPageBytes)};
+    }
+    // Does nothing, but notices a hole.
+    if (msync(pointer, size_bytes, MS_ASYNC) != 0) {
+        return SystemError(ErrorCode::kInvalidArgument,
+                           fmt::format("{} bytes at {} are not all mapped", size_bytes, pointer));
+    }
+    return Adopt({.pointer = static_cast<std::byte*>(pointer),
+                  .mapped_bytes = size_bytes,
+                  .kind = Backing::Kind::kHost},
+                 size_bytes);
+}
+
+Result<std::shared_ptr<Memory>> HostHeap::Adopt(Backing backing, uint64_t size_bytes) {
+    const auto begin = reinterpret_cast<uint64_t>(backing.pointer);
+    const uint64_t charged_bytes = backing.charged_bytes;
+    std::shared_ptr<Allocation> memory;
     try {
-        const auto begin = reinterpret_cast<uint64_t>(pointer);
-        {
-            std::unique_lock lock(mutex_);
+        const bool host = backing.kind == Backing::Kind::kHost;
+        memory = std::make_shared<Allocation>(shared_from_this(), std::move(backing), size_bytes);
+        std::unique_lock lock(mutex_);
+        if (host) {
+            host_ranges_.push_back({begin, begin + size_bytes});
+        } else {
             ranges_.emplace(begin, begin + size_bytes);
         }
-        return std::shared_ptr<Memory>(
-            std::make_shared<Allocation>(shared_from_this(), pointer, size_bytes, reserved_bytes));
+        return std::shared_ptr<Memory>(memory);
     } catch (const std::bad_alloc&) {
-        std::unique_lock lock(mutex_);
-        ranges_.erase(reinterpret_cast<uint64_t>(pointer));
-        Allocation::Free(pointer, reserved_bytes);
-        used_bytes_.fetch_sub(reserved_bytes);
+        if (memory == nullptr) {  // else it frees what it stands on
+            backing.Free();
+            used_bytes_.fetch_sub(charged_bytes);
+        }
         return Error{ErrorCode::kOutOfHostMemory,
                      "The host has no memory left to describe a device allocation."};
     }
@@ -193,23 +314,41 @@ HeapState HostHeap::state() const {
     return {.size_bytes = limit_bytes_, .used_bytes = used_bytes, .budget_bytes = budget_bytes};
 }
 
-HostHeap::Range HostHeap::Find(uint64_t address) const {
+HostHeap::Range HostHeap::Find(uint64_t address, uint64_t size_bytes) const {
     std::shared_lock lock(mutex_);
     auto next = ranges_.upper_bound(address);
-    if (next == ranges_.begin()) {
-        return {};
+    if (next != ranges_.begin()) {
+        --next;
+        const Range range{next->first, next->second};
+        if (range.Contains(address, size_bytes)) {
+            return range;
+        }
     }
-    --next;
-    return {next->first, next->second};
+    for (const Range& range : host_ranges_) {
+        if (range.Contains(address, size_bytes)) {
+            return range;
+        }
+    }
+    return {};
 }
 
 void HostHeap::Release(const Allocation& allocation) {
     {
         std::unique_lock lock(mutex_);
-        ranges_.erase(allocation.address());
+        if (allocation.backing().kind == Backing::Kind::kHost) {
+            const auto found = std::ranges::find_if(host_ranges_, [&](const Range& range) {
+                return range.begin == allocation.address() &&
+                       range.end - range.begin == allocation.size_bytes();
+            });
+            if (found != host_ranges_.end()) {
+                host_ranges_.erase(found);
+            }
+        } else {
+            ranges_.erase(allocation.address());
+        }
     }
     frees_.fetch_add(1, std::memory_order_release);
-    used_bytes_.fetch_sub(allocation.reserved_bytes());
+    used_bytes_.fetch_sub(allocation.backing().charged_bytes);
 }
 
 bool HeapView::Search(uint64_t address, uint64_t size_bytes) {
@@ -218,7 +357,7 @@ bool HeapView::Search(uint64_t address, uint64_t size_bytes) {
         recent_ = {};
         frees_ = frees;
     }
-    const HostHeap::Range range = heap_.Find(address);
+    const HostHeap::Range range = heap_.Find(address, size_bytes);
     if (!range.Contains(address, size_bytes)) {
         return false;
     }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <vector>
 
 #include "base/result.h"
 #include "hal/memory.h"
@@ -24,7 +25,11 @@ class HostHeap : public std::enable_shared_from_this<HostHeap> {
   public:
     explicit HostHeap(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-    Result<std::shared_ptr<Memory>> Allocate(uint64_t size_bytes);
+    // Device's AllocateMemory, ImportMemoryFile and ImportHostMemory.
+    Result<std::shared_ptr<Memory>> Allocate(uint64_t size_bytes,
+                                             const MemoryOptions& options = {});
+    Result<std::shared_ptr<Memory>> ImportFile(int file, uint64_t size_bytes);
+    Result<std::shared_ptr<Memory>> ImportHost(void* pointer, uint64_t size_bytes);
     HeapState state() const;
 
   private:
@@ -40,7 +45,11 @@ class HostHeap : public std::enable_shared_from_this<HostHeap> {
         }
     };
 
-    Range Find(uint64_t address) const;
+    struct Backing;
+
+    // Of a range that contains this one, or of none.
+    Range Find(uint64_t address, uint64_t size_bytes) const;
+    Result<std::shared_ptr<Memory>> Adopt(Backing backing, uint64_t size_bytes);
     void Release(const Allocation& allocation);
 
     const uint64_t limit_bytes_;
@@ -48,6 +57,8 @@ class HostHeap : public std::enable_shared_from_this<HostHeap> {
     std::atomic<uint64_t> frees_{0};  // counts removals, after which found ranges may be stale
     mutable std::shared_mutex mutex_;
     std::map<uint64_t, uint64_t> ranges_;  // begin -> end
+    // Imported from the host: few, and they may overlap.
+    std::vector<Range> host_ranges_;
 };
 
 // One thread's window on the heap: answers "is this range live memory?" from the few ranges that it

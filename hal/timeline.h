@@ -10,24 +10,33 @@
 #include <memory>
 #include <span>
 
+#include "base/file.h"
 #include "base/result.h"
 
 namespace fornax::hal {
 
+class SharedTimeline;
 class WaitHub;
 
 inline constexpr uint64_t kWaitForever = UINT64_MAX;
 
-// Made by Device::CreateTimeline; reference-counted. Every member may be called from any thread.
+// Made by Device::CreateTimeline and its neighbours; reference-counted. Every member may be called
+// from any thread. A timeline belongs to one device; one that is shared has a Timeline in each.
 class Timeline {
   public:
     Timeline(std::shared_ptr<WaitHub> hub, uint64_t initial_value);
+    Timeline(std::shared_ptr<WaitHub> hub, std::shared_ptr<SharedTimeline> shared);
+    ~Timeline();
     Timeline(const Timeline&) = delete;
     Timeline& operator=(const Timeline&) = delete;
 
     // The last value reached: one atomic load, made to be polled. What the signaller wrote before
     // the signal is visible to whoever reads the value here.
-    uint64_t value() const { return value_.load(std::memory_order_acquire); }
+    uint64_t value() const { return words_->value.load(std::memory_order_acquire); }
+
+    // A word for the timeline's users, shared as the value is, which the device never reads: the
+    // value that is being worked towards. What uses a timeline as a flag keeps its state here.
+    std::atomic<uint64_t>& target() const { return words_->target; }
 
     // The host's signal. A value that is not greater than the present one is kInvalidArgument and
     // changes nothing.
@@ -41,11 +50,31 @@ class Timeline {
     // For backends.
     void Advance(uint64_t value);
 
+    // What ImportTimeline takes; kUnsupported for a timeline that is not shared.
+    Result<UniqueFd> ExportFile() const;
+
+    // A file that becomes readable, for good, when `value` is reached, and is hung up when that
+    // will not happen any more because the device or the process is gone: for poll(), and for
+    // ImportSyncFile of any device in any process. kUnsupported for a shared timeline.
+    Result<UniqueFd> ExportSyncFile(uint64_t value);
+
     WaitHub& hub() const { return *hub_; }
+    // Null but for a shared timeline. For the hub.
+    const SharedTimeline* shared() const { return shared_.get(); }
+
+    struct Words {
+        std::atomic<uint64_t> value;
+        std::atomic<uint64_t> target;
+    };
 
   private:
+    void Notify();
+
     std::shared_ptr<WaitHub> hub_;
-    alignas(64) std::atomic<uint64_t> value_;
+    std::shared_ptr<SharedTimeline> shared_;
+    alignas(64) Words own_;
+    Words* const words_;
+    std::atomic<bool> exported_{false};  // to sync files
 };
 
 // "The timeline has reached the value."

@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "hal/memory.h"
+#include "hal/shared_timeline.h"
+#include "hal/sync_file.h"
 #include "hal/timeline.h"
 
 namespace fornax::hal {
@@ -27,6 +29,16 @@ struct WaitHub::Waiter {
     Mode mode;
     const std::atomic<bool>* cancelled;
     std::atomic<uint32_t> woken{0};
+
+    // Sleeps until woken, or until something happens to a shared timeline among the points, of
+    // which `sequences` were read before the values.
+    void Sleep(std::span<const FutexWord> sequences, uint64_t timeout_ns) const {
+        if (sequences.empty()) {
+            FutexWait(woken, 0, timeout_ns);
+        } else {
+            FutexWaitAny(sequences, timeout_ns);
+        }
+    }
 
     bool Cancelled() const {
         return cancelled != nullptr && cancelled->load(std::memory_order_seq_cst);
@@ -86,6 +98,8 @@ void WaitHub::Lose(std::string message) {
             waiter->woken.store(1, std::memory_order_release);
             FutexWake(waiter->woken);
         }
+        waiter_count_.fetch_sub(static_cast<uint32_t>(sync_files_.size()));
+        sync_files_.clear();
     }
     // message_ never changes again.
     if (on_lost_) {
@@ -146,8 +160,18 @@ Status WaitHub::Wait(std::span<const TimelinePoint> points,
         waiter_count_.fetch_add(1, std::memory_order_seq_cst);
     }
     Status result;
+    std::vector<FutexWord> words;
     for (;;) {
         waiter.woken.store(0, std::memory_order_seq_cst);
+        words.clear();
+        for (const TimelinePoint& point : points) {
+            if (const SharedTimeline* shared = point.timeline->shared()) {
+                words.push_back({&shared->sequence(), shared->sequence().load(), true});
+            }
+        }
+        if (!words.empty()) {
+            words.push_back({&waiter.woken, 0, false});
+        }
         // From here on whoever changes the condition sees this waiter, or its change is seen here.
         if (Reached(points, mode)) {
             break;
@@ -161,7 +185,7 @@ Status WaitHub::Wait(std::span<const TimelinePoint> points,
             result = timed_out();
             break;
         }
-        FutexWait(waiter.woken, 0, deadline_ns == kWaitForever ? kNoTimeout : deadline_ns - now_ns);
+        waiter.Sleep(words, deadline_ns == kWaitForever ? kNoTimeout : deadline_ns - now_ns);
     }
     {
         std::lock_guard lock(mutex_);
@@ -185,6 +209,39 @@ void WaitHub::WakeConcerned() {
             FutexWake(waiter->woken);
         }
     }
+    SignalReachedFiles();
+}
+
+void WaitHub::SignalWhenReached(const Timeline& timeline, uint64_t value, UniqueFd signal_end) {
+    std::lock_guard lock(mutex_);
+    if (lost_.load(std::memory_order_relaxed)) {
+        return;
+    }
+    sync_files_.push_back({&timeline, value, std::move(signal_end)});
+    waiter_count_.fetch_add(1, std::memory_order_seq_cst);
+    // From here on whoever signals sees the file, or the signal is seen here.
+    SignalReachedFiles();
+}
+
+void WaitHub::ForgetSyncFiles(const Timeline& timeline) {
+    if (Forked()) {
+        return;
+    }
+    std::lock_guard lock(mutex_);
+    const size_t count = std::erase_if(
+        sync_files_, [&](const SyncFile& file) { return file.timeline == &timeline; });
+    waiter_count_.fetch_sub(static_cast<uint32_t>(count));
+}
+
+void WaitHub::SignalReachedFiles() {
+    const size_t count = std::erase_if(sync_files_, [](SyncFile& file) {
+        if (file.timeline->value() < file.value) {
+            return false;
+        }
+        SignalSyncPair(file.signal_end);
+        return true;
+    });
+    waiter_count_.fetch_sub(static_cast<uint32_t>(count));
 }
 
 }  // namespace fornax::hal

@@ -16,12 +16,14 @@
 
 #include <sys/types.h>
 
+#include "base/file.h"
 #include "base/result.h"
 #include "hal/fault.h"
 #include "hal/futex.h"
 
 namespace fornax::hal {
 
+class Timeline;
 struct TimelinePoint;
 
 // Thread-safe.
@@ -64,13 +66,24 @@ class WaitHub {
         }
     }
 
+    // For Timeline::ExportSyncFile: signals the file when the timeline reaches `value`, and lets
+    // it hang up when the device is lost first, or when the timeline goes (ForgetSyncFiles).
+    void SignalWhenReached(const Timeline& timeline, uint64_t value, UniqueFd signal_end);
+    void ForgetSyncFiles(const Timeline& timeline);
+
   private:
     struct Waiter;
+    struct SyncFile {
+        const Timeline* timeline;
+        uint64_t value;
+        UniqueFd signal_end;
+    };
 
     void WakeConcerned();
+    void SignalReachedFiles();
 
     std::atomic<bool> lost_{false};
-    std::atomic<uint32_t> waiter_count_{0};
+    std::atomic<uint32_t> waiter_count_{0};  // and of sync files
     AdaptiveSpin spin_{1'000, 20'000};
     // A page that the kernel zeroes in a child process; null where it does not offer that.
     const volatile uint32_t* fork_page_ = nullptr;
@@ -78,6 +91,7 @@ class WaitHub {
 
     mutable std::mutex mutex_;
     std::vector<Waiter*> waiters_;
+    std::vector<SyncFile> sync_files_;
     std::string message_;
     std::optional<FaultReport> fault_;
     std::function<void(const std::string&)> on_lost_;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "hal/model/queue.h"
+#include "hal/shared_timeline.h"
 
 namespace fornax::hal::model {
 
@@ -49,8 +50,17 @@ void ModelDevice::InstallFaultHandlers() {
     }
 }
 
-Result<std::shared_ptr<Memory>> ModelDevice::AllocateMemory(uint64_t size_bytes) {
-    return heap_->Allocate(size_bytes);
+Result<std::shared_ptr<Memory>> ModelDevice::AllocateMemory(uint64_t size_bytes,
+                                                            const MemoryOptions& options) {
+    return heap_->Allocate(size_bytes, options);
+}
+
+Result<std::shared_ptr<Memory>> ModelDevice::ImportMemoryFile(int file, uint64_t size_bytes) {
+    return heap_->ImportFile(file, size_bytes);
+}
+
+Result<std::shared_ptr<Memory>> ModelDevice::ImportHostMemory(void* pointer, uint64_t size_bytes) {
+    return heap_->ImportHost(pointer, size_bytes);
 }
 
 Result<std::shared_ptr<const Executable>> ModelDevice::CreateExecutable(KernelDesc desc) {
@@ -60,6 +70,20 @@ Result<std::shared_ptr<const Executable>> ModelDevice::CreateExecutable(KernelDe
 
 Result<std::shared_ptr<Timeline>> ModelDevice::CreateTimeline(uint64_t initial_value) {
     return std::make_shared<Timeline>(hub_, initial_value);
+}
+
+Result<std::shared_ptr<Timeline>> ModelDevice::CreateSharedTimeline(uint64_t initial_value) {
+    FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Create(initial_value));
+    return std::make_shared<Timeline>(hub_, std::move(shared));
+}
+
+Result<std::shared_ptr<Timeline>> ModelDevice::ImportTimeline(int file) {
+    FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Import(file));
+    return std::make_shared<Timeline>(hub_, std::move(shared));
+}
+
+Result<std::shared_ptr<Timeline>> ModelDevice::ImportSyncFile(int file) {
+    return sync_files_.Import(file);
 }
 
 Result<std::shared_ptr<Queue>> ModelDevice::CreateQueue() {

@@ -11,6 +11,7 @@
 #include "hal/model/counter_block.h"
 #include "hal/model/kernel_guard.h"
 #include "hal/model/worker_pool.h"
+#include "hal/sync_file.h"
 #include "hal/wait_hub.h"
 
 namespace fornax::hal::model {
@@ -22,10 +23,16 @@ class ModelDevice : public Device {
     explicit ModelDevice(const BackendOptions& options);
     ~ModelDevice() override;
 
-    Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes) override;
+    Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes,
+                                                   const MemoryOptions& options) override;
+    Result<std::shared_ptr<Memory>> ImportMemoryFile(int file, uint64_t size_bytes) override;
+    Result<std::shared_ptr<Memory>> ImportHostMemory(void* pointer, uint64_t size_bytes) override;
     HeapState heap() const override { return heap_->state(); }
     Result<std::shared_ptr<const Executable>> CreateExecutable(KernelDesc desc) override;
     Result<std::shared_ptr<Timeline>> CreateTimeline(uint64_t initial_value) override;
+    Result<std::shared_ptr<Timeline>> CreateSharedTimeline(uint64_t initial_value) override;
+    Result<std::shared_ptr<Timeline>> ImportTimeline(int file) override;
+    Result<std::shared_ptr<Timeline>> ImportSyncFile(int file) override;
     Result<std::shared_ptr<Queue>> CreateQueue() override;
     uint64_t TimestampNow() const override { return MonotonicNanoseconds(); }
     Counters counters() const override;
@@ -48,6 +55,7 @@ class ModelDevice : public Device {
     const bool catch_faults_;
     std::unique_ptr<FaultHandlers> fault_handlers_;  // under mutex_; goes after the threads
     WorkerPool pool_;
+    SyncFileWatcher sync_files_{hub_};
 
     mutable std::mutex mutex_;
     // Of every queue there was: totals do not shrink when a queue goes.

@@ -7,6 +7,8 @@
 #include "hal/futex.h"
 #include "hal/host_heap.h"
 #include "hal/null/queue.h"
+#include "hal/shared_timeline.h"
+#include "hal/sync_file.h"
 #include "hal/wait_hub.h"
 
 namespace fornax::hal::null {
@@ -30,8 +32,15 @@ class NullDevice : public Device {
           hub_(std::make_shared<WaitHub>(options.on_lost)),
           heap_(std::make_shared<HostHeap>(options.heap_bytes)) {}
 
-    Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes) override {
-        return heap_->Allocate(size_bytes);
+    Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes,
+                                                   const MemoryOptions& options) override {
+        return heap_->Allocate(size_bytes, options);
+    }
+    Result<std::shared_ptr<Memory>> ImportMemoryFile(int file, uint64_t size_bytes) override {
+        return heap_->ImportFile(file, size_bytes);
+    }
+    Result<std::shared_ptr<Memory>> ImportHostMemory(void* pointer, uint64_t size_bytes) override {
+        return heap_->ImportHost(pointer, size_bytes);
     }
     HeapState heap() const override { return heap_->state(); }
 
@@ -42,6 +51,20 @@ class NullDevice : public Device {
 
     Result<std::shared_ptr<Timeline>> CreateTimeline(uint64_t initial_value) override {
         return std::make_shared<Timeline>(hub_, initial_value);
+    }
+
+    Result<std::shared_ptr<Timeline>> CreateSharedTimeline(uint64_t initial_value) override {
+        FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Create(initial_value));
+        return std::make_shared<Timeline>(hub_, std::move(shared));
+    }
+
+    Result<std::shared_ptr<Timeline>> ImportTimeline(int file) override {
+        FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Import(file));
+        return std::make_shared<Timeline>(hub_, std::move(shared));
+    }
+
+    Result<std::shared_ptr<Timeline>> ImportSyncFile(int file) override {
+        return sync_files_.Import(file);
     }
 
     Result<std::shared_ptr<Queue>> CreateQueue() override {
@@ -76,6 +99,7 @@ class NullDevice : public Device {
   private:
     const std::shared_ptr<WaitHub> hub_;
     const std::shared_ptr<HostHeap> heap_;
+    SyncFileWatcher sync_files_{hub_};
     mutable std::mutex mutex_;
     std::vector<std::weak_ptr<NullQueue>> queues_;
 };
