@@ -174,9 +174,12 @@ TEST_F(StatisticsTest, InvocationsAreCounted) {
     vkCmdDispatch(commands, 0, 1, 1);
     vkCmdEndQuery(commands, pool, 0);
     vkCmdBeginQuery(commands, pool, 1, 0);
+    Barrier(commands);
     vkCmdDispatch(commands, 4, 1, 1);
+    Barrier(commands);
     vkCmdExecuteCommands(commands, 1, &secondary);
     vkCmdEndQuery(commands, pool, 1);
+    Barrier(commands);
     Record(commands, 1);
     vkCmdCopyQueryPoolResults(commands, pool, 0, 2, results.handle, results.offset, 8,
                               VK_QUERY_RESULT_WAIT_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT);

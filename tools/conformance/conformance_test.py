@@ -113,9 +113,12 @@ class Lists(unittest.TestCase):
 
     def test_the_lists_of_the_repository_give_reasons(self):
         for path in pathlib.Path(baseline.FOLDER).glob("*.txt"):
-            for line in path.read_text(encoding="utf-8").splitlines():
-                if line.strip():
-                    self.assertRegex(line, r"#.*\w{3}", f"{path.name}: {line}")
+            for paragraph in path.read_text(encoding="utf-8").split("\n\n"):
+                # A comment holds for the lines below it, up to an empty one.
+                reason = ""
+                for line in paragraph.splitlines():
+                    reason = line if line.startswith("#") else reason
+                    self.assertRegex(line + reason, r"#.*\w{3}", f"{path.name}: {line}")
 
 
 class Reports(unittest.TestCase):

@@ -515,14 +515,14 @@ Status Translator::ImageWrite(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
     if (!image.storage || !kernel_.bindings[image.pointer.binding].writable)
         return Invalid(inst, "writes to an image that is not writable");
-    if (texel.empty() || texel.size() > 4)
-        return Invalid(inst, "writes a texel that has not one to four components");
+    if (texel.empty())
+        return Invalid(inst, "writes a texel without components");
     for (ValueId component : texel) {
         if (kernel_.type(component) != image.component)
             return Invalid(inst, "writes components of another type than its image's");
     }
-    while (texel.size() < 4)
-        texel.push_back(texel.back());  // of formats that do not have them
+    // Formats may lack some of four, and long vectors have more, which nobody stores.
+    texel.resize(4, texel.back());
     ImageCode code(builder_);
     ValueId inside;
     const ImageCode::Texel texel_place = TexelPlace(image, coordinates, {}, sample, inside);

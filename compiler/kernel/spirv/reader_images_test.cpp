@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -160,7 +161,7 @@ TEST(ReaderImages, NamedFormatsAreThoseOfDescriptors) {
 }
 
 // Runs one workgroup of a shader with words at binding 0 and one storage image at binding 1.
-void RunOneImage(const std::string& source,
+void RunOneImage(const Words& module,
                  const hal::ImageDescriptor& image,
                  std::span<uint32_t> words) {
     struct {
@@ -169,7 +170,6 @@ void RunOneImage(const std::string& source,
     } set;
     set.out = {reinterpret_cast<uint64_t>(words.data()), words.size_bytes()};
     set.image = image;
-    const Words module = CompileGlsl(source);
     CompileRequest request;
     request.spirv = module;
     request.layout.sets.resize(1);
@@ -186,6 +186,12 @@ void RunOneImage(const std::string& source,
         count = 1;
     const Status status = Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000});
     ASSERT_TRUE(status.ok()) << status.error().message;
+}
+
+void RunOneImage(const std::string& source,
+                 const hal::ImageDescriptor& image,
+                 std::span<uint32_t> words) {
+    RunOneImage(CompileGlsl(source), image, words);
 }
 
 // Sample s of the texel x is at x * samples + s; what is outside, a sample too, reads as 0.
@@ -326,6 +332,49 @@ void main() {
             EXPECT_EQ(texels[i] != 0.5f, i < 5) << i;
         }
     }
+}
+
+// "It must have at least as many components as" the image's texels: long vectors may have more.
+TEST(ReaderImages, ComponentsThatATexelLacksAreNotStored) {
+    std::vector<uint32_t> texels(4);
+    hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 16},
+                               .format = hal::MakeTexelFormat(L::k32x4, C::kUint)};
+    image.width = image.height = image.depth = image.levels = 1;
+    image.swizzle = 0x3210;  // the components in their order
+    std::array<uint32_t, 1> unused = {};
+    RunOneImage(AssembleSpirv(R"(
+        OpCapability Shader
+        OpCapability LongVectorEXT
+        OpExtension "SPV_EXT_long_vector"
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main "main"
+        OpExecutionMode %main LocalSize 1 1 1
+        OpDecorate %to DescriptorSet 0
+        OpDecorate %to Binding 1
+        %void = OpTypeVoid
+        %main_type = OpTypeFunction %void
+        %uint = OpTypeInt 32 0
+        %int = OpTypeInt 32 1
+        %image = OpTypeImage %uint 1D 0 0 0 2 Rgba32ui
+        %pointer = OpTypePointer UniformConstant %image
+        %to = OpVariable %pointer UniformConstant
+        %zero = OpConstant %int 0
+        %five = OpConstant %uint 5
+        %n11 = OpConstant %uint 11
+        %n12 = OpConstant %uint 12
+        %n13 = OpConstant %uint 13
+        %n14 = OpConstant %uint 14
+        %n15 = OpConstant %uint 15
+        %vector = OpTypeVectorIdEXT %uint %five
+        %texel = OpConstantComposite %vector %n11 %n12 %n13 %n14 %n15
+        %main = OpFunction %void None %main_type
+        %entry = OpLabel
+        %loaded = OpLoad %image %to
+        OpImageWrite %loaded %zero %texel
+        OpReturn
+        OpFunctionEnd)"),
+                image, unused);
+    EXPECT_EQ(texels, (std::vector<uint32_t>{11, 12, 13, 14}));
 }
 
 TEST(ReaderImages, WhatTheLayoutDoesNotHaveIsNamed) {
