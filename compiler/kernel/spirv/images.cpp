@@ -574,7 +574,7 @@ Status Translator::ImageQuery(const Inst& inst) {
         FORNAX_ASSIGN_OR_RETURN(level, UseScalar(inst, inst[1]));
         if (!ir::IsInteger(kernel_.type(level)))
             return Invalid(inst, "has a level that is no integer");
-        level = ToI32(level, true);
+        level = code.I(ir::Op::kUMin, ToI32(level, true), Int(31));  // as far as shifts go
     }
     auto extent = [&](uint32_t at) {
         const ValueId base = word(at);

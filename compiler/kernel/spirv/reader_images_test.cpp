@@ -377,6 +377,42 @@ TEST(ReaderImages, ComponentsThatATexelLacksAreNotStored) {
     EXPECT_EQ(texels, (std::vector<uint32_t>{11, 12, 13, 14}));
 }
 
+// A shift of 32 or more gives any value, so levels that no image has must not be shifted by; what
+// has no texels (a null descriptor) has none in any level.
+TEST(ReaderImages, LevelsBeyondTheLastAreOneTexel) {
+    const Words module = CompileGlsl(
+        Shader("o[i] = uint(textureSize(image, int(33 + i * 1000)).x) + "
+               "uint(textureSize(image, 2147483647).y) * 16 + uint(textureSize(image, 2).x) * 256;",
+               "layout(set = 0, binding = 1) uniform sampler2D image;"));
+    for (const uint32_t width : {0u, 8u}) {
+        std::array<uint32_t, 8> out = {};
+        struct {
+            hal::BufferDescriptor out;
+            hal::CombinedImageSamplerDescriptor image;
+        } set;
+        set.out = {reinterpret_cast<uint64_t>(out.data()), sizeof(out)};
+        set.image = {};
+        set.image.image.image.width = set.image.image.image.height = width;
+        CompileRequest request;
+        request.spirv = module;
+        request.layout.sets.resize(1);
+        request.layout.sets[0].bindings = {{.binding = 0},
+                                           {.binding = 1,
+                                            .kind = BindingLayout::Kind::kCombinedImageSampler,
+                                            .offset_bytes = sizeof(hal::BufferDescriptor)}};
+        Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        const void* sets[] = {&set};
+        hal::DispatchFrame frame;
+        frame.descriptor_sets = sets;
+        for (uint32_t& count : frame.workgroup_count)
+            count = 1;
+        ASSERT_TRUE(Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000}).ok());
+        for (uint32_t value : out)
+            EXPECT_EQ(value, width ? 1 + 16 + 2 * 256 : 0u) << width;
+    }
+}
+
 TEST(ReaderImages, WhatTheLayoutDoesNotHaveIsNamed) {
     auto message = [](const Words& module) {
         Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
