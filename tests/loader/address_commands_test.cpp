@@ -182,7 +182,7 @@ class ConditionTest : public AddressTest {
             .sType = VK_STRUCTURE_TYPE_CONDITIONAL_RENDERING_BEGIN_INFO_EXT,
             .buffer = words_.handle,
             .offset = words_.offset + word * sizeof(uint32_t),
-            .flags = inverted ? VK_CONDITIONAL_RENDERING_INVERTED_BIT_EXT : 0u};
+            .flags = inverted ? VkFlags{VK_CONDITIONAL_RENDERING_INVERTED_BIT_EXT} : 0};
         vkCmdBeginConditionalRenderingEXT(commands, &info);
     }
     void Add(VkCommandBuffer commands, uint32_t addend) {

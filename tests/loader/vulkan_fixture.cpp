@@ -308,7 +308,7 @@ void VulkanTest::Barrier(VkCommandBuffer commands) {
 VkFence VulkanTest::MakeFence(bool signalled) {
     VkFenceCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO,
-        .flags = signalled ? VK_FENCE_CREATE_SIGNALED_BIT : VkFenceCreateFlags{}};
+        .flags = signalled ? VkFenceCreateFlags{VK_FENCE_CREATE_SIGNALED_BIT} : 0};
     VkFence fence = VK_NULL_HANDLE;
     EXPECT_VK(vkCreateFence(device_, &info, nullptr, &fence));
     AtEnd([this, fence] { vkDestroyFence(device_, fence, nullptr); });
