@@ -160,23 +160,25 @@ TEST(ReaderImages, NamedFormatsAreThoseOfDescriptors) {
     }
 }
 
-// Runs one workgroup of a shader with words at binding 0 and one storage image at binding 1.
-void RunOneImage(const Words& module,
-                 const hal::ImageDescriptor& image,
-                 std::span<uint32_t> words) {
+// Runs one workgroup of a shader with words at binding 0 and one descriptor of the kind at
+// binding 1.
+template <typename Descriptor>
+void RunWith(const Words& module,
+             BindingLayout::Kind kind,
+             const Descriptor& descriptor,
+             std::span<uint32_t> words) {
     struct {
         hal::BufferDescriptor out;
-        hal::ImageDescriptor image;
+        Descriptor descriptor;
     } set;
     set.out = {reinterpret_cast<uint64_t>(words.data()), words.size_bytes()};
-    set.image = image;
+    set.descriptor = descriptor;
     CompileRequest request;
     request.spirv = module;
     request.layout.sets.resize(1);
-    request.layout.sets[0].bindings = {{.binding = 0},
-                                       {.binding = 1,
-                                        .kind = BindingLayout::Kind::kStorageImage,
-                                        .offset_bytes = sizeof(hal::BufferDescriptor)}};
+    request.layout.sets[0].bindings = {
+        {.binding = 0},
+        {.binding = 1, .kind = kind, .offset_bytes = sizeof(hal::BufferDescriptor)}};
     Result<ir::Kernel> kernel = ReadSpirv(request);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     const void* sets[] = {&set};
@@ -186,6 +188,12 @@ void RunOneImage(const Words& module,
         count = 1;
     const Status status = Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000});
     ASSERT_TRUE(status.ok()) << status.error().message;
+}
+
+void RunOneImage(const Words& module,
+                 const hal::ImageDescriptor& image,
+                 std::span<uint32_t> words) {
+    RunWith(module, BindingLayout::Kind::kStorageImage, image, words);
 }
 
 void RunOneImage(const std::string& source,
@@ -386,28 +394,9 @@ TEST(ReaderImages, LevelsBeyondTheLastAreOneTexel) {
                "layout(set = 0, binding = 1) uniform sampler2D image;"));
     for (const uint32_t width : {0u, 8u}) {
         std::array<uint32_t, 8> out = {};
-        struct {
-            hal::BufferDescriptor out;
-            hal::CombinedImageSamplerDescriptor image;
-        } set;
-        set.out = {reinterpret_cast<uint64_t>(out.data()), sizeof(out)};
-        set.image = {};
-        set.image.image.image.width = set.image.image.image.height = width;
-        CompileRequest request;
-        request.spirv = module;
-        request.layout.sets.resize(1);
-        request.layout.sets[0].bindings = {{.binding = 0},
-                                           {.binding = 1,
-                                            .kind = BindingLayout::Kind::kCombinedImageSampler,
-                                            .offset_bytes = sizeof(hal::BufferDescriptor)}};
-        Result<ir::Kernel> kernel = ReadSpirv(request);
-        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-        const void* sets[] = {&set};
-        hal::DispatchFrame frame;
-        frame.descriptor_sets = sets;
-        for (uint32_t& count : frame.workgroup_count)
-            count = 1;
-        ASSERT_TRUE(Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000}).ok());
+        hal::CombinedImageSamplerDescriptor descriptor;
+        descriptor.image.image.width = descriptor.image.image.height = width;
+        RunWith(module, BindingLayout::Kind::kCombinedImageSampler, descriptor, out);
         for (uint32_t value : out)
             EXPECT_EQ(value, width ? 1 + 16 + 2 * 256 : 0u) << width;
     }
