@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "driver/buffer.h"
+#include "driver/chain.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -13,6 +14,10 @@
 
 namespace fornax::driver {
 namespace {
+
+uint32_t BytesOfTexel(const Image& image, VkImageAspectFlags aspect) {
+    return 1u << image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes_log2;
+}
 
 VkBufferImageCopy2 Widen(const VkBufferImageCopy& region) {
     return {.sType = VK_STRUCTURE_TYPE_BUFFER_IMAGE_COPY_2,
@@ -42,6 +47,52 @@ void CopyImage(VkCommandBuffer command_buffer,
                      });
 }
 
+// Of several samples the first is taken: "resolved in an implementation-dependent manner" allows it
+// of floating-point and normalized values, and of integers one sample is asked for.
+void Resolve(VkCommandBuffer handle,
+             VkImage source_handle,
+             VkImage destination_handle,
+             const VkImageResolve2& region) {
+    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
+    const auto* mode = FindInChain<VkResolveImageModeInfoKHR>(
+        region.pNext, VK_STRUCTURE_TYPE_RESOLVE_IMAGE_MODE_INFO_KHR);
+    for (VkResolveModeFlagBits wanted :
+         {mode ? mode->resolveMode : VK_RESOLVE_MODE_NONE,
+          mode ? mode->stencilResolveMode : VK_RESOLVE_MODE_NONE}) {
+        if (wanted != VK_RESOLVE_MODE_NONE && wanted != VK_RESOLVE_MODE_SAMPLE_ZERO_BIT) {
+            command_buffer.Error(Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
+                                      "A resolve of mode {:#x} was recorded; Fornax takes the "
+                                      "first sample (mode 1).",
+                                      static_cast<unsigned>(wanted)));
+            return;
+        }
+    }
+    const auto& source = *FromHandle<Image>(source_handle);
+    const auto& destination = *FromHandle<Image>(destination_handle);
+    const uint32_t layers = SliceCount(source, region.srcSubresource, region.extent);
+    for (VkImageAspectFlags left = region.srcSubresource.aspectMask; left != 0; left &= left - 1) {
+        const VkImageAspectFlags aspect = left & -left;
+        const uint32_t texel_bytes = BytesOfTexel(source, aspect);
+        ImagePlace from = PlaceOf(source, region.srcSubresource, aspect, region.srcOffset);
+        ImagePlace to = PlaceOf(destination, region.dstSubresource, aspect, region.dstOffset);
+        // A texel is a row here, and a row a slice.
+        for (uint32_t layer = 0; layer < layers; ++layer) {
+            command_buffer.builder().CopyRows(
+                {.source = from.address,
+                 .destination = to.address,
+                 .source_slice_pitch = from.row_pitch,
+                 .destination_slice_pitch = to.row_pitch,
+                 .source_row_pitch = texel_bytes * source.sample_count(),
+                 .destination_row_pitch = texel_bytes,
+                 .row_bytes = texel_bytes,
+                 .rows = region.extent.width,
+                 .slices = region.extent.height});
+            from.address += from.slice_pitch;
+            to.address += to.slice_pitch;
+        }
+    }
+}
+
 // Texels of levels that all become one.
 void Clear(VkCommandBuffer handle,
            const Image& image,
@@ -50,8 +101,7 @@ void Clear(VkCommandBuffer handle,
            uint32_t range_count,
            const VkImageSubresourceRange* ranges) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    const uint32_t texel_bytes =
-        1u << image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes_log2;
+    const uint32_t texel_bytes = BytesOfTexel(image, aspect);
     // One row of the widest level, which all rows repeat.
     const size_t row_bytes = size_t{image.level(0).width} * image.sample_count() * texel_bytes;
     HostArray<std::byte> row(command_buffer.device().allocator(), row_bytes);
@@ -188,6 +238,32 @@ vkCmdClearDepthStencilImage(VkCommandBuffer command_buffer,
             Clear(command_buffer, image, aspect,
                   PackDepthStencil(format, format.PlaneOf(aspect), *value), range_count, ranges);
         }
+    }
+}
+
+// Likewise.
+FORNAX_ENTRY_POINT(void)
+vkCmdResolveImage2(VkCommandBuffer command_buffer, const VkResolveImageInfo2* info) {
+    for (uint32_t i = 0; i < info->regionCount; ++i)
+        Resolve(command_buffer, info->srcImage, info->dstImage, info->pRegions[i]);
+}
+
+FORNAX_ENTRY_POINT(void)
+vkCmdResolveImage(VkCommandBuffer command_buffer,
+                  VkImage source,
+                  VkImageLayout,
+                  VkImage destination,
+                  VkImageLayout,
+                  uint32_t count,
+                  const VkImageResolve* regions) {
+    for (uint32_t i = 0; i < count; ++i) {
+        Resolve(command_buffer, source, destination,
+                {.sType = VK_STRUCTURE_TYPE_IMAGE_RESOLVE_2,
+                 .srcSubresource = regions[i].srcSubresource,
+                 .srcOffset = regions[i].srcOffset,
+                 .dstSubresource = regions[i].dstSubresource,
+                 .dstOffset = regions[i].dstOffset,
+                 .extent = regions[i].extent});
     }
 }
 

@@ -1,5 +1,6 @@
 // Images of several samples: written and counted by shaders, cleared, copied, and read in every way
 // that compute shaders have.
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/loader/image_fixture.h"
@@ -102,6 +103,51 @@ TEST_F(ImageMultisampleTest, EverySampleIsATexel) {
         EXPECT_EQ(out.words[kEnd + 1], samples);
         EXPECT_EQ(out.words[kEnd + 2], kWidth * 10000 + kHeight * 100 + kLayers);
         EXPECT_EQ(out.words[kEnd + 3], kWidth * 100 + kHeight);
+    }
+}
+
+// A command of graphics that works on any queue: every texel becomes its first sample, in a part of
+// some layers.
+TEST_F(ImageMultisampleTest, ResolvesTakeTheFirstSample) {
+    if (std::getenv("VK_INSTANCE_LAYERS"))
+        GTEST_SKIP() << "The layers know that the queue is none for graphics.";
+    constexpr VkExtent3D kExtent{13, 6, 1};
+    const ImageSpec spec{.format = VK_FORMAT_R8G8B8A8_UNORM,
+                         .extent = kExtent,
+                         .layers = 3,
+                         .samples = VK_SAMPLE_COUNT_4_BIT};
+    const TestImage plane = MakeImage({.format = VK_FORMAT_R32_UINT,
+                                       .extent = kExtent,
+                                       .samples = VK_SAMPLE_COUNT_4_BIT});
+    const TestImage planes = MakeImage(spec);
+    Run(MakeImagePipeline(spirv::kImageSamplesWrite,
+                          {Slot::Storage(MakeView(plane, VK_IMAGE_VIEW_TYPE_2D)),
+                           Slot::Storage(MakeView(planes, VK_IMAGE_VIEW_TYPE_2D_ARRAY)),
+                           Slot::Buffer(MakeBuffer(1))}),
+        2, 2, 3);
+    const TestImage target =
+        MakeImage({.format = VK_FORMAT_R8G8B8A8_UNORM, .extent = kExtent, .layers = 2});
+    Upload(target, std::vector<uint8_t>(target.LevelBytes(0), 0xee));
+    VkCommandBuffer commands = Begin();
+    const VkImageResolve region{.srcSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 2},
+                                .srcOffset = {2, 1, 0},
+                                .dstSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 2},
+                                .dstOffset = {1, 2, 0},
+                                .extent = {11, 4, 1}};
+    vkCmdResolveImage(commands, planes.handle, VK_IMAGE_LAYOUT_GENERAL, target.handle,
+                      VK_IMAGE_LAYOUT_GENERAL, 1, &region);
+    Run(commands);
+    const std::vector<uint8_t> bytes = Download(target);
+    for (uint32_t i = 0; i < kExtent.width * kExtent.height * 2; ++i) {
+        const uint32_t x = i % kExtent.width;
+        const uint32_t y = i / kExtent.width % kExtent.height;
+        const uint32_t layer = i / kExtent.width / kExtent.height;
+        const bool resolved = x >= 1 && x < 12 && y >= 2;
+        uint32_t texel = 0;
+        std::memcpy(&texel, bytes.data() + 4 * size_t{i}, 4);
+        // The shader's texels are their place: of sample 0 here.
+        ASSERT_EQ(texel, resolved ? (x + 1) | (y - 1) << 8 | (layer + 1) << 24 : 0xeeeeeeee)
+            << x << " " << y << " " << layer;
     }
 }
 
