@@ -56,9 +56,8 @@ void Resolve(VkCommandBuffer handle,
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
     const auto* mode = FindInChain<VkResolveImageModeInfoKHR>(
         region.pNext, VK_STRUCTURE_TYPE_RESOLVE_IMAGE_MODE_INFO_KHR);
-    for (VkResolveModeFlagBits wanted :
-         {mode ? mode->resolveMode : VK_RESOLVE_MODE_NONE,
-          mode ? mode->stencilResolveMode : VK_RESOLVE_MODE_NONE}) {
+    for (VkResolveModeFlagBits wanted : {mode ? mode->resolveMode : VK_RESOLVE_MODE_NONE,
+                                         mode ? mode->stencilResolveMode : VK_RESOLVE_MODE_NONE}) {
         if (wanted != VK_RESOLVE_MODE_NONE && wanted != VK_RESOLVE_MODE_SAMPLE_ZERO_BIT) {
             command_buffer.Error(Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
                                       "A resolve of mode {:#x} was recorded; Fornax takes the "

@@ -40,6 +40,7 @@ VkResult DeviceMemory::Allocate(const VkMemoryAllocateInfo& info) {
         info.pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
     if (host && host->handleType != 0)
         return Import(*host, info.allocationSize);
+    // VK_MEMORY_ALLOCATE_ZERO_INITIALIZE_BIT_EXT asks for what every allocation is (hal/memory.h).
     const auto* exported = FindInChain<VkExportMemoryAllocateInfo>(
         info.pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
     return Keep(device().hal().AllocateMemory(
@@ -192,6 +193,10 @@ FORNAX_ENTRY_POINT(uint64_t)
 vkGetDeviceMemoryOpaqueCaptureAddress(VkDevice, const VkDeviceMemoryOpaqueCaptureAddressInfo*) {
     return 0;
 }
+
+// Priorities say which memory should stay on the device when there is too little of it ("Device
+// Memory Priority"). The host's memory is the device's: nothing is moved elsewhere.
+FORNAX_ENTRY_POINT(void) vkSetDeviceMemoryPriorityEXT(VkDevice, VkDeviceMemory, float) {}
 
 // For lazily allocated memory, of which there is none; all memory is committed.
 FORNAX_ENTRY_POINT(void)

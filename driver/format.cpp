@@ -393,6 +393,11 @@ vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice,
         wide->optimalTilingFeatures = image;
         wide->bufferFeatures = buffer;
     }
+    // "Initially, no new format flag bits are defined."
+    auto* widest = FindInChain<VkFormatProperties4KHR>(properties->pNext,
+                                                       VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_4_KHR);
+    if (widest)
+        widest->linearTilingFeatures = widest->optimalTilingFeatures = widest->bufferFeatures = 0;
 }
 
 FORNAX_ENTRY_POINT(void)

@@ -17,8 +17,40 @@ uint64_t AlignUp(uint64_t value, uint64_t alignment) {
     return (value + alignment - 1) & ~(alignment - 1);
 }
 
+// "Effective create flags" and usages: those of VK_KHR_extended_flags where they are in the chain,
+// else the older members. The bits are the same.
+struct ImageUses {
+    VkImageCreateFlags2KHR flags;
+    VkImageUsageFlags2KHR usage;
+    VkImageUsageFlags2KHR stencil_usage;
+};
+
+template <typename Info>
+ImageUses UsesOf(const Info& info) {
+    ImageUses uses{.flags = info.flags, .usage = info.usage, .stencil_usage = 0};
+    if (const auto* flags = FindInChain<VkImageCreateFlags2CreateInfoKHR>(
+            info.pNext, VK_STRUCTURE_TYPE_IMAGE_CREATE_FLAGS_2_CREATE_INFO_KHR)) {
+        uses.flags = flags->flags;
+    }
+    if (const auto* usage = FindInChain<VkImageUsageFlags2CreateInfoKHR>(
+            info.pNext, VK_STRUCTURE_TYPE_IMAGE_USAGE_FLAGS_2_CREATE_INFO_KHR)) {
+        uses.usage = usage->usage;
+    }
+    // Usages of stencil values may be others.
+    uses.stencil_usage = uses.usage;
+    if (const auto* stencil = FindInChain<VkImageStencilUsageCreateInfo>(
+            info.pNext, VK_STRUCTURE_TYPE_IMAGE_STENCIL_USAGE_CREATE_INFO)) {
+        uses.stencil_usage = stencil->stencilUsage;
+    }
+    if (const auto* stencil = FindInChain<VkImageStencilUsage2CreateInfoKHR>(
+            info.pNext, VK_STRUCTURE_TYPE_IMAGE_STENCIL_USAGE_2_CREATE_INFO_KHR)) {
+        uses.stencil_usage = stencil->stencilUsage;
+    }
+    return uses;
+}
+
 // The features of a format that each usage needs; ~0 for usages that no format has.
-VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags usage) {
+VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags2KHR usage) {
     switch (usage) {
         case VK_IMAGE_USAGE_TRANSFER_SRC_BIT:
             return VK_FORMAT_FEATURE_2_TRANSFER_SRC_BIT;
@@ -36,16 +68,16 @@ VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags usage) {
 }
 
 // Whether some format, which a view may have instead, is needed for the usages.
-bool UsageFits(const FormatInfo& format, VkImageUsageFlags usage, VkImageCreateFlags flags) {
+bool UsageFits(const FormatInfo& format,
+               VkImageUsageFlags2KHR usage,
+               VkImageCreateFlags2KHR flags) {
     // "VK_IMAGE_CREATE_EXTENDED_USAGE_BIT: usages that at least one format that a view can have
     // supports".
     const bool extended = (flags & VK_IMAGE_CREATE_EXTENDED_USAGE_BIT) &&
                           (flags & VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT);
     const bool of_blocks = flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT;
-    for (uint32_t bit = 0; bit < 32; ++bit) {
-        if (!(usage >> bit & 1))
-            continue;
-        const VkFormatFeatureFlags2 needed = FeatureOfUsage(1u << bit);
+    for (VkImageUsageFlags2KHR left = usage; left != 0; left &= left - 1) {
+        const VkFormatFeatureFlags2 needed = FeatureOfUsage(left & -left);
         const bool direct = (format.image_features & needed) == needed;
         const bool by_view =
             extended && std::ranges::any_of(AllFormats(), [&](const FormatInfo& other) {
@@ -58,38 +90,43 @@ bool UsageFits(const FormatInfo& format, VkImageUsageFlags usage, VkImageCreateF
     return true;
 }
 
-constexpr VkImageCreateFlags kSupportedFlags =
+constexpr VkImageCreateFlags2KHR kSupportedFlags =
     VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT | VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT |
     VK_IMAGE_CREATE_ALIAS_BIT | VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT |
     VK_IMAGE_CREATE_EXTENDED_USAGE_BIT | VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT |
-    VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT;
+    VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT |
+    VK_IMAGE_CREATE_ALIAS_SINGLE_LAYER_DESCRIPTOR_BIT_KHR;
 
 // All zeros if there can be no such image.
-VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info) {
+VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
+                                 const ImageUses& uses) {
     const FormatInfo* format = FindFormat(info.format);
     const auto refuse = [] { return VkImageFormatProperties{}; };
-    // Usages of stencil values may be others (VkImageStencilUsageCreateInfo).
-    const auto* stencil = FindInChain<VkImageStencilUsageCreateInfo>(
-        info.pNext, VK_STRUCTURE_TYPE_IMAGE_STENCIL_USAGE_CREATE_INFO);
-    if (!format || info.usage == 0 || !UsageFits(*format, info.usage, info.flags) ||
-        (stencil && !UsageFits(*format, stencil->stencilUsage, info.flags)) ||
-        (info.flags & ~kSupportedFlags) != 0) {
+    if (!format || uses.usage == 0 || !UsageFits(*format, uses.usage, uses.flags) ||
+        ((format->aspects & VK_IMAGE_ASPECT_STENCIL_BIT) &&
+         !UsageFits(*format, uses.stencil_usage, uses.flags)) ||
+        (uses.flags & ~kSupportedFlags) != 0) {
         return refuse();
     }
     // Compressed formats are of two dimensions ("Required Format Support").
     const bool of_blocks = format->block_log2() != 0;
     if ((of_blocks && info.type != VK_IMAGE_TYPE_2D) ||
-        (!of_blocks && (info.flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT))) {
+        (!of_blocks && (uses.flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT))) {
         return refuse();
     }
     if (info.tiling != VK_IMAGE_TILING_OPTIMAL && info.tiling != VK_IMAGE_TILING_LINEAR)
         return refuse();
-    if ((info.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_2D)
+    if ((uses.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_2D)
         return refuse();
-    constexpr VkImageCreateFlags kSlices =
+    constexpr VkImageCreateFlags2KHR kSlices =
         VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT | VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT;
-    if ((info.flags & kSlices) && info.type != VK_IMAGE_TYPE_3D)
+    if ((uses.flags & kSlices) && info.type != VK_IMAGE_TYPE_3D)
         return refuse();
+    // VUID-VkImageCreateInfo-flags-13356.
+    if ((uses.flags & VK_IMAGE_CREATE_ALIAS_SINGLE_LAYER_DESCRIPTOR_BIT_KHR) &&
+        info.type == VK_IMAGE_TYPE_3D) {
+        return refuse();
+    }
     VkImageFormatProperties limits{.maxExtent = {1, 1, 1},
                                    .maxMipLevels = 1,
                                    .maxArrayLayers = kMaxImageLayers,
@@ -119,12 +156,12 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info) {
 // "sampleCounts will be VK_SAMPLE_COUNT_1_BIT if [...] the format can be no attachment", which none
 // can here, so queries deny images of several samples. Programs make them nevertheless, because
 // the limits of sampled images must have four (VkPhysicalDeviceLimits), and they work.
-bool SamplesFit(const VkImageCreateInfo& info) {
+bool SamplesFit(const VkImageCreateInfo& info, VkImageCreateFlags2KHR flags) {
     if (info.samples == VK_SAMPLE_COUNT_1_BIT)
         return true;
     return (info.samples & kSampleCounts) == static_cast<VkSampleCountFlags>(info.samples) &&
            info.imageType == VK_IMAGE_TYPE_2D && info.tiling == VK_IMAGE_TILING_OPTIMAL &&
-           info.mipLevels == 1 && !(info.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT);
+           info.mipLevels == 1 && !(flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT);
 }
 
 }  // namespace
@@ -155,30 +192,33 @@ ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format)
 VkResult Image::Init(const VkImageCreateInfo& info) {
     // Programs name usages as attachments beside others without asking, Khronos' tests of compute
     // shaders among them. No framebuffer can hold the image, and its other uses are the same.
-    constexpr VkImageUsageFlags kAttachments =
+    constexpr VkImageUsageFlags2KHR kAttachments =
         VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_INPUT_ATTACHMENT_BIT;
-    const VkImageUsageFlags others = info.usage & ~kAttachments;
+    ImageUses uses = UsesOf(info);
+    for (VkImageUsageFlags2KHR* usage : {&uses.usage, &uses.stencil_usage}) {
+        if (*usage & ~kAttachments)
+            *usage &= ~kAttachments;
+    }
     const VkPhysicalDeviceImageFormatInfo2 query{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
         .format = info.format,
         .type = info.imageType,
-        .tiling = info.tiling,
-        .usage = others ? others : info.usage,
-        .flags = info.flags};
+        .tiling = info.tiling};
     // VUID-VkImageCreateInfo-imageCreateMaxMipLevels-02251 and its neighbours: the application must
     // have asked.
-    const VkImageFormatProperties limits = LimitsOf(query);
+    const VkImageFormatProperties limits = LimitsOf(query, uses);
     const VkExtent3D& extent = info.extent;
-    if (limits.maxMipLevels == 0 || !SamplesFit(info) || extent.width > limits.maxExtent.width ||
-        extent.height > limits.maxExtent.height || extent.depth > limits.maxExtent.depth ||
-        info.mipLevels > limits.maxMipLevels || info.arrayLayers > limits.maxArrayLayers) {
+    if (limits.maxMipLevels == 0 || !SamplesFit(info, uses.flags) ||
+        extent.width > limits.maxExtent.width || extent.height > limits.maxExtent.height ||
+        extent.depth > limits.maxExtent.depth || info.mipLevels > limits.maxMipLevels ||
+        info.arrayLayers > limits.maxArrayLayers) {
         return Fail(device(), VK_ERROR_VALIDATION_FAILED_EXT,
                     "An image of {} x {} x {} texels, {} levels, {} layers and {} samples of "
                     "format {}, usage {:#x} and flags {:#x} was asked for, which "
                     "vkGetPhysicalDeviceImageFormatProperties does not allow.",
                     extent.width, extent.height, extent.depth, info.mipLevels, info.arrayLayers,
-                    static_cast<int>(info.samples), static_cast<int>(info.format), info.usage,
-                    info.flags);
+                    static_cast<int>(info.samples), static_cast<int>(info.format), uses.usage,
+                    uses.flags);
     }
     format_ = FindFormat(info.format);
     type_ = info.imageType;
@@ -203,7 +243,7 @@ FORNAX_ENTRY_POINT(VkResult)
 vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
                                           const VkPhysicalDeviceImageFormatInfo2* info,
                                           VkImageFormatProperties2* properties) {
-    properties->imageFormatProperties = LimitsOf(*info);
+    properties->imageFormatProperties = LimitsOf(*info, UsesOf(*info));
     const auto* external = FindInChain<VkPhysicalDeviceExternalImageFormatInfo>(
         info->pNext, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_INFO);
     if (external && external->handleType != 0) {

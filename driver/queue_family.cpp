@@ -24,6 +24,13 @@ vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
                 out.pNext, VK_STRUCTURE_TYPE_QUEUE_FAMILY_OWNERSHIP_TRANSFER_PROPERTIES_KHR)) {
             ownership->optimalImageTransferToQueueFamilies = ~0u;
         }
+        // Copies of any box are alike (maintenance11).
+        if (auto* granularity = FindInChain<
+                VkQueueFamilyOptimalImageTransferGranularityPropertiesKHR>(
+                out.pNext,
+                VK_STRUCTURE_TYPE_QUEUE_FAMILY_OPTIMAL_IMAGE_TRANSFER_GRANULARITY_PROPERTIES_KHR)) {
+            granularity->optimalImageTransferGranularity = {1, 1, 1};
+        }
         auto* priorities = FindInChain<VkQueueFamilyGlobalPriorityProperties>(
             out.pNext, VK_STRUCTURE_TYPE_QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES);
         if (priorities) {
