@@ -115,7 +115,12 @@ class AllocationTest : public TestDevice {
 };
 
 TEST_F(AllocationTest, InstanceAndDevice) {
-    const TestDeviceOptions options{.callbacks = instance_allocator_.callbacks()};
+    const VkDeviceDeviceMemoryReportCreateInfoEXT report{
+        .sType = VK_STRUCTURE_TYPE_DEVICE_DEVICE_MEMORY_REPORT_CREATE_INFO_EXT,
+        .pfnUserCallback = [](const VkDeviceMemoryReportCallbackDataEXT*, void*) {}};
+    const TestDeviceOptions options{.device_extensions = {"VK_EXT_device_memory_report"},
+                                    .device_chain = &report,
+                                    .callbacks = instance_allocator_.callbacks()};
     FailEveryAllocation(
         instance_allocator_,
         [&] {

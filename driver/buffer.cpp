@@ -6,6 +6,7 @@
 #include "driver/device_memory.h"
 #include "driver/entry_point.h"
 #include "driver/limits.h"
+#include "driver/memory_report.h"
 
 namespace fornax::driver {
 
@@ -32,6 +33,12 @@ VkResult Buffer::Init(const VkBufferCreateInfo& info) {
 
 void Buffer::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
     address_ = memory.hal().address() + offset_bytes;
+    ReportBinding(*this, VK_DEVICE_ADDRESS_BINDING_TYPE_BIND_EXT, address_, size_bytes_);
+}
+
+Buffer::~Buffer() {
+    if (address_)
+        ReportBinding(*this, VK_DEVICE_ADDRESS_BINDING_TYPE_UNBIND_EXT, address_, size_bytes_);
 }
 
 FORNAX_ENTRY_POINT(VkResult)

@@ -16,6 +16,7 @@ class Buffer : public DeviceObject {
     static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_BUFFER;
 
     explicit Buffer(Device& device) : DeviceObject(device, kObjectType) {}
+    ~Buffer();
 
     VkResult Init(const VkBufferCreateInfo& info);
 

@@ -4,6 +4,8 @@
 
 #include <vulkan/vulkan_core.h>
 
+#include "driver/allocator.h"
+
 namespace fornax::driver {
 
 // The first structure of type T in the chain that starts at `next`, or null.
@@ -19,6 +21,28 @@ const T* FindInChain(const void* next, VkStructureType s_type) {
 template <typename T>
 T* FindInChain(void* next, VkStructureType s_type) {
     return const_cast<T*>(FindInChain<T>(const_cast<const void*>(next), s_type));
+}
+
+// Copies the structures of one type in a chain, of which there may be several. False when there is
+// no memory.
+template <typename T>
+bool CopyAllInChain(const Allocator& allocator,
+                    const void* chain,
+                    VkStructureType s_type,
+                    VkSystemAllocationScope scope,
+                    HostArray<T>& copies) {
+    size_t count = 0;
+    for (auto* s = FindInChain<T>(chain, s_type); s; s = FindInChain<T>(s->pNext, s_type))
+        ++count;
+    copies = HostArray<T>(allocator, count, scope);
+    if (!copies.Has(count))
+        return false;
+    auto* s = FindInChain<T>(chain, s_type);
+    for (T& copy : copies) {
+        copy = *s;
+        s = FindInChain<T>(s->pNext, s_type);
+    }
+    return true;
 }
 
 // Calls `visit(VkBaseOutStructure&)` for each structure of an output chain. The visitor must leave

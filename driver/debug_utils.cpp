@@ -24,27 +24,6 @@ bool SendTo(const VkDebugUtilsMessengerCreateInfoEXT& messenger,
     return true;
 }
 
-// The structures of one type in a chain, of which there may be several.
-template <typename Info>
-bool CopyAll(const Allocator& allocator,
-             const void* chain,
-             VkStructureType type,
-             HostArray<Info>& copies) {
-    size_t count = 0;
-    for (auto* info = FindInChain<Info>(chain, type); info;
-         info = FindInChain<Info>(info->pNext, type))
-        ++count;
-    copies = HostArray<Info>(allocator, count, VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE);
-    if (!copies.Has(count))
-        return false;
-    auto* info = FindInChain<Info>(chain, type);
-    for (Info& copy : copies) {
-        copy = *info;
-        info = FindInChain<Info>(info->pNext, type);
-    }
-    return true;
-}
-
 }  // namespace
 
 bool DebugMessengers::CopyInstanceMessengers(const Allocator& allocator, const void* chain) {
@@ -52,10 +31,11 @@ bool DebugMessengers::CopyInstanceMessengers(const Allocator& allocator, const v
     using Report = VkDebugReportCallbackCreateInfoEXT;
     HostArray<Messenger> messengers;
     HostArray<Report> reports;
-    if (!CopyAll(allocator, chain, VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-                 messengers) ||
-        !CopyAll(allocator, chain, VK_STRUCTURE_TYPE_DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT,
-                 reports)) {
+    constexpr auto kScope = VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE;
+    if (!CopyAllInChain(allocator, chain, VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+                        kScope, messengers) ||
+        !CopyAllInChain(allocator, chain, VK_STRUCTURE_TYPE_DEBUG_REPORT_CALLBACK_CREATE_INFO_EXT,
+                        kScope, reports)) {
         return false;
     }
     instance_messengers_ = std::move(messengers);

@@ -53,13 +53,9 @@ VkResult DescriptorPool::Init(const VkDescriptorPoolCreateInfo& info) {
     }
     capacity_bytes_ = (capacity_bytes_ + 15) / 16 * 16;
     // Sets without descriptors still have an address.
-    auto memory = device().hal().AllocateMemory(
+    return memory_.Allocate(
         std::max<uint64_t>(capacity_bytes_ + uint64_t{max_sets_} * kVariableOverheadBytes,
                            sizeof(hal::BufferDescriptor)));
-    if (!memory)
-        return Fail(device(), memory.error());
-    memory_ = std::move(*memory);
-    return VK_SUCCESS;
 }
 
 bool DescriptorPool::FindPlace(uint64_t size_bytes,

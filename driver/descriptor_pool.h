@@ -8,14 +8,12 @@
 // application counts: the pool has memory for it beside its capacity.
 #pragma once
 
-#include <memory>
-
 #include <vulkan/vulkan_core.h>
 
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/descriptor_set.h"
+#include "driver/memory_report.h"
 #include "driver/object.h"
-#include "hal/memory.h"
 
 namespace fornax::driver {
 
@@ -56,7 +54,7 @@ class DescriptorPool : public DeviceObject {
                    DescriptorSet** after,
                    uint64_t* offset_bytes) const;
 
-    std::shared_ptr<hal::Memory> memory_;
+    ObjectMemory memory_{*this};
     uint64_t capacity_bytes_ = 0;
     uint64_t used_bytes_ = 0;
     uint64_t overhead_bytes_ = 0;  // of the live sets; beside the capacity

@@ -31,6 +31,8 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
         info.pNext, VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR);
     internal_cache_disabled_ = cache_control && cache_control->disableInternalCache;
 
+    if (!memory_reports_.Init(allocator_, info.pNext))
+        return FailOutOfHostMemory(physical_device_);
     auto hal = hal::CreateDevice("");
     if (!hal) {
         return FailWith(physical_device_, VK_ERROR_INITIALIZATION_FAILED, hal.error().message);

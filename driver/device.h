@@ -11,6 +11,7 @@
 
 #include "driver/allocator.h"
 #include "driver/debug_printf.h"
+#include "driver/memory_report.h"
 #include "driver/object.h"
 #include "driver/physical_device.h"
 #include "driver/queue.h"
@@ -63,6 +64,8 @@ class Device : public DeviceObject {
             debug_printf_->Print(*this);
     }
 
+    MemoryReports& memory_reports() { return memory_reports_; }
+
     std::mutex& private_data_mutex() { return private_data_mutex_; }
     uint64_t NextPrivateDataSlot() { return next_private_data_slot_.fetch_add(1); }
 
@@ -85,6 +88,7 @@ class Device : public DeviceObject {
     FeatureSet features_;
     bool internal_cache_disabled_ = false;
     std::array<Queue*, kAllQueues> queues_ = {};
+    MemoryReports memory_reports_;
     std::mutex private_data_mutex_;
     std::atomic<uint64_t> next_private_data_slot_ = 1;
     std::atomic<uint32_t> allocation_count_ = 0;

@@ -26,7 +26,7 @@ VkResult DeviceMemory::Init(const VkMemoryAllocateInfo& info) {
                     kMaxMemoryAllocations);
     }
     FORNAX_RETURN_IF_FAILED(Allocate(info));
-    if (!imported_)
+    if (!memory_.imported())
         device().physical_device().allocated_bytes() += memory_->size_bytes();
     return VK_SUCCESS;
 }
@@ -43,26 +43,16 @@ VkResult DeviceMemory::Allocate(const VkMemoryAllocateInfo& info) {
     // VK_MEMORY_ALLOCATE_ZERO_INITIALIZE_BIT_EXT asks for what every allocation is (hal/memory.h).
     const auto* exported = FindInChain<VkExportMemoryAllocateInfo>(
         info.pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
-    return Keep(device().hal().AllocateMemory(
+    return memory_.Allocate(
         info.allocationSize,
         {.exportable =
              exported && (exported->handleTypes & VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT),
-         .placeable = device().features().memoryMapPlaced}));
-}
-
-VkResult DeviceMemory::Keep(Result<std::shared_ptr<hal::Memory>> memory) {
-    if (!memory) {
-        if (imported_ && memory.error().code == ErrorCode::kInvalidArgument)
-            return FailWith(device(), VK_ERROR_INVALID_EXTERNAL_HANDLE, memory.error().message);
-        return Fail(device(), memory.error());
-    }
-    memory_ = std::move(*memory);
-    return VK_SUCCESS;
+         .placeable = device().features().memoryMapPlaced});
 }
 
 VkResult DeviceMemory::Import(const VkImportMemoryFdInfoKHR& info, VkDeviceSize size_bytes) {
-    imported_ = true;
-    FORNAX_RETURN_IF_FAILED(Keep(device().hal().ImportMemoryFile(info.fd, size_bytes)));
+    FORNAX_RETURN_IF_FAILED(
+        memory_.TakeImport(device().hal().ImportMemoryFile(info.fd, size_bytes)));
     // "Importing memory from a file descriptor transfers ownership of the file descriptor"; the
     // memory has one of its own.
     close(info.fd);
@@ -71,8 +61,7 @@ VkResult DeviceMemory::Import(const VkImportMemoryFdInfoKHR& info, VkDeviceSize 
 
 VkResult DeviceMemory::Import(const VkImportMemoryHostPointerInfoEXT& info,
                               VkDeviceSize size_bytes) {
-    imported_ = true;
-    return Keep(device().hal().ImportHostMemory(info.pHostPointer, size_bytes));
+    return memory_.TakeImport(device().hal().ImportHostMemory(info.pHostPointer, size_bytes));
 }
 
 DeviceMemory::~DeviceMemory() {
@@ -83,7 +72,7 @@ DeviceMemory::~DeviceMemory() {
     // "If a memory object is mapped at the time it is freed, it is implicitly unmapped."
     if (placed_)
         (void)hal::UnmapAt(placed_, placed_bytes_, false);
-    if (!imported_)
+    if (!memory_.imported())
         device().physical_device().allocated_bytes() -= memory_->size_bytes();
 }
 

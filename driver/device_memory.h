@@ -1,13 +1,10 @@
 // Device memory: an allocation of the HAL, which the host sees all the time.
 #pragma once
 
-#include <memory>
-
 #include <vulkan/vulkan_core.h>
 
-#include "base/result.h"
+#include "driver/memory_report.h"
 #include "driver/object.h"
-#include "hal/memory.h"
 
 namespace fornax::driver {
 
@@ -29,13 +26,11 @@ class DeviceMemory : public DeviceObject {
 
   private:
     VkResult Allocate(const VkMemoryAllocateInfo& info);
-    VkResult Keep(Result<std::shared_ptr<hal::Memory>> memory);
     VkResult Import(const VkImportMemoryFdInfoKHR& info, VkDeviceSize size_bytes);
     VkResult Import(const VkImportMemoryHostPointerInfoEXT& info, VkDeviceSize size_bytes);
 
-    bool counted_ = false;   // in the device's number of allocations
-    bool imported_ = false;  // and so in the budget of somebody else
-    std::shared_ptr<hal::Memory> memory_;
+    bool counted_ = false;        // in the device's number of allocations
+    ObjectMemory memory_{*this};  // imported, it is in the budget of somebody else
     // Where VK_EXT_map_memory_placed put it.
     void* placed_ = nullptr;
     VkDeviceSize placed_bytes_ = 0;

@@ -7,11 +7,7 @@
 namespace fornax::driver {
 
 VkResult Event::Init() {
-    auto memory = device().hal().AllocateMemory(sizeof(hal::EventCell));
-    if (!memory)
-        return Fail(*this, memory.error());
-    memory_ = std::move(*memory);
-    return VK_SUCCESS;
+    return memory_.Allocate(sizeof(hal::EventCell));
 }
 
 FORNAX_ENTRY_POINT(VkResult)

@@ -1,12 +1,10 @@
 // Event: one cell of device memory that host and device set, reset and look at.
 #pragma once
 
-#include <memory>
-
 #include <vulkan/vulkan_core.h>
 
+#include "driver/memory_report.h"
 #include "driver/object.h"
-#include "hal/memory.h"
 #include "hal/query.h"
 
 namespace fornax::driver {
@@ -26,7 +24,7 @@ class Event : public DeviceObject {
     }
 
   private:
-    std::shared_ptr<hal::Memory> memory_;
+    ObjectMemory memory_{*this};
 };
 
 }  // namespace fornax::driver

@@ -9,6 +9,7 @@
 #include "driver/entry_point.h"
 #include "driver/external_memory.h"
 #include "driver/limits.h"
+#include "driver/memory_report.h"
 
 namespace fornax::driver {
 namespace {
@@ -237,6 +238,14 @@ VkResult Image::Init(const VkImageCreateInfo& info) {
 void Image::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
     address_ = memory.hal().address() + offset_bytes;
     host_pointer_ = memory.hal().host_pointer() + offset_bytes;
+    ReportBinding(*this, VK_DEVICE_ADDRESS_BINDING_TYPE_BIND_EXT, address_, layout_.size_bytes);
+}
+
+Image::~Image() {
+    if (address_) {
+        ReportBinding(*this, VK_DEVICE_ADDRESS_BINDING_TYPE_UNBIND_EXT, address_,
+                      layout_.size_bytes);
+    }
 }
 
 FORNAX_ENTRY_POINT(VkResult)

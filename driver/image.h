@@ -38,6 +38,7 @@ class Image : public DeviceObject {
     static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_IMAGE;
 
     explicit Image(Device& device) : DeviceObject(device, kObjectType) {}
+    ~Image();
 
     VkResult Init(const VkImageCreateInfo& info);
     void Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes);

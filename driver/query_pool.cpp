@@ -54,10 +54,7 @@ VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
                         static_cast<int>(info.queryType));
     }
     type_ = info.queryType;
-    auto memory = device().hal().AllocateMemory(uint64_t{info.queryCount} * sizeof(hal::QuerySlot));
-    if (!memory)
-        return Fail(*this, memory.error());
-    memory_ = std::move(*memory);
+    FORNAX_RETURN_IF_FAILED(memory_.Allocate(uint64_t{info.queryCount} * sizeof(hal::QuerySlot)));
     if (info.flags & VK_QUERY_POOL_CREATE_RESET_BIT_KHR)
         hal::ResetQueries(slots(0, info.queryCount));
     return VK_SUCCESS;

@@ -1,13 +1,12 @@
 // Query pool: slots in device memory, for timestamps, occlusion or pipeline statistics.
 #pragma once
 
-#include <memory>
 #include <span>
 
 #include <vulkan/vulkan_core.h>
 
+#include "driver/memory_report.h"
 #include "driver/object.h"
-#include "hal/memory.h"
 #include "hal/query.h"
 
 namespace fornax::driver {
@@ -39,7 +38,7 @@ class QueryPool : public DeviceObject {
 
   private:
     VkQueryType type_ = VK_QUERY_TYPE_TIMESTAMP;
-    std::shared_ptr<hal::Memory> memory_;
+    ObjectMemory memory_{*this};
 };
 
 }  // namespace fornax::driver
