@@ -163,17 +163,28 @@ constexpr VkPhysicalDeviceDescriptorBufferPropertiesEXT kDescriptorBufferPropert
     .descriptorBufferAddressSpaceSize = kDescriptorAddressSpaceBytes,
 };
 
-// Layouts mean nothing, so the host copies in all that an image of its own can have.
+// Layouts mean nothing, so the host copies in all; with unifiedImageLayouts also in those of
+// attachments, which no image here ever has ("Unified Image Layouts").
 void FillHostImageCopy(VkBaseOutStructure& header) {
-    static constexpr VkImageLayout kLayouts[] = {VK_IMAGE_LAYOUT_GENERAL,
-                                                 VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL,
-                                                 VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
-                                                 VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
-                                                 VK_IMAGE_LAYOUT_PREINITIALIZED,
-                                                 VK_IMAGE_LAYOUT_DEPTH_STENCIL_READ_ONLY_OPTIMAL,
-                                                 VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_OPTIMAL,
-                                                 VK_IMAGE_LAYOUT_STENCIL_READ_ONLY_OPTIMAL,
-                                                 VK_IMAGE_LAYOUT_READ_ONLY_OPTIMAL};
+    static constexpr VkImageLayout kLayouts[] = {
+        VK_IMAGE_LAYOUT_GENERAL,
+        VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL,
+        VK_IMAGE_LAYOUT_DEPTH_STENCIL_ATTACHMENT_OPTIMAL,
+        VK_IMAGE_LAYOUT_DEPTH_STENCIL_READ_ONLY_OPTIMAL,
+        VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL,
+        VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL,
+        VK_IMAGE_LAYOUT_TRANSFER_DST_OPTIMAL,
+        VK_IMAGE_LAYOUT_PREINITIALIZED,
+        VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_STENCIL_ATTACHMENT_OPTIMAL,
+        VK_IMAGE_LAYOUT_DEPTH_ATTACHMENT_STENCIL_READ_ONLY_OPTIMAL,
+        VK_IMAGE_LAYOUT_DEPTH_ATTACHMENT_OPTIMAL,
+        VK_IMAGE_LAYOUT_DEPTH_READ_ONLY_OPTIMAL,
+        VK_IMAGE_LAYOUT_STENCIL_ATTACHMENT_OPTIMAL,
+        VK_IMAGE_LAYOUT_STENCIL_READ_ONLY_OPTIMAL,
+        VK_IMAGE_LAYOUT_READ_ONLY_OPTIMAL,
+        VK_IMAGE_LAYOUT_ATTACHMENT_OPTIMAL,
+        VK_IMAGE_LAYOUT_RENDERING_LOCAL_READ,
+    };
     auto& properties = reinterpret_cast<VkPhysicalDeviceHostImageCopyProperties&>(header);
     const auto write = [](VkImageLayout& layout, uint32_t i) { layout = kLayouts[i]; };
     // What does not fit is left out without a word.

@@ -343,7 +343,11 @@ TEST_F(ImageFormatsTest, HostCopiesSayWhatTheyCan) {
     properties.pCopySrcLayouts = few.data();
     properties.copySrcLayoutCount = 1;
     vkGetPhysicalDeviceProperties2(physical_, &all);
-    EXPECT_TRUE(std::ranges::count(layouts, VK_IMAGE_LAYOUT_GENERAL) == 1);
+    for (const VkImageLayout layout :
+         {VK_IMAGE_LAYOUT_GENERAL, VK_IMAGE_LAYOUT_COLOR_ATTACHMENT_OPTIMAL,
+          VK_IMAGE_LAYOUT_STENCIL_ATTACHMENT_OPTIMAL, VK_IMAGE_LAYOUT_ATTACHMENT_OPTIMAL}) {
+        EXPECT_EQ(std::ranges::count(layouts, layout), 1) << layout;
+    }
     EXPECT_EQ(properties.copySrcLayoutCount, 1u);
     EXPECT_TRUE(properties.identicalMemoryTypeRequirements);
 
