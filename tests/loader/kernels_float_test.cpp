@@ -55,8 +55,14 @@ std::vector<Want> Record(float fx, float fy, float fz) {
     const double exp_ulps = 3 + 2 * std::fabs(x);
     // Differences of exponentials: the error is that of the larger one.
     const double big = std::exp(std::fabs(x)) / 2;
-    add("sinh", std::sinh(x), 0, (exp_ulps + 3) * Ulp(big), big < kMax);
-    add("cosh", std::cosh(x), exp_ulps + 3, 0, big < kMax);
+    // Inherited from (exp(x) -+ exp(-x)) * 0.5: infinite where the exponential is, either next to
+    // it.
+    const bool infinite = big * 2 > kMax * 1.001;
+    const bool finite = big * 2 < kMax * 0.999;
+    add("sinh", infinite ? std::copysign(INFINITY, x) : std::sinh(x), 0,
+        infinite ? 0 : (exp_ulps + 3) * Ulp(big), infinite || finite);
+    add("cosh", infinite ? INFINITY : std::cosh(x), infinite ? 0 : exp_ulps + 3, 0,
+        infinite || finite);
     add("tanh", std::tanh(x), 0, std::min(0x1p-7, (2 * exp_ulps + 8) * 0x1p-22), big < kMax);
     // Inherited from log(x + sqrt(x * x + 1)), so absolute near 1.
     add("asinh", std::asinh(x), 8, 0x1p-18 * std::max(std::fabs(x), 1.0), std::fabs(x) < 1e3);

@@ -251,10 +251,7 @@ void Floats(F a, F b, std::vector<Want>& wants) {
     add(x / y);
     add(-x);
     add(std::fabs(x));
-    if (std::isnan(x))
-        wants.push_back(kAny);
-    else
-        add(x > 0 ? 1.0 : x < 0 ? -1.0 : x);
+    add(x > 0 ? 1.0 : x < 0 ? -1.0 : x == 0 ? x : 0.0);
     add(std::floor(x));
     add(std::ceil(x));
     add(std::trunc(x));

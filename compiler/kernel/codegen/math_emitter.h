@@ -89,9 +89,9 @@ class MathEmitter {
     V FractionAboveFloor(V x);
     // over / under to about 1 ULP, for an `under` that has a normal reciprocal.
     V Quotient(V over, V under);
-    V Exp2Fraction(V fraction);         // 2^f for |f| <= 1/2
-    V Exp2Unbounded(V x);               // AVX-512 only
-    V ExpScaled(V x, double exponent);  // e^x * 2^exponent
+    V Exp2Fraction(V fraction);  // 2^f for |f| <= 1/2
+    V Exp2Unbounded(V x);        // AVX-512 only
+    V ExpBounded(V x);           // e^x for any processor
     // x = mantissa * 2^exponent, sqrt(1/2) <= mantissa < sqrt(2); positive, finite x.
     struct Parts {
         V mantissa;

@@ -84,6 +84,17 @@ llvm::Value* ToHalf(llvm::IRBuilderBase& builder, llvm::Value* bits) {
     return builder.CreateBitCast(bits, half);
 }
 
+// The argument of sinh or cosh, beyond all range where e^x is infinite in f16 (see
+// MathEmitter::Sinh).
+llvm::Value* BeyondHalfExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
+    constexpr double kLargestFinite = 11.0859375;
+    llvm::Value* magnitude = builder.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+    llvm::Value* beyond =
+        builder.CreateFCmpOGT(magnitude, llvm::ConstantFP::get(x->getType(), kLargestFinite));
+    return builder.CreateSelect(
+        beyond, builder.CreateFMul(x, llvm::ConstantFP::get(x->getType(), 16.0)), x);
+}
+
 // f16 values are halves here.
 Values EmitTyped(const PureOp& op, bool may_fuse) {
     if (IsConversion(op.op))
@@ -100,6 +111,8 @@ Values EmitTyped(const PureOp& op, bool may_fuse) {
     for (llvm::Value* operand : op.in)
         wide.push_back(IsHalf(operand) ? Widen(op.builder, op.op, may_fuse, operand) : operand);
     bool rounds = op.result->getScalarType()->isHalfTy();
+    if (op.op == Op::kSinh || op.op == Op::kCosh)
+        wide[0] = BeyondHalfExp(op.builder, wide[0]);
     Values results = EmitFloatOp({op.builder, op.op, wide, rounds ? f32 : op.result});
     for (llvm::Value*& value : results) {
         if (value->getType()->isFPOrFPVectorTy())

@@ -2,6 +2,7 @@
 //
 // x86 converts f16 only from and to f32; everything else between f16 and another type goes through
 // f32 without a second rounding.
+#include <cmath>
 #include <numeric>
 
 #include <llvm/IR/IntrinsicInst.h>
@@ -199,9 +200,19 @@ llvm::Value* ConversionEmitter::FloatToFloat() {
     return b_.CreateFPCast(in_, to_);
 }
 
+// To unsigned: negative numbers and NaNs give 0, what is too large the largest integer. SPIR-V
+// leaves these open, but processors' own answers differ, and some are neither wrapped nor clamped.
 llvm::Value* ConversionEmitter::FloatToInteger(bool is_signed) {
     llvm::Value* value = IsHalf(from_) ? FloatFromHalf(b_, in_) : in_;
-    return AnyValue(b_, is_signed ? b_.CreateFPToSI(value, to_) : b_.CreateFPToUI(value, to_));
+    if (is_signed)
+        return AnyValue(b_, b_.CreateFPToSI(value, to_));
+    llvm::Constant* zero = llvm::ConstantFP::get(value->getType(), 0.0);
+    value = b_.CreateSelect(b_.CreateFCmpOGT(value, zero), value, zero);
+    llvm::Value* result = AnyValue(b_, b_.CreateFPToUI(value, to_));
+    const int bits = static_cast<int>(to_->getScalarSizeInBits());
+    llvm::Constant* limit = llvm::ConstantFP::get(value->getType(), std::ldexp(1.0, bits));
+    return b_.CreateSelect(b_.CreateFCmpOLT(value, limit), result,
+                           llvm::Constant::getAllOnesValue(to_));
 }
 
 // To f16: integers that f32 must round are beyond f16's range, so the second rounding is the only

@@ -65,9 +65,11 @@ llvm::Value* FloatEmitter::Remainder(Intrinsic::ID rounding) {
 }
 
 // Zeros keep their sign and NaN stays.
+// Of a NaN 0: one of the results of numbers.
 llvm::Value* FloatEmitter::Sign() {
+    V zero = b_.CreateSelect(b_.CreateFCmpOEQ(in_[0], F(0.0)), in_[0], F(0.0));
     V nonzero = b_.CreateFCmpONE(in_[0], F(0.0));
-    return b_.CreateSelect(nonzero, CopySign(F(1.0), in_[0]), in_[0]);
+    return b_.CreateSelect(nonzero, CopySign(F(1.0), in_[0]), zero);
 }
 
 // Three factors cover the whole range. The first steps down stay 53 binary digits above the

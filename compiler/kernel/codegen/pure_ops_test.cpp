@@ -132,24 +132,11 @@ bool IsDefined(const OpSignature& signature, const uint64_t* in) {
             double value = std::trunc(ToDouble(type, in[0]));
             return value >= -limit && value < limit;
         }
-        case Op::kFToU: {
-            double limit = std::ldexp(1.0, static_cast<int>(ir::BitWidth(signature.results[0])));
-            double value = std::trunc(ToDouble(type, in[0]));
-            return value >= 0 && value < limit;
-        }
         case Op::kFMin:
         case Op::kFMax:
-            if (std::isnan(ToDouble(type, in[0])) || std::isnan(ToDouble(type, in[1])))
-                return false;
-            [[fallthrough]];
-        case Op::kNMin:
-        case Op::kNMax:
-            // Either zero is the smaller one.
-            return ToDouble(type, in[0]) != 0 || ToDouble(type, in[1]) != 0;
+            return !std::isnan(ToDouble(type, in[0])) && !std::isnan(ToDouble(type, in[1]));
         case Op::kFrexp:
             return std::isfinite(ToDouble(type, in[0]));
-        case Op::kFSign:
-            return !std::isnan(ToDouble(type, in[0]));
         default:
             return true;
     }

@@ -44,12 +44,10 @@ uint64_t FromDouble(Type type, double value) {
     }
 }
 
-// -0 is less than +0, and a NaN loses against a number.
+// A NaN loses against a number. Of two zeros the second, as code has it.
 double Minimum(double a, double b) {
-    if (std::isnan(a) || std::isnan(b))
-        return std::isnan(a) ? b : a;
-    if (a == b)
-        return std::signbit(a) ? a : b;
+    if (std::isnan(b))
+        return a;
     return a < b ? a : b;
 }
 
@@ -169,7 +167,7 @@ double EvaluateFloat(Op op, double a, double b) {
             return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
         }
         case Op::kFSign:
-            return a > 0 ? 1.0 : a < 0 ? -1.0 : a;
+            return a > 0 ? 1.0 : a < 0 ? -1.0 : a == 0 ? a : 0.0;
         case Op::kFloor:
             return std::floor(a);
         case Op::kCeil:
@@ -463,8 +461,16 @@ bool Evaluate(const Kernel& kernel,
     if (inst.results.size() == 2)
         return EvaluatePair(inst.op, from, in, out);
     if (IsFloat(from)) {
-        double b = in.size() > 1 ? ToDouble(from, in[1]) : 0;
-        out[0] = FromDouble(to, EvaluateFloat(inst.op, ToDouble(from, in[0]), b));
+        const double a = ToDouble(from, in[0]);
+        const double b = in.size() > 1 ? ToDouble(from, in[1]) : 0;
+        double result = EvaluateFloat(inst.op, a, b);
+        // "Inherited from (exp(x) - exp(-x)) * 0.5" (Vulkan, Precision of GLSL.std.450
+        // Instructions), so infinite where the exponential is.
+        if ((inst.op == Op::kSinh || inst.op == Op::kCosh) &&
+            std::isinf(ToDouble(to, FromDouble(to, std::exp(std::fabs(a)))))) {
+            result = std::copysign(std::numeric_limits<double>::infinity(), result);
+        }
+        out[0] = FromDouble(to, result);
     } else {
         // A shift's amount may be of another type; its own width does not matter.
         out[0] = EvaluateInteger(inst.op, in, from_width) & Mask(to_width);

@@ -133,12 +133,15 @@ Status Translator::ReadFloatModes(const Inst& entry_point) {
             continue;
         const auto mode = static_cast<spv::ExecutionMode>(inst[1]);
         const bool flush = mode == spv::ExecutionMode::DenormFlushToZero;
-        if (!flush && mode != spv::ExecutionMode::RoundingModeRTZ)
+        const bool zeros = mode == spv::ExecutionMode::SignedZeroInfNanPreserve;
+        if (!flush && !zeros && mode != spv::ExecutionMode::RoundingModeRTZ)
             continue;
         FORNAX_RETURN_IF_ERROR(FloatControl(inst));
         const ir::Type type = ir::FloatType(inst[2]);
         if (flush)
             modes_.FlushDenormals(type);
+        else if (zeros)
+            modes_.KeepZeroSigns(type);
         else
             modes_.RoundTowardsZero(type);
     }
@@ -219,6 +222,16 @@ uint8_t Translator::FloatFlags(uint32_t id) const {
     if (found == fast_math_defaults_.end())
         return 0;
     return found->second & kAllowContract ? 0 : ir::kNoContraction;
+}
+
+// Whether the sign of a zero that the instruction `id` gives matters: "NSZ" is not among its flags.
+bool Translator::KeepsZeroSigns(uint32_t id, ir::Type scalar) const {
+    constexpr auto kNoSigns = static_cast<uint32_t>(spv::FPFastMathModeMask::NSZ);
+    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode))
+        return !(mode->params[0] & kNoSigns);
+    if (const auto found = fast_math_defaults_.find(scalar); found != fast_math_defaults_.end())
+        return !(found->second & kNoSigns);
+    return modes_.KeepsZeroSigns(scalar);
 }
 
 }  // namespace fornax::kernel::spirv

@@ -67,6 +67,25 @@ ValueId FloatModes::Flush(ValueId value) {
     return result;
 }
 
+// Equal numbers other than zeros have equal bits. Of two zeros the minimum is negative if either
+// is, the maximum if both are.
+ValueId FloatModes::ExtremeOfZeros(Op op, ValueId a, ValueId b, ValueId result) {
+    const Type type = TypeOf(result);
+    for (const ValueId operand : {a, b}) {
+        uint64_t constant = 0;
+        if (builder_.kernel().IsConst(operand, &constant) && (constant & ~SignMask(type)) != 0)
+            return result;
+    }
+    const Type bits = ir::IntegerType(ir::BitWidth(type));
+    const bool minimum = op == Op::kFMin || op == Op::kNMin;
+    const ValueId joined = builder_.Emit(
+        minimum ? Op::kOr : Op::kAnd, bits,
+        {builder_.Emit(Op::kBitcast, bits, {a}), builder_.Emit(Op::kBitcast, bits, {b})});
+    const ValueId equal = builder_.Emit(Op::kFOEq, Type::kBool, {a, b});
+    return builder_.Emit(Op::kSelect, type,
+                         {equal, builder_.Emit(Op::kBitcast, type, {joined}), result});
+}
+
 ValueId FloatModes::Rounded(Op op, Type type, std::span<const ValueId> operands) {
     switch (op) {
         case Op::kFAdd:

@@ -1,7 +1,7 @@
-// Execution modes that change what float arithmetic gives: DenormFlushToZero and RoundingModeRTZ
-// (SPV_KHR_float_controls). They become ordinary arithmetic of the IR, so they hold for each width
-// by itself, in every pass, in the interpreter and on every processor, and no state of the
-// processor's has to be set, kept apart and restored.
+// Execution modes that change what float arithmetic gives: DenormFlushToZero, RoundingModeRTZ and
+// SignedZeroInfNanPreserve (SPV_KHR_float_controls). They become ordinary arithmetic of the IR, so
+// they hold for each width by itself, in every pass, in the interpreter and on every processor, and
+// no state of the processor's has to be set, kept apart and restored.
 #pragma once
 
 #include <span>
@@ -18,9 +18,12 @@ class FloatModes {
 
     void FlushDenormals(ir::Type type) { flushed_types_ |= Bit(type); }
     void RoundTowardsZero(ir::Type type) { rounded_types_ |= Bit(type); }
+    void KeepZeroSigns(ir::Type type) { zero_signs_ |= Bit(type); }
     bool Any() const { return (flushed_types_ | rounded_types_) != 0; }
     bool Flushes(ir::Type type) const { return (flushed_types_ & Bit(type)) != 0; }
     bool RoundsTowardsZero(ir::Type type) const { return (rounded_types_ & Bit(type)) != 0; }
+
+    bool KeepsZeroSigns(ir::Type type) const { return (zero_signs_ & Bit(type)) != 0; }
 
     // The value; a zero of its sign if it is a denormal of a type whose denormals are flushed.
     ir::ValueId Flush(ir::ValueId value);
@@ -28,6 +31,10 @@ class FloatModes {
     // The result of `op` rounded towards zero. Invalid, and nothing emitted, for an operation that
     // does not round or that the specification only gives a precision for.
     ir::ValueId Rounded(ir::Op op, ir::Type type, std::span<const ir::ValueId> operands);
+
+    // `result`, the minimum or maximum of `a` and `b` that `op` gave, with -0 below +0. The IR's
+    // operations give either zero, as GLSL.std.450's do where signs of zeros need not be kept.
+    ir::ValueId ExtremeOfZeros(ir::Op op, ir::ValueId a, ir::ValueId b, ir::ValueId result);
 
     // a * b + c, rounded once, as the type's mode says (OpFmaKHR).
     ir::ValueId Fused(ir::ValueId a, ir::ValueId b, ir::ValueId c);
@@ -52,6 +59,7 @@ class FloatModes {
     ir::Builder& builder_;
     uint32_t flushed_types_ = 0;
     uint32_t rounded_types_ = 0;
+    uint32_t zero_signs_ = 0;
     std::unordered_set<uint32_t> flushed_;  // values that are no denormals
 };
 

@@ -70,6 +70,10 @@ constexpr Packing kPackings[] = {
     {GLSLstd450PackUnorm2x16, GLSLstd450UnpackUnorm2x16, 2, false, 65535.0},
 };
 
+bool IsExtreme(ir::Op op) {
+    return op == ir::Op::kFMin || op == ir::Op::kFMax || op == ir::Op::kNMin || op == ir::Op::kNMax;
+}
+
 }  // namespace
 
 Status Translator::ExtInst(const Inst& inst) {
@@ -91,8 +95,13 @@ ir::ValueId Translator::Clamp(ir::ValueId x,
                               ir::ValueId high,
                               ir::Op max,
                               ir::Op min,
-                              ir::Type type) {
-    return Emit(min, type, {Emit(max, type, {x, low}), high});
+                              ir::Type type,
+                              bool zero_signs) {
+    auto extreme = [&](ir::Op op, ir::ValueId a, ir::ValueId b) {
+        const ir::ValueId result = Emit(op, type, {a, b});
+        return zero_signs ? modes_.ExtremeOfZeros(op, a, b, result) : result;
+    };
+    return extreme(min, extreme(max, x, low), high);
 }
 
 Status Translator::GlslInst(const Inst& inst, uint32_t number) {
@@ -106,6 +115,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     const ir::Type scalar = types_.ScalarOf(*type);
     const uint8_t flags = FloatFlags(inst.result);
+    const bool zero_signs = ir::IsFloat(scalar) && KeepsZeroSigns(inst.result, scalar);
 
     // Modf and Frexp write their second result through a pointer.
     const bool through_pointer = number == GLSLstd450Modf || number == GLSLstd450Frexp;
@@ -132,6 +142,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 operands[1] = ToI32(operands[1], true);
             // On Fma the flag would ask for one rounding, as OpFmaKHR does.
             result.push_back(EmitSpan(op, scalar, operands, op == ir::Op::kFma ? 0 : flags));
+            if (zero_signs && IsExtreme(op)) {
+                result.back() = modes_.ExtremeOfZeros(op, operands[0], operands[1], result.back());
+            }
         }
         return result;
     };
@@ -151,7 +164,8 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
             return fails("has operands that do not fit its result type");
         Tuple result;
         for (size_t i = 0; i < a.size(); ++i)
-            result.push_back(Clamp(a[i], args[1][i], args[2][i], clamp->max, clamp->min, scalar));
+            result.push_back(
+                Clamp(a[i], args[1][i], args[2][i], clamp->max, clamp->min, scalar, zero_signs));
         return Define(inst, std::move(result));
     }
     switch (number) {
@@ -387,8 +401,7 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
                 ir::ValueId scaled =
                     Emit(ir::Op::kRoundEven, f32,
                          {Emit(ir::Op::kFMul, f32, {clamped, Float(f32, packing.scale)})});
-                ir::ValueId whole =
-                    Emit(packing.is_signed ? ir::Op::kFToS : ir::Op::kFToU, i32, {scaled});
+                ir::ValueId whole = Emit(ir::Op::kFToS, i32, {scaled});  // of 17 bits at most
                 parts.push_back(Emit(ir::Op::kAnd, i32, {whole, Int((1u << bits) - 1)}));
             }
             return Define(inst, {join(parts, bits)});

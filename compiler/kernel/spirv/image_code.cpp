@@ -305,22 +305,22 @@ Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<cons
         static_cast<uint32_t>(TexelClass::kUnorm), static_cast<uint32_t>(TexelClass::kSnorm),
         static_cast<uint32_t>(TexelClass::kHalf), static_cast<uint32_t>(TexelClass::kFloat)};
     const Id texel_class = Bits(format, hal::kTexelClassShift, 8);
-    auto normalized = [&](size_t i, float low, Op convert) {
+    auto normalized = [&](size_t i, float low) {
         // A NaN becomes the lower end. A scale of 0 is of a component that is not stored.
         const Id clamped = F(Op::kFMin, F(Op::kNMax, values[i], Float(low)), Float(1));
         const Id steps = F(Op::kFMul, clamped, Inverse(scales[i]));
-        return Emit(convert, kI32, {F(Op::kRoundEven, steps)});
+        return Emit(Op::kFToS, kI32, {F(Op::kRoundEven, steps)});  // of 17 bits at most
     };
     return Switch(texel_class, kClasses, kFourInts, [&](uint32_t which) {
         Ids raw;
         switch (static_cast<TexelClass>(which)) {
             case TexelClass::kUnorm:
                 for (size_t i = 0; i < 4; ++i)
-                    raw.push_back(normalized(i, 0, Op::kFToU));
+                    raw.push_back(normalized(i, 0));
                 break;
             case TexelClass::kSnorm:
                 for (size_t i = 0; i < 4; ++i)
-                    raw.push_back(normalized(i, -1, Op::kFToS));
+                    raw.push_back(normalized(i, -1));
                 break;
             case TexelClass::kHalf: {
                 // Small floats have no sign, and no finite value overflows to infinity.

@@ -214,6 +214,75 @@ TEST(ReaderFloatModes, SumsProductsAndWhatIsMadeOfThemAreCut) {
     EXPECT_NE(expected[2], a * b);
 }
 
+TEST(ReaderFloatModes, SignsOfZerosAreKeptWhereTheyMatter) {
+    // The one of two zeros that the IR's own operation gives is the second.
+    const std::string code = R"(
+%nmin = OpExtInst %float %glsl NMin %a %b
+%fmin = OpExtInst %float %glsl FMin %a %b
+%nmax = OpExtInst %float %glsl NMax %b %a
+%fmax = OpExtInst %float %glsl FMax %b %a
+%fclamp = OpExtInst %float %glsl FClamp %a %b %b
+%nclamp = OpExtInst %float %glsl NClamp %b %a %a
+%constant = OpExtInst %float %glsl FMin %a %float_zero
+%pair_a = OpCompositeConstruct %pair %a %float_one
+%pair_b = OpCompositeConstruct %pair %b %float_one
+%pairs = OpExtInst %pair %glsl FMin %pair_a %pair_b
+%of_pair = OpCompositeExtract %float %pairs 0
+%half_a = OpFConvert %half %a
+%half_b = OpFConvert %half %b
+%half_min = OpExtInst %half %glsl FMin %half_a %half_b
+%of_half = OpFConvert %float %half_min
+%double_a = OpFConvert %double %a
+%double_b = OpFConvert %double %b
+%double_min = OpExtInst %double %glsl NMin %double_a %double_b
+%of_double = OpFConvert %float %double_min
+)";
+    const std::vector<std::string> results = {"%nmin",    "%fmin",     "%nmax",     "%fmax",
+                                              "%fclamp",  "%nclamp",   "%constant", "%of_pair",
+                                              "%of_half", "%of_double"};
+    constexpr uint32_t kMinus = 0x80000000;
+    const std::vector<uint32_t> kept = {kMinus, kMinus, 0,      0,      0,
+                                        kMinus, kMinus, kMinus, kMinus, kMinus};
+    const std::vector<uint32_t> loose = {0, 0, kMinus, kMinus, 0, kMinus, 0, 0, 0, 0};
+    const std::string flags = R"(
+%flags_none = OpConstant %uint 0
+%flags_nsz = OpConstant %uint 4
+)";
+    auto run = [&](const std::string& modes, const std::string& decorations) {
+        std::string text = Module(modes, decorations, flags, code, results);
+        text.insert(text.find("OpExtension"),
+                    "OpCapability FloatControls2\nOpCapability SignedZeroInfNanPreserve\n"
+                    "OpExtension \"SPV_KHR_float_controls2\"\n");
+        std::vector<uint32_t> got = RunModule(text, kMinus, 0);
+        got.resize(results.size());
+        return got;
+    };
+    auto of_all_widths = [](const std::string& flag) {
+        std::string modes;
+        for (const char* type : {"%half", "%float", "%double"}) {
+            modes += "OpExecutionModeId %main FPFastMathDefault " + std::string(type) + " " + flag +
+                     "\n";
+        }
+        return modes;
+    };
+    EXPECT_EQ(run("", ""), loose);
+    EXPECT_EQ(run(of_all_widths("%flags_none"), ""), kept);
+    EXPECT_EQ(run(of_all_widths("%flags_nsz"), ""), loose);
+    EXPECT_EQ(run("OpExecutionMode %main SignedZeroInfNanPreserve 16\n"
+                  "OpExecutionMode %main SignedZeroInfNanPreserve 32\n"
+                  "OpExecutionMode %main SignedZeroInfNanPreserve 64\n",
+                  ""),
+              kept);
+    // A decoration comes before the default, either way.
+    std::vector<uint32_t> expected = loose;
+    expected[0] = kMinus;
+    EXPECT_EQ(run(of_all_widths("%flags_nsz"), "OpDecorate %nmin FPFastMathMode NotNaN\n"),
+              expected);
+    expected = kept;
+    expected[1] = loose[1];
+    EXPECT_EQ(run(of_all_widths("%flags_none"), "OpDecorate %fmin FPFastMathMode NSZ\n"), expected);
+}
+
 TEST(ReaderFloatModes, ConstantsAndDecorationsOfConversions) {
     const std::string constants = R"(
 %precise = OpConstant %float 1.0009

@@ -422,6 +422,7 @@ class Translator {
     Status ReadFloatModes(const Inst& entry_point);
     Status FloatControl(const Inst& inst);
     uint8_t FloatFlags(uint32_t id) const;
+    bool KeepsZeroSigns(uint32_t id, ir::Type scalar) const;
     static bool HasFloatModes(spv::Op op);
 
     // --- debug_printf.cpp ---
@@ -443,7 +444,8 @@ class Translator {
                       ir::ValueId high,
                       ir::Op max,
                       ir::Op min,
-                      ir::Type type);
+                      ir::Type type,
+                      bool zero_signs = false);
 
     // --- images.cpp ---
     Result<Image> UseImage(const Inst& inst, uint32_t id);
