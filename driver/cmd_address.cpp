@@ -4,6 +4,7 @@
 #include "driver/cmd_image.h"
 #include "driver/command_buffer.h"
 #include "driver/entry_point.h"
+#include "driver/image.h"
 
 namespace fornax::driver {
 namespace {
@@ -93,14 +94,43 @@ vkCmdCopyMemoryIndirectKHR(VkCommandBuffer command_buffer,
                       info->copyAddressRange.stride);
 }
 
+using ImageCommand = VkCopyMemoryToImageIndirectCommandKHR;
+static_assert(sizeof(ImageCommand) == sizeof(hal::IndirectRows));
+static_assert(offsetof(ImageCommand, bufferRowLength) == offsetof(hal::IndirectRows, row_texels));
+static_assert(offsetof(ImageCommand, bufferImageHeight) == offsetof(hal::IndirectRows, slice_rows));
+static_assert(offsetof(ImageCommand, imageOffset) == offsetof(hal::IndirectRows, x));
+static_assert(offsetof(ImageCommand, imageExtent) == offsetof(hal::IndirectRows, width));
+
 FORNAX_ENTRY_POINT(void)
-vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer handle,
-                                  const VkCopyMemoryToImageIndirectInfoKHR*) {
-    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    command_buffer.Error(
-        Fail(command_buffer, VK_ERROR_FEATURE_NOT_PRESENT,
-             "vkCmdCopyMemoryToImageIndirectKHR was recorded; Fornax does not have "
-             "indirectMemoryToImageCopy."));
+vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer command_buffer,
+                                  const VkCopyMemoryToImageIndirectInfoKHR* info) {
+    const auto& image = *FromHandle<Image>(info->dstImage);
+    const FormatInfo& format = image.format();
+    const VkStridedDeviceAddressRangeKHR& commands = info->copyAddressRange;
+    for (uint32_t i = 0; i < info->copyCount; ++i) {
+        // What the command in memory says of the subresource "must match the value specified" here.
+        const VkImageSubresourceLayers& layers = info->pImageSubresources[i];
+        const uint32_t plane = format.PlaneOf(layers.aspectMask);
+        const ImageLayout::Level& level = image.level(layers.mipLevel, plane);
+        // "If the destination image is of type VK_IMAGE_TYPE_3D, the starting slice and number of
+        // slices are specified in baseArrayLayer and layerCount": offset.z and depth have no use.
+        const uint32_t all_slices =
+            image.type() == VK_IMAGE_TYPE_3D ? level.depth : image.layer_count();
+        BuilderOf(command_buffer)
+            .CopyRowsIndirect({
+                .parameters = commands.address + i * commands.stride,
+                .destination = image.Address(plane, layers.mipLevel, layers.baseArrayLayer),
+                .slice_pitch = image.SlicePitch(plane, layers.mipLevel),
+                .row_pitch = static_cast<uint32_t>(level.row_pitch),
+                .width = level.width,
+                .height = level.height,
+                .slices = layers.layerCount == VK_REMAINING_ARRAY_LAYERS
+                              ? all_slices - layers.baseArrayLayer
+                              : layers.layerCount,
+                .bytes_log2 = format.PlaneTexel(plane).bytes_log2,
+                .block_log2 = static_cast<uint8_t>(format.block_log2()),
+            });
+    }
 }
 
 }  // namespace fornax::driver

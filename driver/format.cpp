@@ -76,6 +76,10 @@ constexpr FormatInfo Make(VkFormat format,
         info.aspects = (uses & kDepth ? VkImageAspectFlags{VK_IMAGE_ASPECT_DEPTH_BIT} : 0) |
                        (uses & kStencil ? VkImageAspectFlags{VK_IMAGE_ASPECT_STENCIL_BIT} : 0);
     }
+    // Depths and stencil values are for queues for graphics alone
+    // (VUID-VkCopyMemoryToImageIndirectInfoKHR-commandBuffer-07674).
+    if (info.aspects == VK_IMAGE_ASPECT_COLOR_BIT)
+        info.image_features |= VK_FORMAT_FEATURE_2_COPY_IMAGE_INDIRECT_DST_BIT_KHR;
     // No queue is for graphics; those that are there copy either aspect (maintenance10).
     if (uses & kDepth) {
         info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT |

@@ -203,6 +203,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
     features.inheritedConditionalRendering = true;
     features.deviceAddressCommands = true;
     features.indirectMemoryCopy = true;
+    features.indirectMemoryToImageCopy = true;
     features.dynamicRendering = true;  // its commands need a graphics queue, and so never run
     features.descriptorBuffer = true;  // no capture and replay
     features.descriptorBufferPushDescriptors = true;

@@ -14,7 +14,7 @@ const char* OpcodeName(Opcode opcode) {
         "TIMESTAMP",   "QUERY_RESET",   "QUERY_COPY",
         "BIND",        "CONSTANTS",     "CHAIN",
         "COPY_ROWS",   "CONDITION",     "COPY_INDIRECT",
-        "COUNT_BEGIN", "COUNT_END"};
+        "COUNT_BEGIN", "COUNT_END",     "COPY_ROWS_INDIRECT"};
     const auto index = static_cast<uint32_t>(opcode);
     return index < kOpcodeCount ? kNames[index] : "UNKNOWN";
 }

@@ -62,8 +62,9 @@ enum class Opcode : uint8_t {
     kCopyIndirect = 20,
     kCountBegin = 21,
     kCountEnd = 22,
+    kCopyRowsIndirect = 23,
 };
-inline constexpr uint32_t kOpcodeCount = 23;
+inline constexpr uint32_t kOpcodeCount = 24;
 
 // Returns the name as in documents, "DISPATCH_INDIRECT"; "UNKNOWN" for anything else.
 const char* OpcodeName(Opcode opcode);
@@ -129,6 +130,32 @@ struct IndirectCopy {
     uint64_t source;
     uint64_t destination;
     uint64_t size_bytes;
+};
+
+// COPY_ROWS_INDIRECT: a COPY_ROWS into slices of texels, or of blocks of texels, whose box is read
+// from Memory when the packet executes: an IndirectRows at `parameters`, aligned to 4 bytes. The
+// box must lie inside of the slices' size; its corner is rounded down to whole blocks, and its size
+// up.
+struct CopyRowsIndirectPayload {
+    uint64_t parameters;
+    uint64_t destination;  // the first slice's first texel
+    uint64_t slice_pitch;
+    uint32_t row_pitch;
+    uint32_t width;  // of a slice, in texels
+    uint32_t height;
+    uint32_t slices;
+    uint8_t bytes_log2;  // of a texel or block
+    uint8_t block_log2;  // texels of a block are 1 << block_log2 each way
+};
+// The source is rows of texels without gaps unless row_texels or slice_rows, which are texels, too,
+// say how far they are apart.
+struct IndirectRows {
+    uint64_t source;
+    uint32_t row_texels;
+    uint32_t slice_rows;
+    uint32_t for_the_driver[4];  // the device ignores it, and z and depth
+    int32_t x, y, z;
+    uint32_t width, height, depth;
 };
 
 // FILL: repeats a 32-bit pattern; destination and size are multiples of 4.
@@ -218,6 +245,7 @@ struct alignas(kPacketBytes) Packet {
         ConstantsPayload constants;
         ConditionPayload condition;
         CopyIndirectPayload copy_indirect;
+        CopyRowsIndirectPayload copy_rows_indirect;
     };
 };
 
@@ -264,6 +292,16 @@ static_assert(offsetof(ConditionPayload, address) == 0);
 static_assert(offsetof(CopyIndirectPayload, address) == 0);
 static_assert(offsetof(CopyIndirectPayload, stride_bytes) == 8);
 static_assert(sizeof(IndirectCopy) == 24);
+static_assert(offsetof(CopyRowsIndirectPayload, parameters) == 0);
+static_assert(offsetof(CopyRowsIndirectPayload, destination) == 8);
+static_assert(offsetof(CopyRowsIndirectPayload, slice_pitch) == 16);
+static_assert(offsetof(CopyRowsIndirectPayload, row_pitch) == 24);
+static_assert(offsetof(CopyRowsIndirectPayload, width) == 28);
+static_assert(offsetof(CopyRowsIndirectPayload, height) == 32);
+static_assert(offsetof(CopyRowsIndirectPayload, slices) == 36);
+static_assert(offsetof(CopyRowsIndirectPayload, bytes_log2) == 40);
+static_assert(offsetof(CopyRowsIndirectPayload, block_log2) == 41);
+static_assert(offsetof(IndirectRows, x) == 32 && sizeof(IndirectRows) == 56);
 
 // What the packets of a stream (or of one submission in a ring) name by index.
 struct ResourceTable {

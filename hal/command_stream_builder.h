@@ -77,6 +77,9 @@ class CommandStreamBuilder {
         Append(Opcode::kCopyIndirect, 0, count).copy_indirect = {copies, stride_bytes};
     }
 
+    void CopyRowsIndirect(const CopyRowsIndirectPayload& rows) {
+        Append(Opcode::kCopyRowsIndirect).copy_rows_indirect = rows;
+    }
     void CopyRows(const CopyRowsPayload& rows) { Append(Opcode::kCopyRows).copy_rows = rows; }
 
     // Dispatches run only if the word at `address` is not 0, or is 0 if `inverted`.

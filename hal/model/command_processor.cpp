@@ -115,6 +115,8 @@ Status CommandProcessor::Run(const Packet& packet, Scope& scope) {
             return CopyRows(packet.copy_rows, scope);
         case Opcode::kCopyIndirect:
             return CopyIndirect(packet);
+        case Opcode::kCopyRowsIndirect:
+            return CopyRowsIndirect(packet.copy_rows_indirect, scope);
         case Opcode::kCondition:
             return Condition(packet, scope);
         case Opcode::kFill:

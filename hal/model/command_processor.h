@@ -71,6 +71,7 @@ class CommandProcessor {
     Status Copy(const CopyPayload& copy);
     Status CopyIndirect(const Packet& packet);
     Status CopyRows(const CopyRowsPayload& copy, const Scope& scope);
+    Status CopyRowsIndirect(const CopyRowsIndirectPayload& copy, const Scope& scope);
     Status Condition(const Packet& packet, Scope& scope);
     Status Fill(const FillPayload& fill);
     Status Update(const Packet& packet, const Scope& scope);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -106,6 +108,54 @@ TEST(CommandProcessor, RefusesIndirectCopiesAndConditions) {
     ExpectRefused(condition(InMemory(kEnd), 0), "the condition of 4");
     ExpectRefused(condition(InMemory(6), 0), "not aligned to 4");
     ExpectRefused(condition(InMemory(0), 4), "flags 0x4");
+}
+
+TEST(CommandProcessor, RefusesIndirectCopiesOfRows) {
+    const auto rows = [](const CopyRowsIndirectPayload& copy) {
+        Packet packet{.header = Header(Opcode::kCopyRowsIndirect)};
+        packet.copy_rows_indirect = copy;
+        return packet;
+    };
+    const CopyRowsIndirectPayload good{.parameters = InMemory(kEnd - 56),
+                                       .destination = InMemory(1024),
+                                       .slice_pitch = 256,
+                                       .row_pitch = 32,
+                                       .width = 8,
+                                       .height = 6,
+                                       .slices = 2,
+                                       .bytes_log2 = 2,
+                                       .block_log2 = 0};
+    ExpectDone(rows(good));
+    CopyRowsIndirectPayload bad = good;
+    bad.parameters += 4;
+    ExpectRefused(rows(bad), "the parameters of a copy of 56");
+    bad.parameters = InMemory(2);
+    ExpectRefused(rows(bad), "not aligned to 4");
+    bad = good;
+    bad.bytes_log2 = 5;
+    ExpectRefused(rows(bad), "2^5 bytes");
+    bad = good;
+    bad.block_log2 = 33;
+    ExpectRefused(rows(bad), "2^33 texels");
+    // Boxes that an earlier packet wrote; the memory was zeros.
+    const auto expect_box = [&](std::array<uint32_t, 6> box, const char* words) {
+        PacketHarness harness;
+        Packet update{.header = Header(Opcode::kUpdate, kUpdateInline)};
+        update.update = {.destination = good.parameters + offsetof(IndirectRows, x),
+                         .size_bytes = sizeof(box),
+                         .reserved = 0,
+                         .data = {}};
+        std::memcpy(update.update.data, box.data(), sizeof(box));
+        ASSERT_TRUE(harness.RunOne(update).ok());
+        const Status status = harness.RunOne(rows(good));
+        ASSERT_FALSE(status.ok()) << words;
+        EXPECT_THAT(status.error().message, HasSubstr(words));
+    };
+    expect_box({4, 1, 0, 5, 3, 1}, "a box of 5 x 3 texels at (4, 1) is not inside of 8 x 6");
+    expect_box({0, 4, 0, 1, 3, 1}, "a box of 1 x 3 texels at (0, 4)");
+    expect_box({UINT32_MAX, 0, 0, 2, 1, 1}, "texels at (-1, 0)");
+    expect_box({1, 0, 0, UINT32_MAX, 1, 1}, "a box of 4294967295 x 1");
+    expect_box({3, 3, 0, 5, 3, 1}, "the source of");  // there is none at 0
 }
 
 TEST(CommandProcessor, RefusesCopiesOfRows) {

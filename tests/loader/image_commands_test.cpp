@@ -1,7 +1,9 @@
 // Commands on images through the loader: copies, clears, views, and the ways to descriptors.
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <numeric>
 
 #include "tests/loader/image_fixture.h"
 #include "tests/loader/shaders/image_texels_float.spv.h"
@@ -374,6 +376,148 @@ TEST_F(ImageCommandsTest, EveryWayToDescriptors) {
         vkDestroyPipeline(device_, made, nullptr);
         vkDestroyPipelineLayout(device_, layout, nullptr);
         vkDestroyDescriptorSetLayout(device_, set_layout, nullptr);
+    }
+}
+
+class IndirectImageCopyTest : public ImageTest {
+  protected:
+    void SetUp() override {
+        if (std::getenv("VK_INSTANCE_LAYERS"))
+            GTEST_SKIP() << "The validation layer is older than this extension.";
+        api_version_ = VK_API_VERSION_1_2;
+        more_extensions_ = {VK_KHR_COPY_MEMORY_INDIRECT_EXTENSION_NAME};
+        more_features_ = &copies_;
+        ImageTest::SetUp();
+    }
+    VkDeviceAddress AddressOf(const TestBuffer& buffer) {
+        const VkBufferDeviceAddressInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
+                                             .buffer = buffer.handle};
+        return vkGetBufferDeviceAddress(device_, &info) + buffer.offset;
+    }
+
+    VkPhysicalDeviceBufferDeviceAddressFeatures addresses_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
+        .bufferDeviceAddress = VK_TRUE};
+    VkPhysicalDeviceCopyMemoryIndirectFeaturesKHR copies_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COPY_MEMORY_INDIRECT_FEATURES_KHR,
+        .pNext = &addresses_,
+        .indirectMemoryToImageCopy = VK_TRUE};
+};
+
+// Two boxes that a command just before writes, into layers or into slices of a 3D image.
+TEST_F(IndirectImageCopyTest, BoxesAreReadWhenTheCopiesRun) {
+    constexpr VkBufferUsageFlags kUsage =
+        VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+    for (bool is_3d : {false, true}) {
+        SCOPED_TRACE(is_3d);
+        const TestImage image = MakeImage({.type = is_3d ? VK_IMAGE_TYPE_3D : VK_IMAGE_TYPE_2D,
+                                           .format = VK_FORMAT_R16G16_UINT,
+                                           .extent = {26, 18, is_3d ? 14u : 1u},
+                                           .levels = 2,
+                                           .layers = is_3d ? 1u : 7u});
+        HostLevel level{image.LevelExtent(1), 7, 4, Noise(image.LevelBytes(1), 1)};
+        Upload(image, level.bytes, 1);
+        TestBuffer texels = MakeBuffer(400, kUsage);
+        const auto noise = Noise(texels.size, 5);
+        std::memcpy(texels.words, noise.data(), noise.size());
+        using Command = VkCopyMemoryToImageIndirectCommandKHR;
+        constexpr uint32_t kStride = sizeof(Command) + 12;
+        TestBuffer list = MakeBuffer(2 * kStride / 4, kUsage);
+        // The first from rows and slices that are further apart than they are long. The starting
+        // slice and their number are those of the subresource, for 3D images too.
+        const VkImageSubresourceLayers layers[] = {{VK_IMAGE_ASPECT_COLOR_BIT, 1, 2, 3},
+                                                   {VK_IMAGE_ASPECT_COLOR_BIT, 1, 6, 1}};
+        const Command commands_data[] = {{.srcAddress = AddressOf(texels) + 16,
+                                          .bufferRowLength = 9,
+                                          .bufferImageHeight = 6,
+                                          .imageSubresource = layers[0],
+                                          .imageOffset = {6, 3, 0},
+                                          .imageExtent = {5, 4, 1}},
+                                         {.srcAddress = AddressOf(texels) + 1000,
+                                          .imageSubresource = layers[1],
+                                          .imageOffset = {0, 8, 0},
+                                          .imageExtent = {13, 1, 1}}};
+        VkCommandBuffer commands = Begin();
+        for (uint32_t i = 0; i < 2; ++i) {
+            vkCmdUpdateBuffer(commands, list.handle, list.offset + i * kStride, sizeof(Command),
+                              &commands_data[i]);
+        }
+        Barrier(commands);
+        const VkCopyMemoryToImageIndirectInfoKHR info{
+            .sType = VK_STRUCTURE_TYPE_COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR,
+            .srcCopyFlags = VK_ADDRESS_COPY_DEVICE_LOCAL_BIT_KHR,
+            .copyCount = 2,
+            .copyAddressRange = {AddressOf(list), 2 * kStride, kStride},
+            .dstImage = image.handle,
+            .dstImageLayout = VK_IMAGE_LAYOUT_GENERAL,
+            .pImageSubresources = layers};
+        vkCmdCopyMemoryToImageIndirectKHR(commands, &info);
+        Run(commands);
+        for (uint32_t z = 0; z < 3; ++z) {
+            for (uint32_t y = 0; y < 4; ++y)
+                std::memcpy(level.At(6, 3 + y, 2 + z), &noise[16 + (z * 6 + y) * 9 * 4], 5 * 4);
+        }
+        std::memcpy(level.At(0, 8, 6), &noise[1000], 13 * 4);
+        EXPECT_TRUE(Download(image, 1) == level.bytes);
+    }
+}
+
+// Blocks are copied whole; what hangs over the edge of a small level is, too.
+TEST_F(IndirectImageCopyTest, BoxesOfBlocks) {
+    TestImage image{.spec = {.format = VK_FORMAT_EAC_R11_UNORM_BLOCK, .extent = {18, 10, 1}}};
+    const VkImageCreateInfo info{
+        .sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
+        .imageType = VK_IMAGE_TYPE_2D,
+        .format = image.spec.format,
+        .extent = image.spec.extent,
+        .mipLevels = 1,
+        .arrayLayers = 1,
+        .samples = VK_SAMPLE_COUNT_1_BIT,
+        .usage = VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT};
+    ASSERT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
+    VkMemoryRequirements needs;
+    vkGetImageMemoryRequirements(device_, image.handle, &needs);
+    const VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                        .allocationSize = needs.size};
+    ASSERT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
+    ASSERT_VK(vkBindImageMemory(device_, image.handle, image.memory, 0));
+    AtEnd([this, image] {
+        vkDestroyImage(device_, image.handle, nullptr);
+        vkFreeMemory(device_, image.memory, nullptr);
+    });
+    constexpr VkBufferUsageFlags kUsage =
+        VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;
+    TestBuffer blocks = MakeBuffer(16, kUsage);
+    TestBuffer out = MakeBuffer(2 * 5 * 3);
+    std::iota(blocks.span().begin(), blocks.span().end(), 1u);
+    TestBuffer list = MakeBuffer(sizeof(VkCopyMemoryToImageIndirectCommandKHR) / 4, kUsage);
+    const VkImageSubresourceLayers layers{VK_IMAGE_ASPECT_COLOR_BIT, 0, 0, 1};
+    // Two blocks and a part of a third, in the second and third row of blocks.
+    const VkCopyMemoryToImageIndirectCommandKHR command{.srcAddress = AddressOf(blocks),
+                                                        .imageSubresource = layers,
+                                                        .imageOffset = {8, 4, 0},
+                                                        .imageExtent = {10, 6, 1}};
+    std::memcpy(list.words, &command, sizeof(command));
+    VkCommandBuffer commands = Begin();
+    const VkCopyMemoryToImageIndirectInfoKHR copy{
+        .sType = VK_STRUCTURE_TYPE_COPY_MEMORY_TO_IMAGE_INDIRECT_INFO_KHR,
+        .srcCopyFlags = VK_ADDRESS_COPY_DEVICE_LOCAL_BIT_KHR,
+        .copyCount = 1,
+        .copyAddressRange = {AddressOf(list), sizeof(command), sizeof(command)},
+        .dstImage = image.handle,
+        .dstImageLayout = VK_IMAGE_LAYOUT_GENERAL,
+        .pImageSubresources = &layers};
+    vkCmdCopyMemoryToImageIndirectKHR(commands, &copy);
+    Barrier(commands);
+    const VkBufferImageCopy region{
+        .bufferOffset = out.offset, .imageSubresource = layers, .imageExtent = image.spec.extent};
+    vkCmdCopyImageToBuffer(commands, image.handle, VK_IMAGE_LAYOUT_GENERAL, out.handle, 1, &region);
+    Run(commands);
+    for (uint32_t i = 0; i < 30; ++i) {
+        const uint32_t x = i / 2 % 5;
+        const uint32_t y = i / 10;
+        const bool copied = x >= 2 && y >= 1;
+        EXPECT_EQ(out.words[i], copied ? 1 + ((y - 1) * 3 + x - 2) * 2 + i % 2 : 0) << i;
     }
 }
 
