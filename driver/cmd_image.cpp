@@ -47,6 +47,31 @@ void CopyImage(VkCommandBuffer command_buffer,
                      });
 }
 
+// Copies texel by texel, where they or what is taken of them do not adjoin: a texel is a row, and a
+// row a slice.
+void CopyTexels(CommandBuffer& command_buffer,
+                ImagePlace from,
+                uint32_t source_pitch,
+                ImagePlace to,
+                uint32_t destination_pitch,
+                uint32_t bytes,
+                const VkExtent3D& extent,
+                uint32_t layers) {
+    for (uint32_t layer = 0; layer < layers; ++layer) {
+        command_buffer.builder().CopyRows({.source = from.address,
+                                           .destination = to.address,
+                                           .source_slice_pitch = from.row_pitch,
+                                           .destination_slice_pitch = to.row_pitch,
+                                           .source_row_pitch = source_pitch,
+                                           .destination_row_pitch = destination_pitch,
+                                           .row_bytes = bytes,
+                                           .rows = extent.width,
+                                           .slices = extent.height});
+        from.address += from.slice_pitch;
+        to.address += to.slice_pitch;
+    }
+}
+
 // Of several samples the first is taken: "resolved in an implementation-dependent manner" allows it
 // of floating-point and normalized values, and of integers one sample is asked for.
 void Resolve(VkCommandBuffer handle,
@@ -72,23 +97,10 @@ void Resolve(VkCommandBuffer handle,
     for (VkImageAspectFlags left = region.srcSubresource.aspectMask; left != 0; left &= left - 1) {
         const VkImageAspectFlags aspect = left & -left;
         const uint32_t texel_bytes = BytesOfTexel(source, aspect);
-        ImagePlace from = PlaceOf(source, region.srcSubresource, aspect, region.srcOffset);
-        ImagePlace to = PlaceOf(destination, region.dstSubresource, aspect, region.dstOffset);
-        // A texel is a row here, and a row a slice.
-        for (uint32_t layer = 0; layer < layers; ++layer) {
-            command_buffer.builder().CopyRows(
-                {.source = from.address,
-                 .destination = to.address,
-                 .source_slice_pitch = from.row_pitch,
-                 .destination_slice_pitch = to.row_pitch,
-                 .source_row_pitch = texel_bytes * source.sample_count(),
-                 .destination_row_pitch = texel_bytes,
-                 .row_bytes = texel_bytes,
-                 .rows = region.extent.width,
-                 .slices = region.extent.height});
-            from.address += from.slice_pitch;
-            to.address += to.slice_pitch;
-        }
+        CopyTexels(command_buffer, PlaceOf(source, region.srcSubresource, aspect, region.srcOffset),
+                   texel_bytes * source.sample_count(),
+                   PlaceOf(destination, region.dstSubresource, aspect, region.dstOffset),
+                   texel_bytes, texel_bytes, region.extent, layers);
     }
 }
 
@@ -133,7 +145,7 @@ void Clear(VkCommandBuffer handle,
 
 }  // namespace
 
-void CopyMemoryImage(VkCommandBuffer command_buffer,
+void CopyMemoryImage(VkCommandBuffer handle,
                      uint64_t memory,
                      VkImage image_handle,
                      const VkBufferImageCopy2& region,
@@ -144,11 +156,18 @@ void CopyMemoryImage(VkCommandBuffer command_buffer,
     const ImagePlace bytes =
         PlaceOf(memory + region.bufferOffset, image, aspect, region.bufferRowLength,
                 region.bufferImageHeight, region.imageExtent);
-    FromHandle<CommandBuffer>(command_buffer)
-        ->builder()
-        .CopyRows(RowsOf(image, aspect, to_image ? bytes : texels, to_image ? texels : bytes,
-                         region.imageExtent,
-                         SliceCount(image, region.imageSubresource, region.imageExtent)));
+    auto& command_buffer = *FromHandle<CommandBuffer>(handle);
+    const uint32_t slices = SliceCount(image, region.imageSubresource, region.imageExtent);
+    // "Packed in one 32-bit word per texel, with the D24 value in the LSBs and undefined values in
+    // the eight MSBs": these do not become part of the image, so equal depths are equal bytes.
+    if (to_image &&
+        image.format().PlaneTexel(image.format().PlaneOf(aspect)).layout == hal::TexelLayout::k24) {
+        CopyTexels(command_buffer, bytes, 4, texels, 4, 3, region.imageExtent, slices);
+        return;
+    }
+    command_buffer.builder().CopyRows(RowsOf(image, aspect, to_image ? bytes : texels,
+                                             to_image ? texels : bytes, region.imageExtent,
+                                             slices));
 }
 
 FORNAX_ENTRY_POINT(void)

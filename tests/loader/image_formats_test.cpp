@@ -330,6 +330,33 @@ TEST_F(ImageFormatsTest, DepthAndStencilAreApart) {
     }
 }
 
+// The eight bits above depths of 24 are undefined in buffers, and do not become part of images: of
+// equal depths all bytes are equal.
+TEST_F(ImageFormatsTest, UndefinedBitsStayOutOfDepths) {
+    const TestImage image = MakeImage({.format = VK_FORMAT_X8_D24_UNORM_PACK32,
+                                       .extent = {7, 5, 1},
+                                       .layers = 2,
+                                       .usage = VK_IMAGE_USAGE_SAMPLED_BIT,
+                                       .tiling = VK_IMAGE_TILING_LINEAR});
+    void* bytes = nullptr;
+    ASSERT_VK(vkMapMemory(device_, image.memory, 0, VK_WHOLE_SIZE, 0, &bytes));
+    VkMemoryRequirements needs;
+    vkGetImageMemoryRequirements(device_, image.handle, &needs);
+    auto* begin = static_cast<uint8_t*>(bytes) + needs.alignment;
+    const std::vector<uint8_t> before(begin, begin + needs.size);
+    EXPECT_EQ(before, std::vector<uint8_t>(needs.size, 0));
+    std::vector<uint8_t> depths = Noise(image.LevelBytes(0), 3);
+    Upload(image, depths);
+    const std::vector<uint8_t> first(begin, begin + needs.size);
+    for (size_t i = 3; i < depths.size(); i += 4)
+        depths[i] = static_cast<uint8_t>(~depths[i]);
+    Upload(image, depths);
+    EXPECT_TRUE(std::vector<uint8_t>(begin, begin + needs.size) == first);
+    for (size_t i = 3; i < depths.size(); i += 4)
+        depths[i] = 0;
+    EXPECT_TRUE(Download(image) == depths);
+}
+
 // What is asked of layouts and sizes for the host.
 TEST_F(ImageFormatsTest, HostCopiesSayWhatTheyCan) {
     VkPhysicalDeviceHostImageCopyPropertiesEXT properties{
