@@ -220,8 +220,8 @@ Status CommandProcessor::Condition(const Packet& packet, Scope& scope) {
     const uint64_t address = packet.condition.address;
     FORNAX_RETURN_IF_ERROR(
         CheckMemory("the condition", address, sizeof(uint32_t), alignof(uint32_t)));
-    uint32_t word;
-    std::memcpy(&word, reinterpret_cast<const void*>(address), sizeof(word));
+    uint32_t word = 0;
+    FORNAX_RETURN_IF_ERROR(Read(address, &word));
     const bool runs = (word != 0) != ((packet.header.flags & kConditionInverted) != 0);
     scope.discards = scope.outer_discards || !runs;
     return OkStatus();
@@ -341,9 +341,10 @@ Status CommandProcessor::QueryCopy(const Packet& packet) {
         FORNAX_RETURN_IF_ERROR(
             Poll([&] { return std::all_of(slots.begin(), slots.end(), QueryAvailable); }));
     }
-    WriteQueryResults(slots, reinterpret_cast<std::byte*>(query.destination), query.stride_bytes,
-                      flags);
-    return OkStatus();
+    return Guarded(worker_, [&] {
+        WriteQueryResults(slots, reinterpret_cast<std::byte*>(query.destination),
+                          query.stride_bytes, flags);
+    });
 }
 
 Status CommandProcessor::Chain(const Packet& packet, Scope& scope) {

@@ -8,11 +8,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 
 #include "base/result.h"
 #include "hal/command_stream.h"
 #include "hal/host_heap.h"
 #include "hal/model/counter_block.h"
+#include "hal/model/transfer.h"
 #include "hal/model/worker_pool.h"
 #include "hal/wait_hub.h"
 
@@ -85,6 +87,13 @@ class CommandProcessor {
 
     // An Error unless all of the range is device memory and `address` is aligned.
     Status CheckMemory(const char* what, uint64_t address, uint64_t size_bytes, uint64_t alignment);
+    // Reads parameters once, so that what is checked is what is used. The range was checked.
+    template <typename T>
+    Status Read(uint64_t address, T* value) {
+        return Guarded(worker_, [=] {
+            std::memcpy(value, reinterpret_cast<const void*>(address), sizeof(T));
+        });
+    }
     // As CheckMemory, in the stream's side data.
     Status CheckSideData(const char* what,
                          uint64_t address,

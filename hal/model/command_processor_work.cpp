@@ -8,7 +8,6 @@
 
 #include "hal/device.h"
 #include "hal/model/command_processor.h"
-#include "hal/model/transfer.h"
 
 namespace fornax::hal::model {
 
@@ -86,8 +85,7 @@ Status CommandProcessor::DispatchIndirect(const Packet& packet, Scope& scope) {
     uint32_t count[3];
     FORNAX_RETURN_IF_ERROR(
         CheckMemory("the indirect parameters", address, sizeof(count), alignof(uint32_t)));
-    // Read once: what is checked is what is used.
-    std::memcpy(count, reinterpret_cast<const void*>(address), sizeof(count));
+    FORNAX_RETURN_IF_ERROR(Read(address, &count));
     constexpr uint32_t kNoBase[3] = {0, 0, 0};
     return RunGrid(count, kNoBase, scope);
 }
@@ -207,9 +205,8 @@ Status CommandProcessor::CopyIndirect(const Packet& packet) {
                                        (count - 1) * stride_bytes + sizeof(IndirectCopy),
                                        alignof(uint32_t)));
     for (uint64_t i = 0; i < count; ++i) {
-        // Read once: what is checked is what is used.
         IndirectCopy copy;
-        std::memcpy(&copy, reinterpret_cast<const void*>(address + i * stride_bytes), sizeof(copy));
+        FORNAX_RETURN_IF_ERROR(Read(address + i * stride_bytes, &copy));
         FORNAX_RETURN_IF_ERROR(Copy({copy.source, copy.destination, copy.size_bytes}));
     }
     return OkStatus();
@@ -253,9 +250,8 @@ Status CommandProcessor::CopyRowsIndirect(const CopyRowsIndirectPayload& copy, c
     }
     FORNAX_RETURN_IF_ERROR(CheckMemory("the parameters of a copy", copy.parameters,
                                        sizeof(IndirectRows), alignof(uint32_t)));
-    // Read once: what is checked is what is used.
     IndirectRows box;
-    std::memcpy(&box, reinterpret_cast<const void*>(copy.parameters), sizeof(box));
+    FORNAX_RETURN_IF_ERROR(Read(copy.parameters, &box));
     const auto inside = [](int32_t first, uint32_t count, uint32_t size) {
         return first >= 0 && static_cast<uint64_t>(first) + count <= size;
     };
@@ -322,7 +318,9 @@ Status CommandProcessor::Update(const Packet& packet, const Scope& scope) {
     }
     FORNAX_RETURN_IF_ERROR(
         CheckMemory("the destination", update.destination, update.size_bytes, 1));
-    std::memcpy(reinterpret_cast<void*>(update.destination), data, update.size_bytes);
+    FORNAX_RETURN_IF_ERROR(Guarded(worker_, [&update, data] {
+        std::memcpy(reinterpret_cast<void*>(update.destination), data, update.size_bytes);
+    }));
     context_.counters.bytes_copied.Add(update.size_bytes);
     return OkStatus();
 }

@@ -4,8 +4,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <csetjmp>
 #include <cstring>
+#include <functional>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -147,6 +149,53 @@ TEST(KernelGuard, AddressesOutsideOfAnyRange) {
     Client client;
     ExpectLost(client.Run(&ReadFrom, 1, uint64_t{1} << 60), "no memory can have");
     EXPECT_EQ(client.device->fault()->address_bytes, 0u);
+}
+
+// Imported memory is the application's, which may take it away: whatever touches it, the process
+// goes on.
+TEST(KernelGuard, TransfersOfMemoryThatIsGone) {
+    using Record = std::function<void(CommandStreamBuilder&, uint64_t gone, uint64_t here)>;
+    const Record records[] = {
+        [](auto& builder, uint64_t gone, uint64_t here) { builder.Copy(gone, here, 64); },
+        [](auto& builder, uint64_t gone, uint64_t here) { builder.Copy(here, gone, 64); },
+        [](auto& builder, uint64_t gone, uint64_t) { builder.Fill(gone, 64, 7); },
+        [](auto& builder, uint64_t gone, uint64_t) {
+            const std::array<std::byte, 100> data = {};
+            builder.Update(gone, data);
+        },
+        [](auto& builder, uint64_t gone, uint64_t) { builder.CopyIndirect(gone, 1, 24); },
+        [](auto& builder, uint64_t gone, uint64_t here) {
+            builder.CopyRowsIndirect({.parameters = gone, .destination = here});
+        },
+        [](auto& builder, uint64_t gone, uint64_t) { builder.BeginCondition(gone, false); },
+        [](auto& builder, uint64_t gone, uint64_t here) {
+            builder.CopyRows({.source = here,
+                              .destination = gone,
+                              .destination_row_pitch = 8,
+                              .row_bytes = 4,
+                              .rows = 4,
+                              .slices = 1});
+        },
+    };
+    for (const Record& record : records) {
+        void* page = mmap(nullptr, kMemoryPageBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(page, MAP_FAILED);
+        Client client;
+        const auto imported = client.device->ImportHostMemory(page, kMemoryPageBytes);
+        const auto here = client.device->AllocateMemory(4096);
+        ASSERT_TRUE(imported.ok() && here.ok());
+        mprotect(page, kMemoryPageBytes, PROT_NONE);
+        CommandStreamBuilder builder;
+        record(builder, (*imported)->address(), (*here)->address());
+        const auto stream = *builder.Finish();
+        const TimelinePoint signal[] = {{client.done, 1}};
+        ASSERT_TRUE(client.queue->Submit({.streams = {&stream, 1}, .signals = signal}).ok());
+        ExpectLost(client.done->Wait(1, kPatienceNs), "a transfer was stopped");
+        munmap(page, kMemoryPageBytes);
+    }
+    Client other;
+    EXPECT_TRUE(other.Run(&Nothing, 100).ok());
 }
 
 TEST(KernelGuard, ArithmeticAndUnknownInstructions) {

@@ -217,6 +217,12 @@ void RunRowBlocks(const DispatchFrame* frame, WorkerFrame* worker, uint64_t firs
     }
 }
 
+Error Stopped(uint32_t fault, uint64_t address) {
+    return {
+        ErrorCode::kDeviceLost,
+        fmt::format("a transfer was stopped with fault {} at the address {:#x}.", fault, address)};
+}
+
 Status RunGrid(WorkerPool& pool,
                Worker& self,
                KernelEntry entry,
@@ -236,9 +242,7 @@ Status RunGrid(WorkerPool& pool,
         return std::move(result).error();
     }
     if (result->fault != 0) {
-        return Error{ErrorCode::kDeviceLost,
-                     fmt::format("a transfer was stopped with fault {} at the address {:#x}.",
-                                 result->fault, result->trap.address)};
+        return Stopped(result->fault, result->trap.address);
     }
     return OkStatus();
 }
@@ -250,6 +254,22 @@ Status RunBlocks(WorkerPool& pool, Worker& self, KernelEntry entry, const Transf
 
 }  // namespace
 
+Status RunGuarded(Worker& self, KernelEntry entry, const void* argument) {
+    DispatchFrame frame;
+    frame.push_constants = argument;
+    self.frame().fault = 0;
+    self.guard().Call({.entry = entry,
+                       .dispatch = &frame,
+                       .first_workgroup = 0,
+                       .count = 1,
+                       .interruptible = true},
+                      self.frame());
+    if (self.frame().fault == 0) [[likely]] {
+        return OkStatus();
+    }
+    return Stopped(self.frame().fault, self.guard().trap().address);
+}
+
 Status CopyBytes(WorkerPool& pool,
                  Worker& self,
                  uint64_t source,
@@ -259,8 +279,7 @@ Status CopyBytes(WorkerPool& pool,
     const auto* from = reinterpret_cast<const std::byte*>(source);
     const bool overlapping = source < destination + size_bytes && destination < source + size_bytes;
     if (overlapping || size_bytes <= kBlockBytes) {
-        std::memmove(to, from, size_bytes);
-        return OkStatus();
+        return Guarded(self, [=] { std::memmove(to, from, size_bytes); });
     }
     return RunBlocks(pool, self, &RunCopyBlocks,
                      {.destination = to,
@@ -291,8 +310,7 @@ Status FillBytes(WorkerPool& pool,
                  uint32_t pattern) {
     auto* to = reinterpret_cast<std::byte*>(destination);
     if (size_bytes <= kBlockBytes) {
-        FillPattern(to, size_bytes, pattern);
-        return OkStatus();
+        return Guarded(self, [=] { FillPattern(to, size_bytes, pattern); });
     }
     return RunBlocks(pool, self, &RunFillBlocks,
                      {.destination = to,

@@ -3,12 +3,31 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/result.h"
 #include "hal/command_stream.h"
 #include "hal/model/worker_pool.h"
 
 namespace fornax::hal::model {
+
+// Runs an entry once on this thread, inside of the guard: a fault is an error, not the process's
+// end.
+Status RunGuarded(Worker& self, KernelEntry entry, const void* argument);
+
+// Runs `access`, which touches memory that the application may have taken away: imported memory is
+// its own. A fault leaves it in its middle, so it holds no lock and makes nothing with a
+// destructor.
+template <typename Access>
+Status Guarded(Worker& self, const Access& access) {
+    static_assert(std::is_trivially_destructible_v<Access>);
+    return RunGuarded(
+        self,
+        [](const DispatchFrame* frame, WorkerFrame*, uint64_t, uint64_t) {
+            (*static_cast<const Access*>(frame->push_constants))();
+        },
+        &access);
+}
 
 // The ranges were checked; where they overlap the result is that of memmove.
 Status CopyBytes(WorkerPool& pool,
