@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "driver/chain.h"
 #include "driver/command_pool.h"
 #include "driver/compute_kernel.h"
 #include "driver/descriptor_set.h"
@@ -23,12 +24,25 @@ void CommandBuffer::ForgetBindings() {
         sets_[i].pushed_changed = false;
     }
     used_sets_ = 0;
+    heaps_ = {};
     bindings_changed_ = true;
     constants_changed_ = true;
+    recorded_constant_bytes_ = 0;
 }
 
-void CommandBuffer::Begin() {
+void CommandBuffer::Begin(const VkCommandBufferBeginInfo& info) {
     Reset(false);
+    // A primary command buffer's inheritance info is ignored, and may be no pointer at all.
+    if (level_ != VK_COMMAND_BUFFER_LEVEL_SECONDARY || !info.pInheritanceInfo)
+        return;
+    const auto* heaps = FindInChain<VkCommandBufferInheritanceDescriptorHeapInfoEXT>(
+        info.pInheritanceInfo->pNext,
+        VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT);
+    using kernel::ResourceLayout;
+    if (heaps && heaps->pResourceHeapBindInfo)
+        BindHeap(ResourceLayout::kResourceHeapSet, *heaps->pResourceHeapBindInfo);
+    if (heaps && heaps->pSamplerHeapBindInfo)
+        BindHeap(ResourceLayout::kSamplerHeapSet, *heaps->pSamplerHeapBindInfo);
 }
 
 void CommandBuffer::Reset(bool release_resources) {
@@ -80,6 +94,11 @@ void CommandBuffer::BindDescriptorSet(uint32_t index,
     bindings_changed_ = true;
 }
 
+void CommandBuffer::BindHeap(uint32_t set, const VkBindHeapInfoEXT& info) {
+    heaps_[set] = info.heapRange;
+    bindings_changed_ = true;
+}
+
 void CommandBuffer::BindSetAddress(uint32_t index, uint64_t address) {
     BoundSet& bound = sets_[index];
     bound.address = address;
@@ -108,6 +127,77 @@ void CommandBuffer::PushConstants(uint32_t offset_bytes, std::span<const std::by
     constants_changed_ = true;
 }
 
+bool CommandBuffer::PrepareHeaps() {
+    using kernel::ResourceLayout;
+    const hal::KernelDesc& kernel = kernel_->executable()->desc();
+    for (uint32_t i = 0; i < heaps_.size(); ++i) {
+        // VUID-vkCmdDispatch-None-11308.
+        if ((kernel.descriptor_set_mask >> i & 1) && !heaps_[i].address) {
+            Error(
+                Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                     "A dispatch of the kernel '{}' was recorded without a {} heap, which it uses.",
+                     kernel.name, i == ResourceLayout::kSamplerHeapSet ? "sampler" : "resource"));
+            return false;
+        }
+    }
+    const VkDeviceAddressRangeEXT& resources = heaps_[ResourceLayout::kResourceHeapSet];
+    const VkDeviceAddressRangeEXT& samplers = heaps_[ResourceLayout::kSamplerHeapSet];
+    const auto last = [](uint64_t heap_bytes, size_t descriptor_bytes) {
+        const uint64_t rest =
+            std::clamp<uint64_t>(heap_bytes, descriptor_bytes, kMaxDescriptorHeapBytes) -
+            descriptor_bytes;
+        return static_cast<uint32_t>(rest / ResourceLayout::kHeapGranularity);
+    };
+    const kernel::HeapBounds bounds{
+        .last_buffer = last(resources.size, sizeof(hal::BufferDescriptor)),
+        .last_image = last(resources.size, sizeof(hal::ImageDescriptor)),
+        .last_sampler = last(samplers.size, sizeof(hal::SamplerDescriptor)),
+        .resource_bytes =
+            static_cast<uint32_t>(std::min<uint64_t>(resources.size, kMaxDescriptorHeapBytes)),
+    };
+    const auto& embedded = kernel_->heap()->embedded_samplers;
+    std::array<uint64_t, ResourceLayout::kHeapSets> sets;
+    sets[ResourceLayout::kResourceHeapSet] = resources.address;
+    sets[ResourceLayout::kSamplerHeapSet] = samplers.address;
+    sets[ResourceLayout::kHeapBoundsSet] = builder_.StoreSideData(&bounds, sizeof(bounds));
+    sets[ResourceLayout::kEmbeddedSamplerSet] =
+        builder_.StoreSideData(embedded.data(), embedded.size() * sizeof(embedded[0]));
+    builder_.Bind(kernel_->executable(), sets, {});
+    return true;
+}
+
+bool CommandBuffer::PrepareSets() {
+    // VUID-vkCmdDispatch-None-08600. A push counts before its descriptors have an address.
+    const hal::KernelDesc& kernel = kernel_->executable()->desc();
+    for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
+        if ((kernel.descriptor_set_mask >> i & 1) && !sets_[i].address &&
+            !sets_[i].pushed_changed) {
+            Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                       "A dispatch of the kernel '{}' was recorded without descriptor set {}, "
+                       "which it uses.",
+                       kernel.name, i));
+            return false;
+        }
+    }
+    std::array<uint64_t, hal::kMaxDescriptorSets> addresses;
+    std::array<uint32_t, hal::kMaxDynamicOffsets> offsets;
+    uint32_t offset_count = 0;
+    for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
+        BoundSet& bound = sets_[i];
+        if (bound.pushed_changed) {
+            bound.address = builder_.StoreSideData(bound.pushed.data(), bound.pushed.size());
+            bound.pushed_changed = false;
+        }
+        addresses[i] = bound.address;
+        const uint32_t wanted = kernel_->dynamic_offset_count(i);
+        for (uint32_t j = 0; j < wanted && offset_count < offsets.size(); ++j)
+            offsets[offset_count++] = j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
+    }
+    builder_.Bind(kernel_->executable(), {addresses.data(), kernel_->set_count()},
+                  {offsets.data(), offset_count});
+    return true;
+}
+
 bool CommandBuffer::PrepareDispatch() {
     if (!kernel_) {
         // VUID-vkCmdDispatch-None-08606.
@@ -116,39 +206,16 @@ bool CommandBuffer::PrepareDispatch() {
         return false;
     }
     if (bindings_changed_) {
-        // VUID-vkCmdDispatch-None-08600. A push counts before its descriptors have an address.
-        const hal::KernelDesc& kernel = kernel_->executable()->desc();
-        for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
-            if ((kernel.descriptor_set_mask >> i & 1) && !sets_[i].address &&
-                !sets_[i].pushed_changed) {
-                Error(Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
-                           "A dispatch of the kernel '{}' was recorded without descriptor set {}, "
-                           "which it uses.",
-                           kernel.name, i));
-                return false;
-            }
-        }
-        std::array<uint64_t, hal::kMaxDescriptorSets> addresses;
-        std::array<uint32_t, hal::kMaxDynamicOffsets> offsets;
-        uint32_t offset_count = 0;
-        for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
-            BoundSet& bound = sets_[i];
-            if (bound.pushed_changed) {
-                bound.address = builder_.StoreSideData(bound.pushed.data(), bound.pushed.size());
-                bound.pushed_changed = false;
-            }
-            addresses[i] = bound.address;
-            const uint32_t wanted = kernel_->dynamic_offset_count(i);
-            for (uint32_t j = 0; j < wanted && offset_count < offsets.size(); ++j)
-                offsets[offset_count++] =
-                    j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
-        }
-        builder_.Bind(kernel_->executable(), {addresses.data(), kernel_->set_count()},
-                      {offsets.data(), offset_count});
+        if (!(kernel_->heap() ? PrepareHeaps() : PrepareSets()))
+            return false;
         bindings_changed_ = false;
     }
-    if (constants_changed_) {
-        builder_.Constants(push_constants_.data(), hal::kMaxPushConstantBytes);
+    // As many as the kernel's layout has, which are fewer than there may be: what is recorded is
+    // what recording takes time for.
+    const uint32_t constant_bytes = kernel_->push_constant_bytes();
+    if (constant_bytes > 0 && (constants_changed_ || constant_bytes > recorded_constant_bytes_)) {
+        builder_.Constants(push_constants_.data(), constant_bytes);
+        recorded_constant_bytes_ = constant_bytes;
         constants_changed_ = false;
     }
     return true;
@@ -171,8 +238,8 @@ void FailRecording(VkCommandBuffer command_buffer, VkResult result) {
 }
 
 FORNAX_ENTRY_POINT(VkResult)
-vkBeginCommandBuffer(VkCommandBuffer command_buffer, const VkCommandBufferBeginInfo*) {
-    FromHandle<CommandBuffer>(command_buffer)->Begin();
+vkBeginCommandBuffer(VkCommandBuffer command_buffer, const VkCommandBufferBeginInfo* info) {
+    FromHandle<CommandBuffer>(command_buffer)->Begin(*info);
     return VK_SUCCESS;
 }
 

@@ -36,7 +36,7 @@ class CommandBuffer : public DeviceObject {
 
     CommandPool& pool() const { return *pool_; }
 
-    void Begin();
+    void Begin(const VkCommandBufferBeginInfo& info);
     VkResult End();
     void Reset(bool release_resources);
 
@@ -52,6 +52,8 @@ class CommandBuffer : public DeviceObject {
                            std::span<const uint32_t> dynamic_offsets);
     // A set that lies in memory of the application's, or 0 for none.
     void BindSetAddress(uint32_t index, uint64_t address);
+    // The heap that a kernel finds as this set (kernel::ResourceLayout).
+    void BindHeap(uint32_t set, const VkBindHeapInfoEXT& info);
     // Addresses of descriptor buffers, which sets are offsets into.
     std::span<uint64_t> descriptor_buffers() { return descriptor_buffers_; }
     // The host copy of set `index`'s pushed descriptors, to be written to.
@@ -80,6 +82,8 @@ class CommandBuffer : public DeviceObject {
     };
 
     void ForgetBindings();
+    bool PrepareHeaps();
+    bool PrepareSets();
 
     CommandPool* pool_;
     CommandBuffer* previous_ = nullptr;
@@ -92,10 +96,12 @@ class CommandBuffer : public DeviceObject {
     const ComputeKernel* kernel_ = nullptr;
     std::array<BoundSet, hal::kMaxDescriptorSets> sets_;
     std::array<uint64_t, kMaxDescriptorBuffers> descriptor_buffers_ = {};
+    std::array<VkDeviceAddressRangeEXT, 2> heaps_ = {};
     uint32_t used_sets_ = 0;  // highest set number ever bound in this recording + 1
     alignas(16) std::array<std::byte, hal::kMaxPushConstantBytes> push_constants_ = {};
     bool bindings_changed_ = false;
     bool constants_changed_ = false;
+    uint32_t recorded_constant_bytes_ = 0;  // that the stream has, until they change
 };
 
 // For a command that could not be recorded.

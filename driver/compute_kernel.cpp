@@ -9,6 +9,7 @@ namespace fornax::driver {
 VkResult ComputeKernel::Init(const Device& device,
                              const std::shared_ptr<const kernel::CompiledKernel>& kernel,
                              const PipelineLayout& layout) {
+    heap_ = layout.heap();
     push_constant_bytes_ = layout.push_constant_bytes();
     set_count_ = static_cast<uint32_t>(layout.sets().size());
     for (uint32_t i = 0; i < set_count_; ++i) {

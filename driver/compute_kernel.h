@@ -28,9 +28,12 @@ class ComputeKernel {
     uint32_t push_constant_bytes() const { return push_constant_bytes_; }
     uint32_t set_count() const { return set_count_; }
     uint32_t dynamic_offset_count(uint32_t set) const { return dynamic_offset_counts_[set]; }
+    // With descriptor heaps, in place of sets; else null.
+    const kernel::ResourceLayout* heap() const { return heap_.get(); }
 
   private:
     std::shared_ptr<const hal::Executable> executable_;
+    std::shared_ptr<const kernel::ResourceLayout> heap_;
     uint32_t push_constant_bytes_ = 0;
     uint32_t set_count_ = 0;
     std::array<uint8_t, hal::kMaxDescriptorSets> dynamic_offset_counts_ = {};

@@ -10,6 +10,7 @@
 #include "driver/chain.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
+#include "driver/heap_layout.h"
 #include "driver/kernel_request.h"
 #include "driver/pipeline_binary.h"
 #include "driver/pipeline_cache.h"
@@ -105,7 +106,10 @@ KernelSource CopySource(const kernel::CompileRequest& request) {
             .entry_point = request.entry_point,
             .specialization = request.specialization,
             .subgroup_size = request.options.subgroup_size,
-            .wide_indexing = request.options.wide_indexing};
+            .wide_indexing = request.options.wide_indexing,
+            .heap = request.layout.heaps
+                        ? std::make_shared<const kernel::ResourceLayout>(request.layout)
+                        : nullptr};
 }
 
 // Where the kernel came from, for VK_EXT_pipeline_creation_feedback.
@@ -153,32 +157,77 @@ Result<KernelPointer> GetKernel(kernel::KernelCompiler& compiler,
     return kernel;
 }
 
-}  // namespace
+Result<KernelBinary> ReadBinaryOf(const VkComputePipelineCreateInfo& info) {
+    const auto* binaries = FindInChain<VkPipelineBinaryInfoKHR>(
+        info.pNext, VK_STRUCTURE_TYPE_PIPELINE_BINARY_INFO_KHR);
+    return ReadKernelBinary(FromHandle<PipelineBinary>(binaries->pPipelineBinaries[0])->block());
+}
 
-VkResult GetKernelKey(const Device& device,
-                      const VkComputePipelineCreateInfo& info,
-                      std::string& key) {
-    auto compiler = device.physical_device().compiler();
-    if (!compiler)
-        return Fail(device, compiler.error());
-    key = (*compiler)->Key(MakeRequest(device, info));
+// The mappings of the stage, which are ignored beside a binary that has them
+// (VkPipelineBinaryInfoKHR).
+VkResult FindHeapLayout(Device& device,
+                        const VkComputePipelineCreateInfo& info,
+                        std::shared_ptr<const kernel::ResourceLayout>& layout) {
+    if (!HasBinaries(info)) {
+        auto read = std::make_shared<kernel::ResourceLayout>();
+        FORNAX_RETURN_IF_FAILED(ReadHeapLayout(device, info.stage.pNext, *read));
+        layout = std::move(read);
+        return VK_SUCCESS;
+    }
+    const auto binary = ReadBinaryOf(info);
+    if (!binary)
+        return Fail(device, binary.error());
+    if (!binary->source.heap) {
+        return Fail(device, VK_ERROR_VALIDATION_FAILED_EXT,
+                    "A pipeline with descriptor heaps was asked for, and the binary is of one "
+                    "without.");
+    }
+    layout = binary->source.heap;
     return VK_SUCCESS;
 }
 
-VkResult FindCachedKernel(const Device& device,
+// Calls `make` with an info that has a layout: with descriptor heaps none is given, and the stage's
+// mappings make one for the time of the call.
+template <typename Make>
+VkResult WithLayout(Device& device, const VkComputePipelineCreateInfo& info, Make make) {
+    if (!(FlagsOf(info) & VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT))
+        return make(info);
+    std::shared_ptr<const kernel::ResourceLayout> heap;
+    FORNAX_RETURN_IF_FAILED(FindHeapLayout(device, info, heap));
+    PipelineLayout layout(device, std::move(heap));
+    VkComputePipelineCreateInfo whole = info;
+    whole.layout = ToHandle(&layout);
+    return make(whole);
+}
+
+}  // namespace
+
+VkResult GetKernelKey(Device& device, const VkComputePipelineCreateInfo& info, std::string& key) {
+    auto compiler = device.physical_device().compiler();
+    if (!compiler)
+        return Fail(device, compiler.error());
+    return WithLayout(device, info, [&](const VkComputePipelineCreateInfo& whole) {
+        key = (*compiler)->Key(MakeRequest(device, whole));
+        return VK_SUCCESS;
+    });
+}
+
+VkResult FindCachedKernel(Device& device,
                           const VkComputePipelineCreateInfo& info,
                           CapturedKernel& found) {
     auto compiler = device.physical_device().compiler();
     if (!compiler)
         return Fail(device, compiler.error());
-    const auto request = MakeRequest(device, info);
-    auto kernel = (*compiler)->Lookup(request);
-    if (!kernel)
-        return Fail(device, kernel.error());
-    if (!*kernel)
-        return VK_PIPELINE_BINARY_MISSING_KHR;
-    found = {CopySource(request), (*compiler)->Key(request), std::move(*kernel)};
-    return VK_SUCCESS;
+    return WithLayout(device, info, [&](const VkComputePipelineCreateInfo& whole) -> VkResult {
+        const auto request = MakeRequest(device, whole);
+        auto kernel = (*compiler)->Lookup(request);
+        if (!kernel)
+            return Fail(device, kernel.error());
+        if (!*kernel)
+            return VK_PIPELINE_BINARY_MISSING_KHR;
+        found = {CopySource(request), (*compiler)->Key(request), std::move(*kernel)};
+        return VK_SUCCESS;
+    });
 }
 
 VkResult ComputePipeline::Create(kernel::KernelCompiler& compiler,
@@ -191,10 +240,7 @@ VkResult ComputePipeline::Create(kernel::KernelCompiler& compiler,
     kernel::CompileRequest request;
     KernelPointer kernel;
     if (HasBinaries(info)) {
-        const auto* binaries = FindInChain<VkPipelineBinaryInfoKHR>(
-            info.pNext, VK_STRUCTURE_TYPE_PIPELINE_BINARY_INFO_KHR);
-        auto read =
-            ReadKernelBinary(FromHandle<PipelineBinary>(binaries->pPipelineBinaries[0])->block());
+        auto read = ReadBinaryOf(info);
         if (!read)
             return Fail(device(), read.error());
         binary = std::move(*read);
@@ -251,8 +297,11 @@ vkCreateComputePipelines(VkDevice device,
     std::fill_n(pipelines, count, VkPipeline(VK_NULL_HANDLE));
     VkResult result = VK_SUCCESS;
     for (uint32_t i = 0; i < count; ++i) {
-        const VkResult one = CreateObject<ComputePipeline>(
-            device, callbacks, &pipelines[i], infos[i], FromHandle<PipelineCache>(cache));
+        const VkResult one = WithLayout(
+            *FromHandle<Device>(device), infos[i], [&](const VkComputePipelineCreateInfo& whole) {
+                return CreateObject<ComputePipeline>(device, callbacks, &pipelines[i], whole,
+                                                     FromHandle<PipelineCache>(cache));
+            });
         if (one == VK_SUCCESS)
             continue;
         if (result >= VK_SUCCESS)

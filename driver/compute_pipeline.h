@@ -52,11 +52,9 @@ class ComputePipeline : public DeviceObject {
 };
 
 // The key of the kernel that a pipeline would have.
-VkResult GetKernelKey(const Device& device,
-                      const VkComputePipelineCreateInfo& info,
-                      std::string& key);
+VkResult GetKernelKey(Device& device, const VkComputePipelineCreateInfo& info, std::string& key);
 // The kernel if no compilation is needed, else VK_PIPELINE_BINARY_MISSING_KHR.
-VkResult FindCachedKernel(const Device& device,
+VkResult FindCachedKernel(Device& device,
                           const VkComputePipelineCreateInfo& info,
                           CapturedKernel& found);
 

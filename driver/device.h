@@ -10,7 +10,9 @@
 #include <vulkan/vulkan_core.h>
 
 #include "driver/allocator.h"
+#include "driver/border_colors.h"
 #include "driver/debug_printf.h"
+#include "driver/image_tails.h"
 #include "driver/memory_report.h"
 #include "driver/object.h"
 #include "driver/physical_device.h"
@@ -65,6 +67,9 @@ class Device : public DeviceObject {
     }
 
     MemoryReports& memory_reports() { return memory_reports_; }
+    // Of sampled images in descriptor heaps.
+    ImageTails& image_tails() { return image_tails_; }
+    BorderColors& border_colors() { return border_colors_; }
 
     std::mutex& private_data_mutex() { return private_data_mutex_; }
     uint64_t NextPrivateDataSlot() { return next_private_data_slot_.fetch_add(1); }
@@ -89,6 +94,8 @@ class Device : public DeviceObject {
     bool internal_cache_disabled_ = false;
     std::array<Queue*, kAllQueues> queues_ = {};
     MemoryReports memory_reports_;
+    ImageTails image_tails_;
+    BorderColors border_colors_;
     std::mutex private_data_mutex_;
     std::atomic<uint64_t> next_private_data_slot_ = 1;
     std::atomic<uint32_t> allocation_count_ = 0;

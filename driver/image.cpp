@@ -96,7 +96,10 @@ constexpr VkImageCreateFlags2KHR kSupportedFlags =
     VK_IMAGE_CREATE_ALIAS_BIT | VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT |
     VK_IMAGE_CREATE_EXTENDED_USAGE_BIT | VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT |
     VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT |
-    VK_IMAGE_CREATE_ALIAS_SINGLE_LAYER_DESCRIPTOR_BIT_KHR;
+    VK_IMAGE_CREATE_ALIAS_SINGLE_LAYER_DESCRIPTOR_BIT_KHR |
+    // Asks for nothing without descriptorHeapCaptureReplay; the conformance tests give it all the
+    // same (image.host_image_copy.capture_replay.heap).
+    VK_IMAGE_CREATE_DESCRIPTOR_HEAP_CAPTURE_REPLAY_BIT_EXT;
 
 // All zeros if there can be no such image.
 VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,

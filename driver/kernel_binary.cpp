@@ -2,16 +2,19 @@
 #include "driver/kernel_binary.h"
 
 #include <cstring>
+#include <type_traits>
 
 #include "base/hash.h"
 #include "driver/device.h"
+#include "driver/heap_layout.h"
 #include "driver/kernel_request.h"
 #include "driver/pipeline_layout.h"
 
 namespace fornax::driver {
 namespace {
 
-// Before the parts: SPIR-V, specialisation, entry point, key, native code.
+// Before the parts: SPIR-V, specialisation, entry point, key, native code, and of descriptor heaps
+// the mappings and embedded samplers.
 struct BinaryHeader {
     static constexpr uint32_t kMagic = 0x42584e46;  // "FNXB"
     uint32_t magic;
@@ -24,10 +27,15 @@ struct BinaryHeader {
     uint32_t key_bytes;
     uint64_t spirv_words;
     uint64_t native_bytes;
+    uint32_t uses_heaps;
+    uint32_t reserved;
+    uint32_t mapping_count;
+    uint32_t sampler_count;
     Hash128 spirv_digest;  // where there are no words of it
     Hash128 digest;        // of the header with a digest of zeros, and the parts
 };
-static_assert(sizeof(BinaryHeader) == 80);
+static_assert(sizeof(BinaryHeader) == 96);
+static_assert(std::has_unique_object_representations_v<kernel::HeapMapping>);
 
 struct StoredSpecialization {
     uint32_t constant_id;
@@ -107,6 +115,11 @@ std::vector<std::byte> WriteKernelBinary(const KernelSource& source,
         .key_bytes = native.empty() ? 0 : static_cast<uint32_t>(key.size()),
         .spirv_words = source.spirv.size(),
         .native_bytes = native.size(),
+        .uses_heaps = source.heap != nullptr,
+        .reserved = 0,
+        .mapping_count = source.heap ? static_cast<uint32_t>(source.heap->mappings.size()) : 0,
+        .sampler_count =
+            source.heap ? static_cast<uint32_t>(source.heap->embedded_samplers.size()) : 0,
         .spirv_digest = source.spirv_digest.value_or(Hash128()),
         .digest = {},
     };
@@ -119,6 +132,10 @@ std::vector<std::byte> WriteKernelBinary(const KernelSource& source,
     Append(block, std::as_bytes(std::span(source.entry_point)));
     Append(block, std::as_bytes(std::span(key)).first(header.key_bytes));
     Append(block, std::as_bytes(native));
+    if (source.heap) {
+        Append(block, std::as_bytes(std::span(source.heap->mappings)));
+        Append(block, std::as_bytes(std::span(source.heap->embedded_samplers)));
+    }
     header.digest = DigestOf(header, std::span(block).subspan(sizeof(header)));
     std::memcpy(block.data(), &header, sizeof(header));
     return block;
@@ -142,13 +159,21 @@ Result<KernelBinary> ReadKernelBinary(std::span<const std::byte> data) {
     if (header.spirv_words == 0)
         binary.source.spirv_digest = header.spirv_digest;
     std::vector<StoredSpecialization> specialization;
+    auto heap = std::make_shared<kernel::ResourceLayout>(MakeHeapLayout());
     // The digest is no proof against someone who computes it, so sizes are checked all the same.
     if (!Take(data, header.spirv_words, binary.source.spirv) ||
         !Take(data, header.specialization_count, specialization) ||
         !Take(data, header.entry_point_bytes, binary.source.entry_point) ||
         !Take(data, header.key_bytes, binary.key) ||
-        !Take(data, header.native_bytes, binary.native) || !data.empty()) {
+        !Take(data, header.native_bytes, binary.native) ||
+        !Take(data, header.mapping_count, heap->mappings) ||
+        !Take(data, header.sampler_count, heap->embedded_samplers) || !data.empty()) {
         return Unusable();
+    }
+    if (header.uses_heaps) {
+        if (!CheckHeapLayout(*heap).ok())
+            return Unusable();
+        binary.source.heap = std::move(heap);
     }
     for (const StoredSpecialization& value : specialization)
         binary.source.specialization.push_back({value.constant_id, value.size_bytes, value.bits});

@@ -24,7 +24,7 @@ class Device;
 class PipelineLayout;
 
 // Rises with every change of the format; a driver reads what has its own version.
-inline constexpr uint32_t kKernelBinaryVersion = 1;
+inline constexpr uint32_t kKernelBinaryVersion = 2;
 
 // What the application said about a stage, as a copy of its own.
 struct KernelSource {
@@ -35,6 +35,8 @@ struct KernelSource {
     std::vector<kernel::SpecializationValue> specialization;
     uint32_t subgroup_size = 0;
     bool wide_indexing = false;
+    // With descriptor heaps, whose mappings come with the SPIR-V; else null.
+    std::shared_ptr<const kernel::ResourceLayout> heap;
 
     // The request for this device and layout. Refers to the SPIR-V.
     kernel::CompileRequest MakeRequest(const Device& device,

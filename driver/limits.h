@@ -18,6 +18,8 @@ inline constexpr uint32_t kMaxDynamicStorageBuffers = hal::kMaxDynamicOffsets / 
 inline constexpr uint32_t kMaxPushDescriptors = 64;
 // Of VK_EXT_descriptor_buffer: a set each.
 inline constexpr uint32_t kMaxDescriptorBuffers = hal::kMaxDescriptorSets;
+// Kernels reach into descriptor heaps by 32-bit offsets.
+inline constexpr uint64_t kMaxDescriptorHeapBytes = uint64_t{1} << 31;
 // Any memory may hold descriptors: what one process can address.
 inline constexpr uint64_t kDescriptorAddressSpaceBytes = uint64_t{1} << 47;
 // Inline uniform blocks take their set's memory, like descriptors.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/chain.h"
 #include "driver/entry_point.h"
 #include "driver/host_cpu.h"
@@ -198,6 +199,23 @@ void FillHostImageCopy(VkBaseOutStructure& header) {
     properties.identicalMemoryTypeRequirements = VK_TRUE;
 }
 
+// Nothing is reserved in a heap: what the driver adds to it lies elsewhere.
+constexpr VkPhysicalDeviceDescriptorHeapPropertiesEXT kDescriptorHeapProperties{
+    .samplerHeapAlignment = kernel::ResourceLayout::kHeapGranularity,
+    .resourceHeapAlignment = kernel::ResourceLayout::kHeapGranularity,
+    .maxSamplerHeapSize = kMaxDescriptorHeapBytes,
+    .maxResourceHeapSize = kMaxDescriptorHeapBytes,
+    .samplerDescriptorSize = sizeof(hal::SamplerDescriptor),
+    .imageDescriptorSize = sizeof(hal::ImageDescriptor),
+    .bufferDescriptorSize = sizeof(hal::BufferDescriptor),
+    .samplerDescriptorAlignment = kernel::ResourceLayout::kHeapGranularity,
+    .imageDescriptorAlignment = kernel::ResourceLayout::kHeapGranularity,
+    .bufferDescriptorAlignment = kernel::ResourceLayout::kHeapGranularity,
+    .maxPushDataSize = hal::kMaxPushConstantBytes,
+    .maxDescriptorHeapEmbeddedSamplers = kMaxDescriptors,
+    .samplerYcbcrConversionCount = 1,
+};
+
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header);
 
 // VkPhysicalDeviceVulkan1xProperties: each member has the value of the structure it came from.
@@ -280,6 +298,9 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
                                    .maxCombinedImageSamplerDescriptorCount = 1});
+            break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT:
+            FillStruct(header, kDescriptorHeapProperties);
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_BUFFER_PROPERTIES_EXT:
             FillStruct(header, kDescriptorBufferProperties);

@@ -2,6 +2,7 @@
 #include "driver/pipeline_layout.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -60,7 +61,15 @@ PipelineLayout::PipelineLayout(Device& device, const VkPipelineLayoutCreateInfo&
     }
 }
 
+PipelineLayout::PipelineLayout(Device& device, std::shared_ptr<const kernel::ResourceLayout> heap)
+    : DeviceObject(device, kObjectType),
+      set_count_(0),
+      push_constant_bytes_(heap->push_constant_bytes),
+      heap_(std::move(heap)) {}
+
 kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
+    if (heap_)
+        return *heap_;
     kernel::ResourceLayout layout{.push_constant_bytes = push_constant_bytes_};
     layout.sets.resize(set_count_);
     for (uint32_t i = 0; i < set_count_; ++i) {

@@ -2,6 +2,7 @@
 // layouts, which the application may destroy.
 #pragma once
 
+#include <memory>
 #include <span>
 
 #include <vulkan/vulkan_core.h>
@@ -30,9 +31,13 @@ class PipelineLayout : public DeviceObject {
     static size_t TrailingBytes(const VkPipelineLayoutCreateInfo& info);
 
     PipelineLayout(Device& device, const VkPipelineLayoutCreateInfo& info);
+    // What a pipeline with descriptor heaps, to which none is given, has instead.
+    PipelineLayout(Device& device, std::shared_ptr<const kernel::ResourceLayout> heap);
 
     std::span<const Set> sets() const { return TrailingOf<const Set>(this, set_count_); }
     uint32_t dynamic_offset_count() const { return dynamic_offset_count_; }
+    // Null where there are sets.
+    const std::shared_ptr<const kernel::ResourceLayout>& heap() const { return heap_; }
     // The end of the highest range that the compute stage sees.
     uint32_t push_constant_bytes() const { return push_constant_bytes_; }
 
@@ -42,6 +47,7 @@ class PipelineLayout : public DeviceObject {
     uint32_t set_count_;
     uint32_t dynamic_offset_count_ = 0;
     uint32_t push_constant_bytes_ = 0;
+    std::shared_ptr<const kernel::ResourceLayout> heap_;
 };
 
 }  // namespace fornax::driver

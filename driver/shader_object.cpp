@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compiler/kernel/heap_mappings.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
+#include "driver/heap_layout.h"
 #include "driver/kernel_request.h"
 #include "driver/pipeline_layout.h"
 
@@ -30,6 +32,12 @@ VkResult Shader::ReadCode(const VkShaderCreateInfoEXT& info, std::optional<Kerne
     source_.specialization = ReadSpecialization(info.pSpecializationInfo);
     source_.subgroup_size = SubgroupSizeOf(info.pNext);
     source_.wide_indexing = info.flags & VK_SHADER_CREATE_64_BIT_INDEXING_BIT_EXT;
+    if (info.flags & VK_SHADER_CREATE_DESCRIPTOR_HEAP_BIT_EXT) {
+        auto heap = std::make_shared<kernel::ResourceLayout>();
+        FORNAX_RETURN_IF_FAILED(ReadHeapLayout(device(), info.pNext, *heap));
+        kernel::KeepUsedMappings(source_.spirv, *heap);
+        source_.heap = std::move(heap);
+    }
     return VK_SUCCESS;
 }
 
@@ -46,10 +54,13 @@ VkResult Shader::Compile(const VkShaderCreateInfoEXT& info,
         .pushConstantRangeCount = info.pushConstantRangeCount,
         .pPushConstantRanges = info.pPushConstantRanges,
     };
-    const Owned layout(allocator,
-                       allocator.New<PipelineLayout>(VK_SYSTEM_ALLOCATION_SCOPE_COMMAND,
+    PipelineLayout* made =
+        source_.heap ? allocator.New<PipelineLayout>(VK_SYSTEM_ALLOCATION_SCOPE_COMMAND, 0,
+                                                     device(), source_.heap)
+                     : allocator.New<PipelineLayout>(VK_SYSTEM_ALLOCATION_SCOPE_COMMAND,
                                                      PipelineLayout::TrailingBytes(layout_info),
-                                                     device(), layout_info));
+                                                     device(), layout_info);
+    const Owned layout(allocator, made);
     if (!layout)
         return FailOutOfHostMemory(device());
     const auto request = source_.MakeRequest(device(), *layout, DefaultBounds(device()));

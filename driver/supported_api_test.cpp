@@ -78,6 +78,7 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
     EXPECT_TRUE(!device.KHR_copy_memory_indirect || features.indirectMemoryCopy);
     EXPECT_TRUE(!device.KHR_device_address_commands || features.deviceAddressCommands);
     EXPECT_TRUE(!device.EXT_descriptor_buffer || features.descriptorBuffer);
+    EXPECT_TRUE(!device.EXT_descriptor_heap || features.descriptorHeap);
     EXPECT_TRUE(!device.EXT_host_query_reset || features.hostQueryReset);
     EXPECT_TRUE(!device.EXT_image_robustness || features.robustImageAccess);
     EXPECT_TRUE(!device.EXT_pipeline_creation_cache_control ||

@@ -193,6 +193,19 @@ struct SampledImageDescriptor {
     uint32_t level_offsets[kMaxImageLevels] = {};  // bytes
 };
 
+// What a sampled image's descriptor has behind its swizzle. In a descriptor heap, where descriptors
+// are no larger than an ImageDescriptor, there is the address of this instead.
+struct SampledImageTail {
+    float scale[4] = {};
+    uint32_t level_offsets[kMaxImageLevels] = {};
+};
+inline constexpr uint32_t kImageTailAt = offsetof(ImageDescriptor, scale);
+struct ShortSampledImageDescriptor {
+    std::byte head[kImageTailAt];  // of an ImageDescriptor
+    uint64_t tail = 0;             // never 0 in a descriptor that kernels read
+    uint64_t reserved = 0;
+};
+
 enum class AddressMode : uint8_t {
     kRepeat,
     kMirroredRepeat,
@@ -253,6 +266,8 @@ static_assert(offsetof(ImageDescriptor, levels) == 40);
 static_assert(offsetof(ImageDescriptor, swizzle) == 44);
 static_assert(offsetof(ImageDescriptor, scale) == 48);
 static_assert(sizeof(SampledImageDescriptor) == 128);
+static_assert(sizeof(SampledImageDescriptor) == kImageTailAt + sizeof(SampledImageTail));
+static_assert(sizeof(ShortSampledImageDescriptor) == sizeof(ImageDescriptor));
 static_assert(sizeof(SamplerDescriptor) == 32);
 static_assert(offsetof(SamplerDescriptor, border) == 16);
 static_assert(sizeof(CombinedImageSamplerDescriptor) == 160);

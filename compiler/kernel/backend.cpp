@@ -27,8 +27,11 @@ namespace {
 // statically used: the set must be bound, whatever the passes find out.
 uint32_t UsedSets(const ir::Kernel& kernel) {
     uint32_t mask = 0;
-    for (const ir::Binding& binding : kernel.bindings)
-        mask |= 1u << binding.set;
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        if (inst.op == ir::Op::kBuffer || inst.op == ir::Op::kLoadDescriptor)
+            mask |= 1u << kernel.bindings[inst.imm].set;
+    }
     return mask;
 }
 

@@ -130,7 +130,24 @@ Hash128 HashRequest(const CompileRequest& request,
                 .Append(binding.inline_bytes);
         }
     }
-    hasher.Append(request.layout.push_constant_bytes);
+    hasher.Append(request.layout.push_constant_bytes).Append(request.layout.heaps);
+    hasher.AppendListSize(request.layout.mappings.size());
+    for (const HeapMapping& mapping : request.layout.mappings) {
+        hasher.Append(mapping.set).Append(mapping.first_binding).Append(mapping.binding_count);
+        hasher.Append(mapping.resources).Append(mapping.source).Append(mapping.packed_index);
+        hasher.Append(mapping.embedded_sampler);
+        for (const HeapMapping::Place& place : {mapping.place, mapping.sampler}) {
+            hasher.Append(place.heap_offset)
+                .Append(place.push_offset)
+                .Append(place.address_offset)
+                .Append(place.index_stride)
+                .Append(place.array_stride);
+        }
+    }
+    // Kernels find them beside the dispatch, but binaries of pipelines carry them.
+    hasher.AppendListSize(request.layout.embedded_samplers.size());
+    for (const hal::SamplerDescriptor& sampler : request.layout.embedded_samplers)
+        hasher.AppendBytes(std::as_bytes(std::span(&sampler, 1)));
     hasher.Append(request.options.robust_buffer_access).Append(request.options.wide_indexing);
     hasher.Append(request.options.subgroup_size);
     hasher.Append(request.options.printf_address).Append(request.options.printf_words);

@@ -117,8 +117,13 @@ Status Translator::Atomic(const Inst& inst) {
 
 // A pointer to a texel of one component, for atomics.
 Status Translator::TexelPointer(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[1]));
+    // SPV_EXT_descriptor_heap: the type of an untyped pointer's image comes first.
+    const size_t base = inst.op == Op::OpUntypedImageTexelPointerEXT ? 1 : 0;
+    FORNAX_ASSIGN_OR_RETURN(Pointer place, UsePointer(inst, inst[base]));
+    if (place.space == Pointer::Space::kHeap)
+        FORNAX_RETURN_IF_ERROR(LoadHeapDescriptor(inst, place, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Image image, UseImageAt(inst, std::move(place)));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[base + 1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format)
         return Invalid(inst, "does not point into a storage image of a known format");
@@ -131,12 +136,13 @@ Status Translator::TexelPointer(const Inst& inst) {
     }
     ValueId sample;
     if (image.multisampled) {
-        FORNAX_ASSIGN_OR_RETURN(sample, UseScalar(inst, inst[2]));
+        FORNAX_ASSIGN_OR_RETURN(sample, UseScalar(inst, inst[base + 2]));
     }
     FORNAX_ASSIGN_OR_RETURN(sample, SampleNumber(inst, image, sample));
     Pointer pointer;
     pointer.space = Pointer::Space::kBuffer;
     pointer.type = result->element;
+    pointer.untyped = result->element == 0;
     pointer.binding = image.pointer.binding;
     pointer.element = image.pointer.element;
     pointer.nonuniform = image.pointer.nonuniform;

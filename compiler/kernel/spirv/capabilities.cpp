@@ -76,6 +76,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::VariablePointersStorageBuffer,
     spv::Capability::VariablePointers,
     spv::Capability::UntypedPointersKHR,
+    spv::Capability::DescriptorHeapEXT,
     spv::Capability::VulkanMemoryModel,
     spv::Capability::VulkanMemoryModelDeviceScope,
     spv::Capability::Int64Atomics,

@@ -21,7 +21,8 @@ Status ConstantTable::Read(TypeTable& types) {
         if (inst.op == Op::OpTypeForwardPointer) {
             FORNAX_RETURN_IF_ERROR(types.AddForward(inst));
         } else if ((inst.op >= Op::OpTypeVoid && inst.op <= Op::OpTypeFunction) ||
-                   inst.op == Op::OpTypeUntypedPointerKHR || inst.op == Op::OpTypeVectorIdEXT) {
+                   inst.op == Op::OpTypeUntypedPointerKHR || inst.op == Op::OpTypeVectorIdEXT ||
+                   inst.op == Op::OpTypeBufferEXT) {
             FORNAX_RETURN_IF_ERROR(types.Add(inst, [&](const Inst& array) -> Result<uint64_t> {
                 return Integer(array, array[1]);
             }));
@@ -73,6 +74,7 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
         case Op::OpConstantNull:
         case Op::OpUndef:
         case Op::OpSpecConstantOp:
+        case Op::OpConstantSizeOfEXT:
             break;
         case Op::OpVariable:
         case Op::OpUntypedVariableKHR:
@@ -119,6 +121,13 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
             else
                 bits &= (uint64_t{1} << width) - 1;  // narrow literals are sign extended
             constant.bits = {Specialized(inst, bits, type->scalar)};
+            break;
+        }
+        case Op::OpConstantSizeOfEXT: {
+            const auto size = HeapDescriptorBytes(module_.Find(inst[0]));
+            if (!is_scalar || !ir::IsInteger(type->scalar) || !size)
+                return Invalid(inst, "is no integer, or of what is no descriptor");
+            constant.bits = {*size};
             break;
         }
         case Op::OpConstantComposite:

@@ -1,12 +1,16 @@
 // Constants of a module, specialisation constants frozen to their values.
 #pragma once
 
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "compiler/kernel/spirv/types.h"
 
 namespace fornax::kernel::spirv {
+
+// What a descriptor of the type takes in a descriptor heap; none of other types.
+std::optional<uint32_t> HeapDescriptorBytes(const Inst* type);
 
 struct Constant {
     uint32_t type = 0;

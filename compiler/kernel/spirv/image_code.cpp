@@ -84,7 +84,29 @@ Id ImageCode::Bits(Id word, uint32_t shift, uint32_t count) {
     return shift + count >= 32 ? bits : I(Op::kAnd, bits, Int(mask));
 }
 
+// A level that does not exist must not read beyond the tail.
+Id ImageCode::TailWord(const Descriptor& descriptor, Id offset_bytes) {
+    Descriptor head = descriptor;
+    head.is_short = false;
+    const auto half = [&](uint32_t at) {
+        return Emit(Op::kZExt, ir::Type::kI64, {Word(head, hal::kImageTailAt + at)});
+    };
+    const Id high = Emit(Op::kShl, ir::Type::kI64, {half(4), builder_.Const(ir::Type::kI64, 32)});
+    const Id address = Emit(Op::kOr, ir::Type::kI64, {half(0), high});
+    const Id buffer =
+        Emit(Op::kBufferFrom, ir::Type::kBuffer,
+             {address, builder_.Const(ir::Type::kI64, sizeof(hal::SampledImageTail))});
+    const Id at = I(Op::kUMin, offset_bytes, Int(sizeof(hal::SampledImageTail) - sizeof(uint32_t)));
+    return LoadElements(buffer, at, kI32, 1, 0)[0];
+}
+
 Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
+    if (descriptor.is_short) {
+        uint64_t known = 0;
+        if (!IsConst(offset_bytes, &known) || known >= hal::kImageTailAt)
+            return TailWord(descriptor,
+                            I(Op::kISub, offset_bytes, Int(uint32_t{hal::kImageTailAt})));
+    }
     if (descriptor.start.valid())
         offset_bytes = I(Op::kIAdd, descriptor.start, offset_bytes);
     return builder_.Emit(Op::kLoadDescriptor, kI32, {offset_bytes}, descriptor.binding);

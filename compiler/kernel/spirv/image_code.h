@@ -48,9 +48,12 @@ class ImageCode {
         uint32_t binding = 0;
         Id start;           // bytes from element 0, or invalid for 0
         uint32_t base = 0;  // more bytes
+        // Of a heap: what follows a sampled image's pitches lies elsewhere (hal/image_abi.h).
+        bool is_short = false;
     };
     Id Word(const Descriptor& descriptor, uint32_t offset_bytes);
     Id WordAt(const Descriptor& descriptor, Id offset_bytes);  // not for a base
+    Id TailWord(const Descriptor& descriptor, Id offset_bytes);
 
     // Each construct's results are what `body` returns for the block that it fills, or zeros in the
     // blocks without one.

@@ -151,14 +151,20 @@ Status Translator::ImageVariable(const Inst& inst, const Type& type) {
     if (declaration->op != Op::OpTypeSampler) {
         if (!image || image->op != Op::OpTypeImage)
             return Unsupported(inst, "is neither an image nor a sampler");
-        const bool storage = (*image)[kSampled] == 2;
-        const auto dim = static_cast<spv::Dim>((*image)[kDim]);
-        if (dim == spv::Dim::Buffer)
-            kind = storage ? Kind::kStorageTexelBuffer : Kind::kUniformTexelBuffer;
-        else if (combined)
+        kind = DescriptorKindOf(*image);
+        if (combined && kind == Kind::kSampledImage)
             kind = Kind::kCombinedImageSampler;
-        else
-            kind = storage ? Kind::kStorageImage : Kind::kSampledImage;
+    }
+    Pointer pointer;
+    pointer.space = Pointer::Space::kImage;
+    pointer.type = type.id;
+    pointer.needs_element = array;
+    pointer.is_volatile = module_.FindDecoration(inst.result, spv::Decoration::Volatile) ||
+                          module_.FindDecoration(inst.result, spv::Decoration::Coherent);
+    if (request_.layout.heaps) {
+        FORNAX_RETURN_IF_ERROR(MapImage(inst, pointer, kind, combined));
+        globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+        return OkStatus();
     }
     FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
     // "OpTypeImage or OpTypeSampler of a combined image sampler's binding" may be used apart.
@@ -175,13 +181,7 @@ Status Translator::ImageVariable(const Inst& inst, const Type& type) {
     }
     entry.writable = (kind == Kind::kStorageImage || kind == Kind::kStorageTexelBuffer) &&
                      !module_.FindDecoration(inst.result, spv::Decoration::NonWritable);
-    Pointer pointer;
-    pointer.space = Pointer::Space::kImage;
-    pointer.type = type.id;
-    pointer.needs_element = array;
     pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
-    pointer.is_volatile = module_.FindDecoration(inst.result, spv::Decoration::Volatile) ||
-                          module_.FindDecoration(inst.result, spv::Decoration::Coherent);
     if (combined) {
         pointer.has_sampler = true;
         pointer.sampler_binding = pointer.binding;
@@ -191,37 +191,21 @@ Status Translator::ImageVariable(const Inst& inst, const Type& type) {
     return OkStatus();
 }
 
-Status Translator::SampledImage(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(const Pointer sampler, UsePointer(inst, inst[1]));
-    if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage)
-        return Invalid(inst, "is made of another thing than an image and a sampler");
-    image.type = inst.type;
-    image.nonuniform |= module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
-    image.has_sampler = true;
-    image.sampler_binding = sampler.binding;
-    image.sampler_element = sampler.element;
-    image.sampler_nonuniform = sampler.nonuniform;
-    return DefinePointer(inst, std::move(image));
-}
-
-Status Translator::ImageOf(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
-    if (image.space != Pointer::Space::kImage)
-        return Invalid(inst, "takes the image of what has none");
-    image.type = inst.type;
-    return DefinePointer(inst, std::move(image));
-}
-
 Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, id));
+    return UseImageAt(inst, std::move(pointer));
+}
+
+Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
     Image image;
-    FORNAX_ASSIGN_OR_RETURN(image.pointer, UsePointer(inst, id));
+    ResolveHeap(pointer);
+    image.pointer = std::move(pointer);
     const Inst* type = module_.Find(image.pointer.type);
     if (type && type->op == Op::OpTypeSampledImage)
         type = module_.Find((*type)[0]);
     if (image.pointer.space != Pointer::Space::kImage || image.pointer.needs_element || !type ||
         type->op != Op::OpTypeImage) {
-        return Invalid(inst, "uses id " + std::to_string(id) + " as an image");
+        return Invalid(inst, "uses as an image what is none");
     }
     image.type = type->result;
     image.dim = static_cast<spv::Dim>((*type)[kDim]);
@@ -242,9 +226,10 @@ Result<Image> Translator::UseImage(const Inst& inst, uint32_t id) {
     }
     const BindingLayout& layout = kernel_.bindings[image.pointer.binding].layout;
     if (layout.kind == Kind::kSampler)
-        return Invalid(inst, "uses id " + std::to_string(id) + " as an image");
+        return Invalid(inst, "uses as an image what is none");
 
     image.descriptor.binding = image.pointer.binding;
+    image.descriptor.is_short = request_.layout.heaps && layout.kind == Kind::kSampledImage;
     if (image.pointer.element.valid()) {
         image.descriptor.start =
             Emit(ir::Op::kIMul, ir::Type::kI32, {image.pointer.element, Int(layout.Stride())});

@@ -48,6 +48,8 @@ Status Translator::VisitRuns(const Inst& inst,
                              bool row_major,
                              uint32_t matrix_stride,
                              Visit&& visit) {
+    if (pointer.space == Pointer::Space::kHeap)
+        return Invalid(inst, "accesses the bytes of a descriptor heap");
     switch (type.kind) {
         case Type::Kind::kScalar:
             return visit(at, type.scalar, 1u);
@@ -131,6 +133,8 @@ uint64_t Translator::AlignAt(const Pointer& pointer, uint64_t at) const {
 }
 
 ir::ValueId Translator::BufferOf(const Pointer& pointer) {
+    if (pointer.mapping)
+        return MappedBuffer(pointer);
     if (pointer.view_address.valid()) {
         return Emit(ir::Op::kBufferFrom, ir::Type::kBuffer,
                     {pointer.view_address, pointer.view_size});
@@ -366,16 +370,20 @@ Status Translator::StoreTo(const Inst& inst, const Pointer& pointer, const Tuple
         });
 }
 
-Status Translator::CheckWritable(const Inst& inst, const Pointer& pointer) const {
+Status Translator::CheckWritable(const Inst& inst, const Pointer& pointer) {
     const bool buffer = pointer.space == Pointer::Space::kBuffer;
     if ((!buffer && pointer.space != Pointer::Space::kShared &&
          pointer.space != Pointer::Space::kAddress) ||
         pointer.needs_element) {
         return Invalid(inst, "stores to what cannot be written");
     }
-    if (buffer && !pointer.view_address.valid() &&
-        kernel_.bindings[pointer.binding].layout.kind != BindingLayout::Kind::kStorageBuffer)
+    if (!buffer || pointer.view_address.valid())
+        return OkStatus();
+    ir::Binding& binding = kernel_.bindings[pointer.binding];
+    if (binding.layout.kind != BindingLayout::Kind::kStorageBuffer)
         return Invalid(inst, "stores to a uniform buffer");
+    // Modules exist that write what they decorate with NonWritable; what is done counts.
+    binding.writable = true;
     return OkStatus();
 }
 
@@ -427,12 +435,17 @@ Status Translator::Load(const Inst& inst) {
         FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, inst.type));
     if (inst.type != pointer.type)
         return Invalid(inst, "has another result type than its pointer's");
+    if (pointer.space == Pointer::Space::kHeap) {
+        FORNAX_RETURN_IF_ERROR(LoadHeapDescriptor(inst, pointer, inst.type));
+        return DefinePointer(inst, std::move(pointer));
+    }
     if (pointer.space == Pointer::Space::kImage) {
         // What is loaded is the place of the descriptor.
         if (pointer.needs_element)
             return Invalid(inst, "loads an array of images or samplers");
         pointer.nonuniform |=
             module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
+        ResolveHeap(pointer);
         return DefinePointer(inst, std::move(pointer));
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));

@@ -145,6 +145,7 @@ Status Module::CollectDecorations() {
                 break;
             case Op::OpMemberDecorate:
             case Op::OpMemberDecorateString:
+            case Op::OpMemberDecorateIdEXT:
                 decorations_[inst[0]].push_back(
                     {inst[1], static_cast<spv::Decoration>(inst[2]), inst.operands.subspan(3)});
                 break;

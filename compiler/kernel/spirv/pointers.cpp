@@ -84,7 +84,14 @@ Status Translator::StepBytes(const Inst& inst,
                                          " of a structure of " +
                                          std::to_string(type.members.size()));
             const auto number = static_cast<uint32_t>(member);
-            pointer.const_offset += type.offsets[number];
+            if (const Decoration* offset =
+                    module_.FindDecoration(type.id, spv::Decoration::OffsetIdEXT, number)) {
+                FORNAX_ASSIGN_OR_RETURN(const uint64_t bytes,
+                                        constants_.Integer(inst, offset->params[0]));
+                pointer.const_offset += bytes;
+            } else {
+                pointer.const_offset += type.offsets[number];
+            }
             pointer.type = type.members[number];
             const Decoration* stride =
                 module_.FindDecoration(type.id, spv::Decoration::MatrixStride, number);
@@ -98,6 +105,12 @@ Status Translator::StepBytes(const Inst& inst,
         case Type::Kind::kArray:
         case Type::Kind::kRuntimeArray:
             pointer.type = type.element;
+            if (const Decoration* stride =
+                    module_.FindDecoration(type.id, spv::Decoration::ArrayStrideIdEXT)) {
+                FORNAX_ASSIGN_OR_RETURN(const uint64_t bytes,
+                                        constants_.Integer(inst, stride->params[0]));
+                return AddIndex(inst, pointer, index_id, bytes);
+            }
             return AddIndex(inst, pointer, index_id, type.stride);
         case Type::Kind::kMatrix: {
             const Type& column = types_.Get(type.element);
@@ -184,6 +197,9 @@ Status Translator::AccessChain(const Inst& inst) {
 
 // The type that an untyped pointer's user sees.
 Status Translator::Retype(const Inst& inst, Pointer& pointer, uint32_t type) {
+    // An untyped variable of images or samplers is only ever taken for what it is.
+    if (pointer.space == Pointer::Space::kImage && pointer.type == type)
+        return OkStatus();
     if (pointer.space == Pointer::Space::kLocal || pointer.space == Pointer::Space::kBuiltin ||
         pointer.space == Pointer::Space::kImage)
         return Invalid(inst, "takes a pointer to memory without a layout for untyped");

@@ -220,6 +220,21 @@ void ExpectRefused(const std::string& types, const std::string& body, const char
     EXPECT_NE(kernel.error().message.find(what), std::string::npos) << kernel.error().message;
 }
 
+// Khronos' conformance tests have modules that write what they decorate so.
+TEST(ReaderPointers, NonWritableIsNoPromise) {
+    std::string source = Module("", "OpStore %out %i");
+    source.insert(source.find("OpDecorate %buffer"), "OpDecorate %buffer NonWritable\n");
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(source, "spv1.4")));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    EXPECT_TRUE(kernel->bindings[0].writable);
+    ShaderData data;
+    data.output.assign(8, 0xdeadbeef);
+    data.workgroups = 1;
+    ASSERT_TRUE(RunShader(*kernel, data).ok());
+    for (uint32_t i = 0; i < 8; ++i)
+        EXPECT_EQ(data.output[i], i);
+}
+
 TEST(ReaderPointers, WhatCannotBeAPointerIsRefused) {
     ExpectRefused("", "%p = OpSelect %private %true %one %two", "as a value a pointer");
     ExpectRefused("", "%p = OpPtrAccessChain %private %one %u1", "steps from a pointer");

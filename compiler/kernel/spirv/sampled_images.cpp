@@ -8,6 +8,28 @@ using ir::ValueId;
 using spv::Op;
 using Kind = BindingLayout::Kind;
 
+Status Translator::SampledImage(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Pointer sampler, UsePointer(inst, inst[1]));
+    if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage)
+        return Invalid(inst, "is made of another thing than an image and a sampler");
+    image.type = inst.type;
+    image.nonuniform |= module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
+    image.has_sampler = true;
+    image.sampler_binding = sampler.binding;
+    image.sampler_element = sampler.element;
+    image.sampler_nonuniform = sampler.nonuniform;
+    return DefinePointer(inst, std::move(image));
+}
+
+Status Translator::ImageOf(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
+    if (image.space != Pointer::Space::kImage)
+        return Invalid(inst, "takes the image of what has none");
+    image.type = inst.type;
+    return DefinePointer(inst, std::move(image));
+}
+
 // As FindHandler, of which this is a part.
 Translator::Handler Translator::FindImageHandler(Op op) {
     switch (op) {
@@ -33,6 +55,7 @@ Translator::Handler Translator::FindImageHandler(Op op) {
         case Op::OpImageWrite:
             return &Translator::ImageWrite;
         case Op::OpImageTexelPointer:
+        case Op::OpUntypedImageTexelPointerEXT:
             return &Translator::TexelPointer;
         case Op::OpImageQueryLod:
             return &Translator::ImageQueryLod;

@@ -58,6 +58,8 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::PointerToInteger;
         case Op::OpConvertUToPtr:
             return &Translator::IntegerToPointer;
+        case Op::OpBufferPointerEXT:
+            return &Translator::BufferPointer;
         case Op::OpUntypedArrayLengthKHR:
         case Op::OpArrayLength:
             return &Translator::ArrayLength;

@@ -44,7 +44,17 @@ using Tuple = std::vector<ir::ValueId>;
 
 struct Pointer {
     // kImage: an image, a sampler or a texel buffer, which a load of it is, too.
-    enum class Space : uint8_t { kBuffer, kPush, kShared, kAddress, kLocal, kBuiltin, kImage };
+    // kHeap: descriptors in a heap, whose bytes only say where they are.
+    enum class Space : uint8_t {
+        kBuffer,
+        kPush,
+        kShared,
+        kAddress,
+        kLocal,
+        kBuiltin,
+        kImage,
+        kHeap
+    };
     // A step into an array of a private variable.
     struct Term {
         ir::ValueId index;
@@ -58,12 +68,16 @@ struct Pointer {
     bool is_volatile = false;
 
     // Memory with bytes: kBuffer, kPush, kShared, kAddress.
-    uint32_t binding = 0;        // kBuffer: index into Kernel::bindings
+    uint32_t binding = 0;        // kBuffer: index into Kernel::bindings; kHeap: the heap's set
     ir::ValueId element;         // kBuffer: descriptor array element, or invalid for 0
     bool needs_element = false;  // kBuffer: an array of blocks, not indexed yet
     bool nonuniform = false;
     ir::ValueId view_address;  // kBuffer, in place of a binding: address and size, i64
     ir::ValueId view_size;
+    // kBuffer, kImage with descriptor heaps, until ResolveHeap: `element` indexes what is mapped,
+    // from the binding `mapped_binding` of the mapping on.
+    const HeapMapping* mapping = nullptr;
+    uint32_t mapped_binding = 0;
     // The dynamic part in bytes, of OffsetType, or invalid for 0; kAddress: always there.
     ir::ValueId offset;
     uint64_t const_offset = 0;
@@ -122,6 +136,9 @@ struct Image {
         }
     }
 };
+
+// What the descriptor of an OpTypeImage is by itself, without a sampler.
+BindingLayout::Kind DescriptorKindOf(const Inst& image);
 
 // The optional operands of image instructions; invalid where not given.
 struct ImageOperands {
@@ -251,6 +268,22 @@ class Translator {
     Status BufferVariable(const Inst& inst, const Type& type);
     Status ImageVariable(const Inst& inst, const Type& type);
     Result<ir::Binding> FindBinding(const Inst& inst);
+
+    // --- heaps.cpp ---
+    Result<const HeapMapping*> FindMapping(const Inst& inst, uint32_t resource, uint32_t* binding);
+    uint32_t AddHeapBinding(BindingLayout::Kind kind, bool writable);
+    Status MapBuffer(const Inst& inst, Pointer& pointer, BindingLayout::Kind kind, bool writable);
+    Status MapImage(const Inst& inst, Pointer& pointer, BindingLayout::Kind kind, bool combined);
+    Status HeapVariable(const Inst& inst, spv::BuiltIn builtin);
+    void ResolveHeap(Pointer& pointer);
+    ir::ValueId MappedElement(const Pointer& pointer, bool sampler);
+    ir::ValueId HeapElement(ir::ValueId offset, BindingLayout::Kind kind);
+    ir::ValueId HeapBound(size_t at);
+    ir::ValueId MappedBuffer(const Pointer& pointer);
+    ir::ValueId PushWord(uint32_t offset, ir::Type type);
+    ir::ValueId WordBehind(ir::ValueId address, ir::ValueId offset, ir::Type type);
+    Status LoadHeapDescriptor(const Inst& inst, Pointer& pointer, uint32_t type);
+    Status BufferPointer(const Inst& inst);
     Status WorkgroupVariable(const Inst& inst, const Type& type);
     uint64_t AliasedWorkgroupBytes();
     Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
@@ -292,7 +325,7 @@ class Translator {
                     const Pointer& pointer,
                     std::span<const ir::ValueId> values,
                     uint64_t at);
-    Status CheckWritable(const Inst& inst, const Pointer& pointer) const;
+    Status CheckWritable(const Inst& inst, const Pointer& pointer);
     Status MemoryOperands(const Inst& inst, size_t index, Pointer& pointer);
     uint64_t AlignAt(const Pointer& pointer, uint64_t at) const;
     Result<Tuple> LoadFrom(const Inst& inst, const Pointer& pointer);
@@ -449,6 +482,7 @@ class Translator {
 
     // --- images.cpp ---
     Result<Image> UseImage(const Inst& inst, uint32_t id);
+    Result<Image> UseImageAt(const Inst& inst, Pointer pointer);
     Status SampledImage(const Inst& inst);
     Status ImageOf(const Inst& inst);
     Status ImageRead(const Inst& inst);
@@ -507,6 +541,7 @@ class Translator {
     bool in_modes_ = false;        // the instruction that is translated is one that they are for
     Frame* frame_ = nullptr;
     std::unordered_map<uint32_t, Value> globals_;
+    std::optional<uint32_t> heap_bounds_;  // the binding of them, once they are used
     std::vector<LocalVariable> variables_;
     std::unordered_map<uint32_t, std::vector<Pointer>> free_places_;  // by type
     std::vector<Jump> jumps_;

@@ -58,6 +58,9 @@ Status Translator::Variable(const Inst& inst) {
     if (pointer_type->kind != Type::Kind::kPointer)
         return Invalid(inst, "does not have a pointer type");
     const auto storage = static_cast<spv::StorageClass>(inst[0]);
+    const Decoration* which = module_.FindDecoration(inst.result, spv::Decoration::BuiltIn);
+    if (storage == spv::StorageClass::UniformConstant && which)
+        return HeapVariable(inst, static_cast<spv::BuiltIn>(which->params[0]));
     // An untyped variable names its type itself.
     const bool untyped = inst.op == Op::OpUntypedVariableKHR;
     if (untyped && inst.size() < 2)
@@ -134,12 +137,15 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     if (block->kind != Type::Kind::kStruct) {
         return Invalid(inst, "is no buffer block");
     }
-    FORNAX_ASSIGN_OR_RETURN(ir::Binding entry, FindBinding(inst));
     const bool is_uniform = static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Uniform &&
                             !module_.FindDecoration(block->id, spv::Decoration::BufferBlock);
     const BindingLayout::Kind kind =
         is_uniform ? BindingLayout::Kind::kUniformBuffer : BindingLayout::Kind::kStorageBuffer;
-    if (entry.layout.kind == BindingLayout::Kind::kMutable)
+    ir::Binding entry;
+    if (!request_.layout.heaps) {
+        FORNAX_ASSIGN_OR_RETURN(entry, FindBinding(inst));
+    }
+    if (entry.layout.kind == BindingLayout::Kind::kMutable || request_.layout.heaps)
         entry.layout.kind = kind;
     if (entry.layout.kind != kind) {
         return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
@@ -160,8 +166,13 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     pointer.type = type.id;
     pointer.untyped = inst.op == Op::OpUntypedVariableKHR;
     pointer.needs_element = block != &type;
-    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
     pointer.is_volatile = IsVolatile(module_, inst.result);
+    if (request_.layout.heaps) {
+        FORNAX_RETURN_IF_ERROR(MapBuffer(inst, pointer, kind, entry.writable));
+        globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
+        return OkStatus();
+    }
+    pointer.binding = static_cast<uint32_t>(kernel_.bindings.size());
     kernel_.bindings.push_back(entry);
     globals_[inst.result] = {inst.type, {}, pointer, kernel_.body};
     return OkStatus();
