@@ -135,31 +135,24 @@ void DescriptorSet::Prepare(const DescriptorSetLayout& layout, uint32_t variable
     WriteImmutableSamplers(layout.bindings(), layout.immutable_samplers(), memory_, variable_count);
 }
 
-void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorSet& write) {
-    const DescriptorBinding& binding = FindBinding(storage.bindings, write.dstBinding);
-    if (binding.inline_block()) {
-        const auto* block = FindInChain<VkWriteDescriptorSetInlineUniformBlock>(
-            write.pNext, VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK);
-        if (block) {
-            std::memcpy(InlineBytesAt(storage, binding, write.dstArrayElement), block->pData,
-                        block->dataSize);
-        }
-        return;
-    }
+namespace {
+
+// Of all that are no buffers. Apart, so that what these need is not set up for each write of those.
+[[gnu::noinline]] void WriteOthers(const DescriptorStorage& storage,
+                                   const DescriptorBinding& binding,
+                                   const VkWriteDescriptorSet& write) {
     std::byte* out = DescriptorAt(storage, binding, write.dstArrayElement);
     const size_t stride = binding.descriptor_bytes();
     switch (write.descriptorType) {
-        case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
-        case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
-        case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:
-        case VK_DESCRIPTOR_TYPE_SAMPLER:
-        case VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER:
-            WriteArrayElements(write.pImageInfo, write.descriptorCount, out, stride,
-                               [&](const VkDescriptorImageInfo& info, std::byte* descriptor) {
-                                   WriteDescriptor(binding, write.descriptorType, &info,
-                                                   descriptor);
-                               });
+        case VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK: {
+            const auto* block = FindInChain<VkWriteDescriptorSetInlineUniformBlock>(
+                write.pNext, VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK);
+            if (block) {
+                std::memcpy(InlineBytesAt(storage, binding, write.dstArrayElement), block->pData,
+                            block->dataSize);
+            }
             return;
+        }
         case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
             WriteArrayElements(write.pTexelBufferView, write.descriptorCount, out, stride,
@@ -169,12 +162,41 @@ void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorS
                                });
             return;
         default:
-            WriteArrayElements(write.pBufferInfo, write.descriptorCount, out, stride,
+            WriteArrayElements(write.pImageInfo, write.descriptorCount, out, stride,
+                               [&](const VkDescriptorImageInfo& info, std::byte* descriptor) {
+                                   WriteDescriptor(binding, write.descriptorType, &info,
+                                                   descriptor);
+                               });
+            return;
+    }
+}
+
+inline void Write(const DescriptorStorage& storage, const VkWriteDescriptorSet& write) {
+    // "descriptorType must be the same type as that specified in [...] dstBinding", but for mutable
+    // descriptors, so the write says all that the binding does.
+    const DescriptorBinding& binding = FindBinding(storage.bindings, write.dstBinding);
+    switch (write.descriptorType) {
+        case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER:
+        case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER:
+        case VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC:
+        case VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC:
+            WriteArrayElements(write.pBufferInfo, write.descriptorCount,
+                               DescriptorAt(storage, binding, write.dstArrayElement),
+                               binding.descriptor_bytes(),
                                [](const VkDescriptorBufferInfo& info, std::byte* descriptor) {
                                    Put(MakeBufferDescriptor(info), descriptor);
                                });
             return;
+        default:
+            WriteOthers(storage, binding, write);
+            return;
     }
+}
+
+}  // namespace
+
+void WriteDescriptors(const DescriptorStorage& storage, const VkWriteDescriptorSet& write) {
+    Write(storage, write);
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -185,7 +207,7 @@ vkUpdateDescriptorSets(VkDevice,
                        const VkCopyDescriptorSet* copies) {
     // "Writes happen first, then the copies, each in order."
     for (uint32_t i = 0; i < write_count; ++i)
-        WriteDescriptors(FromHandle<DescriptorSet>(writes[i].dstSet)->storage(), writes[i]);
+        Write(FromHandle<DescriptorSet>(writes[i].dstSet)->storage(), writes[i]);
     for (uint32_t i = 0; i < copy_count; ++i)
         CopyDescriptors(copies[i]);
 }
