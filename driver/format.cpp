@@ -189,6 +189,22 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_D16_UNORM_S8_UINT,        L::k16,         C::kUnorm, kR,    kSampled | kDepth | kStencil),
     Make(VK_FORMAT_D24_UNORM_S8_UINT,        L::k24,         C::kUnorm, kR,    kSampled | kDepth | kStencil),
     Make(VK_FORMAT_D32_SFLOAT_S8_UINT,       L::k32,         C::kFloat, kR,    kSampled | kDepth | kStencil),
+    Make(VK_FORMAT_BC1_RGB_UNORM_BLOCK,      L::kBc1,        C::kUnorm, kRgb,  kSampled),
+    Make(VK_FORMAT_BC1_RGB_SRGB_BLOCK,       L::kBc1,        C::kSrgb,  kRgb,  kSampled),
+    Make(VK_FORMAT_BC1_RGBA_UNORM_BLOCK,     L::kBc1,        C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_BC1_RGBA_SRGB_BLOCK,      L::kBc1,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_BC2_UNORM_BLOCK,          L::kBc2,        C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_BC2_SRGB_BLOCK,           L::kBc2,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_BC3_UNORM_BLOCK,          L::kBc3,        C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_BC3_SRGB_BLOCK,           L::kBc3,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_BC4_UNORM_BLOCK,          L::kBc4,        C::kUnorm, kR,    kSampled),
+    Make(VK_FORMAT_BC4_SNORM_BLOCK,          L::kBc4,        C::kSnorm, kR,    kSampled),
+    Make(VK_FORMAT_BC5_UNORM_BLOCK,          L::kBc5,        C::kUnorm, kRg,   kSampled),
+    Make(VK_FORMAT_BC5_SNORM_BLOCK,          L::kBc5,        C::kSnorm, kRg,   kSampled),
+    Make(VK_FORMAT_BC6H_UFLOAT_BLOCK,        L::kBc6,        C::kHalf,  kRgb,  kSampled),
+    Make(VK_FORMAT_BC6H_SFLOAT_BLOCK,        L::kBc6Signed,  C::kHalf,  kRgb,  kSampled),
+    Make(VK_FORMAT_BC7_UNORM_BLOCK,          L::kBc7,        C::kUnorm, kRgba, kSampled),
+    Make(VK_FORMAT_BC7_SRGB_BLOCK,           L::kBc7,        C::kSrgb,  kRgba, kSampled),
     Make(VK_FORMAT_ETC2_R8G8B8_UNORM_BLOCK,  L::kEtc2,       C::kUnorm, kRgb,  kSampled),
     Make(VK_FORMAT_ETC2_R8G8B8_SRGB_BLOCK,   L::kEtc2,       C::kSrgb,  kRgb,  kSampled),
     Make(VK_FORMAT_ETC2_R8G8B8A1_UNORM_BLOCK, L::kEtc2Alpha1, C::kUnorm, kRgba, kSampled),
@@ -308,9 +324,14 @@ bool AreCompatible(const FormatInfo& image, const FormatInfo& view, bool of_bloc
     // A8_UNORM is the one uncompressed format that has a class to itself.
     if (image.format == VK_FORMAT_A8_UNORM || view.format == VK_FORMAT_A8_UNORM)
         return false;
-    if (image.block_log2() == 0 || view.block_log2() != 0)
+    if (image.block_log2() == 0 || view.block_log2() != 0) {
+        const auto of_class = [](const FormatInfo& format) {
+            const bool is_signed = format.texel.layout == TexelLayout::kBc6Signed;
+            return is_signed ? TexelLayout::kBc6 : format.texel.layout;
+        };
         return image.block_log2() == view.block_log2() &&
-               (image.block_log2() == 0 || image.texel.layout == view.texel.layout);
+               (image.block_log2() == 0 || of_class(image) == of_class(view));
+    }
     return of_blocks;
 }
 

@@ -15,9 +15,8 @@ namespace {
 
 void SetFormat(const hal::TexelFormat& texel, hal::ImageDescriptor& descriptor) {
     descriptor.format = texel;
-    const auto bits = hal::ComponentBits(texel.layout);
     for (size_t i = 0; i < 4; ++i)
-        descriptor.scale[i] = hal::NormalizedScale(texel.texel_class, bits[i]);
+        descriptor.scale[i] = hal::ComponentScale(texel, i);
 }
 
 // Which of red, green, blue and alpha each component of a texel is.

@@ -190,6 +190,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
     features.sampler2DViewOf3D = true;
     features.separateDepthStencilLayouts = true;  // layouts mean nothing
     features.texelBufferAlignment = true;
+    features.textureCompressionBC = true;
     features.textureCompressionETC2 = true;
 
     features.storageBuffer16BitAccess = true;

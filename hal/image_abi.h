@@ -44,6 +44,14 @@ enum class TexelLayout : uint8_t {
     kEtc2Alpha8,  // a block of alpha, then one of colors
     kEac,         // one component of eleven bits in eight bytes
     kEacX2,
+    kBc1,  // eight bytes, as kBc4; the others have sixteen
+    kBc2,
+    kBc3,
+    kBc4,
+    kBc5,
+    kBc6,
+    kBc6Signed,
+    kBc7,
 };
 // The first ones are those of storage images and texel buffers.
 inline constexpr uint32_t kStorageLayoutCount = static_cast<uint32_t>(TexelLayout::k9_9_9_5);
@@ -129,6 +137,19 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
             return {11, 0, 0, 0};
         case TexelLayout::kEacX2:
             return {11, 11, 0, 0};
+        case TexelLayout::kBc1:
+        case TexelLayout::kBc2:
+        case TexelLayout::kBc3:
+        case TexelLayout::kBc7:
+            return {8, 8, 8, 8};
+        // Thirty-fifths of eight bits (ComponentScale).
+        case TexelLayout::kBc4:
+            return {14, 0, 0, 0};
+        case TexelLayout::kBc5:
+            return {14, 14, 0, 0};
+        case TexelLayout::kBc6:
+        case TexelLayout::kBc6Signed:
+            return {16, 16, 16, 0};
     }
     return {};
 }
@@ -142,8 +163,10 @@ constexpr TexelFormat MakeTexelFormat(TexelLayout layout, TexelClass texel_class
     while (8u << format.bytes_log2 < bits)
         ++format.bytes_log2;
     if (BlockLog2(layout) != 0) {
-        const bool two = layout == TexelLayout::kEtc2Alpha8 || layout == TexelLayout::kEacX2;
-        format.bytes_log2 = two ? 4 : 3;
+        const bool one = layout == TexelLayout::kEtc2 || layout == TexelLayout::kEtc2Alpha1 ||
+                         layout == TexelLayout::kEac || layout == TexelLayout::kBc1 ||
+                         layout == TexelLayout::kBc4;
+        format.bytes_log2 = one ? 3 : 4;
     }
     if (texel_class == TexelClass::kSint || texel_class == TexelClass::kSnorm)
         format.sign_shift = static_cast<uint8_t>(32 - ComponentBits(layout)[0]);
@@ -156,6 +179,15 @@ constexpr float NormalizedScale(TexelClass texel_class, uint32_t bits) {
     return bits == 0
                ? 0.0f
                : static_cast<float>(1.0 / static_cast<double>((uint64_t{1} << whole_bits) - 1));
+}
+
+// That of a component of a texel.
+constexpr float ComponentScale(const TexelFormat& format, size_t component) {
+    const uint32_t bits = ComponentBits(format.layout)[component];
+    // Interpolated in sevenths and in fifths, they stay whole.
+    if ((format.layout == TexelLayout::kBc4 || format.layout == TexelLayout::kBc5) && bits != 0)
+        return 1.0f / (format.texel_class == TexelClass::kSnorm ? 35 * 127 : 35 * 255);
+    return NormalizedScale(format.texel_class, bits);
 }
 
 // A component of a swizzle: four bits each, red's lowest.

@@ -192,6 +192,24 @@ void Copy(benchmark::State& state) {
 }
 BENCHMARK(Copy)->Arg(4 << 10)->Arg(256 << 10)->Arg(4 << 20)->Arg(64 << 20)->UseRealTime();
 
+// Many in one submission: what a small copy costs itself.
+void SmallCopies(benchmark::State& state) {
+    constexpr int64_t kCopies = 10'000;
+    Setup setup;
+    const auto size_bytes = static_cast<uint64_t>(state.range(0));
+    const auto memory = Must(setup.device->AllocateMemory(2 * size_bytes));
+    CommandStreamBuilder builder;
+    for (int64_t i = 0; i < kCopies; ++i) {
+        builder.Copy(memory->address(), memory->address() + size_bytes, size_bytes);
+    }
+    const auto stream = Must(builder.Finish());
+    for (auto _ : state) {
+        setup.RunAndWait(stream);
+    }
+    state.SetItemsProcessed(kCopies * state.iterations());
+}
+BENCHMARK(SmallCopies)->Arg(64)->Arg(4 << 10)->UseRealTime();
+
 void Fill(benchmark::State& state) {
     Setup setup;
     const auto size_bytes = static_cast<uint64_t>(state.range(0));

@@ -147,6 +147,10 @@ Rgba Etc2(const uint8_t* block, uint32_t x, uint32_t y, bool punch_through) {
 
 }  // namespace
 
+static bool IsBc(VkFormat format) {
+    return format >= VK_FORMAT_BC1_RGB_UNORM_BLOCK && format <= VK_FORMAT_BC7_SRGB_BLOCK;
+}
+
 uint32_t BlockBytes(VkFormat format) {
     switch (format) {
         case VK_FORMAT_ETC2_R8G8B8_UNORM_BLOCK:
@@ -155,6 +159,12 @@ uint32_t BlockBytes(VkFormat format) {
         case VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK:
         case VK_FORMAT_EAC_R11_UNORM_BLOCK:
         case VK_FORMAT_EAC_R11_SNORM_BLOCK:
+        case VK_FORMAT_BC1_RGB_UNORM_BLOCK:
+        case VK_FORMAT_BC1_RGB_SRGB_BLOCK:
+        case VK_FORMAT_BC1_RGBA_UNORM_BLOCK:
+        case VK_FORMAT_BC1_RGBA_SRGB_BLOCK:
+        case VK_FORMAT_BC4_UNORM_BLOCK:
+        case VK_FORMAT_BC4_SNORM_BLOCK:
             return 8;
         case VK_FORMAT_ETC2_R8G8B8A8_UNORM_BLOCK:
         case VK_FORMAT_ETC2_R8G8B8A8_SRGB_BLOCK:
@@ -162,11 +172,13 @@ uint32_t BlockBytes(VkFormat format) {
         case VK_FORMAT_EAC_R11G11_SNORM_BLOCK:
             return 16;
         default:
-            return 0;
+            return IsBc(format) ? 16 : 0;
     }
 }
 
 std::array<double, 4> DecodeBlock(VkFormat format, const uint8_t* block, uint32_t x, uint32_t y) {
+    if (IsBc(format))
+        return DecodeBcBlock(format, block, x, y);
     const uint32_t texel = x * 4 + y;
     const bool is_signed =
         format == VK_FORMAT_EAC_R11_SNORM_BLOCK || format == VK_FORMAT_EAC_R11G11_SNORM_BLOCK;

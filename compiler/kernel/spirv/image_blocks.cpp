@@ -1,6 +1,6 @@
 // Texels of compressed blocks: ETC2 and EAC as the Khronos Data Format specification describes
-// them. All texels of a kernel's lanes are decoded where they are sampled; nothing keeps decoded
-// images.
+// them; image_bc_blocks.cpp has the others. All texels of a kernel's lanes are decoded where they
+// are sampled; nothing keeps decoded images.
 #include "compiler/kernel/spirv/image_code.h"
 
 #include <iterator>
@@ -57,11 +57,25 @@ Ids ImageCode::LoadBlockTexel(Id buffer, const Texel& texel, Id format, uint8_t 
     const Id x = I(Op::kAnd, texel.x, Int(3));
     const Id y = I(Op::kAnd, texel.y, Int(3));
     const Id index = I(Op::kOr, I(Op::kShl, x, Int(2)), y);
-    const Id is_eac = Test(Op::kULe, Int(static_cast<uint32_t>(TexelLayout::kEac)), layout);
-    constexpr uint32_t kKinds[] = {1, 0};
+    // Families follow one another.
+    const auto from = [&](TexelLayout first) {
+        return Select(Test(Op::kULe, Int(static_cast<uint32_t>(first)), layout), Int(1), Int(0));
+    };
+    Id family = from(TexelLayout::kEac);
+    for (TexelLayout first : {TexelLayout::kBc1, TexelLayout::kBc6, TexelLayout::kBc7})
+        family = I(Op::kIAdd, family, from(first));
+    constexpr uint32_t kFamilies[] = {1, 2, 3, 4, 0};
     constexpr ir::Type kOne[] = {kI32};
     constexpr std::array<ir::Type, 4> kFour = {kI32, kI32, kI32, kI32};
-    return Switch(Select(is_eac, Int(1), Int(0)), kKinds, kFour, [&](uint32_t kind) -> Ids {
+    return Switch(family, kFamilies, kFour, [&](uint32_t kind) -> Ids {
+        if (kind >= 2) {
+            const Id row_major = I(Op::kOr, I(Op::kShl, y, Int(2)), x);
+            if (kind == 2)
+                return LoadRampTexel(buffer, offset, format, row_major, flags);
+            const Ids block = LoadElements(buffer, offset, kI32, 4, flags);
+            return kind == 3 ? Bc6Texel(block, row_major, is(TexelLayout::kBc6Signed))
+                             : Bc7Texel(block, row_major);
+        }
         if (kind == 1) {
             const Id is_signed = Test(Op::kIEq, Bits(format, hal::kTexelClassShift, 8),
                                       Int(static_cast<uint32_t>(TexelClass::kSnorm)));

@@ -187,6 +187,21 @@ class ImageCode {
     Id EacAlpha(const Ids& block, Id texel);
     Id EacComponent(const Ids& block, Id texel, Id is_signed);
     Ids EtcColor(const Ids& block, Id x, Id y, Id may_be_transparent);
+    // Those of image_bc_blocks.cpp.
+    Id BlockBits(const Ids& block, Id place, Id mask);
+    Id LowMask(Id bits);
+    Id SignExtended(Id value, Id bits);
+    Id BcRamp(const Ids& block, Id texel, Id is_signed);
+    Ids BcColor(const Ids& block, Id texel, Id always_four);
+    Ids LoadRampTexel(Id buffer, Id offset, Id format, Id texel, uint8_t flags);
+    Id BptcWeight(Id index, Id bits);
+    Id BptcBetween(Id first, Id second, Id weight);
+    Id BptcIndex(const Ids& block, Id start, Id texel, Id bits, Id anchors);
+    Id BptcSubset(Id pattern, Id texel);
+    Ids Bc7Texel(const Ids& block, Id texel);
+    Id Bc6Variable(const Ids& block, Id index);
+    Id Bc6Unquantized(Id value, Id bits, Id is_signed);
+    Ids Bc6Texel(const Ids& block, Id texel, Id is_signed);
 
     ir::Builder& builder_;
     ir::Kernel& kernel_;
