@@ -87,6 +87,9 @@ void Emitter::EmitInstruction(ir::InstId id) {
         case Op::kAtomicShared:
             EmitAtomic(inst);
             return;
+        case Op::kReadClock:
+            Set(inst.results[0], ReadClock());
+            return;
         case Op::kMemoryBarrier:
             builder_.CreateFence(llvm::AtomicOrdering::AcquireRelease);
             return;

@@ -4,6 +4,8 @@
 // scatter.
 #include <algorithm>
 
+#include <llvm/IR/IntrinsicsX86.h>
+
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "hal/kernel_abi.h"
@@ -144,6 +146,18 @@ Value* Emitter::FromMemory(Value* value, ir::Type type) {
 
 void Emitter::CompilerFence() {
     builder_.CreateFence(llvm::AtomicOrdering::AcquireRelease, llvm::SyncScope::SingleThread);
+}
+
+// The time stamp counter, which the processors of a machine share and which runs at one rate. It
+// may be read before instructions that come before it are done, earlier readings included, but for
+// the first fence (Intel SDM, vol. 2, RDTSC); the second one keeps what follows behind it.
+Value* Emitter::ReadClock() {
+    CompilerFence();
+    builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse2_lfence, {}, {});
+    Value* time = builder_.CreateIntrinsic(llvm::Intrinsic::readcyclecounter, {}, {});
+    builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse2_lfence, {}, {});
+    CompilerFence();
+    return Splat(time);
 }
 
 Value* Emitter::Annotate(const MemoryRegion& region, Value* access) {

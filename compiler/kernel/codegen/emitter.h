@@ -295,6 +295,7 @@ class Emitter {
     llvm::Value* FromMemory(llvm::Value* value, ir::Type type);
     llvm::Type* MemoryType(ir::Type type);
     void CompilerFence();
+    llvm::Value* ReadClock();
 
     // --- emit_gather.cpp ---
     // Vectors of what the processor has an instruction for.

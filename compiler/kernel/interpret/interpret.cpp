@@ -21,6 +21,12 @@ using namespace ir;
 
 namespace {
 
+// The number of readings so far, of all threads: it grows, and one thread's run is as its last.
+uint64_t NextTime() {
+    static std::atomic<uint64_t> readings = 0;
+    return readings.fetch_add(1) + 1;
+}
+
 enum class Stop : uint8_t { kNone, kDone, kBarrier, kSubgroup };
 
 // A block that is being run and the index of its next instruction.
@@ -465,6 +471,9 @@ class Interpreter {
             case Op::kStoreLocal:
                 if (uint64_t* element = LocalElement(invocation, inst))
                     *element = values[inst.operands[1].index];
+                break;
+            case Op::kReadClock:
+                values[inst.results[0].index] = NextTime();
                 break;
             case Op::kMemoryBarrier:
                 break;

@@ -313,6 +313,8 @@ std::string Checker::Check() {
             return fault.empty() ? Atomic(2) : fault;
         case Op::kAtomicShared:
             return Atomic(1);
+        case Op::kReadClock:
+            return NeedOut(0, Out() == Type::kI64, "i64");
         case Op::kMemoryBarrier:
         case Op::kBarrier:
         case Op::kSubgroupBarrier:

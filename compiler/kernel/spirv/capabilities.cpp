@@ -99,6 +99,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::UniformBufferArrayNonUniformIndexing,
     spv::Capability::StorageBufferArrayNonUniformIndexing,
     spv::Capability::ExpectAssumeKHR,
+    spv::Capability::ShaderClockKHR,
     spv::Capability::ReplicatedCompositesEXT,
     spv::Capability::LongVectorEXT,
     spv::Capability::BFloat16TypeKHR,

@@ -1,5 +1,5 @@
-// Small extensions of SPIR-V, each a few lines: hints to the optimiser, fused products, replicated
-// composites, bfloat16 as a type to store, and what only fragment shaders have.
+// Small extensions of SPIR-V, each a few lines: hints to the optimiser, clocks, fused products,
+// replicated composites, bfloat16 as a type to store, and what only fragment shaders have.
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -9,6 +9,28 @@ namespace fornax::kernel::spirv {
 Status Translator::Expect(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple value, UseTuple(inst, inst[0]));
     return Define(inst, std::move(value));
+}
+
+// SPV_KHR_shader_clock: one clock serves subgroups and the device. The result is a 64-bit integer,
+// or its low and its high word.
+Status Translator::ReadClock(const Inst& inst) {
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    FORNAX_ASSIGN_OR_RETURN(uint64_t scope, constants_.Integer(inst, inst[0]));
+    if (scope != static_cast<uint64_t>(spv::Scope::Subgroup) &&
+        scope != static_cast<uint64_t>(spv::Scope::Device))
+        return Invalid(inst, "reads the clock of another scope than subgroup and device");
+    const bool whole = type->kind == Type::Kind::kScalar && type->scalar == ir::Type::kI64;
+    const bool words = type->kind == Type::Kind::kVector && type->count == 2 &&
+                       types_.ScalarOf(*type) == ir::Type::kI32;
+    if (!whole && !words)
+        return Invalid(inst, "gives neither an integer of 64 bits nor two of 32");
+    const ir::ValueId clock = Emit(ir::Op::kReadClock, ir::Type::kI64, {});
+    if (whole)
+        return Define(inst, {clock});
+    const ir::ValueId high =
+        Emit(ir::Op::kLShr, ir::Type::kI64, {clock, builder_.Const(ir::Type::kI64, 32)});
+    return Define(inst, {Emit(ir::Op::kTrunc, ir::Type::kI32, {clock}),
+                         Emit(ir::Op::kTrunc, ir::Type::kI32, {high})});
 }
 
 // SPV_KHR_fma: rounded once, unlike GLSL.std.450's Fma, which may round the product.

@@ -50,6 +50,66 @@ TEST(ReaderExtensions, LongVectors) {
     });
 }
 
+// Both scopes and both forms. One whose result nobody uses is read, too.
+TEST(ReaderExtensions, ClocksOnlyGrow) {
+    const char* declarations =
+        "#extension GL_ARB_gpu_shader_int64 : require\n"
+        "#extension GL_ARB_shader_clock : require\n"
+        "#extension GL_EXT_shader_realtime_clock : require\n";
+    const Words module = CompileGlsl(Shader(R"(
+        uint64_t times[6];
+        times[0] = clockARB();
+        times[1] = clockRealtimeEXT();
+        for (uint k = 0u; k < 2u; ++k)
+            times[2 + k] = clockARB();
+        times[4] = packUint2x32(clock2x32ARB());
+        times[5] = packUint2x32(clockRealtime2x32EXT());
+        uint grown = 0u;
+        for (uint k = 0u; k < 5u; ++k)
+            grown += times[k] < times[k + 1] ? 1u : 0u;
+        clockARB();
+        o[i] = grown;)",
+                                            declarations));
+    Check(module, [](uint32_t) { return 5u; });
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
+    ASSERT_TRUE(kernel.ok());
+    const std::string text = ir::PrintKernel(*kernel);
+    size_t readings = 0;
+    for (size_t at = 0; (at = text.find("read_clock", at)) != std::string::npos; ++at)
+        ++readings;
+    EXPECT_EQ(readings, 6u);
+}
+
+TEST(ReaderExtensions, ClocksOfOtherScopesAreRefused) {
+    for (const bool scope : {true, false}) {  // or else of another type
+        const std::string text = std::string(R"(
+            OpCapability Shader
+            OpCapability Int64
+            OpCapability ShaderClockKHR
+            OpExtension "SPV_KHR_shader_clock"
+            OpMemoryModel Logical GLSL450
+            OpEntryPoint GLCompute %main "main"
+            OpExecutionMode %main LocalSize 1 1 1
+            %void = OpTypeVoid
+            %fn = OpTypeFunction %void
+            %uint = OpTypeInt 32 0
+            %float = OpTypeFloat 32
+            %long = OpTypeInt 64 0
+            %scope = OpConstant %uint )") +
+                                 (scope ? "2" : "3") + R"(
+            %main = OpFunction %void None %fn
+            %entry = OpLabel
+            %time = OpReadClockKHR )" +
+                                 (scope ? "%long" : "%float") + R"( %scope
+            OpReturn
+            OpFunctionEnd)";
+        Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(text)));
+        ASSERT_FALSE(kernel.ok());
+        EXPECT_THAT(kernel.error().message,
+                    HasSubstr(scope ? "another scope than subgroup and device" : "neither"));
+    }
+}
+
 // The number of components comes from a constant.
 TEST(ReaderExtensions, VectorsOfASpecializedLength) {
     const Words module = CompileGlsl(Shader(R"(

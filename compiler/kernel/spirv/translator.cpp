@@ -25,6 +25,8 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpName:
         case Op::OpAssumeTrueKHR:
             return &Translator::Ignore;
+        case Op::OpReadClockKHR:
+            return &Translator::ReadClock;
         case Op::OpExpectKHR:
             return &Translator::Expect;
         case Op::OpFmaKHR:
@@ -397,6 +399,13 @@ Result<Value> Translator::Use(const Inst& user, uint32_t id) {
 }
 
 Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseParts(user, id));
+    if (tuple.empty())  // instructions that compute look at the first scalar of what they read
+        return Invalid(user, "uses id " + std::to_string(id) + ", which has no scalar");
+    return tuple;
+}
+
+Result<Tuple> Translator::UseParts(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
     if (value.is_large) {
         FORNAX_ASSIGN_OR_RETURN(value.scalars, LoadFrom(user, *value.pointer));
@@ -441,7 +450,7 @@ Result<const Type*> Translator::ValueType(const Inst& user, uint32_t id) {
 
 Status Translator::Define(const Inst& inst, Tuple scalars) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (scalars.empty())  // handlers may look at the first scalar of what they read
+    if (scalars.empty() && !type->empty)
         return Unsupported(inst, "makes a value without any scalar");
     if (type->scalars != scalars.size())
         return Invalid(inst, "has operands that do not fit its result type");
@@ -480,7 +489,7 @@ Status Translator::SetValue(const Inst& inst, Value value) {
 
 Status Translator::Undefined(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (type->scalars == 0)
+    if (type->scalars == 0 && !type->empty)
         return OkStatus();  // an image or runtime array: an error only where it is used
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
     if (frame_ && IsLarge(*type)) {

@@ -211,7 +211,8 @@ class Translator {
     Status Undefined(const Inst& inst);
 
     Result<Value> Use(const Inst& user, uint32_t id);
-    Result<Tuple> UseTuple(const Inst& user, uint32_t id);
+    Result<Tuple> UseTuple(const Inst& user, uint32_t id);  // of one scalar at least
+    Result<Tuple> UseParts(const Inst& user, uint32_t id);  // may be of an empty type
     Result<Pointer> UsePointer(const Inst& user, uint32_t id);
     Result<ir::ValueId> UseScalar(const Inst& user, uint32_t id);
     Result<const Type*> TypeOf(const Inst& user, uint32_t type_id);
@@ -429,6 +430,7 @@ class Translator {
 
     // --- extensions.cpp ---
     Status Expect(const Inst& inst);
+    Status ReadClock(const Inst& inst);
     Status Fma(const Inst& inst);
     Status CompositeReplicate(const Inst& inst);
     Status FragmentOnly(const Inst& inst);

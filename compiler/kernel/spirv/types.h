@@ -39,9 +39,10 @@ struct Type {
     uint32_t count = 0;             // elements, columns
     std::vector<uint32_t> members;  // kStruct
     spv::StorageClass storage = spv::StorageClass::Max;  // kPointer
-    uint64_t scalars = 0;                                // flattened; 0 for what is no value
-    uint32_t leaves = 0;  // private arrays that a variable of the type needs
-    uint32_t depth = 0;   // of nesting
+    uint64_t scalars = 0;  // flattened; 0 for what is no value, and for `empty`
+    bool empty = false;    // a structure without members, or of such, or an array of such: a value
+    uint32_t leaves = 0;   // private arrays that a variable of the type needs
+    uint32_t depth = 0;    // of nesting
     MemoryLayout layout;
     uint64_t stride = 0;            // arrays: bytes from element to element
     std::vector<uint64_t> offsets;  // kStruct: of the members

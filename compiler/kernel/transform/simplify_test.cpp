@@ -125,6 +125,30 @@ TEST(Simplify, LoadsMergeUntilAWrite) {
         return)");
 }
 
+// What is timed stands between two readings, and a reading that nobody uses may end a pause.
+TEST(Pipeline, ClocksAreReadWhereTheyStand) {
+    ir::Kernel kernel = Parsed(KernelText("", std::string(kPrologue) + R"(
+        %first:i64 = read_clock
+        %before:i32 = load_buffer %o, %z align(4)
+        %unused:i64 = read_clock
+        %after:i32 = load_buffer %o, %i align(4)
+        %second:i64 = read_clock
+        %time:i64 = isub %second, %first
+        %sum:i32 = iadd %before, %after
+        store_buffer %o, %four, %sum align(4)
+        %eight:i32 = const 8
+        store_buffer %o, %eight, %time align(8) return)"));
+    RunPipeline(kernel);
+    ASSERT_TRUE(ir::Verify(kernel).ok());
+    const std::string text = ir::PrintKernel(kernel);
+    size_t at = 0;
+    for (const char* next : {"read_clock", "load_buffer", "read_clock", "load_buffer", "read_clock",
+                             "isub", "store_buffer"}) {
+        at = text.find(next, at + 1);
+        ASSERT_NE(at, std::string::npos) << next << "\n" << text;
+    }
+}
+
 TEST(Simplify, LoadsInALoopDoNotMergeWithThoseBefore) {
     const char* kText = R"(
         %p:f32 = load_buffer %o, %i align(4)
