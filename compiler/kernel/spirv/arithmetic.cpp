@@ -226,8 +226,8 @@ Status Translator::Bitcast(const Inst& inst) {
 
 Status Translator::Select(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple condition, UseTuple(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple first, UseTuple(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple second, UseTuple(inst, inst[2]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple first, UseParts(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple second, UseParts(inst, inst[2]));
     const size_t count = first.size();
     if (second.size() != count || (condition.size() != 1 && condition.size() != count))
         return Invalid(inst, "has operands that do not fit its result type");

@@ -14,7 +14,7 @@ Status Translator::CompositeConstruct(const Inst& inst) {
         return ConstructLarge(inst, *type);
     Tuple tuple;
     for (uint32_t id : inst.operands) {
-        FORNAX_ASSIGN_OR_RETURN(Tuple part, UseTuple(inst, id));
+        FORNAX_ASSIGN_OR_RETURN(Tuple part, UseParts(inst, id));
         tuple.insert(tuple.end(), part.begin(), part.end());
         if (tuple.size() > type->scalars)
             break;
@@ -52,7 +52,7 @@ Status Translator::CompositeExtract(const Inst& inst) {
         return ExtractLarge(inst, *whole.pointer);
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple source, UseParts(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(1)));
     if (part.first + part.second->scalars > source.size())
         return Invalid(inst, "has an index that its composite does not have");
@@ -65,9 +65,9 @@ Status Translator::CompositeInsert(const Inst& inst) {
         FORNAX_ASSIGN_OR_RETURN(const Value whole, Use(inst, inst[1]));
         return InsertLarge(inst, *whole.pointer);
     }
-    FORNAX_ASSIGN_OR_RETURN(Tuple object, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple object, UseParts(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Tuple composite, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple composite, UseParts(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(2)));
     if (part.second->scalars != object.size() || part.first + object.size() > composite.size())
         return Invalid(inst, "has an object of another type than the part that it replaces");

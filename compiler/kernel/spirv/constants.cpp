@@ -85,7 +85,7 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
             return Unsupported(inst, "is not supported at module scope");
     }
     const Type* type = types.Find(inst.type);
-    if (!type || type->scalars == 0) {
+    if (!type || (type->scalars == 0 && !type->empty)) {
         // A null of a type without values (a pointer, an image) is an error where it is used.
         if (inst.op == Op::OpConstantNull || inst.op == Op::OpUndef)
             return OkStatus();
@@ -150,7 +150,7 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
         case Op::OpConstantCompositeReplicateEXT:
         case Op::OpSpecConstantCompositeReplicateEXT: {
             const Constant* part = Find(inst[0]);
-            if (!part || type->scalars % part->bits.size() != 0)
+            if (!part || part->bits.empty() || type->scalars % part->bits.size() != 0)
                 return Invalid(inst, "replicates what is no constituent of its type");
             while (constant.bits.size() < type->scalars)
                 constant.bits.insert(constant.bits.end(), part->bits.begin(), part->bits.end());

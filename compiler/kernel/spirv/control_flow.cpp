@@ -64,7 +64,7 @@ Status Translator::StorePhis(uint32_t from, uint32_t label) {
         for (size_t k = 0; k + 1 < inst.size(); k += 2) {
             if (inst[k + 1] != from)
                 continue;
-            FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[k]));
+            FORNAX_ASSIGN_OR_RETURN(Tuple source, UseParts(inst, inst[k]));
             std::vector<uint32_t>& locals = frame_->phi_locals[inst.result];
             if (locals.empty()) {
                 for (ir::ValueId scalar : source)
@@ -391,7 +391,7 @@ Status Translator::Return(const Inst& inst) {
     if (inst.op == Op::OpReturnValue && frame_->return_place) {
         FORNAX_RETURN_IF_ERROR(StoreValue(inst, *frame_->return_place, inst[0]));
     } else if (inst.op == Op::OpReturnValue) {
-        FORNAX_ASSIGN_OR_RETURN(Tuple value, UseTuple(inst, inst[0]));
+        FORNAX_ASSIGN_OR_RETURN(Tuple value, UseParts(inst, inst[0]));
         if (value.size() != frame_->return_locals.size())
             return Invalid(inst, "returns a value of another type than its function's");
         for (size_t i = 0; i < value.size(); ++i) {

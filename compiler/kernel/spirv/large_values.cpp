@@ -253,7 +253,7 @@ Status Translator::StoreValue(const Inst& inst, const Pointer& to, uint32_t id) 
         FORNAX_ASSIGN_OR_RETURN(const Value value, Use(inst, id));
         return CopyLarge(inst, to, *value.pointer);
     }
-    FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, UseTuple(inst, id));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple tuple, UseParts(inst, id));
     return StoreTo(inst, to, tuple);
 }
 

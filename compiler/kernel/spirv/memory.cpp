@@ -30,7 +30,7 @@ bool IsOfSubgroup(spv::BuiltIn builtin) {
 }  // namespace
 
 Status Translator::CheckComposite(const Inst& inst, const Type& type) {
-    if (type.scalars == 0)
+    if (type.scalars == 0 && !type.empty)
         return Invalid(inst, "has a type that has no value");
     if (type.scalars > kReaderLimits.composite_scalars) {
         return Unsupported(inst, "has a value of " + std::to_string(type.scalars) +
@@ -50,6 +50,8 @@ Status Translator::VisitRuns(const Inst& inst,
                              Visit&& visit) {
     if (pointer.space == Pointer::Space::kHeap)
         return Invalid(inst, "accesses the bytes of a descriptor heap");
+    if (type.empty)
+        return OkStatus();
     switch (type.kind) {
         case Type::Kind::kScalar:
             return visit(at, type.scalar, 1u);
@@ -149,6 +151,8 @@ void Translator::VisitSlots(const Type& type,
                             uint32_t leaf,
                             const std::vector<uint64_t>& slots,
                             Visit&& visit) {
+    if (type.empty)
+        return;
     // `slots` holds the constant slot reached so far in each leaf of the type.
     switch (type.kind) {
         case Type::Kind::kScalar:
@@ -274,6 +278,8 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
 Result<Tuple> Translator::LoadFrom(const Inst& inst, const Pointer& pointer) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
+    if (type->empty)
+        return Tuple{};
     if (pointer.space == Pointer::Space::kBuiltin)
         return LoadBuiltin(inst, pointer);
     Tuple tuple;

@@ -370,6 +370,70 @@ TEST(ReaderInstructions, ALogicalCopyIsOfTheMembers) {
         [](uint32_t x, uint32_t y) { return x + y; });
 }
 
+// A structure without members is a value: in variables of every kind, arguments, results, phis,
+// composites and memory.
+TEST(ReaderInstructions, StructuresWithoutMembersAreValues) {
+    const Parts parts = {R"(
+        %none = OpTypeStruct
+        %nested = OpTypeStruct %none %none
+        %nones = OpTypeArray %nested %two
+        %holder = OpTypeStruct %uint %none %nones %uint
+        %to_function = OpTypePointer Function %none
+        %to_private = OpTypePointer Private %nested
+        %to_shared = OpTypePointer Workgroup %none
+        %to_holder = OpTypePointer Function %holder
+        %of_none = OpTypeFunction %none %none %to_function
+        %null = OpConstantNull %none
+        %made = OpConstantComposite %nested %null %null
+        %in_private = OpVariable %to_private Private %made
+        %in_shared = OpVariable %to_shared Workgroup)"};
+    std::string text = Module(R"(
+        %local = OpVariable %to_function Function
+        %held = OpVariable %to_holder Function
+        OpStore %local %null
+        %loaded = OpLoad %none %local
+        OpCopyMemory %in_shared %local
+        %shared = OpLoad %none %in_shared
+        %got = OpFunctionCall %none %give %shared %local
+        %global = OpLoad %nested %in_private
+        %array = OpCompositeConstruct %nones %global %global
+        %whole = OpCompositeConstruct %holder %x %got %array %y
+        %part = OpCompositeExtract %nones %whole 2
+        %again = OpCompositeInsert %holder %part %whole 2
+        OpStore %held %again
+        %back = OpLoad %holder %held
+        %copy = OpCopyObject %holder %back
+        %a = OpCompositeExtract %uint %copy 0
+        %b = OpCompositeExtract %uint %copy 3
+        %less = OpULessThan %bool %a %b
+        OpSelectionMerge %after None
+        OpBranchConditional %less %then %else
+        %then = OpLabel
+        OpBranch %after
+        %else = OpLabel
+        OpBranch %after
+        %after = OpLabel
+        %phi = OpPhi %none %loaded %then %got %else
+        OpStore %local %phi
+        %open = OpUndef %nested
+        OpStore %in_private %open
+        %r = OpIMul %uint %a %b)",
+                              parts);
+    text += R"(
+        %give = OpFunction %none None %of_none
+        %given = OpFunctionParameter %none
+        %target = OpFunctionParameter %to_function
+        %give_label = OpLabel
+        OpStore %target %given
+        %taken = OpLoad %none %target
+        OpReturnValue %taken
+        OpFunctionEnd
+    )";
+    Check(
+        text, [](uint32_t i) { return std::pair{i + 3, 7 * i}; },
+        [](uint32_t x, uint32_t y) { return x * y; });
+}
+
 TEST(ReaderInstructions, UntypedPointersStepOverElements) {
     const Parts parts = {"%untyped = OpTypeUntypedPointerKHR StorageBuffer",
                          "OpDecorate %untyped ArrayStride 4",

@@ -95,6 +95,7 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             type.scalars =
                 element.scalars > (uint64_t{1} << 40) ? element.scalars : element.scalars * length;
             type.leaves = element.leaves;
+            type.empty = element.empty;
             break;
         }
         case Op::OpTypeRuntimeArray:
@@ -103,6 +104,7 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             break;
         case Op::OpTypeStruct:
             type.kind = Type::Kind::kStruct;
+            type.empty = true;
             for (uint32_t member : inst.operands) {
                 FORNAX_RETURN_IF_ERROR(take_element(member, "member"));
                 const Type& element = Get(member);
@@ -112,6 +114,7 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
                     return Unsupported(inst, "has more scalar members than the limit of " +
                                                  std::to_string(kReaderLimits.composite_scalars));
                 type.leaves += element.leaves;
+                type.empty &= element.empty;
             }
             type.element = 0;
             break;
@@ -197,6 +200,8 @@ bool TypeTable::IsBFloat16(const Type& type) const {
 }
 
 void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {
+    if (type.empty)
+        return;  // its parts, of which there may be many, have nothing either
     switch (type.kind) {
         case Type::Kind::kScalar:
             out.push_back(type.scalar);

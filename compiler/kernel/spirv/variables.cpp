@@ -212,7 +212,7 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
             end = start + type.layout.size;
         }
     }
-    if (type.layout.size == 0)
+    if (type.layout.size == 0 && !type.empty)
         return Invalid(inst, "has a type without a size");
     if (end < start || end > kReaderLimits.shared_bytes) {
         return Unsupported(inst, "takes the workgroup's memory to " + std::to_string(end) +
@@ -261,6 +261,8 @@ Result<Pointer> Translator::PrivatePlace(const Inst& inst, const Type& type) {
     FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
     LocalVariable variable;
     auto visit = [&](auto& self, const Type& part, uint64_t count) -> bool {
+        if (part.empty)
+            return true;
         switch (part.kind) {
             case Type::Kind::kScalar:
                 variable.locals.push_back(NewLocal(part.scalar, static_cast<uint32_t>(count)));
@@ -299,7 +301,7 @@ Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) 
         const Inst* initializer = module_.Find(inst[1]);
         if (!initializer || initializer->offset >= inst.offset)
             return Invalid(inst, "has an initialiser that is not declared before it");
-        FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseTuple(inst, inst[1]));
+        FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseParts(inst, inst[1]));
         FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, initial));
     }
     return pointer;
