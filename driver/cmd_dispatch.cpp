@@ -63,7 +63,8 @@ vkCmdBindDescriptorSets(VkCommandBuffer command_buffer,
 FORNAX_ENTRY_POINT(void)
 vkCmdPushConstants2(VkCommandBuffer command_buffer, const VkPushConstantsInfo* info) {
     FromHandle<CommandBuffer>(command_buffer)
-        ->PushConstants(info->offset, {static_cast<const std::byte*>(info->pValues), info->size});
+        ->PushConstants(info->offset, {static_cast<const std::byte*>(info->pValues), info->size},
+                        FromHandle<PipelineLayout>(info->layout)->push_constant_bytes());
 }
 
 FORNAX_ENTRY_POINT(void)

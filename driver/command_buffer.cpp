@@ -53,7 +53,8 @@ void CommandBuffer::Reset(bool release_resources) {
     else
         builder_.Reset();
     ForgetBindings();
-    push_constants_.fill(std::byte{0});
+    constants_ = nullptr;
+    constant_bytes_ = 0;
 }
 
 VkResult CommandBuffer::End() {
@@ -122,8 +123,48 @@ std::byte* CommandBuffer::PushDescriptors(const PipelineLayout& layout, uint32_t
     return bound.pushed.data();
 }
 
-void CommandBuffer::PushConstants(uint32_t offset_bytes, std::span<const std::byte> data) {
-    std::memcpy(push_constants_.data() + offset_bytes, data.data(), data.size());
+// A new piece for the push constants, with the values of the last one but from `from` to `to`,
+// which the caller writes. False without memory, which ends the recording.
+bool CommandBuffer::RenewConstants(uint32_t size_bytes, uint32_t from, uint32_t to) {
+    size_bytes = std::max(size_bytes, constant_bytes_);
+    std::byte* renewed = builder_.ReserveSideData(size_bytes);
+    if (!renewed)
+        return false;
+    const auto keep = [&](uint32_t begin, uint32_t end) {
+        const uint32_t known = std::clamp(constant_bytes_, begin, end);
+        if (begin < known)
+            std::memcpy(renewed + begin, constants_ + begin, known - begin);
+        if (known < end)
+            std::memset(renewed + known, 0, end - known);
+    };
+    keep(0, from);
+    keep(to, size_bytes);
+    constants_ = renewed;
+    constant_bytes_ = size_bytes;
+    constants_recorded_ = false;
+    return true;
+}
+
+void CommandBuffer::PushConstants(uint32_t offset_bytes,
+                                  std::span<const std::byte> data,
+                                  uint32_t total_bytes) {
+    if (data.empty())
+        return;
+    const auto end = static_cast<uint32_t>(offset_bytes + data.size());
+    if ((constants_recorded_ || end > constant_bytes_) &&
+        !RenewConstants(std::max(total_bytes, end), offset_bytes, end))
+        return;
+    // Word by word, as applications have just written them: a wider load than their stores would
+    // wait until these, and all before them, are in the cache.
+    using Word [[gnu::aligned(1), gnu::may_alias]] = uint32_t;
+    std::byte* out = constants_ + offset_bytes;
+    const std::byte* in = data.data();
+    const size_t whole = data.size() / sizeof(Word) * sizeof(Word);
+    for (size_t i = 0; i < whole; i += sizeof(Word)) {
+        const uint32_t word = *reinterpret_cast<const volatile Word*>(in + i);
+        std::memcpy(out + i, &word, sizeof(word));
+    }
+    std::memcpy(out + whole, in + whole, data.size() - whole);
     constants_changed_ = true;
 }
 
@@ -179,10 +220,19 @@ bool CommandBuffer::PrepareSets() {
             return false;
         }
     }
-    std::array<uint64_t, hal::kMaxDescriptorSets> addresses;
-    std::array<uint32_t, hal::kMaxDynamicOffsets> offsets;
+    // Written where the device reads them.
+    const uint32_t set_count = kernel_->set_count();
     uint32_t offset_count = 0;
-    for (uint32_t i = 0; i < kernel_->set_count(); ++i) {
+    for (uint32_t i = 0; i < set_count; ++i)
+        offset_count += kernel_->dynamic_offset_count(i);
+    auto* addresses =
+        reinterpret_cast<uint64_t*>(builder_.ReserveSideData(set_count * sizeof(uint64_t)));
+    auto* offsets =
+        reinterpret_cast<uint32_t*>(builder_.ReserveSideData(offset_count * sizeof(uint32_t)));
+    if (!addresses || !offsets)
+        return true;  // without memory; the recording's end says so
+    uint32_t* next_offset = offsets;
+    for (uint32_t i = 0; i < set_count; ++i) {
         BoundSet& bound = sets_[i];
         if (bound.pushed_changed) {
             bound.address = builder_.StoreSideData(bound.pushed.data(), bound.pushed.size());
@@ -190,11 +240,12 @@ bool CommandBuffer::PrepareSets() {
         }
         addresses[i] = bound.address;
         const uint32_t wanted = kernel_->dynamic_offset_count(i);
-        for (uint32_t j = 0; j < wanted && offset_count < offsets.size(); ++j)
-            offsets[offset_count++] = j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
+        for (uint32_t j = 0; j < wanted; ++j)
+            *next_offset++ = j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
     }
-    builder_.Bind(kernel_->executable(), {addresses.data(), kernel_->set_count()},
-                  {offsets.data(), offset_count});
+    builder_.BindStored(kernel_->executable(),
+                        set_count > 0 ? reinterpret_cast<uint64_t>(addresses) : 0, set_count,
+                        offset_count > 0 ? reinterpret_cast<uint64_t>(offsets) : 0, offset_count);
     return true;
 }
 
@@ -214,7 +265,10 @@ bool CommandBuffer::PrepareDispatch() {
     // what recording takes time for.
     const uint32_t constant_bytes = kernel_->push_constant_bytes();
     if (constant_bytes > 0 && (constants_changed_ || constant_bytes > recorded_constant_bytes_)) {
-        builder_.Constants(push_constants_.data(), constant_bytes);
+        if (constant_bytes > constant_bytes_)
+            RenewConstants(constant_bytes, constant_bytes, constant_bytes);
+        builder_.ConstantsStored(reinterpret_cast<uint64_t>(constants_), constant_bytes);
+        constants_recorded_ = true;
         recorded_constant_bytes_ = constant_bytes;
         constants_changed_ = false;
     }

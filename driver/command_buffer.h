@@ -58,7 +58,10 @@ class CommandBuffer : public DeviceObject {
     std::span<uint64_t> descriptor_buffers() { return descriptor_buffers_; }
     // The host copy of set `index`'s pushed descriptors, to be written to.
     std::byte* PushDescriptors(const PipelineLayout& layout, uint32_t index);
-    void PushConstants(uint32_t offset_bytes, std::span<const std::byte> data);
+    // `total_bytes`: of all push constants that the layout has.
+    void PushConstants(uint32_t offset_bytes,
+                       std::span<const std::byte> data,
+                       uint32_t total_bytes);
     // Brings the stream's bindings up to date; false after an error.
     bool PrepareDispatch();
 
@@ -82,6 +85,7 @@ class CommandBuffer : public DeviceObject {
     };
 
     void ForgetBindings();
+    bool RenewConstants(uint32_t size_bytes, uint32_t from, uint32_t to);
     bool PrepareHeaps();
     bool PrepareSets();
 
@@ -98,7 +102,11 @@ class CommandBuffer : public DeviceObject {
     std::array<uint64_t, kMaxDescriptorBuffers> descriptor_buffers_ = {};
     std::array<VkDeviceAddressRangeEXT, 2> heaps_ = {};
     uint32_t used_sets_ = 0;  // highest set number ever bound in this recording + 1
-    alignas(16) std::array<std::byte, hal::kMaxPushConstantBytes> push_constants_ = {};
+    // The push constants: a piece of the stream's side data, which no dispatch has yet or, once
+    // `constants_recorded_`, does not change any more.
+    std::byte* constants_ = nullptr;
+    uint32_t constant_bytes_ = 0;
+    bool constants_recorded_ = false;
     bool bindings_changed_ = false;
     bool constants_changed_ = false;
     uint32_t recorded_constant_bytes_ = 0;  // that the stream has, until they change

@@ -2,6 +2,8 @@
 // the test compiler's, which write down what they see.
 #include <gmock/gmock.h>
 
+#include <array>
+#include <cstring>
 #include <numeric>
 
 #include "driver/test_commands.h"
@@ -150,6 +152,28 @@ TEST_F(DispatchTest, PushConstantsAreWhatTheyWereAtEachDispatch) {
     });
     EXPECT_THAT(RecordOf(records_).constants, ElementsAre(1, 2, 0, 4));
     EXPECT_THAT(RecordOf(second).constants, ElementsAre(1, 20, 0, 4));
+}
+
+TEST_F(DispatchTest, PushConstantsComeInPieces) {
+    TestBuffer second = MakeRecords();
+    VkDescriptorSet second_set = MakeSet(set_layout_, kStorage, {second.buffer, 0, VK_WHOLE_SIZE});
+    Run([&](VkCommandBuffer commands) {
+        Push(commands, layout_, 3, {4});  // the end first; what is not pushed is 0
+        Push(commands, layout_, 0, {1});
+        Bind(commands);
+        vkCmdDispatch(commands, 1, 1, 1);
+        // From an address that no word has, in two pieces before one dispatch.
+        alignas(4) std::array<std::byte, 9> bytes = {};
+        const std::array<uint32_t, 2> words = {21, 31};
+        std::memcpy(bytes.data() + 1, words.data(), sizeof(words));
+        vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 4, sizeof(words),
+                           bytes.data() + 1);
+        Push(commands, layout_, 2, {0, 41});
+        BindSet(commands, layout_, 0, second_set);
+        vkCmdDispatch(commands, 1, 1, 1);
+    });
+    EXPECT_THAT(RecordOf(records_).constants, ElementsAre(1, 0, 0, 4));
+    EXPECT_THAT(RecordOf(second).constants, ElementsAre(1, 21, 0, 41));
 }
 
 // "Pipeline Layout Compatibility": bindings survive a change of pipeline.

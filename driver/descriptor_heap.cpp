@@ -142,7 +142,8 @@ vkCmdPushDataEXT(VkCommandBuffer command_buffer, const VkPushDataInfoEXT* info) 
         return;
     }
     commands.PushConstants(info->offset,
-                           {static_cast<const std::byte*>(info->data.address), info->data.size});
+                           {static_cast<const std::byte*>(info->data.address), info->data.size},
+                           hal::kMaxPushConstantBytes);
 }
 
 FORNAX_ENTRY_POINT(VkResult)

@@ -43,17 +43,30 @@ class CommandStreamBuilder {
     void Bind(const std::shared_ptr<const Executable>& executable,
               std::span<const uint64_t> descriptor_sets,
               std::span<const uint32_t> dynamic_offsets) {
-        Packet& packet = Append(Opcode::kBind, 0, ExecutableIndex(executable));
-        packet.bind = {
-            .descriptor_sets = StoreSideData(descriptor_sets.data(), descriptor_sets.size_bytes()),
-            .dynamic_offsets = StoreSideData(dynamic_offsets.data(), dynamic_offsets.size_bytes()),
-            .set_count = static_cast<uint32_t>(descriptor_sets.size()),
-            .dynamic_offset_count = static_cast<uint32_t>(dynamic_offsets.size())};
+        BindStored(executable, StoreSideData(descriptor_sets.data(), descriptor_sets.size_bytes()),
+                   static_cast<uint32_t>(descriptor_sets.size()),
+                   StoreSideData(dynamic_offsets.data(), dynamic_offsets.size_bytes()),
+                   static_cast<uint32_t>(dynamic_offsets.size()));
+    }
+    // The same of what is in the side data.
+    void BindStored(const std::shared_ptr<const Executable>& executable,
+                    uint64_t descriptor_sets,
+                    uint32_t set_count,
+                    uint64_t dynamic_offsets,
+                    uint32_t dynamic_offset_count) {
+        Append(Opcode::kBind, 0, ExecutableIndex(executable)).bind = {
+            .descriptor_sets = descriptor_sets,
+            .dynamic_offsets = dynamic_offsets,
+            .set_count = set_count,
+            .dynamic_offset_count = dynamic_offset_count};
     }
 
     // The push constants of the following dispatches, from byte 0 on; copied.
     void Constants(const void* data, uint32_t size_bytes) {
-        Append(Opcode::kConstants, 0, size_bytes).constants = {StoreSideData(data, size_bytes)};
+        ConstantsStored(StoreSideData(data, size_bytes), size_bytes);
+    }
+    void ConstantsStored(uint64_t data, uint32_t size_bytes) {
+        Append(Opcode::kConstants, 0, size_bytes).constants = {data};
     }
 
     void Dispatch(const std::array<uint32_t, 3>& workgroup_count,
@@ -127,12 +140,28 @@ class CommandStreamBuilder {
         if (size_bytes == 0) {
             return 0;
         }
-        std::byte* place = AllocateSideData(size_bytes);
+        std::byte* place = ReserveSideData(size_bytes);
         if (place == nullptr) {
             return 0;
         }
         std::memcpy(place, data, size_bytes);
         return reinterpret_cast<uint64_t>(place);
+    }
+
+    // Room in the side data, 16-byte aligned, which the caller fills before Finish; null without
+    // memory. What a recording is made of is better written there at once than copied there.
+    std::byte* ReserveSideData(uint64_t size_bytes) {
+        if (stream_ && !stream_->side_.empty()) [[likely]] {
+            CommandStream::SideChunk& chunk = stream_->side_.back();
+            if (size_bytes <= chunk.size_bytes - chunk.used_bytes) [[likely]] {
+                std::byte* place = chunk.data + chunk.used_bytes;
+                const uint64_t next =
+                    (chunk.used_bytes + size_bytes + kSideAlignment - 1) & ~(kSideAlignment - 1);
+                chunk.used_bytes = next < chunk.size_bytes ? next : chunk.size_bytes;
+                return place;
+            }
+        }
+        return AllocateSideChunk(size_bytes);
     }
 
   private:
@@ -148,20 +177,6 @@ class CommandStreamBuilder {
         Packet& packet = stream_->packets_[stream_->packet_count_++];
         packet = Packet{.header = {.opcode = opcode, .flags = flags, .operand = operand}};
         return packet;
-    }
-
-    std::byte* AllocateSideData(uint64_t size_bytes) {
-        if (stream_ && !stream_->side_.empty()) [[likely]] {
-            CommandStream::SideChunk& chunk = stream_->side_.back();
-            if (size_bytes <= chunk.size_bytes - chunk.used_bytes) [[likely]] {
-                std::byte* place = chunk.data + chunk.used_bytes;
-                const uint64_t next =
-                    (chunk.used_bytes + size_bytes + kSideAlignment - 1) & ~(kSideAlignment - 1);
-                chunk.used_bytes = next < chunk.size_bytes ? next : chunk.size_bytes;
-                return place;
-            }
-        }
-        return AllocateSideChunk(size_bytes);
     }
 
     uint32_t ExecutableIndex(const std::shared_ptr<const Executable>& executable) {
