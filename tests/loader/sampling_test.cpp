@@ -121,6 +121,8 @@ class SamplingTest : public ImageTest {
         more_extensions_ = {VK_KHR_SAMPLER_MIRROR_CLAMP_TO_EDGE_EXTENSION_NAME};
         is_peer_ = std::getenv("FORNAX_TEST_DEVICE") != nullptr;
         core_features_.shaderSampledImageArrayDynamicIndexing = !is_peer_;
+        if (!is_peer_)
+            EnableYoungFormats();
         ImageTest::SetUp();
     }
 
@@ -459,6 +461,40 @@ TEST_F(SamplingTest, SharedExponents) {
                                                Slot::Buffer(in), Slot::Buffer(out)}),
                kLod);
     Compare(sampled, plane, sampler, kLod, queries, out);
+}
+
+// Of equal texels the average is that texel, to the last bit and where it is infinite.
+TEST_F(SamplingTest, EqualTexelsStayWhatTheyAre) {
+    const Dimension& plane = kDimensions[2];
+    const float color[] = {0.7529411764705882f, -1.1e-30f, 3.3e38f, INFINITY};
+    const TestImage image = MakeImage({.format = VK_FORMAT_R32G32B32A32_SFLOAT,
+                                       .extent = plane.extent,
+                                       .levels = 3,
+                                       .usage = VK_IMAGE_USAGE_SAMPLED_BIT});
+    for (uint32_t level = 0; level < 3; ++level) {
+        std::vector<uint8_t> texels(image.LevelBytes(level));
+        for (size_t at = 0; at < texels.size(); at += sizeof(color))
+            std::memcpy(texels.data() + at, color, sizeof(color));
+        Upload(image, texels, level);
+    }
+    const VkSamplerCreateInfo sampler{.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO,
+                                      .magFilter = VK_FILTER_LINEAR,
+                                      .minFilter = VK_FILTER_LINEAR,
+                                      .mipmapMode = VK_SAMPLER_MIPMAP_MODE_LINEAR,
+                                      .maxLod = VK_LOD_CLAMP_NONE};
+    std::vector<Query> queries = MakeQueries(plane, 6, 1);
+    TestBuffer in = MakeBuffer(kQueries * sizeof(Query) / 4);
+    TestBuffer out = MakeBuffer(kQueries * 4);
+    std::memcpy(in.words, queries.data(), in.size);
+    const VkImageView view = MakeView(image, plane.view);
+    RunQueries(MakeImagePipeline(plane.spirv, {Slot::Combined(view, MakeSampler(sampler)),
+                                               Slot::Buffer(in), Slot::Buffer(out)}),
+               kLod);
+    const size_t exact = is_peer_ ? 1 : 4;
+    for (size_t i = 0; i < kQueries; ++i) {
+        for (size_t k = 0; k < exact; ++k)
+            ASSERT_EQ(out.floats()[4 * i + k], color[k]) << i;
+    }
 }
 
 TEST_F(SamplingTest, UnnormalizedCoordinates) {

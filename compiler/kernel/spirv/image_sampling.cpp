@@ -434,7 +434,7 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
 
     // Integers have one level and one texel.
     const bool filtered = !place_.integer;
-    auto sample_level = [&](Id level_value, Id level_weight, const Ids& before) {
+    auto sample_level = [&](Id level_value, Id level_weight, Id is_finer, const Ids& before) {
         const Level level = MakeLevel(c.Emit(Op::kFToS, kI32, {level_value}));
         std::vector<Axis> axes;
         std::vector<std::array<Id, 2>> wrapped;
@@ -480,12 +480,14 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
             // A texel without weight has no part, even if it is infinite.
             const Id counts = c.Test(Op::kFUNe, weight, c.Float(0));
             const Ids values = Fetch(level, texel, counts, inputs);
-            return Reduced(sum, values, weight, counts);
+            const Id is_first =
+                c.Emit(Op::kAnd, kBool, {is_finer, c.Test(Op::kIEq, tap, c.Int(0))});
+            return Reduced(sum, values, weight, counts, is_first);
         };
         return filtered ? c.Repeat(taps, before, take) : take(c.Int(0), before);
     };
     if (!filtered)
-        return sample_level(first_level, c.Float(1), {});
+        return sample_level(first_level, c.Float(1), {}, {});
     const Id reduction = c.Bits(flags_, hal::kSamplerReductionShift, 4);
     auto reduces = [&](hal::Reduction which) {
         return c.Test(Op::kIEq, reduction, c.Int(static_cast<uint32_t>(which)));
@@ -494,34 +496,49 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
         c.Select(reduces(hal::Reduction::kMin), c.Float(INFINITY),
                  c.Select(reduces(hal::Reduction::kMax), c.Float(-INFINITY), c.Float(0)));
     const Id passes = c.Select(blended, c.Int(2), c.Int(1));
-    return c.Repeat(passes, Ids(4, start), [&](Id pass, const Ids& before) {
+    Ids state(8, start);
+    const Ids reduced = c.Repeat(passes, state, [&](Id pass, const Ids& before) {
         const Id is_first = c.Test(Op::kIEq, pass, c.Int(0));
         const Id coarser = c.F(Op::kFMin, c.F(Op::kFAdd, first_level, c.Float(1)), last);
         const Id weight =
             c.Select(is_first, c.F(Op::kFSub, c.Float(1), coarse_weight), coarse_weight);
-        return sample_level(c.Select(is_first, first_level, coarser), weight, before);
+        return sample_level(c.Select(is_first, first_level, coarser), weight, is_first, before);
     });
+    const Id averages = reduces(hal::Reduction::kAverage);
+    Ids results;
+    for (size_t i = 0; i < 4; ++i)
+        results.push_back(
+            c.Select(averages, c.F(Op::kFAdd, reduced[i], reduced[4 + i]), reduced[i]));
+    return results;
 }
 
-// "Texel Filtering" and "Texel Reduction".
-Ids ImageSampling::Reduced(const Ids& sum, const Ids& values, Id weight, Id counts) {
+// "Texel Filtering" and "Texel Reduction". An average is the first texel and the weighted
+// differences to it, so that of equal texels it is exact. The state is the reduction and that
+// texel, or 0 where it is infinite or none and has no differences.
+Ids ImageSampling::Reduced(const Ids& state, const Ids& values, Id weight, Id counts, Id is_first) {
     auto& c = code_;
     static constexpr uint32_t kModes[] = {static_cast<uint32_t>(hal::Reduction::kMin),
                                           static_cast<uint32_t>(hal::Reduction::kMax),
                                           static_cast<uint32_t>(hal::Reduction::kAverage)};
-    const std::vector<ir::Type> floats(4, kF32);
+    const std::vector<ir::Type> floats(8, kF32);
     return c.Switch(c.Bits(flags_, hal::kSamplerReductionShift, 4), kModes, floats,
                     [&](uint32_t which) {
-                        Ids results;
+                        Ids results = state;
                         for (size_t i = 0; i < 4; ++i) {
                             Id result;
-                            if (which == kModes[0])
-                                result = c.F(Op::kFMin, sum[i], values[i]);
-                            else if (which == kModes[1])
-                                result = c.F(Op::kFMax, sum[i], values[i]);
-                            else
-                                result = c.Emit(Op::kFma, kF32, {weight, values[i], sum[i]});
-                            results.push_back(c.Select(counts, result, sum[i]));
+                            if (which == kModes[0]) {
+                                result = c.F(Op::kFMin, state[i], values[i]);
+                            } else if (which == kModes[1]) {
+                                result = c.F(Op::kFMax, state[i], values[i]);
+                            } else {
+                                const Id finite =
+                                    c.Test(Op::kFOLt, c.F(Op::kFAbs, values[i]), c.Float(INFINITY));
+                                const Id base = c.Select(finite, values[i], c.Float(0));
+                                results[4 + i] = c.Select(is_first, base, state[4 + i]);
+                                const Id difference = c.F(Op::kFSub, values[i], results[4 + i]);
+                                result = c.Emit(Op::kFma, kF32, {weight, difference, state[i]});
+                            }
+                            results[i] = c.Select(counts, result, state[i]);
                         }
                         return results;
                     });

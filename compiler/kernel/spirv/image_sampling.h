@@ -98,7 +98,7 @@ class ImageSampling {
     // The texel's components, as floats or integers; of a comparison, only the first counts.
     Ids Fetch(const Level& level, const Ids& texel, Id wanted, const Inputs& inputs);
     Id Compared(Id depth, Id reference);
-    Ids Reduced(const Ids& sum, const Ids& values, Id weight, Id counts);
+    Ids Reduced(const Ids& state, const Ids& values, Id weight, Id counts, Id is_first);
 
     ImageCode& code_;
     const SampledPlace& place_;
