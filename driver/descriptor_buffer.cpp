@@ -40,6 +40,11 @@ hal::SampledImageDescriptor ImageOf(const VkDescriptorImageInfo* info) {
     return view ? view->descriptor() : NullImageDescriptor();
 }
 
+hal::ImageDescriptor StorageImageOf(const VkDescriptorImageInfo* info) {
+    const auto* view = info ? FromHandle<ImageView>(info->imageView) : nullptr;
+    return view ? view->storage_descriptor() : NullImageDescriptor().image;
+}
+
 VkResult FailCapture(VkDevice device) {
     return Fail(*FromHandle<Device>(device), VK_ERROR_FEATURE_NOT_PRESENT,
                 "Descriptor data was captured, but Fornax does not have "
@@ -80,7 +85,7 @@ vkGetDescriptorEXT(VkDevice, const VkDescriptorGetInfoEXT* info, size_t, void* o
             Put(ImageOf(data.pSampledImage), out);
             return;
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
-            Put(ImageOf(data.pStorageImage).image, out);
+            Put(StorageImageOf(data.pStorageImage), out);
             return;
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:
             Put(TexelBufferOf(data.pUniformTexelBuffer), out);

@@ -35,15 +35,18 @@ VkResult WriteResource(Device& device, const VkResourceDescriptorInfoEXT& info, 
     switch (info.type) {
         case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE: {
-            hal::SampledImageDescriptor image = NullImageDescriptor();
-            if (info.data.pImage) {
-                ImageView view(device);
-                FORNAX_RETURN_IF_FAILED(view.Init(*info.data.pImage->pView));
-                image = view.descriptor();
+            const bool sampled = info.type == VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
+            if (!info.data.pImage) {
+                if (sampled)
+                    return PutSampledImage(device, NullImageDescriptor(), out);
+                Put(NullImageDescriptor().image, out);
+                return VK_SUCCESS;
             }
-            if (info.type == VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE)
-                return PutSampledImage(device, image, out);
-            Put(image.image, out);
+            ImageView view(device);
+            FORNAX_RETURN_IF_FAILED(view.Init(*info.data.pImage->pView));
+            if (sampled)
+                return PutSampledImage(device, view.descriptor(), out);
+            Put(view.storage_descriptor(), out);
             return VK_SUCCESS;
         }
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER:

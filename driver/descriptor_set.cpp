@@ -67,6 +67,11 @@ hal::SampledImageDescriptor ImageOf(const VkDescriptorImageInfo& info) {
     return view ? view->descriptor() : NullImageDescriptor();
 }
 
+hal::ImageDescriptor StorageImageOf(const VkDescriptorImageInfo& info) {
+    const auto* view = FromHandle<ImageView>(info.imageView);
+    return view ? view->storage_descriptor() : NullImageDescriptor().image;
+}
+
 template <typename T>
 void Put(const T& descriptor, std::byte* out) {
     std::memcpy(out, &descriptor, sizeof(descriptor));
@@ -92,7 +97,7 @@ void WriteDescriptor(const DescriptorBinding& binding,
     const auto& image_info = *static_cast<const VkDescriptorImageInfo*>(info);
     switch (type) {
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE:
-            Put(ImageOf(image_info).image, out);
+            Put(StorageImageOf(image_info), out);
             return;
         case VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE:
         case VK_DESCRIPTOR_TYPE_INPUT_ATTACHMENT:

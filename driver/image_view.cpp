@@ -60,21 +60,11 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     const bool is_3d = info.viewType == VK_IMAGE_VIEW_TYPE_3D;
     const uint32_t all_layers =
         image.type() == VK_IMAGE_TYPE_3D ? level.depth : image.layer_count();
-    // "Only for storage": a part of the slices of a view of a 3D image.
-    uint32_t first_slice = is_3d ? 0 : range.baseArrayLayer;
-    uint32_t slices = level.depth;
-    const auto* sliced = FindInChain<VkImageViewSlicedCreateInfoEXT>(
-        info.pNext, VK_STRUCTURE_TYPE_IMAGE_VIEW_SLICED_CREATE_INFO_EXT);
-    if (sliced && is_3d) {
-        first_slice = sliced->sliceOffset;
-        slices = sliced->sliceCount == VK_REMAINING_3D_SLICES_EXT ? level.depth - first_slice
-                                                                  : sliced->sliceCount;
-    }
     const uint32_t layers = range.layerCount == VK_REMAINING_ARRAY_LAYERS
                                 ? all_layers - range.baseArrayLayer
                                 : range.layerCount;
     hal::ImageDescriptor& descriptor = descriptor_.image;
-    const uint64_t address = image.Address(plane, base, first_slice);
+    const uint64_t address = image.Address(plane, base, is_3d ? 0 : range.baseArrayLayer);
     descriptor.memory = {address, image.end_address() - address};
     SetFormat(format->PlaneTexel(plane), descriptor);
     descriptor.swizzle = ComposeSwizzle(format->swizzle, info.components) |
@@ -84,13 +74,25 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     const uint32_t shift = image.format().block_log2() - format->block_log2();
     descriptor.width = (level.width + (1u << shift) - 1) >> shift;
     descriptor.height = (level.height + (1u << shift) - 1) >> shift;
-    descriptor.depth = is_3d ? slices : layers;
+    descriptor.depth = is_3d ? level.depth : layers;
     descriptor.row_pitch = static_cast<uint32_t>(level.row_pitch);
     descriptor.slice_pitch = static_cast<uint32_t>(image.SlicePitch(plane, base));
     descriptor.levels = image.sample_count() > 1 ? image.sample_count() : levels;
     for (uint32_t i = 0; i < levels; ++i) {
         descriptor_.level_offsets[i] =
             static_cast<uint32_t>(image.level(base + i, plane).offset_bytes - level.offset_bytes);
+    }
+    storage_descriptor_ = descriptor;
+    // "imageSlicedViewOf3D: a sliced view in a descriptor of type STORAGE_IMAGE"; others see it
+    // all.
+    const auto* sliced = FindInChain<VkImageViewSlicedCreateInfoEXT>(
+        info.pNext, VK_STRUCTURE_TYPE_IMAGE_VIEW_SLICED_CREATE_INFO_EXT);
+    if (sliced && is_3d) {
+        const uint64_t first = image.Address(plane, base, sliced->sliceOffset);
+        storage_descriptor_.memory = {first, image.end_address() - first};
+        storage_descriptor_.depth = sliced->sliceCount == VK_REMAINING_3D_SLICES_EXT
+                                        ? level.depth - sliced->sliceOffset
+                                        : sliced->sliceCount;
     }
     return VK_SUCCESS;
 }

@@ -20,9 +20,12 @@ class ImageView : public DeviceObject {
     VkResult Init(const VkImageViewCreateInfo& info);
 
     const hal::SampledImageDescriptor& descriptor() const { return descriptor_; }
+    // Of a sliced view only its slices.
+    const hal::ImageDescriptor& storage_descriptor() const { return storage_descriptor_; }
 
   private:
     hal::SampledImageDescriptor descriptor_;
+    hal::ImageDescriptor storage_descriptor_;
 };
 
 // Of no image: no texel is inside of it, and what a sampler's border gives instead is 0 as well
