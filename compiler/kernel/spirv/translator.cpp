@@ -505,22 +505,3 @@ Status Translator::Undefined(const Inst& inst) {
 }
 
 }  // namespace fornax::kernel::spirv
-
-namespace fornax::kernel {
-
-Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
-    FORNAX_ASSIGN_OR_RETURN(spirv::Module module, spirv::Module::Parse(request.spirv));
-    FORNAX_ASSIGN_OR_RETURN(const spirv::Inst* entry_point,
-                            module.FindEntryPoint(request.entry_point));
-    const bool wide_indexing =
-        request.options.wide_indexing || spirv::AsksForWideIndexing(module, *entry_point);
-    spirv::TypeTable types(module, wide_indexing);
-    spirv::ConstantTable constants(module, request);
-    FORNAX_RETURN_IF_ERROR(constants.Read(types));
-    spirv::Translator translator(module, types, constants, request);
-    FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, translator.TranslateEntryPoint(*entry_point));
-    FORNAX_RETURN_IF_ERROR(ir::Verify(kernel));
-    return kernel;
-}
-
-}  // namespace fornax::kernel
