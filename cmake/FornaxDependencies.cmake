@@ -37,6 +37,8 @@ set(FORNAX_SPIRV_AS ${FORNAX_DEPS}/bin/spirv-as)
 set(FORNAX_SPIRV_DIS ${FORNAX_DEPS}/bin/spirv-dis)
 set(FORNAX_SPIRV_VAL ${FORNAX_DEPS}/bin/spirv-val)
 set(FORNAX_SPIRV_OPT ${FORNAX_DEPS}/bin/spirv-opt)
+# `${FORNAX_WITH_PREFIX} PROGRAM` runs it with the C library and the Vulkan loader of the prefix.
+set(FORNAX_WITH_PREFIX ${FORNAX_DEPS}/bin/with-prefix)
 
 # The distribution's own Vulkan headers, if installed, would be found first in /usr/include for a target
 # that forgot its dependency; the two never mix in one target because these come with -isystem.

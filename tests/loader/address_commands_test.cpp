@@ -1,6 +1,5 @@
 // Commands that name memory by its address, indirect copies, and dispatches under a condition.
 #include <array>
-#include <cstdlib>
 #include <numeric>
 
 #include "tests/loader/shaders/add.spv.h"
@@ -14,24 +13,17 @@ struct AddConstants {
     uint32_t count;
 };
 
-// The validation layer is older than the extensions that name addresses.
-bool LayersAreOlder() {
-    return std::getenv("VK_INSTANCE_LAYERS") != nullptr;
-}
-
 class AddressTest : public VulkanTest {
   protected:
     void SetUp() override {
         api_version_ = VK_API_VERSION_1_3;
-        more_extensions_ = {VK_EXT_CONDITIONAL_RENDERING_EXTENSION_NAME};
+        more_extensions_ = {VK_EXT_CONDITIONAL_RENDERING_EXTENSION_NAME,
+                            VK_KHR_DEVICE_ADDRESS_COMMANDS_EXTENSION_NAME,
+                            VK_KHR_COPY_MEMORY_INDIRECT_EXTENSION_NAME};
         more_features_ = &addresses_;
         addresses_.pNext = &conditions_;
-        if (!LayersAreOlder()) {
-            more_extensions_.push_back(VK_KHR_DEVICE_ADDRESS_COMMANDS_EXTENSION_NAME);
-            more_extensions_.push_back(VK_KHR_COPY_MEMORY_INDIRECT_EXTENSION_NAME);
-            conditions_.pNext = &commands_;
-            commands_.pNext = &copies_;
-        }
+        conditions_.pNext = &commands_;
+        commands_.pNext = &copies_;
         VulkanTest::SetUp();
     }
 
@@ -63,14 +55,7 @@ class AddressTest : public VulkanTest {
         .inheritedConditionalRendering = VK_TRUE};
 };
 
-class AddressCommandsTest : public AddressTest {
-  protected:
-    void SetUp() override {
-        if (LayersAreOlder())
-            GTEST_SKIP() << "The validation layer is older than these extensions.";
-        AddressTest::SetUp();
-    }
-};
+class AddressCommandsTest : public AddressTest {};
 
 TEST_F(AddressCommandsTest, CopiesFillsAndUpdatesByAddress) {
     TestBuffer source = MakeAddressable(64);
@@ -220,8 +205,6 @@ TEST_F(ConditionTest, AWordDecidesWhetherDispatchesRun) {
 }
 
 TEST_F(ConditionTest, TheWordIsReadWhenTheCommandRuns) {
-    if (LayersAreOlder())
-        GTEST_SKIP() << "The validation layer is older than VK_KHR_device_address_commands.";
     VkCommandBuffer commands = Begin();
     Add(commands, 1);
     vkCmdFillBuffer(commands, words_.handle, words_.offset, 4, 1);
@@ -275,8 +258,6 @@ TEST_F(ConditionTest, SecondariesInheritTheCondition) {
 }
 
 TEST_F(ConditionTest, IndirectDispatchesByAddress) {
-    if (LayersAreOlder())
-        GTEST_SKIP() << "The validation layer is older than VK_KHR_device_address_commands.";
     TestBuffer counts = MakeAddressable(4);
     counts.words[0] = 2;
     counts.words[1] = counts.words[2] = 1;

@@ -16,15 +16,14 @@ namespace fornax::test {
 class HeapTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than VK_EXT_descriptor_heap.";
         api_version_ = VK_API_VERSION_1_4;
         more_extensions_.push_back(VK_EXT_DESCRIPTOR_HEAP_EXTENSION_NAME);
         more_extensions_.push_back(VK_KHR_SHADER_UNTYPED_POINTERS_EXTENSION_NAME);
         addresses_.pNext = more_features_;
         more_features_ = &heaps_;
         heaps_.pNext = &untyped_;
-        untyped_.pNext = &addresses_;
+        untyped_.pNext = &cache_control_;
+        maintenance5_.pNext = &addresses_;
         VulkanTest::SetUp();
         if (HasFatalFailure())
             return;
@@ -40,7 +39,8 @@ class HeapTest : public VulkanTest {
     }
 
     TestBuffer MakeAddressable(size_t words) {
-        return MakeBuffer(words, VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT);
+        return MakeBuffer(words, VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT |
+                                     VK_BUFFER_USAGE_DESCRIPTOR_HEAP_BIT_EXT);
     }
     VkDeviceAddress AddressOf(const TestBuffer& buffer) {
         const VkBufferDeviceAddressInfo info{.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO,
@@ -174,6 +174,14 @@ class HeapTest : public VulkanTest {
     VkPhysicalDeviceShaderUntypedPointersFeaturesKHR untyped_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_UNTYPED_POINTERS_FEATURES_KHR,
         .shaderUntypedPointers = VK_TRUE};
+    // Pipelines of modules that are no objects, and those that a cache must have.
+    VkPhysicalDeviceMaintenance5Features maintenance5_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_FEATURES,
+        .maintenance5 = VK_TRUE};
+    VkPhysicalDevicePipelineCreationCacheControlFeatures cache_control_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_CREATION_CACHE_CONTROL_FEATURES,
+        .pNext = &maintenance5_,
+        .pipelineCreationCacheControl = VK_TRUE};
     VkPhysicalDeviceBufferDeviceAddressFeatures addresses_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_BUFFER_DEVICE_ADDRESS_FEATURES,
         .bufferDeviceAddress = VK_TRUE};

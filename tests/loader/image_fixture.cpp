@@ -67,21 +67,33 @@ TestImage ImageTest::MakeImage(const ImageSpec& spec) {
         vkDestroyImage(device_, image.handle, nullptr);
         vkFreeMemory(device_, image.memory, nullptr);
     });
+    ToGeneral(image.handle, image.aspect);
+    return image;
+}
+
+void ImageTest::EnableYoungFormats() {
+    api_version_ = VK_API_VERSION_1_3;
+    more_extensions_.push_back(VK_EXT_4444_FORMATS_EXTENSION_NAME);
+    more_extensions_.push_back(VK_KHR_MAINTENANCE_5_EXTENSION_NAME);
+    maintenance5_.pNext = more_features_;
+    more_features_ = &formats_4444_;
+}
+
+void ImageTest::ToGeneral(VkImage image, VkImageAspectFlags aspects) {
     VkCommandBuffer commands = Begin();
-    VkImageMemoryBarrier to_general{
+    const VkImageMemoryBarrier barrier{
         .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER,
         .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
         .oldLayout = VK_IMAGE_LAYOUT_UNDEFINED,
         .newLayout = VK_IMAGE_LAYOUT_GENERAL,
         .srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED,
         .dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED,
-        .image = image.handle,
-        .subresourceRange = {image.aspect, 0, spec.levels, 0, spec.layers}};
+        .image = image,
+        .subresourceRange = {aspects, 0, VK_REMAINING_MIP_LEVELS, 0, VK_REMAINING_ARRAY_LAYERS}};
     vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
                          VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1,
-                         &to_general);
+                         &barrier);
     Run(commands);
-    return image;
 }
 
 VkImageView ImageTest::MakeView(const TestImage& image, VkImageViewCreateInfo info) {

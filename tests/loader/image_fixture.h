@@ -63,6 +63,9 @@ struct Slot {
 class ImageTest : public VulkanTest {
   protected:
     void TearDown() override;
+    // Before SetUp: for formats that are in no version before 1.4.
+    void EnableYoungFormats();
+    void ToGeneral(VkImage image, VkImageAspectFlags aspects);
     // In the layout GENERAL, with undefined contents.
     TestImage MakeImage(const ImageSpec& spec);
     VkImageView MakeView(const TestImage& image, VkImageViewType type);
@@ -83,6 +86,16 @@ class ImageTest : public VulkanTest {
                                    const std::vector<Slot>& bindings);
 
     bool update_after_bind_ = false;  // of sets made from now on
+
+  private:
+    VkPhysicalDeviceMaintenance5Features maintenance5_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_FEATURES,
+        .maintenance5 = VK_TRUE};
+    VkPhysicalDevice4444FormatsFeaturesEXT formats_4444_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_4444_FORMATS_FEATURES_EXT,
+        .pNext = &maintenance5_,
+        .formatA4R4G4B4 = VK_TRUE,
+        .formatA4B4G4R4 = VK_TRUE};
 };
 
 // Random bytes.

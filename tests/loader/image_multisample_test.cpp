@@ -109,16 +109,15 @@ TEST_F(ImageMultisampleTest, EverySampleIsATexel) {
 // A command of graphics that works on any queue: every texel becomes its first sample, in a part of
 // some layers.
 TEST_F(ImageMultisampleTest, ResolvesTakeTheFirstSample) {
-    if (std::getenv("VK_INSTANCE_LAYERS"))
+    if (Validated())
         GTEST_SKIP() << "The layers know that the queue is none for graphics.";
     constexpr VkExtent3D kExtent{13, 6, 1};
     const ImageSpec spec{.format = VK_FORMAT_R8G8B8A8_UNORM,
                          .extent = kExtent,
                          .layers = 3,
                          .samples = VK_SAMPLE_COUNT_4_BIT};
-    const TestImage plane = MakeImage({.format = VK_FORMAT_R32_UINT,
-                                       .extent = kExtent,
-                                       .samples = VK_SAMPLE_COUNT_4_BIT});
+    const TestImage plane = MakeImage(
+        {.format = VK_FORMAT_R32_UINT, .extent = kExtent, .samples = VK_SAMPLE_COUNT_4_BIT});
     const TestImage planes = MakeImage(spec);
     Run(MakeImagePipeline(spirv::kImageSamplesWrite,
                           {Slot::Storage(MakeView(plane, VK_IMAGE_VIEW_TYPE_2D)),

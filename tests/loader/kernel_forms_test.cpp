@@ -89,7 +89,7 @@ TEST_F(KernelFormsTest, InterpretedKernelsGiveTheSameAndAreNotStored) {
 }
 
 TEST_F(KernelFormsTest, OtherFormsAreRefused) {
-    if (std::getenv("VK_INSTANCE_LAYERS"))
+    if (Validated())
         GTEST_SKIP() << "The validation layer rightly complains of the empty layout.";
     const ScopedVariable form("FORNAX_KERNEL", "guess");
     VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -118,7 +118,7 @@ TEST_F(KernelFormsTest, OtherFormsAreRefused) {
 
 // VUID-vkCmdDispatch-None-08600.
 TEST_F(KernelFormsTest, ADispatchWithoutItsSetIsRefused) {
-    if (std::getenv("VK_INSTANCE_LAYERS"))
+    if (Validated())
         GTEST_SKIP() << "The validation layer rightly complains.";
     std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount)};
     const TestPipeline pipeline = MakePipeline(spirv::kAdd, buffers);

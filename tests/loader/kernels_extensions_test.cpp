@@ -3,7 +3,6 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -22,8 +21,6 @@ namespace {
 class KernelsExtensionsTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than these extensions.";
         more_extensions_ = {VK_KHR_SHADER_EXPECT_ASSUME_EXTENSION_NAME,
                             VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME};
         more_features_ = &expect_;
@@ -78,8 +75,6 @@ TEST_F(KernelsDecoratedTest, DecorationsOfOtherLanguagesMeanNothing) {
 class KernelsForwardReferencesTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than this extension.";
         more_extensions_ = {VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME,
                             VK_KHR_SHADER_RELAXED_EXTENDED_INSTRUCTION_EXTENSION_NAME};
         more_features_ = &relaxed_;
@@ -101,10 +96,9 @@ TEST_F(KernelsForwardReferencesTest, InstructionsWithoutMeaningMayNameWhatComesL
 class KernelsLongVectorsTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than this extension.";
+        api_version_ = VK_API_VERSION_1_2;
         more_extensions_ = {VK_EXT_SHADER_LONG_VECTOR_EXTENSION_NAME,
-                            VK_EXT_SCALAR_BLOCK_LAYOUT_EXTENSION_NAME};
+                            VK_EXT_SHADER_REPLICATED_COMPOSITES_EXTENSION_NAME};
         more_features_ = &vectors_;
         VulkanTest::SetUp();
     }
@@ -112,9 +106,13 @@ class KernelsLongVectorsTest : public VulkanTest {
     VkPhysicalDeviceScalarBlockLayoutFeatures scalar_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SCALAR_BLOCK_LAYOUT_FEATURES,
         .scalarBlockLayout = VK_TRUE};
+    VkPhysicalDeviceShaderReplicatedCompositesFeaturesEXT replicated_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_REPLICATED_COMPOSITES_FEATURES_EXT,
+        .pNext = &scalar_,
+        .shaderReplicatedComposites = VK_TRUE};
     VkPhysicalDeviceShaderLongVectorFeaturesEXT vectors_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_FEATURES_EXT,
-        .pNext = &scalar_,
+        .pNext = &replicated_,
         .longVector = VK_TRUE};
 };
 
@@ -144,8 +142,6 @@ TEST_F(KernelsLongVectorsTest, VectorsOfAnyLength) {
 class KernelsBFloat16Test : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than these extensions.";
         more_extensions_ = {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME,
                             VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
                             VK_KHR_16BIT_STORAGE_EXTENSION_NAME};
@@ -217,8 +213,6 @@ TEST_F(KernelsBFloat16Test, ConvertsAndStores) {
 class KernelsFloatControls2Test : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than this extension.";
         more_extensions_ = {VK_KHR_SHADER_FLOAT_CONTROLS_2_EXTENSION_NAME,
                             VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME};
         more_features_ = &controls_;

@@ -288,8 +288,6 @@ TEST_F(KernelsFloatModesTest, EachWidthHasItsOwnModes) {
 class KernelsFusedTest : public TypesTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than this extension.";
         extra_extensions_ = {VK_KHR_SHADER_FMA_EXTENSION_NAME};
         dot_.pNext = &fma_;
         TypesTest::SetUp();

@@ -100,6 +100,8 @@ TEST_F(KernelsHeapsTest, AVariableThatNothingMapsIsRefused) {
 
 // Of mappings that fit a variable, which may not be several, the first counts.
 TEST_F(KernelsHeapsTest, OverlappingMappings) {
+    if (Validated())
+        GTEST_SKIP() << "The validation layer rightly complains.";
     auto wrong = InAtConstant();
     wrong.bindingCount = UINT32_MAX - 4;
     wrong.sourceData.constantOffset.heapOffset = 0;
@@ -144,7 +146,6 @@ TEST_F(KernelsHeapsTest, MorePushDataThanThereIsIsRefused) {
     }
     VkCommandBuffer commands = Begin();
     PushData(commands, 252, data.data(), 4);
-    PushData(commands, 256, data.data(), 0);
     EXPECT_VK(vkEndCommandBuffer(commands));
 }
 
@@ -170,12 +171,13 @@ TEST_F(KernelsHeapsTest, ADispatchWithoutItsHeapIsRefused) {
 TEST_F(KernelsHeapsTest, IndicesBehindTheHeapStayInside) {
     auto in = Mapping(3, 4, VK_DESCRIPTOR_MAPPING_SOURCE_HEAP_WITH_PUSH_INDEX_EXT);
     in.sourceData.pushIndex = {
-        .heapOffset = 0, .pushOffset = 4, .heapIndexStride = kStride, .heapArrayStride = 0};
+        .heapOffset = 0, .pushOffset = 4, .heapIndexStride = kStride, .heapArrayStride = kStride};
     const VkDescriptorSetAndBindingMappingEXT mappings[] = {in, OutAtAddress(), BlockInPushData()};
     const VkPipeline pipeline = TryHeapPipeline(spirv::kHeapMapped, mappings);
     ASSERT_NE(pipeline, VK_NULL_HANDLE);
     // The heap ends with the descriptor in slot 20; in all that follow are those of another buffer.
     constexpr uint32_t kLast = 20;
+    PutBuffer(buffers_[0], 0);  // where an offset of 32 bits is after it has wrapped
     for (uint32_t slot = kLast; slot < heap_.size / kStride; ++slot)
         PutBuffer(buffers_[slot == kLast ? 0 : 1], slot);
     const VkDeviceSize size = kLast * kStride + vkGetPhysicalDeviceDescriptorSizeEXT(
@@ -245,8 +247,9 @@ TEST_F(KernelsHeapsTest, CachesKnowTheMappings) {
     ASSERT_VK(vkCreatePipelineCache(device_, &cache_info, nullptr, &cache));
     AtEnd([this, cache] { vkDestroyPipelineCache(device_, cache, nullptr); });
     auto swapped = InAtConstant();  // the second buffer for both
-    swapped.sourceData.constantOffset.heapOffset += kStride;
-    swapped.sourceData.constantOffset.heapArrayStride = 0;
+    swapped.sourceData.constantOffset.heapOffset = 20 * kStride;
+    PutBuffer(buffers_[1], 20);
+    PutBuffer(buffers_[1], 21);
     const VkDescriptorSetAndBindingMappingEXT first[] = {InAtConstant(), OutAtAddress(),
                                                          BlockInPushData()};
     const VkDescriptorSetAndBindingMappingEXT second[] = {swapped, first[1], first[2]};

@@ -1,7 +1,6 @@
 // 64-bit indexing through the loader: a buffer of 6 GiB, of which few pages are touched.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "tests/loader/shaders/wide_indices_mode.spv.h"
 #include "tests/loader/shaders/wide_indices_plain.spv.h"
@@ -26,8 +25,6 @@ struct Push {
 class KernelsIndexingTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "The validation layer is older than this extension.";
         api_version_ = VK_API_VERSION_1_4;
         robust_ = true;
         core_features_.shaderInt64 = VK_TRUE;
@@ -143,7 +140,8 @@ TEST_F(KernelsIndexingTest, TheModuleAsks) {
 TEST_F(KernelsIndexingTest, ThePipelineAsks) {
     const VkPipelineCreateFlags2CreateInfo flags{
         .sType = VK_STRUCTURE_TYPE_PIPELINE_CREATE_FLAGS_2_CREATE_INFO,
-        .flags = VK_PIPELINE_CREATE_2_64_BIT_INDEXING_BIT_EXT};
+        .flags =
+            VK_PIPELINE_CREATE_2_64_BIT_INDEXING_BIT_EXT | VK_PIPELINE_CREATE_2_DISPATCH_BASE_BIT};
     pipeline_chain_ = &flags;
     Check(spirv::kWideIndicesPlain, kBytes / 4, /*has_high=*/false);
 }

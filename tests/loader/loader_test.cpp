@@ -80,7 +80,7 @@ TEST_F(RefusalTest, UnsupportedSpirvIsNamedInOneSentence) {
     VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                          .codeSize = sizeof(words),
                                          .pCode = words};
-    if (std::getenv("VK_INSTANCE_LAYERS"))
+    if (Validated())
         GTEST_SKIP() << "The validation layer rightly complains of this module.";
     VkShaderModule module;
     ASSERT_VK(vkCreateShaderModule(device_, &module_info, nullptr, &module));

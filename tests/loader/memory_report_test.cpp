@@ -48,7 +48,7 @@ uint64_t Bits(Handle handle) {
 class MemoryReportTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
+        if (Validated())
             GTEST_SKIP() << "Layers give objects handles of their own.";
         api_version_ = VK_API_VERSION_1_2;
         more_extensions_ = {VK_EXT_DEVICE_MEMORY_REPORT_EXTENSION_NAME,

@@ -2,7 +2,6 @@
 #include <time.h>
 
 #include <array>
-#include <cstdlib>
 #include <thread>
 
 #include "tests/loader/vulkan_fixture.h"
@@ -256,8 +255,6 @@ TEST_F(QueuesTest, CalibratedClocksFrameTheDevicesTimestamps) {
 class SynchronizedQueuesTest : public QueuesTest {
   protected:
     void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS") != nullptr)
-            GTEST_SKIP() << "The validation layer is older than this extension.";
         queue_infos_ = {
             QueuesOf(kCompute, 1),
             QueuesOf(kCompute, 2, VK_DEVICE_QUEUE_CREATE_INTERNALLY_SYNCHRONIZED_BIT_KHR)};
@@ -279,8 +276,10 @@ TEST_F(SynchronizedQueuesTest, ThreadsShareOne) {
     VkQueue queue = VK_NULL_HANDLE;
     vkGetDeviceQueue2(device_, &info, &queue);
     ASSERT_NE(queue, nullptr);
+    info.flags = 0;
+    info.queueIndex = 0;
     VkQueue plain = VK_NULL_HANDLE;
-    vkGetDeviceQueue(device_, kCompute, 0, &plain);
+    vkGetDeviceQueue2(device_, &info, &plain);
     EXPECT_NE(plain, queue);
 
     constexpr uint32_t kThreads = 8;

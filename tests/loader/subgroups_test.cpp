@@ -66,14 +66,8 @@ class SubgroupsTest : public VulkanTest {
         .shaderSubgroupUniformControlFlow = VK_TRUE};
 };
 
-// Extensions that are younger than the validation layers of distributions.
 class YoungSubgroupsTest : public SubgroupsTest {
   protected:
-    void SetUp() override {
-        if (std::getenv("VK_INSTANCE_LAYERS"))
-            GTEST_SKIP() << "Layers may not know these extensions.";
-        SubgroupsTest::SetUp();
-    }
     void Extend() override {
         more_extensions_.push_back(VK_KHR_SHADER_SUBGROUP_ROTATE_EXTENSION_NAME);
         more_extensions_.push_back(VK_KHR_SHADER_MAXIMAL_RECONVERGENCE_EXTENSION_NAME);
@@ -97,18 +91,23 @@ class YoungSubgroupsTest : public SubgroupsTest {
         .shaderSubgroupRotateClustered = VK_TRUE};
 };
 
-// What is core since Vulkan 1.2 and has no extension. The fixture's structures of features stand
-// beside the one of Vulkan 1.2, which a layer would not like.
+// What is core since Vulkan 1.2 and has no extension.
 class CoreSubgroupsTest : public YoungSubgroupsTest {
   protected:
     void Extend() override {
         YoungSubgroupsTest::Extend();
         api_version_ = VK_API_VERSION_1_2;
+        quads_.pNext = nullptr;  // What follows is in the structure of Vulkan 1.2.
         core12_.pNext = more_features_;
         more_features_ = &core12_;
     }
     VkPhysicalDeviceVulkan12Features core12_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        .shaderFloat16 = VK_TRUE,
+        .shaderInt8 = VK_TRUE,
+        .shaderSubgroupExtendedTypes = VK_TRUE,
+        .hostQueryReset = VK_TRUE,
+        .timelineSemaphore = VK_TRUE,
         .subgroupBroadcastDynamicId = VK_TRUE};
 };
 

@@ -92,13 +92,19 @@ void VulkanTest::SetUp() {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_HOST_QUERY_RESET_FEATURES,
         .pNext = &synchronization2,
         .hostQueryReset = VK_TRUE};
+    // "Must not include" the structures of what VkPhysicalDeviceVulkan12Features holds.
+    const auto* chained = static_cast<const VkBaseInStructure*>(more_features_);
+    while (chained && chained->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+        chained = chained->pNext;
+    if (chained)
+        synchronization2.pNext = more_features_;
     const std::vector<VkDeviceQueueCreateInfo> queue_infos =
         queue_infos_.empty() ? std::vector{queues} : queue_infos_;
     VkPhysicalDeviceFeatures core = core_features_;
     core.robustBufferAccess = robust_;
     VkDeviceCreateInfo device{
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
-        .pNext = &query_reset,
+        .pNext = chained ? static_cast<void*>(&synchronization2) : &query_reset,
         .queueCreateInfoCount = static_cast<uint32_t>(queue_infos.size()),
         .pQueueCreateInfos = queue_infos.data(),
         .enabledExtensionCount = static_cast<uint32_t>(device_extensions.size()),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <optional>
@@ -96,6 +97,8 @@ class VulkanTest : public testing::Test {
     void* more_features_ = nullptr;        // a chain of structures
     uint32_t required_subgroup_size_ = 0;  // of pipelines; 0: the device's own
     std::vector<std::string> messages_;
+    // Whether the validation layer listens: what breaks its rules on purpose is left out then.
+    static bool Validated() { return std::getenv("VK_INSTANCE_LAYERS") != nullptr; }
     // What pipelines and their stages are created with.
     const void* pipeline_chain_ = nullptr;
     const void* stage_chain_ = nullptr;

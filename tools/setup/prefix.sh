@@ -1,12 +1,13 @@
 #!/bin/bash
 # Fills the prefix .deps/ with what the build needs newer than the distribution has it: Vulkan headers
-# and vk.xml, volk, the SPIR-V headers and grammar, and the programs glslang and spirv-{as,dis,val,opt}.
+# and vk.xml, volk, the SPIR-V headers and grammar, the programs glslang and spirv-{as,dis,val,opt}, and
+# for the tests the Vulkan loader and the validation layers that know what the headers know.
 #
 # Packages of a newer Debian suite are downloaded through a private apt configuration and unpacked;
 # nothing is installed, root is not needed, and the system's apt state is not touched. The programs run
 # through the prefix's own dynamic loader, because the suite's C library is newer than the machine's;
-# for the same reason no library of the prefix may be linked. On a distribution that is new enough the
-# prefix is only a set of links to the system's files.
+# for the same reason no library of the prefix may be linked; bin/with-prefix runs any program so. On a
+# distribution that is new enough the prefix is only a set of links to the system's files.
 #
 # The prefix is filled under a temporary name and renamed, so an interrupted run leaves no half of one.
 # FORNAX_DEPS names another place for it, FORNAX_DEPS_SUITE another suite.
@@ -17,16 +18,17 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tools/setup/debian_suite.sh
 . "$here/debian_suite.sh"
 
-readonly kLayoutVersion=1
+readonly kLayoutVersion=2
 readonly kSuite=${FORNAX_DEPS_SUITE:-forky}
 readonly kMinVulkanHeader=350 # VK_HEADER_VERSION of Vulkan 1.4
 readonly kMinGlslangMajor=16
 readonly kPackages=(libvulkan-dev spirv-headers libvulkan-volk-dev glslang-tools spirv-tools
-    libc6 libstdc++6 libgcc-s1)
+    libvulkan1 vulkan-validationlayers libc6 libstdc++6 libgcc-s1)
 readonly kPrograms=(glslang spirv-as spirv-dis spirv-val spirv-opt)
 # What a complete prefix holds; checked before the rename.
-readonly kExpected=(usr/include/vulkan/vulkan_core.h usr/include/vk_video usr/include/volk.h
-    usr/include/volk.c usr/share/vulkan/registry/vk.xml usr/include/spirv/unified1/spirv.hpp11
+readonly kLayers=usr/share/vulkan/explicit_layer.d
+readonly kExpected=("$kLayers/VkLayer_khronos_validation.json" usr/include/vulkan/vulkan_core.h
+    usr/include/vk_video usr/include/volk.h usr/include/volk.c usr/share/vulkan/registry/vk.xml usr/include/spirv/unified1/spirv.hpp11
     usr/include/spirv/unified1/spirv.core.grammar.json
     usr/include/spirv/unified1/extinst.glsl.std.450.grammar.json)
 
@@ -73,11 +75,13 @@ FillFromSystem() {
         mkdir -p "$fresh/$(dirname "$path")"
         [[ -e $fresh/$path ]] || ln -s "/$path" "$fresh/$path"
     done
-    for path in usr/include/vulkan usr/include/spirv; do
+    for path in usr/include/vulkan usr/include/spirv "$kLayers"; do
         rm -rf "${fresh:?}/$path"
         ln -s "/$path" "$fresh/$path"
     done
     for path in "${kPrograms[@]}"; do ln -s "$(command -v "$path")" "$fresh/bin/$path"; done
+    printf '#!/bin/sh\nexec "$@"\n' >"$fresh/bin/with-prefix"
+    chmod 755 "$fresh/bin/with-prefix"
 }
 
 FillFromSuite() {
@@ -99,14 +103,20 @@ FillFromSuite() {
     [[ -n $loader ]] || Fail "the downloaded C library has no dynamic loader."
     local relative_loader=${loader#"$fresh"/}
     mkdir -p "$fresh/bin"
+    cat >"$fresh/bin/with-prefix" <<WRAPPER
+#!/bin/sh
+# with-prefix PROGRAM [ARGUMENT...]: runs a program with the prefix's own loader and libraries.
+self=\$(readlink -f "\$0")
+root=\${self%/bin/*}
+exec "\$root/$relative_loader" --library-path "\$root/$(dirname "$relative_loader")" "\$@"
+WRAPPER
+    chmod 755 "$fresh/bin/with-prefix"
     for program in "${kPrograms[@]}"; do
         cat >"$fresh/bin/$program" <<WRAPPER
 #!/bin/sh
-# Runs the prefix's $program with the prefix's own loader and libraries.
 self=\$(readlink -f "\$0")
 root=\${self%/bin/*}
-exec "\$root/$relative_loader" --library-path "\$root/$(dirname "$relative_loader")" \\
-    "\$root/usr/bin/$program" "\$@"
+exec "\$root/bin/with-prefix" "\$root/usr/bin/$program" "\$@"
 WRAPPER
         chmod 755 "$fresh/bin/$program"
     done
