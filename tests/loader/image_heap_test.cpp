@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "tests/loader/image_fixture.h"
+#include "tests/loader/shaders/heap_image.spv.h"
 #include "tests/loader/shaders/image_heap.spv.h"
 
 namespace fornax::test {
@@ -13,6 +14,7 @@ class ImageHeapTest : public ImageTest {
     void SetUp() override {
         api_version_ = VK_API_VERSION_1_4;
         more_extensions_ = {VK_EXT_DESCRIPTOR_HEAP_EXTENSION_NAME,
+                            VK_KHR_SHADER_UNTYPED_POINTERS_EXTENSION_NAME,
                             VK_EXT_ROBUSTNESS_2_EXTENSION_NAME,
                             VK_EXT_CUSTOM_BORDER_COLOR_EXTENSION_NAME};
         more_features_ = &heaps_;
@@ -20,6 +22,7 @@ class ImageHeapTest : public ImageTest {
         addresses_.pNext = &nulls_;
         nulls_.pNext = &borders_;
         borders_.pNext = &maintenance5_;
+        maintenance5_.pNext = &untyped_;
         VulkanTest::SetUp();
     }
     VkDeviceAddress AddressOf(const TestBuffer& buffer) {
@@ -70,10 +73,43 @@ class ImageHeapTest : public ImageTest {
         mapping.sourceData.constantOffset = {};
         return mapping;
     }
+    VkPipeline MakeHeapPipeline(std::span<const uint32_t> spirv,
+                                std::span<const VkDescriptorSetAndBindingMappingEXT> mappings) {
+        const VkShaderDescriptorSetAndBindingMappingInfoEXT mapping_info{
+            .sType = VK_STRUCTURE_TYPE_SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT,
+            .mappingCount = static_cast<uint32_t>(mappings.size()),
+            .pMappings = mappings.data()};
+        const VkShaderModuleCreateInfo module_info{
+            .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+            .pNext = &mapping_info,
+            .codeSize = spirv.size_bytes(),
+            .pCode = spirv.data()};
+        const VkPipelineCreateFlags2CreateInfo flags{
+            .sType = VK_STRUCTURE_TYPE_PIPELINE_CREATE_FLAGS_2_CREATE_INFO,
+            .flags = VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT};
+        const VkComputePipelineCreateInfo info{
+            .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+            .pNext = &flags,
+            .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                      .pNext = &module_info,
+                      .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                      .pName = "main"}};
+        VkPipeline pipeline = VK_NULL_HANDLE;
+        EXPECT_VK(vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline));
+        AtEnd([this, pipeline] { vkDestroyPipeline(device_, pipeline, nullptr); });
+        return pipeline;
+    }
+    void BindResources(VkCommandBuffer commands, const TestBuffer& heap) {
+        const VkBindHeapInfoEXT info{.sType = VK_STRUCTURE_TYPE_BIND_HEAP_INFO_EXT,
+                                     .heapRange = {AddressOf(heap), heap.size}};
+        vkCmdBindResourceHeapEXT(commands, &info);
+    }
     // Runs the shader and checks what it read; `combined` maps binding 0 in some way.
     void RunAndCheck(const VkDescriptorSetAndBindingMappingEXT& combined);
 
     static constexpr uint32_t kStride = 64;
+    static constexpr VkBufferUsageFlags kHeapUsage =
+        VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_DESCRIPTOR_HEAP_BIT_EXT;
     // Of the samplers in the heap that clamp; without it the border is white.
     const VkSamplerCustomBorderColorIndexCreateInfoEXT* border_ = nullptr;
     std::array<float, 4> expected_border_ = {1, 1, 1, 1};
@@ -81,6 +117,9 @@ class ImageHeapTest : public ImageTest {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_CUSTOM_BORDER_COLOR_FEATURES_EXT,
         .customBorderColors = VK_TRUE,
         .customBorderColorWithoutFormat = VK_TRUE};
+    VkPhysicalDeviceShaderUntypedPointersFeaturesKHR untyped_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_UNTYPED_POINTERS_FEATURES_KHR,
+        .shaderUntypedPointers = VK_TRUE};
     VkPhysicalDeviceMaintenance5Features maintenance5_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_FEATURES,
         .maintenance5 = VK_TRUE};
@@ -96,11 +135,9 @@ class ImageHeapTest : public ImageTest {
 };
 
 void ImageHeapTest::RunAndCheck(const VkDescriptorSetAndBindingMappingEXT& combined) {
-    const VkBufferUsageFlags usage =
-        VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_DESCRIPTOR_HEAP_BIT_EXT;
-    const TestBuffer resources = MakeBuffer(512, usage);
-    const TestBuffer samplers = MakeBuffer(256, usage);
-    const TestBuffer out = MakeBuffer(40, usage);
+    const TestBuffer resources = MakeBuffer(512, kHeapUsage);
+    const TestBuffer samplers = MakeBuffer(256, kHeapUsage);
+    const TestBuffer out = MakeBuffer(40, kHeapUsage);
     const TestImage image = MakeImage({.format = VK_FORMAT_R8G8B8A8_UNORM,
                                        .extent = {8, 8, 1},
                                        .levels = 3,
@@ -136,33 +173,12 @@ void ImageHeapTest::RunAndCheck(const VkDescriptorSetAndBindingMappingEXT& combi
     result.sourceData.pushAddressOffset = 8;
     const VkDescriptorSetAndBindingMappingEXT mappings[] = {combined, separate, wrapping, written,
                                                             result};
-    const VkShaderDescriptorSetAndBindingMappingInfoEXT mapping_info{
-        .sType = VK_STRUCTURE_TYPE_SHADER_DESCRIPTOR_SET_AND_BINDING_MAPPING_INFO_EXT,
-        .mappingCount = 5,
-        .pMappings = mappings};
-    const VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
-                                               .pNext = &mapping_info,
-                                               .codeSize = sizeof(spirv::kImageHeap),
-                                               .pCode = spirv::kImageHeap};
-    const VkPipelineCreateFlags2CreateInfo flags{
-        .sType = VK_STRUCTURE_TYPE_PIPELINE_CREATE_FLAGS_2_CREATE_INFO,
-        .flags = VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT};
-    const VkComputePipelineCreateInfo info{
-        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
-        .pNext = &flags,
-        .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
-                  .pNext = &module_info,
-                  .stage = VK_SHADER_STAGE_COMPUTE_BIT,
-                  .pName = "main"}};
-    VkPipeline pipeline = VK_NULL_HANDLE;
-    ASSERT_VK(vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, nullptr, &pipeline));
-    AtEnd([this, pipeline] { vkDestroyPipeline(device_, pipeline, nullptr); });
+    const VkPipeline pipeline = MakeHeapPipeline(spirv::kImageHeap, mappings);
+    ASSERT_NE(pipeline, VK_NULL_HANDLE);
 
     VkCommandBuffer commands = Begin();
     vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    const VkBindHeapInfoEXT resource_heap{.sType = VK_STRUCTURE_TYPE_BIND_HEAP_INFO_EXT,
-                                          .heapRange = {AddressOf(resources), resources.size}};
-    vkCmdBindResourceHeapEXT(commands, &resource_heap);
+    BindResources(commands, resources);
     const VkBindHeapInfoEXT sampler_heap{.sType = VK_STRUCTURE_TYPE_BIND_HEAP_INFO_EXT,
                                          .heapRange = {AddressOf(samplers), samplers.size}};
     vkCmdBindSamplerHeapEXT(commands, &sampler_heap);
@@ -270,6 +286,27 @@ TEST_F(ImageHeapTest, PackedIndices) {
                                      .samplerHeapIndexStride = kStride,
                                      .samplerHeapArrayStride = kStride};
     RunAndCheck(combined);
+}
+
+TEST_F(ImageHeapTest, AtomicsOnAMemberOfTheHeap) {
+    const TestBuffer resources = MakeBuffer(64, kHeapUsage);
+    const TestImage image = MakeImage(
+        {.format = VK_FORMAT_R32_UINT, .extent = {4, 1, 1}, .usage = VK_IMAGE_USAGE_STORAGE_BIT});
+    Upload(image, std::array<uint8_t, 16>{});
+    PutImage(resources, 2, VK_DESCRIPTOR_TYPE_STORAGE_IMAGE, &image);
+    const VkPipeline pipeline = MakeHeapPipeline(spirv::kHeapImage, {});
+    VkCommandBuffer commands = Begin();
+    vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
+    BindResources(commands, resources);
+    vkCmdDispatch(commands, 1, 1, 1);
+    Run(commands);
+    // Texel x is the sum of x, x + 4, ... x + 28.
+    const std::vector<uint8_t> texels = Download(image);
+    for (uint32_t x = 0; x < 4; ++x) {
+        uint32_t word = 0;
+        std::memcpy(&word, texels.data() + 4 * x, 4);
+        EXPECT_EQ(word, 112 + 8 * x);
+    }
 }
 
 }  // namespace
