@@ -57,7 +57,10 @@ FORNAX_NO_CHECKS void ReadFrom(const DispatchFrame* frame, WorkerFrame*, uint64_
     (void)*reinterpret_cast<volatile uint32_t*>(Constant(frame));
 }
 
-FORNAX_NO_CHECKS void Endless(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t) {
+[[maybe_unused]] FORNAX_NO_CHECKS void Endless(const DispatchFrame*,
+                                               WorkerFrame*,
+                                               uint64_t,
+                                               uint64_t) {
     volatile uint64_t sink = 0;
     for (;;) {
         sink = sink + 1;

@@ -88,12 +88,13 @@ uint64_t Reverse(uint64_t value, int bits) {
     return reversed;
 }
 uint64_t Extract(uint64_t value, int offset, int count) {
-    return value >> offset & ((uint64_t{1} << count) - 1);
+    return count == 0 ? 0 : value >> offset & ~uint64_t{0} >> (64 - count);
 }
 uint64_t SignExtract(uint64_t value, int offset, int count, int bits) {
+    if (count == 0)
+        return 0;
     const auto field = static_cast<int64_t>(Extract(value, offset, count) << (64 - count));
-    return Extract(static_cast<uint64_t>(field >> (64 - count)), 0, bits) |
-           (bits == 64 ? static_cast<uint64_t>(field >> (64 - count)) : 0);
+    return Extract(static_cast<uint64_t>(field >> (64 - count)), 0, bits);
 }
 uint64_t Insert(uint64_t base, uint64_t inserted, int offset, int count) {
     const uint64_t mask = ((uint64_t{1} << count) - 1) << offset;
