@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
+#include <random>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -37,6 +38,29 @@ TEST(LoadTest, ThousandInstances) {
     const uint64_t before = ResidentKib();
     for (int i = 0; i < 900; ++i)
         ASSERT_EQ(RunAndCheck(1), "");
+    const uint64_t after = ResidentKib();
+    RecordProperty("kib_before", static_cast<int>(before));
+    RecordProperty("kib_after", static_cast<int>(after));
+#ifndef FORNAX_SANITIZED
+    EXPECT_LT(after, before + kMostGrowthKib);
+#endif
+}
+
+// Outcome: as often as an instance needs the compiler, memory stays what it was after the first
+// few.
+TEST(LoadTest, InstancesThatCompile) {
+    constexpr uint64_t kMostGrowthKib = 5 * 1024;
+    const uint32_t first = std::random_device{}();  // no cache has these kernels
+    const auto compile = [](uint32_t scale) {
+        Client client;
+        ASSERT_TRUE(client.valid()) << client.error();
+        client.Free(client.MakePipeline(spirv::kCount, scale));
+    };
+    for (uint32_t i = 0; i < 10; ++i)
+        compile(first + i);
+    const uint64_t before = ResidentKib();
+    for (uint32_t i = 10; i < 90; ++i)
+        compile(first + i);
     const uint64_t after = ResidentKib();
     RecordProperty("kib_before", static_cast<int>(before));
     RecordProperty("kib_after", static_cast<int>(after));
