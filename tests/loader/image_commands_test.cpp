@@ -472,17 +472,7 @@ TEST_F(IndirectImageCopyTest, BoxesOfBlocks) {
         .arrayLayers = 1,
         .samples = VK_SAMPLE_COUNT_1_BIT,
         .usage = VK_IMAGE_USAGE_TRANSFER_SRC_BIT | VK_IMAGE_USAGE_TRANSFER_DST_BIT};
-    ASSERT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
-    VkMemoryRequirements needs;
-    vkGetImageMemoryRequirements(device_, image.handle, &needs);
-    const VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                        .allocationSize = needs.size};
-    ASSERT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
-    ASSERT_VK(vkBindImageMemory(device_, image.handle, image.memory, 0));
-    AtEnd([this, image] {
-        vkDestroyImage(device_, image.handle, nullptr);
-        vkFreeMemory(device_, image.memory, nullptr);
-    });
+    CreateBound(info, image);
     ToGeneral(image.handle, VK_IMAGE_ASPECT_COLOR_BIT);
     constexpr VkBufferUsageFlags kUsage =
         VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT | VK_BUFFER_USAGE_INDIRECT_BUFFER_BIT;

@@ -79,6 +79,20 @@ void ImageTest::EnableYoungFormats() {
     more_features_ = &formats_4444_;
 }
 
+void ImageTest::CreateBound(const VkImageCreateInfo& info, TestImage& image) {
+    ASSERT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
+    VkMemoryRequirements needs;
+    vkGetImageMemoryRequirements(device_, image.handle, &needs);
+    const VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+                                        .allocationSize = needs.size};
+    ASSERT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
+    ASSERT_VK(vkBindImageMemory(device_, image.handle, image.memory, 0));
+    AtEnd([this, handle = image.handle, memory = image.memory] {
+        vkDestroyImage(device_, handle, nullptr);
+        vkFreeMemory(device_, memory, nullptr);
+    });
+}
+
 void ImageTest::ToGeneral(VkImage image, VkImageAspectFlags aspects) {
     VkCommandBuffer commands = Begin();
     const VkImageMemoryBarrier barrier{

@@ -66,6 +66,8 @@ class ImageTest : public VulkanTest {
     // Before SetUp: for formats that are in no version before 1.4.
     void EnableYoungFormats();
     void ToGeneral(VkImage image, VkImageAspectFlags aspects);
+    // What MakeImage has no words for; in no layout yet.
+    void CreateBound(const VkImageCreateInfo& info, TestImage& image);
     // In the layout GENERAL, with undefined contents.
     TestImage MakeImage(const ImageSpec& spec);
     VkImageView MakeView(const TestImage& image, VkImageViewType type);

@@ -99,17 +99,7 @@ TEST_F(ImageFlagsTest, OneLayerIsAnArrayAndAPlane) {
                                  .mipLevels = 1,
                                  .arrayLayers = 4,
                                  .samples = VK_SAMPLE_COUNT_1_BIT};
-    ASSERT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
-    VkMemoryRequirements needs;
-    vkGetImageMemoryRequirements(device_, image.handle, &needs);
-    const VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                        .allocationSize = needs.size};
-    ASSERT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
-    ASSERT_VK(vkBindImageMemory(device_, image.handle, image.memory, 0));
-    AtEnd([this, image] {
-        vkDestroyImage(device_, image.handle, nullptr);
-        vkFreeMemory(device_, image.memory, nullptr);
-    });
+    CreateBound(info, image);
     ToGeneral(image.handle, VK_IMAGE_ASPECT_COLOR_BIT);
     constexpr VkImageSubresourceRange kLayer{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 2, 1};
     const VkImageView plane =

@@ -51,17 +51,7 @@ class ImageFormatsTest : public ImageTest {
             .samples = VK_SAMPLE_COUNT_1_BIT,
             .usage = VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT |
                      VK_IMAGE_USAGE_TRANSFER_DST_BIT | VK_IMAGE_USAGE_HOST_TRANSFER_BIT};
-        EXPECT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
-        VkMemoryRequirements needs;
-        vkGetImageMemoryRequirements(device_, image.handle, &needs);
-        VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                      .allocationSize = needs.size};
-        EXPECT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
-        EXPECT_VK(vkBindImageMemory(device_, image.handle, image.memory, 0));
-        AtEnd([this, image] {
-            vkDestroyImage(device_, image.handle, nullptr);
-            vkFreeMemory(device_, image.memory, nullptr);
-        });
+        CreateBound(info, image);
         const VkHostImageLayoutTransitionInfoEXT transition{
             .sType = VK_STRUCTURE_TYPE_HOST_IMAGE_LAYOUT_TRANSITION_INFO_EXT,
             .image = image.handle,

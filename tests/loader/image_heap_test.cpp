@@ -13,10 +13,9 @@ class ImageHeapTest : public ImageTest {
   protected:
     void SetUp() override {
         api_version_ = VK_API_VERSION_1_4;
-        more_extensions_ = {VK_EXT_DESCRIPTOR_HEAP_EXTENSION_NAME,
-                            VK_KHR_SHADER_UNTYPED_POINTERS_EXTENSION_NAME,
-                            VK_EXT_ROBUSTNESS_2_EXTENSION_NAME,
-                            VK_EXT_CUSTOM_BORDER_COLOR_EXTENSION_NAME};
+        more_extensions_ = {
+            VK_EXT_DESCRIPTOR_HEAP_EXTENSION_NAME, VK_KHR_SHADER_UNTYPED_POINTERS_EXTENSION_NAME,
+            VK_EXT_ROBUSTNESS_2_EXTENSION_NAME, VK_EXT_CUSTOM_BORDER_COLOR_EXTENSION_NAME};
         more_features_ = &heaps_;
         heaps_.pNext = &addresses_;
         addresses_.pNext = &nulls_;

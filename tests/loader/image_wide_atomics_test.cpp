@@ -160,33 +160,13 @@ TEST_F(ImageWideAtomicsTest, WideColors) {
                            .usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT |
                                     VK_IMAGE_USAGE_TRANSFER_DST_BIT};
     TestImage image{.spec = {.format = info.format, .extent = info.extent}, .texel_bytes = 8};
-    ASSERT_VK(vkCreateImage(device_, &info, nullptr, &image.handle));
-    VkMemoryRequirements needs;
-    vkGetImageMemoryRequirements(device_, image.handle, &needs);
-    const VkMemoryAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
-                                        .allocationSize = needs.size};
-    ASSERT_VK(vkAllocateMemory(device_, &allocate, nullptr, &image.memory));
-    ASSERT_VK(vkBindImageMemory(device_, image.handle, image.memory, 0));
-    AtEnd([this, image] {
-        vkDestroyImage(device_, image.handle, nullptr);
-        vkFreeMemory(device_, image.memory, nullptr);
-    });
+    CreateBound(info, image);
+    ToGeneral(image.handle, VK_IMAGE_ASPECT_COLOR_BIT);
     VkCommandBuffer commands = Begin();
-    const VkImageMemoryBarrier to_general{
-        .sType = VK_STRUCTURE_TYPE_IMAGE_MEMORY_BARRIER,
-        .dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT,
-        .newLayout = VK_IMAGE_LAYOUT_GENERAL,
-        .srcQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED,
-        .dstQueueFamilyIndex = VK_QUEUE_FAMILY_IGNORED,
-        .image = image.handle,
-        .subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1}};
-    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT,
-                         VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0, nullptr, 1,
-                         &to_general);
     // "The first 2 array elements are reinterpreted as a single 64-bit element."
     const VkClearColorValue color{.uint32 = {0x89abcdef, 0x01234567, 5, 6}};
-    vkCmdClearColorImage(commands, image.handle, VK_IMAGE_LAYOUT_GENERAL, &color, 1,
-                         &to_general.subresourceRange);
+    const VkImageSubresourceRange all{VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+    vkCmdClearColorImage(commands, image.handle, VK_IMAGE_LAYOUT_GENERAL, &color, 1, &all);
     Run(commands);
     EXPECT_EQ(Texels<uint64_t>(image), std::vector<uint64_t>(15, 0x0123456789abcdef));
 }
