@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 namespace fornax::test {
 
@@ -23,6 +24,18 @@ VKAPI_ATTR VkBool32 VKAPI_CALL Hear(VkDebugUtilsMessageSeverityFlagBitsEXT,
 
 void VulkanTest::SetUp() {
     ASSERT_VK(volkInitialize());
+    if (Validated()) {
+        // The loader goes on without a layer that it does not find, and an older one knows less.
+        uint32_t layer_count = 0;
+        ASSERT_VK(vkEnumerateInstanceLayerProperties(&layer_count, nullptr));
+        std::vector<VkLayerProperties> layers(layer_count);
+        ASSERT_VK(vkEnumerateInstanceLayerProperties(&layer_count, layers.data()));
+        const auto knows = [](const VkLayerProperties& layer) {
+            return std::string_view(layer.layerName) == "VK_LAYER_KHRONOS_validation" &&
+                   layer.specVersion >= VK_HEADER_VERSION_COMPLETE;
+        };
+        ASSERT_TRUE(std::ranges::any_of(layers, knows)) << "No validation layer of these headers.";
+    }
     VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                   .apiVersion = api_version_};
     VkDebugUtilsMessengerCreateInfoEXT messenger{
