@@ -9,6 +9,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/large_stack.h"
 #include "base/log.h"
 #include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
@@ -142,10 +143,13 @@ RunningCompilation::State RunningCompilation::state;
 
 class Backend final : public KernelBackend {
   public:
+    // LLVM recurses as deeply as a module makes it.
     Result<CompiledObject> Compile(const CompileRequest& request,
                                    const TargetInfo& target,
                                    const Hash128& key,
-                                   CompileTier tier) override;
+                                   CompileTier tier) override {
+        return OnLargeStack([&] { return CompileHere(request, target, key, tier); });
+    }
     Result<std::shared_ptr<const CompiledKernel>> MakeInterpreted(
         const CompileRequest& request) override {
         FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
@@ -158,10 +162,19 @@ class Backend final : public KernelBackend {
         return spirv::LayoutOf(module);
     }
     Result<KernelExplanation> Explain(const CompileRequest& request,
-                                      const TargetInfo& target) override;
+                                      const TargetInfo& target) override {
+        return OnLargeStack([&] { return ExplainHere(request, target); });
+    }
 
   private:
     class Pending;
+
+    Result<CompiledObject> CompileHere(const CompileRequest& request,
+                                       const TargetInfo& target,
+                                       const Hash128& key,
+                                       CompileTier tier);
+    Result<KernelExplanation> ExplainHere(const CompileRequest& request, const TargetInfo& target);
+
     // Machines are made for one target and cost as much as a small kernel, so they are kept.
     struct IdleMachine {
         std::string cpu;
@@ -265,6 +278,11 @@ class Backend::Pending final : public PendingObject {
           used_sets_(used_sets) {}
 
     Result<CompiledObject> Finish() override {
+        return OnLargeStack([&] { return FinishHere(); });
+    }
+
+  private:
+    Result<CompiledObject> FinishHere() {
         FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
         FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(backend_, target_));
         FORNAX_ASSIGN_OR_RETURN(auto prepared,
@@ -272,7 +290,6 @@ class Backend::Pending final : public PendingObject {
         return ObjectOf(kernel_, used_sets_, *prepared, *machine);
     }
 
-  private:
     Backend& backend_;
     const TargetInfo target_;
     const KernelDump dump_;
@@ -280,10 +297,10 @@ class Backend::Pending final : public PendingObject {
     const uint32_t used_sets_;
 };
 
-Result<CompiledObject> Backend::Compile(const CompileRequest& request,
-                                        const TargetInfo& target,
-                                        const Hash128& key,
-                                        CompileTier tier) {
+Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
+                                            const TargetInfo& target,
+                                            const Hash128& key,
+                                            CompileTier tier) {
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
@@ -316,8 +333,8 @@ Result<CompiledObject> Backend::Compile(const CompileRequest& request,
     return ObjectOf(kernel, used_sets, *prepared, *machine);
 }
 
-Result<KernelExplanation> Backend::Explain(const CompileRequest& request,
-                                           const TargetInfo& target) {
+Result<KernelExplanation> Backend::ExplainHere(const CompileRequest& request,
+                                               const TargetInfo& target) {
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
     KernelExplanation explanation;
     StageClock clock(&explanation);

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/kernel/ir/half.h"
 #include "tests/loader/shaders/layouts.spv.h"
+#include "tests/loader/shaders/sparse_words.spv.h"
 #include "tests/loader/vulkan_fixture.h"
 
 namespace fornax::test {
@@ -138,6 +140,30 @@ TEST_F(KernelsLayoutTest, MembersLieWhereTheRulesPutThem) {
     EXPECT_EQ(lengths.words[1], 67u);
     EXPECT_EQ(lengths.words[2], 3u);
     EXPECT_EQ(lengths.words[3], 5u);
+}
+
+// LLVM took shuffles of such long loads apart for minutes, and recursed until the stack ran out.
+TEST_F(KernelsLayoutTest, FewWordsOfLongRuns) {
+    constexpr uint32_t kWorkgroups = 67;
+    constexpr uint16_t kMinusOne = 0xbc00;
+    std::array buffers = {MakeBuffer(kWorkgroups * 16), MakeBuffer(kWorkgroups * 8)};
+    auto dividend = [](uint32_t i, uint32_t k) { return (i * 5 + k * 11) % 61; };
+    for (uint32_t i = 0; i < kWorkgroups; ++i) {
+        for (uint32_t k = 0; k < 8; ++k) {
+            uint32_t* record = buffers[0].words + i * 16;
+            record[k] = kernel::ir::FloatToHalf(static_cast<float>(dividend(i, k)));
+            record[8 + k] = kernel::ir::FloatToHalf(static_cast<float>(k + 2));
+        }
+    }
+    Run(MakePipeline(spirv::kSparseWords, buffers), kWorkgroups);
+    for (uint32_t i = 0; i < kWorkgroups; ++i) {
+        for (uint32_t k = 0; k < 5; ++k) {
+            const uint16_t half =
+                kernel::ir::FloatToHalf(static_cast<float>(dividend(i, k) % (k + 2)));
+            ASSERT_EQ(buffers[1].words[i * 8 + k], uint32_t{kMinusOne} << 16 | half)
+                << i << " " << k;
+        }
+    }
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ using Bounds = MemoryRegion::Bounds;
 namespace {
 
 constexpr size_t kMaxRuns = 4;
-constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
+constexpr uint64_t kRunGapBytes = 64;    // a gap that is cheaper to load than to skip
+constexpr uint64_t kLongestShuffle = 8;  // in registers, of a source
 
 // Narrow elements are taken as parts of units where all lanes' elements lie alike in theirs: then
 // one shift does what a shuffle of bytes would.
@@ -127,9 +128,12 @@ AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t byt
 
 }  // namespace
 
-// Loading everything between the elements costs more than going lane by lane.
+// Loading everything between the elements costs more than going lane by lane. LLVM takes shuffles
+// of long loads apart into one node for each register and result, and compares them all.
 bool Emitter::IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const {
-    if (units * unit > 4 * lanes_ * std::max<uint64_t>(count * element, unit))
+    const uint64_t wanted = lanes_ * std::max<uint64_t>(count * element, unit);
+    if (units * unit > 4 * wanted ||
+        (units * unit > 2 * wanted && units * unit * 8 > kLongestShuffle * vector_bits_))
         return true;
     if (unit >= 4)
         return false;
