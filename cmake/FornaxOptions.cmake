@@ -14,6 +14,11 @@ if(NOT CMAKE_BUILD_TYPE)
 endif()
 
 set(FORNAX_SANITIZE "" CACHE STRING "Sanitisers to build with: address,undefined or thread")
+# A test that takes longer hangs. Sanitised code takes ten times as long.
+set(FORNAX_TEST_TIMEOUT 600)
+if(FORNAX_SANITIZE)
+    set(FORNAX_TEST_TIMEOUT 6000)
+endif()
 option(FORNAX_FUZZ "Build the coverage-guided fuzz targets (Clang only)" OFF)
 
 find_program(FORNAX_CCACHE ccache)

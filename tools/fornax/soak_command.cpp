@@ -18,7 +18,7 @@ namespace {
 std::string Footer() {
     std::string text =
         "Every result is checked. The cache of compiled kernels is a fresh one. Fails when a load "
-        "fails, or\nwhen memory grows.\n\nLoads, and one round of each:\n";
+        "fails, or\nwhen memory grows (from six samples on).\n\nLoads, and one round of each:\n";
     for (const soak::Load& load : soak::AllLoads())
         text += fmt::format("  {:<12} {}\n", load.name, load.what);
     text +=
@@ -57,8 +57,13 @@ void Soak(const soak::SoakOptions& options) {
     std::error_code ignored;
     std::filesystem::remove_all(cache, ignored);
     const soak::SoakReport report = ValueOrExit(std::move(result), kExitUsage);
-    fmt::print("Memory on average, after a warm-up: {} in the first half, {} in the second.\n",
-               FormatBytes(report.first_kib * 1024), FormatBytes(report.second_kib * 1024));
+    if (report.memory_judged) {
+        fmt::print("Memory on average, after a warm-up: {} in the first half, {} in the second.\n",
+                   FormatBytes(report.first_kib * 1024), FormatBytes(report.second_kib * 1024));
+    } else {
+        fmt::print("Memory is not judged: {} samples, and {} are needed.\n", report.samples.size(),
+                   soak::kLeastSamples);
+    }
     for (const std::string& failure : report.failures)
         fmt::print(stderr, "fornax: {}\n", failure);
     if (!report.failures.empty())

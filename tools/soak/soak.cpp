@@ -18,7 +18,7 @@ uint64_t MeanKib(std::span<const SoakSample> samples) {
     uint64_t sum = 0;
     for (const SoakSample& sample : samples)
         sum += sample.resident_kib;
-    return samples.empty() ? 0 : sum / samples.size();
+    return sum / samples.size();
 }
 
 }  // namespace
@@ -74,11 +74,14 @@ Result<SoakReport> RunSoak(const SoakOptions& options,
         }
     }
     const size_t count = report.samples.size();
+    report.memory_judged = count >= kLeastSamples;
+    if (!report.memory_judged)
+        return report;
     const size_t warm = count / 6;
     const size_t middle = warm + (count - warm) / 2;
     report.first_kib = MeanKib(std::span(report.samples).subspan(warm, middle - warm));
     report.second_kib = MeanKib(std::span(report.samples).subspan(middle));
-    if (middle > warm && report.second_kib > report.first_kib + options.most_growth_mib * 1024) {
+    if (report.second_kib > report.first_kib + options.most_growth_mib * 1024) {
         report.failures.push_back(
             fmt::format("Memory grew from {} to {} KiB on average, by more than {} MiB.",
                         report.first_kib, report.second_kib, options.most_growth_mib));

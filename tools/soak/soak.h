@@ -46,11 +46,15 @@ struct SoakSample {
     std::vector<uint64_t> rounds;  // by load
 };
 
+inline constexpr size_t kLeastSamples = 6;
+
 struct SoakReport {
     std::vector<const Load*> loads;
     std::vector<SoakSample> samples;
     // Resident memory on average over the two halves of the time after the first sixth, in which
-    // caches fill. Buffers of random sizes come and go, so single samples tell little.
+    // caches fill. Buffers of random sizes come and go, so single samples tell little, and fewer
+    // than kLeastSamples are not judged.
+    bool memory_judged = false;
     uint64_t first_kib = 0;
     uint64_t second_kib = 0;
     std::vector<std::string> failures;
