@@ -127,7 +127,7 @@ vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer command_buffer,
                 .slices = layers.layerCount == VK_REMAINING_ARRAY_LAYERS
                               ? all_slices - layers.baseArrayLayer
                               : layers.layerCount,
-                .bytes_log2 = format.PlaneTexel(plane).bytes_log2,
+                .bytes = format.PlaneTexel(plane).bytes,
                 .block_log2 = static_cast<uint8_t>(format.block_log2()),
             });
     }

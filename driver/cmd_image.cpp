@@ -16,7 +16,7 @@ namespace fornax::driver {
 namespace {
 
 uint32_t BytesOfTexel(const Image& image, VkImageAspectFlags aspect) {
-    return 1u << image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes_log2;
+    return image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes;
 }
 
 VkBufferImageCopy2 Widen(const VkBufferImageCopy& region) {

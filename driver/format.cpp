@@ -107,7 +107,8 @@ constexpr FormatInfo Make(VkFormat format,
     return info;
 }
 
-constexpr uint32_t kTexels = kSampled | kUniformTexels | kStorage;
+constexpr uint32_t kRead = kSampled | kUniformTexels;
+constexpr uint32_t kTexels = kRead | kStorage;
 constexpr uint32_t kAll = kTexels | kVertices;
 using L = TexelLayout;
 using C = TexelClass;
@@ -115,42 +116,56 @@ using C = TexelClass;
 // clang-format off
 constexpr FormatInfo kFormats[] = {
     // Colors of R64 are two words for one component, as VkClearColorValue has them, too.
-    Make(VK_FORMAT_R4G4B4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kAbgr, kSampled),
-    Make(VK_FORMAT_B4G4R4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kArgb, kSampled),
-    Make(VK_FORMAT_R5G6B5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kBgr,  kSampled),
-    Make(VK_FORMAT_B5G6R5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kRgb,  kSampled),
-    Make(VK_FORMAT_R5G5B5A1_UNORM_PACK16,    L::k1_5_5_5,    C::kUnorm, kAbgr, kSampled),
-    Make(VK_FORMAT_B5G5R5A1_UNORM_PACK16,    L::k1_5_5_5,    C::kUnorm, kArgb, kSampled),
-    Make(VK_FORMAT_A1R5G5B5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kBgra, kSampled),
+    Make(VK_FORMAT_R4G4B4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kAbgr, kRead),
+    Make(VK_FORMAT_B4G4R4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kArgb, kRead),
+    Make(VK_FORMAT_R5G6B5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kBgr,  kRead),
+    Make(VK_FORMAT_B5G6R5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R5G5B5A1_UNORM_PACK16,    L::k1_5_5_5,    C::kUnorm, kAbgr, kRead),
+    Make(VK_FORMAT_B5G5R5A1_UNORM_PACK16,    L::k1_5_5_5,    C::kUnorm, kArgb, kRead),
+    Make(VK_FORMAT_A1R5G5B5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kBgra, kRead),
     Make(VK_FORMAT_R8_UNORM,                 L::k8,          C::kUnorm, kR,    kAll),
     Make(VK_FORMAT_R8_SNORM,                 L::k8,          C::kSnorm, kR,    kAll),
     Make(VK_FORMAT_R8_UINT,                  L::k8,          C::kUint,  kR,    kAll),
     Make(VK_FORMAT_R8_SINT,                  L::k8,          C::kSint,  kR,    kAll),
-    Make(VK_FORMAT_R8_SRGB,                  L::k8,          C::kSrgb,  kR,    kSampled),
+    Make(VK_FORMAT_R8_SRGB,                  L::k8,          C::kSrgb,  kR,    kRead),
     Make(VK_FORMAT_R8G8_UNORM,               L::k8x2,        C::kUnorm, kRg,   kAll),
     Make(VK_FORMAT_R8G8_SNORM,               L::k8x2,        C::kSnorm, kRg,   kAll),
     Make(VK_FORMAT_R8G8_UINT,                L::k8x2,        C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R8G8_SINT,                L::k8x2,        C::kSint,  kRg,   kAll),
-    Make(VK_FORMAT_R8G8_SRGB,                L::k8x2,        C::kSrgb,  kRg,   kSampled),
+    Make(VK_FORMAT_R8G8_SRGB,                L::k8x2,        C::kSrgb,  kRg,   kRead),
+    Make(VK_FORMAT_R8G8B8_UNORM,             L::k8x3,        C::kUnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R8G8B8_SNORM,             L::k8x3,        C::kSnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R8G8B8_UINT,              L::k8x3,        C::kUint,  kRgb,  kRead),
+    Make(VK_FORMAT_R8G8B8_SINT,              L::k8x3,        C::kSint,  kRgb,  kRead),
+    Make(VK_FORMAT_R8G8B8_SRGB,              L::k8x3,        C::kSrgb,  kRgb,  kRead),
+    Make(VK_FORMAT_B8G8R8_UNORM,             L::k8x3,        C::kUnorm, kBgr,  kRead),
+    Make(VK_FORMAT_B8G8R8_SNORM,             L::k8x3,        C::kSnorm, kBgr,  kRead),
+    Make(VK_FORMAT_B8G8R8_UINT,              L::k8x3,        C::kUint,  kBgr,  kRead),
+    Make(VK_FORMAT_B8G8R8_SINT,              L::k8x3,        C::kSint,  kBgr,  kRead),
+    Make(VK_FORMAT_B8G8R8_SRGB,              L::k8x3,        C::kSrgb,  kBgr,  kRead),
     Make(VK_FORMAT_R8G8B8A8_UNORM,           L::k8x4,        C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SNORM,           L::k8x4,        C::kSnorm, kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_UINT,            L::k8x4,        C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SINT,            L::k8x4,        C::kSint,  kRgba, kAll),
-    Make(VK_FORMAT_R8G8B8A8_SRGB,            L::k8x4,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_R8G8B8A8_SRGB,            L::k8x4,        C::kSrgb,  kRgba, kRead),
     Make(VK_FORMAT_B8G8R8A8_UNORM,           L::k8x4,        C::kUnorm, kBgra, kAll),
     Make(VK_FORMAT_B8G8R8A8_SNORM,           L::k8x4,        C::kSnorm, kBgra, kTexels),
     Make(VK_FORMAT_B8G8R8A8_UINT,            L::k8x4,        C::kUint,  kBgra, kTexels),
     Make(VK_FORMAT_B8G8R8A8_SINT,            L::k8x4,        C::kSint,  kBgra, kTexels),
-    Make(VK_FORMAT_B8G8R8A8_SRGB,            L::k8x4,        C::kSrgb,  kBgra, kSampled),
+    Make(VK_FORMAT_B8G8R8A8_SRGB,            L::k8x4,        C::kSrgb,  kBgra, kRead),
     Make(VK_FORMAT_A8B8G8R8_UNORM_PACK32,    L::k8x4,        C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SNORM_PACK32,    L::k8x4,        C::kSnorm, kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_UINT_PACK32,     L::k8x4,        C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SINT_PACK32,     L::k8x4,        C::kSint,  kRgba, kAll),
-    Make(VK_FORMAT_A8B8G8R8_SRGB_PACK32,     L::k8x4,        C::kSrgb,  kRgba, kSampled),
+    Make(VK_FORMAT_A8B8G8R8_SRGB_PACK32,     L::k8x4,        C::kSrgb,  kRgba, kRead),
     Make(VK_FORMAT_A2R10G10B10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kBgra, kTexels),
+    Make(VK_FORMAT_A2R10G10B10_SNORM_PACK32, L::kInt10x3_2,  C::kSnorm, kBgra, kRead),
     Make(VK_FORMAT_A2R10G10B10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kBgra, kTexels),
+    Make(VK_FORMAT_A2R10G10B10_SINT_PACK32,  L::kInt10x3_2,  C::kSint,  kBgra, kRead),
     Make(VK_FORMAT_A2B10G10R10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kRgba, kAll),
+    Make(VK_FORMAT_A2B10G10R10_SNORM_PACK32, L::kInt10x3_2,  C::kSnorm, kRgba, kRead),
     Make(VK_FORMAT_A2B10G10R10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kRgba, kTexels),
+    Make(VK_FORMAT_A2B10G10R10_SINT_PACK32,  L::kInt10x3_2,  C::kSint,  kRgba, kRead),
     Make(VK_FORMAT_R16_UNORM,                L::k16,         C::kUnorm, kR,    kAll),
     Make(VK_FORMAT_R16_SNORM,                L::k16,         C::kSnorm, kR,    kAll),
     Make(VK_FORMAT_R16_UINT,                 L::k16,         C::kUint,  kR,    kAll),
@@ -161,6 +176,11 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_R16G16_UINT,              L::k16x2,       C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R16G16_SINT,              L::k16x2,       C::kSint,  kRg,   kAll),
     Make(VK_FORMAT_R16G16_SFLOAT,            L::k16x2,       C::kHalf,  kRg,   kAll),
+    Make(VK_FORMAT_R16G16B16_UNORM,          L::k16x3,       C::kUnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R16G16B16_SNORM,          L::k16x3,       C::kSnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R16G16B16_UINT,           L::k16x3,       C::kUint,  kRgb,  kRead),
+    Make(VK_FORMAT_R16G16B16_SINT,           L::k16x3,       C::kSint,  kRgb,  kRead),
+    Make(VK_FORMAT_R16G16B16_SFLOAT,         L::k16x3,       C::kHalf,  kRgb,  kRead),
     Make(VK_FORMAT_R16G16B16A16_UNORM,       L::k16x4,       C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_R16G16B16A16_SNORM,       L::k16x4,       C::kSnorm, kRgba, kAll),
     Make(VK_FORMAT_R16G16B16A16_UINT,        L::k16x4,       C::kUint,  kRgba, kAll),
@@ -172,16 +192,16 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_R32G32_UINT,              L::k32x2,       C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R32G32_SINT,              L::k32x2,       C::kSint,  kRg,   kAll),
     Make(VK_FORMAT_R32G32_SFLOAT,            L::k32x2,       C::kFloat, kRg,   kAll),
-    Make(VK_FORMAT_R32G32B32_UINT,           L::k32,         C::kUint,  kR,    kVertices),
-    Make(VK_FORMAT_R32G32B32_SINT,           L::k32,         C::kSint,  kR,    kVertices),
-    Make(VK_FORMAT_R32G32B32_SFLOAT,         L::k32,         C::kFloat, kR,    kVertices),
+    Make(VK_FORMAT_R32G32B32_UINT,           L::k32x3,       C::kUint,  kRgb,  kRead | kVertices),
+    Make(VK_FORMAT_R32G32B32_SINT,           L::k32x3,       C::kSint,  kRgb,  kRead | kVertices),
+    Make(VK_FORMAT_R32G32B32_SFLOAT,         L::k32x3,       C::kFloat, kRgb,  kRead | kVertices),
     Make(VK_FORMAT_R32G32B32A32_UINT,        L::k32x4,       C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R32G32B32A32_SINT,        L::k32x4,       C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_R32G32B32A32_SFLOAT,      L::k32x4,       C::kFloat, kRgba, kAll),
     Make(VK_FORMAT_R64_UINT,                 L::k32x2,       C::kUint,  kR,    kStorage | kAtomic),
     Make(VK_FORMAT_R64_SINT,                 L::k32x2,       C::kSint,  kR,    kStorage | kAtomic),
     Make(VK_FORMAT_B10G11R11_UFLOAT_PACK32,  L::k11_11_10,   C::kHalf,  kRgb,  kTexels),
-    Make(VK_FORMAT_E5B9G9R9_UFLOAT_PACK32,   L::k9_9_9_5,    C::kSharedExponent, kRgb,  kSampled),
+    Make(VK_FORMAT_E5B9G9R9_UFLOAT_PACK32,   L::k9_9_9_5,    C::kSharedExponent, kRgb,  kRead),
     Make(VK_FORMAT_D16_UNORM,                L::k16,         C::kUnorm, kR,    kSampled | kDepth),
     Make(VK_FORMAT_X8_D24_UNORM_PACK32,      L::k24,         C::kUnorm, kR,    kSampled | kDepth),
     Make(VK_FORMAT_D32_SFLOAT,               L::k32,         C::kFloat, kR,    kSampled | kDepth),
@@ -215,10 +235,10 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_EAC_R11_SNORM_BLOCK,      L::kEac,        C::kSnorm, kR,    kSampled),
     Make(VK_FORMAT_EAC_R11G11_UNORM_BLOCK,   L::kEacX2,      C::kUnorm, kRg,   kSampled),
     Make(VK_FORMAT_EAC_R11G11_SNORM_BLOCK,   L::kEacX2,      C::kSnorm, kRg,   kSampled),
-    Make(VK_FORMAT_A4R4G4B4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kBgra, kSampled),
-    Make(VK_FORMAT_A4B4G4R4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kRgba, kSampled),
-    Make(VK_FORMAT_A1B5G5R5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kRgba, kSampled),
-    Make(VK_FORMAT_A8_UNORM,                 L::k8,          C::kUnorm, kA,    kSampled),
+    Make(VK_FORMAT_A4R4G4B4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kBgra, kRead),
+    Make(VK_FORMAT_A4B4G4R4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kRgba, kRead),
+    Make(VK_FORMAT_A1B5G5R5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kRgba, kRead),
+    Make(VK_FORMAT_A8_UNORM,                 L::k8,          C::kUnorm, kA,    kRead),
 };
 // clang-format on
 static_assert(std::ranges::is_sorted(kFormats, {}, &FormatInfo::format));
@@ -319,7 +339,7 @@ const FormatInfo* FindFormat(VkFormat format) {
 bool AreCompatible(const FormatInfo& image, const FormatInfo& view, bool of_blocks) {
     if (image.format == view.format)
         return true;
-    if (!image.is_color() || !view.is_color() || image.texel.bytes_log2 != view.texel.bytes_log2)
+    if (!image.is_color() || !view.is_color() || image.texel.bytes != view.texel.bytes)
         return false;
     // A8_UNORM is the one uncompressed format that has a class to itself.
     if (image.format == VK_FORMAT_A8_UNORM || view.format == VK_FORMAT_A8_UNORM)

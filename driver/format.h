@@ -28,7 +28,7 @@ struct FormatInfo {
         return plane_count() == 2 && aspect == VK_IMAGE_ASPECT_STENCIL_BIT ? 1 : 0;
     }
     hal::TexelFormat PlaneTexel(uint32_t plane) const { return plane == 0 ? texel : kStencilTexel; }
-    uint32_t texel_bytes() const { return 1u << texel.bytes_log2; }
+    uint32_t texel_bytes() const { return texel.bytes; }
     // Texels of a block are 1 << block_log2() each way.
     uint32_t block_log2() const { return hal::BlockLog2(texel.layout); }
     // Of a number of texels, the last of which may fill a block in part.

@@ -182,7 +182,7 @@ ImageLayout LayOutImage(const VkImageCreateInfo& info, const FormatInfo& format)
             level.offset_bytes = at;
             // VkSampleCountFlagBits are the numbers of samples.
             level.row_pitch = hal::RowPitch(uint64_t{format.Blocks(level.width)} * info.samples,
-                                            format.PlaneTexel(plane).bytes_log2);
+                                            format.PlaneTexel(plane).bytes);
             level.slice_pitch = level.row_pitch * format.Blocks(level.height);
             level.size_bytes = level.slice_pitch * level.depth;
             at += level.size_bytes;
@@ -376,8 +376,9 @@ void FillHostSize(const FormatInfo& format,
         return;
     const uint32_t plane = format.PlaneOf(subresource.aspectMask);
     const ImageLayout::Level& level = image.planes[plane][subresource.mipLevel];
-    host->size = (uint64_t{format.Blocks(level.width)} * format.Blocks(level.height) * level.depth)
-                 << format.PlaneTexel(plane).bytes_log2;
+    host->size =
+        (uint64_t{format.Blocks(level.width)} * format.Blocks(level.height) * level.depth) *
+        format.PlaneTexel(plane).bytes;
 }
 
 }  // namespace

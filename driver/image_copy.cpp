@@ -4,8 +4,8 @@
 namespace fornax::driver {
 namespace {
 
-uint32_t BytesLog2(const Image& image, VkImageAspectFlags aspect) {
-    return image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes_log2;
+uint32_t BytesOf(const Image& image, VkImageAspectFlags aspect) {
+    return image.format().PlaneTexel(image.format().PlaneOf(aspect)).bytes;
 }
 
 }  // namespace
@@ -20,8 +20,8 @@ ImagePlace PlaceOf(const Image& image,
     const uint32_t slice =
         image.type() == VK_IMAGE_TYPE_3D ? static_cast<uint32_t>(offset.z) : layers.baseArrayLayer;
     const uint32_t block = image.format().block_log2();
-    const uint64_t x_bytes = static_cast<uint64_t>(offset.x >> block) * image.sample_count()
-                             << BytesLog2(image, aspect);
+    const uint64_t x_bytes =
+        static_cast<uint64_t>(offset.x >> block) * image.sample_count() * BytesOf(image, aspect);
     return {image.Address(plane, layers.mipLevel, slice) +
                 static_cast<uint64_t>(offset.y >> block) * level.row_pitch + x_bytes,
             level.row_pitch, image.SlicePitch(plane, layers.mipLevel)};
@@ -34,8 +34,8 @@ ImagePlace PlaceOf(uint64_t address,
                    uint32_t rows,
                    const VkExtent3D& extent) {
     const uint64_t row_pitch =
-        uint64_t{image.format().Blocks(row_texels ? row_texels : extent.width)}
-        << BytesLog2(image, aspect);
+        uint64_t{image.format().Blocks(row_texels ? row_texels : extent.width)} *
+        BytesOf(image, aspect);
     return {address, row_pitch, row_pitch * image.format().Blocks(rows ? rows : extent.height)};
 }
 
@@ -57,8 +57,8 @@ hal::CopyRowsPayload RowsOf(const Image& image,
             .destination_slice_pitch = destination.slice_pitch,
             .source_row_pitch = static_cast<uint32_t>(source.row_pitch),
             .destination_row_pitch = static_cast<uint32_t>(destination.row_pitch),
-            .row_bytes = image.format().Blocks(extent.width) * image.sample_count()
-                         << BytesLog2(image, aspect),
+            .row_bytes =
+                image.format().Blocks(extent.width) * image.sample_count() * BytesOf(image, aspect),
             .rows = image.format().Blocks(extent.height),
             .slices = slices};
 }

@@ -111,7 +111,7 @@ std::optional<hal::ImageDescriptor> MakeTexelBufferDescriptor(VkFormat format_na
     descriptor.memory = {address, bytes};
     // "The number of texels is floor(range / texel block size)"; the rest is outside.
     descriptor.width = static_cast<uint32_t>(
-        std::min<uint64_t>(bytes >> format->texel.bytes_log2, kMaxTexelBufferElements));
+        std::min<uint64_t>(bytes / format->texel.bytes, kMaxTexelBufferElements));
     descriptor.height = 1;
     descriptor.depth = 1;
     descriptor.levels = 1;

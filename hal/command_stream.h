@@ -144,7 +144,7 @@ struct CopyRowsIndirectPayload {
     uint32_t width;  // of a slice, in texels
     uint32_t height;
     uint32_t slices;
-    uint8_t bytes_log2;  // of a texel or block
+    uint8_t bytes;  // of a texel or block
     uint8_t block_log2;  // texels of a block are 1 << block_log2 each way
 };
 // The source is rows of texels without gaps unless row_texels or slice_rows, which are texels, too,
@@ -299,7 +299,7 @@ static_assert(offsetof(CopyRowsIndirectPayload, row_pitch) == 24);
 static_assert(offsetof(CopyRowsIndirectPayload, width) == 28);
 static_assert(offsetof(CopyRowsIndirectPayload, height) == 32);
 static_assert(offsetof(CopyRowsIndirectPayload, slices) == 36);
-static_assert(offsetof(CopyRowsIndirectPayload, bytes_log2) == 40);
+static_assert(offsetof(CopyRowsIndirectPayload, bytes) == 40);
 static_assert(offsetof(CopyRowsIndirectPayload, block_log2) == 41);
 static_assert(offsetof(IndirectRows, x) == 32 && sizeof(IndirectRows) == 56);
 

@@ -37,7 +37,11 @@ enum class TexelLayout : uint8_t {
     k5_5_5_1,
     k4x4,
     k1_5_5_5,
-    k24,  // and a byte without meaning above
+    k24,         // and a byte without meaning above
+    kInt10x3_2,  // as k10_10_10_2, but all components are signed
+    k8x3,
+    k16x3,
+    k32x3,
     // Blocks of four by four texels, which are only sampled.
     kEtc2,        // eight bytes
     kEtc2Alpha1,  // eight bytes, with texels that are transparent
@@ -53,7 +57,7 @@ enum class TexelLayout : uint8_t {
     kBc6Signed,
     kBc7,
 };
-// The first ones are those of storage images and texel buffers.
+// The first ones are those of storage images and storage texel buffers.
 inline constexpr uint32_t kStorageLayoutCount = static_cast<uint32_t>(TexelLayout::k9_9_9_5);
 inline constexpr uint32_t kTexelLayoutCount = static_cast<uint32_t>(TexelLayout::kEtc2);
 // Blocks have 1 << kBlockLog2 texels each way.
@@ -80,7 +84,7 @@ struct TexelFormat {
     TexelLayout layout = TexelLayout::k32;
     TexelClass texel_class = TexelClass::kFloat;
     // What kernels that learn the format at run time would otherwise compute.
-    uint8_t bytes_log2 = 2;  // of a texel, or of a block
+    uint8_t bytes = 4;       // of a texel, or of a block
     uint8_t sign_shift = 0;  // 32 less the bits of a component, of signed classes
 
     friend bool operator==(const TexelFormat&, const TexelFormat&) = default;
@@ -88,7 +92,7 @@ struct TexelFormat {
 // What a kernel reads from the four bytes of a TexelFormat.
 inline constexpr uint32_t kTexelLayoutShift = 0;
 inline constexpr uint32_t kTexelClassShift = 8;
-inline constexpr uint32_t kTexelBytesLog2Shift = 16;
+inline constexpr uint32_t kTexelBytesShift = 16;
 inline constexpr uint32_t kTexelSignShiftShift = 24;
 
 // The bits of each component of a layout; 0 for none.
@@ -113,6 +117,7 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
         case TexelLayout::k32x4:
             return {32, 32, 32, 32};
         case TexelLayout::k10_10_10_2:
+        case TexelLayout::kInt10x3_2:
             return {10, 10, 10, 2};
         case TexelLayout::k11_11_10:
             return {11, 11, 10, 0};
@@ -128,6 +133,12 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
             return {1, 5, 5, 5};
         case TexelLayout::k24:
             return {24, 0, 0, 0};
+        case TexelLayout::k8x3:
+            return {8, 8, 8, 0};
+        case TexelLayout::k16x3:
+            return {16, 16, 16, 0};
+        case TexelLayout::k32x3:
+            return {32, 32, 32, 0};
         // Of decoded texels.
         case TexelLayout::kEtc2:
         case TexelLayout::kEtc2Alpha1:
@@ -158,15 +169,15 @@ constexpr TexelFormat MakeTexelFormat(TexelLayout layout, TexelClass texel_class
     uint32_t bits = 0;
     for (uint8_t component : ComponentBits(layout))
         bits += component;
-    TexelFormat format{
-        .layout = layout, .texel_class = texel_class, .bytes_log2 = 0, .sign_shift = 0};
-    while (8u << format.bytes_log2 < bits)
-        ++format.bytes_log2;
+    TexelFormat format{.layout = layout,
+                       .texel_class = texel_class,
+                       .bytes = static_cast<uint8_t>(layout == TexelLayout::k24 ? 4 : bits / 8),
+                       .sign_shift = 0};
     if (BlockLog2(layout) != 0) {
         const bool one = layout == TexelLayout::kEtc2 || layout == TexelLayout::kEtc2Alpha1 ||
                          layout == TexelLayout::kEac || layout == TexelLayout::kBc1 ||
                          layout == TexelLayout::kBc4;
-        format.bytes_log2 = one ? 3 : 4;
+        format.bytes = one ? 8 : 16;
     }
     if (texel_class == TexelClass::kSint || texel_class == TexelClass::kSnorm)
         format.sign_shift = static_cast<uint8_t>(32 - ComponentBits(layout)[0]);
@@ -201,8 +212,8 @@ inline constexpr uint32_t kSwizzleOrderShift = 16;
 inline constexpr uint32_t kMaxImageLevels = 16;
 inline constexpr uint32_t kRowAlignment = 16;
 
-inline constexpr uint64_t RowPitch(uint64_t width, uint32_t bytes_log2) {
-    return ((width << bytes_log2) + kRowAlignment - 1) & ~uint64_t{kRowAlignment - 1};
+inline constexpr uint64_t RowPitch(uint64_t width, uint32_t texel_bytes) {
+    return (width * texel_bytes + kRowAlignment - 1) & ~uint64_t{kRowAlignment - 1};
 }
 
 // A storage image, or a texel buffer of either kind (whose width is its number of texels). The null
@@ -286,7 +297,7 @@ struct CombinedImageSamplerDescriptor {
 
 static_assert(sizeof(TexelFormat) == 4);
 static_assert(offsetof(TexelFormat, texel_class) * 8 == kTexelClassShift);
-static_assert(offsetof(TexelFormat, bytes_log2) * 8 == kTexelBytesLog2Shift);
+static_assert(offsetof(TexelFormat, bytes) * 8 == kTexelBytesShift);
 static_assert(offsetof(TexelFormat, sign_shift) * 8 == kTexelSignShiftShift);
 static_assert(sizeof(ImageDescriptor) == 64);
 static_assert(offsetof(ImageDescriptor, format) == 16);

@@ -123,7 +123,7 @@ TEST(CommandProcessor, RefusesIndirectCopiesOfRows) {
                                        .width = 8,
                                        .height = 6,
                                        .slices = 2,
-                                       .bytes_log2 = 2,
+                                       .bytes = 4,
                                        .block_log2 = 0};
     ExpectDone(rows(good));
     CopyRowsIndirectPayload bad = good;
@@ -132,8 +132,8 @@ TEST(CommandProcessor, RefusesIndirectCopiesOfRows) {
     bad.parameters = InMemory(2);
     ExpectRefused(rows(bad), "not aligned to 4");
     bad = good;
-    bad.bytes_log2 = 5;
-    ExpectRefused(rows(bad), "2^5 bytes");
+    bad.bytes = 17;
+    ExpectRefused(rows(bad), "17 bytes");
     bad = good;
     bad.block_log2 = 33;
     ExpectRefused(rows(bad), "2^33 texels");

@@ -242,11 +242,11 @@ Status CommandProcessor::CopyRows(const CopyRowsPayload& copy, const Scope& scop
 }
 
 Status CommandProcessor::CopyRowsIndirect(const CopyRowsIndirectPayload& copy, const Scope& scope) {
-    if (copy.bytes_log2 > 4 || copy.block_log2 > 4) {
+    if (copy.bytes > 16 || copy.block_log2 > 4) {
         return Malformed(
-            fmt::format("a block of 2^{} texels each way and 2^{} bytes is not one of "
-                        "at most 2^4 and 2^4.",
-                        copy.block_log2, copy.bytes_log2));
+            fmt::format("a block of 2^{} texels each way and {} bytes is not one of "
+                        "at most 2^4 and 16.",
+                        copy.block_log2, copy.bytes));
     }
     FORNAX_RETURN_IF_ERROR(CheckMemory("the parameters of a copy", copy.parameters,
                                        sizeof(IndirectRows), alignof(uint32_t)));
@@ -263,8 +263,8 @@ Status CommandProcessor::CopyRowsIndirect(const CopyRowsIndirectPayload& copy, c
     const auto blocks = [&copy](uint64_t texels) {
         return (texels + (1u << copy.block_log2) - 1) >> copy.block_log2;
     };
-    const uint64_t source_row_pitch = blocks(box.row_texels ? box.row_texels : box.width)
-                                      << copy.bytes_log2;
+    const uint64_t source_row_pitch =
+        blocks(box.row_texels ? box.row_texels : box.width) * copy.bytes;
     const uint64_t source_slice_pitch =
         source_row_pitch * blocks(box.slice_rows ? box.slice_rows : box.height);
     if (source_row_pitch > UINT32_MAX) {
@@ -273,17 +273,16 @@ Status CommandProcessor::CopyRowsIndirect(const CopyRowsIndirectPayload& copy, c
     }
     const uint64_t row = static_cast<uint32_t>(box.y) >> copy.block_log2;
     const uint64_t column = static_cast<uint32_t>(box.x) >> copy.block_log2;
-    return CopyRows(
-        {.source = box.source,
-         .destination = copy.destination + row * copy.row_pitch + (column << copy.bytes_log2),
-         .source_slice_pitch = source_slice_pitch,
-         .destination_slice_pitch = copy.slice_pitch,
-         .source_row_pitch = static_cast<uint32_t>(source_row_pitch),
-         .destination_row_pitch = copy.row_pitch,
-         .row_bytes = static_cast<uint32_t>(blocks(box.width) << copy.bytes_log2),
-         .rows = static_cast<uint32_t>(blocks(box.height)),
-         .slices = copy.slices},
-        scope);
+    return CopyRows({.source = box.source,
+                     .destination = copy.destination + row * copy.row_pitch + column * copy.bytes,
+                     .source_slice_pitch = source_slice_pitch,
+                     .destination_slice_pitch = copy.slice_pitch,
+                     .source_row_pitch = static_cast<uint32_t>(source_row_pitch),
+                     .destination_row_pitch = copy.row_pitch,
+                     .row_bytes = static_cast<uint32_t>(blocks(box.width) * copy.bytes),
+                     .rows = static_cast<uint32_t>(blocks(box.height)),
+                     .slices = copy.slices},
+                    scope);
 }
 
 Status CommandProcessor::Fill(const FillPayload& fill) {

@@ -150,29 +150,37 @@ VkSampler ImageTest::MakeSampler(VkSamplerCreateInfo info) {
 
 void ImageTest::Upload(const TestImage& image, std::span<const uint8_t> bytes, uint32_t level) {
     ASSERT_EQ(bytes.size(), image.LevelBytes(level));
-    TestBuffer buffer = MakeBuffer((bytes.size() + 3) / 4);
-    std::ranges::copy(bytes, reinterpret_cast<uint8_t*>(buffer.words));
+    const Staging staging = MakeStaging(image, bytes.size());
+    std::ranges::copy(bytes, staging.bytes);
     VkCommandBuffer commands = Begin();
-    VkBufferImageCopy region{.bufferOffset = buffer.offset,
+    VkBufferImageCopy region{.bufferOffset = staging.offset,
                              .imageSubresource = {image.aspect, level, 0, image.spec.layers},
                              .imageExtent = image.LevelExtent(level)};
-    vkCmdCopyBufferToImage(commands, buffer.handle, image.handle, VK_IMAGE_LAYOUT_GENERAL, 1,
+    vkCmdCopyBufferToImage(commands, staging.buffer, image.handle, VK_IMAGE_LAYOUT_GENERAL, 1,
                            &region);
     Run(commands);
 }
 
 std::vector<uint8_t> ImageTest::Download(const TestImage& image, uint32_t level) {
     const size_t size = image.LevelBytes(level);
-    TestBuffer buffer = MakeBuffer((size + 3) / 4);
+    const Staging staging = MakeStaging(image, size);
     VkCommandBuffer commands = Begin();
-    VkBufferImageCopy region{.bufferOffset = buffer.offset,
+    VkBufferImageCopy region{.bufferOffset = staging.offset,
                              .imageSubresource = {image.aspect, level, 0, image.spec.layers},
                              .imageExtent = image.LevelExtent(level)};
-    vkCmdCopyImageToBuffer(commands, image.handle, VK_IMAGE_LAYOUT_GENERAL, buffer.handle, 1,
+    vkCmdCopyImageToBuffer(commands, image.handle, VK_IMAGE_LAYOUT_GENERAL, staging.buffer, 1,
                            &region);
     Run(commands);
-    const auto* bytes = reinterpret_cast<const uint8_t*>(buffer.words);
-    return {bytes, bytes + size};
+    return {staging.bytes, staging.bytes + size};
+}
+
+ImageTest::Staging ImageTest::MakeStaging(const TestImage& image, size_t size) {
+    const uint32_t texel = image.texel_bytes;
+    const TestBuffer buffer = MakeBuffer((size + texel + 3) / 4);
+    // VUID-vkCmdCopyBufferToImage-dstImage-07975.
+    const VkDeviceSize offset = (buffer.offset + texel - 1) / texel * texel;
+    return {buffer.handle, offset,
+            reinterpret_cast<uint8_t*>(buffer.words) + (offset - buffer.offset)};
 }
 
 void ImageTest::WriteLinear(const TestImage& image, std::span<const uint8_t> bytes) {

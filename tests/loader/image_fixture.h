@@ -90,6 +90,14 @@ class ImageTest : public VulkanTest {
     bool update_after_bind_ = false;  // of sets made from now on
 
   private:
+    // A place in a buffer for the bytes of an image, at a multiple of its texels' size.
+    struct Staging {
+        VkBuffer buffer;
+        VkDeviceSize offset;
+        uint8_t* bytes;
+    };
+    Staging MakeStaging(const TestImage& image, size_t size);
+
     VkPhysicalDeviceMaintenance5Features maintenance5_{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_FEATURES,
         .maintenance5 = VK_TRUE};

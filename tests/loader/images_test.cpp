@@ -13,6 +13,9 @@
 #include "tests/loader/shaders/image_texels_float.spv.h"
 #include "tests/loader/shaders/image_texels_int.spv.h"
 #include "tests/loader/shaders/image_texels_uint.spv.h"
+#include "tests/loader/shaders/image_uniform_texels_float.spv.h"
+#include "tests/loader/shaders/image_uniform_texels_int.spv.h"
+#include "tests/loader/shaders/image_uniform_texels_uint.spv.h"
 #include "tests/loader/texel_reference.h"
 
 namespace fornax::test {
@@ -29,6 +32,7 @@ class ImagesTest : public ImageTest {
         more_extensions_ = {VK_EXT_IMAGE_ROBUSTNESS_EXTENSION_NAME,
                             VK_EXT_TEXEL_BUFFER_ALIGNMENT_EXTENSION_NAME};
         more_features_ = &robustness_;
+        EnableYoungFormats();
         ImageTest::SetUp();
     }
 
@@ -291,6 +295,43 @@ TEST_F(ImagesTest, TexelBuffers) {
         }
     }
     EXPECT_GE(formats, 14);
+}
+
+TEST_F(ImagesTest, UniformTexelsOfEveryFormat) {
+    constexpr uint32_t kTexels = 50;
+    int formats = 0;
+    for (const TexelReference& format : AllTexelReferences()) {
+        if (!BufferHas(format.format, VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT))
+            continue;
+        SCOPED_TRACE(format.format);
+        ++formats;
+        const uint32_t size = format.bytes();
+        // The view begins at the second texel, and the buffer ends in the middle of one.
+        TestBuffer from =
+            MakeBuffer((kTexels + 2) * size / 4 + 1, VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT);
+        const auto noise = Noise(kTexels * size, 5);
+        std::memcpy(reinterpret_cast<uint8_t*>(from.words) + size, noise.data(), noise.size());
+        from.offset += size;
+        from.size = kTexels * size;
+        TestBuffer out = MakeBuffer(64 * 4);
+        const auto spirv = format.kind == TexelReference::Kind::kUint
+                               ? std::span<const uint32_t>(spirv::kImageUniformTexelsUint)
+                           : format.kind == TexelReference::Kind::kSint
+                               ? std::span<const uint32_t>(spirv::kImageUniformTexelsInt)
+                               : std::span<const uint32_t>(spirv::kImageUniformTexelsFloat);
+        Run(MakeImagePipeline(spirv, {Slot::Texels(VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER,
+                                                   MakeTexels(from, format.format)),
+                                      Slot::Buffer(out)}),
+            2);
+        for (uint32_t i = 0; i < 64; ++i) {
+            SCOPED_TRACE(i);
+            const uint8_t nothing[16] = {};
+            ExpectTexel(format, i < kTexels ? noise.data() + i * size : nothing, out.words + i * 4);
+        }
+        if (HasFatalFailure())
+            return;
+    }
+    EXPECT_GE(formats, 45);
 }
 
 TEST_F(ImagesTest, ArraysOfImagesAndLevels) {

@@ -78,7 +78,7 @@ class Memory {
         image.width = width;
         image.height = height;
         image.depth = 1;
-        image.row_pitch = width << format.bytes_log2;
+        image.row_pitch = width * format.bytes;
         image.slice_pitch = image.row_pitch * height;
         image.levels = 1;
         image.memory = {address, image.slice_pitch};

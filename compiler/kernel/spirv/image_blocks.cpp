@@ -51,8 +51,8 @@ Ids ImageCode::LoadBlockTexel(Id buffer, const Texel& texel, Id format, uint8_t 
     const auto is = [&](TexelLayout which) {
         return Test(Op::kIEq, layout, Int(static_cast<uint32_t>(which)));
     };
-    const Id bytes_log2 = Bits(format, hal::kTexelBytesLog2Shift, 8);
-    const Id offset = I(Op::kIAdd, texel.row_offset, I(Op::kShl, texel.column, bytes_log2));
+    const Id bytes = Bits(format, hal::kTexelBytesShift, 8);
+    const Id offset = I(Op::kIAdd, texel.row_offset, I(Op::kIMul, texel.column, bytes));
     const Id next = I(Op::kIAdd, offset, Int(kBlockBytes));
     const Id x = I(Op::kAnd, texel.x, Int(3));
     const Id y = I(Op::kAnd, texel.y, Int(3));

@@ -61,6 +61,12 @@ Elements ElementsOf(TexelLayout layout) {
             return {kI32, 2};
         case TexelLayout::k32x4:
             return {kI32, 4};
+        case TexelLayout::k8x3:
+            return {ir::Type::kI8, 3};
+        case TexelLayout::k16x3:
+            return {ir::Type::kI16, 3};
+        case TexelLayout::k32x3:
+            return {kI32, 3};
         default:
             return {kI32, 1};
     }
@@ -126,14 +132,20 @@ Ids ImageCode::Zeros(std::span<const ir::Type> types) {
 Ids ImageCode::LoadElements(Id buffer, Id offset, ir::Type type, size_t count, uint8_t flags) {
     const Id operands[] = {buffer, offset};
     const std::vector<ir::Type> types(count, type);
+    // Texels are aligned as much as their size is, and those of three elements as these are.
+    const size_t bytes = ir::ByteSize(type) * count;
     const ir::InstId load =
-        builder_.Append(Op::kLoadBuffer, operands, types, ir::ByteSize(type) * count, flags);
+        builder_.Append(Op::kLoadBuffer, operands, types, bytes & -bytes, flags);
     return kernel_.inst(load).results;
 }
 
 Id ImageCode::TexelOffset(const Texel& texel, TexelLayout layout) {
-    const uint32_t bytes_log2 = hal::MakeTexelFormat(layout, TexelClass::kUint).bytes_log2;
-    return I(Op::kIAdd, texel.row_offset, I(Op::kShl, texel.column, Int(bytes_log2)));
+    const uint32_t bytes = hal::MakeTexelFormat(layout, TexelClass::kUint).bytes;
+    const Id in_row =
+        std::has_single_bit(bytes)
+            ? I(Op::kShl, texel.column, Int(static_cast<uint32_t>(std::countr_zero(bytes))))
+            : I(Op::kIMul, texel.column, Int(bytes));
+    return I(Op::kIAdd, texel.row_offset, in_row);
 }
 
 Id ImageCode::BlockLog2(Id layout) {
@@ -163,8 +175,14 @@ Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, u
         const Elements elements = ElementsOf(known);
         const Id offset = TexelOffset(texel, known);
         Ids words = LoadElements(buffer, offset, elements.type, elements.count, flags);
-        if (elements.type != kI32)
-            words[0] = Emit(Op::kZExt, kI32, {words[0]});
+        if (elements.type != kI32) {
+            for (Id& word : words)
+                word = Emit(Op::kZExt, kI32, {word});
+        }
+        if (elements.count == 3) {
+            words.push_back(Int(0));
+            return words;
+        }
         Ids raw;
         uint32_t at = 0;
         for (uint8_t bits : ComponentBits(known)) {
@@ -177,6 +195,9 @@ Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, u
             raw[1] = I(Op::kShl, raw[1], Int(4));
             raw[2] = I(Op::kShl, raw[2], Int(5));
         }
+        // Narrower than what DecodeInt takes all components for.
+        if (known == TexelLayout::kInt10x3_2)
+            raw[3] = I(Op::kAShr, I(Op::kShl, raw[3], Int(30)), Int(30));
         return raw;
     });
 }

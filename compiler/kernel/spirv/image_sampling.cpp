@@ -178,8 +178,8 @@ ImageSampling::Level ImageSampling::MakeLevel(Id index) {
     level.offset = c.Int(0);
     if (is_base)
         return level;
-    const Id bytes_log2 = c.Bits(place_.format, hal::kTexelBytesLog2Shift, 8);
-    const Id bytes = c.I(Op::kShl, Block(level.extent[0], true), bytes_log2);
+    const Id texel_bytes = c.Bits(place_.format, hal::kTexelBytesShift, 8);
+    const Id bytes = c.I(Op::kIMul, Block(level.extent[0], true), texel_bytes);
     const Id padded = c.I(Op::kIAdd, bytes, c.Int(hal::kRowAlignment - 1));
     const Id pitch = c.I(Op::kAnd, padded, c.Int(~(hal::kRowAlignment - 1)));
     level.row_pitch = pitch;

@@ -127,7 +127,7 @@ std::optional<TexelFormat> FormatOf(spv::ImageFormat format) {
 uint32_t WordOf(const TexelFormat& format) {
     return static_cast<uint32_t>(format.layout) << hal::kTexelLayoutShift |
            static_cast<uint32_t>(format.texel_class) << hal::kTexelClassShift |
-           static_cast<uint32_t>(format.bytes_log2) << hal::kTexelBytesLog2Shift |
+           static_cast<uint32_t>(format.bytes) << hal::kTexelBytesShift |
            static_cast<uint32_t>(format.sign_shift) << hal::kTexelSignShiftShift;
 }
 // Operands of OpTypeImage.
@@ -327,7 +327,7 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
     uint64_t known = 0;
     if (level.valid() && kernel_.IsConst(level, &known) && known == 0)
         level = {};
-    const ValueId bytes_log2 = code.Bits(image.format, hal::kTexelBytesLog2Shift, 8);
+    const ValueId texel_bytes = code.Bits(image.format, hal::kTexelBytesShift, 8);
     const bool has_rows = image.Dimensions() >= 2;
     const bool has_slices = coordinates.size() > (has_rows ? 2 : 1);
     const bool is_3d = image.dim == spv::Dim::Dim3D;
@@ -366,7 +366,7 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
         row_pitch = word(kRowPitchAt);
         if (level.valid()) {
             const ValueId blocks = may_be_compressed ? code.Blocks(width, block_log2) : width;
-            const ValueId bytes = code.I(ir::Op::kShl, blocks, bytes_log2);
+            const ValueId bytes = code.I(ir::Op::kIMul, blocks, texel_bytes);
             row_pitch =
                 code.I(ir::Op::kAnd, code.I(ir::Op::kIAdd, bytes, Int(hal::kRowAlignment - 1)),
                        Int(~(hal::kRowAlignment - 1)));
@@ -449,8 +449,7 @@ Status Translator::ImageRead(const Inst& inst) {
     }
     const std::vector<ir::Type> ints(4, ir::Type::kI32);
     const Tuple raw = code.If(inside, ints, [&] {
-        return code.LoadRaw(buffer, texel_place, image.format,
-                            !image.storage && image.dim != spv::Dim::Buffer,
+        return code.LoadRaw(buffer, texel_place, image.format, !image.storage,
                             image.pointer.is_volatile ? ir::kVolatile : 0);
     });
     const bool integer = image.component == ir::Type::kI32;
