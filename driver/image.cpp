@@ -112,9 +112,10 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
         (uses.flags & ~kSupportedFlags) != 0) {
         return refuse();
     }
-    // Compressed formats are of two dimensions ("Required Format Support").
+    // Compressed formats are of two dimensions, and those of BC of three ("Required Format
+    // Support").
     const bool of_blocks = format->block_log2() != 0;
-    if ((of_blocks && info.type != VK_IMAGE_TYPE_2D) ||
+    if ((of_blocks && info.type == VK_IMAGE_TYPE_1D) ||
         (!of_blocks && (uses.flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT))) {
         return refuse();
     }

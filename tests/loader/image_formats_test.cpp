@@ -9,6 +9,8 @@
 #include "tests/loader/image_fixture.h"
 #include "tests/loader/shaders/image_borders.spv.h"
 #include "tests/loader/shaders/image_fetch_float.spv.h"
+#include "tests/loader/shaders/image_fetch_space.spv.h"
+#include "tests/loader/shaders/image_fetch_space_sampled.spv.h"
 #include "tests/loader/shaders/image_fetch_uint.spv.h"
 #include "tests/loader/shaders/image_slices.spv.h"
 
@@ -33,21 +35,27 @@ class ImageFormatsTest : public ImageTest {
         ImageTest::SetUp();
     }
 
-    // Of two levels and three layers; `aspects` tells formats that no texel reference describes.
+    // Of two levels, and of three layers if there is one slice; `aspects` tells formats that no
+    // texel reference describes.
     TestImage MakeRaw(VkFormat format,
                       VkExtent3D extent,
                       VkImageAspectFlags aspects,
                       VkImageCreateFlags flags = 0) {
-        TestImage image{.spec = {.format = format, .extent = extent, .levels = 2, .layers = 3},
+        const bool is_3d = extent.depth > 1;
+        TestImage image{.spec = {.type = is_3d ? VK_IMAGE_TYPE_3D : VK_IMAGE_TYPE_2D,
+                                 .format = format,
+                                 .extent = extent,
+                                 .levels = 2,
+                                 .layers = is_3d ? 1u : 3u},
                         .aspect = aspects};
         VkImageCreateInfo info{
             .sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
             .flags = flags,
-            .imageType = VK_IMAGE_TYPE_2D,
+            .imageType = image.spec.type,
             .format = format,
             .extent = extent,
             .mipLevels = 2,
-            .arrayLayers = 3,
+            .arrayLayers = image.spec.layers,
             .samples = VK_SAMPLE_COUNT_1_BIT,
             .usage = VK_IMAGE_USAGE_SAMPLED_BIT | VK_IMAGE_USAGE_TRANSFER_SRC_BIT |
                      VK_IMAGE_USAGE_TRANSFER_DST_BIT | VK_IMAGE_USAGE_HOST_TRANSFER_BIT};
@@ -57,7 +65,7 @@ class ImageFormatsTest : public ImageTest {
             .image = image.handle,
             .oldLayout = VK_IMAGE_LAYOUT_UNDEFINED,
             .newLayout = VK_IMAGE_LAYOUT_GENERAL,
-            .subresourceRange = {aspects, 0, 2, 0, 3}};
+            .subresourceRange = {aspects, 0, 2, 0, image.spec.layers}};
         EXPECT_VK(vkTransitionImageLayoutEXT(device_, 1, &transition));
         return image;
     }
@@ -66,10 +74,11 @@ class ImageFormatsTest : public ImageTest {
                     VkImageAspectFlags aspect,
                     uint32_t level,
                     const std::vector<uint8_t>& bytes) {
-        const VkMemoryToImageCopyEXT region{.sType = VK_STRUCTURE_TYPE_MEMORY_TO_IMAGE_COPY_EXT,
-                                            .pHostPointer = bytes.data(),
-                                            .imageSubresource = {aspect, level, 0, 3},
-                                            .imageExtent = image.LevelExtent(level)};
+        const VkMemoryToImageCopyEXT region{
+            .sType = VK_STRUCTURE_TYPE_MEMORY_TO_IMAGE_COPY_EXT,
+            .pHostPointer = bytes.data(),
+            .imageSubresource = {aspect, level, 0, image.spec.layers},
+            .imageExtent = image.LevelExtent(level)};
         const VkCopyMemoryToImageInfoEXT info{
             .sType = VK_STRUCTURE_TYPE_COPY_MEMORY_TO_IMAGE_INFO_EXT,
             .dstImage = image.handle,
@@ -84,10 +93,11 @@ class ImageFormatsTest : public ImageTest {
                                       uint32_t level,
                                       size_t size) {
         std::vector<uint8_t> bytes(size);
-        const VkImageToMemoryCopyEXT region{.sType = VK_STRUCTURE_TYPE_IMAGE_TO_MEMORY_COPY_EXT,
-                                            .pHostPointer = bytes.data(),
-                                            .imageSubresource = {aspect, level, 0, 3},
-                                            .imageExtent = image.LevelExtent(level)};
+        const VkImageToMemoryCopyEXT region{
+            .sType = VK_STRUCTURE_TYPE_IMAGE_TO_MEMORY_COPY_EXT,
+            .pHostPointer = bytes.data(),
+            .imageSubresource = {aspect, level, 0, image.spec.layers},
+            .imageExtent = image.LevelExtent(level)};
         const VkCopyImageToMemoryInfoEXT info{
             .sType = VK_STRUCTURE_TYPE_COPY_IMAGE_TO_MEMORY_INFO_EXT,
             .srcImage = image.handle,
@@ -104,16 +114,19 @@ class ImageFormatsTest : public ImageTest {
                                 uint32_t level,
                                 std::span<const uint32_t> spirv) {
         const VkExtent3D extent = image.LevelExtent(level);
-        TestBuffer out = MakeBuffer(size_t{extent.width} * extent.height * 3 * 4);
-        const VkImageView view = MakeView(image, {.viewType = VK_IMAGE_VIEW_TYPE_2D_ARRAY,
-                                                  .subresourceRange = {aspect, 0, 2, 0, 3}});
+        const uint32_t slices = image.spec.layers * extent.depth;
+        TestBuffer out = MakeBuffer(size_t{extent.width} * extent.height * slices * 4);
+        const VkImageView view = MakeView(
+            image, {.viewType = image.spec.type == VK_IMAGE_TYPE_3D ? VK_IMAGE_VIEW_TYPE_3D
+                                                                    : VK_IMAGE_VIEW_TYPE_2D_ARRAY,
+                    .subresourceRange = {aspect, 0, 2, 0, image.spec.layers}});
         const VkSampler sampler = MakeSampler({.maxLod = 1});
         const TestPipeline pipeline =
             MakeImagePipeline(spirv, {Slot::Combined(view, sampler), Slot::Buffer(out)});
         VkCommandBuffer commands = Begin();
         Bind(commands, pipeline);
         vkCmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &level);
-        vkCmdDispatch(commands, (extent.width + 7) / 8, (extent.height + 7) / 8, 3);
+        vkCmdDispatch(commands, (extent.width + 7) / 8, (extent.height + 7) / 8, slices);
         Run(commands);
         return {out.words, out.words + out.size / 4};
     }
@@ -154,79 +167,105 @@ double Linear(double c) {
     return c <= 0.04045 ? c / 12.92 : std::pow((c + 0.055) / 1.055, 2.4);
 }
 
-// Noise holds blocks of every mode.
-TEST_F(ImageFormatsTest, CompressedTexels) {
-    constexpr VkFormat kFormats[] = {
-        VK_FORMAT_ETC2_R8G8B8_UNORM_BLOCK,   VK_FORMAT_ETC2_R8G8B8_SRGB_BLOCK,
-        VK_FORMAT_ETC2_R8G8B8A1_UNORM_BLOCK, VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK,
-        VK_FORMAT_ETC2_R8G8B8A8_UNORM_BLOCK, VK_FORMAT_ETC2_R8G8B8A8_SRGB_BLOCK,
-        VK_FORMAT_EAC_R11_UNORM_BLOCK,       VK_FORMAT_EAC_R11_SNORM_BLOCK,
-        VK_FORMAT_EAC_R11G11_UNORM_BLOCK,    VK_FORMAT_EAC_R11G11_SNORM_BLOCK,
-        VK_FORMAT_BC1_RGB_UNORM_BLOCK,       VK_FORMAT_BC1_RGB_SRGB_BLOCK,
-        VK_FORMAT_BC1_RGBA_UNORM_BLOCK,      VK_FORMAT_BC1_RGBA_SRGB_BLOCK,
-        VK_FORMAT_BC2_UNORM_BLOCK,           VK_FORMAT_BC2_SRGB_BLOCK,
-        VK_FORMAT_BC3_UNORM_BLOCK,           VK_FORMAT_BC3_SRGB_BLOCK,
-        VK_FORMAT_BC4_UNORM_BLOCK,           VK_FORMAT_BC4_SNORM_BLOCK,
-        VK_FORMAT_BC5_UNORM_BLOCK,           VK_FORMAT_BC5_SNORM_BLOCK,
-        VK_FORMAT_BC6H_UFLOAT_BLOCK,         VK_FORMAT_BC6H_SFLOAT_BLOCK,
-        VK_FORMAT_BC7_UNORM_BLOCK,           VK_FORMAT_BC7_SRGB_BLOCK};
-    constexpr VkFormat kSrgb[] = {
-        VK_FORMAT_ETC2_R8G8B8_SRGB_BLOCK,   VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK,
-        VK_FORMAT_ETC2_R8G8B8A8_SRGB_BLOCK, VK_FORMAT_BC1_RGB_SRGB_BLOCK,
-        VK_FORMAT_BC1_RGBA_SRGB_BLOCK,      VK_FORMAT_BC2_SRGB_BLOCK,
-        VK_FORMAT_BC3_SRGB_BLOCK,           VK_FORMAT_BC7_SRGB_BLOCK};
-    for (VkFormat format : kFormats) {
-        SCOPED_TRACE(format);
-        const bool is_srgb = std::ranges::count(kSrgb, format) == 1;
-        const TestImage image = MakeRaw(format, {53, 30, 1}, VK_IMAGE_ASPECT_COLOR_BIT);
-        for (uint32_t level = 0; level < 2; ++level) {
-            const VkExtent3D extent = image.LevelExtent(level);
-            const uint32_t columns = (extent.width + 3) / 4;
-            const uint32_t rows = (extent.height + 3) / 4;
-            const size_t size = size_t{columns} * rows * 3 * BlockBytes(format);
-            auto blocks = Noise(size, static_cast<uint32_t>(format) + level);
-            // The modes of BPTC are not equally frequent in noise.
-            for (size_t i = 0; i < size / 16; ++i) {
-                uint8_t& mode = blocks[i * 16];
-                if (format == VK_FORMAT_BC7_UNORM_BLOCK) {
-                    mode = static_cast<uint8_t>((mode << 1 | 1) << i % 9);
-                } else if (format == VK_FORMAT_BC6H_UFLOAT_BLOCK ||
-                           format == VK_FORMAT_BC6H_SFLOAT_BLOCK) {
-                    mode = static_cast<uint8_t>((mode & ~31u) | i % 32);
-                }
-            }
-            // By the device, from where the host reads it again.
-            TestBuffer buffer = MakeBuffer(size / 4);
-            std::memcpy(buffer.words, blocks.data(), size);
-            VkCommandBuffer commands = Begin();
-            const VkBufferImageCopy region{
-                .bufferOffset = buffer.offset,
-                .imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, level, 0, 3},
-                .imageExtent = extent};
-            vkCmdCopyBufferToImage(commands, buffer.handle, image.handle, VK_IMAGE_LAYOUT_GENERAL,
-                                   1, &region);
-            Run(commands);
-            EXPECT_TRUE(HostDownload(image, VK_IMAGE_ASPECT_COLOR_BIT, level, size) == blocks);
-            const auto texels =
-                Fetch(image, VK_IMAGE_ASPECT_COLOR_BIT, level, spirv::kImageFetchFloat);
-            for (uint32_t i = 0; i < texels.size() / 4; ++i) {
-                const uint32_t x = i % extent.width;
-                const uint32_t y = i / extent.width % extent.height;
-                const uint32_t z = i / extent.width / extent.height;
-                const size_t block = (size_t{z} * rows + y / 4) * columns + x / 4;
-                auto wanted =
-                    DecodeBlock(format, blocks.data() + block * BlockBytes(format), x % 4, y % 4);
-                for (size_t k = 0; k < 4; ++k) {
-                    if (is_srgb && k < 3)
-                        wanted[k] = Linear(wanted[k]);
-                    const double seen = std::bit_cast<float>(texels[i * 4 + k]);
-                    // The least of BC6 is an infinity.
-                    ASSERT_TRUE(seen == wanted[k] || std::abs(seen - wanted[k]) <= 1e-6)
-                        << seen << " for " << wanted[k] << ", texel " << x << ", " << y << ", " << z
-                        << " component " << k;
-                }
+constexpr VkFormat kBlockFormats[] = {
+    VK_FORMAT_ETC2_R8G8B8_UNORM_BLOCK,   VK_FORMAT_ETC2_R8G8B8_SRGB_BLOCK,
+    VK_FORMAT_ETC2_R8G8B8A1_UNORM_BLOCK, VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK,
+    VK_FORMAT_ETC2_R8G8B8A8_UNORM_BLOCK, VK_FORMAT_ETC2_R8G8B8A8_SRGB_BLOCK,
+    VK_FORMAT_EAC_R11_UNORM_BLOCK,       VK_FORMAT_EAC_R11_SNORM_BLOCK,
+    VK_FORMAT_EAC_R11G11_UNORM_BLOCK,    VK_FORMAT_EAC_R11G11_SNORM_BLOCK,
+    VK_FORMAT_BC1_RGB_UNORM_BLOCK,       VK_FORMAT_BC1_RGB_SRGB_BLOCK,
+    VK_FORMAT_BC1_RGBA_UNORM_BLOCK,      VK_FORMAT_BC1_RGBA_SRGB_BLOCK,
+    VK_FORMAT_BC2_UNORM_BLOCK,           VK_FORMAT_BC2_SRGB_BLOCK,
+    VK_FORMAT_BC3_UNORM_BLOCK,           VK_FORMAT_BC3_SRGB_BLOCK,
+    VK_FORMAT_BC4_UNORM_BLOCK,           VK_FORMAT_BC4_SNORM_BLOCK,
+    VK_FORMAT_BC5_UNORM_BLOCK,           VK_FORMAT_BC5_SNORM_BLOCK,
+    VK_FORMAT_BC6H_UFLOAT_BLOCK,         VK_FORMAT_BC6H_SFLOAT_BLOCK,
+    VK_FORMAT_BC7_UNORM_BLOCK,           VK_FORMAT_BC7_SRGB_BLOCK};
+constexpr VkFormat kSrgbBlocks[] = {
+    VK_FORMAT_ETC2_R8G8B8_SRGB_BLOCK,   VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK,
+    VK_FORMAT_ETC2_R8G8B8A8_SRGB_BLOCK, VK_FORMAT_BC1_RGB_SRGB_BLOCK,
+    VK_FORMAT_BC1_RGBA_SRGB_BLOCK,      VK_FORMAT_BC2_SRGB_BLOCK,
+    VK_FORMAT_BC3_SRGB_BLOCK,           VK_FORMAT_BC7_SRGB_BLOCK};
+
+// Noise holds blocks of every mode. Both levels go to the image, and `spirv` reads them.
+class CompressedFormatsTest : public ImageFormatsTest {
+  protected:
+    void CheckTexels(VkFormat format,
+                     const VkExtent3D& base_extent,
+                     std::span<const uint32_t> spirv);
+};
+
+void CompressedFormatsTest::CheckTexels(VkFormat format,
+                                        const VkExtent3D& base_extent,
+                                        std::span<const uint32_t> spirv) {
+    const bool is_srgb = std::ranges::count(kSrgbBlocks, format) == 1;
+    const TestImage image = MakeRaw(format, base_extent, VK_IMAGE_ASPECT_COLOR_BIT);
+    for (uint32_t level = 0; level < 2; ++level) {
+        const VkExtent3D extent = image.LevelExtent(level);
+        const uint32_t slices = image.spec.layers * extent.depth;
+        const uint32_t columns = (extent.width + 3) / 4;
+        const uint32_t rows = (extent.height + 3) / 4;
+        const size_t size = size_t{columns} * rows * slices * BlockBytes(format);
+        auto blocks = Noise(size, static_cast<uint32_t>(format) + level);
+        // The modes of BPTC are not equally frequent in noise.
+        for (size_t i = 0; i < size / 16; ++i) {
+            uint8_t& mode = blocks[i * 16];
+            if (format == VK_FORMAT_BC7_UNORM_BLOCK) {
+                mode = static_cast<uint8_t>((mode << 1 | 1) << i % 9);
+            } else if (format == VK_FORMAT_BC6H_UFLOAT_BLOCK ||
+                       format == VK_FORMAT_BC6H_SFLOAT_BLOCK) {
+                mode = static_cast<uint8_t>((mode & ~31u) | i % 32);
             }
         }
+        // By the device, from where the host reads it again.
+        TestBuffer buffer = MakeBuffer(size / 4);
+        std::memcpy(buffer.words, blocks.data(), size);
+        VkCommandBuffer commands = Begin();
+        const VkBufferImageCopy region{
+            .bufferOffset = buffer.offset,
+            .imageSubresource = {VK_IMAGE_ASPECT_COLOR_BIT, level, 0, image.spec.layers},
+            .imageExtent = extent};
+        vkCmdCopyBufferToImage(commands, buffer.handle, image.handle, VK_IMAGE_LAYOUT_GENERAL, 1,
+                               &region);
+        Run(commands);
+        EXPECT_TRUE(HostDownload(image, VK_IMAGE_ASPECT_COLOR_BIT, level, size) == blocks);
+        const auto texels = Fetch(image, VK_IMAGE_ASPECT_COLOR_BIT, level, spirv);
+        for (uint32_t i = 0; i < texels.size() / 4; ++i) {
+            const uint32_t x = i % extent.width;
+            const uint32_t y = i / extent.width % extent.height;
+            const uint32_t z = i / extent.width / extent.height;
+            const size_t block = (size_t{z} * rows + y / 4) * columns + x / 4;
+            auto wanted =
+                DecodeBlock(format, blocks.data() + block * BlockBytes(format), x % 4, y % 4);
+            for (size_t k = 0; k < 4; ++k) {
+                if (is_srgb && k < 3)
+                    wanted[k] = Linear(wanted[k]);
+                const double seen = std::bit_cast<float>(texels[i * 4 + k]);
+                // The least of BC6 is an infinity.
+                ASSERT_TRUE(seen == wanted[k] || std::abs(seen - wanted[k]) <= 1e-6)
+                    << seen << " for " << wanted[k] << ", texel " << x << ", " << y << ", " << z
+                    << " component " << k;
+            }
+        }
+    }
+}
+
+TEST_F(CompressedFormatsTest, Layers) {
+    for (VkFormat format : kBlockFormats) {
+        SCOPED_TRACE(format);
+        CheckTexels(format, {53, 30, 1}, spirv::kImageFetchFloat);
+        if (HasFatalFailure())
+            return;
+    }
+}
+
+TEST_F(CompressedFormatsTest, Slices) {
+    for (VkFormat format : kBlockFormats) {
+        SCOPED_TRACE(format);
+        CheckTexels(format, {21, 14, 5}, spirv::kImageFetchSpace);
+        CheckTexels(format, {18, 13, 4}, spirv::kImageFetchSpaceSampled);
+        if (HasFatalFailure())
+            return;
     }
 }
 

@@ -29,7 +29,7 @@ ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
     : code_(code), place_(place), cube_(place.dim == spv::Dim::Cube) {
     axes_ = place.dim == spv::Dim::Dim1D ? 1 : place.dim == spv::Dim::Dim3D ? 3 : 2;
     flags_ = code_.Word(place.sampler, kFlagsAt);
-    if (axes_ == 2)
+    if (axes_ >= 2)
         block_log2_ = code_.BlockLog2(code_.Bits(place.format, hal::kTexelLayoutShift, 8));
 }
 
@@ -184,7 +184,7 @@ ImageSampling::Level ImageSampling::MakeLevel(Id index) {
     const Id pitch = c.I(Op::kAnd, padded, c.Int(~(hal::kRowAlignment - 1)));
     level.row_pitch = pitch;
     if (axes_ == 3)
-        level.slice_pitch = c.I(Op::kIMul, pitch, level.extent[1]);
+        level.slice_pitch = c.I(Op::kIMul, pitch, Block(level.extent[1], true));
     const Id entry = c.I(Op::kIAdd, c.I(Op::kShl, index, c.Int(2)),
                          c.Int(offsetof(hal::SampledImageDescriptor, level_offsets)));
     level.offset = c.WordAt(place_.image, entry);

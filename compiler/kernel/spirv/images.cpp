@@ -377,8 +377,14 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
     if (has_slices) {
         const ValueId z = coordinates.back();
         also(z, is_3d ? extent(kDepthAt) : word(kDepthAt));
-        step(z, is_3d && level.valid() ? code.I(ir::Op::kIMul, row_pitch, height)
-                                       : word(kSlicePitchAt));
+        ValueId slice_pitch;
+        if (is_3d && level.valid()) {
+            const ValueId rows = may_be_compressed ? code.Blocks(height, block_log2) : height;
+            slice_pitch = code.I(ir::Op::kIMul, row_pitch, rows);
+        } else {
+            slice_pitch = word(kSlicePitchAt);
+        }
+        step(z, slice_pitch);
     }
     ValueId column = block(coordinates[0]);
     if (sample.valid()) {

@@ -120,7 +120,7 @@ struct Image {
 
     // Compressed formats are those of two-dimensional sampled images.
     bool MayBeCompressed() const {
-        return !storage && !multisampled && (dim == spv::Dim::Dim2D || dim == spv::Dim::Cube);
+        return !storage && !multisampled && dim != spv::Dim::Dim1D && dim != spv::Dim::Buffer;
     }
     // Coordinates without the array's layer.
     uint32_t Dimensions() const {
