@@ -388,6 +388,11 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             FillStruct(header, VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR{
                                    .meshAndTaskShaderDerivatives = VK_FALSE});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR:
+            FillStruct(header,
+                       VkPhysicalDeviceCooperativeMatrixPropertiesKHR{
+                           .cooperativeMatrixSupportedStages = VK_SHADER_STAGE_COMPUTE_BIT});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_LONG_VECTOR_PROPERTIES_EXT:
             FillStruct(header, VkPhysicalDeviceShaderLongVectorPropertiesEXT{
                                    .maxVectorComponents = kMaxVectorComponents});

@@ -75,6 +75,7 @@ TEST(SupportedApiTest, ExtensionsBringTheirMandatoryFeatures) {
     EXPECT_TRUE(!device.KHR_compute_shader_derivatives || features.computeDerivativeGroupQuads ||
                 features.computeDerivativeGroupLinear);
     EXPECT_TRUE(!device.EXT_conditional_rendering || features.conditionalRendering);
+    EXPECT_TRUE(!device.KHR_cooperative_matrix || features.cooperativeMatrix);
     EXPECT_TRUE(!device.KHR_copy_memory_indirect || features.indirectMemoryCopy);
     EXPECT_TRUE(!device.KHR_device_address_commands || features.deviceAddressCommands);
     EXPECT_TRUE(!device.EXT_descriptor_buffer || features.descriptorBuffer);

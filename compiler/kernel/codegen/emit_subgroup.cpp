@@ -3,6 +3,7 @@
 // active. They are never reached with an empty mask (NeedsGuard), and the mask is exactly the lanes
 // that run the operation together.
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "compiler/kernel/ir/group.h"
 
@@ -40,6 +41,10 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
         case Op::kSubgroupShuffle:
             EmitShuffle(inst);
             return;
+        case Op::kMatrixMulAdd:
+        case Op::kMatrixTranspose:
+            EmitMatrix(inst);
+            return;
         case Op::kSubgroupPartition:
             Set(inst.results[0], lanes_ == 1 ? builder_.getInt64(1) : EmitPartition(inst));
             return;
@@ -55,6 +60,19 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
             EmitGroup(inst);
             return;
     }
+}
+
+void Emitter::EmitMatrix(const ir::Instruction& inst) {
+    if (!matrices_)
+        matrices_ = std::make_shared<MatrixEmitter>(builder_, *entry_, vector_bits_);
+    llvm::SmallVector<Value*, 96> operands;
+    for (ir::ValueId operand : inst.operands)
+        operands.push_back(Vector(operand));
+    const std::vector<Value*> results = inst.op == Op::kMatrixTranspose
+                                            ? matrices_->Transpose(operands)
+                                            : matrices_->MulAdd(operands, inst.imm);
+    for (size_t i = 0; i < results.size(); ++i)
+        Set(inst.results[i], results[i]);
 }
 
 Value* Emitter::Ballot(ir::ValueId condition) {

@@ -458,6 +458,7 @@ class Emitter {
 
     // --- emit_subgroup.cpp ---
     void EmitSubgroup(const ir::Instruction& inst);
+    void EmitMatrix(const ir::Instruction& inst);
     void EmitShuffle(const ir::Instruction& inst);
     void EmitGroup(const ir::Instruction& inst);
     void EmitPartitioned(const ir::Instruction& inst);
@@ -532,6 +533,7 @@ class Emitter {
     llvm::Value* num_workgroups_[3] = {};
     llvm::GlobalVariable* constant_data_ = nullptr;
     llvm::GlobalVariable* zeros_ = nullptr;
+    std::shared_ptr<class MatrixEmitter> matrices_;
     // For all lanes a ptr and an i64; where lanes have their own, two vectors of i64.
     struct Descriptor {
         llvm::Value* address = nullptr;

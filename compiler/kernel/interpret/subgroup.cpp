@@ -1,7 +1,14 @@
 #include "compiler/kernel/interpret/subgroup.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+
 #include "compiler/kernel/ir/evaluate.h"
 #include "compiler/kernel/ir/group.h"
+#include "compiler/kernel/ir/half.h"
+#include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
 
@@ -56,9 +63,85 @@ uint64_t LanesUpTo(uint32_t lane) {
     return ~uint64_t{0} >> (63 - lane);
 }
 
+using Matrix = std::array<uint64_t, kMatrixElements>;
+
+// The matrix whose elements are in the operands from `first` on; 0 where a lane is not there.
+Matrix ReadMatrix(const Kernel& kernel, const Instruction& inst, Lanes lanes, size_t first) {
+    Matrix matrix = {};
+    for (uint32_t i = 0; i < kMatrixElements; ++i) {
+        if (const uint64_t* lane = lanes[i % kernel.subgroup_size])
+            matrix[i] = lane[inst.operands[first + i / kernel.subgroup_size].index];
+    }
+    return matrix;
+}
+
+// An element of A or B; `is_signed` is for integers.
+double Factor(const Kernel& kernel, const Instruction& inst, uint64_t bits, bool is_signed) {
+    if (inst.imm & kMatrixBFloat16)
+        return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+    if (kernel.type(inst.operands[0]) == Type::kF16)
+        return HalfToFloat(static_cast<uint16_t>(bits));
+    return is_signed ? static_cast<int8_t>(bits) : static_cast<uint8_t>(bits);
+}
+
+// One after the other, as fused multiplications and additions round.
+uint64_t FloatSum(std::span<const double> a, std::span<const double> b, uint64_t c) {
+    float sum = std::bit_cast<float>(static_cast<uint32_t>(c));
+    for (uint32_t k = 0; k < kMatrixSize; ++k)
+        sum = std::fma(static_cast<float>(a[k]), static_cast<float>(b[k]), sum);
+    return std::bit_cast<uint32_t>(sum);
+}
+
+uint64_t IntegerSum(const Instruction& inst,
+                    std::span<const double> a,
+                    std::span<const double> b,
+                    uint64_t c) {
+    const auto bits = static_cast<uint32_t>(c);
+    int64_t sum = inst.imm & kMatrixSignedC ? int64_t{static_cast<int32_t>(bits)} : int64_t{bits};
+    for (uint32_t k = 0; k < kMatrixSize; ++k)
+        sum += static_cast<int64_t>(a[k] * b[k]);
+    if (inst.imm & kMatrixSaturating) {
+        sum = inst.imm & kMatrixSignedC ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX)
+                                        : std::clamp<int64_t>(sum, 0, UINT32_MAX);
+    }
+    return static_cast<uint32_t>(sum);
+}
+
+void RunMatrixOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
+    const size_t elements = inst.results.size();
+    const Matrix a = ReadMatrix(kernel, inst, lanes, 0);
+    Matrix result;
+    if (inst.op == Op::kMatrixTranspose) {
+        for (uint32_t i = 0; i < kMatrixElements; ++i)
+            result[i] = a[i % kMatrixSize * kMatrixSize + i / kMatrixSize];
+    } else {
+        const Matrix b = ReadMatrix(kernel, inst, lanes, elements);
+        const Matrix c = ReadMatrix(kernel, inst, lanes, 2 * elements);
+        for (uint32_t i = 0; i < kMatrixElements; ++i) {
+            std::array<double, kMatrixSize> row, column;
+            for (uint32_t k = 0; k < kMatrixSize; ++k) {
+                row[k] = Factor(kernel, inst, a[i / kMatrixSize * kMatrixSize + k],
+                                (inst.imm & kMatrixSignedA) != 0);
+                column[k] = Factor(kernel, inst, b[k * kMatrixSize + i % kMatrixSize],
+                                   (inst.imm & kMatrixSignedB) != 0);
+            }
+            const bool integer = kernel.type(inst.results[0]) == Type::kI32;
+            result[i] = integer ? IntegerSum(inst, row, column, c[i]) : FloatSum(row, column, c[i]);
+        }
+    }
+    for (uint32_t i = 0; i < kMatrixElements; ++i) {
+        if (uint64_t* lane = lanes[i % kernel.subgroup_size])
+            lane[inst.results[i / kernel.subgroup_size].index] = result[i];
+    }
+}
+
 }  // namespace
 
 void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
+    if (inst.op == Op::kMatrixMulAdd || inst.op == Op::kMatrixTranspose) {
+        RunMatrixOp(kernel, inst, lanes);
+        return;
+    }
     const auto count = static_cast<uint32_t>(lanes.size());
     auto operand = [&](uint32_t lane, size_t i = 0) { return lanes[lane][inst.operands[i].index]; };
     uint64_t ballot = 0;

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "compiler/kernel/ir/group.h"
+#include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel::ir {
 
@@ -129,6 +130,41 @@ class Checker {
         if (op >= GroupOp::kFAdd ? !IsFloat(Out()) : !IsInteger(Out()))
             return WrongResult(0, op >= GroupOp::kFAdd ? "a float" : "an integer");
         return NeedIn(0, In(0) == Out(), TypeName(Out()));
+    }
+    // A lane's share of `matrices` matrices.
+    std::string NeedElements(size_t matrices) const {
+        if (kernel_.subgroup_size < kMatrixSize / 2)
+            return "needs a subgroup of 8 at least";
+        const uint32_t elements = MatrixLaneElements(kernel_);
+        if (inst_.operands.size() == matrices * elements && inst_.results.size() == elements)
+            return "";
+        return "must have " + std::to_string(matrices * elements) + " operands and " +
+               std::to_string(elements) + " results in a subgroup of " +
+               std::to_string(kernel_.subgroup_size);
+    }
+    std::string MatrixMulAdd() const {
+        std::string fault = NeedElements(3);
+        if (!fault.empty())
+            return fault;
+        if (inst_.imm > kAllMatrixFlags)
+            return "has unknown flags";
+        const size_t elements = inst_.results.size();
+        const bool bfloat = (inst_.imm & kMatrixBFloat16) != 0;
+        const bool half = In(0) == Type::kF16 && !bfloat;
+        if (!half && In(0) != (bfloat ? Type::kI16 : Type::kI8))
+            return WrongOperand(0, bfloat ? "i16" : "f16 or i8");
+        const Type sum = In(0) == Type::kI8 ? Type::kI32 : Type::kF32;
+        if (Out() != sum)
+            return WrongResult(0, TypeName(sum));
+        for (size_t i = 0; i < 2 * elements; ++i) {
+            if (In(i) != In(0))
+                return WrongOperand(i, TypeName(In(0)));
+        }
+        return AllAlike(IsMemoryType, "a float or an integer", 2 * elements);
+    }
+    std::string MatrixTranspose() const {
+        const std::string fault = NeedElements(1);
+        return fault.empty() ? AllAlike(IsMemoryType, "a bool, an integer or a float") : fault;
     }
     // `first` is the operand that holds the value.
     std::string Atomic(size_t first) const {
@@ -333,6 +369,10 @@ std::string Checker::Check() {
         case Op::kSubgroupPartition:
             fault = NeedIn(0, IsMemoryType(In(0)), "a bool, an integer or a float");
             return fault.empty() ? NeedOut(0, Out() == Type::kI64, "i64") : fault;
+        case Op::kMatrixMulAdd:
+            return MatrixMulAdd();
+        case Op::kMatrixTranspose:
+            return MatrixTranspose();
         case Op::kSubgroupReduce:
         case Op::kSubgroupInclusiveScan:
         case Op::kSubgroupExclusiveScan:

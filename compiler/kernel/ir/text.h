@@ -23,7 +23,7 @@ enum class ImmKind : uint8_t {
     kBuiltin,
     kAtomicOp,
     kGroupOp,    // and the size of clusters, if they are not all lanes
-    kIndex,      // of a binding or local
+    kIndex,      // of a binding or local, or flags
     kAlignment,  // after the operands
     kTarget,     // the construct that is left or continued
 };
@@ -49,6 +49,7 @@ inline ImmKind ImmKindOf(Op op) {
         case Op::kLoadDescriptor:
         case Op::kLoadLocal:
         case Op::kStoreLocal:
+        case Op::kMatrixMulAdd:
             return ImmKind::kIndex;
         case Op::kLoadBuffer:
         case Op::kStoreBuffer:

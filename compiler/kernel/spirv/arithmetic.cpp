@@ -281,9 +281,14 @@ Status Translator::TwoResults(const Inst& inst) {
 Status Translator::VectorTimesScalar(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple vector, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId scalar, UseScalar(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (types_.IsBFloat16(*type))
+        return Unsupported(inst, "multiplies bfloat16, which has no arithmetic");
+    // Those of cooperative matrices may be integers.
+    const ir::Op op = ir::IsFloat(kernel_.type(scalar)) ? ir::Op::kFMul : ir::Op::kIMul;
     const uint8_t flags = FloatFlags(inst.result);
     for (ir::ValueId& component : vector)
-        component = Emit(ir::Op::kFMul, kernel_.type(component), {component, scalar}, flags);
+        component = Emit(op, kernel_.type(component), {component, scalar}, flags);
     return Define(inst, std::move(vector));
 }
 

@@ -104,6 +104,8 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::LongVectorEXT,
     spv::Capability::BFloat16TypeKHR,
     spv::Capability::BFloat16DotProductKHR,
+    spv::Capability::BFloat16CooperativeMatrixKHR,
+    spv::Capability::CooperativeMatrixKHR,
     spv::Capability::Shader64BitIndexingEXT,
     // Of other entry points of a module: FragmentOnly.
     spv::Capability::DemoteToHelperInvocation,

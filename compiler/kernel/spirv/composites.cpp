@@ -19,6 +19,9 @@ Status Translator::CompositeConstruct(const Inst& inst) {
         if (tuple.size() > type->scalars)
             break;
     }
+    // Every component of a cooperative matrix is the one constituent.
+    if (type->kind == Type::Kind::kCooperativeMatrix && inst.size() == 1 && tuple.size() == 1)
+        tuple.assign(type->scalars, tuple[0]);
     return Define(inst, std::move(tuple));
 }
 

@@ -22,10 +22,9 @@ Status ConstantTable::Read(TypeTable& types) {
             FORNAX_RETURN_IF_ERROR(types.AddForward(inst));
         } else if ((inst.op >= Op::OpTypeVoid && inst.op <= Op::OpTypeFunction) ||
                    inst.op == Op::OpTypeUntypedPointerKHR || inst.op == Op::OpTypeVectorIdEXT ||
-                   inst.op == Op::OpTypeBufferEXT) {
-            FORNAX_RETURN_IF_ERROR(types.Add(inst, [&](const Inst& array) -> Result<uint64_t> {
-                return Integer(array, array[1]);
-            }));
+                   inst.op == Op::OpTypeBufferEXT || inst.op == Op::OpTypeCooperativeMatrixKHR) {
+            FORNAX_RETURN_IF_ERROR(
+                types.Add(inst, [&](const Inst& user, uint32_t id) { return Integer(user, id); }));
         } else if (inst.type != 0) {
             FORNAX_RETURN_IF_ERROR(Add(inst, types));
         }
@@ -143,6 +142,11 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
                 if (constant.bits.size() > wanted.size())
                     break;
             }
+            // "If the type is a cooperative matrix, there must be exactly one constituent, with
+            // which every component is initialized" (SPV_KHR_cooperative_matrix).
+            if (type->kind == Type::Kind::kCooperativeMatrix && inst.size() == 1 &&
+                constant.bits.size() == 1)
+                constant.bits.assign(wanted.size(), constant.bits[0]);
             if (constant.bits.size() != wanted.size())
                 return Invalid(inst, "does not have the constituents that its type asks for");
             break;

@@ -170,7 +170,7 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
         return OkStatus();
     }
     if (type->kind != Type::Kind::kArray && type->kind != Type::Kind::kMatrix &&
-        type->kind != Type::Kind::kVector) {
+        type->kind != Type::Kind::kVector && type->kind != Type::Kind::kCooperativeMatrix) {
         return Invalid(inst, "has more indices than its base has levels");
     }
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));

@@ -12,7 +12,7 @@ Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
                             module.FindEntryPoint(request.entry_point));
     const bool wide_indexing =
         request.options.wide_indexing || spirv::AsksForWideIndexing(module, *entry_point);
-    spirv::TypeTable types(module, wide_indexing);
+    spirv::TypeTable types(module, wide_indexing, request.options.subgroup_size);
     spirv::ConstantTable constants(module, request);
     FORNAX_RETURN_IF_ERROR(constants.Read(types));
     spirv::Translator translator(module, types, constants, request);

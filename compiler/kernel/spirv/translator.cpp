@@ -113,6 +113,14 @@ Translator::Handler Translator::FindHandler(Op op) {
             return &Translator::VectorExtractDynamic;
         case Op::OpVectorInsertDynamic:
             return &Translator::VectorInsertDynamic;
+        case Op::OpCooperativeMatrixLoadKHR:
+            return &Translator::MatrixLoad;
+        case Op::OpCooperativeMatrixStoreKHR:
+            return &Translator::MatrixStore;
+        case Op::OpCooperativeMatrixMulAddKHR:
+            return &Translator::MatrixMulAdd;
+        case Op::OpCooperativeMatrixLengthKHR:
+            return &Translator::MatrixLength;
         case Op::OpTranspose:
             return &Translator::Transpose;
         case Op::OpMatrixTimesScalar:

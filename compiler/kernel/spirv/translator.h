@@ -9,6 +9,7 @@
 //   atomics.cpp       atomics
 //   large_values.cpp  values that are kept in memory
 //   composites.cpp    vectors, matrices, structures as tuples of scalars
+//   cooperative_matrix.cpp  matrices that a subgroup holds together
 //   subgroups.cpp     operations between the invocations of a subgroup
 //   derivatives.cpp   differences between the invocations of a quad
 //   arithmetic.cpp    everything that works component by component; conversions
@@ -396,6 +397,20 @@ class Translator {
                       std::span<const ir::ValueId> b,
                       uint8_t flags);
     ir::ValueId SelectComponent(std::span<const ir::ValueId> components, ir::ValueId index);
+
+    // --- cooperative_matrix.cpp ---
+    Result<const Type*> MatrixType(const Inst& inst, uint32_t type_id);
+    template <typename Visit>
+    Result<bool> VisitMatrix(const Inst& inst,
+                             const Type& matrix,
+                             Pointer pointer,
+                             size_t first,
+                             Visit&& visit);
+    Tuple TransposeMatrix(const Tuple& tuple);
+    Status MatrixLoad(const Inst& inst);
+    Status MatrixStore(const Inst& inst);
+    Status MatrixMulAdd(const Inst& inst);
+    Status MatrixLength(const Inst& inst);
 
     // --- subgroups.cpp ---
     static bool IsSubgroupOp(spv::Op op);

@@ -181,6 +181,7 @@ ir::Type TypeTable::ScalarOf(const Type& type) const {
             return type.scalar;  // of a device address
         case Type::Kind::kVector:
         case Type::Kind::kMatrix:
+        case Type::Kind::kCooperativeMatrix:
             return ScalarOf(Get(type.element));
         default:
             return ir::Type::kVoid;
@@ -190,13 +191,15 @@ ir::Type TypeTable::ScalarOf(const Type& type) const {
 bool TypeTable::SignedOf(const Type& type) const {
     if (type.kind == Type::Kind::kScalar)
         return type.is_signed;
-    return type.kind == Type::Kind::kVector && SignedOf(Get(type.element));
+    return (type.kind == Type::Kind::kVector || type.kind == Type::Kind::kCooperativeMatrix) &&
+           SignedOf(Get(type.element));
 }
 
 bool TypeTable::IsBFloat16(const Type& type) const {
     if (type.kind == Type::Kind::kScalar)
         return type.is_bfloat16;
-    return type.kind == Type::Kind::kVector && IsBFloat16(Get(type.element));
+    return (type.kind == Type::Kind::kVector || type.kind == Type::Kind::kCooperativeMatrix) &&
+           IsBFloat16(Get(type.element));
 }
 
 void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {
@@ -208,6 +211,7 @@ void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {
             return;
         case Type::Kind::kVector:
         case Type::Kind::kMatrix:
+        case Type::Kind::kCooperativeMatrix:
         case Type::Kind::kArray:
             for (uint32_t i = 0; i < type.count; ++i)
                 Flatten(Get(type.element), out);

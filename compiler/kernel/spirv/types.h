@@ -28,6 +28,7 @@ struct Type {
         kStruct,
         kPointer,
         kFunction,
+        kCooperativeMatrix,  // what an invocation has of one
         kOther,
     };
     Kind kind = Kind::kOther;
@@ -35,6 +36,7 @@ struct Type {
     bool is_signed = false;             // integers
     bool is_bfloat16 = false;           // kScalar: the bits of one, in an i16
     uint32_t id = 0;
+    uint32_t use = 0;               // kCooperativeMatrix: spv::CooperativeMatrixUse
     uint32_t element = 0;           // vector, matrix (column), arrays, pointer: type id
     uint32_t count = 0;             // elements, columns
     std::vector<uint32_t> members;  // kStruct
@@ -56,19 +58,29 @@ struct Type {
 class TypeTable {
   public:
     // `wide_indexing`: offsets in buffers have 64 bits.
-    TypeTable(const Module& module, bool wide_indexing)
-        : module_(module), buffer_offset_(wide_indexing ? ir::Type::kI64 : ir::Type::kI32) {}
+    TypeTable(const Module& module, bool wide_indexing, uint32_t subgroup_size)
+        : module_(module),
+          buffer_offset_(wide_indexing ? ir::Type::kI64 : ir::Type::kI32),
+          subgroup_size_(subgroup_size) {}
 
     // The type of offsets in buffers.
     ir::Type buffer_offset() const { return buffer_offset_; }
 
-    // Enters a type declaration. `length_of` resolves the id of an array's length or of a vector's
-    // number of components.
-    template <typename LengthOf>
-    Status Add(const Inst& inst, LengthOf&& length_of) {
+    // Enters a type declaration. `number_of` resolves an id that it names: an array's length, a
+    // vector's number of components.
+    template <typename NumberOf>
+    Status Add(const Inst& inst, NumberOf&& number_of) {
+        if (inst.op == spv::Op::OpTypeCooperativeMatrixKHR) {
+            MatrixNumbers numbers;
+            FORNAX_ASSIGN_OR_RETURN(numbers.scope, number_of(inst, inst[1]));
+            FORNAX_ASSIGN_OR_RETURN(numbers.rows, number_of(inst, inst[2]));
+            FORNAX_ASSIGN_OR_RETURN(numbers.columns, number_of(inst, inst[3]));
+            FORNAX_ASSIGN_OR_RETURN(numbers.use, number_of(inst, inst[4]));
+            return AddCooperativeMatrix(inst, numbers);
+        }
         uint64_t length = 0;
         if (inst.op == spv::Op::OpTypeArray || inst.op == spv::Op::OpTypeVectorIdEXT) {
-            FORNAX_ASSIGN_OR_RETURN(length, length_of(inst));
+            FORNAX_ASSIGN_OR_RETURN(length, number_of(inst, inst[1]));
         }
         return AddWithLength(inst, length);
     }
@@ -93,10 +105,15 @@ class TypeTable {
   private:
     void MakePointer(Type& type) const;
     Status AddWithLength(const Inst& inst, uint64_t length);
+    struct MatrixNumbers {
+        uint64_t scope = 0, rows = 0, columns = 0, use = 0;
+    };
+    Status AddCooperativeMatrix(const Inst& inst, const MatrixNumbers& numbers);
     void LayOut(Type& type) const;
 
     const Module& module_;
     const ir::Type buffer_offset_;
+    const uint32_t subgroup_size_;
     std::unordered_map<uint32_t, Type> types_;
 };
 

@@ -241,6 +241,7 @@ uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
     switch (type.kind) {
         case Type::Kind::kVector:
         case Type::Kind::kMatrix:
+        case Type::Kind::kCooperativeMatrix:
         case Type::Kind::kArray:
             return type.count * SlotsOfLeaf(types_.Get(type.element), leaf);
         case Type::Kind::kStruct:
@@ -277,6 +278,7 @@ Result<Pointer> Translator::PrivatePlace(const Inst& inst, const Type& type) {
                 });
             case Type::Kind::kVector:
             case Type::Kind::kMatrix:
+            case Type::Kind::kCooperativeMatrix:
             case Type::Kind::kArray:
                 return self(self, types_.Get(part.element), count * part.count);
             default:

@@ -1,0 +1,187 @@
+// Matrices that a subgroup holds together: native code against sums that are computed here, for
+// every size of subgroup and every set of instructions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <random>
+
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
+#include "compiler/kernel/ir/half.h"
+#include "compiler/kernel/ir/matrix.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr uint32_t kElements = ir::kMatrixElements;
+
+// Element e of a lane lies at (e * size + lane) * bytes behind `start`.
+std::string Load(const std::string& name,
+                 const char* type,
+                 uint32_t size,
+                 uint32_t start,
+                 uint32_t bytes) {
+    std::string text;
+    for (uint32_t e = 0; e < kElements / size; ++e) {
+        const std::string id = name + std::to_string(e);
+        text += "%" + id + "_at:i32 = const " + std::to_string(start + e * size * bytes) + "\n%" +
+                id + "_to:i32 = iadd %lane" + std::to_string(bytes) + ", %" + id + "_at\n%" + id +
+                ":" + type + " = load_buffer %in, %" + id + "_to align(" + std::to_string(bytes) +
+                ")\n";
+    }
+    return text;
+}
+std::string List(const std::string& name, uint32_t size, const char* type = nullptr) {
+    std::string text;
+    for (uint32_t e = 0; e < kElements / size; ++e) {
+        text += (e ? ", %" : "%") + name + std::to_string(e);
+        if (type)
+            text += std::string(":") + type;
+    }
+    return text;
+}
+ir::Kernel MatrixKernel(uint32_t size, const std::string& body, uint32_t bytes) {
+    std::string text = R"(
+    %lane1:i32 = builtin subgroup_lane
+    %one:i32 = const 1
+    %lane2:i32 = shl %lane1, %one
+    %lane4:i32 = shl %lane1, %two
+)" + body;
+    for (uint32_t e = 0; e < kElements / size; ++e) {
+        const std::string id = "r" + std::to_string(e);
+        text += "%" + id + "_at:i32 = const " + std::to_string(e * size * bytes) + "\n%" + id +
+                "_to:i32 = iadd %lane" + std::to_string(bytes) + ", %" + id +
+                "_at\nstore_buffer %out, %" + id + "_to, %" + id + " align(" +
+                std::to_string(bytes) + ")\n";
+    }
+    const std::string count = std::to_string(size);
+    return TwoBufferKernel(
+        "workgroup_size(" + count + ", 1, 1) subgroup_size(" + count + ") push_constants(4)", text,
+        "return\n");
+}
+ir::Kernel MulAddKernel(uint32_t size,
+                        const char* factor,
+                        const char* sum,
+                        uint32_t bytes,
+                        uint64_t flags) {
+    return MatrixKernel(size,
+                        Load("a", factor, size, 0, bytes) +
+                            Load("b", factor, size, kElements * bytes, bytes) +
+                            Load("c", sum, size, kElements * bytes * 2, 4) + List("r", size, sum) +
+                            " = matrix_muladd " + std::to_string(flags) + ", " + List("a", size) +
+                            ", " + List("b", size) + ", " + List("c", size) + "\n",
+                        4);
+}
+
+// The number of lanes is the subgroup's.
+void ForEachCpu(const ir::Kernel& kernel,
+                const Buffers& buffers,
+                const std::function<void(const Buffers&)>& check) {
+    for (const char* cpu : {"", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+        SCOPED_TRACE(testing::Message() << "cpu '" << cpu << "'");
+        Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0, cpu);
+        if (!native.ok() && cpu == std::string("x86-64-v4"))
+            continue;  // the host has no AVX-512
+        ASSERT_TRUE(native.ok()) << native.error().message;
+        Buffers copy = buffers;
+        Status status = native->Run(copy, {0}, {1, 1, 1});
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        check(copy);
+        ASSERT_FALSE(testing::Test::HasFailure()) << native->llvm_ir();
+    }
+}
+
+template <typename Element>
+std::vector<uint32_t> Words(const std::vector<Element>& a,
+                            const std::vector<Element>& b,
+                            const std::vector<uint32_t>& c) {
+    std::vector<Element> factors = a;
+    factors.insert(factors.end(), b.begin(), b.end());
+    std::vector<uint32_t> words(factors.size() * sizeof(Element) / 4);
+    std::copy_n(reinterpret_cast<const uint8_t*>(factors.data()), words.size() * 4,
+                reinterpret_cast<uint8_t*>(words.data()));
+    words.insert(words.end(), c.begin(), c.end());
+    return words;
+}
+
+TEST(EmitMatrix, HalfProducts) {
+    std::mt19937 random(3);
+    std::vector<uint16_t> a(kElements), b(kElements);
+    std::vector<uint32_t> c(kElements);
+    for (uint32_t i = 0; i < kElements; ++i) {
+        a[i] = ir::FloatToHalf(static_cast<float>(random() % 4096) / 64 - 32);
+        b[i] = ir::FloatToHalf(static_cast<float>(random() % 2048) / 128 - 8);
+        c[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 100));
+    }
+    for (const uint32_t size : {8u, 16u, 32u, 64u}) {
+        const ir::Kernel kernel = MulAddKernel(size, "f16", "f32", 2, 0);
+        const Buffers buffers = {Words(a, b, c), std::vector<uint32_t>(kElements, 7)};
+        ForEachCpu(kernel, buffers, [&](const Buffers& results) {
+            for (uint32_t i = 0; i < kElements; ++i) {
+                double sum = std::bit_cast<float>(c[i]);
+                for (uint32_t k = 0; k < 16; ++k)
+                    sum +=
+                        ir::HalfToDouble(a[i / 16 * 16 + k]) * ir::HalfToDouble(b[k * 16 + i % 16]);
+                ASSERT_NEAR(std::bit_cast<float>(results[1][i]), sum, 0.01) << i;
+            }
+        });
+        if (HasFailure())
+            return;
+    }
+}
+
+TEST(EmitMatrix, IntegerProducts) {
+    std::mt19937 random(4);
+    std::vector<uint8_t> a(kElements), b(kElements);
+    std::vector<uint32_t> c(kElements);
+    for (uint32_t i = 0; i < kElements; ++i) {
+        a[i] = static_cast<uint8_t>(i < 16 ? 0x80 : i < 32 ? 0xff : random());
+        b[i] = static_cast<uint8_t>(i % 16 == 0 ? 0x80 : i % 16 == 1 ? 0xff : random());
+        c[i] = i % 3 == 0   ? 0x7fffff00u
+               : i % 3 == 1 ? 0xffffff00u
+                            : static_cast<uint32_t>(random());
+    }
+    auto value = [](uint32_t bits, bool is_signed) {
+        return is_signed ? int64_t{static_cast<int8_t>(bits)} : int64_t{bits};
+    };
+    for (uint32_t flags = 0; flags < 16; ++flags) {
+        const uint32_t size = 8u << flags % 4;
+        const ir::Kernel kernel = MulAddKernel(size, "i8", "i32", 1, flags);
+        const Buffers buffers = {Words(a, b, c), std::vector<uint32_t>(kElements, 7)};
+        ForEachCpu(kernel, buffers, [&](const Buffers& results) {
+            for (uint32_t i = 0; i < kElements; ++i) {
+                const bool is_signed = flags & ir::kMatrixSignedC;
+                int64_t sum = is_signed ? int64_t{static_cast<int32_t>(c[i])} : int64_t{c[i]};
+                for (uint32_t k = 0; k < 16; ++k)
+                    sum += value(a[i / 16 * 16 + k], flags & ir::kMatrixSignedA) *
+                           value(b[k * 16 + i % 16], flags & ir::kMatrixSignedB);
+                if (flags & ir::kMatrixSaturating) {
+                    sum = is_signed ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX)
+                                    : std::clamp<int64_t>(sum, 0, UINT32_MAX);
+                }
+                ASSERT_EQ(results[1][i], static_cast<uint32_t>(sum)) << i << ", flags " << flags;
+            }
+        });
+        if (HasFailure())
+            return;
+    }
+}
+
+TEST(EmitMatrix, Transposed) {
+    for (const uint32_t size : {8u, 16u, 32u, 64u}) {
+        const ir::Kernel kernel =
+            MatrixKernel(size,
+                         Load("a", "i32", size, 0, 4) + List("r", size, "i32") +
+                             " = matrix_transpose " + List("a", size) + "\n",
+                         4);
+        ForEachCpu(kernel, {Counting(kElements), std::vector<uint32_t>(kElements, 7)},
+                   [&](const Buffers& results) {
+                       for (uint32_t i = 0; i < kElements; ++i)
+                           ASSERT_EQ(results[1][i], 100 + i % 16 * 16 + i / 16) << i;
+                   });
+    }
+}
+
+}  // namespace
+}  // namespace fornax::kernel

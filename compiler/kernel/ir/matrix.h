@@ -1,0 +1,26 @@
+// Matrices that a subgroup holds together: what matrix_muladd and matrix_transpose work on.
+#pragma once
+
+#include "compiler/kernel/ir/ir.h"
+
+namespace fornax::kernel::ir {
+
+inline constexpr uint32_t kMatrixSize = 16;  // rows, columns, and products in a sum
+inline constexpr uint32_t kMatrixElements = kMatrixSize * kMatrixSize;
+
+// Instruction::imm of matrix_muladd.
+enum MatrixFlags : uint64_t {
+    kMatrixSignedA = 1,     // i8: the elements of A are signed
+    kMatrixSignedB = 2,     // likewise
+    kMatrixSaturating = 4,  // i32: the sum is exact and then clamped, to the unsigned range or,
+    kMatrixSignedC = 8,     // with this one, to the signed one
+    kMatrixBFloat16 = 16,   // i16: they are bfloat16
+};
+inline constexpr uint64_t kAllMatrixFlags = 31;
+
+// Elements that a lane has.
+inline uint32_t MatrixLaneElements(const Kernel& kernel) {
+    return kMatrixElements / kernel.subgroup_size;
+}
+
+}  // namespace fornax::kernel::ir
