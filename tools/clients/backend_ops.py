@@ -16,14 +16,13 @@ import argparse
 import concurrent.futures
 import os
 import re
-import subprocess
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from programs import Programs, default_folder, table
+
 CASE = re.compile(r"^\s+(\w+)(\(.*?\)): (.*)$")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -64,56 +63,13 @@ def parse_output(operator: str, text: str) -> Outcome:
     return outcome
 
 
-class Programs:
-    """The programs of the clients' folder, run with its own loader and libraries."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-        loaders = sorted(folder.glob("usr/lib/*/ld-linux*.so.*"))
-        if not loaders:
-            sys.exit(f"{folder} has no programs; run tools/clients/setup.sh first.")
-        self.libraries = loaders[0].parent
-        self.backends = next(iter(sorted(self.libraries.glob("ggml/backends*"))), None)
-        self.tests = next(iter(sorted(folder.glob("usr/libexec/*/ggml/test-backend-ops"))), None)
-        if not self.backends or not self.tests:
-            sys.exit(f"{folder} lacks ggml's backends or test-backend-ops; remove it and run "
-                     "tools/clients/setup.sh again.")
-
-    def manifest(self, driver: str) -> Path:
-        """A driver's manifest: "fornax", "lavapipe" or a path."""
-        if driver == "fornax":
-            return ROOT / "build/release/icd" / f"fornax_icd.{os.uname().machine}.json"
-        if driver == "lavapipe":
-            return self.folder / "usr/share/vulkan/icd.d/lvp_icd.json"
-        return Path(driver).resolve()
-
-    def run(self, arguments: list[str], environment: dict[str, str], timeout: float):
-        command = [self.libraries / "ld-linux-x86-64.so.2", "--library-path",
-                   f"{self.libraries}:{self.libraries / 'ggml'}", self.tests, *arguments]
-        # ggml looks for its backends in the current folder.
-        with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(command, cwd=self.backends, stdin=subprocess.DEVNULL,
-                                       stdout=output, stderr=subprocess.STDOUT,
-                                       env={**os.environ, **environment})
-            try:
-                code = process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                code = None
-            output.seek(0)
-            return code, output.read().decode(errors="replace")
-
-
 def run_operator(programs: Programs, operator: str, options) -> Outcome:
     start = time.monotonic()
     arguments = ["test", "-b", "Vulkan0", "-o", operator]
     if options.params:
         arguments += ["-p", options.params]
-    environment = {"VK_DRIVER_FILES": str(programs.manifest(options.driver)),
-                   "VK_ICD_FILENAMES": str(programs.manifest(options.driver)),
-                   "GGML_VK_VISIBLE_DEVICES": "0"}
-    code, text = programs.run(arguments, environment, options.timeout)
+    code, text = programs.run(programs.operators, arguments, programs.environment(options.driver),
+                              options.timeout)
     outcome = parse_output(operator, text)
     outcome.seconds = time.monotonic() - start
     if code is None:
@@ -130,13 +86,6 @@ def run_operator(programs: Programs, operator: str, options) -> Outcome:
     return outcome
 
 
-def table(rows: list[list[str]]) -> str:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    lines = ["  ".join(cell.ljust(w) if i in (0, len(row) - 1) else cell.rjust(w)
-                       for i, (cell, w) in enumerate(zip(row, widths))).rstrip() for row in rows]
-    return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", default="fornax", help="fornax (of build/release), lavapipe, or a manifest")
@@ -146,14 +95,14 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=600, help="seconds for one operator")
     parser.add_argument("--log", type=Path, help="folder for each operator's output")
     parser.add_argument("--show", type=int, default=5, help="failed cases to show per operator")
-    parser.add_argument("--clients", type=Path,
-                        default=Path(os.environ.get("FORNAX_CLIENTS", ROOT / ".clients")))
+    parser.add_argument("--clients", type=Path, default=default_folder(),
+                        help="the folder that tools/clients/setup.sh fills")
     options = parser.parse_args()
 
     programs = Programs(options.clients.resolve())
     if not programs.manifest(options.driver).exists():
         sys.exit(f"The manifest {programs.manifest(options.driver)} does not exist.")
-    _, listed = programs.run(["test", "--list-ops"], {}, 60)
+    _, listed = programs.run(programs.operators, ["test", "--list-ops"], {}, 60)
     operators = [w for w in re.findall(r"^\s*([A-Z][A-Z0-9_]+)\s*$", listed, re.MULTILINE)
                  if not options.ops or re.fullmatch(options.ops, w)]
     if not operators:

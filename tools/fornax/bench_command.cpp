@@ -3,6 +3,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -88,6 +89,32 @@ void AddBenchChildCommand(CLI::App& app) {
     child->callback([options] { ExitWithCode(bench::ChildMain(*options)); });
 }
 
+// The programs that it runs come from elsewhere and so does what sets them up: a script of the
+// source tree, which has the options, too.
+void AddBenchLlamaCommand(CLI::App& bench) {
+    CLI::App* command = bench.add_subcommand(
+        "llama", "Measure llama.cpp on Fornax, lavapipe and its CPU backend (--help: its options)");
+    command->set_help_flag();
+    command->prefix_command();
+    command->callback([command] {
+        const std::filesystem::path script = FORNAX_CLIENT_TOOLS "/bench_llama.py";
+        if (!std::filesystem::exists(script)) {
+            ExitWithError({ErrorCode::kNotFound,
+                           fmt::format("{} does not exist; `fornax bench llama` needs the source "
+                                       "tree that the command was built from.",
+                                       script.string())});
+        }
+        std::vector<std::string> words = command->remaining();
+        words.insert(words.begin(), {"python3", script.string()});
+        std::vector<char*> arguments;
+        for (std::string& word : words)
+            arguments.push_back(word.data());
+        arguments.push_back(nullptr);
+        execvp("python3", arguments.data());
+        ExitWithError({ErrorCode::kNotFound, "python3 cannot be started."});
+    });
+}
+
 }  // namespace
 
 void AddBenchCommand(CLI::App& app) {
@@ -123,7 +150,11 @@ void AddBenchCommand(CLI::App& app) {
     command->add_flag("--quick", options->quick, "Small sizes, to see that all works");
     command->add_flag("--validate", options->validate,
                       "Run under the Vulkan validation layer, and fail on any message");
-    command->callback([options, json_file] { Bench(*options, *json_file); });
+    AddBenchLlamaCommand(*command);
+    command->callback([command, options, json_file] {
+        if (command->get_subcommands().empty())
+            Bench(*options, *json_file);
+    });
     AddBenchChildCommand(app);
 }
 

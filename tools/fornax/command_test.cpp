@@ -163,6 +163,8 @@ TEST_F(CommandTest, BenchRefusesWhatSelectsNothing) {
     EXPECT_THAT(output_, HasSubstr("6502"));
     EXPECT_EQ(Fornax({"bench", "--filter", "copy", "--threads", "1000"}), 1);
     EXPECT_THAT(output_, HasSubstr("1000 threads"));
+    EXPECT_EQ(Fornax({"bench", "llama", "--drivers", "nobody's"}), 2);
+    EXPECT_THAT(output_, HasSubstr("nobody's"));
 }
 
 class DriverCommandTest : public CommandTest {

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Measures llama.cpp on Fornax, on lavapipe and on ggml's own CPU backend, and prints one table.
+
+Operators run in test-backend-ops' perf mode, a 1.1-billion-parameter model of seeded weights in
+llama-bench; the drivers take turns, and the median of the repetitions counts. The last rows are the wall
+time from the start of a process to its first token, with the driver's disk cache filled.
+tools/clients/setup.sh brings the programs; models are written to the models folder once (2.2 GB).
+
+    fornax bench llama                          the whole table; lavapipe takes most of an hour
+    fornax bench llama --drivers fornax,cpu     without lavapipe
+    fornax bench llama --filter 'q4_0|soft_max' rows whose names match
+"""
+
+import argparse
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from programs import ROOT, Programs, default_folder, table
+
+PERF = re.compile(r"([\d.]+) us/run -\s*([\d.]+) (\w+)/run -\s*(?:\x1b\[[\d;]*m)?\s*([\d.]+) (\w+)")
+THREADS = "2"
+PROMPT = 512
+GENERATED = 64
+
+
+@dataclass
+class Row:
+    """A line of the table. Larger is better unless the unit is seconds."""
+    name: str
+    unit: str
+    measure: object  # (bench, driver) -> float
+    values: dict[str, list[float]] = field(default_factory=dict)  # by driver
+    problems: dict[str, str] = field(default_factory=dict)
+
+
+class Problem(Exception):
+    """Why a measurement is missing."""
+
+
+@dataclass
+class Bench:
+    programs: Programs
+    models: Path
+    timeout: float
+
+    def environment(self, driver: str) -> dict[str, str]:
+        return {} if driver == "cpu" else self.programs.environment(driver)
+
+    def run(self, program: Path, arguments: list[str], driver: str) -> str:
+        code, text = self.programs.run(program, arguments, self.environment(driver), self.timeout)
+        if code != 0:
+            end = text.strip().splitlines()[-1:] or [""]
+            raise Problem(f"more than {self.timeout:.0f} s" if code is None else f"status {code}: {end[0]}")
+        return text
+
+    def operator(self, name: str, parameters: str, driver: str) -> float:
+        """GFLOP/s, or GB/s for operators without floating-point operations to count."""
+        backend = "CPU" if driver == "cpu" else "Vulkan0"
+        text = self.run(self.programs.operators,
+                        ["perf", "-b", backend, "-o", name, "-p", parameters], driver)
+        found = PERF.findall(text)
+        if len(found) != 1:
+            raise Problem(f"{len(found)} cases match instead of one")
+        _, _, _, rate, unit = found[0]
+        return float(rate) * {"TFLOPS": 1000, "GFLOPS": 1, "MFLOPS": 1e-3, "GB": 1, "MB": 1e-3}[unit]
+
+    def model(self, type_name: str) -> Path:
+        path = self.models / f"llama-1b-{type_name}.gguf"
+        if not path.exists():
+            print(f"writing {path}", file=sys.stderr)
+            self.models.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_suffix(".new")
+            subprocess.run([ROOT / ".venv/bin/python3", Path(__file__).with_name("write_llama.py"), fresh,
+                            "--type", type_name, "--shape", "1b"], check=True)
+            fresh.rename(path)
+        return path
+
+    def on_device(self, driver: str) -> list[str]:
+        return ["-dev", "none", "-ngl", "0"] if driver == "cpu" else ["-dev", "Vulkan0", "-ngl", "99"]
+
+    def llama(self, type_name: str, prompt: int, generated: int, driver: str) -> float:
+        """Tokens a second."""
+        text = self.run(self.programs.folder / "usr/bin/llama-bench",
+                        ["-m", str(self.model(type_name)), "-p", str(prompt), "-n", str(generated),
+                         "-r", "1", "-t", THREADS, "-o", "json", *self.on_device(driver)], driver)
+        results = json.loads(text[text.index("[\n"):text.rindex("]") + 1])
+        return results[0]["avg_ts"]
+
+    def first_token(self, type_name: str, driver: str) -> float:
+        """Seconds from the start of the process, in the second of two runs."""
+        for _ in range(2):
+            start = time.monotonic()
+            self.run(self.programs.folder / "usr/bin/llama-completion",
+                     ["-m", str(self.model(type_name)), "-p", "fornax ", "-n", "1", "-t", THREADS, "-no-cnv",
+                      "--no-warmup", *self.on_device(driver)], driver)
+            seconds = time.monotonic() - start
+        return seconds
+
+
+def operator_row(label: str, name: str, parameters: str, unit: str) -> Row:
+    return Row(label, unit, lambda bench, driver: bench.operator(name, parameters, driver))
+
+
+def all_rows() -> list[Row]:
+    rows = []
+    for columns in (512, 1):
+        for type_name in ("f16", "bf16", "q8_0", "q4_0", "q4_K"):
+            rows.append(operator_row(
+                f"mul_mat {type_name} n={columns}", "MUL_MAT",
+                rf"type_a={type_name},type_b=f32,m=4096,n={columns},k=14336,bs=\[1,1\],nr=\[1,1\]", "GFLOP/s"))
+    rows += [
+        operator_row("flash_attn 128 kv=4096 n=1", "FLASH_ATTN_EXT",
+                     r"hsk=128,hsv=128,nh=8,nr23=\[4,1\],kv=4096,nb=1,.*type_KV?=f16", "GFLOP/s"),
+        operator_row("flash_attn 64 q8_0 n=512", "FLASH_ATTN_EXT",
+                     r"hsk=64,hsv=64,nh=8,nr23=\[8,1\],kv=7680,nb=512,.*=q8_0", "GFLOP/s"),
+        operator_row("soft_max 8192x16", "SOFT_MAX", r"ne=\[8192,16,1,1\]", "GB/s"),
+        operator_row("rope f32 128x32x512", "ROPE",
+                     r"type=f32,ne_a=\[128,32,512,1\],.*ff=0,v=0,", "GB/s"),
+        operator_row("cpy f32 to f16 512x3072", "CPY",
+                     r"type_src=f32,type_dst=f16,ne_src=\[512,3072,1,1\],permute_src=\[0,0,0,0\]", "GB/s"),
+        operator_row("cpy f32 8192x512x2 permuted", "CPY",
+                     r"type_src=f32,type_dst=f32,ne_src=\[8192,512,2,1\],permute_src=\[0,2,1,3\]", "GB/s"),
+        operator_row("sum_rows 8192x8192", "SUM_ROWS", r"ne=\[8192,8192,1,1\]", "GB/s"),
+    ]
+    for type_name in ("f16", "q4_0"):
+        rows.append(Row(f"pp{PROMPT} {type_name}", "tokens/s",
+                        lambda bench, driver, t=type_name: bench.llama(t, PROMPT, 0, driver)))
+        rows.append(Row(f"tg{GENERATED} {type_name}", "tokens/s",
+                        lambda bench, driver, t=type_name: bench.llama(t, 0, GENERATED, driver)))
+        rows.append(Row(f"first token {type_name}", "s",
+                        lambda bench, driver, t=type_name: bench.first_token(t, driver)))
+    return rows
+
+
+def cell(row: Row, driver: str) -> str:
+    if driver in row.values:
+        return f"{statistics.median(row.values[driver]):.3g}"
+    return "-"
+
+
+def ratio(row: Row, driver: str) -> str:
+    """How many times better Fornax is."""
+    if "fornax" not in row.values or driver not in row.values:
+        return "-"
+    own, other = (statistics.median(row.values[d]) for d in ("fornax", driver))
+    return f"{other / own if row.unit == 's' else own / other:.2f}"
+
+
+def show_progress(step: str):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{step}", end="", file=sys.stderr, flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="fornax bench llama", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--drivers", default="fornax,lavapipe,cpu",
+                        help="of fornax, lavapipe, cpu (separated by commas)")
+    parser.add_argument("--filter", default="", help="rows whose names match this regular expression")
+    parser.add_argument("--repetitions", type=int, default=3, help="runs of each; the median counts")
+    parser.add_argument("--timeout", type=float, default=900, help="seconds for one run")
+    parser.add_argument("--json", type=Path, help="write all measurements to this file")
+    parser.add_argument("--clients", type=Path, default=default_folder(),
+                        help="the folder that tools/clients/setup.sh fills")
+    parser.add_argument("--models", type=Path, help="the folder of the models (models in the clients' folder)")
+    options = parser.parse_args()
+
+    drivers = options.drivers.split(",")
+    unknown = set(drivers) - {"fornax", "lavapipe", "cpu"}
+    if unknown:
+        parser.error(f"There is no driver {', '.join(sorted(unknown))}.")
+    rows = [row for row in all_rows() if re.search(options.filter, row.name)]
+    if not rows:
+        parser.error(f"No row matches '{options.filter}'.")
+    clients = options.clients.resolve()
+    bench = Bench(Programs(clients), options.models or clients / "models", options.timeout)
+
+    for round_number in range(options.repetitions):
+        for row in rows:
+            for driver in drivers:
+                if driver in row.problems:
+                    continue
+                show_progress(f"[{round_number + 1}/{options.repetitions}] {row.name} on {driver}")
+                try:
+                    row.values.setdefault(driver, []).append(row.measure(bench, driver))
+                except Problem as problem:
+                    row.problems[driver] = str(problem)
+                    row.values.pop(driver, None)
+    show_progress("")
+
+    others = [driver for driver in drivers if driver != "fornax"]
+    print(table([["case", "unit", *drivers, *(f"x {driver}" for driver in others), ""],
+                 *[[row.name, row.unit, *(cell(row, d) for d in drivers), *(ratio(row, d) for d in others), ""]
+                   for row in rows]]))
+    for row in rows:
+        for driver, problem in row.problems.items():
+            print(f"{row.name} on {driver}: {problem}")
+    if options.json:
+        options.json.write_text(json.dumps(
+            [{"case": r.name, "unit": r.unit, "values": r.values, "problems": r.problems} for r in rows], indent=2))
+    return 1 if any(row.problems for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

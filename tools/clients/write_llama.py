@@ -1,0 +1,121 @@
+"""Writes models of the llama architecture: seeded weights, a tokenizer of bytes and characters.
+
+Usage: write_llama.py FILE.gguf --type f16|bf16|q8_0|q4_0 --shape tiny|1b
+
+The key names and tensor names are those of the GGUF specification (ggml, docs/gguf.md).
+"""
+
+import argparse
+import dataclasses
+
+import gguf
+import numpy as np
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    feed_forward: int
+    context: int
+    least_tokens: int = 0  # the vocabulary is filled up with tokens that no text has
+
+
+SHAPES = {
+    "tiny": Shape(width=256, layers=4, heads=8, kv_heads=4, feed_forward=512, context=512),
+    # TinyLlama's, of 1.1 billion parameters.
+    "1b": Shape(width=2048, layers=22, heads=32, kv_heads=4, feed_forward=5632, context=2048,
+                least_tokens=32000),
+}
+# Larger than a trained model's, so that the best tokens are far apart and each input counts.
+EMBEDDING_SCALE = 16
+OUTPUT_SCALE = 4
+TYPES = {
+    "f16": gguf.GGMLQuantizationType.F16,
+    "bf16": gguf.GGMLQuantizationType.BF16,
+    "q8_0": gguf.GGMLQuantizationType.Q8_0,
+    "q4_0": gguf.GGMLQuantizationType.Q4_0,
+}
+
+
+def vocabulary(least_tokens):
+    """Tokens and their types: three special ones, every byte, the printable characters, and fillers."""
+    tokens = [b"<unk>", b"<s>", b"</s>"]
+    types = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+    for byte in range(256):
+        tokens.append(b"<0x%02X>" % byte)
+        types.append(gguf.TokenType.BYTE)
+    for character in ["\u2581", *map(chr, range(33, 127))]:  # the first stands for a space
+        tokens.append(character.encode())
+        types.append(gguf.TokenType.NORMAL)
+    while len(tokens) < least_tokens:
+        tokens.append(b"<unused%d>" % len(tokens))
+        types.append(gguf.TokenType.UNUSED)
+    return tokens, types
+
+
+def write_model(path, type_name, shape=SHAPES["tiny"], seed=1):
+    """A file that llama.cpp loads; the same bytes for the same arguments."""
+    random = np.random.default_rng(seed)
+    writer = gguf.GGUFWriter(path, "llama")
+    tokens, types = vocabulary(shape.least_tokens)
+    writer.add_context_length(shape.context)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.feed_forward)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.kv_heads)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(shape.width // shape.heads)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_scores([0.0] * len(tokens))
+    writer.add_token_types(types)
+    writer.add_unk_token_id(0)
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+
+    def add_matrix(name, rows, columns, scale=1):
+        weights = random.standard_normal((rows, columns), np.float32) * np.float32(scale / np.sqrt(columns))
+        data = gguf.quantize(weights, TYPES[type_name])
+        writer.add_tensor(name, data, raw_dtype=TYPES[type_name])
+
+    def add_norm(name):
+        writer.add_tensor(name, np.ones(shape.width, np.float32))
+
+    kv_width = shape.width // shape.heads * shape.kv_heads
+    add_matrix("token_embd.weight", len(tokens), shape.width, EMBEDDING_SCALE)
+    for layer in range(shape.layers):
+        block = f"blk.{layer}"
+        add_norm(f"{block}.attn_norm.weight")
+        add_matrix(f"{block}.attn_q.weight", shape.width, shape.width)
+        add_matrix(f"{block}.attn_k.weight", kv_width, shape.width)
+        add_matrix(f"{block}.attn_v.weight", kv_width, shape.width)
+        add_matrix(f"{block}.attn_output.weight", shape.width, shape.width)
+        add_norm(f"{block}.ffn_norm.weight")
+        add_matrix(f"{block}.ffn_gate.weight", shape.feed_forward, shape.width)
+        add_matrix(f"{block}.ffn_up.weight", shape.feed_forward, shape.width)
+        add_matrix(f"{block}.ffn_down.weight", shape.width, shape.feed_forward)
+    add_norm("output_norm.weight")
+    add_matrix("output.weight", len(tokens), shape.width, OUTPUT_SCALE)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file")
+    parser.add_argument("--type", choices=TYPES, default="f16", help="of the matrices")
+    parser.add_argument("--shape", choices=SHAPES, default="tiny")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    write_model(arguments.file, arguments.type, SHAPES[arguments.shape], arguments.seed)
+
+
+if __name__ == "__main__":
+    main()
