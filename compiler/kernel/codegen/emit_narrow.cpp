@@ -104,6 +104,12 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
     Values words;
     for (uint64_t i = 0; i < touched; ++i) {
         Value* at = builder_.CreateAdd(start, Lanes(offset_type, i * kWord));
+        // The last word is that of the last byte: where the run begins at a word it is the one
+        // before again, because memory may end there.
+        if (i >= wanted) {
+            at = builder_.CreateAdd(offsets, Lanes(offset_type, bytes - 1));
+            at = builder_.CreateAnd(at, Lanes(offset_type, ~(kWord - 1)));
+        }
         Value* mask = Mask();
         if (touched == 1) {
             mask = ElementMask(region, offsets, 0, element);

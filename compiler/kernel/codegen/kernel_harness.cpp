@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "base/guarded_memory.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/target_machine.h"
 
@@ -15,8 +16,9 @@ namespace fornax::kernel {
 namespace {
 
 constexpr char kSymbol[] = "kernel";
-constexpr uint32_t kGuardWords = 64;
-constexpr uint32_t kGuard = 0xA5A5C3C3;
+constexpr uint8_t kGuard = 0xA5;
+constexpr size_t kLineBytes = 64;
+constexpr size_t kOffsetAlignment = 16;  // of a buffer in its memory, as the driver's limit
 
 }  // namespace
 
@@ -55,20 +57,19 @@ Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
                            std::vector<uint32_t> push_constants,
                            const uint32_t (&groups)[3],
                            uint32_t misaligned_words) const {
-    // Sub-allocated at an offset, with guards on both sides.
-    std::vector<std::vector<uint32_t>> memory;
-    std::vector<size_t> begin;  // by buffer, in its memory
+    std::vector<GuardedMemory> memory;
     std::vector<hal::BufferDescriptor> set;
-    constexpr size_t kLineWords = 16;
     for (const auto& buffer : buffers) {
-        auto& words = memory.emplace_back(buffer.size() + 2 * kGuardWords + 2 * kLineWords, kGuard);
-        const size_t past_line =
-            reinterpret_cast<uint64_t>(words.data()) / sizeof(uint32_t) % kLineWords;
-        begin.push_back(kGuardWords + (2 * kLineWords - past_line + misaligned_words) % kLineWords);
-        std::copy(buffer.begin(), buffer.end(),
-                  words.begin() + static_cast<ptrdiff_t>(begin.back()));
-        set.push_back({reinterpret_cast<uint64_t>(words.data() + begin.back()),
-                       buffer.size() * sizeof(uint32_t)});
+        const size_t bytes = buffer.size() * sizeof(uint32_t);
+        uint8_t* begin;
+        if (misaligned_words == kAtTheEnd) {
+            begin = memory.emplace_back(bytes, kOffsetAlignment, kGuard).data();
+        } else {
+            const size_t skew = misaligned_words * sizeof(uint32_t);
+            begin = memory.emplace_back(bytes + skew, kLineBytes, kGuard).data() + skew;
+        }
+        std::memcpy(begin, buffer.data(), bytes);
+        set.push_back({reinterpret_cast<uint64_t>(begin), bytes});
     }
     push_constants.resize(hal::kPushConstantBytes / 4);
     std::vector<uint8_t> shared(shared_bytes_ + 2 * hal::kSharedMemoryMargin + 64, 0xCD);
@@ -95,15 +96,15 @@ Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
         entry(&frame, &worker, 0, first);
     entry(&frame, &worker, first, count - first);
     for (size_t i = 0; i < buffers.size(); ++i) {
-        for (size_t k = 0; k < memory[i].size(); ++k) {
-            const bool inside = k >= begin[i] && k < begin[i] + buffers[i].size();
-            if (!inside && memory[i][k] != kGuard) {
+        const auto* begin = reinterpret_cast<const uint8_t*>(set[i].address);
+        for (const uint8_t& byte : memory[i].readable()) {
+            const bool inside = &byte >= begin && &byte < begin + set[i].size_bytes;
+            if (!inside && byte != kGuard) {
                 return Error{ErrorCode::kInternal,
                              "The kernel wrote outside buffer " + std::to_string(i) + "."};
             }
         }
-        std::copy_n(memory[i].begin() + static_cast<ptrdiff_t>(begin[i]), buffers[i].size(),
-                    buffers[i].begin());
+        std::memcpy(buffers[i].data(), begin, set[i].size_bytes);
     }
     return OkStatus();
 }

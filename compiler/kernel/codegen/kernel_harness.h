@@ -21,9 +21,10 @@ class RunnableKernel {
                                          uint32_t lanes,
                                          const std::string& cpu = "");
 
-    // Runs `groups` workgroups. Buffers are by binding index of set 0; `base_skew` bytes are put
-    // before each, filled with a pattern that is checked afterwards, as is what follows. Buffers
-    // begin `misaligned_words` behind a cache line.
+    // Runs `groups` workgroups. Buffers are by binding index of set 0; what lies around each is
+    // filled with a pattern that is checked afterwards. Buffers begin `misaligned_words` behind a
+    // cache line, or, if that is kAtTheEnd, end where memory does, at most 12 bytes before.
+    static constexpr uint32_t kAtTheEnd = ~0u;
     Status Run(std::vector<std::vector<uint32_t>>& buffers,
                std::vector<uint32_t> push_constants,
                const uint32_t (&groups)[3],

@@ -39,7 +39,9 @@ void ForEachWidth(const ir::Kernel& kernel,
         for (const char* cpu : {"", "x86-64-v2", "x86-64-v3"}) {
             Result<RunnableKernel> native = RunnableKernel::Create(kernel, lanes, cpu);
             ASSERT_TRUE(native.ok()) << native.error().message;
-            for (const uint32_t misaligned : launch.misaligned_words) {
+            std::vector<uint32_t> places = launch.misaligned_words;
+            places.push_back(RunnableKernel::kAtTheEnd);
+            for (const uint32_t misaligned : places) {
                 SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu '" << cpu
                                                 << "' misaligned " << misaligned);
                 Buffers copy = buffers;

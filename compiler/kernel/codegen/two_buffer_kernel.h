@@ -26,7 +26,8 @@ std::vector<uint32_t> Counting(uint32_t count, uint32_t first = 100);
 struct Launch {
     uint32_t groups[3] = {1, 1, 1};
     std::vector<uint32_t> push_constants = {0};
-    // The words behind a cache line that the buffers begin at; one run for each.
+    // The words behind a cache line that the buffers begin at; one run for each, and one more with
+    // buffers that end where memory does.
     std::vector<uint32_t> misaligned_words = {4};
 };
 

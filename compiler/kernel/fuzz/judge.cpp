@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "base/guarded_memory.h"
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
 #include "compiler/kernel/codegen/target_machine.h"
@@ -19,11 +20,11 @@ namespace {
 constexpr uint32_t kWorkgroups[3] = {2, 1, 1};
 constexpr uint64_t kSteps = 20'000'000;
 
-// The resources in one arena, at offsets that are not 0, with poison between.
+// The resources, each with poison before it and nothing behind.
 class Memory {
   public:
     Memory(uint64_t seed, const RandomModule& module) {
-        constexpr uint32_t kGap = 192;
+        constexpr uint32_t kOffsetAlignment = 16;
         constexpr uint32_t kMaxTexelBytes = 16;
         constexpr uint32_t kColumns = kMaxInvocations * kMaxWorkgroups;
         static constexpr uint32_t kSizes[] = {kInputBytes,
@@ -33,20 +34,13 @@ class Memory {
                                               kColumns * kOwnTexels * kMaxTexelBytes,
                                               kInputImageSide * kInputImageSide * kMaxTexelBytes};
         constexpr int kCount = std::size(kSizes);
-        uint32_t begins[kCount];
-        uint32_t size = kGap;
-        for (int i = 0; i < kCount; ++i) {
-            begins[i] = size;
-            size += kSizes[i] + kGap;
-        }
-        bytes_.assign(size, 0xa5);
         Random random(seed);
-        for (int i = 0; i < kCount; ++i)
-            Fill(random, bytes_.data() + begins[i], kSizes[i]);
+        for (int i = 0; i < kCount; ++i) {
+            memory_.emplace_back(kSizes[i], kOffsetAlignment, 0xa5);
+            Fill(random, memory_[i].data(), kSizes[i]);
+        }
         Fill(random, push_, sizeof(push_));
-        auto address = [&](int which) {
-            return reinterpret_cast<uint64_t>(bytes_.data() + begins[which]);
-        };
+        auto address = [&](int which) { return reinterpret_cast<uint64_t>(memory_[which].data()); };
         for (int i = 0; i < 3; ++i)
             set_.buffers[i] = {address(i), kSizes[i]};
         for (uint32_t i = 0; i < kArrayBuffers; ++i)
@@ -66,7 +60,13 @@ class Memory {
     Memory& operator=(const Memory&) = delete;
 
     const hal::DispatchFrame& frame() const { return frame_; }
-    const std::vector<uint8_t>& bytes() const { return bytes_; }
+    // What the kernel may have changed, and what it must not.
+    std::vector<uint8_t> bytes() const {
+        std::vector<uint8_t> bytes;
+        for (const GuardedMemory& memory : memory_)
+            bytes.insert(bytes.end(), memory.readable().begin(), memory.readable().end());
+        return bytes;
+    }
 
   private:
     static hal::ImageDescriptor Image(uint64_t address,
@@ -98,7 +98,7 @@ class Memory {
         }
     }
 
-    std::vector<uint8_t> bytes_;
+    std::vector<GuardedMemory> memory_;
     alignas(16) uint8_t push_[hal::kPushConstantBytes] = {};
     // As MakeRequest lays it out.
     struct {
