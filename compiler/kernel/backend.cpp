@@ -249,6 +249,7 @@ Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
 }
 
 Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
+                                const std::string& label,
                                 uint32_t used_sets,
                                 PreparedKernel& prepared,
                                 llvm::TargetMachine& machine) {
@@ -258,7 +259,7 @@ Result<CompiledObject> ObjectOf(const ir::Kernel& kernel,
                       .scratch_bytes = prepared.scratch_bytes(),
                       .used_sets = used_sets,
                       .independent_workgroups = IndependentWorkgroups(kernel),
-                      .name = kernel.name};
+                      .name = label};
     FORNAX_ASSIGN_OR_RETURN(compiled.object, prepared.Generate(machine));
     return compiled;
 }
@@ -270,11 +271,13 @@ class Backend::Pending final : public PendingObject {
             TargetInfo target,
             KernelDump dump,
             ir::Kernel kernel,
+            std::string label,
             uint32_t used_sets)
         : backend_(backend),
           target_(std::move(target)),
           dump_(std::move(dump)),
           kernel_(std::move(kernel)),
+          label_(std::move(label)),
           used_sets_(used_sets) {}
 
     Result<CompiledObject> Finish() override {
@@ -287,13 +290,14 @@ class Backend::Pending final : public PendingObject {
         FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(backend_, target_));
         FORNAX_ASSIGN_OR_RETURN(auto prepared,
                                 Prepare(kernel_, target_, *machine, dump_, CodeQuality::kFull));
-        return ObjectOf(kernel_, used_sets_, *prepared, *machine);
+        return ObjectOf(kernel_, label_, used_sets_, *prepared, *machine);
     }
 
     Backend& backend_;
     const TargetInfo target_;
     const KernelDump dump_;
     ir::Kernel kernel_;
+    const std::string label_;
     const uint32_t used_sets_;
 };
 
@@ -302,6 +306,7 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
                                             const Hash128& key,
                                             CompileTier tier) {
     FORNAX_ASSIGN_OR_RETURN(const RunningCompilation running, RunningCompilation::Begin());
+    const std::string label = KernelLabel(request.entry_point, key);
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
     if (dump.enabled() && !request.specialization.empty())
@@ -320,17 +325,17 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
         if (size > 0 &&
             (tier == CompileTier::kQuick || (size >= kLeastTiered && size <= kMostTiered))) {
             FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
-                                    ObjectOf(copy, used_sets, **quick, *machine));
+                                    ObjectOf(copy, label, used_sets, **quick, *machine));
             if (tier == CompileTier::kQuickThenFull) {
                 compiled.better = std::make_unique<Pending>(*this, target, std::move(dump),
-                                                            std::move(kernel), used_sets);
+                                                            std::move(kernel), label, used_sets);
             }
             return compiled;
         }
     }
     FORNAX_ASSIGN_OR_RETURN(auto prepared,
                             Prepare(kernel, target, *machine, dump, CodeQuality::kFull));
-    return ObjectOf(kernel, used_sets, *prepared, *machine);
+    return ObjectOf(kernel, label, used_sets, *prepared, *machine);
 }
 
 Result<KernelExplanation> Backend::ExplainHere(const CompileRequest& request,

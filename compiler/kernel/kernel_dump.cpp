@@ -7,6 +7,16 @@
 
 namespace fornax::kernel {
 
+std::string KernelLabel(std::string_view entry_point, const Hash128& key) {
+    std::string label;
+    // An entry point's name is any text.
+    for (char c : entry_point.substr(0, 64)) {
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        label += plain ? c : '_';
+    }
+    return label + "-" + key.ToHex().substr(0, 12);
+}
+
 KernelDump::KernelDump(std::string_view entry_point, const Hash128& key) {
     const char* directory = secure_getenv("FORNAX_DUMP");
     if (!directory || !*directory)
@@ -16,13 +26,7 @@ KernelDump::KernelDump(std::string_view entry_point, const Hash128& key) {
         LogWarning("FORNAX_DUMP writes nothing: {}", status.error().message);
         return;
     }
-    prefix_ = std::string(directory) + "/";
-    // An entry point's name is any text.
-    for (char c : entry_point.substr(0, 64)) {
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        prefix_ += plain ? c : '_';
-    }
-    prefix_ += "-" + key.ToHex().substr(0, 12) + ".";
+    prefix_ = std::string(directory) + "/" + KernelLabel(entry_point, key) + ".";
 }
 
 void KernelDump::Write(std::string_view extension, std::string_view text) const {

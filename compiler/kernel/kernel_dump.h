@@ -20,6 +20,10 @@
 
 namespace fornax::kernel {
 
+// <name>-<first digits of the key>: what messages and dumps call a kernel, since most are named
+// main.
+std::string KernelLabel(std::string_view entry_point, const Hash128& key);
+
 class KernelDump {
   public:
     // Does nothing unless FORNAX_DUMP is set.
