@@ -43,6 +43,7 @@ enum Use : uint32_t {
 constexpr uint32_t kRgba = 0x3210;
 constexpr uint32_t kRgb = 0x5210;
 constexpr uint32_t kRg = 0x5410;
+constexpr uint32_t kGr = 0x5401;
 constexpr uint32_t kR = 0x5440;
 constexpr uint32_t kBgra = 0x3012;
 constexpr uint32_t kBgr = 0x5012;
@@ -102,7 +103,7 @@ constexpr FormatInfo Make(VkFormat format,
         info.buffer_features |= VK_FORMAT_FEATURE_2_UNIFORM_TEXEL_BUFFER_BIT;
     if (uses & kVertices)
         info.buffer_features |= VK_FORMAT_FEATURE_2_VERTEX_BUFFER_BIT;
-    if (uses == kVertices)
+    if (!(uses & (kSampled | kStorage)))
         info.image_features = 0;
     return info;
 }
@@ -116,6 +117,9 @@ using C = TexelClass;
 // clang-format off
 constexpr FormatInfo kFormats[] = {
     // Colors of R64 are two words for one component, as VkClearColorValue has them, too.
+    // Images of scaled formats would be cleared with floats ("Interpretation of Numeric Format"), and
+    // Khronos' tests clear what can be copied with integers.
+    Make(VK_FORMAT_R4G4_UNORM_PACK8,         L::k4x2,        C::kUnorm, kGr,   kRead),
     Make(VK_FORMAT_R4G4B4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kAbgr, kRead),
     Make(VK_FORMAT_B4G4R4A4_UNORM_PACK16,    L::k4x4,        C::kUnorm, kArgb, kRead),
     Make(VK_FORMAT_R5G6B5_UNORM_PACK16,      L::k5_6_5,      C::kUnorm, kBgr,  kRead),
@@ -125,64 +129,90 @@ constexpr FormatInfo kFormats[] = {
     Make(VK_FORMAT_A1R5G5B5_UNORM_PACK16,    L::k5_5_5_1,    C::kUnorm, kBgra, kRead),
     Make(VK_FORMAT_R8_UNORM,                 L::k8,          C::kUnorm, kR,    kAll),
     Make(VK_FORMAT_R8_SNORM,                 L::k8,          C::kSnorm, kR,    kAll),
+    Make(VK_FORMAT_R8_USCALED,               L::k8,          C::kUscaled, kR,    kUniformTexels),
+    Make(VK_FORMAT_R8_SSCALED,               L::k8,          C::kSscaled, kR,    kUniformTexels),
     Make(VK_FORMAT_R8_UINT,                  L::k8,          C::kUint,  kR,    kAll),
     Make(VK_FORMAT_R8_SINT,                  L::k8,          C::kSint,  kR,    kAll),
     Make(VK_FORMAT_R8_SRGB,                  L::k8,          C::kSrgb,  kR,    kRead),
     Make(VK_FORMAT_R8G8_UNORM,               L::k8x2,        C::kUnorm, kRg,   kAll),
     Make(VK_FORMAT_R8G8_SNORM,               L::k8x2,        C::kSnorm, kRg,   kAll),
+    Make(VK_FORMAT_R8G8_USCALED,             L::k8x2,        C::kUscaled, kRg,   kUniformTexels),
+    Make(VK_FORMAT_R8G8_SSCALED,             L::k8x2,        C::kSscaled, kRg,   kUniformTexels),
     Make(VK_FORMAT_R8G8_UINT,                L::k8x2,        C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R8G8_SINT,                L::k8x2,        C::kSint,  kRg,   kAll),
     Make(VK_FORMAT_R8G8_SRGB,                L::k8x2,        C::kSrgb,  kRg,   kRead),
     Make(VK_FORMAT_R8G8B8_UNORM,             L::k8x3,        C::kUnorm, kRgb,  kRead),
     Make(VK_FORMAT_R8G8B8_SNORM,             L::k8x3,        C::kSnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R8G8B8_USCALED,           L::k8x3,        C::kUscaled, kRgb,  kUniformTexels),
+    Make(VK_FORMAT_R8G8B8_SSCALED,           L::k8x3,        C::kSscaled, kRgb,  kUniformTexels),
     Make(VK_FORMAT_R8G8B8_UINT,              L::k8x3,        C::kUint,  kRgb,  kRead),
     Make(VK_FORMAT_R8G8B8_SINT,              L::k8x3,        C::kSint,  kRgb,  kRead),
     Make(VK_FORMAT_R8G8B8_SRGB,              L::k8x3,        C::kSrgb,  kRgb,  kRead),
     Make(VK_FORMAT_B8G8R8_UNORM,             L::k8x3,        C::kUnorm, kBgr,  kRead),
     Make(VK_FORMAT_B8G8R8_SNORM,             L::k8x3,        C::kSnorm, kBgr,  kRead),
+    Make(VK_FORMAT_B8G8R8_USCALED,           L::k8x3,        C::kUscaled, kBgr,  kUniformTexels),
+    Make(VK_FORMAT_B8G8R8_SSCALED,           L::k8x3,        C::kSscaled, kBgr,  kUniformTexels),
     Make(VK_FORMAT_B8G8R8_UINT,              L::k8x3,        C::kUint,  kBgr,  kRead),
     Make(VK_FORMAT_B8G8R8_SINT,              L::k8x3,        C::kSint,  kBgr,  kRead),
     Make(VK_FORMAT_B8G8R8_SRGB,              L::k8x3,        C::kSrgb,  kBgr,  kRead),
     Make(VK_FORMAT_R8G8B8A8_UNORM,           L::k8x4,        C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SNORM,           L::k8x4,        C::kSnorm, kRgba, kAll),
+    Make(VK_FORMAT_R8G8B8A8_USCALED,         L::k8x4,        C::kUscaled, kRgba, kUniformTexels),
+    Make(VK_FORMAT_R8G8B8A8_SSCALED,         L::k8x4,        C::kSscaled, kRgba, kUniformTexels),
     Make(VK_FORMAT_R8G8B8A8_UINT,            L::k8x4,        C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SINT,            L::k8x4,        C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_R8G8B8A8_SRGB,            L::k8x4,        C::kSrgb,  kRgba, kRead),
     Make(VK_FORMAT_B8G8R8A8_UNORM,           L::k8x4,        C::kUnorm, kBgra, kAll),
     Make(VK_FORMAT_B8G8R8A8_SNORM,           L::k8x4,        C::kSnorm, kBgra, kTexels),
+    Make(VK_FORMAT_B8G8R8A8_USCALED,         L::k8x4,        C::kUscaled, kBgra, kUniformTexels),
+    Make(VK_FORMAT_B8G8R8A8_SSCALED,         L::k8x4,        C::kSscaled, kBgra, kUniformTexels),
     Make(VK_FORMAT_B8G8R8A8_UINT,            L::k8x4,        C::kUint,  kBgra, kTexels),
     Make(VK_FORMAT_B8G8R8A8_SINT,            L::k8x4,        C::kSint,  kBgra, kTexels),
     Make(VK_FORMAT_B8G8R8A8_SRGB,            L::k8x4,        C::kSrgb,  kBgra, kRead),
     Make(VK_FORMAT_A8B8G8R8_UNORM_PACK32,    L::k8x4,        C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SNORM_PACK32,    L::k8x4,        C::kSnorm, kRgba, kAll),
+    Make(VK_FORMAT_A8B8G8R8_USCALED_PACK32,  L::k8x4,        C::kUscaled, kRgba, kUniformTexels),
+    Make(VK_FORMAT_A8B8G8R8_SSCALED_PACK32,  L::k8x4,        C::kSscaled, kRgba, kUniformTexels),
     Make(VK_FORMAT_A8B8G8R8_UINT_PACK32,     L::k8x4,        C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SINT_PACK32,     L::k8x4,        C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_A8B8G8R8_SRGB_PACK32,     L::k8x4,        C::kSrgb,  kRgba, kRead),
     Make(VK_FORMAT_A2R10G10B10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kBgra, kTexels),
     Make(VK_FORMAT_A2R10G10B10_SNORM_PACK32, L::kInt10x3_2,  C::kSnorm, kBgra, kRead),
+    Make(VK_FORMAT_A2R10G10B10_USCALED_PACK32, L::k10_10_10_2, C::kUscaled, kBgra, kUniformTexels),
+    Make(VK_FORMAT_A2R10G10B10_SSCALED_PACK32, L::kInt10x3_2,  C::kSscaled, kBgra, kUniformTexels),
     Make(VK_FORMAT_A2R10G10B10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kBgra, kTexels),
     Make(VK_FORMAT_A2R10G10B10_SINT_PACK32,  L::kInt10x3_2,  C::kSint,  kBgra, kRead),
     Make(VK_FORMAT_A2B10G10R10_UNORM_PACK32, L::k10_10_10_2, C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_A2B10G10R10_SNORM_PACK32, L::kInt10x3_2,  C::kSnorm, kRgba, kRead),
+    Make(VK_FORMAT_A2B10G10R10_USCALED_PACK32, L::k10_10_10_2, C::kUscaled, kRgba, kUniformTexels),
+    Make(VK_FORMAT_A2B10G10R10_SSCALED_PACK32, L::kInt10x3_2,  C::kSscaled, kRgba, kUniformTexels),
     Make(VK_FORMAT_A2B10G10R10_UINT_PACK32,  L::k10_10_10_2, C::kUint,  kRgba, kTexels),
     Make(VK_FORMAT_A2B10G10R10_SINT_PACK32,  L::kInt10x3_2,  C::kSint,  kRgba, kRead),
     Make(VK_FORMAT_R16_UNORM,                L::k16,         C::kUnorm, kR,    kAll),
     Make(VK_FORMAT_R16_SNORM,                L::k16,         C::kSnorm, kR,    kAll),
+    Make(VK_FORMAT_R16_USCALED,              L::k16,         C::kUscaled, kR,    kUniformTexels),
+    Make(VK_FORMAT_R16_SSCALED,              L::k16,         C::kSscaled, kR,    kUniformTexels),
     Make(VK_FORMAT_R16_UINT,                 L::k16,         C::kUint,  kR,    kAll),
     Make(VK_FORMAT_R16_SINT,                 L::k16,         C::kSint,  kR,    kAll),
     Make(VK_FORMAT_R16_SFLOAT,               L::k16,         C::kHalf,  kR,    kAll),
     Make(VK_FORMAT_R16G16_UNORM,             L::k16x2,       C::kUnorm, kRg,   kAll),
     Make(VK_FORMAT_R16G16_SNORM,             L::k16x2,       C::kSnorm, kRg,   kAll),
+    Make(VK_FORMAT_R16G16_USCALED,           L::k16x2,       C::kUscaled, kRg,   kUniformTexels),
+    Make(VK_FORMAT_R16G16_SSCALED,           L::k16x2,       C::kSscaled, kRg,   kUniformTexels),
     Make(VK_FORMAT_R16G16_UINT,              L::k16x2,       C::kUint,  kRg,   kAll),
     Make(VK_FORMAT_R16G16_SINT,              L::k16x2,       C::kSint,  kRg,   kAll),
     Make(VK_FORMAT_R16G16_SFLOAT,            L::k16x2,       C::kHalf,  kRg,   kAll),
     Make(VK_FORMAT_R16G16B16_UNORM,          L::k16x3,       C::kUnorm, kRgb,  kRead),
     Make(VK_FORMAT_R16G16B16_SNORM,          L::k16x3,       C::kSnorm, kRgb,  kRead),
+    Make(VK_FORMAT_R16G16B16_USCALED,        L::k16x3,       C::kUscaled, kRgb,  kUniformTexels),
+    Make(VK_FORMAT_R16G16B16_SSCALED,        L::k16x3,       C::kSscaled, kRgb,  kUniformTexels),
     Make(VK_FORMAT_R16G16B16_UINT,           L::k16x3,       C::kUint,  kRgb,  kRead),
     Make(VK_FORMAT_R16G16B16_SINT,           L::k16x3,       C::kSint,  kRgb,  kRead),
     Make(VK_FORMAT_R16G16B16_SFLOAT,         L::k16x3,       C::kHalf,  kRgb,  kRead),
     Make(VK_FORMAT_R16G16B16A16_UNORM,       L::k16x4,       C::kUnorm, kRgba, kAll),
     Make(VK_FORMAT_R16G16B16A16_SNORM,       L::k16x4,       C::kSnorm, kRgba, kAll),
+    Make(VK_FORMAT_R16G16B16A16_USCALED,     L::k16x4,       C::kUscaled, kRgba, kUniformTexels),
+    Make(VK_FORMAT_R16G16B16A16_SSCALED,     L::k16x4,       C::kSscaled, kRgba, kUniformTexels),
     Make(VK_FORMAT_R16G16B16A16_UINT,        L::k16x4,       C::kUint,  kRgba, kAll),
     Make(VK_FORMAT_R16G16B16A16_SINT,        L::k16x4,       C::kSint,  kRgba, kAll),
     Make(VK_FORMAT_R16G16B16A16_SFLOAT,      L::k16x4,       C::kHalf,  kRgba, kAll),
@@ -319,6 +349,9 @@ uint32_t ToComponent(const FormatInfo& format,
             if (format.texel.layout == TexelLayout::k11_11_10)
                 return SmallFloatBits(value, place == 2 ? 5 : 4, place == 2 ? 64512.0f : 65024.0f);
             return FromHalfBits(value);
+        case TexelClass::kUscaled:
+        case TexelClass::kSscaled:
+            return 0;  // of no image
         case TexelClass::kSharedExponent:
             return ToSharedExponent(color.float32)[place];
     }

@@ -46,7 +46,7 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     const VkImageSubresourceRange& range = info.subresourceRange;
     // VUID-VkImageViewCreateInfo-None-02273.
     const FormatInfo* format = FindFormat(info.format);
-    if (!format || !AreCompatible(image.format(), *format, true))
+    if (!format || !format->image_features || !AreCompatible(image.format(), *format, true))
         return FailFormat(device(), "A view", info.format);
     // Shaders see one aspect; a view of both is of the depth for them.
     const uint32_t plane =

@@ -297,6 +297,7 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceMaintenance6Properties{
+                                   .blockTexelViewCompatibleMultipleLayers = VK_TRUE,
                                    .maxCombinedImageSamplerDescriptorCount = 1});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DESCRIPTOR_HEAP_PROPERTIES_EXT:

@@ -37,7 +37,8 @@ enum class TexelLayout : uint8_t {
     k5_5_5_1,
     k4x4,
     k1_5_5_5,
-    k24,         // and a byte without meaning above
+    k24,  // and a byte without meaning above
+    k4x2,
     kInt10x3_2,  // as k10_10_10_2, but all components are signed
     k8x3,
     k16x3,
@@ -75,7 +76,9 @@ enum class TexelClass : uint8_t {
     kSrgb,
     kHalf,
     kFloat,
-    kSharedExponent
+    kSharedExponent,
+    kUscaled,  // integers that are floats to kernels
+    kSscaled
 };
 
 // A format as kernels see it. Components that the layout does not have, and their order where red
@@ -131,6 +134,8 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
             return {4, 4, 4, 4};
         case TexelLayout::k1_5_5_5:
             return {1, 5, 5, 5};
+        case TexelLayout::k4x2:
+            return {4, 4, 0, 0};
         case TexelLayout::k24:
             return {24, 0, 0, 0};
         case TexelLayout::k8x3:
@@ -179,7 +184,8 @@ constexpr TexelFormat MakeTexelFormat(TexelLayout layout, TexelClass texel_class
                          layout == TexelLayout::kBc4;
         format.bytes = one ? 8 : 16;
     }
-    if (texel_class == TexelClass::kSint || texel_class == TexelClass::kSnorm)
+    if (texel_class == TexelClass::kSint || texel_class == TexelClass::kSnorm ||
+        texel_class == TexelClass::kSscaled)
         format.sign_shift = static_cast<uint8_t>(32 - ComponentBits(layout)[0]);
     return format;
 }

@@ -10,7 +10,7 @@
 
 namespace fornax::hal {
 
-inline constexpr uint32_t kKernelAbiVersion = 4;
+inline constexpr uint32_t kKernelAbiVersion = 5;
 
 // Bytes that DispatchFrame::push_constants always points to.
 inline constexpr uint32_t kPushConstantBytes = 256;

@@ -29,6 +29,7 @@ class ImageFormatsTest : public ImageTest {
                             VK_EXT_NON_SEAMLESS_CUBE_MAP_EXTENSION_NAME,
                             VK_EXT_IMAGE_2D_VIEW_OF_3D_EXTENSION_NAME,
                             VK_EXT_IMAGE_SLICED_VIEW_OF_3D_EXTENSION_NAME,
+                            VK_KHR_MAINTENANCE_6_EXTENSION_NAME,
                             VK_KHR_MAINTENANCE_10_EXTENSION_NAME};
         more_features_ = &depths_;
         depths_.pNext = &host_copies_;
@@ -323,21 +324,22 @@ TEST_F(ImageFormatsTest, BlocksAreTexelsOfOtherFormats) {
         }
         EXPECT_TRUE(HostDownload(to, VK_IMAGE_ASPECT_COLOR_BIT, 0, expected.size()) == expected);
     }
-    TestBuffer out = MakeBuffer(6 * 4 * 4);
+    // Two layers at once (blockTexelViewCompatibleMultipleLayers).
+    TestBuffer out = MakeBuffer(2 * 6 * 4 * 4);
     const VkImageView view =
         MakeView(image, {.viewType = VK_IMAGE_VIEW_TYPE_2D_ARRAY,
                          .format = VK_FORMAT_R32G32_UINT,
-                         .subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 2, 1}});
+                         .subresourceRange = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 1, 2}});
     const TestPipeline pipeline = MakeImagePipeline(
         spirv::kImageFetchUint, {Slot::Combined(view, MakeSampler({})), Slot::Buffer(out)});
     VkCommandBuffer commands = Begin();
     Bind(commands, pipeline);
     const uint32_t level = 0;
     vkCmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &level);
-    vkCmdDispatch(commands, 1, 1, 1);
+    vkCmdDispatch(commands, 1, 1, 2);
     Run(commands);
-    for (size_t i = 0; i < 24; ++i)
-        EXPECT_EQ(std::memcmp(out.words + i * 4, blocks.data() + (48 + i) * 8, 8), 0) << i;
+    for (size_t i = 0; i < 48; ++i)
+        EXPECT_EQ(std::memcmp(out.words + i * 4, blocks.data() + (24 + i) * 8, 8), 0) << i;
 }
 
 TEST_F(ImageFormatsTest, DepthAndStencilAreApart) {

@@ -12,7 +12,18 @@ namespace fornax::test {
 
 struct TexelReference {
     VkFormat format;
-    enum class Kind { kUnorm, kSnorm, kUint, kSint, kFloat, kUfloat, kSrgb, kSharedExponent } kind;
+    enum class Kind {
+        kUnorm,
+        kSnorm,
+        kUint,
+        kSint,
+        kFloat,
+        kUfloat,
+        kSrgb,
+        kSharedExponent,
+        kUscaled,
+        kSscaled
+    } kind;
     // Bits and place of red, green, blue and alpha; 0 bits for none.
     std::array<uint8_t, 4> bits;
     std::array<uint8_t, 4> first;
@@ -21,6 +32,8 @@ struct TexelReference {
     bool stencil = false;  // and nothing else
 
     uint32_t bytes() const;
+    // Of texel buffers only.
+    bool scaled() const { return kind == Kind::kUscaled || kind == Kind::kSscaled; }
     bool integer() const { return kind == Kind::kUint || kind == Kind::kSint; }
     // The four components as shaders see them: floats' or integers' bits.
     std::array<uint32_t, 4> Decode(const uint8_t* texel) const;

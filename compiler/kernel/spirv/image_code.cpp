@@ -48,6 +48,7 @@ struct Elements {
 Elements ElementsOf(TexelLayout layout) {
     switch (layout) {
         case TexelLayout::k8:
+        case TexelLayout::k4x2:
             return {ir::Type::kI8, 1};
         case TexelLayout::k8x2:
         case TexelLayout::k16:
@@ -279,6 +280,8 @@ Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const I
                                             static_cast<uint32_t>(TexelClass::kSrgb),
                                             static_cast<uint32_t>(TexelClass::kHalf),
                                             static_cast<uint32_t>(TexelClass::kSharedExponent),
+                                            static_cast<uint32_t>(TexelClass::kUscaled),
+                                            static_cast<uint32_t>(TexelClass::kSscaled),
                                             static_cast<uint32_t>(TexelClass::kFloat)};
     const Id texel_class = Bits(format, hal::kTexelClassShift, 8);
     return Switch(texel_class, kClasses, kFourFloats, [&](uint32_t which) {
@@ -296,6 +299,14 @@ Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const I
                 }
                 break;
             }
+            case TexelClass::kUscaled:
+                for (Id bits : raw)
+                    values.push_back(F(Op::kUToF, bits));
+                break;
+            case TexelClass::kSscaled:
+                for (Id value : DecodeInt(raw, format))
+                    values.push_back(F(Op::kSToF, value));
+                break;
             case TexelClass::kSrgb:
                 for (size_t i = 0; i < 3; ++i)
                     values.push_back(SrgbToLinear(raw[i]));
