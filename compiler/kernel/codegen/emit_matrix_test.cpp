@@ -7,6 +7,7 @@
 #include <functional>
 #include <random>
 
+#include "compiler/kernel/analysis/matrix_places.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
@@ -41,7 +42,10 @@ std::string List(const std::string& name, uint32_t size, const char* type = null
     }
     return text;
 }
-ir::Kernel MatrixKernel(uint32_t size, const std::string& body, uint32_t bytes) {
+ir::Kernel MatrixKernel(uint32_t size,
+                        const std::string& body,
+                        uint32_t bytes,
+                        const std::string& locals = "") {
     std::string text = R"(
     %lane1:i32 = builtin subgroup_lane
     %one:i32 = const 1
@@ -56,9 +60,19 @@ ir::Kernel MatrixKernel(uint32_t size, const std::string& body, uint32_t bytes) 
                 std::to_string(bytes) + ")\n";
     }
     const std::string count = std::to_string(size);
-    return TwoBufferKernel(
-        "workgroup_size(" + count + ", 1, 1) subgroup_size(" + count + ") push_constants(4)", text,
-        "return\n");
+    Result<ir::Kernel> kernel =
+        ir::ParseKernel("kernel \"test\" workgroup_size(" + count + ", 1, 1) subgroup_size(" +
+                        count + R"() push_constants(4) {
+binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
+binding 1: storage_buffer set(0) binding(1) count(1) offset(16)
+)" + locals + R"(body {
+    %zero:i32 = const 0
+    %two:i32 = const 2
+    %in:buffer = buffer 0, %zero
+    %out:buffer = buffer 1, %zero
+)" + text + "return\n}\n}\n");
+    EXPECT_TRUE(kernel.ok()) << kernel.error().message;
+    return kernel.ok() ? std::move(*kernel) : ir::Kernel();
 }
 ir::Kernel MulAddKernel(uint32_t size,
                         const char* factor,
@@ -161,6 +175,76 @@ TEST(EmitMatrix, IntegerProducts) {
                                     : std::clamp<int64_t>(sum, 0, UINT32_MAX);
                 }
                 ASSERT_EQ(results[1][i], static_cast<uint32_t>(sum)) << i << ", flags " << flags;
+            }
+        });
+        if (HasFailure())
+            return;
+    }
+}
+
+// Sums in an array in private memory: the first product may be made in place; the second is stored
+// over what the third begins with, and read in between.
+TEST(EmitMatrix, SumsInPrivateMemory) {
+    std::mt19937 random(6);
+    std::vector<uint16_t> a(kElements), b(kElements);
+    std::vector<uint32_t> c(kElements);
+    for (uint32_t i = 0; i < kElements; ++i) {
+        a[i] = ir::FloatToHalf(static_cast<float>(random() % 9) - 4);
+        b[i] = ir::FloatToHalf(static_cast<float>(random() % 7) - 3);
+        c[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 100));
+    }
+    std::vector<float> product(kElements);
+    for (uint32_t i = 0; i < kElements; ++i) {
+        for (uint32_t k = 0; k < 16; ++k)
+            product[i] += ir::HalfToFloat(a[i / 16 * 16 + k]) * ir::HalfToFloat(b[k * 16 + i % 16]);
+    }
+    for (const uint32_t size : {8u, 16u, 32u, 64u}) {
+        const uint32_t count = kElements / size;
+        std::string body = Load("a", "f16", size, 0, 2) + Load("b", "f16", size, kElements * 2, 2) +
+                           Load("c", "f32", size, kElements * 4, 4);
+        auto index = [&](uint32_t i) { return "%n" + std::to_string(i); };
+        for (uint32_t i = 0; i < 2 * count; ++i)
+            body += index(i) + ":i32 = const " + std::to_string(i) + "\n";
+        auto load = [&](const std::string& name, uint32_t first) {
+            for (uint32_t e = 0; e < count; ++e)
+                body += "%" + name + std::to_string(e) + ":f32 = load_local 0, " +
+                        index(first + e) + "\n";
+        };
+        auto store = [&](const std::string& name, uint32_t first) {
+            for (uint32_t e = 0; e < count; ++e)
+                body +=
+                    "store_local 0, " + index(first + e) + ", %" + name + std::to_string(e) + "\n";
+        };
+        auto multiply = [&](const std::string& result, const std::string& sum) {
+            body += List(result, size, "f32") + " = matrix_muladd 0, " + List("a", size) + ", " +
+                    List("b", size) + ", " + List(sum, size) + "\n";
+        };
+        store("c", 0);
+        store("c", count);
+        load("x", 0);
+        multiply("y", "x");  // c + p
+        store("y", 0);
+        load("z", count);
+        multiply("u", "z");  // c + p
+        load("v", count);    // c, still
+        multiply("w", "u");  // c + 2 p
+        store("w", count);
+        load("s", 0);
+        load("t", count);
+        for (uint32_t e = 0; e < count; ++e) {
+            const std::string n = std::to_string(e);
+            body += "%q" + n + ":f32 = fadd %s" + n + ", %t" + n + "\n%r" + n + ":f32 = fadd %q" +
+                    n + ", %v" + n + "\n";
+        }
+        const ir::Kernel kernel =
+            MatrixKernel(size, body, 4, "local 0: f32[" + std::to_string(2 * count) + "]\n");
+        const Buffers buffers = {Words(a, b, c), std::vector<uint32_t>(kElements, 7)};
+        EXPECT_EQ(FindMatrixPlaces(kernel).size(), 1u);
+        ForEachCpu(kernel, buffers, [&](const Buffers& results) {
+            for (uint32_t i = 0; i < kElements; ++i) {
+                ASSERT_EQ(std::bit_cast<float>(results[1][i]),
+                          3 * std::bit_cast<float>(c[i]) + 3 * product[i])
+                    << i;
             }
         });
         if (HasFailure())

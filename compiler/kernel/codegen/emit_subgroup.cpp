@@ -64,13 +64,13 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
 
 void Emitter::EmitMatrix(const ir::Instruction& inst) {
     if (!matrices_)
-        matrices_ = std::make_shared<MatrixEmitter>(builder_, *entry_, vector_bits_);
+        matrices_ = std::make_shared<MatrixEmitter>(kernel_, builder_, *entry_, vector_bits_);
     llvm::SmallVector<Value*, 96> operands;
     for (ir::ValueId operand : inst.operands)
         operands.push_back(Vector(operand));
     const std::vector<Value*> results = inst.op == Op::kMatrixTranspose
                                             ? matrices_->Transpose(operands)
-                                            : matrices_->MulAdd(operands, inst.imm);
+                                            : matrices_->MulAdd(inst, operands, mask_ != nullptr);
     for (size_t i = 0; i < results.size(); ++i)
         Set(inst.results[i], results[i]);
 }

@@ -44,8 +44,14 @@ class MulAdd {
         b_.CreateBr(some_rows);
 
         b_.SetInsertPoint(some_rows);
-        llvm::PHINode* first_row = b_.CreatePHI(b_.getInt64Ty(), 2);
-        first_row->addIncoming(b_.getInt64(0), entry);
+        // All rows at once need no loop.
+        llvm::PHINode* next_rows = nullptr;
+        Value* first_row = b_.getInt64(0);
+        if (rows_ != ir::kMatrixSize) {
+            next_rows = b_.CreatePHI(b_.getInt64Ty(), 2);
+            next_rows->addIncoming(first_row, entry);
+            first_row = next_rows;
+        }
         std::vector<Value*> sums;
         ForEachPiece([&](uint32_t row, uint32_t piece) {
             sums.push_back(
@@ -93,9 +99,14 @@ class MulAdd {
         ForEachPiece([&](uint32_t row, uint32_t piece) {
             b_.CreateAlignedStore(next[at++], SumAddress(first_row, row, piece), Align());
         });
-        Value* next_row = b_.CreateAdd(first_row, b_.getInt64(rows_));
-        first_row->addIncoming(next_row, end);
-        b_.CreateCondBr(b_.CreateICmpULT(next_row, b_.getInt64(ir::kMatrixSize)), some_rows, exit);
+        if (next_rows) {
+            Value* next_row = b_.CreateAdd(first_row, b_.getInt64(rows_));
+            next_rows->addIncoming(next_row, end);
+            Value* more = b_.CreateICmpULT(next_row, b_.getInt64(ir::kMatrixSize));
+            b_.CreateCondBr(more, some_rows, exit);
+        } else {
+            b_.CreateBr(exit);
+        }
         b_.SetInsertPoint(exit);
         b_.CreateRetVoid();
         return function_;

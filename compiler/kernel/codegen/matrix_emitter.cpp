@@ -1,5 +1,8 @@
 #include "compiler/kernel/codegen/matrix_emitter.h"
 
+#include <utility>
+#include <vector>
+
 #include "compiler/kernel/codegen/matrix_code.h"
 #include "compiler/kernel/codegen/pure_ops_internal.h"
 #include "compiler/kernel/ir/matrix.h"
@@ -13,6 +16,15 @@ namespace {
 
 const llvm::Align kSlotAlign(64);
 constexpr uint64_t kSlotBytes = ir::kMatrixElements * 4;
+// Factors that are kept as the function takes them: two columns of four, and a few more.
+constexpr size_t kSlots = 12;
+
+// MatrixEmitter::Made::how
+constexpr uint64_t kTransposed = 1;
+constexpr uint64_t kPackedA = 2;
+constexpr uint64_t kPackedB = 4;
+constexpr uint64_t kSigned = 8;
+constexpr uint64_t kBFloat = 16;
 
 unsigned Width(const Value* vector) {
     return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
@@ -54,43 +66,76 @@ MatrixEmitter::Vectors MatrixEmitter::Regroup(llvm::ArrayRef<Value*> vectors, un
     return parts;
 }
 
-Value* MatrixEmitter::Slot(uint32_t which) {
-    if (!slots_[which]) {
-        llvm::IRBuilder<> at(&entry_, entry_.begin());
-        slots_[which] = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), kSlotBytes));
-        slots_[which]->setAlignment(kSlotAlign);
+MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint64_t how) {
+    if (b_.GetInsertBlock() != block_) {
+        block_ = b_.GetInsertBlock();
+        made_.clear();
     }
-    return slots_[which];
+    for (Made& made : made_) {
+        if (made.how == how && from.equals(made.from))
+            return &made;
+    }
+    return nullptr;
 }
 
-void MatrixEmitter::Store(llvm::ArrayRef<Value*> matrix, uint32_t slot) {
+MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint64_t how) {
+    made_.push_back({.from = Vectors(from.begin(), from.end()), .how = how});
+    return made_.back();
+}
+
+Value* MatrixEmitter::NewSlot() {
+    llvm::IRBuilder<> at(&entry_, entry_.begin());
+    llvm::AllocaInst* slot = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), kSlotBytes));
+    slot->setAlignment(kSlotAlign);
+    return slot;
+}
+
+void MatrixEmitter::Store(llvm::ArrayRef<Value*> matrix, Value* slot) {
     uint64_t at = 0;
     for (Value* vector : matrix) {
-        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), Slot(slot), at);
+        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), slot, at);
         b_.CreateAlignedStore(vector, address, llvm::commonAlignment(kSlotAlign, at));
         at += vector->getType()->getPrimitiveSizeInBits() / 8;
     }
 }
 
-std::vector<Value*> MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
+MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
+    if (const Made* made = Find(matrix, kTransposed))
+        return made->transposed;
     Vectors rows = Regroup(matrix, kMatrixSize);
-    // Blocks off the diagonal change places: of half the size, of a quarter, ...
-    for (uint32_t size = kMatrixSize / 2; size != 0; size /= 2) {
-        llvm::SmallVector<int, 16> upper, lower;
-        for (uint32_t i = 0; i < kMatrixSize; ++i) {
-            upper.push_back(static_cast<int>(i & size ? kMatrixSize + i - size : i));
-            lower.push_back(static_cast<int>(i & size ? kMatrixSize + i : i + size));
-        }
-        for (uint32_t i = 0; i < kMatrixSize; ++i) {
-            if (i & size)
-                continue;
-            Value* first = rows[i];
-            Value* second = rows[i + size];
-            rows[i] = b_.CreateShuffleVector(first, second, upper);
-            rows[i + size] = b_.CreateShuffleVector(first, second, lower);
-        }
+    auto shuffled = [&](Value* first, Value* second, auto&& pick) {
+        llvm::SmallVector<int, 16> picks;
+        for (uint32_t i = 0; i < kMatrixSize; ++i)
+            picks.push_back(static_cast<int>(pick(i)));
+        return b_.CreateShuffleVector(first, second, picks);
+    };
+    // The blocks off the diagonal change places.
+    constexpr uint32_t kHalf = kMatrixSize / 2;
+    for (uint32_t i = 0; i < kHalf; ++i) {
+        Value* above = rows[i];
+        Value* below = rows[i + kHalf];
+        auto left = [](uint32_t k) { return k < kHalf ? k : k + kHalf; };
+        auto right = [](uint32_t k) { return k < kHalf ? k + kHalf : k + 2 * kHalf; };
+        rows[i] = shuffled(above, below, left);
+        rows[i + kHalf] = shuffled(above, below, right);
     }
-    return Regroup(rows, Width(matrix[0]));
+    // Within blocks, of 128 bits for f16: rows of the upper and of the lower half alternate, which
+    // after three times is the transpose, and one instruction each time.
+    for (uint32_t round = kHalf; round != 1; round /= 2) {
+        Vectors next(kMatrixSize);
+        for (uint32_t i = 0; i < kMatrixSize; ++i) {
+            const uint32_t block = i / kHalf * kHalf;
+            const uint32_t part = i % 2 * (kHalf / 2);
+            const uint32_t from = block + i % kHalf / 2;
+            next[i] = shuffled(rows[from], rows[from + kHalf / 2], [&](uint32_t k) {
+                return k / kHalf * kHalf + part + k % kHalf / 2 + k % 2 * kMatrixSize;
+            });
+        }
+        rows = std::move(next);
+    }
+    Made& made = Add(matrix, kTransposed);
+    made.transposed = Regroup(rows, Width(matrix[0]));
+    return made.transposed;
 }
 
 // The elements of A or B as f32, or as i16.
@@ -125,26 +170,62 @@ MatrixEmitter::Vectors MatrixEmitter::AlternateRows(llvm::ArrayRef<Value*> matri
     return pairs;
 }
 
-std::vector<Value*> MatrixEmitter::MulAdd(llvm::ArrayRef<Value*> operands, uint64_t flags) {
+// Where a factor lies as the function takes it; `keep` stays.
+Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
+                             uint64_t flags,
+                             bool is_b,
+                             const Value* keep) {
+    const bool is_signed = (flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
+    const uint64_t how = (is_b ? kPackedB : kPackedA) | (is_signed ? kSigned : 0) |
+                         (flags & ir::kMatrixBFloat16 ? kBFloat : 0);
+    if (const Made* made = Find(matrix, how))
+        return made->slot;
+    Vectors factors = Factors(matrix, flags, is_signed);
+    if (is_b && factors[0]->getType()->isIntOrIntVectorTy())
+        factors = AlternateRows(factors);
+    if (slots_.size() > next_slot_ && slots_[next_slot_] == keep)
+        next_slot_ = (next_slot_ + 1) % kSlots;
+    const size_t turn = next_slot_;
+    next_slot_ = (turn + 1) % kSlots;
+    if (turn == slots_.size())
+        slots_.push_back(NewSlot());
+    Value* slot = slots_[turn];
+    std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
+    Store(factors, slot);
+    Add(matrix, how).slot = slot;
+    return slot;
+}
+
+MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
+                                             llvm::ArrayRef<Value*> operands,
+                                             bool masked) {
+    const uint64_t flags = inst.imm;
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
     llvm::Type* type = sums[0]->getType();
     const bool integers = type->isIntOrIntVectorTy();
     const bool saturates = (flags & ir::kMatrixSaturating) != 0;
-    Store(Factors(operands.take_front(count), flags, (flags & ir::kMatrixSignedA) != 0), 1);
-    Vectors b = Factors(operands.slice(count, count), flags, (flags & ir::kMatrixSignedB) != 0);
-    Store(integers ? AlternateRows(b) : b, 2);
-    if (saturates)
-        Store(Vectors(count, llvm::Constant::getNullValue(type)), 0);
-    else
-        Store(sums, 0);
+    Value* a = Packed(operands.take_front(count), flags, false, nullptr);
+    Value* b = Packed(operands.slice(count, count), flags, true, a);
+    const auto* load = llvm::dyn_cast<llvm::LoadInst>(sums[0]);
+    Value* sum_slot = nullptr;
+    if (load && !masked && !saturates && in_place_.contains(inst.results[0].index)) {
+        sum_slot = const_cast<Value*>(load->getPointerOperand());
+    } else {
+        if (!sum_slot_)
+            sum_slot_ = NewSlot();
+        sum_slot = sum_slot_;
+        if (saturates)
+            Store(Vectors(count, llvm::Constant::getNullValue(type)), sum_slot);
+        else
+            Store(sums, sum_slot);
+    }
     llvm::Module& module = *entry_.getModule();
-    b_.CreateCall(MatrixMulAddFunction(module, integers, vector_bits_),
-                  {Slot(0), Slot(1), Slot(2)});
+    b_.CreateCall(MatrixMulAddFunction(module, integers, vector_bits_), {sum_slot, a, b});
     Vectors results;
     uint64_t at = 0;
     for (Value* sum : sums) {
-        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), Slot(0), at);
+        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), sum_slot, at);
         Value* result = b_.CreateAlignedLoad(type, address, llvm::commonAlignment(kSlotAlign, at));
         results.push_back(saturates ? AddSaturating(sum, result, flags) : result);
         at += type->getPrimitiveSizeInBits() / 8;

@@ -7,25 +7,50 @@
 #include <llvm/IR/Instructions.h>
 
 #include <cstdint>
+#include <set>
 #include <vector>
+
+#include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/ir/ir.h"
 
 namespace fornax::kernel {
 
 class MatrixEmitter {
   public:
-    // `entry` takes the memory that is needed.
-    MatrixEmitter(llvm::IRBuilder<>& builder, llvm::BasicBlock& entry, uint32_t vector_bits)
-        : b_(builder), entry_(entry), vector_bits_(vector_bits) {}
+    using Vectors = std::vector<llvm::Value*>;
 
-    // `operands`: three matrices, one after the other; `flags`: ir::MatrixFlags.
-    std::vector<llvm::Value*> MulAdd(llvm::ArrayRef<llvm::Value*> operands, uint64_t flags);
-    std::vector<llvm::Value*> Transpose(llvm::ArrayRef<llvm::Value*> matrix);
+    // `entry` takes the memory that is needed.
+    MatrixEmitter(const ir::Kernel& kernel,
+                  llvm::IRBuilder<>& builder,
+                  llvm::BasicBlock& entry,
+                  uint32_t vector_bits)
+        : b_(builder),
+          entry_(entry),
+          vector_bits_(vector_bits),
+          in_place_(FindMatrixPlaces(kernel)) {}
+
+    // `operands`: three matrices, one after the other. `masked`: lanes may be missing.
+    Vectors MulAdd(const ir::Instruction& inst, llvm::ArrayRef<llvm::Value*> operands, bool masked);
+    Vectors Transpose(llvm::ArrayRef<llvm::Value*> matrix);
 
   private:
-    using Vectors = std::vector<llvm::Value*>;
+    // What was made of a matrix in the current block, where it is found again.
+    struct Made {
+        Vectors from;
+        uint64_t how = 0;
+        llvm::Value* slot = nullptr;
+        Vectors transposed;
+    };
+    Made* Find(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
+    Made& Add(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
+
     Vectors Regroup(llvm::ArrayRef<llvm::Value*> vectors, unsigned width);
-    llvm::Value* Slot(uint32_t which);
-    void Store(llvm::ArrayRef<llvm::Value*> matrix, uint32_t slot);
+    llvm::Value* NewSlot();
+    void Store(llvm::ArrayRef<llvm::Value*> matrix, llvm::Value* slot);
+    llvm::Value* Packed(llvm::ArrayRef<llvm::Value*> matrix,
+                        uint64_t flags,
+                        bool is_b,
+                        const llvm::Value* keep);
     Vectors Factors(llvm::ArrayRef<llvm::Value*> matrix, uint64_t flags, bool is_signed);
     Vectors AlternateRows(llvm::ArrayRef<llvm::Value*> matrix);
     llvm::Value* AddSaturating(llvm::Value* sum, llvm::Value* products, uint64_t flags);
@@ -33,7 +58,12 @@ class MatrixEmitter {
     llvm::IRBuilder<>& b_;
     llvm::BasicBlock& entry_;
     const uint32_t vector_bits_;
-    llvm::AllocaInst* slots_[3] = {};  // memory for a matrix each
+    const std::set<uint32_t> in_place_;
+    llvm::BasicBlock* block_ = nullptr;  // that `made_` is for
+    std::vector<Made> made_;
+    std::vector<llvm::Value*> slots_;  // memory for a factor each, taken in turn
+    size_t next_slot_ = 0;
+    llvm::Value* sum_slot_ = nullptr;
 };
 
 }  // namespace fornax::kernel

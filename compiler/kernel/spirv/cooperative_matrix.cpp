@@ -219,9 +219,12 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
     const bool bfloat = components[0]->is_bfloat16;
     const bool integers = factor == ir::Type::kI8;
     const ir::Type wanted = integers ? ir::Type::kI32 : ir::Type::kF32;
+    // Not listed, but ggml's flash attention does it: sums that are f16 are f32 for one product.
+    const bool half_sums = factor == ir::Type::kF16 && components[2]->scalar == factor &&
+                           !components[2]->is_bfloat16 && sum.scalar == factor;
     if ((!bfloat && !integers && factor != ir::Type::kF16) || components[1]->scalar != factor ||
-        components[1]->is_bfloat16 != bfloat || components[2]->scalar != wanted ||
-        sum.scalar != wanted || result->use != 2) {
+        components[1]->is_bfloat16 != bfloat || result->use != 2 ||
+        (!half_sums && (components[2]->scalar != wanted || sum.scalar != wanted))) {
         return Unsupported(inst,
                            "multiplies and adds other types than f16 or bfloat16 with sums of f32, "
                            "or 8-bit with sums of 32-bit integers");
@@ -238,9 +241,18 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
         flags |= HasBit(mask, Mask::MatrixCSignedComponentsKHR) ? ir::kMatrixSignedC : 0;
         flags |= HasBit(mask, Mask::SaturatingAccumulationKHR) ? ir::kMatrixSaturating : 0;
     }
+    if (half_sums) {
+        for (size_t i = 2 * size_t{result->count}; i < operands.size(); ++i)
+            operands[i] = builder_.Emit(ir::Op::kFConvert, wanted, {operands[i]});
+    }
     const std::vector<ir::Type> types(result->count, wanted);
     const ir::InstId id = builder_.Append(ir::Op::kMatrixMulAdd, operands, types, flags);
-    return Define(inst, kernel_.inst(id).results);
+    Tuple sums = kernel_.inst(id).results;
+    if (half_sums) {
+        for (ir::ValueId& value : sums)
+            value = builder_.Emit(ir::Op::kFConvert, factor, {value});
+    }
+    return Define(inst, std::move(sums));
 }
 
 Status Translator::MatrixLength(const Inst& inst) {

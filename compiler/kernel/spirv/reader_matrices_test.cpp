@@ -40,6 +40,10 @@ TEST(ReaderMatrices, Products) {
             b[more] = b[1] * float16_t(2);
             c = coopMatMulAdd(a, b[more], c);
             coopMatStore(c, o, 0, 16, gl_CooperativeMatrixLayoutRowMajor);
+            coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> halves =
+                coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>(0.5);
+            halves = coopMatMulAdd(a, b[more], halves);
+            coopMatStore(halves, o, 576, 8, gl_CooperativeMatrixLayoutRowMajor);
             coopmat<int8_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> d;
             coopmat<uint8_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> e;
             coopMatLoad(d, s, 0, 1, gl_CooperativeMatrixLayoutRowMajor);
@@ -58,7 +62,7 @@ TEST(ReaderMatrices, Products) {
         ASSERT_TRUE(kernel.ok()) << kernel.error().message;
         ShaderData data;
         data.workgroups = 1;
-        data.output.resize(256 + 320);
+        data.output.resize(256 + 320 + 128);
         std::vector<uint16_t> halves(640);
         for (size_t i = 0; i < halves.size(); ++i)
             halves[i] = ir::FloatToHalf(static_cast<float>(i % 23) - 11);
@@ -79,6 +83,9 @@ TEST(ReaderMatrices, Products) {
                         static_cast<int8_t>(bytes[row * 16 + k]) * bytes[256 + k * 16 + column];
                 }
                 ASSERT_EQ(std::bit_cast<float>(data.output[row * 16 + column]), sum)
+                    << row << ", " << column;
+                const uint32_t pair = data.output[576 + row * 8 + column / 2];
+                ASSERT_EQ(pair >> column % 2 * 16 & 0xffff, ir::FloatToHalf(sum))
                     << row << ", " << column;
                 whole = (whole + static_cast<int32_t>(sum)) * 3;
                 ASSERT_EQ(data.output[256 + column * 20 + row], static_cast<uint32_t>(whole))
@@ -172,9 +179,13 @@ TEST(ReaderMatrices, WrongOperandsAreRefused) {
                 HasSubstr("no cooperative matrix"));
     EXPECT_THAT(body("%r = OpCooperativeMatrixMulAddKHR %a %null_a %null_b %null_c"),
                 HasSubstr("other types than f16"));
+    EXPECT_EQ(Refusal("%h = OpTypeCooperativeMatrixKHR %half %c3 %c16 %c16 %c2\n"
+                      "%null_h = OpConstantNull %h",
+                      "%r = OpCooperativeMatrixMulAddKHR %h %null_a %null_b %null_h"),
+              "");
     EXPECT_THAT(Refusal("%h = OpTypeCooperativeMatrixKHR %half %c3 %c16 %c16 %c2\n"
                         "%null_h = OpConstantNull %h",
-                        "%r = OpCooperativeMatrixMulAddKHR %h %null_a %null_b %null_h"),
+                        "%r = OpCooperativeMatrixMulAddKHR %c %null_a %null_b %null_h"),
                 HasSubstr("other types than f16"));
     EXPECT_EQ(body("%r = OpCooperativeMatrixLoadKHR %c %place %c0 %c16"), "");
     EXPECT_THAT(body("%r = OpCooperativeMatrixLoadKHR %c %place %c0"), HasSubstr("no stride"));

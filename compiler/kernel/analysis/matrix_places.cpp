@@ -1,0 +1,102 @@
+#include "compiler/kernel/analysis/matrix_places.h"
+
+#include <algorithm>
+#include <map>
+
+namespace fornax::kernel {
+
+using ir::Op;
+
+namespace {
+
+class Finder {
+  public:
+    explicit Finder(const ir::Kernel& kernel) : kernel_(kernel) {
+        for (uint32_t i = 0; i < kernel.num_blocks(); ++i)
+            VisitBlock(kernel.block(ir::BlockId{i}));
+    }
+    std::set<uint32_t> Take() { return std::move(found_); }
+
+  private:
+    void VisitBlock(const ir::Block& block) {
+        insts_ = &block.insts;
+        positions_.clear();
+        for (size_t at = 0; at < block.insts.size(); ++at)
+            positions_[block.insts[at].index] = at;
+        for (size_t at = 0; at < block.insts.size(); ++at) {
+            const ir::Instruction& inst = kernel_.inst(block.insts[at]);
+            if (inst.op == Op::kMatrixMulAdd && StaysInPlace(inst, at))
+                found_.insert(inst.results[0].index);
+        }
+    }
+    const ir::Instruction& At(size_t position) const { return kernel_.inst((*insts_)[position]); }
+
+    bool StaysInPlace(const ir::Instruction& product, size_t at) {
+        const size_t count = product.results.size();
+        size_t begin = at;
+        for (size_t i = 0; i < count; ++i) {
+            const ir::Value& value = kernel_.value(product.operands[2 * count + i]);
+            const auto position =
+                value.inst.valid() ? positions_.find(value.inst.index) : positions_.end();
+            if (position == positions_.end())
+                return false;
+            const ir::Instruction& load = kernel_.inst(value.inst);
+            uint64_t index = 0;
+            if (load.op != Op::kLoadLocal || !kernel_.IsConst(load.operands[0], &index))
+                return false;
+            if (i == 0) {
+                local_ = load.imm;
+                first_ = index;
+            }
+            if (load.imm != local_ || index != first_ + i)
+                return false;
+            begin = std::min(begin, position->second);
+        }
+        if (first_ % count != 0 || first_ + count > kernel_.locals[local_].count)
+            return false;
+        for (size_t i = begin; i < at; ++i) {
+            const ir::Instruction& between = At(i);
+            if (MayLeave(between) || (between.op == Op::kStoreLocal && Touches(between, count)))
+                return false;
+        }
+        // Each result is stored once, and nothing sees the place before.
+        size_t stored = 0;
+        for (size_t i = at + 1; i < insts_->size() && stored < count; ++i) {
+            const ir::Instruction& after = At(i);
+            if (MayLeave(after) || (after.op == Op::kLoadLocal && Touches(after, count)))
+                return false;
+            if (after.op != Op::kStoreLocal || !Touches(after, count))
+                continue;
+            uint64_t index = 0;
+            if (!kernel_.IsConst(after.operands[0], &index) || index < first_ ||
+                after.operands[1] != product.results[index - first_])
+                return false;
+            ++stored;
+        }
+        return stored == count;
+    }
+    // Control may go elsewhere, or come from there.
+    static bool MayLeave(const ir::Instruction& inst) {
+        return ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator) || inst.op == Op::kBarrier;
+    }
+    bool Touches(const ir::Instruction& access, size_t count) const {
+        uint64_t index = 0;
+        return access.imm == local_ && (!kernel_.IsConst(access.operands[0], &index) ||
+                                        (index >= first_ && index < first_ + count));
+    }
+
+    const ir::Kernel& kernel_;
+    const std::vector<ir::InstId>* insts_ = nullptr;
+    std::map<uint32_t, size_t> positions_;
+    uint64_t local_ = 0;
+    uint64_t first_ = 0;
+    std::set<uint32_t> found_;
+};
+
+}  // namespace
+
+std::set<uint32_t> FindMatrixPlaces(const ir::Kernel& kernel) {
+    return Finder(kernel).Take();
+}
+
+}  // namespace fornax::kernel
