@@ -230,16 +230,22 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
                            "or 8-bit with sums of 32-bit integers");
     }
     const uint32_t mask = inst.size() > 3 ? inst[3] : 0;
-    uint64_t flags = bfloat ? ir::kMatrixBFloat16 : 0;
+    uint64_t flags = 0;
+    auto set_if = [&](bool condition, ir::MatrixFlags flag) {
+        if (condition)
+            flags |= flag;
+    };
+    set_if(bfloat, ir::kMatrixBFloat16);
     if (integers) {
         if (HasBit(mask, Mask::MatrixCSignedComponentsKHR) !=
-            HasBit(mask, Mask::MatrixResultSignedComponentsKHR))
+            HasBit(mask, Mask::MatrixResultSignedComponentsKHR)) {
             return Unsupported(inst,
                                "adds to signed components and gives unsigned ones, or vice versa");
-        flags |= HasBit(mask, Mask::MatrixASignedComponentsKHR) ? ir::kMatrixSignedA : 0;
-        flags |= HasBit(mask, Mask::MatrixBSignedComponentsKHR) ? ir::kMatrixSignedB : 0;
-        flags |= HasBit(mask, Mask::MatrixCSignedComponentsKHR) ? ir::kMatrixSignedC : 0;
-        flags |= HasBit(mask, Mask::SaturatingAccumulationKHR) ? ir::kMatrixSaturating : 0;
+        }
+        set_if(HasBit(mask, Mask::MatrixASignedComponentsKHR), ir::kMatrixSignedA);
+        set_if(HasBit(mask, Mask::MatrixBSignedComponentsKHR), ir::kMatrixSignedB);
+        set_if(HasBit(mask, Mask::MatrixCSignedComponentsKHR), ir::kMatrixSignedC);
+        set_if(HasBit(mask, Mask::SaturatingAccumulationKHR), ir::kMatrixSaturating);
     }
     if (half_sums) {
         for (size_t i = 2 * size_t{result->count}; i < operands.size(); ++i)
