@@ -292,8 +292,9 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                                    .maxBufferSize = device.capabilities().max_allocation_bytes});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_5_PROPERTIES:
-            // All of them describe rasterisation.
-            FillStruct(header, VkPhysicalDeviceMaintenance5Properties{});
+            // The others describe rasterisation.
+            FillStruct(header, VkPhysicalDeviceMaintenance5Properties{
+                                   .depthStencilSwizzleOneSupport = VK_TRUE});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_6_PROPERTIES:
             FillStruct(header, VkPhysicalDeviceMaintenance6Properties{

@@ -162,7 +162,7 @@ class Sampling {
         }
         if (tie_)
             return std::nullopt;
-        return query_.reference ? color : image_.Swizzled(color);
+        return image_.Swizzled(color);
     }
 
     std::optional<std::pair<double, double>> Lod() {
@@ -184,7 +184,7 @@ class Sampling {
         Vec4 result{};
         for (size_t i = 0; i < 4; ++i) {
             const Vec4 color = Fetch(0, x + steps[i][0], y + steps[i][1], 0);
-            result[i] = query_.reference ? color[0] : image_.Swizzled(color)[component];
+            result[i] = image_.Swizzled(color)[component];
         }
         if (tie_)
             return std::nullopt;

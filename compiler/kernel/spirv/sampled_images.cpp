@@ -208,11 +208,11 @@ Status Translator::ImageSample(const Inst& inst) {
     }
     ImageCode code(builder_);
     Tuple values = ImageSampling(code, place).Sample(inputs);
-    if (compares)
-        return Define(inst, {values[0]});
     values =
         code.Swizzled(values, code.Word(image.descriptor, offsetof(hal::ImageDescriptor, swizzle)),
                       place.integer ? Int(1) : code.Float(1));
+    if (compares)
+        return Define(inst, {values[0]});
     return DefineTexel(inst, image, values);
 }
 
