@@ -250,10 +250,13 @@ TEST_F(PhysicalDeviceTest, FormatsSayWhatTheyCan) {
     vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_D24_UNORM_S8_UINT, &properties);
     EXPECT_TRUE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT);
     EXPECT_EQ(properties.bufferFeatures, 0u);
-    // Vertices, and nothing else.
+    // Three components are read, and not written.
     vkGetPhysicalDeviceFormatProperties(physical_device_, VK_FORMAT_R32G32B32_SFLOAT, &properties);
-    EXPECT_EQ(properties.optimalTilingFeatures, 0u);
-    EXPECT_EQ(properties.bufferFeatures, VkFormatFeatureFlags{VK_FORMAT_FEATURE_VERTEX_BUFFER_BIT});
+    EXPECT_TRUE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT);
+    EXPECT_FALSE(properties.optimalTilingFeatures & VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT);
+    EXPECT_EQ(properties.bufferFeatures,
+              VkFormatFeatureFlags{VK_FORMAT_FEATURE_VERTEX_BUFFER_BIT |
+                                   VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT});
 
     const auto query = [&](VkFormat format, VkImageType type, VkImageUsageFlags usage,
                            VkImageCreateFlags flags, VkImageFormatProperties& image) {
