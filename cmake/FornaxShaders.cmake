@@ -48,8 +48,9 @@ function(fornax_embed_spirv target)
                         -I${PROJECT_SOURCE_DIR} --depfile ${base}.d -o ${base} ${source})
             set(depfile DEPFILE ${base}.d)
         endif()
+        # The first output is the one that glslang's list of dependencies names, or ninja never trusts it.
         add_custom_command(
-            OUTPUT ${base}.h ${base}
+            OUTPUT ${base} ${base}.h
             COMMAND ${compile}
             COMMAND ${FORNAX_SPIRV_VAL} --target-env ${ARG_ENV} ${layout} ${base}
             COMMAND ${Python3_EXECUTABLE} ${script} ${base} ${stem} ${base}.h
