@@ -24,8 +24,8 @@ Say "node: installing llama.cpp and its JavaScript interface into $modules"
 rm -rf "$modules"
 mkdir "$modules"
 cp "$here"/node/package*.json "$modules"
-# Optional packages are those of other platforms.
-Quiet "$log" env PATH="$root/.venv/bin:$PATH" npm ci --prefix "$modules" --ignore-scripts \
+# Optional packages are those of other platforms, some of which no registry has; `npm ci` insists on them.
+Quiet "$log" env PATH="$root/.venv/bin:$PATH" npm install --prefix "$modules" --ignore-scripts \
     --omit=optional --no-audit --no-fund ||
     Fail "npm could not install the packages of tools/setup/node/package-lock.json."
 echo "$stamp" >"$modules/stamp"
