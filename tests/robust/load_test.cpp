@@ -32,7 +32,7 @@ namespace {
 
 // Outcome: 1,000 times an instance, a device and work on its queue; memory stays what it was.
 TEST(LoadTest, ThousandInstances) {
-    constexpr uint64_t kMostGrowthKib = 8 * 1024;
+    [[maybe_unused]] constexpr uint64_t kMostGrowthKib = 8 * 1024;
     for (int i = 0; i < 100; ++i)
         ASSERT_EQ(RunAndCheck(1), "");
     const uint64_t before = ResidentKib();
@@ -49,7 +49,7 @@ TEST(LoadTest, ThousandInstances) {
 // Outcome: as often as an instance needs the compiler, memory stays what it was after the first
 // few.
 TEST(LoadTest, InstancesThatCompile) {
-    constexpr uint64_t kMostGrowthKib = 5 * 1024;
+    [[maybe_unused]] constexpr uint64_t kMostGrowthKib = 5 * 1024;
     const uint32_t first = std::random_device{}();  // no cache has these kernels
     const auto compile = [](uint32_t scale) {
         Client client;
@@ -117,7 +117,7 @@ TEST(LoadTest, AnApplicationThatNeverWaits) {
     std::fill_n(buffer.words, buffer.count, 0u);
     const uint32_t addend = 1;
     const VkCommandBuffer commands = client.Record(client.pool, pipeline, buffer, {&addend, 1}, 64);
-    constexpr uint64_t kMostGrowthKib = 32 * 1024;
+    [[maybe_unused]] constexpr uint64_t kMostGrowthKib = 32 * 1024;
     constexpr uint32_t kSubmissions = 300'000;
     const uint64_t before = ResidentKib();
     uint64_t most = before;
