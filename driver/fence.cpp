@@ -7,6 +7,14 @@
 
 namespace fornax::driver {
 
+namespace {
+
+constexpr uint32_t kFreePolls = 64;
+// Long beside a thread's switch, short beside what is worth polling for. A signal ends the wait.
+constexpr uint64_t kPollPauseNs = 100'000;
+
+}  // namespace
+
 VkResult Fence::Init(const VkFenceCreateInfo& info) {
     const auto* exported = FindInChain<VkExportFenceCreateInfo>(
         info.pNext, VK_STRUCTURE_TYPE_EXPORT_FENCE_CREATE_INFO);
@@ -15,6 +23,16 @@ VkResult Fence::Init(const VkFenceCreateInfo& info) {
     if (!(info.flags & VK_FENCE_CREATE_SIGNALED_BIT))
         payload_.Unset();
     return VK_SUCCESS;
+}
+
+void Fence::PauseBetweenPolls() {
+    if (polls_.load(std::memory_order_relaxed) < kFreePolls) {
+        polls_.fetch_add(1, std::memory_order_relaxed);
+        return;
+    }
+    const hal::TimelinePoint at = point();
+    // A time-out, and a lost device, are seen by the next look.
+    (void)at.timeline->Wait(at.value, kPollPauseNs);
 }
 
 FORNAX_ENTRY_POINT(VkResult)
@@ -37,9 +55,12 @@ vkResetFences(VkDevice, uint32_t count, const VkFence* fences) {
     return VK_SUCCESS;
 }
 
-// Applications poll this: two atomic loads.
-FORNAX_ENTRY_POINT(VkResult) vkGetFenceStatus(VkDevice device, VkFence fence) {
-    if (FromHandle<Fence>(fence)->signalled()) {
+// Applications poll this: at first two atomic loads.
+FORNAX_ENTRY_POINT(VkResult) vkGetFenceStatus(VkDevice device, VkFence handle) {
+    auto& fence = *FromHandle<Fence>(handle);
+    if (!fence.signalled())
+        fence.PauseBetweenPolls();
+    if (fence.signalled()) {
         FromHandle<Device>(device)->PrintMessages();
         return VK_SUCCESS;
     }

@@ -102,6 +102,33 @@ TEST_F(SynchronizationTest, FencesFollowTheirSubmission) {
     }
 }
 
+// From some polls on each waits a little; none waits for longer, and none misses the signal.
+TEST_F(SynchronizationTest, FencesCanBePolled) {
+    const VkFence fence = MakeFence();
+    const VkSemaphore semaphore = MakeSemaphore(VK_SEMAPHORE_TYPE_TIMELINE);
+    const VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    for (uint64_t reached = 1; reached <= 2; ++reached) {
+        const VkTimelineSemaphoreSubmitInfo values{
+            .sType = VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO,
+            .waitSemaphoreValueCount = 1,
+            .pWaitSemaphoreValues = &reached};
+        const VkSubmitInfo submit{.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+                                  .pNext = &values,
+                                  .waitSemaphoreCount = 1,
+                                  .pWaitSemaphores = &semaphore,
+                                  .pWaitDstStageMask = &stage};
+        ASSERT_EQ(vkQueueSubmit(queue_, 1, &submit, fence), VK_SUCCESS);
+        for (int i = 0; i < 200; ++i)
+            ASSERT_EQ(vkGetFenceStatus(device_, fence), VK_NOT_READY);
+        std::thread signal([&] { EXPECT_EQ(SignalTo(semaphore, reached), VK_SUCCESS); });
+        while (vkGetFenceStatus(device_, fence) == VK_NOT_READY) {
+        }
+        signal.join();
+        EXPECT_EQ(vkGetFenceStatus(device_, fence), VK_SUCCESS);
+        ASSERT_EQ(vkResetFences(device_, 1, &fence), VK_SUCCESS);
+    }
+}
+
 TEST_F(SynchronizationTest, BinarySemaphoresCanBeUsedAgain) {
     VkSemaphore semaphore = MakeSemaphore(VK_SEMAPHORE_TYPE_BINARY);
     TestBuffer buffer = MakeBuffer(16);
