@@ -24,27 +24,31 @@ std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
                                          uint64_t gap_bytes) {
     LaneLayout layout;
     const size_t lanes = shape.offsets.size();
-    std::vector<int64_t> multiples(lanes, 0);
-    if (shape.has_rows())
-        multiples = shape.rows;
-    std::vector<int64_t> sorted = multiples;
+    // What tells rows apart: the multiple, or the group where each has a stride of its own.
+    std::vector<int64_t> keys(lanes, 0);
+    if (!shape.groups.empty())
+        keys.assign(shape.groups.begin(), shape.groups.end());
+    else if (shape.has_rows())
+        keys = shape.rows;
+    std::vector<int64_t> sorted = keys;
     std::sort(sorted.begin(), sorted.end());
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
 
     const uint64_t gap = std::max<uint64_t>(1, gap_bytes / element_bytes);
     layout.row.resize(lanes);
     layout.first.resize(lanes);
-    for (int64_t multiple : sorted) {
+    for (int64_t key : sorted) {
         LayoutRow row;
-        row.multiple = multiple;
+        row.lane = static_cast<uint32_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
+        row.multiple = shape.has_rows() ? shape.rows[row.lane] : 0;
         row.lowest = INT64_MAX;
         for (size_t lane = 0; lane < lanes; ++lane) {
-            if (multiples[lane] == multiple)
+            if (keys[lane] == key)
                 row.lowest = std::min(row.lowest, shape.offsets[lane]);
         }
         std::vector<uint64_t> touched;
         for (size_t lane = 0; lane < lanes; ++lane) {
-            if (multiples[lane] != multiple)
+            if (keys[lane] != key)
                 continue;
             const auto relative = static_cast<uint64_t>(shape.offsets[lane] - row.lowest);
             if (relative % element_bytes != 0)

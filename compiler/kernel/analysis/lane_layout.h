@@ -16,16 +16,18 @@ struct RowRun {
     uint64_t count = 0;
 };
 
-// The lanes whose offset has the same multiple of the shape's stride; a pattern is one row.
+// The lanes whose offset has the same multiple of the shape's stride, and the same stride; a
+// pattern is one row.
 struct LayoutRow {
     int64_t multiple = 0;
+    uint32_t lane = 0;   // one of the lanes
     int64_t lowest = 0;  // bytes from the shape's base plus multiple * stride
     uint64_t span = 0;   // bytes from the lowest to the end of the highest element
     std::vector<RowRun> runs;
 };
 
 struct LaneLayout {
-    std::vector<LayoutRow> rows;  // by increasing multiple
+    std::vector<LayoutRow> rows;  // by increasing multiple, or by group
     std::vector<uint32_t> row;    // by lane
     std::vector<uint64_t> first;  // by lane: its first element, counted from its row's lowest
     bool distinct = true;         // no element of a row is touched twice

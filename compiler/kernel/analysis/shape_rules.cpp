@@ -74,6 +74,7 @@ Shape Normalize(Shape shape) {
         shape.kind = Shape::Kind::kPattern;
         shape.rows.clear();
         shape.stride = {};
+        shape.groups.clear();
         shape.narrow_scale = 0;
     }
     if (shape.pattern() && AllZero(shape.offsets)) {
@@ -105,6 +106,7 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
     if (!result.rows.empty()) {
         result.kind = Shape::Kind::kRows;
         result.stride = a.has_rows() ? a.stride : b.stride;
+        result.groups = a.has_rows() ? a.groups : b.groups;
         result.narrow_scale = a.has_rows() ? a.narrow_scale : b.narrow_scale;
     } else if (!result.offsets.empty()) {
         result.kind = Shape::Kind::kPattern;
@@ -186,6 +188,39 @@ Shape AndConst(const Shape& a, uint64_t mask) {
     for (int64_t& offset : result.offsets)
         offset = static_cast<int64_t>(static_cast<uint64_t>(offset) & mask);
     return Normalize(std::move(result));
+}
+
+Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying, uint32_t bits) {
+    Shape result = pattern;
+    result.kind = Shape::Kind::kRows;
+    result.workgroup = false;
+    result.base_zeros = 0;
+    result.max = TypeMax(bits);
+    if (pattern.max <= result.max && varying.max <= result.max - pattern.max)
+        result.max = pattern.max + varying.max;
+    result.rows.assign(pattern.offsets.size(), 1);
+    result.stride = value;
+    result.groups = varying.groups;
+    return result;
+}
+
+std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint32_t lanes) {
+    std::vector<uint8_t> groups(lanes, 0);
+    std::vector<uint32_t> first;  // lane of each group
+    for (uint32_t lane = 0; lane < lanes; ++lane) {
+        auto same_as = [&](uint32_t other) {
+            return std::all_of(shapes.begin(), shapes.end(),
+                               [&](const Shape* shape) { return !shape->Differs(lane, other); });
+        };
+        const auto found = std::find_if(first.begin(), first.end(), same_as);
+        groups[lane] = static_cast<uint8_t>(found - first.begin());
+        if (found != first.end())
+            continue;
+        if (first.size() >= lanes / 2)
+            return {};
+        first.push_back(lane);
+    }
+    return groups;
 }
 
 }  // namespace fornax::kernel::shape_rules

@@ -22,11 +22,6 @@ bool IsOneSubgroup(const ir::Kernel& kernel) {
     return uint64_t{size[0]} * size[1] * size[2] <= kernel.subgroup_size;
 }
 
-uint32_t IntegerBits(const ir::Kernel& kernel, ir::ValueId value) {
-    ir::Type type = kernel.type(value);
-    return ir::IsInteger(type) ? ir::BitWidth(type) : 64;
-}
-
 }  // namespace
 
 ShapeAnalysis::ShapeAnalysis(const ir::Kernel& kernel,
@@ -332,6 +327,7 @@ void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
             joined.offsets.clear();
             joined.rows.clear();
             joined.stride = {};
+            joined.groups.clear();
             joined.narrow_scale = 0;
             joined.workgroup = false;
             joined.base_zeros = 0;
@@ -350,6 +346,8 @@ void ShapeAnalysis::Update(ir::ValueId value, Shape shape) {
     Shape& old = shapes_[value.index];
     if (shape.kind < old.kind)
         shape = Varying(value);  // facts only ever get weaker
+    if (shape.varying() && old.varying() && shape.groups != old.groups)
+        shape.groups.clear();  // likewise
     if (ir::Type type = kernel_.type(value); ir::IsInteger(type))
         shape.max = std::min(shape.max, TypeMax(ir::BitWidth(type)));
     if (old.kind != Shape::Kind::kUnknown && shape.max > old.max &&
@@ -368,220 +366,6 @@ Shape ShapeAnalysis::Varying(ir::ValueId value) const {
     ir::Type type = kernel_.type(value);
     shape.max = ir::IsInteger(type) ? TypeMax(ir::BitWidth(type)) : UINT64_MAX;
     return shape;
-}
-
-Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
-    ir::ValueId result = inst.results[0];
-    ir::Type type = kernel_.type(result);
-    if (inst.op == Op::kConst || inst.op == Op::kUndef) {
-        Shape shape;
-        shape.kind = Shape::Kind::kUniform;
-        shape.workgroup = true;
-        shape.max = inst.imm;
-        shape.base_zeros = static_cast<uint8_t>(inst.imm == 0 ? 64 : std::countr_zero(inst.imm));
-        return shape;
-    }
-
-    bool uniform = true;
-    bool scalar = true;
-    bool workgroup = true;
-    for (ir::ValueId operand : inst.operands) {
-        uniform &= shapes_[operand.index].uniform();
-        scalar &= shapes_[operand.index].scalar();
-        workgroup &= shapes_[operand.index].workgroup;
-    }
-    Shape generic = Varying(result);
-    if (uniform) {
-        generic.kind = Shape::Kind::kUniform;
-        generic.workgroup = workgroup;
-    }
-    if (inst.op == Op::kSelect && ir::IsInteger(type)) {
-        const Shape& a = shapes_[inst.operands[1].index];
-        const Shape& b = shapes_[inst.operands[2].index];
-        generic.max = std::max(a.max, b.max);
-        generic.base_zeros = std::min(a.base_zeros, b.base_zeros);
-        if (shapes_[inst.operands[0].index].uniform() && !uniform && a.scalar() && a.SameLanes(b)) {
-            generic.kind = a.kind;
-            generic.workgroup = workgroup;
-            generic.offsets = a.offsets;
-            generic.rows = a.rows;
-            generic.stride = a.stride;
-            generic.narrow_scale = a.narrow_scale;
-        }
-        if (generic.varying())
-            generic.base_zeros = 0;
-        return generic;
-    }
-    if (inst.op == Op::kULt || inst.op == Op::kSLt || inst.op == Op::kULe || inst.op == Op::kSLe) {
-        // x < bound, bound <= x: no lane differs if the bound is a multiple of what the lanes add.
-        const bool less = inst.op == Op::kULt || inst.op == Op::kSLt;
-        const Shape& x = shapes_[inst.operands[less ? 0 : 1].index];
-        const Shape& bound = shapes_[inst.operands[less ? 1 : 0].index];
-        const bool is_signed = inst.op == Op::kSLt || inst.op == Op::kSLe;
-        const uint64_t sign = uint64_t{1} << (IntegerBits(kernel_, inst.operands[0]) - 1);
-        if (x.pattern() && bound.uniform() && shape_rules::Disjoint(x) &&
-            (!is_signed || (x.max < sign && bound.max < sign)) &&
-            (static_cast<uint64_t>(*std::max_element(x.offsets.begin(), x.offsets.end())) >>
-             std::min<uint32_t>(bound.base_zeros, 63)) == 0) {
-            generic.kind = Shape::Kind::kUniform;
-            generic.workgroup = workgroup;
-        }
-        return generic;
-    }
-    if (!ir::IsInteger(type) || inst.operands.empty() ||
-        !ir::IsInteger(kernel_.type(inst.operands[0]))) {
-        return generic;
-    }
-
-    const Shape& a = shapes_[inst.operands[0].index];
-    const uint32_t bits = IntegerBits(kernel_, inst.operands[0]);
-    const uint64_t sign = uint64_t{1} << (bits - 1);
-    auto keep = [&](Shape shape) {
-        // The rules know offsets; a workgroup-wide base needs every operand's.
-        shape.workgroup = !shape.varying() && workgroup;
-        if (shape.varying())
-            shape.base_zeros = 0;
-        return shape;
-    };
-    if (inst.operands.size() == 1) {
-        switch (inst.op) {
-            case Op::kTrunc:
-            case Op::kZExt:
-            case Op::kSExt: {
-                bool fits =
-                    a.max <= TypeMax(ir::BitWidth(type)) && (inst.op != Op::kSExt || a.max < sign);
-                if (fits)
-                    generic.max = a.max;
-                if (a.has_rows() && a.narrow_scale == 0 && inst.op != Op::kTrunc &&
-                    (inst.flags & ir::kNoLaneWrap)) {
-                    Shape shape = a;
-                    shape.max = generic.max;
-                    shape.narrow_scale = 1;
-                    return keep(std::move(shape));
-                }
-                if (!a.pattern())
-                    return generic;
-                // Widening keeps the pattern only where no lane wraps: the sum stays in range, or
-                // the offsets fill bits that the base leaves free.
-                int64_t low = *std::min_element(a.offsets.begin(), a.offsets.end());
-                int64_t high = *std::max_element(a.offsets.begin(), a.offsets.end());
-                uint64_t limit = inst.op == Op::kSExt ? sign - 1 : TypeMax(bits);
-                bool no_wrap =
-                    low == 0 && a.max <= limit && static_cast<uint64_t>(high) <= limit - a.max;
-                const bool free_bits =
-                    shape_rules::Disjoint(a) && static_cast<uint64_t>(high) < sign;
-                if (inst.op == Op::kTrunc || no_wrap || free_bits ||
-                    (inst.flags & ir::kNoLaneWrap)) {
-                    Shape shape = a;
-                    shape.max = generic.max;
-                    for (int64_t& offset : shape.offsets)
-                        offset = shape_rules::Wrap(offset, ir::BitWidth(type));
-                    return keep(shape_rules::Normalize(std::move(shape)));
-                }
-                return generic;
-            }
-            case Op::kBitcast:
-                return ir::BitWidth(type) == bits ? keep(a) : generic;
-            default:
-                return generic;
-        }
-    }
-
-    const Shape& b = shapes_[inst.operands[1].index];
-    uint64_t c = 0;
-    const bool is_const = inst.operands.size() == 2 && kernel_.IsConst(inst.operands[1], &c);
-    switch (inst.op) {
-        case Op::kIAdd:
-            return keep(shape_rules::Add(a, b, bits, false));
-        case Op::kISub:
-            return keep(shape_rules::Add(a, b, bits, true));
-        case Op::kIMul: {
-            if (is_const)
-                return keep(shape_rules::MulConst(a, c, bits));
-            if (a.pattern() && b.uniform())
-                return keep(shape_rules::MulUniform(a, inst.operands[1], b, bits));
-            if (a.uniform() && b.pattern())
-                return keep(shape_rules::MulUniform(b, inst.operands[0], a, bits));
-            if (a.max != 0 && b.max <= TypeMax(bits) / a.max)
-                generic.max = a.max * b.max;
-            if (generic.uniform())
-                generic.base_zeros =
-                    static_cast<uint8_t>(std::min(64, int{a.base_zeros} + int{b.base_zeros}));
-            return generic;
-        }
-        case Op::kShl:
-            if (is_const && c < bits)
-                return keep(shape_rules::MulConst(a, uint64_t{1} << c, bits));
-            return generic;
-        case Op::kLShr:
-            if (is_const && c < bits)
-                return keep(shape_rules::ShiftRightConst(a, static_cast<uint32_t>(c)));
-            generic.max = a.max;
-            return generic;
-        case Op::kAShr:
-            if (is_const && c < bits && a.max < sign)
-                return keep(shape_rules::ShiftRightConst(a, static_cast<uint32_t>(c)));
-            return generic;
-        case Op::kUDiv:
-        case Op::kSDiv:
-            if (!is_const || c == 0 || c >= sign || (inst.op == Op::kSDiv && a.max >= sign))
-                return generic;
-            if (std::has_single_bit(c))
-                return keep(
-                    shape_rules::ShiftRightConst(a, static_cast<uint32_t>(std::countr_zero(c))));
-            generic.max = a.max / c;
-            return generic;
-        case Op::kURem:
-        case Op::kSRem:
-        case Op::kSMod:
-            if (!is_const || c == 0 || c >= sign || (inst.op != Op::kURem && a.max >= sign))
-                return generic;
-            if (std::has_single_bit(c))
-                return keep(shape_rules::AndConst(a, c - 1));
-            generic.max = std::min(a.max, c - 1);
-            return generic;
-        case Op::kAnd:
-            if (is_const)
-                return keep(shape_rules::AndConst(a, c));
-            generic.max = std::min(a.max, b.max);
-            return generic;
-        case Op::kOr:
-        case Op::kXor: {
-            uint64_t high = std::max(a.max, b.max);
-            uint32_t width = 64 - static_cast<uint32_t>(std::countl_zero(high));
-            generic.max = width >= 64 ? UINT64_MAX : (uint64_t{1} << width) - 1;
-            // One operand's bits all lie below the other's: the operation adds.
-            auto below = [&](const Shape& low, const Shape& top) {
-                uint32_t zeros = top.base_zeros;
-                auto trailing = [&](int64_t at) {
-                    const auto bits_of = static_cast<uint64_t>(at);
-                    zeros = std::min(zeros, static_cast<uint32_t>(std::countr_zero(bits_of)));
-                };
-                std::for_each(top.offsets.begin(), top.offsets.end(), trailing);
-                std::for_each(top.rows.begin(), top.rows.end(), trailing);
-                return zeros >= 64 || (low.max >> zeros) == 0;
-            };
-            if (!uniform && scalar && (below(a, b) || below(b, a)))
-                return keep(shape_rules::Add(a, b, bits, false));
-            return generic;
-        }
-        case Op::kUMin:
-            generic.max = std::min(a.max, b.max);
-            return generic;
-        case Op::kUMax:
-            generic.max = std::max(a.max, b.max);
-            return generic;
-        case Op::kSMin:
-            if (a.max < sign && b.max < sign)
-                generic.max = std::min(a.max, b.max);
-            return generic;
-        case Op::kSMax:
-            if (a.max < sign && b.max < sign)
-                generic.max = std::max(a.max, b.max);
-            return generic;
-        default:
-            return generic;
-    }
 }
 
 }  // namespace fornax::kernel

@@ -9,7 +9,8 @@
 //   rows      a pattern plus a compile-time multiple per lane of one uniform value that is known
 //   only
 //             at run time: y * width + x, where lanes differ in y. The base lives in a scalar
-//             register.
+//             register. The value may also be one in a vector register that some lanes share, as
+//             the rows of a tile share (y * width) >> 3.
 //   varying   anything else: a vector register
 // Offsets wrap with the type, so a pattern says nothing about wrapping; upper bounds are kept
 // beside it.
@@ -46,7 +47,10 @@ struct Shape {
     uint64_t max = UINT64_MAX;     // upper bound of the value, read as unsigned; only for integers
     std::vector<int64_t> offsets;  // kPattern, kRows: by lane, sign extended from the type
     std::vector<int64_t> rows;     // kRows: by lane, what `stride` is multiplied with
-    ir::ValueId stride;            // kRows: a uniform value of the same type
+    ir::ValueId stride;            // kRows: a uniform value of the same type, or see `groups`
+    // By lane, or empty: lanes with the same number have the same value (kVarying), or the same
+    // stride, which then is varying (kRows; `rows` are all the same there).
+    std::vector<uint8_t> groups;
     // kRows: if not 0, the stride is narrower: its multiples are computed in its own type, sign
     // extended and multiplied with this.
     uint64_t narrow_scale = 0;
@@ -60,7 +64,16 @@ struct Shape {
     // The lanes differ from the base in the same way.
     bool SameLanes(const Shape& other) const {
         return kind == other.kind && offsets == other.offsets && rows == other.rows &&
-               stride == other.stride && narrow_scale == other.narrow_scale;
+               stride == other.stride && groups == other.groups &&
+               narrow_scale == other.narrow_scale;
+    }
+    // Whether two lanes may have different values.
+    bool Differs(size_t lane, size_t other) const {
+        auto differs = [&](const auto& by_lane) {
+            return !by_lane.empty() && by_lane[lane] != by_lane[other];
+        };
+        return (varying() && groups.empty()) || differs(offsets) || differs(rows) ||
+               differs(groups);
     }
     friend bool operator==(const Shape&, const Shape&) = default;
 };
@@ -107,6 +120,7 @@ class ShapeAnalysis {
     void Update(ir::ValueId value, Shape shape);
     Shape BuiltinShape(ir::BuiltinId builtin) const;
     Shape PureShape(const ir::Instruction& inst) const;
+    Shape ScalarShape(const ir::Instruction& inst) const;
     Shape Varying(ir::ValueId value) const;
     bool DefinedBefore(ir::ValueId value, ir::InstId construct) const;
 
@@ -142,6 +156,11 @@ Shape MulUniform(const Shape& pattern,
                  uint32_t bits);
 Shape ShiftRightConst(const Shape& a, uint32_t amount);
 Shape AndConst(const Shape& a, uint64_t mask);
+// A pattern plus a varying value of shape `varying`, whose lanes come in groups.
+Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying, uint32_t bits);
+// Lanes for which none of the shapes differs have the same number, counted from 0 in the order of
+// the lanes. Empty if that joins less than half of the lanes.
+std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint32_t lanes);
 }  // namespace shape_rules
 
 }  // namespace fornax::kernel

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "compiler/kernel/codegen/emitter.h"
 
@@ -15,21 +16,28 @@ namespace {
 
 constexpr int64_t kLineBytes = 64;
 // Of one load: lanes that are further scattered take too many instructions.
-constexpr size_t kMaxLines = 8;
+constexpr size_t kMaxLines = 16;
 
-int64_t At(const std::vector<int64_t>& by_lane, size_t lane) {
-    return by_lane.empty() ? 0 : by_lane[lane];
-}
+struct Line {
+    LayoutRow row;       // the stride's multiple and a lane
+    int64_t lowest = 0;  // offset
+};
 
-// By multiple of the stride and line: the lowest offset.
-std::map<std::pair<int64_t, int64_t>, int64_t> LinesOf(const Shape& shape, int64_t bytes) {
-    std::map<std::pair<int64_t, int64_t>, int64_t> lines;
-    for (size_t lane = 0; lane < std::max<size_t>(1, shape.offsets.size()); ++lane) {
-        const int64_t first = At(shape.offsets, lane);
+// By multiple of the stride, group and line.
+using Lines = std::map<std::tuple<int64_t, uint8_t, int64_t>, Line>;
+
+Lines LinesOf(const Shape& shape, int64_t bytes) {
+    Lines lines;
+    for (uint32_t lane = 0; lane < std::max<size_t>(1, shape.offsets.size()); ++lane) {
+        LayoutRow row;
+        row.lane = lane;
+        row.multiple = shape.has_rows() ? shape.rows[lane] : 0;
+        const uint8_t group = shape.groups.empty() ? 0 : shape.groups[lane];
+        const int64_t first = shape.offsets.empty() ? 0 : shape.offsets[lane];
         for (int64_t at = first; at < first + bytes; at += kLineBytes) {
-            const int64_t line = at >= 0 ? at / kLineBytes : (at + 1) / kLineBytes - 1;
-            int64_t& lowest = lines.try_emplace({At(shape.rows, lane), line}, at).first->second;
-            lowest = std::min(lowest, at);
+            const int64_t number = at >= 0 ? at / kLineBytes : (at + 1) / kLineBytes - 1;
+            Line& line = lines.try_emplace({row.multiple, group, number}, row, at).first->second;
+            line.lowest = std::min(line.lowest, at);
         }
     }
     return lines;
@@ -57,15 +65,15 @@ void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
             continue;
         const auto bytes = static_cast<int64_t>(
             load.results.size() * std::max(1u, ir::ByteSize(kernel_.type(load.results[0]))));
-        const auto lines = LinesOf(*offset.shape, bytes);
+        const Lines lines = LinesOf(*offset.shape, bytes);
         if (lines.size() > kMaxLines)
             continue;
         llvm::Type* type = offset.scalar->getType();
-        for (const auto& [place, lowest] : lines) {
+        for (const auto& [place, line] : lines) {
             Value* at =
-                builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, lowest));
-            if (place.first != 0)
-                at = builder_.CreateAdd(at, RowOffset(*offset.shape, place.first, type));
+                builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, line.lowest));
+            if (line.row.multiple != 0)
+                at = builder_.CreateAdd(at, RowOffset(*offset.shape, line.row, type));
             // For reading, into all caches, as data.
             builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                                      {ByteAddress(region, at), builder_.getInt32(0),

@@ -68,6 +68,54 @@ TEST(EmitRows, TransposeOfRobustBuffers) {
     TestTranspose("workgroup_size(16, 16, 1) push_constants(4) robust", 21);
 }
 
+// Rows that start at (y * stride) >> 3, so that no stride is known: lanes with the same y share the
+// start. What is outside reads 0 and writes nothing.
+TEST(EmitRows, StartsThatLanesShare) {
+    constexpr char kBody[] = R"(
+    %three:i32 = const 3
+    %a:i32 = imul %ly, %s
+    %b:i32 = lshr %a, %three
+    %c:i32 = iadd %lx, %b
+    %from:i32 = shl %c, %two
+    %v:i32 = load_buffer %in, %from align(4)
+    %o:i32 = shl %li, %two
+    store_buffer %out, %o, %v align(4)
+    %size:i32 = const 128
+    %to:i32 = iadd %from, %size
+    store_buffer %out, %to, %v align(4)
+    return
+)";
+    for (const char* attributes : {"workgroup_size(4, 8, 1) push_constants(4)",
+                                   "workgroup_size(4, 8, 1) push_constants(4) robust"}) {
+        const ir::Kernel kernel = Parse(attributes, kBody);
+        for (const uint32_t stride : {32u, 67u, 77u, 0xfffffff0u}) {
+            const bool robust = kernel.robust_buffer_access;
+            const uint32_t count = robust ? 60 : 72;
+            if (!robust && stride > 100)
+                continue;
+            SCOPED_TRACE(testing::Message() << attributes << ", stride " << stride);
+            const std::vector<uint32_t> in = Counting(count);
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(32 + count, 7)},
+                         {.push_constants = {stride}}, [&](const Buffers& b) {
+                             std::vector<uint32_t> out(32 + count, 7);
+                             for (uint32_t i = 0; i < 32; ++i) {
+                                 const uint32_t word = (i / 4 * stride >> 3) + i % 4;
+                                 const uint32_t at = word & 0x3fffffff;  // bytes wrap
+                                 out[i] = at < count ? in[at] : 0;
+                             }
+                             for (uint32_t i = 0; i < 32; ++i) {
+                                 const uint32_t word = (i / 4 * stride >> 3) + i % 4 + 32;
+                                 const uint32_t at = word & 0x3fffffff;
+                                 if (at >= 32 && at < out.size())
+                                     EXPECT_EQ(b[1][at], out[i]) << i;
+                             }
+                             for (uint32_t i = 0; i < 32; ++i)
+                                 ASSERT_EQ(b[1][i], out[i]) << i;
+                         });
+        }
+    }
+}
+
 // Lanes are columns of a matrix whose row length is a multiple of the vector: a stride of its own
 // per lane, and one that changes in a loop, where the address must be that of the iteration.
 TEST(EmitRows, StrideOfALoop) {

@@ -30,6 +30,26 @@ AccessCheck CheckOf(const MemoryRegion& region, bool masked) {
     return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
 }
 
+// Rows that each start anywhere: all lanes are inside, and no row wraps between its lanes.
+Value* GroupsInBounds(llvm::IRBuilder<>& builder,
+                      const MemoryRegion& region,
+                      const LaneLayout& layout,
+                      uint64_t bytes,
+                      Value* offsets) {
+    uint64_t span = bytes;
+    for (const LayoutRow& row : layout.rows)
+        span = std::max(span, row.span);
+    llvm::Type* type = offsets->getType()->getScalarType();
+    const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - span;
+    // A region of fewer bytes than a lane takes has no place for one: the difference is below 0.
+    Value* last = builder.CreateSub(region.size, builder.getInt64(bytes));
+    Value* any = builder.CreateICmpSGE(last, builder.getInt64(0));
+    last = builder.CreateBinaryIntrinsic(llvm::Intrinsic::umin, last, builder.getInt64(highest));
+    Value* limit = builder.CreateVectorSplat(layout.row.size(), builder.CreateTrunc(last, type));
+    Value* inside = builder.CreateICmpULE(offsets, limit);
+    return builder.CreateAnd(any, builder.CreateAndReduce(inside));
+}
+
 }  // namespace
 
 bool Emitter::AddressRuns(const MemoryRegion& region,
@@ -48,7 +68,7 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     for (const LayoutRow& row : layout.rows) {
         Value* first = builder_.CreateAdd(offset.scalar, constant(row.lowest));
         if (row.multiple != 0)
-            first = builder_.CreateAdd(first, RowOffset(shape, row.multiple, type));
+            first = builder_.CreateAdd(first, RowOffset(shape, row, type));
         addresses.firsts.push_back(first);
     }
     Value* first = addresses.firsts[0];
@@ -64,6 +84,10 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     }
     if (region.bounds == Bounds::kTrusted && !mask_)
         return true;
+    if (!shape.groups.empty()) {
+        addresses.in_bounds = GroupsInBounds(builder_, region, layout, bytes, offset.vector);
+        return true;
+    }
     if (layout.rows.size() == 1) {
         addresses.in_bounds = InBounds(region, first, low.span);
         return true;

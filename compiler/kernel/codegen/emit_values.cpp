@@ -68,10 +68,12 @@ Value* RowOffsets(llvm::IRBuilder<>& builder,
 
 }  // namespace
 
-Value* Emitter::RowOffset(const Shape& shape, int64_t multiple, llvm::Type* type) {
+Value* Emitter::RowOffset(const Shape& shape, const LayoutRow& row, llvm::Type* type) {
     Value* stride = Raw(shape.stride);
-    return RowOffsets(builder_, shape, llvm::ConstantInt::getSigned(stride->getType(), multiple),
-                      stride, type);
+    if (!shape.groups.empty())
+        stride = builder_.CreateExtractElement(stride, row.lane);
+    return RowOffsets(builder_, shape,
+                      llvm::ConstantInt::getSigned(stride->getType(), row.multiple), stride, type);
 }
 
 Value* Emitter::Vector(ir::ValueId value) {
@@ -81,9 +83,10 @@ Value* Emitter::Vector(ir::ValueId value) {
         return raw;
     Value* vector = Splat(raw);
     if (shape.has_rows()) {
-        Value* stride = Raw(shape.stride);
-        Value* rows = RowOffsets(builder_, shape, LaneConstants(stride->getType(), shape.rows),
-                                 Splat(stride), vector->getType());
+        Value* strides = Vector(shape.stride);
+        llvm::Type* scalar = strides->getType()->getScalarType();
+        Value* rows = RowOffsets(builder_, shape, LaneConstants(scalar, shape.rows), strides,
+                                 vector->getType());
         vector = builder_.CreateAdd(vector, rows);
     }
     if (!shape.uniform())
@@ -460,11 +463,17 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     bool lanes_differ = false;
     for (ir::ValueId operand : inst.operands) {
         lanes_differ |= !shapes_.shape(operand).uniform();
+        if (scalar && shapes_.shape(operand).varying())
+            continue;  // the stride of a sum (shape_rules::AddGroups), not a part of its base
         operands.push_back(scalar ? Raw(operand) : Vector(operand));
     }
     if (scalar && lanes_differ && (inst.op == Op::kOr || inst.op == Op::kXor)) {
         // The shape rules proved the operands' bits disjoint; bases and lane offsets add.
         Set(inst.results[0], builder_.CreateAdd(operands[0], operands[1]));
+        return;
+    }
+    if (operands.size() < inst.operands.size()) {
+        Set(inst.results[0], operands[0]);
         return;
     }
     if (Value* fused = EmitFused(inst, scalar)) {

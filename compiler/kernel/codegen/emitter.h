@@ -228,7 +228,7 @@ class Emitter {
     llvm::Value* Raw(ir::ValueId value);           // scalar or base if scalar-held, else vector
     llvm::Value* Scalar(ir::ValueId value);        // of a uniform value
     llvm::Value* Vector(ir::ValueId value);        // a lane each
-    llvm::Value* RowOffset(const Shape& shape, int64_t multiple, llvm::Type* type);
+    llvm::Value* RowOffset(const Shape& shape, const LayoutRow& row, llvm::Type* type);
     llvm::Value* Convert(ir::ValueId from, ir::ValueId into);  // raw form of `from` for `into`
     llvm::Value* Splat(llvm::Value* scalar);
     llvm::Constant* LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_t> values) const;

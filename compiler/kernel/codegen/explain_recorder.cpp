@@ -46,6 +46,11 @@ uint32_t CountInstructions(const ir::Kernel& kernel, ir::InstId id) {
 std::string DescribeShape(const Shape& shape) {
     if (shape.uniform())
         return shape.workgroup ? "uniform in the workgroup" : "uniform";
+    if (!shape.groups.empty()) {
+        const std::set<uint8_t> groups(shape.groups.begin(), shape.groups.end());
+        return std::string(shape.varying() ? "varying, " : "base + offsets, ") +
+               std::to_string(groups.size()) + " groups of lanes with a value each";
+    }
     if (shape.has_rows()) {
         const std::set<int64_t> rows(shape.rows.begin(), shape.rows.end());
         return "base + " + std::to_string(rows.size()) + " rows at a run-time stride";
