@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
+
+#include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
 
@@ -11,11 +15,15 @@ namespace {
 
 class Finder {
   public:
-    explicit Finder(const ir::Kernel& kernel) : kernel_(kernel) {
+    explicit Finder(const ir::Kernel& kernel) : kernel_(kernel), uses_(kernel.num_values(), 0) {
+        for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+            for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
+                ++uses_[operand.index];
+        }
         for (uint32_t i = 0; i < kernel.num_blocks(); ++i)
             VisitBlock(kernel.block(ir::BlockId{i}));
     }
-    std::set<uint32_t> Take() { return std::move(found_); }
+    MatrixPlaces Take() { return std::move(found_); }
 
   private:
     void VisitBlock(const ir::Block& block) {
@@ -25,13 +33,21 @@ class Finder {
             positions_[block.insts[at].index] = at;
         for (size_t at = 0; at < block.insts.size(); ++at) {
             const ir::Instruction& inst = kernel_.inst(block.insts[at]);
-            if (inst.op == Op::kMatrixMulAdd && StaysInPlace(inst, at))
-                found_.insert(inst.results[0].index);
+            std::vector<ir::InstId> accesses;
+            if (inst.op != Op::kMatrixMulAdd || !StaysInPlace(inst, at, accesses))
+                continue;
+            found_.products[inst.results[0].index] = {local_, first_};
+            for (ir::InstId access : accesses)
+                found_.accesses.insert(access.index);
         }
     }
     const ir::Instruction& At(size_t position) const { return kernel_.inst((*insts_)[position]); }
 
-    bool StaysInPlace(const ir::Instruction& product, size_t at) {
+    bool StaysInPlace(const ir::Instruction& product,
+                      size_t at,
+                      std::vector<ir::InstId>& accesses) {
+        if (product.imm & ir::kMatrixSaturating)
+            return false;
         const size_t count = product.results.size();
         size_t begin = at;
         for (size_t i = 0; i < count; ++i) {
@@ -51,6 +67,8 @@ class Finder {
             if (load.imm != local_ || index != first_ + i)
                 return false;
             begin = std::min(begin, position->second);
+            if (uses_[product.operands[2 * count + i].index] == 1)
+                accesses.push_back(value.inst);
         }
         if (first_ % count != 0 || first_ + count > kernel_.locals[local_].count)
             return false;
@@ -69,8 +87,10 @@ class Finder {
                 continue;
             uint64_t index = 0;
             if (!kernel_.IsConst(after.operands[0], &index) || index < first_ ||
-                after.operands[1] != product.results[index - first_])
+                after.operands[1] != product.results[index - first_] ||
+                uses_[after.operands[1].index] != 1)
                 return false;
+            accesses.push_back((*insts_)[i]);
             ++stored;
         }
         return stored == count;
@@ -90,12 +110,13 @@ class Finder {
     std::map<uint32_t, size_t> positions_;
     uint64_t local_ = 0;
     uint64_t first_ = 0;
-    std::set<uint32_t> found_;
+    std::vector<uint32_t> uses_;  // by value
+    MatrixPlaces found_;
 };
 
 }  // namespace
 
-std::set<uint32_t> FindMatrixPlaces(const ir::Kernel& kernel) {
+MatrixPlaces FindMatrixPlaces(const ir::Kernel& kernel) {
     return Finder(kernel).Take();
 }
 

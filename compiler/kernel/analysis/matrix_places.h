@@ -3,15 +3,28 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 
 #include "compiler/kernel/ir/ir.h"
 
 namespace fornax::kernel {
 
-// First results of each matrix_muladd whose C is a run of one local, loaded by constant indices,
-// and whose results go to the same elements of it, and nothing in between looks at them: the sums
-// may be written there when they are made. Runs begin at multiples of a matrix's elements.
-std::set<uint32_t> FindMatrixPlaces(const ir::Kernel& kernel);
+struct MatrixPlaces {
+    struct Place {
+        uint64_t local = 0;
+        uint64_t first = 0;  // element
+        friend bool operator==(const Place&, const Place&) = default;
+    };
+    // By first result: each matrix_muladd whose C is a run of one local, loaded by constant
+    // indices, and whose results only go to the same elements of it, and nothing in between looks
+    // at them: the sums may be made there, at any time before they are next looked at. Runs begin
+    // at multiples of a matrix's elements.
+    std::map<uint32_t, Place> products;
+    // Instructions, by index: loads of such sums that nothing else uses, and stores of the results.
+    std::set<uint32_t> accesses;
+};
+
+MatrixPlaces FindMatrixPlaces(const ir::Kernel& kernel);
 
 }  // namespace fornax::kernel

@@ -9,6 +9,7 @@
 
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/lane_map.h"
+#include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "hal/kernel_abi.h"
 
@@ -94,6 +95,8 @@ Emitter::Emitter(const ir::Kernel& kernel,
 Result<uint32_t> Emitter::Run(const std::string& symbol) {
     EmitPrologue(symbol);
     EmitWorkgroupLoop();
+    if (matrices_)
+        matrices_->Finish(*function_);
     if (!error_.empty())
         return Error{ErrorCode::kUnsupported, error_};
     if (scratch_bytes_ > kMaxScratchBytes) {
@@ -103,6 +106,12 @@ Result<uint32_t> Emitter::Run(const std::string& symbol) {
                                                   std::to_string(kMaxScratchBytes) + "."};
     }
     return static_cast<uint32_t>(scratch_bytes_);
+}
+
+void Emitter::UseShapes(const ShapeAnalysis& shapes) {
+    shapes_ = CurrentShapes(shapes);
+    lanes_ = shapes.lanes();
+    subgroups_ = (invocations_ + lanes_ - 1) / lanes_;
 }
 
 bool Emitter::Fail(std::string message) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
@@ -49,6 +50,8 @@ void Emitter::EmitInstruction(ir::InstId id) {
     const ExplainRecorder::Scope recorded(recorder_, id, epoch_, mask_ != nullptr);
     const ir::Instruction& inst = kernel_.inst(id);
     const uint8_t properties = ir::InfoOf(inst.op).properties;
+    if (matrices_ && !matrices_->Before(id, inst, mask_ != nullptr))
+        return;
     if (properties & ir::kTerminator) {
         EmitTerminator(id);
         return;

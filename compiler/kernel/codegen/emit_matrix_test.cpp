@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <random>
 
@@ -145,6 +147,165 @@ TEST(EmitMatrix, HalfProducts) {
     }
 }
 
+// Every product of two f16 is exact, so only the sums of f32 round; denormals count.
+TEST(EmitMatrix, HalfProductsAreExact) {
+    std::mt19937 random(8);
+    std::vector<uint16_t> a(kElements), b(kElements);
+    std::vector<uint32_t> c(kElements, 0);
+    for (uint32_t i = 0; i < kElements; ++i) {
+        // One product a sum, of numbers with all their bits, some of them denormals.
+        const uint32_t row = i / 16;
+        a[i] = i % 16 == row ? static_cast<uint16_t>(random() % 0x7c00) : 0;
+        b[i] = static_cast<uint16_t>(random() % (row == 3 ? 0x400 : 0x7c00));
+    }
+    const ir::Kernel kernel = MulAddKernel(32, "f16", "f32", 2, 0);
+    ForEachCpu(
+        kernel, {Words(a, b, c), std::vector<uint32_t>(kElements, 7)}, [&](const Buffers& results) {
+            for (uint32_t i = 0; i < kElements; ++i) {
+                const uint32_t row = i / 16;
+                const float product =
+                    ir::HalfToFloat(a[row * 16 + row]) * ir::HalfToFloat(b[row * 16 + i % 16]);
+                ASSERT_EQ(std::bit_cast<float>(results[1][i]), product) << i;
+            }
+        });
+}
+
+// Infinities, NaN and zeros of both signs meet each other and ordinary numbers.
+TEST(EmitMatrix, SpecialNumbers) {
+    constexpr std::array<uint16_t, 10> kNumbers = {0x7c00, 0xfc00, 0x7e00, 0x7c01, 0xffff,
+                                                   0x0000, 0x8000, 0x3c00, 0xc501, 0x0001};
+    std::vector<uint16_t> a(kElements, 0), b(kElements, 0);
+    for (uint32_t i = 0; i < 16; ++i) {
+        // Row i has a number and two of 1; column j a number beside them.
+        a[i * 16] = kNumbers[i % kNumbers.size()];
+        a[i * 16 + 1] = 0x3c00;
+        b[i] = kNumbers[i % kNumbers.size()];
+        b[16 + i] = i < 12 ? 0x3c00 : 0xfc00;
+    }
+    for (const bool bfloat : {false, true}) {
+        auto number = [&](uint16_t bits) {
+            return bfloat ? std::bit_cast<float>(uint32_t{bits} << 16) : ir::HalfToFloat(bits);
+        };
+        if (bfloat) {
+            for (std::vector<uint16_t>* matrix : {&a, &b}) {
+                for (uint16_t& bits : *matrix) {
+                    const float value = ir::HalfToFloat(bits);
+                    bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
+                }
+            }
+        }
+        const ir::Kernel kernel = MulAddKernel(32, bfloat ? "i16" : "f16", "f32", 2,
+                                               bfloat ? uint64_t{ir::kMatrixBFloat16} : 0);
+        ForEachCpu(
+            kernel,
+            {Words(a, b, std::vector<uint32_t>(kElements, 0)), std::vector<uint32_t>(kElements, 7)},
+            [&](const Buffers& results) {
+                for (uint32_t i = 0; i < kElements; ++i) {
+                    float sum = 0;
+                    for (uint32_t k = 0; k < 16; ++k)
+                        sum += number(a[i / 16 * 16 + k]) * number(b[k * 16 + i % 16]);
+                    const auto result = std::bit_cast<float>(results[1][i]);
+                    if (std::isnan(sum))
+                        ASSERT_TRUE(std::isnan(result)) << i << ": " << result;
+                    else
+                        ASSERT_EQ(result, sum) << i;
+                }
+            });
+    }
+}
+
+TEST(EmitMatrix, DenormalsAreKeptWhereAsked) {
+    // 2^-130 * 2^20
+    std::vector<uint16_t> a(kElements, 0), b(kElements, 0x4980);
+    for (uint32_t i = 0; i < 16; ++i)
+        a[i * 16 + i] = 0x0008;
+    for (const uint64_t flag : {uint64_t{0}, uint64_t{ir::kMatrixKeepsDenormals}}) {
+        const ir::Kernel kernel = MulAddKernel(32, "i16", "f32", 2, ir::kMatrixBFloat16 | flag);
+        ForEachCpu(
+            kernel,
+            {Words(a, b, std::vector<uint32_t>(kElements, 0)), std::vector<uint32_t>(kElements, 7)},
+            [&](const Buffers& results) {
+                for (uint32_t i = 0; i < kElements; ++i) {
+                    const auto result = std::bit_cast<float>(results[1][i]);
+                    if (flag || result != 0)
+                        ASSERT_EQ(result, 0x1p-110f) << i;
+                }
+            });
+    }
+}
+
+// Four sums in private memory gain two products each, which share their factors; then one more.
+TEST(EmitMatrix, SumsThatShareFactors) {
+    std::mt19937 random(9);
+    constexpr uint32_t kFactors = 4;  // of A: (row, step); of B: (step, column)
+    std::vector<uint16_t> a(kFactors * kElements), b(kFactors * kElements);
+    for (size_t i = 0; i < a.size(); ++i) {
+        a[i] = ir::FloatToHalf(static_cast<float>(random() % 9) - 4);
+        b[i] = ir::FloatToHalf(static_cast<float>(random() % 7) - 3);
+    }
+    for (const uint32_t wanted : {0u, 1u, 2u, 3u}) {
+        const uint32_t size = 32;
+        const uint32_t count = kElements / size;
+        std::string body;
+        for (uint32_t i = 0; i < kFactors; ++i) {
+            body +=
+                Load("a" + std::to_string(i) + "_", "f16", size, i * kElements * 2, 2) +
+                Load("b" + std::to_string(i) + "_", "f16", size, (kFactors + i) * kElements * 2, 2);
+        }
+        for (uint32_t i = 0; i < 4 * count; ++i)
+            body += "%n" + std::to_string(i) + ":i32 = const " + std::to_string(i) + "\n";
+        body += "%none:f32 = const 0.0\n";
+        for (uint32_t i = 0; i < 4 * count; ++i)
+            body += "store_local 0, %n" + std::to_string(i) + ", %none\n";
+        uint32_t made = 0;
+        auto multiply = [&](uint32_t row, uint32_t column, uint32_t step) {
+            const std::string id = std::to_string(made++);
+            const uint32_t first = (row * 2 + column) * count;
+            auto list = [&](const std::string& name) { return List(name, size); };
+            for (uint32_t e = 0; e < count; ++e) {
+                body += "%x" + id + "_" + std::to_string(e) + ":f32 = load_local 0, %n" +
+                        std::to_string(first + e) + "\n";
+            }
+            body += List("y" + id + "_", size, "f32") + " = matrix_muladd 0, " +
+                    list("a" + std::to_string(row * 2 + step) + "_") + ", " +
+                    list("b" + std::to_string(step * 2 + column) + "_") + ", " +
+                    list("x" + id + "_") + "\n";
+            for (uint32_t e = 0; e < count; ++e) {
+                body += "store_local 0, %n" + std::to_string(first + e) + ", %y" + id + "_" +
+                        std::to_string(e) + "\n";
+            }
+        };
+        for (uint32_t step = 0; step < 2; ++step) {
+            for (uint32_t row = 0; row < 2; ++row) {
+                for (uint32_t column = 0; column < 2; ++column)
+                    multiply(row, column, step);
+            }
+        }
+        multiply(1, 0, 0);
+        for (uint32_t e = 0; e < count; ++e) {
+            body += "%r" + std::to_string(e) + ":f32 = load_local 0, %n" +
+                    std::to_string(wanted * count + e) + "\n";
+        }
+        const ir::Kernel kernel =
+            MatrixKernel(size, body, 4, "local 0: f32[" + std::to_string(4 * count) + "]\n");
+        EXPECT_EQ(FindMatrixPlaces(kernel).products.size(), 9u);
+        ForEachCpu(kernel, {Words(a, b, {}), std::vector<uint32_t>(kElements, 7)},
+                   [&](const Buffers& results) {
+                       for (uint32_t i = 0; i < kElements; ++i) {
+                           float sum = 0;
+                           for (uint32_t k = 0; k < 32; ++k) {
+                               const size_t of_a = (wanted / 2 * 2 + k / 16) * kElements;
+                               const size_t of_b = (k / 16 * 2 + wanted % 2) * kElements;
+                               sum += ir::HalfToFloat(a[of_a + i / 16 * 16 + k % 16]) *
+                                      ir::HalfToFloat(b[of_b + k % 16 * 16 + i % 16]) *
+                                      (wanted == 2 && k < 16 ? 2.0f : 1.0f);
+                           }
+                           ASSERT_EQ(std::bit_cast<float>(results[1][i]), sum) << i;
+                       }
+                   });
+    }
+}
+
 TEST(EmitMatrix, IntegerProducts) {
     std::mt19937 random(4);
     std::vector<uint8_t> a(kElements), b(kElements);
@@ -239,7 +400,7 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
         const ir::Kernel kernel =
             MatrixKernel(size, body, 4, "local 0: f32[" + std::to_string(2 * count) + "]\n");
         const Buffers buffers = {Words(a, b, c), std::vector<uint32_t>(kElements, 7)};
-        EXPECT_EQ(FindMatrixPlaces(kernel).size(), 1u);
+        EXPECT_EQ(FindMatrixPlaces(kernel).products.size(), 1u);
         ForEachCpu(kernel, buffers, [&](const Buffers& results) {
             for (uint32_t i = 0; i < kElements; ++i) {
                 ASSERT_EQ(std::bit_cast<float>(results[1][i]),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/matrix_emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
@@ -176,12 +177,6 @@ void Emitter::EmitWorkgroupTerminator(ir::InstId id) {
     }
 }
 
-void Emitter::UseShapes(const ShapeAnalysis& shapes) {
-    shapes_ = CurrentShapes(shapes);
-    lanes_ = shapes.lanes();
-    subgroups_ = (invocations_ + lanes_ - 1) / lanes_;
-}
-
 void Emitter::EmitSegment(uint32_t index) {
     const SegmentLayouts::Layout* layout = layouts_.Find(index);
     if (!layout) {
@@ -304,6 +299,8 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
 
 void Emitter::EmitItems(std::span<const SegmentItem> items) {
     for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
+        if (matrices_ && items[i].kind != SegmentItem::Kind::kInstruction)
+            matrices_->Flush();
         const bool was_unmasked = !mask_;
         ImportUntil(items[i].imports_end);
         const bool tested = was_unmasked && EmitRestIfAllStay(items.subspan(i));
@@ -327,6 +324,8 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
         EmitMaybe(Any(Mask()), live, segment_end_, true);
         builder_.SetInsertPoint(live);
     }
+    if (matrices_ && !Terminated())
+        matrices_->Flush();
 }
 
 // For `if (position >= bound) return;` and what follows: emits the latter without masks where one

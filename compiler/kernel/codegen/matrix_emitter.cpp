@@ -1,5 +1,6 @@
 #include "compiler/kernel/codegen/matrix_emitter.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -15,9 +16,11 @@ using llvm::Value;
 namespace {
 
 const llvm::Align kSlotAlign(64);
-constexpr uint64_t kSlotBytes = ir::kMatrixElements * 4;
-// Factors that are kept as the function takes them: two columns of four, and a few more.
-constexpr size_t kSlots = 12;
+constexpr uint64_t kSumBytes = ir::kMatrixElements * 4;
+constexpr uint64_t kFactorBytes = std::max(kSumBytes, kMaxTileFactorBytes);
+// Factors that are kept as the functions take them: two columns and two rows of four.
+constexpr size_t kSlots = 16;
+constexpr size_t kMaxWaiting = 64;
 
 // MatrixEmitter::Made::how
 constexpr uint64_t kTransposed = 1;
@@ -25,9 +28,16 @@ constexpr uint64_t kPackedA = 2;
 constexpr uint64_t kPackedB = 4;
 constexpr uint64_t kSigned = 8;
 constexpr uint64_t kBFloat = 16;
+constexpr uint64_t kTiles = 32;
 
 unsigned Width(const Value* vector) {
     return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
+}
+
+TileFactors KindOf(const Value* vector, uint64_t flags) {
+    if (vector->getType()->getScalarSizeInBits() == 8)
+        return TileFactors::kBytes;
+    return flags & ir::kMatrixBFloat16 ? TileFactors::kBFloat : TileFactors::kHalf;
 }
 
 // Element 0 of one vector, element 0 of the other, element 1, ...
@@ -83,9 +93,9 @@ MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint64_t ho
     return made_.back();
 }
 
-Value* MatrixEmitter::NewSlot() {
+Value* MatrixEmitter::NewSlot(uint64_t bytes) {
     llvm::IRBuilder<> at(&entry_, entry_.begin());
-    llvm::AllocaInst* slot = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), kSlotBytes));
+    llvm::AllocaInst* slot = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), bytes));
     slot->setAlignment(kSlotAlign);
     return slot;
 }
@@ -176,20 +186,29 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
                              bool is_b,
                              const Value* keep) {
     const bool is_signed = (flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
+    const bool tiles = UsesTiles(matrix[0], flags);
     const uint64_t how = (is_b ? kPackedB : kPackedA) | (is_signed ? kSigned : 0) |
-                         (flags & ir::kMatrixBFloat16 ? kBFloat : 0);
+                         (flags & ir::kMatrixBFloat16 ? kBFloat : 0) | (tiles ? kTiles : 0);
     if (const Made* made = Find(matrix, how))
         return made->slot;
-    Vectors factors = Factors(matrix, flags, is_signed);
-    if (is_b && factors[0]->getType()->isIntOrIntVectorTy())
-        factors = AlternateRows(factors);
+    Vectors factors;
+    if (tiles) {
+        factors = PackTileFactor(b_, Regroup(matrix, kMatrixSize), KindOf(matrix[0], flags), is_b);
+    } else {
+        factors = Factors(matrix, flags, is_signed);
+        if (is_b && factors[0]->getType()->isIntOrIntVectorTy())
+            factors = AlternateRows(factors);
+    }
     if (slots_.size() > next_slot_ && slots_[next_slot_] == keep)
         next_slot_ = (next_slot_ + 1) % kSlots;
     const size_t turn = next_slot_;
     next_slot_ = (turn + 1) % kSlots;
     if (turn == slots_.size())
-        slots_.push_back(NewSlot());
+        slots_.push_back(NewSlot(kFactorBytes));
     Value* slot = slots_[turn];
+    if (std::any_of(waiting_.begin(), waiting_.end(),
+                    [&](const Product& product) { return product.a == slot || product.b == slot; }))
+        Flush();
     std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
     Store(factors, slot);
     Add(matrix, how).slot = slot;
@@ -203,34 +222,151 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
     llvm::Type* type = sums[0]->getType();
-    const bool integers = type->isIntOrIntVectorTy();
     const bool saturates = (flags & ir::kMatrixSaturating) != 0;
-    Value* a = Packed(operands.take_front(count), flags, false, nullptr);
-    Value* b = Packed(operands.slice(count, count), flags, true, a);
+    if (flags != waiting_flags_)
+        Flush();
+    Product product;
+    product.a = Packed(operands.take_front(count), flags, false, nullptr);
+    product.b = Packed(operands.slice(count, count), flags, true, product.a);
     const auto* load = llvm::dyn_cast<llvm::LoadInst>(sums[0]);
-    Value* sum_slot = nullptr;
-    if (load && !masked && !saturates && in_place_.contains(inst.results[0].index)) {
-        sum_slot = const_cast<Value*>(load->getPointerOperand());
-    } else {
-        if (!sum_slot_)
-            sum_slot_ = NewSlot();
-        sum_slot = sum_slot_;
-        if (saturates)
-            Store(Vectors(count, llvm::Constant::getNullValue(type)), sum_slot);
-        else
-            Store(sums, sum_slot);
+    const auto placed = places_.products.find(inst.results[0].index);
+    if (load && !masked && placed != places_.products.end()) {
+        product.place = placed->second;
+        product.c = const_cast<Value*>(load->getPointerOperand());
+        if (!UsesTiles(operands[0], flags)) {
+            EmitProduct(product, operands[0], flags);
+            return {};
+        }
+        if (waiting_.size() == kMaxWaiting)
+            Flush();
+        waiting_.push_back(product);
+        waiting_flags_ = flags;
+        return {};
     }
-    llvm::Module& module = *entry_.getModule();
-    b_.CreateCall(MatrixMulAddFunction(module, integers, vector_bits_), {sum_slot, a, b});
+    if (!sum_slot_)
+        sum_slot_ = NewSlot(kSumBytes);
+    product.c = sum_slot_;
+    if (saturates)
+        Store(Vectors(count, llvm::Constant::getNullValue(type)), sum_slot_);
+    else
+        Store(sums, sum_slot_);
+    EmitProduct(product, operands[0], flags);
     Vectors results;
     uint64_t at = 0;
     for (Value* sum : sums) {
-        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), sum_slot, at);
+        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), sum_slot_, at);
         Value* result = b_.CreateAlignedLoad(type, address, llvm::commonAlignment(kSlotAlign, at));
         results.push_back(saturates ? AddSaturating(sum, result, flags) : result);
         at += type->getPrimitiveSizeInBits() / 8;
     }
     return results;
+}
+
+// The unit is set up for one kind of factors a kernel.
+bool MatrixEmitter::UsesTiles(const Value* factor, uint64_t flags) {
+    if (!kernel::UsesTiles(*entry_.getModule(), flags))
+        return false;
+    if (!tiles_)
+        tiles_ = KindOf(factor, flags);
+    return *tiles_ == KindOf(factor, flags);
+}
+
+void MatrixEmitter::EmitProduct(const Product& product, const Value* factor, uint64_t flags) {
+    llvm::Module& module = *entry_.getModule();
+    const bool integers = factor->getType()->getScalarSizeInBits() == 8;
+    llvm::Function* function = UsesTiles(factor, flags)
+                                   ? TileMulAddFunction(module, *tiles_, flags, 1, 1)
+                                   : MatrixMulAddFunction(module, integers, vector_bits_);
+    b_.CreateCall(function, {product.c, product.a, product.b});
+}
+
+bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool masked) {
+    const bool placed = places_.accesses.contains(id.index) && !masked;
+    const bool looks = inst.op == ir::Op::kLoadLocal || inst.op == ir::Op::kStoreLocal;
+    if ((looks && !placed) || inst.op == ir::Op::kBarrier ||
+        ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator)) {
+        Flush();
+    }
+    return !placed || inst.op == ir::Op::kLoadLocal;
+}
+
+void MatrixEmitter::Flush() {
+    std::vector<Sum> sums;
+    for (const Product& product : std::exchange(waiting_, {})) {
+        auto same = [&](const Sum& sum) { return sum.place == product.place; };
+        auto found = std::find_if(sums.begin(), sums.end(), same);
+        if (found == sums.end())
+            found =
+                sums.insert(sums.end(), Sum{.place = product.place, .c = product.c, .steps = {}});
+        found->steps.emplace_back(product.a, product.b);
+    }
+    EmitTiles(sums);
+}
+
+// Two by two where sums share their factors, which are then loaded half as often; products of a sum
+// stay in their order.
+void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
+    auto shares = [](const Steps& steps, const Steps& a, const Steps& b) {
+        if (steps.size() != a.size() || steps.size() != b.size())
+            return false;
+        for (size_t i = 0; i < steps.size(); ++i) {
+            if (steps[i].first != a[i].first || steps[i].second != b[i].second)
+                return false;
+        }
+        return true;
+    };
+    auto find = [&](const Steps& of_a, const Steps& of_b) -> Sum* {
+        for (Sum& sum : sums) {
+            if (!sum.done && shares(sum.steps, of_a, of_b))
+                return &sum;
+        }
+        return nullptr;
+    };
+    llvm::Module& module = *entry_.getModule();
+    for (Sum& first : sums) {
+        if (std::exchange(first.done, true))
+            continue;
+        std::vector<Sum*> group = {&first};
+        for (Sum& right : sums) {
+            if (right.done || !shares(right.steps, first.steps, right.steps))
+                continue;
+            for (Sum& below : sums) {
+                if (below.done || &below == &right ||
+                    !shares(below.steps, below.steps, first.steps))
+                    continue;
+                Sum* last = find(below.steps, right.steps);
+                if (!last || last == &right || last == &below)
+                    continue;
+                group = {&first, &right, &below, last};
+                break;
+            }
+            if (group.size() > 1)
+                break;
+        }
+        const unsigned side = group.size() > 1 ? 2 : 1;
+        std::vector<Value*> arguments;
+        for (Sum* sum : group) {
+            sum->done = true;
+            arguments.push_back(sum->c);
+        }
+        for (size_t step = 0; step < first.steps.size(); ++step) {
+            for (unsigned i = 0; i < side; ++i)
+                arguments.push_back(group[i * side]->steps[step].first);
+            for (unsigned i = 0; i < side; ++i)
+                arguments.push_back(group[i]->steps[step].second);
+        }
+        b_.CreateCall(TileMulAddFunction(module, *tiles_, waiting_flags_, side,
+                                         static_cast<unsigned>(first.steps.size())),
+                      arguments);
+    }
+}
+
+void MatrixEmitter::Finish(llvm::Function& kernel) {
+    if (!tiles_)
+        return;
+    llvm::IRBuilder<> at(&entry_, entry_.begin());
+    EmitTileSetup(at, *tiles_);
+    EmitTileRelease(kernel);
 }
 
 // What the products add up to is far from wrapping.

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <vector>
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/TargetParser/X86TargetParser.h>
@@ -18,6 +21,9 @@ constexpr const char* kRequiredFeatures[] = {"sse4.1", "sse4.2", "ssse3", "popcn
 constexpr const char* kAvx2Features[] = {"avx2", "fma", "f16c"};
 // What a 512-bit kernel takes for granted beyond that.
 constexpr const char* kAvx512Features[] = {"avx512f", "avx512vl", "avx512dq", "avx512bw"};
+
+// What a product of tiles takes, beside AVX-512.
+constexpr const char* kTileFeatures[] = {"amx-tile", "amx-bf16", "amx-int8"};
 
 bool Has(const llvm::StringMap<bool>& features, const char* name) {
     auto it = features.find(name);
@@ -49,7 +55,27 @@ uint32_t VectorBits(const llvm::StringMap<bool>& features) {
     return HasAll(features, kAvx512Features) ? 512 : 256;
 }
 
+// Tiles are 8 KiB more to save, which signal stacks of threads have to take: Linux wants to be
+// asked (Documentation/arch/x86/xstate.rst), and refuses where one that is registered is too small.
+bool MayUseTiles() {
+#if defined(__x86_64__) && defined(SYS_arch_prctl)
+    constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+    constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+    return false;
+#endif
+}
+
 }  // namespace
+
+bool HasTiles(const TargetInfo& target) {
+    const std::string features = "," + target.features + ",";
+    return target.vector_bits >= 512 &&
+           std::all_of(std::begin(kTileFeatures), std::end(kTileFeatures), [&](const char* name) {
+               return features.find(",+" + std::string(name) + ",") != std::string::npos;
+           });
+}
 
 Result<TargetInfo> DetectTarget(const std::string& cpu_override) {
     llvm::StringMap<bool> host = llvm::sys::getHostCPUFeatures();
@@ -91,6 +117,10 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override) {
                          "The CPU " + target.cpu_name + " lacks " + name +
                              ", which Fornax needs (x86-64-v2 is the least it runs on)."};
         }
+    }
+    if (!HasAll(features, kTileFeatures) || !MayUseTiles()) {
+        for (const char* name : kTileFeatures)
+            features[name] = false;
     }
     target.features = FeatureString(features);
     target.vector_bits = VectorBits(features);

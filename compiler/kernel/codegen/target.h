@@ -11,8 +11,13 @@ namespace fornax::kernel {
 
 // The host's CPU, or the LLVM CPU name `cpu_override` (FORNAX_CPU; "" for none) if the host has
 // every feature of it. An unknown name, a CPU the host is not, and a host below x86-64-v2 are
-// kUnsupported.
+// kUnsupported. Where there are tiles, asks the kernel for the process's permission to use them; if
+// it is refused, the target has none.
 Result<TargetInfo> DetectTarget(const std::string& cpu_override);
+
+// Whether the matrix unit's tiles (AMX) are there for bfloat16 and for bytes, and the process may
+// use them.
+bool HasTiles(const TargetInfo& target);
 
 // With AVX-512 all vectors have twice the registers.
 inline uint32_t VectorRegisters(const TargetInfo& target) {

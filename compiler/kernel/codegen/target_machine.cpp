@@ -83,6 +83,7 @@ void PrepareModule(llvm::Module& module,
     const bool vnni = target.vector_bits >= 256 &&
                       (target.features + ",").find(vnni_feature) != std::string::npos;
     module.addModuleFlag(llvm::Module::Error, kVnniFlag, vnni ? 1 : 0);
+    module.addModuleFlag(llvm::Module::Error, kTilesFlag, HasTiles(target) ? 1 : 0);
 }
 
 void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target) {

@@ -33,6 +33,17 @@ TEST(DetectTarget, AnOlderCpuHasNarrowerVectors) {
     }
 }
 
+TEST(DetectTarget, TilesAreOfCpusThatHaveThem) {
+    const Result<TargetInfo> host = DetectTarget("");
+    ASSERT_TRUE(host.ok());
+    EXPECT_EQ(HasTiles(*host), host->features.find("+amx-bf16") != std::string::npos);
+    for (const char* older : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+        const Result<TargetInfo> target = DetectTarget(older);
+        if (target.ok())
+            EXPECT_FALSE(HasTiles(*target)) << older;
+    }
+}
+
 TEST(DetectTarget, RefusesUnknownAndImpossibleCpus) {
     Result<TargetInfo> unknown = DetectTarget("i9000");
     ASSERT_FALSE(unknown.ok());

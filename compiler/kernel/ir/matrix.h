@@ -15,8 +15,9 @@ enum MatrixFlags : uint64_t {
     kMatrixSaturating = 4,  // i32: the sum is exact and then clamped, to the unsigned range or,
     kMatrixSignedC = 8,     // with this one, to the signed one
     kMatrixBFloat16 = 16,   // i16: they are bfloat16
+    kMatrixKeepsDenormals = 32,  // otherwise they may be taken for 0
 };
-inline constexpr uint64_t kAllMatrixFlags = 31;
+inline constexpr uint64_t kAllMatrixFlags = 63;
 
 // Elements that a lane has.
 inline uint32_t MatrixLaneElements(const Kernel& kernel) {

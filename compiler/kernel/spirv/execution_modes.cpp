@@ -134,12 +134,15 @@ Status Translator::ReadFloatModes(const Inst& entry_point) {
         const auto mode = static_cast<spv::ExecutionMode>(inst[1]);
         const bool flush = mode == spv::ExecutionMode::DenormFlushToZero;
         const bool zeros = mode == spv::ExecutionMode::SignedZeroInfNanPreserve;
-        if (!flush && !zeros && mode != spv::ExecutionMode::RoundingModeRTZ)
+        const bool preserve = mode == spv::ExecutionMode::DenormPreserve;
+        if (!flush && !zeros && !preserve && mode != spv::ExecutionMode::RoundingModeRTZ)
             continue;
         FORNAX_RETURN_IF_ERROR(FloatControl(inst));
         const ir::Type type = ir::FloatType(inst[2]);
         if (flush)
             modes_.FlushDenormals(type);
+        else if (preserve)
+            modes_.PreserveDenormals(type);
         else if (zeros)
             modes_.KeepZeroSigns(type);
         else

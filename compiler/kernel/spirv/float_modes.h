@@ -1,7 +1,8 @@
-// Execution modes that change what float arithmetic gives: DenormFlushToZero, RoundingModeRTZ and
-// SignedZeroInfNanPreserve (SPV_KHR_float_controls). They become ordinary arithmetic of the IR, so
-// they hold for each width by itself, in every pass, in the interpreter and on every processor, and
-// no state of the processor's has to be set, kept apart and restored.
+// Execution modes that change what float arithmetic gives: DenormFlushToZero, RoundingModeRTZ,
+// SignedZeroInfNanPreserve and, for products of matrices alone, DenormPreserve
+// (SPV_KHR_float_controls). They become ordinary arithmetic of the IR, so they hold for each width
+// by itself, in every pass, in the interpreter and on every processor, and no state of the
+// processor's has to be set, kept apart and restored.
 #pragma once
 
 #include <span>
@@ -19,11 +20,13 @@ class FloatModes {
     void FlushDenormals(ir::Type type) { flushed_types_ |= Bit(type); }
     void RoundTowardsZero(ir::Type type) { rounded_types_ |= Bit(type); }
     void KeepZeroSigns(ir::Type type) { zero_signs_ |= Bit(type); }
+    void PreserveDenormals(ir::Type type) { preserved_types_ |= Bit(type); }
     bool Any() const { return (flushed_types_ | rounded_types_) != 0; }
     bool Flushes(ir::Type type) const { return (flushed_types_ & Bit(type)) != 0; }
     bool RoundsTowardsZero(ir::Type type) const { return (rounded_types_ & Bit(type)) != 0; }
 
     bool KeepsZeroSigns(ir::Type type) const { return (zero_signs_ & Bit(type)) != 0; }
+    bool PreservesDenormals(ir::Type type) const { return (preserved_types_ & Bit(type)) != 0; }
 
     // The value; a zero of its sign if it is a denormal of a type whose denormals are flushed.
     ir::ValueId Flush(ir::ValueId value);
@@ -60,6 +63,7 @@ class FloatModes {
     uint32_t flushed_types_ = 0;
     uint32_t rounded_types_ = 0;
     uint32_t zero_signs_ = 0;
+    uint32_t preserved_types_ = 0;          // only matter where denormals are otherwise not kept
     std::unordered_set<uint32_t> flushed_;  // values that are no denormals
 };
 

@@ -95,6 +95,43 @@ TEST(ReaderMatrices, Products) {
     }
 }
 
+// Matrix units take denormals for 0: products say where an execution mode forbids it.
+TEST(ReaderMatrices, DenormPreserve) {
+    for (const uint32_t width : {0u, 16u, 32u}) {
+        const std::string mode =
+            width == 0 ? ""
+                       : "spirv_execution_mode(extensions = [\"SPV_KHR_float_controls\"], "
+                         "capabilities = [4464], 4459, " +
+                             std::to_string(width) + ");\n";
+        const Words module = CompileGlsl(R"(#version 460
+            #extension GL_KHR_cooperative_matrix : require
+            #extension GL_KHR_memory_scope_semantics : require
+            #extension GL_EXT_shader_explicit_arithmetic_types : require
+            #extension GL_EXT_spirv_intrinsics : require
+            #pragma use_vulkan_memory_model
+            )" + mode + R"(
+            layout(local_size_x = 32) in;
+            layout(set = 0, binding = 0) buffer Out { float o[]; };
+            void main() {
+                coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a;
+                coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> b;
+                coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> c;
+                coopMatLoad(a, o, 0, 16, gl_CooperativeMatrixLayoutRowMajor);
+                coopMatLoad(b, o, 512, 16, gl_CooperativeMatrixLayoutRowMajor);
+                coopMatLoad(c, o, 1024, 16, gl_CooperativeMatrixLayoutRowMajor);
+                c = coopMatMulAdd(a, b, c);
+                coopMatStore(c, o, 0, 16, gl_CooperativeMatrixLayoutRowMajor);
+            })",
+                                         "--target-env vulkan1.3");
+        CompileRequest request = MakeRequest(module);
+        request.options.subgroup_size = 32;
+        const Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        const char* product = width == 32 ? "matrix_muladd 32, " : "matrix_muladd 0, ";
+        EXPECT_THAT(ir::PrintKernel(*kernel), HasSubstr(product)) << width;
+    }
+}
+
 std::string Refusal(const std::string& types,
                     const std::string& body,
                     uint32_t subgroup_size = 32) {
