@@ -18,8 +18,9 @@ namespace {
 const llvm::Align kSlotAlign(64);
 constexpr uint64_t kSumBytes = ir::kMatrixElements * 4;
 constexpr uint64_t kFactorBytes = std::max(kSumBytes, kMaxTileFactorBytes);
-// Factors that are kept as the functions take them: two columns and two rows of four.
-constexpr size_t kSlots = 16;
+// Factors that are kept as the functions take them: a column and a row of four. With twice as many
+// they leave the first cache before they are used: 144 instead of 161 GFLOP/s in ggml's f16 product.
+constexpr size_t kSlots = 8;
 constexpr size_t kMaxWaiting = 64;
 
 // MatrixEmitter::Made::how
