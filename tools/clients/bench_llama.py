@@ -14,6 +14,7 @@ tools/clients/setup.sh brings the programs; models are written to the models fol
 import argparse
 import json
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -157,6 +158,25 @@ def show_progress(step: str):
         print(f"\r\033[K{step}", end="", file=sys.stderr, flush=True)
 
 
+def measure(rows: list[Row], drivers: list[str], bench: Bench, repetitions: int):
+    for round_number in range(repetitions):
+        for row in rows:
+            for driver in drivers:
+                if driver in row.problems:
+                    continue
+                step = f"[{round_number + 1}/{repetitions}] {row.name} on {driver}"
+                show_progress(step)
+                try:
+                    value = row.measure(bench, driver)
+                except Problem as problem:
+                    row.problems[driver] = str(problem)
+                    row.values.pop(driver, None)
+                    continue
+                row.values.setdefault(driver, []).append(value)
+                show_progress("")
+                print(f"{step}: {value:.3g} {row.unit}", file=sys.stderr, flush=True)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fornax bench llama", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--drivers", default="fornax,lavapipe,cpu",
@@ -180,18 +200,13 @@ def main() -> int:
     clients = options.clients.resolve()
     bench = Bench(Programs(clients), options.models or clients / "models", options.timeout)
 
-    for round_number in range(options.repetitions):
-        for row in rows:
-            for driver in drivers:
-                if driver in row.problems:
-                    continue
-                show_progress(f"[{round_number + 1}/{options.repetitions}] {row.name} on {driver}")
-                try:
-                    row.values.setdefault(driver, []).append(row.measure(bench, driver))
-                except Problem as problem:
-                    row.problems[driver] = str(problem)
-                    row.values.pop(driver, None)
-    show_progress("")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    complete = False
+    try:
+        measure(rows, drivers, bench, options.repetitions)
+        complete = True
+    except KeyboardInterrupt:
+        print("\nCut off: medians of fewer repetitions, and - for what was not measured.", file=sys.stderr)
 
     others = [driver for driver in drivers if driver != "fornax"]
     print(table([["case", "unit", *drivers, *(f"x {driver}" for driver in others), ""],
@@ -203,7 +218,7 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(
             [{"case": r.name, "unit": r.unit, "values": r.values, "problems": r.problems} for r in rows], indent=2))
-    return 1 if any(row.problems for row in rows) else 0
+    return 1 if any(row.problems for row in rows) or not complete else 0
 
 
 if __name__ == "__main__":
