@@ -340,10 +340,12 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
         Value* offsets = OffsetVector(offset_id, offset);
         const size_t count = inst.results.size();
         const bool one_base = !region.lane_bases;
-        const bool selected = (one_base && offset.shape->pattern() &&
-                               LoadPattern(region, offset, type, count, offsets, values, packed)) ||
-                              (one_base && offset.shape->has_rows() &&
-                               LoadRuns(region, offset, type, count, offsets, values));
+        const bool selected =
+            (one_base && offset.shape->pattern() &&
+             LoadPattern(region, offset, type, count, offsets, values, packed)) ||
+            (one_base && offset.shape->has_rows() &&
+             LoadRuns(region, offset, type, count, offsets, values)) ||
+            (one_base && LoadNeighbours(region, offset_id, type, count, offsets, values));
         if (!selected) {
             values = Gather(region, offsets, type, count);
         }
@@ -376,7 +378,8 @@ void Emitter::EmitStore(const MemoryRegion& region,
         const bool selected =
             (one_base && offset.shape->pattern() &&
              StorePattern(region, offset, vectors, offsets, Packed(values))) ||
-            (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets));
+            (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets)) ||
+            (one_base && StoreNeighbours(region, offset_id, offsets, vectors));
         if (!selected)
             Scatter(region, offsets, vectors);
     }

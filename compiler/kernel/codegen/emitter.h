@@ -11,6 +11,7 @@
 //   emit_gather.cpp   words at irregular places
 //   emit_narrow.cpp   8- and 16-bit elements at irregular places
 //   emit_rows.cpp     runs of words a lane, transposed
+//   emit_neighbours.cpp irregular places that turn out to be neighbours
 //   emit_packed.cpp   runs of elements that stay in the order of memory
 //   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
 //   emit_permute.cpp  shuffles of any length
@@ -38,52 +39,11 @@
 #include "compiler/kernel/analysis/workgroup_steps.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
+#include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
 
 namespace fornax::kernel {
-
-// Where an access goes and what may be assumed of it.
-struct MemoryRegion {
-    enum class Bounds : uint8_t {
-        kTrusted,  // every active lane is inside: the application's duty
-        kChecked,  // lanes outside read zero and write nothing
-        kClamped,  // offsets are moved inside
-    };
-    llvm::Value* base = nullptr;  // ptr
-    llvm::Value* size = nullptr;  // bytes, i64
-    // Instead of these, where lanes have buffers of their own: vectors of i64.
-    llvm::Value* lane_bases = nullptr;
-    llvm::Value* lane_sizes = nullptr;
-    bool is_global = false;   // there is no base: offsets are device addresses
-    uint64_t known_size = 0;  // bytes, if constant
-    Bounds bounds = Bounds::kTrusted;
-    uint64_t align = 1;          // bytes: what the offset is known to be a multiple of
-    bool may_pass_2gib = false;  // offsets use all of 32 bits
-    bool is_volatile = false;
-    bool has_margins = false;               // hal::kSharedMemoryMargin on both sides may be read
-    bool invariant = false;                 // never written while the kernel runs
-    bool fetch_ahead = false;               // worth asking for what later accesses touch
-    llvm::Value* fetch_distance = nullptr;  // i64: how far ahead, if not as usual
-    // i64: an aligned store to an address with none of these bits may go past the caches.
-    llvm::Value* stream_mask = nullptr;
-    llvm::MDNode* scope = nullptr;
-    llvm::MDNode* noalias = nullptr;
-};
-
-// For the record: `checked` is what a test of bounds would be.
-inline AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
-    if (region.bounds == MemoryRegion::Bounds::kTrusted)
-        return AccessCheck::kNone;
-    return region.bounds == MemoryRegion::Bounds::kChecked ? checked : AccessCheck::kClamped;
-}
-
-// A byte offset as memory selection sees it.
-struct Offset {
-    const Shape* shape = nullptr;
-    llvm::Value* scalar = nullptr;  // uniform value or pattern's base, i32 or i64
-    llvm::Value* vector = nullptr;  // made on demand
-};
 
 // The shapes under the lane map of the current segment.
 class CurrentShapes {
@@ -355,6 +315,19 @@ class Emitter {
                    llvm::ArrayRef<uint64_t> lane_bytes,
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
+
+    // --- emit_neighbours.cpp ---
+    bool LoadNeighbours(const MemoryRegion& region,
+                        ir::ValueId offset,
+                        llvm::Type* type,
+                        size_t count,
+                        llvm::Value* offsets,
+                        Values& results);
+    bool StoreNeighbours(const MemoryRegion& region,
+                         ir::ValueId offset,
+                         llvm::Value* offsets,
+                         llvm::ArrayRef<llvm::Value*> values);
+    llvm::Value* AreNeighbours(const MemoryRegion& region, llvm::Value* offsets, uint64_t bytes);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {

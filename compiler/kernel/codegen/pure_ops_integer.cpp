@@ -4,6 +4,7 @@
 // every division is guarded or done in floating point. There is no vector division in x86: 32-bit
 // quotients come out of f64 exactly, narrower ones out of f32. Constant divisors stay LLVM's
 // business, which multiplies instead.
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
@@ -68,9 +69,31 @@ llvm::Value* IntegerEmitter::DivisorWithoutTraps(bool is_signed) {
 // 2^n with a fractional part differs from the next integer by at least 1/divisor, and rounding to p
 // digits moves it by at most quotient * 2^-p < 2^(n-p) / divisor. So p > n makes truncation exact:
 // 53 > 32 and 24 > 16.
+//
+// A divisor that is the same for all lanes is inverted once. Its inverse is taken two units of the
+// last place too large, so that the product, which rounds once more, is never below the quotient,
+// and above it by less than quotient * 2^(3-p) <= 2^(n+3-p) / divisor: still not at the next
+// integer.
 llvm::Value* IntegerEmitter::QuotientByFloat(bool is_signed) {
     llvm::FastMathFlags none;
     b_.setFastMathFlags(none);
+    if (llvm::Value* divisor = llvm::getSplatValue(in_[1]); divisor && bits() >= 16) {
+        llvm::Type* scalar = bits() == 32 ? b_.getDoubleTy() : b_.getFloatTy();
+        llvm::Value* number =
+            is_signed ? b_.CreateSIToFP(divisor, scalar) : b_.CreateUIToFP(divisor, scalar);
+        const double above = bits() == 32 ? 0x1.0000000000002p0 : 0x1.000004p0;
+        llvm::Value* inverse =
+            b_.CreateFMul(b_.CreateFDiv(llvm::ConstantFP::get(scalar, 1), number),
+                          llvm::ConstantFP::get(scalar, above));
+        const unsigned lanes = llvm::cast<llvm::FixedVectorType>(type_)->getNumElements();
+        inverse = b_.CreateVectorSplat(lanes, inverse);
+        llvm::Type* wide = SameShape(type_, scalar);
+        llvm::Value* value =
+            is_signed ? b_.CreateSIToFP(in_[0], wide) : b_.CreateUIToFP(in_[0], wide);
+        value = b_.CreateFMul(value, inverse);
+        return AnyValue(b_,
+                        is_signed ? b_.CreateFPToSI(value, type_) : b_.CreateFPToUI(value, type_));
+    }
     llvm::Type* format = SameShape(type_, bits() == 32 ? b_.getDoubleTy() : b_.getFloatTy());
     if (is_signed) {
         llvm::Value* quotient =

@@ -1,0 +1,137 @@
+// Index arithmetic with divisions by sizes that are known at run time only, and the accesses that
+// use it.
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr char kPrologue[] = R"(
+    %wx:i32 = builtin workgroup_id_x
+    %li:i32 = builtin local_index
+    %size:i32 = const 64
+    %first:i32 = imul %wx, %size
+    %i:i32 = iadd %first, %li
+    %s:i32 = load_push %zero align(4)
+)";
+
+// out[i] = in[i % s * (count / s) + i / s], or with the roles of the two exchanged.
+std::string Permutation(bool stores) {
+    return std::string(R"(
+    %four:i32 = const 4
+    %n:i32 = load_push %four align(4)
+    %inside:bool = ult %i, %n
+    if %inside {
+      %high:i32 = udiv %i, %s
+      %whole:i32 = imul %high, %s
+      %low:i32 = isub %i, %whole
+      %eight:i32 = const 8
+      %t0:i32 = load_push %eight align(4)
+      %twelve:i32 = const 12
+      %t1:i32 = load_push %twelve align(4)
+      %p0:i32 = imul %high, %t0
+      %p1:i32 = imul %low, %t1
+      %p:i32 = iadd %p0, %p1
+      %far:i32 = shl %p, %two
+      %near:i32 = shl %i, %two
+)") +
+           (stores ? R"(
+      %v:i32 = load_buffer %in, %near align(4)
+      store_buffer %out, %far, %v align(4)
+)"
+                   : R"(
+      %v:i32 = load_buffer %in, %far align(4)
+      store_buffer %out, %near, %v align(4)
+)") + R"(
+      yield
+    }
+    return
+)";
+}
+
+TEST(EmitNeighbours, RowsOfAnyLengthAndOrder) {
+    struct Case {
+        uint32_t row;         // elements
+        uint32_t count;       // of invocations that do anything
+        uint32_t strides[2];  // of the row's number, of the place in it
+    };
+    for (const char* attributes : {"workgroup_size(64, 1, 1) push_constants(16)",
+                                   "workgroup_size(64, 1, 1) push_constants(16) robust"}) {
+        for (const bool stores : {false, true}) {
+            const ir::Kernel kernel = TwoBufferKernel(attributes, kPrologue, Permutation(stores));
+            for (const Case& at :
+                 {Case{64, 256, {64, 1}}, Case{100, 250, {100, 1}}, Case{16, 256, {1, 16}},
+                  Case{7, 256, {9, 1}}, Case{64, 256, {96, 1}}, Case{1, 130, {1, 5}}}) {
+                SCOPED_TRACE(testing::Message() << attributes << (stores ? ", stores" : ", loads")
+                                                << ", rows of " << at.row);
+                // Robust buffers are too short for some.
+                const bool robust = kernel.robust_buffer_access;
+                const uint32_t size = robust ? 200 : 512;
+                const Buffers buffers = {Counting(size), std::vector<uint32_t>(size, 7)};
+                std::vector<uint32_t> wanted = buffers[1];
+                for (uint32_t i = 0; i < at.count; ++i) {
+                    const uint32_t far = i / at.row * at.strides[0] + i % at.row * at.strides[1];
+                    const uint32_t to = stores ? far : i;
+                    const uint32_t from = stores ? i : far;
+                    if (to < size)
+                        wanted[to] = from < size ? buffers[0][from] : 0;
+                }
+                ForEachWidth(kernel, buffers,
+                             {.groups = {4, 1, 1},
+                              .push_constants = {at.row, at.count, at.strides[0], at.strides[1]}},
+                             [&](const Buffers& results) { ASSERT_EQ(results[1], wanted); });
+            }
+        }
+    }
+}
+
+// Quotients where rounding could take the next integer, by a divisor that is the same for all
+// lanes.
+TEST(EmitNeighbours, DivisionsByUniformValuesAreExact) {
+    constexpr char kBody[] = R"(
+    %at:i32 = shl %i, %two
+    %x:i32 = load_buffer %in, %at align(4)
+    %q:i32 = OP %x, %s
+    store_buffer %out, %at, %q align(4)
+    return
+)";
+    const uint32_t most = std::numeric_limits<uint32_t>::max();
+    for (const bool is_signed : {false, true}) {
+        std::string body = kBody;
+        body.replace(body.find("OP"), 2, is_signed ? "sdiv" : "udiv");
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPrologue, body);
+        for (const uint32_t divisor : {1u, 2u, 3u, 7u, 641u, 65535u, 65536u, 0x10001u, 0x7fffffffu,
+                                       0x80000001u, most - 1, most}) {
+            std::vector<uint32_t> in;
+            for (uint32_t i = 0; i < 64; ++i) {
+                // Multiples of the divisor, and one less and more; the largest multiples at the
+                // end.
+                const uint64_t multiple = i < 32 ? i / 3 : uint64_t{most} / divisor - (i - 32) / 3;
+                in.push_back(static_cast<uint32_t>(multiple * divisor + i % 3 - 1));
+            }
+            if (is_signed)
+                in[5] = 0x80000001u;
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {.push_constants = {divisor}},
+                         [&](const Buffers& results) {
+                             for (uint32_t i = 0; i < 64; ++i) {
+                                 uint32_t wanted = in[i] / divisor;
+                                 if (is_signed) {
+                                     const auto x = static_cast<int32_t>(in[i]);
+                                     const auto d = static_cast<int32_t>(divisor);
+                                     if (d == -1 && x == std::numeric_limits<int32_t>::min())
+                                         continue;
+                                     wanted = static_cast<uint32_t>(x / d);
+                                 }
+                                 ASSERT_EQ(results[1][i], wanted) << in[i] << " / " << divisor;
+                             }
+                         });
+        }
+    }
+}
+
+}  // namespace
+}  // namespace fornax::kernel
