@@ -133,5 +133,32 @@ TEST(EmitNeighbours, DivisionsByUniformValuesAreExact) {
     }
 }
 
+// A shift that is out of range in lanes that are not in use: at compile time, where the vector is
+// wider than the workgroup. A branch on it is taken all the same.
+TEST(EmitNeighbours, LanesThatAreNotInUseDecideNothing) {
+    const ir::Kernel kernel = TwoBufferKernel(
+        "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kPrologue, R"(
+    %none:i32 = lshr %li, %li
+    %at:i32 = shl %li, %two
+    switch %none default {
+      store_buffer %out, %at, %li align(4)
+      yield
+    } case 2 {
+      store_buffer %out, %at, %two align(4)
+      yield
+    }
+    %all:i32 = subgroup_reduce iadd, %li
+    return
+)");
+    const Result<RunnableKernel> widest = RunnableKernel::Create(kernel, 64);
+    ASSERT_TRUE(widest.ok()) << widest.error().message;
+    EXPECT_EQ(widest->llvm_ir().find("i1 poison,"), std::string::npos) << widest->llvm_ir();
+    ForEachWidth(kernel, {Counting(32), std::vector<uint32_t>(32, 77)}, {},
+                 [&](const Buffers& results) {
+                     for (uint32_t i = 0; i < 32; ++i)
+                         ASSERT_EQ(results[1][i], i);
+                 });
+}
+
 }  // namespace
 }  // namespace fornax::kernel
