@@ -14,16 +14,16 @@ namespace fornax::kernel {
 // How an access reaches memory, from cheap to dear.
 enum class AccessForm : uint8_t {
     kUnknown,
-    kScalar,        // one scalar access that serves all lanes
-    kOneLane,       // a store of one active lane's value
-    kContiguous,    // one vector access, lane by lane in order
-    kRuns,          // a few vector accesses and shuffles
-    kRow,           // private memory: the lanes of an element lie side by side
-    kStrided,       // vector accesses with a stride that is only known at run time
-    kIfContiguous,  // contiguous where a test at run time says so, otherwise a gather
-    kReduced,       // an atomic: the lanes' values combined, then one operation
-    kGather,        // a gather or scatter instruction
-    kLaneLoop,      // one lane after the other
+    kScalar,      // one scalar access that serves all lanes
+    kOneLane,     // a store of one active lane's value
+    kContiguous,  // one vector access, lane by lane in order
+    kRuns,        // a few vector accesses and shuffles
+    kRow,         // private memory: the lanes of an element lie side by side
+    kStrided,     // vector accesses with a stride that is only known at run time
+    kGuessed,     // as guessed where a test at run time says so, otherwise a gather
+    kReduced,     // an atomic: the lanes' values combined, then one operation
+    kGather,      // a gather or scatter instruction
+    kLaneLoop,    // one lane after the other
 };
 const char* AccessFormName(AccessForm form);
 

@@ -345,7 +345,7 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
              LoadPattern(region, offset, type, count, offsets, values, packed)) ||
             (one_base && offset.shape->has_rows() &&
              LoadRuns(region, offset, type, count, offsets, values)) ||
-            (one_base && LoadNeighbours(region, offset_id, type, count, offsets, values));
+            (one_base && LoadGuessed(region, offset_id, type, count, offsets, values));
         if (!selected) {
             values = Gather(region, offsets, type, count);
         }
@@ -379,7 +379,7 @@ void Emitter::EmitStore(const MemoryRegion& region,
             (one_base && offset.shape->pattern() &&
              StorePattern(region, offset, vectors, offsets, Packed(values))) ||
             (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets)) ||
-            (one_base && StoreNeighbours(region, offset_id, offsets, vectors));
+            (one_base && StoreGuessed(region, offset_id, offsets, vectors));
         if (!selected)
             Scatter(region, offsets, vectors);
     }

@@ -11,7 +11,7 @@
 //   emit_gather.cpp   words at irregular places
 //   emit_narrow.cpp   8- and 16-bit elements at irregular places
 //   emit_rows.cpp     runs of words a lane, transposed
-//   emit_neighbours.cpp irregular places that turn out to be neighbours
+//   emit_guessed.cpp  irregular places that turn out to be regular
 //   emit_packed.cpp   runs of elements that stay in the order of memory
 //   emit_strided.cpp  accesses whose lanes are constants and multiples of a run-time stride apart
 //   emit_permute.cpp  shuffles of any length
@@ -29,6 +29,7 @@
 #include <llvm/IR/Module.h>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -316,18 +317,26 @@ class Emitter {
                    llvm::ArrayRef<llvm::Value*> words);
     uint32_t TransposedLanes() const;
 
-    // --- emit_neighbours.cpp ---
-    bool LoadNeighbours(const MemoryRegion& region,
-                        ir::ValueId offset,
-                        llvm::Type* type,
-                        size_t count,
-                        llvm::Value* offsets,
-                        Values& results);
-    bool StoreNeighbours(const MemoryRegion& region,
-                         ir::ValueId offset,
-                         llvm::Value* offsets,
-                         llvm::ArrayRef<llvm::Value*> values);
-    llvm::Value* AreNeighbours(const MemoryRegion& region, llvm::Value* offsets, uint64_t bytes);
+    // --- emit_guessed.cpp ---
+    bool LoadGuessed(const MemoryRegion& region,
+                     ir::ValueId offset,
+                     llvm::Type* type,
+                     size_t count,
+                     llvm::Value* offsets,
+                     Values& results);
+    bool StoreGuessed(const MemoryRegion& region,
+                      ir::ValueId offset,
+                      llvm::Value* offsets,
+                      llvm::ArrayRef<llvm::Value*> values);
+    std::optional<Shape> GuessPattern(ir::ValueId offset,
+                                      llvm::Type* type,
+                                      size_t count,
+                                      bool store);
+    llvm::Value* GuessedBase(const Shape& pattern, llvm::Value* offsets);
+    llvm::Value* HavePattern(const MemoryRegion& region,
+                             const Shape& pattern,
+                             llvm::Value* offsets,
+                             uint64_t bytes);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {

@@ -52,7 +52,7 @@ std::string Permutation(bool stores) {
 )";
 }
 
-TEST(EmitNeighbours, RowsOfAnyLengthAndOrder) {
+TEST(EmitGuessed, RowsOfAnyLengthAndOrder) {
     struct Case {
         uint32_t row;         // elements
         uint32_t count;       // of invocations that do anything
@@ -88,9 +88,46 @@ TEST(EmitNeighbours, RowsOfAnyLengthAndOrder) {
     }
 }
 
+// Weights in blocks of 18 bytes, whose number is a sum shifted down: sums that come out even, and
+// such that do not.
+TEST(EmitGuessed, BlocksBehindASumThatIsShifted) {
+    constexpr char kBody[] = R"(
+    %three:i32 = const 3
+    %seven:i32 = const 7
+    %bytes:i32 = const 18
+    %sum:i32 = iadd %i, %s
+    %block:i32 = lshr %sum, %three
+    %place:i32 = and %i, %seven
+    %from0:i32 = imul %block, %bytes
+    %from1:i32 = shl %place, %one
+    %from2:i32 = iadd %from0, %from1
+    %from:i32 = iadd %from2, %two
+    %v:i16 = load_buffer %in, %from align(2)
+    %w:i32 = zext %v
+    %at:i32 = shl %i, %two
+    store_buffer %out, %at, %w align(4)
+    return
+)";
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4) robust",
+                        std::string(kPrologue) + "    %one:i32 = const 1\n", kBody);
+    const std::vector<uint32_t> in = Counting(100, 0x01020304);
+    for (const uint32_t sum : {0u, 8u, 64u, 3u, 70u, 0xfffffff8u, 0xfffffffdu}) {
+        ForEachWidth(kernel, {in, std::vector<uint32_t>(128, 7)},
+                     {.groups = {2, 1, 1}, .push_constants = {sum}}, [&](const Buffers& results) {
+                         for (uint32_t i = 0; i < 128; ++i) {
+                             const uint32_t from = (i + sum) / 8 * 18 + i % 8 * 2 + 2;
+                             const uint32_t word = from < 400 ? in[from / 4] : 0;
+                             ASSERT_EQ(results[1][i], word >> from % 4 * 8 & 0xffff)
+                                 << i << " + " << sum;
+                         }
+                     });
+    }
+}
+
 // Quotients where rounding could take the next integer, by a divisor that is the same for all
 // lanes.
-TEST(EmitNeighbours, DivisionsByUniformValuesAreExact) {
+TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {
     constexpr char kBody[] = R"(
     %at:i32 = shl %i, %two
     %x:i32 = load_buffer %in, %at align(4)
@@ -135,7 +172,7 @@ TEST(EmitNeighbours, DivisionsByUniformValuesAreExact) {
 
 // A shift that is out of range in lanes that are not in use: at compile time, where the vector is
 // wider than the workgroup. A branch on it is taken all the same.
-TEST(EmitNeighbours, LanesThatAreNotInUseDecideNothing) {
+TEST(EmitGuessed, LanesThatAreNotInUseDecideNothing) {
     const ir::Kernel kernel = TwoBufferKernel(
         "workgroup_size(32, 1, 1) subgroup_size(64) push_constants(4)", kPrologue, R"(
     %none:i32 = lshr %li, %li
