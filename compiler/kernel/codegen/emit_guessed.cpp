@@ -11,7 +11,6 @@
 
 namespace fornax::kernel {
 
-using llvm::BasicBlock;
 using llvm::Value;
 using Bounds = MemoryRegion::Bounds;
 
@@ -19,13 +18,6 @@ namespace {
 
 constexpr uint64_t kGapBytes = 64;
 constexpr uint32_t kMaxRuns = 8;
-
-// What is left to know once the test has said yes.
-MemoryRegion Inside(const MemoryRegion& region) {
-    MemoryRegion inside = region;
-    inside.bounds = Bounds::kTrusted;
-    return inside;
-}
 
 }  // namespace
 
@@ -82,6 +74,22 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
     return all;
 }
 
+// An access for which the test has said yes.
+void Emitter::AsGuessed(const MemoryRegion& region,
+                        const Shape& pattern,
+                        Value* offsets,
+                        llvm::function_ref<void(const MemoryRegion&, Offset&)> access) {
+    MemoryRegion inside = region;
+    inside.bounds = Bounds::kTrusted;
+    Offset offset;
+    offset.shape = &pattern;
+    offset.scalar = GuessedBase(pattern, offsets);
+    offset.vector = offsets;
+    Value* mask = std::exchange(mask_, nullptr);
+    access(inside, offset);
+    mask_ = mask;
+}
+
 bool Emitter::LoadGuessed(const MemoryRegion& region,
                           ir::ValueId offset_id,
                           llvm::Type* type,
@@ -93,34 +101,18 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
         return false;
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
-    BasicBlock* together = NewBlock("load_guessed");
-    BasicBlock* apart = NewBlock("load_apart");
-    BasicBlock* end = NewBlock("load_end");
-    EmitMaybe(HavePattern(region, *pattern, offsets, bytes), together, apart, true);
-    builder_.SetInsertPoint(together);
-    Offset offset;
-    offset.shape = &*pattern;
-    offset.scalar = GuessedBase(*pattern, offsets);
-    offset.vector = offsets;
-    Values inside;
-    Value* packed = nullptr;
-    Value* mask = std::exchange(mask_, nullptr);
-    if (!LoadPattern(Inside(region), offset, type, count, offsets, inside, packed))
-        inside = Gather(Inside(region), offsets, type, count);
-    mask_ = mask;
-    BasicBlock* together_end = builder_.GetInsertBlock();
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(apart);
-    Values each = Gather(region, offsets, type, count);
-    BasicBlock* apart_end = builder_.GetInsertBlock();
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(end);
-    for (size_t i = 0; i < count; ++i) {
-        auto* phi = builder_.CreatePHI(inside[i]->getType(), 2);
-        phi->addIncoming(inside[i], together_end);
-        phi->addIncoming(each[i], apart_end);
-        results.push_back(phi);
-    }
+    results = EitherWay(
+        HavePattern(region, *pattern, offsets, bytes), "load_guessed",
+        [&] {
+            Values values;
+            Value* packed = nullptr;
+            AsGuessed(region, *pattern, offsets, [&](const MemoryRegion& inside, Offset& offset) {
+                if (!LoadPattern(inside, offset, type, count, offsets, values, packed))
+                    values = Gather(inside, offsets, type, count);
+            });
+            return values;
+        },
+        [&] { return Gather(region, offsets, type, count); });
     return true;
 }
 
@@ -134,24 +126,19 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
         return false;
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * values.size();
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
-    BasicBlock* together = NewBlock("store_guessed");
-    BasicBlock* apart = NewBlock("store_apart");
-    BasicBlock* end = NewBlock("store_end");
-    EmitMaybe(HavePattern(region, *pattern, offsets, bytes), together, apart, true);
-    builder_.SetInsertPoint(together);
-    Offset offset;
-    offset.shape = &*pattern;
-    offset.scalar = GuessedBase(*pattern, offsets);
-    offset.vector = offsets;
-    Value* mask = std::exchange(mask_, nullptr);
-    if (!StorePattern(Inside(region), offset, values, offsets, nullptr))
-        Scatter(Inside(region), offsets, values);
-    mask_ = mask;
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(apart);
-    Scatter(region, offsets, values);
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(end);
+    EitherWay(
+        HavePattern(region, *pattern, offsets, bytes), "store_guessed",
+        [&] {
+            AsGuessed(region, *pattern, offsets, [&](const MemoryRegion& inside, Offset& offset) {
+                if (!StorePattern(inside, offset, values, offsets, nullptr))
+                    Scatter(inside, offsets, values);
+            });
+            return Values();
+        },
+        [&] {
+            Scatter(region, offsets, values);
+            return Values();
+        });
     return true;
 }
 

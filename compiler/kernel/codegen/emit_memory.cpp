@@ -323,6 +323,33 @@ void Emitter::StoreUniform(const MemoryRegion& region,
     builder_.SetInsertPoint(end);
 }
 
+Emitter::Values Emitter::EitherWay(Value* condition,
+                                   const std::string& name,
+                                   llvm::function_ref<Values()> usual,
+                                   llvm::function_ref<Values()> other) {
+    BasicBlock* first = NewBlock(name.c_str());
+    BasicBlock* second = NewBlock((name + "_apart").c_str());
+    BasicBlock* end = NewBlock((name + "_end").c_str());
+    EmitMaybe(condition, first, second, true);
+    builder_.SetInsertPoint(first);
+    const Values here = usual();
+    BasicBlock* first_end = builder_.GetInsertBlock();
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(second);
+    const Values there = other();
+    BasicBlock* second_end = builder_.GetInsertBlock();
+    builder_.CreateBr(end);
+    builder_.SetInsertPoint(end);
+    Values values;
+    for (size_t i = 0; i < here.size(); ++i) {
+        auto* phi = builder_.CreatePHI(here[i]->getType(), 2);
+        phi->addIncoming(here[i], first_end);
+        phi->addIncoming(there[i], second_end);
+        values.push_back(phi);
+    }
+    return values;
+}
+
 void Emitter::EmitLoad(const ir::Instruction& inst,
                        const MemoryRegion& region,
                        ir::ValueId offset_id) {

@@ -202,24 +202,8 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
     // All of it lies inside the buffer: nearly always. Otherwise some lanes are outside or
     // inactive; they may even lie below 0, where 32-bit offsets wrap, so each lane goes by its own
     // offset.
-    BasicBlock* fast = NewBlock("load_inside");
-    BasicBlock* slow = NewBlock("load_edge");
-    BasicBlock* end = NewBlock("load_end");
-    EmitMaybe(addresses.in_bounds, fast, slow, true);
-    builder_.SetInsertPoint(fast);
-    Values inside = load_runs();
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(slow);
-    Values edge = Gather(region, offsets, type, count);
-    BasicBlock* slow_end = builder_.GetInsertBlock();
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(end);
-    for (size_t i = 0; i < count; ++i) {
-        auto* phi = builder_.CreatePHI(inside[i]->getType(), 2);
-        phi->addIncoming(inside[i], fast);
-        phi->addIncoming(edge[i], slow_end);
-        results.push_back(phi);
-    }
+    results = EitherWay(addresses.in_bounds, "load", load_runs,
+                        [&] { return Gather(region, offsets, type, count); });
     return true;
 }
 
@@ -299,17 +283,16 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
         store_runs();
         return true;
     }
-    BasicBlock* fast = NewBlock("store_inside");
-    BasicBlock* slow = NewBlock("store_edge");
-    BasicBlock* end = NewBlock("store_end");
-    EmitMaybe(fits, fast, slow, true);
-    builder_.SetInsertPoint(fast);
-    store_runs();
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(slow);
-    Scatter(region, offsets, values);
-    builder_.CreateBr(end);
-    builder_.SetInsertPoint(end);
+    EitherWay(
+        fits, "store",
+        [&] {
+            store_runs();
+            return Values();
+        },
+        [&] {
+            Scatter(region, offsets, values);
+            return Values();
+        });
     return true;
 }
 

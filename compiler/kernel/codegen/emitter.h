@@ -247,6 +247,11 @@ class Emitter {
     void EmitLocal(const ir::Instruction& inst);
     bool HasRowsOnly(uint32_t local);
     llvm::Value* LocalOffset(const ir::Instruction& inst, bool& uniform);
+    // The values of one of two ways, which the condition chooses; the first one is the usual one.
+    Values EitherWay(llvm::Value* condition,
+                     const std::string& name,
+                     llvm::function_ref<Values()> usual,
+                     llvm::function_ref<Values()> other);
     llvm::Value* ByteAddress(const MemoryRegion& region, llvm::Value* offset);
     llvm::Value* InBounds(const MemoryRegion& region, llvm::Value* offset, uint64_t bytes);
     llvm::Value* LanesInBounds(const MemoryRegion& region, llvm::Value* offsets, uint64_t bytes);
@@ -337,6 +342,11 @@ class Emitter {
                              const Shape& pattern,
                              llvm::Value* offsets,
                              uint64_t bytes);
+
+    void AsGuessed(const MemoryRegion& region,
+                   const Shape& pattern,
+                   llvm::Value* offsets,
+                   llvm::function_ref<void(const MemoryRegion&, Offset&)> access);
 
     // --- emit_packed.cpp ---
     struct PackedLoad {
