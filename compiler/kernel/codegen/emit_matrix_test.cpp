@@ -205,10 +205,11 @@ TEST(EmitMatrix, SpecialNumbers) {
                     for (uint32_t k = 0; k < 16; ++k)
                         sum += number(a[i / 16 * 16 + k]) * number(b[k * 16 + i % 16]);
                     const auto result = std::bit_cast<float>(results[1][i]);
-                    if (std::isnan(sum))
+                    if (std::isnan(sum)) {
                         ASSERT_TRUE(std::isnan(result)) << i << ": " << result;
-                    else
+                    } else {
                         ASSERT_EQ(result, sum) << i;
+                    }
                 }
             });
     }
@@ -227,8 +228,9 @@ TEST(EmitMatrix, DenormalsAreKeptWhereAsked) {
             [&](const Buffers& results) {
                 for (uint32_t i = 0; i < kElements; ++i) {
                     const auto result = std::bit_cast<float>(results[1][i]);
-                    if (flag || result != 0)
+                    if (flag || result != 0) {
                         ASSERT_EQ(result, 0x1p-110f) << i;
+                    }
                 }
             });
     }

@@ -106,8 +106,9 @@ TEST(EmitRows, StartsThatLanesShare) {
                              for (uint32_t i = 0; i < 32; ++i) {
                                  const uint32_t word = (i / 4 * stride >> 3) + i % 4 + 32;
                                  const uint32_t at = word & 0x3fffffff;
-                                 if (at >= 32 && at < out.size())
+                                 if (at >= 32 && at < out.size()) {
                                      EXPECT_EQ(b[1][at], out[i]) << i;
+                                 }
                              }
                              for (uint32_t i = 0; i < 32; ++i)
                                  ASSERT_EQ(b[1][i], out[i]) << i;

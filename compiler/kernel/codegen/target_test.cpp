@@ -39,8 +39,9 @@ TEST(DetectTarget, TilesAreOfCpusThatHaveThem) {
     EXPECT_EQ(HasTiles(*host), host->features.find("+amx-bf16") != std::string::npos);
     for (const char* older : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
         const Result<TargetInfo> target = DetectTarget(older);
-        if (target.ok())
+        if (target.ok()) {
             EXPECT_FALSE(HasTiles(*target)) << older;
+        }
     }
 }
 
