@@ -9,13 +9,7 @@
 #include <stdexcept>
 #include <thread>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FORNAX_SANITIZED  // by GCC
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define FORNAX_SANITIZED
-#endif
-#endif
+#include "base/sanitized.h"
 
 namespace fornax {
 namespace {

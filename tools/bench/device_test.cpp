@@ -8,6 +8,12 @@
 
 #include "tools/bench/shaders/increment.spv.h"
 
+// The validation layer leaks.
+extern "C" const char* __lsan_default_options();
+extern "C" const char* __lsan_default_options() {
+    return "detect_leaks=0";
+}
+
 namespace fornax::bench {
 namespace {
 

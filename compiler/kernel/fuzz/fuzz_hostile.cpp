@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/sanitized.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/fuzz/children.h"
 #include "compiler/kernel/fuzz/hostile.h"
@@ -67,8 +68,10 @@ double ProcessorSeconds() {
 }
 
 bool RunCases(uint64_t first, uint64_t last, const std::vector<Words>& files, Progress& progress) {
+#ifndef FORNAX_SANITIZED
     const rlimit memory = {kMemoryBytes, kMemoryBytes};
     setrlimit(RLIMIT_AS, &memory);
+#endif
     auto target = DetectTarget("");
     auto machine = CreateTargetMachine(*target, llvm::CodeGenOptLevel::Default);
     for (uint64_t seed = first; seed < last; ++seed) {
