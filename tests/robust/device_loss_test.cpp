@@ -9,10 +9,15 @@
 
 #include <gtest/gtest.h>
 
+#include "base/sanitized.h"
 #include "tests/robust/shaders/endless.spv.h"
 #include "tools/soak/client.h"
 #include "tools/soak/shaders/count.spv.h"
 #include "tools/soak/shaders/wild.spv.h"
+
+#ifdef FORNAX_FINDS_LEAKS
+#include <sanitizer/lsan_interface.h>
+#endif
 
 namespace fornax::test {
 
@@ -136,6 +141,9 @@ TEST_F(DeviceLossTest, TimelineWaitsEndWithTheDevice) {
 TEST_F(DeviceLossTest, DestroyingReturns) {
     if (kSignalsWait)
         GTEST_SKIP();
+#ifdef FORNAX_FINDS_LEAKS
+    const __lsan::ScopedDisabler objects_outlive_their_device;
+#endif
     Client client;
     ASSERT_TRUE(client.valid()) << client.error();
     const ClientBuffer buffer = client.MakeBuffer(64 * 100);
