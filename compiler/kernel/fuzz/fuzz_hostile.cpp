@@ -26,7 +26,7 @@ using namespace fornax::kernel::fuzz;
 using Words = std::vector<uint32_t>;
 
 constexpr unsigned kSlowSeconds = 10;
-constexpr rlim_t kMemoryBytes = rlim_t{3} << 30;
+[[maybe_unused]] constexpr rlim_t kMemoryBytes = rlim_t{3} << 30;
 constexpr uint64_t kCasesAChild = 5000;
 
 struct Progress {
