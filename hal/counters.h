@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "hal/matrix_unit.h"
+
 namespace fornax::hal {
 
 // Totals since the device was created, over all its queues. A snapshot: fields may be of slightly
@@ -17,6 +19,13 @@ struct Counters {
     uint64_t barriers = 0;
     uint64_t bytes_copied = 0;  // COPY and UPDATE
     uint64_t bytes_filled = 0;
+    // Of the matrix units. Scalar multiplications depend on the kernels alone; the commands that
+    // load and store are what the compiler made of them.
+    uint64_t matrix_multiply_adds[kMatrixFormats] = {};  // by MatrixFormat
+    uint64_t matrix_commands = 0;                        // of every kind
+    uint64_t matrix_factors_loaded = 0;
+    uint64_t matrix_sums_loaded = 0;
+    uint64_t matrix_sums_stored = 0;
 };
 
 }  // namespace fornax::hal

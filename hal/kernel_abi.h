@@ -8,9 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hal/matrix_unit.h"
+
 namespace fornax::hal {
 
-inline constexpr uint32_t kKernelAbiVersion = 5;
+inline constexpr uint32_t kKernelAbiVersion = 6;
 
 // Bytes that DispatchFrame::push_constants always points to.
 inline constexpr uint32_t kPushConstantBytes = 256;
@@ -64,6 +66,8 @@ struct WorkerFrame {
     // Not 0: the device wants the kernel to return. For kernels that KernelDesc does not call
     // interruptible; looked at atomically and now and then.
     uint32_t stop_request = 0;
+    // Kernels add what they had the matrix unit do, before they return.
+    MatrixCounts matrix;
 };
 
 // Runs the workgroups [first, first + count) in increasing order. A workgroup's linear index counts
@@ -84,5 +88,6 @@ static_assert(offsetof(WorkerFrame, worker_index) == 16);
 static_assert(offsetof(WorkerFrame, fault) == 20);
 static_assert(offsetof(WorkerFrame, workgroup) == 24);
 static_assert(offsetof(WorkerFrame, stop_request) == 32);
+static_assert(offsetof(WorkerFrame, matrix) == 40);
 
 }  // namespace fornax::hal

@@ -402,6 +402,43 @@ HAL_CASE(CountersCountWork) {
     EXPECT_EQ(counters.packets, 6u + 2u) << "the stream's, CHAIN and TIMELINE_SIGNAL";
 }
 
+// Each workgroup tells its number of commands of every kind.
+void MatrixKernel(const DispatchFrame* frame, WorkerFrame* worker, uint64_t first, uint64_t count) {
+    GatherKernel(frame, worker, first, count);
+    for (uint64_t i = first; i < first + count; ++i) {
+        worker->matrix.products[i % kMatrixFormats] += i;
+        worker->matrix.factors_loaded += 2;
+        worker->matrix.sums_loaded += 3;
+        worker->matrix.sums_stored += 5;
+    }
+}
+
+HAL_CASE(CountersSumUpTheMatrixUnits) {
+    Bench wide(bench.backend(), {.worker_count = kGatheringWorkers});
+    const auto memory = wide.Allocate((4096 + kGatheringWorkers) * 4);
+    const auto set = MakeSet(wide, memory);
+    const auto count = wide.NewExecutable({.entry = &MatrixKernel});
+    uint64_t products[kMatrixFormats] = {};
+    for (uint64_t i = 0; i < 4096; ++i)
+        products[i % kMatrixFormats] += i;
+    for (uint64_t round = 1; round <= 2; ++round) {
+        CommandStreamBuilder builder;
+        Bind(builder, count, set);
+        builder.Dispatch({4096, 1, 1});
+        wide.Run(builder);
+        const Counters counters = wide.device().counters();
+        for (uint32_t format = 0; format < kMatrixFormats; ++format) {
+            EXPECT_EQ(counters.matrix_multiply_adds[format],
+                      round * products[format] * kMultiplyAddsPerProduct);
+        }
+        EXPECT_EQ(counters.matrix_factors_loaded, round * 4096 * 2);
+        EXPECT_EQ(counters.matrix_sums_loaded, round * 4096 * 3);
+        EXPECT_EQ(counters.matrix_sums_stored, round * 4096 * 5);
+        EXPECT_EQ(counters.matrix_commands,
+                  round * (4096 * 10 + products[0] + products[1] + products[2]));
+    }
+}
+
 HAL_CASE(QueuesShareTheWorkers) {
     Bench wide(bench.backend(), {.worker_count = 3});
     const auto count = wide.NewExecutable({.entry = &CountKernel});

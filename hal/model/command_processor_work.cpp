@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -141,6 +142,9 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
     const auto& size = kernel.workgroup_size;
     invocations_ += workgroups * size[0] * size[1] * size[2];
     context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);
+    if (MatrixCounts& matrix = worker_.frame().matrix; !matrix.empty()) {
+        context_.counters.AddMatrix(std::exchange(matrix, {}));
+    }
     if (result.fault != 0) [[unlikely]] {
         return DescribeFault(scope, result);
     }

@@ -29,6 +29,20 @@ struct alignas(64) CounterBlock {
     Counter barriers;
     Counter bytes_copied;
     Counter bytes_filled;
+    Counter matrix_multiply_adds[kMatrixFormats];
+    Counter matrix_commands;
+    Counter matrix_factors_loaded;
+    Counter matrix_sums_loaded;
+    Counter matrix_sums_stored;
+
+    void AddMatrix(const MatrixCounts& counts) {
+        for (uint32_t i = 0; i < kMatrixFormats; ++i)
+            matrix_multiply_adds[i].Add(counts.products[i] * kMultiplyAddsPerProduct);
+        matrix_commands.Add(counts.commands());
+        matrix_factors_loaded.Add(counts.factors_loaded);
+        matrix_sums_loaded.Add(counts.sums_loaded);
+        matrix_sums_stored.Add(counts.sums_stored);
+    }
 
     void AddTo(Counters& totals) const {
         totals.submissions += submissions.value();
@@ -39,6 +53,12 @@ struct alignas(64) CounterBlock {
         totals.barriers += barriers.value();
         totals.bytes_copied += bytes_copied.value();
         totals.bytes_filled += bytes_filled.value();
+        for (uint32_t i = 0; i < kMatrixFormats; ++i)
+            totals.matrix_multiply_adds[i] += matrix_multiply_adds[i].value();
+        totals.matrix_commands += matrix_commands.value();
+        totals.matrix_factors_loaded += matrix_factors_loaded.value();
+        totals.matrix_sums_loaded += matrix_sums_loaded.value();
+        totals.matrix_sums_stored += matrix_sums_stored.value();
     }
 };
 

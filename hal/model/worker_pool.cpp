@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -261,6 +262,10 @@ Status WorkerPool::RunPublished(Worker& self,
             owner_asleep_.store(0, std::memory_order_relaxed);
         }
     }
+    {
+        std::lock_guard lock(matrix_mutex_);
+        self.frame().matrix += std::exchange(matrix_counts_, {});
+    }
     if (fault_.load(std::memory_order_relaxed) != 0) {
         result = first_fault_;
     }
@@ -383,6 +388,10 @@ void WorkerPool::TakePart(Worker& worker) {
         }
         worker.frame().fault = 0;
         RunClaims(worker, home);
+        if (MatrixCounts& matrix = worker.frame().matrix; !matrix.empty()) {
+            std::lock_guard lock(matrix_mutex_);
+            matrix_counts_ += std::exchange(matrix, {});
+        }
     }
     Leave();
 }

@@ -94,7 +94,8 @@ class WorkerPool {
     uint64_t watchdog_ms() const { return watchdog_ms_; }
 
     // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault.
-    // `self` is the calling command processor's. kOutOfDeviceMemory when scratch cannot be had.
+    // `self` is the calling command processor's; its frame's counts gain those of all workers.
+    // kOutOfDeviceMemory when scratch cannot be had.
     Result<GridResult> Run(Worker& self, const Grid& grid);
 
   private:
@@ -152,6 +153,8 @@ class WorkerPool {
     std::atomic<int32_t> wake_budget_{0};  // how many more threads the grid is worth waking
     std::atomic<uint32_t> fault_{0};
     GridResult first_fault_;  // written by who sets fault_
+    std::mutex matrix_mutex_;
+    MatrixCounts matrix_counts_;  // of the threads that have left the grid
     alignas(64) std::atomic<uint32_t> owner_asleep_{0};
     std::atomic<uint32_t> drained_{0};
 };
