@@ -367,6 +367,7 @@ Result<KernelExplanation> Backend::ExplainHere(const CompileRequest& request,
     locate(explanation.kept);
     locate(explanation.constructs);
     locate(explanation.accesses);
+    locate(explanation.matrix);
     return explanation;
 }
 

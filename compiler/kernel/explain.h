@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "hal/matrix_unit.h"
+
 namespace fornax::kernel {
 
 // How an access reaches memory, from cheap to dear.
@@ -79,6 +81,15 @@ struct KeptRecord {
     std::string home;  // "recomputed", "one for the workgroup", "memory of each vector"
 };
 
+// What one basic block has the matrix unit do each time that a vector runs it.
+struct MatrixRecord {
+    CodePlace place;  // of the first product
+    hal::MatrixCounts counts;
+    uint32_t segment = 0;
+    uint32_t loop = 0;  // as for accesses
+    uint32_t depth = 0;
+};
+
 // A stretch between barriers, run for one vector after the other.
 struct SegmentRecord {
     uint32_t instructions = 0;
@@ -114,6 +125,8 @@ struct KernelExplanation {
     std::vector<KeptRecord> kept;
     std::vector<ConstructRecord> constructs;
     std::vector<AccessRecord> accesses;
+    bool matrix_tiles = false;  // the host's tiles carry the products out
+    std::vector<MatrixRecord> matrix;
     std::vector<StageTime> times;
 };
 

@@ -135,6 +135,32 @@ std::string Accesses(const KernelExplanation& e) {
     return "\nmemory accesses\n" + table.Render(kIndent);
 }
 
+// The matrix unit's commands, each row those of one basic block; products by format.
+std::string Matrix(const KernelExplanation& e) {
+    if (e.matrix.empty())
+        return "";
+    std::string text = fmt::format(
+        "\nmatrix unit, on the host's {}: commands each time that one of {} vectors comes by\n",
+        e.matrix_tiles ? "tiles" : "vectors", e.vectors);
+    TextTable table(
+        {"multiply-add", "load factor", "load sum", "store sum", "segment", "loop", "where"},
+        {Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft,
+         Align::kLeft});
+    for (const kernel::MatrixRecord& record : e.matrix) {
+        std::string products;
+        for (uint32_t i = 0; i < hal::kMatrixFormats; ++i) {
+            if (record.counts.products[i] != 0)
+                products += fmt::format("{}{} {}", products.empty() ? "" : ", ",
+                                        record.counts.products[i], hal::kMatrixFormatNames[i]);
+        }
+        table.AddRow({products, std::to_string(record.counts.factors_loaded),
+                      std::to_string(record.counts.sums_loaded),
+                      std::to_string(record.counts.sums_stored), std::to_string(record.segment),
+                      LoopName(record.loop), PlaceName(record.place)});
+    }
+    return text + table.Render(kIndent);
+}
+
 nlohmann::json PlaceToJson(const CodePlace& place) {
     return {{"word", place.word}, {"instruction", place.instruction}, {"source", place.source}};
 }
@@ -143,7 +169,7 @@ nlohmann::json PlaceToJson(const CodePlace& place) {
 
 std::string FormatExplanation(const KernelExplanation& e) {
     return fmt::format("kernel {}\n", e.name) + Summary(e) + Segments(e) + Constructs(e) +
-           Accesses(e);
+           Matrix(e) + Accesses(e);
 }
 
 nlohmann::json ExplanationToJson(const KernelExplanation& e) {
@@ -169,6 +195,8 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         {"kept", nlohmann::json::array()},
         {"constructs", nlohmann::json::array()},
         {"accesses", nlohmann::json::array()},
+        {"matrix_tiles", e.matrix_tiles},
+        {"matrix", nlohmann::json::array()},
         {"times_ms", nlohmann::json::object()},
     };
     for (const auto& segment : e.segments)
@@ -201,6 +229,18 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
                                     {"loop", access.loop},
                                     {"depth", access.depth},
                                     {"place", PlaceToJson(access.place)}});
+    for (const auto& matrix : e.matrix) {
+        nlohmann::json& record = json["matrix"].emplace_back();
+        record = {{"factors_loaded", matrix.counts.factors_loaded},
+                  {"sums_loaded", matrix.counts.sums_loaded},
+                  {"sums_stored", matrix.counts.sums_stored},
+                  {"segment", matrix.segment},
+                  {"loop", matrix.loop},
+                  {"depth", matrix.depth},
+                  {"place", PlaceToJson(matrix.place)}};
+        for (uint32_t i = 0; i < hal::kMatrixFormats; ++i)
+            record["products"][hal::kMatrixFormatNames[i]] = matrix.counts.products[i];
+    }
     for (const auto& time : e.times)
         json["times_ms"][time.stage] = time.milliseconds;
     return json;

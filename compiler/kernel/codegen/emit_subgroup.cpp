@@ -64,7 +64,8 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
 
 void Emitter::EmitMatrix(const ir::Instruction& inst) {
     if (!matrices_)
-        matrices_ = std::make_shared<MatrixEmitter>(kernel_, builder_, *entry_, vector_bits_);
+        matrices_ =
+            std::make_shared<MatrixEmitter>(kernel_, builder_, *entry_, vector_bits_, recorder_);
     llvm::SmallVector<Value*, 96> operands;
     for (ir::ValueId operand : inst.operands)
         operands.push_back(Vector(operand));

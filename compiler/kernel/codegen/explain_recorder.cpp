@@ -146,6 +146,8 @@ std::string ExplainRecorder::Memory(const ir::Instruction& inst) const {
 void ExplainRecorder::Enter(ir::InstId id, uint32_t epoch, bool masked, bool workgroup_level) {
     const ir::Instruction& inst = kernel_.inst(id);
     const uint32_t segment = epoch == 0 ? 0 : epoch - 1;
+    current_ = id;
+    segment_ = segment;
     if (ir::HasProperty(inst.op, ir::kRegions)) {
         if (inst.op != Op::kScope)
             BeginConstruct(id, segment, workgroup_level);
@@ -193,6 +195,26 @@ void ExplainRecorder::Form(AccessForm form, AccessCheck check, uint32_t runs) {
     access.form = form;
     access.check = check;
     access.runs = runs;
+}
+
+void ExplainRecorder::BeginMatrixCommands() {
+    if (!record_)
+        return;
+    MatrixRecord& matrix = record_->matrix.emplace_back();
+    matrix.place.word = kernel_.inst(current_).origin;
+    matrix.segment = segment_;
+    matrix.loop = loops_.empty() ? 0 : loops_.back();
+    matrix.depth = static_cast<uint32_t>(loops_.size());
+}
+
+void ExplainRecorder::MatrixCommands(const hal::MatrixCounts& counts) {
+    if (record_)
+        record_->matrix.back().counts = counts;
+}
+
+void ExplainRecorder::MatrixTiles() {
+    if (record_)
+        record_->matrix_tiles = true;
 }
 
 void ExplainRecorder::BeginConstruct(ir::InstId id, uint32_t segment, bool workgroup_level) {

@@ -32,6 +32,11 @@ class ExplainRecorder {
     // What the current access became. `runs`: vector accesses of kRuns.
     void Form(AccessForm form, AccessCheck check, uint32_t runs = 0);
 
+    // A basic block begins to issue commands to the matrix unit; what it issues, so far.
+    void BeginMatrixCommands();
+    void MatrixCommands(const hal::MatrixCounts& counts);
+    void MatrixTiles();  // the host's tiles carry them out
+
     // The emission of one instruction, while it lives. `epoch` is the emitter's: 0 outside of
     // segments, else the segment + 1.
     class Scope {
@@ -68,6 +73,8 @@ class ExplainRecorder {
     const ShapeAnalysis* shapes_;
     const Regions& regions_;
     KernelExplanation* record_;
+    ir::InstId current_;
+    uint32_t segment_ = 0;         // of it
     bool in_access_ = false;       // the last of `accesses` is open
     std::vector<uint32_t> loops_;  // around the current point: 1 + index of their records
 };

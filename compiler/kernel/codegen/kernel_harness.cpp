@@ -56,7 +56,8 @@ Result<RunnableKernel> RunnableKernel::Create(const ir::Kernel& kernel,
 Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
                            std::vector<uint32_t> push_constants,
                            const uint32_t (&groups)[3],
-                           uint32_t misaligned_words) const {
+                           uint32_t misaligned_words,
+                           hal::MatrixCounts* matrix) const {
     std::vector<GuardedMemory> memory;
     std::vector<hal::BufferDescriptor> set;
     for (const auto& buffer : buffers) {
@@ -95,6 +96,8 @@ Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
     if (first != 0)
         entry(&frame, &worker, 0, first);
     entry(&frame, &worker, first, count - first);
+    if (matrix)
+        *matrix = worker.matrix;
     for (size_t i = 0; i < buffers.size(); ++i) {
         const auto* begin = reinterpret_cast<const uint8_t*>(set[i].address);
         for (const uint8_t& byte : memory[i].readable()) {

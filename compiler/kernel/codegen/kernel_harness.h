@@ -24,11 +24,13 @@ class RunnableKernel {
     // Runs `groups` workgroups. Buffers are by binding index of set 0; what lies around each is
     // filled with a pattern that is checked afterwards. Buffers begin `misaligned_words` behind a
     // cache line, or, if that is kAtTheEnd, end where memory does, at most 12 bytes before.
+    // `matrix` becomes what the matrix unit did.
     static constexpr uint32_t kAtTheEnd = ~0u;
     Status Run(std::vector<std::vector<uint32_t>>& buffers,
                std::vector<uint32_t> push_constants,
                const uint32_t (&groups)[3],
-               uint32_t misaligned_words = 4) const;
+               uint32_t misaligned_words = 4,
+               hal::MatrixCounts* matrix = nullptr) const;
 
     uint32_t lanes() const { return lanes_; }
     const std::string& llvm_ir() const { return llvm_ir_; }

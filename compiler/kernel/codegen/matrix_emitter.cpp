@@ -19,8 +19,9 @@ const llvm::Align kSlotAlign(64);
 constexpr uint64_t kSumBytes = ir::kMatrixElements * 4;
 constexpr uint64_t kFactorBytes = std::max(kSumBytes, kMaxTileFactorBytes);
 // Factors that are kept as the functions take them: a column and a row of four. With twice as many
-// they leave the first cache before they are used: 144 instead of 161 GFLOP/s in ggml's f16 product.
-constexpr size_t kSlots = 8;
+// they leave the first cache before they are used: 144 instead of 161 GFLOP/s in ggml's f16
+// product.
+constexpr size_t kSlots = hal::kMatrixFactorRegisters;
 constexpr size_t kMaxWaiting = 64;
 
 // MatrixEmitter::Made::how
@@ -39,6 +40,18 @@ TileFactors KindOf(const Value* vector, uint64_t flags) {
     if (vector->getType()->getScalarSizeInBits() == 8)
         return TileFactors::kBytes;
     return flags & ir::kMatrixBFloat16 ? TileFactors::kBFloat : TileFactors::kHalf;
+}
+
+hal::MatrixFormat FormatOf(TileFactors factors) {
+    switch (factors) {
+        case TileFactors::kHalf:
+            return hal::MatrixFormat::kF16;
+        case TileFactors::kBFloat:
+            return hal::MatrixFormat::kBF16;
+        case TileFactors::kBytes:
+            break;
+    }
+    return hal::MatrixFormat::kInt8;
 }
 
 // Element 0 of one vector, element 0 of the other, element 1, ...
@@ -212,6 +225,7 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
         Flush();
     std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
     Store(factors, slot);
+    commands_.Issue(hal::MatrixCommand::kLoadFactor, FormatOf(KindOf(matrix[0], flags)));
     Add(matrix, how).slot = slot;
     return slot;
 }
@@ -279,6 +293,14 @@ void MatrixEmitter::EmitProduct(const Product& product, const Value* factor, uin
                                    ? TileMulAddFunction(module, *tiles_, flags, 1, 1)
                                    : MatrixMulAddFunction(module, integers, vector_bits_);
     b_.CreateCall(function, {product.c, product.a, product.b});
+    Count(FormatOf(KindOf(factor, flags)), 1, 1);
+}
+
+// Sums that gain a product in each of the steps.
+void MatrixEmitter::Count(hal::MatrixFormat format, uint32_t sums, uint32_t steps) {
+    commands_.Issue(hal::MatrixCommand::kLoadSum, format, sums);
+    commands_.Issue(hal::MatrixCommand::kMultiplyAdd, format, sums * steps);
+    commands_.Issue(hal::MatrixCommand::kStoreSum, format, sums);
 }
 
 bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool masked) {
@@ -359,12 +381,15 @@ void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
         b_.CreateCall(TileMulAddFunction(module, *tiles_, waiting_flags_, side,
                                          static_cast<unsigned>(first.steps.size())),
                       arguments);
+        Count(FormatOf(*tiles_), side * side, static_cast<unsigned>(first.steps.size()));
     }
 }
 
 void MatrixEmitter::Finish(llvm::Function& kernel) {
+    commands_.Finish(kernel);
     if (!tiles_)
         return;
+    recorder_.MatrixTiles();
     llvm::IRBuilder<> at(&entry_, entry_.begin());
     EmitTileSetup(at, *tiles_);
     EmitTileRelease(kernel);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/codegen/matrix_commands.h"
 #include "compiler/kernel/codegen/matrix_tiles.h"
 #include "compiler/kernel/ir/ir.h"
 
@@ -25,10 +26,13 @@ class MatrixEmitter {
     MatrixEmitter(const ir::Kernel& kernel,
                   llvm::IRBuilder<>& builder,
                   llvm::BasicBlock& entry,
-                  uint32_t vector_bits)
+                  uint32_t vector_bits,
+                  ExplainRecorder& recorder)
         : b_(builder),
           entry_(entry),
           vector_bits_(vector_bits),
+          recorder_(recorder),
+          commands_(builder, entry, recorder),
           places_(FindMatrixPlaces(kernel)) {}
 
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
@@ -69,6 +73,7 @@ class MatrixEmitter {
     bool UsesTiles(const llvm::Value* factor, uint64_t flags);
     void EmitProduct(const Product& product, const llvm::Value* factor, uint64_t flags);
     void EmitTiles(std::vector<Sum>& sums);
+    void Count(hal::MatrixFormat format, uint32_t sums, uint32_t steps);
     Made* Find(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
     Made& Add(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
 
@@ -86,6 +91,8 @@ class MatrixEmitter {
     llvm::IRBuilder<>& b_;
     llvm::BasicBlock& entry_;
     const uint32_t vector_bits_;
+    ExplainRecorder& recorder_;
+    MatrixCommands commands_;
     const MatrixPlaces places_;
     llvm::BasicBlock* block_ = nullptr;  // that `made_` is for
     std::vector<Made> made_;

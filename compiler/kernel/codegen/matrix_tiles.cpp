@@ -8,6 +8,7 @@
 #include "compiler/kernel/codegen/pure_ops_internal.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/ir/matrix.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::kernel {
 
@@ -24,6 +25,7 @@ constexpr uint8_t kSumTiles = 0;
 constexpr uint8_t kTilesOfA = 4;
 constexpr uint8_t kTilesOfB = 6;
 constexpr uint8_t kNumTiles = 8;
+static_assert(kTilesOfA - kSumTiles == hal::kMatrixSumRegisters);
 
 struct TileShape {
     uint8_t rows;

@@ -14,6 +14,7 @@
 #include "compiler/kernel/interpret/memory.h"
 #include "compiler/kernel/interpret/subgroup.h"
 #include "compiler/kernel/ir/evaluate.h"
+#include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
 
@@ -154,8 +155,20 @@ class Interpreter {
                 invocation.stop = Stop::kNone;
             }
             RunSubgroupOp(kernel_, kernel_.inst(at), lanes);
+            CountMatrixCommands(kernel_.inst(at));
         }
         return any;
+    }
+
+    // Each product by itself: its factors and its sum come from the subgroup and go back there.
+    void CountMatrixCommands(const Instruction& inst) {
+        if (inst.op != Op::kMatrixMulAdd || worker_ == nullptr)
+            return;
+        hal::MatrixCounts& counts = worker_->matrix;
+        ++counts.products[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
+        counts.factors_loaded += 2;
+        ++counts.sums_loaded;
+        ++counts.sums_stored;
     }
 
     // True if invocations wait at a barrier, which all that are not done must have reached.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "compiler/kernel/ir/ir.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::kernel::ir {
 
-inline constexpr uint32_t kMatrixSize = 16;  // rows, columns, and products in a sum
+// Rows, columns, and products in a sum.
+inline constexpr uint32_t kMatrixSize = hal::kMatrixUnitSize;
 inline constexpr uint32_t kMatrixElements = kMatrixSize * kMatrixSize;
 
 // Instruction::imm of matrix_muladd.
@@ -18,6 +20,13 @@ enum MatrixFlags : uint64_t {
     kMatrixKeepsDenormals = 32,  // otherwise they may be taken for 0
 };
 inline constexpr uint64_t kAllMatrixFlags = 63;
+
+// How the unit is configured for a matrix_muladd.
+inline hal::MatrixFormat MatrixFormatOf(const Kernel& kernel, const Instruction& inst) {
+    if (kernel.type(inst.operands[0]) == Type::kI8)
+        return hal::MatrixFormat::kInt8;
+    return inst.imm & kMatrixBFloat16 ? hal::MatrixFormat::kBF16 : hal::MatrixFormat::kF16;
+}
 
 // Elements that a lane has.
 inline uint32_t MatrixLaneElements(const Kernel& kernel) {
