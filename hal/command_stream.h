@@ -23,6 +23,7 @@
 #include <span>
 #include <vector>
 
+#include "hal/counters.h"
 #include "hal/executable.h"
 #include "hal/kernel_abi.h"
 #include "hal/query.h"
@@ -144,7 +145,7 @@ struct CopyRowsIndirectPayload {
     uint32_t width;  // of a slice, in texels
     uint32_t height;
     uint32_t slices;
-    uint8_t bytes;  // of a texel or block
+    uint8_t bytes;       // of a texel or block
     uint8_t block_log2;  // texels of a block are 1 << block_log2 each way
 };
 // The source is rows of texels without gaps unless row_texels or slice_rows, which are texels, too,
@@ -189,16 +190,23 @@ struct EventPayload {
 };
 
 // TIMESTAMP: when all work before it is done, writes Device::TimestampNow to a QuerySlot in Memory.
-// COUNT_BEGIN, COUNT_END: the QuerySlot in Memory becomes the number of kernel invocations that the
-// queue's dispatches between the two had, in chained streams as well; COUNT_END makes it available.
 // QUERY_RESET: makes header.operand slots unavailable.
 // QUERY_COPY: writes the results of header.operand slots to Memory, stride_bytes apart (a multiple
-// of the word; may be 0 for one query), as header.flags (QueryResultFlags) say. With kQueryWait it
-// holds the queue until all are available.
+// of the word; may be 0 for one query) and 4-byte aligned, as header.flags (QueryResultFlags) say.
+// With kQueryWait it holds the queue until all are available.
 struct QueryPayload {
     uint64_t slots;
     uint64_t destination;   // QUERY_COPY only
     uint64_t stride_bytes;  // QUERY_COPY only
+};
+
+// COUNT_BEGIN, COUNT_END: header.operand QuerySlots in Memory, one after the other, become what as
+// many counters (each a CounterId) gained by what this queue did between the two, in chained
+// streams as well; COUNT_END makes them available.
+struct CountPayload {
+    static constexpr uint32_t kMaxCounters = 48;
+    uint64_t slots;
+    uint8_t counters[kMaxCounters];
 };
 
 // BIND: header.operand is the executable's index. `descriptor_sets` is the address in side data of
@@ -241,6 +249,7 @@ struct alignas(kPacketBytes) Packet {
         TimelinePayload timeline;
         EventPayload event;
         QueryPayload query;
+        CountPayload count;
         BindPayload bind;
         ConstantsPayload constants;
         ConditionPayload condition;
@@ -283,6 +292,7 @@ static_assert(offsetof(EventPayload, address) == 0);
 static_assert(offsetof(QueryPayload, slots) == 0);
 static_assert(offsetof(QueryPayload, destination) == 8);
 static_assert(offsetof(QueryPayload, stride_bytes) == 16);
+static_assert(offsetof(CountPayload, counters) == 8 && sizeof(CountPayload) == 56);
 static_assert(offsetof(BindPayload, descriptor_sets) == 0);
 static_assert(offsetof(BindPayload, dynamic_offsets) == 8);
 static_assert(offsetof(BindPayload, set_count) == 16);

@@ -88,6 +88,20 @@ void CommandStreamBuilder::Update(uint64_t destination, std::span<const std::byt
         .destination = destination, .size_bytes = size_bytes, .reserved = 0, .source = source};
 }
 
+void CommandStreamBuilder::Count(Opcode opcode,
+                                 uint64_t slots,
+                                 std::span<const CounterId> counters) {
+    while (!counters.empty()) {
+        const auto some =
+            counters.first(std::min<size_t>(counters.size(), CountPayload::kMaxCounters));
+        CountPayload payload = {.slots = slots, .counters = {}};
+        std::memcpy(payload.counters, some.data(), some.size_bytes());
+        Append(opcode, 0, static_cast<uint32_t>(some.size())).count = payload;
+        slots += some.size() * sizeof(QuerySlot);
+        counters = counters.subspan(some.size());
+    }
+}
+
 void CommandStreamBuilder::Chain(const std::shared_ptr<const CommandStream>& stream) {
     if (!EnsureStream()) {
         return;

@@ -114,8 +114,13 @@ class CommandStreamBuilder {
     void WaitEvent(uint64_t cell) { Append(Opcode::kEventWait).event = {cell}; }
 
     void Timestamp(uint64_t slot) { Append(Opcode::kTimestamp).query = {slot, 0, 0}; }
-    void BeginCount(uint64_t slot) { Append(Opcode::kCountBegin).query = {slot, 0, 0}; }
-    void EndCount(uint64_t slot) { Append(Opcode::kCountEnd).query = {slot, 0, 0}; }
+    // A slot for each of the counters, one after the other.
+    void BeginCounts(uint64_t slots, std::span<const CounterId> counters) {
+        Count(Opcode::kCountBegin, slots, counters);
+    }
+    void EndCounts(uint64_t slots, std::span<const CounterId> counters) {
+        Count(Opcode::kCountEnd, slots, counters);
+    }
     void ResetQueries(uint64_t slots, uint32_t count) {
         Append(Opcode::kQueryReset, 0, count).query = {slots, 0, 0};
     }
@@ -186,6 +191,7 @@ class CommandStreamBuilder {
         return AddExecutable(executable);
     }
 
+    void Count(Opcode opcode, uint64_t slots, std::span<const CounterId> counters);
     bool GrowPackets();
     std::byte* AllocateSideChunk(uint64_t size_bytes);
     uint32_t AddExecutable(const std::shared_ptr<const Executable>& executable);

@@ -74,6 +74,7 @@ HAL_CASE(CountsInvocations) {
     const auto count = bench.NewExecutable(
         {.entry = &CountKernel, .workgroup_size = {4, 2, 3}, .descriptor_set_mask = 1});
     const auto set = MakeSet(bench, memory);
+    constexpr CounterId kInvocations[] = {CounterId::kInvocations};
     CommandStreamBuilder nested;
     Bind(nested, count, set);
     nested.Dispatch({5, 1, 1});
@@ -82,16 +83,16 @@ HAL_CASE(CountsInvocations) {
     builder.ResetQueries(queries->address(), 4);
     Bind(builder, count, set);
     builder.Dispatch({100, 1, 1});
-    builder.BeginCount(slot(1));
+    builder.BeginCounts(slot(1), kInvocations);
     builder.Dispatch({7, 2, 1});
     builder.Dispatch({0, 2, 1});
-    builder.BeginCount(slot(2));
+    builder.BeginCounts(slot(2), kInvocations);
     builder.Chain(*chained);
-    builder.EndCount(slot(2));
-    builder.EndCount(slot(1));
+    builder.EndCounts(slot(2), kInvocations);
+    builder.EndCounts(slot(1), kInvocations);
     Bind(builder, count, set);
     builder.Dispatch({100, 1, 1});
-    builder.BeginCount(slot(3));
+    builder.BeginCounts(slot(3), kInvocations);
     bench.Run(builder);
     EXPECT_FALSE(QueryAvailable(slots[0]));
     EXPECT_TRUE(QueryAvailable(slots[1]));
@@ -400,6 +401,75 @@ HAL_CASE(CountersCountWork) {
     EXPECT_EQ(counters.bytes_filled, 128u);
     EXPECT_EQ(counters.bytes_copied, 64u);
     EXPECT_EQ(counters.packets, 6u + 2u) << "the stream's, CHAIN and TIMELINE_SIGNAL";
+}
+
+// Every counter, in any order, one of them twice; another queue's work meanwhile is not seen.
+HAL_CASE(CountsWhatAQueueDoes) {
+    const auto memory = bench.Allocate(8192);
+    const auto queries = bench.Allocate(64 * sizeof(QuerySlot));
+    const auto slots = View<QuerySlot>(queries);
+    const auto set = MakeSet(bench, memory);
+    const auto count = bench.NewExecutable(
+        {.entry = &CountKernel, .workgroup_size = {2, 1, 1}, .descriptor_set_mask = 1});
+    std::vector<CounterId> ids;
+    for (const CounterInfo& info : kCounterInfos)
+        ids.insert(ids.begin(), info.id);
+    while (ids.size() < 60)  // of more than a packet
+        ids.push_back(CounterId::kWorkgroups);
+    CommandStreamBuilder builder;
+    builder.ResetQueries(queries->address(), 64);
+    Bind(builder, count, set);
+    builder.Dispatch({9, 1, 1});
+    builder.BeginCounts(queries->address(), ids);
+    builder.Dispatch({5, 2, 1});
+    builder.Dispatch({0, 2, 1});
+    builder.Barrier();
+    builder.Fill(memory->address() + 4096, 64, 0);
+    builder.Copy(memory->address() + 4096, memory->address() + 4608, 32);
+    builder.Barrier();
+    builder.EndCounts(queries->address(), ids);
+    builder.Dispatch({100, 1, 1});
+    CommandStreamBuilder other;
+    Bind(other, count, set);
+    for (int i = 0; i < 500; ++i)
+        other.Dispatch({3, 1, 1});
+    const auto others = other.Finish();
+    const auto queue = bench.NewQueue();
+    const auto done = bench.NewTimeline();
+    ASSERT_TRUE(bench.Submit(*queue, {}, {*others}, {{done, 1}}).ok());
+    bench.Run(builder);
+    ASSERT_TRUE(done->Wait(1, kPatienceNs).ok());
+    for (size_t i = 0; i < ids.size(); ++i) {
+        EXPECT_TRUE(QueryAvailable(slots[i])) << i;
+        uint64_t expected = 0;
+        switch (ids[i]) {
+            case CounterId::kInvocations:
+                expected = 20;
+                break;
+            case CounterId::kDispatches:
+                expected = 1;
+                break;
+            case CounterId::kWorkgroups:
+                expected = 10;
+                break;
+            case CounterId::kBarriers:
+                expected = 2;
+                break;
+            case CounterId::kBytesFilled:
+                expected = 64;
+                break;
+            case CounterId::kBytesCopied:
+                expected = 32;
+                break;
+            case CounterId::kParallelDispatches:
+                expected = slots[i].value <= 1 ? slots[i].value : 1;
+                break;
+            default:
+                break;
+        }
+        EXPECT_EQ(slots[i].value, expected) << i;
+    }
+    EXPECT_FALSE(QueryAvailable(slots[ids.size()]));
 }
 
 // Each workgroup tells its number of commands of every kind.

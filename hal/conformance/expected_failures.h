@@ -30,6 +30,7 @@ inline std::vector<std::string> ExpectedFailures(std::string_view backend) {
             "SharedMemoryAndScratchAreUsable",
             "KernelFloatModeIsDefault",
             "CountsInvocations",
+            "CountsWhatAQueueDoes",
             "ChainRunsNestedStreams",
             "ChainClearsState",
             "FaultLosesTheDevice",

@@ -293,13 +293,31 @@ Status CommandProcessor::Timestamp(const QueryPayload& query) {
 }
 
 Status CommandProcessor::Count(const Packet& packet) {
-    const uint64_t address = packet.query.slots;
-    FORNAX_RETURN_IF_ERROR(CheckMemory("the query", address, sizeof(QuerySlot), 16));
-    auto& slot = *reinterpret_cast<QuerySlot*>(address);
-    if (packet.header.opcode == Opcode::kCountBegin) {
-        BeginCount(slot, invocations_);
-    } else {
-        EndCount(slot, invocations_);
+    const CountPayload& payload = packet.count;
+    const uint32_t count = packet.header.operand;
+    if (count > CountPayload::kMaxCounters) {
+        return Malformed(fmt::format("{} counters in a packet are more than {}.", count,
+                                     CountPayload::kMaxCounters));
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        if (payload.counters[i] >= kCounterIds) {
+            return Malformed(
+                fmt::format("the counter {} is not one of {}.", payload.counters[i], kCounterIds));
+        }
+    }
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the queries", payload.slots, count * sizeof(QuerySlot), 16));
+    // This queue's alone, so that what other queues do meanwhile is not seen.
+    Counters now;
+    context_.counters.AddTo(now);
+    auto* slots = reinterpret_cast<QuerySlot*>(payload.slots);
+    for (uint32_t i = 0; i < count; ++i) {
+        const uint64_t reading = now.of(static_cast<CounterId>(payload.counters[i]));
+        if (packet.header.opcode == Opcode::kCountBegin) {
+            BeginCount(slots[i], reading);
+        } else {
+            EndCount(slots[i], reading);
+        }
     }
     return OkStatus();
 }
@@ -335,7 +353,7 @@ Status CommandProcessor::QueryCopy(const Packet& packet) {
     FORNAX_RETURN_IF_ERROR(CheckMemory("the queries", query.slots, count * sizeof(QuerySlot), 16));
     FORNAX_RETURN_IF_ERROR(CheckMemory("the results", query.destination,
                                        (count - 1) * query.stride_bytes + QueryResultBytes(flags),
-                                       word_bytes));
+                                       sizeof(uint32_t)));
     const std::span<const QuerySlot> slots(reinterpret_cast<const QuerySlot*>(query.slots), count);
     if ((flags & kQueryWait) != 0) {
         FORNAX_RETURN_IF_ERROR(

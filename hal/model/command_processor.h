@@ -108,7 +108,6 @@ class CommandProcessor {
     std::atomic<bool> blocked_{false};
     HeapView memory_;
     Worker worker_;
-    uint64_t invocations_ = 0;  // of all dispatches so far
 };
 
 }  // namespace fornax::hal::model

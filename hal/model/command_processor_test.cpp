@@ -262,9 +262,13 @@ TEST(CommandProcessor, RefusesQueriesAndEvents) {
     ExpectRefused(query(Opcode::kTimestamp, 0, InMemory(8)), "not aligned to 16");
     ExpectRefused(query(Opcode::kTimestamp, 0, InMemory(kEnd)), "not in device memory");
     for (const Opcode opcode : {Opcode::kCountBegin, Opcode::kCountEnd}) {
-        ExpectDone(query(opcode, 0, InMemory(kEnd - 16)));
-        ExpectRefused(query(opcode, 0, InMemory(8)), "not aligned to 16");
-        ExpectRefused(query(opcode, 0, InMemory(kEnd)), "not in device memory");
+        ExpectDone(query(opcode, 1, InMemory(kEnd - 16)));
+        ExpectRefused(query(opcode, 1, InMemory(8)), "not aligned to 16");
+        ExpectRefused(query(opcode, 2, InMemory(kEnd - 16)), "not in device memory");
+        ExpectRefused(query(opcode, CountPayload::kMaxCounters + 1, InMemory(0)), "more than 48");
+        Packet unknown = query(opcode, 2, InMemory(0));
+        unknown.count.counters[1] = kCounterIds;
+        ExpectRefused(unknown, "the counter 14");
     }
     ExpectDone(query(Opcode::kQueryReset, kEnd / 16, InMemory(0)));
     ExpectRefused(query(Opcode::kQueryReset, kEnd / 16 + 1, InMemory(0)), "the queries");
@@ -278,7 +282,8 @@ TEST(CommandProcessor, RefusesQueriesAndEvents) {
     ExpectRefused(copy(2, InMemory(4096), 4, kQuery64Bit), "stride 4");
     ExpectRefused(copy(2, InMemory(4096), 0, 0), "stride 0");
     ExpectRefused(copy(4, InMemory(4096), uint64_t{1} << 62, kQuery64Bit), "more than");
-    ExpectRefused(copy(1, InMemory(4100), 8, kQuery64Bit), "not aligned to 8");
+    ExpectDone(copy(1, InMemory(4100), 8, kQuery64Bit));
+    ExpectRefused(copy(1, InMemory(4098), 8, kQuery64Bit), "not aligned to 4");
     // The processor is told to stop, so the wait for what never comes ends.
     ExpectRefused(copy(1, InMemory(4096), 8, kQueryWait), "stopped");
 }

@@ -140,7 +140,7 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
     context_.counters.dispatches.Add(1);
     context_.counters.workgroups.Add(workgroups);
     const auto& size = kernel.workgroup_size;
-    invocations_ += workgroups * size[0] * size[1] * size[2];
+    context_.counters.invocations.Add(workgroups * size[0] * size[1] * size[2]);
     context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);
     if (MatrixCounts& matrix = worker_.frame().matrix; !matrix.empty()) {
         context_.counters.AddMatrix(std::exchange(matrix, {}));

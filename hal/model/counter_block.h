@@ -23,6 +23,7 @@ class Counter {
 struct alignas(64) CounterBlock {
     Counter submissions;
     Counter packets;
+    Counter invocations;
     Counter dispatches;
     Counter workgroups;
     Counter parallel_dispatches;
@@ -47,6 +48,7 @@ struct alignas(64) CounterBlock {
     void AddTo(Counters& totals) const {
         totals.submissions += submissions.value();
         totals.packets += packets.value();
+        totals.invocations += invocations.value();
         totals.dispatches += dispatches.value();
         totals.workgroups += workgroups.value();
         totals.parallel_dispatches += parallel_dispatches.value();

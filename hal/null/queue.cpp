@@ -164,7 +164,9 @@ Status NullQueue::RunStream(const CommandStream& stream) {
                 WriteQuery(*slots, MonotonicNanoseconds());
                 break;
             case Opcode::kCountEnd:
-                WriteQuery(*slots, 0);  // no kernel runs
+                for (uint32_t i = 0; i < operand; ++i) {
+                    WriteQuery(slots[i], 0);  // no kernel runs, and nothing is moved
+                }
                 break;
             case Opcode::kQueryReset:
                 ResetQueries({slots, operand});
