@@ -386,6 +386,10 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR:
             FillStruct(header, VkPhysicalDeviceFaultPropertiesKHR{.maxDeviceFaultCount = 1});
             break;
+        case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PERFORMANCE_QUERY_PROPERTIES_KHR:
+            FillStruct(header, VkPhysicalDevicePerformanceQueryPropertiesKHR{
+                                   .allowCommandBufferQueryCopies = VK_TRUE});
+            break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COMPUTE_SHADER_DERIVATIVES_PROPERTIES_KHR:
             FillStruct(header, VkPhysicalDeviceComputeShaderDerivativesPropertiesKHR{
                                    .meshAndTaskShaderDerivatives = VK_FALSE});

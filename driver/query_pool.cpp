@@ -1,11 +1,13 @@
-// Queries: timestamps, the number of invocations of compute shaders, and occlusion queries, which
-// count no samples where nothing is drawn.
+// Queries: timestamps, the number of invocations of compute shaders, performance counters, and
+// occlusion queries, which count no samples where nothing is drawn.
 #include "driver/query_pool.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
 #include "driver/buffer.h"
+#include "driver/chain.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
@@ -28,7 +30,56 @@ uint8_t ResultFlags(VkQueryResultFlags flags) {
     return result;
 }
 
+constexpr hal::CounterId kStatistics[] = {hal::CounterId::kInvocations};
+
+// Results of performance queries are arrays of VkPerformanceCounterResultKHR, whatever the flags
+// say.
+static_assert(sizeof(VkPerformanceCounterResultKHR) == sizeof(uint64_t));
+constexpr uint8_t kCounterResultFlags = hal::kQuery64Bit;
+
+std::span<const uint32_t> CounterIndices(const VkQueryPoolCreateInfo& info) {
+    if (info.queryType != VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR)
+        return {};
+    const auto* counters = FindInChain<VkQueryPoolPerformanceCreateInfoKHR>(
+        info.pNext, VK_STRUCTURE_TYPE_QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR);
+    if (!counters)
+        return {};
+    return {counters->pCounterIndices, counters->counterIndexCount};
+}
+
 }  // namespace
+
+size_t QueryPool::TrailingBytes(const VkQueryPoolCreateInfo& info) {
+    return CounterIndices(info).size() * sizeof(hal::CounterId);
+}
+
+std::span<const hal::CounterId> QueryPool::counters() const {
+    if (type_ == VK_QUERY_TYPE_PIPELINE_STATISTICS)
+        return kStatistics;
+    return TrailingOf<const hal::CounterId>(this, slots_per_query_);
+}
+
+// The driver's counters are the device's, in the same order.
+VkResult QueryPool::TakeCounters(const VkQueryPoolCreateInfo& info) {
+    const std::span<const uint32_t> indices = CounterIndices(info);
+    if (indices.empty()) {
+        return Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                    "A pool of performance queries was asked for without any counters "
+                    "(VUID-VkQueryPoolCreateInfo-queryType-03222).");
+    }
+    slots_per_query_ = indices.size();
+    const std::span<hal::CounterId> counters = TrailingOf<hal::CounterId>(this, indices.size());
+    for (size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] >= hal::kCounterIds) {
+            return Fail(*this, VK_ERROR_VALIDATION_FAILED_EXT,
+                        "A performance query was asked for the counter {} of {} "
+                        "(VUID-VkQueryPoolPerformanceCreateInfoKHR-pCounterIndices-03321).",
+                        indices[i], hal::kCounterIds);
+        }
+        counters[i] = static_cast<hal::CounterId>(indices[i]);
+    }
+    return VK_SUCCESS;
+}
 
 VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
     switch (info.queryType) {
@@ -47,14 +98,18 @@ VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
                                 VK_QUERY_PIPELINE_STATISTIC_COMPUTE_SHADER_INVOCATIONS_BIT));
             }
             break;
+        case VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR:
+            FORNAX_RETURN_IF_FAILED(TakeCounters(info));
+            break;
         default:
             return Fail(*this, VK_ERROR_FEATURE_NOT_PRESENT,
                         "A query pool of type {} was asked for; Fornax has queries of timestamps, "
-                        "occlusion and pipeline statistics only.",
+                        "occlusion, pipeline statistics and performance counters only.",
                         static_cast<int>(info.queryType));
     }
     type_ = info.queryType;
-    FORNAX_RETURN_IF_FAILED(memory_.Allocate(uint64_t{info.queryCount} * sizeof(hal::QuerySlot)));
+    FORNAX_RETURN_IF_FAILED(
+        memory_.Allocate(info.queryCount * slots_per_query_ * sizeof(hal::QuerySlot)));
     if (info.flags & VK_QUERY_POOL_CREATE_RESET_BIT_KHR)
         hal::ResetQueries(slots(0, info.queryCount));
     return VK_SUCCESS;
@@ -74,18 +129,54 @@ VkResult QueryPool::Results(uint32_t first,
             }
         }
     }
+    if (type_ == VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR) {
+        bool all = true;
+        for (uint32_t i = 0; i < count; ++i, data += stride_bytes) {
+            const std::span<const hal::QuerySlot> query = slots(first + i, 1);
+            const bool available = std::ranges::all_of(query, hal::QueryAvailable);
+            if (available)
+                hal::WriteQueryResults(query, data, sizeof(uint64_t), kCounterResultFlags);
+            all = all && available;
+        }
+        return all ? VK_SUCCESS : VK_NOT_READY;
+    }
     const bool all = hal::WriteQueryResults(wanted, data, stride_bytes, ResultFlags(flags));
     // "VK_NOT_READY if any query is unavailable", but for availability results, which say so
     // themselves only together with partial ones.
     return all || (flags & VK_QUERY_RESULT_PARTIAL_BIT) ? VK_SUCCESS : VK_NOT_READY;
 }
 
+void QueryPool::CopyResults(hal::CommandStreamBuilder& builder,
+                            uint32_t first,
+                            uint32_t count,
+                            uint64_t destination,
+                            VkDeviceSize stride_bytes,
+                            VkQueryResultFlags flags) const {
+    if (type_ != VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR) {
+        builder.CopyQueries(address(first), count, destination, stride_bytes, ResultFlags(flags));
+        return;
+    }
+    const uint8_t waits = ResultFlags(flags) & hal::kQueryWait;
+    for (uint32_t i = 0; i < count; ++i) {
+        builder.CopyQueries(address(first + i), static_cast<uint32_t>(slots_per_query_),
+                            destination + i * stride_bytes, sizeof(uint64_t),
+                            kCounterResultFlags | waits);
+    }
+}
+
 FORNAX_ENTRY_POINT(VkResult)
-vkCreateQueryPool(VkDevice device,
+vkCreateQueryPool(VkDevice device_handle,
                   const VkQueryPoolCreateInfo* info,
                   const VkAllocationCallbacks* callbacks,
-                  VkQueryPool* pool) {
-    return CreateObject<QueryPool>(device, callbacks, pool, *info);
+                  VkQueryPool* handle) {
+    auto& device = *FromHandle<Device>(device_handle);
+    Owned pool(Allocator(callbacks, device.allocator()),
+               NewObject<QueryPool>(device, callbacks, QueryPool::TrailingBytes(*info)));
+    if (!pool)
+        return VK_ERROR_OUT_OF_HOST_MEMORY;
+    FORNAX_RETURN_IF_FAILED(pool->Init(*info));
+    *handle = ToHandle(pool.Release());
+    return VK_SUCCESS;
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -118,7 +209,9 @@ vkCmdResetQueryPool(VkCommandBuffer command_buffer,
                     uint32_t first,
                     uint32_t count) {
     auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
-    builder.ResetQueries(FromHandle<QueryPool>(pool)->address(first), count);
+    const auto& queries = *FromHandle<QueryPool>(pool);
+    builder.ResetQueries(queries.address(first),
+                         static_cast<uint32_t>(count * queries.slots_per_query()));
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -148,8 +241,8 @@ vkCmdCopyQueryPoolResults(VkCommandBuffer command_buffer,
                           VkDeviceSize stride,
                           VkQueryResultFlags flags) {
     auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
-    builder.CopyQueries(FromHandle<QueryPool>(pool)->address(first), count,
-                        FromHandle<Buffer>(buffer)->address() + offset, stride, ResultFlags(flags));
+    FromHandle<QueryPool>(pool)->CopyResults(
+        builder, first, count, FromHandle<Buffer>(buffer)->address() + offset, stride, flags);
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -161,8 +254,8 @@ vkCmdCopyQueryPoolResultsToMemoryKHR(VkCommandBuffer command_buffer,
                                      VkAddressCommandFlagsKHR,
                                      VkQueryResultFlags flags) {
     auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
-    builder.CopyQueries(FromHandle<QueryPool>(pool)->address(first), count, destination->address,
-                        destination->stride, ResultFlags(flags));
+    FromHandle<QueryPool>(pool)->CopyResults(builder, first, count, destination->address,
+                                             destination->stride, flags);
 }
 
 // Timestamps are written, not begun and ended. An occlusion query counts the samples that pass
@@ -175,7 +268,8 @@ vkCmdBeginQuery(VkCommandBuffer handle, VkQueryPool pool, uint32_t query, VkQuer
         case VK_QUERY_TYPE_OCCLUSION:
             break;
         case VK_QUERY_TYPE_PIPELINE_STATISTICS:
-            command_buffer.builder().BeginCount(queries.address(query));
+        case VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR:
+            command_buffer.builder().BeginCounts(queries.address(query), queries.counters());
             break;
         default:
             command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,
@@ -197,7 +291,8 @@ FORNAX_ENTRY_POINT(void) vkCmdEndQuery(VkCommandBuffer handle, VkQueryPool pool,
             break;
         }
         case VK_QUERY_TYPE_PIPELINE_STATISTICS:
-            builder.EndCount(queries.address(query));
+        case VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR:
+            builder.EndCounts(queries.address(query), queries.counters());
             break;
         default:
             command_buffer.Error(Fail(command_buffer, VK_ERROR_VALIDATION_FAILED_EXT,

@@ -201,8 +201,14 @@ class ObjectFactory {
         return vkCreateEvent(device_, &info, callbacks_, &event_);
     }
     VkResult CreateQueryPool() {
+        const uint32_t counters[] = {2, 0, 1};
+        const VkQueryPoolPerformanceCreateInfoKHR performance{
+            .sType = VK_STRUCTURE_TYPE_QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR,
+            .counterIndexCount = 3,
+            .pCounterIndices = counters};
         const VkQueryPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO,
-                                         .queryType = VK_QUERY_TYPE_TIMESTAMP,
+                                         .pNext = &performance,
+                                         .queryType = VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR,
                                          .queryCount = 4};
         return vkCreateQueryPool(device_, &info, callbacks_, &query_pool_);
     }
