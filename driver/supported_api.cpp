@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "compiler/kernel/kernel_compiler.h"
+
 namespace fornax::driver {
 namespace {
 
@@ -379,7 +381,7 @@ const FeatureSet& SupportedFeatures() {
 }
 
 bool HasFusedArithmetic() {
-    return __builtin_cpu_supports("fma");
+    return kernel::KernelCompiler::RoundsProductAndSumOnce();
 }
 
 }  // namespace fornax::driver

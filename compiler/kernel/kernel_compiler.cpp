@@ -383,6 +383,14 @@ Result<CompileTier> ChooseTier() {
 
 }  // namespace
 
+bool KernelCompiler::RoundsProductAndSumOnce() {
+    const char* cpu = secure_getenv("FORNAX_CPU");
+    if (!cpu || !*cpu)
+        return __builtin_cpu_supports("fma");
+    const Result<TargetInfo> target = DetectTarget(cpu);
+    return target.ok() && (target->features + ",").find("+fma,") != std::string::npos;
+}
+
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
     const char* cpu = secure_getenv("FORNAX_CPU");
     FORNAX_ASSIGN_OR_RETURN(TargetInfo target, DetectTarget(cpu ? cpu : ""));
