@@ -46,6 +46,24 @@ void TripCounter::FindTests(InstId loop) {
     }
     FindTestsIn(loop, inst.blocks[0], end);
     FindTestsIn(loop, inst.blocks[1], UINT32_MAX);
+    FindOnlyContinue(loop);
+}
+
+// The body ends with an exit, and one if goes on before: `for` with its test as the condition to
+// stay.
+void TripCounter::FindOnlyContinue(InstId loop) {
+    const BlockId body = kernel_.inst(loop).blocks[0];
+    const Instruction& last = kernel_.inst(kernel_.block(body).insts.back());
+    const auto& edges = structure_.Continues(loop);
+    if (last.op != Op::kExit || last.target != loop || edges.size() != 1)
+        return;
+    const BlockId side = structure_.block_of[edges[0].index];
+    const InstId parent = kernel_.block(side).parent;
+    if (!parent.valid() || structure_.block_of[parent.index] != body ||
+        kernel_.inst(parent).op != Op::kIf)
+        return;
+    const Instruction& inst = kernel_.inst(parent);
+    tests_.push_back({inst.operands[0], inst.blocks[0] != side});
 }
 
 std::optional<uint64_t> TripCounter::Evaluate(ValueId value, uint32_t depth) {

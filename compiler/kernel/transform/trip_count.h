@@ -31,6 +31,7 @@ class TripCounter {
     };
 
     void FindTests(ir::InstId loop);
+    void FindOnlyContinue(ir::InstId loop);
     void FindTestsIn(ir::InstId loop, ir::BlockId block, uint32_t end);
     std::optional<uint64_t> Evaluate(ir::ValueId value, uint32_t depth);
     std::optional<uint64_t> EvaluateOnce(ir::ValueId value, uint32_t depth);

@@ -59,6 +59,14 @@ TEST(TripCount, CountersOfAllKinds) {
               "%k:i32 = const 64 %c:bool = ult %m, %k if %c { yield } else { exit @0 } "
               "next %m } return"),
         6u);
+    // The test says when to go on, and exits stand behind it.
+    EXPECT_EQ(Trips("loop @0 (%n:i32 = %z) { %c:bool = slt %n, %four if %c { continue @0 } "
+                    "exit @0 } continuing () { %m:i32 = iadd %n, %one next %m } return"),
+              5u);
+    EXPECT_EQ(Trips("loop @0 (%n:i32 = %z) { %c:bool = ieq %n, %two "
+                    "if %c { if %b { exit @0 } yield } else { continue @0 } exit @0 } "
+                    "continuing () { %m:i32 = iadd %n, %one next %m } return"),
+              3u);
     // Through the continuing block's parameter.
     EXPECT_EQ(
         Trips("loop @0 (%n:i32 = %z) { %c:bool = ine %n, %four if %c { yield } else { exit @0 } "
@@ -78,6 +86,10 @@ TEST(TripCount, UnknownOnes) {
     EXPECT_EQ(Trips("loop @0 (%n:i32 = %z) { if %b { continue @0 } "
                     "%c:bool = slt %n, %four if %c { yield } else { exit @0 } "
                     "continue @0 } continuing () { %m:i32 = iadd %n, %one next %m } return"),
+              std::nullopt);
+    EXPECT_EQ(Trips("loop @0 (%n:i32 = %z) { if %b { continue @0 } "
+                    "%c:bool = slt %n, %four if %c { continue @0 } exit @0 } "
+                    "continuing () { %m:i32 = iadd %n, %one next %m } return"),
               std::nullopt);
     // Beyond the limit.
     EXPECT_EQ(Trips("loop @0 (%n:i32 = %z) { %k:i32 = const 1000 %c:bool = slt %n, %k "
