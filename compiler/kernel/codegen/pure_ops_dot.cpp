@@ -2,7 +2,9 @@
 // multiplications of 16-bit pairs.
 #include <algorithm>
 
+#include <llvm/Analysis/ValueTracking.h>
 #include <llvm/IR/IntrinsicsX86.h>
+#include <llvm/IR/Module.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
 
@@ -33,6 +35,7 @@ class DotEmitter {
                                                       : llvm::Intrinsic::x86_avx512_vpdpbusd_128;
         return b_.CreateIntrinsic(id, {}, {sum, u, s});
     }
+    bool HighBitsAreClear(const llvm::Value* bytes) const;
     llvm::Value* ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
     llvm::Value* ByPairs(llvm::Value* a, llvm::Value* b, llvm::Value* sum);
 
@@ -42,12 +45,23 @@ class DotEmitter {
     uint32_t bits_;
 };
 
+// Of every byte: it is the same number read as signed and as unsigned.
+bool DotEmitter::HighBitsAreClear(const llvm::Value* bytes) const {
+    const llvm::DataLayout& layout = b_.GetInsertBlock()->getModule()->getDataLayout();
+    return llvm::MaskedValueIsZero(bytes, llvm::APInt(32, 0x80808080), layout);
+}
+
 // The instruction takes unsigned bytes times signed ones: others are moved by 128, and the products
 // of what they were moved by taken off again.
 llvm::Value* DotEmitter::ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
     llvm::Value* high_bits = Splat(a, 0x80808080);
     llvm::Value* zero = Splat(a, 0);
     if (signed_a_ && !signed_b_)
+        return DotUnsignedSigned(sum, b, a);
+    // Nibbles, for instance.
+    if (HighBitsAreClear(signed_a_ ? a : b))
+        return DotUnsignedSigned(sum, a, b);
+    if (HighBitsAreClear(signed_a_ ? b : a))
         return DotUnsignedSigned(sum, b, a);
     if (signed_a_) {
         llvm::Value* moved = DotUnsignedSigned(sum, b_.CreateXor(a, high_bits), b);
