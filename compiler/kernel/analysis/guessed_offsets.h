@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -10,13 +11,34 @@
 
 namespace fornax::kernel {
 
-// How far the lanes' offsets lie behind the lowest one, by lane, if all goes well: uniform values
-// are multiples of what they are shifted and divided by, a division by a value that is known at run
-// time only gives all lanes one quotient, what is multiplied by such a value is multiplied by 1.
-// Nothing if there is no guess, because the offset depends on what lanes have loaded, or all lanes
-// have the same. A guess is to be tested at run time.
-std::optional<std::vector<int64_t>> GuessLaneOffsets(const ir::Kernel& kernel,
-                                                     const ShapeAnalysis& shapes,
-                                                     ir::ValueId offset);
+// Guesses how the lanes' values differ from a value that they share, if all goes well: uniform
+// values are multiples of what they are shifted and divided by, a division by a value that is known
+// at run time only gives all lanes one quotient, what is multiplied by such a value is multiplied
+// by 1. A guess is to be tested at run time.
+class LaneGuesses {
+  public:
+    using Lanes = std::vector<int64_t>;
+    using Guess = std::optional<Lanes>;
+
+    LaneGuesses(const ir::Kernel& kernel, const ShapeAnalysis& shapes)
+        : kernel_(kernel), shapes_(shapes), same_(shapes.lanes(), 0) {}
+
+    // By lane. Nothing if there is no guess, because the value depends on what lanes have loaded.
+    Guess Of(ir::ValueId value);
+    bool IsSame(ir::ValueId value) { return Of(value) == same_; }
+
+  private:
+    Guess OfRows(const Shape& shape);
+    Guess OfVarying(ir::ValueId value);
+    Guess OfOperation(const ir::Instruction& inst, const std::vector<Lanes>& in);
+    Guess Product(const std::vector<Lanes>& in);
+    Guess OfParameter(ir::ValueId value);
+    Guess OfBranches(const ir::Instruction& branch, ir::ValueId value);
+
+    const ir::Kernel& kernel_;
+    const ShapeAnalysis& shapes_;
+    const Lanes same_;
+    std::map<uint32_t, Guess> guesses_;  // by value
+};
 
 }  // namespace fornax::kernel

@@ -80,7 +80,8 @@ Emitter::Emitter(const ir::Kernel& kernel,
       conditions_(kernel.num_insts(), nullptr),
       uses_(kernel.num_values(), 0),
       steps_(kernel),
-      fusable_(kernel.num_values(), false) {
+      fusable_(kernel.num_values(), false),
+      address_only_(FindAddressValues(kernel)) {
     // Fused multiply-add wherever the shader does not forbid it.
     llvm::FastMathFlags flags;
     flags.setAllowContract(true);

@@ -378,7 +378,7 @@ void Emitter::EmitAtomic(const ir::Instruction& inst) {
         return;
     }
     const bool compares = place.op == AtomicOp::kCompareExchange;
-    AtomicByLane(inst, place, OffsetVector(offset_id, offset), value_id,
+    AtomicByLane(inst, place, Vector(offset_id), value_id,
                  compares ? inst.operands[first + 2] : ir::ValueId{});
 }
 

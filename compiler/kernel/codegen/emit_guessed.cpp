@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/kernel/analysis/guessed_offsets.h"
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/guess_check.h"
 
 namespace fornax::kernel {
 
@@ -22,69 +22,69 @@ constexpr uint32_t kMaxRuns = 8;
 }  // namespace
 
 // A pattern that the lanes' offsets probably have, and that would be worth having.
-std::optional<Shape> Emitter::GuessPattern(ir::ValueId offset,
-                                           llvm::Type* type,
-                                           size_t count,
-                                           bool store) {
-    if (compact_)
+std::optional<Emitter::GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
+                                                             llvm::Type* type,
+                                                             size_t count,
+                                                             bool store) {
+    if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform())
         return {};
-    std::optional<std::vector<int64_t>> offsets = GuessLaneOffsets(kernel_, shapes_.get(), offset);
-    if (!offsets)
+    GuessedPattern pattern{.guesses = LaneGuesses(kernel_, shapes_.get())};
+    const LaneGuesses::Guess guess = pattern.guesses.Of(offset);
+    if (!guess || pattern.guesses.IsSame(offset))
         return {};
-    Shape shape;
-    shape.kind = Shape::Kind::kPattern;
-    shape.offsets = std::move(*offsets);
+    pattern.lowest = *std::ranges::min_element(*guess);
+    pattern.shape.kind = Shape::Kind::kPattern;
+    for (int64_t lane : *guess)
+        pattern.shape.offsets.push_back(lane - pattern.lowest);
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    const auto layout = MakeLaneLayout(shape, element, count, store ? 0 : kGapBytes);
+    const auto layout = MakeLaneLayout(pattern.shape, element, count, store ? 0 : kGapBytes);
     if (!layout || layout->num_runs > kMaxRuns ||
         !(store ? WorthStoringRuns(*layout, lanes_, count)
                 : WorthLoadingRuns(*layout, lanes_, count)))
         return {};
-    return shape;
-}
-
-// The base of `pattern` if the offsets have it.
-Value* Emitter::GuessedBase(const Shape& pattern, Value* offsets) {
-    const auto lowest = static_cast<uint64_t>(
-        std::find(pattern.offsets.begin(), pattern.offsets.end(), 0) - pattern.offsets.begin());
-    return builder_.CreateExtractElement(offsets, lowest);
+    return pattern;
 }
 
 // All lanes are there, their offsets have the pattern, none wraps, and all of it lies inside.
-// `bytes`: what a lane touches.
+// `bytes`: what a lane touches. `lowest` becomes the lowest offset.
 Value* Emitter::HavePattern(const MemoryRegion& region,
-                            const Shape& pattern,
-                            Value* offsets,
-                            uint64_t bytes) {
-    llvm::Type* type = offsets->getType()->getScalarType();
-    Value* base = GuessedBase(pattern, offsets);
-    Value* wanted = builder_.CreateAdd(Splat(base), LaneConstants(type, pattern.offsets));
-    Value* same = builder_.CreateICmpEQ(offsets, wanted);
+                            GuessedPattern& pattern,
+                            ir::ValueId offset,
+                            uint64_t bytes,
+                            Value*& lowest) {
+    const auto is_here = [&](ir::ValueId value) {
+        const Held& held = held_[value.index];
+        return (held.raw != nullptr || held.late) && (held.epoch == epoch_ || held.epoch == 0);
+    };
+    const auto scalar = [&](ir::ValueId value) { return Raw(value); };
+    const auto vector = [&](ir::ValueId value) { return Vector(value); };
+    GuessCheck check(kernel_, shapes_.get(), pattern.guesses, builder_, {is_here, scalar, vector});
+    Value* base = check.Base(offset);
+    llvm::Type* type = base->getType();
+    lowest = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
+    Value* all = check.Holds();
     if (mask_)
-        same = builder_.CreateAnd(same, mask_);
-    Value* bits = MaskBits(same);
-    Value* all = builder_.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
-    const int64_t farthest = *std::max_element(pattern.offsets.begin(), pattern.offsets.end());
+        all = builder_.CreateAnd(all, AllActive());
+    const int64_t farthest = *std::ranges::max_element(pattern.shape.offsets);
     const uint64_t span = static_cast<uint64_t>(farthest) + bytes;
     const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - span;
     all = builder_.CreateAnd(all,
-                             builder_.CreateICmpULE(base, llvm::ConstantInt::get(type, highest)));
+                             builder_.CreateICmpULE(lowest, llvm::ConstantInt::get(type, highest)));
     if (region.bounds != Bounds::kTrusted)
-        all = builder_.CreateAnd(all, InBounds(region, base, span));
+        all = builder_.CreateAnd(all, InBounds(region, lowest, span));
     return all;
 }
 
 // An access for which the test has said yes.
 void Emitter::AsGuessed(const MemoryRegion& region,
-                        const Shape& pattern,
-                        Value* offsets,
+                        const GuessedPattern& pattern,
+                        Value* lowest,
                         llvm::function_ref<void(const MemoryRegion&, Offset&)> access) {
     MemoryRegion inside = region;
     inside.bounds = Bounds::kTrusted;
     Offset offset;
-    offset.shape = &pattern;
-    offset.scalar = GuessedBase(pattern, offsets);
-    offset.vector = offsets;
+    offset.shape = &pattern.shape;
+    offset.scalar = lowest;
     Value* mask = std::exchange(mask_, nullptr);
     access(inside, offset);
     mask_ = mask;
@@ -94,49 +94,53 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
                           ir::ValueId offset_id,
                           llvm::Type* type,
                           size_t count,
-                          Value* offsets,
                           Values& results) {
-    const std::optional<Shape> pattern = GuessPattern(offset_id, type, count, false);
+    std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, count, false);
     if (!pattern)
         return false;
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
+    const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
+    Value* lowest = nullptr;
+    Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
     results = EitherWay(
-        HavePattern(region, *pattern, offsets, bytes), "load_guessed",
+        guessed, "load_guessed",
         [&] {
             Values values;
             Value* packed = nullptr;
-            AsGuessed(region, *pattern, offsets, [&](const MemoryRegion& inside, Offset& offset) {
+            AsGuessed(region, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
                 if (!LoadPattern(inside, offset, type, count, offsets, values, packed))
-                    values = Gather(inside, offsets, type, count);
+                    values = Gather(inside, offsets(), type, count);
             });
             return values;
         },
-        [&] { return Gather(region, offsets, type, count); });
+        [&] { return Gather(region, offsets(), type, count); });
     return true;
 }
 
 bool Emitter::StoreGuessed(const MemoryRegion& region,
                            ir::ValueId offset_id,
-                           Value* offsets,
                            llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
-    const std::optional<Shape> pattern = GuessPattern(offset_id, type, values.size(), true);
+    std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, values.size(), true);
     if (!pattern)
         return false;
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * values.size();
+    const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
+    Value* lowest = nullptr;
+    Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
     EitherWay(
-        HavePattern(region, *pattern, offsets, bytes), "store_guessed",
+        guessed, "store_guessed",
         [&] {
-            AsGuessed(region, *pattern, offsets, [&](const MemoryRegion& inside, Offset& offset) {
+            AsGuessed(region, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
                 if (!StorePattern(inside, offset, values, offsets, nullptr))
-                    Scatter(inside, offsets, values);
+                    Scatter(inside, offsets(), values);
             });
             return Values();
         },
         [&] {
-            Scatter(region, offsets, values);
+            Scatter(region, offsets(), values);
             return Values();
         });
     return true;

@@ -125,6 +125,149 @@ TEST(EmitGuessed, BlocksBehindASumThatIsShifted) {
     }
 }
 
+// Words of 32 bits that are loaded as halves, from blocks of 18 bytes with 16 of them: pieces of
+// four lanes where the sum comes out even.
+TEST(EmitGuessed, HalvesOfWordsInBlocks) {
+    constexpr char kBody[] = R"(
+    %three:i32 = const 3
+    %bytes:i32 = const 18
+    %sixteen:i32 = const 16
+    %sum:i32 = iadd %i, %s
+    %block:i32 = lshr %sum, %two
+    %place:i32 = and %i, %three
+    %from0:i32 = imul %block, %bytes
+    %from1:i32 = shl %place, %two
+    %from2:i32 = iadd %from0, %from1
+    %from:i32 = iadd %from2, %two
+    %v:i16, %u:i16 = load_buffer %in, %from align(2)
+    %low:i32 = zext %v
+    %high0:i32 = zext %u
+    %high:i32 = shl %high0, %sixteen
+    %w:i32 = or %low, %high
+    %at:i32 = shl %i, %two
+    store_buffer %out, %at, %w align(4)
+    return
+)";
+    for (const char* robust : {"", " robust"}) {
+        const ir::Kernel kernel = TwoBufferKernel(
+            std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust, kPrologue, kBody);
+        const std::vector<uint32_t> in = Counting(*robust ? 100 : 400, 0x01020304);
+        for (const uint32_t sum : {0u, 4u, 64u, 3u, 70u}) {
+            ForEachWidth(
+                kernel, {in, std::vector<uint32_t>(128, 7)},
+                {.groups = {2, 1, 1}, .push_constants = {sum}}, [&](const Buffers& results) {
+                    for (uint32_t i = 0; i < 128; ++i) {
+                        const uint32_t from = (i + sum) / 4 * 18 + i % 4 * 4 + 2;
+                        const auto half = [&](uint32_t at) {
+                            return at < in.size() * 4 ? in[at / 4] >> at % 4 * 8 & 0xffff : 0;
+                        };
+                        ASSERT_EQ(results[1][i], half(from) | half(from + 2) << 16)
+                            << i << " + " << sum;
+                    }
+                });
+        }
+    }
+}
+
+// What each operation needs for a guess about its operands to hold for its result: with sums that
+// fulfil it and such that do not, the lanes load from where they should.
+TEST(EmitGuessed, EveryRule) {
+    struct Rule {
+        const char* code;  // computes %word:i32 of %i and %s
+        uint32_t (*word)(uint32_t i, uint32_t s);
+    };
+    constexpr Rule kRules[] = {
+        {"%a:i32 = iadd %i, %s %b:i32 = lshr %a, %two %word:i32 = iadd %b, %i",
+         [](uint32_t i, uint32_t s) { return ((i + s) >> 2) + i; }},
+        {"%a:i32 = iadd %i, %s %b:i32 = ashr %a, %two %word:i32 = iadd %b, %i",
+         [](uint32_t i, uint32_t s) {
+             return static_cast<uint32_t>(static_cast<int32_t>(i + s) >> 2) + i;
+         }},
+        {"%a:i32 = iadd %i, %s %k:i32 = const 15 %word:i32 = and %a, %k",
+         [](uint32_t i, uint32_t s) { return (i + s) & 15; }},
+        {"%a:i32 = iadd %i, %s %k:i32 = const 20 %word:i32 = and %a, %k",
+         [](uint32_t i, uint32_t s) { return (i + s) & 20; }},
+        {"%k:i32 = const 3 %a:i32 = and %i, %k %b:i32 = iadd %i, %s %c:i32 = lshr %b, %two "
+         "%d:i32 = shl %c, %two %word:i32 = or %d, %a",
+         [](uint32_t i, uint32_t s) { return ((i + s) >> 2 << 2) | (i & 3); }},
+        {"%k:i32 = const 3 %a:i32 = and %i, %k %word:i32 = or %s, %a",
+         [](uint32_t i, uint32_t s) { return s | (i & 3); }},
+        {"%k:i32 = const 7 %a:i32 = and %i, %k %word:i32 = xor %a, %s",
+         [](uint32_t i, uint32_t s) { return (i & 7) ^ s; }},
+        {"%a:i32 = iadd %i, %s %k:i32 = const 5 %word:i32 = udiv %a, %k",
+         [](uint32_t i, uint32_t s) { return (i + s) / 5; }},
+        {"%a:i32 = iadd %i, %s %k:i32 = const 48 %word:i32 = urem %a, %k",
+         [](uint32_t i, uint32_t s) { return (i + s) % 48; }},
+        {"%a:i32 = iadd %i, %s %k:i32 = const 48 %word:i32 = srem %a, %k",
+         [](uint32_t i, uint32_t s) {
+             return static_cast<uint32_t>(static_cast<int32_t>(i + s) % 48);
+         }},
+        {"%a:i32 = iadd %i, %s %k:i32 = const 48 %word:i32 = sdiv %a, %k",
+         [](uint32_t i, uint32_t s) {
+             return static_cast<uint32_t>(static_cast<int32_t>(i + s) / 48);
+         }},
+        {"%k:i32 = iadd %s, %two %a:i32 = udiv %i, %k %word:i32 = iadd %a, %i",
+         [](uint32_t i, uint32_t s) { return s + 2 == 0 ? UINT32_MAX : i / (s + 2) + i; }},
+        {"%k:i32 = iadd %s, %two %word:i32 = urem %i, %k",
+         [](uint32_t i, uint32_t s) { return s + 2 == 0 ? UINT32_MAX : i % (s + 2); }},
+        {"%a:i32 = iadd %i, %s %b:i32 = lshr %a, %two %c:i32 = imul %b, %s "
+         "%word:i32 = iadd %c, %i",
+         [](uint32_t i, uint32_t s) { return ((i + s) >> 2) * s + i; }},
+        {"%a:i32 = iadd %i, %s %b:i16 = trunc %a %c:i32 = zext %b %word:i32 = lshr %c, %two",
+         [](uint32_t i, uint32_t s) { return ((i + s) & 0xffff) >> 2; }},
+        {"%a:i32 = iadd %i, %s %b:i16 = trunc %a %c:i32 = sext %b %word:i32 = iadd %c, %two",
+         [](uint32_t i, uint32_t s) {
+             return static_cast<uint32_t>(static_cast<int16_t>(i + s)) + 2;
+         }},
+        {"%k:i32 = const 9 %a:i32 = lshr %i, %two %b:i32 = isub %s, %a %c:i32 = iadd %b, %k "
+         "%word:i32 = lshr %c, %two",
+         [](uint32_t i, uint32_t s) { return (s - (i >> 2) + 9) >> 2; }},
+        {"%a:i32 = iadd %i, %s %b:i32 = lshr %a, %two %c:bool = ult %s, %two "
+         "%word:i32 = select %c, %b, %i",
+         [](uint32_t i, uint32_t s) { return s < 2 ? (i + s) >> 2 : i; }},
+    };
+    // A workgroup for each sum.
+    const std::vector<uint32_t> sums = {
+        0,           1,           2,           3,           4,          16,      48,
+        61,          64,          96,          0xffc0u,     0xfff8u,    0x7ff8u, 0x7fffffc0u,
+        0x7ffffff0u, 0x80000000u, 0xfffffff8u, 0xfffffffeu, 0xffffffffu};
+    const auto count = static_cast<uint32_t>(sums.size());
+    constexpr uint32_t kSize = 256;
+    const std::vector<uint32_t> in = Counting(kSize, 0x01020304);
+    for (const Rule& rule : kRules) {
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(76) robust", R"(
+    %wx:i32 = builtin workgroup_id_x
+    %i:i32 = builtin local_index
+    %six:i32 = const 6
+    %first:i32 = shl %wx, %six
+    %o:i32 = iadd %first, %i
+    %which:i32 = shl %wx, %two
+    %s:i32 = load_push %which align(4)
+)",
+                            std::string(rule.code) + R"(
+    %from:i32 = shl %word, %two
+    %v:i32 = load_buffer %in, %from align(4)
+    %at:i32 = shl %o, %two
+    store_buffer %out, %at, %v align(4)
+    return
+)");
+        ForEachWidth(kernel, {in, std::vector<uint32_t>(64 * count, 7)},
+                     {.groups = {count, 1, 1}, .push_constants = sums},
+                     [&](const Buffers& results) {
+                         for (uint32_t o = 0; o < 64 * count; ++o) {
+                             const uint32_t word = rule.word(o % 64, sums[o / 64]);
+                             if (word == UINT32_MAX)
+                                 continue;  // divided by 0
+                             // Offsets have 32 bits.
+                             const uint32_t place = word << 2 >> 2;
+                             ASSERT_EQ(results[1][o], place < kSize ? in[place] : 0)
+                                 << rule.code << ", " << o % 64 << " and " << sums[o / 64];
+                         }
+                     });
+    }
+}
+
 // Quotients where rounding could take the next integer, by a divisor that is the same for all
 // lanes.
 TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {

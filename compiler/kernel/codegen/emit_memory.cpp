@@ -121,12 +121,6 @@ Offset Emitter::OffsetOf(ir::ValueId value) {
     return offset;
 }
 
-Value* Emitter::OffsetVector(ir::ValueId id, Offset& offset) {
-    if (!offset.vector)
-        offset.vector = Vector(id);
-    return offset.vector;
-}
-
 llvm::Type* Emitter::MemoryType(ir::Type type) {
     return type == ir::Type::kBool ? builder_.getInt32Ty() : ScalarType(context_, type);
 }
@@ -364,17 +358,16 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
     if (scalar) {
         values = LoadUniform(region, offset.scalar, type, inst.results.size());
     } else {
-        Value* offsets = OffsetVector(offset_id, offset);
+        const auto offsets = [&] { return Vector(offset_id); };
         const size_t count = inst.results.size();
         const bool one_base = !region.lane_bases;
-        const bool selected =
-            (one_base && offset.shape->pattern() &&
-             LoadPattern(region, offset, type, count, offsets, values, packed)) ||
-            (one_base && offset.shape->has_rows() &&
-             LoadRuns(region, offset, type, count, offsets, values)) ||
-            (one_base && LoadGuessed(region, offset_id, type, count, offsets, values));
+        const bool selected = (one_base && offset.shape->pattern() &&
+                               LoadPattern(region, offset, type, count, offsets, values, packed)) ||
+                              (one_base && offset.shape->has_rows() &&
+                               LoadRuns(region, offset, type, count, offsets, values)) ||
+                              (one_base && LoadGuessed(region, offset_id, type, count, values));
         if (!selected) {
-            values = Gather(region, offsets, type, count);
+            values = Gather(region, offsets(), type, count);
         }
     }
     if (region.is_volatile)
@@ -400,15 +393,15 @@ void Emitter::EmitStore(const MemoryRegion& region,
         Values vectors;
         for (ir::ValueId value : values)
             vectors.push_back(ToMemory(Vector(value)));
-        Value* offsets = OffsetVector(offset_id, offset);
+        const auto offsets = [&] { return Vector(offset_id); };
         const bool one_base = !region.lane_bases;
         const bool selected =
             (one_base && offset.shape->pattern() &&
              StorePattern(region, offset, vectors, offsets, Packed(values))) ||
             (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets)) ||
-            (one_base && StoreGuessed(region, offset_id, offsets, vectors));
+            (one_base && StoreGuessed(region, offset_id, vectors));
         if (!selected)
-            Scatter(region, offsets, vectors);
+            Scatter(region, offsets(), vectors);
     }
     if (region.is_volatile)
         CompilerFence();

@@ -126,6 +126,27 @@ AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t byt
     return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
 }
 
+// Narrow elements that make up one word a lane, words of neighbouring lanes side by side: how many
+// lanes have theirs in one piece, a power of two; 0 if that is no register of the smallest kind.
+// The pieces of one length go where words of memory with gaps would have to be shuffled.
+uint32_t LanesOfPieces(const Shape& shape, uint64_t lane_bytes) {
+    constexpr uint32_t kWord = 4;
+    constexpr uint32_t kLeastLanes = 4;
+    const auto lanes = static_cast<uint32_t>(shape.offsets.size());
+    if (lane_bytes != kWord)
+        return 0;
+    for (uint32_t piece = lanes / 2; piece >= kLeastLanes; piece /= 2) {
+        bool fits = true;
+        for (uint32_t lane = 0; fits && lane + 1 < lanes; ++lane) {
+            fits = (lane + 1) % piece == 0 ||
+                   shape.offsets[lane + 1] == shape.offsets[lane] + int64_t{kWord};
+        }
+        if (fits)
+            return piece;
+    }
+    return 0;
+}
+
 }  // namespace
 
 // Loading everything between the elements costs more than going lane by lane. LLVM takes shuffles
@@ -147,7 +168,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                           const Offset& offset,
                           llvm::Type* type,
                           size_t count,
-                          Value* offsets,
+                          LaneOffsets offsets,
                           Values& results,
                           Value*& packed) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
@@ -167,16 +188,25 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         units = {4, row_words, 0, 0};
         layout.lowest = Lowest(*offset.shape);
     }
+    const uint32_t piece_lanes = row_words == 0 && units.bytes < 4 && !region.is_global
+                                     ? LanesOfPieces(*offset.shape, count * element)
+                                     : 0;
+    if (piece_lanes != 0) {
+        units = {4, 1, 0, 0};
+        layout.lowest = Lowest(*offset.shape);
+    }
     llvm::Type* unit_type = units.bytes == element && row_words == 0
                                 ? type
                                 : builder_.getIntNTy(static_cast<unsigned>(units.bytes * 8));
     llvm::Type* offset_type = offset.scalar->getType();
     Value* first =
         builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
-    const llvm::Align align(units.overhang != 0 || row_words != 0 ? element : units.bytes);
+    const bool whole_units = units.overhang == 0 && row_words == 0 && piece_lanes == 0;
+    const llvm::Align align(whole_units ? units.bytes : element);
 
     auto* packed_type = llvm::FixedVectorType::get(type, lanes_ * static_cast<unsigned>(count));
-    const bool in_order = row_words == 0 && PackableRun(count) && InOrder(layout, units.count) &&
+    const bool in_order = row_words == 0 && piece_lanes == 0 && PackableRun(count) &&
+                          InOrder(layout, units.count) &&
                           units.count * units.bytes == count * element;
     bool masked = false;
     auto load_part = [&](Value* address, uint64_t from, uint64_t length) -> Value* {
@@ -216,6 +246,18 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                     word = builder_.CreateBitCast(word, VectorOf(type));
             }
             return loaded;
+        }
+        if (piece_lanes != 0) {
+            Values pieces;
+            auto* piece_type = llvm::FixedVectorType::get(unit_type, piece_lanes);
+            for (uint32_t lane = 0; lane < lanes_; lane += piece_lanes) {
+                Value* at = builder_.CreateConstGEP1_64(
+                    builder_.getInt8Ty(), address,
+                    static_cast<uint64_t>(offset.shape->offsets[lane] - layout.lowest));
+                pieces.push_back(
+                    Annotate(region, builder_.CreateAlignedLoad(piece_type, at, align)));
+            }
+            return Values{JoinAll(pieces)};
         }
         for (const ElementRun& run : layout.runs) {
             // A run of any length is one load, or two of one type that overlap.
@@ -309,7 +351,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     Values inside = load_runs(ByteAddress(region, first));
     builder_.CreateBr(end);
     builder_.SetInsertPoint(slow);
-    Values edge = Gather(region, offsets, type, count);
+    Values edge = Gather(region, offsets(), type, count);
     Value* edge_packed = packed ? Pack(edge) : nullptr;
     // Words meet words, so that what takes them apart is seen together with what uses the parts.
     if (units.bytes != element) {
@@ -359,7 +401,7 @@ unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
 bool Emitter::StorePattern(const MemoryRegion& region,
                            const Offset& offset,
                            llvm::ArrayRef<Value*> values,
-                           Value* offsets,
+                           LaneOffsets offsets,
                            Value* packed) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
     Units units = PlanUnits(*offset.shape, element, values.size());
@@ -497,7 +539,7 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     store_runs(ByteAddress(region, first));
     builder_.CreateBr(end);
     builder_.SetInsertPoint(slow);
-    Scatter(region, offsets,
+    Scatter(region, offsets(),
             packed ? Unpack(packed, values.size()) : Values(values.begin(), values.end()));
     builder_.CreateBr(end);
     builder_.SetInsertPoint(end);

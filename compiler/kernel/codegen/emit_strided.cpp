@@ -56,6 +56,7 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
                           const Offset& offset,
                           const LaneLayout& layout,
                           uint64_t bytes,
+                          LaneOffsets offsets,
                           RunAddresses& addresses) {
     const Shape& shape = *offset.shape;
     llvm::Type* type = offset.scalar->getType();
@@ -85,7 +86,7 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     if (region.bounds == Bounds::kTrusted && !mask_)
         return true;
     if (!shape.groups.empty()) {
-        addresses.in_bounds = GroupsInBounds(builder_, region, layout, bytes, offset.vector);
+        addresses.in_bounds = GroupsInBounds(builder_, region, layout, bytes, offsets());
         return true;
     }
     if (layout.rows.size() == 1) {
@@ -143,14 +144,14 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
                        const Offset& offset,
                        llvm::Type* type,
                        size_t count,
-                       Value* offsets,
+                       LaneOffsets offsets,
                        Values& results) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const std::optional<LaneLayout> layout =
         MakeLaneLayout(*offset.shape, element, count, kRunGapBytes);
     RunAddresses addresses;
     if (!layout || !WorthLoadingRuns(*layout, lanes_, count) ||
-        !AddressRuns(region, offset, *layout, element * count, addresses)) {
+        !AddressRuns(region, offset, *layout, element * count, offsets, addresses)) {
         return false;
     }
     const llvm::Align align(element);
@@ -203,14 +204,14 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
     // inactive; they may even lie below 0, where 32-bit offsets wrap, so each lane goes by its own
     // offset.
     results = EitherWay(addresses.in_bounds, "load", load_runs,
-                        [&] { return Gather(region, offsets, type, count); });
+                        [&] { return Gather(region, offsets(), type, count); });
     return true;
 }
 
 bool Emitter::StoreRuns(const MemoryRegion& region,
                         const Offset& offset,
                         llvm::ArrayRef<Value*> values,
-                        Value* offsets) {
+                        LaneOffsets offsets) {
     llvm::Type* type = values[0]->getType()->getScalarType();
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const size_t count = values.size();
@@ -219,7 +220,7 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
     const std::optional<LaneLayout> layout = MakeLaneLayout(*offset.shape, element, count, 0);
     RunAddresses addresses;
     if (!layout || !WorthStoringRuns(*layout, lanes_, count) ||
-        !AddressRuns(region, offset, *layout, element * count, addresses)) {
+        !AddressRuns(region, offset, *layout, element * count, offsets, addresses)) {
         return false;
     }
     const llvm::Align align(element);
@@ -290,7 +291,7 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
             return Values();
         },
         [&] {
-            Scatter(region, offsets, values);
+            Scatter(region, offsets(), values);
             return Values();
         });
     return true;

@@ -21,11 +21,15 @@ llvm::Type* Emitter::RawType(ir::ValueId value) const {
 }
 
 void Emitter::Set(ir::ValueId value, Value* raw) {
-    held_[value.index].raw = raw;
-    held_[value.index].epoch = epoch_;
+    Held& held = held_[value.index];
+    held.raw = raw;
+    held.epoch = epoch_;
+    held.late = false;
 }
 
 Value* Emitter::Raw(ir::ValueId value) {
+    if (held_[value.index].late)
+        return EmitLate(value);
     assert(held_[value.index].raw && "a value is used before it is emitted");
     return held_[value.index].raw;
 }
@@ -390,6 +394,24 @@ Value* Emitter::EmitFused(const ir::Instruction& inst, bool scalar) {
     return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, other});
 }
 
+// What it is made of is there, or comes late itself: both belong to this segment.
+Value* Emitter::EmitLate(ir::ValueId value) {
+    const auto found = late_.find(value.index);
+    if (found != late_.end())
+        return found->second;
+    ++late_depth_;
+    const ir::Instruction& inst = *kernel_.Definition(value);
+    llvm::SmallVector<Value*, 2> operands;
+    for (ir::ValueId operand : inst.operands)
+        operands.push_back(Vector(operand));
+    Value* result = EmitPureOp(builder_, kernel_, inst, operands)[0];
+    if (--late_depth_ == 0)
+        late_.clear();
+    else
+        late_[value.index] = result;
+    return result;
+}
+
 void Emitter::EmitPure(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kConst: {
@@ -459,6 +481,12 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     }
     const Shape& shape = shapes_.shape(inst.results[0]);
     const bool scalar = shape.scalar();
+    if (!compact_ && address_only_[inst.results[0].index] && !scalar && lanes_ > 1 &&
+        regions_.home(inst.results[0]) == Regions::Home::kSegment) {
+        Set(inst.results[0], nullptr);
+        held_[inst.results[0].index].late = true;
+        return;
+    }
     llvm::SmallVector<Value*, 4> operands;
     bool lanes_differ = false;
     for (ir::ValueId operand : inst.operands) {

@@ -33,11 +33,14 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernel/analysis/address_values.h"
+#include "compiler/kernel/analysis/guessed_offsets.h"
 #include "compiler/kernel/analysis/lane_layout.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/analysis/workgroup_steps.h"
+#include "compiler/kernel/codegen/current_shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
 #include "compiler/kernel/codegen/memory_region.h"
@@ -45,23 +48,6 @@
 #include "compiler/kernel/codegen/segment_layouts.h"
 
 namespace fornax::kernel {
-
-// The shapes under the lane map of the current segment.
-class CurrentShapes {
-  public:
-    explicit CurrentShapes(const ShapeAnalysis& shapes) : shapes_(&shapes) {}
-
-    const ShapeAnalysis& get() const { return *shapes_; }
-    const Shape& shape(ir::ValueId value) const { return shapes_->shape(value); }
-    const ConstructFacts& facts(ir::InstId construct) const { return shapes_->facts(construct); }
-    bool IsBranch(ir::InstId exit) const { return shapes_->IsBranch(exit); }
-    uint32_t lanes() const { return shapes_->lanes(); }
-    const LaneMap& map() const { return shapes_->map(); }
-    bool single_vector() const { return shapes_->single_vector(); }
-
-  private:
-    const ShapeAnalysis* shapes_;
-};
 
 class Emitter {
   public:
@@ -196,6 +182,7 @@ class Emitter {
     void Set(ir::ValueId value, llvm::Value* raw);
     void EmitPure(const ir::Instruction& inst);
     void FindFusable();
+    llvm::Value* EmitLate(ir::ValueId value);
     llvm::Value* EmitFused(const ir::Instruction& inst, bool scalar);
     llvm::Value* EmitBuiltin(ir::BuiltinId builtin, ir::ValueId result);
     llvm::Value* LocalIdBase(uint32_t dimension);
@@ -216,12 +203,13 @@ class Emitter {
     MemoryRegion ConstantRegion();
     MemoryRegion GlobalRegion(const ir::Instruction& inst);
     Offset OffsetOf(ir::ValueId value);
-    llvm::Value* OffsetVector(ir::ValueId id, Offset& offset);
     void EmitLoad(const ir::Instruction& inst, const MemoryRegion& region, ir::ValueId offset);
     void EmitStore(const MemoryRegion& region,
                    ir::ValueId offset,
                    std::span<const ir::ValueId> values);
     using Values = llvm::SmallVector<llvm::Value*, 4>;
+    // A lane each, made where it is needed.
+    using LaneOffsets = llvm::function_ref<llvm::Value*()>;
     Values LoadUniform(const MemoryRegion& region,
                        llvm::Value* offset,
                        llvm::Type* type,
@@ -230,7 +218,7 @@ class Emitter {
                      const Offset& offset,
                      llvm::Type* type,
                      size_t count,
-                     llvm::Value* offsets,
+                     LaneOffsets offsets,
                      Values& results,
                      llvm::Value*& packed);
     bool IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const;
@@ -240,7 +228,7 @@ class Emitter {
     bool StorePattern(const MemoryRegion& region,
                       const Offset& offset,
                       llvm::ArrayRef<llvm::Value*> values,
-                      llvm::Value* offsets,
+                      LaneOffsets offsets,
                       llvm::Value* packed);
     unsigned PrefixLanes(llvm::ArrayRef<int> lane_of) const;
     llvm::Value* Zeros();  // ptr to 256 bytes
@@ -327,25 +315,27 @@ class Emitter {
                      ir::ValueId offset,
                      llvm::Type* type,
                      size_t count,
-                     llvm::Value* offsets,
                      Values& results);
     bool StoreGuessed(const MemoryRegion& region,
                       ir::ValueId offset,
-                      llvm::Value* offsets,
                       llvm::ArrayRef<llvm::Value*> values);
-    std::optional<Shape> GuessPattern(ir::ValueId offset,
-                                      llvm::Type* type,
-                                      size_t count,
-                                      bool store);
-    llvm::Value* GuessedBase(const Shape& pattern, llvm::Value* offsets);
+    struct GuessedPattern {
+        Shape shape;
+        int64_t lowest = 0;  // what the lowest lane's offset lies behind the lanes' base
+        LaneGuesses guesses;
+    };
+    std::optional<GuessedPattern> GuessPattern(ir::ValueId offset,
+                                               llvm::Type* type,
+                                               size_t count,
+                                               bool store);
     llvm::Value* HavePattern(const MemoryRegion& region,
-                             const Shape& pattern,
-                             llvm::Value* offsets,
-                             uint64_t bytes);
-
+                             GuessedPattern& pattern,
+                             ir::ValueId offset,
+                             uint64_t bytes,
+                             llvm::Value*& lowest);
     void AsGuessed(const MemoryRegion& region,
-                   const Shape& pattern,
-                   llvm::Value* offsets,
+                   const GuessedPattern& pattern,
+                   llvm::Value* lowest,
                    llvm::function_ref<void(const MemoryRegion&, Offset&)> access);
 
     // --- emit_packed.cpp ---
@@ -394,12 +384,12 @@ class Emitter {
                   const Offset& offset,
                   llvm::Type* type,
                   size_t count,
-                  llvm::Value* offsets,
+                  LaneOffsets offsets,
                   Values& results);
     bool StoreRuns(const MemoryRegion& region,
                    const Offset& offset,
                    llvm::ArrayRef<llvm::Value*> values,
-                   llvm::Value* offsets);
+                   LaneOffsets offsets);
     // What is known of where an access by runs lies.
     struct RunAddresses {
         Values firsts;                     // by row, the lowest offset
@@ -409,6 +399,7 @@ class Emitter {
                      const Offset& offset,
                      const LaneLayout& layout,
                      uint64_t bytes,
+                     LaneOffsets offsets,
                      RunAddresses& addresses);
 
     // --- emit_permute.cpp ---
@@ -566,6 +557,7 @@ class Emitter {
         llvm::Value* raw = nullptr;
         Descriptor descriptor;  // of Buffer values
         uint32_t epoch = UINT32_MAX;
+        bool late = false;  // computed where it is used
     };
     std::vector<Held> held_;
     std::map<uint32_t, PackedLoad> packed_loads_;  // by a load's first result
@@ -587,6 +579,10 @@ class Emitter {
     bool streams_ = false;
     // By value: a product that all its uses may fuse with an addition.
     std::vector<bool> fusable_;
+    // By value: only says where lanes access memory, and is computed where one has to look at each.
+    std::vector<bool> address_only_;
+    std::map<uint32_t, llvm::Value*> late_;  // by value, while one is computed
+    uint32_t late_depth_ = 0;
 };
 
 }  // namespace fornax::kernel

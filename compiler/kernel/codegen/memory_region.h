@@ -50,7 +50,6 @@ inline AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
 struct Offset {
     const Shape* shape = nullptr;
     llvm::Value* scalar = nullptr;  // uniform value or pattern's base, i32 or i64
-    llvm::Value* vector = nullptr;  // made on demand
 };
 
 }  // namespace fornax::kernel
