@@ -8,6 +8,7 @@
 #include "driver/extensions.h"
 #include "driver/features.h"
 #include "driver/instance.h"
+#include "driver/performance_query.h"
 #include "driver/supported_api.h"
 
 namespace fornax::driver {
@@ -16,6 +17,8 @@ Device::~Device() {
     PrintMessages();
     for (Queue* queue : queues_)
         allocator_.Delete(queue);
+    if (hal_)
+        EndCounterReport(*hal_);
     // Its values live in this allocator, which must still be there.
     ReleasePrivateData();
 }
@@ -38,6 +41,7 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
         return FailWith(physical_device_, VK_ERROR_INITIALIZATION_FAILED, hal.error().message);
     }
     hal_ = std::move(*hal);
+    BeginCounterReport(*hal_);
     auto debug_printf = DebugPrintf::Create(*hal_);
     if (!debug_printf)
         return Fail(physical_device_, debug_printf.error());

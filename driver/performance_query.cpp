@@ -1,12 +1,21 @@
 // Performance counters (VK_KHR_performance_query): which there are, and the lock that profilers
 // hold. The queries themselves are in query_pool.cpp.
+#include "driver/performance_query.h"
+
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "base/hash.h"
 #include "driver/entry_point.h"
-#include "hal/counters.h"
 
 namespace fornax::driver {
 
@@ -17,7 +26,57 @@ void Copy(std::string_view text, char (&destination)[VK_MAX_DESCRIPTION_SIZE]) {
     destination[text.size()] = '\0';
 }
 
+void Print(const hal::Device& device) {
+    std::fputs(FormatCounters(device.counters()).c_str(), stderr);
+}
+
+// The devices that are to report. Many programs never destroy theirs, and some do when the process
+// has begun to end: this is never destroyed itself.
+struct Reports {
+    std::mutex mutex;
+    std::array<const hal::Device*, 16> devices = {};  // more do not report
+};
+static_assert(std::is_trivially_destructible_v<Reports>);
+Reports g_reports;
+
+void ReportAll() {
+    std::lock_guard lock(g_reports.mutex);
+    for (const hal::Device* device : std::exchange(g_reports.devices, {})) {
+        if (device)
+            Print(*device);
+    }
+}
+
 }  // namespace
+
+std::string FormatCounters(const hal::Counters& counters) {
+    std::string text;
+    for (const hal::CounterInfo& info : hal::kCounterInfos) {
+        if (const uint64_t value = counters.of(info.id); value != 0)
+            text += fmt::format("fornax: {:<26} {:>20}\n", info.name, value);
+    }
+    return text;
+}
+
+void BeginCounterReport(const hal::Device& device) {
+    const char* wanted = std::getenv("FORNAX_COUNTERS");
+    if (!wanted || std::string_view(wanted) == "" || std::string_view(wanted) == "0")
+        return;
+    static const bool at_exit = std::atexit(ReportAll) == 0;
+    std::lock_guard lock(g_reports.mutex);
+    const auto place = std::ranges::find(g_reports.devices, nullptr);
+    if (at_exit && place != g_reports.devices.end())
+        *place = &device;
+}
+
+void EndCounterReport(const hal::Device& device) {
+    std::lock_guard lock(g_reports.mutex);
+    const auto place = std::ranges::find(g_reports.devices, &device);
+    if (place == g_reports.devices.end())
+        return;
+    *place = nullptr;
+    Print(device);
+}
 
 // The counters of every queue family are the same: all of the device's. A query may begin and end
 // anywhere in a command buffer, and sees what its queue does in between.
