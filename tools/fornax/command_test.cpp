@@ -146,6 +146,20 @@ TEST_F(CommandTest, ExplainKernelShowsDecisions) {
                              "barriers cut the kernel", "OpStore"})
         EXPECT_THAT(output_, HasSubstr(part));
 
+    // The products of a tile, for a person and for a program.
+    ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_MATRICES, "--constant", "0=32"}), 0) << output_;
+    for (const char* part : {"matrix unit", "multiply-add", "load factor", "1 f16"})
+        EXPECT_THAT(output_, HasSubstr(part));
+    ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_MATRICES, "--json", "--constant", "0=32"}), 0)
+        << output_;
+    const nlohmann::json matrices = nlohmann::json::parse(output_, nullptr, false);
+    ASSERT_EQ(matrices["matrix"].size(), 1u) << output_;
+    EXPECT_EQ(matrices["matrix"][0]["products"]["f16"], 1);
+    EXPECT_EQ(matrices["matrix"][0]["products"]["int8"], 0);
+    EXPECT_EQ(matrices["matrix"][0]["factors_loaded"], 2);
+    EXPECT_EQ(matrices["matrix"][0]["sums_stored"], 1);
+    EXPECT_EQ(matrices["matrix"][0]["depth"], 1);
+
     EXPECT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--entry", "other"}), 1);
     EXPECT_THAT(output_, HasSubstr("\"other\""));
     EXPECT_EQ(Fornax({"explain-kernel", (directory_ / "none.spv").string()}), 1);
