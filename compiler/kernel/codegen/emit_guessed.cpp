@@ -90,6 +90,22 @@ void Emitter::AsGuessed(const MemoryRegion& region,
     mask_ = mask;
 }
 
+// Each workgroup loads what no other one does, and its lanes take most of the bytes that they span:
+// rows of weights, for instance. A row may end before the processor has seen that it is one.
+bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const {
+    const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
+        return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
+    });
+    if (between_barriers || !steps_.Depends(offset))
+        return false;
+    std::vector<int64_t> firsts = pattern.shape.offsets;
+    std::ranges::sort(firsts);
+    uint64_t taken = bytes;
+    for (size_t i = 0; i + 1 < firsts.size(); ++i)
+        taken += std::min(bytes, static_cast<uint64_t>(firsts[i + 1] - firsts[i]));
+    return 2 * taken > static_cast<uint64_t>(firsts.back()) + bytes;
+}
+
 bool Emitter::LoadGuessed(const MemoryRegion& region,
                           ir::ValueId offset_id,
                           llvm::Type* type,
@@ -102,13 +118,15 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
     const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
     Value* lowest = nullptr;
+    MemoryRegion streamed = region;
+    streamed.fetch_ahead |= IsStreamed(*pattern, offset_id, bytes);
     Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
     results = EitherWay(
         guessed, "load_guessed",
         [&] {
             Values values;
             Value* packed = nullptr;
-            AsGuessed(region, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
+            AsGuessed(streamed, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
                 if (!LoadPattern(inside, offset, type, count, offsets, values, packed))
                     values = Gather(inside, offsets(), type, count);
             });

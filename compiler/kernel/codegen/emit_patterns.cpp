@@ -126,20 +126,21 @@ AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t byt
     return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
 }
 
-// Narrow elements that make up one word a lane, words of neighbouring lanes side by side: how many
-// lanes have theirs in one piece, a power of two; 0 if that is no register of the smallest kind.
-// The pieces of one length go where words of memory with gaps would have to be shuffled.
+// Narrow elements that make up whole words of each lane, neighbouring lanes' side by side: how many
+// lanes have theirs in one piece, a power of two; 0 if that is less than the smallest register. The
+// pieces of one length go where words of memory with gaps would have to be shuffled.
 uint32_t LanesOfPieces(const Shape& shape, uint64_t lane_bytes) {
-    constexpr uint32_t kWord = 4;
-    constexpr uint32_t kLeastLanes = 4;
+    constexpr uint64_t kLeastPiece = 16;
+    constexpr uint64_t kMostWords = 4;
     const auto lanes = static_cast<uint32_t>(shape.offsets.size());
-    if (lane_bytes != kWord)
+    if (lane_bytes % 4 != 0 || lane_bytes / 4 > kMostWords || !std::has_single_bit(lane_bytes))
         return 0;
-    for (uint32_t piece = lanes / 2; piece >= kLeastLanes; piece /= 2) {
+    for (uint32_t piece = lanes / 2; piece * lane_bytes >= kLeastPiece && piece > 1; piece /= 2) {
         bool fits = true;
         for (uint32_t lane = 0; fits && lane + 1 < lanes; ++lane) {
-            fits = (lane + 1) % piece == 0 ||
-                   shape.offsets[lane + 1] == shape.offsets[lane] + int64_t{kWord};
+            fits =
+                (lane + 1) % piece == 0 ||
+                shape.offsets[lane + 1] == shape.offsets[lane] + static_cast<int64_t>(lane_bytes);
         }
         if (fits)
             return piece;
@@ -192,7 +193,7 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                                      ? LanesOfPieces(*offset.shape, count * element)
                                      : 0;
     if (piece_lanes != 0) {
-        units = {4, 1, 0, 0};
+        units = {4, count * element / 4, 0, 0};
         layout.lowest = Lowest(*offset.shape);
     }
     llvm::Type* unit_type = units.bytes == element && row_words == 0
@@ -249,7 +250,8 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         }
         if (piece_lanes != 0) {
             Values pieces;
-            auto* piece_type = llvm::FixedVectorType::get(unit_type, piece_lanes);
+            auto* piece_type = llvm::FixedVectorType::get(
+                unit_type, piece_lanes * static_cast<unsigned>(units.count));
             for (uint32_t lane = 0; lane < lanes_; lane += piece_lanes) {
                 Value* at = builder_.CreateConstGEP1_64(
                     builder_.getInt8Ty(), address,
@@ -257,7 +259,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                 pieces.push_back(
                     Annotate(region, builder_.CreateAlignedLoad(piece_type, at, align)));
             }
-            return Values{JoinAll(pieces)};
+            if (!mask_ && region.fetch_ahead)
+                FetchAhead(region, address, layout.span, false);
+            return Unpack(JoinAll(pieces), units.count);
         }
         for (const ElementRun& run : layout.runs) {
             // A run of any length is one load, or two of one type that overlap.

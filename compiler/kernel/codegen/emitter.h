@@ -333,6 +333,7 @@ class Emitter {
                              ir::ValueId offset,
                              uint64_t bytes,
                              llvm::Value*& lowest);
+    bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const;
     void AsGuessed(const MemoryRegion& region,
                    const GuessedPattern& pattern,
                    llvm::Value* lowest,
