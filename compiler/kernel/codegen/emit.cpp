@@ -95,6 +95,19 @@ Emitter::Emitter(const ir::Kernel& kernel,
 
 Result<uint32_t> Emitter::Run(const std::string& symbol) {
     EmitPrologue(symbol);
+    bool matrices = false;
+    for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
+        const ir::Op op = kernel_.inst(ir::InstId{i}).op;
+        matrices |= op == ir::Op::kMatrixMulAdd || op == ir::Op::kMatrixTranspose;
+    }
+    if (matrices) {
+        const LaneMap& map = shapes_.map();
+        const bool in_order =
+            map.tile_width == 0 && map.workgroups == 1 && map.lanes == kernel_.subgroup_size;
+        matrices_ =
+            std::make_shared<MatrixEmitter>(kernel_, in_order ? &regions_ : nullptr, builder_,
+                                            *entry_, shared_, vector_bits_, recorder_);
+    }
     EmitWorkgroupLoop();
     if (matrices_)
         matrices_->Finish(*function_);

@@ -209,6 +209,8 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
         left = NewAlloca(builder_.getIntNTy(lanes_), "left");
         builder_.CreateStore(llvm::Constant::getNullValue(left->getAllocatedType()), left);
     }
+    if (matrices_)
+        matrices_->BeginSegment(index);
     llvm::PHINode* counter = nullptr;
     BasicBlock* start = NewBlock("segment");
     BasicBlock* before = builder_.GetInsertBlock();

@@ -63,15 +63,18 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
 }
 
 void Emitter::EmitMatrix(const ir::Instruction& inst) {
-    if (!matrices_)
-        matrices_ =
-            std::make_shared<MatrixEmitter>(kernel_, builder_, *entry_, vector_bits_, recorder_);
+    std::array<bool, 2> in_memory = {};
+    if (inst.op == Op::kMatrixMulAdd)
+        in_memory = matrices_->InMemory(inst, mask_ != nullptr);
     llvm::SmallVector<Value*, 96> operands;
-    for (ir::ValueId operand : inst.operands)
-        operands.push_back(Vector(operand));
-    const std::vector<Value*> results = inst.op == Op::kMatrixTranspose
-                                            ? matrices_->Transpose(operands)
-                                            : matrices_->MulAdd(inst, operands, mask_ != nullptr);
+    for (size_t i = 0; i < inst.operands.size(); ++i) {
+        const size_t matrix = i / inst.results.size();
+        operands.push_back(matrix < 2 && in_memory[matrix] ? nullptr : Vector(inst.operands[i]));
+    }
+    const std::vector<Value*> results =
+        inst.op == Op::kMatrixTranspose
+            ? matrices_->Transpose(operands)
+            : matrices_->MulAdd(inst, operands, subgroup_, mask_ != nullptr);
     for (size_t i = 0; i < results.size(); ++i)
         Set(inst.results[i], results[i]);
 }

@@ -17,7 +17,7 @@ namespace {
 
 const llvm::Align kSlotAlign(64);
 constexpr uint64_t kSumBytes = ir::kMatrixElements * 4;
-constexpr uint64_t kFactorBytes = std::max(kSumBytes, kMaxTileFactorBytes);
+constexpr uint64_t kFactorBytes = std::max(kSumBytes, kTileFactorBytes);
 // Factors that are kept as the functions take them: a column and a row of four. With twice as many
 // they leave the first cache before they are used: 144 instead of 161 GFLOP/s in ggml's f16
 // product.
@@ -36,10 +36,10 @@ unsigned Width(const Value* vector) {
     return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
 }
 
-TileFactors KindOf(const Value* vector, uint64_t flags) {
-    if (vector->getType()->getScalarSizeInBits() == 8)
+TileFactors KindOf(const ir::Kernel& kernel, const ir::Instruction& product) {
+    if (kernel.type(product.operands[0]) == ir::Type::kI8)
         return TileFactors::kBytes;
-    return flags & ir::kMatrixBFloat16 ? TileFactors::kBFloat : TileFactors::kHalf;
+    return product.imm & ir::kMatrixBFloat16 ? TileFactors::kBFloat : TileFactors::kHalf;
 }
 
 hal::MatrixFormat FormatOf(TileFactors factors) {
@@ -63,6 +63,92 @@ llvm::SmallVector<int, 32> Alternating(unsigned width) {
 }
 
 }  // namespace
+
+MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
+                             const Regions* regions,
+                             llvm::IRBuilder<>& builder,
+                             llvm::BasicBlock& entry,
+                             Value* shared,
+                             uint32_t vector_bits,
+                             ExplainRecorder& recorder)
+    : kernel_(kernel),
+      b_(builder),
+      entry_(entry),
+      vector_bits_(vector_bits),
+      recorder_(recorder),
+      commands_(builder, entry, recorder),
+      places_(FindMatrixPlaces(kernel)),
+      shared_(shared) {
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+        const ir::Instruction& inst = kernel.inst(ir::InstId{i});
+        if (inst.op == ir::Op::kMatrixMulAdd && UsesTiles(KindOf(kernel, inst), inst.imm))
+            break;
+    }
+    if (!tiles_ || !regions)
+        return;
+    factors_ = FindMatrixFactors(kernel, *regions, [&](const ir::Instruction& product) {
+        return UsesTiles(KindOf(kernel, product), product.imm);
+    });
+    if (factors_.max_places == 0)
+        return;
+    packed_ = NewSlot(uint64_t{factors_.max_places} * kTileFactorBytes);
+    is_packed_ = NewSlot(factors_.max_places);
+}
+
+void MatrixEmitter::BeginSegment(uint32_t segment) {
+    const auto found = factors_.segments.find(segment);
+    segment_ = found == factors_.segments.end() ? nullptr : &found->second;
+    if (segment_ && segment_->shared)
+        b_.CreateMemSet(is_packed_, b_.getInt8(0), segment_->places, kSlotAlign);
+}
+
+Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
+    if (std::all_of(by_subgroup.begin(), by_subgroup.end(),
+                    [&](uint32_t value) { return value == by_subgroup[0]; }))
+        return b_.getInt64(by_subgroup[0]);
+    llvm::Constant* data = llvm::ConstantDataArray::get(b_.getContext(), by_subgroup);
+    auto* table = new llvm::GlobalVariable(*entry_.getModule(), data->getType(),
+                                           /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
+                                           data, "by_subgroup");
+    Value* at = b_.CreateGEP(b_.getInt32Ty(), table, b_.CreateZExt(subgroup_, b_.getInt64Ty()));
+    return b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), at), b_.getInt64Ty());
+}
+
+// The first subgroup that comes to a factor packs it, for all.
+Value* MatrixEmitter::PackedOnce(uint32_t number) {
+    if (b_.GetInsertBlock() != taken_block_)
+        taken_.clear();
+    taken_block_ = b_.GetInsertBlock();
+    if (const auto found = taken_.find(number); found != taken_.end())
+        return found->second;
+    const MatrixFactors::Factor& factor = factors_.factors[number];
+    Value* place = OfSubgroup(factor.places);
+    Value* slot =
+        b_.CreateGEP(b_.getInt8Ty(), packed_, b_.CreateMul(place, b_.getInt64(kTileFactorBytes)));
+    llvm::BasicBlock* end = nullptr;
+    if (segment_->shared) {
+        llvm::Function* kernel = b_.GetInsertBlock()->getParent();
+        auto* pack = llvm::BasicBlock::Create(b_.getContext(), "pack", kernel);
+        end = llvm::BasicBlock::Create(b_.getContext(), "packed", kernel);
+        Value* flag = b_.CreateGEP(b_.getInt8Ty(), is_packed_, place);
+        b_.CreateCondBr(b_.CreateICmpEQ(b_.CreateLoad(b_.getInt8Ty(), flag), b_.getInt8(0)), pack,
+                        end);
+        b_.SetInsertPoint(pack);
+        b_.CreateStore(b_.getInt8(1), flag);
+    }
+    llvm::Function* function =
+        TilePackFunction(*entry_.getModule(), *tiles_, factor.is_b, factor.columns);
+    Value* from = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
+    b_.CreateCall(function, {slot, from, b_.getInt64(factor.stride)});
+    commands_.Issue(hal::MatrixCommand::kLoadFactor, FormatOf(*tiles_));
+    if (end) {
+        b_.CreateBr(end);
+        b_.SetInsertPoint(end);
+        taken_block_ = end;
+    }
+    taken_[number] = slot;
+    return slot;
+}
 
 // The same elements in vectors of another width.
 MatrixEmitter::Vectors MatrixEmitter::Regroup(llvm::ArrayRef<Value*> vectors, unsigned width) {
@@ -196,19 +282,18 @@ MatrixEmitter::Vectors MatrixEmitter::AlternateRows(llvm::ArrayRef<Value*> matri
 
 // Where a factor lies as the function takes it; `keep` stays.
 Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
+                             TileFactors kind,
                              uint64_t flags,
                              bool is_b,
                              const Value* keep) {
     const bool is_signed = (flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
-    const bool tiles = UsesTiles(matrix[0], flags);
+    const bool tiles = UsesTiles(kind, flags);
     const uint64_t how = (is_b ? kPackedB : kPackedA) | (is_signed ? kSigned : 0) |
                          (flags & ir::kMatrixBFloat16 ? kBFloat : 0) | (tiles ? kTiles : 0);
     if (const Made* made = Find(matrix, how))
         return made->slot;
     Vectors factors;
-    if (tiles) {
-        factors = PackTileFactor(b_, Regroup(matrix, kMatrixSize), KindOf(matrix[0], flags), is_b);
-    } else {
+    if (!tiles) {
         factors = Factors(matrix, flags, is_signed);
         if (is_b && factors[0]->getType()->isIntOrIntVectorTy())
             factors = AlternateRows(factors);
@@ -224,32 +309,56 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
                     [&](const Product& product) { return product.a == slot || product.b == slot; }))
         Flush();
     std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
-    Store(factors, slot);
-    commands_.Issue(hal::MatrixCommand::kLoadFactor, FormatOf(KindOf(matrix[0], flags)));
+    if (tiles) {
+        if (!rows_)
+            rows_ = NewSlot(ir::kMatrixElements * 2);
+        Store(matrix, rows_);
+        const uint64_t bytes = kMatrixSize * (kind == TileFactors::kBytes ? 1 : 2);
+        b_.CreateCall(TilePackFunction(*entry_.getModule(), kind, is_b, false),
+                      {slot, rows_, b_.getInt64(bytes)});
+    } else {
+        Store(factors, slot);
+    }
+    commands_.Issue(hal::MatrixCommand::kLoadFactor, FormatOf(kind));
     Add(matrix, how).slot = slot;
     return slot;
 }
 
+std::array<bool, 2> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
+    const auto found = factors_.products.find(inst.results[0].index);
+    if (masked || !segment_ || found == factors_.products.end())
+        return {};
+    return {found->second[0] != MatrixFactors::kNone, found->second[1] != MatrixFactors::kNone};
+}
+
 MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
                                              llvm::ArrayRef<Value*> operands,
+                                             Value* subgroup,
                                              bool masked) {
+    subgroup_ = subgroup;
     const uint64_t flags = inst.imm;
+    const TileFactors kind = KindOf(kernel_, inst);
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
     llvm::Type* type = sums[0]->getType();
     const bool saturates = (flags & ir::kMatrixSaturating) != 0;
     if (flags != waiting_flags_)
         Flush();
+    const std::array<bool, 2> in_memory = InMemory(inst, masked);
+    auto factor = [&](size_t i, const Value* keep) {
+        return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i])
+                            : Packed(operands.slice(i * count, count), kind, flags, i == 1, keep);
+    };
     Product product;
-    product.a = Packed(operands.take_front(count), flags, false, nullptr);
-    product.b = Packed(operands.slice(count, count), flags, true, product.a);
+    product.a = factor(0, nullptr);
+    product.b = factor(1, product.a);
     const auto* load = llvm::dyn_cast<llvm::LoadInst>(sums[0]);
     const auto placed = places_.products.find(inst.results[0].index);
     if (load && !masked && placed != places_.products.end()) {
         product.place = placed->second;
         product.c = const_cast<Value*>(load->getPointerOperand());
-        if (!UsesTiles(operands[0], flags)) {
-            EmitProduct(product, operands[0], flags);
+        if (!UsesTiles(kind, flags)) {
+            EmitProduct(product, kind, flags);
             return {};
         }
         if (waiting_.size() == kMaxWaiting)
@@ -265,7 +374,7 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
         Store(Vectors(count, llvm::Constant::getNullValue(type)), sum_slot_);
     else
         Store(sums, sum_slot_);
-    EmitProduct(product, operands[0], flags);
+    EmitProduct(product, kind, flags);
     Vectors results;
     uint64_t at = 0;
     for (Value* sum : sums) {
@@ -278,22 +387,22 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
 }
 
 // The unit is set up for one kind of factors a kernel.
-bool MatrixEmitter::UsesTiles(const Value* factor, uint64_t flags) {
+bool MatrixEmitter::UsesTiles(TileFactors kind, uint64_t flags) {
     if (!kernel::UsesTiles(*entry_.getModule(), flags))
         return false;
     if (!tiles_)
-        tiles_ = KindOf(factor, flags);
-    return *tiles_ == KindOf(factor, flags);
+        tiles_ = kind;
+    return *tiles_ == kind;
 }
 
-void MatrixEmitter::EmitProduct(const Product& product, const Value* factor, uint64_t flags) {
+void MatrixEmitter::EmitProduct(const Product& product, TileFactors kind, uint64_t flags) {
     llvm::Module& module = *entry_.getModule();
-    const bool integers = factor->getType()->getScalarSizeInBits() == 8;
-    llvm::Function* function = UsesTiles(factor, flags)
+    const bool integers = kind == TileFactors::kBytes;
+    llvm::Function* function = UsesTiles(kind, flags)
                                    ? TileMulAddFunction(module, *tiles_, flags, 1, 1)
                                    : MatrixMulAddFunction(module, integers, vector_bits_);
     b_.CreateCall(function, {product.c, product.a, product.b});
-    Count(FormatOf(KindOf(factor, flags)), 1, 1);
+    Count(FormatOf(kind), 1, 1);
 }
 
 // Sums that gain a product in each of the steps.
@@ -310,6 +419,8 @@ bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool mask
         ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator)) {
         Flush();
     }
+    if (!masked && segment_ && factors_.unused.contains(id.index))
+        return false;
     return !placed || inst.op == ir::Op::kLoadLocal;
 }
 

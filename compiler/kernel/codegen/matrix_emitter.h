@@ -6,11 +6,14 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel/analysis/matrix_factors.h"
 #include "compiler/kernel/analysis/matrix_places.h"
 #include "compiler/kernel/codegen/matrix_commands.h"
 #include "compiler/kernel/codegen/matrix_tiles.h"
@@ -22,27 +25,32 @@ class MatrixEmitter {
   public:
     using Vectors = std::vector<llvm::Value*>;
 
-    // `entry` takes the memory that is needed.
+    // `entry` takes the memory that is needed. `shared`: workgroup memory. `regions`: null if
+    // subgroups do not run one after the other, or invocations are not taken in order.
     MatrixEmitter(const ir::Kernel& kernel,
+                  const Regions* regions,
                   llvm::IRBuilder<>& builder,
                   llvm::BasicBlock& entry,
+                  llvm::Value* shared,
                   uint32_t vector_bits,
-                  ExplainRecorder& recorder)
-        : b_(builder),
-          entry_(entry),
-          vector_bits_(vector_bits),
-          recorder_(recorder),
-          commands_(builder, entry, recorder),
-          places_(FindMatrixPlaces(kernel)) {}
+                  ExplainRecorder& recorder);
 
+    // Before a segment's code, which runs for one subgroup after the other.
+    void BeginSegment(uint32_t segment);
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
     // Products whose sums stay in private memory wait for others, and are made before anything
     // looks at the sums (Flush at the latest, in the block where they are).
     bool Before(ir::InstId id, const ir::Instruction& inst, bool masked);
     void Flush();
-    // `operands`: three matrices, one after the other. `masked`: lanes may be missing. Gives
-    // nothing where the sum stays in private memory, which all uses of it then do.
-    Vectors MulAdd(const ir::Instruction& inst, llvm::ArrayRef<llvm::Value*> operands, bool masked);
+    // Which of a product's factors need no vectors, A and B.
+    std::array<bool, 2> InMemory(const ir::Instruction& inst, bool masked) const;
+    // `operands`: three matrices, one after the other, null where InMemory says so. `masked`: lanes
+    // may be missing. `subgroup`: its number. Gives nothing where the sum stays in private memory,
+    // which all uses of it then do.
+    Vectors MulAdd(const ir::Instruction& inst,
+                   llvm::ArrayRef<llvm::Value*> operands,
+                   llvm::Value* subgroup,
+                   bool masked);
     Vectors Transpose(llvm::ArrayRef<llvm::Value*> matrix);
     // When all of the kernel's code is there.
     void Finish(llvm::Function& kernel);
@@ -70,8 +78,10 @@ class MatrixEmitter {
         Steps steps;
         bool done = false;
     };
-    bool UsesTiles(const llvm::Value* factor, uint64_t flags);
-    void EmitProduct(const Product& product, const llvm::Value* factor, uint64_t flags);
+    bool UsesTiles(TileFactors kind, uint64_t flags);
+    void EmitProduct(const Product& product, TileFactors kind, uint64_t flags);
+    llvm::Value* PackedOnce(uint32_t factor);
+    llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitTiles(std::vector<Sum>& sums);
     void Count(hal::MatrixFormat format, uint32_t sums, uint32_t steps);
     Made* Find(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
@@ -81,6 +91,7 @@ class MatrixEmitter {
     llvm::Value* NewSlot(uint64_t bytes);
     void Store(llvm::ArrayRef<llvm::Value*> matrix, llvm::Value* slot);
     llvm::Value* Packed(llvm::ArrayRef<llvm::Value*> matrix,
+                        TileFactors kind,
                         uint64_t flags,
                         bool is_b,
                         const llvm::Value* keep);
@@ -88,17 +99,27 @@ class MatrixEmitter {
     Vectors AlternateRows(llvm::ArrayRef<llvm::Value*> matrix);
     llvm::Value* AddSaturating(llvm::Value* sum, llvm::Value* products, uint64_t flags);
 
+    const ir::Kernel& kernel_;
     llvm::IRBuilder<>& b_;
     llvm::BasicBlock& entry_;
     const uint32_t vector_bits_;
     ExplainRecorder& recorder_;
     MatrixCommands commands_;
     const MatrixPlaces places_;
+    MatrixFactors factors_;
+    llvm::Value* shared_ = nullptr;
+    llvm::Value* packed_ = nullptr;     // memory for packed factors of a workgroup
+    llvm::Value* is_packed_ = nullptr;  // a byte each
+    const MatrixFactors::InSegment* segment_ = nullptr;
+    llvm::Value* subgroup_ = nullptr;
+    std::map<uint32_t, llvm::Value*> taken_;  // by factor: where it is, in the current block
+    llvm::BasicBlock* taken_block_ = nullptr;
     llvm::BasicBlock* block_ = nullptr;  // that `made_` is for
     std::vector<Made> made_;
     std::vector<llvm::Value*> slots_;  // memory for a factor each, taken in turn
     size_t next_slot_ = 0;
     llvm::Value* sum_slot_ = nullptr;
+    llvm::Value* rows_ = nullptr;       // a factor's rows that are on their way
     std::optional<TileFactors> tiles_;  // that the matrix unit is set up for
     std::vector<Product> waiting_;
     uint64_t waiting_flags_ = 0;  // of each of them

@@ -19,6 +19,10 @@ using llvm::Value;
 using Vectors = std::vector<Value*>;
 
 constexpr uint8_t kRowBytes = 64;
+constexpr uint64_t kTileBytes = kMatrixSize * kRowBytes;
+// Of a packed A of f16: how far behind the first form the second lies, 0 if they are the same.
+constexpr uint64_t kSecondStep = 2 * kTileBytes;
+static_assert(kSecondStep + 8 <= kTileFactorBytes);
 
 // The eight tile registers (Intel SDM volume 1, 18.3): four sums, two of A, two of B.
 constexpr uint8_t kSumTiles = 0;
@@ -49,52 +53,216 @@ Value* WithElement(llvm::IRBuilder<>& b, Value* vector, unsigned bits) {
     return b.CreateBitCast(vector, llvm::FixedVectorType::get(b.getIntNTy(bits), all / bits));
 }
 
-// Elements of `per_word` rows in one word each, the first row's in the lowest bits.
-Vectors AlternateInWords(llvm::IRBuilder<>& b, llvm::ArrayRef<Value*> rows, unsigned per_word) {
-    auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), kMatrixSize);
-    Vectors packed;
-    for (size_t first = 0; first < rows.size(); first += per_word) {
-        Value* word = nullptr;
-        for (unsigned i = 0; i < per_word; ++i) {
-            Value* part = WithElement(b, rows[first + i], 32 / per_word);
-            part = b.CreateShl(b.CreateZExt(part, words), uint64_t{i} * 32 / per_word);
-            word = word ? b.CreateOr(word, part) : part;
-        }
-        packed.push_back(word);
-    }
-    return packed;
-}
+// Writes a factor in the unit's form: of rows, or columns, of 16 elements at `from` + i * `stride`.
+class Packer {
+  public:
+    Packer(llvm::Function& function, TileFactors factors, bool columns)
+        : b_(llvm::BasicBlock::Create(function.getContext(), "entry", &function)),
+          function_(function),
+          factors_(factors),
+          columns_(columns) {}
 
-Vectors PackHalf(llvm::IRBuilder<>& b, llvm::ArrayRef<Value*> rows, bool is_b) {
-    auto* halves = llvm::FixedVectorType::get(b.getHalfTy(), kMatrixSize);
-    auto* floats = llvm::FixedVectorType::get(b.getFloatTy(), kMatrixSize);
-    auto* words = llvm::FixedVectorType::get(b.getInt32Ty(), kMatrixSize);
-    auto constant = [&](uint64_t value) { return llvm::ConstantInt::get(words, value); };
-    constexpr uint32_t kUpper = 0xffff0000;
-    constexpr uint32_t kInfinity = 0x7f800000;
-    Vectors first;
-    Vectors second;
-    for (Value* row : rows) {
-        Value* value = FloatFromHalf(b, b.CreateBitCast(row, halves));
-        Value* bits = b.CreateBitCast(value, words);
-        Value* high = b.CreateAnd(bits, constant(kUpper));
-        // At most three bits are left, and smaller numbers than f16's are none.
-        Value* rest = b.CreateFSub(value, b.CreateBitCast(high, floats));
-        Value* exponent = b.CreateAnd(bits, constant(kInfinity));
-        Value* finite = b.CreateICmpNE(exponent, constant(kInfinity));
-        Value* low = b.CreateSelect(finite, b.CreateBitCast(rest, words), constant(0));
-        Value* finite_high = b.CreateSelect(finite, high, constant(0));
-        if (is_b) {
-            first.push_back(b.CreateOr(b.CreateLShr(high, 16), low));
-            second.push_back(b.CreateOr(b.CreateLShr(finite_high, 16), low));
+    void Emit(bool is_b) {
+        if (factors_ == TileFactors::kHalf) {
+            if (is_b)
+                PackHalfB(Rows());
+            else
+                PackHalfA();
+        } else if (!is_b) {
+            StoreAll(Rows());
+        } else if (columns_ && factors_ == TileFactors::kBFloat) {
+            StoreAll(WordsOfColumns());
         } else {
-            first.push_back(b.CreateOr(b.CreateLShr(high, 16), finite_high));
-            second.push_back(b.CreateOr(b.CreateLShr(low, 16), low));
+            StoreAll(AlternateInWords(Rows()));
+        }
+        b_.CreateRetVoid();
+    }
+
+  private:
+    Value* slot() { return function_.getArg(0); }
+    llvm::FixedVectorType* Words() {
+        return llvm::FixedVectorType::get(b_.getInt32Ty(), kMatrixSize);
+    }
+    Value* Word(uint64_t value) { return llvm::ConstantInt::get(Words(), value); }
+
+    Value* LoadLine(unsigned i) {
+        const unsigned bits = factors_ == TileFactors::kBytes ? 8 : 16;
+        Value* at = b_.CreateMul(function_.getArg(2), b_.getInt64(i));
+        return b_.CreateAlignedLoad(llvm::FixedVectorType::get(b_.getIntNTy(bits), kMatrixSize),
+                                    b_.CreateGEP(b_.getInt8Ty(), function_.getArg(1), at),
+                                    llvm::Align(bits / 8));
+    }
+    void StoreAll(const Vectors& vectors, uint64_t at = 0) {
+        for (Value* vector : vectors) {
+            Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), slot(), at);
+            b_.CreateAlignedStore(vector, address, llvm::commonAlignment(llvm::Align(64), at));
+            at += vector->getType()->getPrimitiveSizeInBits() / 8;
         }
     }
-    first.insert(first.end(), second.begin(), second.end());
-    return first;
-}
+    Vectors Rows() {
+        if (columns_)
+            return RowsOfColumns();
+        Vectors rows;
+        for (unsigned i = 0; i < kMatrixSize; ++i)
+            rows.push_back(LoadLine(i));
+        return rows;
+    }
+
+    // Of 512 bits: elements of the lower or upper half of each 128 bits of two vectors,
+    // alternating.
+    Value* Unpack(Value* first, Value* second, unsigned bits, bool upper) {
+        const int each = static_cast<int>(128 / bits);
+        llvm::SmallVector<int, 32> picks;
+        for (int part = 0; part < 4; ++part) {
+            for (int i = 0; i < each; ++i)
+                picks.push_back(part * each + (upper ? each / 2 : 0) + i / 2 + i % 2 * 4 * each);
+        }
+        return b_.CreateShuffleVector(WithElement(b_, first, bits), WithElement(b_, second, bits),
+                                      picks);
+    }
+    // Lines i and i + 8 as one vector, i from 0 to 7.
+    Vectors PairsOfLines() {
+        llvm::SmallVector<int, 32> all;
+        for (int i = 0; i < 2 * static_cast<int>(kMatrixSize); ++i)
+            all.push_back(i);
+        Vectors pairs;
+        for (unsigned i = 0; i < kMatrixSize / 2; ++i)
+            pairs.push_back(
+                b_.CreateShuffleVector(LoadLine(i), LoadLine(i + kMatrixSize / 2), all));
+        return pairs;
+    }
+    // Pairs of lines to what each has in common, by three rounds that stay in 128 bits.
+    Vectors RowsOfColumns() {
+        const Vectors lines = PairsOfLines();
+        auto by_words = [&](unsigned i) {
+            return Unpack(lines[i / 2 * 2], lines[i / 2 * 2 + 1], 16, i % 2 != 0);
+        };
+        Vectors first;
+        for (unsigned i = 0; i < kMatrixSize / 2; ++i)
+            first.push_back(by_words(i));
+        Vectors rows(kMatrixSize);
+        for (unsigned i = 0; i < 4; ++i) {
+            const unsigned from = i / 2;
+            Value* above = Unpack(first[from], first[from + 2], 32, i % 2 != 0);
+            Value* below = Unpack(first[from + 4], first[from + 6], 32, i % 2 != 0);
+            for (unsigned k = 0; k < 2; ++k) {
+                Value* both = WithElement(b_, Unpack(above, below, 64, k != 0), 16);
+                // Of 128 bits each: lines 0 to 7, row r and r + 8, then lines 8 to 15.
+                for (int half = 0; half < 2; ++half) {
+                    llvm::SmallVector<int, 16> picks;
+                    for (int n = 0; n < 16; ++n)
+                        picks.push_back(n / 8 * 16 + half * 8 + n % 8);
+                    rows[2 * i + k + static_cast<unsigned>(half) * 8] =
+                        b_.CreateShuffleVector(both, picks);
+                }
+            }
+        }
+        return rows;
+    }
+    // The same of words, each of which is two elements of a line: what AlternateInWords makes.
+    Vectors WordsOfColumns() {
+        const Vectors lines = PairsOfLines();
+        Vectors first;
+        for (unsigned i = 0; i < kMatrixSize / 2; ++i)
+            first.push_back(Unpack(lines[i / 2 * 2], lines[i / 2 * 2 + 1], 32, i % 2 != 0));
+        Vectors words(kMatrixSize / 2);
+        for (unsigned i = 0; i < 4; ++i) {
+            const unsigned from = i / 2;
+            Value* above = Unpack(first[from], first[from + 2], 64, i % 2 != 0);
+            Value* below = Unpack(first[from + 4], first[from + 6], 64, i % 2 != 0);
+            for (int half = 0; half < 2; ++half) {
+                llvm::SmallVector<int, 16> picks;
+                for (int n = 0; n < 16; ++n)
+                    picks.push_back(n / 8 * 8 + half * 4 + n % 4 + n / 4 % 2 * 16);
+                words[i + static_cast<unsigned>(half) * 4] = b_.CreateShuffleVector(
+                    WithElement(b_, above, 32), WithElement(b_, below, 32), picks);
+            }
+        }
+        return words;
+    }
+
+    // Elements of two or four rows in one word each, the first row's in the lowest bits.
+    Vectors AlternateInWords(const Vectors& rows) {
+        const unsigned per_word = factors_ == TileFactors::kBFloat ? 2 : 4;
+        Vectors packed;
+        for (size_t first = 0; first < rows.size(); first += per_word) {
+            Value* word = nullptr;
+            for (unsigned i = 0; i < per_word; ++i) {
+                Value* part = b_.CreateZExt(rows[first + i], Words());
+                part = b_.CreateShl(part, uint64_t{i} * 32 / per_word);
+                word = word ? b_.CreateOr(word, part) : part;
+            }
+            packed.push_back(word);
+        }
+        return packed;
+    }
+
+    struct Parts {
+        Value* high = nullptr;
+        Value* rest = nullptr;  // as f32
+        Value* low = nullptr;   // the same, or 0 where the number is not finite
+        Value* finite = nullptr;
+    };
+    Parts Split(Value* row) {
+        auto* halves = llvm::FixedVectorType::get(b_.getHalfTy(), kMatrixSize);
+        auto* floats = llvm::FixedVectorType::get(b_.getFloatTy(), kMatrixSize);
+        Value* value = FloatFromHalf(b_, b_.CreateBitCast(row, halves));
+        Parts parts;
+        parts.high = b_.CreateAnd(b_.CreateBitCast(value, Words()), Word(0xffff0000));
+        // At most three bits are left, and smaller numbers than f16's are none. Of infinities
+        // nothing is left, which is NaN.
+        parts.rest = b_.CreateFSub(value, b_.CreateBitCast(parts.high, floats));
+        parts.finite = b_.CreateFCmpORD(parts.rest, parts.rest);
+        parts.low = b_.CreateSelect(parts.finite, b_.CreateBitCast(parts.rest, Words()), Word(0));
+        return parts;
+    }
+    // Each row is stored as soon as it is there, so that registers suffice.
+    void StoreRow(Value* row, size_t number, uint64_t behind) {
+        StoreAll({row}, behind + number * kRowBytes);
+    }
+    void PackHalfB(const Vectors& rows) {
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const Parts parts = Split(rows[i]);
+            Value* upper = b_.CreateSelect(parts.finite, b_.CreateLShr(parts.high, 16), Word(0));
+            StoreRow(b_.CreateOr(parts.high, upper), i, 0);
+            StoreRow(b_.CreateOr(parts.low, b_.CreateLShr(parts.low, 16)), i, kTileBytes);
+        }
+    }
+    void PackHalfA() {
+        const Vectors rows = Rows();
+        std::array<Value*, 4> sums = {};  // NaN stays
+        for (size_t i = 0; i < rows.size(); ++i) {
+            const Parts parts = Split(rows[i]);
+            Value*& sum = sums[i % sums.size()];
+            sum = sum ? b_.CreateFAdd(sum, parts.rest) : parts.rest;
+            StoreRow(b_.CreateOr(parts.high, b_.CreateLShr(parts.low, 16)), i, 0);
+        }
+        Value* sum =
+            b_.CreateFAdd(b_.CreateFAdd(sums[0], sums[1]), b_.CreateFAdd(sums[2], sums[3]));
+        Value* finite = b_.CreateBitCast(b_.CreateFCmpORD(sum, sum), b_.getInt16Ty());
+        Value* all = b_.CreateICmpEQ(finite, b_.getInt16(UINT16_MAX));
+        Value* step = b_.CreateSelect(all, b_.getInt64(0), b_.getInt64(kTileBytes));
+        b_.CreateAlignedStore(step, b_.CreateConstGEP1_64(b_.getInt8Ty(), slot(), kSecondStep),
+                              llvm::Align(8));
+        auto* more = llvm::BasicBlock::Create(b_.getContext(), "second", &function_);
+        auto* end = llvm::BasicBlock::Create(b_.getContext(), "end", &function_);
+        b_.CreateCondBr(all, end, more);
+        b_.SetInsertPoint(more);
+        const Vectors again = Rows();
+        for (size_t i = 0; i < again.size(); ++i) {
+            const Parts parts = Split(again[i]);
+            Value* finite_high = b_.CreateSelect(parts.finite, parts.high, Word(0));
+            StoreRow(b_.CreateOr(finite_high, b_.CreateLShr(parts.low, 16)), i, kTileBytes);
+        }
+        b_.CreateBr(end);
+        b_.SetInsertPoint(end);
+    }
+
+    llvm::IRBuilder<> b_;
+    llvm::Function& function_;
+    const TileFactors factors_;
+    const bool columns_;
+};
 
 llvm::Intrinsic::ID ProductOf(TileFactors factors, uint64_t flags) {
     if (factors != TileFactors::kBytes)
@@ -112,15 +280,27 @@ bool UsesTiles(const llvm::Module& module, uint64_t flags) {
     return FlagOf(module, kTilesFlag) != 0 && !(flags & ir::kMatrixKeepsDenormals);
 }
 
-std::vector<Value*> PackTileFactor(llvm::IRBuilder<>& builder,
-                                   llvm::ArrayRef<Value*> rows,
-                                   TileFactors factors,
-                                   bool is_b) {
-    if (factors == TileFactors::kHalf)
-        return PackHalf(builder, rows, is_b);
-    if (is_b)
-        return AlternateInWords(builder, rows, factors == TileFactors::kBFloat ? 2 : 4);
-    return {rows.begin(), rows.end()};
+llvm::Function* TilePackFunction(llvm::Module& module,
+                                 TileFactors factors,
+                                 bool is_b,
+                                 bool columns) {
+    std::string name = "matrix_pack_";
+    name += factors == TileFactors::kHalf ? "f16" : factors == TileFactors::kBFloat ? "bf16" : "i8";
+    name += is_b ? "_b" : "_a";
+    name += columns ? "_columns" : "";
+    if (llvm::Function* made = module.getFunction(name))
+        return made;
+    auto* ptr = llvm::PointerType::getUnqual(module.getContext());
+    auto* i64 = llvm::Type::getInt64Ty(module.getContext());
+    auto* type =
+        llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), {ptr, ptr, i64}, false);
+    auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
+    function->setDoesNotThrow();
+    function->addFnAttr(llvm::Attribute::NoInline);
+    function->addParamAttr(0, llvm::Attribute::NoAlias);
+    function->addParamAttr(1, llvm::Attribute::NoAlias);
+    Packer(*function, factors, columns).Emit(is_b);
+    return function;
 }
 
 llvm::Function* TileMulAddFunction(llvm::Module& module,
@@ -155,20 +335,39 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
     const llvm::Intrinsic::ID product = ProductOf(factors, flags);
     for (unsigned i = 0; i < sums; ++i)
         load(kSumTiles + i, function->getArg(i));
-    for (unsigned step = 0; step < steps; ++step) {
-        for (uint64_t part = 0; part < (factors == TileFactors::kHalf ? 2 : 1); ++part) {
-            for (unsigned i = 0; i < 2 * side; ++i) {
-                Value* factor = function->getArg(sums + step * 2 * side + i);
-                factor =
-                    b.CreateConstGEP1_64(b.getInt8Ty(), factor, part * kMatrixSize * kRowBytes);
-                load(i < side ? kTilesOfA + i : kTilesOfB + i - side, factor);
-            }
-            for (unsigned i = 0; i < sums; ++i) {
-                b.CreateIntrinsic(
-                    product, {},
-                    {tile(kSumTiles + i), tile(kTilesOfA + i / side), tile(kTilesOfB + i % side)});
-            }
+    auto multiply = [&] {
+        for (unsigned i = 0; i < sums; ++i) {
+            b.CreateIntrinsic(
+                product, {},
+                {tile(kSumTiles + i), tile(kTilesOfA + i / side), tile(kTilesOfB + i % side)});
         }
+    };
+    for (unsigned step = 0; step < steps; ++step) {
+        auto factor = [&](unsigned i) { return function->getArg(sums + step * 2 * side + i); };
+        for (unsigned i = 0; i < 2 * side; ++i)
+            load(i < side ? kTilesOfA + i : kTilesOfB + i - side, factor(i));
+        multiply();
+        if (factors != TileFactors::kHalf)
+            continue;
+        Value* any = nullptr;
+        Value* second[2];
+        for (unsigned i = 0; i < side; ++i) {
+            second[i] = b.CreateAlignedLoad(
+                b.getInt64Ty(), b.CreateConstGEP1_64(b.getInt8Ty(), factor(i), kSecondStep),
+                llvm::Align(8));
+            any = any ? b.CreateOr(any, second[i]) : second[i];
+        }
+        auto* other = llvm::BasicBlock::Create(module.getContext(), "other", function);
+        auto* same = llvm::BasicBlock::Create(module.getContext(), "same", function);
+        b.CreateCondBr(b.CreateICmpEQ(any, b.getInt64(0)), same, other);
+        b.SetInsertPoint(other);
+        for (unsigned i = 0; i < side; ++i)
+            load(kTilesOfA + i, b.CreateGEP(b.getInt8Ty(), factor(i), second[i]));
+        b.CreateBr(same);
+        b.SetInsertPoint(same);
+        for (unsigned i = 0; i < side; ++i)
+            load(kTilesOfB + i, b.CreateConstGEP1_64(b.getInt8Ty(), factor(side + i), kTileBytes));
+        multiply();
     }
     for (unsigned i = 0; i < sums; ++i) {
         b.CreateIntrinsic(llvm::Intrinsic::x86_tilestored64, {},

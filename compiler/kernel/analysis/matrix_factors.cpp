@@ -1,0 +1,278 @@
+#include "compiler/kernel/analysis/matrix_factors.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "compiler/kernel/analysis/invocation_values.h"
+#include "compiler/kernel/ir/matrix.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+using Factor = MatrixFactors::Factor;
+
+namespace {
+
+// A packed factor takes up to 2 KiB.
+constexpr uint32_t kMaxPlaces = 96;
+
+class Finder {
+  public:
+    Finder(const ir::Kernel& kernel,
+           const Regions& regions,
+           const std::function<bool(const ir::Instruction&)>& accept)
+        : kernel_(kernel), accept_(accept), uses_(kernel.num_values(), 0) {
+        const auto& size = kernel.workgroup_size;
+        invocations_ = size[0] * size[1] * size[2];
+        if (invocations_ % kernel.subgroup_size != 0)
+            return;
+        for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+            for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
+                ++uses_[operand.index];
+        }
+        for (uint32_t i = 0; i < regions.num_segments(); ++i)
+            VisitSegment(i, regions.segment(i));
+        FindUnused();
+    }
+    MatrixFactors Take() { return std::move(found_); }
+
+  private:
+    // One operand of a product.
+    struct Candidate {
+        uint32_t product = 0;  // its first result
+        bool is_b = false;
+        ir::InstId transpose;  // or not valid
+        std::vector<ir::InstId> loads;
+        Factor factor;
+        bool valid = true;
+    };
+
+    void VisitSegment(uint32_t number, const Segment& segment) {
+        candidates_.clear();
+        writes_ = false;
+        for (const SegmentItem& item : segment.items) {
+            if (item.kind == SegmentItem::Kind::kInstruction)
+                VisitWrites(item.inst);
+        }
+        if (writes_)
+            return;
+        for (const SegmentItem& item : segment.items) {
+            if (item.kind == SegmentItem::Kind::kInstruction)
+                VisitTree(item.inst);
+        }
+        if (candidates_.empty())
+            return;
+        InvocationValues invocation(kernel_);
+        for (uint32_t i = 0; i < invocations_; ++i) {
+            invocation.Begin(i);
+            for (Candidate& candidate : candidates_)
+                candidate.valid = candidate.valid && VisitInvocation(invocation, i, candidate);
+        }
+        std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.valid; });
+        Keep(number);
+    }
+    void VisitWrites(ir::InstId id) {
+        const ir::Instruction& inst = kernel_.inst(id);
+        writes_ |= inst.op == Op::kStoreShared || inst.op == Op::kAtomicShared;
+        for (ir::BlockId block : inst.blocks) {
+            for (ir::InstId child : kernel_.block(block).insts)
+                VisitWrites(child);
+        }
+    }
+    void VisitTree(ir::InstId id) {
+        const ir::Instruction& inst = kernel_.inst(id);
+        if (inst.op == Op::kMatrixMulAdd && accept_(inst)) {
+            const size_t count = inst.results.size();
+            const std::span<const ir::ValueId> operands(inst.operands);
+            AddCandidate(id, operands.first(count), false);
+            AddCandidate(id, operands.subspan(count, count), true);
+        }
+        for (ir::BlockId block : inst.blocks) {
+            for (ir::InstId child : kernel_.block(block).insts)
+                VisitTree(child);
+        }
+    }
+
+    void AddCandidate(ir::InstId product, std::span<const ir::ValueId> values, bool is_b) {
+        Candidate candidate;
+        candidate.product = kernel_.inst(product).results[0].index;
+        candidate.is_b = is_b;
+        const ir::Instruction* made = kernel_.Definition(values[0]);
+        if (made && made->op == Op::kMatrixTranspose) {
+            if (!std::equal(values.begin(), values.end(), made->results.begin()))
+                return;
+            candidate.transpose = kernel_.value(values[0]).inst;
+            values = made->operands;
+        }
+        for (ir::ValueId value : values) {
+            const ir::Instruction* load = kernel_.Definition(value);
+            if (!load || load->op != Op::kLoadShared || load->results.size() != 1 ||
+                (load->flags & ir::kVolatile) != 0)
+                return;
+            candidate.loads.push_back(kernel_.value(value).inst);
+        }
+        candidate.factor.is_b = is_b;
+        candidate.factor.columns = candidate.transpose.valid();
+        candidate.factor.type_bytes = ir::ByteSize(kernel_.type(values[0]));
+        if (candidate.factor.columns && candidate.factor.type_bytes != 2)
+            return;
+        if (Together(product, candidate))
+            candidates_.push_back(std::move(candidate));
+    }
+    // All in one block, without anything between them that control may leave by or return to.
+    bool Together(ir::InstId product, const Candidate& candidate) {
+        Positions(product);
+        const auto end = positions_.find(product.index);
+        if (end == positions_.end())
+            return false;
+        size_t begin = end->second;
+        for (ir::InstId load : candidate.loads) {
+            const auto found = positions_.find(load.index);
+            if (found == positions_.end())
+                return false;
+            begin = std::min(begin, found->second);
+        }
+        return starts_[end->second] <= begin;
+    }
+    // The places of the instructions of the product's block, and since where nothing was between.
+    void Positions(ir::InstId product) {
+        if (positions_.contains(product.index))
+            return;
+        positions_.clear();
+        starts_.clear();
+        for (uint32_t i = 0; i < kernel_.num_blocks(); ++i) {
+            const std::vector<ir::InstId>& insts = kernel_.block(ir::BlockId{i}).insts;
+            if (std::find(insts.begin(), insts.end(), product) == insts.end())
+                continue;
+            size_t start = 0;
+            for (size_t at = 0; at < insts.size(); ++at) {
+                const Op op = kernel_.inst(insts[at]).op;
+                if (ir::HasProperty(op, ir::kRegions | ir::kTerminator) || op == Op::kBarrier)
+                    start = at;
+                positions_[insts[at].index] = at;
+                starts_.push_back(start);
+            }
+            return;
+        }
+    }
+
+    // Whether the lane's elements are where they belong, counted from the first lane's first.
+    bool VisitInvocation(InvocationValues& invocation, uint32_t index, Candidate& candidate) const {
+        Factor& factor = candidate.factor;
+        const uint32_t lanes = kernel_.subgroup_size;
+        const uint32_t lane = index % lanes;
+        for (size_t e = 0; e < candidate.loads.size(); ++e) {
+            const auto offset = invocation.Evaluate(kernel_.inst(candidate.loads[e]).operands[0]);
+            if (!offset || *offset + factor.type_bytes > kernel_.shared_bytes)
+                return false;
+            const auto at = static_cast<uint32_t>(*offset);
+            if (lane == 0 && e == 0)
+                factor.offsets.push_back(at);
+            const uint32_t element = static_cast<uint32_t>(e) * lanes + lane;
+            const uint32_t line = element / ir::kMatrixSize;
+            const uint32_t column = element % ir::kMatrixSize * factor.type_bytes;
+            const uint32_t distance = at - factor.offsets.back();
+            // The very first invocation has elements of several lines.
+            if (index == 0 && factor.stride == 0 && line != 0 && column == 0)
+                factor.stride = distance / line;
+            if (distance > kernel_.shared_bytes || distance != line * factor.stride + column)
+                return false;
+        }
+        return true;
+    }
+
+    void Keep(uint32_t segment) {
+        std::map<std::tuple<bool, bool, uint32_t, uint32_t, uint32_t>, uint32_t> places;
+        uint32_t uses = 0;
+        for (Candidate& candidate : candidates_) {
+            Factor& factor = candidate.factor;
+            for (uint32_t offset : factor.offsets) {
+                const auto number = static_cast<uint32_t>(places.size());
+                factor.places.push_back(places
+                                            .try_emplace({factor.is_b, factor.columns,
+                                                          factor.type_bytes, factor.stride, offset},
+                                                         number)
+                                            .first->second);
+            }
+        }
+        if (places.empty() || places.size() > kMaxPlaces)
+            return;
+        const size_t before = found_.factors.size();
+        for (const Candidate& candidate : candidates_) {
+            auto known = std::find(found_.factors.begin() + static_cast<std::ptrdiff_t>(before),
+                                   found_.factors.end(), candidate.factor);
+            const auto number = static_cast<uint32_t>(known - found_.factors.begin());
+            if (known == found_.factors.end()) {
+                found_.factors.push_back(candidate.factor);
+                uses += static_cast<uint32_t>(candidate.factor.places.size());
+            }
+            auto& product = found_.products
+                                .try_emplace(candidate.product,
+                                             std::array{MatrixFactors::kNone, MatrixFactors::kNone})
+                                .first->second;
+            product[candidate.is_b ? 1 : 0] = number;
+            for (ir::InstId load : candidate.loads)
+                loads_.insert(load.index);
+            if (candidate.transpose.valid())
+                transposes_.insert(candidate.transpose.index);
+        }
+        const auto count = static_cast<uint32_t>(places.size());
+        found_.segments[segment] = {.places = count, .shared = uses > count};
+        found_.max_places = std::max(found_.max_places, count);
+    }
+
+    // Transposes whose results only go to products that take the matrix from memory, and such
+    // loads.
+    void FindUnused() {
+        std::vector<uint32_t> served(kernel_.num_values(), 0);
+        for (const auto& [first, factors] : found_.products) {
+            const ir::Instruction& product = kernel_.inst(kernel_.value(ir::ValueId{first}).inst);
+            const size_t count = product.results.size();
+            for (size_t i = 0; i < 2 * count; ++i) {
+                if (factors[i / count] != MatrixFactors::kNone)
+                    ++served[product.operands[i].index];
+            }
+        }
+        auto unused = [&](uint32_t id) {
+            const ir::Instruction& inst = kernel_.inst(ir::InstId{id});
+            return std::all_of(inst.results.begin(), inst.results.end(), [&](ir::ValueId result) {
+                return served[result.index] == uses_[result.index];
+            });
+        };
+        for (uint32_t id : transposes_) {
+            if (!unused(id))
+                continue;
+            found_.unused.insert(id);
+            for (ir::ValueId operand : kernel_.inst(ir::InstId{id}).operands)
+                ++served[operand.index];
+        }
+        for (uint32_t id : loads_) {
+            if (unused(id))
+                found_.unused.insert(id);
+        }
+    }
+
+    const ir::Kernel& kernel_;
+    const std::function<bool(const ir::Instruction&)>& accept_;
+    uint32_t invocations_ = 0;
+    std::vector<uint32_t> uses_;  // by value
+    bool writes_ = false;
+    std::vector<Candidate> candidates_;
+    std::map<uint32_t, size_t> positions_;
+    std::vector<size_t> starts_;
+    std::set<uint32_t> loads_;
+    std::set<uint32_t> transposes_;
+    MatrixFactors found_;
+};
+
+}  // namespace
+
+MatrixFactors FindMatrixFactors(const ir::Kernel& kernel,
+                                const Regions& regions,
+                                const std::function<bool(const ir::Instruction&)>& accept) {
+    return Finder(kernel, regions, accept).Take();
+}
+
+}  // namespace fornax::kernel
