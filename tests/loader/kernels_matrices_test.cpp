@@ -20,6 +20,7 @@
 #include "tests/loader/shaders/matrices_u8_u8_u32.spv.h"
 #include "tests/loader/shaders/matrices_u_saturating.spv.h"
 #include "tests/loader/shaders/matrix_forms.spv.h"
+#include "tests/loader/shaders/matrix_rounds.spv.h"
 #include "tests/loader/vulkan_fixture.h"
 
 namespace fornax::test {
@@ -359,6 +360,59 @@ TEST_F(KernelsMatricesTest, TilesAndElements) {
         }
         for (const uint32_t length : buffers[4].span())
             ASSERT_EQ(length, 256 / size);
+    }
+}
+
+// What large products take: tiles in workgroup memory for one round or several at once, numbers of
+// which do not come out even, and infinities.
+TEST_F(KernelsMatricesTest, RoundsOfLargeProducts) {
+    constexpr uint32_t kSide = 128;
+    for (const uint32_t depth : {16u, 32u}) {
+        for (const uint32_t rounds : {1u, 2u, 7u}) {
+            SCOPED_TRACE(testing::Message() << rounds << " rounds of " << depth);
+            const uint32_t length = rounds * depth;
+            std::array buffers = {MakeBuffer(kSide * length / 2), MakeBuffer(kSide * length / 2),
+                                  MakeBuffer(kSide * kSide), MakeBuffer(1)};
+            const float infinity = std::numeric_limits<float>::infinity();
+            auto a = [&](uint32_t row, uint32_t k) {
+                if (row == 3 && k == length - 1)
+                    return infinity;
+                return static_cast<float>((row * 3 + k * 7) % 17) - 8;
+            };
+            auto b = [&](uint32_t k, uint32_t column) {
+                if (column == 70 && k == 1)
+                    return -infinity;
+                // Of all bits that f16 has.
+                return (static_cast<float>((k + column * 5) % 1023) + 0.5f) / 8;
+            };
+            auto* halves_a = reinterpret_cast<uint16_t*>(buffers[0].words);
+            auto* halves_b = reinterpret_cast<uint16_t*>(buffers[1].words);
+            for (uint32_t k = 0; k < length; ++k) {
+                for (uint32_t i = 0; i < kSide; ++i) {
+                    halves_a[i * length + k] = std::isinf(a(i, k)) ? 0x7c00 : Half(a(i, k));
+                    halves_b[i * length + k] = std::isinf(b(k, i)) ? 0xfc00 : Half(b(k, i));
+                }
+            }
+            buffers[3].words[0] = rounds;
+            const uint32_t values[] = {kSide, depth};
+            const VkSpecializationMapEntry entries[] = {{0, 0, 4}, {1, 4, 4}};
+            const VkSpecializationInfo specialization{2, entries, sizeof(values), values};
+            required_subgroup_size_ = 32;
+            Run(MakePipeline(spirv::kMatrixRounds, buffers, &specialization), 1);
+            for (uint32_t row = 0; row < kSide; ++row) {
+                for (uint32_t column = 0; column < kSide; ++column) {
+                    float sum = 0;  // exact
+                    for (uint32_t k = 0; k < length; ++k)
+                        sum += a(row, k) * b(k, column);
+                    const float got = buffers[2].floats()[column * kSide + row];
+                    if (std::isnan(sum)) {
+                        ASSERT_TRUE(std::isnan(got)) << row << ", " << column << ": " << got;
+                    } else {
+                        ASSERT_EQ(got, sum) << row << ", " << column;
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -56,11 +56,18 @@ bool SplitLoops(ir::Kernel& kernel, uint32_t vector_registers);
 // at once. True if there were any; Simplify should follow.
 bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 
+// Loops that bring factors of matrix products into workgroup memory and multiply them take several
+// rounds at once, for targets with a matrix unit. True if there were any; Simplify should follow.
+bool JoinRounds(ir::Kernel& kernel);
+
 // All of the above, bounded. Kernels that went through the first half together compute the same, to
 // the last bit, whatever the second is made for. Values and instructions are numbered in the order
 // of the text afterwards.
 void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers = 32);
-void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_registers = 32);
-void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers = 32);
+void RunOtherPasses(ir::Kernel& kernel,
+                    CodeQuality quality,
+                    uint32_t vector_registers = 32,
+                    bool matrix_unit = false);
+void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers = 32, bool matrix_unit = false);
 
 }  // namespace fornax::kernel

@@ -24,7 +24,10 @@ void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
     kernel.Compact();
 }
 
-void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_registers) {
+void RunOtherPasses(ir::Kernel& kernel,
+                    CodeQuality quality,
+                    uint32_t vector_registers,
+                    bool matrix_unit) {
     for (int round = 0; round < kMaxUnrollRounds; ++round) {
         if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality))
             break;
@@ -42,15 +45,17 @@ void RunOtherPasses(ir::Kernel& kernel, CodeQuality quality, uint32_t vector_reg
             Simplify(kernel);
         if (UnrollPartly(kernel, kTileValues))
             Simplify(kernel);
+        if (matrix_unit && JoinRounds(kernel))
+            Simplify(kernel);
     }
     IsolateBarrierTails(kernel);
     SplitBarrierBranches(kernel);
     kernel.Compact();
 }
 
-void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers) {
+void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers, bool matrix_unit) {
     RunFirstPasses(kernel, vector_registers);
-    RunOtherPasses(kernel, CodeQuality::kFull, vector_registers);
+    RunOtherPasses(kernel, CodeQuality::kFull, vector_registers, matrix_unit);
 }
 
 }  // namespace fornax::kernel
