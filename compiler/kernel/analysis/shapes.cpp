@@ -172,6 +172,7 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             uniform &= shapes_[operand.index].uniform();
             workgroup &= shapes_[operand.index].workgroup;
         }
+        uniform |= inst.op == Op::kLaneRange;
         for (ir::ValueId result : inst.results) {
             Shape shape = Varying(result);
             if (uniform) {

@@ -412,6 +412,33 @@ Value* Emitter::EmitLate(ir::ValueId value) {
     return result;
 }
 
+// Different numbers by one that is the same for the workgroup.
+bool Emitter::DividesByInverse(const ir::Instruction& inst) const {
+    return (inst.op == Op::kUDiv || inst.op == Op::kURem) && lanes_ > 1 && !compact_ &&
+           kernel_.type(inst.results[0]) == ir::Type::kI32 && !kernel_.IsConst(inst.operands[1]) &&
+           shapes_.shape(inst.operands[1]).workgroup && !shapes_.shape(inst.operands[0]).workgroup;
+}
+
+void Emitter::EmitLaneRange(const ir::Instruction& inst) {
+    const ir::ValueId of = inst.operands[0];
+    const Shape& shape = shapes_.shape(of);
+    Value* low = Scalar(of);
+    llvm::Type* type = low->getType();
+    llvm::Constant* span = llvm::ConstantInt::get(type, 0);
+    if (shape.pattern()) {
+        const auto [lowest, highest] =
+            std::minmax_element(shape.offsets.begin(), shape.offsets.end());
+        low = builder_.CreateAdd(Raw(of), llvm::ConstantInt::getSigned(type, *lowest));
+        // Offsets wrap with the type, so those of 64 bits may lie anywhere.
+        const auto distance = static_cast<uint64_t>(*highest) - static_cast<uint64_t>(*lowest);
+        span = llvm::ConstantInt::get(type, distance);
+    } else if (!shape.uniform() && lanes_ > 1) {
+        span = llvm::Constant::getAllOnesValue(type);
+    }
+    Set(inst.results[0], low);
+    Set(inst.results[1], span);
+}
+
 void Emitter::EmitPure(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kConst: {
@@ -470,6 +497,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
                 Set(inst.results[i], values[i]);
             return;
         }
+        case Op::kLaneRange:
+            EmitLaneRange(inst);
+            return;
         case Op::kLoadPush:
             EmitLoad(inst, PushRegion(), inst.operands[0]);
             return;
@@ -502,6 +532,13 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     }
     if (operands.size() < inst.operands.size()) {
         Set(inst.results[0], operands[0]);
+        return;
+    }
+    if (scalar && DividesByInverse(inst)) {
+        Value* result = EmitQuotientByInverse(builder_, operands[0], operands[1]);
+        if (inst.op == Op::kURem)
+            result = builder_.CreateSub(operands[0], builder_.CreateMul(result, operands[1]));
+        Set(inst.results[0], result);
         return;
     }
     if (Value* fused = EmitFused(inst, scalar)) {

@@ -183,6 +183,8 @@ class Emitter {
     void EmitPure(const ir::Instruction& inst);
     void FindFusable();
     llvm::Value* EmitLate(ir::ValueId value);
+    void EmitLaneRange(const ir::Instruction& inst);
+    bool DividesByInverse(const ir::Instruction& inst) const;
     llvm::Value* EmitFused(const ir::Instruction& inst, bool scalar);
     llvm::Value* EmitBuiltin(ir::BuiltinId builtin, ir::ValueId result);
     llvm::Value* LocalIdBase(uint32_t dimension);

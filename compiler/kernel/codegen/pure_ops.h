@@ -36,4 +36,8 @@ llvm::SmallVector<llvm::Value*, 2> EmitPureOp(llvm::IRBuilderBase& builder,
                                               const ir::Instruction& inst,
                                               llvm::ArrayRef<llvm::Value*> operands);
 
+// a / b as an unsigned number, for scalars of 32 bits: by the inverse of b, which LLVM takes out of
+// loops. b = 0 gives any value.
+llvm::Value* EmitQuotientByInverse(llvm::IRBuilderBase& builder, llvm::Value* a, llvm::Value* b);
+
 }  // namespace fornax::kernel

@@ -16,6 +16,14 @@ using llvm::Intrinsic::ID;
 
 namespace {
 
+// Of an integer, by which quotients are never too small (QuotientByFloat).
+llvm::Value* InverseAbove(llvm::IRBuilderBase& builder, llvm::Value* number) {
+    llvm::Type* type = number->getType();
+    const double above = type->isDoubleTy() ? 0x1.0000000000002p0 : 0x1.000004p0;
+    return builder.CreateFMul(builder.CreateFDiv(llvm::ConstantFP::get(type, 1), number),
+                              llvm::ConstantFP::get(type, above));
+}
+
 class IntegerEmitter {
   public:
     explicit IntegerEmitter(const PureOp& op)
@@ -79,12 +87,8 @@ llvm::Value* IntegerEmitter::QuotientByFloat(bool is_signed) {
     b_.setFastMathFlags(none);
     if (llvm::Value* divisor = llvm::getSplatValue(in_[1]); divisor && bits() >= 16) {
         llvm::Type* scalar = bits() == 32 ? b_.getDoubleTy() : b_.getFloatTy();
-        llvm::Value* number =
-            is_signed ? b_.CreateSIToFP(divisor, scalar) : b_.CreateUIToFP(divisor, scalar);
-        const double above = bits() == 32 ? 0x1.0000000000002p0 : 0x1.000004p0;
-        llvm::Value* inverse =
-            b_.CreateFMul(b_.CreateFDiv(llvm::ConstantFP::get(scalar, 1), number),
-                          llvm::ConstantFP::get(scalar, above));
+        llvm::Value* inverse = InverseAbove(
+            b_, is_signed ? b_.CreateSIToFP(divisor, scalar) : b_.CreateUIToFP(divisor, scalar));
         const unsigned lanes = llvm::cast<llvm::FixedVectorType>(type_)->getNumElements();
         inverse = b_.CreateVectorSplat(lanes, inverse);
         llvm::Type* wide = SameShape(type_, scalar);
@@ -280,6 +284,15 @@ Values IntegerEmitter::Emit() {
 }
 
 }  // namespace
+
+llvm::Value* EmitQuotientByInverse(llvm::IRBuilderBase& builder, llvm::Value* a, llvm::Value* b) {
+    llvm::IRBuilderBase::FastMathFlagGuard guard(builder);
+    builder.setFastMathFlags({});
+    llvm::Type* number = builder.getDoubleTy();
+    llvm::Value* inverse = InverseAbove(builder, builder.CreateUIToFP(b, number));
+    llvm::Value* product = builder.CreateFMul(builder.CreateUIToFP(a, number), inverse);
+    return AnyValue(builder, builder.CreateFPToUI(product, a->getType()));
+}
 
 Values EmitIntegerOp(const PureOp& op) {
     return IntegerEmitter(op).Emit();

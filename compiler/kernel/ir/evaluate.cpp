@@ -347,6 +347,10 @@ bool EvaluatePair(Op op, Type type, std::span<const uint64_t> in, std::span<uint
             out[0] = (in[0] * in[1]) & Mask(width);
             out[1] = MultiplyHigh(in[0], in[1], width, op == Op::kSMulExtended) & Mask(width);
             return true;
+        case Op::kLaneRange:
+            out[0] = in[0];
+            out[1] = 0;
+            return true;
         case Op::kFrexp: {
             int exponent = 0;
             double value = ToDouble(type, in[0]);

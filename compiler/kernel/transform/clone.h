@@ -41,6 +41,8 @@ class Cloner {
     ir::InstId Clone(ir::InstId id);
     // Appends a copy of one instruction.
     ir::InstId CloneOne(ir::InstId id, ir::BlockId to);
+    // What a construct became.
+    ir::InstId Construct(ir::InstId id) const { return Target(id); }
 
   private:
     struct LoopTargets {

@@ -88,6 +88,12 @@ const Pass kPasses[] = {
          Simplify(kernel);
          UnrollPartly(kernel, 1);
      }},
+    {"VersionDivisions",
+     [](ir::Kernel& kernel) {
+         PromoteLocals(kernel);
+         Simplify(kernel);
+         VersionDivisions(kernel);
+     }},
     {"Pipeline", [](ir::Kernel& kernel) { RunPipeline(kernel); }},
     {"PipelineFewRegisters", [](ir::Kernel& kernel) { RunPipeline(kernel, 4); }},
 };

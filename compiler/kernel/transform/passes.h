@@ -60,6 +60,10 @@ bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 // rounds at once, for targets with a matrix unit. True if there were any; Simplify should follow.
 bool JoinRounds(ir::Kernel& kernel);
 
+// Gives code that divides indices by sizes which are known at run time only a second form, for
+// vectors whose lanes share every quotient. True if there was any; Simplify should follow.
+bool VersionDivisions(ir::Kernel& kernel);
+
 // All of the above, bounded. Kernels that went through the first half together compute the same, to
 // the last bit, whatever the second is made for. Values and instructions are numbered in the order
 // of the text afterwards.

@@ -45,6 +45,8 @@ void RunOtherPasses(ir::Kernel& kernel,
             Simplify(kernel);
         if (UnrollPartly(kernel, kTileValues))
             Simplify(kernel);
+        if (VersionDivisions(kernel))
+            Simplify(kernel);
         if (matrix_unit && JoinRounds(kernel))
             Simplify(kernel);
     }
