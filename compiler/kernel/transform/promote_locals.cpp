@@ -259,9 +259,45 @@ class Promoter {
     std::array<ValueId, 16> undef_of_type_;
 };
 
+// An index that is one constant or another makes one of two elements, each of which has a constant
+// index.
+void LoadBoth(Kernel& kernel) {
+    std::vector<ValueId> map(kernel.num_values());
+    bool changed = false;
+    for (uint32_t b = 0; b < kernel.num_blocks(); ++b) {
+        std::vector<InstId> insts;
+        for (InstId id : std::vector(kernel.block(BlockId{b}).insts)) {
+            const Instruction load = kernel.inst(id);
+            const Instruction* index =
+                load.op == Op::kLoadLocal ? kernel.Definition(load.operands[0]) : nullptr;
+            if (!index || index->op != Op::kSelect || !kernel.IsConst(index->operands[1]) ||
+                !kernel.IsConst(index->operands[2])) {
+                insts.push_back(id);
+                continue;
+            }
+            const std::array types = {kernel.type(load.results[0])};
+            std::array<ValueId, 3> choice = {index->operands[0], index->operands[1],
+                                             index->operands[2]};
+            for (size_t i = 1; i < choice.size(); ++i) {
+                insts.push_back(kernel.NewInst(Op::kLoadLocal, std::array{choice[i]}, types));
+                kernel.inst(insts.back()).imm = load.imm;
+                kernel.inst(insts.back()).origin = load.origin;
+                choice[i] = kernel.inst(insts.back()).results[0];
+            }
+            insts.push_back(kernel.NewInst(Op::kSelect, choice, types));
+            map[load.results[0].index] = kernel.inst(insts.back()).results[0];
+            changed = true;
+        }
+        kernel.block(BlockId{b}).insts = std::move(insts);
+    }
+    if (changed)
+        kernel.ReplaceUses(map);
+}
+
 }  // namespace
 
 void PromoteLocals(Kernel& kernel) {
+    LoadBoth(kernel);
     Promoter(kernel).Run();
 }
 

@@ -37,6 +37,22 @@ TEST(PromoteLocals, StraightLine) {
         return)");
 }
 
+TEST(PromoteLocals, OneOfTwoElements) {
+    Expect(R"(
+        %one:i32 = const 1
+        store_local 0, %z, %i
+        store_local 0, %one, %z
+        %n:i32 = select %b, %one, %z
+        %x:i32 = load_local 0, %n
+        store_buffer %o, %z, %x align(4)
+        return)",
+           R"(
+        %x:i32 = select %b, %z, %i
+        store_buffer %o, %z, %x align(4)
+        return)",
+           "local 0: i32[2]\n");
+}
+
 TEST(PromoteLocals, LoadBeforeAnyStoreIsUndef) {
     ExpectPass(PromoteLocals, "local 0: f32[1]\n",
                R"(%z:i32 = const 0
