@@ -1,6 +1,6 @@
 // The matrix unit of a core: what it multiplies, its registers, its commands and what it counts.
 //
-// The kernel compiler issues its commands (compiler/kernel/codegen/matrix_commands.h), the driver
+// The kernel compiler issues its commands (compiler/kernel/codegen/matrix_unit.h), the driver
 // tells applications what it multiplies, and the device counts what it did. The software device
 // carries the commands out as code for the host: on its tiles (AMX) or its vector registers.
 #pragma once
@@ -46,7 +46,9 @@ inline constexpr uint32_t kMatrixFormats = 3;
 inline constexpr std::array<const char*, kMatrixFormats> kMatrixFormatNames = {"f16", "bf16",
                                                                                "int8"};
 
-// Registers: the format; factors, each in the order in which the multipliers take it; sums.
+// Registers: the format; factors, each in the order in which the multipliers take it; sums. Factors
+// that all subgroups of a workgroup take from its memory may be registers of the workgroup beside
+// these, loaded by the first that comes to them.
 inline constexpr uint32_t kMatrixFactorRegisters = 8;
 inline constexpr uint32_t kMatrixSumRegisters = 4;
 

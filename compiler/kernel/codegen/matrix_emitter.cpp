@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/codegen/matrix_code.h"
-#include "compiler/kernel/codegen/pure_ops_internal.h"
 #include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
@@ -15,9 +13,6 @@ using llvm::Value;
 
 namespace {
 
-const llvm::Align kSlotAlign(64);
-constexpr uint64_t kSumBytes = ir::kMatrixElements * 4;
-constexpr uint64_t kFactorBytes = std::max(kSumBytes, kTileFactorBytes);
 // Factors that are kept as the functions take them: a column and a row of four. With twice as many
 // they leave the first cache before they are used: 144 instead of 161 GFLOP/s in ggml's f16
 // product.
@@ -32,34 +27,8 @@ constexpr uint64_t kSigned = 8;
 constexpr uint64_t kBFloat = 16;
 constexpr uint64_t kTiles = 32;
 
-unsigned Width(const Value* vector) {
-    return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
-}
-
-TileFactors KindOf(const ir::Kernel& kernel, const ir::Instruction& product) {
-    if (kernel.type(product.operands[0]) == ir::Type::kI8)
-        return TileFactors::kBytes;
-    return product.imm & ir::kMatrixBFloat16 ? TileFactors::kBFloat : TileFactors::kHalf;
-}
-
-hal::MatrixFormat FormatOf(TileFactors factors) {
-    switch (factors) {
-        case TileFactors::kHalf:
-            return hal::MatrixFormat::kF16;
-        case TileFactors::kBFloat:
-            return hal::MatrixFormat::kBF16;
-        case TileFactors::kBytes:
-            break;
-    }
-    return hal::MatrixFormat::kInt8;
-}
-
-// Element 0 of one vector, element 0 of the other, element 1, ...
-llvm::SmallVector<int, 32> Alternating(unsigned width) {
-    llvm::SmallVector<int, 32> picks;
-    for (unsigned i = 0; i < 2 * width; ++i)
-        picks.push_back(static_cast<int>(i % 2 * width + i / 2));
-    return picks;
+MatrixKind KindOf(const ir::Kernel& kernel, const ir::Instruction& product) {
+    return {ir::MatrixFormatOf(kernel, product), product.imm};
 }
 
 }  // namespace
@@ -74,32 +43,30 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
     : kernel_(kernel),
       b_(builder),
       entry_(entry),
-      vector_bits_(vector_bits),
-      recorder_(recorder),
-      commands_(builder, entry, recorder),
+      unit_(builder, entry, vector_bits, recorder),
       places_(FindMatrixPlaces(kernel)),
       shared_(shared) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == ir::Op::kMatrixMulAdd && UsesTiles(KindOf(kernel, inst), inst.imm))
+        if (inst.op == ir::Op::kMatrixMulAdd && unit_.OnTiles(KindOf(kernel, inst)))
             break;
     }
-    if (!tiles_ || !regions)
+    if (!unit_.has_tiles() || !regions)
         return;
     factors_ = FindMatrixFactors(kernel, *regions, [&](const ir::Instruction& product) {
-        return UsesTiles(KindOf(kernel, product), product.imm);
+        return unit_.OnTiles(KindOf(kernel, product));
     });
     if (factors_.max_places == 0)
         return;
-    packed_ = NewSlot(uint64_t{factors_.max_places} * kTileFactorBytes);
-    is_packed_ = NewSlot(factors_.max_places);
+    packed_ = NewMatrixSlot(entry_, uint64_t{factors_.max_places} * kTileFactorBytes);
+    is_packed_ = NewMatrixSlot(entry_, factors_.max_places);
 }
 
 void MatrixEmitter::BeginSegment(uint32_t segment) {
     const auto found = factors_.segments.find(segment);
     segment_ = found == factors_.segments.end() ? nullptr : &found->second;
     if (segment_ && segment_->shared)
-        b_.CreateMemSet(is_packed_, b_.getInt8(0), segment_->places, kSlotAlign);
+        b_.CreateMemSet(is_packed_, b_.getInt8(0), segment_->places, kMatrixAlign);
 }
 
 Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
@@ -136,11 +103,8 @@ Value* MatrixEmitter::PackedOnce(uint32_t number) {
         b_.SetInsertPoint(pack);
         b_.CreateStore(b_.getInt8(1), flag);
     }
-    llvm::Function* function =
-        TilePackFunction(*entry_.getModule(), *tiles_, factor.is_b, factor.columns);
-    Value* from = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
-    b_.CreateCall(function, {slot, from, b_.getInt64(factor.stride)});
-    commands_.Issue(hal::MatrixCommand::kLoadFactor, FormatOf(*tiles_));
+    unit_.LoadFactorOf(slot, b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets)),
+                       factor.stride, factor.is_b, factor.columns);
     if (end) {
         b_.CreateBr(end);
         b_.SetInsertPoint(end);
@@ -148,32 +112,6 @@ Value* MatrixEmitter::PackedOnce(uint32_t number) {
     }
     taken_[number] = slot;
     return slot;
-}
-
-// The same elements in vectors of another width.
-MatrixEmitter::Vectors MatrixEmitter::Regroup(llvm::ArrayRef<Value*> vectors, unsigned width) {
-    Vectors level(vectors.begin(), vectors.end());
-    for (unsigned given = Width(level[0]); given < width; given *= 2) {
-        llvm::SmallVector<int, 64> all;
-        for (unsigned i = 0; i < 2 * given; ++i)
-            all.push_back(static_cast<int>(i));
-        for (size_t i = 0; i < level.size(); i += 2)
-            level[i / 2] = b_.CreateShuffleVector(level[i], level[i + 1], all);
-        level.resize(level.size() / 2);
-    }
-    const unsigned given = Width(level[0]);
-    if (given == width)
-        return level;
-    Vectors parts;
-    for (Value* vector : level) {
-        for (unsigned first = 0; first < given; first += width) {
-            llvm::SmallVector<int, 64> some;
-            for (unsigned i = 0; i < width; ++i)
-                some.push_back(static_cast<int>(first + i));
-            parts.push_back(b_.CreateShuffleVector(vector, some));
-        }
-    }
-    return parts;
 }
 
 MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint64_t how) {
@@ -193,26 +131,10 @@ MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint64_t ho
     return made_.back();
 }
 
-Value* MatrixEmitter::NewSlot(uint64_t bytes) {
-    llvm::IRBuilder<> at(&entry_, entry_.begin());
-    llvm::AllocaInst* slot = at.CreateAlloca(llvm::ArrayType::get(at.getInt8Ty(), bytes));
-    slot->setAlignment(kSlotAlign);
-    return slot;
-}
-
-void MatrixEmitter::Store(llvm::ArrayRef<Value*> matrix, Value* slot) {
-    uint64_t at = 0;
-    for (Value* vector : matrix) {
-        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), slot, at);
-        b_.CreateAlignedStore(vector, address, llvm::commonAlignment(kSlotAlign, at));
-        at += vector->getType()->getPrimitiveSizeInBits() / 8;
-    }
-}
-
 MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
     if (const Made* made = Find(matrix, kTransposed))
         return made->transposed;
-    Vectors rows = Regroup(matrix, kMatrixSize);
+    Vectors rows = RegroupMatrix(b_, matrix, kMatrixSize);
     auto shuffled = [&](Value* first, Value* second, auto&& pick) {
         llvm::SmallVector<int, 16> picks;
         for (uint32_t i = 0; i < kMatrixSize; ++i)
@@ -244,82 +166,34 @@ MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
         rows = std::move(next);
     }
     Made& made = Add(matrix, kTransposed);
-    made.transposed = Regroup(rows, Width(matrix[0]));
+    made.transposed = RegroupMatrix(
+        b_, rows, llvm::cast<llvm::FixedVectorType>(matrix[0]->getType())->getNumElements());
     return made.transposed;
 }
 
-// The elements of A or B as f32, or as i16.
-MatrixEmitter::Vectors MatrixEmitter::Factors(llvm::ArrayRef<Value*> matrix,
-                                              uint64_t flags,
-                                              bool is_signed) {
-    Vectors factors;
-    for (Value* vector : matrix) {
-        llvm::Type* type = vector->getType();
-        auto with = [&](llvm::Type* scalar) {
-            return llvm::FixedVectorType::get(scalar, Width(vector));
-        };
-        if (type->getScalarSizeInBits() == 8) {
-            vector = b_.CreateIntCast(vector, with(b_.getInt16Ty()), is_signed);
-        } else if (flags & ir::kMatrixBFloat16) {
-            vector = b_.CreateShl(b_.CreateZExt(vector, with(b_.getInt32Ty())), 16);
-            vector = b_.CreateBitCast(vector, with(b_.getFloatTy()));
-        } else {
-            vector = FloatFromHalf(b_, b_.CreateBitCast(vector, with(b_.getHalfTy())));
-        }
-        factors.push_back(vector);
-    }
-    return factors;
-}
-
-// Of rows 0 and 1, then of rows 2 and 3, ...: the elements of a column beside each other.
-MatrixEmitter::Vectors MatrixEmitter::AlternateRows(llvm::ArrayRef<Value*> matrix) {
-    const Vectors rows = Regroup(matrix, kMatrixSize);
-    Vectors pairs;
-    for (uint32_t i = 0; i < kMatrixSize; i += 2)
-        pairs.push_back(b_.CreateShuffleVector(rows[i], rows[i + 1], Alternating(kMatrixSize)));
-    return pairs;
-}
-
-// Where a factor lies as the function takes it; `keep` stays.
+// The register that a factor is in; `keep` stays.
 Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
-                             TileFactors kind,
-                             uint64_t flags,
+                             const MatrixKind& kind,
                              bool is_b,
                              const Value* keep) {
-    const bool is_signed = (flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
-    const bool tiles = UsesTiles(kind, flags);
+    const bool is_signed = (kind.flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
     const uint64_t how = (is_b ? kPackedB : kPackedA) | (is_signed ? kSigned : 0) |
-                         (flags & ir::kMatrixBFloat16 ? kBFloat : 0) | (tiles ? kTiles : 0);
+                         (kind.flags & ir::kMatrixBFloat16 ? kBFloat : 0) |
+                         (unit_.OnTiles(kind) ? kTiles : 0);
     if (const Made* made = Find(matrix, how))
         return made->slot;
-    Vectors factors;
-    if (!tiles) {
-        factors = Factors(matrix, flags, is_signed);
-        if (is_b && factors[0]->getType()->isIntOrIntVectorTy())
-            factors = AlternateRows(factors);
-    }
     if (slots_.size() > next_slot_ && slots_[next_slot_] == keep)
         next_slot_ = (next_slot_ + 1) % kSlots;
     const size_t turn = next_slot_;
     next_slot_ = (turn + 1) % kSlots;
     if (turn == slots_.size())
-        slots_.push_back(NewSlot(kFactorBytes));
+        slots_.push_back(NewMatrixSlot(entry_, kMatrixFactorBytes));
     Value* slot = slots_[turn];
     if (std::any_of(waiting_.begin(), waiting_.end(),
                     [&](const Product& product) { return product.a == slot || product.b == slot; }))
         Flush();
     std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
-    if (tiles) {
-        if (!rows_)
-            rows_ = NewSlot(ir::kMatrixElements * 2);
-        Store(matrix, rows_);
-        const uint64_t bytes = kMatrixSize * (kind == TileFactors::kBytes ? 1 : 2);
-        b_.CreateCall(TilePackFunction(*entry_.getModule(), kind, is_b, false),
-                      {slot, rows_, b_.getInt64(bytes)});
-    } else {
-        Store(factors, slot);
-    }
-    commands_.Issue(hal::MatrixCommand::kLoadFactor, FormatOf(kind));
+    unit_.LoadFactor(slot, matrix, kind, is_b);
     Add(matrix, how).slot = slot;
     return slot;
 }
@@ -337,17 +211,17 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
                                              bool masked) {
     subgroup_ = subgroup;
     const uint64_t flags = inst.imm;
-    const TileFactors kind = KindOf(kernel_, inst);
+    const MatrixKind kind = KindOf(kernel_, inst);
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
     llvm::Type* type = sums[0]->getType();
     const bool saturates = (flags & ir::kMatrixSaturating) != 0;
-    if (flags != waiting_flags_)
+    if (kind != waiting_kind_)
         Flush();
     const std::array<bool, 2> in_memory = InMemory(inst, masked);
     auto factor = [&](size_t i, const Value* keep) {
         return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i])
-                            : Packed(operands.slice(i * count, count), kind, flags, i == 1, keep);
+                            : Packed(operands.slice(i * count, count), kind, i == 1, keep);
     };
     Product product;
     product.a = factor(0, nullptr);
@@ -357,59 +231,34 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     if (load && !masked && placed != places_.products.end()) {
         product.place = placed->second;
         product.c = const_cast<Value*>(load->getPointerOperand());
-        if (!UsesTiles(kind, flags)) {
-            EmitProduct(product, kind, flags);
+        if (!unit_.OnTiles(kind)) {
+            unit_.MultiplyAdd(product.c, {product.a, product.b}, kind);
             return {};
         }
         if (waiting_.size() == kMaxWaiting)
             Flush();
         waiting_.push_back(product);
-        waiting_flags_ = flags;
+        waiting_kind_ = kind;
         return {};
     }
     if (!sum_slot_)
-        sum_slot_ = NewSlot(kSumBytes);
+        sum_slot_ = NewMatrixSlot(entry_, kMatrixSumBytes);
     product.c = sum_slot_;
     if (saturates)
-        Store(Vectors(count, llvm::Constant::getNullValue(type)), sum_slot_);
+        StoreMatrix(b_, Vectors(count, llvm::Constant::getNullValue(type)), sum_slot_);
     else
-        Store(sums, sum_slot_);
-    EmitProduct(product, kind, flags);
+        StoreMatrix(b_, sums, sum_slot_);
+    unit_.MultiplyAdd(product.c, {product.a, product.b}, kind);
     Vectors results;
     uint64_t at = 0;
     for (Value* sum : sums) {
         Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), sum_slot_, at);
-        Value* result = b_.CreateAlignedLoad(type, address, llvm::commonAlignment(kSlotAlign, at));
+        Value* result =
+            b_.CreateAlignedLoad(type, address, llvm::commonAlignment(kMatrixAlign, at));
         results.push_back(saturates ? AddSaturating(sum, result, flags) : result);
         at += type->getPrimitiveSizeInBits() / 8;
     }
     return results;
-}
-
-// The unit is set up for one kind of factors a kernel.
-bool MatrixEmitter::UsesTiles(TileFactors kind, uint64_t flags) {
-    if (!kernel::UsesTiles(*entry_.getModule(), flags))
-        return false;
-    if (!tiles_)
-        tiles_ = kind;
-    return *tiles_ == kind;
-}
-
-void MatrixEmitter::EmitProduct(const Product& product, TileFactors kind, uint64_t flags) {
-    llvm::Module& module = *entry_.getModule();
-    const bool integers = kind == TileFactors::kBytes;
-    llvm::Function* function = UsesTiles(kind, flags)
-                                   ? TileMulAddFunction(module, *tiles_, flags, 1, 1)
-                                   : MatrixMulAddFunction(module, integers, vector_bits_);
-    b_.CreateCall(function, {product.c, product.a, product.b});
-    Count(FormatOf(kind), 1, 1);
-}
-
-// Sums that gain a product in each of the steps.
-void MatrixEmitter::Count(hal::MatrixFormat format, uint32_t sums, uint32_t steps) {
-    commands_.Issue(hal::MatrixCommand::kLoadSum, format, sums);
-    commands_.Issue(hal::MatrixCommand::kMultiplyAdd, format, sums * steps);
-    commands_.Issue(hal::MatrixCommand::kStoreSum, format, sums);
 }
 
 bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool masked) {
@@ -456,7 +305,6 @@ void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
         }
         return nullptr;
     };
-    llvm::Module& module = *entry_.getModule();
     for (Sum& first : sums) {
         if (std::exchange(first.done, true))
             continue;
@@ -478,32 +326,24 @@ void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
                 break;
         }
         const unsigned side = group.size() > 1 ? 2 : 1;
-        std::vector<Value*> arguments;
+        Vectors places;
         for (Sum* sum : group) {
             sum->done = true;
-            arguments.push_back(sum->c);
+            places.push_back(sum->c);
         }
+        Vectors factors;
         for (size_t step = 0; step < first.steps.size(); ++step) {
             for (unsigned i = 0; i < side; ++i)
-                arguments.push_back(group[i * side]->steps[step].first);
+                factors.push_back(group[i * side]->steps[step].first);
             for (unsigned i = 0; i < side; ++i)
-                arguments.push_back(group[i]->steps[step].second);
+                factors.push_back(group[i]->steps[step].second);
         }
-        b_.CreateCall(TileMulAddFunction(module, *tiles_, waiting_flags_, side,
-                                         static_cast<unsigned>(first.steps.size())),
-                      arguments);
-        Count(FormatOf(*tiles_), side * side, static_cast<unsigned>(first.steps.size()));
+        unit_.MultiplyAdd(places, factors, waiting_kind_);
     }
 }
 
 void MatrixEmitter::Finish(llvm::Function& kernel) {
-    commands_.Finish(kernel);
-    if (!tiles_)
-        return;
-    recorder_.MatrixTiles();
-    llvm::IRBuilder<> at(&entry_, entry_.begin());
-    EmitTileSetup(at, *tiles_);
-    EmitTileRelease(kernel);
+    unit_.Finish(kernel);
 }
 
 // What the products add up to is far from wrapping.

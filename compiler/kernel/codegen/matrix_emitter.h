@@ -1,5 +1,6 @@
 // Code for matrices that a subgroup holds together (ir/matrix.h). Here one is a few vectors, of a
-// lane's elements each, which end to end are its rows.
+// lane's elements each, which end to end are its rows. Products are commands to the matrix unit:
+// which registers they use, and which of them are issued together, is decided here.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -15,8 +16,7 @@
 
 #include "compiler/kernel/analysis/matrix_factors.h"
 #include "compiler/kernel/analysis/matrix_places.h"
-#include "compiler/kernel/codegen/matrix_commands.h"
-#include "compiler/kernel/codegen/matrix_tiles.h"
+#include "compiler/kernel/codegen/matrix_unit.h"
 #include "compiler/kernel/ir/ir.h"
 
 namespace fornax::kernel {
@@ -78,33 +78,22 @@ class MatrixEmitter {
         Steps steps;
         bool done = false;
     };
-    bool UsesTiles(TileFactors kind, uint64_t flags);
-    void EmitProduct(const Product& product, TileFactors kind, uint64_t flags);
     llvm::Value* PackedOnce(uint32_t factor);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitTiles(std::vector<Sum>& sums);
-    void Count(hal::MatrixFormat format, uint32_t sums, uint32_t steps);
     Made* Find(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
     Made& Add(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
 
-    Vectors Regroup(llvm::ArrayRef<llvm::Value*> vectors, unsigned width);
-    llvm::Value* NewSlot(uint64_t bytes);
-    void Store(llvm::ArrayRef<llvm::Value*> matrix, llvm::Value* slot);
     llvm::Value* Packed(llvm::ArrayRef<llvm::Value*> matrix,
-                        TileFactors kind,
-                        uint64_t flags,
+                        const MatrixKind& kind,
                         bool is_b,
                         const llvm::Value* keep);
-    Vectors Factors(llvm::ArrayRef<llvm::Value*> matrix, uint64_t flags, bool is_signed);
-    Vectors AlternateRows(llvm::ArrayRef<llvm::Value*> matrix);
     llvm::Value* AddSaturating(llvm::Value* sum, llvm::Value* products, uint64_t flags);
 
     const ir::Kernel& kernel_;
     llvm::IRBuilder<>& b_;
     llvm::BasicBlock& entry_;
-    const uint32_t vector_bits_;
-    ExplainRecorder& recorder_;
-    MatrixCommands commands_;
+    MatrixUnit unit_;
     const MatrixPlaces places_;
     MatrixFactors factors_;
     llvm::Value* shared_ = nullptr;
@@ -119,10 +108,8 @@ class MatrixEmitter {
     std::vector<llvm::Value*> slots_;  // memory for a factor each, taken in turn
     size_t next_slot_ = 0;
     llvm::Value* sum_slot_ = nullptr;
-    llvm::Value* rows_ = nullptr;       // a factor's rows that are on their way
-    std::optional<TileFactors> tiles_;  // that the matrix unit is set up for
     std::vector<Product> waiting_;
-    uint64_t waiting_flags_ = 0;  // of each of them
+    MatrixKind waiting_kind_;  // of each of them
 };
 
 }  // namespace fornax::kernel

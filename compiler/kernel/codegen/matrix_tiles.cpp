@@ -36,10 +36,10 @@ struct TileShape {
     uint8_t row_bytes;
 };
 
-TileShape ShapeOf(uint8_t tile, TileFactors factors) {
-    const uint8_t in_word = factors == TileFactors::kHalf     ? 1
-                            : factors == TileFactors::kBFloat ? 2
-                                                              : 4;
+TileShape ShapeOf(uint8_t tile, MatrixFormat format) {
+    const uint8_t in_word = format == MatrixFormat::kF16    ? 1
+                            : format == MatrixFormat::kBF16 ? 2
+                                                            : 4;
     if (tile >= kTilesOfB)
         return {static_cast<uint8_t>(kMatrixSize / in_word), kRowBytes};
     if (tile >= kTilesOfA)
@@ -56,21 +56,21 @@ Value* WithElement(llvm::IRBuilder<>& b, Value* vector, unsigned bits) {
 // Writes a factor in the unit's form: of rows, or columns, of 16 elements at `from` + i * `stride`.
 class Packer {
   public:
-    Packer(llvm::Function& function, TileFactors factors, bool columns)
+    Packer(llvm::Function& function, MatrixFormat format, bool columns)
         : b_(llvm::BasicBlock::Create(function.getContext(), "entry", &function)),
           function_(function),
-          factors_(factors),
+          format_(format),
           columns_(columns) {}
 
     void Emit(bool is_b) {
-        if (factors_ == TileFactors::kHalf) {
+        if (format_ == MatrixFormat::kF16) {
             if (is_b)
                 PackHalfB(Rows());
             else
                 PackHalfA();
         } else if (!is_b) {
             StoreAll(Rows());
-        } else if (columns_ && factors_ == TileFactors::kBFloat) {
+        } else if (columns_ && format_ == MatrixFormat::kBF16) {
             StoreAll(WordsOfColumns());
         } else {
             StoreAll(AlternateInWords(Rows()));
@@ -86,7 +86,7 @@ class Packer {
     Value* Word(uint64_t value) { return llvm::ConstantInt::get(Words(), value); }
 
     Value* LoadLine(unsigned i) {
-        const unsigned bits = factors_ == TileFactors::kBytes ? 8 : 16;
+        const unsigned bits = format_ == MatrixFormat::kInt8 ? 8 : 16;
         Value* at = b_.CreateMul(function_.getArg(2), b_.getInt64(i));
         return b_.CreateAlignedLoad(llvm::FixedVectorType::get(b_.getIntNTy(bits), kMatrixSize),
                                     b_.CreateGEP(b_.getInt8Ty(), function_.getArg(1), at),
@@ -183,7 +183,7 @@ class Packer {
 
     // Elements of two or four rows in one word each, the first row's in the lowest bits.
     Vectors AlternateInWords(const Vectors& rows) {
-        const unsigned per_word = factors_ == TileFactors::kBFloat ? 2 : 4;
+        const unsigned per_word = format_ == MatrixFormat::kBF16 ? 2 : 4;
         Vectors packed;
         for (size_t first = 0; first < rows.size(); first += per_word) {
             Value* word = nullptr;
@@ -260,12 +260,12 @@ class Packer {
 
     llvm::IRBuilder<> b_;
     llvm::Function& function_;
-    const TileFactors factors_;
+    const MatrixFormat format_;
     const bool columns_;
 };
 
-llvm::Intrinsic::ID ProductOf(TileFactors factors, uint64_t flags) {
-    if (factors != TileFactors::kBytes)
+llvm::Intrinsic::ID ProductOf(MatrixFormat format, uint64_t flags) {
+    if (format != MatrixFormat::kInt8)
         return llvm::Intrinsic::x86_tdpbf16ps;
     const bool a = (flags & ir::kMatrixSignedA) != 0;
     const bool b = (flags & ir::kMatrixSignedB) != 0;
@@ -281,11 +281,11 @@ bool UsesTiles(const llvm::Module& module, uint64_t flags) {
 }
 
 llvm::Function* TilePackFunction(llvm::Module& module,
-                                 TileFactors factors,
+                                 MatrixFormat format,
                                  bool is_b,
                                  bool columns) {
     std::string name = "matrix_pack_";
-    name += factors == TileFactors::kHalf ? "f16" : factors == TileFactors::kBFloat ? "bf16" : "i8";
+    name += format == MatrixFormat::kF16 ? "f16" : format == MatrixFormat::kBF16 ? "bf16" : "i8";
     name += is_b ? "_b" : "_a";
     name += columns ? "_columns" : "";
     if (llvm::Function* made = module.getFunction(name))
@@ -299,21 +299,21 @@ llvm::Function* TilePackFunction(llvm::Module& module,
     function->addFnAttr(llvm::Attribute::NoInline);
     function->addParamAttr(0, llvm::Attribute::NoAlias);
     function->addParamAttr(1, llvm::Attribute::NoAlias);
-    Packer(*function, factors, columns).Emit(is_b);
+    Packer(*function, format, columns).Emit(is_b);
     return function;
 }
 
 llvm::Function* TileMulAddFunction(llvm::Module& module,
-                                   TileFactors factors,
+                                   MatrixFormat format,
                                    uint64_t flags,
                                    unsigned side,
                                    unsigned steps) {
     std::string name = "matrix_tiles_";
-    if (factors == TileFactors::kBytes) {
+    if (format == MatrixFormat::kInt8) {
         name += flags & ir::kMatrixSignedA ? "s8_" : "u8_";
         name += flags & ir::kMatrixSignedB ? "s8" : "u8";
     } else {
-        name += factors == TileFactors::kHalf ? "f16" : "bf16";
+        name += format == MatrixFormat::kF16 ? "f16" : "bf16";
     }
     name += "_" + std::to_string(side) + "_" + std::to_string(steps);
     if (llvm::Function* made = module.getFunction(name))
@@ -327,12 +327,11 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
     b.SetInsertPoint(llvm::BasicBlock::Create(module.getContext(), "entry", function));
     auto load = [&](unsigned tile, Value* from) {
         const auto number = static_cast<uint8_t>(tile);
-        b.CreateIntrinsic(
-            llvm::Intrinsic::x86_tileloadd64, {},
-            {b.getInt8(number), from, b.getInt64(ShapeOf(number, factors).row_bytes)});
+        b.CreateIntrinsic(llvm::Intrinsic::x86_tileloadd64, {},
+                          {b.getInt8(number), from, b.getInt64(ShapeOf(number, format).row_bytes)});
     };
     auto tile = [&](unsigned number) { return b.getInt8(static_cast<uint8_t>(number)); };
-    const llvm::Intrinsic::ID product = ProductOf(factors, flags);
+    const llvm::Intrinsic::ID product = ProductOf(format, flags);
     for (unsigned i = 0; i < sums; ++i)
         load(kSumTiles + i, function->getArg(i));
     auto multiply = [&] {
@@ -347,7 +346,7 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
         for (unsigned i = 0; i < 2 * side; ++i)
             load(i < side ? kTilesOfA + i : kTilesOfB + i - side, factor(i));
         multiply();
-        if (factors != TileFactors::kHalf)
+        if (format != MatrixFormat::kF16)
             continue;
         Value* any = nullptr;
         Value* second[2];
@@ -377,12 +376,12 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
     return function;
 }
 
-void EmitTileSetup(llvm::IRBuilder<>& builder, TileFactors factors) {
+void EmitTileSetup(llvm::IRBuilder<>& builder, MatrixFormat format) {
     // Palette 1; bytes a row from byte 16 on, rows from byte 48 on.
     std::array<uint8_t, 64> bytes = {1};
     for (uint8_t i = 0; i < kNumTiles; ++i) {
-        bytes[16 + 2 * i] = ShapeOf(i, factors).row_bytes;
-        bytes[48 + i] = ShapeOf(i, factors).rows;
+        bytes[16 + 2 * i] = ShapeOf(i, format).row_bytes;
+        bytes[48 + i] = ShapeOf(i, format).rows;
     }
     llvm::Module& module = *builder.GetInsertBlock()->getModule();
     llvm::Constant* data = llvm::ConstantDataArray::get(module.getContext(), bytes);

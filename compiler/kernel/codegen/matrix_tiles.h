@@ -7,13 +7,15 @@
 
 #include <cstdint>
 
+#include "hal/matrix_unit.h"
+
 namespace fornax::kernel {
 
 // Whether the module's target has the tiles and this product may use them: the unit takes denormals
 // for 0. `flags` is Instruction::imm of matrix_muladd.
 bool UsesTiles(const llvm::Module& module, uint64_t flags);
 
-enum class TileFactors : uint8_t { kHalf, kBFloat, kBytes };
+using hal::MatrixFormat;
 
 // What a packed factor takes at most. It is no power of two, because loads wait for stores whose
 // addresses have the same lowest twelve bits.
@@ -29,7 +31,7 @@ inline constexpr uint64_t kTileFactorBytes = 2112;
 //   bfloat  A as it is; B with the elements of two rows alternating
 //   bytes   A as it is; B with those of four rows
 llvm::Function* TilePackFunction(llvm::Module& module,
-                                 TileFactors factors,
+                                 MatrixFormat format,
                                  bool is_b,
                                  bool columns);
 
@@ -37,14 +39,13 @@ llvm::Function* TilePackFunction(llvm::Module& module,
 // a[i] * b[j] in each of the steps, whose factors, `side` of A and then as many of B, follow each
 // other. Sums have rows of 16 f32 or i32. All are aligned to 64 bytes.
 llvm::Function* TileMulAddFunction(llvm::Module& module,
-                                   TileFactors factors,
+                                   MatrixFormat format,
                                    uint64_t flags,
                                    unsigned side,
                                    unsigned steps);
 
-// The unit's registers are set up, for one kind of factors, when a kernel starts, and given up
-// before it returns.
-void EmitTileSetup(llvm::IRBuilder<>& builder, TileFactors factors);
+// The tiles are set up, for one format, when a kernel starts, and given up before it returns.
+void EmitTileSetup(llvm::IRBuilder<>& builder, MatrixFormat format);
 void EmitTileRelease(llvm::Function& function);
 
 }  // namespace fornax::kernel

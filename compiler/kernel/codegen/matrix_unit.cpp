@@ -1,4 +1,4 @@
-#include "compiler/kernel/codegen/matrix_commands.h"
+#include "compiler/kernel/codegen/matrix_unit.h"
 
 #include <array>
 #include <bit>
@@ -16,7 +16,58 @@ constexpr size_t kCounters = sizeof(hal::MatrixCounts) / sizeof(uint64_t);
 
 }  // namespace
 
-void MatrixCommands::Issue(hal::MatrixCommand command, hal::MatrixFormat format, uint32_t times) {
+bool MatrixUnit::OnTiles(const MatrixKind& kind) {
+    if (!UsesTiles(*entry_.getModule(), kind.flags))
+        return false;
+    if (!tiles_)
+        tiles_.emplace(b_, entry_, kind.format);
+    return tiles_->format() == kind.format;
+}
+
+MatrixExecutor& MatrixUnit::ExecutorOf(const MatrixKind& kind) {
+    if (OnTiles(kind))
+        return *tiles_;
+    return vectors_;
+}
+
+void MatrixUnit::LoadFactor(Value* factor,
+                            llvm::ArrayRef<Value*> matrix,
+                            const MatrixKind& kind,
+                            bool is_b) {
+    ExecutorOf(kind).LoadFactor(factor, matrix, kind, is_b);
+    Count(hal::MatrixCommand::kLoadFactor, kind.format);
+}
+
+void MatrixUnit::LoadFactorOf(Value* factor,
+                              Value* from,
+                              uint64_t stride,
+                              bool is_b,
+                              bool columns) {
+    tiles_->LoadFactorOf(factor, from, stride, is_b, columns);
+    Count(hal::MatrixCommand::kLoadFactor, tiles_->format());
+}
+
+void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> sums,
+                             llvm::ArrayRef<Value*> factors,
+                             const MatrixKind& kind) {
+    ExecutorOf(kind).MultiplyAdd(sums, factors, kind);
+    const auto count = static_cast<uint32_t>(sums.size());
+    // A sum and its row share one factor of A, and likewise for B.
+    const auto steps = static_cast<uint32_t>(factors.size()) / (count == 1 ? 2 : 4);
+    Count(hal::MatrixCommand::kLoadSum, kind.format, count);
+    Count(hal::MatrixCommand::kMultiplyAdd, kind.format, count * steps);
+    Count(hal::MatrixCommand::kStoreSum, kind.format, count);
+}
+
+void MatrixUnit::Finish(llvm::Function& kernel) {
+    AddCounts(kernel);
+    if (!tiles_)
+        return;
+    recorder_.MatrixTiles();
+    tiles_->Finish(kernel);
+}
+
+void MatrixUnit::Count(hal::MatrixCommand command, hal::MatrixFormat format, uint32_t times) {
     llvm::Type* i64 = b_.getInt64Ty();
     if (b_.GetInsertBlock() != block_) {
         block_ = b_.GetInsertBlock();
@@ -31,7 +82,7 @@ void MatrixCommands::Issue(hal::MatrixCommand command, hal::MatrixFormat format,
     recorder_.MatrixCommands(blocks_.back().counts);
 }
 
-void MatrixCommands::Finish(llvm::Function& kernel) {
+void MatrixUnit::AddCounts(llvm::Function& kernel) {
     for (llvm::BasicBlock& block : kernel) {
         if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator()))
             continue;

@@ -1,0 +1,72 @@
+// The matrix unit (hal/matrix_unit.h) as a kernel uses it: its commands are issued here, counted,
+// and carried out by the host's tiles or vectors (matrix_executors.h).
+//
+// A basic block with commands counts how often it runs, which LLVM keeps in a register or makes a
+// loop's number of turns. That times the block's commands is added to the worker's frame before the
+// kernel returns, so a command costs nothing, and a block one addition.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Instructions.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "compiler/kernel/codegen/explain_recorder.h"
+#include "compiler/kernel/codegen/matrix_executors.h"
+#include "hal/matrix_unit.h"
+
+namespace fornax::kernel {
+
+class MatrixUnit {
+  public:
+    MatrixUnit(llvm::IRBuilder<>& builder,
+               llvm::BasicBlock& entry,
+               uint32_t vector_bits,
+               ExplainRecorder& recorder)
+        : b_(builder), entry_(entry), recorder_(recorder), vectors_(builder, vector_bits) {}
+
+    // Whether the host's tiles carry products of a kind out. They take one format a kernel: the
+    // first that they can have and that is asked for.
+    bool OnTiles(const MatrixKind& kind);
+    bool has_tiles() const { return tiles_.has_value(); }
+
+    // LOAD_FACTOR: of vectors; or, for tiles, of rows or columns in memory.
+    void LoadFactor(llvm::Value* factor,
+                    llvm::ArrayRef<llvm::Value*> matrix,
+                    const MatrixKind& kind,
+                    bool is_b);
+    void LoadFactorOf(llvm::Value* factor,
+                      llvm::Value* from,
+                      uint64_t stride,
+                      bool is_b,
+                      bool columns);
+    // LOAD_SUM, MULTIPLY_ADD and STORE_SUM, of sums in memory: MatrixExecutor::MultiplyAdd. On
+    // vectors of one sum, in one step.
+    void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
+                     llvm::ArrayRef<llvm::Value*> factors,
+                     const MatrixKind& kind);
+    // CONFIGURE and RELEASE. When all of the kernel's code is there.
+    void Finish(llvm::Function& kernel);
+
+  private:
+    struct Block {
+        llvm::AllocaInst* runs = nullptr;
+        hal::MatrixCounts counts;  // of one run
+    };
+    MatrixExecutor& ExecutorOf(const MatrixKind& kind);
+    // `times` commands at the builder's place.
+    void Count(hal::MatrixCommand command, hal::MatrixFormat format, uint32_t times = 1);
+    void AddCounts(llvm::Function& kernel);
+
+    llvm::IRBuilder<>& b_;
+    llvm::BasicBlock& entry_;
+    ExplainRecorder& recorder_;
+    VectorExecutor vectors_;
+    std::optional<TileExecutor> tiles_;
+    llvm::BasicBlock* block_ = nullptr;  // that the last of `blocks_` is for
+    std::vector<Block> blocks_;
+};
+
+}  // namespace fornax::kernel
