@@ -62,6 +62,11 @@ const Pass kPasses[] = {
          UnrollLoops(kernel, 20'000);
      }},
     {"MakeConstantTables", MakeConstantTables},
+    {"SelectElements",
+     [](ir::Kernel& kernel) {
+         if (SelectElements(kernel))
+             PromoteLocals(kernel);
+     }},
     {"IsolateBarrierTails", IsolateBarrierTails},
     {"SplitBarrierBranches", SplitBarrierBranches},
     {"CombineMemoryAccesses", CombineMemoryAccesses},

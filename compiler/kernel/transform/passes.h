@@ -30,6 +30,11 @@ bool UnrollLoops(ir::Kernel& kernel,
                  uint32_t max_instructions,
                  CodeQuality quality = CodeQuality::kFull);
 
+// Makes loads of elements that are known at run time only choose between all elements, where an
+// array has few of them and every store names its own. True if there were any; PromoteLocals should
+// follow.
+bool SelectElements(ir::Kernel& kernel);
+
 // Turns private arrays that only ever hold constants into tables in Kernel::constant_data.
 void MakeConstantTables(ir::Kernel& kernel);
 

@@ -38,6 +38,10 @@ void RunOtherPasses(ir::Kernel& kernel,
         }
     }
     MakeConstantTables(kernel);
+    if (SelectElements(kernel)) {
+        PromoteLocals(kernel);
+        Simplify(kernel);
+    }
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
     if (quality == CodeQuality::kFull) {
