@@ -57,6 +57,8 @@ void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
         keep(value);
         EmitPure(*kernel_.Definition(value));
     }
+    // Where matrices are multiplied, their tiles fill the first cache: from the second one on.
+    const int level = matrices_ ? 2 : 3;
     for (ir::InstId id : round.loads) {
         const ir::Instruction& load = kernel_.inst(id);
         const MemoryRegion region = BufferRegion(load, load.operands[0]);
@@ -74,10 +76,10 @@ void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
                 builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, line.lowest));
             if (line.row.multiple != 0)
                 at = builder_.CreateAdd(at, RowOffset(*offset.shape, line.row, type));
-            // For reading, into all caches, as data.
+            // For reading, as data.
             builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
                                      {ByteAddress(region, at), builder_.getInt32(0),
-                                      builder_.getInt32(3), builder_.getInt32(1)});
+                                      builder_.getInt32(level), builder_.getInt32(1)});
         }
     }
     for (const auto& [value, held] : kept)
