@@ -264,6 +264,9 @@ Values IntegerEmitter::Emit() {
         case Op::kUDot4:
         case Op::kSUDot4:
             return {EmitDot4({b_, op_, in_, result_})};
+        case Op::kLaneRange:
+            // Of each lane by itself; the emitter knows more (Emitter::EmitLaneRange).
+            return {a, Int(0)};
         case Op::kIEq:
             return {b_.CreateICmpEQ(a, c)};
         case Op::kINe:
