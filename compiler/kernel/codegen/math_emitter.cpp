@@ -14,6 +14,7 @@ namespace Intrinsic = llvm::Intrinsic;
 namespace {
 
 constexpr uint32_t kRoundingOfMxcsr = 4;  // as the last operand of intrinsics of 512 bits
+constexpr double kLeastExponentOfAnything = -150;
 
 }  // namespace
 
@@ -119,6 +120,19 @@ llvm::Value* MathEmitter::OnRegisters(std::initializer_list<V> operands, const C
     return parts[0];
 }
 
+// As the operand of AVX-512's operations, which takes eight bits for four lanes, too.
+llvm::Value* MathEmitter::MaskBits(V mask) {
+    const unsigned lanes = llvm::cast<llvm::FixedVectorType>(mask->getType())->getNumElements();
+    if (lanes == 4) {
+        V none = llvm::Constant::getNullValue(mask->getType());
+        mask = b_.CreateShuffleVector(mask, none, {0, 1, 2, 3, 4, 4, 4, 4});
+    }
+    return b_.CreateBitCast(mask, b_.getIntNTy(lanes == 16 ? 16 : 8));
+}
+
+// Significands are 2 at the most, and half of the smallest f32 is 2^-150. The processor takes a
+// fifth of a microsecond to find that a number is too small, so lanes where nothing is left are
+// left out.
 llvm::Value* MathEmitter::ScaleByFloor(V significand, V exponent) {
     return OnRegisters({significand, exponent}, [&](unsigned lanes, auto& arguments) -> V {
         llvm::Type* type = arguments[0]->getType();
@@ -127,7 +141,8 @@ llvm::Value* MathEmitter::ScaleByFloor(V significand, V exponent) {
                            : lanes == 8 ? Intrinsic::x86_avx512_mask_scalef_ps_256
                                         : Intrinsic::x86_avx512_mask_scalef_ps_512;
         llvm::SmallVector<V, 5> list = {arguments[0], arguments[1], zero};
-        list.push_back(lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff));
+        list.push_back(MaskBits(
+            b_.CreateFCmpUGE(arguments[1], llvm::ConstantFP::get(type, kLeastExponentOfAnything))));
         if (lanes == 16)
             list.push_back(b_.getInt32(kRoundingOfMxcsr));
         return b_.CreateIntrinsic(id, {}, list);

@@ -86,6 +86,7 @@ class MathEmitter {
     // AVX-512 only: significand * 2^floor(exponent) with one rounding, for any exponent, and
     // x - floor(x), 0 for infinities.
     V ScaleByFloor(V significand, V exponent);
+    V MaskBits(V mask);
     V FractionAboveFloor(V x);
     // over / under to about 1 ULP, for an `under` that has a normal reciprocal.
     V Quotient(V over, V under);
