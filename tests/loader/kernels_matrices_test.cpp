@@ -10,6 +10,7 @@
 #include <random>
 
 #include "compiler/kernel/ir/half.h"
+#include "tests/loader/matrix_features.h"
 #include "tests/loader/shaders/matrices_bf16.spv.h"
 #include "tests/loader/shaders/matrices_f16.spv.h"
 #include "tests/loader/shaders/matrices_s8_s8.spv.h"
@@ -43,45 +44,11 @@ class KernelsMatricesTest : public VulkanTest {
         api_version_ = VK_API_VERSION_1_3;
         more_extensions_ = {VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
                             VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
-        more_features_ = &storage16_;
+        more_features_ = features_.first();
         VulkanTest::SetUp();
     }
 
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
-        .shaderBFloat16Type = VK_TRUE,
-        .shaderBFloat16CooperativeMatrix = VK_TRUE};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-        .pNext = &bfloat16_,
-        .cooperativeMatrix = VK_TRUE};
-    // Sizes of workgroups that are specialization constants.
-    VkPhysicalDeviceMaintenance4Features maintenance_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES,
-        .pNext = &matrices_,
-        .maintenance4 = VK_TRUE};
-    VkPhysicalDeviceVulkanMemoryModelFeatures model_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
-        .pNext = &maintenance_,
-        .vulkanMemoryModel = VK_TRUE};
-    VkPhysicalDeviceSubgroupSizeControlFeatures sizes_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
-        .pNext = &model_,
-        .subgroupSizeControl = VK_TRUE,
-        .computeFullSubgroups = VK_TRUE};
-    VkPhysicalDeviceShaderFloat16Int8Features small_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
-        .pNext = &sizes_,
-        .shaderFloat16 = VK_TRUE,
-        .shaderInt8 = VK_TRUE};
-    VkPhysicalDevice8BitStorageFeatures storage8_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
-        .pNext = &small_,
-        .storageBuffer8BitAccess = VK_TRUE};
-    VkPhysicalDevice16BitStorageFeatures storage16_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
-        .pNext = &storage8_,
-        .storageBuffer16BitAccess = VK_TRUE};
+    MatrixFeatures features_;
 
     // Runs one of the variants of matrices.comp over matrices whose elements the functions give by
     // row and column, and calls `check` with row, column and the result's bits.

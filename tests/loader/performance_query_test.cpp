@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/loader/matrix_features.h"
 #include "tests/loader/shaders/count.spv.h"
 #include "tests/loader/shaders/matrices_bf16.spv.h"
 #include "tests/loader/shaders/matrices_f16.spv.h"
@@ -24,7 +25,7 @@ class PerformanceQueryTest : public VulkanTest {
         more_extensions_ = {VK_KHR_PERFORMANCE_QUERY_EXTENSION_NAME,
                             VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME,
                             VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
-        more_features_ = &storage16_;
+        more_features_ = matrices_.first();
         VulkanTest::SetUp();
         if (HasFatalFailure())
             return;
@@ -100,42 +101,7 @@ class PerformanceQueryTest : public VulkanTest {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PERFORMANCE_QUERY_FEATURES_KHR,
         .performanceCounterQueryPools = VK_TRUE,
         .performanceCounterMultipleQueryPools = VK_TRUE};
-    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
-        .pNext = &performance_,
-        .shaderBFloat16Type = VK_TRUE,
-        .shaderBFloat16CooperativeMatrix = VK_TRUE};
-    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR,
-        .pNext = &bfloat16_,
-        .cooperativeMatrix = VK_TRUE};
-    VkPhysicalDeviceMaintenance4Features maintenance_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES,
-        .pNext = &matrices_,
-        .maintenance4 = VK_TRUE};
-    VkPhysicalDeviceVulkanMemoryModelFeatures model_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES,
-        .pNext = &maintenance_,
-        .vulkanMemoryModel = VK_TRUE,
-        .vulkanMemoryModelDeviceScope = VK_TRUE};
-    VkPhysicalDeviceSubgroupSizeControlFeatures sizes_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES,
-        .pNext = &model_,
-        .subgroupSizeControl = VK_TRUE,
-        .computeFullSubgroups = VK_TRUE};
-    VkPhysicalDeviceShaderFloat16Int8Features small_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES,
-        .pNext = &sizes_,
-        .shaderFloat16 = VK_TRUE,
-        .shaderInt8 = VK_TRUE};
-    VkPhysicalDevice8BitStorageFeatures storage8_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES,
-        .pNext = &small_,
-        .storageBuffer8BitAccess = VK_TRUE};
-    VkPhysicalDevice16BitStorageFeatures storage16_{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES,
-        .pNext = &storage8_,
-        .storageBuffer16BitAccess = VK_TRUE};
+    MatrixFeatures matrices_{&performance_};
 };
 
 TEST_F(PerformanceQueryTest, EveryFamilyListsItsCounters) {
