@@ -7,7 +7,7 @@
 
 #include "compiler/kernel/backend.h"
 #include "compiler/kernel/codegen/jit_loader.h"
-#include "compiler/kernel/codegen/target.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 #include "hal/kernel_abi.h"
 
@@ -147,14 +147,12 @@ TEST(MatrixCounts, AreThoseOfTheProduct) {
                 RunKernel((*interpreted)->entry, (*interpreted)->context, 0);
             check(obvious, "interpreted");
             EXPECT_EQ(obvious.commands(), kProducts * 5);
-            for (const std::string cpu : {"", "haswell", "skylake-avx512"}) {
-                Result<TargetInfo> target = DetectTarget(cpu);
-                if (!target.ok())
-                    continue;  // the host is none
-                check(RunCode(*backend, request, *target, CompileTier::kQuick), cpu + " quick");
+            for (const TargetInfo& target : TestTargets()) {
+                check(RunCode(*backend, request, target, CompileTier::kQuick),
+                      target.cpu_name + " quick");
                 const hal::MatrixCounts full =
-                    RunCode(*backend, request, *target, CompileTier::kFull);
-                check(full, cpu + " full");
+                    RunCode(*backend, request, target, CompileTier::kFull);
+                check(full, target.cpu_name + " full");
                 // Four products of a step share their four factors.
                 EXPECT_EQ(full.factors_loaded, kProducts);
             }
@@ -162,20 +160,18 @@ TEST(MatrixCounts, AreThoseOfTheProduct) {
     }
 }
 
-// What the explanation shows, times the loop's turns and the vectors of the grid, is what is counted.
+// What the explanation shows, times the loop's turns and the vectors of the grid, is what is
+// counted.
 TEST(MatrixCounts, AreExplained) {
     const std::shared_ptr<KernelBackend> backend = MakeKernelBackend();
     const Words module =
         CompileGlsl(Product("float16_t", "float", "64"), "-g --target-env vulkan1.3");
     const CompileRequest request = Request(module);
-    for (const std::string cpu : {"", "haswell"}) {
-        SCOPED_TRACE(cpu);
-        Result<TargetInfo> target = DetectTarget(cpu);
-        if (!target.ok())
-            continue;
-        auto explained = backend->Explain(request, *target);
+    for (const TargetInfo& target : TestTargets()) {
+        SCOPED_TRACE(target.cpu_name);
+        auto explained = backend->Explain(request, target);
         ASSERT_TRUE(explained.ok()) << explained.error().message;
-        EXPECT_EQ(explained->matrix_tiles, HasTiles(*target));
+        EXPECT_EQ(explained->matrix_tiles, HasTiles(target));
         EXPECT_EQ(explained->vectors, 2u);
         hal::MatrixCounts counts;
         for (const MatrixRecord& record : explained->matrix) {
@@ -186,7 +182,7 @@ TEST(MatrixCounts, AreExplained) {
             for (uint32_t i = 0; i < turns * explained->vectors * kWorkgroups; ++i)
                 counts += record.counts;
         }
-        const hal::MatrixCounts ran = RunCode(*backend, request, *target, CompileTier::kFull);
+        const hal::MatrixCounts ran = RunCode(*backend, request, target, CompileTier::kFull);
         EXPECT_EQ(counts.products[0], kProducts);
         EXPECT_EQ(counts, ran) << counts.commands() << " and " << ran.commands();
     }
@@ -202,12 +198,9 @@ TEST(MatrixCounts, FollowTheControlFlow) {
                  "if (gl_WorkGroupID.x == 1 && k != 32) " + product);
     const Words module = CompileGlsl(text, "--target-env vulkan1.3");
     const CompileRequest request = Request(module);
-    for (const std::string cpu : {"", "haswell"}) {
-        Result<TargetInfo> target = DetectTarget(cpu);
-        if (!target.ok())
-            continue;
+    for (const TargetInfo& target : TestTargets()) {
         for (const CompileTier tier : {CompileTier::kQuick, CompileTier::kFull}) {
-            EXPECT_EQ(RunCode(*backend, request, *target, tier).products[0], kProducts / 2 * 3 / 4);
+            EXPECT_EQ(RunCode(*backend, request, target, tier).products[0], kProducts / 2 * 3 / 4);
         }
     }
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/codegen/test_targets.h"
 
 namespace fornax::kernel {
 namespace {
@@ -172,7 +173,7 @@ Result<RunnableKernel> Writer(const std::string& before,
 TEST(Stream, LargeBuffersArePassedToMemory) {
     constexpr uint32_t kWords = 9u << 20;  // 36 MiB
     for (uint32_t lanes : {0u, 8u, 16u, 64u}) {
-        for (const char* cpu : {"", "x86-64-v3", "x86-64-v2"}) {
+        for (const std::string& cpu : TestCpus()) {
             Result<RunnableKernel> native = Writer("", lanes, cpu);
             ASSERT_TRUE(native.ok()) << native.error().message;
             // Whole lines may be stored without the caches; 16 lanes of 32 bits are one.
@@ -199,7 +200,7 @@ TEST(Stream, LargeBuffersArePassedToMemory) {
 
 TEST(Stream, HalvesToo) {
     constexpr uint32_t kWords = 9u << 20;
-    for (const char* cpu : {"", "skylake-avx512", "x86-64-v3"}) {
+    for (const std::string& cpu : TestCpus()) {
         Result<RunnableKernel> native = Writer("", 64, cpu, true);
         ASSERT_TRUE(native.ok()) << native.error().message;
         EXPECT_NE(native->llvm_ir().find("!nontemporal"), std::string::npos);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "compiler/kernel/analysis/matrix_factors.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
@@ -185,7 +186,7 @@ void Check(const Choice& choice, bool special) {
     const ir::Kernel kernel = SharedKernel(choice);
     ASSERT_EQ(PackedPlaces(kernel), choice.writes ? 0u : 4u);
     const Buffers buffers = {in, std::vector<uint32_t>(4 * kElements, 7)};
-    for (const char* cpu : {"", "x86-64-v3"}) {
+    for (const std::string& cpu : TestCpus()) {
         SCOPED_TRACE(testing::Message() << "cpu '" << cpu << "'");
         Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0, cpu);
         ASSERT_TRUE(native.ok()) << native.error().message;

@@ -10,6 +10,7 @@
 #include <random>
 
 #include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
@@ -94,11 +95,9 @@ ir::Kernel MulAddKernel(uint32_t size,
 void ForEachCpu(const ir::Kernel& kernel,
                 const Buffers& buffers,
                 const std::function<void(const Buffers&)>& check) {
-    for (const char* cpu : {"", "x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
+    for (const std::string& cpu : TestCpus()) {
         SCOPED_TRACE(testing::Message() << "cpu '" << cpu << "'");
         Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0, cpu);
-        if (!native.ok() && cpu == std::string("x86-64-v4"))
-            continue;  // the host has no AVX-512
         ASSERT_TRUE(native.ok()) << native.error().message;
         Buffers copy = buffers;
         Status status = native->Run(copy, {0}, {1, 1, 1});

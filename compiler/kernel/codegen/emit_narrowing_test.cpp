@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/ir/half.h"
 
 namespace fornax::kernel {
@@ -16,7 +17,6 @@ using Buffers = std::vector<std::vector<uint32_t>>;
 
 constexpr uint32_t kGroups = 8;
 constexpr uint32_t kCount = kGroups * 128;
-constexpr const char* kTargets[] = {"", "skylake-avx512", "x86-64-v3", "x86-64-v2"};
 
 // out[i] = body(in[i]) for i below the push constant, an element an invocation.
 template <typename Check>
@@ -43,7 +43,7 @@ void ForEachTarget(const std::string& body, const std::vector<uint32_t>& in, Che
         body + "yield\n}\nreturn\n}\n}\n";
     Result<ir::Kernel> kernel = ir::ParseKernel(text);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-    for (const char* cpu : kTargets) {
+    for (const std::string& cpu : TestCpus()) {
         for (uint32_t lanes : {0u, 1u, 8u, 16u, 32u, 64u}) {
             Result<RunnableKernel> native = RunnableKernel::Create(*kernel, lanes, cpu);
             ASSERT_TRUE(native.ok()) << native.error().message;

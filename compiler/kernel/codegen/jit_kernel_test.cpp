@@ -7,6 +7,7 @@
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
@@ -66,10 +67,7 @@ TEST(CompileToNative, ScalarHalfMinimaCallNoLibrary) {
 )";
     Result<ir::Kernel> kernel = ir::ParseKernel(kText);
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-    std::vector<TargetInfo> targets = TestTargets();
-    if (auto skylake = DetectTarget("skylake-avx512"); skylake.ok())
-        targets.push_back(*skylake);
-    for (const TargetInfo& target : targets) {
+    for (const TargetInfo& target : TestTargets()) {
         auto machine = CreateTargetMachine(target, llvm::CodeGenOptLevel::Default);
         ASSERT_TRUE(machine.ok()) << machine.error().message;
         auto native = CompileToNative(*kernel, target, **machine, {}, /*force_lanes=*/1);

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/op_harness.h"
+#include "compiler/kernel/codegen/test_targets.h"
 
 namespace fornax::kernel {
 namespace {

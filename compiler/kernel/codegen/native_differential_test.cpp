@@ -11,6 +11,7 @@
 #include "compiler/kernel/codegen/jit_kernel.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/interpret/test_dispatch.h"

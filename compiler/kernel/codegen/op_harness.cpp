@@ -126,17 +126,4 @@ void CompiledOp::Run(std::span<const void* const> inputs,
                                                                     count);
 }
 
-const std::vector<TargetInfo>& TestTargets() {
-    static const std::vector<TargetInfo> targets = [] {
-        std::vector<TargetInfo> list;
-        for (const char* name : {"", "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
-            Result<TargetInfo> target = DetectTarget(name);
-            if (target.ok())
-                list.push_back(*target);
-        }
-        return list;
-    }();
-    return targets;
-}
-
 }  // namespace fornax::kernel

@@ -43,8 +43,4 @@ class CompiledOp {
     std::string assembly_;
 };
 
-// The targets that this machine can test: its own, x86-64-v4 (512-bit without f16 arithmetic), v3
-// (256-bit) and v2 (128-bit).
-const std::vector<TargetInfo>& TestTargets();
-
 }  // namespace fornax::kernel

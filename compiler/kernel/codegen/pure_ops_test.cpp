@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/op_harness.h"
+#include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/ir/evaluate.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/signature.h"

@@ -137,7 +137,7 @@ struct Judge::Target {
 };
 
 Judge::Judge() {
-    for (const char* name : {"", "skylake-avx512", "haswell", "x86-64-v2"}) {
+    for (const char* name : {"", "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
         Result<TargetInfo> info = DetectTarget(name);
         if (!info.ok())
             continue;

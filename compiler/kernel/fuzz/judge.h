@@ -28,7 +28,7 @@ Case CaseOf(uint64_t seed, size_t targets);
 
 class Judge {
   public:
-    // The host's CPU and, as far as it can run them, skylake-avx512, haswell and one without AVX.
+    // The host's CPU and, as far as it can run them, x86-64-v4, v3 and v2 (without AVX).
     Judge();
     ~Judge();
 
