@@ -20,10 +20,8 @@ constexpr uint32_t kMaxPlaces = 96;
 
 class Finder {
   public:
-    Finder(const ir::Kernel& kernel,
-           const Regions& regions,
-           const std::function<bool(const ir::Instruction&)>& accept)
-        : kernel_(kernel), accept_(accept), uses_(kernel.num_values(), 0) {
+    Finder(const ir::Kernel& kernel, const Regions& regions, const FactorFormOf& form_of)
+        : kernel_(kernel), form_of_(form_of), uses_(kernel.num_values(), 0) {
         const auto& size = kernel.workgroup_size;
         invocations_ = size[0] * size[1] * size[2];
         if (invocations_ % kernel.subgroup_size != 0)
@@ -83,7 +81,7 @@ class Finder {
     }
     void VisitTree(ir::InstId id) {
         const ir::Instruction& inst = kernel_.inst(id);
-        if (inst.op == Op::kMatrixMulAdd && accept_(inst)) {
+        if (inst.op == Op::kMatrixMulAdd) {
             const size_t count = inst.results.size();
             const std::span<const ir::ValueId> operands(inst.operands);
             AddCandidate(id, operands.first(count), false);
@@ -114,6 +112,7 @@ class Finder {
             candidate.loads.push_back(kernel_.value(value).inst);
         }
         candidate.factor.is_b = is_b;
+        candidate.factor.form = form_of_(kernel_.inst(product), is_b);
         candidate.factor.columns = candidate.transpose.valid();
         candidate.factor.type_bytes = ir::ByteSize(kernel_.type(values[0]));
         if (candidate.factor.columns && candidate.factor.type_bytes != 2)
@@ -184,14 +183,14 @@ class Finder {
     }
 
     void Keep(uint32_t segment) {
-        std::map<std::tuple<bool, bool, uint32_t, uint32_t, uint32_t>, uint32_t> places;
+        std::map<std::tuple<bool, bool, uint32_t, uint32_t, uint32_t, uint32_t>, uint32_t> places;
         uint32_t uses = 0;
         for (Candidate& candidate : candidates_) {
             Factor& factor = candidate.factor;
             for (uint32_t offset : factor.offsets) {
                 const auto number = static_cast<uint32_t>(places.size());
                 factor.places.push_back(places
-                                            .try_emplace({factor.is_b, factor.columns,
+                                            .try_emplace({factor.is_b, factor.columns, factor.form,
                                                           factor.type_bytes, factor.stride, offset},
                                                          number)
                                             .first->second);
@@ -255,7 +254,7 @@ class Finder {
     }
 
     const ir::Kernel& kernel_;
-    const std::function<bool(const ir::Instruction&)>& accept_;
+    const FactorFormOf& form_of_;
     uint32_t invocations_ = 0;
     std::vector<uint32_t> uses_;  // by value
     bool writes_ = false;
@@ -271,8 +270,8 @@ class Finder {
 
 MatrixFactors FindMatrixFactors(const ir::Kernel& kernel,
                                 const Regions& regions,
-                                const std::function<bool(const ir::Instruction&)>& accept) {
-    return Finder(kernel, regions, accept).Take();
+                                const FactorFormOf& form_of) {
+    return Finder(kernel, regions, form_of).Take();
 }
 
 }  // namespace fornax::kernel

@@ -20,6 +20,7 @@ struct MatrixFactors {
     struct Factor {
         bool is_b = false;
         bool columns = false;  // its lines are columns
+        uint32_t form = 0;     // what the unit makes of it
         uint32_t type_bytes = 0;
         uint32_t stride = 0;            // bytes from a line to the next
         std::vector<uint32_t> offsets;  // of the first line in workgroup memory, by subgroup
@@ -39,9 +40,12 @@ struct MatrixFactors {
     uint32_t max_places = 0;
 };
 
-// `accept` says which products count. Invocations must be taken in order, a subgroup at a time.
+// What the unit makes of a product's A or B: a number that tells its forms apart.
+using FactorFormOf = std::function<uint32_t(const ir::Instruction& product, bool is_b)>;
+
+// Invocations must be taken in order, a subgroup at a time.
 MatrixFactors FindMatrixFactors(const ir::Kernel& kernel,
                                 const Regions& regions,
-                                const std::function<bool(const ir::Instruction&)>& accept);
+                                const FactorFormOf& form_of);
 
 }  // namespace fornax::kernel

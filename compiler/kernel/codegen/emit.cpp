@@ -104,9 +104,8 @@ Result<uint32_t> Emitter::Run(const std::string& symbol) {
         const LaneMap& map = shapes_.map();
         const bool in_order =
             map.tile_width == 0 && map.workgroups == 1 && map.lanes == kernel_.subgroup_size;
-        matrices_ =
-            std::make_shared<MatrixEmitter>(kernel_, in_order ? &regions_ : nullptr, builder_,
-                                            *entry_, shared_, vector_bits_, recorder_);
+        matrices_ = std::make_shared<MatrixEmitter>(kernel_, in_order ? &regions_ : nullptr,
+                                                    builder_, *entry_, shared_, recorder_);
     }
     EmitWorkgroupLoop();
     if (matrices_)

@@ -6,6 +6,7 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 
 namespace fornax::kernel {
@@ -47,11 +48,7 @@ void Emitter::FetchAhead(const MemoryRegion& region,
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
     for (uint64_t line = 0; line < bytes; line += kLineBytes) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
-        constexpr uint32_t kAllCaches = 3;
-        constexpr uint32_t kData = 1;
-        builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()},
-                                 {ahead, builder_.getInt32(for_store),
-                                  builder_.getInt32(kAllCaches), builder_.getInt32(kData)});
+        FetchLine(builder_, ahead, CacheLevel::kAll, for_store);
     }
 }
 

@@ -159,7 +159,7 @@ uint32_t PackedPlaces(const ir::Kernel& kernel) {
     const ShapeAnalysis shapes(kernel, kernel.subgroup_size, level);
     const Regions regions(kernel, shapes, level);
     const MatrixFactors found =
-        FindMatrixFactors(kernel, regions, [](const ir::Instruction&) { return true; });
+        FindMatrixFactors(kernel, regions, [](const ir::Instruction&, bool) { return 0u; });
     for (const auto& [segment, in_segment] : found.segments)
         EXPECT_TRUE(in_segment.shared) << segment;
     return found.max_places;

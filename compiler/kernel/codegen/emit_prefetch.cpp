@@ -1,12 +1,13 @@
-// Asking for the next round's tile: see prefetch_plan.h. A prefetch never faults, so nothing is
-// checked.
-#include <llvm/IR/Intrinsics.h>
-
+// Asking for the next round's tile: see prefetch_plan.h.
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/fetch_line.h"
+#include "compiler/kernel/codegen/matrix_emitter.h"
 
 namespace fornax::kernel {
 
@@ -45,7 +46,11 @@ Lines LinesOf(const Shape& shape, int64_t bytes) {
 
 }  // namespace
 
-void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
+void Emitter::EmitPrefetches(uint32_t segment) {
+    const PrefetchPlan::Round* found = prefetches_->Find(segment);
+    if (!found)
+        return;
+    const PrefetchPlan::Round& round = *found;
     std::vector<std::pair<ir::ValueId, Held>> kept;
     auto keep = [&](ir::ValueId value) { kept.emplace_back(value, held_[value.index]); };
     for (const auto& [counter, step] : round.steps) {
@@ -57,8 +62,7 @@ void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
         keep(value);
         EmitPure(*kernel_.Definition(value));
     }
-    // Where matrices are multiplied, their tiles fill the first cache: from the second one on.
-    const int level = matrices_ ? 2 : 3;
+    std::vector<Value*> addresses;
     for (ir::InstId id : round.loads) {
         const ir::Instruction& load = kernel_.inst(id);
         const MemoryRegion region = BufferRegion(load, load.operands[0]);
@@ -76,14 +80,17 @@ void Emitter::EmitPrefetches(const PrefetchPlan::Round& round) {
                 builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, line.lowest));
             if (line.row.multiple != 0)
                 at = builder_.CreateAdd(at, RowOffset(*offset.shape, line.row, type));
-            // For reading, as data.
-            builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {builder_.getPtrTy()},
-                                     {ByteAddress(region, at), builder_.getInt32(0),
-                                      builder_.getInt32(level), builder_.getInt32(1)});
+            addresses.push_back(ByteAddress(region, at));
         }
     }
     for (const auto& [value, held] : kept)
         held_[value.index] = held;
+    if (matrices_) {
+        matrices_->PrefetchMeanwhile(std::move(addresses));
+        return;
+    }
+    for (Value* address : addresses)
+        FetchLine(builder_, address, CacheLevel::kAll);
 }
 
 }  // namespace fornax::kernel

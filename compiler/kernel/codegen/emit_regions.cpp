@@ -260,16 +260,16 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
             EmitPure(inst);
         }
     }
-    if (const PrefetchPlan::Round* round =
-            prefetches_ && own_map_ ? prefetches_->Find(index) : nullptr) {
-        EmitPrefetches(*round);
-    }
+    if (prefetches_ && own_map_)
+        EmitPrefetches(index);
     if (workgroups_in_vector_ && WorthCopying(segment.items)) {
         // Rows of workgroups have one end, so nearly all vectors are full.
         Value* together = builder_.getInt32(shapes_.map().workgroups);
         EmitItemsUnmasked(segment.items, builder_.CreateICmpEQ(workgroups_in_vector_, together));
     }
     EmitItems(segment.items);
+    if (matrices_)
+        matrices_->EndSegment();
     BranchTo(segment_end_);
     builder_.SetInsertPoint(segment_end_);
     if (left) {

@@ -125,7 +125,7 @@ class Emitter {
     Construct& PushWorkgroupConstruct(ir::InstId id);
 
     // --- emit_prefetch.cpp ---
-    void EmitPrefetches(const PrefetchPlan::Round& round);
+    void EmitPrefetches(uint32_t segment);
 
     // --- emit_control.cpp ---
     void EmitBlock(ir::BlockId block);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
@@ -19,13 +20,12 @@ namespace {
 constexpr size_t kSlots = hal::kMatrixFactorRegisters;
 constexpr size_t kMaxWaiting = 64;
 
-// MatrixEmitter::Made::how
-constexpr uint64_t kTransposed = 1;
-constexpr uint64_t kPackedA = 2;
-constexpr uint64_t kPackedB = 4;
-constexpr uint64_t kSigned = 8;
-constexpr uint64_t kBFloat = 16;
-constexpr uint64_t kTiles = 32;
+// MatrixEmitter::Made::how: this, or how a factor was packed.
+constexpr uint32_t kTransposed = UINT32_MAX;
+
+uint32_t HowPacked(FactorForm form, bool is_b) {
+    return static_cast<uint32_t>(form) * 2 + (is_b ? 1 : 0);
+}
 
 MatrixKind KindOf(const ir::Kernel& kernel, const ir::Instruction& product) {
     return {ir::MatrixFormatOf(kernel, product), product.imm};
@@ -38,27 +38,28 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
                              llvm::IRBuilder<>& builder,
                              llvm::BasicBlock& entry,
                              Value* shared,
-                             uint32_t vector_bits,
                              ExplainRecorder& recorder)
     : kernel_(kernel),
       b_(builder),
       entry_(entry),
-      unit_(builder, entry, vector_bits, recorder),
+      unit_(builder, entry, recorder),
       places_(FindMatrixPlaces(kernel)),
       shared_(shared) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == ir::Op::kMatrixMulAdd && unit_.OnTiles(KindOf(kernel, inst)))
-            break;
+        if (inst.op == ir::Op::kMatrixMulAdd)
+            unit_.Prepare(KindOf(kernel, inst));
     }
-    if (!unit_.has_tiles() || !regions)
+    if (!regions)
         return;
-    factors_ = FindMatrixFactors(kernel, *regions, [&](const ir::Instruction& product) {
-        return unit_.OnTiles(KindOf(kernel, product));
+    factors_ = FindMatrixFactors(kernel, *regions, [&](const ir::Instruction& product, bool is_b) {
+        return static_cast<uint32_t>(unit_.FormOf(KindOf(kernel, product), is_b));
     });
     if (factors_.max_places == 0)
         return;
-    packed_ = NewMatrixSlot(entry_, uint64_t{factors_.max_places} * kTileFactorBytes);
+    for (const MatrixFactors::Factor& factor : factors_.factors)
+        packed_bytes_ = std::max(packed_bytes_, FactorBytes(static_cast<FactorForm>(factor.form)));
+    packed_ = NewMatrixSlot(entry_, factors_.max_places * packed_bytes_);
     is_packed_ = NewMatrixSlot(entry_, factors_.max_places);
 }
 
@@ -82,7 +83,7 @@ Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
 }
 
 // The first subgroup that comes to a factor packs it, for all.
-Value* MatrixEmitter::PackedOnce(uint32_t number) {
+Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
     if (b_.GetInsertBlock() != taken_block_)
         taken_.clear();
     taken_block_ = b_.GetInsertBlock();
@@ -91,7 +92,7 @@ Value* MatrixEmitter::PackedOnce(uint32_t number) {
     const MatrixFactors::Factor& factor = factors_.factors[number];
     Value* place = OfSubgroup(factor.places);
     Value* slot =
-        b_.CreateGEP(b_.getInt8Ty(), packed_, b_.CreateMul(place, b_.getInt64(kTileFactorBytes)));
+        b_.CreateGEP(b_.getInt8Ty(), packed_, b_.CreateMul(place, b_.getInt64(packed_bytes_)));
     llvm::BasicBlock* end = nullptr;
     if (segment_->shared) {
         llvm::Function* kernel = b_.GetInsertBlock()->getParent();
@@ -104,7 +105,7 @@ Value* MatrixEmitter::PackedOnce(uint32_t number) {
         b_.CreateStore(b_.getInt8(1), flag);
     }
     unit_.LoadFactorOf(slot, b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets)),
-                       factor.stride, factor.is_b, factor.columns);
+                       factor.stride, kind, factor.is_b, factor.columns);
     if (end) {
         b_.CreateBr(end);
         b_.SetInsertPoint(end);
@@ -114,7 +115,7 @@ Value* MatrixEmitter::PackedOnce(uint32_t number) {
     return slot;
 }
 
-MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint64_t how) {
+MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint32_t how) {
     if (b_.GetInsertBlock() != block_) {
         block_ = b_.GetInsertBlock();
         made_.clear();
@@ -126,7 +127,7 @@ MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint64_t h
     return nullptr;
 }
 
-MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint64_t how) {
+MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint32_t how) {
     made_.push_back({.from = Vectors(from.begin(), from.end()), .how = how});
     return made_.back();
 }
@@ -176,10 +177,8 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
                              const MatrixKind& kind,
                              bool is_b,
                              const Value* keep) {
-    const bool is_signed = (kind.flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
-    const uint64_t how = (is_b ? kPackedB : kPackedA) | (is_signed ? kSigned : 0) |
-                         (kind.flags & ir::kMatrixBFloat16 ? kBFloat : 0) |
-                         (unit_.OnTiles(kind) ? kTiles : 0);
+    const FactorForm form = unit_.FormOf(kind, is_b);
+    const uint32_t how = HowPacked(form, is_b);
     if (const Made* made = Find(matrix, how))
         return made->slot;
     if (slots_.size() > next_slot_ && slots_[next_slot_] == keep)
@@ -187,7 +186,7 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
     const size_t turn = next_slot_;
     next_slot_ = (turn + 1) % kSlots;
     if (turn == slots_.size())
-        slots_.push_back(NewMatrixSlot(entry_, kMatrixFactorBytes));
+        slots_.push_back(NewMatrixSlot(entry_, kMaxFactorBytes));
     Value* slot = slots_[turn];
     if (std::any_of(waiting_.begin(), waiting_.end(),
                     [&](const Product& product) { return product.a == slot || product.b == slot; }))
@@ -220,7 +219,7 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
         Flush();
     const std::array<bool, 2> in_memory = InMemory(inst, masked);
     auto factor = [&](size_t i, const Value* keep) {
-        return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i])
+        return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i], kind)
                             : Packed(operands.slice(i * count, count), kind, i == 1, keep);
     };
     Product product;
@@ -231,10 +230,6 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     if (load && !masked && placed != places_.products.end()) {
         product.place = placed->second;
         product.c = const_cast<Value*>(load->getPointerOperand());
-        if (!unit_.OnTiles(kind)) {
-            unit_.MultiplyAdd(product.c, {product.a, product.b}, kind);
-            return {};
-        }
         if (waiting_.size() == kMaxWaiting)
             Flush();
         waiting_.push_back(product);
@@ -283,12 +278,12 @@ void MatrixEmitter::Flush() {
                 sums.insert(sums.end(), Sum{.place = product.place, .c = product.c, .steps = {}});
         found->steps.emplace_back(product.a, product.b);
     }
-    EmitTiles(sums);
+    EmitProducts(sums);
 }
 
 // Two by two where sums share their factors, which are then loaded half as often; products of a sum
 // stay in their order.
-void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
+void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
     auto shares = [](const Steps& steps, const Steps& a, const Steps& b) {
         if (steps.size() != a.size() || steps.size() != b.size())
             return false;
@@ -305,10 +300,11 @@ void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
         }
         return nullptr;
     };
+    std::vector<std::vector<Sum*>> groups;
     for (Sum& first : sums) {
         if (std::exchange(first.done, true))
             continue;
-        std::vector<Sum*> group = {&first};
+        std::vector<Sum*>& group = groups.emplace_back(std::vector{&first});
         for (Sum& right : sums) {
             if (right.done || !shares(right.steps, first.steps, right.steps))
                 continue;
@@ -325,21 +321,41 @@ void MatrixEmitter::EmitTiles(std::vector<Sum>& sums) {
             if (group.size() > 1)
                 break;
         }
-        const unsigned side = group.size() > 1 ? 2 : 1;
-        Vectors places;
-        for (Sum* sum : group) {
+        for (Sum* sum : group)
             sum->done = true;
-            places.push_back(sum->c);
-        }
-        Vectors factors;
-        for (size_t step = 0; step < first.steps.size(); ++step) {
-            for (unsigned i = 0; i < side; ++i)
-                factors.push_back(group[i * side]->steps[step].first);
-            for (unsigned i = 0; i < side; ++i)
-                factors.push_back(group[i]->steps[step].second);
-        }
-        unit_.MultiplyAdd(places, factors, waiting_kind_);
     }
+    for (size_t i = 0; i < groups.size(); ++i) {
+        const size_t left = groups.size() - i;
+        EmitPrefetches((prefetches_.size() + left - 1) / left);
+        EmitProduct(groups[i]);
+    }
+}
+
+void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
+    const unsigned side = group.size() > 1 ? 2 : 1;
+    Vectors places;
+    for (const Sum* sum : group)
+        places.push_back(sum->c);
+    Vectors factors;
+    for (size_t step = 0; step < group[0]->steps.size(); ++step) {
+        for (unsigned i = 0; i < side; ++i)
+            factors.push_back(group[i * side]->steps[step].first);
+        for (unsigned i = 0; i < side; ++i)
+            factors.push_back(group[i]->steps[step].second);
+    }
+    unit_.MultiplyAdd(places, factors, waiting_kind_);
+}
+
+// Factors and sums fill the first cache.
+void MatrixEmitter::EmitPrefetches(size_t count) {
+    for (size_t i = 0; i < count; ++i)
+        FetchLine(b_, prefetches_[i], CacheLevel::kSecond);
+    prefetches_.erase(prefetches_.begin(),
+                      prefetches_.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+void MatrixEmitter::EndSegment() {
+    EmitPrefetches(prefetches_.size());
 }
 
 void MatrixEmitter::Finish(llvm::Function& kernel) {

@@ -32,11 +32,14 @@ class MatrixEmitter {
                   llvm::IRBuilder<>& builder,
                   llvm::BasicBlock& entry,
                   llvm::Value* shared,
-                  uint32_t vector_bits,
                   ExplainRecorder& recorder);
 
-    // Before a segment's code, which runs for one subgroup after the other.
+    // Before a segment's code, which runs for one subgroup after the other, and behind it.
     void BeginSegment(uint32_t segment);
+    void EndSegment();
+    // Lines that the segment asks for, a few at each command: more at once than the processor has
+    // requests for would stop it.
+    void PrefetchMeanwhile(Vectors addresses) { prefetches_ = std::move(addresses); }
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
     // Products whose sums stay in private memory wait for others, and are made before anything
     // looks at the sums (Flush at the latest, in the block where they are).
@@ -59,7 +62,7 @@ class MatrixEmitter {
     // What was made of a matrix in the current block, where it is found again.
     struct Made {
         Vectors from;
-        uint64_t how = 0;
+        uint32_t how = 0;
         llvm::Value* slot = nullptr;
         Vectors transposed;
     };
@@ -78,11 +81,13 @@ class MatrixEmitter {
         Steps steps;
         bool done = false;
     };
-    llvm::Value* PackedOnce(uint32_t factor);
+    llvm::Value* PackedOnce(uint32_t factor, const MatrixKind& kind);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
-    void EmitTiles(std::vector<Sum>& sums);
-    Made* Find(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
-    Made& Add(llvm::ArrayRef<llvm::Value*> from, uint64_t how);
+    void EmitProducts(std::vector<Sum>& sums);
+    void EmitProduct(const std::vector<Sum*>& group);
+    void EmitPrefetches(size_t count);
+    Made* Find(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
+    Made& Add(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
 
     llvm::Value* Packed(llvm::ArrayRef<llvm::Value*> matrix,
                         const MatrixKind& kind,
@@ -98,6 +103,7 @@ class MatrixEmitter {
     MatrixFactors factors_;
     llvm::Value* shared_ = nullptr;
     llvm::Value* packed_ = nullptr;     // memory for packed factors of a workgroup
+    uint64_t packed_bytes_ = 0;         // of each
     llvm::Value* is_packed_ = nullptr;  // a byte each
     const MatrixFactors::InSegment* segment_ = nullptr;
     llvm::Value* subgroup_ = nullptr;
@@ -108,6 +114,7 @@ class MatrixEmitter {
     std::vector<llvm::Value*> slots_;  // memory for a factor each, taken in turn
     size_t next_slot_ = 0;
     llvm::Value* sum_slot_ = nullptr;
+    Vectors prefetches_;
     std::vector<Product> waiting_;
     MatrixKind waiting_kind_;  // of each of them
 };

@@ -1,9 +1,7 @@
 #include "compiler/kernel/codegen/matrix_executors.h"
 
-#include <cassert>
-
-#include "compiler/kernel/codegen/matrix_code.h"
-#include "compiler/kernel/codegen/pure_ops_internal.h"
+#include "compiler/kernel/codegen/matrix_tiles.h"
+#include "compiler/kernel/codegen/matrix_vectors.h"
 
 namespace fornax::kernel {
 
@@ -14,14 +12,6 @@ namespace {
 
 unsigned Width(const Value* vector) {
     return llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
-}
-
-// Element 0 of one vector, element 0 of the other, element 1, ...
-llvm::SmallVector<int, 32> Alternating(unsigned width) {
-    llvm::SmallVector<int, 32> picks;
-    for (unsigned i = 0; i < 2 * width; ++i)
-        picks.push_back(static_cast<int>(i % 2 * width + i / 2));
-    return picks;
 }
 
 }  // namespace
@@ -69,84 +59,44 @@ MatrixVectors RegroupMatrix(llvm::IRBuilder<>& builder,
     return parts;
 }
 
-// An element of A or B is an f32, or an i16.
-Value* VectorExecutor::Widen(Value* vector, const MatrixKind& kind, bool is_signed) {
-    auto with = [&](llvm::Type* scalar) {
-        return llvm::FixedVectorType::get(scalar, Width(vector));
-    };
-    switch (kind.format) {
-        case hal::MatrixFormat::kInt8:
-            return b_.CreateIntCast(vector, with(b_.getInt16Ty()), is_signed);
-        case hal::MatrixFormat::kBF16:
-            vector = b_.CreateShl(b_.CreateZExt(vector, with(b_.getInt32Ty())), 16);
-            return b_.CreateBitCast(vector, with(b_.getFloatTy()));
-        case hal::MatrixFormat::kF16:
-            break;
-    }
-    return FloatFromHalf(b_, b_.CreateBitCast(vector, with(b_.getHalfTy())));
-}
-
-// Of rows 0 and 1, then of rows 2 and 3, ...: the elements of a column beside each other.
-MatrixVectors VectorExecutor::AlternateRows(llvm::ArrayRef<Value*> matrix) {
-    const MatrixVectors rows = RegroupMatrix(b_, matrix, kMatrixSize);
-    MatrixVectors pairs;
-    for (uint32_t i = 0; i < kMatrixSize; i += 2)
-        pairs.push_back(b_.CreateShuffleVector(rows[i], rows[i + 1], Alternating(kMatrixSize)));
-    return pairs;
-}
-
-void VectorExecutor::LoadFactor(Value* factor,
-                                llvm::ArrayRef<Value*> matrix,
-                                const MatrixKind& kind,
-                                bool is_b) {
-    const bool is_signed = (kind.flags & (is_b ? ir::kMatrixSignedB : ir::kMatrixSignedA)) != 0;
-    MatrixVectors elements;
-    for (Value* vector : matrix)
-        elements.push_back(Widen(vector, kind, is_signed));
-    if (is_b && kind.format == hal::MatrixFormat::kInt8)
-        elements = AlternateRows(elements);
-    StoreMatrix(b_, elements, factor);
-}
-
-void VectorExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
-                                 llvm::ArrayRef<Value*> factors,
-                                 const MatrixKind& kind) {
-    assert(sums.size() == 1 && factors.size() == 2);
-    llvm::Module& module = *b_.GetInsertBlock()->getModule();
-    b_.CreateCall(
-        MatrixMulAddFunction(module, kind.format == hal::MatrixFormat::kInt8, vector_bits_),
-        {sums[0], factors[0], factors[1]});
-}
-
-void TileExecutor::LoadFactor(Value* factor,
-                              llvm::ArrayRef<Value*> matrix,
-                              const MatrixKind&,
-                              bool is_b) {
-    if (!rows_)
-        rows_ = NewMatrixSlot(entry_, ir::kMatrixElements * 2);
-    StoreMatrix(b_, matrix, rows_);
-    LoadFactorOf(factor, rows_, kMatrixSize * (format_ == hal::MatrixFormat::kInt8 ? 1 : 2), is_b,
-                 /*columns=*/false);
-}
-
-void TileExecutor::LoadFactorOf(Value* factor,
+void MatrixExecutor::LoadFactor(Value* factor,
                                 Value* from,
-                                uint64_t stride,
+                                Value* stride,
+                                const MatrixKind& kind,
                                 bool is_b,
                                 bool columns) {
-    b_.CreateCall(TilePackFunction(*entry_.getModule(), format_, is_b, columns),
-                  {factor, from, b_.getInt64(stride)});
+    b_.CreateCall(MatrixPackFunction(module(), FormOf(kind, is_b), is_b, columns),
+                  {factor, from, stride});
 }
 
-void TileExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
-                               llvm::ArrayRef<Value*> factors,
-                               const MatrixKind& kind) {
+void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
+                                 llvm::ArrayRef<Value*> factors,
+                                 const MatrixKind& kind) {
     const unsigned side = sums.size() == 1 ? 1 : 2;
+    const auto steps = static_cast<unsigned>(factors.size() / (2 * side));
     MatrixVectors arguments(sums.begin(), sums.end());
     arguments.insert(arguments.end(), factors.begin(), factors.end());
-    const auto steps = static_cast<unsigned>(factors.size() / (2 * side));
-    b_.CreateCall(TileMulAddFunction(*entry_.getModule(), format_, kind.flags, side, steps),
-                  arguments);
+    b_.CreateCall(ProductOf(kind, side, steps), arguments);
+}
+
+FactorForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
+    return VectorForm(module(), kind.format, kind.flags, is_b);
+}
+
+llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
+                                          unsigned side,
+                                          unsigned steps) const {
+    return VectorMulAddFunction(module(), VectorStepOf(FormOf(kind, /*is_b=*/false)), side, steps);
+}
+
+FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {
+    return TileForm(format_);
+}
+
+llvm::Function* TileExecutor::ProductOf(const MatrixKind& kind,
+                                        unsigned side,
+                                        unsigned steps) const {
+    return TileMulAddFunction(module(), format_, kind.flags, side, steps);
 }
 
 void TileExecutor::Finish(llvm::Function& kernel) {

@@ -7,11 +7,10 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Instructions.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
-#include "compiler/kernel/codegen/matrix_tiles.h"
+#include "compiler/kernel/codegen/matrix_pack.h"
 #include "compiler/kernel/ir/matrix.h"
 #include "hal/matrix_unit.h"
 
@@ -29,7 +28,6 @@ struct MatrixKind {
 
 inline const llvm::Align kMatrixAlign(64);
 inline constexpr uint64_t kMatrixSumBytes = ir::kMatrixElements * 4;
-inline constexpr uint64_t kMatrixFactorBytes = std::max(kMatrixSumBytes, kTileFactorBytes);
 
 // Memory that the kernel's first block takes, aligned to kMatrixAlign.
 llvm::Value* NewMatrixSlot(llvm::BasicBlock& entry, uint64_t bytes);
@@ -43,71 +41,60 @@ MatrixVectors RegroupMatrix(llvm::IRBuilder<>& builder,
 
 class MatrixExecutor {
   public:
+    explicit MatrixExecutor(llvm::IRBuilder<>& builder) : b_(builder) {}
     virtual ~MatrixExecutor() = default;
 
-    // A factor register becomes a matrix.
-    virtual void LoadFactor(llvm::Value* factor,
-                            llvm::ArrayRef<llvm::Value*> matrix,
-                            const MatrixKind& kind,
-                            bool is_b) = 0;
+    // What a factor register holds.
+    virtual FactorForm FormOf(const MatrixKind& kind, bool is_b) const = 0;
+    // A factor register becomes the matrix of rows or columns in memory (MatrixPackFunction).
+    void LoadFactor(llvm::Value* factor,
+                    llvm::Value* from,
+                    llvm::Value* stride,
+                    const MatrixKind& kind,
+                    bool is_b,
+                    bool columns);
     // Sums of one row or two rows of two gain products, in steps: of a sum the factors are a row's
     // A and a column's B. `factors`: of each step those of A, then as many of B.
-    virtual void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
-                             llvm::ArrayRef<llvm::Value*> factors,
-                             const MatrixKind& kind) = 0;
-};
-
-// One sum and one step at a time.
-class VectorExecutor : public MatrixExecutor {
-  public:
-    VectorExecutor(llvm::IRBuilder<>& builder, uint32_t vector_bits)
-        : b_(builder), vector_bits_(vector_bits) {}
-
-    void LoadFactor(llvm::Value* factor,
-                    llvm::ArrayRef<llvm::Value*> matrix,
-                    const MatrixKind& kind,
-                    bool is_b) override;
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
                      llvm::ArrayRef<llvm::Value*> factors,
-                     const MatrixKind& kind) override;
+                     const MatrixKind& kind);
 
-  private:
-    llvm::Value* Widen(llvm::Value* vector, const MatrixKind& kind, bool is_signed);
-    MatrixVectors AlternateRows(llvm::ArrayRef<llvm::Value*> matrix);
+  protected:
+    llvm::Module& module() const { return *b_.GetInsertBlock()->getModule(); }
+    // void(ptr c..., ptr factors...)
+    virtual llvm::Function* ProductOf(const MatrixKind& kind,
+                                      unsigned side,
+                                      unsigned steps) const = 0;
 
     llvm::IRBuilder<>& b_;
-    const uint32_t vector_bits_;
+};
+
+class VectorExecutor : public MatrixExecutor {
+  public:
+    using MatrixExecutor::MatrixExecutor;
+    FactorForm FormOf(const MatrixKind& kind, bool is_b) const override;
+
+  private:
+    llvm::Function* ProductOf(const MatrixKind& kind, unsigned side, unsigned steps) const override;
 };
 
 // The tiles are set up for one format a kernel.
 class TileExecutor : public MatrixExecutor {
   public:
     TileExecutor(llvm::IRBuilder<>& builder, llvm::BasicBlock& entry, hal::MatrixFormat format)
-        : b_(builder), entry_(entry), format_(format) {}
+        : MatrixExecutor(builder), entry_(entry), format_(format) {}
 
     hal::MatrixFormat format() const { return format_; }
 
-    void LoadFactor(llvm::Value* factor,
-                    llvm::ArrayRef<llvm::Value*> matrix,
-                    const MatrixKind& kind,
-                    bool is_b) override;
-    // The same of rows, or columns, in memory (TilePackFunction).
-    void LoadFactorOf(llvm::Value* factor,
-                      llvm::Value* from,
-                      uint64_t stride,
-                      bool is_b,
-                      bool columns);
-    void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
-                     llvm::ArrayRef<llvm::Value*> factors,
-                     const MatrixKind& kind) override;
+    FactorForm FormOf(const MatrixKind& kind, bool is_b) const override;
     // Configures them when the kernel begins, and releases them before it returns.
     void Finish(llvm::Function& kernel);
 
   private:
-    llvm::IRBuilder<>& b_;
+    llvm::Function* ProductOf(const MatrixKind& kind, unsigned side, unsigned steps) const override;
+
     llvm::BasicBlock& entry_;
     const hal::MatrixFormat format_;
-    llvm::Value* rows_ = nullptr;  // a factor's that are on their way
 };
 
 }  // namespace fornax::kernel

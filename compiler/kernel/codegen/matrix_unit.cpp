@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 
+#include "compiler/kernel/codegen/matrix_tiles.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {
@@ -16,16 +17,13 @@ constexpr size_t kCounters = sizeof(hal::MatrixCounts) / sizeof(uint64_t);
 
 }  // namespace
 
-bool MatrixUnit::OnTiles(const MatrixKind& kind) {
-    if (!UsesTiles(*entry_.getModule(), kind.flags))
-        return false;
-    if (!tiles_)
+void MatrixUnit::Prepare(const MatrixKind& kind) {
+    if (!tiles_ && UsesTiles(*entry_.getModule(), kind.flags))
         tiles_.emplace(b_, entry_, kind.format);
-    return tiles_->format() == kind.format;
 }
 
 MatrixExecutor& MatrixUnit::ExecutorOf(const MatrixKind& kind) {
-    if (OnTiles(kind))
+    if (tiles_ && tiles_->format() == kind.format && UsesTiles(*entry_.getModule(), kind.flags))
         return *tiles_;
     return vectors_;
 }
@@ -34,17 +32,21 @@ void MatrixUnit::LoadFactor(Value* factor,
                             llvm::ArrayRef<Value*> matrix,
                             const MatrixKind& kind,
                             bool is_b) {
-    ExecutorOf(kind).LoadFactor(factor, matrix, kind, is_b);
-    Count(hal::MatrixCommand::kLoadFactor, kind.format);
+    if (!rows_)
+        rows_ = NewMatrixSlot(entry_, uint64_t{ir::kMatrixElements} * 2);
+    StoreMatrix(b_, matrix, rows_);
+    const uint64_t element_bytes = kind.format == hal::MatrixFormat::kInt8 ? 1 : 2;
+    LoadFactorOf(factor, rows_, ir::kMatrixSize * element_bytes, kind, is_b, /*columns=*/false);
 }
 
 void MatrixUnit::LoadFactorOf(Value* factor,
                               Value* from,
                               uint64_t stride,
+                              const MatrixKind& kind,
                               bool is_b,
                               bool columns) {
-    tiles_->LoadFactorOf(factor, from, stride, is_b, columns);
-    Count(hal::MatrixCommand::kLoadFactor, tiles_->format());
+    ExecutorOf(kind).LoadFactor(factor, from, b_.getInt64(stride), kind, is_b, columns);
+    Count(hal::MatrixCommand::kLoadFactor, kind.format);
 }
 
 void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> sums,

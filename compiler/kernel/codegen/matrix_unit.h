@@ -21,18 +21,18 @@ namespace fornax::kernel {
 
 class MatrixUnit {
   public:
-    MatrixUnit(llvm::IRBuilder<>& builder,
-               llvm::BasicBlock& entry,
-               uint32_t vector_bits,
-               ExplainRecorder& recorder)
-        : b_(builder), entry_(entry), recorder_(recorder), vectors_(builder, vector_bits) {}
+    MatrixUnit(llvm::IRBuilder<>& builder, llvm::BasicBlock& entry, ExplainRecorder& recorder)
+        : b_(builder), entry_(entry), recorder_(recorder), vectors_(builder) {}
 
-    // Whether the host's tiles carry products of a kind out. They take one format a kernel: the
-    // first that they can have and that is asked for.
-    bool OnTiles(const MatrixKind& kind);
-    bool has_tiles() const { return tiles_.has_value(); }
+    // Before all commands: the tiles take one format a kernel, and it is the first that they can
+    // have and that is asked for.
+    void Prepare(const MatrixKind& kind);
+    // What a factor becomes.
+    FactorForm FormOf(const MatrixKind& kind, bool is_b) {
+        return ExecutorOf(kind).FormOf(kind, is_b);
+    }
 
-    // LOAD_FACTOR: of vectors; or, for tiles, of rows or columns in memory.
+    // LOAD_FACTOR: of vectors that end to end are its rows; or of rows or columns in memory.
     void LoadFactor(llvm::Value* factor,
                     llvm::ArrayRef<llvm::Value*> matrix,
                     const MatrixKind& kind,
@@ -40,10 +40,10 @@ class MatrixUnit {
     void LoadFactorOf(llvm::Value* factor,
                       llvm::Value* from,
                       uint64_t stride,
+                      const MatrixKind& kind,
                       bool is_b,
                       bool columns);
-    // LOAD_SUM, MULTIPLY_ADD and STORE_SUM, of sums in memory: MatrixExecutor::MultiplyAdd. On
-    // vectors of one sum, in one step.
+    // LOAD_SUM, MULTIPLY_ADD and STORE_SUM, of sums in memory: MatrixExecutor::MultiplyAdd.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
                      llvm::ArrayRef<llvm::Value*> factors,
                      const MatrixKind& kind);
@@ -65,6 +65,7 @@ class MatrixUnit {
     ExplainRecorder& recorder_;
     VectorExecutor vectors_;
     std::optional<TileExecutor> tiles_;
+    llvm::Value* rows_ = nullptr;        // a factor's that are on their way
     llvm::BasicBlock* block_ = nullptr;  // that the last of `blocks_` is for
     std::vector<Block> blocks_;
 };

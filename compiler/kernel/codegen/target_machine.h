@@ -24,6 +24,9 @@ inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
 // Module flag: 1 where registers of vector_bits have VPDPBUSD, else 0.
 inline constexpr char kVnniFlag[] = "fornax.vnni";
 
+// Module flag: 1 where registers of 512 bits have VDPBF16PS, else 0.
+inline constexpr char kBFloatDotFlag[] = "fornax.bfloat_dot";
+
 // Module flag: 1 where the target multiplies tiles of bfloat16 and of bytes (AMX), else 0.
 inline constexpr char kTilesFlag[] = "fornax.tiles";
 

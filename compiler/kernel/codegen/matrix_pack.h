@@ -1,0 +1,46 @@
+// Factors of matrix products as the executors (matrix_executors.h) take them.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+
+namespace fornax::kernel {
+
+// What is made of 16 rows of 16 elements, one after the other, aligned to 64 bytes.
+enum class FactorForm : uint8_t {
+    // Of f16, f32s. Of bfloat16, the same.
+    kFloatsOfHalves,
+    kFloatsOfBFloats,
+    // Of bytes, i16s: A as it is, B with the elements of two rows alternating.
+    kShortsOfSigned,
+    kShortsOfUnsigned,
+    // Of bfloat16: A as it is, B with the elements of two rows alternating.
+    kPairsOfBFloats,
+    // Of bytes: A as it is, B with those of four rows.
+    kQuadsOfBytes,
+    // Of f16, each the sum of two bfloat16, hi and lo, without any rounding. A: (lo, hi); B: (hi',
+    // hi), then (lo, lo), whose products are all four there are. hi' is 0 for infinities and NaN,
+    // whose lo is 0, so that a * inf is a.hi * inf alone. If there are any in A, a second form of
+    // it, (lo, hi'), is for the second one of B.
+    kSplitHalves,
+};
+
+// kSplitHalves: the second form of B lies behind the first. Of A, how far behind the first form the
+// second lies (0 if they are the same) is an i64 at kSplitSecond.
+inline constexpr uint64_t kSplitBytes = 1024;
+inline constexpr uint64_t kSplitSecond = 2 * kSplitBytes;
+
+// What a factor takes. It is no power of two, because loads wait for stores whose addresses have
+// the same lowest twelve bits.
+constexpr uint64_t FactorBytes(FactorForm form) {
+    return form == FactorForm::kSplitHalves ? 2112 : 1088;
+}
+
+inline constexpr uint64_t kMaxFactorBytes = FactorBytes(FactorForm::kSplitHalves);
+
+// void(ptr packed, ptr from, i64 stride): writes a factor in a form. Its rows, or its columns (of
+// elements of 16 bits only), of 16 elements each begin `stride` bytes after one another.
+llvm::Function* MatrixPackFunction(llvm::Module& module, FactorForm form, bool is_b, bool columns);
+
+}  // namespace fornax::kernel

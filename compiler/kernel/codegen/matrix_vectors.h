@@ -1,0 +1,31 @@
+// Products of matrices on the host's vector registers.
+#pragma once
+
+#include <llvm/IR/Module.h>
+
+#include <cstdint>
+
+#include "compiler/kernel/codegen/matrix_pack.h"
+#include "hal/matrix_unit.h"
+
+namespace fornax::kernel {
+
+// The form of A, or of B, that VectorMulAddFunction takes. `flags` is Instruction::imm of
+// matrix_muladd.
+FactorForm VectorForm(const llvm::Module& module,
+                      hal::MatrixFormat format,
+                      uint64_t flags,
+                      bool is_b);
+
+// How a sum gains a product: by f32 or i32 sums of what words of the packed factors hold.
+enum class VectorStep : uint8_t { kFloats, kPairsOfShorts, kPairsOfBFloats };
+VectorStep VectorStepOf(FactorForm form);
+
+// void(ptr c..., ptr factors...): as TileMulAddFunction (matrix_tiles.h), of factors in the form
+// that belongs to `step`.
+llvm::Function* VectorMulAddFunction(llvm::Module& module,
+                                     VectorStep step,
+                                     unsigned side,
+                                     unsigned steps);
+
+}  // namespace fornax::kernel
