@@ -16,17 +16,20 @@ class WorkgroupSteps {
     // the lines are there, and there is time to ask for the next workgroup's.
     bool ComesBack(const ir::Instruction& load) const { return comes_back_[load.results[0].index]; }
 
-    // Whether the value differs between workgroups.
+    // Whether the value differs between workgroups, and between those that are neighbours in x.
     bool Depends(ir::ValueId value) const { return depends_[value.index]; }
+    bool DependsOnX(ir::ValueId value) const { return depends_on_x_[value.index]; }
 
     // The value that a loop's parameter starts with; invalid for others.
     ir::ValueId StartOf(ir::ValueId param) const { return start_[param.index]; }
 
   private:
     void Visit(ir::BlockId block, ir::InstId loop);
+    bool LeavesWithX(ir::BlockId block) const;
 
     const ir::Kernel& kernel_;
     std::vector<bool> depends_;       // by value
+    std::vector<bool> depends_on_x_;  // by value
     std::vector<ir::ValueId> start_;  // by value
     std::vector<bool> comes_back_;    // by a load's first result
     struct Read {

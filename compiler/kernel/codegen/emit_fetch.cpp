@@ -69,7 +69,7 @@ void Emitter::FetchRowsAhead(const MemoryRegion& region,
 // too much to find out.
 Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
     llvm::Type* type = ScalarType(context_, kernel_.type(value));
-    if (!steps_.Depends(value))
+    if (!steps_.DependsOnX(value))
         return llvm::ConstantInt::get(type, 0);
     if (budget == 0)
         return nullptr;
@@ -85,7 +85,7 @@ Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
         const ir::ValueId id = inst->operands[operand];
         const Held& held = held_[id.index];
         const bool here = held.raw && (held.epoch == epoch_ || held.epoch == 0);
-        return !steps_.Depends(id) && shapes_.shape(id).uniform() && here ? held.raw : nullptr;
+        return !steps_.DependsOnX(id) && shapes_.shape(id).uniform() && here ? held.raw : nullptr;
     };
     switch (inst->op) {
         case Op::kBuiltin: {
@@ -108,10 +108,13 @@ Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
                 }
             }
             return nullptr;
-        case Op::kShl: {
+        case Op::kShl:
+        case Op::kLShr: {
             Value* by = factor(1);
             Value* a = by ? step(0) : nullptr;
-            return a && a->getType() == by->getType() ? builder_.CreateShl(a, by) : nullptr;
+            if (!a || a->getType() != by->getType())
+                return nullptr;
+            return inst->op == Op::kShl ? builder_.CreateShl(a, by) : builder_.CreateLShr(a, by);
         }
         case Op::kZExt:
         case Op::kSExt: {
@@ -126,10 +129,13 @@ Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
 // A workgroup that reads its row a second time has it in the cache, so memory would rest while it
 // computes: time to ask for what the next workgroup reads first.
 Value* Emitter::NextWorkgroupDistance(const ir::Instruction& load) {
-    if (!steps_.ComesBack(load))
-        return nullptr;
+    return steps_.ComesBack(load) ? WorkgroupDistance(load.operands[1]) : nullptr;
+}
+
+// i64. Null if it is unknown, or 0.
+Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
     uint32_t budget = kMostStepOperations;
-    Value* step = WorkgroupStep(load.operands[1], budget);
+    Value* step = WorkgroupStep(offset, budget);
     auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(step);
     if (!step || (constant && constant->isZero()))
         return nullptr;

@@ -7,8 +7,7 @@
 namespace fornax::kernel {
 namespace {
 
-// The number of requests for loads and for stores.
-std::pair<size_t, size_t> Fetches(const std::string& body) {
+std::string LlvmIr(const std::string& body) {
     const std::string text =
         "kernel \"test\" workgroup_size(64, 1, 1) shared(256) push_constants(4) {\n"
         "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
@@ -31,7 +30,12 @@ std::pair<size_t, size_t> Fetches(const std::string& body) {
         ADD_FAILURE() << native.error().message;
         return {};
     }
-    const std::string& llvm_ir = native->llvm_ir();
+    return native->llvm_ir();
+}
+
+// The number of requests for loads and for stores.
+std::pair<size_t, size_t> Fetches(const std::string& body) {
+    const std::string llvm_ir = LlvmIr(body);
     size_t loads = 0;
     size_t stores = 0;
     const std::string call = "call void @llvm.prefetch";
@@ -127,6 +131,45 @@ TEST(Fetch, TheNextWorkgroupsRow) {
     // One row for all, and no segment between which nothing is waited for.
     EXPECT_EQ(Fetches(RowKernel("%first:i32 = const 64\n", "barrier\n")), Count(0, 0));
     EXPECT_EQ(Fetches(RowKernel(row, "")), Count(0, 0));
+}
+
+// Rows of blocks that only one workgroup reads, found by a guess. The next workgroup's row may be
+// any distance away, and this one too short for the processor to see it coming.
+TEST(Fetch, RowsThatGoByOnce) {
+    auto row = [](const std::string& first) {
+        return "%length:i32 = load_push %zero align(4)\n"
+               "%four:i32 = const 4\n" +
+               first +
+               "%sum:i32 = iadd %first, %i\n"
+               "%block:i32 = lshr %sum, %two\n"
+               "%from:i32 = shl %block, %four\n"
+               "%p:f32, %q:f32, %r:f32, %s:f32 = load_buffer %a, %from align(4)\n"
+               "store_shared %o, %p, %q align(4)\n";
+    };
+    const std::string in_x =
+        "%w:i32 = builtin workgroup_id_x\n"
+        "%first:i32 = imul %w, %length\n";
+    const std::string in_y =
+        "%w:i32 = builtin workgroup_id_y\n"
+        "%first:i32 = imul %w, %length\n";
+    const std::string usual_distance = "i64 4096";
+    EXPECT_EQ(Fetches(row(in_x)), Count(1, 0));
+    EXPECT_EQ(LlvmIr(row(in_x)).find(usual_distance), std::string::npos);
+    // Neighbours in x read the same.
+    EXPECT_EQ(Fetches(row(in_y)), Count(1, 0));
+    EXPECT_NE(LlvmIr(row(in_y)).find(usual_distance), std::string::npos);
+    // Nobody reads another row.
+    EXPECT_EQ(Fetches(row("%first:i32 = iadd %length, %length\n")), Count(0, 0));
+    // What another dimension decides in a branch is no distance in x.
+    const std::string branch =
+        "%y:i32 = builtin workgroup_id_y\n"
+        "%c:bool = ine %y, %zero\n"
+        "%plane:i32 = if %c { %t:i32 = imul %y, %length\n yield %t } else { yield %zero }\n"
+        "%w:i32 = builtin workgroup_id_x\n"
+        "%line:i32 = imul %w, %length\n"
+        "%first:i32 = iadd %plane, %line\n";
+    EXPECT_EQ(Fetches(row(branch)), Count(1, 0));
+    EXPECT_EQ(LlvmIr(row(branch)).find(usual_distance), std::string::npos);
 }
 
 TEST(Fetch, RowsOfLanesThatRunThroughMemory) {

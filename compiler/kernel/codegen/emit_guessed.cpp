@@ -119,7 +119,11 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
     Value* lowest = nullptr;
     MemoryRegion streamed = region;
-    streamed.fetch_ahead |= IsStreamed(*pattern, offset_id, bytes);
+    if (IsStreamed(*pattern, offset_id, bytes)) {
+        streamed.fetch_ahead = true;
+        if (!streamed.fetch_distance)
+            streamed.fetch_distance = WorkgroupDistance(offset_id);
+    }
     Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
     results = EitherWay(
         guessed, "load_guessed",

@@ -484,6 +484,7 @@ class Emitter {
                         llvm::ArrayRef<uint64_t> lane_bytes);
     llvm::Value* WorkgroupStep(ir::ValueId value, uint32_t& budget);
     llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
+    llvm::Value* WorkgroupDistance(ir::ValueId offset);
 
     // --- emit_lane_reads.cpp ---
     llvm::Value* Permute(llvm::Value* vector, llvm::Value* lanes);  // lanes: modulo the width
