@@ -63,6 +63,10 @@ def parse_output(operator: str, text: str) -> Outcome:
     return outcome
 
 
+# They take most of the time, so that they had better not begin last.
+LONGEST = ("FLASH_ATTN_EXT", "MUL_MAT", "MUL_MAT_ID")
+
+
 def run_operator(programs: Programs, operator: str, options) -> Outcome:
     start = time.monotonic()
     arguments = ["test", "-b", "Vulkan0", "-o", operator]
@@ -92,7 +96,7 @@ def main() -> int:
     parser.add_argument("--ops", default="", help="operators whose whole names match this expression")
     parser.add_argument("--params", default="", help="only cases whose parameters match this expression")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")
-    parser.add_argument("--timeout", type=float, default=600, help="seconds for one operator")
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds for one operator")
     parser.add_argument("--log", type=Path, help="folder for each operator's output")
     parser.add_argument("--show", type=int, default=5, help="failed cases to show per operator")
     parser.add_argument("--clients", type=Path, default=default_folder(),
@@ -110,7 +114,8 @@ def main() -> int:
 
     outcomes = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        running = {pool.submit(run_operator, programs, o, options) for o in operators}
+        longest_first = sorted(operators, key=lambda o: o not in LONGEST)
+        running = {pool.submit(run_operator, programs, o, options) for o in longest_first}
         for done in concurrent.futures.as_completed(running):
             outcomes.append(done.result())
             print(f"\r[{len(outcomes)}/{len(operators)}] {outcomes[-1].operator:32}", end="", file=sys.stderr)
