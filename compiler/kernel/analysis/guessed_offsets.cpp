@@ -50,6 +50,8 @@ LaneGuesses::Guess LaneGuesses::OfVarying(ir::ValueId value) {
         return OfParameter(value);
     if (inst->op == Op::kIf)
         return OfBranches(*inst, value);
+    if (inst->op == Op::kLoop)
+        return OfExits(kernel_.value(value).inst, value);
     const bool loads = inst->op == Op::kLoadBuffer || inst->op == Op::kLoadShared;
     const bool pure = ir::HasProperty(inst->op, ir::kPure);
     if (inst->operands.empty() || (!loads && !pure))
@@ -170,6 +172,29 @@ LaneGuesses::Guess LaneGuesses::OfBranches(const ir::Instruction& branch, ir::Va
         both = std::move(guess);
     }
     return both;
+}
+
+// What all exits take along, if lanes leave a loop together.
+LaneGuesses::Guess LaneGuesses::OfExits(ir::InstId loop, ir::ValueId value) {
+    const auto& results = kernel_.inst(loop).results;
+    const auto index =
+        static_cast<size_t>(std::find(results.begin(), results.end(), value) - results.begin());
+    Guess all;
+    bool agree = true;
+    auto visit = [&](auto& self, ir::BlockId block) -> void {
+        for (ir::InstId id : kernel_.block(block).insts) {
+            const ir::Instruction& inst = kernel_.inst(id);
+            for (ir::BlockId child : inst.blocks)
+                self(self, child);
+            if (inst.op != Op::kExit || inst.target != loop || !agree)
+                continue;
+            Guess guess = Of(inst.operands[index]);
+            agree = guess && (!all || *all == *guess);
+            all = std::move(guess);
+        }
+    };
+    visit(visit, kernel_.inst(loop).blocks[0]);
+    return agree ? all : Guess();
 }
 
 }  // namespace fornax::kernel

@@ -34,6 +34,7 @@ class LaneGuesses {
     Guess Product(const std::vector<Lanes>& in);
     Guess OfParameter(ir::ValueId value);
     Guess OfBranches(const ir::Instruction& branch, ir::ValueId value);
+    Guess OfExits(ir::InstId loop, ir::ValueId value);
 
     const ir::Kernel& kernel_;
     const ShapeAnalysis& shapes_;

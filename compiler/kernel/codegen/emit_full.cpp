@@ -133,8 +133,28 @@ uint32_t Emitter::CountInstructions(ir::BlockId block) const {
     return count;
 }
 
+// Asks what a loop left over, or a branch behind it that asked the same: lanes do as many turns as
+// each other nearly always, and then have as many left.
+bool Emitter::IsLeftOverTest(ir::ValueId condition) const {
+    const ir::Instruction* inst = kernel_.Definition(condition);
+    if (!inst || inst->operands.size() != 2 || kernel_.type(inst->operands[0]) == ir::Type::kBool)
+        return false;
+    auto left_over = [&](ir::ValueId value) {
+        const ir::Instruction* from = kernel_.Definition(value);
+        return from && !shapes_.shape(value).uniform() &&
+               (from->op == Op::kLoop ||
+                (from->op == Op::kIf && IsLeftOverTest(from->operands[0])));
+    };
+    const ir::ValueId a = inst->operands[0];
+    const ir::ValueId b = inst->operands[1];
+    return kernel_.type(inst->results[0]) == ir::Type::kBool &&
+           ((left_over(a) && shapes_.shape(b).uniform()) ||
+            (left_over(b) && shapes_.shape(a).uniform()));
+}
+
 bool Emitter::WorthAllLanes(const ir::Instruction& branch) const {
-    return !mask_ && lanes_ > 1 && IsEdgeTest(branch.operands[0]) &&
+    return !mask_ && lanes_ > 1 &&
+           (IsEdgeTest(branch.operands[0]) || IsLeftOverTest(branch.operands[0])) &&
            NeedsGuard(kernel_.block(branch.blocks[0]).insts) &&
            !NeedsGuard(kernel_.block(branch.blocks[1]).insts) &&
            CountInstructions(branch.blocks[0]) <= kMaxCopiedInstructions;

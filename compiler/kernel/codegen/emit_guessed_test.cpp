@@ -313,6 +313,68 @@ TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {
     }
 }
 
+// A loop that takes two steps at a time, and the step that may be left: lanes have as many steps as
+// each other or one more, and are then at places of their own.
+TEST(EmitGuessed, WhatALoopLeftOver) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(8) robust", kPrologue, R"(
+    %one:i32 = const 1
+    %four:i32 = const 4
+    %stride:i32 = const 128
+    %minus2:i32 = const -2
+    %longer:i32 = load_push %four align(4)
+    %more:bool = ult %li, %longer
+    %extra:i32 = select %more, %one, %zero
+    %turns:i32 = iadd %s, %extra
+    %at:i32, %left:i32, %sum:i32 = loop @1 (%k:i32 = %li, %t:i32 = %turns, %v:i32 = %zero) {
+      %c:bool = ule %two, %t
+      if %c {
+        yield
+      } else {
+        exit @1 %k, %t, %v
+      }
+      %o:i32 = shl %k, %two
+      %x:i32 = load_buffer %in, %o align(4)
+      %w:i32 = iadd %v, %x
+      %k1:i32 = iadd %k, %stride
+      %t1:i32 = iadd %t, %minus2
+      continue @1 %k1, %t1, %w
+    } continuing (%p:i32, %q:i32, %r:i32) {
+      next %p, %q, %r
+    }
+    %d:bool = ine %left, %zero
+    %all:i32 = if %d {
+      %o1:i32 = shl %at, %two
+      %y:i32 = load_buffer %in, %o1 align(4)
+      %z:i32 = iadd %sum, %y
+      yield %z
+    } else {
+      yield %sum
+    }
+    %to:i32 = shl %li, %two
+    store_buffer %out, %to, %all align(4)
+    return
+)");
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16);
+    ASSERT_TRUE(native.ok()) << native.error().message;
+    EXPECT_NE(native->llvm_ir().find("load_guessed"), std::string::npos) << native->llvm_ir();
+    const std::vector<uint32_t> in = Counting(64 * 6);
+    for (const uint32_t steps : {0u, 1u, 4u, 5u}) {
+        for (const uint32_t longer : {0u, 1u, 20u, 63u, 64u}) {
+            ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)},
+                         {.push_constants = {steps, longer}}, [&](const Buffers& results) {
+                             for (uint32_t i = 0; i < 64; ++i) {
+                                 const uint32_t own = steps + (i < longer ? 1 : 0);
+                                 uint32_t sum = own % 2 == 0 ? 0 : in[i + own / 2 * 128];
+                                 for (uint32_t k = 0; k < own / 2; ++k)
+                                     sum += in[i + k * 128];
+                                 ASSERT_EQ(results[1][i], sum) << i << ", " << steps << " steps";
+                             }
+                         });
+        }
+    }
+}
+
 // A shift that is out of range in lanes that are not in use: at compile time, where the vector is
 // wider than the workgroup. A branch on it is taken all the same.
 TEST(EmitGuessed, LanesThatAreNotInUseDecideNothing) {

@@ -118,7 +118,7 @@ body {
             for (uint32_t e = 0; e < count; ++e)
                 text += "%" + sum + number(e) + ":f32 = load_local 0, %n" + number(e) + "\n";
             text += list(result, "f32") + " = matrix_muladd " +
-                    number(choice.bfloat ? ir::kMatrixBFloat16 : 0) + ", " + list("a" + id + "_") +
+                    number(choice.bfloat ? uint32_t{ir::kMatrixBFloat16} : 0) + ", " + list("a" + id + "_") +
                     ", " + list(b) + ", " + list(sum) + "\n";
             for (uint32_t e = 0; e < count; ++e)
                 text += "store_local 0, %n" + number(e) + ", %" + result + number(e) + "\n";

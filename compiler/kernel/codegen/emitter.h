@@ -164,6 +164,7 @@ class Emitter {
     llvm::Value* AllLanes(ir::ValueId condition);
     bool IsEdgeTest(ir::ValueId condition) const;
     uint32_t CountInstructions(ir::BlockId block) const;
+    bool IsLeftOverTest(ir::ValueId condition) const;
     bool WorthAllLanes(const ir::Instruction& branch) const;
     bool FindFullLoop(ir::InstId id, FullLoop& full) const;
     void EmitFullExit(const FullLoop& full, const Construct& loop, llvm::BasicBlock* general);
