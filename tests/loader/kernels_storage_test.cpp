@@ -129,11 +129,14 @@ void KernelsStorageTest::Check(uint32_t count) {
     }
     std::vector<float> rest;
     rest.insert(rest.end(), std::begin(u.bytes), std::end(u.bytes));
-    rest.insert(rest.end(), u.shorts, u.shorts + 6);
+    // Members of packed structures have no address.
+    for (uint32_t i = 0; i < 6; ++i)
+        rest.push_back(u.shorts[i]);
     for (uint16_t half : {u.half[0], u.half[1], u.half[2]})
         rest.push_back(static_cast<float>(HalfToDouble(half)));
     rest.insert(rest.end(), std::begin(u.triple), std::end(u.triple));
-    rest.insert(rest.end(), push.shorts, push.shorts + 3);
+    for (uint32_t i = 0; i < 3; ++i)
+        rest.push_back(push.shorts[i]);
     rest.insert(rest.end(), std::begin(push.tail), std::end(push.tail));
     rest.insert(rest.end(), std::begin(push.quad), std::end(push.quad));
     rest.push_back(u.last);

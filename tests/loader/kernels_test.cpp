@@ -19,11 +19,11 @@ namespace fornax::test {
 namespace {
 
 namespace control {
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wimplicit-fallthrough"
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wimplicit-fallthrough"
 using uint = uint32_t;
 #include "tests/loader/shaders/control_functions.glsl"
-#pragma clang diagnostic pop
+#pragma GCC diagnostic pop
 }  // namespace control
 
 using KernelsTest = VulkanTest;
@@ -294,6 +294,12 @@ struct AtomicCells {
     int32_t sub = 0;
 };
 
+AtomicCells CellsAt(const uint32_t* words) {
+    std::array<uint32_t, sizeof(AtomicCells) / 4> cells;
+    std::copy_n(words, cells.size(), cells.begin());
+    return std::bit_cast<AtomicCells>(cells);
+}
+
 void ExpectAtomics(std::span<const uint32_t> words, const AtomicCells& found) {
     AtomicCells want;
     uint32_t sum = 0;
@@ -331,15 +337,14 @@ TEST_F(KernelsTest, AtomicsOnBuffersAndSharedMemory) {
     std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCells), MakeBuffer(kGroups * kCells),
                           MakeBuffer(kCount * 2)};
     FillRandomly(buffers[0], 5);
-    AtomicCells cells;
+    const AtomicCells cells;
     std::memcpy(buffers[1].words, &cells, sizeof(cells));
     Run(MakePipeline(spirv::kAtomics, buffers), kGroups);
-    std::memcpy(&cells, buffers[1].words, sizeof(cells));
-    ExpectAtomics(buffers[0].span(), cells);
+    ExpectAtomics(buffers[0].span(), CellsAt(buffers[1].words));
     for (uint32_t group = 0; group < kGroups; ++group) {
         SCOPED_TRACE(group);
-        std::memcpy(&cells, buffers[2].words + group * kCells, sizeof(cells));
-        ExpectAtomics(buffers[0].span().subspan(group * 96, 96), cells);
+        ExpectAtomics(buffers[0].span().subspan(group * 96, 96),
+                      CellsAt(buffers[2].words + group * kCells));
     }
     // What atomicAdd returned numbers the invocations, each once.
     for (uint32_t i = 0; i < kCount * 2; ++i)
