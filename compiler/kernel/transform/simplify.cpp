@@ -193,9 +193,12 @@ void Simplifier::ProcessPlain(InstId id) {
     const Instruction& inst = kernel_.inst(id);
     origin_ = inst.origin;
     if (inst.op == Op::kConst) {
-        Map(inst.results[0], Const(kernel_.type(inst.results[0]), inst.imm));
+        // The new constant may move the instructions.
+        const ValueId result = inst.results[0];
+        Map(result, Const(kernel_.type(result), inst.imm));
     } else if (inst.op == Op::kUndef) {
-        Map(inst.results[0], UndefOf(kernel_.type(inst.results[0])));
+        const ValueId result = inst.results[0];
+        Map(result, UndefOf(kernel_.type(result)));
     } else if (inst.op == Op::kBuiltin && FoldBuiltin(inst)) {
         // a constant now
     } else if (HasProperty(inst.op, kPure)) {
