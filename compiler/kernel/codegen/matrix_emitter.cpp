@@ -355,7 +355,9 @@ void MatrixEmitter::EmitPrefetches(size_t count) {
 }
 
 void MatrixEmitter::EndSegment() {
-    EmitPrefetches(prefetches_.size());
+    if (!b_.GetInsertBlock()->getTerminator())
+        EmitPrefetches(prefetches_.size());
+    prefetches_.clear();
 }
 
 void MatrixEmitter::Finish(llvm::Function& kernel) {
