@@ -127,7 +127,7 @@ class Files(unittest.TestCase):
     def test_forbidden_text(self):
         for text in ["/wo" "rk/x", "see /ro" "ot/x", "'/ho" "me/me/x'", "http://pypi.o" "rg/simple"]:
             self.assertEqual(len(messages("docs/a.md", text + "\n")), 1, text)
-        for text in ["$HOME/work/x", "the work/flow", "tests/root/a", "~/.cache/fornax", "/usr/share/x"]:
+        for text in ["$HOME/wo" "rk/x", "the wo" "rk/flow", "tests/ro" "ot/a", "~/.cac" "he/fornax", "/usr/sh" "are/x"]:
             self.assertEqual(messages("docs/a.md", text + "\n"), [], text)
 
     def test_white_space(self):
