@@ -236,7 +236,7 @@ Result<std::unique_ptr<PreparedKernel>> Prepare(ir::Kernel& kernel,
                                                 llvm::TargetMachine& machine,
                                                 const KernelDump& dump,
                                                 CodeQuality quality) {
-    RunOtherPasses(kernel, quality, VectorRegisters(target), HasTiles(target));
+    RunOtherPasses(kernel, quality, VectorRegisters(target), JoinedProductsFor(target));
     StageSink sink;
     if (dump.enabled()) {
         const std::string prefix = quality == CodeQuality::kQuick ? "quick." : "";
@@ -346,7 +346,7 @@ Result<KernelExplanation> Backend::ExplainHere(const CompileRequest& request,
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     explanation.instructions_read = kernel.num_insts();
     clock.End("reader");
-    RunPipeline(kernel, VectorRegisters(target), HasTiles(target));
+    RunPipeline(kernel, VectorRegisters(target), JoinedProductsFor(target));
     explanation.instructions = kernel.num_insts();
     clock.End("passes");
     explanation.cpu = target.cpu_name;

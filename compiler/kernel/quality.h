@@ -10,4 +10,8 @@ enum class CodeQuality : uint8_t {
     kFull,   // to run fast
 };
 
+// The matrix products whose rounds a target gains by joining: on tiles all, in vector registers
+// those of bfloat16 if it multiplies pairs of them (docs/numbers.md).
+enum class JoinedProducts : uint8_t { kNone, kBFloat16, kAll };
+
 }  // namespace fornax::kernel

@@ -110,7 +110,8 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
                           ir::ValueId offset_id,
                           llvm::Type* type,
                           size_t count,
-                          Values& results) {
+                          Values& results,
+                          Value*& packed) {
     std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, count, false);
     if (!pattern)
         return false;
@@ -125,18 +126,17 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
             streamed.fetch_distance = WorkgroupDistance(offset_id);
     }
     Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
-    results = EitherWay(
+    results = PackedEitherWay(
         guessed, "load_guessed",
         [&] {
             Values values;
-            Value* packed = nullptr;
             AsGuessed(streamed, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
                 if (!LoadPattern(inside, offset, type, count, offsets, values, packed))
                     values = Gather(inside, offsets(), type, count);
             });
             return values;
         },
-        [&] { return Gather(region, offsets(), type, count); });
+        [&] { return Gather(region, offsets(), type, count); }, packed);
     return true;
 }
 

@@ -361,11 +361,12 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
         const auto offsets = [&] { return Vector(offset_id); };
         const size_t count = inst.results.size();
         const bool one_base = !region.lane_bases;
-        const bool selected = (one_base && offset.shape->pattern() &&
-                               LoadPattern(region, offset, type, count, offsets, values, packed)) ||
-                              (one_base && offset.shape->has_rows() &&
-                               LoadRuns(region, offset, type, count, offsets, values)) ||
-                              (one_base && LoadGuessed(region, offset_id, type, count, values));
+        const bool selected =
+            (one_base && offset.shape->pattern() &&
+             LoadPattern(region, offset, type, count, offsets, values, packed)) ||
+            (one_base && offset.shape->has_rows() &&
+             LoadRuns(region, offset, type, count, offsets, values, packed)) ||
+            (one_base && LoadGuessed(region, offset_id, type, count, values, packed));
         if (!selected) {
             values = Gather(region, offsets(), type, count);
         }

@@ -104,16 +104,45 @@ void Emitter::StorePackedRows(const MemoryRegion& region,
                               Value* address,
                               llvm::ArrayRef<uint64_t> lane_bytes,
                               Value* packed) {
-    const unsigned elements =
-        llvm::cast<llvm::FixedVectorType>(packed->getType())->getNumElements() / lanes_;
-    for (uint32_t lane = 0; lane < lanes_; ++lane) {
-        llvm::SmallVector<int, 16> pick;
-        for (unsigned i = 0; i < elements; ++i)
-            pick.push_back(static_cast<int>(lane * elements + i));
-        Value* row = builder_.CreateShuffleVector(packed, pick);
+    auto* type = llvm::cast<llvm::FixedVectorType>(packed->getType());
+    const unsigned elements = type->getNumElements() / lanes_;
+    const unsigned row_bytes = elements * type->getScalarSizeInBits() / 8;
+    uint32_t rows = 0;
+    for (uint32_t lane = 0; lane < lanes_; lane += rows) {
+        // Rows of lanes that follow each other, as many as a register has.
+        for (rows = 1; lane + rows < lanes_ && (rows + 1) * row_bytes <= vector_bits_ / 8; ++rows) {
+            if (lane_bytes[lane + rows] != lane_bytes[lane] + uint64_t{rows} * row_bytes)
+                break;
+        }
+        Value* part = Slice(packed, lane * elements, rows * elements);
         Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, lane_bytes[lane]);
-        Annotate(region, builder_.CreateAlignedStore(row, at, llvm::Align(1)));
+        Annotate(region, builder_.CreateAlignedStore(part, at, llvm::Align(1)));
     }
+}
+
+// EitherWay of loads, with the packed form that the usual one may leave in `packed`.
+Emitter::Values Emitter::PackedEitherWay(Value* condition,
+                                         const std::string& name,
+                                         llvm::function_ref<Values()> usual,
+                                         llvm::function_ref<Values()> other,
+                                         Value*& packed) {
+    Values results = EitherWay(
+        condition, name,
+        [&] {
+            Values values = usual();
+            if (packed)
+                values.push_back(packed);
+            return values;
+        },
+        [&] {
+            Values values = other();
+            if (packed)
+                values.push_back(Pack(values));
+            return values;
+        });
+    if (packed)
+        packed = results.pop_back_val();
+    return results;
 }
 
 void Emitter::KeepPacked(const ir::Instruction& load, Value* packed) {

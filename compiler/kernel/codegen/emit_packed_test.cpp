@@ -152,6 +152,43 @@ TEST(EmitPacked, ValuesThatAreAlsoUsedByThemselves) {
                  });
 }
 
+// Rows of 64 bytes of a stride that is known at run time only, copied into padded rows of workgroup
+// memory. The last rows may lie outside of the buffer, whose reads then give 0.
+TEST(EmitPacked, RowsAreCopied) {
+    const ir::Kernel kernel = Parse("push_constants(4) robust shared(640)", R"(
+    %three:i32 = const 3
+    %padded:i32 = const 80
+    %stride:i32 = load_push %zero align(4)
+    %row:i32 = lshr %lx, %three
+    %seven:i32 = const 7
+    %column:i32 = and %lx, %seven
+    %in_row:i32 = shl %column, %three
+    %away:i32 = imul %row, %stride
+    %from:i32 = iadd %away, %in_row
+    %line:i32 = imul %row, %padded
+    %to:i32 = iadd %line, %in_row
+    %a:i16, %b:i16, %c:i16, %d:i16 = load_buffer %in, %from align(2)
+    store_shared %to, %a, %b, %c, %d align(2)
+    barrier
+    %x:i32, %y:i32 = load_shared %to align(4)
+    %o8:i32 = shl %lx, %three
+    store_buffer %out, %o8, %x, %y align(4)
+    return
+)");
+    const std::vector<uint32_t> in = Counting(256, 0x10001);
+    for (uint32_t stride : {64u, 100u, 128u, 300u, 0u, 0x80000000u}) {
+        Launch launch = Groups(1);
+        launch.push_constants = {stride};
+        ForEachWidth(kernel, {in, std::vector<uint32_t>(128, 7)}, launch, [&](const Buffers& b) {
+            for (uint32_t word = 0; word < 128; ++word) {
+                const uint32_t at = word / 16 * stride + word % 16 * 4;
+                const uint32_t expected = at < in.size() * 4 ? in[at / 4] : 0;
+                ASSERT_EQ(b[1][word], expected) << stride << " " << word;
+            }
+        });
+    }
+}
+
 // A tree in workgroup memory, whose conditions are written in every way that is known.
 TEST(EmitSegments, FewInvocationsWork) {
     std::string body = R"(

@@ -145,7 +145,8 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
                        llvm::Type* type,
                        size_t count,
                        LaneOffsets offsets,
-                       Values& results) {
+                       Values& results,
+                       Value*& packed) {
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const std::optional<LaneLayout> layout =
         MakeLaneLayout(*offset.shape, element, count, kRunGapBytes);
@@ -193,6 +194,15 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
         Values values;
         for (size_t i = 0; i < count; ++i)
             values.push_back(Permute(parts, pick[i]));
+        bool in_order =
+            PackableRun(count) && loaded == lanes_ * count && std::has_single_bit(parts.size()) &&
+            std::ranges::all_of(
+                parts, [&](const Value* part) { return part->getType() == parts[0]->getType(); });
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
+            for (size_t i = 0; i < count; ++i)
+                in_order = in_order && pick[i][lane] == static_cast<int>(lane * count + i);
+        }
+        packed = in_order ? JoinAll(parts) : nullptr;
         return values;
     };
 
@@ -203,8 +213,9 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
     // All of it lies inside the buffer: nearly always. Otherwise some lanes are outside or
     // inactive; they may even lie below 0, where 32-bit offsets wrap, so each lane goes by its own
     // offset.
-    results = EitherWay(addresses.in_bounds, "load", load_runs,
-                        [&] { return Gather(region, offsets(), type, count); });
+    results = PackedEitherWay(
+        addresses.in_bounds, "load", load_runs,
+        [&] { return Gather(region, offsets(), type, count); }, packed);
     return true;
 }
 

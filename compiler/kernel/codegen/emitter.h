@@ -318,7 +318,8 @@ class Emitter {
                      ir::ValueId offset,
                      llvm::Type* type,
                      size_t count,
-                     Values& results);
+                     Values& results,
+                     llvm::Value*& packed);
     bool StoreGuessed(const MemoryRegion& region,
                       ir::ValueId offset,
                       llvm::ArrayRef<llvm::Value*> values);
@@ -355,6 +356,11 @@ class Emitter {
                          llvm::Value* address,
                          llvm::ArrayRef<uint64_t> lane_bytes,
                          llvm::Value* packed);
+    Values PackedEitherWay(llvm::Value* condition,
+                           const std::string& name,
+                           llvm::function_ref<Values()> usual,
+                           llvm::function_ref<Values()> other,
+                           llvm::Value*& packed);
     void KeepPacked(const ir::Instruction& load, llvm::Value* packed);
     llvm::Value* Packed(std::span<const ir::ValueId> values);
     bool FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, bool& loads) const;
@@ -389,7 +395,8 @@ class Emitter {
                   llvm::Type* type,
                   size_t count,
                   LaneOffsets offsets,
-                  Values& results);
+                  Values& results,
+                  llvm::Value*& packed);
     bool StoreRuns(const MemoryRegion& region,
                    const Offset& offset,
                    llvm::ArrayRef<llvm::Value*> values,

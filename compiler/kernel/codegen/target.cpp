@@ -67,14 +67,20 @@ bool MayUseTiles() {
 #endif
 }
 
+bool HasFeature(const TargetInfo& target, const std::string& name) {
+    return ("," + target.features + ",").find(",+" + name + ",") != std::string::npos;
+}
+
 }  // namespace
 
 bool HasTiles(const TargetInfo& target) {
-    const std::string features = "," + target.features + ",";
     return target.vector_bits >= 512 &&
-           std::all_of(std::begin(kTileFeatures), std::end(kTileFeatures), [&](const char* name) {
-               return features.find(",+" + std::string(name) + ",") != std::string::npos;
-           });
+           std::all_of(std::begin(kTileFeatures), std::end(kTileFeatures),
+                       [&](const char* name) { return HasFeature(target, name); });
+}
+
+bool HasBFloatDot(const TargetInfo& target) {
+    return target.vector_bits >= 512 && HasFeature(target, "avx512bf16");
 }
 
 Result<TargetInfo> DetectTarget(const std::string& cpu_override) {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/quality.h"
 
 namespace fornax::kernel {
 
@@ -18,6 +19,15 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override);
 // Whether the matrix unit's tiles (AMX) are there for bfloat16 and for bytes, and the process may
 // use them.
 bool HasTiles(const TargetInfo& target);
+
+// Whether products of two pairs of bfloat16 are one instruction for a vector (VDPBF16PS).
+bool HasBFloatDot(const TargetInfo& target);
+
+inline JoinedProducts JoinedProductsFor(const TargetInfo& target) {
+    if (HasTiles(target))
+        return JoinedProducts::kAll;
+    return HasBFloatDot(target) ? JoinedProducts::kBFloat16 : JoinedProducts::kNone;
+}
 
 // With AVX-512 all vectors have twice the registers.
 inline uint32_t VectorRegisters(const TargetInfo& target) {

@@ -83,9 +83,7 @@ void PrepareModule(llvm::Module& module,
     const bool vnni = target.vector_bits >= 256 &&
                       (target.features + ",").find(vnni_feature) != std::string::npos;
     module.addModuleFlag(llvm::Module::Error, kVnniFlag, vnni ? 1 : 0);
-    const bool bfloat_dot =
-        target.vector_bits >= 512 && target.features.find("+avx512bf16") != std::string::npos;
-    module.addModuleFlag(llvm::Module::Error, kBFloatDotFlag, bfloat_dot ? 1 : 0);
+    module.addModuleFlag(llvm::Module::Error, kBFloatDotFlag, HasBFloatDot(target) ? 1 : 0);
     module.addModuleFlag(llvm::Module::Error, kTilesFlag, HasTiles(target) ? 1 : 0);
 }
 

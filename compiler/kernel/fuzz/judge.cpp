@@ -183,7 +183,8 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     if (!status.ok())
         return "the interpreter: " + status.error().message;
     RunFirstPasses(*read, VectorRegisters(target.info));
-    RunOtherPasses(*read, which.quality, VectorRegisters(target.info), HasTiles(target.info));
+    RunOtherPasses(*read, which.quality, VectorRegisters(target.info),
+                   JoinedProductsFor(target.info));
     if (Status verified = ir::Verify(*read); !verified.ok())
         return "the verifier after the passes: " + verified.error().message;
 

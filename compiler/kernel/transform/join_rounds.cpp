@@ -32,7 +32,8 @@ constexpr uint32_t kAlign = 64;
 
 class Joiner {
   public:
-    explicit Joiner(Kernel& kernel) : kernel_(kernel), structure_(kernel) {}
+    Joiner(Kernel& kernel, JoinedProducts joined)
+        : kernel_(kernel), joined_(joined), structure_(kernel) {}
 
     bool Run() {
         std::vector<Plan> plans;
@@ -171,6 +172,9 @@ class Joiner {
                 continue;
             const auto place = places_->products.find(inst.results[0].index);
             if (place == places_->products.end() || (inst.imm & kMatrixKeepsDenormals) != 0)
+                return false;
+            if (joined_ == JoinedProducts::kBFloat16 &&
+                MatrixFormatOf(kernel_, inst) != hal::MatrixFormat::kBF16)
                 return false;
             ++products[{place->second.local, place->second.first}];
         }
@@ -320,6 +324,7 @@ class Joiner {
     }
 
     Kernel& kernel_;
+    const JoinedProducts joined_;
     const Structure structure_;
     std::vector<bool> known_;  // by value: it needs only the loop's parameters
     std::optional<MatrixPlaces> places_;
@@ -327,11 +332,11 @@ class Joiner {
 
 }  // namespace
 
-bool JoinRounds(Kernel& kernel) {
+bool JoinRounds(Kernel& kernel, JoinedProducts joined) {
     bool products = false;
     for (uint32_t i = 0; i < kernel.num_insts(); ++i)
         products |= kernel.inst(InstId{i}).op == Op::kMatrixMulAdd;
-    return products && Joiner(kernel).Run();
+    return products && Joiner(kernel, joined).Run();
 }
 
 }  // namespace fornax::kernel

@@ -19,6 +19,7 @@ struct Choice {
     uint32_t read_at = 0;      // byte in workgroup memory
     uint32_t products = 1;     // of the sum, in a round
     uint32_t shared_bytes = 768;
+    bool bfloat16 = false;
 };
 
 // 64 invocations copy a matrix of 16 x 16 f16 a round, and add its square to a sum. The matrix
@@ -75,14 +76,16 @@ std::string Text(const Choice& choice) {
             const std::string id = p + std::to_string(e);
             const std::string place = e == 0 ? "%zero" : e == 1 ? "%one" : "%n" + std::to_string(e);
             text += "%k" + id + ":i32 = const " + std::to_string(e * 128) + "\n%t" + id +
-                    ":i32 = iadd %from, %k" + id + "\n%a" + id + ":f16 = load_shared %t" + id +
+                    ":i32 = iadd %from, %k" + id + "\n%a" + id +
+                    (choice.bfloat16 ? ":i16" : ":f16") + " = load_shared %t" + id +
                     " align(2)\n%l" + id + ":f32 = load_local 0, " + place + "\n";
             a += "%a" + id + ", ";
             c += (e ? ", %l" : "%l") + id;
             r += (e ? ", %r" : "%r") + id + ":f32";
             stores += "store_local 0, " + place + ", %r" + id + "\n";
         }
-        text += r + " = matrix_muladd 0, " + a + a + c + "\n" + stores;
+        text += r + " = matrix_muladd " + (choice.bfloat16 ? "16" : "0") + ", " + a + a + c + "\n" +
+                stores;
     }
     text += R"(
       barrier
@@ -153,6 +156,13 @@ TEST(JoinRounds, ComputesTheSame) {
             EXPECT_EQ(Results(kernel, rounds), expected) << rounds;
             EXPECT_EQ(expected[0] != 0, rounds != 0);
         }
+    }
+}
+
+TEST(JoinRounds, OfBFloat16Alone) {
+    for (const bool bfloat16 : {false, true}) {
+        ir::Kernel kernel = Parsed(Text({.bfloat16 = bfloat16}));
+        EXPECT_EQ(JoinRounds(kernel, JoinedProducts::kBFloat16), bfloat16);
     }
 }
 

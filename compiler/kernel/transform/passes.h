@@ -61,9 +61,9 @@ bool SplitLoops(ir::Kernel& kernel, uint32_t vector_registers);
 // at once. True if there were any; Simplify should follow.
 bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 
-// Loops that bring factors of matrix products into workgroup memory and multiply them take several
-// rounds at once, for targets with a matrix unit. True if there were any; Simplify should follow.
-bool JoinRounds(ir::Kernel& kernel);
+// Loops that bring factors of these matrix products into workgroup memory and multiply them take
+// several rounds at once. True if there were any; Simplify should follow.
+bool JoinRounds(ir::Kernel& kernel, JoinedProducts joined = JoinedProducts::kAll);
 
 // Gives code that divides indices by sizes which are known at run time only a second form, for
 // vectors whose lanes share every quotient. True if there was any; Simplify should follow.
@@ -76,7 +76,9 @@ void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers = 32);
 void RunOtherPasses(ir::Kernel& kernel,
                     CodeQuality quality,
                     uint32_t vector_registers = 32,
-                    bool matrix_unit = false);
-void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers = 32, bool matrix_unit = false);
+                    JoinedProducts joined = JoinedProducts::kNone);
+void RunPipeline(ir::Kernel& kernel,
+                 uint32_t vector_registers = 32,
+                 JoinedProducts joined = JoinedProducts::kNone);
 
 }  // namespace fornax::kernel

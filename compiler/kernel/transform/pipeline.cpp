@@ -27,7 +27,7 @@ void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
 void RunOtherPasses(ir::Kernel& kernel,
                     CodeQuality quality,
                     uint32_t vector_registers,
-                    bool matrix_unit) {
+                    JoinedProducts joined) {
     for (int round = 0; round < kMaxUnrollRounds; ++round) {
         if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality))
             break;
@@ -51,7 +51,7 @@ void RunOtherPasses(ir::Kernel& kernel,
             Simplify(kernel);
         if (VersionDivisions(kernel))
             Simplify(kernel);
-        if (matrix_unit && JoinRounds(kernel))
+        if (joined != JoinedProducts::kNone && JoinRounds(kernel, joined))
             Simplify(kernel);
     }
     IsolateBarrierTails(kernel);
@@ -59,9 +59,9 @@ void RunOtherPasses(ir::Kernel& kernel,
     kernel.Compact();
 }
 
-void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers, bool matrix_unit) {
+void RunPipeline(ir::Kernel& kernel, uint32_t vector_registers, JoinedProducts joined) {
     RunFirstPasses(kernel, vector_registers);
-    RunOtherPasses(kernel, CodeQuality::kFull, vector_registers, matrix_unit);
+    RunOtherPasses(kernel, CodeQuality::kFull, vector_registers, joined);
 }
 
 }  // namespace fornax::kernel
