@@ -1,7 +1,9 @@
 #include "compiler/kernel/analysis/guessed_offsets.h"
 
 #include <algorithm>
-#include <functional>
+#include <bit>
+#include <numeric>
+#include <set>
 
 namespace fornax::kernel {
 
@@ -11,15 +13,91 @@ namespace {
 
 constexpr size_t kMaxValues = 96;
 constexpr int64_t kMaxOffset = int64_t{1} << 30;
+// What strides are multiplied and divided by.
+constexpr uint64_t kMaxScale = uint64_t{1} << 20;
+constexpr int64_t kMaxRow = 1 << 12;
+constexpr size_t kLeastLanesOfARow = 4;
+
+bool IsNegative(int64_t at) {
+    return at < 0;
+}
+
+// The stride is a multiple of `by`.
+LaneGuesses::Guess Divided(LaneGuesses::Lanes lanes, int64_t by) {
+    for (int64_t& at : lanes.offsets)
+        at /= by;
+    if (lanes.HasRows()) {
+        const auto number = static_cast<uint64_t>(by);
+        const uint64_t common = std::gcd(lanes.times, number);
+        lanes.times /= common;
+        lanes.by *= number / common;
+        if (lanes.by > kMaxScale)
+            return {};
+    }
+    return lanes;
+}
+
+LaneGuesses::Guess Multiplied(LaneGuesses::Lanes lanes, int64_t times) {
+    for (int64_t& at : lanes.offsets)
+        at *= times;
+    if (lanes.HasRows()) {
+        if (times <= 0 || static_cast<uint64_t>(times) > kMaxScale)
+            return {};
+        const auto number = static_cast<uint64_t>(times);
+        const uint64_t common = std::gcd(lanes.by, number);
+        lanes.by /= common;
+        lanes.times *= number / common;
+        if (lanes.times > kMaxScale)
+            return {};
+    }
+    return lanes;
+}
+
+// What is left when it is divided by `by`, of which the stride is a multiple.
+LaneGuesses::Lanes Rest(const LaneGuesses::Lanes& lanes, int64_t by) {
+    LaneGuesses::Lanes rest{.offsets = lanes.offsets, .rows = {}, .stride = {}};
+    for (int64_t& at : rest.offsets)
+        at %= by;
+    return rest;
+}
+
+LaneGuesses::Lanes Masked(LaneGuesses::Lanes lanes, int64_t mask) {
+    for (int64_t& at : lanes.offsets)
+        at &= mask;
+    return lanes;
+}
+
+LaneGuesses::Guess Sum(LaneGuesses::Lanes first, const LaneGuesses::Lanes& second, int64_t sign) {
+    for (size_t i = 0; i < first.offsets.size(); ++i)
+        first.offsets[i] += sign * second.offsets[i];
+    if (!second.HasRows())
+        return first;
+    if (sign < 0)
+        return {};
+    if (!first.HasRows()) {
+        LaneGuesses::Lanes sum = second;
+        sum.offsets = std::move(first.offsets);
+        return sum;
+    }
+    if (first.stride != second.stride || first.times != second.times || first.by != second.by)
+        return {};
+    for (size_t i = 0; i < first.rows.size(); ++i)
+        first.rows[i] += second.rows[i];
+    return first;
+}
 
 }  // namespace
+
+bool LaneGuesses::Lanes::IsOne() const {
+    return !HasRows() && std::ranges::all_of(offsets, [&](int64_t at) { return at == offsets[0]; });
+}
 
 LaneGuesses::Guess LaneGuesses::Of(ir::ValueId value) {
     const Shape& shape = shapes_.shape(value);
     if (shape.uniform())
         return same_;
     if (shape.pattern())
-        return shape.offsets;
+        return Lanes{.offsets = shape.offsets, .rows = {}, .stride = {}};
     if (guesses_.size() >= kMaxValues)
         return {};
     // What a loop computes from itself is not known while it is looked at.
@@ -27,8 +105,10 @@ LaneGuesses::Guess LaneGuesses::Of(ir::ValueId value) {
     if (!is_new)
         return found->second;
     Guess guess = shape.has_rows() ? OfRows(shape) : OfVarying(value);
-    if (guess && std::any_of(guess->begin(), guess->end(),
-                             [](int64_t at) { return at < -kMaxOffset || at > kMaxOffset; }))
+    auto is_far = [](int64_t at) { return at < -kMaxOffset || at > kMaxOffset; };
+    auto is_no_row = [](int64_t row) { return row < 0 || row > kMaxRow; };
+    if (guess && (std::ranges::any_of(guess->offsets, is_far) ||
+                  std::ranges::any_of(guess->rows, is_no_row)))
         guess.reset();
     return guesses_[value.index] = guess;
 }
@@ -36,12 +116,22 @@ LaneGuesses::Guess LaneGuesses::Of(ir::ValueId value) {
 LaneGuesses::Guess LaneGuesses::OfRows(const Shape& shape) {
     if (shape.narrow_scale != 0)
         return {};
-    Guess strides = shape.groups.empty() ? Lanes(same_.size(), 1) : Of(shape.stride);
-    if (!strides)
-        return {};
-    for (size_t i = 0; i < strides->size(); ++i)
-        (*strides)[i] = (*strides)[i] * shape.rows[i] + shape.offsets[i];
-    return strides;
+    Lanes lanes{.offsets = shape.offsets, .rows = {}, .stride = {}};
+    if (!shape.groups.empty()) {
+        // All lanes have the same multiple of different strides.
+        const Guess strides = Of(shape.stride);
+        const Guess multiples = strides ? Multiplied(*strides, shape.rows[0]) : Guess();
+        return multiples ? Sum(*multiples, lanes, 1) : Guess();
+    }
+    const std::set<int64_t> rows(shape.rows.begin(), shape.rows.end());
+    if (rows.size() * kLeastLanesOfARow <= shape.rows.size() && *rows.begin() >= 0) {
+        lanes.rows = shape.rows;
+        lanes.stride = shape.stride;
+        return lanes;
+    }
+    for (size_t i = 0; i < shape.rows.size(); ++i)
+        lanes.offsets[i] += shape.rows[i];
+    return lanes;
 }
 
 LaneGuesses::Guess LaneGuesses::OfVarying(ir::ValueId value) {
@@ -63,10 +153,7 @@ LaneGuesses::Guess LaneGuesses::OfVarying(ir::ValueId value) {
             return {};
         in.push_back(std::move(*guess));
     }
-    const bool same = std::all_of(in.begin(), in.end(), [&](const Lanes& lanes) {
-        return std::all_of(lanes.begin(), lanes.end(), [&](int64_t at) { return at == lanes[0]; });
-    });
-    if (same)
+    if (std::ranges::all_of(in, &Lanes::IsOne))
         return same_;
     return pure ? OfOperation(*inst, in) : Guess();
 }
@@ -77,52 +164,43 @@ LaneGuesses::Guess LaneGuesses::OfOperation(const ir::Instruction& inst,
     const bool is_const =
         inst.operands.size() == 2 && kernel_.IsConst(inst.operands[1], &bits) && bits != 0;
     const auto number = static_cast<int64_t>(bits);
-    auto each = [&](const std::function<int64_t(int64_t)>& map) {
-        Lanes lanes = in[0];
-        std::transform(lanes.begin(), lanes.end(), lanes.begin(), map);
-        return lanes;
-    };
-    auto with = [&](const Lanes& other, int64_t sign) {
-        Lanes lanes = in[0];
-        for (size_t i = 0; i < lanes.size(); ++i)
-            lanes[i] += sign * other[i];
-        return lanes;
-    };
-    const bool positive =
-        std::all_of(in[0].begin(), in[0].end(), [](int64_t at) { return at >= 0; });
+    const bool positive = std::ranges::none_of(in[0].offsets, IsNegative);
     const bool small = is_const && bits < 31;
     const bool divides = is_const && positive && bits < static_cast<uint64_t>(kMaxOffset);
     switch (inst.op) {
         case Op::kIAdd:
-            return with(in[1], 1);
+            return Sum(in[0], in[1], 1);
         case Op::kISub:
-            return with(in[1], -1);
+            return Sum(in[0], in[1], -1);
         case Op::kOr:
         case Op::kXor:
             // Of bits that do not meet.
-            return with(in[1], 1);
+            return in[0].HasRows() || in[1].HasRows() ? Guess() : Sum(in[0], in[1], 1);
         case Op::kIMul:
             if (is_const && bits < static_cast<uint64_t>(kMaxOffset))
-                return each([&](int64_t at) { return at * number; });
+                return Multiplied(in[0], number);
             return Product(in);
         case Op::kShl:
-            return small ? Guess(each([&](int64_t at) { return at << number; })) : Guess();
+            return small ? Multiplied(in[0], int64_t{1} << number) : Guess();
         case Op::kLShr:
         case Op::kAShr:
-            return small && positive ? Guess(each([&](int64_t at) { return at >> number; }))
-                                     : Guess();
+            return small && positive ? Divided(in[0], int64_t{1} << number) : Guess();
         case Op::kAnd:
-            return divides ? Guess(each([&](int64_t at) { return at & number; })) : Guess();
+            if (!divides)
+                return {};
+            if (std::has_single_bit(bits + 1))
+                return Rest(in[0], number + 1);
+            return in[0].HasRows() ? Guess() : Masked(in[0], number);
         case Op::kUDiv:
         case Op::kSDiv:
             if (divides)
-                return each([&](int64_t at) { return at / number; });
-            return in[1] == same_ ? Guess(same_) : Guess();
+                return Divided(in[0], number);
+            return in[1] == same_ && !in[0].HasRows() ? Guess(same_) : Guess();
         case Op::kURem:
         case Op::kSRem:
             if (divides)
-                return each([&](int64_t at) { return at % number; });
-            return in[1] == same_ ? Guess(in[0]) : Guess();
+                return Rest(in[0], number);
+            return in[1] == same_ && !in[0].HasRows() ? Guess(in[0]) : Guess();
         case Op::kZExt:
         case Op::kSExt:
         case Op::kTrunc:

@@ -32,9 +32,12 @@ std::optional<Emitter::GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
     const LaneGuesses::Guess guess = pattern.guesses.Of(offset);
     if (!guess || pattern.guesses.IsSame(offset))
         return {};
-    pattern.lowest = *std::ranges::min_element(*guess);
-    pattern.shape.kind = Shape::Kind::kPattern;
-    for (int64_t lane : *guess)
+    if (guess->HasRows() && kernel_.type(offset) != ir::Type::kI32)
+        return {};
+    pattern.lowest = *std::ranges::min_element(guess->offsets);
+    pattern.shape.kind = guess->HasRows() ? Shape::Kind::kRows : Shape::Kind::kPattern;
+    pattern.shape.rows = guess->rows;
+    for (int64_t lane : guess->offsets)
         pattern.shape.offsets.push_back(lane - pattern.lowest);
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const auto layout = MakeLaneLayout(pattern.shape, element, count, store ? 0 : kGapBytes);
@@ -46,12 +49,11 @@ std::optional<Emitter::GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
 }
 
 // All lanes are there, their offsets have the pattern, none wraps, and all of it lies inside.
-// `bytes`: what a lane touches. `lowest` becomes the lowest offset.
+// `bytes`: what a lane touches.
 Value* Emitter::HavePattern(const MemoryRegion& region,
                             GuessedPattern& pattern,
                             ir::ValueId offset,
-                            uint64_t bytes,
-                            Value*& lowest) {
+                            uint64_t bytes) {
     const auto is_here = [&](ir::ValueId value) {
         const Held& held = held_[value.index];
         return (held.raw != nullptr || held.late) && (held.epoch == epoch_ || held.epoch == 0);
@@ -60,31 +62,41 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
     const auto vector = [&](ir::ValueId value) { return Vector(value); };
     GuessCheck check(kernel_, shapes_.get(), pattern.guesses, builder_, {is_here, scalar, vector});
     Value* base = check.Base(offset);
+    pattern.stride = check.Stride(offset);
     llvm::Type* type = base->getType();
-    lowest = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
+    pattern.base = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
     Value* all = check.Holds();
     if (mask_)
         all = builder_.CreateAnd(all, AllActive());
     const int64_t farthest = *std::ranges::max_element(pattern.shape.offsets);
     const uint64_t span = static_cast<uint64_t>(farthest) + bytes;
     const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - span;
-    all = builder_.CreateAnd(all,
-                             builder_.CreateICmpULE(lowest, llvm::ConstantInt::get(type, highest)));
+    if (pattern.stride) {
+        // The last row's end, in 64 bits.
+        const int64_t rows = *std::ranges::max_element(pattern.shape.rows);
+        llvm::Type* i64 = builder_.getInt64Ty();
+        Value* last = builder_.CreateMul(builder_.CreateZExt(pattern.stride, i64),
+                                         llvm::ConstantInt::getSigned(i64, rows));
+        last = builder_.CreateAdd(last, builder_.CreateZExt(pattern.base, i64));
+        all = builder_.CreateAnd(all, builder_.CreateICmpULE(last, builder_.getInt64(highest)));
+        if (region.bounds != Bounds::kTrusted)
+            all = builder_.CreateAnd(all, InBounds(region, last, span));
+        return all;
+    }
+    all = builder_.CreateAnd(
+        all, builder_.CreateICmpULE(pattern.base, llvm::ConstantInt::get(type, highest)));
     if (region.bounds != Bounds::kTrusted)
-        all = builder_.CreateAnd(all, InBounds(region, lowest, span));
+        all = builder_.CreateAnd(all, InBounds(region, pattern.base, span));
     return all;
 }
 
 // An access for which the test has said yes.
 void Emitter::AsGuessed(const MemoryRegion& region,
                         const GuessedPattern& pattern,
-                        Value* lowest,
                         llvm::function_ref<void(const MemoryRegion&, Offset&)> access) {
     MemoryRegion inside = region;
     inside.bounds = Bounds::kTrusted;
-    Offset offset;
-    offset.shape = &pattern.shape;
-    offset.scalar = lowest;
+    Offset offset{.shape = &pattern.shape, .scalar = pattern.base, .stride = pattern.stride};
     Value* mask = std::exchange(mask_, nullptr);
     access(inside, offset);
     mask_ = mask;
@@ -96,7 +108,7 @@ bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint
     const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
         return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
     });
-    if (between_barriers || !steps_.Depends(offset))
+    if (between_barriers || pattern.shape.has_rows() || !steps_.Depends(offset))
         return false;
     std::vector<int64_t> firsts = pattern.shape.offsets;
     std::ranges::sort(firsts);
@@ -118,20 +130,21 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
     const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
-    Value* lowest = nullptr;
     MemoryRegion streamed = region;
     if (IsStreamed(*pattern, offset_id, bytes)) {
         streamed.fetch_ahead = true;
         if (!streamed.fetch_distance)
             streamed.fetch_distance = WorkgroupDistance(offset_id);
     }
-    Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
+    Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
     results = PackedEitherWay(
         guessed, "load_guessed",
         [&] {
             Values values;
-            AsGuessed(streamed, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
-                if (!LoadPattern(inside, offset, type, count, offsets, values, packed))
+            AsGuessed(streamed, *pattern, [&](const MemoryRegion& inside, Offset& offset) {
+                if (!(offset.shape->has_rows()
+                          ? LoadRuns(inside, offset, type, count, offsets, values, packed)
+                          : LoadPattern(inside, offset, type, count, offsets, values, packed)))
                     values = Gather(inside, offsets(), type, count);
             });
             return values;
@@ -150,13 +163,14 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * values.size();
     const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
-    Value* lowest = nullptr;
-    Value* guessed = HavePattern(region, *pattern, offset_id, bytes, lowest);
+    Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
     EitherWay(
         guessed, "store_guessed",
         [&] {
-            AsGuessed(region, *pattern, lowest, [&](const MemoryRegion& inside, Offset& offset) {
-                if (!StorePattern(inside, offset, values, offsets, nullptr))
+            AsGuessed(region, *pattern, [&](const MemoryRegion& inside, Offset& offset) {
+                if (!(offset.shape->has_rows()
+                          ? StoreRuns(inside, offset, values, offsets)
+                          : StorePattern(inside, offset, values, offsets, nullptr)))
                     Scatter(inside, offsets(), values);
             });
             return Values();

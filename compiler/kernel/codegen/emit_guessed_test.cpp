@@ -169,6 +169,10 @@ TEST(EmitGuessed, HalvesOfWordsInBlocks) {
     }
 }
 
+uint32_t Pos(uint32_t i, uint32_t s) {
+    return (i >> 4) * s + (i & 15);
+}
+
 // What each operation needs for a guess about its operands to hold for its result: with sums that
 // fulfil it and such that do not, the lanes load from where they should.
 TEST(EmitGuessed, EveryRule) {
@@ -225,6 +229,31 @@ TEST(EmitGuessed, EveryRule) {
         {"%a:i32 = iadd %i, %s %b:i32 = lshr %a, %two %c:bool = ult %s, %two "
          "%word:i32 = select %c, %b, %i",
          [](uint32_t i, uint32_t s) { return s < 2 ? (i + s) >> 2 : i; }},
+        // Rows of 16 lanes, each a stride away.
+        {"%p:i32 = lshr %pos, %two %k:i32 = const 3 %q:i32 = and %pos, %k %f:i32 = const 5 "
+         "%m:i32 = imul %p, %f %word:i32 = iadd %m, %q",
+         [](uint32_t i, uint32_t s) { return (Pos(i, s) >> 2) * 5 + (Pos(i, s) & 3); }},
+        {"%k:i32 = const 3 %word:i32 = udiv %pos, %k",
+         [](uint32_t i, uint32_t s) { return Pos(i, s) / 3; }},
+        {"%k:i32 = const 48 %a:i32 = sdiv %pos, %k %b:i32 = srem %pos, %k %word:i32 = iadd %a, %b",
+         [](uint32_t i, uint32_t s) {
+             const auto pos = static_cast<int32_t>(Pos(i, s));
+             return static_cast<uint32_t>(pos / 48 + pos % 48);
+         }},
+        {"%a:i32 = shl %pos, %two %k:i32 = const 3 %b:i32 = lshr %a, %k %c:i32 = lshr %pos, %two "
+         "%d:i32 = shl %c, %one %word:i32 = iadd %b, %d",
+         [](uint32_t i, uint32_t s) { return (Pos(i, s) << 2 >> 3) + (Pos(i, s) >> 2 << 1); }},
+        {"%a:i16 = trunc %pos %b:i32 = zext %a %word:i32 = lshr %b, %two",
+         [](uint32_t i, uint32_t s) { return (Pos(i, s) & 0xffff) >> 2; }},
+        {"%a:i16 = trunc %pos %b:i32 = sext %a %c:i32 = ashr %b, %two %word:i32 = isub %c, %s",
+         [](uint32_t i, uint32_t s) {
+             return static_cast<uint32_t>(static_cast<int16_t>(Pos(i, s)) >> 2) - s;
+         }},
+        {"%k:i32 = const 6 %a:i32 = iadd %pos, %k %b:i32 = lshr %a, %two %word:i32 = xor %b, %one",
+         [](uint32_t i, uint32_t s) { return ((Pos(i, s) + 6) >> 2) ^ 1; }},
+        {"%k:i32 = const 20 %a:i32 = and %pos, %k %b:i32 = lshr %pos, %two "
+         "%word:i32 = isub %b, %a",
+         [](uint32_t i, uint32_t s) { return (Pos(i, s) >> 2) - (Pos(i, s) & 20); }},
     };
     // A workgroup for each sum.
     const std::vector<uint32_t> sums = {
@@ -244,6 +273,13 @@ TEST(EmitGuessed, EveryRule) {
     %o:i32 = iadd %first, %i
     %which:i32 = shl %wx, %two
     %s:i32 = load_push %which align(4)
+    %n4:i32 = const 4
+    %fifteen:i32 = const 15
+    %row:i32 = lshr %i, %n4
+    %column:i32 = and %i, %fifteen
+    %start:i32 = imul %row, %s
+    %pos:i32 = iadd %start, %column
+    %one:i32 = const 1
 )",
                             std::string(rule.code) + R"(
     %from:i32 = shl %word, %two
@@ -265,6 +301,46 @@ TEST(EmitGuessed, EveryRule) {
                                  << rule.code << ", " << o % 64 << " and " << sums[o / 64];
                          }
                      });
+    }
+}
+
+// Rows of blocks of 18 bytes, 8 lanes each, whose stride is known at run time only: read from such
+// blocks, and written to others.
+TEST(EmitGuessed, RowsOfBlocks) {
+    constexpr char kBody[] = R"(
+    %one:i32 = const 1
+    %three:i32 = const 3
+    %seven:i32 = const 7
+    %bytes:i32 = const 18
+    %row:i32 = lshr %li, %three
+    %column:i32 = and %li, %seven
+    %start:i32 = imul %row, %s
+    %pos:i32 = iadd %start, %column
+    %block:i32 = lshr %pos, %three
+    %place:i32 = and %pos, %seven
+    %from0:i32 = imul %block, %bytes
+    %from1:i32 = shl %place, %one
+    %from2:i32 = iadd %from0, %from1
+    %from:i32 = iadd %from2, %two
+    %v:i16 = load_buffer %in, %from align(2)
+    store_buffer %out, %from, %v align(2)
+    return
+)";
+    constexpr uint32_t kWords = 300;
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4) robust", kPrologue, kBody);
+    const std::vector<uint32_t> in = Counting(kWords, 0x01020304);
+    for (const uint32_t stride : {8u, 16u, 64u, 96u, 9u, 30u, 120u, 0x80000000u, 0xfffffff8u}) {
+        std::vector<uint32_t> expected(kWords, 7);
+        auto* to = reinterpret_cast<uint16_t*>(expected.data());
+        for (uint32_t i = 0; i < 64; ++i) {
+            const uint32_t pos = i / 8 * stride + i % 8;
+            const uint64_t half = uint64_t{pos / 8} * 9 % (uint64_t{1} << 31) + 1 + pos % 8;
+            if (half < kWords * 2)
+                to[half] = reinterpret_cast<const uint16_t*>(in.data())[half];
+        }
+        ForEachWidth(kernel, {in, std::vector<uint32_t>(kWords, 7)}, {.push_constants = {stride}},
+                     [&](const Buffers& results) { ASSERT_EQ(results[1], expected) << stride; });
     }
 }
 

@@ -79,7 +79,7 @@ void Emitter::EmitPrefetches(uint32_t segment) {
             Value* at =
                 builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, line.lowest));
             if (line.row.multiple != 0)
-                at = builder_.CreateAdd(at, RowOffset(*offset.shape, line.row, type));
+                at = builder_.CreateAdd(at, RowOffset(offset, line.row, type));
             addresses.push_back(ByteAddress(region, at));
         }
     }

@@ -69,7 +69,7 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     for (const LayoutRow& row : layout.rows) {
         Value* first = builder_.CreateAdd(offset.scalar, constant(row.lowest));
         if (row.multiple != 0)
-            first = builder_.CreateAdd(first, RowOffset(shape, row, type));
+            first = builder_.CreateAdd(first, RowOffset(offset, row, type));
         addresses.firsts.push_back(first);
     }
     Value* first = addresses.firsts[0];

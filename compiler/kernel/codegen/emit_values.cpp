@@ -72,8 +72,9 @@ Value* RowOffsets(llvm::IRBuilder<>& builder,
 
 }  // namespace
 
-Value* Emitter::RowOffset(const Shape& shape, const LayoutRow& row, llvm::Type* type) {
-    Value* stride = Raw(shape.stride);
+Value* Emitter::RowOffset(const Offset& offset, const LayoutRow& row, llvm::Type* type) {
+    const Shape& shape = *offset.shape;
+    Value* stride = offset.stride ? offset.stride : Raw(shape.stride);
     if (!shape.groups.empty())
         stride = builder_.CreateExtractElement(stride, row.lane);
     return RowOffsets(builder_, shape,

@@ -176,7 +176,7 @@ class Emitter {
     llvm::Value* Raw(ir::ValueId value);           // scalar or base if scalar-held, else vector
     llvm::Value* Scalar(ir::ValueId value);        // of a uniform value
     llvm::Value* Vector(ir::ValueId value);        // a lane each
-    llvm::Value* RowOffset(const Shape& shape, const LayoutRow& row, llvm::Type* type);
+    llvm::Value* RowOffset(const Offset& offset, const LayoutRow& row, llvm::Type* type);
     llvm::Value* Convert(ir::ValueId from, ir::ValueId into);  // raw form of `from` for `into`
     llvm::Value* Splat(llvm::Value* scalar);
     llvm::Constant* LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_t> values) const;
@@ -327,6 +327,8 @@ class Emitter {
         Shape shape;
         int64_t lowest = 0;  // what the lowest lane's offset lies behind the lanes' base
         LaneGuesses guesses;
+        llvm::Value* base = nullptr;    // the lowest offset, when the test is there
+        llvm::Value* stride = nullptr;  // likewise, if there are rows
     };
     std::optional<GuessedPattern> GuessPattern(ir::ValueId offset,
                                                llvm::Type* type,
@@ -335,12 +337,10 @@ class Emitter {
     llvm::Value* HavePattern(const MemoryRegion& region,
                              GuessedPattern& pattern,
                              ir::ValueId offset,
-                             uint64_t bytes,
-                             llvm::Value*& lowest);
+                             uint64_t bytes);
     bool IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const;
     void AsGuessed(const MemoryRegion& region,
                    const GuessedPattern& pattern,
-                   llvm::Value* lowest,
                    llvm::function_ref<void(const MemoryRegion&, Offset&)> access);
 
     // --- emit_packed.cpp ---

@@ -35,22 +35,36 @@ class GuessCheck {
         : kernel_(kernel), shapes_(shapes), guesses_(guesses), b_(builder), source_(source) {}
 
     // The value of each lane less what was guessed for it, if the guess is right. There is one.
-    llvm::Value* Base(ir::ValueId value);
+    llvm::Value* Base(ir::ValueId value) { return Shared(value).base; }
+    // What its rows are multiples of; null if the guess has none.
+    llvm::Value* Stride(ir::ValueId value) { return Shared(value).stride; }
     // i1: all guesses that bases were asked for are right.
     llvm::Value* Holds();
 
   private:
     using Lanes = LaneGuesses::Lanes;
+    // What lanes have in common.
+    struct Common {
+        llvm::Value* base = nullptr;
+        llvm::Value* stride = nullptr;
+    };
 
-    llvm::Value* Compute(ir::ValueId value);
-    llvm::Value* OfOperation(const ir::Instruction& inst, ir::ValueId value);
-    llvm::Value* OfProduct(const ir::Instruction& inst);
-    llvm::Value* OfQuotient(const ir::Instruction& inst);
-    llvm::Value* Compare(ir::ValueId value, const Lanes& lanes);
+    const Common& Shared(ir::ValueId value);
+    Common Compute(ir::ValueId value);
+    Common OfOperation(const ir::Instruction& inst, ir::ValueId value);
+    Common OfSum(const ir::Instruction& inst);
+    Common OfProduct(const ir::Instruction& inst);
+    Common OfQuotient(const ir::Instruction& inst);
+    Common OfQuotient(ir::ValueId dividend, uint64_t size, bool is_signed);
+    Common OfRest(ir::ValueId dividend, uint64_t size);
+    Common Compare(ir::ValueId value, const Lanes& lanes);
+    template <typename Map>
+    Common Each(ir::ValueId value, Map&& map);
     llvm::Value* Lane(ir::ValueId value, size_t lane);
     llvm::Value* Apply(const ir::Instruction& inst);
     void NeedsRoom(llvm::Value* base, llvm::Value* rest, uint64_t size, const Lanes& parts);
-    bool NeedsNoWrap(ir::ValueId value, llvm::Value* base, bool is_signed);
+    void NeedsMultiple(llvm::Value* stride, uint64_t size);
+    bool NeedsNoWrap(ir::ValueId value, bool is_signed);
     void Require(llvm::Value* condition) { conditions_.push_back(condition); }
 
     const ir::Kernel& kernel_;
@@ -58,7 +72,7 @@ class GuessCheck {
     LaneGuesses& guesses_;
     llvm::IRBuilder<>& b_;
     const Source source_;
-    std::map<uint32_t, llvm::Value*> bases_;  // by value
+    std::map<uint32_t, Common> shared_;  // by value
     llvm::SmallVector<llvm::Value*, 8> conditions_;
 };
 

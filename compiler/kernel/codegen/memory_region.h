@@ -50,6 +50,7 @@ inline AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
 struct Offset {
     const Shape* shape = nullptr;
     llvm::Value* scalar = nullptr;  // uniform value or pattern's base, i32 or i64
+    llvm::Value* stride = nullptr;  // of rows, if it is not the value that the shape names
 };
 
 }  // namespace fornax::kernel
