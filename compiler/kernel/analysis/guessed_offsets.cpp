@@ -125,9 +125,16 @@ LaneGuesses::Guess LaneGuesses::OfRows(const Shape& shape) {
     }
     const std::set<int64_t> rows(shape.rows.begin(), shape.rows.end());
     if (rows.size() * kLeastLanesOfARow <= shape.rows.size() && *rows.begin() >= 0) {
+        // Rows that follow each other, of a stride that may be several times the value.
+        int64_t common = 0;
+        for (int64_t row : rows)
+            common = std::gcd(common, row);
         lanes.rows = shape.rows;
+        for (int64_t& row : lanes.rows)
+            row /= std::max<int64_t>(common, 1);
         lanes.stride = shape.stride;
-        return lanes;
+        lanes.times = static_cast<uint64_t>(std::max<int64_t>(common, 1));
+        return lanes.times <= kMaxScale ? Guess(lanes) : Guess();
     }
     for (size_t i = 0; i < shape.rows.size(); ++i)
         lanes.offsets[i] += shape.rows[i];

@@ -49,13 +49,8 @@ class Finder {
 
     void VisitSegment(uint32_t number, const Segment& segment) {
         candidates_.clear();
-        writes_ = false;
-        for (const SegmentItem& item : segment.items) {
-            if (item.kind == SegmentItem::Kind::kInstruction)
-                VisitWrites(item.inst);
-        }
-        if (writes_)
-            return;
+        stores_.clear();
+        has_atomics_ = false;
         for (const SegmentItem& item : segment.items) {
             if (item.kind == SegmentItem::Kind::kInstruction)
                 VisitTree(item.inst);
@@ -63,24 +58,51 @@ class Finder {
         if (candidates_.empty())
             return;
         InvocationValues invocation(kernel_);
+        written_.assign(kernel_.shared_bytes, false);
         for (uint32_t i = 0; i < invocations_; ++i) {
             invocation.Begin(i);
+            if (!VisitStores(invocation))
+                return;
             for (Candidate& candidate : candidates_)
                 candidate.valid = candidate.valid && VisitInvocation(invocation, i, candidate);
         }
-        std::erase_if(candidates_, [](const Candidate& candidate) { return !candidate.valid; });
+        std::erase_if(candidates_, [&](const Candidate& candidate) {
+            return !candidate.valid || IsWritten(candidate.factor);
+        });
         Keep(number);
     }
-    void VisitWrites(ir::InstId id) {
-        const ir::Instruction& inst = kernel_.inst(id);
-        writes_ |= inst.op == Op::kStoreShared || inst.op == Op::kAtomicShared;
-        for (ir::BlockId block : inst.blocks) {
-            for (ir::InstId child : kernel_.block(block).insts)
-                VisitWrites(child);
+    // Marks what the segment writes to workgroup memory; false if that is not known.
+    bool VisitStores(InvocationValues& invocation) {
+        for (ir::InstId id : stores_) {
+            const ir::Instruction& store = kernel_.inst(id);
+            const auto offset = invocation.Evaluate(store.operands[0]);
+            const uint64_t bytes = (store.operands.size() - 1) *
+                                   std::max(1u, ir::ByteSize(kernel_.type(store.operands[1])));
+            if (!offset || *offset + bytes > written_.size())
+                return false;
+            const auto begin = written_.begin() + static_cast<std::ptrdiff_t>(*offset);
+            std::fill(begin, begin + static_cast<std::ptrdiff_t>(bytes), true);
         }
+        return !has_atomics_;
+    }
+    bool IsWritten(const Factor& factor) const {
+        const uint32_t line_bytes = ir::kMatrixSize * factor.type_bytes;
+        for (uint32_t offset : factor.offsets) {
+            for (uint32_t line = 0; line < ir::kMatrixSize; ++line) {
+                const auto begin =
+                    written_.begin() + static_cast<std::ptrdiff_t>(offset + line * factor.stride);
+                const auto end = begin + static_cast<std::ptrdiff_t>(line_bytes);
+                if (std::find(begin, end, true) != end)
+                    return true;
+            }
+        }
+        return false;
     }
     void VisitTree(ir::InstId id) {
         const ir::Instruction& inst = kernel_.inst(id);
+        has_atomics_ |= inst.op == Op::kAtomicShared;
+        if (inst.op == Op::kStoreShared)
+            stores_.push_back(id);
         if (inst.op == Op::kMatrixMulAdd) {
             const size_t count = inst.results.size();
             const std::span<const ir::ValueId> operands(inst.operands);
@@ -257,8 +279,11 @@ class Finder {
     const FactorFormOf& form_of_;
     uint32_t invocations_ = 0;
     std::vector<uint32_t> uses_;  // by value
-    bool writes_ = false;
+    // Of the segment:
     std::vector<Candidate> candidates_;
+    std::vector<ir::InstId> stores_;  // to workgroup memory
+    std::vector<bool> written_;       // by byte of it
+    bool has_atomics_ = false;        // likewise
     std::map<uint32_t, size_t> positions_;
     std::vector<size_t> starts_;
     std::set<uint32_t> loads_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -34,12 +35,40 @@ class Finder {
         for (size_t at = 0; at < block.insts.size(); ++at) {
             const ir::Instruction& inst = kernel_.inst(block.insts[at]);
             std::vector<ir::InstId> accesses;
-            if (inst.op != Op::kMatrixMulAdd || !StaysInPlace(inst, at, accesses))
+            if (inst.op != Op::kMatrixMulAdd)
                 continue;
+            if (!StaysInPlace(inst, at, accesses)) {
+                Link(inst, at);
+                continue;
+            }
             found_.products[inst.results[0].index] = {local_, first_};
             for (ir::InstId access : accesses)
                 found_.accesses.insert(access.index);
         }
+    }
+    // The product goes on with a chain if all that it adds to are the results of another.
+    void Link(const ir::Instruction& product, size_t at) {
+        const size_t count = product.results.size();
+        const std::span<const ir::ValueId> sum(product.operands.begin() + 2 * count, count);
+        const ir::ValueId first = sum[0];
+        const auto before = positions_.find(kernel_.value(first).inst.index);
+        if (!kernel_.value(first).inst.valid() || before == positions_.end() ||
+            found_.products.contains(first.index) || (product.imm & ir::kMatrixSaturating) != 0)
+            return;
+        const ir::Instruction& other = At(before->second);
+        if (other.op != Op::kMatrixMulAdd || other.imm != product.imm ||
+            !std::ranges::equal(sum, other.results) ||
+            kernel_.type(other.operands[0]) != kernel_.type(product.operands[0]) ||
+            std::ranges::any_of(sum, [&](ir::ValueId value) { return uses_[value.index] != 1; }))
+            return;
+        for (size_t i = before->second; i < at; ++i) {
+            if (MayLeave(At(i)))
+                return;
+        }
+        MatrixPlaces::InChain& last =
+            found_.chains.try_emplace(first.index, first.index, true).first->second;
+        last.ends = false;
+        found_.chains[product.results[0].index] = {.chain = last.chain, .ends = true};
     }
     const ir::Instruction& At(size_t position) const { return kernel_.inst((*insts_)[position]); }
 

@@ -1,5 +1,6 @@
 // Sums of products of matrices that can be made where they are kept: an array of matrices in
-// private memory whose element is loaded, added to and stored again.
+// private memory whose element is loaded, added to and stored again, or a sum that goes from
+// product to product.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,13 @@ struct MatrixPlaces {
     // at them: the sums may be made there, at any time before they are next looked at. Runs begin
     // at multiples of a matrix's elements.
     std::map<uint32_t, Place> products;
+    // By first result: products of a block, each of which but the first adds to what the one before
+    // gave, which nothing else uses.
+    struct InChain {
+        uint32_t chain = 0;  // the first one's first result
+        bool ends = false;
+    };
+    std::map<uint32_t, InChain> chains;
     // Instructions, by index: loads of such sums that nothing else uses, and stores of the results.
     std::set<uint32_t> accesses;
 };

@@ -25,6 +25,7 @@ void Emitter::EmitBlock(ir::BlockId block) {
 }
 
 void Emitter::EmitInstructions(std::span<const ir::InstId> insts) {
+    UnmaskMatrices(insts);
     for (size_t i = 0; i < insts.size() && !Terminated(); ++i) {
         ir::InstId id = insts[i];
         EmitInstruction(id);

@@ -22,10 +22,10 @@ constexpr uint32_t kMaxRuns = 8;
 }  // namespace
 
 // A pattern that the lanes' offsets probably have, and that would be worth having.
-std::optional<Emitter::GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
-                                                             llvm::Type* type,
-                                                             size_t count,
-                                                             bool store) {
+std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
+                                                    llvm::Type* type,
+                                                    size_t count,
+                                                    bool store) {
     if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform())
         return {};
     GuessedPattern pattern{.guesses = LaneGuesses(kernel_, shapes_.get())};

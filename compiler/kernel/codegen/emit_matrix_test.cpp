@@ -414,6 +414,54 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
     }
 }
 
+// Two chains of products, one between the other's, and a sum that is looked at before it grows.
+TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
+    std::mt19937 random(12);
+    std::vector<uint16_t> a(kElements), b(kElements);
+    std::vector<uint32_t> c(kElements);
+    for (uint32_t i = 0; i < kElements; ++i) {
+        a[i] = ir::FloatToHalf(static_cast<float>(random() % 15) - 7);
+        b[i] = ir::FloatToHalf(static_cast<float>(random() % 31) - 15);
+        c[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 100));
+    }
+    auto product = [](const std::vector<uint16_t>& x, const std::vector<uint16_t>& y, uint32_t i) {
+        float sum = 0;
+        for (uint32_t k = 0; k < 16; ++k)
+            sum += ir::HalfToFloat(x[i / 16 * 16 + k]) * ir::HalfToFloat(y[k * 16 + i % 16]);
+        return sum;
+    };
+    for (const uint32_t size : {8u, 16u, 32u, 64u}) {
+        std::string body = Load("a", "f16", size, 0, 2) + Load("b", "f16", size, kElements * 2, 2) +
+                           Load("c", "f32", size, kElements * 4, 4);
+        const char* const products[][4] = {{"x", "a", "b", "c"},  {"y", "b", "a", "c"},
+                                           {"x_", "a", "b", "x"}, {"v", "b", "b", "c"},
+                                           {"y_", "b", "a", "y"}, {"x__", "a", "a", "x_"},
+                                           {"v_", "a", "a", "v"}};
+        for (const auto& [to, left, right, from] : products)
+            body += List(to, size, "f32") + " = matrix_muladd 0, " + List(left, size) + ", " +
+                    List(right, size) + ", " + List(from, size) + "\n";
+        for (uint32_t e = 0; e < kElements / size; ++e) {
+            const std::string n = std::to_string(e);
+            body += "%s" + n + ":f32 = fadd %x__" + n + ", %y_" + n + "\n%t" + n +
+                    ":f32 = fadd %v" + n + ", %v_" + n + "\n%r" + n + ":f32 = fadd %s" + n +
+                    ", %t" + n + "\n";
+        }
+        const ir::Kernel kernel = MatrixKernel(size, body, 4);
+        EXPECT_EQ(FindMatrixPlaces(kernel).chains.size(), 5u);
+        ForEachCpu(kernel, {Words(a, b, c), std::vector<uint32_t>(kElements, 7)},
+                   [&](const Buffers& results) {
+                       for (uint32_t i = 0; i < kElements; ++i) {
+                           const float expected = 4 * std::bit_cast<float>(c[i]) +
+                                                  2 * product(a, b, i) + 2 * product(b, a, i) +
+                                                  2 * product(a, a, i) + 2 * product(b, b, i);
+                           ASSERT_EQ(std::bit_cast<float>(results[1][i]), expected) << i;
+                       }
+                   });
+        if (HasFailure())
+            return;
+    }
+}
+
 TEST(EmitMatrix, Transposed) {
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
         const ir::Kernel kernel =

@@ -300,6 +300,7 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
 }
 
 void Emitter::EmitItems(std::span<const SegmentItem> items) {
+    UnmaskMatrices(items);
     for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
         if (matrices_ && items[i].kind != SegmentItem::Kind::kInstruction)
             matrices_->Flush();

@@ -62,14 +62,43 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
     }
 }
 
+// What all lanes that are here get to is a product of matrices, or a transposition: then all lanes
+// of the subgroup are here, as such an instruction is only defined where all invocations of its
+// scope run it (SPV_KHR_cooperative_matrix) and workgroups are whole subgroups
+// (VUID-VkPipelineShaderStageCreateInfo-module-08987).
+void Emitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
+    if (!mask_ || !matrices_ || workgroups_in_vector_ || lanes_ != kernel_.subgroup_size ||
+        invocations_ % lanes_ != 0)
+        return;
+    for (ir::InstId id : insts) {
+        const ir::Instruction& inst = kernel_.inst(id);
+        if (inst.op == Op::kMatrixMulAdd || inst.op == Op::kMatrixTranspose) {
+            mask_ = nullptr;
+            return;
+        }
+        if (ir::HasProperty(inst.op, ir::kTerminator) || shapes_.facts(id).loses_lanes)
+            return;
+    }
+}
+
+void Emitter::UnmaskMatrices(std::span<const SegmentItem> items) {
+    llvm::SmallVector<ir::InstId, 32> insts;
+    for (const SegmentItem& item : items) {
+        if (item.kind != SegmentItem::Kind::kInstruction)
+            break;
+        insts.push_back(item.inst);
+    }
+    UnmaskMatrices(std::span<const ir::InstId>(insts));
+}
+
 void Emitter::EmitMatrix(const ir::Instruction& inst) {
-    std::array<bool, 2> in_memory = {};
+    std::array<bool, 3> in_memory = {};
     if (inst.op == Op::kMatrixMulAdd)
         in_memory = matrices_->InMemory(inst, mask_ != nullptr);
     llvm::SmallVector<Value*, 96> operands;
     for (size_t i = 0; i < inst.operands.size(); ++i) {
         const size_t matrix = i / inst.results.size();
-        operands.push_back(matrix < 2 && in_memory[matrix] ? nullptr : Vector(inst.operands[i]));
+        operands.push_back(in_memory[matrix] ? nullptr : Vector(inst.operands[i]));
     }
     const std::vector<Value*> results =
         inst.op == Op::kMatrixTranspose

@@ -34,7 +34,6 @@
 #include <vector>
 
 #include "compiler/kernel/analysis/address_values.h"
-#include "compiler/kernel/analysis/guessed_offsets.h"
 #include "compiler/kernel/analysis/lane_layout.h"
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
@@ -43,6 +42,7 @@
 #include "compiler/kernel/codegen/current_shapes.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/explain_recorder.h"
+#include "compiler/kernel/codegen/guess_check.h"
 #include "compiler/kernel/codegen/memory_region.h"
 #include "compiler/kernel/codegen/prefetch_plan.h"
 #include "compiler/kernel/codegen/segment_layouts.h"
@@ -323,13 +323,6 @@ class Emitter {
     bool StoreGuessed(const MemoryRegion& region,
                       ir::ValueId offset,
                       llvm::ArrayRef<llvm::Value*> values);
-    struct GuessedPattern {
-        Shape shape;
-        int64_t lowest = 0;  // what the lowest lane's offset lies behind the lanes' base
-        LaneGuesses guesses;
-        llvm::Value* base = nullptr;    // the lowest offset, when the test is there
-        llvm::Value* stride = nullptr;  // likewise, if there are rows
-    };
     std::optional<GuessedPattern> GuessPattern(ir::ValueId offset,
                                                llvm::Type* type,
                                                size_t count,
@@ -452,6 +445,8 @@ class Emitter {
 
     // --- emit_subgroup.cpp ---
     void EmitSubgroup(const ir::Instruction& inst);
+    void UnmaskMatrices(std::span<const ir::InstId> insts);
+    void UnmaskMatrices(std::span<const SegmentItem> items);
     void EmitMatrix(const ir::Instruction& inst);
     void EmitShuffle(const ir::Instruction& inst);
     void EmitGroup(const ir::Instruction& inst);

@@ -52,8 +52,8 @@ GuessCheck::Common GuessCheck::Compute(ir::ValueId value) {
             return Compare(value, *guesses_.Of(value));
         const Common& strides = Shared(shape.stride);
         if (shape.groups.empty()) {
-            if (guesses_.Of(value)->HasRows())
-                return {base, strides.base};
+            if (const Lanes lanes = *guesses_.Of(value); lanes.HasRows())
+                return {base, b_.CreateMul(strides.base, Number(strides.base, lanes.times))};
             Require(b_.CreateICmpEQ(strides.base, Number(strides.base, 1)));
             return {base};
         }

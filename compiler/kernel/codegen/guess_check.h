@@ -11,6 +11,15 @@
 
 namespace fornax::kernel {
 
+// How an access' offsets probably differ between the lanes.
+struct GuessedPattern {
+    Shape shape;
+    int64_t lowest = 0;  // what the lowest lane's offset lies behind the lanes' base
+    LaneGuesses guesses;
+    llvm::Value* base = nullptr;    // the lowest offset, when the test is there
+    llvm::Value* stride = nullptr;  // likewise, if there are rows
+};
+
 // Computes what the lanes' values share by the operations that computed the values, and collects
 // what has to hold at each of them for the lanes to differ as was guessed: that a sum's low bits
 // leave room for what lanes add before they are shifted out, for instance. Where no rule is known,

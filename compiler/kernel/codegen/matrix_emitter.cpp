@@ -20,6 +20,9 @@ namespace {
 constexpr size_t kSlots = hal::kMatrixFactorRegisters;
 constexpr size_t kMaxWaiting = 64;
 
+// Product::place: a slot of a chain.
+constexpr uint64_t kChains = UINT64_MAX;
+
 // MatrixEmitter::Made::how: this, or how a factor was packed.
 constexpr uint32_t kTransposed = UINT32_MAX;
 
@@ -197,11 +200,45 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
     return slot;
 }
 
-std::array<bool, 2> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
-    const auto found = factors_.products.find(inst.results[0].index);
-    if (masked || !segment_ || found == factors_.products.end())
-        return {};
-    return {found->second[0] != MatrixFactors::kNone, found->second[1] != MatrixFactors::kNone};
+std::array<bool, 3> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
+    std::array<bool, 3> in_memory = {};
+    if (masked)
+        return in_memory;
+    const uint32_t first = inst.results[0].index;
+    const auto factors = factors_.products.find(first);
+    if (segment_ && factors != factors_.products.end()) {
+        in_memory[0] = factors->second[0] != MatrixFactors::kNone;
+        in_memory[1] = factors->second[1] != MatrixFactors::kNone;
+    }
+    const auto chain = places_.chains.find(first);
+    in_memory[2] = chain != places_.chains.end() && chain->second.chain != first;
+    return in_memory;
+}
+
+size_t MatrixEmitter::OpenChain(uint32_t chain, llvm::ArrayRef<Value*> sums) {
+    auto found =
+        std::ranges::find_if(chains_, [](const Chain& each) { return !each.is.has_value(); });
+    if (found == chains_.end()) {
+        chains_.push_back({.slot = NewMatrixSlot(entry_, kMatrixSumBytes), .is = {}});
+        found = chains_.end() - 1;
+    }
+    found->type = sums[0]->getType();
+    found->is = chain;
+    StoreMatrix(b_, sums, found->slot);
+    return static_cast<size_t>(found - chains_.begin());
+}
+
+MatrixEmitter::Vectors MatrixEmitter::CloseChain(Chain& chain, size_t count) {
+    Vectors sums;
+    uint64_t at = 0;
+    for (size_t i = 0; i < count; ++i) {
+        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), chain.slot, at);
+        sums.push_back(
+            b_.CreateAlignedLoad(chain.type, address, llvm::commonAlignment(kMatrixAlign, at)));
+        at += chain.type->getPrimitiveSizeInBits() / 8;
+    }
+    chain.is.reset();
+    return sums;
 }
 
 MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
@@ -213,11 +250,10 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     const MatrixKind kind = KindOf(kernel_, inst);
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
-    llvm::Type* type = sums[0]->getType();
-    const bool saturates = (flags & ir::kMatrixSaturating) != 0;
-    if (kind != waiting_kind_)
+    if (kind != waiting_kind_ || waiting_.size() == kMaxWaiting)
         Flush();
-    const std::array<bool, 2> in_memory = InMemory(inst, masked);
+    waiting_kind_ = kind;
+    const std::array<bool, 3> in_memory = InMemory(inst, masked);
     auto factor = [&](size_t i, const Value* keep) {
         return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i], kind)
                             : Packed(operands.slice(i * count, count), kind, i == 1, keep);
@@ -225,34 +261,37 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     Product product;
     product.a = factor(0, nullptr);
     product.b = factor(1, product.a);
-    const auto* load = llvm::dyn_cast<llvm::LoadInst>(sums[0]);
+    const auto* load = llvm::dyn_cast_or_null<llvm::LoadInst>(sums[0]);
     const auto placed = places_.products.find(inst.results[0].index);
     if (load && !masked && placed != places_.products.end()) {
         product.place = placed->second;
         product.c = const_cast<Value*>(load->getPointerOperand());
-        if (waiting_.size() == kMaxWaiting)
-            Flush();
         waiting_.push_back(product);
-        waiting_kind_ = kind;
         return {};
     }
-    if (!sum_slot_)
-        sum_slot_ = NewMatrixSlot(entry_, kMatrixSumBytes);
-    product.c = sum_slot_;
-    if (saturates)
-        StoreMatrix(b_, Vectors(count, llvm::Constant::getNullValue(type)), sum_slot_);
-    else
-        StoreMatrix(b_, sums, sum_slot_);
-    unit_.MultiplyAdd(product.c, {product.a, product.b}, kind);
-    Vectors results;
-    uint64_t at = 0;
-    for (Value* sum : sums) {
-        Value* address = b_.CreateConstGEP1_64(b_.getInt8Ty(), sum_slot_, at);
-        Value* result =
-            b_.CreateAlignedLoad(type, address, llvm::commonAlignment(kMatrixAlign, at));
-        results.push_back(saturates ? AddSaturating(sum, result, flags) : result);
-        at += type->getPrimitiveSizeInBits() / 8;
+    const uint32_t first = inst.results[0].index;
+    const auto linked = places_.chains.find(first);
+    const bool alone = masked || linked == places_.chains.end();
+    const uint32_t chain = alone ? first : linked->second.chain;
+    const bool saturates = (flags & ir::kMatrixSaturating) != 0;
+    size_t slot = 0;
+    if (chain != first) {
+        while (chains_[slot].is != chain)
+            ++slot;
+    } else if (saturates) {
+        slot = OpenChain(chain, Vectors(count, llvm::Constant::getNullValue(sums[0]->getType())));
+    } else {
+        slot = OpenChain(chain, sums);
     }
+    product.place = {.local = kChains, .first = slot};
+    product.c = chains_[slot].slot;
+    waiting_.push_back(product);
+    if (!alone && !linked->second.ends)
+        return {};
+    Flush();
+    Vectors results = CloseChain(chains_[slot], count);
+    for (size_t i = 0; saturates && i < count; ++i)
+        results[i] = AddSaturating(sums[i], results[i], flags);
     return results;
 }
 

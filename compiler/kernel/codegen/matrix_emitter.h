@@ -45,11 +45,11 @@ class MatrixEmitter {
     // looks at the sums (Flush at the latest, in the block where they are).
     bool Before(ir::InstId id, const ir::Instruction& inst, bool masked);
     void Flush();
-    // Which of a product's factors need no vectors, A and B.
-    std::array<bool, 2> InMemory(const ir::Instruction& inst, bool masked) const;
+    // Which of a product's operands need no vectors: A, B and what it adds to.
+    std::array<bool, 3> InMemory(const ir::Instruction& inst, bool masked) const;
     // `operands`: three matrices, one after the other, null where InMemory says so. `masked`: lanes
-    // may be missing. `subgroup`: its number. Gives nothing where the sum stays in private memory,
-    // which all uses of it then do.
+    // may be missing. `subgroup`: its number. Gives nothing where the sum stays in memory, which
+    // all uses of it then do.
     Vectors MulAdd(const ir::Instruction& inst,
                    llvm::ArrayRef<llvm::Value*> operands,
                    llvm::Value* subgroup,
@@ -81,6 +81,14 @@ class MatrixEmitter {
         Steps steps;
         bool done = false;
     };
+    // A sum that goes from product to product, in memory.
+    struct Chain {
+        llvm::Value* slot = nullptr;
+        llvm::Type* type = nullptr;  // of its vectors
+        std::optional<uint32_t> is;  // MatrixPlaces::InChain::chain; nothing: the slot is free
+    };
+    size_t OpenChain(uint32_t chain, llvm::ArrayRef<llvm::Value*> sums);
+    Vectors CloseChain(Chain& chain, size_t count);
     llvm::Value* PackedOnce(uint32_t factor, const MatrixKind& kind);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitProducts(std::vector<Sum>& sums);
@@ -113,7 +121,7 @@ class MatrixEmitter {
     std::vector<Made> made_;
     std::vector<llvm::Value*> slots_;  // memory for a factor each, taken in turn
     size_t next_slot_ = 0;
-    llvm::Value* sum_slot_ = nullptr;
+    std::vector<Chain> chains_;
     Vectors prefetches_;
     std::vector<Product> waiting_;
     MatrixKind waiting_kind_;  // of each of them
