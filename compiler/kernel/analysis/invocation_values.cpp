@@ -1,6 +1,7 @@
 #include "compiler/kernel/analysis/invocation_values.h"
 
 #include <array>
+#include <random>
 #include <span>
 
 #include "compiler/kernel/ir/evaluate.h"
@@ -22,30 +23,38 @@ std::optional<uint64_t> InvocationValues::Evaluate(ir::ValueId value, uint32_t d
         return bits;
     if (known_[value.index] == turn_)
         return values_[value.index];
+    std::optional<uint64_t> known = Known(value, depth);
+    if (!known && assumed_ != 0) {
+        std::minstd_rand random(value.index * 8 + assumed_);
+        random.discard(2);
+        known = (1 + random() % 61) * 4096;
+    }
+    if (!known)
+        return std::nullopt;
+    known_[value.index] = turn_;
+    values_[value.index] = *known;
+    return known;
+}
+
+std::optional<uint64_t> InvocationValues::Known(ir::ValueId value, uint32_t depth) {
     const ir::Instruction* inst = kernel_.Definition(value);
     if (!inst || depth == kMaxDepth || inst->results.size() != 1 ||
         !ir::HasProperty(inst->op, ir::kPure) || inst->operands.size() > kMaxOperands) {
         return std::nullopt;
     }
-    if (inst->op == Op::kBuiltin) {
-        const auto number = Builtin(static_cast<ir::BuiltinId>(inst->imm));
-        if (!number)
+    if (inst->op == Op::kBuiltin)
+        return Builtin(static_cast<ir::BuiltinId>(inst->imm));
+    std::array<uint64_t, kMaxOperands> operands{};
+    for (size_t i = 0; i < inst->operands.size(); ++i) {
+        const auto operand = Evaluate(inst->operands[i], depth + 1);
+        if (!operand)
             return std::nullopt;
-        bits = *number;
-    } else {
-        std::array<uint64_t, kMaxOperands> operands{};
-        for (size_t i = 0; i < inst->operands.size(); ++i) {
-            const auto operand = Evaluate(inst->operands[i], depth + 1);
-            if (!operand)
-                return std::nullopt;
-            operands[i] = *operand;
-        }
-        if (!ir::Evaluate(kernel_, *inst, std::span(operands.data(), inst->operands.size()),
-                          std::span(&bits, 1)))
-            return std::nullopt;
+        operands[i] = *operand;
     }
-    known_[value.index] = turn_;
-    values_[value.index] = bits;
+    uint64_t bits = 0;
+    if (!ir::Evaluate(kernel_, *inst, std::span(operands.data(), inst->operands.size()),
+                      std::span(&bits, 1)))
+        return std::nullopt;
     return bits;
 }
 

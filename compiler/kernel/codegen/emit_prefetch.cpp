@@ -54,6 +54,7 @@ void Emitter::EmitPrefetches(uint32_t segment) {
     std::vector<std::pair<ir::ValueId, Held>> kept;
     auto keep = [&](ir::ValueId value) { kept.emplace_back(value, held_[value.index]); };
     for (const auto& [counter, step] : round.steps) {
+        Import(counter);
         keep(counter);
         Value* now = Raw(counter);
         Set(counter, builder_.CreateAdd(now, llvm::ConstantInt::get(now->getType(), step)));

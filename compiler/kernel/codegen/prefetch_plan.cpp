@@ -10,9 +10,11 @@ using Home = Regions::Home;
 namespace {
 
 constexpr uint32_t kMaxDepth = 24;
-constexpr size_t kMaxComputed = 96;
-constexpr size_t kMaxLoads = 32;
+constexpr size_t kMaxComputed = 256;
+constexpr size_t kMaxLoads = 64;
 constexpr uint64_t kLoopWeight = 8;
+constexpr uint64_t kMatrixWeight = 64;
+constexpr int64_t kLineBytes = 64;
 // The segment is this many times as long as what is added to it.
 constexpr uint64_t kWorthFetching = 6;
 
@@ -22,7 +24,7 @@ PrefetchPlan::PrefetchPlan(const ir::Kernel& kernel,
                            const ShapeAnalysis& shapes,
                            const Regions& regions,
                            const std::vector<bool>& workgroup_level)
-    : kernel_(kernel), shapes_(shapes), regions_(regions) {
+    : kernel_(kernel), shapes_(shapes), regions_(regions), values_(kernel) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         if (inst.op == Op::kLoop && workgroup_level[i])
@@ -40,17 +42,27 @@ void PrefetchPlan::VisitLoop(const ir::Instruction& loop) {
         if (step.kind == Step::Kind::kSegment)
             segments.push_back(step.segment);
     }
-    for (size_t i = 0; i + 1 < segments.size(); ++i) {
+    std::vector<uint64_t> weights;
+    for (uint32_t segment : segments) {
+        uint64_t& weight = weights.emplace_back(0);
+        for (const SegmentItem& item : regions_.segment(segment).items)
+            weight += Weight(item.inst);
+    }
+    for (size_t i = 0; i < segments.size(); ++i) {
         Round round;
         round.steps = steps;
         AddLoads(regions_.segment(segments[i]), round);
-        uint64_t weight = 0;
-        for (const SegmentItem& item : regions_.segment(segments[i + 1]).items)
-            weight += Weight(item.inst);
-        if (!round.loads.empty() &&
-            weight >= kWorthFetching * (round.computed.size() + round.loads.size())) {
-            rounds_[segments[i + 1]] = std::move(round);
-        }
+        if (round.loads.empty())
+            continue;
+        const uint64_t needed = kWorthFetching * (round.computed.size() + round.loads.size());
+        // In segments before it, not all that its offsets are made of is there.
+        size_t by = i + 1;
+        while (by < segments.size() && (weights[by] < needed || rounds_.contains(segments[by])))
+            ++by;
+        if (by == segments.size())
+            by = i;
+        if (weights[by] >= needed && !rounds_.contains(segments[by]))
+            rounds_[segments[by]] = std::move(round);
     }
 }
 
@@ -61,6 +73,8 @@ uint64_t PrefetchPlan::Weight(ir::InstId id) const {
         for (ir::InstId child : kernel_.block(block).insts)
             inside += Weight(child);
     }
+    if (inst.op == Op::kMatrixMulAdd)
+        return kMatrixWeight;
     return 1 + inside * (inst.op == Op::kLoop ? kLoopWeight : 1);
 }
 
@@ -84,8 +98,7 @@ PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) const {
         const ir::Instruction* sum = kernel_.Definition(value);
         uint64_t step = 0;
         if (sum && sum->op == Op::kIAdd && sum->operands[0] == params[i] &&
-            kernel_.IsConst(sum->operands[1], &step) &&
-            regions_.home(params[i]) == Home::kWorkgroup && shapes_.shape(params[i]).uniform()) {
+            kernel_.IsConst(sum->operands[1], &step) && shapes_.shape(params[i]).uniform()) {
             steps.emplace_back(params[i], step);
         }
     }
@@ -97,7 +110,8 @@ void PrefetchPlan::AddLoads(const Segment& from, Round& round) const {
         const ir::Instruction& inst = kernel_.inst(item.inst);
         if (item.kind != SegmentItem::Kind::kInstruction || inst.op != Op::kLoadBuffer ||
             (inst.flags & ir::kVolatile) != 0 || round.loads.size() >= kMaxLoads ||
-            shapes_.shape(inst.operands[1]).varying() || !depends_[inst.operands[1].index]) {
+            shapes_.shape(inst.operands[1]).varying() || !depends_[inst.operands[1].index] ||
+            HasItsLine(item.inst, round)) {
             continue;
         }
         const size_t before = round.computed.size();
@@ -106,6 +120,43 @@ void PrefetchPlan::AddLoads(const Segment& from, Round& round) const {
         else
             round.computed.resize(before);
     }
+}
+
+// Another load's rows probably lie in the same lines, before this one's.
+bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) const {
+    const ir::Instruction& inst = kernel_.inst(load);
+    const Shape& shape = shapes_.shape(inst.operands[1]);
+    const auto bytes = static_cast<int64_t>(
+        inst.results.size() * std::max(1u, ir::ByteSize(kernel_.type(inst.results[0]))));
+    const int64_t row_bytes =
+        bytes + (shape.offsets.empty() ? 0
+                                       : *std::ranges::max_element(shape.offsets) -
+                                             *std::ranges::min_element(shape.offsets));
+    return std::ranges::any_of(round.loads, [&](ir::InstId id) {
+        const ir::Instruction& other = kernel_.inst(id);
+        if (other.operands[0] != inst.operands[0] ||
+            !shapes_.shape(other.operands[1]).SameLanes(shape))
+            return false;
+        const int64_t distance = Distance(other.operands[1], inst.operands[1]);
+        return distance >= 0 && distance + row_bytes <= kLineBytes;
+    });
+}
+
+// Below 0 if it is not known.
+int64_t PrefetchPlan::Distance(ir::ValueId from, ir::ValueId to) const {
+    int64_t distance = -1;
+    for (uint32_t number : {1u, 2u, 3u}) {
+        values_.BeginAssuming(0, number);
+        const auto first = values_.Evaluate(from);
+        const auto second = values_.Evaluate(to);
+        if (!first || !second)
+            return -1;
+        const auto now = static_cast<int64_t>(*second - *first);
+        if (number != 1 && now != distance)
+            return -1;
+        distance = now;
+    }
+    return distance;
 }
 
 // Instructions are numbered in the order of the text.

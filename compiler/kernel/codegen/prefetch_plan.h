@@ -2,7 +2,8 @@
 //
 // A loop that brings tiles of buffers into workgroup memory and then computes with them waits for
 // memory in every round: all loads of a round come at once, and the next round's only after a
-// barrier. So the segment that computes asks for the next round's tile, a vector's part at a time.
+// barrier. So the segment that computes asks for the next round's tile, a vector's part at a time:
+// the first that follows and is long enough, or else the one that loads.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel/analysis/invocation_values.h"
 #include "compiler/kernel/analysis/regions.h"
 
 namespace fornax::kernel {
@@ -40,6 +42,8 @@ class PrefetchPlan {
     void VisitLoop(const ir::Instruction& loop);
     Steps FindSteps(const ir::Instruction& loop) const;
     void AddLoads(const Segment& from, Round& round) const;
+    bool HasItsLine(ir::InstId load, const Round& round) const;
+    int64_t Distance(ir::ValueId from, ir::ValueId to) const;
     bool Compute(ir::ValueId value, Round& round, uint32_t depth) const;
     void FindDependents(const Steps& steps);
     uint64_t Weight(ir::InstId id) const;
@@ -47,7 +51,8 @@ class PrefetchPlan {
     const ir::Kernel& kernel_;
     const ShapeAnalysis& shapes_;
     const Regions& regions_;
-    std::vector<bool> depends_;         // by value: on the counters of the current loop
+    std::vector<bool> depends_;  // by value: on the counters of the current loop
+    mutable InvocationValues values_;
     std::map<uint32_t, Round> rounds_;  // by segment
 };
 
