@@ -62,10 +62,9 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
     }
 }
 
-// What all lanes that are here get to is a product of matrices, or a transposition: then all lanes
-// of the subgroup are here, as such an instruction is only defined where all invocations of its
-// scope run it (SPV_KHR_cooperative_matrix) and workgroups are whole subgroups
-// (VUID-VkPipelineShaderStageCreateInfo-module-08987).
+// What all lanes that are here get to is a product of matrices, or a transposition. Then all lanes of
+// the subgroup are here: all invocations of the scope must run such an instruction, all or none of
+// them (GLSL_KHR_cooperative_matrix, "Cooperative Matrix Functions").
 void Emitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
     if (!mask_ || !matrices_ || workgroups_in_vector_ || lanes_ != kernel_.subgroup_size ||
         invocations_ % lanes_ != 0)
