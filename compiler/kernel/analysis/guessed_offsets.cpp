@@ -22,35 +22,29 @@ bool IsNegative(int64_t at) {
     return at < 0;
 }
 
-// The stride is a multiple of `by`.
+// A stride of `times` / `by` times as much, without a rest. False if its factors get too large.
+bool Scale(LaneGuesses::Lanes& lanes, int64_t times, int64_t by) {
+    if (!lanes.HasRows())
+        return true;
+    if (times <= 0)
+        return false;
+    const uint64_t above = std::gcd(lanes.by, static_cast<uint64_t>(times));
+    const uint64_t below = std::gcd(lanes.times, static_cast<uint64_t>(by));
+    lanes.times = lanes.times / below * (static_cast<uint64_t>(times) / above);
+    lanes.by = lanes.by / above * (static_cast<uint64_t>(by) / below);
+    return lanes.times <= kMaxScale && lanes.by <= kMaxScale;
+}
+
 LaneGuesses::Guess Divided(LaneGuesses::Lanes lanes, int64_t by) {
     for (int64_t& at : lanes.offsets)
         at /= by;
-    if (lanes.HasRows()) {
-        const auto number = static_cast<uint64_t>(by);
-        const uint64_t common = std::gcd(lanes.times, number);
-        lanes.times /= common;
-        lanes.by *= number / common;
-        if (lanes.by > kMaxScale)
-            return {};
-    }
-    return lanes;
+    return Scale(lanes, 1, by) ? LaneGuesses::Guess(std::move(lanes)) : std::nullopt;
 }
 
 LaneGuesses::Guess Multiplied(LaneGuesses::Lanes lanes, int64_t times) {
     for (int64_t& at : lanes.offsets)
         at *= times;
-    if (lanes.HasRows()) {
-        if (times <= 0 || static_cast<uint64_t>(times) > kMaxScale)
-            return {};
-        const auto number = static_cast<uint64_t>(times);
-        const uint64_t common = std::gcd(lanes.by, number);
-        lanes.by /= common;
-        lanes.times *= number / common;
-        if (lanes.times > kMaxScale)
-            return {};
-    }
-    return lanes;
+    return Scale(lanes, times, 1) ? LaneGuesses::Guess(std::move(lanes)) : std::nullopt;
 }
 
 // What is left when it is divided by `by`, of which the stride is a multiple.
