@@ -105,7 +105,7 @@ PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) const {
     return steps;
 }
 
-void PrefetchPlan::AddLoads(const Segment& from, Round& round) const {
+void PrefetchPlan::AddLoads(const Segment& from, Round& round) {
     for (const SegmentItem& item : from.items) {
         const ir::Instruction& inst = kernel_.inst(item.inst);
         if (item.kind != SegmentItem::Kind::kInstruction || inst.op != Op::kLoadBuffer ||
@@ -123,7 +123,7 @@ void PrefetchPlan::AddLoads(const Segment& from, Round& round) const {
 }
 
 // Another load's rows probably lie in the same lines, before this one's.
-bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) const {
+bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) {
     const ir::Instruction& inst = kernel_.inst(load);
     const Shape& shape = shapes_.shape(inst.operands[1]);
     const auto bytes = static_cast<int64_t>(
@@ -143,7 +143,7 @@ bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) const {
 }
 
 // Below 0 if it is not known.
-int64_t PrefetchPlan::Distance(ir::ValueId from, ir::ValueId to) const {
+int64_t PrefetchPlan::Distance(ir::ValueId from, ir::ValueId to) {
     int64_t distance = -1;
     for (uint32_t number : {1u, 2u, 3u}) {
         values_.BeginAssuming(0, number);

@@ -41,9 +41,9 @@ class PrefetchPlan {
 
     void VisitLoop(const ir::Instruction& loop);
     Steps FindSteps(const ir::Instruction& loop) const;
-    void AddLoads(const Segment& from, Round& round) const;
-    bool HasItsLine(ir::InstId load, const Round& round) const;
-    int64_t Distance(ir::ValueId from, ir::ValueId to) const;
+    void AddLoads(const Segment& from, Round& round);
+    bool HasItsLine(ir::InstId load, const Round& round);
+    int64_t Distance(ir::ValueId from, ir::ValueId to);
     bool Compute(ir::ValueId value, Round& round, uint32_t depth) const;
     void FindDependents(const Steps& steps);
     uint64_t Weight(ir::InstId id) const;
@@ -52,7 +52,7 @@ class PrefetchPlan {
     const ShapeAnalysis& shapes_;
     const Regions& regions_;
     std::vector<bool> depends_;  // by value: on the counters of the current loop
-    mutable InvocationValues values_;
+    InvocationValues values_;
     std::map<uint32_t, Round> rounds_;  // by segment
 };
 
