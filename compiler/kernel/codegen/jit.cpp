@@ -5,6 +5,7 @@
 #include "compiler/kernel/codegen/quick_constants.h"
 #include "compiler/kernel/codegen/quick_split.h"
 #include "compiler/kernel/codegen/target_machine.h"
+#include "compiler/kernel/codegen/version_loops.h"
 
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
@@ -195,6 +196,7 @@ Status OptimizeModule(llvm::Module& module,
         passes.addPass(llvm::InstCombinePass());
         passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                              /*UseMemorySSA=*/true));
+        passes.addPass(VersionLoopsPass());
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
     }

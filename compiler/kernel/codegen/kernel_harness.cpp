@@ -48,6 +48,8 @@ Result<RunnableKernel> RunnableKernel::Create(const ir::Kernel& kernel,
         return Error{ErrorCode::kInternal, "LLVM IR is broken: " + broken + native.llvm_ir_};
     SetFunctionAttributes(module, target);
     FORNAX_RETURN_IF_ERROR(OptimizeModule(module, *machine));
+    llvm::raw_string_ostream optimized(native.optimized_llvm_ir_);
+    module.print(optimized, nullptr);
     FORNAX_ASSIGN_OR_RETURN(std::vector<uint8_t> object, EmitObject(module, *machine));
     FORNAX_ASSIGN_OR_RETURN(native.object_, LoadedObject::Load(object, kSymbol));
     return native;

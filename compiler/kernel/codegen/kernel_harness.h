@@ -33,7 +33,8 @@ class RunnableKernel {
                hal::MatrixCounts* matrix = nullptr) const;
 
     uint32_t lanes() const { return lanes_; }
-    const std::string& llvm_ir() const { return llvm_ir_; }
+    const std::string& llvm_ir() const { return llvm_ir_; }  // as emitted
+    const std::string& optimized_llvm_ir() const { return optimized_llvm_ir_; }
 
   private:
     std::unique_ptr<LoadedObject> object_;
@@ -41,6 +42,7 @@ class RunnableKernel {
     uint32_t scratch_bytes_ = 0;
     uint32_t shared_bytes_ = 0;
     std::string llvm_ir_;
+    std::string optimized_llvm_ir_;
 };
 
 }  // namespace fornax::kernel

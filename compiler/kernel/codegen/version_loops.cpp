@@ -1,0 +1,475 @@
+#include "compiler/kernel/codegen/version_loops.h"
+
+#include <optional>
+#include <utility>
+
+#include <llvm/ADT/SetVector.h>
+#include <llvm/ADT/SmallPtrSet.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/PostDominators.h>
+#include <llvm/IR/Dominators.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/IR/ProfDataUtils.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+#include <llvm/Transforms/Utils/Local.h>
+#include <llvm/Transforms/Utils/ValueMapper.h>
+
+#include "compiler/kernel/codegen/turn_values.h"
+
+namespace fornax::kernel {
+
+using llvm::APInt;
+using llvm::BasicBlock;
+using llvm::BranchInst;
+using llvm::CmpInst;
+using llvm::Instruction;
+using llvm::Value;
+namespace match = llvm::PatternMatch;
+
+namespace {
+
+// Of tests that a loop is worth a copy for.
+constexpr size_t kLeastTests = 2;
+constexpr size_t kMostInstructions = 6000;
+constexpr size_t kMostTurnTests = 4;
+constexpr size_t kMostTurnTestOperations = 24;
+constexpr uint64_t kLikely = 100;  // to one
+
+// A condition and what it is nearly always.
+struct Wanted {
+    Value* condition = nullptr;
+    bool value = true;
+
+    bool operator==(const Wanted&) const = default;
+};
+
+// Which way a branch nearly always goes.
+std::optional<bool> Likely(const BranchInst& branch) {
+    uint64_t taken = 0;
+    uint64_t other = 0;
+    if (!branch.isConditional() || !llvm::extractBranchWeights(branch, taken, other))
+        return {};
+    if (taken > other * kLikely)
+        return true;
+    return other > taken * kLikely ? std::optional(false) : std::nullopt;
+}
+
+BasicBlock* UsualSuccessor(const BranchInst& branch) {
+    return branch.getSuccessor(*Likely(branch) ? 0 : 1);
+}
+
+// What is tested where.
+class Plan {
+  public:
+    Plan(llvm::Loop& loop, const llvm::PostDominatorTree& ends) : loop_(loop), ends_(ends) {}
+
+    // False if the loop stays as it is.
+    bool Make();
+    void Carry(llvm::Function& function);
+
+  private:
+    void FindPath();
+    bool Prove(TurnValues& turns, const Wanted& wanted);
+    bool ProveComparison(TurnValues& turns, llvm::ICmpInst& compare, CmpInst::Predicate predicate);
+    bool TestEachTurn(const Wanted& wanted);
+    bool FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& operations) const;
+    Value* Incoming(llvm::PHINode& phi) const;
+    Value* PassingTurns();
+
+    llvm::Loop& loop_;
+    const llvm::PostDominatorTree& ends_;
+    llvm::SmallSetVector<BranchInst*, 16> candidates_;  // likely ones on each turn's path
+    llvm::SmallPtrSet<BranchInst*, 16> decided_;        // of these, which are not tested again
+    llvm::SmallPtrSet<const BasicBlock*, 32> reached_;  // by the copy
+    llvm::SmallVector<Value*, 16> before_;              // i1: true, or no turn passes
+    TurnValues::Limits limits_;
+    llvm::SmallVector<Wanted, kMostTurnTests> each_turn_;
+};
+
+BranchInst* BranchOf(BasicBlock* block) {
+    return llvm::dyn_cast<BranchInst>(block->getTerminator());
+}
+
+// The blocks that each turn goes through, and all that can be reached, when decided branches only
+// go the usual way.
+void Plan::FindPath() {
+    reached_.clear();
+    llvm::SmallVector<BasicBlock*, 16> open = {loop_.getHeader()};
+    while (!open.empty()) {
+        BasicBlock* block = open.pop_back_val();
+        if (!loop_.contains(block) || !reached_.insert(block).second)
+            continue;
+        BranchInst* branch = BranchOf(block);
+        if (branch && decided_.contains(branch)) {
+            open.push_back(UsualSuccessor(*branch));
+            continue;
+        }
+        for (BasicBlock* next : llvm::successors(block))
+            open.push_back(next);
+    }
+    candidates_.clear();
+    llvm::SmallPtrSet<BasicBlock*, 16> seen;
+    BasicBlock* block = loop_.getHeader();
+    while (block && loop_.contains(block) && seen.insert(block).second) {
+        BranchInst* branch = BranchOf(block);
+        if (!branch)
+            return;
+        if (branch->isUnconditional()) {
+            block = branch->getSuccessor(0);
+            continue;
+        }
+        const bool first = loop_.contains(branch->getSuccessor(0));
+        const bool second = loop_.contains(branch->getSuccessor(1));
+        if (!first || !second) {
+            block = branch->getSuccessor(first ? 0 : 1);
+            continue;
+        }
+        if (Likely(*branch)) {
+            candidates_.insert(branch);
+            if (decided_.contains(branch)) {
+                block = UsualSuccessor(*branch);
+                continue;
+            }
+        }
+        const auto* node = ends_.getNode(block);
+        block = node && node->getIDom() ? node->getIDom()->getBlock() : nullptr;
+    }
+}
+
+Value* Plan::Incoming(llvm::PHINode& phi) const {
+    Value* only = nullptr;
+    for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
+        BasicBlock* from = phi.getIncomingBlock(i);
+        if (!reached_.contains(from))
+            continue;
+        BranchInst* branch = BranchOf(from);
+        if (branch && decided_.contains(branch) && UsualSuccessor(*branch) != phi.getParent())
+            continue;
+        if (only && only != phi.getIncomingValue(i))
+            return nullptr;
+        only = phi.getIncomingValue(i);
+    }
+    return only;
+}
+
+// Begins with all branches decided, and takes back those that nothing can be said of; what was said
+// of others may have built on them.
+bool Plan::Make() {
+    if (!loop_.isInnermost() || !loop_.getLoopPreheader() || !loop_.getLoopLatch())
+        return false;
+    size_t instructions = 0;
+    for (BasicBlock* block : loop_.blocks())
+        instructions += block->size();
+    if (instructions > kMostInstructions)
+        return false;
+    for (BasicBlock* block : loop_.blocks()) {
+        BranchInst* branch = BranchOf(block);
+        if (branch && Likely(*branch) && llvm::all_of(branch->successors(), [&](BasicBlock* next) {
+                return loop_.contains(next);
+            }))
+            decided_.insert(branch);
+    }
+    while (decided_.size() >= kLeastTests) {
+        FindPath();
+        before_.clear();
+        limits_.clear();
+        each_turn_.clear();
+        llvm::SmallPtrSet<BranchInst*, 16> proven;
+        const auto incoming = [&](llvm::PHINode& phi) { return Incoming(phi); };
+        TurnValues turns(loop_, incoming);
+        for (BranchInst* branch : candidates_) {
+            if (!decided_.contains(branch))
+                continue;
+            const size_t before = before_.size();
+            const size_t limits = limits_.size();
+            const size_t each_turn = each_turn_.size();
+            if (Prove(turns, {branch->getCondition(), *Likely(*branch)})) {
+                proven.insert(branch);
+                continue;
+            }
+            before_.truncate(before);
+            limits_.truncate(limits);
+            each_turn_.truncate(each_turn);
+        }
+        if (proven.size() == decided_.size())
+            return true;
+        decided_ = std::move(proven);
+    }
+    return false;
+}
+
+bool Plan::Prove(TurnValues& turns, const Wanted& wanted) {
+    Value* a = nullptr;
+    Value* b = nullptr;
+    if (match::match(wanted.condition, match::m_Not(match::m_Value(a))))
+        return Prove(turns, {a, !wanted.value});
+    if (wanted.value ? match::match(wanted.condition,
+                                    match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)))
+                     : match::match(wanted.condition,
+                                    match::m_LogicalOr(match::m_Value(a), match::m_Value(b))))
+        return Prove(turns, {a, wanted.value}) && Prove(turns, {b, wanted.value});
+    auto* inst = llvm::dyn_cast<Instruction>(wanted.condition);
+    if (!inst || !loop_.contains(inst)) {
+        before_.push_back(wanted.value ? wanted.condition
+                                       : turns.before().CreateNot(wanted.condition));
+        return true;
+    }
+    if (auto* compare = llvm::dyn_cast<llvm::ICmpInst>(inst)) {
+        const CmpInst::Predicate predicate =
+            wanted.value ? compare->getPredicate() : compare->getInversePredicate();
+        if (ProveComparison(turns, *compare, predicate))
+            return true;
+    }
+    return TestEachTurn(wanted);
+}
+
+bool Plan::ProveComparison(TurnValues& turns,
+                           llvm::ICmpInst& compare,
+                           CmpInst::Predicate predicate) {
+    const TurnValues::Linear* found = turns.Of(compare.getOperand(0));
+    if (!found)
+        return false;
+    TurnValues::Linear a = *found;
+    found = turns.Of(compare.getOperand(1));
+    if (!found)
+        return false;
+    TurnValues::Linear b = *found;
+    TurnValues::Builder& builder = turns.before();
+    auto holds_at_first = [&] {
+        before_.push_back(builder.CreateICmp(predicate, turns.First(a), turns.First(b)));
+        limits_.append(a.limits);
+        limits_.append(b.limits);
+        return true;
+    };
+    if (a.same() && b.same())
+        return holds_at_first();
+    if (CmpInst::isEquality(predicate))
+        return a.step == b.step && holds_at_first();
+    if (a.same()) {
+        std::swap(a, b);
+        predicate = CmpInst::getSwappedPredicate(predicate);
+    }
+    if (!b.same() || a.step.isNegative())
+        return false;
+    const bool is_signed = CmpInst::isSigned(predicate);
+    if (predicate == CmpInst::ICMP_UGT || predicate == CmpInst::ICMP_UGE ||
+        predicate == CmpInst::ICMP_SGT || predicate == CmpInst::ICMP_SGE) {
+        const unsigned bits = a.step.getBitWidth();
+        const auto limits =
+            turns.Within(a, is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits));
+        if (!limits)
+            return false;
+        limits_.append(*limits);
+        return holds_at_first();
+    }
+    // Of less than something, what that is less 1.
+    const bool strict = CmpInst::isStrictPredicate(predicate);
+    if (const APInt* number = nullptr; match::match(turns.First(b), match::m_APInt(number))) {
+        if (strict ? number->isZero() : false)
+            return false;
+        if (is_signed && number->isNegative())
+            return false;
+        const auto limits = turns.Within(a, strict ? *number - 1 : *number);
+        if (!limits)
+            return false;
+        limits_.append(*limits);
+        return true;
+    }
+    Value* last = turns.First(b);
+    if (is_signed)
+        before_.push_back(builder.CreateICmpSGE(last, llvm::ConstantInt::get(last->getType(), 0)));
+    if (strict) {
+        holds_at_first();  // so that it is not 0
+        last = builder.CreateSub(last, llvm::ConstantInt::get(last->getType(), 1));
+    }
+    limits_.append(a.limits);
+    limits_.append(b.limits);
+    limits_.push_back({turns.First(a), a.step, last});
+    return true;
+}
+
+// That all lanes are there is known when a turn starts.
+bool Plan::TestEachTurn(const Wanted& wanted) {
+    if (llvm::is_contained(each_turn_, wanted))
+        return true;
+    llvm::SmallSetVector<Instruction*, 16> operations;
+    if (each_turn_.size() == kMostTurnTests || !FromHeader(wanted.condition, operations))
+        return false;
+    each_turn_.push_back(wanted);
+    return true;
+}
+
+// In the order in which they can be computed.
+bool Plan::FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& operations) const {
+    auto* inst = llvm::dyn_cast<Instruction>(value);
+    if (!inst || !loop_.contains(inst) || operations.contains(inst))
+        return true;
+    if (llvm::isa<llvm::PHINode>(inst))
+        return inst->getParent() == loop_.getHeader();
+    switch (inst->getOpcode()) {
+        case Instruction::BitCast:
+        case Instruction::And:
+        case Instruction::Or:
+        case Instruction::Xor:
+        case Instruction::ICmp:
+        case Instruction::Freeze:
+        case Instruction::InsertElement:
+        case Instruction::ShuffleVector:
+            break;
+        default:
+            return false;
+    }
+    for (Value* operand : inst->operands()) {
+        if (!FromHeader(operand, operations))
+            return false;
+    }
+    operations.insert(inst);
+    return operations.size() <= kMostTurnTestOperations;
+}
+
+// Of limits that only differ by numbers one is left.
+TurnValues::Limits Tightest(const TurnValues::Limits& limits) {
+    TurnValues::Limits tightest;
+    for (const TurnValues::Limit& limit : limits) {
+        const auto* number = llvm::dyn_cast<llvm::ConstantInt>(limit.last);
+        auto* same = llvm::find_if(tightest, [&](const TurnValues::Limit& other) {
+            return other == limit || (number && llvm::isa<llvm::ConstantInt>(other.last) &&
+                                      other.root == limit.root && other.step == limit.step);
+        });
+        if (same == tightest.end())
+            tightest.push_back(limit);
+        else if (number &&
+                 number->getValue().ult(llvm::cast<llvm::ConstantInt>(same->last)->getValue()))
+            same->last = limit.last;
+    }
+    return tightest;
+}
+
+// i64: how many turns pass all tests that are made before the loop.
+Value* Plan::PassingTurns() {
+    llvm::IRBuilder<> b(loop_.getLoopPreheader()->getTerminator());
+    Value* all = b.getTrue();
+    Value* turns = b.getInt64(~uint64_t{0});
+    for (Value* condition : before_)
+        all = b.CreateAnd(all, condition);
+    // One division a step.
+    llvm::SmallVector<std::pair<APInt, Value*>, 4> room;
+    for (const TurnValues::Limit& limit : Tightest(limits_)) {
+        all = b.CreateAnd(all, b.CreateICmpULE(limit.root, limit.last));
+        if (limit.step.isZero())
+            continue;
+        Value* left = b.CreateSub(limit.last, limit.root);
+        auto* group = llvm::find_if(room, [&](const auto& entry) {
+            return entry.first.getBitWidth() == limit.step.getBitWidth() &&
+                   entry.first == limit.step;
+        });
+        if (group == room.end())
+            room.emplace_back(limit.step, left);
+        else
+            group->second = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group->second, left);
+    }
+    for (const auto& [step, left] : room) {
+        Value* more = b.CreateUDiv(left, llvm::ConstantInt::get(left->getType(), step));
+        more = b.CreateZExt(more, b.getInt64Ty());
+        turns = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, turns, more);
+    }
+    // `turns` more than the first one.
+    turns = b.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, turns, b.getInt64(1));
+    return b.CreateSelect(all, turns, b.getInt64(0));
+}
+
+void Plan::Carry(llvm::Function& function) {
+    BasicBlock* before = loop_.getLoopPreheader();
+    BasicBlock* header = loop_.getHeader();
+    BasicBlock* latch = loop_.getLoopLatch();
+    Value* turns = PassingTurns();
+
+    llvm::ValueToValueMapTy copies;
+    llvm::SmallVector<BasicBlock*, 32> blocks;
+    for (BasicBlock* block : loop_.blocks()) {
+        BasicBlock* copy = llvm::CloneBasicBlock(block, copies, ".versioned", &function);
+        copies[block] = copy;
+        blocks.push_back(copy);
+    }
+    llvm::remapInstructionsInBlocks(blocks, copies);
+    auto copy_of = [&](BasicBlock* block) { return llvm::cast<BasicBlock>(copies[block]); };
+    for (BasicBlock* block : loop_.blocks()) {
+        for (BasicBlock* next : llvm::successors(block)) {
+            if (loop_.contains(next))
+                continue;
+            for (llvm::PHINode& phi : next->phis()) {
+                if (phi.getBasicBlockIndex(copy_of(block)) >= 0)
+                    continue;
+                Value* value = phi.getIncomingValueForBlock(block);
+                const auto copy = copies.find(value);
+                phi.addIncoming(copy == copies.end() ? value : &*copy->second, copy_of(block));
+            }
+        }
+    }
+
+    // The copy comes first, and goes on to the loop as it was.
+    BasicBlock* first = copy_of(header);
+    BasicBlock* rest = first->splitBasicBlock(first->getFirstNonPHIIt(), "turn.versioned");
+    first->getTerminator()->eraseFromParent();
+    llvm::IRBuilder<> b(first, first->begin());
+    auto* turn = b.CreatePHI(b.getInt64Ty(), 2, "turn");
+    b.SetInsertPoint(first);
+    Value* passes = b.CreateICmpULT(turn, turns);
+    llvm::SmallSetVector<Instruction*, 16> operations;
+    for (const Wanted& wanted : each_turn_)
+        FromHeader(wanted.condition, operations);
+    llvm::ValueToValueMapTy here;
+    for (llvm::PHINode& phi : header->phis())
+        here[&phi] = copies[&phi];
+    for (Instruction* operation : operations) {
+        Instruction* copy = operation->clone();
+        b.Insert(copy);
+        llvm::RemapInstruction(copy, here,
+                               llvm::RF_NoModuleLevelChanges | llvm::RF_IgnoreMissingLocals);
+        here[operation] = copy;
+    }
+    for (const Wanted& wanted : each_turn_) {
+        Value* condition = here[wanted.condition];
+        passes = b.CreateAnd(passes, wanted.value ? condition : b.CreateNot(condition));
+    }
+    Value* next_turn = b.CreateAdd(turn, b.getInt64(1));
+    b.CreateCondBr(passes, rest, header,
+                   llvm::MDBuilder(function.getContext()).createBranchWeights(2000, 1));
+    turn->addIncoming(b.getInt64(0), before);
+    turn->addIncoming(next_turn, latch == header ? rest : copy_of(latch));
+    for (llvm::PHINode& phi : header->phis()) {
+        const int index = phi.getBasicBlockIndex(before);
+        phi.setIncomingBlock(static_cast<unsigned>(index), first);
+        phi.setIncomingValue(static_cast<unsigned>(index), copies[&phi]);
+    }
+    before->getTerminator()->replaceSuccessorWith(header, first);
+    for (BranchInst* branch : decided_) {
+        auto* copy = llvm::cast<BranchInst>(copies[branch]);
+        copy->setCondition(b.getInt1(*Likely(*branch)));
+        llvm::ConstantFoldTerminator(copy->getParent(), /*DeleteDeadConditions=*/true);
+    }
+}
+
+}  // namespace
+
+llvm::PreservedAnalyses VersionLoopsPass::run(llvm::Function& function,
+                                              llvm::FunctionAnalysisManager& analyses) {
+    auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+    auto& order = analyses.getResult<llvm::DominatorTreeAnalysis>(function);
+    const auto& ends = analyses.getResult<llvm::PostDominatorTreeAnalysis>(function);
+    llvm::SmallVector<Plan, 4> plans;
+    for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
+        if (!loop->isLoopSimplifyForm() || !loop->isLCSSAForm(order))
+            continue;
+        if (Plan plan(*loop, ends); plan.Make())
+            plans.push_back(std::move(plan));
+    }
+    for (Plan& plan : plans)
+        plan.Carry(function);
+    if (!plans.empty())
+        llvm::removeUnreachableBlocks(function);
+    return plans.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
+}
+
+}  // namespace fornax::kernel
