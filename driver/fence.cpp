@@ -9,9 +9,10 @@ namespace fornax::driver {
 
 namespace {
 
-constexpr uint32_t kFreePolls = 64;
+// Programs pause between polls, which takes a microsecond and more on virtual machines.
+constexpr uint32_t kFreePolls = 16;
 // Long beside a thread's switch, short beside what is worth polling for. A signal ends the wait.
-constexpr uint64_t kPollPauseNs = 100'000;
+constexpr uint64_t kPollPauseNs = 250'000;
 
 }  // namespace
 

@@ -8,6 +8,7 @@
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/PostDominators.h>
 #include <llvm/IR/Dominators.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/IR/ProfDataUtils.h>
@@ -59,6 +60,13 @@ BasicBlock* UsualSuccessor(const BranchInst& branch) {
     return branch.getSuccessor(*Likely(branch) ? 0 : 1);
 }
 
+// An index of an access, which the copy counts instead of computing it.
+struct Address {
+    llvm::GetElementPtrInst* access = nullptr;
+    unsigned operand = 0;
+    TurnValues::Linear index;
+};
+
 // What is tested where.
 class Plan {
   public:
@@ -75,16 +83,23 @@ class Plan {
     bool TestEachTurn(const Wanted& wanted);
     bool FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& operations) const;
     Value* Incoming(llvm::PHINode& phi) const;
+    void FindAddresses(TurnValues& turns);
     Value* PassingTurns();
+    void CountAddresses(llvm::ValueToValueMapTy& copies,
+                        BasicBlock& before,
+                        BasicBlock& first,
+                        BasicBlock& latch);
 
     llvm::Loop& loop_;
     const llvm::PostDominatorTree& ends_;
     llvm::SmallSetVector<BranchInst*, 16> candidates_;  // likely ones on each turn's path
     llvm::SmallPtrSet<BranchInst*, 16> decided_;        // of these, which are not tested again
     llvm::SmallPtrSet<const BasicBlock*, 32> reached_;  // by the copy
+    llvm::SmallPtrSet<BasicBlock*, 16> path_;           // of each turn
     llvm::SmallVector<Value*, 16> before_;              // i1: true, or no turn passes
     TurnValues::Limits limits_;
     llvm::SmallVector<Wanted, kMostTurnTests> each_turn_;
+    llvm::SmallVector<Address, 16> addresses_;
 };
 
 BranchInst* BranchOf(BasicBlock* block) {
@@ -109,9 +124,9 @@ void Plan::FindPath() {
             open.push_back(next);
     }
     candidates_.clear();
-    llvm::SmallPtrSet<BasicBlock*, 16> seen;
+    path_.clear();
     BasicBlock* block = loop_.getHeader();
-    while (block && loop_.contains(block) && seen.insert(block).second) {
+    while (block && loop_.contains(block) && path_.insert(block).second) {
         BranchInst* branch = BranchOf(block);
         if (!branch)
             return;
@@ -192,11 +207,32 @@ bool Plan::Make() {
             limits_.truncate(limits);
             each_turn_.truncate(each_turn);
         }
-        if (proven.size() == decided_.size())
+        if (proven.size() == decided_.size()) {
+            FindAddresses(turns);
             return true;
+        }
         decided_ = std::move(proven);
     }
     return false;
+}
+
+void Plan::FindAddresses(TurnValues& turns) {
+    for (BasicBlock* block : loop_.blocks()) {
+        if (!path_.contains(block))
+            continue;
+        for (Instruction& inst : *block) {
+            auto* access = llvm::dyn_cast<llvm::GetElementPtrInst>(&inst);
+            if (!access || access->getNumIndices() != 1 || access->getType()->isVectorTy())
+                continue;
+            auto* index = llvm::dyn_cast<Instruction>(access->getOperand(1));
+            const TurnValues::Linear* linear =
+                index && loop_.contains(index) ? turns.Of(index) : nullptr;
+            if (!linear)
+                continue;
+            limits_.append(linear->limits);
+            addresses_.push_back({access, 1, *linear});
+        }
+    }
 }
 
 bool Plan::Prove(TurnValues& turns, const Wanted& wanted) {
@@ -379,6 +415,46 @@ Value* Plan::PassingTurns() {
     return b.CreateSelect(all, turns, b.getInt64(0));
 }
 
+// Accesses whose indices start from one root and grow alike have one counter, and distances to it
+// that an instruction can hold.
+void Plan::CountAddresses(llvm::ValueToValueMapTy& copies,
+                          BasicBlock& before,
+                          BasicBlock& first,
+                          BasicBlock& latch) {
+    llvm::IRBuilder<> b(&first, first.begin());
+    struct Counter {
+        Value* root;
+        APInt step;
+        Value* value;
+    };
+    llvm::SmallVector<Counter, 8> counters;
+    auto value_of = [&](const TurnValues::Linear& index) -> Value* {
+        if (index.same())
+            return index.root;
+        for (const Counter& counter : counters) {
+            if (counter.root == index.root && counter.step == index.step)
+                return counter.value;
+        }
+        b.SetInsertPoint(&first, first.begin());
+        auto* counter = b.CreatePHI(index.root->getType(), 2, "index");
+        b.SetInsertPoint(first.getTerminator());
+        counter->addIncoming(index.root, &before);
+        counter->addIncoming(
+            b.CreateAdd(counter, llvm::ConstantInt::get(index.root->getType(), index.step)),
+            &latch);
+        counters.push_back({index.root, index.step, counter});
+        return counter;
+    };
+    for (const Address& address : addresses_) {
+        Value* value = value_of(address.index);
+        auto* access = llvm::cast<Instruction>(copies[address.access]);
+        b.SetInsertPoint(access);
+        access->setOperand(
+            address.operand,
+            b.CreateAdd(value, llvm::ConstantInt::get(value->getType(), address.index.offset)));
+    }
+}
+
 void Plan::Carry(llvm::Function& function) {
     BasicBlock* before = loop_.getLoopPreheader();
     BasicBlock* header = loop_.getHeader();
@@ -437,12 +513,14 @@ void Plan::Carry(llvm::Function& function) {
     b.CreateCondBr(passes, rest, header,
                    llvm::MDBuilder(function.getContext()).createBranchWeights(2000, 1));
     turn->addIncoming(b.getInt64(0), before);
-    turn->addIncoming(next_turn, latch == header ? rest : copy_of(latch));
+    BasicBlock* last = latch == header ? rest : copy_of(latch);
+    turn->addIncoming(next_turn, last);
     for (llvm::PHINode& phi : header->phis()) {
         const int index = phi.getBasicBlockIndex(before);
         phi.setIncomingBlock(static_cast<unsigned>(index), first);
         phi.setIncomingValue(static_cast<unsigned>(index), copies[&phi]);
     }
+    CountAddresses(copies, *before, *first, *last);
     before->getTerminator()->replaceSuccessorWith(header, first);
     for (BranchInst* branch : decided_) {
         auto* copy = llvm::cast<BranchInst>(copies[branch]);
