@@ -30,6 +30,7 @@ void WorkgroupSteps::Visit(BlockId block, InstId loop) {
             depends = builtin == BuiltinId::kWorkgroupIdX || builtin == BuiltinId::kWorkgroupIdY ||
                       builtin == BuiltinId::kWorkgroupIdZ;
             on_x = builtin == BuiltinId::kWorkgroupIdX;
+            uses_x_ |= on_x;
         }
         for (ValueId operand : inst.operands) {
             depends |= depends_[operand.index];

@@ -16,8 +16,11 @@ class WorkgroupSteps {
     // the lines are there, and there is time to ask for the next workgroup's.
     bool ComesBack(const ir::Instruction& load) const { return comes_back_[load.results[0].index]; }
 
-    // Whether the value differs between workgroups, and between those that are neighbours in x.
-    bool Depends(ir::ValueId value) const { return depends_[value.index]; }
+    // Whether the value differs between workgroups that come one after the other: between
+    // neighbours in x, if the kernel asks for that number at all.
+    bool Differs(ir::ValueId value) const {
+        return uses_x_ ? depends_on_x_[value.index] : depends_[value.index];
+    }
     bool DependsOnX(ir::ValueId value) const { return depends_on_x_[value.index]; }
 
     // The value that a loop's parameter starts with; invalid for others.
@@ -28,6 +31,7 @@ class WorkgroupSteps {
     bool LeavesWithX(ir::BlockId block) const;
 
     const ir::Kernel& kernel_;
+    bool uses_x_ = false;
     std::vector<bool> depends_;       // by value
     std::vector<bool> depends_on_x_;  // by value
     std::vector<ir::ValueId> start_;  // by value

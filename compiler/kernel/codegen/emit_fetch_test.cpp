@@ -155,9 +155,10 @@ TEST(Fetch, RowsThatGoByOnce) {
     const std::string usual_distance = "i64 4096";
     EXPECT_EQ(Fetches(row(in_x)), Count(1, 0));
     EXPECT_EQ(LlvmIr(row(in_x)).find(usual_distance), std::string::npos);
-    // Neighbours in x read the same.
+    // There is one in x; else neighbours in x read the same.
     EXPECT_EQ(Fetches(row(in_y)), Count(1, 0));
     EXPECT_NE(LlvmIr(row(in_y)).find(usual_distance), std::string::npos);
+    EXPECT_EQ(Fetches(row("%x:i32 = builtin workgroup_id_x\n" + in_y)), Count(0, 0));
     // Nobody reads another row.
     EXPECT_EQ(Fetches(row("%first:i32 = iadd %length, %length\n")), Count(0, 0));
     // What another dimension decides in a branch is no distance in x.

@@ -102,13 +102,13 @@ void Emitter::AsGuessed(const MemoryRegion& region,
     mask_ = mask;
 }
 
-// Each workgroup loads what no other one does, and its lanes take most of the bytes that they span:
-// rows of weights, for instance. A row may end before the processor has seen that it is one.
+// Each workgroup loads what the one before did not, and its lanes take most of the bytes that they
+// span: rows of weights, for instance. A row may end before the processor has seen that it is one.
 bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint64_t bytes) const {
     const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
         return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
     });
-    if (between_barriers || pattern.shape.has_rows() || !steps_.Depends(offset))
+    if (between_barriers || pattern.shape.has_rows() || !steps_.Differs(offset))
         return false;
     std::vector<int64_t> firsts = pattern.shape.offsets;
     std::ranges::sort(firsts);

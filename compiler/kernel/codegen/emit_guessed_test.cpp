@@ -169,6 +169,55 @@ TEST(EmitGuessed, HalvesOfWordsInBlocks) {
     }
 }
 
+// Four words of each lane, those of eight lanes behind another header each: whole registers with
+// gaps between them.
+TEST(EmitGuessed, WordsInBlocks) {
+    constexpr char kBody[] = R"(
+    %three:i32 = const 3
+    %four:i32 = const 4
+    %seven:i32 = const 7
+    %sixteen:i32 = const 16
+    %bytes:i32 = const 144
+    %sum:i32 = iadd %i, %s
+    %block:i32 = lshr %sum, %three
+    %place:i32 = and %i, %seven
+    %from0:i32 = imul %block, %bytes
+    %from1:i32 = shl %place, %four
+    %from2:i32 = iadd %from0, %from1
+    %from:i32 = iadd %from2, %sixteen
+    %a:i32, %b:i32, %c:i32, %d:i32 = load_buffer %in, %from align(4)
+    %ab:i32 = isub %b, %a
+    %t0:i32 = imul %ab, %seven
+    %t1:i32 = iadd %t0, %c
+    %t2:i32 = imul %t1, %seven
+    %w:i32 = iadd %t2, %d
+    %at:i32 = shl %i, %two
+    store_buffer %out, %at, %w align(4)
+    return
+)";
+    for (const char* robust : {"", " robust"}) {
+        const ir::Kernel kernel = TwoBufferKernel(
+            std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust, kPrologue, kBody);
+        std::vector<uint32_t> in = Counting(*robust ? 300 : 1000);
+        for (uint32_t& word : in)
+            word *= word;
+        for (const uint32_t sum : {0u, 8u, 64u, 3u, 70u}) {
+            ForEachWidth(
+                kernel, {in, std::vector<uint32_t>(128, 7)},
+                {.groups = {2, 1, 1}, .push_constants = {sum}}, [&](const Buffers& results) {
+                    for (uint32_t i = 0; i < 128; ++i) {
+                        const uint32_t from = (i + sum) / 8 * 36 + i % 8 * 4 + 4;
+                        const auto word = [&](uint32_t at) { return at < in.size() ? in[at] : 0; };
+                        const uint32_t wanted =
+                            ((word(from + 1) - word(from)) * 7 + word(from + 2)) * 7 +
+                            word(from + 3);
+                        ASSERT_EQ(results[1][i], wanted) << i << " + " << sum;
+                    }
+                });
+        }
+    }
+}
+
 uint32_t Pos(uint32_t i, uint32_t s) {
     return (i >> 4) * s + (i & 15);
 }

@@ -19,7 +19,8 @@ using Bounds = MemoryRegion::Bounds;
 namespace {
 
 constexpr size_t kMaxRuns = 4;
-constexpr uint64_t kRunGapBytes = 64;    // a gap that is cheaper to load than to skip
+constexpr uint64_t kRunGapBytes = 64;  // a gap that is cheaper to load than to skip
+constexpr uint64_t kLeastPieceBytes = 16;
 constexpr uint64_t kLongestShuffle = 8;  // in registers, of a source
 
 // Narrow elements are taken as parts of units where all lanes' elements lie alike in theirs: then
@@ -126,26 +127,20 @@ AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t byt
     return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
 }
 
-// Narrow elements that make up whole words of each lane, neighbouring lanes' side by side: how many
-// lanes have theirs in one piece, a power of two; 0 if that is less than the smallest register. The
-// pieces of one length go where words of memory with gaps would have to be shuffled.
-uint32_t LanesOfPieces(const Shape& shape, uint64_t lane_bytes) {
-    constexpr uint64_t kLeastPiece = 16;
+// Elements that make up whole words of each lane, neighbouring lanes' side by side: how many lanes
+// have theirs in one piece, a power of two; 0 if that is less than `least_bytes`. The pieces of one
+// length go where words of memory with gaps would have to be shuffled.
+uint32_t LanesOfPieces(const Shape& shape, uint64_t lane_bytes, uint64_t least_bytes) {
     constexpr uint64_t kMostWords = 4;
     const auto lanes = static_cast<uint32_t>(shape.offsets.size());
     if (lane_bytes % 4 != 0 || lane_bytes / 4 > kMostWords || !std::has_single_bit(lane_bytes))
         return 0;
-    for (uint32_t piece = lanes / 2; piece * lane_bytes >= kLeastPiece && piece > 1; piece /= 2) {
-        bool fits = true;
-        for (uint32_t lane = 0; fits && lane + 1 < lanes; ++lane) {
-            fits =
-                (lane + 1) % piece == 0 ||
-                shape.offsets[lane + 1] == shape.offsets[lane] + static_cast<int64_t>(lane_bytes);
-        }
-        if (fits)
-            return piece;
+    uint32_t piece = lanes / 2;
+    for (uint32_t lane = 0; lane + 1 < lanes; ++lane) {
+        if (shape.offsets[lane + 1] != shape.offsets[lane] + static_cast<int64_t>(lane_bytes))
+            piece = std::min(piece, 1u << std::countr_zero(lane + 1));
     }
-    return 0;
+    return piece > 1 && piece * lane_bytes >= least_bytes ? piece : 0;
 }
 
 }  // namespace
@@ -189,8 +184,12 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         units = {4, row_words, 0, 0};
         layout.lowest = Lowest(*offset.shape);
     }
-    const uint32_t piece_lanes = row_words == 0 && units.bytes < 4 && !region.is_global
-                                     ? LanesOfPieces(*offset.shape, count * element)
+    // Of words, with gaps between whole registers.
+    const bool narrow = units.bytes < 4;
+    const bool words = element == 4 && layout.elements != lanes_ * count;
+    const uint32_t piece_lanes = row_words == 0 && (narrow || words) && !region.is_global
+                                     ? LanesOfPieces(*offset.shape, count * element,
+                                                     narrow ? kLeastPieceBytes : vector_bits_ / 8)
                                      : 0;
     if (piece_lanes != 0) {
         units = {4, count * element / 4, 0, 0};
