@@ -166,8 +166,13 @@ std::optional<TurnValues::Linear> TurnValues::OfCast(llvm::CastInst& cast) {
     const bool is_signed = llvm::isa<llvm::SExtInst>(cast);
     if (!is_signed && !llvm::isa<llvm::ZExtInst>(cast))
         return {};
-    if (a.offset.isNegative())
+    if (a.same() || a.offset.isNegative())
         Settle(a);
+    if (a.same()) {
+        Value* wide =
+            is_signed ? before_.CreateSExt(a.root, type) : before_.CreateZExt(a.root, type);
+        return Linear{wide, APInt::getZero(bits), APInt::getZero(bits), a.limits};
+    }
     const auto limits =
         Within(a, is_signed ? APInt::getSignedMaxValue(from_bits) : APInt::getMaxValue(from_bits));
     if (!limits)

@@ -302,9 +302,7 @@ bool Plan::ProveComparison(TurnValues& turns,
     // Of less than something, what that is less 1.
     const bool strict = CmpInst::isStrictPredicate(predicate);
     if (const APInt* number = nullptr; match::match(turns.First(b), match::m_APInt(number))) {
-        if (strict ? number->isZero() : false)
-            return false;
-        if (is_signed && number->isNegative())
+        if ((strict && number->isZero()) || (is_signed && number->isNegative()))
             return false;
         const auto limits = turns.Within(a, strict ? *number - 1 : *number);
         if (!limits)
@@ -412,7 +410,8 @@ Value* Plan::PassingTurns() {
     }
     // `turns` more than the first one.
     turns = b.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, turns, b.getInt64(1));
-    return b.CreateSelect(all, turns, b.getInt64(0));
+    // Nothing is known of values that the loop might not have used.
+    return b.CreateFreeze(b.CreateSelect(all, turns, b.getInt64(0)));
 }
 
 // Accesses whose indices start from one root and grow alike have one counter, and distances to it
@@ -475,8 +474,6 @@ void Plan::Carry(llvm::Function& function) {
             if (loop_.contains(next))
                 continue;
             for (llvm::PHINode& phi : next->phis()) {
-                if (phi.getBasicBlockIndex(copy_of(block)) >= 0)
-                    continue;
                 Value* value = phi.getIncomingValueForBlock(block);
                 const auto copy = copies.find(value);
                 phi.addIncoming(copy == copies.end() ? value : &*copy->second, copy_of(block));
