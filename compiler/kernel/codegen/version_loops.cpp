@@ -208,6 +208,12 @@ bool Plan::Make() {
             each_turn_.truncate(each_turn);
         }
         if (proven.size() == decided_.size()) {
+            const auto never = [](Value* condition) {
+                return match::match(condition, match::m_Zero()) ||
+                       llvm::isa<llvm::UndefValue>(condition);
+            };
+            if (llvm::any_of(before_, never))
+                return false;
             FindAddresses(turns);
             return true;
         }
@@ -385,12 +391,13 @@ Value* Plan::PassingTurns() {
     llvm::IRBuilder<> b(loop_.getLoopPreheader()->getTerminator());
     Value* all = b.getTrue();
     Value* turns = b.getInt64(~uint64_t{0});
+    // In the loop's order: where one does not hold, nothing is known of those behind it.
     for (Value* condition : before_)
-        all = b.CreateAnd(all, condition);
+        all = b.CreateLogicalAnd(all, condition);
     // One division a step.
     llvm::SmallVector<std::pair<APInt, Value*>, 4> room;
     for (const TurnValues::Limit& limit : Tightest(limits_)) {
-        all = b.CreateAnd(all, b.CreateICmpULE(limit.root, limit.last));
+        all = b.CreateLogicalAnd(all, b.CreateICmpULE(limit.root, limit.last));
         if (limit.step.isZero())
             continue;
         Value* left = b.CreateSub(limit.last, limit.root);
