@@ -365,12 +365,11 @@ void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
     }
     for (size_t i = 0; i < groups.size(); ++i) {
         const size_t left = groups.size() - i;
-        EmitPrefetches((prefetches_.size() + left - 1) / left);
-        EmitProduct(groups[i]);
+        EmitProduct(groups[i], (prefetches_.size() - next_prefetch_ + left - 1) / left);
     }
 }
 
-void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
+void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group, size_t lines) {
     const unsigned side = group.size() > 1 ? 2 : 1;
     Vectors places;
     for (const Sum* sum : group)
@@ -382,21 +381,35 @@ void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
         for (unsigned i = 0; i < side; ++i)
             factors.push_back(group[i]->steps[step].second);
     }
-    unit_.MultiplyAdd(places, factors, waiting_kind_);
+    MatrixLines asked_for;
+    if (lines != 0) {
+        asked_for.addresses = llvm::ArrayRef(prefetches_).slice(next_prefetch_, lines);
+        asked_for.array =
+            b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, next_prefetch_);
+        next_prefetch_ += lines;
+    }
+    unit_.MultiplyAdd(places, factors, waiting_kind_, asked_for);
 }
 
-// Factors and sums fill the first cache.
-void MatrixEmitter::EmitPrefetches(size_t count) {
-    for (size_t i = 0; i < count; ++i)
-        FetchLine(b_, prefetches_[i], CacheLevel::kSecond);
-    prefetches_.erase(prefetches_.begin(),
-                      prefetches_.begin() + static_cast<std::ptrdiff_t>(count));
+
+void MatrixEmitter::PrefetchMeanwhile(Vectors addresses) {
+    prefetches_ = std::move(addresses);
+    next_prefetch_ = 0;
+    if (prefetches_.empty())
+        return;
+    prefetch_array_ = NewMatrixSlot(entry_, prefetches_.size() * sizeof(uint64_t));
+    for (size_t i = 0; i < prefetches_.size(); ++i) {
+        b_.CreateStore(prefetches_[i],
+                       b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, i));
+    }
 }
 
 void MatrixEmitter::EndSegment() {
     if (!b_.GetInsertBlock()->getTerminator())
-        EmitPrefetches(prefetches_.size());
+        for (Value* line : llvm::ArrayRef(prefetches_).drop_front(next_prefetch_))
+            FetchLine(b_, line, CacheLevel::kSecond);
     prefetches_.clear();
+    next_prefetch_ = 0;
 }
 
 void MatrixEmitter::Finish(llvm::Function& kernel) {

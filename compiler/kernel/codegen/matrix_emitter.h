@@ -39,7 +39,7 @@ class MatrixEmitter {
     void EndSegment();
     // Lines that the segment asks for, a few at each command: more at once than the processor has
     // requests for would stop it.
-    void PrefetchMeanwhile(Vectors addresses) { prefetches_ = std::move(addresses); }
+    void PrefetchMeanwhile(Vectors addresses);
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
     // Products whose sums stay in private memory wait for others, and are made before anything
     // looks at the sums (Flush at the latest, in the block where they are).
@@ -92,8 +92,7 @@ class MatrixEmitter {
     llvm::Value* PackedOnce(uint32_t factor, const MatrixKind& kind);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitProducts(std::vector<Sum>& sums);
-    void EmitProduct(const std::vector<Sum*>& group);
-    void EmitPrefetches(size_t count);
+    void EmitProduct(const std::vector<Sum*>& group, size_t lines);
     Made* Find(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
     Made& Add(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
 
@@ -123,6 +122,8 @@ class MatrixEmitter {
     size_t next_slot_ = 0;
     std::vector<Chain> chains_;
     Vectors prefetches_;
+    size_t next_prefetch_ = 0;
+    llvm::Value* prefetch_array_ = nullptr;  // the same, in memory
     std::vector<Product> waiting_;
     MatrixKind waiting_kind_;  // of each of them
 };

@@ -1,5 +1,7 @@
 #include "compiler/kernel/codegen/matrix_executors.h"
 
+#include "compiler/kernel/codegen/fetch_line.h"
+
 #include "compiler/kernel/codegen/matrix_tiles.h"
 #include "compiler/kernel/codegen/matrix_vectors.h"
 
@@ -71,12 +73,19 @@ void MatrixExecutor::LoadFactor(Value* factor,
 
 void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
                                  llvm::ArrayRef<Value*> factors,
-                                 const MatrixKind& kind) {
+                                 const MatrixKind& kind,
+                                 const MatrixLines& lines) {
     const unsigned side = sums.size() == 1 ? 1 : 2;
     const auto steps = static_cast<unsigned>(factors.size() / (2 * side));
     MatrixVectors arguments(sums.begin(), sums.end());
     arguments.insert(arguments.end(), factors.begin(), factors.end());
-    b_.CreateCall(ProductOf(kind, side, steps), arguments);
+    size_t asked_for = lines.addresses.size();
+    llvm::Function* product = ProductOf(kind, side, steps, asked_for);
+    if (asked_for != 0)
+        arguments.push_back(lines.array);
+    for (Value* address : lines.addresses.drop_front(asked_for))
+        FetchLine(b_, address, CacheLevel::kSecond);
+    b_.CreateCall(product, arguments);
 }
 
 FactorForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
@@ -85,8 +94,13 @@ FactorForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
 
 llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
                                           unsigned side,
-                                          unsigned steps) const {
-    return VectorMulAddFunction(module(), VectorStepOf(FormOf(kind, /*is_b=*/false)), side, steps);
+                                          unsigned steps,
+                                          size_t& lines) const {
+    const unsigned loops = VectorLoops(module(), side, steps);
+    const auto of_loop = static_cast<unsigned>(lines / loops);
+    lines = size_t{of_loop} * loops;
+    return VectorMulAddFunction(module(), VectorStepOf(FormOf(kind, /*is_b=*/false)), side, steps,
+                                of_loop);
 }
 
 FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {
@@ -95,7 +109,9 @@ FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {
 
 llvm::Function* TileExecutor::ProductOf(const MatrixKind& kind,
                                         unsigned side,
-                                        unsigned steps) const {
+                                        unsigned steps,
+                                        size_t& lines) const {
+    lines = 0;
     return TileMulAddFunction(module(), format_, kind.flags, side, steps);
 }
 

@@ -19,6 +19,12 @@ namespace fornax::kernel {
 // Vectors that end to end are a matrix' rows.
 using MatrixVectors = std::vector<llvm::Value*>;
 
+// Lines of memory that are asked for while a product is made.
+struct MatrixLines {
+    llvm::ArrayRef<llvm::Value*> addresses;
+    llvm::Value* array = nullptr;  // memory where they are, too
+};
+
 // Which product: Instruction::imm of matrix_muladd beside what the unit is configured for.
 struct MatrixKind {
     hal::MatrixFormat format = hal::MatrixFormat::kF16;
@@ -57,14 +63,17 @@ class MatrixExecutor {
     // A and a column's B. `factors`: of each step those of A, then as many of B.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
                      llvm::ArrayRef<llvm::Value*> factors,
-                     const MatrixKind& kind);
+                     const MatrixKind& kind,
+                     const MatrixLines& lines);
 
   protected:
     llvm::Module& module() const { return *b_.GetInsertBlock()->getModule(); }
-    // void(ptr c..., ptr factors...)
+    // void(ptr c..., ptr factors...), and an array of addresses if it asks for any of `lines`, whose
+    // number becomes how many.
     virtual llvm::Function* ProductOf(const MatrixKind& kind,
                                       unsigned side,
-                                      unsigned steps) const = 0;
+                                      unsigned steps,
+                                      size_t& lines) const = 0;
 
     llvm::IRBuilder<>& b_;
 };
@@ -75,7 +84,10 @@ class VectorExecutor : public MatrixExecutor {
     FactorForm FormOf(const MatrixKind& kind, bool is_b) const override;
 
   private:
-    llvm::Function* ProductOf(const MatrixKind& kind, unsigned side, unsigned steps) const override;
+    llvm::Function* ProductOf(const MatrixKind& kind,
+                              unsigned side,
+                              unsigned steps,
+                              size_t& lines) const override;
 };
 
 // The tiles are set up for one format a kernel.
@@ -91,7 +103,10 @@ class TileExecutor : public MatrixExecutor {
     void Finish(llvm::Function& kernel);
 
   private:
-    llvm::Function* ProductOf(const MatrixKind& kind, unsigned side, unsigned steps) const override;
+    llvm::Function* ProductOf(const MatrixKind& kind,
+                              unsigned side,
+                              unsigned steps,
+                              size_t& lines) const override;
 
     llvm::BasicBlock& entry_;
     const hal::MatrixFormat format_;

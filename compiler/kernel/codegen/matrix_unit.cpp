@@ -51,8 +51,9 @@ void MatrixUnit::LoadFactorOf(Value* factor,
 
 void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> sums,
                              llvm::ArrayRef<Value*> factors,
-                             const MatrixKind& kind) {
-    ExecutorOf(kind).MultiplyAdd(sums, factors, kind);
+                             const MatrixKind& kind,
+                             const MatrixLines& lines) {
+    ExecutorOf(kind).MultiplyAdd(sums, factors, kind, lines);
     const auto count = static_cast<uint32_t>(sums.size());
     // A sum and its row share one factor of A, and likewise for B.
     const auto steps = static_cast<uint32_t>(factors.size()) / (count == 1 ? 2 : 4);

@@ -46,7 +46,8 @@ class MatrixUnit {
     // LOAD_SUM, MULTIPLY_ADD and STORE_SUM, of sums in memory: MatrixExecutor::MultiplyAdd.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
                      llvm::ArrayRef<llvm::Value*> factors,
-                     const MatrixKind& kind);
+                     const MatrixKind& kind,
+                     const MatrixLines& lines);
     // CONFIGURE and RELEASE. When all of the kernel's code is there.
     void Finish(llvm::Function& kernel);
 

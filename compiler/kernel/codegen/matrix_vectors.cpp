@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernel/codegen/fetch_line.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/ir/matrix.h"
 
@@ -40,7 +41,8 @@ class MulAdd {
            VectorStep step,
            uint32_t vector_bits,
            unsigned side,
-           unsigned steps)
+           unsigned steps,
+           unsigned lines)
         : function_(function),
           b_(function.getContext()),
           step_(step),
@@ -50,7 +52,8 @@ class MulAdd {
           blocking_(BlockingOf(vector_bits, side)),
           words_(step == VectorStep::kFloats ? ir::kMatrixSize : ir::kMatrixSize / 2),
           side_(side),
-          steps_(steps) {}
+          steps_(steps),
+          lines_(lines) {}
 
     void Emit() {
         b_.SetInsertPoint(NewBlock("entry"));
@@ -117,7 +120,9 @@ class MulAdd {
             for (unsigned sum = 0; sum < blocking_.sums; ++sum)
                 of_b.push_back(
                     function_.getArg(side_ * side_ + (step * 2 + 1) * side_ + column + sum));
+            Value* lines = LinesOf(row, column, first, step);
             sums = Loop(words_, 1, sums, [&](Value* k, const Values& carried) {
+                AskForLine(lines, k);
                 return EmitStep(a, of_b, k, carried);
             });
         }
@@ -126,6 +131,28 @@ class MulAdd {
             b_.CreateAlignedStore(sums[at++],
                                   SumAddress(row * side_ + column + sum, first, i, piece), Align());
         });
+    }
+    // Addresses of lines that a loop asks for, of which each has as many.
+    Value* LinesOf(unsigned row, unsigned column, Value* first, unsigned step) {
+        if (lines_ == 0)
+            return nullptr;
+        const unsigned parts = ir::kMatrixSize / blocking_.rows;
+        const unsigned place = (row * side_ + column) / blocking_.sums;
+        Value* part = b_.CreateUDiv(first, b_.getInt64(blocking_.rows));
+        Value* loop = b_.CreateAdd(b_.getInt64(uint64_t{place} * parts), part);
+        loop = b_.CreateAdd(b_.CreateMul(loop, b_.getInt64(steps_)), b_.getInt64(step));
+        return At(function_.getArg(side_ * side_ + 2 * side_ * steps_),
+                  b_.CreateMul(loop, b_.getInt64(uint64_t{lines_} * 8)));
+    }
+    // Far apart: of requests that come together the processor drops most. Some are repeated.
+    void AskForLine(Value* lines, Value* turn) {
+        if (!lines)
+            return;
+        Value* number = b_.CreateUDiv(b_.CreateMul(turn, b_.getInt64(lines_)),
+                                      b_.getInt64(words_));
+        Value* address = b_.CreateAlignedLoad(
+            b_.getPtrTy(), At(lines, b_.CreateMul(number, b_.getInt64(8))), llvm::Align(8));
+        FetchLine(b_, address, CacheLevel::kSecond);
     }
     // Word k of each row of A, with row k of B.
     Values EmitStep(Value* a, const Values& of_b, Value* k, const Values& sums) {
@@ -210,9 +237,16 @@ class MulAdd {
     const uint32_t words_;  // of a packed row of A
     const unsigned side_;
     const unsigned steps_;
+    const unsigned lines_;  // that each loop asks for
 };
 
 }  // namespace
+
+unsigned VectorLoops(const llvm::Module& module, unsigned side, unsigned steps) {
+    const Blocking blocking =
+        BlockingOf(static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side);
+    return side * side / blocking.sums * (ir::kMatrixSize / blocking.rows) * steps;
+}
 
 FactorForm VectorForm(const llvm::Module& module,
                       hal::MatrixFormat format,
@@ -249,20 +283,25 @@ VectorStep VectorStepOf(FactorForm form) {
 llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      VectorStep step,
                                      unsigned side,
-                                     unsigned steps) {
+                                     unsigned steps,
+                                     unsigned lines) {
     constexpr const char* kNames[] = {"f32", "i16", "bf16"};
-    const std::string name = std::string("matrix_vectors_") + kNames[static_cast<unsigned>(step)] +
-                             "_" + std::to_string(side) + "_" + std::to_string(steps);
+    std::string name = std::string("matrix_vectors_") + kNames[static_cast<unsigned>(step)] + "_" +
+                       std::to_string(side) + "_" + std::to_string(steps);
+    if (lines != 0)
+        name += "_fetch_" + std::to_string(lines);
     if (llvm::Function* made = module.getFunction(name))
         return made;
     llvm::IRBuilder<> b(module.getContext());
-    const std::vector<llvm::Type*> arguments(side * side + 2 * side * steps, b.getPtrTy());
+    const std::vector<llvm::Type*> arguments(side * side + 2 * side * steps + (lines != 0),
+                                             b.getPtrTy());
     auto* type = llvm::FunctionType::get(b.getVoidTy(), arguments, false);
     auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
     function->setDoesNotThrow();
     for (unsigned i = 0; i < side * side; ++i)
         function->addParamAttr(i, llvm::Attribute::NoAlias);
-    MulAdd(*function, step, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side, steps)
+    MulAdd(*function, step, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side, steps,
+           lines)
         .Emit();
     return function;
 }
