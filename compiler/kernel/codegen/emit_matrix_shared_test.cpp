@@ -30,6 +30,7 @@ struct Choice {
     bool bfloat = false;               // or f16
     bool columns = false;              // B lies column by column
     Writes writes = Writes::kNothing;  // to workgroup memory, between the barriers
+    uint32_t turns = 1;                // of a loop around it all, with matrices of its own each
 };
 
 ir::Kernel SharedKernel(const Choice& choice) {
@@ -75,16 +76,24 @@ body {
     %at_b0:i32 = iadd %in_matrix, %which_b
     %at_b:i32 = iadd %at_b0, %half
 )";
-    for (uint32_t i = 0; i < kSharedBytes / (16 * size); ++i) {
-        const std::string id = "c" + number(i);
-        text += "%" + id + "_n:i32 = const " + number(i * 16 * size) + "\n%" + id +
-                "_at:i32 = iadd %word, %" + id + "_n\n%" + id + ":i32 = load_buffer %in, %" + id +
-                "_at align(4)\nstore_shared %" + id + "_at, %" + id + " align(4)\n";
-    }
     for (uint32_t e = 0; e < count; ++e) {
         text += "%n" + number(e) + ":i32 = const " + number(e) + "\n%e" + number(e) +
                 ":i32 = const " + number(e * size / 16 * kLineBytes + e * size % 16 * 2) +
                 "\nstore_local 0, %n" + number(e) + ", %float0\n";
+    }
+    const bool loop = choice.turns > 1;
+    if (loop) {
+        text += "%bytes:i32 = const " + number(kSharedBytes) + "\n%all:i32 = const " +
+                number(choice.turns * kSharedBytes) +
+                "\nloop @0 (%turn:i32 = %zero) {\n%more:bool = ult %turn, %all\n"
+                "if %more {\nyield\n} else {\nexit @0\n}\n";
+    }
+    for (uint32_t i = 0; i < kSharedBytes / (16 * size); ++i) {
+        const std::string id = "c" + number(i);
+        text += "%" + id + "_n:i32 = const " + number(i * 16 * size) + "\n%" + id +
+                "_at:i32 = iadd %word, %" + id + "_n\n%" + id + "_in:i32 = iadd %" + id + "_at, %" +
+                (loop ? "turn" : "zero") + "\n%" + id + ":i32 = load_buffer %in, %" + id +
+                "_in align(4)\nstore_shared %" + id + "_at, %" + id + " align(4)\n";
     }
     auto list = [&](const std::string& name, const char* of = nullptr) {
         std::string all;
@@ -129,6 +138,11 @@ body {
             for (uint32_t e = 0; e < count; ++e)
                 text += "store_local 0, %n" + number(e) + ", %" + result + number(e) + "\n";
         }
+    }
+    if (loop) {
+        text +=
+            "barrier\ncontinue @0\n} continuing () {\n%next:i32 = iadd %turn, %bytes\n"
+            "next %next\n}\n";
     }
     text +=
         "%to_group:i32 = shl %group, %ten\n%to_lane:i32 = shl %lane, %two\n"
@@ -177,8 +191,8 @@ void Check(const Choice& choice, bool special, uint32_t packed = 4) {
                                     << ", columns " << choice.columns << ", writes "
                                     << static_cast<int>(choice.writes) << ", special " << special);
     std::mt19937 random(choice.size);
-    std::vector<uint32_t> in(kSharedBytes / 4);
-    for (uint32_t at = 0; at < kSharedBytes; at += 2) {
+    std::vector<uint32_t> in(choice.turns * kSharedBytes / 4);
+    for (uint32_t at = 0; at < choice.turns * kSharedBytes; at += 2) {
         // All products and sums of them are exact.
         float value = (static_cast<float>(random() % 63) - 31) / 8;
         if (special && random() % 60 == 0)
@@ -204,11 +218,14 @@ void Check(const Choice& choice, bool special, uint32_t packed = 4) {
             const uint32_t row = i % kElements / 16;
             const uint32_t column = i % 16;
             float sum = 0;
-            for (uint32_t k = 0; k < 16; ++k) {
+            for (uint32_t all_k = 0; all_k < 16 * choice.turns; ++all_k) {
+                const uint32_t k = all_k % 16;
+                const uint32_t start = all_k / 16 * kSharedBytes;
                 const uint32_t b_line = choice.columns ? column : k;
                 const uint32_t b_column = choice.columns ? k : column;
-                sum += ValueOf(Get(in, row * kLineBytes + group % 2 * 32 + k * 2), choice.bfloat) *
-                       ValueOf(Get(in, kHalfBytes + b_line * kLineBytes + group / 2 * 32 +
+                sum += ValueOf(Get(in, start + row * kLineBytes + group % 2 * 32 + k * 2),
+                               choice.bfloat) *
+                       ValueOf(Get(in, start + kHalfBytes + b_line * kLineBytes + group / 2 * 32 +
                                            b_column * 2),
                                choice.bfloat);
             }
@@ -234,6 +251,34 @@ TEST(EmitMatrixShared, FactorsOfSeveralSubgroups) {
         }
         if (HasFailure())
             return;
+    }
+}
+
+std::string EmittedText(const Choice& choice) {
+    Result<RunnableKernel> native = RunnableKernel::Create(SharedKernel(choice), 0, "");
+    EXPECT_TRUE(native.ok()) << native.error().message;
+    return native.ok() ? native->llvm_ir() : std::string();
+}
+
+// Where the processor multiplies pairs of bfloat16, the rows of A are multiplied where they lie.
+TEST(EmitMatrixShared, RowsOfBFloatsStayWhereTheyLie) {
+    const std::string text = EmittedText({.bfloat = true});
+    if (text.find("matrix_vectors_bf16") == std::string::npos)
+        GTEST_SKIP() << "the processor has tiles, or no products of bfloat16";
+    EXPECT_NE(text.find("_rows_64("), std::string::npos);
+    EXPECT_EQ(EmittedText({.bfloat = true, .writes = Writes::kWhoKnowsWhere}).find("_rows_"),
+              std::string::npos);
+    EXPECT_EQ(EmittedText({.bfloat = false}).find("_rows_"), std::string::npos);
+}
+
+// What the next turn loads is asked for by the loops of the products.
+TEST(EmitMatrixShared, NextTurnsTileIsFetchedByProducts) {
+    for (const bool bfloat : {false, true}) {
+        const Choice choice = {.bfloat = bfloat, .turns = 3};
+        Check(choice, /*special=*/false);
+        const std::string text = EmittedText(choice);
+        if (text.find("matrix_vectors") != std::string::npos)
+            EXPECT_NE(text.find("_fetch_"), std::string::npos);
     }
 }
 

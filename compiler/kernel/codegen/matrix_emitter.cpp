@@ -85,6 +85,17 @@ Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
     return b_.CreateZExt(b_.CreateLoad(b_.getInt32Ty(), at), b_.getInt64Ty());
 }
 
+// Bytes between rows of A in workgroup memory, if it need not be packed.
+uint32_t MatrixEmitter::RowsInPlace(const ir::Instruction& inst, const MatrixKind& kind) {
+    const MatrixFactors::Factor& a =
+        factors_.factors[factors_.products.at(inst.results[0].index)[0]];
+    constexpr uint32_t kAlign = 4;
+    const bool aligned =
+        a.stride % kAlign == 0 &&
+        std::ranges::all_of(a.offsets, [](uint32_t offset) { return offset % kAlign == 0; });
+    return !a.columns && aligned && unit_.TakesRows(kind) ? a.stride : 0;
+}
+
 // The first subgroup that comes to a factor packs it, for all.
 Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
     if (b_.GetInsertBlock() != taken_block_)
@@ -93,6 +104,11 @@ Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
     if (const auto found = taken_.find(number); found != taken_.end())
         return found->second;
     const MatrixFactors::Factor& factor = factors_.factors[number];
+    if (!factor.is_b && kind.stride_of_a != 0) {
+        Value* rows = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
+        taken_[number] = rows;
+        return rows;
+    }
     Value* place = OfSubgroup(factor.places);
     Value* slot =
         b_.CreateGEP(b_.getInt8Ty(), packed_, b_.CreateMul(place, b_.getInt64(packed_bytes_)));
@@ -247,13 +263,15 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
                                              bool masked) {
     subgroup_ = subgroup;
     const uint64_t flags = inst.imm;
-    const MatrixKind kind = KindOf(kernel_, inst);
+    const std::array<bool, 3> in_memory = InMemory(inst, masked);
+    MatrixKind kind = KindOf(kernel_, inst);
+    if (in_memory[0])
+        kind.stride_of_a = RowsInPlace(inst, kind);
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
     if (kind != waiting_kind_ || waiting_.size() == kMaxWaiting)
         Flush();
     waiting_kind_ = kind;
-    const std::array<bool, 3> in_memory = InMemory(inst, masked);
     auto factor = [&](size_t i, const Value* keep) {
         return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i], kind)
                             : Packed(operands.slice(i * count, count), kind, i == 1, keep);
@@ -384,13 +402,11 @@ void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group, size_t lines) {
     MatrixLines asked_for;
     if (lines != 0) {
         asked_for.addresses = llvm::ArrayRef(prefetches_).slice(next_prefetch_, lines);
-        asked_for.array =
-            b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, next_prefetch_);
+        asked_for.array = b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, next_prefetch_);
         next_prefetch_ += lines;
     }
     unit_.MultiplyAdd(places, factors, waiting_kind_, asked_for);
 }
-
 
 void MatrixEmitter::PrefetchMeanwhile(Vectors addresses) {
     prefetches_ = std::move(addresses);
@@ -399,8 +415,7 @@ void MatrixEmitter::PrefetchMeanwhile(Vectors addresses) {
         return;
     prefetch_array_ = NewMatrixSlot(entry_, prefetches_.size() * sizeof(uint64_t));
     for (size_t i = 0; i < prefetches_.size(); ++i) {
-        b_.CreateStore(prefetches_[i],
-                       b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, i));
+        b_.CreateStore(prefetches_[i], b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, i));
     }
 }
 

@@ -89,6 +89,7 @@ class MatrixEmitter {
     };
     size_t OpenChain(uint32_t chain, llvm::ArrayRef<llvm::Value*> sums);
     Vectors CloseChain(Chain& chain, size_t count);
+    uint32_t RowsInPlace(const ir::Instruction& inst, const MatrixKind& kind);
     llvm::Value* PackedOnce(uint32_t factor, const MatrixKind& kind);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitProducts(std::vector<Sum>& sums);

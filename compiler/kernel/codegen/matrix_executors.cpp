@@ -92,6 +92,10 @@ FactorForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
     return VectorForm(module(), kind.format, kind.flags, is_b);
 }
 
+bool VectorExecutor::TakesRows(const MatrixKind& kind) const {
+    return FormOf(kind, /*is_b=*/false) == FactorForm::kPairsOfBFloats;
+}
+
 llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
                                           unsigned side,
                                           unsigned steps,
@@ -100,7 +104,7 @@ llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
     const auto of_loop = static_cast<unsigned>(lines / loops);
     lines = size_t{of_loop} * loops;
     return VectorMulAddFunction(module(), VectorStepOf(FormOf(kind, /*is_b=*/false)), side, steps,
-                                of_loop);
+                                of_loop, kind.stride_of_a);
 }
 
 FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {

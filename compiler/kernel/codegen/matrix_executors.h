@@ -29,6 +29,8 @@ struct MatrixLines {
 struct MatrixKind {
     hal::MatrixFormat format = hal::MatrixFormat::kF16;
     uint64_t flags = 0;
+    // Bytes between rows of A that is taken where it lies; 0: A is packed.
+    uint32_t stride_of_a = 0;
     bool operator==(const MatrixKind&) const = default;
 };
 
@@ -52,6 +54,8 @@ class MatrixExecutor {
 
     // What a factor register holds.
     virtual FactorForm FormOf(const MatrixKind& kind, bool is_b) const = 0;
+    // A's rows are a factor of it wherever they lie, aligned to 4 bytes.
+    virtual bool TakesRows(const MatrixKind&) const { return false; }
     // A factor register becomes the matrix of rows or columns in memory (MatrixPackFunction).
     void LoadFactor(llvm::Value* factor,
                     llvm::Value* from,
@@ -68,8 +72,8 @@ class MatrixExecutor {
 
   protected:
     llvm::Module& module() const { return *b_.GetInsertBlock()->getModule(); }
-    // void(ptr c..., ptr factors...), and an array of addresses if it asks for any of `lines`, whose
-    // number becomes how many.
+    // void(ptr c..., ptr factors...), and an array of addresses if it asks for any of `lines`,
+    // whose number becomes how many.
     virtual llvm::Function* ProductOf(const MatrixKind& kind,
                                       unsigned side,
                                       unsigned steps,
@@ -82,6 +86,7 @@ class VectorExecutor : public MatrixExecutor {
   public:
     using MatrixExecutor::MatrixExecutor;
     FactorForm FormOf(const MatrixKind& kind, bool is_b) const override;
+    bool TakesRows(const MatrixKind& kind) const override;
 
   private:
     llvm::Function* ProductOf(const MatrixKind& kind,

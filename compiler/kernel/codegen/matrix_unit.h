@@ -31,6 +31,7 @@ class MatrixUnit {
     FactorForm FormOf(const MatrixKind& kind, bool is_b) {
         return ExecutorOf(kind).FormOf(kind, is_b);
     }
+    bool TakesRows(const MatrixKind& kind) { return ExecutorOf(kind).TakesRows(kind); }
 
     // LOAD_FACTOR: of vectors that end to end are its rows; or of rows or columns in memory.
     void LoadFactor(llvm::Value* factor,

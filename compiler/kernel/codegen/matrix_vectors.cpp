@@ -42,7 +42,8 @@ class MulAdd {
            uint32_t vector_bits,
            unsigned side,
            unsigned steps,
-           unsigned lines)
+           unsigned lines,
+           uint32_t stride_of_a)
         : function_(function),
           b_(function.getContext()),
           step_(step),
@@ -53,7 +54,8 @@ class MulAdd {
           words_(step == VectorStep::kFloats ? ir::kMatrixSize : ir::kMatrixSize / 2),
           side_(side),
           steps_(steps),
-          lines_(lines) {}
+          lines_(lines),
+          stride_of_a_(stride_of_a != 0 ? stride_of_a : words_ * 4) {}
 
     void Emit() {
         b_.SetInsertPoint(NewBlock("entry"));
@@ -115,7 +117,7 @@ class MulAdd {
         });
         for (unsigned step = 0; step < steps_; ++step) {
             Value* a = function_.getArg(side_ * side_ + step * 2 * side_ + row);
-            a = At(a, b_.CreateMul(first, b_.getInt64(uint64_t{words_} * 4)));
+            a = At(a, b_.CreateMul(first, b_.getInt64(stride_of_a_)));
             Values of_b;
             for (unsigned sum = 0; sum < blocking_.sums; ++sum)
                 of_b.push_back(
@@ -148,8 +150,7 @@ class MulAdd {
     void AskForLine(Value* lines, Value* turn) {
         if (!lines)
             return;
-        Value* number = b_.CreateUDiv(b_.CreateMul(turn, b_.getInt64(lines_)),
-                                      b_.getInt64(words_));
+        Value* number = b_.CreateUDiv(b_.CreateMul(turn, b_.getInt64(lines_)), b_.getInt64(words_));
         Value* address = b_.CreateAlignedLoad(
             b_.getPtrTy(), At(lines, b_.CreateMul(number, b_.getInt64(8))), llvm::Align(8));
         FetchLine(b_, address, CacheLevel::kSecond);
@@ -169,7 +170,7 @@ class MulAdd {
         ForEachPiece([&](uint32_t i, uint32_t sum, uint32_t piece) {
             if (sum == 0 && piece == 0) {
                 Value* at = b_.CreateAdd(b_.CreateMul(k, b_.getInt64(4)),
-                                         b_.getInt64(uint64_t{i} * words_ * 4));
+                                         b_.getInt64(uint64_t{i} * stride_of_a_));
                 word = b_.CreateAlignedLoad(SumType()->getScalarType(), At(a, at), llvm::Align(4));
                 word = b_.CreateVectorSplat(lanes_, word);
             }
@@ -234,10 +235,11 @@ class MulAdd {
     const uint32_t lanes_;   // of a register
     const uint32_t pieces_;  // registers of a row
     const Blocking blocking_;
-    const uint32_t words_;  // of a packed row of A
+    const uint32_t words_;  // of a row of A
     const unsigned side_;
     const unsigned steps_;
     const unsigned lines_;  // that each loop asks for
+    const uint32_t stride_of_a_;
 };
 
 }  // namespace
@@ -284,12 +286,15 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      VectorStep step,
                                      unsigned side,
                                      unsigned steps,
-                                     unsigned lines) {
+                                     unsigned lines,
+                                     uint32_t stride_of_a) {
     constexpr const char* kNames[] = {"f32", "i16", "bf16"};
     std::string name = std::string("matrix_vectors_") + kNames[static_cast<unsigned>(step)] + "_" +
                        std::to_string(side) + "_" + std::to_string(steps);
     if (lines != 0)
         name += "_fetch_" + std::to_string(lines);
+    if (stride_of_a != 0)
+        name += "_rows_" + std::to_string(stride_of_a);
     if (llvm::Function* made = module.getFunction(name))
         return made;
     llvm::IRBuilder<> b(module.getContext());
@@ -301,7 +306,7 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
     for (unsigned i = 0; i < side * side; ++i)
         function->addParamAttr(i, llvm::Attribute::NoAlias);
     MulAdd(*function, step, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side, steps,
-           lines)
+           lines, stride_of_a)
         .Emit();
     return function;
 }

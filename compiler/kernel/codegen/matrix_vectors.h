@@ -22,13 +22,15 @@ enum class VectorStep : uint8_t { kFloats, kPairsOfShorts, kPairsOfBFloats };
 VectorStep VectorStepOf(FactorForm form);
 
 // void(ptr c..., ptr factors...): as TileMulAddFunction (matrix_tiles.h), of factors in the form
-// that belongs to `step`. With `lines`, an array of addresses is the last argument, of which each of
-// the function's loops (VectorLoops) asks for so many.
+// that belongs to `step`. With `lines`, an array of addresses is the last argument, of which each
+// of the function's loops (VectorLoops) asks for so many. With `stride_of_a`, the rows of A are so
+// many bytes apart, and not packed.
 llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      VectorStep step,
                                      unsigned side,
                                      unsigned steps,
-                                     unsigned lines);
+                                     unsigned lines,
+                                     uint32_t stride_of_a);
 unsigned VectorLoops(const llvm::Module& module, unsigned side, unsigned steps);
 
 }  // namespace fornax::kernel
