@@ -100,11 +100,10 @@ llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
                                           unsigned side,
                                           unsigned steps,
                                           size_t& lines) const {
-    const unsigned loops = VectorLoops(module(), side, steps);
-    const auto of_loop = static_cast<unsigned>(lines / loops);
-    lines = size_t{of_loop} * loops;
-    return VectorMulAddFunction(module(), VectorStepOf(FormOf(kind, /*is_b=*/false)), side, steps,
-                                of_loop, kind.stride_of_a);
+    const VectorStep step = VectorStepOf(FormOf(kind, /*is_b=*/false));
+    const unsigned asked_for = VectorLines(module(), step, side, steps, lines);
+    lines = asked_for;
+    return VectorMulAddFunction(module(), step, side, steps, asked_for, kind.stride_of_a);
 }
 
 FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {

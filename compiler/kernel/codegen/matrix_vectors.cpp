@@ -5,6 +5,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ Blocking BlockingOf(uint32_t vector_bits, unsigned side) {
     return {vector_bits / 64, 1};
 }
 
+// Of a row of A; a loop takes them in turn.
+uint32_t WordsOf(VectorStep step) {
+    return step == VectorStep::kFloats ? ir::kMatrixSize : ir::kMatrixSize / 2;
+}
+
 class MulAdd {
   public:
     MulAdd(llvm::Function& function,
@@ -51,7 +57,7 @@ class MulAdd {
           lanes_(vector_bits / 32),
           pieces_(ir::kMatrixSize / lanes_),
           blocking_(BlockingOf(vector_bits, side)),
-          words_(step == VectorStep::kFloats ? ir::kMatrixSize : ir::kMatrixSize / 2),
+          words_(WordsOf(step)),
           side_(side),
           steps_(steps),
           lines_(lines),
@@ -244,10 +250,16 @@ class MulAdd {
 
 }  // namespace
 
-unsigned VectorLoops(const llvm::Module& module, unsigned side, unsigned steps) {
+unsigned VectorLines(const llvm::Module& module,
+                     VectorStep step,
+                     unsigned side,
+                     unsigned steps,
+                     size_t count) {
     const Blocking blocking =
         BlockingOf(static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side);
-    return side * side / blocking.sums * (ir::kMatrixSize / blocking.rows) * steps;
+    const size_t loops =
+        size_t{side} * side / blocking.sums * (ir::kMatrixSize / blocking.rows) * steps;
+    return static_cast<unsigned>(std::min<size_t>(count / loops, WordsOf(step)) * loops);
 }
 
 FactorForm VectorForm(const llvm::Module& module,
@@ -288,11 +300,13 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      unsigned steps,
                                      unsigned lines,
                                      uint32_t stride_of_a) {
+    const unsigned all = VectorLines(module, step, side, steps, SIZE_MAX);
+    const unsigned of_loop = lines / (all / WordsOf(step));
     constexpr const char* kNames[] = {"f32", "i16", "bf16"};
     std::string name = std::string("matrix_vectors_") + kNames[static_cast<unsigned>(step)] + "_" +
                        std::to_string(side) + "_" + std::to_string(steps);
     if (lines != 0)
-        name += "_fetch_" + std::to_string(lines);
+        name += "_fetch_" + std::to_string(of_loop);
     if (stride_of_a != 0)
         name += "_rows_" + std::to_string(stride_of_a);
     if (llvm::Function* made = module.getFunction(name))
@@ -306,7 +320,7 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
     for (unsigned i = 0; i < side * side; ++i)
         function->addParamAttr(i, llvm::Attribute::NoAlias);
     MulAdd(*function, step, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side, steps,
-           lines, stride_of_a)
+           of_loop, stride_of_a)
         .Emit();
     return function;
 }

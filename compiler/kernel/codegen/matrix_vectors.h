@@ -22,8 +22,8 @@ enum class VectorStep : uint8_t { kFloats, kPairsOfShorts, kPairsOfBFloats };
 VectorStep VectorStepOf(FactorForm form);
 
 // void(ptr c..., ptr factors...): as TileMulAddFunction (matrix_tiles.h), of factors in the form
-// that belongs to `step`. With `lines`, an array of addresses is the last argument, of which each
-// of the function's loops (VectorLoops) asks for so many. With `stride_of_a`, the rows of A are so
+// that belongs to `step`. With `lines`, which VectorLines gave, an array of as many addresses is
+// the last argument, each of which the function asks for. With `stride_of_a`, the rows of A are so
 // many bytes apart, and not packed.
 llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      VectorStep step,
@@ -31,6 +31,11 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      unsigned steps,
                                      unsigned lines,
                                      uint32_t stride_of_a);
-unsigned VectorLoops(const llvm::Module& module, unsigned side, unsigned steps);
+// How many of `count` lines the function asks for: at most one in each of its innermost turns.
+unsigned VectorLines(const llvm::Module& module,
+                     VectorStep step,
+                     unsigned side,
+                     unsigned steps,
+                     size_t count);
 
 }  // namespace fornax::kernel

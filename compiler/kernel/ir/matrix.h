@@ -18,8 +18,9 @@ enum MatrixFlags : uint64_t {
     kMatrixSignedC = 8,     // with this one, to the signed one
     kMatrixBFloat16 = 16,   // i16: they are bfloat16
     kMatrixKeepsDenormals = 32,  // otherwise they may be taken for 0
+    kMatrixHalfSums = 64,        // the sums are f16 that became f32 for this product
 };
-inline constexpr uint64_t kAllMatrixFlags = 63;
+inline constexpr uint64_t kAllMatrixFlags = 127;
 
 // How the unit is configured for a matrix_muladd.
 inline hal::MatrixFormat MatrixFormatOf(const Kernel& kernel, const Instruction& inst) {

@@ -236,6 +236,7 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
             flags |= flag;
     };
     set_if(bfloat, ir::kMatrixBFloat16);
+    set_if(half_sums, ir::kMatrixHalfSums);
     // Sums are of binary32, and "the accuracy of floating-point operations on BFloat16KHR values is
     // the same as" of it (SPV_KHR_bfloat16); no f16 gives a denormal there.
     set_if(!integers && modes_.PreservesDenormals(ir::Type::kF32), ir::kMatrixKeepsDenormals);

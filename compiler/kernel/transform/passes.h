@@ -65,6 +65,11 @@ bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 // several rounds at once. True if there were any; Simplify should follow.
 bool JoinRounds(ir::Kernel& kernel, JoinedProducts joined = JoinedProducts::kAll);
 
+// Sums of f16 that go from one matrix product straight to the next stay f32 in between ("the
+// internal precision" of a product is the implementation's, SPV_KHR_cooperative_matrix; this is one
+// product of several steps). True if there were any; Simplify should follow.
+bool ChainHalfSums(ir::Kernel& kernel);
+
 // Gives code that divides indices by sizes which are known at run time only a second form, for
 // vectors whose lanes share every quotient. True if there was any; Simplify should follow.
 bool VersionDivisions(ir::Kernel& kernel);

@@ -37,6 +37,8 @@ void RunOtherPasses(ir::Kernel& kernel,
             Simplify(kernel);
         }
     }
+    if (ChainHalfSums(kernel))
+        Simplify(kernel);
     MakeConstantTables(kernel);
     if (SelectElements(kernel)) {
         PromoteLocals(kernel);
