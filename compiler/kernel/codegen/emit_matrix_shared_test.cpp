@@ -277,8 +277,9 @@ TEST(EmitMatrixShared, NextTurnsTileIsFetchedByProducts) {
         const Choice choice = {.bfloat = bfloat, .turns = 3};
         Check(choice, /*special=*/false);
         const std::string text = EmittedText(choice);
-        if (text.find("matrix_vectors") != std::string::npos)
+        if (text.find("matrix_vectors") != std::string::npos) {
             EXPECT_NE(text.find("_fetch_"), std::string::npos);
+        }
     }
 }
 
