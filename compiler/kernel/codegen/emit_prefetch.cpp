@@ -44,6 +44,17 @@ Lines LinesOf(const Shape& shape, int64_t bytes) {
     return lines;
 }
 
+// In an instruction, as often as the text has them.
+size_t CountProducts(const ir::Kernel& kernel, ir::InstId id) {
+    const ir::Instruction& inst = kernel.inst(id);
+    size_t count = inst.op == ir::Op::kMatrixMulAdd ? 1 : 0;
+    for (ir::BlockId block : inst.blocks) {
+        for (ir::InstId child : kernel.block(block).insts)
+            count += CountProducts(kernel, child);
+    }
+    return count;
+}
+
 }  // namespace
 
 void Emitter::EmitPrefetches(uint32_t segment) {
@@ -87,7 +98,12 @@ void Emitter::EmitPrefetches(uint32_t segment) {
     for (const auto& [value, held] : kept)
         held_[value.index] = held;
     if (matrices_) {
-        matrices_->PrefetchMeanwhile(std::move(addresses));
+        size_t products = 0;
+        for (const SegmentItem& item : regions_.segment(segment).items) {
+            if (item.kind == SegmentItem::Kind::kInstruction)
+                products += CountProducts(kernel_, item.inst);
+        }
+        matrices_->PrefetchMeanwhile(std::move(addresses), products);
         return;
     }
     for (Value* address : addresses)

@@ -381,13 +381,11 @@ void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
         for (Sum* sum : group)
             sum->done = true;
     }
-    for (size_t i = 0; i < groups.size(); ++i) {
-        const size_t left = groups.size() - i;
-        EmitProduct(groups[i], (prefetches_.size() - next_prefetch_ + left - 1) / left);
-    }
+    for (const std::vector<Sum*>& group : groups)
+        EmitProduct(group);
 }
 
-void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group, size_t lines) {
+void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
     const unsigned side = group.size() > 1 ? 2 : 1;
     Vectors places;
     for (const Sum* sum : group)
@@ -399,6 +397,10 @@ void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group, size_t lines) {
         for (unsigned i = 0; i < side; ++i)
             factors.push_back(group[i]->steps[step].second);
     }
+    const size_t products = group.size() * group[0]->steps.size();
+    const size_t to_come = std::max(products, products_to_come_);
+    const size_t lines = ((prefetches_.size() - next_prefetch_) * products + to_come - 1) / to_come;
+    products_to_come_ = to_come - products;
     MatrixLines asked_for;
     if (lines != 0) {
         asked_for.addresses = llvm::ArrayRef(prefetches_).slice(next_prefetch_, lines);
@@ -408,9 +410,10 @@ void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group, size_t lines) {
     unit_.MultiplyAdd(places, factors, waiting_kind_, asked_for);
 }
 
-void MatrixEmitter::PrefetchMeanwhile(Vectors addresses) {
+void MatrixEmitter::PrefetchMeanwhile(Vectors addresses, size_t products) {
     prefetches_ = std::move(addresses);
     next_prefetch_ = 0;
+    products_to_come_ = products;
     if (prefetches_.empty())
         return;
     prefetch_array_ = NewMatrixSlot(entry_, prefetches_.size() * sizeof(uint64_t));

@@ -39,7 +39,8 @@ class MatrixEmitter {
     void EndSegment();
     // Lines that the segment asks for, a few at each command: more at once than the processor has
     // requests for would stop it.
-    void PrefetchMeanwhile(Vectors addresses);
+    // `products`: of matrices in the segment, among which they are dealt out.
+    void PrefetchMeanwhile(Vectors addresses, size_t products);
     // Goes before every instruction of the kernel: false for one that has nothing left to do.
     // Products whose sums stay in private memory wait for others, and are made before anything
     // looks at the sums (Flush at the latest, in the block where they are).
@@ -93,7 +94,7 @@ class MatrixEmitter {
     llvm::Value* PackedOnce(uint32_t factor, const MatrixKind& kind);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitProducts(std::vector<Sum>& sums);
-    void EmitProduct(const std::vector<Sum*>& group, size_t lines);
+    void EmitProduct(const std::vector<Sum*>& group);
     Made* Find(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
     Made& Add(llvm::ArrayRef<llvm::Value*> from, uint32_t how);
 
@@ -124,6 +125,7 @@ class MatrixEmitter {
     std::vector<Chain> chains_;
     Vectors prefetches_;
     size_t next_prefetch_ = 0;
+    size_t products_to_come_ = 0;
     llvm::Value* prefetch_array_ = nullptr;  // the same, in memory
     std::vector<Product> waiting_;
     MatrixKind waiting_kind_;  // of each of them
