@@ -1,3 +1,4 @@
+// Sums of f16 that go from one matrix product straight to the next (passes.h).
 #include <algorithm>
 #include <vector>
 
