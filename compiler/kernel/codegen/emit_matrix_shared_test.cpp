@@ -1,6 +1,7 @@
 // Products whose factors lie in workgroup memory, where subgroups share them: native code against
 // sums that are computed here.
 #include <gtest/gtest.h>
+#include <llvm/IR/Module.h>
 
 #include <bit>
 #include <cmath>
@@ -9,6 +10,8 @@
 #include <string>
 
 #include "compiler/kernel/analysis/matrix_factors.h"
+#include "compiler/kernel/codegen/matrix_vectors.h"
+#include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/ir/half.h"
@@ -254,21 +257,23 @@ TEST(EmitMatrixShared, FactorsOfSeveralSubgroups) {
     }
 }
 
-std::string EmittedText(const Choice& choice) {
-    Result<RunnableKernel> native = RunnableKernel::Create(SharedKernel(choice), 0, "");
+std::string EmittedText(const Choice& choice, const std::string& cpu = "") {
+    Result<RunnableKernel> native = RunnableKernel::Create(SharedKernel(choice), 0, cpu);
     EXPECT_TRUE(native.ok()) << native.error().message;
     return native.ok() ? native->llvm_ir() : std::string();
 }
 
 // Where the processor multiplies pairs of bfloat16, the rows of A are multiplied where they lie.
 TEST(EmitMatrixShared, RowsOfBFloatsStayWhereTheyLie) {
-    const std::string text = EmittedText({.bfloat = true});
-    if (text.find("matrix_vectors_bf16") == std::string::npos)
-        GTEST_SKIP() << "the processor has tiles, or no products of bfloat16";
+    const std::string cpu = "cooperlake";  // has them, and no tiles
+    if (!RunnableKernel::Create(SharedKernel({.bfloat = true}), 0, cpu).ok())
+        GTEST_SKIP() << "the processor has no products of bfloat16";
+    const std::string text = EmittedText({.bfloat = true}, cpu);
+    EXPECT_NE(text.find("matrix_vectors_bf16"), std::string::npos);
     EXPECT_NE(text.find("_rows_64("), std::string::npos);
-    EXPECT_EQ(EmittedText({.bfloat = true, .writes = Writes::kWhoKnowsWhere}).find("_rows_"),
+    EXPECT_EQ(EmittedText({.bfloat = true, .writes = Writes::kWhoKnowsWhere}, cpu).find("_rows_"),
               std::string::npos);
-    EXPECT_EQ(EmittedText({.bfloat = false}).find("_rows_"), std::string::npos);
+    EXPECT_EQ(EmittedText({.bfloat = false}, cpu).find("_rows_"), std::string::npos);
 }
 
 // What the next turn loads is asked for by the loops of the products.
@@ -277,10 +282,25 @@ TEST(EmitMatrixShared, NextTurnsTileIsFetchedByProducts) {
         const Choice choice = {.bfloat = bfloat, .turns = 3};
         Check(choice, /*special=*/false);
         const std::string text = EmittedText(choice);
-        if (text.find("matrix_vectors") != std::string::npos) {
-            EXPECT_NE(text.find("_fetch_"), std::string::npos);
-        }
+        EXPECT_NE(text.find("call void @llvm.prefetch"), std::string::npos);
+        EXPECT_EQ(text.find("matrix_vectors") != std::string::npos,
+                  text.find("_fetch_") != std::string::npos);
     }
+}
+
+// A loop's turn asks for one line at most: what is more is not asked for by the function.
+TEST(EmitMatrixShared, ProductsAskForALineATurn) {
+    llvm::LLVMContext context;
+    llvm::Module module("test", context);
+    module.addModuleFlag(llvm::Module::Override, kVectorBitsFlag, 512);
+    EXPECT_EQ(VectorLines(module, VectorStep::kFloats, 1, 1, 0), 0u);
+    EXPECT_EQ(VectorLines(module, VectorStep::kFloats, 1, 1, 8), 8u);
+    EXPECT_EQ(VectorLines(module, VectorStep::kFloats, 1, 1, 64), 16u);
+    EXPECT_EQ(VectorLines(module, VectorStep::kPairsOfBFloats, 1, 1, 64), 8u);
+    // 16 loops: two rows of two sums, half of a row's sums at a time, in four steps.
+    EXPECT_EQ(VectorLines(module, VectorStep::kPairsOfBFloats, 2, 4, 15), 0u);
+    EXPECT_EQ(VectorLines(module, VectorStep::kPairsOfBFloats, 2, 4, 40), 32u);
+    EXPECT_EQ(VectorLines(module, VectorStep::kPairsOfBFloats, 2, 4, 500), 128u);
 }
 
 // Then each subgroup has to look at the memory itself, but only at what may have changed.

@@ -37,8 +37,8 @@ class MatrixEmitter {
     // Before a segment's code, which runs for one subgroup after the other, and behind it.
     void BeginSegment(uint32_t segment);
     void EndSegment();
-    // Lines that the segment asks for, a few at each command: more at once than the processor has
-    // requests for would stop it.
+    // Lines that the segment asks for while it multiplies: of requests that come together the
+    // processor drops most.
     // `products`: of matrices in the segment, among which they are dealt out.
     void PrefetchMeanwhile(Vectors addresses, size_t products);
     // Goes before every instruction of the kernel: false for one that has nothing left to do.

@@ -79,13 +79,12 @@ void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
     const auto steps = static_cast<unsigned>(factors.size() / (2 * side));
     MatrixVectors arguments(sums.begin(), sums.end());
     arguments.insert(arguments.end(), factors.begin(), factors.end());
-    size_t asked_for = lines.addresses.size();
-    llvm::Function* product = ProductOf(kind, side, steps, asked_for);
-    if (asked_for != 0)
+    const unsigned within = LinesWithin(kind, side, steps, lines.addresses.size());
+    if (within != 0)
         arguments.push_back(lines.array);
-    for (Value* address : lines.addresses.drop_front(asked_for))
+    for (Value* address : lines.addresses.drop_front(within))
         FetchLine(b_, address, CacheLevel::kSecond);
-    b_.CreateCall(product, arguments);
+    b_.CreateCall(ProductOf(kind, side, steps, within), arguments);
 }
 
 FactorForm VectorExecutor::FormOf(const MatrixKind& kind, bool is_b) const {
@@ -96,14 +95,20 @@ bool VectorExecutor::TakesRows(const MatrixKind& kind) const {
     return FormOf(kind, /*is_b=*/false) == FactorForm::kPairsOfBFloats;
 }
 
+unsigned VectorExecutor::LinesWithin(const MatrixKind& kind,
+                                     unsigned side,
+                                     unsigned steps,
+                                     size_t count) const {
+    const VectorStep step = VectorStepOf(FormOf(kind, /*is_b=*/false));
+    return VectorLines(module(), step, side, steps, count);
+}
+
 llvm::Function* VectorExecutor::ProductOf(const MatrixKind& kind,
                                           unsigned side,
                                           unsigned steps,
-                                          size_t& lines) const {
+                                          unsigned lines) const {
     const VectorStep step = VectorStepOf(FormOf(kind, /*is_b=*/false));
-    const unsigned asked_for = VectorLines(module(), step, side, steps, lines);
-    lines = asked_for;
-    return VectorMulAddFunction(module(), step, side, steps, asked_for, kind.stride_of_a);
+    return VectorMulAddFunction(module(), step, side, steps, lines, kind.stride_of_a);
 }
 
 FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {
@@ -113,8 +118,7 @@ FactorForm TileExecutor::FormOf(const MatrixKind&, bool) const {
 llvm::Function* TileExecutor::ProductOf(const MatrixKind& kind,
                                         unsigned side,
                                         unsigned steps,
-                                        size_t& lines) const {
-    lines = 0;
+                                        unsigned) const {
     return TileMulAddFunction(module(), format_, kind.flags, side, steps);
 }
 

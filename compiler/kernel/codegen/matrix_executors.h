@@ -72,12 +72,14 @@ class MatrixExecutor {
 
   protected:
     llvm::Module& module() const { return *b_.GetInsertBlock()->getModule(); }
-    // void(ptr c..., ptr factors...), and an array of addresses if it asks for any of `lines`,
-    // whose number becomes how many.
+    // How many of `count` lines a product's function asks for itself.
+    virtual unsigned LinesWithin(const MatrixKind&, unsigned, unsigned, size_t) const { return 0; }
+    // void(ptr c..., ptr factors...), and for `lines`, which LinesWithin gave, an array of as many
+    // addresses.
     virtual llvm::Function* ProductOf(const MatrixKind& kind,
                                       unsigned side,
                                       unsigned steps,
-                                      size_t& lines) const = 0;
+                                      unsigned lines) const = 0;
 
     llvm::IRBuilder<>& b_;
 };
@@ -89,10 +91,14 @@ class VectorExecutor : public MatrixExecutor {
     bool TakesRows(const MatrixKind& kind) const override;
 
   private:
+    unsigned LinesWithin(const MatrixKind& kind,
+                         unsigned side,
+                         unsigned steps,
+                         size_t count) const override;
     llvm::Function* ProductOf(const MatrixKind& kind,
                               unsigned side,
                               unsigned steps,
-                              size_t& lines) const override;
+                              unsigned lines) const override;
 };
 
 // The tiles are set up for one format a kernel.
@@ -111,7 +117,7 @@ class TileExecutor : public MatrixExecutor {
     llvm::Function* ProductOf(const MatrixKind& kind,
                               unsigned side,
                               unsigned steps,
-                              size_t& lines) const override;
+                              unsigned lines) const override;
 
     llvm::BasicBlock& entry_;
     const hal::MatrixFormat format_;

@@ -248,6 +248,13 @@ class MulAdd {
     const uint32_t stride_of_a_;
 };
 
+// The innermost loops of a function, one after the other.
+unsigned LoopsOf(const llvm::Module& module, unsigned side, unsigned steps) {
+    const Blocking blocking =
+        BlockingOf(static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side);
+    return side * side / blocking.sums * (ir::kMatrixSize / blocking.rows) * steps;
+}
+
 }  // namespace
 
 unsigned VectorLines(const llvm::Module& module,
@@ -255,11 +262,8 @@ unsigned VectorLines(const llvm::Module& module,
                      unsigned side,
                      unsigned steps,
                      size_t count) {
-    const Blocking blocking =
-        BlockingOf(static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side);
-    const size_t loops =
-        size_t{side} * side / blocking.sums * (ir::kMatrixSize / blocking.rows) * steps;
-    return static_cast<unsigned>(std::min<size_t>(count / loops, WordsOf(step)) * loops);
+    const unsigned loops = LoopsOf(module, side, steps);
+    return static_cast<unsigned>(std::min<size_t>(count / loops, WordsOf(step))) * loops;
 }
 
 FactorForm VectorForm(const llvm::Module& module,
@@ -300,8 +304,7 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
                                      unsigned steps,
                                      unsigned lines,
                                      uint32_t stride_of_a) {
-    const unsigned all = VectorLines(module, step, side, steps, SIZE_MAX);
-    const unsigned of_loop = lines / (all / WordsOf(step));
+    const unsigned of_loop = lines / LoopsOf(module, side, steps);
     constexpr const char* kNames[] = {"f32", "i16", "bf16"};
     std::string name = std::string("matrix_vectors_") + kNames[static_cast<unsigned>(step)] + "_" +
                        std::to_string(side) + "_" + std::to_string(steps);

@@ -65,9 +65,10 @@ bool UnrollPartly(ir::Kernel& kernel, uint32_t least_carried);
 // several rounds at once. True if there were any; Simplify should follow.
 bool JoinRounds(ir::Kernel& kernel, JoinedProducts joined = JoinedProducts::kAll);
 
-// Sums of f16 that go from one matrix product straight to the next stay f32 in between ("the
-// internal precision" of a product is the implementation's, SPV_KHR_cooperative_matrix; this is one
-// product of several steps). True if there were any; Simplify should follow.
+// Sums of f16, which the device does not list but ggml's attention uses, are f32 for a product.
+// Where they go from one product straight to the next they stay f32, as if both were one product of
+// more steps; what else looks at such a sum sees it rounded. True if there were any; Simplify
+// should follow.
 bool ChainHalfSums(ir::Kernel& kernel);
 
 // Gives code that divides indices by sizes which are known at run time only a second form, for
