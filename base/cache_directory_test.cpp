@@ -29,10 +29,11 @@ class CacheDirectoryTest : public testing::Test {
     }
     void TearDown() override {
         for (const auto& [name, value] : saved_) {
-            if (value)
+            if (value) {
                 Set(name, *value);
-            else
+            } else {
                 ::unsetenv(name.c_str());
+            }
         }
         SetLogSink(nullptr);
     }
@@ -62,8 +63,9 @@ TEST_F(CacheDirectoryTest, FollowsTheOrder) {
     Set("FORNAX_CACHE_DIR", directory_ / "own");
     EXPECT_EQ(*CacheDirectory(), directory_ / "own");
     for (const std::string& path :
-         {TemporaryChoice(), directory_ / "xdg/fornax", directory_ / "own"})
+         {TemporaryChoice(), directory_ / "xdg/fornax", directory_ / "own"}) {
         EXPECT_EQ(ModeOf(path), mode_t{0700}) << path;
+    }
 }
 
 TEST_F(CacheDirectoryTest, RelativeAndEmptyValuesAreIgnored) {
@@ -106,8 +108,9 @@ TEST_F(CacheDirectoryTest, ATemporaryDirectoryThatOthersCanReachIsRefused) {
 }
 
 TEST_F(CacheDirectoryTest, ATemporaryDirectoryOfAnotherUserIsRefused) {
-    if (::geteuid() != 0)
+    if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can give a directory away";
+    }
     ASSERT_EQ(::mkdir(TemporaryChoice().c_str(), 0700), 0);
     ASSERT_EQ(::chown(TemporaryChoice().c_str(), 65534, 65534), 0);
     EXPECT_FALSE(CacheDirectory().ok());

@@ -65,11 +65,13 @@ std::string EntryFileName(const CacheKind& kind, const Hash128& key) {
 std::optional<CacheEntry> ParseEntryFileName(std::string_view name) {
     const size_t dash = name.find('-');
     const size_t dot = name.find('.');
-    if (dash == std::string_view::npos || dot == std::string_view::npos || dot < dash)
+    if (dash == std::string_view::npos || dot == std::string_view::npos || dot < dash) {
         return std::nullopt;
+    }
     const auto key = Hash128::FromHex(name.substr(dash + 1, dot - dash - 1));
-    if (!key || !IsNamePart(name.substr(0, dash)) || !IsNamePart(name.substr(dot + 1)))
+    if (!key || !IsNamePart(name.substr(0, dash)) || !IsNamePart(name.substr(dot + 1))) {
         return std::nullopt;
+    }
     return CacheEntry{
         .file_name = std::string(name), .kind = std::string(name.substr(0, dash)), .key = *key};
 }
@@ -106,9 +108,10 @@ Result<UniqueFd> OpenOwned(const std::string& path, struct stat* info) {
         const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kIo;
         return Error{code, fmt::format("{} cannot be opened: {}.", path, ErrnoMessage(errno))};
     }
-    if (::fstat(fd.get(), info) != 0)
+    if (::fstat(fd.get(), info) != 0) {
         return Error{ErrorCode::kIo,
                      fmt::format("{} cannot be read: {}.", path, ErrnoMessage(errno))};
+    }
     if (!OwnedAndPrivate(*info)) {
         return Error{ErrorCode::kIo,
                      fmt::format("{} is not a regular file that only user {} may write to.", path,
@@ -121,10 +124,12 @@ Result<UniqueFd> OpenOwned(const std::string& path, struct stat* info) {
 bool HasOurMagic(const std::string& path, bool accept_empty) {
     struct stat info;
     Result<UniqueFd> fd = OpenOwned(path, &info);
-    if (!fd.ok())
+    if (!fd.ok()) {
         return false;
-    if (info.st_size == 0)
+    }
+    if (info.st_size == 0) {
         return accept_empty;
+    }
     std::array<char, kMagic.size()> magic;
     return ReadExactly(fd->get(), std::as_writable_bytes(std::span(magic)), path).ok() &&
            magic == kMagic;
@@ -133,13 +138,16 @@ bool HasOurMagic(const std::string& path, bool accept_empty) {
 // The names in a directory, sorted; empty if it cannot be read.
 std::vector<std::string> FileNames(const std::string& directory) {
     std::vector<std::string> names;
-    if (directory.empty())
+    if (directory.empty()) {
         return names;
+    }
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
-    if (!stream)
+    if (!stream) {
         return names;
-    while (const dirent* item = ::readdir(stream.get()))
+    }
+    while (const dirent* item = ::readdir(stream.get())) {
         names.emplace_back(item->d_name);
+    }
     std::sort(names.begin(), names.end());
     return names;
 }
@@ -148,8 +156,9 @@ std::vector<std::string> FileNames(const std::string& directory) {
 // privileges.
 std::optional<std::string> Environment(const char* name) {
     const char* value = ::secure_getenv(name);
-    if (value == nullptr || *value == '\0')
+    if (value == nullptr || *value == '\0') {
         return std::nullopt;
+    }
     return value;
 }
 
@@ -181,14 +190,17 @@ Result<std::string> CacheDirectory() {
     }
     std::vector<std::string> candidates;
     // The XDG specification has relative paths ignored.
-    if (auto xdg = Environment("XDG_CACHE_HOME"); xdg && xdg->front() == '/')
+    if (auto xdg = Environment("XDG_CACHE_HOME"); xdg && xdg->front() == '/') {
         candidates.push_back(*xdg + "/fornax");
-    if (auto home = Environment("HOME"); home && home->front() == '/')
+    }
+    if (auto home = Environment("HOME"); home && home->front() == '/') {
         candidates.push_back(*home + "/.cache/fornax");
+    }
     for (const std::string& candidate : candidates) {
         const Status status = CreateDirectories(candidate, 0700);
-        if (status.ok() && ::access(candidate.c_str(), W_OK | X_OK) == 0)
+        if (status.ok() && ::access(candidate.c_str(), W_OK | X_OK) == 0) {
             return candidate;
+        }
         LogInfo("{} is not used for the cache: {}", candidate,
                 status.ok() ? "it is not writable." : status.error().message);
     }
@@ -198,13 +210,15 @@ Result<std::string> CacheDirectory() {
 uint64_t CacheLimitBytes() {
     constexpr uint64_t kDefaultMib = 1024;
     const std::optional<std::string> text = Environment("FORNAX_CACHE_MIB");
-    if (!text)
+    if (!text) {
         return kDefaultMib << 20;
+    }
     uint32_t mib = 0;
     const char* end = text->data() + text->size();
     const auto [rest, error] = std::from_chars(text->data(), end, mib);
-    if (error == std::errc() && rest == end)
+    if (error == std::errc() && rest == end) {
         return uint64_t{mib} << 20;
+    }
     LogWarning("FORNAX_CACHE_MIB is \"{}\", which is not a number of MiB; it is taken for {}.",
                *text, kDefaultMib);
     return kDefaultMib << 20;
@@ -213,8 +227,9 @@ uint64_t CacheLimitBytes() {
 // Many short processes write little each, so each begins somewhere between two looks at the whole.
 DiskCache::DiskCache(std::string directory, uint64_t limit_bytes)
     : directory_(std::move(directory)), limit_bytes_(limit_bytes) {
-    if (limit_bytes_ >= kBytesBetweenTrims)
+    if (limit_bytes_ >= kBytesBetweenTrims) {
         written_bytes_ = std::random_device()() % kBytesBetweenTrims;
+    }
 }
 
 DiskCache DiskCache::OpenDefault() {
@@ -228,12 +243,14 @@ DiskCache DiskCache::OpenDefault() {
 }
 
 std::optional<std::vector<std::byte>> DiskCache::Get(const CacheKind& kind, const Hash128& key) {
-    if (directory_.empty())
+    if (directory_.empty()) {
         return std::nullopt;
+    }
     const std::string file_name = EntryFileName(kind, key);
     Result<std::vector<std::byte>> payload = Load(kind, key, file_name);
-    if (payload.ok())
+    if (payload.ok()) {
         return std::move(payload).value();
+    }
     const Error& error = payload.error();
     switch (error.code) {
         case ErrorCode::kNotFound:
@@ -261,16 +278,18 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
     EntryHeader header;
     FORNAX_RETURN_IF_ERROR(
         ReadExactly(fd.get(), std::as_writable_bytes(std::span(&header, 1)), path));
-    if (header.magic != kMagic)
+    if (header.magic != kMagic) {
         return Error{ErrorCode::kDataLoss, fmt::format("{} is not a cache entry.", path)};
+    }
     if (header.header_version != kHeaderVersion || header.payload_version != kind.version) {
         return Error{
             ErrorCode::kUnsupported,
             fmt::format("{} is of format {}.{}; {}.{} is wanted.", path, header.header_version,
                         header.payload_version, kHeaderVersion, kind.version)};
     }
-    if (Hash128{header.key_high, header.key_low} != key)
+    if (Hash128{header.key_high, header.key_low} != key) {
         return Error{ErrorCode::kDataLoss, fmt::format("{} was stored under another key.", path)};
+    }
     const uint64_t stored_bytes = static_cast<uint64_t>(info.st_size) - sizeof(header);
     if (header.payload_bytes != stored_bytes || stored_bytes > kMaxPayloadBytes) {
         return Error{ErrorCode::kDataLoss, fmt::format("{} has {} bytes of payload instead of {}.",
@@ -279,8 +298,9 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
 
     std::vector<std::byte> payload(stored_bytes);
     FORNAX_RETURN_IF_ERROR(ReadExactly(fd.get(), payload, path));
-    if (HashBytes(payload) != Hash128{header.digest_high, header.digest_low})
+    if (HashBytes(payload) != Hash128{header.digest_high, header.digest_low}) {
         return Error{ErrorCode::kDataLoss, fmt::format("{} is damaged: its digest differs.", path)};
+    }
     KeyedDigest expected = {};
     if (kind.executable) {
         FORNAX_ASSIGN_OR_RETURN(const UserSecret secret, Secret());
@@ -291,14 +311,16 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
                      fmt::format("{} does not prove that user {} wrote it.", path, ::geteuid())};
     }
     // It was used. Whether that can be written down does not matter.
-    if (std::time(nullptr) - info.st_mtime > kUseGranularitySeconds)
+    if (std::time(nullptr) - info.st_mtime > kUseGranularitySeconds) {
         ::futimens(fd.get(), nullptr);
+    }
     return payload;
 }
 
 bool DiskCache::Put(const CacheKind& kind, const Hash128& key, std::span<const std::byte> payload) {
-    if (directory_.empty())
+    if (directory_.empty()) {
         return false;  // OpenDefault has warned
+    }
     const Status status = Store(kind, key, EntryFileName(kind, key), payload);
     if (status.ok()) {
         NoteWritten(sizeof(EntryHeader) + payload.size());
@@ -338,8 +360,9 @@ Status DiskCache::Store(const CacheKind& kind,
 
 Result<UserSecret> DiskCache::Secret() {
     const std::scoped_lock lock(mutex_);
-    if (!secret_)
+    if (!secret_) {
         secret_ = LoadOrCreateUserSecret(directory_);
+    }
     return *secret_;
 }
 
@@ -347,11 +370,13 @@ std::vector<CacheEntry> DiskCache::List() const {
     std::vector<CacheEntry> entries;
     for (const std::string& name : FileNames(directory_)) {
         std::optional<CacheEntry> entry = ParseEntryFileName(name);
-        if (!entry || !HasOurMagic(Path(name), /*accept_empty=*/false))
+        if (!entry || !HasOurMagic(Path(name), /*accept_empty=*/false)) {
             continue;
+        }
         struct stat info;
-        if (::lstat(Path(name).c_str(), &info) != 0)
+        if (::lstat(Path(name).c_str(), &info) != 0) {
             continue;  // removed meanwhile
+        }
         entry->size_bytes = static_cast<uint64_t>(info.st_size);
         entry->modified = info.st_mtime;
         entries.push_back(std::move(*entry));
@@ -363,11 +388,13 @@ CacheClearResult DiskCache::Clear() {
     CacheClearResult result;
     for (const std::string& name : FileNames(directory_)) {
         const bool temporary = IsTemporaryOfEntry(name);
-        if ((!temporary && !ParseEntryFileName(name)) || !HasOurMagic(Path(name), temporary))
+        if ((!temporary && !ParseEntryFileName(name)) || !HasOurMagic(Path(name), temporary)) {
             continue;
+        }
         struct stat info;
-        if (::lstat(Path(name).c_str(), &info) != 0)
+        if (::lstat(Path(name).c_str(), &info) != 0) {
             continue;
+        }
         if (::unlink(Path(name).c_str()) == 0) {
             ++result.removed_count;
             result.removed_bytes += static_cast<uint64_t>(info.st_size);
@@ -381,8 +408,9 @@ CacheClearResult DiskCache::Clear() {
 
 CacheClearResult DiskCache::Trim() {
     CacheClearResult result;
-    if (limit_bytes_ == 0)
+    if (limit_bytes_ == 0) {
         return result;
+    }
     struct File {
         std::string name;
         uint64_t bytes;
@@ -400,16 +428,19 @@ CacheClearResult DiskCache::Trim() {
         files.push_back({std::move(name), bytes, info.st_mtim});
         total += bytes;
     }
-    if (total <= limit_bytes_)
+    if (total <= limit_bytes_) {
         return result;
+    }
     std::ranges::sort(files, [](const File& a, const File& b) {
         return std::pair(a.used.tv_sec, a.used.tv_nsec) < std::pair(b.used.tv_sec, b.used.tv_nsec);
     });
     for (const File& file : files) {
-        if (total <= limit_bytes_ - limit_bytes_ / 8)
+        if (total <= limit_bytes_ - limit_bytes_ / 8) {
             break;
-        if (!HasOurMagic(Path(file.name), /*accept_empty=*/false))
+        }
+        if (!HasOurMagic(Path(file.name), /*accept_empty=*/false)) {
             continue;
+        }
         if (::unlink(Path(file.name).c_str()) == 0) {
             ++result.removed_count;
             result.removed_bytes += file.bytes;
@@ -427,8 +458,9 @@ CacheClearResult DiskCache::Trim() {
 void DiskCache::NoteWritten(uint64_t bytes) {
     const uint64_t before = written_bytes_.fetch_add(bytes);
     const uint64_t step = std::min(kBytesBetweenTrims, limit_bytes_ / 8);
-    if (limit_bytes_ == 0 || before + bytes < step)
+    if (limit_bytes_ == 0 || before + bytes < step) {
         return;
+    }
     written_bytes_ = 0;
     Trim();
 }

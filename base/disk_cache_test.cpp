@@ -42,8 +42,9 @@ class DiskCacheTest : public testing::Test {
         g_warnings.clear();
         SetLogSink([](LogLevel level, std::string_view message) {
             const std::scoped_lock lock(g_mutex);
-            if (level <= LogLevel::kWarning)
+            if (level <= LogLevel::kWarning) {
                 g_warnings.emplace_back(message);
+            }
         });
     }
     void TearDown() override { SetLogSink(nullptr); }
@@ -174,8 +175,9 @@ TEST_F(DiskCacheTest, AnEntryOthersMayWriteToIsIgnoredAndKept) {
 }
 
 TEST_F(DiskCacheTest, AnEntryOfAnotherUserIsIgnored) {
-    if (::geteuid() != 0)
+    if (::geteuid() != 0) {
         GTEST_SKIP() << "only root can give a file away";
+    }
     ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
     ASSERT_EQ(::chown(PathOf(kPlan).c_str(), 65534, 65534), 0);
     EXPECT_EQ(cache_.Get(kPlan, kKey), std::nullopt);
@@ -233,8 +235,9 @@ TEST_F(DiskCacheTest, ListAndClearTouchOurFilesOnly) {
         entry_name + ".tmp-abc",
         "Plan-" + kKey.ToHex() + ".fxp",
     };
-    for (const std::string& name : foreign)
+    for (const std::string& name : foreign) {
         ASSERT_TRUE(WriteFileAtomically(directory_ / name, magic + "foreign", 0600).ok());
+    }
     // Our name, not our contents.
     ASSERT_TRUE(WriteFileAtomically(directory_ / entry_name, std::string("foreign"), 0600).ok());
     // What writes that were cut off left.
@@ -281,8 +284,9 @@ class DiskCacheLimit : public DiskCacheTest {
     }
     std::vector<uint64_t> Left() const {
         std::vector<uint64_t> keys;
-        for (const CacheEntry& entry : cache_.List())
+        for (const CacheEntry& entry : cache_.List()) {
             keys.push_back(entry.key.low);
+        }
         return keys;
     }
 };
@@ -347,8 +351,9 @@ TEST_F(DiskCacheTest, ReadersSeeWholeEntriesWhileWritersReplaceThem) {
     for (const auto* payload : {&one, &two}) {
         threads.emplace_back([this, payload] {
             DiskCache writer(directory_.path());
-            for (int i = 0; i < 100; ++i)
+            for (int i = 0; i < 100; ++i) {
                 EXPECT_TRUE(writer.Put(kCode, kKey, *payload));
+            }
         });
         threads.emplace_back([this, &one, &two] {
             for (int i = 0; i < 100; ++i) {

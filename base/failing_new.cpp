@@ -27,12 +27,14 @@ bool MayAllocate() {
 
 // A header before the memory tells whether it was counted.
 void* Allocate(size_t size, size_t alignment) {
-    if (!MayAllocate())
+    if (!MayAllocate()) {
         return nullptr;
+    }
     const size_t header = std::max(alignment, size_t{16});
     void* memory = nullptr;
-    if (posix_memalign(&memory, header, header + size) != 0)
+    if (posix_memalign(&memory, header, header + size) != 0) {
         return nullptr;
+    }
     auto* start = static_cast<std::byte*>(memory) + header;
     const uint64_t mark = t_counting ? kCounted : 0;
     std::memcpy(start - sizeof(mark), &mark, sizeof(mark));
@@ -41,8 +43,9 @@ void* Allocate(size_t size, size_t alignment) {
 }
 
 void Free(void* start, size_t alignment) {
-    if (!start)
+    if (!start) {
         return;
+    }
     uint64_t mark;
     std::memcpy(&mark, static_cast<std::byte*>(start) - sizeof(mark), sizeof(mark));
     g_live -= mark == kCounted;
@@ -51,8 +54,9 @@ void Free(void* start, size_t alignment) {
 
 void* AllocateOrThrow(size_t size, size_t alignment) {
     void* memory = Allocate(size, alignment);
-    if (!memory)
+    if (!memory) {
         throw std::bad_alloc();
+    }
     return memory;
 }
 

@@ -27,8 +27,9 @@ Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& pat
     while (!bytes.empty()) {
         const ssize_t count = ::write(fd, bytes.data(), std::min(bytes.size(), kMaxTransferBytes));
         if (count < 0) {
-            if (errno == EINTR)
+            if (errno == EINTR) {
                 continue;
+            }
             return IoError(path, "written", errno);
         }
         bytes = bytes.subspan(static_cast<size_t>(count));
@@ -40,13 +41,16 @@ template <typename Container>
 Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
     // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused.
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!fd.valid())
+    if (!fd.valid()) {
         return IoError(path, "opened", errno);
+    }
     struct stat info;
-    if (::fstat(fd.get(), &info) != 0)
+    if (::fstat(fd.get(), &info) != 0) {
         return IoError(path, "read", errno);
-    if (!S_ISREG(info.st_mode))
+    }
+    if (!S_ISREG(info.st_mode)) {
         return Error{ErrorCode::kInvalidArgument, fmt::format("{} is not a regular file.", path)};
+    }
     const auto size = static_cast<uint64_t>(info.st_size);
     if (size > limit_bytes) {
         return Error{ErrorCode::kInvalidArgument,
@@ -62,8 +66,9 @@ Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
 }  // namespace
 
 void UniqueFd::Reset() {
-    if (fd_ >= 0)
+    if (fd_ >= 0) {
         ::close(fd_);
+    }
     fd_ = -1;
 }
 
@@ -76,8 +81,9 @@ Status ReadExactly(int fd, std::span<std::byte> into, const std::string& path_fo
     while (!into.empty()) {
         const ssize_t count = ::read(fd, into.data(), std::min(into.size(), kMaxTransferBytes));
         if (count < 0) {
-            if (errno == EINTR)
+            if (errno == EINTR) {
                 continue;
+            }
             return IoError(path_for_messages, "read", errno);
         }
         if (count == 0) {
@@ -103,8 +109,9 @@ Status WriteFileAtomically(const std::string& path,
                            mode_t mode) {
     // Beyond this limit the system sends SIGXFSZ, which ends a process that does not expect it.
     uint64_t size_bytes = 0;
-    for (const auto& part : parts)
+    for (const auto& part : parts) {
         size_bytes += part.size();
+    }
     rlimit limit;
     if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         size_bytes > limit.rlim_cur) {
@@ -117,24 +124,30 @@ Status WriteFileAtomically(const std::string& path,
 
     std::string temporary = path + ".tmp-XXXXXX";
     UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-    if (!fd.valid())
+    if (!fd.valid()) {
         return IoError(path, "created", errno);
+    }
 
     Status status = OkStatus();
     for (const auto& part : parts) {
         status = WriteAll(fd.get(), part, path);
-        if (!status.ok())
+        if (!status.ok()) {
             break;
+        }
     }
-    if (status.ok() && ::fchmod(fd.get(), mode) != 0)
+    if (status.ok() && ::fchmod(fd.get(), mode) != 0) {
         status = IoError(path, "given its mode", errno);
+    }
     // Some file systems report a full disk only here.
-    if (::close(fd.Release()) != 0 && status.ok())
+    if (::close(fd.Release()) != 0 && status.ok()) {
         status = IoError(path, "written", errno);
-    if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    }
+    if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
         status = IoError(path, "replaced", errno);
-    if (!status.ok())
+    }
+    if (!status.ok()) {
         ::unlink(temporary.c_str());
+    }
     return status;
 }
 
@@ -154,17 +167,21 @@ Status CreateDirectories(const std::string& path, mode_t mode) {
             // A parent that exists but may not be written to (or is on a read-only disk) is no
             // obstacle.
             struct stat info;
-            if (::stat(part.c_str(), &info) != 0)
+            if (::stat(part.c_str(), &info) != 0) {
                 return IoError(part, "created", error);
+            }
         }
-        if (end == std::string::npos)
+        if (end == std::string::npos) {
             break;
+        }
     }
     struct stat info;
-    if (::stat(path.c_str(), &info) != 0)
+    if (::stat(path.c_str(), &info) != 0) {
         return IoError(path, "created", errno);
-    if (!S_ISDIR(info.st_mode))
+    }
+    if (!S_ISDIR(info.st_mode)) {
         return Error{ErrorCode::kIo, fmt::format("{} is not a directory.", path)};
+    }
     return OkStatus();
 }
 

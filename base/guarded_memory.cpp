@@ -24,8 +24,9 @@ GuardedMemory::GuardedMemory(size_t size, size_t alignment, uint8_t fill) : size
     const size_t readable = page + (size + alignment + page - 1) / page * page;
     void* memory =
         mmap(nullptr, readable + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED) {
         throw std::bad_alloc();
+    }
     auto* begin = static_cast<uint8_t*>(memory);
     mprotect(begin + readable, page, PROT_NONE);
     readable_ = {begin, readable};
@@ -35,8 +36,9 @@ GuardedMemory::GuardedMemory(size_t size, size_t alignment, uint8_t fill) : size
 }
 
 GuardedMemory::~GuardedMemory() {
-    if (!readable_.empty())
+    if (!readable_.empty()) {
         munmap(readable_.data(), readable_.size() + PageBytes());
+    }
 }
 
 GuardedMemory::GuardedMemory(GuardedMemory&& other) noexcept

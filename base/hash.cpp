@@ -30,18 +30,20 @@ std::string Hash128::ToHex() const {
 }
 
 std::optional<Hash128> Hash128::FromHex(std::string_view hex) {
-    if (hex.size() != 32)
+    if (hex.size() != 32) {
         return std::nullopt;
+    }
     Hash128 hash;
     for (size_t i = 0; i < hex.size(); ++i) {
         const char c = hex[i];
         uint64_t digit;
-        if (c >= '0' && c <= '9')
+        if (c >= '0' && c <= '9') {
             digit = static_cast<uint64_t>(c - '0');
-        else if (c >= 'a' && c <= 'f')
+        } else if (c >= 'a' && c <= 'f') {
             digit = static_cast<uint64_t>(c - 'a') + 10;
-        else
+        } else {
             return std::nullopt;
+        }
         uint64_t& half = i < 16 ? hash.high : hash.low;
         half = half << 4 | digit;
     }
@@ -93,8 +95,9 @@ void Hasher::AppendField(Tag tag, const void* data, size_t element_bytes, size_t
     const uint64_t count64 = count;
     std::memcpy(prefix.data() + 2, &count64, sizeof(count64));
     XXH3_128bits_update(&state_->xxh, prefix.data(), prefix.size());
-    if (element_bytes * count > 0)
+    if (element_bytes * count > 0) {
         XXH3_128bits_update(&state_->xxh, data, element_bytes * count);
+    }
 }
 
 }  // namespace fornax

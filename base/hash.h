@@ -87,14 +87,15 @@ class Hasher {
 
     template <typename T>
     static constexpr Tag TagOf() {
-        if constexpr (std::is_enum_v<T>)
+        if constexpr (std::is_enum_v<T>) {
             return TagOf<std::underlying_type_t<T>>();
-        else if constexpr (std::same_as<T, bool>)
+        } else if constexpr (std::same_as<T, bool>) {
             return Tag::kBool;
-        else if constexpr (std::is_floating_point_v<T>)
+        } else if constexpr (std::is_floating_point_v<T>) {
             return Tag::kFloat;
-        else
+        } else {
             return std::is_signed_v<T> ? Tag::kSigned : Tag::kUnsigned;
+        }
     }
 
     void AppendField(Tag tag, const void* data, size_t element_bytes, size_t count);

@@ -32,9 +32,10 @@ Result<UserSecret> Load(const std::string& path) {
         return Error{code, fmt::format("{} cannot be opened: {}.", path, ErrnoMessage(errno))};
     }
     struct stat info;
-    if (::fstat(fd.get(), &info) != 0)
+    if (::fstat(fd.get(), &info) != 0) {
         return Error{ErrorCode::kIo,
                      fmt::format("{} cannot be read: {}.", path, ErrnoMessage(errno))};
+    }
     if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
         return Error{ErrorCode::kIo,
                      fmt::format("{} is not a regular file of user {}.", path, ::geteuid())};
@@ -73,12 +74,14 @@ Status Create(const std::string& path) {
 }  // namespace
 
 Result<UserSecret> LoadOrCreateUserSecret(const std::string& directory) {
-    if (::sodium_init() < 0)
+    if (::sodium_init() < 0) {
         return Error{ErrorCode::kInternal, "libsodium cannot be initialised."};
+    }
     const std::string path = directory + "/" + kUserSecretFileName;
     Result<UserSecret> loaded = Load(path);
-    if (loaded.ok())
+    if (loaded.ok()) {
         return loaded;
+    }
     if (loaded.error().code == ErrorCode::kDataLoss) {
         LogWarning("{} It is replaced; compiled kernels in the cache are compiled again.",
                    loaded.error().message);
@@ -96,8 +99,9 @@ KeyedDigest ComputeKeyedDigest(const UserSecret& secret,
     crypto_generichash_state state;
     ::crypto_generichash_init(&state, AsUnsigned(secret.bytes.data()), secret.bytes.size(),
                               digest.size());
-    for (const auto& part : parts)
+    for (const auto& part : parts) {
         ::crypto_generichash_update(&state, AsUnsigned(part.data()), part.size());
+    }
     ::crypto_generichash_final(&state, reinterpret_cast<unsigned char*>(digest.data()),
                                digest.size());
     return digest;

@@ -56,11 +56,13 @@ TEST_F(KeyedDigestTest, ThreadsThatCreateItAtOnceAgree) {
     std::vector<UserSecret> secrets(8);
     {
         std::vector<std::jthread> threads;
-        for (UserSecret& secret : secrets)
+        for (UserSecret& secret : secrets) {
             threads.emplace_back([this, &secret] { secret = Load(); });
+        }
     }
-    for (const UserSecret& secret : secrets)
+    for (const UserSecret& secret : secrets) {
         EXPECT_EQ(secret.bytes, secrets[0].bytes);
+    }
     EXPECT_EQ(directory_.size(), 1u);
 }
 

@@ -26,8 +26,9 @@ void* Run(void* argument) {
 
 bool Start(Call& call, pthread_t& thread) {
     pthread_attr_t attributes;
-    if (pthread_attr_init(&attributes) != 0)
+    if (pthread_attr_init(&attributes) != 0) {
         return false;
+    }
     // Signals belong to the application's threads.
     sigset_t all;
     sigset_t before;
@@ -50,8 +51,9 @@ void RunOnLargeStack(const std::function<void()>& action) {
         return;
     }
     pthread_join(thread, nullptr);
-    if (call.thrown)
+    if (call.thrown) {
         std::rethrow_exception(call.thrown);
+    }
 }
 
 }  // namespace fornax

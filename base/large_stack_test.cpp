@@ -18,8 +18,9 @@ namespace {
 uint64_t Recurse(uint64_t depth, volatile uint64_t* above) {
     volatile uint64_t frame[128];
     frame[0] = *above + 1;
-    if (depth > 0)
+    if (depth > 0) {
         Recurse(depth - 1, frame);
+    }
     return frame[0];
 }
 

@@ -38,8 +38,9 @@ void WriteLine(const std::string& line) {
     size_t written = 0;
     while (written < line.size()) {
         const ssize_t count = ::write(STDERR_FILENO, line.data() + written, line.size() - written);
-        if (count <= 0)
+        if (count <= 0) {
             return;  // there is nowhere to report this to
+        }
         written += static_cast<size_t>(count);
     }
 }
@@ -59,8 +60,9 @@ bool ParseLogLevel(std::string_view name, LogLevel* level) {
 
 LogLevel GetLogLevel() {
     const int current = g_level.load(std::memory_order_relaxed);
-    if (current != kLevelUnread)
+    if (current != kLevelUnread) {
         return static_cast<LogLevel>(current);
+    }
 
     LogLevel level = kDefaultLevel;
     const char* text = std::getenv("FORNAX_LOG_LEVEL");
@@ -83,13 +85,15 @@ LogSink SetLogSink(LogSink sink) {
 }
 
 void LogMessage(LogLevel level, std::string_view message) {
-    if (!LogEnabled(level))
+    if (!LogEnabled(level)) {
         return;
+    }
     std::string line = fmt::format("fornax: {}: {}", LevelName(level), message);
     for (char& c : line) {
         const auto byte = static_cast<unsigned char>(c);
-        if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f)
+        if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
             c = '?';
+        }
     }
     if (LogSink sink = g_sink.load()) {
         const size_t prefix = line.size() - message.size();

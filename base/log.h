@@ -42,8 +42,9 @@ void LogMessage(LogLevel level, std::string_view message);
 
 template <typename... Args>
 void Log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {
-    if (LogEnabled(level))
+    if (LogEnabled(level)) {
         LogMessage(level, fmt::format(format, std::forward<Args>(args)...));
+    }
 }
 
 template <typename... Args>

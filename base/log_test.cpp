@@ -37,8 +37,9 @@ TEST_F(LogTest, ParsesItsNamesOnly) {
     EXPECT_EQ(level, LogLevel::kOff);
     EXPECT_TRUE(ParseLogLevel("debug", &level));
     EXPECT_EQ(level, LogLevel::kDebug);
-    for (const char* wrong : {"", "Debug", "warn", "3", "debug "})
+    for (const char* wrong : {"", "Debug", "warn", "3", "debug "}) {
         EXPECT_FALSE(ParseLogLevel(wrong, &level)) << wrong;
+    }
     EXPECT_EQ(level, LogLevel::kDebug);
 }
 
@@ -75,8 +76,9 @@ TEST_F(LogTest, LinesOfConcurrentThreadsStayWhole) {
         std::vector<std::jthread> threads;
         for (int t = 0; t < kThreads; ++t) {
             threads.emplace_back([t] {
-                for (int i = 0; i < kLines; ++i)
+                for (int i = 0; i < kLines; ++i) {
                     LogWarning("{}", std::string(100, static_cast<char>('a' + t)));
+                }
             });
         }
     }

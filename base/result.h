@@ -1,8 +1,8 @@
 // Result<T>: how every layer below the Vulkan API edge reports failure.
 //
-// A function that can fail because of its input, a file or the device returns Result<T> (or Status when
-// there is no value). An Error holds a code, which the API edge maps to a VkResult in one place, and a
-// message that is a full sentence. Bugs of our own are asserts, never Errors.
+// A function that can fail because of its input, a file or the device returns Result<T> (or Status
+// when there is no value). An Error holds a code, which the API edge maps to a VkResult in one
+// place, and a message that is a full sentence. Bugs of our own are asserts, never Errors.
 #pragma once
 
 #include <cassert>
@@ -73,19 +73,22 @@ class [[nodiscard]] Status {
     std::optional<Error> error_;
 };
 
-inline Status OkStatus() { return {}; }
+inline Status OkStatus() {
+    return {};
+}
 
 }  // namespace fornax
 
 #define FORNAX_CONCAT_INNER(a, b) a##b
 #define FORNAX_CONCAT(a, b) FORNAX_CONCAT_INNER(a, b)
 
-// Returns the error of `expression` (a Status or Result) from the enclosing function, if it has one.
-#define FORNAX_RETURN_IF_ERROR(expression)                   \
-    do {                                                     \
-        auto fornax_status = (expression);                   \
-        if (!fornax_status.ok())                             \
-            return std::move(fornax_status).error();         \
+// Returns the error of `expression` (a Status or Result) from the enclosing function, if it has
+// one.
+#define FORNAX_RETURN_IF_ERROR(expression)           \
+    do {                                             \
+        auto fornax_status = (expression);           \
+        if (!fornax_status.ok())                     \
+            return std::move(fornax_status).error(); \
     } while (false)
 
 // FORNAX_ASSIGN_OR_RETURN(auto x, F()): declares x from a Result, or returns its error.

@@ -12,8 +12,9 @@ namespace fornax {
 class TestDirectory {
   public:
     TestDirectory() : path_(testing::TempDir() + "fornax-test-XXXXXX") {
-        if (::mkdtemp(path_.data()) == nullptr)
+        if (::mkdtemp(path_.data()) == nullptr) {
             std::abort();
+        }
     }
     ~TestDirectory() {
         std::error_code ignored;

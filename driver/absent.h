@@ -21,8 +21,9 @@ template <typename Last>
 void ClearHandle(Last last) {
     if constexpr (std::is_pointer_v<Last>) {
         using Handle = std::remove_pointer_t<Last>;
-        if constexpr (std::is_pointer_v<Handle> && !std::is_const_v<Handle>)
+        if constexpr (std::is_pointer_v<Handle> && !std::is_const_v<Handle>) {
             *last = nullptr;
+        }
     }
 }
 
@@ -42,16 +43,18 @@ template <const char* kName, typename First, typename... Rest>
 struct AbsentEntryPoint<kName, void(VKAPI_PTR*)(First, Rest...)> {
     static VKAPI_ATTR void VKAPI_CALL Call(First first, Rest...) {
         // "Destroying" the null handle of a creation that failed is no use of anything.
-        if constexpr (!IsDestroy())
+        if constexpr (!IsDestroy()) {
             FailAbsent(first, kName);
+        }
     }
 
   private:
     static constexpr bool IsDestroy() {
         constexpr const char* kPrefix = "vkDestroy";
         for (int i = 0; kPrefix[i]; ++i) {
-            if (kName[i] != kPrefix[i])
+            if (kName[i] != kPrefix[i]) {
                 return false;
+            }
         }
         return true;
     }

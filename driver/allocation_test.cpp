@@ -47,8 +47,9 @@ class CountingAllocator {
         auto& self = *static_cast<CountingAllocator*>(user);
         EXPECT_GT(size, 0u);
         EXPECT_TRUE(alignment > 0 && (alignment & (alignment - 1)) == 0) << alignment;
-        if (self.next_++ == self.fail_at_)
+        if (self.next_++ == self.fail_at_) {
             return nullptr;
+        }
         const size_t step = std::max(alignment, sizeof(void*));
         void* memory = std::aligned_alloc(step, (size + step - 1) / step * step);
         // The driver must not count on zeros.
@@ -125,10 +126,12 @@ TEST_F(AllocationTest, InstanceAndDevice) {
         instance_allocator_,
         [&] {
             VkResult result = CreateInstance(options);
-            if (result == VK_SUCCESS)
+            if (result == VK_SUCCESS) {
                 result = CreateDevice(options);
-            if (result != VK_SUCCESS)
+            }
+            if (result != VK_SUCCESS) {
                 DestroyAll();
+            }
             return result;
         },
         [&] { DestroyAll(); });
@@ -153,8 +156,9 @@ TEST_F(AllocationTest, ObjectsUseTheirOwnAllocator) {
     EXPECT_EQ(instance_allocator_.allocation_count(), 0);
     EXPECT_EQ(object_allocator.live_count(),
               object_allocator.live_count(VK_SYSTEM_ALLOCATION_SCOPE_OBJECT));
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
         step->destroy();
+    }
 }
 
 // "Otherwise that of the device, and then of the instance."
@@ -172,8 +176,9 @@ TEST_F(AllocationTest, ObjectsFallBackToTheInstancesAllocator) {
         FailEveryAllocation(instance_allocator_, step.create, step.destroy, step.allocates);
         ASSERT_EQ(step.create(), VK_SUCCESS);
     }
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
         step->destroy();
+    }
     vkDestroyDevice(device_, nullptr);
     device_ = VK_NULL_HANDLE;
     callbacks_ = instance_allocator_.callbacks();

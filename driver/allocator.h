@@ -32,8 +32,9 @@ class Allocator {
     }
 
     void Free(void* memory) const {
-        if (memory)
+        if (memory) {
             callbacks_.pfnFree(callbacks_.pUserData, memory);
+        }
     }
 
     // Places a T, followed by `trailing_bytes` that the object arranges itself (TrailingOf). Null
@@ -43,8 +44,9 @@ class Allocator {
                          size_t trailing_bytes,
                          Args&&... args) const {
         void* memory = Allocate(sizeof(T) + trailing_bytes, alignof(T), scope);
-        if (!memory)
+        if (!memory) {
             return nullptr;
+        }
         try {
             return new (memory) T(std::forward<Args>(args)...);
         } catch (...) {
@@ -55,8 +57,9 @@ class Allocator {
 
     template <typename T>
     void Delete(T* object) const {
-        if (!object)
+        if (!object) {
             return;
+        }
         object->~T();
         Free(object);
     }
@@ -105,8 +108,9 @@ class HostArray {
               size_t count,
               VkSystemAllocationScope scope = VK_SYSTEM_ALLOCATION_SCOPE_COMMAND)
         : allocator_(allocator) {
-        if (count == 0)
+        if (count == 0) {
             return;
+        }
         data_ = static_cast<T*>(allocator.Allocate(count * sizeof(T), alignof(T), scope));
         if (data_) {
             std::uninitialized_value_construct_n(data_, count);
@@ -122,8 +126,9 @@ class HostArray {
     }
     ~HostArray() {
         std::destroy_n(data_, count_);
-        if (data_)
+        if (data_) {
             allocator_.Free(data_);
+        }
     }
 
     // False when `wanted` elements could not be had.

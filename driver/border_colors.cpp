@@ -11,12 +11,15 @@ namespace fornax::driver {
 
 std::optional<uint32_t> BorderColors::Register() {
     const std::lock_guard lock(mutex_);
-    while (first_free_ < registered_.size() && registered_[first_free_])
+    while (first_free_ < registered_.size() && registered_[first_free_]) {
         ++first_free_;
-    if (first_free_ == kMaxDescriptors)
+    }
+    if (first_free_ == kMaxDescriptors) {
         return std::nullopt;
-    if (first_free_ == registered_.size())
+    }
+    if (first_free_ == registered_.size()) {
         registered_.push_back(false);
+    }
     registered_[first_free_] = true;
     return first_free_++;
 }
@@ -24,18 +27,21 @@ std::optional<uint32_t> BorderColors::Register() {
 bool BorderColors::Register(uint32_t index) {
     const std::lock_guard lock(mutex_);
     // VUID-vkRegisterCustomBorderColorEXT-requestIndex-11287.
-    if (index >= kMaxDescriptors || (index < registered_.size() && registered_[index]))
+    if (index >= kMaxDescriptors || (index < registered_.size() && registered_[index])) {
         return false;
-    if (index >= registered_.size())
+    }
+    if (index >= registered_.size()) {
         registered_.resize(index + 1);
+    }
     registered_[index] = true;
     return true;
 }
 
 void BorderColors::Unregister(uint32_t index) {
     const std::lock_guard lock(mutex_);
-    if (index >= registered_.size())
+    if (index >= registered_.size()) {
         return;
+    }
     registered_[index] = false;
     first_free_ = std::min(first_free_, index);
 }

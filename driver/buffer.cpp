@@ -37,8 +37,9 @@ void Buffer::Bind(const DeviceMemory& memory, VkDeviceSize offset_bytes) {
 }
 
 Buffer::~Buffer() {
-    if (address_)
+    if (address_) {
         ReportBinding(*this, VK_DEVICE_ADDRESS_BINDING_TYPE_UNBIND_EXT, address_, size_bytes_);
+    }
 }
 
 FORNAX_ENTRY_POINT(VkResult)
@@ -89,8 +90,9 @@ vkBindBufferMemory2(VkDevice, uint32_t count, const VkBindBufferMemoryInfo* info
             ->Bind(*FromHandle<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
         const auto* status =
             FindInChain<VkBindMemoryStatus>(infos[i].pNext, VK_STRUCTURE_TYPE_BIND_MEMORY_STATUS);
-        if (status)
+        if (status) {
             *status->pResult = VK_SUCCESS;
+        }
     }
     return VK_SUCCESS;
 }

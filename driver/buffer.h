@@ -40,8 +40,9 @@ class Buffer : public DeviceObject {
 // A descriptor of a buffer's range; a null buffer gives the null descriptor.
 inline hal::BufferDescriptor MakeBufferDescriptor(const VkDescriptorBufferInfo& info) {
     const auto* buffer = FromHandle<Buffer>(info.buffer);
-    if (!buffer)
+    if (!buffer) {
         return {};
+    }
     return {buffer->address() + info.offset, buffer->Range(info.offset, info.range)};
 }
 

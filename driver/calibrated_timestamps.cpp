@@ -62,8 +62,9 @@ vkGetCalibratedTimestampsKHR(VkDevice device_handle,
     const auto& device = *FromHandle<Device>(device_handle);
     // What lies between the first and the last reading, and up to a tick of error in each.
     const uint64_t begin_ns = Nanoseconds(CLOCK_MONOTONIC_RAW);
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         timestamps[i] = Ticks(device, infos[i].timeDomain);
+    }
     const uint64_t end_ns = Nanoseconds(CLOCK_MONOTONIC_RAW);
     *max_deviation = end_ns - begin_ns + LongestTickNs(device);
     return VK_SUCCESS;

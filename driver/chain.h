@@ -12,8 +12,9 @@ namespace fornax::driver {
 template <typename T>
 const T* FindInChain(const void* next, VkStructureType s_type) {
     for (auto* s = static_cast<const VkBaseInStructure*>(next); s; s = s->pNext) {
-        if (s->sType == s_type)
+        if (s->sType == s_type) {
             return reinterpret_cast<const T*>(s);
+        }
     }
     return nullptr;
 }
@@ -32,11 +33,13 @@ bool CopyAllInChain(const Allocator& allocator,
                     VkSystemAllocationScope scope,
                     HostArray<T>& copies) {
     size_t count = 0;
-    for (auto* s = FindInChain<T>(chain, s_type); s; s = FindInChain<T>(s->pNext, s_type))
+    for (auto* s = FindInChain<T>(chain, s_type); s; s = FindInChain<T>(s->pNext, s_type)) {
         ++count;
+    }
     copies = HostArray<T>(allocator, count, scope);
-    if (!copies.Has(count))
+    if (!copies.Has(count)) {
         return false;
+    }
     auto* s = FindInChain<T>(chain, s_type);
     for (T& copy : copies) {
         copy = *s;
@@ -49,8 +52,9 @@ bool CopyAllInChain(const Allocator& allocator,
 // sType and pNext alone.
 template <typename Visitor>
 void ForEachInChain(void* next, Visitor&& visit) {
-    for (auto* s = static_cast<VkBaseOutStructure*>(next); s; s = s->pNext)
+    for (auto* s = static_cast<VkBaseOutStructure*>(next); s; s = s->pNext) {
         visit(*s);
+    }
 }
 
 // Copies properties into a structure of the application, whose sType and pNext stay.
@@ -73,8 +77,9 @@ VkResult WriteArray(uint32_t available, uint32_t* count, T* out, Write&& write) 
     }
     const bool all = *count >= available;
     *count = all ? available : *count;
-    for (uint32_t i = 0; i < *count; ++i)
+    for (uint32_t i = 0; i < *count; ++i) {
         write(out[i], i);
+    }
     return all ? VK_SUCCESS : VK_INCOMPLETE;
 }
 

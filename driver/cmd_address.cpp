@@ -34,8 +34,9 @@ void CopyMemoryImages(VkCommandBuffer command_buffer,
 FORNAX_ENTRY_POINT(void)
 vkCmdDispatchIndirect2KHR(VkCommandBuffer handle, const VkDispatchIndirect2InfoKHR* info) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    if (command_buffer.PrepareDispatch())
+    if (command_buffer.PrepareDispatch()) {
         command_buffer.builder().DispatchIndirect(info->addressRange.address);
+    }
 }
 
 // The infos of copies are optional in vk.xml; without one there is nothing to copy.

@@ -33,16 +33,18 @@ void ChangeEvent(VkCommandBuffer command_buffer, VkEvent event, bool set) {
     auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
     const uint64_t cell = FromHandle<Event>(event)->address();
     builder.Barrier();  // the event changes after the commands before it
-    if (set)
+    if (set) {
         builder.SetEvent(cell);
-    else
+    } else {
         builder.ResetEvent(cell);
+    }
 }
 
 void WaitEvents(VkCommandBuffer command_buffer, uint32_t count, const VkEvent* events) {
     auto& builder = FromHandle<CommandBuffer>(command_buffer)->builder();
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         builder.WaitEvent(FromHandle<Event>(events[i])->address());
+    }
     builder.Barrier();
 }
 

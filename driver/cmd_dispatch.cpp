@@ -19,15 +19,17 @@ vkCmdBindPipeline(VkCommandBuffer command_buffer, VkPipelineBindPoint, VkPipelin
 
 FORNAX_ENTRY_POINT(void)
 vkCmdBindDescriptorSets2(VkCommandBuffer command_buffer, const VkBindDescriptorSetsInfo* info) {
-    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
+    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT)) {
         return;
+    }
     const auto& layout = *FromHandle<PipelineLayout>(info->layout);
     const uint32_t* dynamic_offsets = info->pDynamicOffsets;
     for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
         // Null sets are allowed with maintenance6 and take no dynamic offsets; nothing may use
         // them.
-        if (info->pDescriptorSets[i] == VK_NULL_HANDLE)
+        if (info->pDescriptorSets[i] == VK_NULL_HANDLE) {
             continue;
+        }
         // "dynamic offsets ... are taken in order by set number, then binding number".
         const uint32_t set = info->firstSet + i;
         const uint32_t count = layout.sets()[set].dynamic_offset_count;
@@ -87,14 +89,16 @@ vkCmdPushConstants(VkCommandBuffer command_buffer,
 
 FORNAX_ENTRY_POINT(void)
 vkCmdPushDescriptorSet2(VkCommandBuffer command_buffer, const VkPushDescriptorSetInfo* info) {
-    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
+    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT)) {
         return;
+    }
     const auto& layout = *FromHandle<PipelineLayout>(info->layout);
     const DescriptorStorage storage{
         layout.sets()[info->set].bindings,
         FromHandle<CommandBuffer>(command_buffer)->PushDescriptors(layout, info->set)};
-    for (uint32_t i = 0; i < info->descriptorWriteCount; ++i)
+    for (uint32_t i = 0; i < info->descriptorWriteCount; ++i) {
         WriteDescriptors(storage, info->pDescriptorWrites[i]);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -149,8 +153,9 @@ vkCmdDispatchBase(VkCommandBuffer handle,
                   uint32_t count_y,
                   uint32_t count_z) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    if (command_buffer.PrepareDispatch())
+    if (command_buffer.PrepareDispatch()) {
         command_buffer.builder().Dispatch({count_x, count_y, count_z}, {base_x, base_y, base_z});
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -161,8 +166,9 @@ vkCmdDispatch(VkCommandBuffer command_buffer, uint32_t x, uint32_t y, uint32_t z
 FORNAX_ENTRY_POINT(void)
 vkCmdDispatchIndirect(VkCommandBuffer handle, VkBuffer buffer, VkDeviceSize offset) {
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
-    if (command_buffer.PrepareDispatch())
+    if (command_buffer.PrepareDispatch()) {
         command_buffer.builder().DispatchIndirect(FromHandle<Buffer>(buffer)->address() + offset);
+    }
 }
 
 }  // namespace fornax::driver

@@ -120,13 +120,15 @@ void Clear(VkCommandBuffer handle,
         command_buffer.Error(FailOutOfHostMemory(command_buffer));
         return;
     }
-    for (size_t at = 0; at < row_bytes; at += texel_bytes)
+    for (size_t at = 0; at < row_bytes; at += texel_bytes) {
         std::memcpy(row.data() + at, texel.data(), texel_bytes);
+    }
     const uint64_t source = command_buffer.builder().StoreSideData(row.data(), row_bytes);
     for (uint32_t i = 0; i < range_count; ++i) {
         const VkImageSubresourceRange& range = ranges[i];
-        if (!(range.aspectMask & aspect))
+        if (!(range.aspectMask & aspect)) {
             continue;
+        }
         const uint32_t level_end = range.levelCount == VK_REMAINING_MIP_LEVELS
                                        ? image.level_count()
                                        : range.baseMipLevel + range.levelCount;
@@ -172,8 +174,9 @@ void CopyMemoryImage(VkCommandBuffer handle,
 
 FORNAX_ENTRY_POINT(void)
 vkCmdCopyBufferToImage2(VkCommandBuffer command_buffer, const VkCopyBufferToImageInfo2* info) {
-    for (uint32_t i = 0; i < info->regionCount; ++i)
+    for (uint32_t i = 0; i < info->regionCount; ++i) {
         CopyBufferImage(command_buffer, info->srcBuffer, info->dstImage, info->pRegions[i], true);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -183,14 +186,16 @@ vkCmdCopyBufferToImage(VkCommandBuffer command_buffer,
                        VkImageLayout,
                        uint32_t count,
                        const VkBufferImageCopy* regions) {
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         CopyBufferImage(command_buffer, source, destination, Widen(regions[i]), true);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
 vkCmdCopyImageToBuffer2(VkCommandBuffer command_buffer, const VkCopyImageToBufferInfo2* info) {
-    for (uint32_t i = 0; i < info->regionCount; ++i)
+    for (uint32_t i = 0; i < info->regionCount; ++i) {
         CopyBufferImage(command_buffer, info->dstBuffer, info->srcImage, info->pRegions[i], false);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -200,14 +205,16 @@ vkCmdCopyImageToBuffer(VkCommandBuffer command_buffer,
                        VkBuffer destination,
                        uint32_t count,
                        const VkBufferImageCopy* regions) {
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         CopyBufferImage(command_buffer, destination, source, Widen(regions[i]), false);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
 vkCmdCopyImage2(VkCommandBuffer command_buffer, const VkCopyImageInfo2* info) {
-    for (uint32_t i = 0; i < info->regionCount; ++i)
+    for (uint32_t i = 0; i < info->regionCount; ++i) {
         CopyImage(command_buffer, info->srcImage, info->dstImage, info->pRegions[i]);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
@@ -262,8 +269,9 @@ vkCmdClearDepthStencilImage(VkCommandBuffer command_buffer,
 // Likewise.
 FORNAX_ENTRY_POINT(void)
 vkCmdResolveImage2(VkCommandBuffer command_buffer, const VkResolveImageInfo2* info) {
-    for (uint32_t i = 0; i < info->regionCount; ++i)
+    for (uint32_t i = 0; i < info->regionCount; ++i) {
         Resolve(command_buffer, info->srcImage, info->dstImage, info->pRegions[i]);
+    }
 }
 
 FORNAX_ENTRY_POINT(void)

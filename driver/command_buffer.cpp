@@ -33,25 +33,29 @@ void CommandBuffer::ForgetBindings() {
 void CommandBuffer::Begin(const VkCommandBufferBeginInfo& info) {
     Reset(false);
     // A primary command buffer's inheritance info is ignored, and may be no pointer at all.
-    if (level_ != VK_COMMAND_BUFFER_LEVEL_SECONDARY || !info.pInheritanceInfo)
+    if (level_ != VK_COMMAND_BUFFER_LEVEL_SECONDARY || !info.pInheritanceInfo) {
         return;
+    }
     const auto* heaps = FindInChain<VkCommandBufferInheritanceDescriptorHeapInfoEXT>(
         info.pInheritanceInfo->pNext,
         VK_STRUCTURE_TYPE_COMMAND_BUFFER_INHERITANCE_DESCRIPTOR_HEAP_INFO_EXT);
     using kernel::ResourceLayout;
-    if (heaps && heaps->pResourceHeapBindInfo)
+    if (heaps && heaps->pResourceHeapBindInfo) {
         BindHeap(ResourceLayout::kResourceHeapSet, *heaps->pResourceHeapBindInfo);
-    if (heaps && heaps->pSamplerHeapBindInfo)
+    }
+    if (heaps && heaps->pSamplerHeapBindInfo) {
         BindHeap(ResourceLayout::kSamplerHeapSet, *heaps->pSamplerHeapBindInfo);
+    }
 }
 
 void CommandBuffer::Reset(bool release_resources) {
     result_ = VK_SUCCESS;
     stream_.reset();
-    if (release_resources)
+    if (release_resources) {
         builder_.ResetAndRelease();
-    else
+    } else {
         builder_.Reset();
+    }
     ForgetBindings();
     constants_ = nullptr;
     constant_bytes_ = 0;
@@ -59,16 +63,19 @@ void CommandBuffer::Reset(bool release_resources) {
 
 VkResult CommandBuffer::End() {
     auto stream = builder_.Finish();
-    if (!stream)
+    if (!stream) {
         Error(Fail(*this, stream.error()));
-    if (result_ == VK_SUCCESS)
+    }
+    if (result_ == VK_SUCCESS) {
         stream_ = std::move(*stream);
+    }
     return result_;
 }
 
 void CommandBuffer::BindKernel(const ComputeKernel* kernel) {
-    if (kernel_ == kernel)
+    if (kernel_ == kernel) {
         return;
+    }
     // VUID-vkCmdBindPipeline-commandBuffer-cmdpool, VUID-vkCmdBindShadersEXT-pShaders-08476. No
     // dispatch comes without one of them.
     if (kernel && !(kQueueFamilies[pool().family()].flags & VK_QUEUE_COMPUTE_BIT)) {
@@ -128,14 +135,17 @@ std::byte* CommandBuffer::PushDescriptors(const PipelineLayout& layout, uint32_t
 bool CommandBuffer::RenewConstants(uint32_t size_bytes, uint32_t from, uint32_t to) {
     size_bytes = std::max(size_bytes, constant_bytes_);
     std::byte* renewed = builder_.ReserveSideData(size_bytes);
-    if (!renewed)
+    if (!renewed) {
         return false;
+    }
     const auto keep = [&](uint32_t begin, uint32_t end) {
         const uint32_t known = std::clamp(constant_bytes_, begin, end);
-        if (begin < known)
+        if (begin < known) {
             std::memcpy(renewed + begin, constants_ + begin, known - begin);
-        if (known < end)
+        }
+        if (known < end) {
             std::memset(renewed + known, 0, end - known);
+        }
     };
     keep(0, from);
     keep(to, size_bytes);
@@ -148,12 +158,14 @@ bool CommandBuffer::RenewConstants(uint32_t size_bytes, uint32_t from, uint32_t 
 void CommandBuffer::PushConstants(uint32_t offset_bytes,
                                   std::span<const std::byte> data,
                                   uint32_t total_bytes) {
-    if (data.empty())
+    if (data.empty()) {
         return;
+    }
     const auto end = static_cast<uint32_t>(offset_bytes + data.size());
     if ((constants_recorded_ || end > constant_bytes_) &&
-        !RenewConstants(std::max(total_bytes, end), offset_bytes, end))
+        !RenewConstants(std::max(total_bytes, end), offset_bytes, end)) {
         return;
+    }
     // Word by word, as applications have just written them: a wider load than their stores would
     // wait until these, and all before them, are in the cache.
     using Word [[gnu::aligned(1), gnu::may_alias]] = uint32_t;
@@ -223,14 +235,16 @@ bool CommandBuffer::PrepareSets() {
     // Written where the device reads them.
     const uint32_t set_count = kernel_->set_count();
     uint32_t offset_count = 0;
-    for (uint32_t i = 0; i < set_count; ++i)
+    for (uint32_t i = 0; i < set_count; ++i) {
         offset_count += kernel_->dynamic_offset_count(i);
+    }
     auto* addresses =
         reinterpret_cast<uint64_t*>(builder_.ReserveSideData(set_count * sizeof(uint64_t)));
     auto* offsets =
         reinterpret_cast<uint32_t*>(builder_.ReserveSideData(offset_count * sizeof(uint32_t)));
-    if (!addresses || !offsets)
+    if (!addresses || !offsets) {
         return true;  // without memory; the recording's end says so
+    }
     uint32_t* next_offset = offsets;
     for (uint32_t i = 0; i < set_count; ++i) {
         BoundSet& bound = sets_[i];
@@ -240,8 +254,9 @@ bool CommandBuffer::PrepareSets() {
         }
         addresses[i] = bound.address;
         const uint32_t wanted = kernel_->dynamic_offset_count(i);
-        for (uint32_t j = 0; j < wanted; ++j)
+        for (uint32_t j = 0; j < wanted; ++j) {
             *next_offset++ = j < bound.dynamic_offset_count ? bound.dynamic_offsets[j] : 0;
+        }
     }
     builder_.BindStored(kernel_->executable(),
                         set_count > 0 ? reinterpret_cast<uint64_t>(addresses) : 0, set_count,
@@ -257,16 +272,18 @@ bool CommandBuffer::PrepareDispatch() {
         return false;
     }
     if (bindings_changed_) {
-        if (!(kernel_->heap() ? PrepareHeaps() : PrepareSets()))
+        if (!(kernel_->heap() ? PrepareHeaps() : PrepareSets())) {
             return false;
+        }
         bindings_changed_ = false;
     }
     // As many as the kernel's layout has, which are fewer than there may be: what is recorded is
     // what recording takes time for.
     const uint32_t constant_bytes = kernel_->push_constant_bytes();
     if (constant_bytes > 0 && (constants_changed_ || constant_bytes > recorded_constant_bytes_)) {
-        if (constant_bytes > constant_bytes_)
+        if (constant_bytes > constant_bytes_) {
             RenewConstants(constant_bytes, constant_bytes, constant_bytes);
+        }
         builder_.ConstantsStored(reinterpret_cast<uint64_t>(constants_), constant_bytes);
         constants_recorded_ = true;
         recorded_constant_bytes_ = constant_bytes;

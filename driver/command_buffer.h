@@ -69,8 +69,9 @@ class CommandBuffer : public DeviceObject {
 
     // Remembers the first error of the recording.
     void Error(VkResult result) {
-        if (result_ == VK_SUCCESS)
+        if (result_ == VK_SUCCESS) {
             result_ = result;
+        }
     }
 
   private:

@@ -326,8 +326,9 @@ TEST_F(DispatchTest, CommandBuffersCanBeSubmittedAgainAndRecordedAgain) {
     Bind(commands_);
     vkCmdDispatch(commands_, 1, 1, 1);
     ASSERT_EQ(vkEndCommandBuffer(commands_), VK_SUCCESS);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(Submit(commands_), VK_SUCCESS);
+    }
     ASSERT_EQ(vkQueueWaitIdle(queue_), VK_SUCCESS);
     EXPECT_EQ(RecordOf(records_).runs, 3u);
 
@@ -393,8 +394,9 @@ TEST_F(TransferTest, FillsAndRoundsTheWholeSizeDown) {
         vkCmdFillBuffer(commands, buffer.buffer, 4, VK_WHOLE_SIZE, 0x01020304);
     });
     EXPECT_EQ(buffer.as<uint32_t>()[0], 0u);
-    for (int i = 1; i < 5; ++i)
+    for (int i = 1; i < 5; ++i) {
         EXPECT_EQ(buffer.as<uint32_t>()[i], 0x01020304u);
+    }
     EXPECT_EQ(buffer.as()[20], 0);
     EXPECT_EQ(buffer.as()[21], 0);
 }

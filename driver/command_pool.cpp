@@ -10,29 +10,34 @@
 namespace fornax::driver {
 
 CommandPool::~CommandPool() {
-    while (first_)
+    while (first_) {
         Free(first_);
+    }
 }
 
 CommandBuffer* CommandPool::Allocate(VkCommandBufferLevel level) {
     auto* command_buffer =
         allocator_.New<CommandBuffer>(VK_SYSTEM_ALLOCATION_SCOPE_OBJECT, 0, device(), *this, level);
-    if (!command_buffer)
+    if (!command_buffer) {
         return nullptr;
+    }
     command_buffer->next_ = first_;
-    if (first_)
+    if (first_) {
         first_->previous_ = command_buffer;
+    }
     first_ = command_buffer;
     return command_buffer;
 }
 
 void CommandPool::Free(CommandBuffer* command_buffer) {
-    if (command_buffer->previous_)
+    if (command_buffer->previous_) {
         command_buffer->previous_->next_ = command_buffer->next_;
-    else
+    } else {
         first_ = command_buffer->next_;
-    if (command_buffer->next_)
+    }
+    if (command_buffer->next_) {
         command_buffer->next_->previous_ = command_buffer->previous_;
+    }
     allocator_.Delete(command_buffer);
 }
 
@@ -51,8 +56,9 @@ vkCreateCommandPool(VkDevice device_handle,
     auto& device = *FromHandle<Device>(device_handle);
     auto* pool = NewObject<CommandPool>(
         device, callbacks, 0, Allocator(callbacks, device.allocator()), info->queueFamilyIndex);
-    if (!pool)
+    if (!pool) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(pool);
     return VK_SUCCESS;
 }
@@ -80,8 +86,9 @@ vkAllocateCommandBuffers(VkDevice device,
         CommandBuffer* command_buffer = pool.Allocate(info->level);
         if (!command_buffer) {
             // All or none: "all entries of the pCommandBuffers array are set to NULL".
-            for (uint32_t j = 0; j < i; ++j)
+            for (uint32_t j = 0; j < i; ++j) {
                 pool.Free(FromHandle<CommandBuffer>(handles[j]));
+            }
             std::fill_n(handles, info->commandBufferCount, VkCommandBuffer(nullptr));
             return FailOutOfHostMemory(*FromHandle<Device>(device));
         }
@@ -97,8 +104,9 @@ vkFreeCommandBuffers(VkDevice,
                      const VkCommandBuffer* handles) {
     auto& pool = *FromHandle<CommandPool>(pool_handle);
     for (uint32_t i = 0; i < count; ++i) {
-        if (handles[i])
+        if (handles[i]) {
             pool.Free(FromHandle<CommandBuffer>(handles[i]));
+        }
     }
 }
 

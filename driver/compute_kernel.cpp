@@ -28,8 +28,9 @@ VkResult ComputeKernel::Init(const Device& device,
         .name = kernel->name,
         .code = kernel,
     });
-    if (!executable)
+    if (!executable) {
         return Fail(device, executable.error());
+    }
     executable_ = std::move(*executable);
     return VK_SUCCESS;
 }

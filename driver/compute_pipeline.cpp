@@ -25,15 +25,17 @@ using KernelPointer = std::shared_ptr<const kernel::CompiledKernel>;
 // Whether accesses outside of a buffer's range are caught.
 bool NeedsBounds(const Device& device, const VkComputePipelineCreateInfo& info) {
     const FeatureSet& features = device.features();
-    if (features.nullDescriptor)
+    if (features.nullDescriptor) {
         return true;
+    }
     // "The stage's structure takes precedence over the pipeline's"
     // (VkPipelineRobustnessCreateInfo).
     for (const void* chain : {info.stage.pNext, info.pNext}) {
         const auto* wanted = FindInChain<VkPipelineRobustnessCreateInfo>(
             chain, VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO);
-        if (!wanted)
+        if (!wanted) {
             continue;
+        }
         bool bounds = false;
         for (auto behavior : {wanted->storageBuffers, wanted->uniformBuffers}) {
             bounds |= behavior == VK_PIPELINE_ROBUSTNESS_BUFFER_BEHAVIOR_DEVICE_DEFAULT
@@ -54,8 +56,9 @@ VkPipelineCreateFlags2 FlagsOf(const VkComputePipelineCreateInfo& info) {
 
 // The code of a stage: of its module, or, without one, in the chain ("maintenance5").
 std::span<const uint32_t> CodeOf(const VkPipelineShaderStageCreateInfo& stage) {
-    if (stage.module)
+    if (stage.module) {
         return FromHandle<ShaderModule>(stage.module)->spirv();
+    }
     const auto* module = FindInChain<VkShaderModuleCreateInfo>(
         stage.pNext, VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
     return module ? std::span(module->pCode, module->codeSize / sizeof(uint32_t))
@@ -67,11 +70,13 @@ std::span<const uint32_t> CodeOf(const VkPipelineShaderStageCreateInfo& stage) {
 std::optional<Hash128> IdentifierOf(const VkPipelineShaderStageCreateInfo& stage) {
     const auto* identifier = FindInChain<VkPipelineShaderStageModuleIdentifierCreateInfoEXT>(
         stage.pNext, VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_MODULE_IDENTIFIER_CREATE_INFO_EXT);
-    if (!identifier || identifier->identifierSize == 0)
+    if (!identifier || identifier->identifierSize == 0) {
         return std::nullopt;
+    }
     Hash128 digest;
-    if (identifier->identifierSize == sizeof(digest))
+    if (identifier->identifierSize == sizeof(digest)) {
         std::memcpy(&digest, identifier->pIdentifier, sizeof(digest));
+    }
     return digest;
 }
 
@@ -122,13 +127,15 @@ struct Feedback {
 void WriteFeedback(const VkComputePipelineCreateInfo& info, VkResult result, Feedback feedback) {
     const auto* out = FindInChain<VkPipelineCreationFeedbackCreateInfo>(
         info.pNext, VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO);
-    if (!out)
+    if (!out) {
         return;
+    }
     VkPipelineCreationFeedback value = {};
     if (result == VK_SUCCESS) {
         value.flags = VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT;
-        if (feedback.cache_hit)
+        if (feedback.cache_hit) {
             value.flags |= VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT;
+        }
         value.duration = feedback.duration_ns;
     }
     *out->pPipelineCreationFeedback = value;
@@ -152,8 +159,9 @@ Result<KernelPointer> GetKernel(kernel::KernelCompiler& compiler,
     }
     FORNAX_ASSIGN_OR_RETURN(KernelPointer kernel,
                             may_compile ? compiler.Compile(request) : compiler.Lookup(request));
-    if (cache && kernel && kernel->storable)
+    if (cache && kernel && kernel->storable) {
         cache->Add(key, kernel);
+    }
     return kernel;
 }
 
@@ -175,8 +183,9 @@ VkResult FindHeapLayout(Device& device,
         return VK_SUCCESS;
     }
     const auto binary = ReadBinaryOf(info);
-    if (!binary)
+    if (!binary) {
         return Fail(device, binary.error());
+    }
     if (!binary->source.heap) {
         return Fail(device, VK_ERROR_VALIDATION_FAILED_EXT,
                     "A pipeline with descriptor heaps was asked for, and the binary is of one "
@@ -190,8 +199,9 @@ VkResult FindHeapLayout(Device& device,
 // mappings make one for the time of the call.
 template <typename Make>
 VkResult WithLayout(Device& device, const VkComputePipelineCreateInfo& info, Make make) {
-    if (!(FlagsOf(info) & VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT))
+    if (!(FlagsOf(info) & VK_PIPELINE_CREATE_2_DESCRIPTOR_HEAP_BIT_EXT)) {
         return make(info);
+    }
     std::shared_ptr<const kernel::ResourceLayout> heap;
     FORNAX_RETURN_IF_FAILED(FindHeapLayout(device, info, heap));
     PipelineLayout layout(device, std::move(heap));
@@ -204,8 +214,9 @@ VkResult WithLayout(Device& device, const VkComputePipelineCreateInfo& info, Mak
 
 VkResult GetKernelKey(Device& device, const VkComputePipelineCreateInfo& info, std::string& key) {
     auto compiler = device.physical_device().compiler();
-    if (!compiler)
+    if (!compiler) {
         return Fail(device, compiler.error());
+    }
     return WithLayout(device, info, [&](const VkComputePipelineCreateInfo& whole) {
         key = (*compiler)->Key(MakeRequest(device, whole));
         return VK_SUCCESS;
@@ -216,15 +227,18 @@ VkResult FindCachedKernel(Device& device,
                           const VkComputePipelineCreateInfo& info,
                           CapturedKernel& found) {
     auto compiler = device.physical_device().compiler();
-    if (!compiler)
+    if (!compiler) {
         return Fail(device, compiler.error());
+    }
     return WithLayout(device, info, [&](const VkComputePipelineCreateInfo& whole) -> VkResult {
         const auto request = MakeRequest(device, whole);
         auto kernel = (*compiler)->Lookup(request);
-        if (!kernel)
+        if (!kernel) {
             return Fail(device, kernel.error());
-        if (!*kernel)
+        }
+        if (!*kernel) {
             return VK_PIPELINE_BINARY_MISSING_KHR;
+        }
         found = {CopySource(request), (*compiler)->Key(request), std::move(*kernel)};
         return VK_SUCCESS;
     });
@@ -241,8 +255,9 @@ VkResult ComputePipeline::Create(kernel::KernelCompiler& compiler,
     KernelPointer kernel;
     if (HasBinaries(info)) {
         auto read = ReadBinaryOf(info);
-        if (!read)
+        if (!read) {
             return Fail(device(), read.error());
+        }
         binary = std::move(*read);
         request = binary.source.MakeRequest(device(), layout, NeedsBounds(device(), info));
         kernel = binary.Load(compiler, request);
@@ -251,17 +266,20 @@ VkResult ComputePipeline::Create(kernel::KernelCompiler& compiler,
     }
     // "Implementations should not store pipeline data to an internal cache" when it is captured.
     const bool capture = flags & VK_PIPELINE_CREATE_2_CAPTURE_DATA_BIT_KHR;
-    if (capture && request.disk == kernel::DiskUse::kReadAndWrite)
+    if (capture && request.disk == kernel::DiskUse::kReadAndWrite) {
         request.disk = kernel::DiskUse::kRead;
+    }
     if (!kernel) {
         const bool may_compile =
             !(flags & VK_PIPELINE_CREATE_2_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT) &&
             !request.spirv_digest;
         auto got = GetKernel(compiler, request, cache, may_compile, cache_hit);
-        if (!got)
+        if (!got) {
             return Fail(device(), got.error());
-        if (!*got)
+        }
+        if (!*got) {
             return VK_PIPELINE_COMPILE_REQUIRED;
+        }
         kernel = std::move(*got);
     }
     if (capture) {
@@ -302,12 +320,15 @@ vkCreateComputePipelines(VkDevice device,
                 return CreateObject<ComputePipeline>(device, callbacks, &pipelines[i], whole,
                                                      FromHandle<PipelineCache>(cache));
             });
-        if (one == VK_SUCCESS)
+        if (one == VK_SUCCESS) {
             continue;
-        if (result >= VK_SUCCESS)
+        }
+        if (result >= VK_SUCCESS) {
             result = one;
-        if (FlagsOf(infos[i]) & VK_PIPELINE_CREATE_2_EARLY_RETURN_ON_FAILURE_BIT)
+        }
+        if (FlagsOf(infos[i]) & VK_PIPELINE_CREATE_2_EARLY_RETURN_ON_FAILURE_BIT) {
             break;
+        }
     }
     return result;
 }

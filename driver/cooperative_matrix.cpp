@@ -56,8 +56,9 @@ vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(VkPhysicalDevice,
     }
     const bool all = *count >= kCount;
     *count = std::min(*count, kCount);
-    for (uint32_t i = 0; i < *count; ++i)
+    for (uint32_t i = 0; i < *count; ++i) {
         properties[i] = Properties(hal::kMatrixProducts[i], properties[i].pNext);
+    }
     return all ? VK_SUCCESS : VK_INCOMPLETE;
 }
 

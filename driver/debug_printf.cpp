@@ -41,16 +41,19 @@ class Values {
         : letters_(letters), words_(words) {}
 
     Value Next() {
-        if (letters_.empty())
+        if (letters_.empty()) {
             return {};
+        }
         const char letter = letters_.front();
         letters_.remove_prefix(1);
         const size_t count = letter == 'l' || letter == 'd' ? 2 : 1;
-        if (words_.size() < count)
+        if (words_.size() < count) {
             return {};
+        }
         uint64_t bits = words_[0];
-        if (count == 2)
+        if (count == 2) {
             bits |= uint64_t{words_[1]} << 32;
+        }
         words_ = words_.subspan(count);
         return {letter, bits};
     }
@@ -80,14 +83,17 @@ Conversion ParseConversion(std::string_view text) {
         conversion.flags += std::to_string(error == std::errc() ? std::min(value, kMaxWidth) : 0);
     };
     const auto is_digit = [&] { return peek() >= '0' && peek() <= '9'; };
-    while (peek() != '\0' && std::strchr("-+ #0", peek()))
+    while (peek() != '\0' && std::strchr("-+ #0", peek())) {
         conversion.flags += text[at++];
-    if (is_digit())
+    }
+    if (is_digit()) {
         number();
+    }
     if (peek() == '.') {
         conversion.flags += text[at++];
-        if (is_digit())
+        if (is_digit()) {
             number();
+        }
     }
     if (peek() == 'v' && at + 1 < text.size() && text[at + 1] >= '2' && text[at + 1] <= '4') {
         conversion.components = static_cast<uint32_t>(text[at + 1] - '0');
@@ -98,10 +104,12 @@ Conversion ParseConversion(std::string_view text) {
         conversion.letter = 'u';
         at += 2;
     } else {
-        if (peek() == 'l')
+        if (peek() == 'l') {
             ++at;
-        if (peek() != '\0' && std::strchr("diouxXaAeEfFgGpc", peek()))
+        }
+        if (peek() != '\0' && std::strchr("diouxXaAeEfFgGpc", peek())) {
             conversion.letter = text[at++];
+        }
     }
     conversion.length = at;
     return conversion;
@@ -116,8 +124,9 @@ std::string Formatted(const char* format, auto value) {
 // Integers are printed as integers and floats as floats, whatever the conversion's letter: a wrong
 // letter is what one looks for with a debugger, and not what it should hide.
 std::string FormatValue(const Conversion& conversion, const Value& value) {
-    if (value.letter == 0)
+    if (value.letter == 0) {
         return "<no value>";
+    }
     std::string format = "%" + conversion.flags;
     const bool float_letter = std::strchr("aAeEfFgG", conversion.letter) != nullptr;
     if (value.is_float()) {
@@ -133,8 +142,9 @@ std::string FormatValue(const Conversion& conversion, const Value& value) {
     format += letter;
     const bool is_signed = letter == 'd' || letter == 'i';
     long long number = static_cast<long long>(value.bits);
-    if (value.letter == 'i' && is_signed)
+    if (value.letter == 'i' && is_signed) {
         number = static_cast<int32_t>(static_cast<uint32_t>(value.bits));
+    }
     return Formatted(format.c_str(), number);
 }
 
@@ -149,8 +159,9 @@ std::string FormatPrintf(std::string_view format,
         const size_t percent = std::min(format.find('%'), format.size());
         text += format.substr(0, percent);
         format.remove_prefix(percent);
-        if (format.empty())
+        if (format.empty()) {
             break;
+        }
         format.remove_prefix(1);
         if (format.starts_with('%')) {
             text += '%';
@@ -163,8 +174,9 @@ std::string FormatPrintf(std::string_view format,
             continue;
         }
         for (uint32_t i = 0; i < conversion.components; ++i) {
-            if (i > 0)
+            if (i > 0) {
                 text += ", ";
+            }
             text += FormatValue(conversion, values.Next());
         }
         format.remove_prefix(conversion.length);
@@ -174,8 +186,9 @@ std::string FormatPrintf(std::string_view format,
 
 Result<std::unique_ptr<DebugPrintf>> DebugPrintf::Create(hal::Device& device) {
     const char* wanted = std::getenv("FORNAX_DEBUG_PRINTF");
-    if (!wanted || std::strcmp(wanted, "") == 0 || std::strcmp(wanted, "0") == 0)
+    if (!wanted || std::strcmp(wanted, "") == 0 || std::strcmp(wanted, "0") == 0) {
         return std::unique_ptr<DebugPrintf>();
+    }
     uint64_t bytes = 0;
     const char* end = wanted + std::strlen(wanted);
     const auto parsed = std::from_chars(wanted, end, bytes);
@@ -203,8 +216,9 @@ void DebugPrintf::Print(const Device& origin) {
     if (taken == static_cast<uint32_t>(seen >> 32) && taken != 0) {
         PrintRecords(origin, std::min(taken, capacity_words()));
         // What a kernel took meanwhile lies behind, and is printed by a later call.
-        if (words.compare_exchange_strong(seen, 0))
+        if (words.compare_exchange_strong(seen, 0)) {
             printed_ = 0;
+        }
     }
     const uint32_t lost = std::atomic_ref<uint32_t>(header->lost).exchange(0);
     if (lost > 0) {
@@ -223,8 +237,9 @@ void DebugPrintf::PrintRecords(const Device& origin, uint32_t end) {
         const uint32_t count = rest[0];
         const uint64_t text_words = (uint64_t{rest[1]} + 3) / 4;
         // Zeros are where a record had no room, behind the last one.
-        if (count < 2 || count > rest.size() || text_words > count - 2)
+        if (count < 2 || count > rest.size() || text_words > count - 2) {
             break;
+        }
         const std::string_view text(reinterpret_cast<const char*>(&rest[2]), rest[1]);
         const size_t format_bytes = std::min(text.find('\0'), text.size());
         const size_t value_at = 2 + static_cast<size_t>(text_words);

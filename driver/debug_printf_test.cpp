@@ -64,8 +64,9 @@ TEST(DebugPrintf, ModulesThatMayPrint) {
     EXPECT_FALSE(kernel::MayPrint(module("NonSemantic.DebugPrint", kCapability)));
     EXPECT_FALSE(kernel::MayPrint(module("GLSL.std.450", kCapability)));
     EXPECT_FALSE(kernel::MayPrint(module("NonSemantic.DebugPrintf", kFunction)));
-    for (size_t i = 0; i + 1 < prints.size(); ++i)
+    for (size_t i = 0; i + 1 < prints.size(); ++i) {
         EXPECT_FALSE(kernel::MayPrint(std::span(prints).first(i))) << i;
+    }
 }
 
 }  // namespace

@@ -28,11 +28,13 @@ constexpr Kind kKinds[] = {
 VkDebugReportFlagsEXT ReportFlagOf(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                    VkDebugUtilsMessageTypeFlagsEXT types) {
     if (severity == VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT &&
-        types == VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT)
+        types == VK_DEBUG_UTILS_MESSAGE_TYPE_PERFORMANCE_BIT_EXT) {
         return VK_DEBUG_REPORT_PERFORMANCE_WARNING_BIT_EXT;
+    }
     for (const Kind& kind : kKinds) {
-        if (kind.severity == severity)
+        if (kind.severity == severity) {
             return kind.report;
+        }
     }
     return VK_DEBUG_REPORT_INFORMATION_BIT_EXT;
 }
@@ -51,8 +53,9 @@ VKAPI_ATTR VkBool32 VKAPI_CALL HandOn(VkDebugUtilsMessageSeverityFlagBitsEXT sev
                                       void* user) {
     const auto& report = *static_cast<const VkDebugReportCallbackCreateInfoEXT*>(user);
     const VkDebugReportFlagsEXT flag = ReportFlagOf(severity, types);
-    if (!(report.flags & flag))
+    if (!(report.flags & flag)) {
         return VK_FALSE;
+    }
     const bool about = data->objectCount > 0;
     return report.pfnCallback(
         flag,
@@ -71,8 +74,9 @@ VkDebugUtilsMessengerCreateInfoEXT MessengerOf(VkDebugReportCallbackCreateInfoEX
         .pUserData = &report,
     };
     for (const Kind& kind : kKinds) {
-        if (report.flags & kind.report)
+        if (report.flags & kind.report) {
             messenger.messageSeverity |= kind.severity;
+        }
     }
     return messenger;
 }
@@ -86,8 +90,9 @@ vkCreateDebugReportCallbackEXT(VkInstance instance_handle,
     const Allocator allocator(callbacks, instance.allocator());
     auto* callback =
         allocator.New<DebugReportCallback>(VK_SYSTEM_ALLOCATION_SCOPE_OBJECT, 0, instance, *info);
-    if (!callback)
+    if (!callback) {
         return FailOutOfHostMemory(instance);
+    }
     instance.messengers().Add(&callback->messenger());
     *handle = ToHandle(callback);
     return VK_SUCCESS;
@@ -99,8 +104,9 @@ vkDestroyDebugReportCallbackEXT(VkInstance instance_handle,
                                 const VkAllocationCallbacks* callbacks) {
     auto& instance = *FromHandle<Instance>(instance_handle);
     auto* callback = FromHandle<DebugReportCallback>(handle);
-    if (!callback)
+    if (!callback) {
         return;
+    }
     instance.messengers().Remove(&callback->messenger());
     Allocator(callbacks, instance.allocator()).Delete(callback);
 }

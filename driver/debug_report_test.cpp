@@ -77,8 +77,9 @@ TEST_F(DebugReportTest, EachHearsTheKindsThatItAskedFor) {
     for (const VkDebugReportFlagBitsEXT wanted : kAll) {
         VkDebugReportCallbackEXT callback = MakeCallback(wanted);
         heard_.clear();
-        for (const VkDebugReportFlagBitsEXT said : kAll)
+        for (const VkDebugReportFlagBitsEXT said : kAll) {
             Say(said);
+        }
         ASSERT_EQ(heard_.size(), 1u) << wanted;
         EXPECT_EQ(heard_[0].flags, VkFlags{wanted});
         EXPECT_EQ(heard_[0].type, VK_DEBUG_REPORT_OBJECT_TYPE_DEVICE_EXT);

@@ -17,8 +17,9 @@ bool SendTo(const VkDebugUtilsMessengerCreateInfoEXT& messenger,
             VkDebugUtilsMessageSeverityFlagBitsEXT severity,
             VkDebugUtilsMessageTypeFlagsEXT types,
             const VkDebugUtilsMessengerCallbackDataEXT& data) {
-    if (!(messenger.messageSeverity & severity) || !(messenger.messageType & types))
+    if (!(messenger.messageSeverity & severity) || !(messenger.messageType & types)) {
         return false;
+    }
     // What a messenger returns only matters to layers.
     messenger.pfnUserCallback(severity, types, &data, messenger.pUserData);
     return true;
@@ -52,8 +53,9 @@ void DebugMessengers::Add(DebugMessenger* messenger) {
 void DebugMessengers::Remove(DebugMessenger* messenger) {
     std::unique_lock lock(mutex_);
     DebugMessenger** link = &first_;
-    while (*link != messenger)
+    while (*link != messenger) {
         link = &(*link)->next_;
+    }
     *link = messenger->next_;
 }
 
@@ -63,13 +65,16 @@ bool DebugMessengers::Send(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
     // Callbacks must not call Vulkan, so they cannot come back here for the lock.
     std::shared_lock lock(mutex_);
     bool taken = false;
-    for (DebugMessenger* messenger = first_; messenger; messenger = messenger->next_)
+    for (DebugMessenger* messenger = first_; messenger; messenger = messenger->next_) {
         taken |= SendTo(messenger->info_, severity, types, data);
+    }
     if (instance_messengers_enabled_) {
-        for (const auto& info : instance_messengers_)
+        for (const auto& info : instance_messengers_) {
             taken |= SendTo(info, severity, types, data);
-        for (auto& report : instance_reports_)
+        }
+        for (auto& report : instance_reports_) {
             taken |= SendTo(MessengerOf(report), severity, types, data);
+        }
     }
     return taken;
 }
@@ -80,8 +85,9 @@ bool DebugNames::Set(Object& object, const char* name) {
     if (name && *name) {
         const size_t size = std::strlen(name) + 1;
         copy = static_cast<char*>(allocator.Allocate(size, 1, VK_SYSTEM_ALLOCATION_SCOPE_OBJECT));
-        if (!copy)
+        if (!copy) {
             return false;
+        }
         std::memcpy(copy, name, size);
     }
     allocator.Free(object.debug_name_);
@@ -98,8 +104,9 @@ vkCreateDebugUtilsMessengerEXT(VkInstance instance_handle,
     const Allocator allocator(callbacks, instance.allocator());
     auto* messenger =
         allocator.New<DebugMessenger>(VK_SYSTEM_ALLOCATION_SCOPE_OBJECT, 0, instance, *info);
-    if (!messenger)
+    if (!messenger) {
         return FailOutOfHostMemory(instance);
+    }
     instance.messengers().Add(messenger);
     *messenger_handle = ToHandle(messenger);
     return VK_SUCCESS;
@@ -111,8 +118,9 @@ vkDestroyDebugUtilsMessengerEXT(VkInstance instance_handle,
                                 const VkAllocationCallbacks* callbacks) {
     auto& instance = *FromHandle<Instance>(instance_handle);
     auto* messenger = FromHandle<DebugMessenger>(messenger_handle);
-    if (!messenger)
+    if (!messenger) {
         return;
+    }
     instance.messengers().Remove(messenger);
     Allocator(callbacks, instance.allocator()).Delete(messenger);
 }

@@ -145,8 +145,9 @@ TEST_F(PrivateDataTest, ValuesBelongToObjectAndSlot) {
     const VkPrivateDataSlotCreateInfo info{.sType =
                                                VK_STRUCTURE_TYPE_PRIVATE_DATA_SLOT_CREATE_INFO};
     VkPrivateDataSlot slots[2];
-    for (VkPrivateDataSlot& slot : slots)
+    for (VkPrivateDataSlot& slot : slots) {
         ASSERT_EQ(vkCreatePrivateDataSlotEXT(device_, &info, nullptr, &slot), VK_SUCCESS);
+    }
     const auto device = reinterpret_cast<uint64_t>(device_);
     const auto queue = reinterpret_cast<uint64_t>(queue_);
     const auto get = [&](VkObjectType type, uint64_t object, VkPrivateDataSlot slot) {
@@ -168,8 +169,9 @@ TEST_F(PrivateDataTest, ValuesBelongToObjectAndSlot) {
     vkDestroyPrivateDataSlotEXT(device_, slots[0], nullptr);
     ASSERT_EQ(vkCreatePrivateDataSlotEXT(device_, &info, nullptr, &slots[0]), VK_SUCCESS);
     EXPECT_EQ(get(VK_OBJECT_TYPE_QUEUE, queue, slots[0]), 0u);
-    for (VkPrivateDataSlot slot : slots)
+    for (VkPrivateDataSlot slot : slots) {
         vkDestroyPrivateDataSlotEXT(device_, slot, nullptr);
+    }
 }
 
 }  // namespace

@@ -23,14 +23,16 @@ void Put(const T& descriptor, void* out) {
 
 // "If nullDescriptor is enabled", pointers and addresses may be null.
 hal::BufferDescriptor BufferOf(const VkDescriptorAddressInfoEXT* info) {
-    if (!info || info->address == 0)
+    if (!info || info->address == 0) {
         return {};
+    }
     return {info->address, info->range};
 }
 
 hal::ImageDescriptor TexelBufferOf(const VkDescriptorAddressInfoEXT* info) {
-    if (!info || info->address == 0)
+    if (!info || info->address == 0) {
         return NullImageDescriptor().image;
+    }
     return MakeTexelBufferDescriptor(info->format, info->address, info->range)
         .value_or(NullImageDescriptor().image);
 }
@@ -110,15 +112,17 @@ vkCmdBindDescriptorBuffersEXT(VkCommandBuffer command_buffer,
                               uint32_t count,
                               const VkDescriptorBufferBindingInfoEXT* infos) {
     const auto buffers = FromHandle<CommandBuffer>(command_buffer)->descriptor_buffers();
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         buffers[i] = infos[i].address;
+    }
 }
 
 FORNAX_ENTRY_POINT(void)
 vkCmdSetDescriptorBufferOffsets2EXT(VkCommandBuffer handle,
                                     const VkSetDescriptorBufferOffsetsInfoEXT* info) {
-    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
+    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT)) {
         return;
+    }
     auto& command_buffer = *FromHandle<CommandBuffer>(handle);
     const auto sets = FromHandle<PipelineLayout>(info->layout)->sets();
     for (uint32_t i = 0; i < info->setCount; ++i) {
@@ -155,8 +159,9 @@ FORNAX_ENTRY_POINT(void)
 vkCmdBindDescriptorBufferEmbeddedSamplers2EXT(
     VkCommandBuffer command_buffer,
     const VkBindDescriptorBufferEmbeddedSamplersInfoEXT* info) {
-    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT))
+    if (!(info->stageFlags & VK_SHADER_STAGE_COMPUTE_BIT)) {
         return;
+    }
     FromHandle<CommandBuffer>(command_buffer)
         ->PushDescriptors(*FromHandle<PipelineLayout>(info->layout), info->set);
 }

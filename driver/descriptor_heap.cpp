@@ -21,8 +21,9 @@ VkResult PutSampledImage(Device& device, const hal::SampledImageDescriptor& imag
     std::memcpy(tail.scale, image.image.scale, sizeof(tail.scale));
     std::memcpy(tail.level_offsets, image.level_offsets, sizeof(tail.level_offsets));
     const auto address = device.image_tails().AddressOf(device.hal(), tail);
-    if (!address)
+    if (!address) {
         return Fail(device, address.error());
+    }
     hal::ShortSampledImageDescriptor descriptor;
     std::memcpy(descriptor.head, &image.image, sizeof(descriptor.head));
     descriptor.tail = *address;
@@ -37,15 +38,17 @@ VkResult WriteResource(Device& device, const VkResourceDescriptorInfoEXT& info, 
         case VK_DESCRIPTOR_TYPE_STORAGE_IMAGE: {
             const bool sampled = info.type == VK_DESCRIPTOR_TYPE_SAMPLED_IMAGE;
             if (!info.data.pImage) {
-                if (sampled)
+                if (sampled) {
                     return PutSampledImage(device, NullImageDescriptor(), out);
+                }
                 Put(NullImageDescriptor().image, out);
                 return VK_SUCCESS;
             }
             ImageView view(device);
             FORNAX_RETURN_IF_FAILED(view.Init(*info.data.pImage->pView));
-            if (sampled)
+            if (sampled) {
                 return PutSampledImage(device, view.descriptor(), out);
+            }
             Put(view.storage_descriptor(), out);
             return VK_SUCCESS;
         }

@@ -32,8 +32,9 @@ class DescriptorIndexingTest : public TestDevice {
     }
     void TearDown() override {
         vkDestroyDescriptorPool(device_, pool_, nullptr);
-        for (VkDescriptorSetLayout layout : layouts_)
+        for (VkDescriptorSetLayout layout : layouts_) {
             vkDestroyDescriptorSetLayout(device_, layout, nullptr);
+        }
         vkDestroyBuffer(device_, buffer_, nullptr);
         vkFreeMemory(device_, memory_, nullptr);
         TestDevice::TearDown();
@@ -154,16 +155,18 @@ TEST_F(DescriptorIndexingTest, SetsHaveTheDescriptorsThatTheyAskFor) {
     MakePool(5, {{kUniform, 4}, {kStorage, 5}});
     VkDescriptorSet sets[4] = {};
     const uint32_t counts[] = {3, 0, 2};
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         ASSERT_EQ(Allocate(layout, counts[i], &sets[i]), VK_SUCCESS) << i;
+    }
     // One uniform buffer is left, which may be any descriptor, and no more.
     EXPECT_EQ(Allocate(layout, 1, &sets[3]), VK_ERROR_OUT_OF_POOL_MEMORY);
     EXPECT_EQ(Allocate(layout, 0, &sets[3]), VK_SUCCESS);
     for (int i = 0; i < 3; ++i) {
         const std::byte* memory = MemoryOf(sets[i]);
         EXPECT_EQ(Read<uint32_t>(memory + sizeof(BufferDescriptor)), std::max(counts[i], 1u) - 1);
-        for (uint32_t k = 0; k < counts[i]; ++k)
+        for (uint32_t k = 0; k < counts[i]; ++k) {
             Write(sets[i], 1, k, 64 * (10 * i + k));
+        }
     }
     for (int i = 0; i < 3; ++i) {
         for (uint32_t k = 0; k < counts[i]; ++k) {
@@ -190,8 +193,9 @@ TEST_F(DescriptorIndexingTest, DescriptorsThatAreNeverWrittenAreNull) {
     VkDescriptorSet sets[2] = {};
     for (VkDescriptorSet& set : sets) {
         ASSERT_EQ(Allocate(layout, 0, &set), VK_SUCCESS);
-        for (uint32_t k = 0; k < 4; ++k)
+        for (uint32_t k = 0; k < 4; ++k) {
             Write(set, 0, k, 64 * k);
+        }
     }
     ASSERT_EQ(vkFreeDescriptorSets(device_, pool_, 1, &sets[0]), VK_SUCCESS);
     ASSERT_EQ(Allocate(layout, 0, &sets[0]), VK_SUCCESS);
@@ -207,8 +211,9 @@ TEST_F(DescriptorIndexingTest, InlineBlocksHoldTheirBytes) {
     const VkDescriptorSetLayout layout = MakeLayout({{kStorage, 1}, {kInline, 24}, {kStorage, 1}});
     MakePool(2, {{kStorage, 4}, {kInline, 48}}, 2);
     VkDescriptorSet sets[2] = {};
-    for (VkDescriptorSet& set : sets)
+    for (VkDescriptorSet& set : sets) {
         ASSERT_EQ(Allocate(layout, 0, &set), VK_SUCCESS);
+    }
     const auto block = [&](VkDescriptorSet set) {
         return Read<BufferDescriptor>(MemoryOf(set) + sizeof(BufferDescriptor));
     };

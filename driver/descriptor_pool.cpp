@@ -67,8 +67,9 @@ bool DescriptorPool::FindPlace(uint64_t size_bytes,
     };
     *after = last_;
     *offset_bytes = end_of(last_);
-    if (end_bytes >= *offset_bytes + size_bytes)
+    if (end_bytes >= *offset_bytes + size_bytes) {
         return true;
+    }
     DescriptorSet* previous = nullptr;
     for (DescriptorSet* set = first_; set; previous = set, set = set->next_) {
         if (set->pool_offset_bytes_ - end_of(previous) >= size_bytes) {
@@ -154,8 +155,9 @@ void DescriptorPool::Free(DescriptorSet* set) {
 }
 
 void DescriptorPool::Reset() {
-    while (last_)
+    while (last_) {
         Free(last_);
+    }
 }
 
 FORNAX_ENTRY_POINT(VkResult)
@@ -167,8 +169,9 @@ vkCreateDescriptorPool(VkDevice device_handle,
     Owned pool(
         Allocator(callbacks, device.allocator()),
         NewObject<DescriptorPool>(device, callbacks, DescriptorPool::TrailingBytes(*info), *info));
-    if (!pool)
+    if (!pool) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     FORNAX_RETURN_IF_FAILED(pool->Init(*info));
     *handle = ToHandle(pool.Release());
     return VK_SUCCESS;
@@ -200,8 +203,9 @@ vkAllocateDescriptorSets(VkDevice, const VkDescriptorSetAllocateInfo* info, VkDe
             counts && i < counts->descriptorSetCount ? counts->pDescriptorCounts[i] : 0;
         if (const VkResult result = pool.Allocate(layout, count, &set); result != VK_SUCCESS) {
             // "If the creation of any fails, all are null."
-            while (i > 0)
+            while (i > 0) {
                 pool.Free(FromHandle<DescriptorSet>(sets[--i]));
+            }
             std::fill_n(sets, info->descriptorSetCount, VkDescriptorSet(VK_NULL_HANDLE));
             return result;
         }
@@ -217,8 +221,9 @@ vkFreeDescriptorSets(VkDevice,
                      const VkDescriptorSet* sets) {
     auto& pool = *FromHandle<DescriptorPool>(pool_handle);
     for (uint32_t i = 0; i < count; ++i) {
-        if (auto* set = FromHandle<DescriptorSet>(sets[i]))
+        if (auto* set = FromHandle<DescriptorSet>(sets[i])) {
             pool.Free(set);
+        }
     }
     return VK_SUCCESS;
 }

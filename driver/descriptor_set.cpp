@@ -57,8 +57,9 @@ void CopyDescriptors(const VkCopyDescriptorSet& copy) {
         return;
     }
     // VUID-VkCopyDescriptorSet-dstBinding-02753: these are combined image samplers.
-    for (uint32_t i = 0; i < copy.descriptorCount; ++i)
+    for (uint32_t i = 0; i < copy.descriptorCount; ++i) {
         std::memmove(out + i * out_stride, in + i * in_stride, sizeof(hal::SampledImageDescriptor));
+    }
 }
 
 // A null view gives the null descriptor.
@@ -84,8 +85,9 @@ void WriteArrayElements(const Info* infos,
                         std::byte* out,
                         size_t stride,
                         Write&& write) {
-    for (uint32_t i = 0; i < count; ++i, out += stride)
+    for (uint32_t i = 0; i < count; ++i, out += stride) {
         write(infos[i], out);
+    }
 }
 
 }  // namespace
@@ -108,8 +110,9 @@ void WriteDescriptor(const DescriptorBinding& binding,
             out += offsetof(hal::CombinedImageSamplerDescriptor, sampler);
             [[fallthrough]];
         case VK_DESCRIPTOR_TYPE_SAMPLER:
-            if (!binding.has_immutable_samplers())
+            if (!binding.has_immutable_samplers()) {
                 Put(FromHandle<Sampler>(image_info.sampler)->descriptor(), out);
+            }
             return;
         case VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER:
         case VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER: {
@@ -128,8 +131,9 @@ void DescriptorSet::Prepare(const DescriptorSetLayout& layout, uint32_t variable
         if (binding.inline_block()) {
             const uint32_t size = binding.variable_count ? variable_count : binding.count;
             auto* block = reinterpret_cast<hal::BufferDescriptor*>(memory_ + binding.offset_bytes);
-            if (size > 0)
+            if (size > 0) {
                 *block = {address_ + binding.offset_bytes + sizeof(*block), size};
+            }
         } else if (binding.variable_count) {
             const uint32_t last = std::max(variable_count, 1u) - 1;
             std::memcpy(
@@ -211,10 +215,12 @@ vkUpdateDescriptorSets(VkDevice,
                        uint32_t copy_count,
                        const VkCopyDescriptorSet* copies) {
     // "Writes happen first, then the copies, each in order."
-    for (uint32_t i = 0; i < write_count; ++i)
+    for (uint32_t i = 0; i < write_count; ++i) {
         Write(FromHandle<DescriptorSet>(writes[i].dstSet)->storage(), writes[i]);
-    for (uint32_t i = 0; i < copy_count; ++i)
+    }
+    for (uint32_t i = 0; i < copy_count; ++i) {
         CopyDescriptors(copies[i]);
+    }
 }
 
 }  // namespace fornax::driver

@@ -147,11 +147,13 @@ uint32_t DescriptorBytes(VkDescriptorType type, const void* chain, uint32_t inde
         return kind ? kernel::DescriptorBytes(*kind) : 0;
     }
     const auto* types = MutableTypes(chain, index);
-    if (!types || types->descriptorTypeCount == 0)
+    if (!types || types->descriptorTypeCount == 0) {
         return kernel::DescriptorBytes(kernel::BindingLayout::Kind::kCombinedImageSampler);
+    }
     uint32_t bytes = 0;
-    for (uint32_t i = 0; i < types->descriptorTypeCount; ++i)
+    for (uint32_t i = 0; i < types->descriptorTypeCount; ++i) {
         bytes = std::max(bytes, DescriptorBytes(types->pDescriptorTypes[i], nullptr, 0));
+    }
     return bytes;
 }
 
@@ -160,13 +162,15 @@ void WriteImmutableSamplers(std::span<const DescriptorBinding> bindings,
                             std::byte* set_memory,
                             uint32_t variable_count) {
     for (const DescriptorBinding& binding : bindings) {
-        if (!binding.has_immutable_samplers())
+        if (!binding.has_immutable_samplers()) {
             continue;
+        }
         const uint32_t count =
             binding.variable_count ? std::min(binding.count, variable_count) : binding.count;
         std::byte* at = set_memory + binding.offset_bytes;
-        if (binding.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER)
+        if (binding.type == VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER) {
             at += offsetof(hal::CombinedImageSamplerDescriptor, sampler);
+        }
         for (uint32_t i = 0; i < count; ++i, at += binding.descriptor_bytes()) {
             std::memcpy(at, &samplers[binding.first_immutable_sampler + i],
                         sizeof(hal::SamplerDescriptor));
@@ -184,8 +188,9 @@ const DescriptorBinding& SearchBinding(std::span<const DescriptorBinding> bindin
 size_t DescriptorSetLayout::TrailingBytes(const VkDescriptorSetLayoutCreateInfo& info) {
     size_t bytes = info.bindingCount * sizeof(DescriptorBinding);
     for (uint32_t i = 0; i < info.bindingCount; ++i) {
-        if (ImmutableSamplersOf(info.pBindings[i]))
+        if (ImmutableSamplersOf(info.pBindings[i])) {
             bytes += info.pBindings[i].descriptorCount * sizeof(hal::SamplerDescriptor);
+        }
     }
     return bytes;
 }
@@ -227,13 +232,15 @@ DescriptorSetLayout::DescriptorSetLayout(Device& device,
     for (DescriptorBinding& binding : bindings) {
         // VUID-VkDescriptorSetLayoutBindingFlagsCreateInfo-pBindingFlags-03004: it is the last.
         binding.variable_count &= &binding == &bindings.back();
-        if (binding.variable_count && !binding.inline_block())
+        if (binding.variable_count && !binding.inline_block()) {
             size_bytes_ += kHeaderBytes;
+        }
         binding.offset_bytes = size_bytes_;
         binding.first_dynamic_offset = dynamic_offset_count_;
         size_bytes_ += static_cast<uint32_t>(binding.SizeOf(binding.count));
-        if (binding.dynamic())
+        if (binding.dynamic()) {
             dynamic_offset_count_ += binding.count;
+        }
     }
 }
 
@@ -243,12 +250,14 @@ vkCreateDescriptorSetLayout(VkDevice device_handle,
                             const VkAllocationCallbacks* callbacks,
                             VkDescriptorSetLayout* handle) {
     auto& device = *FromHandle<Device>(device_handle);
-    if (const Status status = CheckLayout(*info); !status)
+    if (const Status status = CheckLayout(*info); !status) {
         return Fail(device, status.error());
+    }
     auto* layout = NewObject<DescriptorSetLayout>(device, callbacks,
                                                   DescriptorSetLayout::TrailingBytes(*info), *info);
-    if (!layout)
+    if (!layout) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(layout);
     return VK_SUCCESS;
 }
@@ -267,20 +276,23 @@ vkGetDescriptorSetLayoutSupport(VkDevice,
     support->supported = CheckLayout(*info).ok();
     auto* variable = FindInChain<VkDescriptorSetVariableDescriptorCountLayoutSupport>(
         support->pNext, VK_STRUCTURE_TYPE_DESCRIPTOR_SET_VARIABLE_DESCRIPTOR_COUNT_LAYOUT_SUPPORT);
-    if (!variable)
+    if (!variable) {
         return;
+    }
     // As if the binding of variable count were not there: the rest is for it. 0 without one.
     variable->maxVariableDescriptorCount = 0;
     uint64_t others = 0;
     const VkDescriptorSetLayoutBinding* last = nullptr;
     for (uint32_t i = 0; i < info->bindingCount; ++i) {
-        if (FlagsOf(*info, i) & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT)
+        if (FlagsOf(*info, i) & VK_DESCRIPTOR_BINDING_VARIABLE_DESCRIPTOR_COUNT_BIT) {
             last = &info->pBindings[i];
-        else
+        } else {
             others += info->pBindings[i].descriptorCount;
+        }
     }
-    if (!last || !DescriptorKind(last->descriptorType) || others >= kMaxDescriptors)
+    if (!last || !DescriptorKind(last->descriptorType) || others >= kMaxDescriptors) {
         return;
+    }
     const auto rest = static_cast<uint32_t>(kMaxDescriptors - others);
     variable->maxVariableDescriptorCount =
         last->descriptorType == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK

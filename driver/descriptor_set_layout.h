@@ -43,8 +43,9 @@ struct DescriptorBinding {
     bool inline_block() const { return type == VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK; }
     // Of `number` array elements, or bytes of an inline block.
     uint64_t SizeOf(uint64_t number) const {
-        if (!inline_block())
+        if (!inline_block()) {
             return number * descriptor_bytes();
+        }
         return (in_buffer ? 0 : sizeof(hal::BufferDescriptor)) + (number + 15) / 16 * 16;
     }
     bool dynamic() const {

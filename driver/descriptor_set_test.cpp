@@ -53,8 +53,9 @@ class DescriptorSetTest : public TestDevice {
 
     void TearDown() override {
         vkDestroyDescriptorPool(device_, pool_, nullptr);
-        for (VkDescriptorSetLayout layout : layouts_)
+        for (VkDescriptorSetLayout layout : layouts_) {
             vkDestroyDescriptorSetLayout(device_, layout, nullptr);
+        }
         vkDestroyBuffer(device_, buffer_, nullptr);
         vkFreeMemory(device_, memory_, nullptr);
         TestDevice::TearDown();
@@ -238,8 +239,9 @@ TEST_F(DescriptorSetTest, PipelineLayoutsCopyWhatTheyNeed) {
                                           .pPushConstantRanges = ranges};
     VkPipelineLayout handle = VK_NULL_HANDLE;
     ASSERT_EQ(vkCreatePipelineLayout(device_, &info, nullptr, &handle), VK_SUCCESS);
-    for (VkDescriptorSetLayout layout : layouts_)
+    for (VkDescriptorSetLayout layout : layouts_) {
         vkDestroyDescriptorSetLayout(device_, layout, nullptr);
+    }
     layouts_.clear();
 
     const auto resources = FromHandle<driver::PipelineLayout>(handle)->MakeResourceLayout();
@@ -335,8 +337,9 @@ TEST_F(DescriptorSetTest, FreedMemoryIsFoundAgainOrFragmented) {
 // allocated.
 TEST_F(DescriptorSetTest, LiveSetsNeverOverlap) {
     std::vector<VkDescriptorSetLayout> layouts;
-    for (uint32_t count = 0; count < 6; ++count)
+    for (uint32_t count = 0; count < 6; ++count) {
         layouts.push_back(MakeLayout({Binding(0, kStorage, count)}));
+    }
     constexpr uint32_t kDescriptors = 40;
     MakePool(30, {{kStorage, kDescriptors}});
     std::mt19937 random(7);
@@ -354,26 +357,30 @@ TEST_F(DescriptorSetTest, LiveSetsNeverOverlap) {
         }
         const uint32_t count = random() % layouts.size();
         uint32_t used = 0;
-        for (const Live& entry : live)
+        for (const Live& entry : live) {
             used += entry.count;
+        }
         VkDescriptorSet set = VK_NULL_HANDLE;
         const VkResult result = Allocate({layouts[count]}, &set);
         if (live.size() == 30 || used + count > kDescriptors) {
             ASSERT_EQ(result, VK_ERROR_OUT_OF_POOL_MEMORY);
         } else if (result == VK_SUCCESS) {
             const std::vector<VkDescriptorBufferInfo> infos(count, At(0));
-            if (count > 0)
+            if (count > 0) {
                 Write(set, 0, 0, kStorage, infos);
+            }
             live.push_back({set, count});
             std::vector<std::pair<uint64_t, uint64_t>> ranges;
             for (const Live& entry : live) {
                 const uint64_t start = FromHandle<driver::DescriptorSet>(entry.set)->address();
-                if (entry.count > 0)
+                if (entry.count > 0) {
                     ranges.emplace_back(start, start + entry.count * sizeof(BufferDescriptor));
+                }
             }
             std::ranges::sort(ranges);
-            for (size_t i = 1; i < ranges.size(); ++i)
+            for (size_t i = 1; i < ranges.size(); ++i) {
                 ASSERT_LE(ranges[i - 1].second, ranges[i].first);
+            }
         } else {
             ASSERT_EQ(result, VK_ERROR_FRAGMENTED_POOL);
         }

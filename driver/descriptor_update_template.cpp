@@ -14,8 +14,9 @@ namespace {
 
 std::span<const DescriptorBinding> BindingsOf(const VkDescriptorUpdateTemplateCreateInfo& info) {
     // Each of the two types ignores the other's members.
-    if (info.templateType == VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS)
+    if (info.templateType == VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_PUSH_DESCRIPTORS) {
         return FromHandle<PipelineLayout>(info.pipelineLayout)->sets()[info.set].bindings;
+    }
     return FromHandle<DescriptorSetLayout>(info.descriptorSetLayout)->bindings();
 }
 
@@ -69,8 +70,9 @@ vkCreateDescriptorUpdateTemplate(VkDevice device_handle,
     auto* created =
         NewObject<Template>(*FromHandle<Device>(device_handle), callbacks,
                             info->descriptorUpdateEntryCount * sizeof(Template::Entry), *info);
-    if (!created)
+    if (!created) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(created);
     return VK_SUCCESS;
 }

@@ -15,10 +15,12 @@ namespace fornax::driver {
 
 Device::~Device() {
     PrintMessages();
-    for (Queue* queue : queues_)
+    for (Queue* queue : queues_) {
         allocator_.Delete(queue);
-    if (hal_)
+    }
+    if (hal_) {
         EndCounterReport(*hal_);
+    }
     // Its values live in this allocator, which must still be there.
     ReleasePrivateData();
 }
@@ -34,8 +36,9 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
         info.pNext, VK_STRUCTURE_TYPE_DEVICE_PIPELINE_BINARY_INTERNAL_CACHE_CONTROL_KHR);
     internal_cache_disabled_ = cache_control && cache_control->disableInternalCache;
 
-    if (!memory_reports_.Init(allocator_, info.pNext))
+    if (!memory_reports_.Init(allocator_, info.pNext)) {
         return FailOutOfHostMemory(physical_device_);
+    }
     auto hal = hal::CreateDevice("");
     if (!hal) {
         return FailWith(physical_device_, VK_ERROR_INITIALIZATION_FAILED, hal.error().message);
@@ -43,8 +46,9 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
     hal_ = std::move(*hal);
     BeginCounterReport(*hal_);
     auto debug_printf = DebugPrintf::Create(*hal_);
-    if (!debug_printf)
+    if (!debug_printf) {
         return Fail(physical_device_, debug_printf.error());
+    }
     debug_printf_ = std::move(*debug_printf);
     return CreateQueues(info);
 }
@@ -64,8 +68,9 @@ VkResult Device::CheckQueues(const VkDeviceQueueCreateInfo& queues, uint32_t alr
     }
     const auto* priority = FindInChain<VkDeviceQueueGlobalPriorityCreateInfo>(
         queues.pNext, VK_STRUCTURE_TYPE_DEVICE_QUEUE_GLOBAL_PRIORITY_CREATE_INFO);
-    if (!priority || priority->globalPriority == kGlobalPriority)
+    if (!priority || priority->globalPriority == kGlobalPriority) {
         return VK_SUCCESS;
+    }
     // "If globalPriorityQuery is enabled and the requested global priority is not reported, the
     // implementation must fail." Without it a lower one asks for no more than it gets.
     if (features_.globalPriorityQuery) {
@@ -94,8 +99,9 @@ VkResult Device::CreateQueues(const VkDeviceCreateInfo& info) {
                 .flags = queues.flags, .queueFamilyIndex = family, .queueIndex = j};
             Queue* queue =
                 allocator_.New<Queue>(VK_SYSTEM_ALLOCATION_SCOPE_DEVICE, 0, *this, place);
-            if (!queue)
+            if (!queue) {
                 return FailOutOfHostMemory(physical_device_);
+            }
             queues_[next++] = queue;
             FORNAX_RETURN_IF_FAILED(queue->Init());
         }
@@ -118,8 +124,9 @@ vkCreateDevice(VkPhysicalDevice physical_device_handle,
     const Allocator allocator(callbacks, physical_device.instance().allocator());
     Owned device(allocator, allocator.New<Device>(VK_SYSTEM_ALLOCATION_SCOPE_DEVICE, 0,
                                                   physical_device, allocator));
-    if (!device)
+    if (!device) {
         return FailOutOfHostMemory(physical_device);
+    }
     FORNAX_RETURN_IF_FAILED(device->Init(*info));
     *device_handle = ToHandle(device.Release());
     return VK_SUCCESS;
@@ -128,15 +135,17 @@ vkCreateDevice(VkPhysicalDevice physical_device_handle,
 FORNAX_ENTRY_POINT(void)
 vkDestroyDevice(VkDevice device_handle, const VkAllocationCallbacks* callbacks) {
     auto* device = FromHandle<Device>(device_handle);
-    if (device)
+    if (device) {
         Allocator(callbacks, device->instance().allocator()).Delete(device);
+    }
 }
 
 FORNAX_ENTRY_POINT(VkResult) vkDeviceWaitIdle(VkDevice device_handle) {
     auto& device = *FromHandle<Device>(device_handle);
     for (Queue* queue : device.queues()) {
-        if (queue)
+        if (queue) {
             FORNAX_RETURN_IF_FAILED(queue->WaitIdle());
+        }
     }
     return VK_SUCCESS;
 }

@@ -62,8 +62,9 @@ class Device : public DeviceObject {
     DebugPrintf* debug_printf() const { return debug_printf_.get(); }
     // After each wait of the application.
     void PrintMessages() const {
-        if (debug_printf_)
+        if (debug_printf_) {
             debug_printf_->Print(*this);
+        }
     }
 
     MemoryReports& memory_reports() { return memory_reports_; }
@@ -111,8 +112,9 @@ template <typename T, typename... Args>
     const Allocator allocator(callbacks, device.allocator());
     T* object = allocator.New<T>(VK_SYSTEM_ALLOCATION_SCOPE_OBJECT, trailing_bytes, device,
                                  std::forward<Args>(args)...);
-    if (!object)
+    if (!object) {
         FailOutOfHostMemory(device);
+    }
     return object;
 }
 
@@ -130,8 +132,9 @@ VkResult CreateObject(VkDevice device_handle,
                       Args&&... args) {
     auto& device = *FromHandle<Device>(device_handle);
     Owned<T> object(Allocator(callbacks, device.allocator()), NewObject<T>(device, callbacks, 0));
-    if (!object)
+    if (!object) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     FORNAX_RETURN_IF_FAILED(object->Init(std::forward<Args>(args)...));
     *handle = ToHandle(object.Release());
     return VK_SUCCESS;

@@ -37,12 +37,14 @@ VkDeviceFaultAddressTypeKHR AccessType(hal::FaultReport::Access access) {
 struct Fault {
     explicit Fault(const Device& device) {
         const Status status = device.hal().status();
-        if (status)
+        if (status) {
             return;
+        }
         description = status.error().message;
         const auto report = device.hal().fault();
-        if (!report)
+        if (!report) {
             return;
+        }
         is_watchdog = report->kind == hal::KernelFault::kWatchdog;
         if (report->address_bytes != 0) {
             memory = {AccessType(report->access), report->address, report->address_bytes};
@@ -81,10 +83,12 @@ vkGetDeviceFaultInfoEXT(VkDevice device,
     const Fault fault(*FromHandle<Device>(device));
     std::array<VkDeviceFaultAddressInfoKHR, 2> addresses;
     uint32_t address_count = 0;
-    if (fault.has_memory)
+    if (fault.has_memory) {
         addresses[address_count++] = fault.memory;
-    if (fault.has_instruction)
+    }
+    if (fault.has_instruction) {
         addresses[address_count++] = fault.instruction;
+    }
 
     counts->vendorBinarySize = 0;  // deviceFaultVendorBinary is not there
     if (!info) {
@@ -115,8 +119,9 @@ vkGetDeviceFaultReportsKHR(VkDevice device_handle,
     if (!device.hal().lost()) {
         // What only the loss of the device can end.
         auto never = device.hal().CreateTimeline(0);
-        if (!never)
+        if (!never) {
             return Fail(device, never.error());
+        }
         const Status status = (*never)->Wait(1, timeout);
         if (!device.hal().lost()) {
             *count = 0;
@@ -128,8 +133,9 @@ vkGetDeviceFaultReportsKHR(VkDevice device_handle,
         *count = device.fault_report_taken().load() ? 0 : 1;
         return *count != 0 ? VK_SUCCESS : VK_TIMEOUT;
     }
-    if (*count == 0)
+    if (*count == 0) {
         return device.fault_report_taken().load() ? VK_TIMEOUT : VK_INCOMPLETE;
+    }
     if (device.fault_report_taken().exchange(true)) {
         *count = 0;
         return VK_TIMEOUT;  // a lost device has no more faults to wait for
@@ -143,14 +149,18 @@ vkGetDeviceFaultReportsKHR(VkDevice device_handle,
     info.faultAddressInfo = fault.memory;
     info.instructionAddressInfo = fault.instruction;
     info.vendorInfo = fault.vendor;
-    if (fault.has_memory)
+    if (fault.has_memory) {
         info.flags |= VK_DEVICE_FAULT_FLAG_MEMORY_ADDRESS_KHR;
-    if (fault.has_instruction)
+    }
+    if (fault.has_instruction) {
         info.flags |= VK_DEVICE_FAULT_FLAG_INSTRUCTION_ADDRESS_KHR;
-    if (fault.has_vendor)
+    }
+    if (fault.has_vendor) {
         info.flags |= VK_DEVICE_FAULT_FLAG_VENDOR_KHR;
-    if (fault.is_watchdog)
+    }
+    if (fault.is_watchdog) {
         info.flags |= VK_DEVICE_FAULT_FLAG_WATCHDOG_TIMEOUT_KHR;
+    }
     return VK_SUCCESS;
 }
 

@@ -26,20 +26,23 @@ VkResult DeviceMemory::Init(const VkMemoryAllocateInfo& info) {
                     kMaxMemoryAllocations);
     }
     FORNAX_RETURN_IF_FAILED(Allocate(info));
-    if (!memory_.imported())
+    if (!memory_.imported()) {
         device().physical_device().allocated_bytes() += memory_->size_bytes();
+    }
     return VK_SUCCESS;
 }
 
 VkResult DeviceMemory::Allocate(const VkMemoryAllocateInfo& info) {
     const auto* file = FindInChain<VkImportMemoryFdInfoKHR>(
         info.pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR);
-    if (file && file->handleType != 0)
+    if (file && file->handleType != 0) {
         return Import(*file, info.allocationSize);
+    }
     const auto* host = FindInChain<VkImportMemoryHostPointerInfoEXT>(
         info.pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
-    if (host && host->handleType != 0)
+    if (host && host->handleType != 0) {
         return Import(*host, info.allocationSize);
+    }
     // VK_MEMORY_ALLOCATE_ZERO_INITIALIZE_BIT_EXT asks for what every allocation is (hal/memory.h).
     const auto* exported = FindInChain<VkExportMemoryAllocateInfo>(
         info.pNext, VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO);
@@ -65,15 +68,19 @@ VkResult DeviceMemory::Import(const VkImportMemoryHostPointerInfoEXT& info,
 }
 
 DeviceMemory::~DeviceMemory() {
-    if (counted_)
+    if (counted_) {
         --device().allocation_count();
-    if (!memory_)
+    }
+    if (!memory_) {
         return;
+    }
     // "If a memory object is mapped at the time it is freed, it is implicitly unmapped."
-    if (placed_)
+    if (placed_) {
         (void)hal::UnmapAt(placed_, placed_bytes_, false);
-    if (!memory_.imported())
+    }
+    if (!memory_.imported()) {
         device().physical_device().allocated_bytes() -= memory_->size_bytes();
+    }
 }
 
 VkResult DeviceMemory::Map(const VkMemoryMapInfo& info, void** data) {
@@ -86,8 +93,9 @@ VkResult DeviceMemory::Map(const VkMemoryMapInfo& info, void** data) {
     const VkDeviceSize size_bytes =
         info.size == VK_WHOLE_SIZE ? memory_->size_bytes() - info.offset : info.size;
     const Status mapped = memory_->MapAt(place->pPlacedAddress, info.offset, size_bytes);
-    if (!mapped)
+    if (!mapped) {
         return FailWith(*this, VK_ERROR_MEMORY_MAP_FAILED, mapped.error().message);
+    }
     placed_ = place->pPlacedAddress;
     placed_bytes_ = size_bytes;
     *data = placed_;
@@ -95,13 +103,15 @@ VkResult DeviceMemory::Map(const VkMemoryMapInfo& info, void** data) {
 }
 
 VkResult DeviceMemory::Unmap(const VkMemoryUnmapInfo& info) {
-    if (!placed_)
+    if (!placed_) {
         return VK_SUCCESS;
+    }
     const bool reserve = info.flags & VK_MEMORY_UNMAP_RESERVE_BIT_EXT;
     const Status unmapped = hal::UnmapAt(placed_, placed_bytes_, reserve);
     // "... leaves the memory range mapped" when it fails.
-    if (!unmapped)
+    if (!unmapped) {
         return FailWith(*this, VK_ERROR_MEMORY_MAP_FAILED, unmapped.error().message);
+    }
     placed_ = nullptr;
     return VK_SUCCESS;
 }

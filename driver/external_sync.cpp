@@ -18,8 +18,9 @@ VkResult SyncPayload::Init(const DeviceObject& origin,
     hal::Device& hal = origin.device().hal();
     auto timeline = export_types & opaque_bit ? hal.CreateSharedTimeline(initial_value)
                                               : hal.CreateTimeline(initial_value);
-    if (!timeline)
+    if (!timeline) {
         return Fail(origin, timeline.error());
+    }
     permanent_ = std::move(*timeline);
     return VK_SUCCESS;
 }
@@ -33,17 +34,20 @@ VkResult OpenPayload(const DeviceObject& origin,
                   : file >= 0 ? hal.ImportSyncFile(file)
                               : hal.CreateTimeline(1);
     if (!opened) {
-        if (opened.error().code != ErrorCode::kInvalidArgument)
+        if (opened.error().code != ErrorCode::kInvalidArgument) {
             return Fail(origin, opened.error());
+        }
         return FailWith(origin, VK_ERROR_INVALID_EXTERNAL_HANDLE, opened.error().message);
     }
     payload = std::move(*opened);
-    if (sync_file)
+    if (sync_file) {
         payload->target() = 1;
+    }
     // "Importing from a file descriptor transfers ownership of the file descriptor"; the payload
     // has one of its own.
-    if (file >= 0)
+    if (file >= 0) {
         close(file);
+    }
     return VK_SUCCESS;
 }
 
@@ -64,8 +68,9 @@ VkResult GiveFile(const DeviceObject& origin, Result<UniqueFd> file, int* out) {
 FORNAX_ENTRY_POINT(VkResult)
 vkGetSemaphoreFdKHR(VkDevice, const VkSemaphoreGetFdInfoKHR* info, int* fd) {
     auto& semaphore = *FromHandle<Semaphore>(info->semaphore);
-    if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT)
+    if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
         return GiveFile(semaphore, semaphore.timeline().ExportFile(), fd);
+    }
     // "Exporting a semaphore payload to a handle with copy transference has the same side effects
     // on the source semaphore's payload as executing a semaphore wait operation."
     const hal::TimelinePoint point = semaphore.WaitPoint(0);
@@ -94,8 +99,9 @@ vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
     properties->compatibleHandleTypes = 0;
     properties->externalSemaphoreFeatures = 0;
     if (info->handleType != VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT &&
-        !(info->handleType == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT && binary))
+        !(info->handleType == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT && binary)) {
         return;
+    }
     // Of either type alone: a payload that others signal as well gives no sync files.
     properties->exportFromImportedHandleTypes = info->handleType;
     properties->compatibleHandleTypes = info->handleType;
@@ -109,14 +115,16 @@ vkGetPhysicalDeviceExternalSemaphoreProperties(VkPhysicalDevice,
 FORNAX_ENTRY_POINT(VkResult)
 vkGetFenceFdKHR(VkDevice, const VkFenceGetFdInfoKHR* info, int* fd) {
     auto& fence = *FromHandle<Fence>(info->fence);
-    if (info->handleType != VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT)
+    if (info->handleType != VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT) {
         return GiveFile(fence, fence.payload().timeline().ExportFile(), fd);
+    }
     const hal::TimelinePoint point = fence.point();
     FORNAX_RETURN_IF_FAILED(GiveFile(fence, point.timeline->ExportSyncFile(point.value), fd));
     // "... has the same side effects on the source fence's payload as executing a fence reset
     // operation", even while its signal is still pending.
-    if (!fence.payload().Restore())
+    if (!fence.payload().Restore()) {
         (void)fence.payload().NextPoint();
+    }
     return VK_SUCCESS;
 }
 
@@ -137,8 +145,9 @@ vkGetPhysicalDeviceExternalFenceProperties(VkPhysicalDevice,
     properties->compatibleHandleTypes = 0;
     properties->externalFenceFeatures = 0;
     if (info->handleType != VK_EXTERNAL_FENCE_HANDLE_TYPE_OPAQUE_FD_BIT &&
-        info->handleType != VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT)
+        info->handleType != VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT) {
         return;
+    }
     properties->exportFromImportedHandleTypes = info->handleType;
     properties->compatibleHandleTypes = info->handleType;
     properties->externalFenceFeatures =

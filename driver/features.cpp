@@ -33,8 +33,9 @@ VkResult Enable(const Object& origin,
                 bool provided,
                 FeatureSet& enabled) {
     for (size_t i = 0; i < members.size(); ++i) {
-        if (!values[i])
+        if (!values[i]) {
             continue;
+        }
         if (!provided || !(SupportedFeatures().*members[i].member)) {
             return Fail(origin, VK_ERROR_FEATURE_NOT_PRESENT,
                         "The feature {} of {} was enabled, but the device does not have it.",
@@ -49,19 +50,22 @@ VkResult Enable(const Object& origin,
 
 void WriteFeatures(const FeatureSet& features, VkPhysicalDeviceFeatures& out) {
     auto* values = reinterpret_cast<VkBool32*>(&out);
-    for (const FeatureInfo& feature : Vulkan10Features())
+    for (const FeatureInfo& feature : Vulkan10Features()) {
         *values++ = features.*feature.member;
+    }
 }
 
 void WriteFeatureChain(const FeatureSet& features, void* chain) {
     ForEachInChain(chain, [&](VkBaseOutStructure& header) {
         const FeatureStructInfo* info = FindStruct(header.sType);
-        if (!info)
+        if (!info) {
             return;
+        }
         const bool provided = info->provided(SupportedApi());
         VkBool32* values = ValuesOf(header);
-        for (const FeatureInfo& feature : info->members)
+        for (const FeatureInfo& feature : info->members) {
             *values++ = provided && features.*feature.member;
+        }
     });
 }
 
@@ -77,8 +81,9 @@ VkResult ReadEnabledFeatures(const Object& origin,
                                            known->provided(SupportedApi()), enabled));
         }
     }
-    if (!features10)
+    if (!features10) {
         return VK_SUCCESS;
+    }
     return Enable(origin, Vulkan10Features(), reinterpret_cast<const VkBool32*>(features10),
                   "VkPhysicalDeviceFeatures", true, enabled);
 }

@@ -21,8 +21,9 @@ VkResult Fence::Init(const VkFenceCreateInfo& info) {
         info.pNext, VK_STRUCTURE_TYPE_EXPORT_FENCE_CREATE_INFO);
     FORNAX_RETURN_IF_FAILED(payload_.Init(*this, 0, VK_EXTERNAL_FENCE_HANDLE_TYPE_OPAQUE_FD_BIT,
                                           exported ? exported->handleTypes : 0));
-    if (!(info.flags & VK_FENCE_CREATE_SIGNALED_BIT))
+    if (!(info.flags & VK_FENCE_CREATE_SIGNALED_BIT)) {
         payload_.Unset();
+    }
     return VK_SUCCESS;
 }
 
@@ -51,16 +52,18 @@ vkDestroyFence(VkDevice device, VkFence fence, const VkAllocationCallbacks* call
 
 FORNAX_ENTRY_POINT(VkResult)
 vkResetFences(VkDevice, uint32_t count, const VkFence* fences) {
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         FromHandle<Fence>(fences[i])->Reset();
+    }
     return VK_SUCCESS;
 }
 
 // Applications poll this: at first two atomic loads.
 FORNAX_ENTRY_POINT(VkResult) vkGetFenceStatus(VkDevice device, VkFence handle) {
     auto& fence = *FromHandle<Fence>(handle);
-    if (!fence.signalled())
+    if (!fence.signalled()) {
         fence.PauseBetweenPolls();
+    }
     if (fence.signalled()) {
         FromHandle<Device>(device)->PrintMessages();
         return VK_SUCCESS;
@@ -83,10 +86,12 @@ vkWaitForFences(VkDevice device_handle,
         return WaitResult(device, status);
     }
     HostArray<hal::TimelinePoint> points(device.allocator(), count);
-    if (!points.Has(count))
+    if (!points.Has(count)) {
         return FailOutOfHostMemory(device);
-    for (uint32_t i = 0; i < count; ++i)
+    }
+    for (uint32_t i = 0; i < count; ++i) {
         points[i] = FromHandle<Fence>(fences[i])->point();
+    }
     const std::span<const hal::TimelinePoint> all(points.data(), count);
     const Status status = wait_all ? hal::WaitAll(all, timeout_ns) : hal::WaitAny(all, timeout_ns);
     device.PrintMessages();

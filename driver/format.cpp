@@ -69,9 +69,10 @@ constexpr FormatInfo Make(VkFormat format,
         // Likewise the sources of blits.
         info.image_features |=
             VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_BIT | VK_FORMAT_FEATURE_2_BLIT_SRC_BIT;
-        if (!integer)
+        if (!integer) {
             info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_LINEAR_BIT |
                                    VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_FILTER_MINMAX_BIT;
+        }
     }
     if (uses & (kDepth | kStencil)) {
         info.aspects = (uses & kDepth ? VkImageAspectFlags{VK_IMAGE_ASPECT_DEPTH_BIT} : 0) |
@@ -79,8 +80,9 @@ constexpr FormatInfo Make(VkFormat format,
     }
     // Depths and stencil values are for queues for graphics alone
     // (VUID-VkCopyMemoryToImageIndirectInfoKHR-commandBuffer-07674).
-    if (info.aspects == VK_IMAGE_ASPECT_COLOR_BIT)
+    if (info.aspects == VK_IMAGE_ASPECT_COLOR_BIT) {
         info.image_features |= VK_FORMAT_FEATURE_2_COPY_IMAGE_INDIRECT_DST_BIT_KHR;
+    }
     // No queue is for graphics; those that are there copy either aspect (maintenance10).
     if (uses & kDepth) {
         info.image_features |= VK_FORMAT_FEATURE_2_SAMPLED_IMAGE_DEPTH_COMPARISON_BIT |
@@ -99,12 +101,15 @@ constexpr FormatInfo Make(VkFormat format,
         info.image_features |= VK_FORMAT_FEATURE_2_STORAGE_IMAGE_ATOMIC_BIT;
         info.buffer_features |= VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_ATOMIC_BIT;
     }
-    if (uses & kUniformTexels)
+    if (uses & kUniformTexels) {
         info.buffer_features |= VK_FORMAT_FEATURE_2_UNIFORM_TEXEL_BUFFER_BIT;
-    if (uses & kVertices)
+    }
+    if (uses & kVertices) {
         info.buffer_features |= VK_FORMAT_FEATURE_2_VERTEX_BUFFER_BIT;
-    if (!(uses & (kSampled | kStorage)))
+    }
+    if (!(uses & (kSampled | kStorage))) {
         info.image_features = 0;
+    }
     return info;
 }
 
@@ -280,10 +285,12 @@ uint32_t FromHalfBits(float value) {
     const auto bits = std::bit_cast<uint32_t>(value);
     const uint32_t sign = bits >> 16 & 0x8000;
     const double magnitude = std::fabs(static_cast<double>(value));
-    if (std::isnan(value))
+    if (std::isnan(value)) {
         return sign | 0x7e00;
-    if (magnitude >= 65520)
+    }
+    if (magnitude >= 65520) {
         return sign | 0x7c00;
+    }
     // In steps of the last digit: of 2^-24 for denormals.
     const int exponent = std::max(-14, magnitude == 0 ? -14 : std::ilogb(magnitude));
     const auto steps = static_cast<uint32_t>(std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
@@ -292,10 +299,12 @@ uint32_t FromHalfBits(float value) {
 }
 
 uint32_t SmallFloatBits(float value, uint32_t dropped_bits, float largest) {
-    if (std::isnan(value))
+    if (std::isnan(value)) {
         return 0x7e00u >> dropped_bits;
-    if (value > largest)
+    }
+    if (value > largest) {
         value = std::isinf(value) ? value : largest;
+    }
     return FromHalfBits(std::max(value, 0.0f)) >> dropped_bits;
 }
 
@@ -308,15 +317,18 @@ float ToSrgb(float linear) {
 std::array<uint32_t, 4> ToSharedExponent(const float (&color)[4]) {
     constexpr double kLargest = 511.0 / 512 * 65536;
     double limited[3];
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         limited[i] = color[i] > 0 ? std::min<double>(color[i], kLargest) : 0;
+    }
     const double largest = std::max({limited[0], limited[1], limited[2]});
     int exponent = std::max(-16, largest > 0 ? std::ilogb(largest) : -16) + 16;
-    if (std::floor(largest / std::exp2(exponent - 24) + 0.5) == 512)
+    if (std::floor(largest / std::exp2(exponent - 24) + 0.5) == 512) {
         ++exponent;
+    }
     std::array<uint32_t, 4> bits{};
-    for (size_t i = 0; i < 3; ++i)
+    for (size_t i = 0; i < 3; ++i) {
         bits[i] = static_cast<uint32_t>(std::floor(limited[i] / std::exp2(exponent - 24) + 0.5));
+    }
     bits[3] = static_cast<uint32_t>(exponent);
     return bits;
 }
@@ -346,8 +358,9 @@ uint32_t ToComponent(const FormatInfo& format,
         case TexelClass::kSrgb:
             return ToNormalized(channel == 3 ? value : ToSrgb(value), TexelClass::kUnorm, bits);
         case TexelClass::kHalf:
-            if (format.texel.layout == TexelLayout::k11_11_10)
+            if (format.texel.layout == TexelLayout::k11_11_10) {
                 return SmallFloatBits(value, place == 2 ? 5 : 4, place == 2 ? 64512.0f : 65024.0f);
+            }
             return FromHalfBits(value);
         case TexelClass::kUscaled:
         case TexelClass::kSscaled:
@@ -370,13 +383,16 @@ const FormatInfo* FindFormat(VkFormat format) {
 }
 
 bool AreCompatible(const FormatInfo& image, const FormatInfo& view, bool of_blocks) {
-    if (image.format == view.format)
+    if (image.format == view.format) {
         return true;
-    if (!image.is_color() || !view.is_color() || image.texel.bytes != view.texel.bytes)
+    }
+    if (!image.is_color() || !view.is_color() || image.texel.bytes != view.texel.bytes) {
         return false;
+    }
     // A8_UNORM is the one uncompressed format that has a class to itself.
-    if (image.format == VK_FORMAT_A8_UNORM || view.format == VK_FORMAT_A8_UNORM)
+    if (image.format == VK_FORMAT_A8_UNORM || view.format == VK_FORMAT_A8_UNORM) {
         return false;
+    }
     if (image.block_log2() == 0 || view.block_log2() != 0) {
         const auto of_class = [](const FormatInfo& format) {
             const bool is_signed = format.texel.layout == TexelLayout::kBc6Signed;
@@ -425,8 +441,9 @@ std::array<std::byte, 16> PackColor(const FormatInfo& format, const VkClearColor
         const uint32_t bits = all_bits[place];
         size_t channel = place;
         for (size_t i = 0; i < 4; ++i) {
-            if ((format.swizzle >> (i * hal::kSwizzleBits) & 15) == place)
+            if ((format.swizzle >> (i * hal::kSwizzleBits) & 15) == place) {
                 channel = i;
+            }
         }
         const uint32_t value = ToComponent(format, color, channel, bits, place);
         words[at / 32] |= (bits == 32 ? value : value & ((1u << bits) - 1)) << at % 32;
@@ -440,10 +457,11 @@ std::array<std::byte, 16> PackDepthStencil(const FormatInfo& format,
                                            const VkClearDepthStencilValue& value) {
     const hal::TexelFormat texel = format.PlaneTexel(plane);
     uint32_t word = value.stencil & 0xff;
-    if (texel.texel_class == TexelClass::kUnorm)
+    if (texel.texel_class == TexelClass::kUnorm) {
         word = ToNormalized(value.depth, TexelClass::kUnorm, hal::ComponentBits(texel.layout)[0]);
-    else if (texel.texel_class == TexelClass::kFloat)
+    } else if (texel.texel_class == TexelClass::kFloat) {
         word = std::bit_cast<uint32_t>(value.depth);
+    }
     return std::bit_cast<std::array<std::byte, 16>>(std::array<uint32_t, 4>{word});
 }
 
@@ -474,8 +492,9 @@ vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice,
     // "Initially, no new format flag bits are defined."
     auto* widest = FindInChain<VkFormatProperties4KHR>(properties->pNext,
                                                        VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_4_KHR);
-    if (widest)
+    if (widest) {
         widest->linearTilingFeatures = widest->optimalTilingFeatures = widest->bufferFeatures = 0;
+    }
 }
 
 FORNAX_ENTRY_POINT(void)

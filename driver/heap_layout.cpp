@@ -152,8 +152,9 @@ VkResult ReadHeapLayout(Device& device, const void* stage_chain, kernel::Resourc
                             .binding_count = from.bindingCount,
                             .resources = from.resourceMask};
         const auto embedded = ReadSource(from, mapping);
-        if (!embedded)
+        if (!embedded) {
             return Fail(device, embedded.error());
+        }
         if (*embedded) {
             Sampler sampler(device);
             FORNAX_RETURN_IF_FAILED(sampler.Init(**embedded));

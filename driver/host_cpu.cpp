@@ -25,8 +25,9 @@ std::string ReadHostCpuName() {
         std::string name(text, strnlen(text, sizeof(registers)));
         name.erase(0, name.find_first_not_of(' '));
         name.erase(name.find_last_not_of(' ') + 1);
-        if (!name.empty())
+        if (!name.empty()) {
             return name;
+        }
     }
 #endif
     return "unknown processor";

@@ -85,8 +85,9 @@ bool UsageFits(const FormatInfo& format,
                 return AreCompatible(format, other, of_blocks) &&
                        (other.image_features & needed) == needed;
             });
-        if (!direct && !by_view)
+        if (!direct && !by_view) {
             return false;
+        }
     }
     return true;
 }
@@ -119,14 +120,17 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
         (!of_blocks && (uses.flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT))) {
         return refuse();
     }
-    if (info.tiling != VK_IMAGE_TILING_OPTIMAL && info.tiling != VK_IMAGE_TILING_LINEAR)
+    if (info.tiling != VK_IMAGE_TILING_OPTIMAL && info.tiling != VK_IMAGE_TILING_LINEAR) {
         return refuse();
-    if ((uses.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_2D)
+    }
+    if ((uses.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT) && info.type != VK_IMAGE_TYPE_2D) {
         return refuse();
+    }
     constexpr VkImageCreateFlags2KHR kSlices =
         VK_IMAGE_CREATE_2D_ARRAY_COMPATIBLE_BIT | VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT;
-    if ((uses.flags & kSlices) && info.type != VK_IMAGE_TYPE_3D)
+    if ((uses.flags & kSlices) && info.type != VK_IMAGE_TYPE_3D) {
         return refuse();
+    }
     // VUID-VkImageCreateInfo-flags-13356.
     if ((uses.flags & VK_IMAGE_CREATE_ALIAS_SINGLE_LAYER_DESCRIPTOR_BIT_KHR) &&
         info.type == VK_IMAGE_TYPE_3D) {
@@ -153,8 +157,9 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
         default:
             return refuse();
     }
-    while (largest >> limits.maxMipLevels)
+    while (largest >> limits.maxMipLevels) {
         ++limits.maxMipLevels;
+    }
     return limits;
 }
 
@@ -162,8 +167,9 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
 // can here, so queries deny images of several samples. Programs make them nevertheless, because
 // the limits of sampled images must have four (VkPhysicalDeviceLimits), and they work.
 bool SamplesFit(const VkImageCreateInfo& info, VkImageCreateFlags2KHR flags) {
-    if (info.samples == VK_SAMPLE_COUNT_1_BIT)
+    if (info.samples == VK_SAMPLE_COUNT_1_BIT) {
         return true;
+    }
     return (info.samples & kSampleCounts) == static_cast<VkSampleCountFlags>(info.samples) &&
            info.imageType == VK_IMAGE_TYPE_2D && info.tiling == VK_IMAGE_TILING_OPTIMAL &&
            info.mipLevels == 1 && !(flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT);
@@ -201,8 +207,9 @@ VkResult Image::Init(const VkImageCreateInfo& info) {
         VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT | VK_IMAGE_USAGE_INPUT_ATTACHMENT_BIT;
     ImageUses uses = UsesOf(info);
     for (VkImageUsageFlags2KHR* usage : {&uses.usage, &uses.stencil_usage}) {
-        if (*usage & ~kAttachments)
+        if (*usage & ~kAttachments) {
             *usage &= ~kAttachments;
+        }
     }
     const VkPhysicalDeviceImageFormatInfo2 query{
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_IMAGE_FORMAT_INFO_2,
@@ -262,17 +269,20 @@ vkGetPhysicalDeviceImageFormatProperties2(VkPhysicalDevice,
     if (external && external->handleType != 0) {
         const VkExternalMemoryProperties features = ExternalMemoryProperties(external->handleType);
         // "If handleType is not compatible ..., VK_ERROR_FORMAT_NOT_SUPPORTED is returned."
-        if (features.externalMemoryFeatures == 0)
+        if (features.externalMemoryFeatures == 0) {
             properties->imageFormatProperties = {};
+        }
         auto* out = FindInChain<VkExternalImageFormatProperties>(
             properties->pNext, VK_STRUCTURE_TYPE_EXTERNAL_IMAGE_FORMAT_PROPERTIES);
-        if (out)
+        if (out) {
             out->externalMemoryProperties = features;
+        }
     }
     auto* performance = FindInChain<VkHostImageCopyDevicePerformanceQuery>(
         properties->pNext, VK_STRUCTURE_TYPE_HOST_IMAGE_COPY_DEVICE_PERFORMANCE_QUERY);
-    if (performance)
+    if (performance) {
         performance->optimalDeviceAccess = performance->identicalMemoryLayout = VK_TRUE;
+    }
     return properties->imageFormatProperties.maxMipLevels ? VK_SUCCESS
                                                           : VK_ERROR_FORMAT_NOT_SUPPORTED;
 }
@@ -335,8 +345,9 @@ vkBindImageMemory2(VkDevice, uint32_t count, const VkBindImageMemoryInfo* infos)
             ->Bind(*FromHandle<DeviceMemory>(infos[i].memory), infos[i].memoryOffset);
         const auto* status =
             FindInChain<VkBindMemoryStatus>(infos[i].pNext, VK_STRUCTURE_TYPE_BIND_MEMORY_STATUS);
-        if (status)
+        if (status) {
             *status->pResult = VK_SUCCESS;
+        }
     }
     return VK_SUCCESS;
 }
@@ -373,8 +384,9 @@ void FillHostSize(const FormatInfo& format,
                   VkSubresourceLayout2& layout) {
     auto* host = FindInChain<VkSubresourceHostMemcpySize>(
         layout.pNext, VK_STRUCTURE_TYPE_SUBRESOURCE_HOST_MEMCPY_SIZE);
-    if (!host)
+    if (!host) {
         return;
+    }
     const uint32_t plane = format.PlaneOf(subresource.aspectMask);
     const ImageLayout::Level& level = image.planes[plane][subresource.mipLevel];
     host->size =
@@ -411,8 +423,9 @@ vkGetDeviceImageSubresourceLayout(VkDevice,
                                   VkSubresourceLayout2* layout) {
     layout->subresourceLayout = {};
     const FormatInfo* format = FindFormat(info->pCreateInfo->format);
-    if (!format)
+    if (!format) {
         return;
+    }
     const ImageLayout image = LayOutImage(*info->pCreateInfo, *format);
     const VkImageSubresource& subresource = info->pSubresource->imageSubresource;
     layout->subresourceLayout = SubresourceLayoutOf(*format, image, subresource);

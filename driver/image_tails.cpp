@@ -12,8 +12,9 @@ Result<uint64_t> ImageTails::AddressOf(hal::Device& device, const hal::SampledIm
     std::memcpy(key.data(), &tail, sizeof(tail));
     const std::lock_guard lock(mutex_);
     const auto found = addresses_.find(key);
-    if (found != addresses_.end())
+    if (found != addresses_.end()) {
         return found->second;
+    }
     if (used_ == kTailsPerChunk) {
         FORNAX_ASSIGN_OR_RETURN(auto chunk, device.AllocateMemory(kTailsPerChunk * sizeof(tail)));
         chunks_.push_back(std::move(chunk));

@@ -15,8 +15,9 @@ namespace {
 
 void SetFormat(const hal::TexelFormat& texel, hal::ImageDescriptor& descriptor) {
     descriptor.format = texel;
-    for (size_t i = 0; i < 4; ++i)
+    for (size_t i = 0; i < 4; ++i) {
         descriptor.scale[i] = hal::ComponentScale(texel, i);
+    }
 }
 
 // Which of red, green, blue and alpha each component of a texel is.
@@ -25,8 +26,9 @@ uint32_t ChannelOrder(uint32_t swizzle) {
     for (uint32_t place = 0; place < 4; ++place) {
         uint32_t channel = place;
         for (uint32_t i = 0; i < 4; ++i) {
-            if ((swizzle >> (i * hal::kSwizzleBits) & 15) == place)
+            if ((swizzle >> (i * hal::kSwizzleBits) & 15) == place) {
                 channel = i;
+            }
         }
         order |= channel << (place * hal::kSwizzleBits);
     }
@@ -46,8 +48,9 @@ VkResult ImageView::Init(const VkImageViewCreateInfo& info) {
     const VkImageSubresourceRange& range = info.subresourceRange;
     // VUID-VkImageViewCreateInfo-None-02273.
     const FormatInfo* format = FindFormat(info.format);
-    if (!format || !format->image_features || !AreCompatible(image.format(), *format, true))
+    if (!format || !format->image_features || !AreCompatible(image.format(), *format, true)) {
         return FailFormat(device(), "A view", info.format);
+    }
     // Shaders see one aspect; a view of both is of the depth for them.
     const uint32_t plane =
         range.aspectMask & VK_IMAGE_ASPECT_DEPTH_BIT ? 0 : image.format().PlaneOf(range.aspectMask);
@@ -103,8 +106,9 @@ std::optional<hal::ImageDescriptor> MakeTexelBufferDescriptor(VkFormat format_na
     const FormatInfo* format = FindFormat(format_name);
     constexpr VkFormatFeatureFlags2 kTexels =
         VK_FORMAT_FEATURE_2_UNIFORM_TEXEL_BUFFER_BIT | VK_FORMAT_FEATURE_2_STORAGE_TEXEL_BUFFER_BIT;
-    if (!format || !(format->buffer_features & kTexels))
+    if (!format || !(format->buffer_features & kTexels)) {
         return std::nullopt;
+    }
     hal::ImageDescriptor descriptor;
     SetFormat(format->texel, descriptor);
     descriptor.swizzle = format->swizzle;
@@ -122,8 +126,9 @@ VkResult BufferView::Init(const VkBufferViewCreateInfo& info) {
     const auto& buffer = *FromHandle<Buffer>(info.buffer);
     const auto descriptor = MakeTexelBufferDescriptor(info.format, buffer.address() + info.offset,
                                                       buffer.Range(info.offset, info.range));
-    if (!descriptor)
+    if (!descriptor) {
         return FailFormat(device(), "A buffer view", info.format);
+    }
     descriptor_ = *descriptor;
     return VK_SUCCESS;
 }

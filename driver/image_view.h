@@ -32,8 +32,9 @@ class ImageView : public DeviceObject {
 // ("nullDescriptor": loads return zero values).
 constexpr hal::SampledImageDescriptor NullImageDescriptor() {
     uint32_t zeros = 0;
-    for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t i = 0; i < 4; ++i) {
         zeros |= static_cast<uint32_t>(hal::Swizzle::kZero) << i * hal::kSwizzleBits;
+    }
     return {.image = {.memory = {}, .format = {}, .swizzle = zeros}};
 }
 

@@ -16,13 +16,15 @@ namespace fornax::driver {
 Instance::~Instance() {
     allocator_.Delete(physical_device_);
     // Names live in this allocator, which must still be there.
-    if (debug_name())
+    if (debug_name()) {
         DebugNames::Set(*this, nullptr);
+    }
 }
 
 VkResult Instance::Init(const VkInstanceCreateInfo& info) {
-    if (!messengers_.CopyInstanceMessengers(allocator_, info.pNext))
+    if (!messengers_.CopyInstanceMessengers(allocator_, info.pNext)) {
         return FailOutOfHostMemory(*this);
+    }
 
     const uint32_t wanted = info.pApplicationInfo ? info.pApplicationInfo->apiVersion : 0;
     // "Implementations that support Vulkan 1.1 or later must not return
@@ -49,8 +51,9 @@ VkResult Instance::GetPhysicalDevice(PhysicalDevice** physical_device) {
     if (!physical_device_) {
         Owned created(allocator_, allocator_.New<PhysicalDevice>(
                                       VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, *this));
-        if (!created)
+        if (!created) {
             return FailOutOfHostMemory(*this);
+        }
         FORNAX_RETURN_IF_FAILED(created->Init());
         physical_device_ = created.Release();
     }
@@ -65,8 +68,9 @@ vkCreateInstance(const VkInstanceCreateInfo* info,
     const Allocator allocator(callbacks, Allocator());
     Owned instance(allocator,
                    allocator.New<Instance>(VK_SYSTEM_ALLOCATION_SCOPE_INSTANCE, 0, allocator));
-    if (!instance)
+    if (!instance) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     FORNAX_RETURN_IF_FAILED(instance->Init(*info));
     instance->messengers().EnableInstanceMessengers(false);
     *instance_handle = ToHandle(instance.Release());
@@ -76,8 +80,9 @@ vkCreateInstance(const VkInstanceCreateInfo* info,
 FORNAX_ENTRY_POINT(void)
 vkDestroyInstance(VkInstance instance_handle, const VkAllocationCallbacks* callbacks) {
     auto* instance = FromHandle<Instance>(instance_handle);
-    if (!instance)
+    if (!instance) {
         return;
+    }
     instance->messengers().EnableInstanceMessengers(true);
     Allocator(callbacks, Allocator()).Delete(instance);
 }
@@ -97,8 +102,9 @@ FORNAX_ENTRY_POINT(VkResult)
 vkEnumerateInstanceExtensionProperties(const char* layer,
                                        uint32_t* count,
                                        VkExtensionProperties* properties) {
-    if (layer)
+    if (layer) {
         return VK_ERROR_LAYER_NOT_PRESENT;
+    }
     return EnumerateExtensions(AllInstanceExtensions(), SupportedApi().instance, count, properties);
 }
 

@@ -56,11 +56,13 @@ Hash128 DigestOf(BinaryHeader header, std::span<const std::byte> parts) {
 template <typename Container>
 bool Take(std::span<const std::byte>& data, uint64_t count, Container& out) {
     using Element = typename Container::value_type;
-    if (count > data.size() / sizeof(Element))
+    if (count > data.size() / sizeof(Element)) {
         return false;
+    }
     out.resize(count);
-    if (count > 0)
+    if (count > 0) {
         std::memcpy(out.data(), data.data(), count * sizeof(Element));
+    }
     data = data.subspan(count * sizeof(Element));
     return true;
 }
@@ -92,8 +94,9 @@ std::shared_ptr<const kernel::CompiledKernel> KernelBinary::Load(
     kernel::KernelCompiler& compiler,
     const kernel::CompileRequest& request) const {
     // Another machine, driver, layout or robustness makes another key.
-    if (native.empty() || compiler.Key(request) != key)
+    if (native.empty() || compiler.Key(request) != key) {
         return nullptr;
+    }
     auto kernel = compiler.Load(key, native);
     return kernel ? std::move(*kernel) : nullptr;
 }
@@ -102,8 +105,9 @@ std::vector<std::byte> WriteKernelBinary(const KernelSource& source,
                                          const std::string& key,
                                          const kernel::CompiledKernel* kernel) {
     std::span<const uint8_t> native;
-    if (kernel && kernel->storable)
+    if (kernel && kernel->storable) {
         native = kernel->Serialized();
+    }
     BinaryHeader header{
         .magic = BinaryHeader::kMagic,
         .version = kKernelBinaryVersion,
@@ -143,8 +147,9 @@ std::vector<std::byte> WriteKernelBinary(const KernelSource& source,
 
 Result<KernelBinary> ReadKernelBinary(std::span<const std::byte> data) {
     BinaryHeader header;
-    if (data.size() < sizeof(header))
+    if (data.size() < sizeof(header)) {
         return Unusable();
+    }
     std::memcpy(&header, data.data(), sizeof(header));
     data = data.subspan(sizeof(header));
     if (header.magic != BinaryHeader::kMagic || header.version != kKernelBinaryVersion ||
@@ -156,8 +161,9 @@ Result<KernelBinary> ReadKernelBinary(std::span<const std::byte> data) {
     binary.source.subgroup_size = header.subgroup_size;
     binary.source.wide_indexing = header.wide_indexing != 0;
     // Never beside SPIR-V: what is compiled is cached under the digest of what was compiled.
-    if (header.spirv_words == 0)
+    if (header.spirv_words == 0) {
         binary.source.spirv_digest = header.spirv_digest;
+    }
     std::vector<StoredSpecialization> specialization;
     auto heap = std::make_shared<kernel::ResourceLayout>(MakeHeapLayout());
     // The digest is no proof against someone who computes it, so sizes are checked all the same.
@@ -171,12 +177,14 @@ Result<KernelBinary> ReadKernelBinary(std::span<const std::byte> data) {
         return Unusable();
     }
     if (header.uses_heaps) {
-        if (!CheckHeapLayout(*heap).ok())
+        if (!CheckHeapLayout(*heap).ok()) {
             return Unusable();
+        }
         binary.source.heap = std::move(heap);
     }
-    for (const StoredSpecialization& value : specialization)
+    for (const StoredSpecialization& value : specialization) {
         binary.source.specialization.push_back({value.constant_id, value.size_bytes, value.bits});
+    }
     return binary;
 }
 

@@ -12,8 +12,9 @@ namespace fornax::driver {
 
 std::vector<kernel::SpecializationValue> ReadSpecialization(const VkSpecializationInfo* info) {
     std::vector<kernel::SpecializationValue> values;
-    if (!info)
+    if (!info) {
         return values;
+    }
     values.reserve(info->mapEntryCount);
     for (uint32_t i = 0; i < info->mapEntryCount; ++i) {
         const VkSpecializationMapEntry& entry = info->pMapEntries[i];

@@ -19,8 +19,9 @@ constexpr uint64_t kFileIds = uint64_t{1} << 63;
 uint64_t IdOf(const hal::Memory& memory, MemoryReports& reports) {
     const auto file = memory.ExportFile();
     struct stat status = {};
-    if (file && fstat(file->get(), &status) == 0)
+    if (file && fstat(file->get(), &status) == 0) {
         return kFileIds | status.st_ino;
+    }
     return reports.NextId();
 }
 
@@ -44,8 +45,9 @@ void MemoryReports::Send(VkDeviceMemoryReportEventTypeEXT type,
         .objectType = object.object_type(),
         .objectHandle = object.handle_bits(),
         .heapIndex = 0};
-    for (const auto& callback : callbacks_)
+    for (const auto& callback : callbacks_) {
         callback.pfnUserCallback(&data, callback.pUserData);
+    }
 }
 
 void ReportBinding(const DeviceObject& object,
@@ -53,8 +55,9 @@ void ReportBinding(const DeviceObject& object,
                    uint64_t address,
                    VkDeviceSize size_bytes,
                    bool internal) {
-    if (!object.device().features().reportAddressBinding)
+    if (!object.device().features().reportAddressBinding) {
         return;
+    }
     const VkDeviceAddressBindingCallbackDataEXT binding{
         .sType = VK_STRUCTURE_TYPE_DEVICE_ADDRESS_BINDING_CALLBACK_DATA_EXT,
         .flags =
@@ -125,8 +128,9 @@ void ObjectMemory::Take(std::shared_ptr<hal::Memory> memory) {
 }
 
 ObjectMemory::~ObjectMemory() {
-    if (!memory_)
+    if (!memory_) {
         return;
+    }
     ReportBinding(owner_, VK_DEVICE_ADDRESS_BINDING_TYPE_UNBIND_EXT, memory_->address(),
                   memory_->size_bytes());
     owner_.device().memory_reports().Send(imported_

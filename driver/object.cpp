@@ -8,8 +8,9 @@
 namespace fornax::driver {
 
 Object::~Object() {
-    if (debug_name_)
+    if (debug_name_) {
         DebugNames::Set(*this, nullptr);
+    }
     type_ = VK_OBJECT_TYPE_UNKNOWN;  // debug builds notice a handle that is used too late
 }
 

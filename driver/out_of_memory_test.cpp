@@ -45,8 +45,9 @@ class OutOfMemoryTest : public TestCommands {
                 EXPECT_EQ(result, VK_SUCCESS);
                 return n;
             }
-            if (::testing::Test::HasFailure())
+            if (::testing::Test::HasFailure()) {
                 return n;
+            }
         }
         ADD_FAILURE() << kMost << " allocations are too many.";
         return kMost;
@@ -68,8 +69,9 @@ TEST_F(OutOfMemoryTest, PhysicalDevices) {
             uint32_t count = 1;
             const VkResult result =
                 vkEnumeratePhysicalDevices(instance_, &count, &physical_device_);
-            if (result != VK_SUCCESS)
+            if (result != VK_SUCCESS) {
                 DestroyAll();
+            }
             return result;
         },
         [&] { DestroyAll(); });
@@ -95,8 +97,9 @@ TEST_F(OutOfMemoryTest, Objects) {
         FailEveryNew(step.create, step.destroy);
         ASSERT_EQ(step.create(), VK_SUCCESS);  // later steps need it
     }
-    for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
         step->destroy();
+    }
 }
 
 // What cannot be recorded is told at the end, and the command buffer can be used again.

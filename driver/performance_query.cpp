@@ -42,8 +42,9 @@ Reports g_reports;
 void ReportAll() {
     std::lock_guard lock(g_reports.mutex);
     for (const hal::Device* device : std::exchange(g_reports.devices, {})) {
-        if (device)
+        if (device) {
             Print(*device);
+        }
     }
 }
 
@@ -52,28 +53,32 @@ void ReportAll() {
 std::string FormatCounters(const hal::Counters& counters) {
     std::string text;
     for (const hal::CounterInfo& info : hal::kCounterInfos) {
-        if (const uint64_t value = counters.of(info.id); value != 0)
+        if (const uint64_t value = counters.of(info.id); value != 0) {
             text += fmt::format("fornax: {:<26} {:>20}\n", info.name, value);
+        }
     }
     return text;
 }
 
 void BeginCounterReport(const hal::Device& device) {
     const char* wanted = std::getenv("FORNAX_COUNTERS");
-    if (!wanted || std::string_view(wanted) == "" || std::string_view(wanted) == "0")
+    if (!wanted || std::string_view(wanted) == "" || std::string_view(wanted) == "0") {
         return;
+    }
     static const bool at_exit = std::atexit(ReportAll) == 0;
     std::lock_guard lock(g_reports.mutex);
     const auto place = std::ranges::find(g_reports.devices, nullptr);
-    if (at_exit && place != g_reports.devices.end())
+    if (at_exit && place != g_reports.devices.end()) {
         *place = &device;
+    }
 }
 
 void EndCounterReport(const hal::Device& device) {
     std::lock_guard lock(g_reports.mutex);
     const auto place = std::ranges::find(g_reports.devices, &device);
-    if (place == g_reports.devices.end())
+    if (place == g_reports.devices.end()) {
         return;
+    }
     *place = nullptr;
     Print(device);
 }

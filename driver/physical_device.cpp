@@ -33,8 +33,9 @@ Result<kernel::KernelCompiler*> PhysicalDevice::compiler() {
     std::lock_guard lock(compiler_mutex_);
     if (!compiler_) {
         const auto directory = CacheDirectory();
-        if (!directory)
+        if (!directory) {
             Warn(*this, "Kernels are not cached on disk: " + directory.error().message);
+        }
         FORNAX_ASSIGN_OR_RETURN(
             compiler_, kernel::KernelCompiler::Create(directory ? *directory : std::string()));
     }
@@ -57,8 +58,9 @@ vkEnumerateDeviceExtensionProperties(VkPhysicalDevice,
                                      const char* layer,
                                      uint32_t* count,
                                      VkExtensionProperties* properties) {
-    if (layer)
+    if (layer) {
         return VK_ERROR_LAYER_NOT_PRESENT;
+    }
     return EnumerateExtensions(AllDeviceExtensions(), SupportedApi().device, count, properties);
 }
 

@@ -228,11 +228,13 @@ void FillAggregate(const PhysicalDevice& device,
         std::vector<uint64_t> storage((source.size_bytes + 7) / 8);  // as aligned as any structure
         auto* from = reinterpret_cast<std::byte*>(storage.data());
         auto& source_header = *new (from) VkBaseOutStructure{.sType = source.s_type};
-        for (const PropertyMember& m : source.members)
+        for (const PropertyMember& m : source.members) {
             std::memcpy(from + m.source_offset, to + m.aggregate_offset, m.size_bytes);
+        }
         FillProperties(device, source_header);
-        for (const PropertyMember& m : source.members)
+        for (const PropertyMember& m : source.members) {
             std::memcpy(to + m.aggregate_offset, from + m.source_offset, m.size_bytes);
+        }
     }
     // What came with the version itself.
     if (header.sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES) {
@@ -251,8 +253,9 @@ void FillAggregate(const PhysicalDevice& device,
 void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
     const auto aggregate =
         std::ranges::find(AllAggregateProperties(), header.sType, &AggregateProperties::s_type);
-    if (aggregate != AllAggregateProperties().end())
+    if (aggregate != AllAggregateProperties().end()) {
         return FillAggregate(device, *aggregate, header);
+    }
     switch (header.sType) {
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
             FillIds(reinterpret_cast<VkPhysicalDeviceIDProperties&>(header));

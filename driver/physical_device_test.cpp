@@ -152,8 +152,9 @@ TEST_F(PhysicalDeviceTest, QueuesHaveOneGlobalPriority) {
                                       .ppEnabledExtensionNames = &extension};
         VkDevice device = VK_NULL_HANDLE;
         const VkResult result = vkCreateDevice(physical_device_, &info, nullptr, &device);
-        if (result == VK_SUCCESS)
+        if (result == VK_SUCCESS) {
             vkDestroyDevice(device, nullptr);
+        }
         return result;
     };
     EXPECT_EQ(create(VK_QUEUE_GLOBAL_PRIORITY_MEDIUM, 1, 2, VK_TRUE), VK_SUCCESS);
@@ -341,8 +342,9 @@ TEST(DeviceTypeTest, CanBeOverridden) {
         uint32_t count = 1;
         const VkResult result = vkEnumeratePhysicalDevices(instance, &count, &physical_device);
         VkPhysicalDeviceProperties properties = {};
-        if (result == VK_SUCCESS)
+        if (result == VK_SUCCESS) {
             vkGetPhysicalDeviceProperties(physical_device, &properties);
+        }
         vkDestroyInstance(instance, nullptr);
         unsetenv("FORNAX_DEVICE_TYPE");
         return result == VK_SUCCESS ? static_cast<int>(properties.deviceType) : result;

@@ -28,8 +28,9 @@ VkResult Make(Device& device,
               std::vector<std::byte> block,
               VkPipelineBinaryKHR* handle) {
     auto* binary = NewObject<PipelineBinary>(device, callbacks, 0, key, std::move(block));
-    if (!binary)
+    if (!binary) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(binary);
     return VK_SUCCESS;
 }
@@ -40,8 +41,9 @@ VkResult MakeFromData(Device& device,
                       const VkPipelineBinaryDataKHR& data,
                       VkPipelineBinaryKHR* handle) {
     const auto* bytes = static_cast<const std::byte*>(data.pData);
-    if (const auto binary = ReadKernelBinary({bytes, data.dataSize}); !binary)
+    if (const auto binary = ReadKernelBinary({bytes, data.dataSize}); !binary) {
         return FailWith(device, VK_ERROR_INITIALIZATION_FAILED, binary.error().message);
+    }
     return Make(device, callbacks, key, {bytes, bytes + data.dataSize}, handle);
 }
 
@@ -62,8 +64,9 @@ VkResult MakeFromPipeline(Device& device,
         }
     } else {
         const auto* compute = ComputeInfoOf(info.pPipelineCreateInfo);
-        if (!compute)
+        if (!compute) {
             return VK_PIPELINE_BINARY_MISSING_KHR;
+        }
         FORNAX_RETURN_IF_FAILED(FindCachedKernel(device, *compute, found));
     }
     return Make(device, callbacks, MakeBinaryKey(captured->key),
@@ -86,10 +89,12 @@ VkResult PipelineBinary::Get(VkPipelineBinaryKeyKHR& key, size_t* size_bytes, vo
     std::ranges::copy(key_.key, key.key);
     const size_t room = *size_bytes;
     *size_bytes = block_.size();
-    if (!data)
+    if (!data) {
         return VK_SUCCESS;
-    if (room < block_.size())
+    }
+    if (room < block_.size()) {
         return VK_ERROR_NOT_ENOUGH_SPACE_KHR;
+    }
     std::ranges::copy(block_, static_cast<std::byte*>(data));
     return VK_SUCCESS;
 }
@@ -142,8 +147,9 @@ vkGetPipelineKeyKHR(VkDevice device_handle,
         // "the global key": binaries of another one are of no use. That of no kernel holds the
         // driver's build and the processor.
         auto compiler = device.physical_device().compiler();
-        if (!compiler)
+        if (!compiler) {
             return Fail(device, compiler.error());
+        }
         kernel_key = (*compiler)->Key({}) + " global";
     } else if (const auto* compute = ComputeInfoOf(info)) {
         FORNAX_RETURN_IF_FAILED(GetKernelKey(device, *compute, kernel_key));

@@ -58,8 +58,9 @@ struct PipelineCache::Entry {
     }
     // What the block holds of the kernel.
     std::span<const std::byte> bytes() const {
-        if (kernel)
+        if (kernel) {
             return std::as_bytes(std::span(kernel->Serialized()));
+        }
         return TrailingOf<const std::byte>(this, stored_bytes, key_bytes);
     }
 };
@@ -74,8 +75,9 @@ PipelineCache::~PipelineCache() {
 
 PipelineCache::Entry* PipelineCache::FindEntry(std::string_view key, const Hash128& hash) {
     for (Entry* entry = first_; entry; entry = entry->next) {
-        if (entry->hash == hash && entry->key() == key)
+        if (entry->hash == hash && entry->key() == key) {
             return entry;
+        }
     }
     return nullptr;
 }
@@ -86,8 +88,9 @@ void PipelineCache::Insert(std::string_view key,
                            std::span<const std::byte> bytes) {
     auto* entry = allocator_.New<Entry>(VK_SYSTEM_ALLOCATION_SCOPE_CACHE, key.size() + bytes.size(),
                                         Entry{first_, hash, key.size(), bytes.size(), kernel});
-    if (!entry)
+    if (!entry) {
         return;
+    }
     std::ranges::copy(key, TrailingOf<char>(entry, key.size()).begin());
     std::ranges::copy(bytes, TrailingOf<std::byte>(entry, bytes.size(), key.size()).begin());
     first_ = entry;
@@ -96,8 +99,9 @@ void PipelineCache::Insert(std::string_view key,
 void PipelineCache::Read(std::span<const std::byte> data) {
     const auto expected = MakeHeader(device().physical_device().properties());
     if (data.size() < sizeof(expected) ||
-        std::memcmp(data.data(), &expected, sizeof(expected)) != 0)
+        std::memcmp(data.data(), &expected, sizeof(expected)) != 0) {
         return;  // of another driver, version or machine: "must ignore"
+    }
     data = data.subspan(sizeof(expected));
 
     std::lock_guard lock(mutex_);
@@ -112,12 +116,14 @@ void PipelineCache::Read(std::span<const std::byte> data) {
         const auto key = data.first(record.key_bytes);
         const auto bytes = data.subspan(record.key_bytes, record.kernel_bytes);
         data = data.subspan(record.key_bytes + record.kernel_bytes);
-        if (DigestOf(key, bytes) != record.digest)
+        if (DigestOf(key, bytes) != record.digest) {
             continue;  // damaged; the next one may be whole
+        }
         const std::string_view key_text(reinterpret_cast<const char*>(key.data()), key.size());
         const Hash128 hash = HashKey(key_text);
-        if (!FindEntry(key_text, hash))
+        if (!FindEntry(key_text, hash)) {
             Insert(key_text, hash, nullptr, bytes);
+        }
     }
 }
 
@@ -125,8 +131,9 @@ std::shared_ptr<const kernel::CompiledKernel> PipelineCache::Find(kernel::Kernel
                                                                   const std::string& key) {
     std::lock_guard lock(mutex_);
     Entry* entry = FindEntry(key, HashKey(key));
-    if (!entry)
+    if (!entry) {
         return nullptr;
+    }
     if (!entry->kernel) {
         const auto bytes = entry->bytes();
         auto loaded =
@@ -145,10 +152,11 @@ void PipelineCache::Add(std::string_view key,
                         const std::shared_ptr<const kernel::CompiledKernel>& kernel) {
     const Hash128 hash = HashKey(key);
     std::lock_guard lock(mutex_);
-    if (Entry* entry = FindEntry(key, hash))
+    if (Entry* entry = FindEntry(key, hash)) {
         entry->kernel = kernel;
-    else
+    } else {
         Insert(key, hash, kernel, {});
+    }
 }
 
 void PipelineCache::MergeFrom(PipelineCache& source) {
@@ -170,8 +178,9 @@ VkResult PipelineCache::Write(size_t* size_bytes, void* data) {
         return bytes == 0 ? 0 : sizeof(CacheRecord) + entry.key_bytes + bytes;
     };
     size_t total = sizeof(VkPipelineCacheHeaderVersionOne);
-    for (const Entry* entry = first_; entry; entry = entry->next)
+    for (const Entry* entry = first_; entry; entry = entry->next) {
         total += record_bytes(*entry);
+    }
     if (!data) {
         *size_bytes = total;
         return VK_SUCCESS;
@@ -180,20 +189,23 @@ VkResult PipelineCache::Write(size_t* size_bytes, void* data) {
     size_t room = *size_bytes;
     auto* out = static_cast<std::byte*>(data);
     const auto append = [&](const void* from, size_t size) {
-        if (size > 0)
+        if (size > 0) {
             std::memcpy(out, from, size);
+        }
         out += size;
         room -= size;
     };
     // "If the size is too small for the header, nothing is written and the size becomes zero."
     *size_bytes = 0;
     const auto header = MakeHeader(device().physical_device().properties());
-    if (room < sizeof(header))
+    if (room < sizeof(header)) {
         return VK_INCOMPLETE;
+    }
     append(&header, sizeof(header));
     for (const Entry* entry = first_; entry; entry = entry->next) {
-        if (record_bytes(*entry) == 0 || room < record_bytes(*entry))
+        if (record_bytes(*entry) == 0 || room < record_bytes(*entry)) {
             continue;
+        }
         const auto bytes = entry->bytes();
         const CacheRecord record{
             .magic = CacheRecord::kMagic,
@@ -217,8 +229,9 @@ vkCreatePipelineCache(VkDevice device_handle,
     auto& device = *FromHandle<Device>(device_handle);
     const Allocator allocator(callbacks, device.allocator());
     Owned cache(allocator, NewObject<PipelineCache>(device, callbacks, 0, allocator));
-    if (!cache)
+    if (!cache) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     cache->Read({static_cast<const std::byte*>(info->pInitialData), info->initialDataSize});
     *handle = ToHandle(cache.Release());
     return VK_SUCCESS;

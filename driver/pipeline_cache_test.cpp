@@ -87,8 +87,9 @@ class PipelineCacheTest : public TestDevice {
         for (size_t i = 0; i < infos.size(); ++i) {
             vkDestroyPipeline(device_, pipelines[i], nullptr);
             vkDestroyShaderModule(device_, infos[i].stage.module, nullptr);
-            if (built)
+            if (built) {
                 built->push_back(pipelines[i] != VK_NULL_HANDLE);
+            }
         }
         return result;
     }
@@ -169,8 +170,9 @@ TEST_F(PipelineCacheTest, ReportsTheRoomThatItLacks) {
         EXPECT_EQ(vkGetPipelineCacheData(device_, cache, &size, data.data()), VK_INCOMPLETE);
         EXPECT_LE(size, room);
         EXPECT_TRUE(size == 0 || size >= 32) << size;
-        for (size_t i = size; i < data.size(); ++i)
+        for (size_t i = size; i < data.size(); ++i) {
             ASSERT_EQ(data[i], 0xee) << "wrote past " << size;
+        }
         // What was written is a valid cache.
         data.resize(size);
         VkPipelineCache partial = MakeCache(data);
@@ -193,8 +195,9 @@ TEST_F(PipelineCacheTest, SurvivesDamagedData) {
         EXPECT_EQ(Build(damaged, {1, 2, 3}), VK_SUCCESS);
         Destroy(damaged);
     };
-    for (size_t size = 0; size < good.size(); ++size)
+    for (size_t size = 0; size < good.size(); ++size) {
         try_data(Bytes(good.begin(), good.begin() + static_cast<ptrdiff_t>(size)));
+    }
     std::mt19937 random(1);
     for (size_t i = 0; i < good.size(); ++i) {
         Bytes bad = good;
@@ -265,8 +268,9 @@ TEST_F(PipelineCacheTest, ThreadsShareACache) {
     std::vector<std::thread> threads;
     for (uint32_t thread = 0; thread < 4; ++thread) {
         threads.emplace_back([&, thread] {
-            for (uint32_t i = 0; i < 20; ++i)
+            for (uint32_t i = 0; i < 20; ++i) {
                 EXPECT_EQ(Build(cache, {i, i + thread, 100 + i * thread}), VK_SUCCESS);
+            }
             // Others may add to it between the two calls: "VK_INCOMPLETE" then.
             size_t size = 0;
             EXPECT_EQ(vkGetPipelineCacheData(device_, cache, &size, nullptr), VK_SUCCESS);
@@ -275,8 +279,9 @@ TEST_F(PipelineCacheTest, ThreadsShareACache) {
             EXPECT_LE(size, data.size());
         });
     }
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     ResetCompilerCounts();
     EXPECT_EQ(Build(cache, {0, 7, 19, 22, 157}), VK_SUCCESS);
     EXPECT_EQ(CompilerCounts().compiled, 0u);

@@ -56,8 +56,9 @@ PipelineLayout::PipelineLayout(Device& device, const VkPipelineLayoutCreateInfo&
     }
     for (uint32_t i = 0; i < info.pushConstantRangeCount; ++i) {
         const VkPushConstantRange& range = info.pPushConstantRanges[i];
-        if (range.stageFlags & VK_SHADER_STAGE_COMPUTE_BIT)
+        if (range.stageFlags & VK_SHADER_STAGE_COMPUTE_BIT) {
             push_constant_bytes_ = std::max(push_constant_bytes_, range.offset + range.size);
+        }
     }
 }
 
@@ -68,15 +69,17 @@ PipelineLayout::PipelineLayout(Device& device, std::shared_ptr<const kernel::Res
       heap_(std::move(heap)) {}
 
 kernel::ResourceLayout PipelineLayout::MakeResourceLayout() const {
-    if (heap_)
+    if (heap_) {
         return *heap_;
+    }
     kernel::ResourceLayout layout{.push_constant_bytes = push_constant_bytes_};
     layout.sets.resize(set_count_);
     for (uint32_t i = 0; i < set_count_; ++i) {
         const Set& set = sets()[i];
         for (const DescriptorBinding& binding : set.bindings) {
-            if (binding.count == 0)
+            if (binding.count == 0) {
                 continue;
+            }
             layout.sets[i].bindings.push_back({
                 .binding = binding.binding,
                 .kind = *DescriptorKind(binding.type),
@@ -102,8 +105,9 @@ vkCreatePipelineLayout(VkDevice device_handle,
     auto& device = *FromHandle<Device>(device_handle);
     auto* layout =
         NewObject<PipelineLayout>(device, callbacks, PipelineLayout::TrailingBytes(*info), *info);
-    if (!layout)
+    if (!layout) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(layout);
     return VK_SUCCESS;
 }

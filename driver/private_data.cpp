@@ -27,8 +27,9 @@ bool PrivateDataSlot::Set(DeviceObject& object, uint64_t value) {
     }
     auto* entry = device().allocator().New<PrivateDataValue>(
         VK_SYSTEM_ALLOCATION_SCOPE_OBJECT, 0, PrivateDataValue{id_, value, object.private_data_});
-    if (!entry)
+    if (!entry) {
         return false;
+    }
     object.private_data_ = entry;
     return true;
 }
@@ -36,8 +37,9 @@ bool PrivateDataSlot::Set(DeviceObject& object, uint64_t value) {
 uint64_t PrivateDataSlot::Get(const DeviceObject& object) const {
     std::lock_guard lock(device().private_data_mutex());
     for (PrivateDataValue* entry = object.private_data_; entry; entry = entry->next) {
-        if (entry->slot_id == id_)
+        if (entry->slot_id == id_) {
             return entry->value;
+        }
     }
     return 0;
 }
@@ -56,8 +58,9 @@ vkCreatePrivateDataSlot(VkDevice device_handle,
                         const VkAllocationCallbacks* callbacks,
                         VkPrivateDataSlot* handle) {
     auto* slot = NewObject<PrivateDataSlot>(*FromHandle<Device>(device_handle), callbacks, 0);
-    if (!slot)
+    if (!slot) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(slot);
     return VK_SUCCESS;
 }
@@ -77,8 +80,9 @@ vkSetPrivateData(VkDevice device,
                  VkPrivateDataSlot slot,
                  uint64_t value) {
     auto& object = *static_cast<DeviceObject*>(Object::FromBits(object_bits));
-    if (!FromHandle<PrivateDataSlot>(slot)->Set(object, value))
+    if (!FromHandle<PrivateDataSlot>(slot)->Set(object, value)) {
         return FailOutOfHostMemory(*FromHandle<Device>(device));
+    }
     return VK_SUCCESS;
 }
 

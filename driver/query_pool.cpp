@@ -19,14 +19,18 @@ namespace {
 // The HAL's flags mean what Vulkan's do.
 uint8_t ResultFlags(VkQueryResultFlags flags) {
     uint8_t result = 0;
-    if (flags & VK_QUERY_RESULT_64_BIT)
+    if (flags & VK_QUERY_RESULT_64_BIT) {
         result |= hal::kQuery64Bit;
-    if (flags & VK_QUERY_RESULT_WAIT_BIT)
+    }
+    if (flags & VK_QUERY_RESULT_WAIT_BIT) {
         result |= hal::kQueryWait;
-    if (flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT)
+    }
+    if (flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) {
         result |= hal::kQueryWithAvailability;
-    if (flags & VK_QUERY_RESULT_PARTIAL_BIT)
+    }
+    if (flags & VK_QUERY_RESULT_PARTIAL_BIT) {
         result |= hal::kQueryPartial;
+    }
     return result;
 }
 
@@ -38,12 +42,14 @@ static_assert(sizeof(VkPerformanceCounterResultKHR) == sizeof(uint64_t));
 constexpr uint8_t kCounterResultFlags = hal::kQuery64Bit;
 
 std::span<const uint32_t> CounterIndices(const VkQueryPoolCreateInfo& info) {
-    if (info.queryType != VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR)
+    if (info.queryType != VK_QUERY_TYPE_PERFORMANCE_QUERY_KHR) {
         return {};
+    }
     const auto* counters = FindInChain<VkQueryPoolPerformanceCreateInfoKHR>(
         info.pNext, VK_STRUCTURE_TYPE_QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR);
-    if (!counters)
+    if (!counters) {
         return {};
+    }
     return {counters->pCounterIndices, counters->counterIndexCount};
 }
 
@@ -54,8 +60,9 @@ size_t QueryPool::TrailingBytes(const VkQueryPoolCreateInfo& info) {
 }
 
 std::span<const hal::CounterId> QueryPool::counters() const {
-    if (type_ == VK_QUERY_TYPE_PIPELINE_STATISTICS)
+    if (type_ == VK_QUERY_TYPE_PIPELINE_STATISTICS) {
         return kStatistics;
+    }
     return TrailingOf<const hal::CounterId>(this, slots_per_query_);
 }
 
@@ -110,8 +117,9 @@ VkResult QueryPool::Init(const VkQueryPoolCreateInfo& info) {
     type_ = info.queryType;
     FORNAX_RETURN_IF_FAILED(
         memory_.Allocate(info.queryCount * slots_per_query_ * sizeof(hal::QuerySlot)));
-    if (info.flags & VK_QUERY_POOL_CREATE_RESET_BIT_KHR)
+    if (info.flags & VK_QUERY_POOL_CREATE_RESET_BIT_KHR) {
         hal::ResetQueries(slots(0, info.queryCount));
+    }
     return VK_SUCCESS;
 }
 
@@ -134,8 +142,9 @@ VkResult QueryPool::Results(uint32_t first,
         for (uint32_t i = 0; i < count; ++i, data += stride_bytes) {
             const std::span<const hal::QuerySlot> query = slots(first + i, 1);
             const bool available = std::ranges::all_of(query, hal::QueryAvailable);
-            if (available)
+            if (available) {
                 hal::WriteQueryResults(query, data, sizeof(uint64_t), kCounterResultFlags);
+            }
             all = all && available;
         }
         return all ? VK_SUCCESS : VK_NOT_READY;
@@ -172,8 +181,9 @@ vkCreateQueryPool(VkDevice device_handle,
     auto& device = *FromHandle<Device>(device_handle);
     Owned pool(Allocator(callbacks, device.allocator()),
                NewObject<QueryPool>(device, callbacks, QueryPool::TrailingBytes(*info)));
-    if (!pool)
+    if (!pool) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     FORNAX_RETURN_IF_FAILED(pool->Init(*info));
     *handle = ToHandle(pool.Release());
     return VK_SUCCESS;

@@ -9,8 +9,9 @@ namespace fornax::driver {
 
 VkResult Queue::Init() {
     auto queue = device().hal().CreateQueue();
-    if (!queue)
+    if (!queue) {
         return Fail(*this, queue.error());
+    }
     hal_ = std::move(*queue);
     return VK_SUCCESS;
 }

@@ -24,8 +24,9 @@ inline constexpr std::array<QueueFamily, 2> kQueueFamilies = {{
 
 inline constexpr uint32_t kAllQueues = [] {
     uint32_t count = 0;
-    for (const QueueFamily& family : kQueueFamilies)
+    for (const QueueFamily& family : kQueueFamilies) {
         count += family.queue_count;
+    }
     return count;
 }();
 

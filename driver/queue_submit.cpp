@@ -47,13 +47,16 @@ VkResult Submit(Queue& queue, uint32_t count, VkFence fence_handle, Fill&& fill)
     const uint32_t submissions = count == 0 && fence ? 1 : count;
     for (uint32_t i = 0; i < submissions; ++i) {
         batch.Clear();
-        if (i < count)
+        if (i < count) {
             FORNAX_RETURN_IF_FAILED(fill(batch, i));
-        if (fence && i + 1 == submissions)
+        }
+        if (fence && i + 1 == submissions) {
             batch.signals.push_back(fence->point());
+        }
         const Status status = queue.hal().Submit({batch.waits, batch.streams, batch.signals});
-        if (!status)
+        if (!status) {
             return Fail(queue, status.error());
+        }
     }
     return VK_SUCCESS;
 }
@@ -70,8 +73,9 @@ vkQueueSubmit2(VkQueue queue_handle, uint32_t count, const VkSubmitInfo2* submit
             batch.waits.push_back(FromHandle<Semaphore>(wait.semaphore)->WaitPoint(wait.value));
         }
         for (uint32_t i = 0; i < submit.commandBufferInfoCount; ++i) {
-            if (!batch.Add(submit.pCommandBufferInfos[i].commandBuffer))
+            if (!batch.Add(submit.pCommandBufferInfos[i].commandBuffer)) {
                 return FailUnrecorded(queue);
+            }
         }
         for (uint32_t i = 0; i < submit.signalSemaphoreInfoCount; ++i) {
             const VkSemaphoreSubmitInfo& signal = submit.pSignalSemaphoreInfos[i];
@@ -95,8 +99,9 @@ vkQueueSubmit(VkQueue queue_handle, uint32_t count, const VkSubmitInfo* submits,
                                       ->WaitPoint(given ? values->pWaitSemaphoreValues[i] : 0));
         }
         for (uint32_t i = 0; i < submit.commandBufferCount; ++i) {
-            if (!batch.Add(submit.pCommandBuffers[i]))
+            if (!batch.Add(submit.pCommandBuffers[i])) {
                 return FailUnrecorded(queue);
+            }
         }
         for (uint32_t i = 0; i < submit.signalSemaphoreCount; ++i) {
             const bool given = values && i < values->signalSemaphoreValueCount;

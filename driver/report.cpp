@@ -91,8 +91,9 @@ VkResult FailWith(const Object& origin, VkResult result, std::string_view messag
     const bool out_of_memory =
         result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY ||
         result == VK_ERROR_OUT_OF_POOL_MEMORY || result == VK_ERROR_FRAGMENTED_POOL;
-    if (!heard && !out_of_memory)
+    if (!heard && !out_of_memory) {
         LogError("{} ({})", text, ResultName(result));
+    }
     return result;
 }
 
@@ -106,8 +107,9 @@ VkResult FailOutOfHostMemory(const Object& origin) {
 void Tell(const Object& origin,
           VkDebugUtilsMessageSeverityFlagBitsEXT severity,
           std::string_view message) {
-    if (!Send(origin, severity, "fornax-debug-printf", std::string(message).c_str()))
+    if (!Send(origin, severity, "fornax-debug-printf", std::string(message).c_str())) {
         fmt::print(stderr, "{}\n", message);
+    }
 }
 
 void Warn(const Object& origin, std::string_view message) {

@@ -39,8 +39,9 @@ inline VkResult Fail(const Object& origin, const Error& error) {
 
 // The result of a wait: running out of time is no error.
 inline VkResult WaitResult(const Object& origin, const Status& status) {
-    if (status)
+    if (status) {
         return VK_SUCCESS;
+    }
     return status.error().code == ErrorCode::kTimeout ? VK_TIMEOUT : Fail(origin, status.error());
 }
 

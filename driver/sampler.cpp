@@ -70,10 +70,12 @@ VkResult Sampler::Init(const VkSamplerCreateInfo& info) {
             (info.flags & VK_SAMPLER_CREATE_NON_SEAMLESS_CUBE_MAP_BIT_EXT ? hal::kSamplerNonSeamless
                                                                           : 0);
     const VkSamplerAddressMode modes[] = {info.addressModeU, info.addressModeV, info.addressModeW};
-    for (uint32_t i = 0; i < 3; ++i)
+    for (uint32_t i = 0; i < 3; ++i) {
         flags |= static_cast<uint32_t>(modes[i]) << (hal::kSamplerAddressShift + 4 * i);
-    if (info.compareEnable)
+    }
+    if (info.compareEnable) {
         flags |= static_cast<uint32_t>(info.compareOp) << hal::kSamplerCompareShift;
+    }
     const auto* reduction = FindInChain<VkSamplerReductionModeCreateInfo>(
         info.pNext, VK_STRUCTURE_TYPE_SAMPLER_REDUCTION_MODE_CREATE_INFO);
     if (reduction) {

@@ -51,10 +51,12 @@ vkWaitSemaphores(VkDevice device_handle, const VkSemaphoreWaitInfo* info, uint64
     auto& device = *FromHandle<Device>(device_handle);
     const uint32_t count = info->semaphoreCount;
     HostArray<hal::TimelinePoint> points(device.allocator(), count);
-    if (!points.Has(count))
+    if (!points.Has(count)) {
         return FailOutOfHostMemory(device);
-    for (uint32_t i = 0; i < count; ++i)
+    }
+    for (uint32_t i = 0; i < count; ++i) {
         points[i] = FromHandle<Semaphore>(info->pSemaphores[i])->WaitPoint(info->pValues[i]);
+    }
     const std::span<const hal::TimelinePoint> all(points.data(), count);
     const bool any = info->flags & VK_SEMAPHORE_WAIT_ANY_BIT;
     const Status status = any ? hal::WaitAny(all, timeout_ns) : hal::WaitAll(all, timeout_ns);

@@ -29,8 +29,9 @@ class Semaphore : public DeviceObject {
     // one that signals it reaches. "If a temporary payload was imported, the wait restores the
     // permanent one."
     hal::TimelinePoint WaitPoint(uint64_t value) {
-        if (!binary_)
+        if (!binary_) {
             return {payload_.shared_timeline(), value};
+        }
         hal::TimelinePoint point = payload_.Point();
         payload_.Restore();
         return point;

@@ -49,8 +49,9 @@ vkCreateShaderModule(VkDevice device,
                      VkShaderModule* handle) {
     auto* shader_module =
         NewObject<ShaderModule>(*FromHandle<Device>(device), callbacks, info->codeSize, *info);
-    if (!shader_module)
+    if (!shader_module) {
         return VK_ERROR_OUT_OF_HOST_MEMORY;
+    }
     *handle = ToHandle(shader_module);
     return VK_SUCCESS;
 }

@@ -19,8 +19,9 @@ VkResult Shader::ReadCode(const VkShaderCreateInfoEXT& info, std::optional<Kerne
     const std::span code(static_cast<const std::byte*>(info.pCode), info.codeSize);
     if (info.codeType == VK_SHADER_CODE_TYPE_BINARY_EXT) {
         auto read = ReadKernelBinary(code);
-        if (!read || read->source.stage != info.stage)
+        if (!read || read->source.stage != info.stage) {
             return VK_INCOMPATIBLE_SHADER_BINARY_EXT;
+        }
         binary = std::move(*read);
         source_ = std::move(binary->source);
         return VK_SUCCESS;
@@ -45,8 +46,9 @@ VkResult Shader::Compile(const VkShaderCreateInfoEXT& info,
                          const std::optional<KernelBinary>& binary,
                          const Allocator& allocator) {
     auto compiler = device().physical_device().compiler();
-    if (!compiler)
+    if (!compiler) {
         return Fail(device(), compiler.error());
+    }
     const VkPipelineLayoutCreateInfo layout_info{
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
         .setLayoutCount = info.setLayoutCount,
@@ -61,16 +63,19 @@ VkResult Shader::Compile(const VkShaderCreateInfoEXT& info,
                                                      PipelineLayout::TrailingBytes(layout_info),
                                                      device(), layout_info);
     const Owned layout(allocator, made);
-    if (!layout)
+    if (!layout) {
         return FailOutOfHostMemory(device());
+    }
     const auto request = source_.MakeRequest(device(), *layout, DefaultBounds(device()));
     key_ = (*compiler)->Key(request);
-    if (binary)
+    if (binary) {
         compiled_ = binary->Load(**compiler, request);
+    }
     if (!compiled_) {
         auto compiled = (*compiler)->Compile(request);
-        if (!compiled)
+        if (!compiled) {
             return Fail(device(), compiled.error());
+        }
         compiled_ = std::move(*compiled);
     }
     return kernel_.Init(device(), compiled_, *layout);
@@ -129,8 +134,9 @@ vkCmdBindShadersEXT(VkCommandBuffer command_buffer,
                     const VkShaderStageFlagBits* stages,
                     const VkShaderEXT* shaders) {
     for (uint32_t i = 0; i < count; ++i) {
-        if (stages[i] != VK_SHADER_STAGE_COMPUTE_BIT)
+        if (stages[i] != VK_SHADER_STAGE_COMPUTE_BIT) {
             continue;
+        }
         // "If pShaders is NULL, the command behaves as if it were an array of VK_NULL_HANDLE."
         const auto* shader = shaders ? FromHandle<Shader>(shaders[i]) : nullptr;
         FromHandle<CommandBuffer>(command_buffer)->BindKernel(shader ? shader->kernel() : nullptr);

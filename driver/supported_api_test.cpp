@@ -49,12 +49,14 @@ TEST(SupportedApiTest, SupportedFeaturesCanBeQueried) {
         FeatureSet probe;
         return static_cast<size_t>(&(probe.*member) - reinterpret_cast<bool*>(&probe));
     };
-    for (const auto& feature : driver::Vulkan10Features())
+    for (const auto& feature : driver::Vulkan10Features()) {
         visible.insert(offset_of(feature.member));
+    }
     for (const FeatureStructInfo& info : AllFeatureStructs()) {
         if (info.provided(SupportedApi())) {
-            for (const auto& feature : info.members)
+            for (const auto& feature : info.members) {
                 visible.insert(offset_of(feature.member));
+            }
         }
     }
     const FeatureSet& features = SupportedFeatures();

@@ -37,8 +37,9 @@ class SyncPayload {
     hal::TimelinePoint NextPoint() const { return {Current(), ++Current()->target()}; }
     // Unset if set; what is on its way to being set stays so.
     void Unset() const {
-        if (IsSet())
+        if (IsSet()) {
             Current()->target().store(Current()->value() + 1);
+        }
     }
 
     void Import(std::shared_ptr<hal::Timeline> payload, bool temporary) {

@@ -118,8 +118,9 @@ TEST_F(SynchronizationTest, FencesCanBePolled) {
                                   .pWaitSemaphores = &semaphore,
                                   .pWaitDstStageMask = &stage};
         ASSERT_EQ(vkQueueSubmit(queue_, 1, &submit, fence), VK_SUCCESS);
-        for (int i = 0; i < 200; ++i)
+        for (int i = 0; i < 200; ++i) {
             ASSERT_EQ(vkGetFenceStatus(device_, fence), VK_NOT_READY);
+        }
         std::thread signal([&] { EXPECT_EQ(SignalTo(semaphore, reached), VK_SUCCESS); });
         while (vkGetFenceStatus(device_, fence) == VK_NOT_READY) {
         }
@@ -306,8 +307,9 @@ TEST_F(SynchronizationTest, QueuesWaitForOneAnother) {
     VkDevice device = VK_NULL_HANDLE;
     ASSERT_EQ(vkCreateDevice(physical_device_, &info, nullptr, &device), VK_SUCCESS);
     VkQueue queues[2];
-    for (uint32_t i = 0; i < 2; ++i)
+    for (uint32_t i = 0; i < 2; ++i) {
         vkGetDeviceQueue(device, 0, i, &queues[i]);
+    }
     EXPECT_NE(queues[0], queues[1]);
     const VkSemaphoreCreateInfo semaphore_info{.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO};
     VkSemaphore semaphore = VK_NULL_HANDLE;

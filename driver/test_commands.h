@@ -29,8 +29,9 @@ struct TestBuffer {
     }
     bool NeighboursAreIntact() const {
         for (size_t i = 0; i < allocation_bytes; ++i) {
-            if ((i < kMargin || i >= kMargin + size_bytes) && allocation[i] != kPoison)
+            if ((i < kMargin || i >= kMargin + size_bytes) && allocation[i] != kPoison) {
                 return false;
+            }
         }
         return true;
     }
@@ -53,8 +54,9 @@ class TestCommands : public TestDevice {
             .pNext = &synchronization2,
             .hostQueryReset = VK_TRUE};
         for (const char* name : {"VK_KHR_timeline_semaphore", "VK_KHR_synchronization2",
-                                 "VK_EXT_host_query_reset", "VK_KHR_push_descriptor"})
+                                 "VK_EXT_host_query_reset", "VK_KHR_push_descriptor"}) {
             extensions.push_back(name);
+        }
         CreateAll({.device_extensions = extensions, .device_chain = &query_reset});
         MakeCommandPool();
     }
@@ -70,10 +72,12 @@ class TestCommands : public TestDevice {
     }
 
     void TearDown() override {
-        if (device_)
+        if (device_) {
             vkDeviceWaitIdle(device_);
-        for (auto destroy = at_end_.rbegin(); destroy != at_end_.rend(); ++destroy)
+        }
+        for (auto destroy = at_end_.rbegin(); destroy != at_end_.rend(); ++destroy) {
             (*destroy)();
+        }
         at_end_.clear();
         TestDevice::TearDown();
     }

@@ -44,16 +44,18 @@ class TestDevice : public ::testing::Test {
             .ppEnabledExtensionNames = options.instance_extensions.data(),
         };
         const VkResult result = vkCreateInstance(&info, callbacks_, &instance_);
-        if (result == VK_SUCCESS)
+        if (result == VK_SUCCESS) {
             volkLoadInstance(instance_);
+        }
         return result;
     }
 
     VkResult CreateDevice(const TestDeviceOptions& options = {}) {
         uint32_t count = 1;
         const VkResult found = vkEnumeratePhysicalDevices(instance_, &count, &physical_device_);
-        if (found != VK_SUCCESS)
+        if (found != VK_SUCCESS) {
             return found;
+        }
         const float priority = 1;
         const VkDeviceQueueCreateInfo queue_info{
             .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -69,16 +71,19 @@ class TestDevice : public ::testing::Test {
             .ppEnabledExtensionNames = options.device_extensions.data(),
         };
         const VkResult result = vkCreateDevice(physical_device_, &info, callbacks_, &device_);
-        if (result == VK_SUCCESS)
+        if (result == VK_SUCCESS) {
             vkGetDeviceQueue(device_, 0, 0, &queue_);
+        }
         return result;
     }
 
     void DestroyAll() {
-        if (device_)
+        if (device_) {
             vkDestroyDevice(device_, callbacks_);
-        if (instance_)
+        }
+        if (instance_) {
             vkDestroyInstance(instance_, callbacks_);
+        }
         device_ = VK_NULL_HANDLE;
         instance_ = VK_NULL_HANDLE;
     }

@@ -44,8 +44,9 @@ void Record(const hal::DispatchFrame* frame, hal::WorkerFrame*, uint64_t first, 
 }
 
 hal::KernelEntry EntryOf(uint32_t program) {
-    if (program == kFaultyProgram.back())
+    if (program == kFaultyProgram.back()) {
         return Fault;
+    }
     return program == kRecordingProgram.back() ? Record : DoNothing;
 }
 
@@ -53,17 +54,20 @@ class TestKernelCompiler : public kernel::KernelCompiler {
   public:
     std::string Key(const kernel::CompileRequest& request) const override {
         std::string key = "test kernel " + request.entry_point;
-        for (const uint32_t word : request.spirv)
+        for (const uint32_t word : request.spirv) {
             key += fmt::format(" {}", word);
-        for (const auto& value : request.specialization)
+        }
+        for (const auto& value : request.specialization) {
             key += fmt::format(" {}={}", value.constant_id, value.bits);
+        }
         return key;
     }
 
     Result<std::shared_ptr<const kernel::CompiledKernel>> Compile(
         const kernel::CompileRequest& request) override {
-        if (request.spirv.back() == kUnsupportedProgram.back())
+        if (request.spirv.back() == kUnsupportedProgram.back()) {
             return Error{ErrorCode::kUnsupported, "The test program is not supported."};
+        }
         ++g_counts.compiled;
         return MakeKernel(Key(request), EntryOf(request.spirv.back()));
     }

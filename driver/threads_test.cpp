@@ -21,10 +21,12 @@ class ThreadsTest : public TestCommands {
 
     static void InThreads(const std::function<void(uint32_t)>& work) {
         std::vector<std::thread> threads;
-        for (uint32_t i = 0; i < kThreads; ++i)
+        for (uint32_t i = 0; i < kThreads; ++i) {
             threads.emplace_back(work, i);
-        for (std::thread& thread : threads)
+        }
+        for (std::thread& thread : threads) {
             thread.join();
+        }
     }
 };
 
@@ -62,8 +64,9 @@ TEST_F(ThreadsTest, RecordAndSubmitSideBySide) {
     const VkPipelineLayout pipeline_layout = MakePipelineLayout({layout});
     const VkPipeline pipeline = MakePipeline(kRecordingProgram, pipeline_layout);
     std::vector<TestBuffer> buffers;
-    for (uint32_t i = 0; i < kThreads; ++i)
+    for (uint32_t i = 0; i < kThreads; ++i) {
         buffers.push_back(MakeBuffer(sizeof(DispatchRecord) + 64));
+    }
     std::mutex queue_mutex;  // "external synchronization" of the queue
     InThreads([&](uint32_t index) {
         Recorder recorder(device_);

@@ -16,8 +16,9 @@ class YcbcrConversion : public DeviceObject {
     VkResult Init(const VkSamplerYcbcrConversionCreateInfo& info) {
         // VUID-VkSamplerYcbcrConversionCreateInfo-ycbcrModel-01655 and its neighbours: what only
         // hands components on is harmless, and nothing else is there.
-        if (info.ycbcrModel == VK_SAMPLER_YCBCR_MODEL_CONVERSION_RGB_IDENTITY)
+        if (info.ycbcrModel == VK_SAMPLER_YCBCR_MODEL_CONVERSION_RGB_IDENTITY) {
             return VK_SUCCESS;
+        }
         return Fail(device(), VK_ERROR_UNKNOWN,
                     "A conversion between colour models was asked for, which Fornax does not have "
                     "(samplerYcbcrConversion).");

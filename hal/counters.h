@@ -119,8 +119,9 @@ inline constexpr CounterInfo kCounterInfos[kCounterIds] = {
 };
 static_assert([] {
     for (uint32_t i = 0; i < kCounterIds; ++i) {
-        if (static_cast<uint32_t>(kCounterInfos[i].id) != i)
+        if (static_cast<uint32_t>(kCounterInfos[i].id) != i) {
             return false;
+        }
     }
     return true;
 }());

@@ -172,8 +172,9 @@ constexpr std::array<uint8_t, 4> ComponentBits(TexelLayout layout) {
 
 constexpr TexelFormat MakeTexelFormat(TexelLayout layout, TexelClass texel_class) {
     uint32_t bits = 0;
-    for (uint8_t component : ComponentBits(layout))
+    for (uint8_t component : ComponentBits(layout)) {
         bits += component;
+    }
     TexelFormat format{.layout = layout,
                        .texel_class = texel_class,
                        .bytes = static_cast<uint8_t>(layout == TexelLayout::k24 ? 4 : bits / 8),
@@ -185,8 +186,9 @@ constexpr TexelFormat MakeTexelFormat(TexelLayout layout, TexelClass texel_class
         format.bytes = one ? 8 : 16;
     }
     if (texel_class == TexelClass::kSint || texel_class == TexelClass::kSnorm ||
-        texel_class == TexelClass::kSscaled)
+        texel_class == TexelClass::kSscaled) {
         format.sign_shift = static_cast<uint8_t>(32 - ComponentBits(layout)[0]);
+    }
     return format;
 }
 
@@ -202,8 +204,9 @@ constexpr float NormalizedScale(TexelClass texel_class, uint32_t bits) {
 constexpr float ComponentScale(const TexelFormat& format, size_t component) {
     const uint32_t bits = ComponentBits(format.layout)[component];
     // Interpolated in sevenths and in fifths, they stay whole.
-    if ((format.layout == TexelLayout::kBc4 || format.layout == TexelLayout::kBc5) && bits != 0)
+    if ((format.layout == TexelLayout::kBc4 || format.layout == TexelLayout::kBc5) && bits != 0) {
         return 1.0f / (format.texel_class == TexelClass::kSnorm ? 35 * 127 : 35 * 255);
+    }
     return NormalizedScale(format.texel_class, bits);
 }
 

@@ -72,8 +72,9 @@ struct MatrixCounts {
 
     uint64_t commands() const {
         uint64_t count = factors_loaded + sums_loaded + sums_stored;
-        for (const uint64_t number : products)
+        for (const uint64_t number : products) {
             count += number;
+        }
         return count;
     }
     bool empty() const { return commands() == 0; }
@@ -92,8 +93,9 @@ struct MatrixCounts {
         return products[static_cast<uint32_t>(format)];
     }
     MatrixCounts& operator+=(const MatrixCounts& other) {
-        for (uint32_t i = 0; i < kMatrixFormats; ++i)
+        for (uint32_t i = 0; i < kMatrixFormats; ++i) {
             products[i] += other.products[i];
+        }
         factors_loaded += other.factors_loaded;
         sums_loaded += other.sums_loaded;
         sums_stored += other.sums_stored;

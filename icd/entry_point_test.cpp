@@ -23,16 +23,18 @@ using driver_test::TestDeviceOptions;
 TEST(EntryPoints, TableIsSortedWithoutDuplicates) {
     const auto all = AllEntryPoints();
     ASSERT_GT(all.size(), 500u);
-    for (size_t i = 1; i < all.size(); ++i)
+    for (size_t i = 1; i < all.size(); ++i) {
         EXPECT_LT(std::string_view(all[i - 1].name), all[i].name);
+    }
 }
 
 // Whoever adds an extension to driver/supported_api.cpp learns here what is left to write.
 TEST(EntryPoints, EveryAdvertisedCommandIsImplemented) {
     std::vector<std::string> missing;
     for (const EntryPoint& entry : AllEntryPoints()) {
-        if (entry.available(SupportedApi()) && !entry.function)
+        if (entry.available(SupportedApi()) && !entry.function) {
             missing.emplace_back(entry.name);
+        }
     }
     EXPECT_THAT(missing, ::testing::IsEmpty());
 }
@@ -42,8 +44,9 @@ TEST(EntryPoints, EveryImplementedCommandIsAdvertisedUnderSomeName) {
     driver::ApiSet api = SupportedApi();
     api.device.KHR_pipeline_executable_properties = true;  // FORNAX_PIPELINE_STATISTICS
     for (const EntryPoint& entry : AllEntryPoints()) {
-        if (!entry.function)
+        if (!entry.function) {
             continue;
+        }
         const bool available = std::ranges::any_of(AllEntryPoints(), [&](const EntryPoint& other) {
             return other.function == entry.function && other.available(api);
         });
@@ -61,12 +64,15 @@ TEST(EntryPoints, WhatIsCreatedHasACaseOfFailingAllocations) {
         tested.insert(entry->function);
     }
     // Two have tests of their own, and one never creates anything (absent.cpp).
-    for (const char* own_test : {"vkCreateInstance", "vkCreateDevice", "vkCreateGraphicsPipelines"})
+    for (const char* own_test :
+         {"vkCreateInstance", "vkCreateDevice", "vkCreateGraphicsPipelines"}) {
         tested.insert(FindEntryPoint(own_test)->function);
+    }
     for (const EntryPoint& entry : AllEntryPoints()) {
         const std::string_view name = entry.name;
-        if (!name.starts_with("vkCreate") && !name.starts_with("vkAllocate"))
+        if (!name.starts_with("vkCreate") && !name.starts_with("vkAllocate")) {
             continue;
+        }
         if (entry.function && !entry.absent && entry.available(SupportedApi())) {
             EXPECT_TRUE(tested.contains(entry.function)) << name;
         }

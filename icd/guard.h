@@ -35,12 +35,13 @@ struct Guarded<kFunction> {
   private:
     template <typename First, typename... Rest>
     static Return OutOfHostMemory(First first, Rest...) {
-        if constexpr (std::is_same_v<Return, VkResult>)
+        if constexpr (std::is_same_v<Return, VkResult>) {
             return VK_ERROR_OUT_OF_HOST_MEMORY;
-        else if constexpr (!std::is_void_v<Return>)
+        } else if constexpr (!std::is_void_v<Return>) {
             return Return{};
-        else if constexpr (std::is_same_v<First, VkCommandBuffer>)
+        } else if constexpr (std::is_same_v<First, VkCommandBuffer>) {
             driver::FailRecording(first, VK_ERROR_OUT_OF_HOST_MEMORY);
+        }
     }
 };
 

@@ -18,8 +18,9 @@ constexpr uint32_t kOldestInterface = 2;
 }  // namespace
 
 VkResult vk_icdNegotiateLoaderICDInterfaceVersion(uint32_t* version) {
-    if (*version < kOldestInterface)
+    if (*version < kOldestInterface) {
         return VK_ERROR_INCOMPATIBLE_DRIVER;
+    }
     *version = std::min(*version, kNewestInterface);
     return VK_SUCCESS;
 }
@@ -28,17 +29,20 @@ PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char* na
     using Function = PFN_vkVoidFunction;
     // From version 7 on the loader may look these up instead of the library's symbols.
     const std::string_view wanted = name;
-    if (wanted == "vk_icdNegotiateLoaderICDInterfaceVersion")
+    if (wanted == "vk_icdNegotiateLoaderICDInterfaceVersion") {
         return reinterpret_cast<Function>(&vk_icdNegotiateLoaderICDInterfaceVersion);
-    if (wanted == "vk_icdGetPhysicalDeviceProcAddr")
+    }
+    if (wanted == "vk_icdGetPhysicalDeviceProcAddr") {
         return reinterpret_cast<Function>(&vk_icdGetPhysicalDeviceProcAddr);
+    }
     return fornax::driver::vkGetInstanceProcAddr(instance, name);
 }
 
 // Tells the loader which commands it does not know take a physical device (interface version 4).
 PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const char* name) {
     const auto* entry = fornax::icd::FindEntryPoint(name);
-    if (!entry || entry->scope != fornax::icd::Scope::kPhysicalDevice)
+    if (!entry || entry->scope != fornax::icd::Scope::kPhysicalDevice) {
         return nullptr;
+    }
     return fornax::driver::vkGetInstanceProcAddr(instance, name);
 }

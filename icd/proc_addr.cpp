@@ -26,16 +26,20 @@ using icd::Scope;
 FORNAX_ENTRY_POINT(PFN_vkVoidFunction)
 vkGetInstanceProcAddr(VkInstance instance_handle, const char* name) {
     const icd::EntryPoint* entry = FindEntryPoint(name);
-    if (!entry)
+    if (!entry) {
         return nullptr;
+    }
     // The one command that is had with and without an instance.
-    if (std::string_view(entry->name) == "vkGetInstanceProcAddr")
+    if (std::string_view(entry->name) == "vkGetInstanceProcAddr") {
         return entry->function;
+    }
     const auto* instance = FromHandle<Instance>(instance_handle);
-    if (!instance)
+    if (!instance) {
         return entry->scope == Scope::kGlobal ? entry->function : nullptr;
-    if (entry->scope == Scope::kGlobal)
+    }
+    if (entry->scope == Scope::kGlobal) {
         return nullptr;
+    }
     // For device commands: "available device extensions", which an instance's ApiSet holds.
     return entry->available(instance->api()) ? entry->function : nullptr;
 }
@@ -43,8 +47,9 @@ vkGetInstanceProcAddr(VkInstance instance_handle, const char* name) {
 FORNAX_ENTRY_POINT(PFN_vkVoidFunction)
 vkGetDeviceProcAddr(VkDevice device_handle, const char* name) {
     const icd::EntryPoint* entry = FindEntryPoint(name);
-    if (!entry || entry->scope != Scope::kDevice)
+    if (!entry || entry->scope != Scope::kDevice) {
         return nullptr;
+    }
     return entry->available(FromHandle<Device>(device_handle)->api()) ? entry->function : nullptr;
 }
 

@@ -50,14 +50,17 @@ bool SlowConflict(const DispatchAccess& a, const DispatchAccess& b) {
     };
     for (uint64_t byte = 0; byte < 64; ++byte) {
         bool a_reads = false, b_reads = false;
-        for (const ByteRange& range : a.reads)
+        for (const ByteRange& range : a.reads) {
             a_reads = a_reads || touches(range, byte);
-        for (const ByteRange& range : b.reads)
+        }
+        for (const ByteRange& range : b.reads) {
             b_reads = b_reads || touches(range, byte);
+        }
         const bool a_writes = touches(a.write, byte), b_writes = touches(b.write, byte);
         if ((a_writes && b_reads) || (a_reads && b_writes) ||
-            (a_writes && b_writes && a.write_group != b.write_group))
+            (a_writes && b_writes && a.write_group != b.write_group)) {
             return true;
+        }
     }
     return false;
 }
@@ -70,17 +73,20 @@ TEST(BarrierPlanner, RandomDispatchesAreOrderedAndNotMore) {
     };
     for (int round = 0; round < 500; ++round) {
         Accesses accesses;
-        for (uint32_t i = 0; i < 12; ++i)
+        for (uint32_t i = 0; i < 12; ++i) {
             accesses.push_back(Access({range(), range()}, range(), uint32_t(generator() % 10)));
+        }
         const Barriers barriers = PlanBarriers(accesses);
         size_t open = 0;  // the first dispatch behind the last barrier
         for (size_t i = 0; i < accesses.size(); ++i) {
             bool conflict = false;
-            for (size_t j = open; j < i; ++j)
+            for (size_t j = open; j < i; ++j) {
                 conflict = conflict || SlowConflict(accesses[j], accesses[i]);
+            }
             ASSERT_EQ(barriers[i], conflict) << "round " << round << ", dispatch " << i;
-            if (barriers[i])
+            if (barriers[i]) {
                 open = i;
+            }
         }
     }
 }

@@ -12,8 +12,9 @@ Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     const Hash128 hash = HashGraph(graph, options);
     FoldConstants(graph);
     Simplify(graph);
-    if (options.fuse)
+    if (options.fuse) {
         Fuse(graph);
+    }
     graph.Compact();
     FORNAX_RETURN_IF_ERROR(Verify(graph));
     FORNAX_ASSIGN_OR_RETURN(Plan plan, Lower(graph));

@@ -38,8 +38,9 @@ Result<ValueId> Graph::AddNode(std::string name,
                                Operator operation,
                                std::vector<ValueId> operands) {
     std::vector<TensorType> types;
-    for (ValueId operand : operands)
+    for (ValueId operand : operands) {
         types.push_back(values_[operand.value()].type);
+    }
     FORNAX_ASSIGN_OR_RETURN(TensorType type, InferType(operation, types));
     const NodeId node(nodes_.size());
     const ValueId result = AddValue({name, std::move(type), ValueKind::kNodeResult, node, {}});
@@ -67,52 +68,63 @@ void Graph::MakeConstant(ValueId id, std::vector<uint8_t> data) {
 std::vector<uint32_t> Graph::CountUses() const {
     std::vector<uint32_t> uses(values_.size(), 0);
     for (const Node& node : nodes_) {
-        for (ValueId operand : node.operands)
+        for (ValueId operand : node.operands) {
             ++uses[operand.value()];
+        }
     }
-    for (const Output& output : outputs_)
+    for (const Output& output : outputs_) {
         ++uses[output.value.value()];
+    }
     return uses;
 }
 
 void Graph::Compact() {
     std::vector<bool> live(values_.size(), false);
-    for (const Output& output : outputs_)
+    for (const Output& output : outputs_) {
         live[output.value.value()] = true;
+    }
     for (size_t i = nodes_.size(); i-- > 0;) {  // uses come after definitions
         const Node& node = nodes_[i];
         if (!live[node.result.value()] ||
-            values_[node.result.value()].kind != ValueKind::kNodeResult)
+            values_[node.result.value()].kind != ValueKind::kNodeResult) {
             continue;
-        for (ValueId operand : node.operands)
+        }
+        for (ValueId operand : node.operands) {
             live[operand.value()] = true;
+        }
     }
-    for (ValueId input : inputs_)
+    for (ValueId input : inputs_) {
         live[input.value()] = true;
+    }
 
     std::vector<Value> values;
     std::vector<ValueId> renumbered(values_.size());
     for (size_t i = 0; i < values_.size(); ++i) {
-        if (!live[i])
+        if (!live[i]) {
             continue;
+        }
         renumbered[i] = ValueId(values.size());
         values.push_back(std::move(values_[i]));
     }
     std::vector<Node> nodes;
     for (Node& node : nodes_) {
         const ValueId result = renumbered[node.result.value()];
-        if (!result.valid() || values[result.value()].kind != ValueKind::kNodeResult)
+        if (!result.valid() || values[result.value()].kind != ValueKind::kNodeResult) {
             continue;
-        for (ValueId& operand : node.operands)
+        }
+        for (ValueId& operand : node.operands) {
             operand = renumbered[operand.value()];
+        }
         node.result = result;
         values[result.value()].producer = NodeId(nodes.size());
         nodes.push_back(std::move(node));
     }
-    for (ValueId& input : inputs_)
+    for (ValueId& input : inputs_) {
         input = renumbered[input.value()];
-    for (Output& output : outputs_)
+    }
+    for (Output& output : outputs_) {
         output.value = renumbered[output.value.value()];
+    }
     values_ = std::move(values);
     nodes_ = std::move(nodes);
 }

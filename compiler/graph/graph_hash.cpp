@@ -48,8 +48,9 @@ void HashNode(Hasher& hasher, const Node& node) {
     hasher.Append(Name(node.operation));
     std::visit([&](const auto& op) { op.Fields(FieldHasher{hasher}); }, node.operation);
     hasher.AppendListSize(node.operands.size());
-    for (ValueId operand : node.operands)
+    for (ValueId operand : node.operands) {
         hasher.Append(operand.value());
+    }
     hasher.Append(node.result.value());
 }
 
@@ -57,8 +58,9 @@ void HashValue(Hasher& hasher, const Value& value) {
     hasher.Append(value.name);
     hasher.Append(value.kind);
     HashType(hasher, value.type);
-    if (value.kind == ValueKind::kConstant)
+    if (value.kind == ValueKind::kConstant) {
         hasher.AppendBytes(std::as_bytes(std::span(*value.data)));
+    }
 }
 
 }  // namespace
@@ -71,17 +73,21 @@ Hash128 HashGraph(const Graph& graph, const CompileOptions& options) {
     hasher.Append(options.fuse);
     hasher.Append(graph.name());
     hasher.AppendListSize(graph.values().size());
-    for (const Value& value : graph.values())
+    for (const Value& value : graph.values()) {
         HashValue(hasher, value);
+    }
     hasher.AppendListSize(graph.nodes().size());
-    for (const Node& node : graph.nodes())
+    for (const Node& node : graph.nodes()) {
         HashNode(hasher, node);
+    }
     hasher.AppendListSize(graph.inputs().size());
-    for (ValueId input : graph.inputs())
+    for (ValueId input : graph.inputs()) {
         hasher.Append(input.value());
+    }
     hasher.AppendListSize(graph.outputs().size());
-    for (const Output& output : graph.outputs())
+    for (const Output& output : graph.outputs()) {
         hasher.Append(output.name).Append(output.value.value());
+    }
     return hasher.Finish();
 }
 

@@ -42,11 +42,13 @@ struct Recipe {
         ValueId last = b.Node("join", op::Binary{function, {}},
                               swap_operands ? std::vector{y, z} : std::vector{z, y});
         last = b.Node("turn", op::Transpose{permutation}, {last});
-        if (extra_node)
+        if (extra_node) {
             last = b.Relu("relu", last);
+        }
         b.graph.AddOutput(output_name, last);
-        if (second_output)
+        if (second_output) {
             b.graph.AddOutput("again", last);
+        }
         return HashGraph(b.graph, options);
     }
 };

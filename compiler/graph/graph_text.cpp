@@ -27,22 +27,27 @@ struct FieldPrinter {
         fmt::format_to(std::back_inserter(out), " {}=[{}]", name, fmt::join(value, ","));
     }
     void operator()(std::string_view name, const Activation& value) const {
-        if (value.function == UnaryFunction::kIdentity)
+        if (value.function == UnaryFunction::kIdentity) {
             return;
+        }
         fmt::format_to(std::back_inserter(out), " {}={}", name, Name(value.function));
-        if (value.a != 0 || value.b != 0)
+        if (value.a != 0 || value.b != 0) {
             fmt::format_to(std::back_inserter(out), "({},{})", value.a, value.b);
+        }
     }
     void operator()(std::string_view, const Window& value) const {
         const Window defaults;
         fmt::format_to(std::back_inserter(out), " kernel={}", fmt::join(value.kernel, "x"));
-        if (value.strides != defaults.strides)
+        if (value.strides != defaults.strides) {
             fmt::format_to(std::back_inserter(out), " strides={}", fmt::join(value.strides, "x"));
-        if (value.dilations != defaults.dilations)
+        }
+        if (value.dilations != defaults.dilations) {
             fmt::format_to(std::back_inserter(out), " dilations={}",
                            fmt::join(value.dilations, "x"));
-        if (value.pads != defaults.pads)
+        }
+        if (value.pads != defaults.pads) {
             fmt::format_to(std::back_inserter(out), " pads=[{}]", fmt::join(value.pads, ","));
+        }
     }
 };
 
@@ -62,8 +67,9 @@ std::string ToText(const Graph& graph) {
         } else {
             const Node& node = graph[value.producer];
             std::vector<std::string> operands;
-            for (ValueId operand : node.operands)
+            for (ValueId operand : node.operands) {
                 operands.push_back(fmt::format("%{}", operand.value()));
+            }
             fmt::format_to(std::back_inserter(out), "{}({})", Name(node.operation),
                            fmt::join(operands, ", "));
             std::visit([&](const auto& op) { op.Fields(FieldPrinter{out}); }, node.operation);
@@ -71,8 +77,9 @@ std::string ToText(const Graph& graph) {
         out += '\n';
     }
     std::vector<std::string> outputs;
-    for (const Output& output : graph.outputs())
+    for (const Output& output : graph.outputs()) {
         outputs.push_back(fmt::format("{}=%{}", output.name, output.value.value()));
+    }
     fmt::format_to(std::back_inserter(out), "return {}\n", fmt::join(outputs, ", "));
     return out;
 }

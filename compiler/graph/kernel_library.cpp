@@ -44,17 +44,19 @@ Error Bad(std::string message) {
 
 Status CheckPositive(std::initializer_list<uint32_t> values) {
     for (uint32_t value : values) {
-        if (value == 0)
+        if (value == 0) {
             return Bad("a size of 0 among a kernel's parameters");
+        }
     }
     return OkStatus();
 }
 
 Status CheckWorkgroup(const p::Workgroup& workgroup) {
     const uint64_t invocations = uint64_t{workgroup.width} * workgroup.height;
-    if (invocations == 0 || invocations > kMaxInvocations)
+    if (invocations == 0 || invocations > kMaxInvocations) {
         return Bad(fmt::format("a workgroup of {}x{} invocations is not in 1..{}", workgroup.width,
                                workgroup.height, kMaxInvocations));
+    }
     return OkStatus();
 }
 
@@ -64,15 +66,17 @@ Result<KernelFootprint> Checked(std::initializer_list<Saturating> elements,
                                 Saturating operations) {
     KernelFootprint footprint;
     for (Saturating count : elements) {
-        if (count.value > static_cast<uint64_t>(Shape::kMaxElements))
+        if (count.value > static_cast<uint64_t>(Shape::kMaxElements)) {
             return Bad(fmt::format("a buffer of {} elements exceeds the limit of {}", count.value,
                                    Shape::kMaxElements));
+        }
         footprint.elements.push_back(count.value);
     }
     for (size_t i = 0; i < 3; ++i) {
-        if (grid[i] > kMaxGridExtent)
+        if (grid[i] > kMaxGridExtent) {
             return Bad(fmt::format("a grid of {} workgroups in one direction exceeds {}", grid[i],
                                    kMaxGridExtent));
+        }
         footprint.grid[i] = static_cast<uint32_t>(grid[i]);
     }
     footprint.operations = operations.value;
@@ -99,9 +103,10 @@ Result<KernelFootprint> ConvFootprint(const p::Conv2d& conv, uint32_t tile) {
     const p::Window& w = conv.window;
     FORNAX_RETURN_IF_ERROR(CheckWindow(w));
     FORNAX_RETURN_IF_ERROR(CheckPositive({conv.out_channels, conv.groups}));
-    if (w.channels % conv.groups != 0 || conv.out_channels % conv.groups != 0)
+    if (w.channels % conv.groups != 0 || conv.out_channels % conv.groups != 0) {
         return Bad(fmt::format("{} and {} channels cannot be split into {} groups", w.channels,
                                conv.out_channels, conv.groups));
+    }
     const Saturating filter =
         Saturating(w.channels / conv.groups) * w.kernel_height * w.kernel_width;
     const Saturating pixels = Saturating(w.images) * w.out_height * w.out_width;
@@ -164,8 +169,9 @@ Result<KernelFootprint> Unary(const p::Unary& unary) {
 // The elements of a strided operand: one behind the last that is touched.
 Saturating StridedEnd(const std::array<uint32_t, 6>& dims, const std::array<uint32_t, 6>& strides) {
     Saturating last = 1;
-    for (size_t i = 0; i < 6; ++i)
+    for (size_t i = 0; i < 6; ++i) {
         last = last + Saturating(dims[i] - 1) * strides[i];
+    }
     return last;
 }
 
@@ -183,8 +189,9 @@ Result<KernelFootprint> Binary(const p::Binary& binary) {
     Saturating end_a = StridedEnd(binary.dims, binary.strides_a);
     Saturating end_b = StridedEnd(binary.dims, binary.strides_b);
     // One dimension without broadcasting is addressed by the linear index, whatever the stride.
-    if (elements.value == binary.dims[5] && binary.strides_a[5] != 0 && binary.strides_b[5] != 0)
+    if (elements.value == binary.dims[5] && binary.strides_a[5] != 0 && binary.strides_b[5] != 0) {
         end_a = end_b = elements;
+    }
     return Checked({end_a, end_b, elements}, LinearGrid(elements, binary.workgroup), elements);
 }
 
@@ -196,9 +203,10 @@ Result<KernelFootprint> Transpose(const p::Transpose& transpose) {
 
 Result<KernelFootprint> Concat(const p::Concat& concat) {
     FORNAX_RETURN_IF_ERROR(CheckPositive({concat.outer, concat.part, concat.row}));
-    if (concat.part > concat.row || concat.first > concat.row - concat.part)
+    if (concat.part > concat.row || concat.first > concat.row - concat.part) {
         return Bad(fmt::format("a part of {} at {} does not fit a row of {}", concat.part,
                                concat.first, concat.row));
+    }
     const Saturating elements = Saturating(concat.outer) * concat.part;
     return Checked({elements, Saturating(concat.outer) * concat.row},
                    LinearGrid(elements, concat.workgroup), 0);
@@ -269,9 +277,10 @@ const KernelInfo& Kernel(KernelId id) {
 
 Result<KernelFootprint> Footprint(KernelId id, std::span<const uint32_t> parameters) {
     const KernelInfo& kernel = Kernel(id);
-    if (parameters.size() != kernel.parameter_count)
+    if (parameters.size() != kernel.parameter_count) {
         return Bad(fmt::format("the kernel {} takes {} parameters, not {}", kernel.name,
                                kernel.parameter_count, parameters.size()));
+    }
     return kernel.footprint(parameters);
 }
 

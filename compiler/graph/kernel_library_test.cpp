@@ -32,10 +32,12 @@ TEST(KernelLibrary, TableMatchesTheShaders) {
         EXPECT_EQ(shaders::EmbeddedKernels()[i].name, kernel.name);
         std::set<uint32_t> constants, bindings;
         ForEachInstruction(kernel.spirv, [&](uint32_t opcode, std::span<const uint32_t> words) {
-            if (opcode == kOpDecorate && words[2] == kSpecId)
+            if (opcode == kOpDecorate && words[2] == kSpecId) {
                 constants.insert(words[3]);
-            if (opcode == kOpDecorate && words[2] == kBinding)
+            }
+            if (opcode == kOpDecorate && words[2] == kBinding) {
                 bindings.insert(words[3]);
+            }
         });
         ASSERT_FALSE(constants.empty());
         EXPECT_EQ(*constants.rbegin() + 1, kernel.parameter_count);
@@ -103,11 +105,13 @@ TEST(Footprint, HostileParametersStayWithinLimits) {
             static_cast<KernelId>(generator() % (static_cast<uint32_t>(kLastKernelId) + 1));
         std::vector<uint32_t> parameters(Kernel(id).parameter_count);
         const bool mild = generator() % 2 == 0;
-        for (uint32_t& parameter : parameters)
+        for (uint32_t& parameter : parameters) {
             parameter = mild ? 1 + generator() % 4 : any();
+        }
         Result<KernelFootprint> footprint = Footprint(id, parameters);
-        if (!footprint.ok())
+        if (!footprint.ok()) {
             continue;
+        }
         ++good;
         ASSERT_EQ(footprint->elements.size(), Kernel(id).binding_count);
         for (uint64_t elements : footprint->elements) {

@@ -26,8 +26,9 @@ MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, uint64_t alignmen
     // Ties go to the buffer that lives first, then to the order given: a total order, so
     // deterministic.
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-        if (buffers[a].size_bytes != buffers[b].size_bytes)
+        if (buffers[a].size_bytes != buffers[b].size_bytes) {
             return buffers[a].size_bytes > buffers[b].size_bytes;
+        }
         return std::tie(buffers[a].first_step, a) < std::tie(buffers[b].first_step, b);
     });
 
@@ -37,13 +38,15 @@ MemoryPlan PlanMemory(std::span<const BufferLifetime> buffers, uint64_t alignmen
     for (uint32_t index : order) {
         const BufferLifetime& buffer = buffers[index];
         const uint64_t size = AlignUp(buffer.size_bytes, alignment);
-        if (size == 0)
+        if (size == 0) {
             continue;
+        }
         uint64_t best_offset = UINT64_MAX, best_gap = UINT64_MAX;
         uint64_t free_from = 0;
         for (uint32_t other : placed) {
-            if (!Overlap(buffer, buffers[other]))
+            if (!Overlap(buffer, buffers[other])) {
                 continue;
+            }
             const uint64_t begin = plan.offsets[other];
             if (begin >= free_from + size && begin - free_from < best_gap) {
                 best_gap = begin - free_from;

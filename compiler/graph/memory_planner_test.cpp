@@ -18,14 +18,16 @@ uint64_t AlignUp(uint64_t value, uint64_t alignment) {
 // The bytes in use at every step, counted one step at a time.
 uint64_t SlowPeak(const Buffers& buffers, uint64_t alignment) {
     uint32_t last = 0;
-    for (const BufferLifetime& buffer : buffers)
+    for (const BufferLifetime& buffer : buffers) {
         last = std::max(last, buffer.last_step);
+    }
     uint64_t peak = 0;
     for (uint32_t step = 0; step <= last; ++step) {
         uint64_t live = 0;
         for (const BufferLifetime& buffer : buffers) {
-            if (buffer.first_step <= step && step <= buffer.last_step)
+            if (buffer.first_step <= step && step <= buffer.last_step) {
                 live += AlignUp(buffer.size_bytes, alignment);
+            }
         }
         peak = std::max(peak, live);
     }
@@ -73,8 +75,9 @@ TEST(MemoryPlanner, SharedStepKeepsBuffersApart) {
 
 TEST(MemoryPlanner, ChainOfLayersNeedsTwoPlaces) {
     Buffers buffers;
-    for (uint32_t i = 0; i < 50; ++i)
+    for (uint32_t i = 0; i < 50; ++i) {
         buffers.push_back({1024, i, i + 1});
+    }
     EXPECT_EQ(PlanMemory(buffers, 256).total_bytes, 2048u);
 }
 
@@ -104,8 +107,9 @@ TEST(MemoryPlanner, RandomBuffersKeepTheInvariants) {
         ExpectValid(buffers, plan, alignment);
         EXPECT_EQ(PeakLiveBytes(buffers, alignment), SlowPeak(buffers, alignment));
         EXPECT_EQ(PlanMemory(buffers, alignment).offsets, plan.offsets) << "not deterministic";
-        if (HasFailure())
+        if (HasFailure()) {
             FAIL() << "in round " << round;
+        }
     }
 }
 
@@ -115,9 +119,10 @@ TEST(MemoryPlanner, WasteStaysSmallOnNetworkShapes) {
     double worst = 0;
     for (int round = 0; round < 100; ++round) {
         Buffers buffers;
-        for (uint32_t i = 0; i < 60; ++i)
+        for (uint32_t i = 0; i < 60; ++i) {
             buffers.push_back({(1 + generator() % 16) * 4096, i,
                                i + 1 + (generator() % 4 == 0 ? uint32_t(generator() % 5) : 0)});
+        }
         const double waste = static_cast<double>(PlanMemory(buffers, 256).total_bytes) /
                              static_cast<double>(PeakLiveBytes(buffers, 256));
         worst = std::max(worst, waste);

@@ -48,22 +48,26 @@ std::vector<uint64_t> ToDims(const Shape& shape) {
 
 template <typename Stored>
 Result<TensorType> ReadType(const Stored& stored) {
-    if (stored.data_type() > static_cast<uint8_t>(kLastDataType))
+    if (stored.data_type() > static_cast<uint8_t>(kLastDataType)) {
         return Damaged(fmt::format("The plan holds the unknown data type {}.", stored.data_type()));
+    }
     std::vector<int64_t> dims;
-    for (uint64_t dim : ToVector(stored.dims()))
+    for (uint64_t dim : ToVector(stored.dims())) {
         dims.push_back(dim > static_cast<uint64_t>(INT64_MAX) ? -1 : static_cast<int64_t>(dim));
+    }
     Result<Shape> shape = Shape::Make(dims);
-    if (!shape.ok())
+    if (!shape.ok()) {
         return Damaged(fmt::format("The plan's {} has a bad shape: {}.", ToString(stored.name()),
                                    shape.error().message));
+    }
     return TensorType{static_cast<DataType>(stored.data_type()), std::move(*shape)};
 }
 
 Result<KernelId> FindKernel(const std::string& name) {
     for (uint32_t i = 0; i <= static_cast<uint32_t>(kLastKernelId); ++i) {
-        if (Kernel(KernelId{i}).name == name)
+        if (Kernel(KernelId{i}).name == name) {
             return KernelId{i};
+        }
     }
     return Damaged(fmt::format("The plan uses a kernel named {}, which does not exist.", name));
 }
@@ -80,8 +84,9 @@ Result<std::vector<PlanPort>> ReadPorts(
 }
 
 Result<PlanTensor> ReadTensor(const stored::Tensor& stored) {
-    if (stored.kind() > static_cast<uint8_t>(kLastTensorKind))
+    if (stored.kind() > static_cast<uint8_t>(kLastTensorKind)) {
         return Damaged(fmt::format("The plan holds the unknown tensor kind {}.", stored.kind()));
+    }
     PlanTensor tensor;
     tensor.name = ToString(stored.name());
     FORNAX_ASSIGN_OR_RETURN(tensor.type, ReadType(stored));
@@ -105,10 +110,11 @@ Result<PlanDispatch> ReadDispatch(const stored::Dispatch& stored) {
 }
 
 Result<Plan> ReadPlan(const stored::Plan& stored) {
-    if (stored.kernel_library_digest() != KernelLibraryDigest())
+    if (stored.kernel_library_digest() != KernelLibraryDigest()) {
         return Damaged(
             "The plan was made for other kernels than this version of Fornax has; "
             "compile the model again.");
+    }
     Plan plan;
     plan.name = ToString(stored.name());
     plan.graph_hash = ToString(stored.graph_hash());
@@ -118,8 +124,9 @@ Result<Plan> ReadPlan(const stored::Plan& stored) {
     }
     FORNAX_ASSIGN_OR_RETURN(plan.inputs, ReadPorts(stored.inputs()));
     FORNAX_ASSIGN_OR_RETURN(plan.outputs, ReadPorts(stored.outputs()));
-    for (size_t i = 0; i < Size(stored.sets()); ++i)
+    for (size_t i = 0; i < Size(stored.sets()); ++i) {
         plan.sets.push_back({ToVector(stored.sets()->Get(i)->tensors())});
+    }
     for (size_t i = 0; i < Size(stored.dispatches()); ++i) {
         FORNAX_ASSIGN_OR_RETURN(PlanDispatch dispatch, ReadDispatch(*stored.dispatches()->Get(i)));
         plan.dispatches.push_back(std::move(dispatch));
@@ -156,8 +163,9 @@ void WritePlan(Builder& builder, const Plan& plan) {
     const auto inputs = WritePorts(builder, plan.inputs);
     const auto outputs = WritePorts(builder, plan.outputs);
     std::vector<flatbuffers::Offset<stored::Set>> sets;
-    for (const PlanSet& set : plan.sets)
+    for (const PlanSet& set : plan.sets) {
         sets.push_back(stored::CreateSetDirect(builder, &set.tensors));
+    }
     std::vector<flatbuffers::Offset<stored::Dispatch>> dispatches;
     for (const PlanDispatch& dispatch : plan.dispatches) {
         dispatches.push_back(stored::CreateDispatchDirect(
@@ -174,10 +182,11 @@ void WritePlan(Builder& builder, const Plan& plan) {
 }  // namespace
 
 Result<std::vector<std::byte>> SerializePlan(const Plan& plan) {
-    if (plan.weights.size() > kMaxPayloadBytes / 2)
+    if (plan.weights.size() > kMaxPayloadBytes / 2) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("Weights of {} bytes exceed a plan file's limit of {}.",
                                  plan.weights.size(), kMaxPayloadBytes / 2)};
+    }
     Builder builder(plan.weights.size() + 4096);
     WritePlan(builder, plan);
     Header header;
@@ -191,30 +200,36 @@ Result<std::vector<std::byte>> SerializePlan(const Plan& plan) {
 }
 
 Result<Plan> ParsePlan(std::span<const std::byte> bytes) {
-    if (!LooksLikePlan(bytes))
+    if (!LooksLikePlan(bytes)) {
         return Damaged("The data do not begin with the header of a plan.");
+    }
     Header header;
     std::memcpy(&header, bytes.data(), sizeof(header));
-    if (header.version != kPlanFormatVersion)
+    if (header.version != kPlanFormatVersion) {
         return Damaged(
             fmt::format("The plan has format version {}; this version of Fornax reads "
                         "version {}.",
                         header.version, kPlanFormatVersion));
+    }
     const std::span<const std::byte> payload = bytes.subspan(sizeof(header));
-    if (header.payload_bytes != payload.size() || payload.size() > kMaxPayloadBytes)
+    if (header.payload_bytes != payload.size() || payload.size() > kMaxPayloadBytes) {
         return Damaged(fmt::format("The plan holds {} bytes, and its header promises {}.",
                                    payload.size(), header.payload_bytes));
-    if (header.checksum != HashBytes(payload))
+    }
+    if (header.checksum != HashBytes(payload)) {
         return Damaged("The plan's checksum does not match its contents.");
+    }
     // FlatBuffers reads fields in place and needs their alignment; files are read into heap memory,
     // which has it, but a caller's span may not.
     std::vector<uint64_t> aligned((payload.size() + 7) / 8);
-    if (!payload.empty())  // memcpy takes no null, even for nothing
+    if (!payload.empty()) {  // memcpy takes no null, even for nothing
         std::memcpy(aligned.data(), payload.data(), payload.size());
+    }
     const auto* data = reinterpret_cast<const uint8_t*>(aligned.data());
     flatbuffers::Verifier verifier(data, payload.size());
-    if (!stored::VerifyPlanBuffer(verifier))
+    if (!stored::VerifyPlanBuffer(verifier)) {
         return Damaged("The plan's structure is damaged.");
+    }
     return ReadPlan(*stored::GetPlan(data));
 }
 

@@ -19,12 +19,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::memcpy(file.data() + 8, version_and_reserved, 8);
     std::memcpy(file.data() + 16, &payload_bytes, 8);
     std::memcpy(file.data() + 24, &checksum, 16);
-    if (size != 0)
+    if (size != 0) {
         std::memcpy(file.data() + 40, data, size);
+    }
     const fornax::Result<fornax::graph::Plan> plan = fornax::graph::ParsePlan(file);
     // What is accepted can be printed and written again.
     if (plan.ok() &&
-        (fornax::graph::ToText(*plan).empty() || !fornax::graph::SerializePlan(*plan).ok()))
+        (fornax::graph::ToText(*plan).empty() || !fornax::graph::SerializePlan(*plan).ok())) {
         std::abort();
+    }
     return 0;
 }

@@ -44,8 +44,9 @@ TEST(PlanFile, RoundTripKeepsEverything) {
 
 TEST(PlanFile, EveryTruncationIsRefused) {
     const std::vector<std::byte> good = Bytes(MakePlan());
-    for (size_t size = 0; size < good.size(); size += size < 200 ? 1 : 97)
+    for (size_t size = 0; size < good.size(); size += size < 200 ? 1 : 97) {
         EXPECT_FALSE(ParsePlan(std::span(good).first(size)).ok()) << size;
+    }
     std::vector<std::byte> longer = good;
     longer.push_back(std::byte{0});
     EXPECT_FALSE(ParsePlan(longer).ok());
@@ -55,8 +56,9 @@ TEST(PlanFile, EveryFlippedBitIsRefused) {
     const std::vector<std::byte> good = Bytes(MakePlan());
     // The four reserved bytes behind the version carry no meaning.
     for (size_t i = 0; i < good.size(); i += i < 200 ? 1 : 53) {
-        if (i >= 12 && i < 16)
+        if (i >= 12 && i < 16) {
             continue;
+        }
         std::vector<std::byte> bad = good;
         bad[i] ^= std::byte{0x04};
         EXPECT_FALSE(ParsePlan(bad).ok()) << i;
@@ -76,8 +78,9 @@ TEST(PlanFile, RandomContentsNeverPassUnproven) {
         for (uint32_t i = 0; i < flips; ++i) {
             const size_t structure = bad.size() - 6000;
             size_t position = kHeader + generator() % structure;
-            if (generator() % 8 != 0)
+            if (generator() % 8 != 0) {
                 position = kHeader + generator() % std::min<size_t>(structure, 3000);
+            }
             bad[position] = static_cast<std::byte>(generator());
         }
         const Hash128 checksum = HashBytes(std::span(bad).subspan(kHeader));
@@ -128,9 +131,11 @@ TEST(ValidatePlan, FindsEveryLie) {
         {"unaligned tensor", [](Plan& p) { p.tensors[0].offset_bytes += 4; }, "outside"},
         {"activation among the weights",
          [](Plan& p) {
-             for (PlanTensor& tensor : p.tensors)
-                 if (tensor.kind == TensorKind::kIntermediate)
+             for (PlanTensor& tensor : p.tensors) {
+                 if (tensor.kind == TensorKind::kIntermediate) {
                      tensor.offset_bytes = 0;
+                 }
+             }
          },
          "outside of its region"},
         {"arena too small", [](Plan& p) { p.arena_bytes = 256; }, "outside of its region"},
@@ -143,9 +148,10 @@ TEST(ValidatePlan, FindsEveryLie) {
          "touches"},
         {"written constant",
          [](Plan& p) {
-             for (PlanTensor& tensor : p.tensors)
+             for (PlanTensor& tensor : p.tensors) {
                  tensor.kind =
                      tensor.kind == TensorKind::kOutput ? TensorKind::kConstant : tensor.kind;
+             }
          },
          "outside of its region"},
         {"dispatch's set", [](Plan& p) { p.dispatches[0].set = 7; }, "uses set 7"},
@@ -160,9 +166,11 @@ TEST(ValidatePlan, FindsEveryLie) {
          "does not fit"},
         {"input that is a weight",
          [](Plan& p) {
-             for (uint32_t i = 0; i < p.tensors.size(); ++i)
-                 if (p.tensors[i].kind == TensorKind::kConstant)
+             for (uint32_t i = 0; i < p.tensors.size(); ++i) {
+                 if (p.tensors[i].kind == TensorKind::kConstant) {
                      p.inputs[0] = {"w", p.tensors[i].type, i};
+                 }
+             }
          },
          "not an input tensor"},
         {"output's type", [](Plan& p) { p.outputs[0].type.shape = testing::ShapeOf({2, 6}); },

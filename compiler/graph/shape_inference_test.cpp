@@ -16,8 +16,9 @@ using Dims = std::vector<int64_t>;
 // The inferred type as text, or the error.
 std::string Infer(const Operator& operation, const std::vector<Dims>& operands) {
     std::vector<TensorType> types;
-    for (const Dims& dims : operands)
+    for (const Dims& dims : operands) {
         types.push_back({DataType::kF32, ShapeOf(dims)});
+    }
     Result<TensorType> type = InferType(operation, types);
     return type.ok() ? type->ToString() : type.error().message;
 }

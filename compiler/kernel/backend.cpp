@@ -30,8 +30,9 @@ uint32_t UsedSets(const ir::Kernel& kernel) {
     uint32_t mask = 0;
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == ir::Op::kBuffer || inst.op == ir::Op::kLoadDescriptor)
+        if (inst.op == ir::Op::kBuffer || inst.op == ir::Op::kLoadDescriptor) {
             mask |= 1u << kernel.bindings[inst.imm].set;
+        }
     }
     return mask;
 }
@@ -69,8 +70,9 @@ class InterpretedKernel : public CompiledKernel {
         const Status status =
             Interpret(self->kernel_, *dispatch, first_workgroup, count, {.worker = worker});
         // A device that asks for the end says itself why.
-        if (status.ok() || worker->stop_request != 0)
+        if (status.ok() || worker->stop_request != 0) {
             return;
+        }
         LogError("{}", status.error().message);
         worker->fault = static_cast<uint32_t>(hal::KernelFault::kInterpreter);
     }
@@ -96,8 +98,9 @@ class RunningCompilation {
             std::atexit(End);
         });
         std::lock_guard lock(state.mutex);
-        if (state.ended)
+        if (state.ended) {
             return Error{ErrorCode::kInternal, "No kernel is compiled while the process ends."};
+        }
         ++state.running;
         return RunningCompilation(true);
     }
@@ -105,8 +108,9 @@ class RunningCompilation {
         : counts_(std::exchange(other.counts_, false)) {}
     RunningCompilation& operator=(RunningCompilation&&) = delete;
     ~RunningCompilation() {
-        if (!counts_)
+        if (!counts_) {
             return;
+        }
         // Again after the first, because LLVM has made more static objects meanwhile: the end goes
         // through them from the last.
         std::call_once(state.registered_again, [] { std::atexit(End); });
@@ -119,8 +123,9 @@ class RunningCompilation {
     explicit RunningCompilation(bool counts) : counts_(counts) {}
 
     static void End() {
-        if (getpid() != state.process)
+        if (getpid() != state.process) {
             return;  // a child after fork has none of the threads
+        }
         std::unique_lock lock(state.mutex);
         state.ended = true;
         state.changed.wait(lock, [] { return state.running == 0; });
@@ -224,8 +229,9 @@ Result<Backend::MachineLease> Backend::MachineLease::Take(Backend& backend,
 }
 
 Backend::MachineLease::~MachineLease() {
-    if (!machine_)
+    if (!machine_) {
         return;
+    }
     std::lock_guard lock(backend_.mutex_);
     backend_.idle_machines_.push_back({target_.cpu_name, target_.features, std::move(machine_)});
 }
@@ -309,12 +315,14 @@ Result<CompiledObject> Backend::CompileHere(const CompileRequest& request,
     const std::string label = KernelLabel(request.entry_point, key);
     KernelDump dump(request.entry_point, key);
     dump.WriteWords("spv", request.spirv);
-    if (dump.enabled() && !request.specialization.empty())
+    if (dump.enabled() && !request.specialization.empty()) {
         dump.Write("constants", ConstantsText(request.specialization));
+    }
     FORNAX_ASSIGN_OR_RETURN(ir::Kernel kernel, ReadSpirv(request));
     const uint32_t used_sets = UsedSets(kernel);
-    if (dump.enabled())
+    if (dump.enabled()) {
         dump.Write("read.ir", ir::PrintKernel(kernel));
+    }
     RunFirstPasses(kernel, VectorRegisters(target));
     FORNAX_ASSIGN_OR_RETURN(const MachineLease machine, MachineLease::Take(*this, target));
     if (tier != CompileTier::kFull) {

@@ -4,8 +4,9 @@
 extern "C" __attribute__((visibility("default"))) bool fornax_open_kernel_backend(
     const fornax::kernel::BackendInterface& interface,
     std::shared_ptr<fornax::kernel::KernelBackend>& backend) {
-    if (!(interface == fornax::kernel::BackendInterface()))
+    if (!(interface == fornax::kernel::BackendInterface())) {
         return false;
+    }
     backend = fornax::kernel::MakeKernelBackend();
     return true;
 }

@@ -40,10 +40,12 @@ Result<BackendSource> BackendSource::Find() {
     // Absolute from now on: the application may change its directory.
     Dl_info own = {};
     char* resolved = nullptr;
-    if (dladdr(reinterpret_cast<const void*>(&DlError), &own) != 0 && own.dli_fname)
+    if (dladdr(reinterpret_cast<const void*>(&DlError), &own) != 0 && own.dli_fname) {
         resolved = realpath(own.dli_fname, nullptr);
-    if (!resolved)
+    }
+    if (!resolved) {
         return Error{ErrorCode::kInternal, "The driver cannot find its own library file."};
+    }
     std::string path = resolved;
     std::free(resolved);
     return FindIn(path.substr(0, path.rfind('/')));
@@ -61,7 +63,8 @@ Result<BackendSource> BackendSource::FindIn(const std::string& folder) {
 }
 
 Result<std::shared_ptr<KernelBackend>> BackendSource::Open() const {
-    // LLVM keeps tables of its options, which no unloading frees: the library stays once it is there.
+    // LLVM keeps tables of its options, which no unloading frees: the library stays once it is
+    // there.
     void* handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) {
         return Error{ErrorCode::kNotFound, "The kernel compiler's library " + path_ +

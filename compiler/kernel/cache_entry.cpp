@@ -50,8 +50,9 @@ std::vector<uint8_t> SerializeEntry(const UserSecret& secret,
     header.object_bytes = object.size();
     header.key_high = key.high;
     header.key_low = key.low;
-    for (size_t i = 0; i < 3; ++i)
+    for (size_t i = 0; i < 3; ++i) {
         header.workgroup_size[i] = facts.workgroup_size[i];
+    }
     header.shared_bytes = facts.shared_bytes;
     header.scratch_bytes = facts.scratch_bytes;
     header.used_sets = facts.used_sets;
@@ -68,23 +69,30 @@ Result<ParsedEntry> ParseEntry(const UserSecret& secret,
                                const Hash128& key,
                                std::span<const uint8_t> bytes) {
     Header header;
-    if (bytes.size() < sizeof(header))
+    if (bytes.size() < sizeof(header)) {
         return Refuse("it is shorter than its header");
+    }
     std::memcpy(&header, bytes.data(), sizeof(header));
-    if (header.magic != kMagic)
+    if (header.magic != kMagic) {
         return Refuse("it does not begin as a stored kernel does");
-    if (header.version != kCacheEntryVersion)
+    }
+    if (header.version != kCacheEntryVersion) {
         return Refuse("it is of another version");
-    if (Hash128{header.key_high, header.key_low} != key)
+    }
+    if (Hash128{header.key_high, header.key_low} != key) {
         return Refuse("it was made for another request, machine or build");
+    }
     std::span<const uint8_t> rest = bytes.subspan(sizeof(header));
-    if (header.name_bytes > rest.size() || header.object_bytes != rest.size() - header.name_bytes)
+    if (header.name_bytes > rest.size() || header.object_bytes != rest.size() - header.name_bytes) {
         return Refuse("its size is not what it says");
-    if (!SameDigest(header.digest, Sign(secret, header, rest)))
+    }
+    if (!SameDigest(header.digest, Sign(secret, header, rest))) {
         return Refuse("its digest proves that this user's compiler did not write it");
+    }
     ParsedEntry entry;
-    for (size_t i = 0; i < 3; ++i)
+    for (size_t i = 0; i < 3; ++i) {
         entry.facts.workgroup_size[i] = header.workgroup_size[i];
+    }
     entry.facts.shared_bytes = header.shared_bytes;
     entry.facts.scratch_bytes = header.scratch_bytes;
     entry.facts.used_sets = header.used_sets;

@@ -59,8 +59,9 @@ TEST(CacheEntry, EveryDamagedBitAndEveryOtherLengthIsRefused) {
         damaged[bit / 8] ^= static_cast<uint8_t>(1 << bit % 8);
         EXPECT_FALSE(ParseEntry(kSecret, kKey, damaged).ok()) << bit;
     }
-    for (size_t size = 0; size < bytes.size(); ++size)
+    for (size_t size = 0; size < bytes.size(); ++size) {
         EXPECT_FALSE(ParseEntry(kSecret, kKey, std::span(bytes).first(size)).ok()) << size;
+    }
     std::vector<uint8_t> longer = bytes;
     longer.push_back(0);
     EXPECT_FALSE(ParseEntry(kSecret, kKey, longer).ok());

@@ -28,13 +28,15 @@ std::string FindBuildId(const char* notes, size_t size) {
         at += sizeof(note);
         size_t name_bytes = (size_t{note.n_namesz} + 3) & ~size_t{3};
         size_t text_bytes = (size_t{note.n_descsz} + 3) & ~size_t{3};
-        if (name_bytes > size - at || text_bytes > size - at - name_bytes)
+        if (name_bytes > size - at || text_bytes > size - at - name_bytes) {
             break;
+        }
         if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
             std::memcmp(notes + at, "GNU", 4) == 0) {
             std::string id;
-            for (size_t i = 0; i < note.n_descsz; ++i)
+            for (size_t i = 0; i < note.n_descsz; ++i) {
                 id += fmt::format("{:02x}", static_cast<uint8_t>(notes[at + name_bytes + i]));
+            }
             return id;
         }
         at += name_bytes + text_bytes;
@@ -44,8 +46,9 @@ std::string FindBuildId(const char* notes, size_t size) {
 
 std::string FileIdentity(const char* path) {
     struct stat info;
-    if (stat(*path ? path : "/proc/self/exe", &info) != 0)
+    if (stat(*path ? path : "/proc/self/exe", &info) != 0) {
         return {};
+    }
     return fmt::format("{} {} {}.{}", path, info.st_size, info.st_mtim.tv_sec,
                        info.st_mtim.tv_nsec);
 }
@@ -57,13 +60,16 @@ int VisitObject(dl_phdr_info* info, size_t, void* result) {
     for (int i = 0; i < info->dlpi_phnum; ++i) {
         const ElfW(Phdr)& header = info->dlpi_phdr[i];
         ElfW(Addr) start = info->dlpi_addr + header.p_vaddr;
-        if (header.p_type == PT_LOAD && own >= start && own - start < header.p_memsz)
+        if (header.p_type == PT_LOAD && own >= start && own - start < header.p_memsz) {
             is_own = true;
-        if (header.p_type == PT_NOTE && id.empty())
+        }
+        if (header.p_type == PT_NOTE && id.empty()) {
             id = FindBuildId(reinterpret_cast<const char*>(start), header.p_memsz);
+        }
     }
-    if (!is_own)
+    if (!is_own) {
         return 0;
+    }
     *static_cast<std::string*>(result) = id.empty() ? FileIdentity(info->dlpi_name) : id;
     return 1;
 }
@@ -86,21 +92,25 @@ std::string FileBuildIdentity(const std::string& path) {
     file.read(page.data(), page.size());
     const auto size = static_cast<size_t>(file.gcount());
     ElfW(Ehdr) header;
-    if (size < sizeof(header))
+    if (size < sizeof(header)) {
         return {};
+    }
     std::memcpy(&header, page.data(), sizeof(header));
     for (uint64_t i = 0; i < header.e_phnum; ++i) {
         ElfW(Phdr) segment;
         const uint64_t at = header.e_phoff + i * sizeof(segment);
-        if (at > size - sizeof(segment))
+        if (at > size - sizeof(segment)) {
             break;
+        }
         std::memcpy(&segment, page.data() + at, sizeof(segment));
         if (segment.p_type != PT_NOTE || segment.p_offset > size ||
-            segment.p_filesz > size - segment.p_offset)
+            segment.p_filesz > size - segment.p_offset) {
             continue;
+        }
         const std::string id = FindBuildId(page.data() + segment.p_offset, segment.p_filesz);
-        if (!id.empty())
+        if (!id.empty()) {
             return id;
+        }
     }
     return FileIdentity(path.c_str());
 }
@@ -114,8 +124,9 @@ Hash128 HashRequest(const CompileRequest& request,
     const Hash128 spirv = request.spirv_digest.value_or(SpirvDigest(request.spirv));
     hasher.Append(spirv.high).Append(spirv.low).Append(request.entry_point);
     hasher.AppendListSize(request.specialization.size());
-    for (const SpecializationValue& value : request.specialization)
+    for (const SpecializationValue& value : request.specialization) {
         hasher.Append(value.constant_id).Append(value.size_bytes).Append(value.bits);
+    }
     hasher.AppendListSize(request.layout.sets.size());
     for (const SetLayout& set : request.layout.sets) {
         hasher.AppendListSize(set.bindings.size());
@@ -146,8 +157,9 @@ Hash128 HashRequest(const CompileRequest& request,
     }
     // Kernels find them beside the dispatch, but binaries of pipelines carry them.
     hasher.AppendListSize(request.layout.embedded_samplers.size());
-    for (const hal::SamplerDescriptor& sampler : request.layout.embedded_samplers)
+    for (const hal::SamplerDescriptor& sampler : request.layout.embedded_samplers) {
         hasher.AppendBytes(std::as_bytes(std::span(&sampler, 1)));
+    }
     hasher.Append(request.options.robust_buffer_access).Append(request.options.wide_indexing);
     hasher.Append(request.options.subgroup_size);
     hasher.Append(request.options.printf_address).Append(request.options.printf_words);

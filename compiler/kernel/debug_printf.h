@@ -37,12 +37,14 @@ inline bool MayPrint(std::span<const uint32_t> spirv) {
     for (size_t at = 5; at < spirv.size();) {
         const uint32_t op = spirv[at] & 0xffff;
         const size_t count = spirv[at] >> 16;
-        if (op == kFunction || count == 0 || count > spirv.size() - at)
+        if (op == kFunction || count == 0 || count > spirv.size() - at) {
             break;
+        }
         const size_t name_bytes = count < 2 ? 0 : (count - 2) * 4;
         if (op == kExtInstImport && name_bytes > kSet.size() &&
-            std::memcmp(&spirv[at + 2], kSet.data(), kSet.size()) == 0)
+            std::memcmp(&spirv[at + 2], kSet.data(), kSet.size()) == 0) {
             return true;
+        }
         at += count;
     }
     return false;

@@ -138,8 +138,9 @@ class StageClock {
 
     // The stage that began where the one before ended is over.
     void End(const char* stage) {
-        if (!explain_)
+        if (!explain_) {
             return;
+        }
         const auto now = std::chrono::steady_clock::now();
         explain_->times.push_back(
             {stage, std::chrono::duration<double, std::milli>(now - start_).count()});

@@ -121,8 +121,9 @@ TEST(Explain, LoopsAndMasks) {
     EXPECT_TRUE(e.constructs[0].divergent);
     EXPECT_FALSE(e.constructs[0].workgroup);
     bool inside = false;
-    for (const AccessRecord& access : e.accesses)
+    for (const AccessRecord& access : e.accesses) {
         inside |= access.loop == 1 && access.depth == 1 && access.masked;
+    }
     EXPECT_TRUE(inside);
 }
 
@@ -139,8 +140,9 @@ TEST(Explain, BarriersMakeSegmentsAndKeepValues) {
     EXPECT_EQ(load.form, AccessForm::kRuns);
     EXPECT_THAT(load.check, testing::AnyOf(AccessCheck::kProven, AccessCheck::kClamped));
     bool own_is_kept = false;
-    for (const KeptRecord& kept : e.kept)
+    for (const KeptRecord& kept : e.kept) {
         own_is_kept |= kept.operation == "load_buffer" && kept.home == "memory of each vector";
+    }
     EXPECT_TRUE(own_is_kept);
 }
 

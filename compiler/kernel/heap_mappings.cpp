@@ -38,10 +38,12 @@ class VariableFinder {
         for (size_t at = kHeaderWords; at < spirv.size();) {
             const size_t count = spirv[at] >> 16;
             const auto op = static_cast<spv::Op>(spirv[at] & 0xffff);
-            if (count == 0 || count > spirv.size() - at || op == spv::Op::OpDecorationGroup)
+            if (count == 0 || count > spirv.size() - at || op == spv::Op::OpDecorationGroup) {
                 return false;
-            if (op == spv::Op::OpFunction)
+            }
+            if (op == spv::Op::OpFunction) {
                 break;
+            }
             Add(op, spirv.subspan(at + 1, count - 1));
             at += count;
         }
@@ -53,8 +55,9 @@ class VariableFinder {
         for (const auto& [id, words] : variables_) {
             const auto decorations = decorations_.find(id);
             if (decorations == decorations_.end() || !decorations->second.set ||
-                !decorations->second.binding)
+                !decorations->second.binding) {
                 continue;
+            }
             Variable variable{.set = *decorations->second.set,
                               .binding = *decorations->second.binding};
             uint32_t type = words.type;
@@ -65,11 +68,13 @@ class VariableFinder {
                 type = declaration->Operand(1);
                 declaration = Type(type);
             }
-            if (!declaration)
+            if (!declaration) {
                 continue;
+            }
             variable.resources = Resources(words.storage, type, *declaration, decorations->second);
-            if (variable.resources != 0)
+            if (variable.resources != 0) {
                 found.push_back(variable);
+            }
         }
         std::ranges::sort(found);
         const auto repeated = std::ranges::unique(found);
@@ -100,8 +105,10 @@ class VariableFinder {
                 Decorate(decorations_[words.Operand(0)], words);
                 return;
             case spv::Op::OpMemberDecorate:
-                if (static_cast<spv::Decoration>(words.Operand(2)) == spv::Decoration::NonWritable)
+                if (static_cast<spv::Decoration>(words.Operand(2)) ==
+                    spv::Decoration::NonWritable) {
                     ++decorations_[words.Operand(0)].read_only_members;
+                }
                 return;
             case spv::Op::OpVariable: {
                 const Words* pointer = Type(words.Operand(0));
@@ -160,8 +167,9 @@ class VariableFinder {
                 return HeapMapping::kCombinedImage;
             case spv::Op::OpTypeImage: {
                 constexpr size_t kSampled = 6;
-                if (declaration.Operand(kSampled) != 2)
+                if (declaration.Operand(kSampled) != 2) {
                     return HeapMapping::kSampledImage;
+                }
                 return variable.read_only ? HeapMapping::kReadOnlyImage
                                           : HeapMapping::kReadWriteImage;
             }
@@ -169,10 +177,12 @@ class VariableFinder {
                 const auto found = decorations_.find(type);
                 const Decorations block =
                     found == decorations_.end() ? Decorations() : found->second;
-                if (storage == spv::StorageClass::Uniform && !block.buffer_block)
+                if (storage == spv::StorageClass::Uniform && !block.buffer_block) {
                     return HeapMapping::kUniformBuffer;
-                if (variable.read_only)
+                }
+                if (variable.read_only) {
                     return HeapMapping::kReadOnlyBuffer;
+                }
                 const size_t members = declaration.operands.size() - 1;
                 return members > 0 && block.read_only_members == members
                            ? HeapMapping::kReadOnlyBuffer | HeapMapping::kReadWriteBuffer
@@ -193,25 +203,31 @@ HeapMapping Narrowed(HeapMapping mapping, const Variable& variable) {
     using Source = HeapMapping::Source;
     const uint32_t shift = variable.binding - mapping.first_binding;
     for (HeapMapping::Place* place : {&mapping.place, &mapping.sampler}) {
-        if (mapping.source == Source::kIndirectIndexArray)
+        if (mapping.source == Source::kIndirectIndexArray) {
             place->address_offset += shift * static_cast<uint32_t>(sizeof(uint32_t));
-        else
+        } else {
             place->heap_offset += shift * place->array_stride;
-        if (!variable.array)
+        }
+        if (!variable.array) {
             place->array_stride = 0;
+        }
     }
     mapping.first_binding = variable.binding;
     mapping.binding_count = 1;
     mapping.resources = variable.resources;
     const bool combined = variable.resources == HeapMapping::kCombinedImage;
-    if (!combined && variable.resources != HeapMapping::kSampler)
+    if (!combined && variable.resources != HeapMapping::kSampler) {
         mapping.embedded_sampler = HeapMapping::kNoSampler;
-    if (!combined)
+    }
+    if (!combined) {
         mapping.packed_index = 0;
-    if (!combined || mapping.embedded_sampler != HeapMapping::kNoSampler)
+    }
+    if (!combined || mapping.embedded_sampler != HeapMapping::kNoSampler) {
         mapping.sampler = {};
-    if (mapping.packed_index != 0)
+    }
+    if (mapping.packed_index != 0) {
         mapping.sampler.push_offset = mapping.sampler.address_offset = 0;
+    }
     if (!combined && mapping.embedded_sampler != HeapMapping::kNoSampler) {
         mapping.source = Source::kConstantOffset;
         mapping.place = {};
@@ -223,8 +239,9 @@ HeapMapping Narrowed(HeapMapping mapping, const Variable& variable) {
 
 void KeepUsedMappings(std::span<const uint32_t> spirv, ResourceLayout& layout) {
     VariableFinder finder;
-    if (!finder.Read(spirv))
+    if (!finder.Read(spirv)) {
         return;
+    }
     std::vector<HeapMapping> kept;
     std::vector<hal::SamplerDescriptor> samplers;
     for (const Variable& variable : finder.Variables()) {
@@ -233,8 +250,9 @@ void KeepUsedMappings(std::span<const uint32_t> spirv, ResourceLayout& layout) {
                    variable.binding >= of.first_binding &&
                    variable.binding - of.first_binding < of.binding_count;
         });
-        if (mapping == layout.mappings.end())
+        if (mapping == layout.mappings.end()) {
             continue;
+        }
         HeapMapping narrowed = Narrowed(*mapping, variable);
         if (narrowed.embedded_sampler != HeapMapping::kNoSampler) {
             samplers.push_back(layout.embedded_samplers[narrowed.embedded_sampler]);

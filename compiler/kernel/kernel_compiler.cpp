@@ -76,8 +76,9 @@ Result<KernelPtr> LoadEntry(const UserSecret& secret,
 Result<UserSecret> SigningSecret(const std::string& directory) {
     if (!directory.empty()) {
         Result<UserSecret> secret = LoadOrCreateUserSecret(directory);
-        if (secret.ok())
+        if (secret.ok()) {
             return secret;
+        }
         LogDebug("Stored kernels are signed for this process only: {}", secret.error().message);
     }
     UserSecret secret;
@@ -169,32 +170,38 @@ class Compiler final : public KernelCompiler {
 
 KernelPtr Compiler::FindLive(const Hash128& key) {
     auto it = live_.find(key);
-    if (it == live_.end())
+    if (it == live_.end()) {
         return nullptr;
+    }
     KernelPtr kernel = it->second.lock();
-    if (!kernel)
+    if (!kernel) {
         live_.erase(it);
+    }
     return kernel;
 }
 
 KernelPtr Compiler::Publish(const Hash128& key, KernelPtr kernel) {
     std::lock_guard lock(mutex_);
-    if (KernelPtr first = FindLive(key))
+    if (KernelPtr first = FindLive(key)) {
         return first;
+    }
     // Entries of dead kernels are swept when they outnumber the living.
-    if (live_.size() >= 64 && (live_.size() & (live_.size() - 1)) == 0)
+    if (live_.size() >= 64 && (live_.size() & (live_.size() - 1)) == 0) {
         std::erase_if(live_, [](const auto& item) { return item.second.expired(); });
+    }
     live_[key] = kernel;
     return kernel;
 }
 
 KernelPtr Compiler::ReadDisk(const Hash128& key) {
     std::optional<std::vector<std::byte>> payload = disk_.Get(kDiskKind, key);
-    if (!payload)
+    if (!payload) {
         return nullptr;
+    }
     std::vector<uint8_t> bytes(payload->size());
-    if (!bytes.empty())
+    if (!bytes.empty()) {
         std::memcpy(bytes.data(), payload->data(), bytes.size());
+    }
     Result<KernelPtr> kernel = LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/true);
     if (!kernel.ok()) {
         LogWarning("{} It is compiled anew.", kernel.error().message);
@@ -210,11 +217,13 @@ Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash
     // A kernel that holds an address of this process is of no use to another.
     const bool lasts =
         request.options.printf_address == 0 && request.disk == DiskUse::kReadAndWrite;
-    if (compiled.better)
+    if (compiled.better) {
         return AddTiered(std::move(backend), key, std::move(compiled), lasts);
+    }
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
-    if (tier_ != CompileTier::kQuick && lasts)
+    if (tier_ != CompileTier::kQuick && lasts) {
         disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+    }
     return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
 }
 
@@ -238,11 +247,13 @@ Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
         [this, key, work, lasts, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
             Status status = run ? FinishTiered(key, *work->pending, target.lock(), lasts)
                                 : Status(Error{ErrorCode::kInternal, "It was not waited for."});
-            if (status.ok())
+            if (status.ok()) {
                 return;
+            }
             LogDebug("A kernel keeps its quick code: {}", status.error().message);
-            if (auto abandoned = target.lock())
+            if (auto abandoned = target.lock()) {
                 abandoned->Abandon();
+            }
         });
     return KernelPtr(std::move(kernel));
 }
@@ -253,8 +264,9 @@ Status Compiler::FinishTiered(const Hash128& key,
                               bool lasts) {
     FORNAX_ASSIGN_OR_RETURN(const CompiledObject full, pending.Finish());
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, full.facts, full.object);
-    if (lasts)
+    if (lasts) {
         disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+    }
     if (kernel) {
         if (full.facts.scratch_bytes > kernel->scratch_bytes) {
             return Error{ErrorCode::kInternal,
@@ -276,10 +288,12 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
         // so that each has the error.
         std::unique_lock lock(mutex_);
         while (true) {
-            if (KernelPtr kernel = FindLive(key))
+            if (KernelPtr kernel = FindLive(key)) {
                 return kernel;
-            if (!in_flight_.contains(key) && running_ < max_running_)
+            }
+            if (!in_flight_.contains(key) && running_ < max_running_) {
                 break;
+            }
             changed_.wait(lock);
         }
         in_flight_.insert(key);
@@ -300,8 +314,9 @@ Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
     } turn{*this, key};
     KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
     Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(request, key);
-    if (kernel.ok())
+    if (kernel.ok()) {
         kernel = Publish(key, *kernel);
+    }
     return kernel;
 }
 
@@ -309,8 +324,9 @@ Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
     const Hash128 key = Hash(request);
     {
         std::lock_guard lock(mutex_);
-        if (KernelPtr kernel = FindLive(key))
+        if (KernelPtr kernel = FindLive(key)) {
             return kernel;
+        }
     }
     KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
     return kernel ? Publish(key, kernel) : KernelPtr();
@@ -318,8 +334,9 @@ Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
 
 Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t> serialized) {
     std::optional<Hash128> hash = Hash128::FromHex(key);
-    if (!hash)
+    if (!hash) {
         return Error{ErrorCode::kInvalidArgument, "\"" + key + "\" is not the key of a kernel."};
+    }
     FORNAX_ASSIGN_OR_RETURN(
         KernelPtr kernel, LoadEntry(secret_, *hash, {serialized.begin(), serialized.end()}, false));
     return Publish(*hash, std::move(kernel));
@@ -370,12 +387,15 @@ class InterpretingCompiler final : public KernelCompiler {
 
 Result<CompileTier> ChooseTier() {
     const char* tier = secure_getenv("FORNAX_TIER");
-    if (!tier || !*tier)
+    if (!tier || !*tier) {
         return CompileTier::kQuickThenFull;
-    if (std::string_view(tier) == "0")
+    }
+    if (std::string_view(tier) == "0") {
         return CompileTier::kQuick;
-    if (std::string_view(tier) == "1")
+    }
+    if (std::string_view(tier) == "1") {
         return CompileTier::kFull;
+    }
     return Error{ErrorCode::kUnsupported, "FORNAX_TIER is \"" + std::string(tier) +
                                               "\"; it can be 0 (quick code), 1 (full code) or "
                                               "unset."};
@@ -385,8 +405,9 @@ Result<CompileTier> ChooseTier() {
 
 bool KernelCompiler::RoundsProductAndSumOnce() {
     const char* cpu = secure_getenv("FORNAX_CPU");
-    if (!cpu || !*cpu)
+    if (!cpu || !*cpu) {
         return __builtin_cpu_supports("fma");
+    }
     const Result<TargetInfo> target = DetectTarget(cpu);
     return target.ok() && (target->features + ",").find("+fma,") != std::string::npos;
 }

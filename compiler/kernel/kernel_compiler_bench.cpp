@@ -68,8 +68,9 @@ bool CompileAll(benchmark::State& state,
 
 void Cold(benchmark::State& state, const std::vector<Shader>& shaders) {
     for (auto _ : state) {
-        if (!CompileAll(state, shaders, ""))
+        if (!CompileAll(state, shaders, "")) {
             return;
+        }
     }
 }
 
@@ -79,8 +80,9 @@ void FromDisk(benchmark::State& state, const std::vector<Shader>& shaders) {
     fs::create_directories(directory);
     if (CompileAll(state, shaders, directory)) {
         for (auto _ : state) {
-            if (!CompileAll(state, shaders, directory))
+            if (!CompileAll(state, shaders, directory)) {
                 break;
+            }
         }
     }
     fs::remove_all(directory);
@@ -101,8 +103,9 @@ int Main(int argc, char** argv) {
         shader.name = fs::path(argument.substr(0, colon)).stem().string() + argument.substr(colon);
         shader.words.resize(bytes->size() / 4);
         std::memcpy(shader.words.data(), bytes->data(), shader.words.size() * 4);
-        if (colon < argument.size())
+        if (colon < argument.size()) {
             shader.constants = ParseConstants(argument.c_str() + colon + 1);
+        }
         Result<ResourceLayout> layout = MakeKernelBackend()->LayoutOf(shader.words);
         if (!layout.ok()) {
             std::fprintf(stderr, "%s\n", layout.error().message.c_str());
@@ -119,8 +122,9 @@ int Main(int argc, char** argv) {
             function(state, list);
         })->Unit(benchmark::kMillisecond);
     };
-    for (const Shader& shader : shaders)
+    for (const Shader& shader : shaders) {
         add("cold/" + shader.name, Cold, {shader});
+    }
     add("cold/all", Cold, shaders);
     add("from_disk/all", FromDisk, shaders);
     benchmark::RunSpecifiedBenchmarks();

@@ -45,8 +45,9 @@ Result<ir::Kernel> ReadSpirv(const CompileRequest& request) {
     ++reads;
     std::string text(reinterpret_cast<const char*>(request.spirv.data()),
                      request.spirv.size_bytes());
-    while (!text.empty() && text.back() == '\0')
+    while (!text.empty() && text.back() == '\0') {
         text.pop_back();
+    }
     return ir::ParseKernel(text);
 }
 
@@ -78,8 +79,9 @@ int32_t RunKernel(const CompiledKernel& kernel) {
     std::vector<Line> scratch(kernel.scratch_bytes / sizeof(Line) + 1);
     hal::WorkerFrame worker = {.scratch = scratch.data()};
     kernel.entry(&dispatch, &worker, 0, 1);
-    for (int32_t value : output)
+    for (int32_t value : output) {
         EXPECT_EQ(value, output[0]);
+    }
     return output[0];
 }
 
@@ -131,8 +133,9 @@ TEST(KernelTarget, OldProcessorsRoundTwice) {
     setenv("FORNAX_CPU", "x86-64-v3", 1);
     EXPECT_EQ(KernelCompiler::RoundsProductAndSumOnce(), here);
     unsetenv("FORNAX_CPU");
-    if (!before.empty())
+    if (!before.empty()) {
         setenv("FORNAX_CPU", before.c_str(), 1);
+    }
 }
 
 std::vector<char> ReadAll(const fs::path& path) {
@@ -277,8 +280,9 @@ TEST_F(KernelCompilerTest, WorksWithoutAWritableDirectory) {
     // Not there at all, and a file in its place, which stops even a privileged user.
     for (bool file : {false, true}) {
         fs::remove_all(directory_);
-        if (file)
+        if (file) {
             WriteAll(directory_, {'x'});
+        }
         *kernel = nullptr;
         kernel = MakeCompiler()->Compile({.spirv = words});
         ASSERT_TRUE(kernel.ok()) << kernel.error().message;
@@ -328,8 +332,9 @@ TEST_F(KernelCompilerTest, EqualRequestsOfManyThreadsCompileOnce) {
             kernels[i] = *kernel;
         });
     }
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     EXPECT_EQ(reads, 3);
     for (size_t i = 0; i < kernels.size(); ++i) {
         EXPECT_EQ(kernels[i], kernels[i % 3]);

@@ -19,8 +19,9 @@ std::string KernelLabel(std::string_view entry_point, const Hash128& key) {
 
 KernelDump::KernelDump(std::string_view entry_point, const Hash128& key) {
     const char* directory = secure_getenv("FORNAX_DUMP");
-    if (!directory || !*directory)
+    if (!directory || !*directory) {
         return;
+    }
     Status status = CreateDirectories(directory, 0755);
     if (!status.ok()) {
         LogWarning("FORNAX_DUMP writes nothing: {}", status.error().message);
@@ -30,11 +31,13 @@ KernelDump::KernelDump(std::string_view entry_point, const Hash128& key) {
 }
 
 void KernelDump::Write(std::string_view extension, std::string_view text) const {
-    if (!enabled())
+    if (!enabled()) {
         return;
+    }
     Status status = WriteFileAtomically(prefix_ + std::string(extension), std::string(text));
-    if (!status.ok())
+    if (!status.ok()) {
         LogWarning("A stage of a kernel is not dumped: {}", status.error().message);
+    }
 }
 
 void KernelDump::WriteWords(std::string_view extension, std::span<const uint32_t> words) const {

@@ -51,8 +51,9 @@ void main() {
         coopMatStore(sums[i], o, (row + i / 2 * 16) * 64 + column + i % 2 * 16, 64, gl_CooperativeMatrixLayoutRowMajor);
 })";
     auto replace = [&](const std::string& name, const std::string& by) {
-        for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += by.size())
+        for (size_t at = 0; (at = text.find(name, at)) != std::string::npos; at += by.size()) {
             text.replace(at, name.size(), by);
+        }
     };
     replace("FACTOR", factor);
     replace("SUM", sum);
@@ -179,8 +180,9 @@ TEST(MatrixCounts, AreExplained) {
             EXPECT_EQ(record.place.instruction, "OpCooperativeMatrixMulAddKHR");
             EXPECT_NE(record.place.source, "");
             const uint32_t turns = record.depth == 0 ? 1 : 64 / 16;
-            for (uint32_t i = 0; i < turns * explained->vectors * kWorkgroups; ++i)
+            for (uint32_t i = 0; i < turns * explained->vectors * kWorkgroups; ++i) {
                 counts += record.counts;
+            }
         }
         const hal::MatrixCounts ran = RunCode(*backend, request, target, CompileTier::kFull);
         EXPECT_EQ(counts.products[0], kProducts);

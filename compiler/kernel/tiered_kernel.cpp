@@ -74,10 +74,12 @@ BackgroundQueue::~BackgroundQueue() {
         dropped.swap(jobs_);
     }
     changed_.notify_all();
-    for (Job& job : dropped)
+    for (Job& job : dropped) {
         job(/*run=*/false);
-    if (thread_.joinable())
+    }
+    if (thread_.joinable()) {
         thread_.join();
+    }
 }
 
 void BackgroundQueue::Add(Job job) {
@@ -111,8 +113,9 @@ void BackgroundQueue::Work() {
     std::unique_lock lock(mutex_);
     while (true) {
         changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-        if (stopping_)
+        if (stopping_) {
             return;
+        }
         Job job = std::move(jobs_.front());
         jobs_.pop_front();
         busy_ = true;

@@ -126,8 +126,9 @@ std::vector<uint32_t> LoopingKernel() {
 
 std::vector<uint32_t> RunBits(const CompiledKernel& kernel) {
     std::vector<float> data(kInvocations);
-    for (uint32_t i = 0; i < kInvocations; ++i)
+    for (uint32_t i = 0; i < kInvocations; ++i) {
         data[i] = std::sqrt(static_cast<float>(i) + 0.3f);
+    }
     const hal::BufferDescriptor set[] = {
         {reinterpret_cast<uint64_t>(data.data()), data.size() * sizeof(float)}};
     const void* sets[] = {set};
@@ -140,8 +141,9 @@ std::vector<uint32_t> RunBits(const CompiledKernel& kernel) {
     hal::WorkerFrame worker = {.scratch = scratch.data()};
     kernel.entry(&dispatch, &worker, 0, 1);
     std::vector<uint32_t> bits;
-    for (float value : data)
+    for (float value : data) {
         bits.push_back(std::bit_cast<uint32_t>(value));
+    }
     return bits;
 }
 
@@ -161,8 +163,9 @@ class TieredKernelTest : public testing::Test {
     }
 
     std::unique_ptr<KernelCompiler> MakeCompiler(const char* tier) {
-        if (tier)
+        if (tier) {
             setenv("FORNAX_TIER", tier, 1);
+        }
         auto compiler = KernelCompiler::Create(directory_.string());
         unsetenv("FORNAX_TIER");
         EXPECT_TRUE(compiler.ok()) << compiler.error().message;

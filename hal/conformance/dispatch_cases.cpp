@@ -412,10 +412,12 @@ HAL_CASE(CountsWhatAQueueDoes) {
     const auto count = bench.NewExecutable(
         {.entry = &CountKernel, .workgroup_size = {2, 1, 1}, .descriptor_set_mask = 1});
     std::vector<CounterId> ids;
-    for (const CounterInfo& info : kCounterInfos)
+    for (const CounterInfo& info : kCounterInfos) {
         ids.insert(ids.begin(), info.id);
-    while (ids.size() < 60)  // of more than a packet
+    }
+    while (ids.size() < 60) {  // of more than a packet
         ids.push_back(CounterId::kWorkgroups);
+    }
     CommandStreamBuilder builder;
     builder.ResetQueries(queries->address(), 64);
     Bind(builder, count, set);
@@ -431,8 +433,9 @@ HAL_CASE(CountsWhatAQueueDoes) {
     builder.Dispatch({100, 1, 1});
     CommandStreamBuilder other;
     Bind(other, count, set);
-    for (int i = 0; i < 500; ++i)
+    for (int i = 0; i < 500; ++i) {
         other.Dispatch({3, 1, 1});
+    }
     const auto others = other.Finish();
     const auto queue = bench.NewQueue();
     const auto done = bench.NewTimeline();
@@ -489,8 +492,9 @@ HAL_CASE(CountersSumUpTheMatrixUnits) {
     const auto set = MakeSet(wide, memory);
     const auto count = wide.NewExecutable({.entry = &MatrixKernel});
     uint64_t products[kMatrixFormats] = {};
-    for (uint64_t i = 0; i < 4096; ++i)
+    for (uint64_t i = 0; i < 4096; ++i) {
         products[i % kMatrixFormats] += i;
+    }
     for (uint64_t round = 1; round <= 2; ++round) {
         CommandStreamBuilder builder;
         Bind(builder, count, set);

@@ -74,14 +74,16 @@ std::string FaultText(const GridResult& result, uint64_t watchdog_ms) {
 }  // namespace
 
 Status CommandProcessor::Dispatch(const Packet& packet, Scope& scope) {
-    if (scope.discards)
+    if (scope.discards) {
         return OkStatus();
+    }
     return RunGrid(packet.dispatch.workgroup_count, packet.dispatch.base_workgroup, scope);
 }
 
 Status CommandProcessor::DispatchIndirect(const Packet& packet, Scope& scope) {
-    if (scope.discards)
+    if (scope.discards) {
         return OkStatus();
+    }
     const uint64_t address = packet.dispatch_indirect.address;
     uint32_t count[3];
     FORNAX_RETURN_IF_ERROR(

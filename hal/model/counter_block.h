@@ -37,8 +37,9 @@ struct alignas(64) CounterBlock {
     Counter matrix_sums_stored;
 
     void AddMatrix(const MatrixCounts& counts) {
-        for (uint32_t i = 0; i < kMatrixFormats; ++i)
+        for (uint32_t i = 0; i < kMatrixFormats; ++i) {
             matrix_multiply_adds[i].Add(counts.products[i] * kMultiplyAddsPerProduct);
+        }
         matrix_commands.Add(counts.commands());
         matrix_factors_loaded.Add(counts.factors_loaded);
         matrix_sums_loaded.Add(counts.sums_loaded);
@@ -55,8 +56,9 @@ struct alignas(64) CounterBlock {
         totals.barriers += barriers.value();
         totals.bytes_copied += bytes_copied.value();
         totals.bytes_filled += bytes_filled.value();
-        for (uint32_t i = 0; i < kMatrixFormats; ++i)
+        for (uint32_t i = 0; i < kMatrixFormats; ++i) {
             totals.matrix_multiply_adds[i] += matrix_multiply_adds[i].value();
+        }
         totals.matrix_commands += matrix_commands.value();
         totals.matrix_factors_loaded += matrix_factors_loaded.value();
         totals.matrix_sums_loaded += matrix_sums_loaded.value();

@@ -47,20 +47,26 @@ int ChildChecks(std::unique_ptr<Client> inherited) {
     const auto lost = [](const Status& status) {
         return !status.ok() && status.error().code == ErrorCode::kDeviceLost;
     };
-    if (!inherited->device->lost())
+    if (!inherited->device->lost()) {
         return 1;
-    if (!lost(inherited->queue->Submit({})))
+    }
+    if (!lost(inherited->queue->Submit({}))) {
         return 2;
-    if (!lost(inherited->done->Wait(99, 1'000'000'000)))
+    }
+    if (!lost(inherited->done->Wait(99, 1'000'000'000))) {
         return 3;
-    if (!lost(inherited->done->Signal(99)))
+    }
+    if (!lost(inherited->done->Signal(99))) {
         return 4;
-    if (!lost(inherited->queue->WaitIdle(kWaitForever)))
+    }
+    if (!lost(inherited->queue->WaitIdle(kWaitForever))) {
         return 5;
+    }
     inherited.reset();
     Client own;
-    if (!own.Run(1))
+    if (!own.Run(1)) {
         return 6;
+    }
     return 0;
 }
 

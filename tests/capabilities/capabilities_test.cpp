@@ -101,21 +101,24 @@ const Exceptions kNotTested = {
 std::set<spv::Capability> DeclaredBelow(const fs::path& folder) {
     std::set<spv::Capability> declared;
     for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-        if (entry.path().extension() != ".spv")
+        if (entry.path().extension() != ".spv") {
             continue;
+        }
         std::ifstream file(entry.path(), std::ios::binary);
         std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
         std::vector<uint32_t> words(bytes.size() / 4);
         std::memcpy(words.data(), bytes.data(), words.size() * 4);
         // Capabilities come first (SPIR-V 1.6, section 2.4).
-        for (size_t at = 5; at + 1 < words.size() && (words[at] & 0xffff) == 17; at += 2)
+        for (size_t at = 5; at + 1 < words.size() && (words[at] & 0xffff) == 17; at += 2) {
             declared.insert(static_cast<spv::Capability>(words[at + 1]));
+        }
     }
     for (size_t before = 0; before != declared.size();) {
         before = declared.size();
         for (const Implication& implication : kImplied) {
-            if (declared.contains(implication.from))
+            if (declared.contains(implication.from)) {
                 declared.insert(implication.to);
+            }
         }
     }
     return declared;
@@ -135,16 +138,18 @@ class Capabilities : public driver_test::TestDevice {
         vkGetPhysicalDeviceProperties2(device, &query);
         std::vector<const Rule*> advertised;
         for (const Rule& rule : kRules) {
-            if (rule.allowed(driver::SupportedApi(), driver::SupportedFeatures(), properties))
+            if (rule.allowed(driver::SupportedApi(), driver::SupportedFeatures(), properties)) {
                 advertised.push_back(&rule);
+            }
         }
         return advertised;
     }
 
     static std::set<spv::Capability> Accepted() {
         std::set<spv::Capability> accepted;
-        for (uint32_t number : kernel::AcceptedCapabilities())
+        for (uint32_t number : kernel::AcceptedCapabilities()) {
             accepted.insert(static_cast<spv::Capability>(number));
+        }
         return accepted;
     }
 };
@@ -153,16 +158,18 @@ TEST_F(Capabilities, WhatIsAdvertisedIsAccepted) {
     const auto accepted = Accepted();
     std::vector<std::string> missing;
     for (const Rule* rule : Advertised()) {
-        if (!accepted.contains(rule->capability) && !kNotAccepted.contains(rule->capability))
+        if (!accepted.contains(rule->capability) && !kNotAccepted.contains(rule->capability)) {
             missing.push_back(rule->name);
+        }
     }
     EXPECT_THAT(missing, IsEmpty()) << "capabilities.cpp lists what the reader accepts";
 }
 
 TEST_F(Capabilities, WhatIsAcceptedIsAdvertised) {
     std::set<spv::Capability> advertised;
-    for (const Rule* rule : Advertised())
+    for (const Rule* rule : Advertised()) {
         advertised.insert(rule->capability);
+    }
     std::vector<std::string> wrong;
     for (const Rule& rule : kRules) {
         if (Accepted().contains(rule.capability) && !advertised.contains(rule.capability) &&

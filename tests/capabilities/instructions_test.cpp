@@ -71,27 +71,31 @@ void AddNumbers(const std::vector<uint32_t>& words, Numbers& numbers) {
     for (size_t at = 5; at < words.size() && words[at] >> 16 != 0; at += words[at] >> 16) {
         const uint32_t opcode = words[at] & 0xffff;
         numbers.opcodes.insert(opcode);
-        if (opcode == static_cast<uint32_t>(spv::Op::OpExtInstImport) && words[at + 2] == kGLSL)
+        if (opcode == static_cast<uint32_t>(spv::Op::OpExtInstImport) && words[at + 2] == kGLSL) {
             glsl_sets.insert(words[at + 1]);
+        }
         if (opcode == static_cast<uint32_t>(spv::Op::OpExtInst) &&
-            glsl_sets.contains(words[at + 3]))
+            glsl_sets.contains(words[at + 3])) {
             numbers.glsl.insert(words[at + 4]);
+        }
     }
 }
 
 Numbers NumbersInTests() {
     Numbers numbers;
     for (const auto& entry : fs::recursive_directory_iterator(FORNAX_TEST_SHADERS)) {
-        if (entry.path().extension() != ".spv")
+        if (entry.path().extension() != ".spv") {
             continue;
+        }
         const std::string bytes = ReadFile(entry.path());
         std::vector<uint32_t> words(bytes.size() / 4);
         std::memcpy(words.data(), bytes.data(), words.size() * 4);
         AddNumbers(words, numbers);
     }
     std::set<kernel::SubgroupCase::Needs> needs;
-    for (const kernel::SubgroupCase& c : kernel::SubgroupCases())
+    for (const kernel::SubgroupCase& c : kernel::SubgroupCases()) {
         needs.insert(c.needs);
+    }
     for (kernel::SubgroupCase::Needs each : needs) {
         const kernel::SubgroupRun run = {.needs = each};
         AddNumbers(kernel::CompileGlsl(run.Shader(), "--target-env vulkan1.3"), numbers);
@@ -104,13 +108,15 @@ Numbers NumbersInTests() {
 // The words of the form OpName in the text, and those behind "%glsl".
 void AddNames(const std::string& text, std::set<std::string>& names) {
     for (size_t at = 0; at < text.size(); ++at) {
-        if (text.compare(at, 6, "%glsl ") == 0)
+        if (text.compare(at, 6, "%glsl ") == 0) {
             at += 6;
-        else if (text.compare(at, 2, "Op") != 0)
+        } else if (text.compare(at, 2, "Op") != 0) {
             continue;
+        }
         size_t end = at;
-        while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end])))
+        while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end]))) {
             ++end;
+        }
         names.insert(text.substr(at, end - at));
     }
 }
@@ -121,8 +127,9 @@ std::set<std::string> NamesInTests() {
     for (const fs::path& folder : {sources / "compiler" / "kernel", sources / "tests" / "loader"}) {
         for (const auto& entry : fs::recursive_directory_iterator(folder)) {
             const std::string name = entry.path().filename().string();
-            if (name.ends_with("_test.cpp") || name.ends_with(".spvasm"))
+            if (name.ends_with("_test.cpp") || name.ends_with(".spvasm")) {
                 AddNames(ReadFile(entry.path()), names);
+            }
         }
     }
     return names;
@@ -152,10 +159,12 @@ class Instructions : public testing::Test {
                                     return names_.contains(name);
                                 });
             const bool listed = exceptions.contains(instruction.names.front());
-            if (enabled && !tested && !listed)
+            if (enabled && !tested && !listed) {
                 missing.push_back(instruction.names.front());
-            if (listed && (tested || !enabled))
+            }
+            if (listed && (tested || !enabled)) {
                 needless.push_back(instruction.names.front());
+            }
         }
         EXPECT_THAT(missing, IsEmpty()) << "reader_instructions_test.cpp is for instructions that "
                                            "no other test has a reason to use";

@@ -2,9 +2,9 @@
 // differential test.
 //
 // usage: run_shaders WORDS SEED FILE.spv...
-// Each shader gets two storage buffers of WORDS words at bindings 0 (input, filled from SEED) and 1 (output,
-// zero), and a grid of 3 x 2 x 1 workgroups. A line a shader goes to the standard output: a hash of the output
-// buffer, or the error; with one shader also the buffer's words.
+// Each shader gets two storage buffers of WORDS words at bindings 0 (input, filled from SEED) and 1
+// (output, zero), and a grid of 3 x 2 x 1 workgroups. A line a shader goes to the standard output:
+// a hash of the output buffer, or the error; with one shader also the buffer's words.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -32,16 +32,18 @@ fornax::Status RunShader(Device& device,
     std::vector<uint32_t> words(bytes.size() / 4);
     std::memcpy(words.data(), bytes.data(), words.size() * 4);
     uint64_t state = seed;
-    for (uint32_t& word : buffers[0].As<uint32_t>())
+    for (uint32_t& word : buffers[0].As<uint32_t>()) {
         word = Next(state);
-    for (uint32_t& word : buffers[1].As<uint32_t>())
+    }
+    for (uint32_t& word : buffers[1].As<uint32_t>()) {
         word = 0;
+    }
     FORNAX_ASSIGN_OR_RETURN(auto kernel, device.CreateKernel(words, buffers, 0));
     FORNAX_ASSIGN_OR_RETURN(VkCommandBuffer commands, device.BeginCommands());
     vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline());
     VkDescriptorSet set = kernel.descriptor_set();
-    vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout(), 0, 1, &set, 0,
-                            nullptr);
+    vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout(), 0, 1, &set,
+                            0, nullptr);
     vkCmdDispatch(commands, 3, 2, 1);
     FORNAX_RETURN_IF_ERROR(device.EndCommands(commands));
     auto seconds = device.Submit(commands);
@@ -79,12 +81,14 @@ int main(int argc, char** argv) {
             continue;
         }
         uint64_t hash = 14695981039346656037u;
-        for (uint32_t word : buffers[1].As<uint32_t>())
+        for (uint32_t word : buffers[1].As<uint32_t>()) {
             hash = (hash ^ word) * 1099511628211u;
+        }
         std::printf("%016llx\n", static_cast<unsigned long long>(hash));
         if (argc == 4) {
-            for (uint32_t word : buffers[1].As<uint32_t>())
+            for (uint32_t word : buffers[1].As<uint32_t>()) {
                 std::printf("%08x\n", word);
+            }
         }
         std::fflush(stdout);
     }

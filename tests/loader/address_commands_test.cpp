@@ -153,8 +153,9 @@ class ConditionTest : public AddressTest {
   protected:
     void SetUp() override {
         AddressTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         in_ = MakeAddressable(64);
         out_ = MakeAddressable(64);
         words_ = MakeAddressable(4, VK_BUFFER_USAGE_CONDITIONAL_RENDERING_BIT_EXT);

@@ -17,8 +17,9 @@ class BitReader {
     BitReader(const uint8_t* block, uint32_t at) : block_(block), at_(at) {}
     int Take(uint32_t count) {
         int value = 0;
-        for (uint32_t i = 0; i < count; ++i, ++at_)
+        for (uint32_t i = 0; i < count; ++i, ++at_) {
             value |= (block_[at_ / 8] >> at_ % 8 & 1) << i;
+        }
         return value;
     }
 
@@ -93,8 +94,9 @@ int IndexOf(BitReader& bits, uint32_t size, int subsets, int partition, int want
     int index = 0;
     for (int texel = 0; texel <= 15; ++texel) {
         const int read = bits.Take(size - (IsAnchor(subsets, partition, texel) ? 1 : 0));
-        if (texel == wanted)
+        if (texel == wanted) {
             index = read;
+        }
     }
     return index;
 }
@@ -116,8 +118,9 @@ std::array<double, 4> Bc7(const uint8_t* block, int texel) {
                                {3, 6, 0, 0, 5, 0, 0, 0, 2, 0}, {2, 6, 0, 0, 7, 0, 1, 0, 2, 0},
                                {1, 0, 2, 1, 5, 6, 0, 0, 2, 3}, {1, 0, 2, 0, 7, 8, 0, 0, 2, 2},
                                {1, 0, 0, 0, 7, 7, 1, 0, 4, 0}, {2, 6, 0, 0, 5, 5, 1, 0, 2, 0}};
-    if (block[0] == 0)
+    if (block[0] == 0) {
         return {};
+    }
     const auto number = static_cast<uint32_t>(std::countr_zero(block[0]));
     const Mode& mode = kModes[number];
     BitReader bits(block, number + 1);
@@ -127,16 +130,18 @@ std::array<double, 4> Bc7(const uint8_t* block, int texel) {
     int ends[3][2][4] = {};
     for (int c = 0; c < 4; ++c) {
         for (int s = 0; s < mode.subsets; ++s) {
-            for (int e = 0; e < 2; ++e)
+            for (int e = 0; e < 2; ++e) {
                 ends[s][e][c] = bits.Take(c == 3 ? mode.alpha : mode.color);
+            }
         }
     }
     const uint32_t p = mode.own_p | mode.shared_p;
     for (int s = 0; s < mode.subsets; ++s) {
         int low = 0;
         for (int e = 0; e < 2; ++e) {
-            if (mode.own_p || e == 0)
+            if (mode.own_p || e == 0) {
                 low = bits.Take(p);
+            }
             for (int c = 0; c < 4; ++c) {
                 const uint32_t size = (c == 3 ? mode.alpha : mode.color) + p;
                 int& value = ends[s][e][c];
@@ -159,8 +164,9 @@ std::array<double, 4> Bc7(const uint8_t* block, int texel) {
         out[c] = Between(ends[s][0][c], ends[s][1][c], takes_second ? second : first,
                          takes_second ? second_size : mode.index);
     }
-    if (rotation != 0)
+    if (rotation != 0) {
         std::swap(out[3], out[rotation - 1]);
+    }
     return {out[0] / 255.0, out[1] / 255.0, out[2] / 255.0, out[3] / 255.0};
 }
 
@@ -263,12 +269,14 @@ constexpr Bc6Mode kBc6Modes[] = {
 int Unquantized(int x, int bits, bool is_signed) {
     const auto scaled = [&](int value) { return ((value << 15) + 0x4000) >> (bits - 1); };
     if (!is_signed) {
-        if (bits >= 15 || x == 0)
+        if (bits >= 15 || x == 0) {
             return x;
+        }
         return x == (1 << bits) - 1 ? 0xffff : scaled(x);
     }
-    if (bits >= 16 || x == 0)
+    if (bits >= 16 || x == 0) {
         return x;
+    }
     const int magnitude = std::abs(x);
     const int wide = magnitude >= (1 << (bits - 1)) - 1 ? 0x7fff : scaled(magnitude);
     return x < 0 ? -wide : wide;
@@ -282,15 +290,17 @@ int Extended(int value, int bits) {
 std::array<double, 4> Bc6(const uint8_t* block, int texel, bool is_signed) {
     const int number = (block[0] & 2) == 0 ? block[0] & 1 : block[0] & 31;
     const auto* mode = std::ranges::find(kBc6Modes, number, &Bc6Mode::number);
-    if (mode == std::end(kBc6Modes))
+    if (mode == std::end(kBc6Modes)) {
         return {0, 0, 0, 1};
+    }
     int variables[12] = {};
     for (uint32_t i = 0; mode->bits[2 * i]; ++i) {
         const char name = mode->bits[2 * i];
         const char digit = mode->bits[2 * i + 1];
-        if (name != '-')
+        if (name != '-') {
             variables[name - 'a'] |= BitReader(block, i).Take(1)
                                      << (digit >= 'a' ? digit - 'a' + 10 : digit - '0');
+        }
     }
     const bool one = number == 3 || number == 7 || number == 11 || number == 15;
     const int partition = one ? 0 : BitReader(block, 77).Take(5);
@@ -309,8 +319,9 @@ std::array<double, 4> Bc6(const uint8_t* block, int texel, bool is_signed) {
                 value = (variables[c] + Extended(value, mode->delta_bits[c])) &
                         ((1 << mode->endpoint_bits) - 1);
             }
-            if (is_signed)
+            if (is_signed) {
                 value = Extended(value, mode->endpoint_bits);
+            }
             ends[e] = Unquantized(value, mode->endpoint_bits, is_signed);
         }
         const int value = Between(ends[0], ends[1], index, size);
@@ -334,12 +345,15 @@ double Ramp(const uint8_t* block, int texel, bool is_signed) {
     const int second = end(1);
     BitReader bits(block, 16 + 3 * static_cast<uint32_t>(texel));
     const int code = bits.Take(3);
-    if (code < 2)
+    if (code < 2) {
         return (code ? second : first) / scale;
-    if (first > second)
+    }
+    if (first > second) {
         return (first * (8 - code) + second * (code - 1)) / 7.0 / scale;
-    if (code >= 6)
+    }
+    if (code >= 6) {
         return code == 7 ? 1 : is_signed ? -1 : 0;
+    }
     return (first * (6 - code) + second * (code - 1)) / 5.0 / scale;
 }
 

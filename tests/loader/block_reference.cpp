@@ -9,8 +9,9 @@ namespace {
 // Bits of a block of eight bytes, whose first byte holds the uppermost, bit 63.
 int Bits(const uint8_t* block, uint32_t high, uint32_t low) {
     int value = 0;
-    for (uint32_t bit = high + 1; bit-- > low;)
+    for (uint32_t bit = high + 1; bit-- > low;) {
         value = value << 1 | (block[7 - bit / 8] >> bit % 8 & 1);
+    }
     return value;
 }
 
@@ -33,8 +34,9 @@ int Modifier(const uint8_t* block, uint32_t texel) {
 double Eac11(const uint8_t* block, uint32_t texel, bool is_signed) {
     const int multiplier = Bits(block, 55, 52);
     const int change = Modifier(block, texel) * (multiplier ? multiplier * 8 : 1);
-    if (!is_signed)
+    if (!is_signed) {
         return std::clamp(Bits(block, 63, 56) * 8 + 4 + change, 0, 2047) / 2047.0;
+    }
     const int base = std::max<int>(-127, static_cast<int8_t>(block[0]));
     return std::clamp(base * 8 + change, -1023, 1023) / 1023.0;
 }
@@ -62,8 +64,9 @@ Rgba Etc2(const uint8_t* block, uint32_t x, uint32_t y, bool punch_through) {
             difference -= difference >= 4 ? 8 : 0;
             base[i] = Bits(block, low + 7, low + 3);
             sum[i] = base[i] + difference;
-            if (mode < 0 && (sum[i] < 0 || sum[i] > 31))
+            if (mode < 0 && (sum[i] < 0 || sum[i] > 31)) {
                 mode = i;
+            }
         }
         for (int i = 0; i < 3; ++i) {
             base[i] = base[i] << 3 | base[i] >> 2;
@@ -92,18 +95,22 @@ Rgba Etc2(const uint8_t* block, uint32_t x, uint32_t y, bool punch_through) {
         }
         return out;
     }
-    if (!opaque && index == 2)
+    if (!opaque && index == 2) {
         return {{0, 0, 0, 0}};
+    }
     if (mode < 0) {
         const bool second = Bits(block, 32, 32) ? y >= 2 : x >= 2;
         const int* pair = kIntensities[second ? Bits(block, 36, 34) : Bits(block, 39, 37)];
         int change = pair[index & 1];
-        if (!opaque && index == 0)
+        if (!opaque && index == 0) {
             change = 0;
-        if (index & 2)
+        }
+        if (index & 2) {
             change = -change;
-        for (int i = 0; i < 3; ++i)
+        }
+        for (int i = 0; i < 3; ++i) {
             out.c[i] = Clamp8((second ? sum[i] : base[i]) + change);
+        }
         return out;
     }
     int first[3];
@@ -140,8 +147,9 @@ Rgba Etc2(const uint8_t* block, uint32_t x, uint32_t y, bool punch_through) {
             paint[3][i] = other[i] * 17 - d;
         }
     }
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 3; ++i) {
         out.c[i] = Clamp8(paint[index][i]);
+    }
     return out;
 }
 
@@ -177,8 +185,9 @@ uint32_t BlockBytes(VkFormat format) {
 }
 
 std::array<double, 4> DecodeBlock(VkFormat format, const uint8_t* block, uint32_t x, uint32_t y) {
-    if (IsBc(format))
+    if (IsBc(format)) {
         return DecodeBcBlock(format, block, x, y);
+    }
     const uint32_t texel = x * 4 + y;
     const bool is_signed =
         format == VK_FORMAT_EAC_R11_SNORM_BLOCK || format == VK_FORMAT_EAC_R11G11_SNORM_BLOCK;
@@ -196,8 +205,9 @@ std::array<double, 4> DecodeBlock(VkFormat format, const uint8_t* block, uint32_
     Rgba color = Etc2(has_alpha ? block + 8 : block, x, y,
                       format == VK_FORMAT_ETC2_R8G8B8A1_UNORM_BLOCK ||
                           format == VK_FORMAT_ETC2_R8G8B8A1_SRGB_BLOCK);
-    if (has_alpha)
+    if (has_alpha) {
         color.c[3] = Clamp8(block[0] + Modifier(block, texel) * Bits(block, 55, 52));
+    }
     return {color.c[0] / 255.0, color.c[1] / 255.0, color.c[2] / 255.0, color.c[3] / 255.0};
 }
 

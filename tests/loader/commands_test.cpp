@@ -23,8 +23,9 @@ class AddTest : public VulkanTest {
   protected:
     void SetUp() override {
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         in_ = MakeBuffer(100);
         out_ = MakeBuffer(100);
         std::iota(in_.span().begin(), in_.span().end(), 1000u);
@@ -41,8 +42,9 @@ class AddTest : public VulkanTest {
         vkCmdDispatch(commands, 4, 1, 1);
     }
     void ExpectAdded(uint32_t addend, uint32_t scale = 1) {
-        for (uint32_t i = 0; i < 100; ++i)
+        for (uint32_t i = 0; i < 100; ++i) {
             ASSERT_EQ(out_.words[i], (1000 + i) * scale + addend) << i;
+        }
     }
 
     TestBuffer in_;
@@ -64,14 +66,15 @@ TEST_F(CommandsTest, CopiesFillsAndUpdates) {
     Run(commands);
     for (uint32_t i = 0; i < 64; ++i) {
         uint32_t expected = 0;
-        if (i >= 4 && i < 20)
+        if (i >= 4 && i < 20) {
             expected = i - 4;
-        else if (i >= 32 && i < 40)
+        } else if (i >= 32 && i < 40) {
             expected = i;
-        else if (i >= 48 && i < 52)
+        } else if (i >= 48 && i < 52) {
             expected = 0xABCD1234;
-        else if (i >= 60 && i < 63)
+        } else if (i >= 60 && i < 63) {
             expected = i - 53;
+        }
         EXPECT_EQ(target.words[i], expected) << i;
     }
 }
@@ -79,8 +82,9 @@ TEST_F(CommandsTest, CopiesFillsAndUpdates) {
 TEST_F(CommandsTest, LargeCopiesArriveWhole) {
     TestBuffer source = MakeBuffer(3'000'001);
     TestBuffer target = MakeBuffer(3'000'001);
-    for (size_t i = 0; i < source.span().size(); ++i)
+    for (size_t i = 0; i < source.span().size(); ++i) {
         source.words[i] = static_cast<uint32_t>(i * 2654435761u);
+    }
     VkCommandBuffer commands = Begin();
     const VkBufferCopy2 region{.sType = VK_STRUCTURE_TYPE_BUFFER_COPY_2,
                                .srcOffset = source.offset,
@@ -102,8 +106,9 @@ TEST_F(AddTest, PushConstantsAndRangesLimitTheWork) {
     Push(commands, {5, 50});
     vkCmdDispatch(commands, 4, 1, 1);
     Run(commands);
-    for (uint32_t i = 0; i < 100; ++i)
+    for (uint32_t i = 0; i < 100; ++i) {
         EXPECT_EQ(out_.words[i], i < 50 ? 1005 + i : 0) << i;
+    }
 }
 
 TEST_F(AddTest, SpecializationConstantsAreFrozen) {
@@ -131,8 +136,9 @@ TEST_F(AddTest, SecondaryCommandBuffersRunInPlace) {
     const VkCommandBuffer secondaries[] = {first, first, second};
     vkCmdExecuteCommands(commands, 3, secondaries);
     Run(commands);
-    for (uint32_t i = 0; i < 100; ++i)
+    for (uint32_t i = 0; i < 100; ++i) {
         EXPECT_EQ(out_.words[i], i < 10 ? 77 : 1001 + i) << i;
+    }
 }
 
 // "Pipeline Statistics Queries": invocations of compute shaders, those of secondary command buffers
@@ -315,8 +321,9 @@ TEST_F(CommandsTest, DynamicOffsetsAndArraysOfDescriptors) {
                            &constants);
         vkCmdDispatch(commands, 4, 1, 1);
         Run(commands);
-        for (uint32_t i = 0; i < 100; ++i)
+        for (uint32_t i = 0; i < 100; ++i) {
             ASSERT_EQ(out.words[i], offset / 4 + i + 1) << i;
+        }
     }
     vkDestroyDescriptorPool(device_, pool, nullptr);
     vkDestroyPipeline(device_, pipeline, nullptr);

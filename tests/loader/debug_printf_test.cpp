@@ -14,8 +14,9 @@ class KernelsPrintfTest : public VulkanTest {
   protected:
     void SetUp() override { more_extensions_ = {VK_KHR_SHADER_NON_SEMANTIC_INFO_EXTENSION_NAME}; }
     void Start(const char* setting) {
-        if (setting)
+        if (setting) {
             setenv("FORNAX_DEBUG_PRINTF", setting, 1);
+        }
         VulkanTest::SetUp();
         unsetenv("FORNAX_DEBUG_PRINTF");
         const VkDebugUtilsMessengerCreateInfoEXT info{
@@ -34,8 +35,9 @@ class KernelsPrintfTest : public VulkanTest {
                                    const VkDebugUtilsMessengerCallbackDataEXT* data,
                                    void* user) {
         // The loader speaks, too.
-        if (data->pMessageIdName && std::string(data->pMessageIdName) == "fornax-debug-printf")
+        if (data->pMessageIdName && std::string(data->pMessageIdName) == "fornax-debug-printf") {
             static_cast<std::vector<std::string>*>(user)->emplace_back(data->pMessage);
+        }
         return VK_FALSE;
     }
     // What the shader says in one dispatch, sorted.

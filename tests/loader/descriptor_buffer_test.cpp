@@ -22,8 +22,9 @@ class DescriptorBufferTest : public VulkanTest {
         inline_blocks_.pNext = &robustness_;
         robust_ = true;
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         VkPhysicalDeviceProperties2 all{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                         .pNext = &properties_};
         vkGetPhysicalDeviceProperties2(physical_, &all);
@@ -232,8 +233,9 @@ TEST_F(DescriptorBufferTest, InlineBlocksAndPushedSets) {
     vkCmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 1, 1, &write);
     vkCmdDispatch(commands, 1, 1, 1);
     Run(commands);
-    for (uint32_t i = 0; i < 32; ++i)
+    for (uint32_t i = 0; i < 32; ++i) {
         EXPECT_EQ(out.words[i], 1000 + i + 1 + i % 4) << i;
+    }
 }
 
 }  // namespace

@@ -425,8 +425,9 @@ std::vector<std::string> OwnCommand() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::vector<std::string> command;
     for (std::string argument; std::getline(file, argument, '\0');) {
-        if (!argument.starts_with("--gtest_"))
+        if (!argument.starts_with("--gtest_")) {
             command.push_back(argument);
+        }
     }
     return command;
 }
@@ -434,8 +435,9 @@ std::vector<std::string> OwnCommand() {
 // The other side of the test below: what it is given by numbers of descriptors.
 TEST_F(ExternalTest, ChildOfTwoProcessesUseOneBuffer) {
     const char* given = std::getenv("FORNAX_TEST_CHILD");
-    if (!given)
+    if (!given) {
         GTEST_SKIP() << "Only started by another test.";
+    }
     std::array<int, 4> fds;
     ASSERT_EQ(std::sscanf(given, "%d,%d,%d,%d", &fds[0], &fds[1], &fds[2], &fds[3]), 4);
     const External buffer = MakeImported(fds[0]);
@@ -471,22 +473,25 @@ TEST_F(ExternalTest, TwoProcessesUseOneBuffer) {
         close(fd);
     }
     std::vector<char*> environment;
-    for (char** entry = environ; *entry; ++entry)
+    for (char** entry = environ; *entry; ++entry) {
         environment.push_back(*entry);
+    }
     environment.push_back(child.data());
     environment.push_back(nullptr);
     std::vector<std::string> command = OwnCommand();
     command.push_back("--gtest_filter=ExternalTest.ChildOfTwoProcessesUseOneBuffer");
     std::vector<char*> arguments;
-    for (std::string& argument : command)
+    for (std::string& argument : command) {
         arguments.push_back(argument.data());
+    }
     arguments.push_back(nullptr);
     pid_t process = 0;
     ASSERT_EQ(
         posix_spawn(&process, arguments[0], nullptr, nullptr, arguments.data(), environment.data()),
         0);
-    for (const int fd : inherited)
+    for (const int fd : inherited) {
         close(fd);
+    }
     VkSemaphoreSignalInfo signal{
         .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .semaphore = gate, .value = 1};
     ASSERT_VK(vkSignalSemaphoreKHR(device_, &signal));

@@ -25,17 +25,20 @@ class HeapTest : public VulkanTest {
         untyped_.pNext = &cache_control_;
         maintenance5_.pNext = &addresses_;
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         heap_ = MakeAddressable(1024);
         indirect_ = MakeAddressable(64);
-        for (uint32_t i = 0; i < 3; ++i)
+        for (uint32_t i = 0; i < 3; ++i) {
             buffers_[i] = MakeAddressable(32);
+        }
         std::iota(buffers_[0].span().begin(), buffers_[0].span().end(), 1u);
         std::iota(buffers_[1].span().begin(), buffers_[1].span().end(), 500u);
         // Spread, so that strides and indices must be right.
-        for (uint32_t i = 0; i < 3; ++i)
+        for (uint32_t i = 0; i < 3; ++i) {
             PutBuffer(buffers_[i], kFirstSlot + i);
+        }
     }
 
     TestBuffer MakeAddressable(size_t words) {

@@ -86,8 +86,9 @@ TEST_F(HeapObjectsTest, ShadersAndTheirBinaries) {
 // "must remain identical even if the mapping entries vary" in what the shader does not use
 // (VkShaderCreateInfoEXT).
 TEST_F(HeapObjectsTest, WhatIsNotUsedIsNotInTheBinary) {
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The layer rightly complains of mappings that overlap.";
+    }
     const VkDescriptorSetAndBindingMappingEXT mappings[] = {InAtConstant(), OutAtAddress(),
                                                             BlockInPushData()};
     const std::vector<uint64_t> binary = BinaryOf(MakeShader(mappings));

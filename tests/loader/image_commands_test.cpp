@@ -141,12 +141,14 @@ TEST_F(ImageCommandsTest, CopiesBetweenImagesAndBetweenSlicesAndLayers) {
     vkCmdCopyImage2KHR(commands, &info);
     Run(commands);
     for (uint32_t z = 0; z < 3; ++z) {
-        for (uint32_t y = 0; y < 4; ++y)
+        for (uint32_t y = 0; y < 4; ++y) {
             std::memcpy(to.At(2, 5 + y, 1 + z), from.At(3, 2 + y, 4 + z), size_t{7} * 4);
+        }
     }
     for (uint32_t z = 0; z < 2; ++z) {
-        for (uint32_t y = 0; y < 8; ++y)
+        for (uint32_t y = 0; y < 8; ++y) {
             std::memcpy(from.At(0, y, 6 + z), to.At(1, 1 + y, z), size_t{9} * 4);
+        }
     }
     EXPECT_TRUE(Download(layers, 1) == to.bytes);
     EXPECT_TRUE(Download(space) == from.bytes);
@@ -156,13 +158,15 @@ TEST_F(ImageCommandsTest, ClearsOfEveryFormat) {
     const VkClearColorValue floats{.float32 = {0.7f, -0.3f, 0.0625f, 1.5f}};
     const VkClearColorValue ints{.int32 = {100, -100, 3, -1}};
     for (const TexelReference& format : AllTexelReferences()) {
-        if (format.depth || format.stencil || format.scaled())
+        if (format.depth || format.stencil || format.scaled()) {
             continue;
+        }
         SCOPED_TRACE(format.format);
         const TestImage image = MakeImage(
             {.format = format.format, .extent = {9, 7, 1}, .levels = 3, .layers = 3, .usage = 0});
-        for (uint32_t level = 0; level < 3; ++level)
+        for (uint32_t level = 0; level < 3; ++level) {
             Upload(image, std::vector<uint8_t>(image.LevelBytes(level), 0x11), level);
+        }
         VkCommandBuffer commands = Begin();
         const VkImageSubresourceRange range{VK_IMAGE_ASPECT_COLOR_BIT, 1, 1, 1,
                                             VK_REMAINING_ARRAY_LAYERS};
@@ -180,8 +184,9 @@ TEST_F(ImageCommandsTest, ClearsOfEveryFormat) {
             }
             const auto values = format.Decode(bytes.data() + at);
             for (size_t i = 0; i < 4; ++i) {
-                if (format.bits[i] == 0)
+                if (format.bits[i] == 0) {
                     continue;
+                }
                 if (format.integer()) {
                     const uint32_t unused = 32 - format.bits[i];
                     EXPECT_EQ(values[i] << unused, ints.uint32[i] << unused) << i;
@@ -190,10 +195,12 @@ TEST_F(ImageCommandsTest, ClearsOfEveryFormat) {
                 using Kind = TexelReference::Kind;
                 double wanted = floats.float32[i];
                 const bool fixed = format.kind == Kind::kUnorm || format.kind == Kind::kSrgb;
-                if (fixed || format.kind == Kind::kUfloat || format.kind == Kind::kSharedExponent)
+                if (fixed || format.kind == Kind::kUfloat || format.kind == Kind::kSharedExponent) {
                     wanted = std::max(wanted, 0.0);
-                if (fixed || format.kind == Kind::kSnorm)
+                }
+                if (fixed || format.kind == Kind::kSnorm) {
                     wanted = std::min(wanted, 1.0);
+                }
                 const double step = format.kind == Kind::kSrgb ? 0.01
                                     : fixed || format.kind == Kind::kSnorm
                                         ? 0.5001 / (std::exp2(format.bits[i] - (fixed ? 0 : 1)) - 1)
@@ -201,8 +208,9 @@ TEST_F(ImageCommandsTest, ClearsOfEveryFormat) {
                 ASSERT_NEAR(std::bit_cast<float>(values[i]), wanted, step) << i;
             }
         }
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
 }
 
@@ -452,8 +460,9 @@ TEST_F(IndirectImageCopyTest, BoxesAreReadWhenTheCopiesRun) {
         vkCmdCopyMemoryToImageIndirectKHR(commands, &info);
         Run(commands);
         for (uint32_t z = 0; z < 3; ++z) {
-            for (uint32_t y = 0; y < 4; ++y)
+            for (uint32_t y = 0; y < 4; ++y) {
                 std::memcpy(level.At(6, 3 + y, 2 + z), &noise[16 + (z * 6 + y) * 9 * 4], 5 * 4);
+            }
         }
         std::memcpy(level.At(0, 8, 6), &noise[1000], 13 * 4);
         EXPECT_TRUE(Download(image, 1) == level.bytes);

@@ -75,8 +75,9 @@ TEST_F(ImageComparisonTest, EveryOperatorAndDepth) {
         std::mt19937 random(9);
         TestBuffer in = MakeBuffer(64 * 4);
         for (uint32_t i = 0; i < 64; ++i) {
-            for (uint32_t k = 0; k < 3; ++k)
+            for (uint32_t k = 0; k < 3; ++k) {
                 in.floats()[i * 4 + k] = std::uniform_real_distribution<float>(-1, 2)(random);
+            }
             in.floats()[i * 4 + 3] = static_cast<float>(random() % 11) / 8 - 0.125f;
         }
         // The result of a comparison is red, before the view's swizzle ("Component Swizzle").
@@ -112,8 +113,9 @@ TEST_F(ImageComparisonTest, EveryOperatorAndDepth) {
                 ReferenceQuery query;
                 std::copy_n(in.floats() + i * 4, 3, query.position);
                 query.reference = in.floats()[i * 4 + 3];
-                if (format == VK_FORMAT_D16_UNORM)
+                if (format == VK_FORMAT_D16_UNORM) {
                     query.reference = std::clamp(*query.reference, 0.0, 1.0);
+                }
                 const std::optional<Vec4> expected[] = {
                     SampleReference(depths[0].reference, info, query),
                     SampleReference(depths[1].reference, info, query),

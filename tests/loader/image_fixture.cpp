@@ -22,8 +22,9 @@ size_t TestImage::LevelBytes(uint32_t level) const {
 std::vector<uint8_t> Noise(size_t bytes, uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<uint8_t> noise(bytes);
-    for (uint8_t& byte : noise)
+    for (uint8_t& byte : noise) {
         byte = static_cast<uint8_t>(random());
+    }
     return noise;
 }
 
@@ -41,10 +42,12 @@ TestImage ImageTest::MakeImage(const ImageSpec& spec) {
     const TexelReference* format = FindTexelReference(spec.format);
     EXPECT_NE(format, nullptr);
     image.texel_bytes = format->bytes();
-    if (format->depth)
+    if (format->depth) {
         image.aspect = VK_IMAGE_ASPECT_DEPTH_BIT;
-    if (format->stencil)
+    }
+    if (format->stencil) {
         image.aspect = VK_IMAGE_ASPECT_STENCIL_BIT;
+    }
     VkImageCreateInfo info{
         .sType = VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO,
         .flags = spec.flags,
@@ -113,11 +116,13 @@ void ImageTest::ToGeneral(VkImage image, VkImageAspectFlags aspects) {
 VkImageView ImageTest::MakeView(const TestImage& image, VkImageViewCreateInfo info) {
     info.sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_CREATE_INFO;
     info.image = image.handle;
-    if (info.format == VK_FORMAT_UNDEFINED)
+    if (info.format == VK_FORMAT_UNDEFINED) {
         info.format = image.spec.format;
-    if (info.subresourceRange.levelCount == 0)
+    }
+    if (info.subresourceRange.levelCount == 0) {
         info.subresourceRange = {image.aspect, 0, VK_REMAINING_MIP_LEVELS, 0,
                                  VK_REMAINING_ARRAY_LAYERS};
+    }
     VkImageView view = VK_NULL_HANDLE;
     EXPECT_VK(vkCreateImageView(device_, &info, nullptr, &view));
     AtEnd([this, view] { vkDestroyImageView(device_, view, nullptr); });
@@ -195,16 +200,18 @@ void ImageTest::WriteLinear(const TestImage& image, std::span<const uint8_t> byt
         const VkImageSubresource subresource{image.aspect, 0, layer};
         VkSubresourceLayout layout;
         vkGetImageSubresourceLayout(device_, image.handle, &subresource, &layout);
-        for (uint32_t y = 0; y < image.spec.extent.height; ++y, from += row)
+        for (uint32_t y = 0; y < image.spec.extent.height; ++y, from += row) {
             std::memcpy(start + layout.offset + y * layout.rowPitch, from, row);
+        }
     }
 }
 
 TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
                                           const std::vector<Slot>& bindings) {
     std::vector<std::vector<Slot>> single;
-    for (const Slot& slot : bindings)
+    for (const Slot& slot : bindings) {
         single.push_back({slot});
+    }
     return MakeImagePipeline(spirv, single);
 }
 
@@ -213,8 +220,9 @@ void ImageTest::WriteSlots(VkDescriptorSet set, const std::vector<std::vector<Sl
         for (uint32_t k = 0; k < bindings[i].size(); ++k) {
             const Slot& slot = bindings[i][k];
             // VUID-VkWriteDescriptorSet-descriptorType-02752.
-            if (slot.type == VK_DESCRIPTOR_TYPE_SAMPLER && slot.immutable)
+            if (slot.type == VK_DESCRIPTOR_TYPE_SAMPLER && slot.immutable) {
                 continue;
+            }
             const VkDescriptorBufferInfo buffer = slot.buffer.info();
             VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                        .dstSet = set,
@@ -243,8 +251,9 @@ TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
     for (uint32_t i = 0; i < bindings.size(); ++i) {
         const auto count = static_cast<uint32_t>(bindings[i].size());
         for (const Slot& slot : bindings[i]) {
-            if (slot.immutable)
+            if (slot.immutable) {
                 immutable[i].push_back(slot.immutable);
+            }
         }
         layouts.push_back({i, bindings[i][0].type, count, VK_SHADER_STAGE_COMPUTE_BIT,
                            immutable[i].empty() ? nullptr : immutable[i].data()});
@@ -285,8 +294,9 @@ TestPipeline ImageTest::MakeImagePipeline(std::span<const uint32_t> spirv,
                                     .maxSets = 1,
                                     .poolSizeCount = static_cast<uint32_t>(sizes.size()),
                                     .pPoolSizes = sizes.data()};
-    if (update_after_bind_)
+    if (update_after_bind_) {
         pool.flags = VK_DESCRIPTOR_POOL_CREATE_UPDATE_AFTER_BIND_BIT;
+    }
     EXPECT_VK(vkCreateDescriptorPool(device_, &pool, nullptr, &made.pool));
     VkDescriptorSetAllocateInfo allocate{.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
                                          .descriptorPool = made.pool,

@@ -140,8 +140,9 @@ TEST_F(ImageFlagsTest, TransfersOfAnyBoxAreAlike) {
         {.sType =
              VK_STRUCTURE_TYPE_QUEUE_FAMILY_OPTIMAL_IMAGE_TRANSFER_GRANULARITY_PROPERTIES_KHR});
     std::vector<VkQueueFamilyProperties2> families(count);
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         families[i] = {.sType = VK_STRUCTURE_TYPE_QUEUE_FAMILY_PROPERTIES_2, .pNext = &best[i]};
+    }
     vkGetPhysicalDeviceQueueFamilyProperties2(physical_, &count, families.data());
     for (uint32_t i = 0; i < count; ++i) {
         const VkExtent3D& box = best[i].optimalImageTransferGranularity;

@@ -239,8 +239,9 @@ void CompressedFormatsTest::CheckTexels(VkFormat format,
             auto wanted =
                 DecodeBlock(format, blocks.data() + block * BlockBytes(format), x % 4, y % 4);
             for (size_t k = 0; k < 4; ++k) {
-                if (is_srgb && k < 3)
+                if (is_srgb && k < 3) {
                     wanted[k] = Linear(wanted[k]);
+                }
                 const double seen = std::bit_cast<float>(texels[i * 4 + k]);
                 // The least of BC6 is an infinity.
                 ASSERT_TRUE(seen == wanted[k] || std::abs(seen - wanted[k]) <= 1e-6)
@@ -255,8 +256,9 @@ TEST_F(CompressedFormatsTest, Layers) {
     for (VkFormat format : kBlockFormats) {
         SCOPED_TRACE(format);
         CheckTexels(format, {53, 30, 1}, spirv::kImageFetchFloat);
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
 }
 
@@ -265,8 +267,9 @@ TEST_F(CompressedFormatsTest, Slices) {
         SCOPED_TRACE(format);
         CheckTexels(format, {21, 14, 5}, spirv::kImageFetchSpace);
         CheckTexels(format, {18, 13, 4}, spirv::kImageFetchSpaceSampled);
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
 }
 
@@ -338,8 +341,9 @@ TEST_F(ImageFormatsTest, BlocksAreTexelsOfOtherFormats) {
     vkCmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4, &level);
     vkCmdDispatch(commands, 1, 1, 2);
     Run(commands);
-    for (size_t i = 0; i < 48; ++i)
+    for (size_t i = 0; i < 48; ++i) {
         EXPECT_EQ(std::memcmp(out.words + i * 4, blocks.data() + (24 + i) * 8, 8), 0) << i;
+    }
 }
 
 TEST_F(ImageFormatsTest, DepthAndStencilAreApart) {
@@ -414,12 +418,14 @@ TEST_F(ImageFormatsTest, UndefinedBitsStayOutOfDepths) {
     std::vector<uint8_t> depths = Noise(image.LevelBytes(0), 3);
     Upload(image, depths);
     const std::vector<uint8_t> first(begin, begin + needs.size);
-    for (size_t i = 3; i < depths.size(); i += 4)
+    for (size_t i = 3; i < depths.size(); i += 4) {
         depths[i] = static_cast<uint8_t>(~depths[i]);
+    }
     Upload(image, depths);
     EXPECT_TRUE(std::vector<uint8_t>(begin, begin + needs.size) == first);
-    for (size_t i = 3; i < depths.size(); i += 4)
+    for (size_t i = 3; i < depths.size(); i += 4) {
         depths[i] = 0;
+    }
     EXPECT_TRUE(Download(image) == depths);
 }
 
@@ -500,22 +506,25 @@ TEST_F(ImageFormatsTest, BordersOfAnyColor) {
                                Slot::Buffer(in), Slot::Buffer(out)}),
             1);
         const auto expect = [&](size_t at, const std::array<float, 4>& wanted) {
-            for (size_t i = 0; i < 4; ++i)
+            for (size_t i = 0; i < 4; ++i) {
                 EXPECT_NEAR(out.floats()[at * 4 + i], wanted[i], 1e-6) << at << ", " << i;
+            }
         };
         const std::array<float, 4> border = mapped ? std::array{0.75f, 0.125f, 0.25f, 0.5f}
                                                    : std::array{0.125f, 0.25f, 0.5f, 0.75f};
         expect(0, border);
         std::array<float, 4> half{};
-        for (size_t i = 0; i < 4; ++i)
+        for (size_t i = 0; i < 4; ++i) {
             half[i] = (border[i] + 1) / 2;
+        }
         expect(2, half);
         expect(6, {1, 1, 1, 1});
         // Faces of cubes have neighbours instead of borders, but for those with edges.
-        if (mapped)
+        if (mapped) {
             expect(5, {0.5625f, 0.625f, 0.75f, 0.875f});
-        else
+        } else {
             expect(5, {1, 1, 1, 1});
+        }
     }
 }
 
@@ -527,8 +536,9 @@ TEST_F(ImageFormatsTest, ViewsOfSlices) {
                    .usage = VK_IMAGE_USAGE_STORAGE_BIT | VK_IMAGE_USAGE_SAMPLED_BIT,
                    .flags = VK_IMAGE_CREATE_2D_VIEW_COMPATIBLE_BIT_EXT});
     std::vector<uint8_t> bytes(image.LevelBytes(0));
-    for (uint32_t i = 0; i < bytes.size() / 4; ++i)
+    for (uint32_t i = 0; i < bytes.size() / 4; ++i) {
         std::memcpy(bytes.data() + i * 4, &i, 4);
+    }
     Upload(image, bytes);
     const VkImageViewSlicedCreateInfoEXT part{
         .sType = VK_STRUCTURE_TYPE_IMAGE_VIEW_SLICED_CREATE_INFO_EXT,

@@ -196,8 +196,9 @@ void ImageHeapTest::RunAndCheck(const VkDescriptorSetAndBindingMappingEXT& combi
     Run(commands);
 
     const auto expect = [&](uint32_t at, std::array<float, 4> value) {
-        for (uint32_t i = 0; i < 4; ++i)
+        for (uint32_t i = 0; i < 4; ++i) {
             EXPECT_FLOAT_EQ(out.floats()[4 * at + i], value[i]) << at << " " << i;
+        }
     };
     for (uint32_t level = 0; level < 3; ++level) {
         const float value = 0.2f * static_cast<float>(level + 1);
@@ -263,8 +264,9 @@ TEST_F(ImageHeapTest, BordersOfAnyColor) {
 }
 
 TEST_F(ImageHeapTest, SamplersInThePipeline) {
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The layer rightly complains that the variable is an array.";
+    }
     const VkSamplerCreateInfo sampler = Sampler(VK_SAMPLER_ADDRESS_MODE_CLAMP_TO_BORDER);
     auto combined = Mapping(0);
     combined.sourceData.constantOffset = {

@@ -77,8 +77,9 @@ TEST_F(ImageIndexingTest, EachInvocationChooses) {
         for (VkBufferUsageFlags usage :
              {VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT, VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT}) {
             TestBuffer& buffer = texels.emplace_back(MakeBuffer(kInvocations, usage));
-            for (uint32_t k = 0; k < kInvocations; ++k)
+            for (uint32_t k = 0; k < kInvocations; ++k) {
                 buffer.floats()[k] = static_cast<float>(texels.size() * 100 + k);
+            }
             const bool uniform = usage == VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
             slots[uniform ? 3 : 4].push_back(
                 Slot::Texels(uniform ? VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER
@@ -92,11 +93,13 @@ TEST_F(ImageIndexingTest, EachInvocationChooses) {
     for (bool with_nulls : {false, true}) {
         SCOPED_TRACE(with_nulls);
         std::vector<std::vector<uint8_t>> before;
-        for (const TestImage& image : storage)
+        for (const TestImage& image : storage) {
             before.push_back(Download(image));
+        }
         std::vector<std::vector<float>> floats_before;
-        for (const TestBuffer& buffer : texels)
+        for (const TestBuffer& buffer : texels) {
             floats_before.emplace_back(buffer.floats(), buffer.floats() + kInvocations);
+        }
         VkCommandBuffer commands = Begin();
         Bind(commands, pipeline);
         vkCmdDispatch(commands, 1, 1, 1);
@@ -109,8 +112,9 @@ TEST_F(ImageIndexingTest, EachInvocationChooses) {
         }
         Run(commands);
         std::vector<std::vector<uint8_t>> after;
-        for (const TestImage& image : storage)
+        for (const TestImage& image : storage) {
             after.push_back(Download(image));
+        }
         for (uint32_t i = 0; i < kInvocations; ++i) {
             SCOPED_TRACE(i);
             const uint32_t which = i % 3;
@@ -190,8 +194,9 @@ TEST_F(ImageIndexingTest, CombinedSamplersQueriesAndAtomics) {
             SampleReference(images[which], samplers[which], query),
             GatherReference(images[which], samplers[which], query, 1)};
         for (size_t part = 0; part < 2; ++part) {
-            for (size_t k = 0; k < 4 && expected[part]; ++k)
+            for (size_t k = 0; k < 4 && expected[part]; ++k) {
                 EXPECT_NEAR(out.floats()[16 * i + 4 * part + k], (*expected[part])[k], 2e-4);
+            }
         }
         const float facts[] = {8.0f + static_cast<float>(which),
                                7,
@@ -199,8 +204,9 @@ TEST_F(ImageIndexingTest, CombinedSamplersQueriesAndAtomics) {
                                1.0f + static_cast<float>(i % 3),
                                1.0f + static_cast<float>(which),
                                4.0f + static_cast<float>(i % 2)};
-        for (size_t k = 0; k < 6; ++k)
+        for (size_t k = 0; k < 6; ++k) {
             EXPECT_EQ(out.floats()[16 * i + 8 + k], facts[k]) << k;
+        }
         sums[i % 3][i / 3 % 8] += i;
         largest[i % 2][i / 2 % 4] = i;
     }
@@ -209,8 +215,9 @@ TEST_F(ImageIndexingTest, CombinedSamplersQueriesAndAtomics) {
         EXPECT_EQ(std::memcmp(bytes.data(), sums[i], sizeof(sums[i])), 0) << "image " << i;
     }
     for (uint32_t i = 0; i < 2; ++i) {
-        for (uint32_t k = 0; k < 4; ++k)
+        for (uint32_t k = 0; k < 4; ++k) {
             EXPECT_EQ(texels[i].words[k], largest[i][k]);
+        }
     }
 }
 

@@ -109,8 +109,9 @@ TEST_F(ImageMultisampleTest, EverySampleIsATexel) {
 // A command of graphics that works on any queue: every texel becomes its first sample, in a part of
 // some layers.
 TEST_F(ImageMultisampleTest, ResolvesTakeTheFirstSample) {
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The layers know that the queue is none for graphics.";
+    }
     constexpr VkExtent3D kExtent{13, 6, 1};
     const ImageSpec spec{.format = VK_FORMAT_R8G8B8A8_UNORM,
                          .extent = kExtent,

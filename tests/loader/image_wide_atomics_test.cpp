@@ -64,8 +64,9 @@ TEST_F(ImageWideAtomicsTest, AtomicsOnTexels) {
     const TestImage float_sums = MakeImage({.format = VK_FORMAT_R32_SFLOAT, .extent = {13, 40, 1}});
     const TestImage float_extremes =
         MakeImage({.format = VK_FORMAT_R32_SFLOAT, .extent = {4, 2, 1}, .layers = 3});
-    for (const TestImage* image : {&sums, &extremes, &float_sums, &float_extremes})
+    for (const TestImage* image : {&sums, &extremes, &float_sums, &float_extremes}) {
         Clear(*image);
+    }
     const auto noise = Noise(texels.LevelBytes(0), 9);
     Upload(texels, noise);
     TestBuffer counters = MakeBuffer(24, VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT);
@@ -103,8 +104,9 @@ TEST_F(ImageWideAtomicsTest, AtomicsOnTexels) {
                 expected_sums[y * 13 + x / 2] += large;
                 expected_float_sums[y * 13 + x / 2] += static_cast<float>(i);
             }
-            if (x < 13 && y < 20)
+            if (x < 13 && y < 20) {
                 expected_float_sums[(y + 20) * 13 + x] = 1;
+            }
             if (x < kWidth - 3) {
                 uint64_t& texel = expected_texels[y * (kWidth - 3) + x];
                 texel = texel * 3 + large;
@@ -115,8 +117,9 @@ TEST_F(ImageWideAtomicsTest, AtomicsOnTexels) {
                 // Rows that both parts reach are not looked at: who comes first is open.
                 EXPECT_EQ(taken.floats()[i], 0) << x << ", " << y;
             }
-            if (y % 4 >= 3)
+            if (y % 4 >= 3) {
                 continue;
+            }
             const size_t place = y % 4 * 8 + x % 4;
             const int64_t wide = static_cast<int64_t>(large) - 0x1f400000000;
             const float narrow = static_cast<float>(i) - 500.5f;
@@ -141,11 +144,13 @@ TEST_F(ImageWideAtomicsTest, AtomicsOnTexels) {
     // Each count was given once; texels outside give 0.
     for (uint32_t texel = 0; texel < 16; ++texel) {
         std::vector<uint64_t> seen;
-        for (uint32_t i = texel; i < kWidth * kHeight; i += 16)
+        for (uint32_t i = texel; i < kWidth * kHeight; i += 16) {
             seen.push_back(old_at(i));
+        }
         std::ranges::sort(seen);
-        for (uint32_t i = 0; i < seen.size(); ++i)
+        for (uint32_t i = 0; i < seen.size(); ++i) {
             ASSERT_EQ(seen[i], texel < 12 ? uint64_t{i} << 32 : 0) << "texel " << texel;
+        }
     }
 }
 

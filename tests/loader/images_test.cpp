@@ -80,8 +80,9 @@ bool IsAmbiguous(const TexelReference& format, const uint8_t* texel) {
     const auto values = format.Decode(texel);
     for (size_t i = 0; i < 4; ++i) {
         const auto value = std::bit_cast<float>(values[i]);
-        if (!format.integer() && (std::isnan(value) || value == -1))
+        if (!format.integer() && (std::isnan(value) || value == -1)) {
             return true;
+        }
     }
     return false;
 }
@@ -90,8 +91,9 @@ TEST_F(ImagesTest, EveryFormatIsReadAndWritten) {
     constexpr VkExtent3D kExtent{21, 11, 1};
     int formats = 0;
     for (const TexelReference& format : AllTexelReferences()) {
-        if (!Has(format.format, VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT))
+        if (!Has(format.format, VK_FORMAT_FEATURE_STORAGE_IMAGE_BIT)) {
             continue;
+        }
         SCOPED_TRACE(format.format);
         ++formats;
         const TestImage from = MakeImage({.format = format.format, .extent = kExtent});
@@ -128,8 +130,9 @@ TEST_F(ImagesTest, EveryFormatIsReadAndWritten) {
                         0);
                 }
             }
-            if (HasFatalFailure())
+            if (HasFatalFailure()) {
                 return;
+            }
         }
     }
     EXPECT_GE(formats, 25);
@@ -147,8 +150,9 @@ TEST_F(ImagesTest, FormatsThatTheShaderNames) {
         slots.push_back(Slot::Storage(MakeView(images.back(), VK_IMAGE_VIEW_TYPE_2D)));
         contents.push_back(Noise(images.back().LevelBytes(0), static_cast<uint32_t>(i)));
         if (i % 4 == 3) {
-            for (size_t k = 1; k < contents.back().size(); k += 2)
+            for (size_t k = 1; k < contents.back().size(); k += 2) {
                 contents.back()[k] &= 0xbb;  // no NaN, which may be another one afterwards
+            }
         }
         Upload(images.back(), contents.back());
     }
@@ -232,8 +236,9 @@ TEST_F(ImagesTest, EveryDimension) {
         }
     }
     const uint32_t sizes[] = {9, 7, 5, 10, 6, 5, 3, 7, 6, 5, 9, 5, 5, 3, 3, 2};
-    for (size_t i = 0; i < 16; ++i)
+    for (size_t i = 0; i < 16; ++i) {
         EXPECT_EQ(out.words[i], sizes[i]) << i;
+    }
 }
 
 TEST_F(ImagesTest, TexelBuffers) {
@@ -275,21 +280,24 @@ TEST_F(ImagesTest, TexelBuffers) {
             SCOPED_TRACE(i);
             const uint8_t nothing[16] = {};
             ExpectTexel(format, i < kTexels ? noise.data() + i * size : nothing, out.words + i * 4);
-            if (i >= kTexels)
+            if (i >= kTexels) {
                 continue;
+            }
             // A quarter of the texel, as near as the format comes.
             const auto whole = format.Decode(noise.data() + i * size);
             const auto quarter = format.Decode(result + i * size);
             for (size_t k = 0; k < 4; ++k) {
                 const auto wanted = std::bit_cast<float>(whole[k]) / 4;
                 const auto value = std::bit_cast<float>(quarter[k]);
-                if (format.bits[k] == 0 || !std::isfinite(wanted))
+                if (format.bits[k] == 0 || !std::isfinite(wanted)) {
                     continue;
+                }
                 // A float's precision, or a step of a fixed-point number.
                 double tolerance = 1e-6 + std::fabs(wanted) * std::exp2(5 - format.bits[k]);
                 if (format.kind == TexelReference::Kind::kUnorm ||
-                    format.kind == TexelReference::Kind::kSnorm)
+                    format.kind == TexelReference::Kind::kSnorm) {
                     tolerance = std::exp2(1 - format.bits[k]);
+                }
                 ASSERT_NEAR(value, wanted, tolerance) << "component " << k;
             }
         }
@@ -301,8 +309,9 @@ TEST_F(ImagesTest, UniformTexelsOfEveryFormat) {
     constexpr uint32_t kTexels = 50;
     int formats = 0;
     for (const TexelReference& format : AllTexelReferences()) {
-        if (!BufferHas(format.format, VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT))
+        if (!BufferHas(format.format, VK_FORMAT_FEATURE_UNIFORM_TEXEL_BUFFER_BIT)) {
             continue;
+        }
         SCOPED_TRACE(format.format);
         ++formats;
         const uint32_t size = format.bytes();
@@ -328,8 +337,9 @@ TEST_F(ImagesTest, UniformTexelsOfEveryFormat) {
             const uint8_t nothing[16] = {};
             ExpectTexel(format, i < kTexels ? noise.data() + i * size : nothing, out.words + i * 4);
         }
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
     EXPECT_GE(formats, 45);
 }
@@ -370,8 +380,9 @@ TEST_F(ImagesTest, ArraysOfImagesAndLevels) {
             uint32_t value = 0;
             uint32_t from = 0;
             std::memcpy(&value, bytes.data() + i * 4, 4);
-            if (x < 9 && y < 9)
+            if (x < 9 && y < 9) {
                 std::memcpy(&from, noise.data() + (y * 9 + x) * 4, 4);
+            }
             ASSERT_EQ(value, layer == 1 ? from + 1 : 0x10101010u)
                 << "level " << level << " texel " << i;
         }
@@ -398,10 +409,12 @@ TEST_F(ImagesTest, AtomicsOnTexels) {
     for (uint32_t y = 0; y < 24; ++y) {
         for (uint32_t x = 0; x < 32; ++x) {
             const uint32_t i = y * 32 + x;
-            if (x / 2 < 13 && y < 20)
+            if (x / 2 < 13 && y < 20) {
                 expected_sums[y * 13 + x / 2] += i;
-            if (y % 4 >= 3)
+            }
+            if (y % 4 >= 3) {
                 continue;
+            }
             int32_t& largest = expected_extremes[y % 4 * 8 + x % 4];
             int32_t& least = expected_extremes[y % 4 * 8 + 4 + x % 4];
             largest = std::max(largest, static_cast<int32_t>(i) - 500);
@@ -415,14 +428,17 @@ TEST_F(ImagesTest, AtomicsOnTexels) {
     // Each count was given once; texels outside give 0.
     for (uint32_t texel = 0; texel < 16; ++texel) {
         std::vector<uint32_t> seen;
-        for (uint32_t i = texel; i < 32 * 24; i += 16)
+        for (uint32_t i = texel; i < 32 * 24; i += 16) {
             seen.push_back(old.words[i]);
+        }
         std::ranges::sort(seen);
-        for (uint32_t i = 0; i < seen.size(); ++i)
+        for (uint32_t i = 0; i < seen.size(); ++i) {
             ASSERT_EQ(seen[i], texel < 12 ? i : 0) << "texel " << texel;
+        }
     }
-    for (uint32_t texel = 0; texel < 12; ++texel)
+    for (uint32_t texel = 0; texel < 12; ++texel) {
         EXPECT_EQ(counters.words[texel], 48u);
+    }
 }
 
 }  // namespace

@@ -17,15 +17,17 @@ class ScopedVariable {
   public:
     ScopedVariable(const char* name, const char* value) : name_(name) {
         const char* old = std::getenv(name);
-        if (old)
+        if (old) {
             old_ = old;
+        }
         setenv(name, value, 1);
     }
     ~ScopedVariable() {
-        if (old_)
+        if (old_) {
             setenv(name_, old_->c_str(), 1);
-        else
+        } else {
             unsetenv(name_);
+        }
     }
 
   private:
@@ -37,8 +39,9 @@ class KernelFormsTest : public VulkanTest {
   protected:
     void RunAdd() {
         std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount)};
-        for (uint32_t i = 0; i < kCount; ++i)
+        for (uint32_t i = 0; i < kCount; ++i) {
             buffers[0].words[i] = i * i;
+        }
         TestPipeline pipeline = MakePipeline(spirv::kAdd, buffers);
         VkCommandBuffer commands = Begin();
         Bind(commands, pipeline);
@@ -47,8 +50,9 @@ class KernelFormsTest : public VulkanTest {
                            push);
         vkCmdDispatch(commands, 4, 1, 1);
         Run(commands);
-        for (uint32_t i = 0; i < kCount; ++i)
+        for (uint32_t i = 0; i < kCount; ++i) {
             ASSERT_EQ(buffers[1].words[i], i < kCount - 3 ? i * i + 1000 : 0);
+        }
     }
 
     // The size of a pipeline cache that the shader was compiled into. Interpreted kernels are not
@@ -89,8 +93,9 @@ TEST_F(KernelFormsTest, InterpretedKernelsGiveTheSameAndAreNotStored) {
 }
 
 TEST_F(KernelFormsTest, OtherFormsAreRefused) {
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The validation layer rightly complains of the empty layout.";
+    }
     const ScopedVariable form("FORNAX_KERNEL", "guess");
     VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                          .codeSize = sizeof(spirv::kAdd),
@@ -118,8 +123,9 @@ TEST_F(KernelFormsTest, OtherFormsAreRefused) {
 
 // VUID-vkCmdDispatch-None-08600.
 TEST_F(KernelFormsTest, ADispatchWithoutItsSetIsRefused) {
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The validation layer rightly complains.";
+    }
     std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount)};
     const TestPipeline pipeline = MakePipeline(spirv::kAdd, buffers);
     VkCommandBuffer commands = Begin();

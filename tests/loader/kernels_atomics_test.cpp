@@ -66,8 +66,9 @@ class WideAtomicsTest : public VulkanTest {
 
 // A whole number of at most 11 bits as IEEE binary16.
 uint16_t Half(int value) {
-    if (value == 0)
+    if (value == 0) {
         return 0;
+    }
     int exponent = 0;
     const double fraction = std::frexp(std::abs(value), &exponent);  // 0.5 to 1
     const auto mantissa = static_cast<uint16_t>(fraction * 2048) & 1023u;
@@ -160,8 +161,9 @@ TEST_F(WideAtomicsTest, AtomicsOnWideIntegersAndFloats) {
     std::array buffers = {MakeBuffer(kInvocations), MakeBuffer(sizeof(Cells) / 4),
                           MakeBuffer(kGroups * sizeof(Cells) / 4), MakeBuffer(kInvocations * 2)};
     std::mt19937 random(5);
-    for (uint32_t& word : buffers[0].span())
+    for (uint32_t& word : buffers[0].span()) {
         word = static_cast<uint32_t>(random());
+    }
     auto* all = reinterpret_cast<Cells*>(buffers[1].words);
     auto* local = reinterpret_cast<Cells*>(buffers[2].words);
     *all = Cells();
@@ -178,8 +180,9 @@ TEST_F(WideAtomicsTest, AtomicsOnWideIntegersAndFloats) {
         of_group.Check(local[group]);
     }
     of_all.Check(*all);
-    for (uint32_t count : buffers[3].span())
+    for (uint32_t count : buffers[3].span()) {
         ASSERT_EQ(count, 1u);
+    }
 }
 
 class MemoryModelTest : public VulkanTest {
@@ -205,8 +208,9 @@ TEST_F(MemoryModelTest, TheLastWorkgroupSeesWhatAllOthersWrote) {
     std::mt19937 random(1);
     for (uint32_t run = 0; run < kRuns; ++run) {
         uint32_t sum = 0;
-        for (uint32_t& word : buffers[0].span())
+        for (uint32_t& word : buffers[0].span()) {
             sum += word = static_cast<uint32_t>(random());
+        }
         std::ranges::fill(buffers[1].span(), 0xffffffffu);
         buffers[2].words[0] = 0;
         Run(pipeline, kGroups);

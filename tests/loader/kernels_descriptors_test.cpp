@@ -120,8 +120,9 @@ TEST_F(DescriptorIndexingTest, EachInvocationHasABufferOfItsOwn) {
         uniform_infos.push_back(uniforms[k].info());
         // Two words and 72 pairs, of which the last lacks its second half.
         storage.push_back(MakeBuffer(2 + 2 * 72 + 1));
-        for (uint32_t w = 2; w < 2 + 2 * 8; ++w)
+        for (uint32_t w = 2; w < 2 + 2 * 8; ++w) {
             storage[k].words[w] = 1000 * k + w;
+        }
         storage[k].words[2 + 2 * 72] = 77 + k;
         storage_infos.push_back(k == kNull
                                     ? VkDescriptorBufferInfo{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE}
@@ -188,8 +189,9 @@ TEST_F(DescriptorIndexingTest, EachInvocationHasABufferOfItsOwn) {
             EXPECT_EQ(storage[which].words[2 + 2 * (8 + i) + 1], 2 * i);
         }
     }
-    for (uint32_t k = 0; k < kBuffers; ++k)
+    for (uint32_t k = 0; k < kBuffers; ++k) {
         EXPECT_EQ(storage[k].words[0], k == kNull ? 0 : sums[k]);
+    }
 
     // Indices far outside of the set: any of its descriptors, and nothing else in memory.
     commands = Begin();
@@ -199,8 +201,9 @@ TEST_F(DescriptorIndexingTest, EachInvocationHasABufferOfItsOwn) {
     vkCmdDispatch(commands, 1, 1, 1);
     Barrier(commands);
     Run(commands);
-    for (uint32_t i = 0; i < 64; ++i)
+    for (uint32_t i = 0; i < 64; ++i) {
         EXPECT_EQ(out.words[i * 8 + 7], 1000 * (kBuffers - 1) + 2) << i;
+    }
 }
 
 class PipelineRobustnessTest : public VulkanTest {
@@ -232,8 +235,9 @@ TEST_F(PipelineRobustnessTest, APipelineOrAStageAsksForBounds) {
         for (uint32_t i = 0; i < 192; ++i) {
             // Invocation 0 writes word 64 again, at any time.
             const uint32_t sum = in(i) + in(i * 1000) + in(i ^ 0x3fffffffu);
-            if (i != 64)
+            if (i != 64) {
                 ASSERT_EQ(buffers[1].words[i], sum) << i;
+            }
         }
     }
 }

@@ -36,8 +36,9 @@ Want DotSaturating(const uint64_t* x, const uint64_t* y, size_t count, R accumul
     for (size_t i = 0; i < count; ++i) {
         R product = 0;
         if (__builtin_mul_overflow(static_cast<A>(x[i]), static_cast<B>(y[i]), &product) ||
-            __builtin_add_overflow(sum, product, &sum))
+            __builtin_add_overflow(sum, product, &sum)) {
             return std::nullopt;
+        }
     }
     R result = 0;
     if (__builtin_add_overflow(sum, accumulator, &result)) {
@@ -69,14 +70,18 @@ void AddForms(const uint64_t* x,
 std::vector<Want> Record(const uint64_t* x, const uint64_t* y) {
     std::vector<Want> wants;
     const auto acc = static_cast<uint32_t>(x[3] >> 32);
-    for (size_t count : {2, 3, 4})
+    for (size_t count : {2, 3, 4}) {
         AddForms<uint8_t, uint32_t>(x, y, count, acc, wants);
-    for (size_t count : {2, 3, 4})
+    }
+    for (size_t count : {2, 3, 4}) {
         AddForms<uint16_t, uint32_t>(x, y, count, acc, wants);
-    for (size_t count : {2, 3, 4})
+    }
+    for (size_t count : {2, 3, 4}) {
         AddForms<uint32_t, uint32_t>(x, y, count, acc, wants);
-    for (size_t count : {2, 3, 4})
+    }
+    for (size_t count : {2, 3, 4}) {
         AddForms<uint64_t, uint64_t>(x, y, count, x[3], wants);
+    }
     uint64_t a[4];
     uint64_t b[4];
     for (int i = 0; i < 4; ++i) {
@@ -99,14 +104,16 @@ TEST_F(KernelsDotTest, EveryFormGivesTheSum) {
         0x7fffffff, 0x80000000, 0xffffffff, ~0ull, ~0ull >> 1, 1ull << 63, 0x80808080, 0x7f7f7f7f};
     for (size_t i = 0; i < kRecords * 8; ++i) {
         const size_t record = i / 8;
-        if (record % 4 == 0)
+        if (record % 4 == 0) {
             vectors.push_back(kEdges[random() % std::size(kEdges)]);
-        else if (record % 4 == 1)  // small, of either sign
+        } else if (record % 4 == 1) {  // small, of either sign
             vectors.push_back(static_cast<uint64_t>(static_cast<int64_t>(random() % 2001) - 1000));
-        else
+        } else {
             vectors.push_back(record % 4 == 2 ? random() : random() >> (random() % 64));
-        if (i % 8 == 3 && random() % 2)  // the accumulator, near the ends
+        }
+        if (i % 8 == 3 && random() % 2) {  // the accumulator, near the ends
             vectors.back() = (random() % 2 ? 0x7fffff00ull : 0x80000100ull) << 32;
+        }
     }
     std::array buffers = {MakeBuffer(vectors.size() * 2), MakeBuffer(kRecords * kResults * 2)};
     std::memcpy(buffers[0].words, vectors.data(), vectors.size() * 8);
@@ -118,8 +125,9 @@ TEST_F(KernelsDotTest, EveryFormGivesTheSum) {
         const std::vector<Want> wants = Record(&vectors[i * 8], &vectors[i * 8 + 4]);
         ASSERT_EQ(wants.size(), kResults);
         for (size_t j = 0; j < kResults; ++j) {
-            if (!wants[j])
+            if (!wants[j]) {
                 continue;
+            }
             ++compared[j];
             const uint64_t result = results[i * kResults + j];
             if (result != *wants[j] && ++wrong < 10) {
@@ -129,8 +137,9 @@ TEST_F(KernelsDotTest, EveryFormGivesTheSum) {
         }
     }
     EXPECT_EQ(wrong, 0u);
-    for (size_t j = 0; j < kResults; ++j)
+    for (size_t j = 0; j < kResults; ++j) {
         EXPECT_GT(compared[j], 50u) << "Too few inputs test result " << j << ".";
+    }
 }
 
 }  // namespace

@@ -51,8 +51,9 @@ TEST_F(KernelsExtensionsTest, CompositesOfOneValue) {
     const VkSpecializationInfo specialization{1, &entry, sizeof(special), &special};
     std::array buffers = {MakeBuffer(64)};
     Run(MakePipeline(spirv::kReplicated, buffers, &specialization), 2);
-    for (uint32_t i = 0; i < 64; ++i)
+    for (uint32_t i = 0; i < 64; ++i) {
         ASSERT_EQ(buffers[0].words[i], 5 + special + i * i) << i;
+    }
 }
 
 class KernelsDecoratedTest : public VulkanTest {
@@ -68,8 +69,9 @@ class KernelsDecoratedTest : public VulkanTest {
 TEST_F(KernelsDecoratedTest, DecorationsOfOtherLanguagesMeanNothing) {
     std::array buffers = {MakeBuffer(64), MakeBuffer(1)};
     Run(MakePipeline(spirv::kDecorated, buffers), 2);
-    for (uint32_t i = 0; i < 64; ++i)
+    for (uint32_t i = 0; i < 64; ++i) {
         ASSERT_EQ(buffers[0].words[i], 3 * i) << i;
+    }
 }
 
 class KernelsForwardReferencesTest : public VulkanTest {
@@ -89,8 +91,9 @@ class KernelsForwardReferencesTest : public VulkanTest {
 TEST_F(KernelsForwardReferencesTest, InstructionsWithoutMeaningMayNameWhatComesLater) {
     std::array buffers = {MakeBuffer(64)};
     Run(MakePipeline(spirv::kForwardReferences, buffers), 2);
-    for (uint32_t i = 0; i < 64; ++i)
+    for (uint32_t i = 0; i < 64; ++i) {
         ASSERT_EQ(buffers[0].words[i], i);
+    }
 }
 
 class KernelsLongVectorsTest : public VulkanTest {
@@ -121,8 +124,9 @@ TEST_F(KernelsLongVectorsTest, VectorsOfAnyLength) {
     const VkSpecializationMapEntry entry = {0, 0, 4};
     const VkSpecializationInfo specialization{1, &entry, sizeof(length), &length};
     std::array buffers = {MakeBuffer(64 * 11), MakeBuffer(64 * 11), MakeBuffer(64)};
-    for (uint32_t i = 0; i < 64 * 11; ++i)
+    for (uint32_t i = 0; i < 64 * 11; ++i) {
         buffers[0].floats()[i] = static_cast<float>(i * 7 % 29) * 0.25f;
+    }
     Run(MakePipeline(spirv::kLongVectors, buffers, &specialization), 2);
     for (uint32_t i = 0; i < 64; ++i) {
         float sum = 0;
@@ -133,8 +137,9 @@ TEST_F(KernelsLongVectorsTest, VectorsOfAnyLength) {
             sum += v;
         }
         uint32_t special = static_cast<uint32_t>(sum);
-        for (uint32_t k = 0; k < length; ++k)
+        for (uint32_t k = 0; k < length; ++k) {
             special += k == i % length ? 0 : (i + 1) * (k + 1);
+        }
         ASSERT_EQ(buffers[2].words[i], special) << i;
     }
 }
@@ -166,8 +171,9 @@ class KernelsBFloat16Test : public VulkanTest {
 
 // To nearest, ties to even; the specification leaves the choice between that and towards zero.
 uint32_t BFloat16(float value) {
-    if (std::isnan(value))
+    if (std::isnan(value)) {
         return 0x7fc0;
+    }
     const auto bits = std::bit_cast<uint32_t>(value);
     return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
@@ -177,8 +183,9 @@ TEST_F(KernelsBFloat16Test, ConvertsAndStores) {
     std::array buffers = {MakeBuffer(kCount), MakeBuffer(kCount), MakeBuffer(2 * kCount),
                           MakeBuffer(kCount)};
     std::mt19937 random(11);
-    for (uint32_t i = 0; i < kCount; ++i)
+    for (uint32_t i = 0; i < kCount; ++i) {
         buffers[0].words[i] = static_cast<uint32_t>(random());
+    }
     const float special[] = {0.0f,
                              -0.0f,
                              1.00390625f,

@@ -50,8 +50,9 @@ F Narrow(double exact, Mode mode) {
     volatile double value = exact;
     if constexpr (std::is_same_v<F, Half>) {
         Half half{DoubleToHalf(value)};
-        if (mode.to_zero && std::abs(HalfToDouble(half.bits)) > std::abs(value))
+        if (mode.to_zero && std::abs(HalfToDouble(half.bits)) > std::abs(value)) {
             --half.bits;
+        }
         return half;
     } else {
         const Rounding rounding(mode.to_zero);
@@ -69,10 +70,11 @@ double Widen(double value) {
 
 template <typename F>
 double SmallestNormal() {
-    if constexpr (std::is_same_v<F, Half>)
+    if constexpr (std::is_same_v<F, Half>) {
         return 0x1p-14;
-    else
+    } else {
         return std::numeric_limits<F>::min();
+    }
 }
 
 template <typename F>
@@ -86,14 +88,16 @@ uint64_t Finish(double value, Mode mode) {
     const F result = Narrow<F>(value, mode);
     const double exact = Widen(result);
     const F kept = Narrow<F>(Flush<F>(exact, mode), {});
-    if (std::isnan(exact))
+    if (std::isnan(exact)) {
         return UINT64_MAX;
-    if constexpr (std::is_same_v<F, Half>)
+    }
+    if constexpr (std::is_same_v<F, Half>) {
         return kept.bits;
-    else if constexpr (std::is_same_v<F, float>)
+    } else if constexpr (std::is_same_v<F, float>) {
         return std::bit_cast<uint32_t>(kept);
-    else
+    } else {
         return std::bit_cast<uint64_t>(kept);
+    }
 }
 
 template <typename F>
@@ -107,8 +111,9 @@ void Operations(F a, F b, Mode mode, std::vector<uint64_t>& wants) {
         const Rounding rounding(mode.to_zero);
         results = {x + y, x - y, x * y, x * half, x + zero, x * zero, x - x, -x};
     }
-    for (double result : results)
+    for (double result : results) {
         wants.push_back(Finish<F>(result, mode));
+    }
 }
 
 // An integer's nearest double, or the next one towards zero.
@@ -138,8 +143,9 @@ class KernelsFloatModesTest : public TypesTest {
 std::vector<uint32_t> WithModes(std::span<const uint32_t> shader, const Modes& modes) {
     std::vector<uint32_t> words(shader.begin(), shader.end());
     size_t at = 5;
-    while ((words[at] & 0xffff) != uint32_t{spv::OpExecutionMode})
+    while ((words[at] & 0xffff) != uint32_t{spv::OpExecutionMode}) {
         at += words[at] >> 16;
+    }
     const uint32_t entry_point = words[at + 1];
     std::vector<uint32_t> added;
     auto add = [&](spv::ExecutionMode mode, uint32_t width) {
@@ -151,8 +157,9 @@ std::vector<uint32_t> WithModes(std::span<const uint32_t> shader, const Modes& m
             width);
         add(mode.to_zero ? spv::ExecutionModeRoundingModeRTZ : spv::ExecutionModeRoundingModeRTE,
             width);
-        if (width != 64)  // which the shader says
+        if (width != 64) {  // which the shader says
             add(spv::ExecutionModeSignedZeroInfNanPreserve, width);
+        }
     }
     words.insert(words.begin() + static_cast<ptrdiff_t>(at), added.begin(), added.end());
     return words;
@@ -164,8 +171,9 @@ void KernelsFloatModesTest::Check(const Modes& modes) {
     VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
                                            .pNext = &controls};
     vkGetPhysicalDeviceProperties2(physical_, &properties);
-    if (modes.full.to_zero && !controls.shaderRoundingModeRTZFloat64)
+    if (modes.full.to_zero && !controls.shaderRoundingModeRTZFloat64) {
         GTEST_SKIP() << "The processor rounds no product of 64 bits towards zero.";
+    }
     constexpr size_t kResults = 37;
     std::vector<uint64_t> pairs;
     std::mt19937_64 random(23);
@@ -205,11 +213,13 @@ void KernelsFloatModesTest::Check(const Modes& modes) {
                                    0x47efffffefffffff,
                                    0x47effffff0000000};
     for (uint64_t x : kEdges) {
-        for (uint64_t y : kEdges)
+        for (uint64_t y : kEdges) {
             pairs.insert(pairs.end(), {x, y});
+        }
     }
-    for (int i = 0; i < 4000; ++i)
+    for (int i = 0; i < 4000; ++i) {
         pairs.push_back(random() >> (random() % 64));
+    }
     // Products and sums around the smallest doubles, and those that overflow.
     for (int i = 0; i < 500; ++i) {
         const uint64_t fraction = random() >> 12;
@@ -263,8 +273,9 @@ void KernelsFloatModesTest::Check(const Modes& modes) {
             const size_t type = j < 24 ? j / 8 : kConverted[j - 24];
             if ((type == 0 && (result & 0x7fff) > 0x7c00) ||
                 (type == 1 && (result & 0x7fffffff) > 0x7f800000) ||
-                (type == 2 && (result & ~0ull >> 1) > 0x7ffull << 52))
+                (type == 2 && (result & ~0ull >> 1) > 0x7ffull << 52)) {
                 result = UINT64_MAX;
+            }
             if (result != wants[j] && ++wrong < 10) {
                 ADD_FAILURE() << "result " << j << " of " << std::hex << bits << " and " << bits2
                               << " is " << result << " and not " << wants[j];
@@ -303,8 +314,9 @@ class KernelsFusedTest : public TypesTest {
                                            .pNext = &has};
         vkGetPhysicalDeviceFeatures2(physical_, &features);
         TypesTest::TearDown();
-        if (!has.shaderFmaFloat32 || !has.shaderFmaFloat64)
+        if (!has.shaderFmaFloat32 || !has.shaderFmaFloat64) {
             GTEST_SKIP() << "The processor has no instruction for it.";
+        }
         extra_extensions_ = {VK_KHR_SHADER_FMA_EXTENSION_NAME};
         dot_.pNext = &fma_;
         TypesTest::SetUp();
@@ -328,12 +340,13 @@ uint64_t Fused(F a, F b, F c, Mode mode) {
     volatile double result = 0;
     {
         const Rounding rounding(mode.to_zero);
-        if constexpr (std::is_same_v<F, Half>)
+        if constexpr (std::is_same_v<F, Half>) {
             result = x * y + z;
-        else if constexpr (std::is_same_v<F, float>)
+        } else if constexpr (std::is_same_v<F, float>) {
             result = std::fma(static_cast<float>(x), static_cast<float>(y), static_cast<float>(z));
-        else
+        } else {
             result = std::fma(x, y, z);
+        }
     }
     return Finish<F>(result, mode);
 }
@@ -347,10 +360,12 @@ void KernelsFusedTest::Check(const Modes& modes) {
                                            1500, 1950, 2000, 2045, 2046, 2047};
         const uint64_t bits = random();
         uint64_t full = kExponents[bits % std::size(kExponents)] << 52;
-        if (bits & 0x100)
+        if (bits & 0x100) {
             full |= random() >> (12 + (bits >> 9) % 52);  // low digits
-        if (bits & 0x200)
+        }
+        if (bits & 0x200) {
             full |= (random() << (bits >> 15) % 52) & 0x000fffff00000000;  // high digits
+        }
         // The lower halves are a float's and a half's operands.
         if (bits & 0x400) {
             full = (full & ~0xffffffffull) |
@@ -361,8 +376,9 @@ void KernelsFusedTest::Check(const Modes& modes) {
                (bits & 0x2000 ? 0x8000 : 0);
     };
     std::vector<uint64_t> operands;
-    for (int i = 0; i < 60'000; ++i)
+    for (int i = 0; i < 60'000; ++i) {
         operands.push_back(operand());
+    }
     // Sums that nearly vanish: c is the product's negative, rounded, and one step beside it.
     for (int i = 0; i < 5'000; ++i) {
         const double a =
@@ -392,8 +408,9 @@ void KernelsFusedTest::Check(const Modes& modes) {
         for (size_t type = 0; type < 3; ++type) {
             uint64_t result = results[i + type];
             constexpr uint64_t kSigns[] = {0x8000, 0x80000000, uint64_t{1} << 63};
-            if ((result & ~kSigns[type]) > kInfinities[type])
+            if ((result & ~kSigns[type]) > kInfinities[type]) {
                 result = UINT64_MAX;
+            }
             if (result != wants[type] && ++wrong < 10) {
                 ADD_FAILURE() << std::hex << in[0] << " * " << in[1] << " + " << in[2] << " of "
                               << std::dec << (16 << type) << " bits is " << std::hex << result

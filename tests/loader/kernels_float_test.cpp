@@ -166,8 +166,9 @@ TEST_F(KernelsFloatTest, FunctionsKeepVulkansPrecision) {
         ASSERT_EQ(wants.size(), kResults);
         for (size_t j = 0; j < kResults; ++j) {
             const Want& want = wants[j];
-            if (want.allowed == kAny || std::isnan(want.exact))
+            if (want.allowed == kAny || std::isnan(want.exact)) {
                 continue;
+            }
             ++compared[j];
             const double result = buffers[1].floats()[i * kResults + j];
             const bool right =
@@ -178,8 +179,9 @@ TEST_F(KernelsFloatTest, FunctionsKeepVulkansPrecision) {
             }
         }
     }
-    for (size_t j = 0; j < kResults; ++j)
+    for (size_t j = 0; j < kResults; ++j) {
         EXPECT_GT(compared[j], 500u) << "Too few arguments test result " << j << ".";
+    }
 }
 
 }  // namespace

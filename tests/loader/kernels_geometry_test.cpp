@@ -31,11 +31,13 @@ double Determinant(const Numbers& m, int size, unsigned used_rows = 0) {
     double sum = 0;
     double sign = 1;
     const int column = std::popcount(used_rows);
-    if (column == size)
+    if (column == size) {
         return 1;
+    }
     for (int row = 0; row < size; ++row) {
-        if (used_rows >> row & 1)
+        if (used_rows >> row & 1) {
             continue;
+        }
         sum += sign * m[column * 4 + row] * Determinant(m, size, used_rows | 1u << row);
         sign = -sign;
     }
@@ -47,8 +49,9 @@ std::vector<double> Geometry(const Numbers& n) {
     std::vector<double> out;
     const auto put = [&](const Vec3& v) { out.insert(out.end(), v.begin(), v.end()); };
     const auto put_identity = [&](int size) {
-        for (int i = 0; i < size * size; ++i)
+        for (int i = 0; i < size * size; ++i) {
             out.push_back(i / size == i % size ? 1 : 0);
+        }
     };
     const Vec3 a = {n[0], n[1], n[2]};
     const Vec3 b = {n[3], n[4], n[5]};
@@ -63,20 +66,27 @@ std::vector<double> Geometry(const Numbers& n) {
     const double cosine = Dot(c, incident);
     const double k = 1 - 0.75 * 0.75 * (1 - cosine * cosine);
     put(Sum(Sum({}, incident, 0.75), c, -(0.75 * cosine + std::sqrt(k))));
-    for (int size = 2; size <= 4; ++size)
+    for (int size = 2; size <= 4; ++size) {
         out.push_back(Determinant(n, size));
-    for (int i = 0; i < 9; ++i)
+    }
+    for (int i = 0; i < 9; ++i) {
         out.push_back(n[i % 3 * 4 + i / 3]);
-    for (int i = 0; i < 9; ++i)
+    }
+    for (int i = 0; i < 9; ++i) {
         out.push_back(a[i % 3] * b[i / 3]);
-    for (int size = 2; size <= 4; ++size)
+    }
+    for (int size = 2; size <= 4; ++size) {
         put_identity(size);
-    for (int i = 0; i < 9; ++i)
+    }
+    for (int i = 0; i < 9; ++i) {
         out.push_back(std::pow(n[i / 3 * 4 + i % 3], 2.0));
-    for (int r = 0; r < 3; ++r)
+    }
+    for (int r = 0; r < 3; ++r) {
         out.push_back(n[r] * a[0] + n[4 + r] * a[1] + n[8 + r] * a[2]);
-    for (int i = 0; i < 3; ++i)
+    }
+    for (int i = 0; i < 3; ++i) {
         out.push_back(a[0] * n[i * 4] + a[1] * n[i * 4 + 1] + a[2] * n[i * 4 + 2]);
+    }
     return out;
 }
 
@@ -140,11 +150,13 @@ TEST_F(KernelsGeometryTest, VectorsMatricesAndPacking) {
     std::uniform_real_distribution<float> draw(-1, 1);
     std::vector<Numbers> all(kCount);
     for (Numbers& n : all) {
-        for (float& number : n)
+        for (float& number : n) {
             number = draw(random);
+        }
         // A heavy diagonal: every leading matrix has an inverse of small numbers.
-        for (int i = 0; i < 4; ++i)
+        for (int i = 0; i < 4; ++i) {
             n[i * 5] += n[i * 5] < 0 ? -3.5f : 3.5f;
+        }
     }
     std::memcpy(buffers[0].words, all.data(), kCount * sizeof(Numbers));
     Run(MakePipeline(spirv::kGeometry, buffers), (kCount + 63) / 64);

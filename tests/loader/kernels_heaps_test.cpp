@@ -100,8 +100,9 @@ TEST_F(KernelsHeapsTest, AVariableThatNothingMapsIsRefused) {
 
 // Of mappings that fit a variable, which may not be several, the first counts.
 TEST_F(KernelsHeapsTest, OverlappingMappings) {
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The validation layer rightly complains.";
+    }
     auto wrong = InAtConstant();
     wrong.bindingCount = UINT32_MAX - 4;
     wrong.sourceData.constantOffset.heapOffset = 0;
@@ -178,8 +179,9 @@ TEST_F(KernelsHeapsTest, IndicesBehindTheHeapStayInside) {
     // The heap ends with the descriptor in slot 20; in all that follow are those of another buffer.
     constexpr uint32_t kLast = 20;
     PutBuffer(buffers_[0], 0);  // where an offset of 32 bits is after it has wrapped
-    for (uint32_t slot = kLast; slot < heap_.size / kStride; ++slot)
+    for (uint32_t slot = kLast; slot < heap_.size / kStride; ++slot) {
         PutBuffer(buffers_[slot == kLast ? 0 : 1], slot);
+    }
     const VkDeviceSize size = kLast * kStride + vkGetPhysicalDeviceDescriptorSizeEXT(
                                                     physical_, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER);
     for (const uint32_t index : {kLast, kLast + 1, 1u << 20, UINT32_MAX / kStride}) {
@@ -192,8 +194,9 @@ TEST_F(KernelsHeapsTest, IndicesBehindTheHeapStayInside) {
         PushData(commands, 0, push_.data(), sizeof(push_));
         vkCmdDispatch(commands, 1, 1, 1);
         Run(commands);
-        for (uint32_t i = 0; i < 32; ++i)
+        for (uint32_t i = 0; i < 32; ++i) {
             ASSERT_EQ(buffers_[2].words[i], 11 * (1 + i) + kMore[i % 4]) << index;
+        }
     }
 }
 
@@ -264,8 +267,9 @@ TEST_F(KernelsHeapsTest, CachesKnowTheMappings) {
     PushData(commands, 0, push_.data(), sizeof(push_));
     vkCmdDispatch(commands, 1, 1, 1);
     Run(commands);
-    for (uint32_t i = 0; i < 32; ++i)
+    for (uint32_t i = 0; i < 32; ++i) {
         ASSERT_EQ(buffers_[2].words[i], 11 * (500 + i) + kMore[i % 4]) << i;
+    }
 }
 
 // The slots of the shader's array are as far apart as a buffer's descriptor is large.
@@ -292,8 +296,9 @@ TEST_F(KernelsHeapsTest, ShadersReachIntoTheHeap) {
     PushData(commands, 0, &first, sizeof(first));
     vkCmdDispatch(commands, 1, 1, 1);
     Run(commands);
-    for (uint32_t i = 0; i < 32; ++i)
+    for (uint32_t i = 0; i < 32; ++i) {
         EXPECT_EQ(buffers_[2].words[i], 7 * (500 + i)) << i;
+    }
 }
 
 }  // namespace

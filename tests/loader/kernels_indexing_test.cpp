@@ -82,14 +82,17 @@ class KernelsIndexingTest : public VulkanTest {
 
 void KernelsIndexingTest::Check(std::span<const uint32_t> spirv, uint64_t length, bool has_high) {
     const TestBuffer large = MakeLarge();
-    if (!large.words)
+    if (!large.words) {
         GTEST_SKIP() << "There is no memory for a buffer of 6 GiB.";
+    }
     uint32_t* base = large.words + kBase;
     const auto far = [](uint32_t i) { return uint64_t{i % 11} * 150000000 + i % 5; };
-    for (uint32_t k = 0; k < 4096; ++k)
+    for (uint32_t k = 0; k < 4096; ++k) {
         base[k] = k * 7 + 1;
-    for (uint32_t i = 0; i < kInvocations; ++i)
+    }
+    for (uint32_t i = 0; i < kInvocations; ++i) {
         large.words[far(i)] = 9000 + i % 11 * 16 + i % 5;
+    }
     const TestBuffer result = MakeBuffer(2050);
     const std::array buffers = {large, result};
     const TestPipeline pipeline = MakePipeline(spirv, buffers);

@@ -17,9 +17,10 @@ TEST_F(KernelsLargeValuesTest, FunctionsOverArrays) {
         std::array buffers = {MakeBuffer(8 * kWorkgroups)};
         const kernel::Words module = kernel::AssembleSpirv(kernel::LargeValueChain(elements, 5));
         Run(MakePipeline(module, buffers), kWorkgroups);
-        for (uint32_t x = 0; x < 8 * kWorkgroups; ++x)
+        for (uint32_t x = 0; x < 8 * kWorkgroups; ++x) {
             ASSERT_EQ(buffers[0].words[x], kernel::LargeValueResult(elements, 5, x))
                 << x << " of " << elements;
+        }
     }
 }
 

@@ -48,15 +48,17 @@ class MixedLayout {
     void Align(uint32_t words) { at_ = (at_ + words - 1) / words * words; }
     void Vector(uint32_t size) {
         Align(VectorAlignment(size));
-        for (uint32_t i = 0; i < size; ++i)
+        for (uint32_t i = 0; i < size; ++i) {
             words_.push_back(at_++);
+        }
     }
     void Array(uint32_t count, uint32_t size) {
         const uint32_t stride = Stride(size);
         Align(stride);
         for (uint32_t i = 0; i < count; ++i) {
-            for (uint32_t j = 0; j < size; ++j)
+            for (uint32_t j = 0; j < size; ++j) {
                 words_.push_back(at_ + i * stride + j);
+            }
         }
         at_ += count * stride;
     }
@@ -65,8 +67,9 @@ class MixedLayout {
         const uint32_t stride = Stride(row_major_ ? columns : rows);
         Align(stride);
         for (uint32_t c = 0; c < columns; ++c) {
-            for (uint32_t r = 0; r < rows; ++r)
+            for (uint32_t r = 0; r < rows; ++r) {
                 words_.push_back(at_ + (row_major_ ? r * stride + c : c * stride + r));
+            }
         }
         at_ += (row_major_ ? rows : columns) * stride;
         return first;

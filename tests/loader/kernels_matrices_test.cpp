@@ -69,8 +69,9 @@ class KernelsMatricesTest : public VulkanTest {
         // Rows and columns begin at multiples of 16 bytes.
         const uint32_t pad = 16 / sizeof(Element);
         uint32_t strides[3];
-        for (uint32_t i = 0; i < 3; ++i)
+        for (uint32_t i = 0; i < 3; ++i) {
             strides[i] = (column_major[i] ? rows[i] : columns[i]) + pad;
+        }
         auto place = [&](uint32_t which, uint32_t row, uint32_t column) {
             return column_major[which] ? column * strides[which] + row
                                        : row * strides[which] + column;
@@ -93,8 +94,9 @@ class KernelsMatricesTest : public VulkanTest {
             }
         }
         for (uint32_t row = 0; row < kRows; ++row) {
-            for (uint32_t column = 0; column < kColumns; ++column)
+            for (uint32_t column = 0; column < kColumns; ++column) {
                 buffers[2].words[place(2, row, column)] = matrices.c(row, column);
+            }
         }
         const uint32_t values[] = {subgroup_size, column_major[0], column_major[1],
                                    column_major[2]};
@@ -114,8 +116,9 @@ class KernelsMatricesTest : public VulkanTest {
         for (uint32_t row = 0; row < kRows; ++row) {
             for (uint32_t column = 0; column < kColumns; ++column) {
                 matrices.check(row, column, buffers[3].words[place(2, row, column)]);
-                if (HasFatalFailure())
+                if (HasFatalFailure()) {
                     return;
+                }
             }
         }
     }
@@ -126,8 +129,9 @@ class KernelsMatricesTest : public VulkanTest {
                 SCOPED_TRACE(testing::Message()
                              << "subgroups of " << size << ", layouts " << layouts);
                 RunMatrices(spirv, size, layouts, matrices);
-                if (HasFailure())
+                if (HasFailure()) {
                     return;
+                }
             }
         }
     }
@@ -150,8 +154,9 @@ class KernelsMatricesTest : public VulkanTest {
              [=](uint32_t row, uint32_t column) { return std::bit_cast<uint32_t>(c(row, column)); },
              [=](uint32_t row, uint32_t column, uint32_t bits) {
                  float expected = c(row, column);
-                 for (uint32_t k = 0; k < kProducts; ++k)
+                 for (uint32_t k = 0; k < kProducts; ++k) {
                      expected += a(row, k) * b(k, column);
+                 }
                  ASSERT_EQ(std::bit_cast<float>(bits), expected) << row << ", " << column;
              }});
     }
@@ -174,12 +179,15 @@ class KernelsMatricesTest : public VulkanTest {
                     return static_cast<uint16_t>((bits & 0x83ff) | 0x3c00);
             }
         };
-        for (uint32_t i = 0; i < a.size(); ++i)
+        for (uint32_t i = 0; i < a.size(); ++i) {
             a[i] = element(i / kProducts);
-        for (uint32_t i = 0; i < b.size(); ++i)
+        }
+        for (uint32_t i = 0; i < b.size(); ++i) {
             b[i] = element(i % kColumns + 1);
-        for (uint32_t& value : c)
+        }
+        for (uint32_t& value : c) {
             value = std::bit_cast<uint32_t>(static_cast<float>(random() % 1000) / 64);
+        }
         const uint16_t infinity = wide == &FromBfloat ? 0x7f80 : 0x7c00;
         a[5 * kProducts + 3] = infinity;
         a[6 * kProducts + 60] = infinity | 1;  // not a number
@@ -299,10 +307,12 @@ TEST_F(KernelsMatricesTest, TilesAndElements) {
         auto* halves_a = reinterpret_cast<uint16_t*>(buffers[0].words);
         auto* halves_b = reinterpret_cast<uint16_t*>(buffers[1].words);
         for (uint32_t k = 0; k < kLength; ++k) {
-            for (uint32_t row = 0; row < 32; ++row)
+            for (uint32_t row = 0; row < 32; ++row) {
                 halves_a[row * kLength + k] = Half(a(row, k));
-            for (uint32_t column = 0; column < 64; ++column)
+            }
+            for (uint32_t column = 0; column < 64; ++column) {
                 halves_b[column * kLength + k] = Half(b(k, column));
+            }
         }
         const uint32_t values[] = {size * 4, size * 4, kSteps};
         const VkSpecializationMapEntry entries[] = {{0, 0, 4}, {1, 4, 4}, {2, 8, 4}};
@@ -312,21 +322,24 @@ TEST_F(KernelsMatricesTest, TilesAndElements) {
         for (uint32_t row = 0; row < 32; ++row) {
             for (uint32_t column = 0; column < 64; ++column) {
                 float sum = 0;
-                for (uint32_t k = 0; k < kLength; ++k)
+                for (uint32_t k = 0; k < kLength; ++k) {
                     sum += a(row, k) * b(k, column);
+                }
                 const float expected = 3 * sum + 1.5f;
                 ASSERT_EQ(buffers[2].floats()[row * 64 + column], expected)
                     << row << ", " << column;
-                if (column % 32 >= 16)
+                if (column % 32 >= 16) {
                     continue;
+                }
                 const uint32_t subgroup = row / 16 + column / 32 * 2;
                 ASSERT_EQ(buffers[3].words[subgroup * 256 + row % 16 * 16 + column % 16],
                           static_cast<uint32_t>(static_cast<int32_t>(expected)))
                     << row << ", " << column;
             }
         }
-        for (const uint32_t length : buffers[4].span())
+        for (const uint32_t length : buffers[4].span()) {
             ASSERT_EQ(length, 256 / size);
+        }
     }
 }
 
@@ -342,13 +355,15 @@ TEST_F(KernelsMatricesTest, RoundsOfLargeProducts) {
                                   MakeBuffer(kSide * kSide), MakeBuffer(1)};
             const float infinity = std::numeric_limits<float>::infinity();
             auto a = [&](uint32_t row, uint32_t k) {
-                if (row == 3 && k == length - 1)
+                if (row == 3 && k == length - 1) {
                     return infinity;
+                }
                 return static_cast<float>((row * 3 + k * 7) % 17) - 8;
             };
             auto b = [&](uint32_t k, uint32_t column) {
-                if (column == 70 && k == 1)
+                if (column == 70 && k == 1) {
                     return -infinity;
+                }
                 // Of all bits that f16 has.
                 return (static_cast<float>((k + column * 5) % 1023) + 0.5f) / 8;
             };
@@ -369,8 +384,9 @@ TEST_F(KernelsMatricesTest, RoundsOfLargeProducts) {
             for (uint32_t row = 0; row < kSide; ++row) {
                 for (uint32_t column = 0; column < kSide; ++column) {
                     float sum = 0;  // exact
-                    for (uint32_t k = 0; k < length; ++k)
+                    for (uint32_t k = 0; k < length; ++k) {
                         sum += a(row, k) * b(k, column);
+                    }
                     const float got = buffers[2].floats()[column * kSide + row];
                     if (std::isnan(sum)) {
                         ASSERT_TRUE(std::isnan(got)) << row << ", " << column << ": " << got;

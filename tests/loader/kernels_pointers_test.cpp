@@ -98,12 +98,14 @@ TEST_F(AddressTest, MemoryIsReachedByAddress) {
             ASSERT_EQ(target.buffer.words[k * 256 + i], i < kCount ? expected[k] : 0)
                 << "result " << k;
         }
-        if (i < kCount)
+        if (i < kCount) {
             hits[node] += i;
+        }
     }
     // The maximum with 1 comes before the sums or after some of them.
-    for (uint32_t k = 1; k < 5; ++k)
+    for (uint32_t k = 1; k < 5; ++k) {
         EXPECT_EQ(nodes[k].hits, hits[k]);
+    }
     EXPECT_TRUE(nodes[0].hits == hits[0] || nodes[0].hits == hits[0] - 1) << nodes[0].hits;
 }
 
@@ -146,8 +148,9 @@ void CheckChosenPointers(std::span<const uint32_t> result, uint32_t a_words) {
                                      odd ? 1u : 0u,
                                      0u,
                                      odd ? 0u : 7u};
-        for (uint32_t k = 0; k < 10; ++k)
+        for (uint32_t k = 0; k < 10; ++k) {
             ASSERT_EQ(out[k], expected[k]) << "result " << k << " of invocation " << i;
+        }
     }
 }
 
@@ -182,8 +185,9 @@ class UntypedPointersTest : public VulkanTest {
 
 TEST_F(UntypedPointersTest, MemoryTakesTheTypeOfTheAccess) {
     std::array buffers = {MakeBuffer(65), MakeBuffer(512)};
-    for (uint32_t k = 0; k < 65; ++k)
+    for (uint32_t k = 0; k < 65; ++k) {
         buffers[0].floats()[k] = static_cast<float>(k) + 0.5f;
+    }
     const TestPipeline pipeline = MakePipeline(spirv::kUntypedPointers, buffers);
     VkCommandBuffer commands = Begin();
     Bind(commands, pipeline);
@@ -201,8 +205,9 @@ TEST_F(UntypedPointersTest, MemoryTakesTheTypeOfTheAccess) {
         const uint32_t second = i / 2 * 2 + 1;
         const std::array expected = {in[second],     65u, push[i & 3], in[second],
                                      in[second + 1], i,   i + 1};
-        for (uint32_t k = 0; k < 7; ++k)
+        for (uint32_t k = 0; k < 7; ++k) {
             EXPECT_EQ(out[k + 1], expected[k]) << "result " << k + 1;
+        }
     }
 }
 

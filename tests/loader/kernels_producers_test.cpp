@@ -39,16 +39,18 @@ class KernelsProducersTest : public VulkanTest {
         const TestBuffer output = MakeBuffer(kInvocations);
         const TestBuffer input = MakeBuffer(kWords);
         const TestBuffer constants = MakeBuffer(8, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT);
-        for (uint32_t i = 0; i < kWords; ++i)
+        for (uint32_t i = 0; i < kWords; ++i) {
             input.words[i] = Input(i);
+        }
         std::ranges::copy(std::array{3, 5, 7, 11, 13, 17, 19, 23}, constants.words);
         const std::vector<TestBinding> bindings = {
             {.buffers = {output}},
             {.buffers = {input}},
             {.type = VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER, .buffers = {constants}}};
         Run(MakePipeline(shader, bindings), 2);
-        for (uint32_t i = 0; i < kInvocations; ++i)
+        for (uint32_t i = 0; i < kInvocations; ++i) {
             EXPECT_EQ(output.words[i], expected(i)) << "invocation " << i;
+        }
     }
 
     VkPhysicalDeviceVulkanMemoryModelFeatures model_{
@@ -91,8 +93,9 @@ TEST_F(KernelsProducersTest, Tint) {
 TEST_F(KernelsProducersTest, RustGpu) {
     Check(spirv::kFromRustGpu, [](uint32_t i) {
         uint32_t sum = 0;
-        for (uint32_t k = 0; k < 5; ++k)
+        for (uint32_t k = 0; k < 5; ++k) {
             sum = sum * 2 + (Input(i) >> k & 1);
+        }
         return sum;
     });
 }
@@ -101,8 +104,9 @@ TEST_F(KernelsProducersTest, Iree) {
     Check(spirv::kFromIree, [](uint32_t i) {
         uint32_t sum = Input(i);
         for (uint32_t k = 0; k < 3; ++k) {
-            for (uint32_t c = 0; c < 4; ++c)
+            for (uint32_t c = 0; c < 4; ++c) {
                 sum += Input((i + k) % 16 * 4 + c);
+            }
         }
         return sum;
     });

@@ -29,12 +29,14 @@ TEST_F(KernelsSharedTest, BlocksAreViewsOfOneMemory) {
     };
     const uint32_t* results = buffers[0].words;
     for (uint32_t i = 0; i < 64; ++i) {
-        for (uint32_t k = 0; k < 16; ++k)
+        for (uint32_t k = 0; k < 16; ++k) {
             memory[i * 16 + k] = static_cast<uint8_t>(i * 3 + k * 17);
+        }
     }
     for (uint32_t i = 0; i < 64; ++i) {
-        for (uint32_t k = 0; k < 4; ++k)
+        for (uint32_t k = 0; k < 4; ++k) {
             ASSERT_EQ(results[k * 64 + i], word(i * 4 + k)) << i;
+        }
         ASSERT_EQ(results[256 + i], static_cast<uint32_t>(static_cast<int16_t>(half_word(i * 7))))
             << i;
     }
@@ -54,18 +56,21 @@ TEST_F(KernelsSharedTest, BlocksAreViewsOfOneMemory) {
         const uint32_t half = half_word(other * 6 - (other > 0 ? 1 : 0));
         ASSERT_EQ(results[384 + i], tag | half << 16) << i;
     }
-    for (uint32_t i = 0; i < 64; ++i)
+    for (uint32_t i = 0; i < 64; ++i) {
         memory[i] = static_cast<uint8_t>(255 - i);
-    for (uint32_t i = 0; i < 64; ++i)
+    }
+    for (uint32_t i = 0; i < 64; ++i) {
         ASSERT_EQ(results[448 + i], word(i & 15)) << i;
+    }
 }
 
 TEST_F(KernelsSharedTest, MemoryBeginsAsZeroInEachWorkgroup) {
     constexpr uint32_t kGroups = 200;
     std::array buffers = {MakeBuffer(kGroups * 64)};
     Run(MakePipeline(spirv::kZeroShared, buffers), kGroups);
-    for (uint32_t i = 0; i < kGroups * 64; ++i)
+    for (uint32_t i = 0; i < kGroups * 64; ++i) {
         ASSERT_EQ(buffers[0].words[i], 64u) << i;
+    }
 }
 
 }  // namespace

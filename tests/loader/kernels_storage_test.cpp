@@ -54,15 +54,18 @@ void KernelsStorageTest::Check(uint32_t count) {
         uint8_t* block = As<uint8_t>(blocks) + i * 18;
         const uint16_t scale = DoubleToHalf(std::ldexp(1.0 + i % 7, static_cast<int>(i % 5) - 3));
         std::memcpy(block, &scale, 2);
-        for (uint32_t k = 0; k < 16; ++k)
+        for (uint32_t k = 0; k < 16; ++k) {
             block[2 + k] = static_cast<uint8_t>(i * 31 + k * 17);
+        }
     }
     TestBuffer triples = MakeBuffer((kAll * 6 + 3) / 4);
-    for (uint32_t i = 0; i < kAll * 3; ++i)
+    for (uint32_t i = 0; i < kAll * 3; ++i) {
         As<uint16_t>(triples)[i] = DoubleToHalf(i % 2048);
+    }
     TestBuffer bytes = MakeBuffer((kAll + 3) / 4);
-    for (uint32_t i = 0; i < kAll; ++i)
+    for (uint32_t i = 0; i < kAll; ++i) {
         As<uint8_t>(bytes)[i] = static_cast<uint8_t>(i * 7 + i / 5);
+    }
     TestBuffer uniforms = MakeBuffer(16, VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT);
     const Uniform u;
     std::memcpy(uniforms.words, &u, sizeof(u));
@@ -118,31 +121,37 @@ void KernelsStorageTest::Check(uint32_t count) {
             ASSERT_EQ(As<uint16_t>(out_triples)[i * 3 + k], DoubleToHalf(value + 0.25)) << k;
         }
         const uint32_t to = (i * 37 + 11) % 300;
-        if (to < out_bytes.size)
+        if (to < out_bytes.size) {
             want_bytes[to] = static_cast<uint8_t>(byte_at(byte_at(i) * 7u % count) + 1);
+        }
         want_shorts[to * 3 + 1] = static_cast<int16_t>(static_cast<int8_t>(byte_at(i)) * 3);
     }
     for (uint32_t i = 0; i < kAll; ++i) {
         ASSERT_EQ(As<uint8_t>(out_bytes)[i], want_bytes[i]) << i;
-        for (uint32_t k = 0; k < 3; ++k)
+        for (uint32_t k = 0; k < 3; ++k) {
             ASSERT_EQ(As<int16_t>(out_shorts)[i * 3 + k], want_shorts[i * 3 + k]) << i;
+        }
     }
     std::vector<float> rest;
     rest.insert(rest.end(), std::begin(u.bytes), std::end(u.bytes));
     // Members of packed structures have no address.
-    for (uint32_t i = 0; i < 6; ++i)
+    for (uint32_t i = 0; i < 6; ++i) {
         rest.push_back(u.shorts[i]);
-    for (uint16_t half : {u.half[0], u.half[1], u.half[2]})
+    }
+    for (uint16_t half : {u.half[0], u.half[1], u.half[2]}) {
         rest.push_back(static_cast<float>(HalfToDouble(half)));
+    }
     rest.insert(rest.end(), std::begin(u.triple), std::end(u.triple));
-    for (uint32_t i = 0; i < 3; ++i)
+    for (uint32_t i = 0; i < 3; ++i) {
         rest.push_back(push.shorts[i]);
+    }
     rest.insert(rest.end(), std::begin(push.tail), std::end(push.tail));
     rest.insert(rest.end(), std::begin(push.quad), std::end(push.quad));
     rest.push_back(u.last);
     rest.push_back(push.first);
-    for (size_t i = 0; i < rest.size(); ++i)
+    for (size_t i = 0; i < rest.size(); ++i) {
         EXPECT_EQ(floats.floats()[count * 16 + i], rest[i]) << i;
+    }
 }
 
 TEST_F(KernelsStorageTest, ElementsAreReadAndWrittenWhereTheyLie) {

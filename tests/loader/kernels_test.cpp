@@ -30,8 +30,9 @@ using KernelsTest = VulkanTest;
 
 void FillRandomly(const TestBuffer& buffer, uint32_t seed) {
     std::mt19937 random(seed);
-    for (uint32_t& word : buffer.span())
+    for (uint32_t& word : buffer.span()) {
         word = static_cast<uint32_t>(random());
+    }
 }
 
 TEST_F(KernelsTest, EveryInvocationSeesItsIds) {
@@ -68,9 +69,10 @@ TEST_F(KernelsTest, EveryInvocationSeesItsIds) {
                                          kGroups[1],
                                          kGroups[2],
                                          1u};
-            for (uint32_t i = 0; i < 16; ++i)
+            for (uint32_t i = 0; i < 16; ++i) {
                 ASSERT_EQ(buffers[0].words[slot * 16 + i], expected[i])
                     << "word " << i << " of invocation " << slot;
+            }
         }
     }
 }
@@ -81,9 +83,10 @@ TEST_F(KernelsTest, ControlFlowIsTheHosts) {
     Run(MakePipeline(spirv::kControl, buffers), 20);
     const uint32_t* result = buffers[0].words;
     for (uint32_t i = 0; i < kInvocations; ++i) {
-        for (uint32_t which = 0; which < CONTROL_FUNCTIONS; ++which)
+        for (uint32_t which = 0; which < CONTROL_FUNCTIONS; ++which) {
             ASSERT_EQ(result[i * CONTROL_FUNCTIONS + which], control::Control(which, i))
                 << "function " << which << " of " << i;
+        }
         const uint32_t mixed = i % CONTROL_FUNCTIONS;
         ASSERT_EQ(result[kInvocations * CONTROL_FUNCTIONS + i], control::Control(mixed, i))
             << "diverging function " << mixed << " of " << i;
@@ -106,8 +109,9 @@ std::array<uint32_t, 32> IntegerRecord(uint32_t a, uint32_t b) {
     const uint32_t mask = LowBits(bits) << offset;
     const bool negative_field = bits > 0 && (field >> (bits - 1) & 1);
     uint32_t reversed = 0;
-    for (uint32_t i = 0; i < 32; ++i)
+    for (uint32_t i = 0; i < 32; ++i) {
         reversed |= (a >> i & 1) << (31 - i);
+    }
     const uint64_t product = uint64_t{a} * b;
     const int64_t signed_product = int64_t{sa} * sb;
     const int32_t sign = (sa > 0) - (sa < 0);
@@ -156,8 +160,9 @@ TEST_F(KernelsTest, IntegerFunctionsAreExact) {
         0xffff,     0x10000,     0x3fffffff,  0x40000000,  0x7ffffffe,  0x7fffffff,  0x80000000,
         0x80000001, 0xaaaaaaaau, 0xfffffff0u, 0xfffffffdu, 0xfffffffeu, 0xffffffffu, 0x12345678};
     std::mt19937 random(2);
-    for (int i = 0; i < 37; ++i)
+    for (int i = 0; i < 37; ++i) {
         values.push_back(static_cast<uint32_t>(random()) >> (i % 31));
+    }
     const size_t count = values.size() * values.size();
     std::array buffers = {MakeBuffer(count * 2), MakeBuffer(count * 32)};
     for (size_t i = 0; i < count; ++i) {
@@ -169,9 +174,10 @@ TEST_F(KernelsTest, IntegerFunctionsAreExact) {
         const uint32_t a = buffers[0].words[i * 2];
         const uint32_t b = buffers[0].words[i * 2 + 1];
         const std::array expected = IntegerRecord(a, b);
-        for (size_t j = 0; j < expected.size(); ++j)
+        for (size_t j = 0; j < expected.size(); ++j) {
             ASSERT_EQ(buffers[1].words[i * 32 + j], expected[j])
                 << "member " << j << " of " << a << " and " << b;
+        }
     }
 }
 
@@ -212,8 +218,9 @@ TEST_F(KernelsTest, BranchesThatHoldABarrierMayGoDifferentWays) {
         uint32_t expected = 0;
         for (uint32_t round = 0; round < 3; ++round) {
             uint32_t value = way == 0 ? 1000 + i : 2000 * way + i;
-            if (inner[mirrored] != 0)
+            if (inner[mirrored] != 0) {
                 value = way * inner[mirrored] + round;
+            }
             expected = 3 * expected + value;
         }
         ASSERT_EQ(buffers[2].words[i], expected) << "invocation " << i << " of group " << group;
@@ -226,11 +233,13 @@ TEST_F(KernelsTest, EarlyReturnsBetweenBarriers) {
     std::array buffers = {MakeBuffer(kGroups), MakeBuffer(kGroups * kSize),
                           MakeBuffer(kGroups * kSize)};
     FillRandomly(buffers[1], 5);
-    for (uint32_t group = 0; group < kGroups; ++group)
+    for (uint32_t group = 0; group < kGroups; ++group) {
         buffers[0].words[group] = group;
+    }
     // Words without low bits, whose invocations do not return early.
-    for (uint32_t i = 0; i < kGroups * kSize; i += 3)
+    for (uint32_t i = 0; i < kGroups * kSize; i += 3) {
         buffers[1].words[i] &= ~0xffu;
+    }
     Run(MakePipeline(spirv::kBarrierReturns, buffers), kGroups);
     for (uint32_t group = 0; group < kGroups; ++group) {
         const uint32_t* words = buffers[1].words + size_t{group} * kSize;
@@ -238,8 +247,9 @@ TEST_F(KernelsTest, EarlyReturnsBetweenBarriers) {
         std::copy_n(words, kSize, sums.begin());
         for (uint32_t round = 0; round < group; ++round) {
             const std::array<uint32_t, kSize> before = sums;
-            for (uint32_t l = 0; l < kSize; ++l)
+            for (uint32_t l = 0; l < kSize; ++l) {
                 sums[l] = 3 * before[l] + before[(l + 7) % kSize];
+            }
         }
         std::array<uint32_t, kSize> found;
         for (uint32_t l = 0; l < kSize; ++l) {
@@ -275,8 +285,9 @@ TEST_F(KernelsTest, TilesHistogramsAndStructuresInSharedMemory) {
                 << x << "," << y;
         }
     }
-    for (uint32_t i = 0; i < 32; ++i)
+    for (uint32_t i = 0; i < 32; ++i) {
         EXPECT_EQ(buffers[2].words[i], bins[i]) << i;
+    }
 }
 
 struct AtomicCells {
@@ -347,8 +358,9 @@ TEST_F(KernelsTest, AtomicsOnBuffersAndSharedMemory) {
                       CellsAt(buffers[2].words + group * kCells));
     }
     // What atomicAdd returned numbers the invocations, each once.
-    for (uint32_t i = 0; i < kCount * 2; ++i)
+    for (uint32_t i = 0; i < kCount * 2; ++i) {
         ASSERT_EQ(buffers[3].words[i], 1u) << i;
+    }
 }
 
 }  // namespace

@@ -47,17 +47,18 @@ constexpr Want kAny = {Want::Kind::kAny};
 
 template <typename T>
 Want Bits(T value) {
-    if constexpr (std::is_same_v<T, Half>)
+    if constexpr (std::is_same_v<T, Half>) {
         return {std::isnan(value) ? Want::Kind::kHalfNan : Want::Kind::kBits, value.bits};
-    else if constexpr (std::is_same_v<T, float>)
+    } else if constexpr (std::is_same_v<T, float>) {
         return {std::isnan(value) ? Want::Kind::kFloatNan : Want::Kind::kBits,
                 std::bit_cast<uint32_t>(value)};
-    else if constexpr (std::is_same_v<T, double>)
+    } else if constexpr (std::is_same_v<T, double>) {
         return {std::isnan(value) ? Want::Kind::kDoubleNan : Want::Kind::kBits,
                 std::bit_cast<uint64_t>(value)};
-    else
+    } else {
         return {Want::Kind::kBits,
                 static_cast<uint64_t>(static_cast<std::make_unsigned_t<T>>(value))};
+    }
 }
 
 template <typename To, typename From>
@@ -66,8 +67,9 @@ Want Converted(From from) {
         // Beyond the range SPIR-V leaves the result open.
         const double value = std::trunc(static_cast<double>(from));
         const double limit = std::ldexp(1.0, std::numeric_limits<To>::digits);
-        if (!(value < limit && value >= (std::is_signed_v<To> ? -limit : 0.0)))
+        if (!(value < limit && value >= (std::is_signed_v<To> ? -limit : 0.0))) {
             return kAny;
+        }
         return Bits(static_cast<To>(value));
     } else if constexpr (std::is_same_v<To, Half>) {
         // An integer beyond 2^53 is infinity as f16, however it is rounded before.
@@ -156,14 +158,17 @@ std::vector<uint64_t> SourceWords(size_t count) {
     std::mt19937_64 random(11);
     while (words.size() < count) {
         uint64_t word = random();
-        if (words.size() % 4 == 1)
+        if (words.size() % 4 == 1) {
             word >>= random() % 64;
-        if (words.size() % 4 == 2)  // a double of a usual size
+        }
+        if (words.size() % 4 == 2) {  // a double of a usual size
             word = std::bit_cast<uint64_t>(std::ldexp(
                 static_cast<double>(static_cast<int64_t>(word)), -static_cast<int>(random() % 80)));
-        if (words.size() % 4 == 3)  // a float of one
+        }
+        if (words.size() % 4 == 3) {  // a float of one
             word = std::bit_cast<uint32_t>(std::ldexp(
                 static_cast<float>(static_cast<int32_t>(word)), -static_cast<int>(random() % 48)));
+        }
         words.push_back(word);
     }
     return words;
@@ -263,10 +268,11 @@ void Floats(F a, F b, std::vector<Want>& wants) {
         add(std::min(x, y));
         add(std::max(x, y));
     }
-    if (std::isnan(x) || std::isnan(y))
+    if (std::isnan(x) || std::isnan(y)) {
         wants.push_back(kAny);
-    else
+    } else {
         add(x < y ? 0.0 : 1.0);
+    }
     wants.push_back(Bits(static_cast<uint64_t>((x < y) | (x <= y) << 1 | (x == y) << 2 |
                                                (x != y) << 3 | (x > y) << 4 | (x >= y) << 5 |
                                                std::isnan(x) << 6 | std::isinf(x) << 7)));

@@ -27,11 +27,13 @@ TEST_F(RobustTest, AccessesOutsideReadZeroAndWriteNothing) {
     // in[i] is inside for 50 of them and in[i * 1000] for i = 0 only.
     for (uint32_t i = 0; i < 70; ++i) {
         uint32_t expected = (i < 50 ? 3 : 0) + (i == 0 ? 3 : 0);
-        if (i == 64)
+        if (i == 64) {
             expected =
                 2;  // i * 65536 + 64 for i = 0; which of the writes comes last is not defined
-        if (i != 64)
+        }
+        if (i != 64) {
             EXPECT_EQ(out.words[i], expected) << i;
+        }
     }
 }
 
@@ -80,8 +82,9 @@ TEST_F(RefusalTest, UnsupportedSpirvIsNamedInOneSentence) {
     VkShaderModuleCreateInfo module_info{.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
                                          .codeSize = sizeof(words),
                                          .pCode = words};
-    if (Validated())
+    if (Validated()) {
         GTEST_SKIP() << "The validation layer rightly complains of this module.";
+    }
     VkShaderModule module;
     ASSERT_VK(vkCreateShaderModule(device_, &module_info, nullptr, &module));
     VkPipelineLayoutCreateInfo layout_info{.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};

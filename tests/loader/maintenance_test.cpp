@@ -77,22 +77,25 @@ TEST_F(MaintenanceTest, FamiliesShareImages) {
                        .pNext = &ownership[i]};
     }
     vkGetPhysicalDeviceQueueFamilyProperties2(physical_, &count, families.data());
-    for (const auto& family : ownership)
+    for (const auto& family : ownership) {
         EXPECT_EQ(family.optimalImageTransferToQueueFamilies, ~0u);
+    }
 }
 
 uint64_t Reverse(uint64_t value, int bits) {
     uint64_t reversed = 0;
-    for (int i = 0; i < bits; ++i)
+    for (int i = 0; i < bits; ++i) {
         reversed |= (value >> i & 1) << (bits - 1 - i);
+    }
     return reversed;
 }
 uint64_t Extract(uint64_t value, int offset, int count) {
     return count == 0 ? 0 : value >> offset & ~uint64_t{0} >> (64 - count);
 }
 uint64_t SignExtract(uint64_t value, int offset, int count, int bits) {
-    if (count == 0)
+    if (count == 0) {
         return 0;
+    }
     const auto field = static_cast<int64_t>(Extract(value, offset, count) << (64 - count));
     return Extract(static_cast<uint64_t>(field >> (64 - count)), 0, bits);
 }
@@ -151,8 +154,9 @@ TEST_F(MaintenanceTest, QueriesAreMadeReset) {
     EXPECT_EQ(vkGetQueryPoolResults(device_, pool, 0, 4, sizeof(wide), wide, 16,
                                     VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WITH_AVAILABILITY_BIT),
               VK_NOT_READY);
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         EXPECT_EQ(wide[i * 2 + 1], 0u) << "available without a reset";
+    }
     VkCommandBuffer commands = Begin();
     vkCmdWriteTimestamp2(commands, VK_PIPELINE_STAGE_2_ALL_COMMANDS_BIT, pool, 1);
     Run(commands);

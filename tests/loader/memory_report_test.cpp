@@ -48,8 +48,9 @@ uint64_t Bits(Handle handle) {
 class MemoryReportTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (Validated())
+        if (Validated()) {
             GTEST_SKIP() << "Layers give objects handles of their own.";
+        }
         api_version_ = VK_API_VERSION_1_2;
         more_extensions_ = {VK_EXT_DEVICE_MEMORY_REPORT_EXTENSION_NAME,
                             VK_EXT_DEVICE_ADDRESS_BINDING_REPORT_EXTENSION_NAME,
@@ -187,8 +188,9 @@ TEST_F(MemoryReportTest, ImportsAreTheSameMemory) {
     EXPECT_EQ(events_[3].memoryObjectId, events_[0].memoryObjectId);
     EXPECT_NE(events_[1].memoryObjectId, events_[0].memoryObjectId);
     EXPECT_NE(events_[4].memoryObjectId, events_[0].memoryObjectId);
-    for (VkDeviceMemory memory : {imports[0], original, imports[1], of_host, other})
+    for (VkDeviceMemory memory : {imports[0], original, imports[1], of_host, other}) {
         vkFreeMemory(device_, memory, nullptr);
+    }
     munmap(page, 1 << 16);
     ASSERT_EQ(events_.size(), 10u);
     const std::vector<std::pair<VkDeviceMemoryReportEventTypeEXT, VkDeviceMemory>> ends = {
@@ -197,8 +199,9 @@ TEST_F(MemoryReportTest, ImportsAreTheSameMemory) {
         {VK_DEVICE_MEMORY_REPORT_EVENT_TYPE_UNIMPORT_EXT, imports[1]},
         {VK_DEVICE_MEMORY_REPORT_EVENT_TYPE_UNIMPORT_EXT, of_host},
         {VK_DEVICE_MEMORY_REPORT_EVENT_TYPE_FREE_EXT, other}};
-    for (size_t i = 0; i < ends.size(); ++i)
+    for (size_t i = 0; i < ends.size(); ++i) {
         ExpectEvent(5 + i, ends[i].first, VK_OBJECT_TYPE_DEVICE_MEMORY, Bits(ends[i].second));
+    }
     EXPECT_EQ(events_[6].memoryObjectId, events_[0].memoryObjectId);
 }
 

@@ -114,16 +114,18 @@ TEST_F(MemoryTest, ImagesBeginAsZeros) {
     vkCmdCopyImageToBuffer(commands, image, VK_IMAGE_LAYOUT_TRANSFER_SRC_OPTIMAL, texels.handle, 1,
                            &region);
     Run(commands);
-    for (uint32_t texel : texels.span())
+    for (uint32_t texel : texels.span()) {
         ASSERT_EQ(texel, 0u);
+    }
 }
 
 // Released to a foreign queue and acquired again, told that nobody wrote it: it holds what it held.
 TEST_F(MemoryTest, ForeignQueuesGiveBackWhatTheyGot) {
     TestBuffer buffer = MakeBuffer(256);
     TestBuffer copy = MakeBuffer(256);
-    for (uint32_t i = 0; i < 256; ++i)
+    for (uint32_t i = 0; i < 256; ++i) {
         buffer.words[i] = 3 * i + 1;
+    }
     const VkExternalMemoryAcquireUnmodifiedEXT unmodified{
         .sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_ACQUIRE_UNMODIFIED_EXT,
         .acquireUnmodifiedMemory = VK_TRUE};
@@ -144,8 +146,9 @@ TEST_F(MemoryTest, ForeignQueuesGiveBackWhatTheyGot) {
     const VkBufferCopy region{buffer.offset, copy.offset, buffer.size};
     vkCmdCopyBuffer(commands, buffer.handle, copy.handle, 1, &region);
     Run(commands);
-    for (uint32_t i = 0; i < 256; ++i)
+    for (uint32_t i = 0; i < 256; ++i) {
         ASSERT_EQ(copy.words[i], 3 * i + 1);
+    }
 }
 
 }  // namespace

@@ -140,8 +140,9 @@ TEST_F(MutableDescriptorsTest, EachIsWhatWasWritten) {
         for (uint32_t i = 1; i < kElements; ++i) {
             // Only one element has a kind that is written to.
             kinds[i] = 1 + (i + round) % 6;
-            if (i == 7 && (kinds[i] == 1 || kinds[i] == 3))
+            if (i == 7 && (kinds[i] == 1 || kinds[i] == 3)) {
                 kinds[i] = 2;
+            }
             elements.push_back(slots_[kinds[i]]);
         }
         WriteSlots(sets_[0], {elements, {Slot::Buffer(out_)}});
@@ -185,8 +186,9 @@ TEST_F(MutableDescriptorsTest, Copies) {
     kinds[7] = 1;
     RunKinds(pipeline, sets_[1], kinds);
     constexpr uint32_t kValues[] = {0, 11, 21, 31, 41, 41, 61};
-    for (uint32_t i = 1; i < 7; ++i)
+    for (uint32_t i = 1; i < 7; ++i) {
         EXPECT_EQ(other.words[i], kValues[kinds[i]]) << "element " << i;
+    }
     EXPECT_EQ(other.words[7], 0u);
     // Element 7 is what binding 1 was.
     EXPECT_EQ(out_.words[1], 1000u);

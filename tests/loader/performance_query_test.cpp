@@ -27,8 +27,9 @@ class PerformanceQueryTest : public VulkanTest {
                             VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME};
         more_features_ = matrices_.first();
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         uint32_t count = 0;
         ASSERT_VK(vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR(
             physical_, 0, &count, nullptr, nullptr));
@@ -55,8 +56,9 @@ class PerformanceQueryTest : public VulkanTest {
 
     uint32_t IndexOf(const std::string& name) {
         for (uint32_t i = 0; i < descriptions_.size(); ++i) {
-            if (descriptions_[i].name == name)
+            if (descriptions_[i].name == name) {
                 return i;
+            }
         }
         ADD_FAILURE() << "There is no counter " << name << ".";
         return 0;
@@ -64,8 +66,9 @@ class PerformanceQueryTest : public VulkanTest {
     // Reset already.
     VkQueryPool MakePool(const std::vector<std::string>& names, uint32_t queries = 1) {
         std::vector<uint32_t> indices;
-        for (const std::string& name : names)
+        for (const std::string& name : names) {
             indices.push_back(IndexOf(name));
+        }
         const VkQueryPoolPerformanceCreateInfoKHR counters{
             .sType = VK_STRUCTURE_TYPE_QUERY_POOL_PERFORMANCE_CREATE_INFO_KHR,
             .counterIndexCount = static_cast<uint32_t>(indices.size()),
@@ -89,8 +92,9 @@ class PerformanceQueryTest : public VulkanTest {
         EXPECT_VK(vkGetQueryPoolResults(device_, pool, query, 1, bytes, results.data(), bytes,
                                         VK_QUERY_RESULT_WAIT_BIT));
         std::vector<uint64_t> values;
-        for (const VkPerformanceCounterResultKHR& result : results)
+        for (const VkPerformanceCounterResultKHR& result : results) {
             values.push_back(result.uint64);
+        }
         return values;
     }
 
@@ -190,8 +194,9 @@ TEST_F(PerformanceQueryTest, CommandsAreCounted) {
     EXPECT_THAT(Results(pool, 7, 1), ElementsAre(0, 0, 0, 0, 0, 0, 0));
     EXPECT_THAT(Results(pool, 7, 2), ElementsAre(0, 10, 0, 1, 10, 10, 0));
     // As of a query that was never begun, which nobody may ask for.
-    if (Validated())
+    if (Validated()) {
         return;
+    }
     vkResetQueryPool(device_, pool, 2, 1);
     std::array<VkPerformanceCounterResultKHR, 21> results;
     results.fill({.uint64 = 9});
@@ -270,11 +275,13 @@ TEST_F(PerformanceQueryTest, QueuesAreCountedApart) {
         ASSERT_VK(vkEndCommandBuffer(commands[q]));
     }
     std::array<VkFence, 2> fences = {MakeFence(), MakeFence()};
-    for (uint32_t q = 0; q < 2; ++q)
+    for (uint32_t q = 0; q < 2; ++q) {
         ASSERT_VK(Submit(commands[q], fences[q], q));
+    }
     ASSERT_VK(vkWaitForFences(device_, 2, fences.data(), VK_TRUE, UINT64_MAX));
-    for (uint32_t q = 0; q < 2; ++q)
+    for (uint32_t q = 0; q < 2; ++q) {
         EXPECT_THAT(Results(pools[q], 2), ElementsAre(kRounds * (1000 + 100 * q), kRounds));
+    }
 }
 
 // A product of 64 x 64 x 64 is 262,144 multiplications, whatever carries them out.
@@ -288,8 +295,9 @@ TEST_F(PerformanceQueryTest, MatrixProductsAreCounted) {
                           {spirv::kMatricesU8S8, {0, 0, 262'144}}};
     for (const Kind& kind : kinds) {
         std::vector<TestBuffer> buffers;
-        for (uint32_t i = 0; i < 4; ++i)
+        for (uint32_t i = 0; i < 4; ++i) {
             buffers.push_back(MakeBuffer(64 * 64));
+        }
         const uint32_t values[] = {32, 0, 0, 0};
         const VkSpecializationMapEntry entries[] = {{0, 0, 4}, {1, 4, 4}, {2, 8, 4}, {3, 12, 4}};
         const VkSpecializationInfo specialization{4, entries, sizeof(values), values};

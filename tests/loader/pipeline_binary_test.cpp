@@ -25,8 +25,9 @@ class PipelineBinaryTest : public VulkanTest {
                             VK_EXT_SHADER_MODULE_IDENTIFIER_EXTENSION_NAME};
         more_features_ = &binary_features_;
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         in_ = MakeBuffer(100);
         out_ = MakeBuffer(100);
         std::iota(in_.span().begin(), in_.span().end(), 1000u);
@@ -135,8 +136,9 @@ class PipelineBinaryTest : public VulkanTest {
         vkCmdDispatch(commands, 4, 1, 1);
         Barrier(commands);
         Run(commands);
-        for (uint32_t i = 0; i < 100; ++i)
+        for (uint32_t i = 0; i < 100; ++i) {
             ASSERT_EQ(out_.words[i], (1000 + i) * scale + 5) << i;
+        }
     }
 
     uint32_t scale_ = 1;

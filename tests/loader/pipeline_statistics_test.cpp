@@ -13,15 +13,17 @@ namespace {
 class PipelineStatisticsTest : public VulkanTest {
   protected:
     void SetUp() override {
-        if (!std::getenv("FORNAX_PIPELINE_STATISTICS"))
+        if (!std::getenv("FORNAX_PIPELINE_STATISTICS")) {
             return;
+        }
         more_extensions_ = {VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME};
         more_features_ = &features_;
         VulkanTest::SetUp();
     }
     void TearDown() override {
-        if (device_)
+        if (device_) {
             VulkanTest::TearDown();
+        }
     }
 
     VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR features_{

@@ -30,8 +30,9 @@ class QueuesTest : public VulkanTest {
         queue_infos_ = {QueuesOf(kCompute, 4), QueuesOf(kTransfer, 2)};
         more_extensions_.push_back(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         for (uint32_t family : {kCompute, kTransfer}) {
             VkCommandPoolCreateInfo info{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                          .queueFamilyIndex = family};
@@ -135,8 +136,9 @@ TEST_F(QueuesTest, ABufferGoesThroughEveryQueue) {
     for (uint32_t i = 0; i < stops.size(); ++i) {
         const auto [family, index] = stops[i];
         VkCommandBuffer commands = BeginFor(family);
-        if (i > 0 && stops[i - 1].family != family)
+        if (i > 0 && stops[i - 1].family != family) {
             Transfer(commands, buffer, stops[i - 1].family, family);
+        }
         if (i == 0) {
             vkCmdFillBuffer(commands, buffer.handle, buffer.offset, 4, 0x600d);
         } else {
@@ -144,26 +146,30 @@ TEST_F(QueuesTest, ABufferGoesThroughEveryQueue) {
             vkCmdCopyBuffer(commands, buffer.handle, buffer.handle, 1, &copy);
         }
         const bool last = i + 1 == stops.size();
-        if (last)
+        if (last) {
             Barrier(commands);
-        else if (stops[i + 1].family != family)
+        } else if (stops[i + 1].family != family) {
             Transfer(commands, buffer, family, stops[i + 1].family);
+        }
         const VkSemaphore signal = last ? VK_NULL_HANDLE : MakeSemaphore();
         SubmitTo(Queue(family, index), commands, wait, signal, last ? fence : VK_NULL_HANDLE);
         wait = signal;
     }
     ASSERT_VK(vkWaitForFences(device_, 1, &fence, VK_TRUE, UINT64_MAX));
-    for (uint32_t i = 0; i < stops.size(); ++i)
+    for (uint32_t i = 0; i < stops.size(); ++i) {
         EXPECT_EQ(buffer.words[i], 0x600du) << i;
+    }
 }
 
 TEST_F(QueuesTest, QueuesAreDifferentAndOneWaitStopsNoOther) {
     std::vector<VkQueue> all;
-    for (uint32_t i = 0; i < 6; ++i)
+    for (uint32_t i = 0; i < 6; ++i) {
         all.push_back(Queue(i / 4, i % 4));
+    }
     for (size_t i = 0; i < all.size(); ++i) {
-        for (size_t j = 0; j < i; ++j)
+        for (size_t j = 0; j < i; ++j) {
             EXPECT_NE(all[i], all[j]);
+        }
     }
     // All but the last wait for the last.
     const TestBuffer buffer = MakeBuffer(6);
@@ -194,8 +200,9 @@ TEST_F(QueuesTest, QueuesAreDifferentAndOneWaitStopsNoOther) {
         ASSERT_VK(vkQueueSubmit(all[i], 1, &submit, fences[i]));
     }
     ASSERT_VK(vkWaitForFences(device_, 6, fences.data(), VK_TRUE, UINT64_MAX));
-    for (uint32_t i = 0; i < 6; ++i)
+    for (uint32_t i = 0; i < 6; ++i) {
         EXPECT_EQ(buffer.words[i], i + 1);
+    }
 }
 
 TEST_F(QueuesTest, CalibratedClocksFrameTheDevicesTimestamps) {
@@ -236,8 +243,9 @@ TEST_F(QueuesTest, CalibratedClocksFrameTheDevicesTimestamps) {
         vkGetCalibratedTimestampsEXT(device_, 3, infos.data(), stamps[1].data(), &deviations[1]));
     EXPECT_GE(written, stamps[0][0]);
     EXPECT_LE(written, stamps[1][0]);
-    for (uint32_t i = 0; i < 3; ++i)
+    for (uint32_t i = 0; i < 3; ++i) {
         EXPECT_LT(stamps[0][i], stamps[1][i]);
+    }
     // The device's clock is the monotonic one, so the two readings differ by the deviation at most.
     for (uint32_t i = 0; i < 2; ++i) {
         EXPECT_GE(stamps[i][1], stamps[i][0]);
@@ -305,10 +313,12 @@ TEST_F(SynchronizedQueuesTest, ThreadsShareOne) {
             EXPECT_VK(vkQueueWaitIdle(queue));
         });
     }
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
-    for (uint32_t i = 0; i < kThreads * kRounds; ++i)
+    }
+    for (uint32_t i = 0; i < kThreads * kRounds; ++i) {
         ASSERT_EQ(buffer.words[i], i + 1);
+    }
 }
 
 }  // namespace

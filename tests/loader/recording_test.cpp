@@ -16,8 +16,9 @@ class RecordingTest : public VulkanTest {
     void SetUp() override {
         api_version_ = VK_API_VERSION_1_3;
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         words_ = MakeBuffer(100);
         sums_ = MakeBuffer(100);
         std::iota(words_.span().begin(), words_.span().end(), 1000u);
@@ -45,8 +46,9 @@ class RecordingTest : public VulkanTest {
         return commands;
     }
     void ExpectSums(uint32_t addend) {
-        for (uint32_t i = 0; i < 100; ++i)
+        for (uint32_t i = 0; i < 100; ++i) {
             ASSERT_EQ(sums_.words[i], 1000 + i + addend) << i;
+        }
     }
 
     TestBuffer words_;
@@ -184,8 +186,9 @@ TEST_F(RecordingTest, ToolsAreListed) {
     std::vector<VkPhysicalDeviceToolProperties> tools(
         count, {.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TOOL_PROPERTIES});
     EXPECT_VK(vkGetPhysicalDeviceToolProperties(physical_, &count, tools.data()));
-    for (const auto& tool : tools)
+    for (const auto& tool : tools) {
         EXPECT_EQ(std::string(tool.name).find("Fornax"), std::string::npos);
+    }
 }
 
 class NestedRecordingTest : public RecordingTest {

@@ -117,10 +117,11 @@ TEST_F(SamplerTest, LeastAndGreatestTexels) {
             for (uint32_t i = 0; i < kQueries; ++i) {
                 const double lod = queries[i].lod[0];
                 std::vector<uint32_t> levels = {static_cast<uint32_t>(std::floor(lod))};
-                if (mips == VK_SAMPLER_MIPMAP_MODE_LINEAR)
+                if (mips == VK_SAMPLER_MIPMAP_MODE_LINEAR) {
                     levels.push_back(levels[0] + 1);
-                else
+                } else {
                     levels[0] = static_cast<uint32_t>(std::ceil(lod + 0.5) - 1);
+                }
                 const double worst = mode == VK_SAMPLER_REDUCTION_MODE_MIN ? 2 : -2;
                 Vec4 expected{worst, worst, worst, worst};
                 // Where a weight or a level is all but nothing, rounding decides.
@@ -165,8 +166,9 @@ TEST_F(SamplerTest, LevelsAreClamped) {
     for (uint32_t level = 0; level < 4; ++level) {
         std::vector<float> texels(image.LevelBytes(level) / 4);
         // Columns are 0 and 1 in turn, so that filters differ.
-        for (size_t i = 0; i < texels.size(); ++i)
+        for (size_t i = 0; i < texels.size(); ++i) {
             texels[i] = 10.0f * static_cast<float>(level) + static_cast<float>(i % 2);
+        }
         std::vector<uint8_t> bytes(texels.size() * 4);
         std::memcpy(bytes.data(), texels.data(), bytes.size());
         Upload(image, bytes, level);
@@ -298,8 +300,9 @@ TEST_F(SamplerTest, SamplersOfTheLayout) {
     combined.immutable = MakeSampler(infos[2]);
     std::mt19937 random(3);
     TestBuffer in = MakeBuffer(64 * 2);
-    for (size_t i = 0; i < 128; ++i)
+    for (size_t i = 0; i < 128; ++i) {
         in.floats()[i] = std::uniform_real_distribution<float>(-1, 2)(random);
+    }
     TestBuffer out = MakeBuffer(64 * 8);
     const TestPipeline pipeline =
         MakeImagePipeline(spirv::kImageSeparate,

@@ -154,17 +154,20 @@ class SamplingDerivativesTest : public ImageTest {
         std::vector<Query> queries(kQueries);
         for (uint32_t i = 0; i < kQueries; ++i) {
             const Quad quad = QuadOf(i, dimension.linear);
-            if (quad.at != 0)
+            if (quad.at != 0) {
                 continue;
+            }
             const float scale = std::exp2(uniform(-7, 0));
             float step[2][4];
             for (auto& steps : step) {
-                for (float& component : steps)
+                for (float& component : steps) {
                     component = uniform(-scale, scale);
+                }
             }
             float first[4];
-            for (float& component : first)
+            for (float& component : first) {
                 component = shape.IsCube() ? uniform(-1, 1) : uniform(-1, 2);
+            }
             for (uint32_t k = 0; k < 4; ++k) {
                 Query& query = queries[quad.members[k]];
                 query = {};
@@ -203,12 +206,15 @@ class SamplingDerivativesTest : public ImageTest {
             wanted.gradient_y[axis] = position(column + 2, axis) - position(column, axis);
         }
         wanted.has_gradients = true;
-        if (operation == kBias)
+        if (operation == kBias) {
             wanted.bias = queries[i].bias;
-        if (operation == kLeast)
+        }
+        if (operation == kLeast) {
             wanted.least = queries[i].least;
-        if (operation == kOffset)
+        }
+        if (operation == kOffset) {
             std::copy_n(dimension.offset, 3, wanted.offset);
+        }
         return wanted;
     }
 
@@ -266,8 +272,9 @@ TEST_F(SamplingDerivativesTest, EveryDimension) {
                 {Slot::Combined(view, MakeSampler(sampler)), Slot::Buffer(in), Slot::Buffer(out)});
             for (uint32_t operation : {kPlain, kGrad, kBias, kLeast, kLod, kOffset, kProjected}) {
                 if ((operation == kOffset && !dimension.offsets) ||
-                    (operation == kProjected && !dimension.projects))
+                    (operation == kProjected && !dimension.projects)) {
                     continue;
+                }
                 VkCommandBuffer commands = Begin();
                 Bind(commands, pipeline);
                 vkCmdPushConstants(commands, pipeline.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 4,
@@ -278,12 +285,14 @@ TEST_F(SamplingDerivativesTest, EveryDimension) {
                 for (uint32_t i = 0; i < kQueries; ++i) {
                     const ReferenceQuery wanted = WantedOf(dimension, queries, i, operation);
                     std::optional<Vec4> expected;
-                    if (operation != kLod)
+                    if (operation != kLod) {
                         expected = SampleReference(reference, sampler, wanted);
-                    else if (const auto lod = LodReference(reference, sampler, wanted))
+                    } else if (const auto lod = LodReference(reference, sampler, wanted)) {
                         expected = Vec4{lod->first, lod->second, 0, 0};
-                    if (!expected)
+                    }
+                    if (!expected) {
                         continue;
+                    }
                     ++compared;
                     for (size_t k = 0; k < 4; ++k) {
                         ASSERT_NEAR(out.floats()[i * 4 + k], (*expected)[k], 4e-3)
@@ -345,8 +354,9 @@ TEST_F(SamplingDerivativesTest, Comparisons) {
             wanted.reference = queries[i].position[2];
             wanted.bias = k == 1 ? 0.5 : 0;
             const auto expected = SampleReference(reference, sampler, wanted);
-            if (!expected)
+            if (!expected) {
                 continue;
+            }
             ++compared;
             ASSERT_NEAR(out.floats()[i * 4 + k], (*expected)[0], 1e-5)
                 << "query " << i << " kind " << k;

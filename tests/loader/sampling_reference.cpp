@@ -129,10 +129,11 @@ class Sampling {
              const ReferenceQuery& query)
         : image_(image), sampler_(sampler), query_(query) {
         axes_ = image.IsCube() ? 2 : image.Axes();
-        if (image.IsCube())
+        if (image.IsCube()) {
             place_ = OnCube({query.position[0], query.position[1], query.position[2]});
-        else
+        } else {
             std::copy_n(query.position, 3, place_.at);
+        }
         if (image.IsArray()) {
             const double layers = image.IsCube() ? image.layers / 6 : image.layers;
             const double layer = query.position[image.Axes()];
@@ -155,13 +156,15 @@ class Sampling {
             const Vec4 first = SampleLevel(static_cast<uint32_t>(finer), linear);
             const Vec4 second =
                 SampleLevel(static_cast<uint32_t>(std::min(finer + 1, last)), linear);
-            for (size_t i = 0; i < 4; ++i)
+            for (size_t i = 0; i < 4; ++i) {
                 color[i] = first[i] + (level - finer) * (second[i] - first[i]);
+            }
         } else {
             color = SampleLevel(static_cast<uint32_t>(nearest), linear);
         }
-        if (tie_)
+        if (tie_) {
             return std::nullopt;
+        }
         return image_.Swizzled(color);
     }
 
@@ -169,10 +172,12 @@ class Sampling {
         const double lod = BiasedLod();
         const auto last = static_cast<double>(image_.levels.size() - 1);
         double level = std::clamp(Clamped(lod), 0.0, last);
-        if (sampler_.mipmapMode == VK_SAMPLER_MIPMAP_MODE_NEAREST)
+        if (sampler_.mipmapMode == VK_SAMPLER_MIPMAP_MODE_NEAREST) {
             level = Nearest(level, last);
-        if (tie_)
+        }
+        if (tie_) {
             return std::nullopt;
+        }
         return std::pair(level, lod);
     }
 
@@ -186,8 +191,9 @@ class Sampling {
             const Vec4 color = Fetch(0, x + steps[i][0], y + steps[i][1], 0);
             result[i] = image_.Swizzled(color)[component];
         }
-        if (tie_)
+        if (tie_) {
             return std::nullopt;
+        }
         return result;
     }
 
@@ -231,16 +237,19 @@ class Sampling {
                 // How the place on the face moves: a difference, as the face stays.
                 constexpr double kStep = 1e-6;
                 double there[3];
-                for (int i = 0; i < 3; ++i)
+                for (int i = 0; i < 3; ++i) {
                     there[i] = query_.position[i] + kStep * gradient[i];
+                }
                 const Place moved = OnCube({there[0], there[1], there[2]});
                 tie_ |= moved.face != place_.face;
-                for (int i = 0; i < 2; ++i)
+                for (int i = 0; i < 2; ++i) {
                     change[i] = (moved.at[i] - place_.at[i]) / kStep;
+                }
             }
             double squares = 0;
-            for (int i = 0; i < axes_; ++i)
+            for (int i = 0; i < axes_; ++i) {
                 squares += change[i] * sizes[i] * change[i] * sizes[i];
+            }
             longest = std::max(longest, squares);
         }
         return 0.5 * std::log2(longest);
@@ -257,12 +266,14 @@ class Sampling {
             const double shifted = linear ? scaled - 0.5 : scaled;
             const double below = std::floor(shifted);
             part[i] = linear ? shifted - below : 0;
-            if (!linear)
+            if (!linear) {
                 tie_ |= std::fabs(scaled - std::nearbyint(scaled)) < kNearTie;
+            }
             first[i] = static_cast<int>(below) + query_.offset[i];
         }
-        if (linear && image_.IsCube())
+        if (linear && image_.IsCube()) {
             return AroundCorner(level, static_cast<int>(sizes[0]), first, part);
+        }
         Vec4 sum{};
         for (int tap = 0; tap < (linear ? 1 << axes_ : 1); ++tap) {
             double weight = 1;
@@ -273,8 +284,9 @@ class Sampling {
                 weight *= second ? part[i] : 1 - part[i];
             }
             const Vec4 color = Fetch(level, at[0], at[1], at[2]);
-            for (size_t i = 0; i < 4; ++i)
+            for (size_t i = 0; i < 4; ++i) {
                 sum[i] += weight * color[i];
+            }
         }
         return sum;
     }
@@ -286,18 +298,20 @@ class Sampling {
         for (int tap = 0; tap < 4; ++tap) {
             const int x = first[0] + tap % 2;
             const int y = first[1] + tap / 2;
-            if ((x < 0 || x >= size) && (y < 0 || y >= size))
+            if ((x < 0 || x >= size) && (y < 0 || y >= size)) {
                 corner = tap;
-            else
+            } else {
                 texels[tap] = Fetch(level, x, y, 0);
+            }
         }
         Vec4 sum{};
         for (size_t i = 0; i < 4; ++i) {
             if (corner >= 0) {
                 texels[corner][i] = 0;
                 double total = 0;
-                for (const Vec4& texel : texels)
+                for (const Vec4& texel : texels) {
                     total += texel[i];
+                }
                 texels[corner][i] = total / 3;
             }
             for (int tap = 0; tap < 4; ++tap) {
@@ -331,17 +345,21 @@ class Sampling {
             color = image_.Texel(level, x, y, layer_ * 6 + face);
         } else {
             x = Wrap(x, static_cast<int>(extent.width), sampler_.addressModeU);
-            if (axes_ > 1)
+            if (axes_ > 1) {
                 y = Wrap(y, static_cast<int>(extent.height), sampler_.addressModeV);
-            if (axes_ > 2)
+            }
+            if (axes_ > 2) {
                 z = Wrap(z, static_cast<int>(extent.depth), sampler_.addressModeW);
-            if (x < 0 || y < 0 || z < 0)
+            }
+            if (x < 0 || y < 0 || z < 0) {
                 color = Border(sampler_.borderColor);
-            else
+            } else {
                 color = image_.Texel(level, x, y, axes_ > 2 ? z : layer_);
+            }
         }
-        if (query_.reference)
+        if (query_.reference) {
             color[0] = Compare(sampler_.compareOp, *query_.reference, color[0]);
+        }
         return color;
     }
 
@@ -391,9 +409,10 @@ Vec4 ReferenceImage::Texel(uint32_t level, int x, int y, int z) const {
         static_cast<size_t>(x);
     const auto bits = format->Decode(levels[level].data() + index * format->bytes());
     Vec4 color;
-    for (size_t i = 0; i < 4; ++i)
+    for (size_t i = 0; i < 4; ++i) {
         color[i] = format->integer() ? static_cast<double>(bits[i])
                                      : static_cast<double>(std::bit_cast<float>(bits[i]));
+    }
     return color;
 }
 

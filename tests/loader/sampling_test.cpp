@@ -121,8 +121,9 @@ class SamplingTest : public ImageTest {
         more_extensions_ = {VK_KHR_SAMPLER_MIRROR_CLAMP_TO_EDGE_EXTENSION_NAME};
         is_peer_ = std::getenv("FORNAX_TEST_DEVICE") != nullptr;
         core_features_.shaderSampledImageArrayDynamicIndexing = !is_peer_;
-        if (!is_peer_)
+        if (!is_peer_) {
             EnableYoungFormats();
+        }
         ImageTest::SetUp();
     }
 
@@ -158,8 +159,9 @@ class SamplingTest : public ImageTest {
         for (uint32_t level = 0; level < levels; ++level) {
             auto texels = Noise(made.image.LevelBytes(level), 17 + level);
             if (made.reference.format->kind == TexelReference::Kind::kFloat ||
-                made.reference.format->kind == TexelReference::Kind::kUfloat)
+                made.reference.format->kind == TexelReference::Kind::kUfloat) {
                 MakeModest(*made.reference.format, texels);
+            }
             Upload(made.image, texels, level);
             made.reference.levels.push_back(std::move(texels));
         }
@@ -233,13 +235,15 @@ class SamplingTest : public ImageTest {
             std::copy_n(query.gradient_y, 3, wanted.gradient_y);
             wanted.lod = query.lod[0];
             wanted.has_gradients = operation == kGrad;
-            if (operation == kOffset)
+            if (operation == kOffset) {
                 std::copy_n(dimension.offset, 3, wanted.offset);
+            }
             const auto expected = operation == kGather
                                       ? GatherReference(sampled.reference, sampler, wanted, 2)
                                       : SampleReference(sampled.reference, sampler, wanted);
-            if (!expected)
+            if (!expected) {
                 continue;
+            }
             ++compared;
             for (size_t k = 0; k < 4; ++k) {
                 const uint32_t word = out.words[i * 4 + k];
@@ -291,8 +295,9 @@ class SamplingTest : public ImageTest {
                         query.offset[1] = -static_cast<int>(i % 3);
                         expected = GatherReference(sampled.reference, sampler, query, 0);
                     }
-                    if (!expected)
+                    if (!expected) {
                         continue;
+                    }
                     // The last of the four is the texel at the offset itself.
                     const size_t which = operation == kGatherOffsets ? 3 : k;
                     ASSERT_NEAR(std::bit_cast<float>(out.words[i * 4 + k]), (*expected)[which],
@@ -345,20 +350,24 @@ TEST_F(SamplingTest, EveryDimensionAndSampler) {
                                   Slot::Buffer(in), Slot::Buffer(out)});
             for (Operation operation : {kLod, kGrad, kOffset, kGather}) {
                 if ((operation == kOffset && !dimension.offsets) ||
-                    (operation == kGather && !dimension.gathers))
+                    (operation == kGather && !dimension.gathers)) {
                     continue;
+                }
                 // The peer has a level of detail of its own for gradients, as it may.
-                if (operation == kGrad && is_peer_)
+                if (operation == kGrad && is_peer_) {
                     continue;
+                }
                 RunQueries(pipeline, operation);
                 Compare(sampled, dimension, sampler, operation, queries, out);
-                if (HasFatalFailure())
+                if (HasFatalFailure()) {
                     return;
+                }
             }
             if (dimension.view == VK_IMAGE_VIEW_TYPE_2D) {
                 CompareGathers(pipeline, sampled, sampler, queries, out);
-                if (HasFatalFailure())
+                if (HasFatalFailure()) {
                     return;
+                }
             }
             RunQueries(pipeline, kSizes);
             // The peer answers for one level only where the lanes ask for several.
@@ -370,8 +379,9 @@ TEST_F(SamplingTest, EveryDimensionAndSampler) {
                               sampled.image.LevelExtent(static_cast<uint32_t>(level)).width);
                 }
             }
-            if (!dimension.offsets)
+            if (!dimension.offsets) {
                 continue;
+            }
             // Fetches: texels by their numbers, some of them outside.
             std::mt19937 numbers(round);
             const ReferenceImage& reference = sampled.reference;
@@ -380,11 +390,13 @@ TEST_F(SamplingTest, EveryDimensionAndSampler) {
                 const VkExtent3D extent = reference.LevelExtent(level);
                 const uint32_t limits[] = {extent.width, extent.height, extent.depth};
                 query.lod[0] = static_cast<float>(level);
-                for (int i = 0; i < reference.Axes(); ++i)
+                for (int i = 0; i < reference.Axes(); ++i) {
                     query.position[i] = static_cast<float>(numbers() % limits[i]);
-                if (reference.IsArray())
+                }
+                if (reference.IsArray()) {
                     query.position[reference.Axes()] =
                         static_cast<float>(numbers() % reference.layers);
+                }
             }
             std::memcpy(in.words, queries.data(), in.size);
             RunQueries(pipeline, kFetch);
@@ -398,8 +410,9 @@ TEST_F(SamplingTest, EveryDimensionAndSampler) {
                                                       axes > 2              ? at(2)
                                                       : reference.IsArray() ? at(axes)
                                                                             : 0);
-                for (size_t k = 0; k < 4; ++k)
+                for (size_t k = 0; k < 4; ++k) {
                     ASSERT_NEAR(std::bit_cast<float>(out.words[i * 4 + k]), expected[k], 1e-6);
+                }
             }
         }
     }
@@ -411,15 +424,17 @@ TEST_F(SamplingTest, EveryFormat) {
         VkFormatProperties properties;
         vkGetPhysicalDeviceFormatProperties(physical_, format.format, &properties);
         const VkFormatFeatureFlags features = properties.optimalTilingFeatures;
-        if (!(features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT) || format.depth || format.stencil)
+        if (!(features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT) || format.depth || format.stencil) {
             continue;
+        }
         SCOPED_TRACE(format.format);
         ++formats;
         Dimension plane = kDimensions[2];
-        if (format.integer())
+        if (format.integer()) {
             plane.spirv = format.kind == TexelReference::Kind::kUint
                               ? std::span<const uint32_t>(spirv::kImageSampleUint)
                               : std::span<const uint32_t>(spirv::kImageSampleInt);
+        }
         const bool linear = features & VK_FORMAT_FEATURE_SAMPLED_IMAGE_FILTER_LINEAR_BIT;
         const Sampled sampled = MakeSampled(plane, format.format, 1,
                                             {VK_COMPONENT_SWIZZLE_B, VK_COMPONENT_SWIZZLE_IDENTITY,
@@ -436,15 +451,17 @@ TEST_F(SamplingTest, EveryFormat) {
         TestBuffer out = MakeBuffer(kQueries * 4);
         std::memcpy(in.words, queries.data(), in.size);
         // The range of shared exponents is not modest.
-        if (format.kind == TexelReference::Kind::kSharedExponent)
+        if (format.kind == TexelReference::Kind::kSharedExponent) {
             continue;
+        }
         const TestPipeline pipeline =
             MakeImagePipeline(plane.spirv, {Slot::Combined(sampled.view, MakeSampler(sampler)),
                                             Slot::Buffer(in), Slot::Buffer(out)});
         RunQueries(pipeline, kLod);
         Compare(sampled, plane, sampler, kLod, queries, out);
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
     }
     EXPECT_GE(formats, 30);
 }
@@ -473,8 +490,9 @@ TEST_F(SamplingTest, EqualTexelsStayWhatTheyAre) {
                                        .usage = VK_IMAGE_USAGE_SAMPLED_BIT});
     for (uint32_t level = 0; level < 3; ++level) {
         std::vector<uint8_t> texels(image.LevelBytes(level));
-        for (size_t at = 0; at < texels.size(); at += sizeof(color))
+        for (size_t at = 0; at < texels.size(); at += sizeof(color)) {
             std::memcpy(texels.data() + at, color, sizeof(color));
+        }
         Upload(image, texels, level);
     }
     const VkSamplerCreateInfo sampler{.sType = VK_STRUCTURE_TYPE_SAMPLER_CREATE_INFO,
@@ -492,8 +510,9 @@ TEST_F(SamplingTest, EqualTexelsStayWhatTheyAre) {
                kLod);
     const size_t exact = is_peer_ ? 1 : 4;
     for (size_t i = 0; i < kQueries; ++i) {
-        for (size_t k = 0; k < exact; ++k)
+        for (size_t k = 0; k < exact; ++k) {
             ASSERT_EQ(out.floats()[4 * i + k], color[k]) << i;
+        }
     }
 }
 
@@ -526,8 +545,9 @@ TEST_F(SamplingTest, UnnormalizedCoordinates) {
 }
 
 TEST_F(SamplingTest, ImagesAndSamplersApart) {
-    if (is_peer_)
+    if (is_peer_) {
         GTEST_SKIP() << "The peer has no dynamic indexing.";
+    }
     const Dimension& plane = kDimensions[2];
     const Sampled images[] = {MakeSampled(plane, VK_FORMAT_R8G8B8A8_UNORM, 1),
                               MakeSampled(plane, VK_FORMAT_R16G16_UNORM, 1)};
@@ -541,8 +561,9 @@ TEST_F(SamplingTest, ImagesAndSamplersApart) {
     }
     std::mt19937 random(3);
     TestBuffer in = MakeBuffer(64 * 2);
-    for (size_t i = 0; i < 128; ++i)
+    for (size_t i = 0; i < 128; ++i) {
         in.floats()[i] = std::uniform_real_distribution<float>(-1, 2)(random);
+    }
     TestBuffer out = MakeBuffer(64 * 8);
     const TestPipeline pipeline = MakeImagePipeline(
         spirv::kImageSeparate, std::vector<std::vector<Slot>>{

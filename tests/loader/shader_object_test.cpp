@@ -27,8 +27,9 @@ class ShaderObjectTest : public VulkanTest {
         more_extensions_ = {VK_EXT_SHADER_OBJECT_EXTENSION_NAME};
         more_features_ = &shader_object_;
         VulkanTest::SetUp();
-        if (HasFatalFailure())
+        if (HasFatalFailure()) {
             return;
+        }
         in_ = MakeBuffer(100);
         out_ = MakeBuffer(100);
         std::iota(in_.span().begin(), in_.span().end(), 1000u);
@@ -89,8 +90,9 @@ class ShaderObjectTest : public VulkanTest {
         Run(commands);
     }
     void ExpectAdded(uint32_t addend, uint32_t scale = 1) {
-        for (uint32_t i = 0; i < 100; ++i)
+        for (uint32_t i = 0; i < 100; ++i) {
             ASSERT_EQ(out_.words[i], (1000 + i) * scale + addend) << i;
+        }
     }
 
     static constexpr VkPushConstantRange kRange = {VK_SHADER_STAGE_COMPUTE_BIT, 0, 128};
@@ -159,8 +161,9 @@ TEST_F(ShaderObjectTest, DamagedBinariesAreIncompatible) {
         info.codeSize = size;
         expect_incompatible(info);
     }
-    if (Validated())
+    if (Validated()) {
         return;
+    }
     // Of no bytes, and of another stage.
     VkShaderCreateInfoEXT info = Info(binary);
     info.codeSize = 0;
@@ -181,11 +184,13 @@ TEST_F(ShaderObjectTest, TakesTurnsWithPipelines) {
     for (const bool shader_last : {false, true}) {
         VkCommandBuffer commands = Begin();
         RecordSets(commands, 1);
-        if (!shader_last)
+        if (!shader_last) {
             BindShader(commands, shader);
+        }
         vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, add_.pipeline);
-        if (shader_last)
+        if (shader_last) {
             BindShader(commands, shader);
+        }
         vkCmdDispatchBase(commands, 0, 0, 0, 4, 1, 1);
         Barrier(commands);
         Run(commands);
@@ -218,8 +223,9 @@ TEST_F(ShaderObjectTest, BinariesServeDevicesWithOtherFeatures) {
     in_ = out_ = {};
     robust_ = true;
     SetUp();
-    if (HasFatalFailure())
+    if (HasFatalFailure()) {
         return;
+    }
     RunShader(Make(Info(binary)), 11);
     ExpectAdded(11);
 }

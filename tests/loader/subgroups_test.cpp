@@ -40,10 +40,12 @@ class SubgroupsTest : public VulkanTest {
     void Check(Needs needs, uint32_t condition, uint32_t size);
     void CheckSizes(Needs needs) {
         uint32_t condition = 0;
-        for (uint32_t size : {8u, 16u, 32u, 64u})
+        for (uint32_t size : {8u, 16u, 32u, 64u}) {
             Check(needs, condition++ % SubgroupRun::kConditions, size);
-        for (condition = 0; condition < SubgroupRun::kConditions; ++condition)
+        }
+        for (condition = 0; condition < SubgroupRun::kConditions; ++condition) {
             Check(needs, condition, 0);
+        }
     }
 
     VkPhysicalDeviceShaderFloat16Int8Features arithmetic_{
@@ -178,16 +180,18 @@ void SubgroupsTest::CheckReconvergence(const std::string& attribute) {
     const TestBuffer output = MakeBuffer(kernel::ReconvergenceProgram::kLanes *
                                          kernel::ReconvergenceProgram::kMaxRecords);
     const TestBuffer input = MakeBuffer(4);
-    for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t i = 0; i < 4; ++i) {
         input.words[i] = i;
+    }
     const std::array buffers = {output, input};
     size_t compared = 0;
     for (uint64_t seed = from; seed < to; ++seed) {
         const kernel::ReconvergenceProgram program(seed);
         required_subgroup_size_ = 8u << seed % 4;
         const std::vector<uint32_t> expected = program.Expected(required_subgroup_size_);
-        if (expected.empty())
+        if (expected.empty()) {
             continue;
+        }
         ++compared;
         std::ranges::fill(output.span(), 0u);
         const std::string shader = program.Shader(attribute);
@@ -222,8 +226,9 @@ void main() {
         std::array buffers = {MakeBuffer(192)};
         required_subgroup_size_ = size;
         Run(MakePipeline(kernel::CompileGlsl(source), buffers), 1);
-        for (uint32_t i = 0; i < 192; ++i)
+        for (uint32_t i = 0; i < 192; ++i) {
             ASSERT_EQ(buffers[0].words[i], size | 192 / size << 8 | i / size << 16) << i;
+        }
     }
 }
 

@@ -12,8 +12,9 @@ class SyncTest : public VulkanTest {
   protected:
     void SetUp() override {
         VulkanTest::SetUp();
-        if (!HasFatalFailure())
+        if (!HasFatalFailure()) {
             out_ = MakeBuffer(4);
+        }
     }
     // A command buffer that writes `value` to word 0.
     VkCommandBuffer Write(uint32_t value) {

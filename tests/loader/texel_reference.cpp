@@ -139,8 +139,9 @@ double SmallFloat(uint32_t bits, int mantissa_bits) {
     const uint32_t mantissa = bits & ((1u << mantissa_bits) - 1);
     const auto exponent = static_cast<int>(bits >> mantissa_bits & 31);
     const double fraction = std::ldexp(mantissa, -mantissa_bits);
-    if (exponent == 31)
+    if (exponent == 31) {
         return mantissa ? NAN : INFINITY;
+    }
     return exponent == 0 ? std::ldexp(fraction, -14) : std::ldexp(1 + fraction, exponent - 15);
 }
 
@@ -152,16 +153,18 @@ std::span<const TexelReference> AllTexelReferences() {
 
 const TexelReference* FindTexelReference(VkFormat format) {
     for (const TexelReference& reference : kReferences) {
-        if (reference.format == format)
+        if (reference.format == format) {
             return &reference;
+        }
     }
     return nullptr;
 }
 
 uint32_t TexelReference::bytes() const {
     uint32_t all = kind == Kind::kSharedExponent ? 5u : unused_bits;
-    for (uint8_t count : bits)
+    for (uint8_t count : bits) {
         all += count;
+    }
     return (all + 7) / 8;
 }
 
@@ -183,8 +186,9 @@ std::array<uint32_t, 4> TexelReference::Decode(const uint8_t* texel) const {
         return std::bit_cast<uint32_t>(static_cast<float>(value));
     };
     uint32_t word = 0;
-    if (kind == Kind::kSharedExponent)
+    if (kind == Kind::kSharedExponent) {
         std::memcpy(&word, texel, 4);
+    }
     for (size_t i = 0; i < 4; ++i) {
         if (bits[i] == 0) {
             out[i] = i < 3 ? 0 : integer() ? 1 : from_double(1);

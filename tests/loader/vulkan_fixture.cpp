@@ -72,8 +72,9 @@ void VulkanTest::SetUp() {
     for (VkPhysicalDevice candidate : all) {
         VkPhysicalDeviceProperties properties;
         vkGetPhysicalDeviceProperties(candidate, &properties);
-        if (std::string(properties.deviceName).starts_with(wanted))
+        if (std::string(properties.deviceName).starts_with(wanted)) {
             physical_ = candidate;
+        }
     }
     ASSERT_NE(physical_, nullptr) << "The loader offers no device called " << wanted << ".";
     uint32_t family_count = 0;
@@ -107,10 +108,12 @@ void VulkanTest::SetUp() {
         .hostQueryReset = VK_TRUE};
     // "Must not include" the structures of what VkPhysicalDeviceVulkan12Features holds.
     const auto* chained = static_cast<const VkBaseInStructure*>(more_features_);
-    while (chained && chained->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES)
+    while (chained && chained->sType != VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES) {
         chained = chained->pNext;
-    if (chained)
+    }
+    if (chained) {
         synchronization2.pNext = more_features_;
+    }
     const std::vector<VkDeviceQueueCreateInfo> queue_infos =
         queue_infos_.empty() ? std::vector{queues} : queue_infos_;
     VkPhysicalDeviceFeatures core = core_features_;
@@ -125,8 +128,9 @@ void VulkanTest::SetUp() {
         .pEnabledFeatures = &core};
     ASSERT_VK(vkCreateDevice(physical_, &device, nullptr, &device_));
     volkLoadDevice(device_);
-    for (uint32_t i = 0; i < 2 && queue_infos_.empty(); ++i)
+    for (uint32_t i = 0; i < 2 && queue_infos_.empty(); ++i) {
         vkGetDeviceQueue(device_, 0, std::min(i, queue_count - 1), &queues_[i]);
+    }
     VkCommandPoolCreateInfo pool{.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
                                  .flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT};
     ASSERT_VK(vkCreateCommandPool(device_, &pool, nullptr, &pool_));
@@ -143,17 +147,21 @@ void VulkanTest::TearDown() {
                 ASSERT_EQ(after[i], kPoison) << "Something wrote behind a buffer's range.";
             }
         }
-        for (auto action = at_end_.rbegin(); action != at_end_.rend(); ++action)
+        for (auto action = at_end_.rbegin(); action != at_end_.rend(); ++action) {
             (*action)();
+        }
         vkDestroyCommandPool(device_, pool_, nullptr);
         vkDestroyDevice(device_, nullptr);
     }
-    if (messenger_)
+    if (messenger_) {
         vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, nullptr);
-    if (instance_)
+    }
+    if (instance_) {
         vkDestroyInstance(instance_, nullptr);
-    for (const std::string& message : messages_)
+    }
+    for (const std::string& message : messages_) {
         ADD_FAILURE() << message;
+    }
     // A test may set up again, for another device.
     device_ = VK_NULL_HANDLE;
     messenger_ = VK_NULL_HANDLE;
@@ -201,8 +209,9 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
                                       std::span<const TestBuffer> buffers,
                                       const VkSpecializationInfo* specialization) {
     std::vector<TestBinding> bindings;
-    for (const TestBuffer& buffer : buffers)
+    for (const TestBuffer& buffer : buffers) {
         bindings.push_back({.buffers = {buffer}});
+    }
     return MakePipeline(spirv, bindings, specialization);
 }
 
@@ -217,8 +226,9 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
         layouts.push_back({i, bindings[i].type, descriptors, VK_SHADER_STAGE_COMPUTE_BIT});
         sizes.push_back({bindings[i].type, descriptors});
     }
-    if (sizes.empty())
+    if (sizes.empty()) {
         sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
+    }
     TestPipeline made =
         MakePipelineWith(spirv,
                          {.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
@@ -237,8 +247,9 @@ TestPipeline VulkanTest::MakePipeline(std::span<const uint32_t> spirv,
     EXPECT_VK(vkAllocateDescriptorSets(device_, &allocate, &made.set));
     for (uint32_t i = 0; i < count; ++i) {
         std::vector<VkDescriptorBufferInfo> infos;
-        for (const TestBuffer& buffer : bindings[i].buffers)
+        for (const TestBuffer& buffer : bindings[i].buffers) {
             infos.push_back(buffer.info());
+        }
         VkWriteDescriptorSet write{.sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
                                    .dstSet = made.set,
                                    .dstBinding = i,

@@ -39,8 +39,9 @@ class CacheTest : public testing::Test {
     std::vector<fs::path> Files() const {
         std::vector<fs::path> files;
         for (const auto& item : fs::directory_iterator(path_)) {
-            if (item.path().filename() != "fornax-secret")
+            if (item.path().filename() != "fornax-secret") {
                 files.push_back(item.path());
+            }
         }
         std::sort(files.begin(), files.end());
         return files;
@@ -72,8 +73,9 @@ TEST_F(CacheTest, AFullDisk) {
         ChildOptions options = Options(4);
         options.prepare = [&] { return MountSmall(path_, bytes); };
         const ChildResult result = Child(options).Wait();
-        if (result.exit_code == kChildNotPrepared)
+        if (result.exit_code == kChildNotPrepared) {
             GTEST_SKIP() << "This system lets nobody mount a small file system.";
+        }
         ExpectRight(result);
         const size_t first = result.output.find("cannot be stored");
         ASSERT_NE(first, std::string::npos) << result.output;
@@ -109,8 +111,9 @@ TEST_F(CacheTest, ReadOnly) {
                    0;
     };
     const ChildResult result = Child(options).Wait();
-    if (result.exit_code == kChildNotPrepared)
+    if (result.exit_code == kChildNotPrepared) {
         GTEST_SKIP() << "This system lets nobody make a directory read-only.";
+    }
     ExpectRight(result);
     EXPECT_EQ(Files(), before);
 }
@@ -130,8 +133,9 @@ TEST_F(CacheTest, Missing) {
 // Several processes, and somebody who damages and removes what they write.
 TEST_F(CacheTest, ManyProcessesAtOnce) {
     std::vector<std::unique_ptr<Child>> children;
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 4; ++i) {
         children.push_back(std::make_unique<Child>(Options(5, 8)));
+    }
     for (int round = 0; round < 60; ++round) {
         usleep(20'000);
         int kind = round;
@@ -148,8 +152,9 @@ TEST_F(CacheTest, ManyProcessesAtOnce) {
             }
         }
     }
-    for (const auto& child : children)
+    for (const auto& child : children) {
         ExpectRight(child->Wait());
+    }
 }
 
 // The bytes of an entry's header that matter here (base/disk_cache.cpp).
@@ -174,8 +179,9 @@ TEST_F(CacheTest, AlteredCodeIsNotRun) {
         ASSERT_EQ(WithRightDigest(good), good) << "The test does not know the header any more.";
         std::string altered = good;
         for (size_t i = kHeaderBytes; i < altered.size(); ++i) {
-            if (altered[i] != 0)
+            if (altered[i] != 0) {
                 altered[i] = '\xcc';  // a breakpoint wherever code may be
+            }
         }
         Write(file, WithRightDigest(altered));
         const ChildResult result = Child(Options()).Wait();
@@ -226,20 +232,23 @@ TEST_F(CacheTest, CodeOfAnotherCacheIsNotRun) {
 
 TEST_F(CacheTest, EntriesThatOthersMayWriteAreNotRead) {
     ExpectRight(Child(Options()).Wait());
-    for (const fs::path& file : Files())
+    for (const fs::path& file : Files()) {
         fs::permissions(file, fs::perms::group_write, fs::perm_options::add);
+    }
     const ChildResult result = Child(Options()).Wait();
     ExpectRight(result);
     EXPECT_NE(result.output.find("is ignored"), std::string::npos) << result.output;
 }
 
 TEST_F(CacheTest, EntriesAndSecretsOfOthersAreNotRead) {
-    if (geteuid() != 0)
+    if (geteuid() != 0) {
         GTEST_SKIP() << "Only root can give files away.";
+    }
     constexpr uid_t kNobody = 65534;
     ExpectRight(Child(Options()).Wait());
-    for (const fs::path& file : Files())
+    for (const fs::path& file : Files()) {
         ASSERT_EQ(chown(file.c_str(), kNobody, kNobody), 0);
+    }
     ChildResult result = Child(Options()).Wait();
     ExpectRight(result);
     EXPECT_NE(result.output.find("is ignored"), std::string::npos) << result.output;

@@ -43,8 +43,9 @@ Function Find(const Client& client, const char* name) {
 
 bool Told(const Client& client, const char* text) {
     for (const std::string& message : client.messages) {
-        if (message.find(text) != std::string::npos)
+        if (message.find(text) != std::string::npos) {
             return true;
+        }
     }
     return false;
 }
@@ -76,8 +77,9 @@ class DeviceLossTest : public testing::Test {
 };
 
 TEST_F(DeviceLossTest, EndlessKernelsLoseTheirDevice) {
-    if (kSignalsWait)
+    if (kSignalsWait) {
         GTEST_SKIP();
+    }
     Client other;
     ASSERT_TRUE(other.valid()) << other.error();
     for (const uint32_t kind : {0u, 1u, 2u}) {
@@ -100,8 +102,9 @@ TEST_F(DeviceLossTest, EndlessKernelsLoseTheirDevice) {
 }
 
 TEST_F(DeviceLossTest, TimelineWaitsEndWithTheDevice) {
-    if (kSignalsWait)
+    if (kSignalsWait) {
         GTEST_SKIP();
+    }
     Client client;
     ASSERT_TRUE(client.valid()) << client.error();
     const ClientBuffer buffer = client.MakeBuffer(64);
@@ -139,8 +142,9 @@ TEST_F(DeviceLossTest, TimelineWaitsEndWithTheDevice) {
 // A device that is destroyed in the middle of an endless kernel: the application breaks the rules,
 // and still gets back its thread.
 TEST_F(DeviceLossTest, DestroyingReturns) {
-    if (kSignalsWait)
+    if (kSignalsWait) {
         GTEST_SKIP();
+    }
 #ifdef FORNAX_FINDS_LEAKS
     const __lsan::ScopedDisabler objects_outlive_their_device;
 #endif
@@ -281,8 +285,9 @@ TEST_F(WildTest, ReportsOfTheKhrExtension) {
 }
 
 TEST_F(WildTest, ReportsOfTheWatchdog) {
-    if (kSignalsWait)
+    if (kSignalsWait) {
         GTEST_SKIP();
+    }
     Client client;
     ASSERT_TRUE(client.valid()) << client.error();
     const ClientBuffer buffer = client.MakeBuffer(64);

@@ -104,8 +104,9 @@ TEST_F(HeapLimitTest, EveryCommandThatAllocates) {
     EXPECT_EQ(client.Run(pipeline, buffer, {&addend, 1}, 4), VK_SUCCESS);
     EXPECT_EQ(buffer.words[255], 2u * 256);
 
-    for (VkDeviceMemory memory : taken)
+    for (VkDeviceMemory memory : taken) {
         vkFreeMemory(device, memory, nullptr);
+    }
     EXPECT_EQ(Used(client), used_before);
     VkDeviceMemory again;
     EXPECT_EQ(Allocate(client, kHeapBytes / 2, &again), VK_SUCCESS);
@@ -123,8 +124,9 @@ TEST_F(HeapLimitTest, DevicesDoNotStarveEachOther) {
     const ClientBuffer buffer = modest.MakeBuffer(1024);
     EXPECT_TRUE(modest.valid()) << modest.error();
     modest.Free(buffer);
-    for (VkDeviceMemory memory : taken)
+    for (VkDeviceMemory memory : taken) {
         vkFreeMemory(greedy.device, memory, nullptr);
+    }
 }
 
 }  // namespace

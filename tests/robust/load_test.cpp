@@ -33,11 +33,13 @@ namespace {
 // Outcome: 1,000 times an instance, a device and work on its queue; memory stays what it was.
 TEST(LoadTest, ThousandInstances) {
     [[maybe_unused]] constexpr uint64_t kMostGrowthKib = 8 * 1024;
-    for (int i = 0; i < 100; ++i)
+    for (int i = 0; i < 100; ++i) {
         ASSERT_EQ(RunAndCheck(1), "");
+    }
     const uint64_t before = ResidentKib();
-    for (int i = 0; i < 900; ++i)
+    for (int i = 0; i < 900; ++i) {
         ASSERT_EQ(RunAndCheck(1), "");
+    }
     const uint64_t after = ResidentKib();
     RecordProperty("kib_before", static_cast<int>(before));
     RecordProperty("kib_after", static_cast<int>(after));
@@ -56,11 +58,13 @@ TEST(LoadTest, InstancesThatCompile) {
         ASSERT_TRUE(client.valid()) << client.error();
         client.Free(client.MakePipeline(spirv::kCount, scale));
     };
-    for (uint32_t i = 0; i < 10; ++i)
+    for (uint32_t i = 0; i < 10; ++i) {
         compile(first + i);
+    }
     const uint64_t before = ResidentKib();
-    for (uint32_t i = 10; i < 90; ++i)
+    for (uint32_t i = 10; i < 90; ++i) {
         compile(first + i);
+    }
     const uint64_t after = ResidentKib();
     RecordProperty("kib_before", static_cast<int>(before));
     RecordProperty("kib_after", static_cast<int>(after));
@@ -87,21 +91,24 @@ TEST(LoadTest, SixtyFourThreads) {
             for (uint32_t round = 0; round < kRounds; ++round) {
                 sum += round;
                 VkCommandBuffer commands = client.Record(pool, pipeline, buffer, {&round, 1}, 16);
-                if (client.Run(commands) != VK_SUCCESS)
+                if (client.Run(commands) != VK_SUCCESS) {
                     return;
+                }
                 vkFreeCommandBuffers(client.device, pool, 1, &commands);
             }
             bool all = true;
-            for (uint32_t i = 0; i < 1024; ++i)
+            for (uint32_t i = 0; i < 1024; ++i) {
                 all = all && buffer.words[i] == sum * (i + static_cast<uint32_t>(t % 8));
+            }
             right += all ? 1 : 0;
             client.Free(buffer);
             client.Free(pipeline);
             vkDestroyCommandPool(client.device, pool, nullptr);
         });
     }
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
+    }
     EXPECT_EQ(right, kThreads);
     EXPECT_TRUE(client.valid()) << client.error();
 }
@@ -123,8 +130,9 @@ TEST(LoadTest, AnApplicationThatNeverWaits) {
     uint64_t most = before;
     for (uint32_t i = 0; i < kSubmissions; ++i) {
         ASSERT_EQ(client.Submit(commands), VK_SUCCESS);
-        if (i % 4096 == 0)
+        if (i % 4096 == 0) {
             most = std::max(most, ResidentKib());
+        }
     }
 #ifndef FORNAX_SANITIZED
     EXPECT_LT(most, before + kMostGrowthKib);
@@ -164,8 +172,9 @@ TEST(LoadTest, ManySubmissionsBehindAWait) {
     const VkCommandBuffer commands = client.Record(client.pool, pipeline, buffer, {&addend, 1}, 1);
     constexpr uint32_t kSubmissions = 20'000;
     const auto begin = std::chrono::steady_clock::now();
-    for (uint32_t i = 0; i < kSubmissions; ++i)
+    for (uint32_t i = 0; i < kSubmissions; ++i) {
         ASSERT_EQ(client.Submit(commands), VK_SUCCESS);
+    }
     EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
     const VkSemaphoreSignalInfo signal{
         .sType = VK_STRUCTURE_TYPE_SEMAPHORE_SIGNAL_INFO, .semaphore = gate, .value = 1};
@@ -183,17 +192,22 @@ TEST(LoadTest, ManySubmissionsBehindAWait) {
 int ChildChecks(Client& inherited, VkCommandBuffer commands) {
     const VkFenceCreateInfo info{.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     VkFence fence = VK_NULL_HANDLE;
-    if (vkCreateFence(inherited.device, &info, nullptr, &fence) != VK_SUCCESS)
+    if (vkCreateFence(inherited.device, &info, nullptr, &fence) != VK_SUCCESS) {
         return 1;
-    if (inherited.Submit(commands, fence) != VK_ERROR_DEVICE_LOST)
+    }
+    if (inherited.Submit(commands, fence) != VK_ERROR_DEVICE_LOST) {
         return 2;
+    }
     if (vkWaitForFences(inherited.device, 1, &fence, VK_TRUE, 1'000'000'000) !=
-        VK_ERROR_DEVICE_LOST)
+        VK_ERROR_DEVICE_LOST) {
         return 3;
-    if (vkQueueWaitIdle(inherited.queue) != VK_ERROR_DEVICE_LOST)
+    }
+    if (vkQueueWaitIdle(inherited.queue) != VK_ERROR_DEVICE_LOST) {
         return 4;
-    if (vkDeviceWaitIdle(inherited.device) != VK_ERROR_DEVICE_LOST)
+    }
+    if (vkDeviceWaitIdle(inherited.device) != VK_ERROR_DEVICE_LOST) {
         return 5;
+    }
     vkDestroyFence(inherited.device, fence, nullptr);
     if (const std::string wrong = RunAndCheck(1); !wrong.empty()) {
         fprintf(stderr, "%s\n", wrong.c_str());
@@ -215,8 +229,9 @@ TEST(LoadTest, Fork) {
         const VkCommandBuffer commands =
             client->Record(client->pool, pipeline, buffer, {&addend, 1}, 1024);
         // Threads are at work when the process forks.
-        for (int i = 0; i < 50; ++i)
+        for (int i = 0; i < 50; ++i) {
             ASSERT_EQ(client->Submit(commands), VK_SUCCESS);
+        }
         const pid_t child = fork();
         ASSERT_GE(child, 0);
         if (child == 0) {

@@ -6,8 +6,9 @@
 #include "tests/robust/process.h"
 
 int main(int argc, char** argv) {
-    if (argc > 1 && std::string_view(argv[1]) == "--client")
+    if (argc > 1 && std::string_view(argv[1]) == "--client") {
         return fornax::test::ClientMain(argc, argv);
+    }
     testing::InitGoogleTest(&argc, argv);
     return RUN_ALL_TESTS();
 }

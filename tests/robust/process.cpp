@@ -13,8 +13,9 @@ namespace fornax::test {
 
 Child::Child(const ChildOptions& options) {
     int ends[2];
-    if (pipe(ends) != 0)
+    if (pipe(ends) != 0) {
         return;
+    }
     const std::string kernels = std::to_string(options.kernels);
     const std::string rounds = std::to_string(options.rounds);
     pid_ = fork();
@@ -27,10 +28,12 @@ Child::Child(const ChildOptions& options) {
     dup2(ends[1], STDERR_FILENO);
     close(ends[0]);
     close(ends[1]);
-    for (const auto& [name, value] : options.environment)
+    for (const auto& [name, value] : options.environment) {
         setenv(name.c_str(), value.c_str(), 1);
-    if (options.prepare && !options.prepare())
+    }
+    if (options.prepare && !options.prepare()) {
         _exit(kChildNotPrepared);
+    }
     alarm(120);  // a client that hangs dies of it
     execl("/proc/self/exe", "fornax_robust_test", "--client", kernels.c_str(), rounds.c_str(),
           nullptr);
@@ -38,20 +41,24 @@ Child::Child(const ChildOptions& options) {
 }
 
 Child::~Child() {
-    if (pid_ > 0)
+    if (pid_ > 0) {
         Wait();
+    }
 }
 
 ChildResult Child::Wait() {
     ChildResult result;
-    if (pid_ <= 0)
+    if (pid_ <= 0) {
         return result;
+    }
     char buffer[4096];
     for (ssize_t got = 0; (got = read(output_, buffer, sizeof(buffer))) != 0;) {
-        if (got < 0 && errno != EINTR)
+        if (got < 0 && errno != EINTR) {
             break;
-        if (got > 0)
+        }
+        if (got > 0) {
             result.output.append(buffer, static_cast<size_t>(got));
+        }
     }
     close(output_);
     int status = 0;
@@ -62,8 +69,9 @@ ChildResult Child::Wait() {
 }
 
 int ClientMain(int argc, char** argv) {
-    if (argc < 4)
+    if (argc < 4) {
         return 1;
+    }
     const auto kernels = static_cast<uint32_t>(std::atoi(argv[2]));
     for (int round = std::atoi(argv[3]); round > 0; --round) {
         if (const std::string wrong = soak::RunAndCheck(kernels); !wrong.empty()) {

@@ -8,11 +8,13 @@ namespace fornax::bench {
 
 Result<ScopedAffinity> ScopedAffinity::Create(int threads) {
     ScopedAffinity affinity;
-    if (threads == 0)
+    if (threads == 0) {
         return affinity;
+    }
     CPU_ZERO(&affinity.previous_);
-    if (sched_getaffinity(0, sizeof(affinity.previous_), &affinity.previous_) != 0)
+    if (sched_getaffinity(0, sizeof(affinity.previous_), &affinity.previous_) != 0) {
         return Error{ErrorCode::kInternal, "The system does not tell which processors there are."};
+    }
     cpu_set_t chosen;
     CPU_ZERO(&chosen);
     int left = threads;
@@ -27,8 +29,9 @@ Result<ScopedAffinity> ScopedAffinity::Create(int threads) {
                      fmt::format("{} threads are asked for, and there are processors for {}.",
                                  threads, threads - left)};
     }
-    if (sched_setaffinity(0, sizeof(chosen), &chosen) != 0)
+    if (sched_setaffinity(0, sizeof(chosen), &chosen) != 0) {
         return Error{ErrorCode::kInternal, "The system does not let a process choose processors."};
+    }
     affinity.changed_ = true;
     return affinity;
 }
@@ -37,8 +40,9 @@ ScopedAffinity::ScopedAffinity(ScopedAffinity&& other) noexcept
     : previous_(other.previous_), changed_(std::exchange(other.changed_, false)) {}
 
 ScopedAffinity::~ScopedAffinity() {
-    if (changed_)
+    if (changed_) {
         sched_setaffinity(0, sizeof(previous_), &previous_);
+    }
 }
 
 }  // namespace fornax::bench

@@ -49,8 +49,9 @@ class ApiWorkload : public Workload {
     // What a dispatch writes beside its constants.
     static constexpr uint32_t kSum = [] {
         uint32_t sum = 0;
-        for (uint32_t i = 1; i < kBufferCount; ++i)
+        for (uint32_t i = 1; i < kBufferCount; ++i) {
             sum += i * i;
+        }
         return sum;
     }();
 
@@ -96,8 +97,9 @@ class RecordDispatches : public ApiWorkload {
     Result<double> Run() override {
         FORNAX_RETURN_IF_ERROR(device_.BeginAgain(commands_));
         const auto start = Clock::now();
-        for (uint32_t i = 0; i < count_; ++i)
+        for (uint32_t i = 0; i < count_; ++i) {
             Record(i, kernels_[i % 2].descriptor_set(), i * 3);
+        }
         const double seconds = SecondsSince(start);
         FORNAX_RETURN_IF_ERROR(device_.EndCommands(commands_));
         return seconds;
@@ -105,12 +107,14 @@ class RecordDispatches : public ApiWorkload {
 
     Status Verify() override {
         Result<double> submitted = device_.Submit(commands_);
-        if (!submitted.ok())
+        if (!submitted.ok()) {
             return std::move(submitted).error();
+        }
         const std::span<uint32_t> words = results();
         for (uint32_t i = 0; i < count_; ++i) {
-            if (words[i] != i * 3 + kSum)
+            if (words[i] != i * 3 + kSum) {
                 return WrongResult("record_dispatch", i, words[i], i * 3 + kSum);
+            }
         }
         return OkStatus();
     }
@@ -139,15 +143,17 @@ class Updates : public ApiWorkload {
         FORNAX_RETURN_IF_ERROR(device_.EndCommands(commands_));
         sets_.resize(sets);
         FORNAX_RETURN_IF_ERROR(device_.AllocateSets(kernels_[0], sets_, &pool_));
-        for (uint32_t i = 0; i < kBufferCount; ++i)
+        for (uint32_t i = 0; i < kBufferCount; ++i) {
             infos_[i] = {buffers_[i].handle(), 0, VK_WHOLE_SIZE};
+        }
         return kind == UpdateKind::kTemplate ? MakeTemplate() : OkStatus();
     }
 
     Result<double> Run() override {
         const auto start = Clock::now();
-        for (VkDescriptorSet set : sets_)
+        for (VkDescriptorSet set : sets_) {
             Update(set);
+        }
         return SecondsSince(start);
     }
 
@@ -159,8 +165,9 @@ class Updates : public ApiWorkload {
             Record(0, set, 5);
             FORNAX_RETURN_IF_ERROR(RunCommands());
             const uint32_t found = results()[0];
-            if (found != 5 + kSum)
+            if (found != 5 + kSum) {
                 return WrongResult("update_descriptors", 0, found, 5 + kSum);
+            }
         }
         return OkStatus();
     }

@@ -36,10 +36,11 @@ Status Measure(const Shape& shape, Workload& workload, bool quick, std::ostream&
         }
     });
     benchmark->UseManualTime();
-    if (shape.runs_once)
+    if (shape.runs_once) {
         benchmark->Iterations(1);
-    else
+    } else {
         benchmark->MinTime(quick ? kQuickMinSeconds : kMinSeconds);
+    }
 
     std::ostream discard(nullptr);  // remarks about the machine's frequency scaling
     benchmark::JSONReporter reporter;
@@ -61,8 +62,9 @@ Status MeasureShape(const Shape& shape,
     }
     if (options.verify) {
         Result<double> first = workload->Run();
-        if (!first.ok())
+        if (!first.ok()) {
             return std::move(first).error();
+        }
         FORNAX_RETURN_IF_ERROR(workload->Verify());
     } else {
         FORNAX_RETURN_IF_ERROR(workload->WarmUp());
@@ -95,8 +97,9 @@ void Describe(const Device& device, std::ostream& output) {
 }
 
 Status CheckValidation(const Device& device) {
-    if (device.validation_messages().empty())
+    if (device.validation_messages().empty()) {
         return OkStatus();
+    }
     return Error{
         ErrorCode::kInternal,
         fmt::format("The validation layer reported {} problems, the first is: {}",
@@ -112,23 +115,26 @@ Status RunChild(const ChildOptions& options) {
         Describe(*device, output);
     } else {
         const Shape* shape = FindShape(options.shape);
-        if (shape == nullptr)
+        if (shape == nullptr) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("There is no benchmark named {}.", options.shape)};
+        }
         FORNAX_RETURN_IF_ERROR(MeasureShape(*shape, options, *device, output));
     }
     FORNAX_RETURN_IF_ERROR(CheckValidation(*device));
     output.close();
-    if (!output)
+    if (!output) {
         return Error{ErrorCode::kIo, fmt::format("{} cannot be written.", options.output.string())};
+    }
     return OkStatus();
 }
 
 int ChildMain(const ChildOptions& options) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);  // a parent that is interrupted leaves no child behind
     const Status status = RunChild(options);
-    if (status.ok())
+    if (status.ok()) {
         return 0;
+    }
     std::ofstream(options.output) << nlohmann::json({{"error", status.error().message}}).dump();
     return 1;
 }

@@ -19,8 +19,9 @@ class Dispatches : public KernelWorkload {
 
     Status Verify() override {
         const uint32_t count = Data<uint32_t>(0)[0];
-        if (count != kStart + dispatches_)
+        if (count != kStart + dispatches_) {
             return WrongResult("dispatches", 0, count, kStart + dispatches_);
+        }
         return OkStatus();
     }
 

@@ -20,8 +20,9 @@ class FmaChains : public KernelWorkload {
 
     Status Init(uint32_t invocations) {
         FORNAX_RETURN_IF_ERROR(AddBuffer<float>(invocations));
-        for (uint32_t i = 0; i < invocations; ++i)
+        for (uint32_t i = 0; i < invocations; ++i) {
             Data<float>(0)[i] = Start(i);
+        }
         const struct {
             uint32_t steps;
             float factor;
@@ -37,10 +38,12 @@ class FmaChains : public KernelWorkload {
         const std::span<float> result = Data<float>(0);
         for (uint32_t i = 0; i < result.size(); ++i) {
             double expected = 0;
-            for (uint32_t chain = 0; chain < kFmaChains; ++chain)
+            for (uint32_t chain = 0; chain < kFmaChains; ++chain) {
                 expected += Expected(double{Start(i)} + chain);
-            if (!(std::abs(result[i] - expected) <= kRelativeTolerance * std::abs(expected)))
+            }
+            if (!(std::abs(result[i] - expected) <= kRelativeTolerance * std::abs(expected))) {
                 return WrongResult("fma chains", i, result[i], expected);
+            }
         }
         return OkStatus();
     }
@@ -67,8 +70,9 @@ class Sgemm : public KernelWorkload {
 
     Status Init(uint32_t side) {
         side_ = side;
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             FORNAX_RETURN_IF_ERROR(AddBuffer<float>(size_t{side} * side));
+        }
         // Integers from -8 to 8: sums of 1,024 products stay below 2^24, where floats are exact.
         for (uint32_t i = 0; i < side * side; ++i) {
             Data<float>(0)[i] = static_cast<float>(i * 7919u % 17) - 8;
@@ -87,13 +91,15 @@ class Sgemm : public KernelWorkload {
             std::ranges::fill(expected, 0.0f);
             for (size_t k = 0; k < side_; ++k) {
                 const float factor = a[row * side_ + k];
-                for (size_t column = 0; column < side_; ++column)
+                for (size_t column = 0; column < side_; ++column) {
                     expected[column] += factor * b[k * side_ + column];
+                }
             }
             for (size_t column = 0; column < side_; ++column) {
                 const size_t index = row * side_ + column;
-                if (c[index] != expected[column])
+                if (c[index] != expected[column]) {
                     return WrongResult("sgemm", index, c[index], expected[column]);
+                }
             }
         }
         return OkStatus();
@@ -127,16 +133,18 @@ class Mandelbrot : public KernelWorkload {
         for (uint32_t y = 0; y < side_; ++y) {
             for (uint32_t x = 0; x < side_; ++x) {
                 const size_t index = size_t{y} * side_ + x;
-                if (escape[index] > kMaxSteps)
+                if (escape[index] > kMaxSteps) {
                     return WrongResult("mandelbrot", index, escape[index], EscapeTime(x, y));
+                }
                 different += escape[index] != EscapeTime(x, y);
             }
         }
-        if (different > allowed)
+        if (different > allowed) {
             return Error{ErrorCode::kInternal,
                          fmt::format("mandelbrot: {} of {} points escape at another step than in "
                                      "C++; at most {} may.",
                                      different, escape.size(), allowed)};
+        }
         return OkStatus();
     }
 

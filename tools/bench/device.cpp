@@ -87,8 +87,9 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 }
 
 Buffer::~Buffer() {
-    if (device_ == VK_NULL_HANDLE)
+    if (device_ == VK_NULL_HANDLE) {
         return;
+    }
     vkDestroyBuffer(device_, handle_, nullptr);
     vkFreeMemory(device_, memory_, nullptr);
 }
@@ -109,8 +110,9 @@ Kernel& Kernel::operator=(Kernel&& other) noexcept {
 }
 
 Kernel::~Kernel() {
-    if (device_ == VK_NULL_HANDLE)
+    if (device_ == VK_NULL_HANDLE) {
         return;
+    }
     vkDestroyPipeline(device_, pipeline_, nullptr);
     vkDestroyPipelineLayout(device_, layout_, nullptr);
     vkDestroyDescriptorPool(device_, pool_, nullptr);
@@ -118,10 +120,11 @@ Kernel::~Kernel() {
 }
 
 Result<std::unique_ptr<Device>> Device::Create(bool validate) {
-    if (volkInitialize() != VK_SUCCESS)
+    if (volkInitialize() != VK_SUCCESS) {
         return Error{ErrorCode::kNotFound,
                      "The Vulkan loader libvulkan.so.1 is not installed; on Debian its package is "
                      "libvulkan1."};
+    }
     std::unique_ptr<Device> device(new Device);
     const auto start = std::chrono::steady_clock::now();
     FORNAX_RETURN_IF_ERROR(device->CreateInstance(validate));
@@ -137,10 +140,12 @@ Device::~Device() {
         vkDestroyCommandPool(device_, command_pool_, nullptr);
         vkDestroyDevice(device_, nullptr);
     }
-    if (messenger_ != VK_NULL_HANDLE)
+    if (messenger_ != VK_NULL_HANDLE) {
         vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, nullptr);
-    if (instance_ != VK_NULL_HANDLE)
+    }
+    if (instance_ != VK_NULL_HANDLE) {
         vkDestroyInstance(instance_, nullptr);
+    }
 }
 
 Status Device::CreateInstance(bool validate) {
@@ -187,20 +192,24 @@ Status Device::CreateInstance(bool validate) {
 Status Device::CreateDevice() {
     uint32_t device_count = 1;
     const VkResult enumerated = vkEnumeratePhysicalDevices(instance_, &device_count, &physical_);
-    if (enumerated != VK_SUCCESS && enumerated != VK_INCOMPLETE)
+    if (enumerated != VK_SUCCESS && enumerated != VK_INCOMPLETE) {
         return VulkanError("vkEnumeratePhysicalDevices", enumerated);
-    if (device_count == 0)
+    }
+    if (device_count == 0) {
         return Error{ErrorCode::kNotFound, "The driver offers no device."};
+    }
 
     uint32_t family_count = 0;
     vkGetPhysicalDeviceQueueFamilyProperties(physical_, &family_count, nullptr);
     std::vector<VkQueueFamilyProperties> families(family_count);
     vkGetPhysicalDeviceQueueFamilyProperties(physical_, &family_count, families.data());
     while (queue_family_ < family_count &&
-           (families[queue_family_].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0)
+           (families[queue_family_].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) {
         ++queue_family_;
-    if (queue_family_ == family_count)
+    }
+    if (queue_family_ == family_count) {
         return Error{ErrorCode::kUnsupported, "The device has no queue family that can compute."};
+    }
 
     const float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
@@ -284,11 +293,13 @@ Result<Buffer> Device::CreateBuffer(size_t size_bytes) {
     uint32_t type = 0;
     while (type < memory.memoryTypeCount &&
            ((requirements.memoryTypeBits >> type & 1) == 0 ||
-            (memory.memoryTypes[type].propertyFlags & kWanted) != kWanted))
+            (memory.memoryTypes[type].propertyFlags & kWanted) != kWanted)) {
         ++type;
-    if (type == memory.memoryTypeCount)
+    }
+    if (type == memory.memoryTypeCount) {
         return Error{ErrorCode::kUnsupported,
                      "The device has no host-visible, coherent memory for storage buffers."};
+    }
 
     VkMemoryAllocateInfo allocate_info = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
     allocate_info.allocationSize = requirements.size;
@@ -366,8 +377,9 @@ Result<Kernel> Device::CreateKernel(std::span<const uint32_t> spirv,
     const VkResult created =
         vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &pipeline, nullptr, &kernel.pipeline_);
     vkDestroyShaderModule(device_, module, nullptr);
-    if (created != VK_SUCCESS)
+    if (created != VK_SUCCESS) {
         return VulkanError("vkCreateComputePipelines", created);
+    }
     return kernel;
 }
 

@@ -23,8 +23,9 @@ class ValidatedDeviceTest : public ::testing::Test {
         // Not the user's own cache.
         setenv("FORNAX_CACHE_DIR", (::testing::TempDir() + "fornax_device_test").c_str(), 1);
         auto device = Device::Create(/*validate=*/true);
-        if (!device.ok())
+        if (!device.ok()) {
             GTEST_SKIP() << device.error().message;
+        }
         device_ = std::move(device).value();
         ASSERT_EQ(device_->validation_messages().size(), 0u);
     }
@@ -46,11 +47,13 @@ class ValidatedDeviceTest : public ::testing::Test {
         const VkBufferCopy region = {0, 0, sizeof(uint32_t)};
         for (int i = 0; i < 2; ++i) {
             vkCmdDispatch(commands, 1, 1, 1);
-            if (with_barriers)
+            if (with_barriers) {
                 RecordBarrier(commands);
+            }
             vkCmdCopyBuffer(commands, buffers[0].handle(), buffers[1].handle(), 1, &region);
-            if (with_barriers)
+            if (with_barriers) {
                 RecordBarrier(commands);
+            }
         }
         FORNAX_RETURN_IF_ERROR(device_->EndCommands(commands));
         FORNAX_ASSIGN_OR_RETURN(const double seconds, device_->Submit(commands));
@@ -65,8 +68,9 @@ TEST_F(ValidatedDeviceTest, CommandsInOrderGiveNoMessage) {
     const auto count = IncrementAndCopyTwice(/*with_barriers=*/true);
     ASSERT_TRUE(count.ok()) << count.error().message;
     EXPECT_EQ(*count, 7u);
-    for (const std::string& message : device_->validation_messages())
+    for (const std::string& message : device_->validation_messages()) {
         ADD_FAILURE() << message;
+    }
 }
 
 TEST_F(ValidatedDeviceTest, MissingBarriersAreReported) {

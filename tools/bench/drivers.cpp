@@ -14,8 +14,9 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string LowerCase(std::string text) {
-    for (char& c : text)
+    for (char& c : text) {
         c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
     return text;
 }
 
@@ -28,8 +29,9 @@ std::vector<fs::path> LoaderFolders() {
         std::string list = value != nullptr && *value != '\0' ? value : fallback;
         while (!list.empty()) {
             const size_t colon = list.find(':');
-            if (colon != 0)
+            if (colon != 0) {
                 bases.push_back(list.substr(0, colon));
+            }
             list = colon == std::string::npos ? "" : list.substr(colon + 1);
         }
     };
@@ -40,8 +42,9 @@ std::vector<fs::path> LoaderFolders() {
     bases.push_back("/etc");
     add_list("XDG_DATA_HOME", (home_folder + "/.local/share").c_str());
     add_list("XDG_DATA_DIRS", "/usr/local/share:/usr/share");
-    for (fs::path& base : bases)
+    for (fs::path& base : bases) {
         base = base / "vulkan" / "icd.d";
+    }
     return bases;
 }
 
@@ -53,50 +56,60 @@ std::vector<fs::path> CandidateManifests() {
     auto add = [&](const fs::path& manifest) {
         std::error_code missing;
         const fs::path canonical = fs::canonical(manifest, missing);
-        if (!missing)
+        if (!missing) {
             manifests.insert(canonical);
+        }
     };
     for (const fs::path& folder : LoaderFolders()) {
         for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
              entry.increment(error)) {
-            if (entry->path().extension() == ".json")
+            if (entry->path().extension() == ".json") {
                 add(entry->path());
+            }
         }
     }
     for (const char* folder : {"/usr/lib/chromium", "/usr/lib/chromium-browser",
-                               "/usr/lib64/chromium-browser", "/opt/google/chrome"})
+                               "/usr/lib64/chromium-browser", "/opt/google/chrome"}) {
         add(fs::path(folder) / "vk_swiftshader_icd.json");
+    }
     return {manifests.begin(), manifests.end()};
 }
 
 std::string ShortDriverName(const std::string& reported_name) {
     const std::string lower = LowerCase(reported_name);
-    if (lower.find("fornax") != std::string::npos)
+    if (lower.find("fornax") != std::string::npos) {
         return "Fornax";
-    if (lower.find("llvmpipe") != std::string::npos || lower.find("lavapipe") != std::string::npos)
+    }
+    if (lower.find("llvmpipe") != std::string::npos ||
+        lower.find("lavapipe") != std::string::npos) {
         return "lavapipe";
-    if (lower.find("swiftshader") != std::string::npos)
+    }
+    if (lower.find("swiftshader") != std::string::npos) {
         return "SwiftShader";
+    }
     return reported_name;
 }
 
 Result<std::vector<Driver>> SelectDrivers(std::vector<Driver> drivers,
                                           const std::vector<std::string>& wanted) {
-    if (wanted.empty())
+    if (wanted.empty()) {
         return drivers;
+    }
     std::vector<bool> is_kept(drivers.size());
     for (const std::string& name : wanted) {
         bool is_found = false;
         for (size_t i = 0; i < drivers.size(); ++i) {
             if (LowerCase(drivers[i].name).find(LowerCase(name)) == std::string::npos &&
-                drivers[i].manifest != fs::path(name))
+                drivers[i].manifest != fs::path(name)) {
                 continue;
+            }
             is_kept[i] = is_found = true;
         }
         if (!is_found) {
             std::string present;
-            for (const Driver& driver : drivers)
+            for (const Driver& driver : drivers) {
                 present += (present.empty() ? "" : ", ") + driver.name;
+            }
             return Error{ErrorCode::kNotFound,
                          fmt::format("No driver is called {}; present are: {}.", name,
                                      present.empty() ? "none" : present)};
@@ -104,8 +117,9 @@ Result<std::vector<Driver>> SelectDrivers(std::vector<Driver> drivers,
     }
     std::vector<Driver> kept;
     for (size_t i = 0; i < drivers.size(); ++i) {
-        if (is_kept[i])
+        if (is_kept[i]) {
             kept.push_back(std::move(drivers[i]));
+        }
     }
     return kept;
 }

@@ -55,8 +55,9 @@ TEST(CandidateManifests, FollowsTheLoadersSearchPath) {
     const std::vector<fs::path> manifests = CandidateManifests();
     unsetenv("XDG_DATA_HOME");
     EXPECT_THAT(manifests, Contains(fs::canonical(root / "vulkan/icd.d/some_icd.json")));
-    for (const fs::path& manifest : manifests)
+    for (const fs::path& manifest : manifests) {
         EXPECT_EQ(manifest.extension(), ".json");
+    }
     fs::remove_all(root);
 }
 

@@ -8,8 +8,9 @@ namespace fornax::bench {
 
 // The bits of a float that f16 holds exactly: a normal number or zero.
 inline uint16_t HalfBits(float value) {
-    if (value == 0)
+    if (value == 0) {
         return 0;
+    }
     int exponent = 0;
     const float significand = std::frexp(std::fabs(value), &exponent);  // in [0.5, 1)
     const auto digits = static_cast<uint32_t>(significand * 2048) & 1023;

@@ -19,28 +19,33 @@ struct HostLoops {
         // registers.
         constexpr int kChains = 12;
         Vector chains[kChains];
-        for (int i = 0; i < kChains; ++i)
+        for (int i = 0; i < kChains; ++i) {
             chains[i] = V::Broadcast(static_cast<float>(i));
+        }
         const Vector factor = V::Broadcast(0.999f);
         const Vector addend = V::Broadcast(0.5f);
         for (uint64_t step = 0; step < steps; ++step) {
 #pragma GCC unroll 12
-            for (int i = 0; i < kChains; ++i)
+            for (int i = 0; i < kChains; ++i) {
                 chains[i] = V::Fma(chains[i], factor, addend);
+            }
         }
         alignas(64) float lanes[kLanes];
-        for (int i = 1; i < kChains; ++i)
+        for (int i = 1; i < kChains; ++i) {
             chains[0] = V::Add(chains[0], chains[i]);
+        }
         V::Store(lanes, chains[0]);
-        for (float lane : lanes)
+        for (float lane : lanes) {
             *sink += lane;
+        }
         return 2.0 * kChains * kLanes * static_cast<double>(steps);
     }
 
     static void Triad(float* out, const float* a, const float* b, float factor, size_t count) {
         const Vector factors = V::Broadcast(factor);
-        for (size_t i = 0; i < count; i += kLanes)
+        for (size_t i = 0; i < count; i += kLanes) {
             V::Store(out + i, V::Fma(factors, V::Load(b + i), V::Load(a + i)));
+        }
     }
 
     static void TriadStreaming(float* out,
@@ -49,39 +54,46 @@ struct HostLoops {
                                float factor,
                                size_t count) {
         const Vector factors = V::Broadcast(factor);
-        for (size_t i = 0; i < count; i += kLanes)
+        for (size_t i = 0; i < count; i += kLanes) {
             V::Stream(out + i, V::Fma(factors, V::Load(b + i), V::Load(a + i)));
+        }
         V::Fence();
     }
 
     static void Copy(float* out, const float* in, size_t count) {
-        for (size_t i = 0; i < count; i += kLanes)
+        for (size_t i = 0; i < count; i += kLanes) {
             V::Store(out + i, V::Load(in + i));
+        }
     }
 
     static void CopyStreaming(float* out, const float* in, size_t count) {
-        for (size_t i = 0; i < count; i += kLanes)
+        for (size_t i = 0; i < count; i += kLanes) {
             V::Stream(out + i, V::Load(in + i));
+        }
         V::Fence();
     }
 
     static float Read(const float* in, size_t count) {
         constexpr size_t kSums = 8;  // independent, so that additions do not wait for each other
         Vector sums[kSums];
-        for (Vector& sum : sums)
+        for (Vector& sum : sums) {
             sum = V::Broadcast(0.0f);
+        }
         for (size_t i = 0; i < count; i += kSums * kLanes) {
 #pragma GCC unroll 8
-            for (size_t j = 0; j < kSums; ++j)
+            for (size_t j = 0; j < kSums; ++j) {
                 sums[j] = V::Add(sums[j], V::Load(in + i + j * kLanes));
+            }
         }
-        for (size_t j = 1; j < kSums; ++j)
+        for (size_t j = 1; j < kSums; ++j) {
             sums[0] = V::Add(sums[0], sums[j]);
+        }
         alignas(64) float lanes[kLanes];
         V::Store(lanes, sums[0]);
         float total = 0;
-        for (float lane : lanes)
+        for (float lane : lanes) {
             total += lane;
+        }
         return total;
     }
 

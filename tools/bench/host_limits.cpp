@@ -34,8 +34,9 @@ FloatArray AllocateFloats(size_t count) {
     const size_t size_bytes =
         (count * sizeof(float) + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
     void* memory = std::aligned_alloc(kHugePageBytes, size_bytes);
-    if (memory == nullptr)
+    if (memory == nullptr) {
         throw std::bad_alloc();
+    }
     madvise(memory, size_bytes, MADV_HUGEPAGE);
     return FloatArray(static_cast<float*>(memory));
 }
@@ -54,8 +55,9 @@ double BestSeconds(int threads, int rounds, const std::function<void(int thread)
     bool is_running = false;
     std::barrier barrier(threads, [&]() noexcept {
         const Clock::time_point now = Clock::now();
-        if (is_running)
+        if (is_running) {
             best = std::min(best, std::chrono::duration<double>(now - start).count());
+        }
         is_running = !is_running;
         start = now;
     });
@@ -69,8 +71,9 @@ double BestSeconds(int threads, int rounds, const std::function<void(int thread)
             }
         });
     }
-    for (std::thread& member : team)
+    for (std::thread& member : team) {
         member.join();
+    }
     return best;
 }
 
@@ -93,11 +96,13 @@ class Arrays {
   public:
     Arrays(size_t count, int threads)
         : threads_(threads), slice_(RoundUp(count / threads)), count_(slice_ * threads) {
-        for (FloatArray& array : arrays_)
+        for (FloatArray& array : arrays_) {
             array = AllocateFloats(count_);
+        }
         BestSeconds(threads, 1, [&](int thread) {
-            for (FloatArray& array : arrays_)
+            for (FloatArray& array : arrays_) {
                 std::fill_n(array.get() + thread * slice_, slice_, 1.0f);
+            }
         });
     }
 
@@ -107,9 +112,10 @@ class Arrays {
     double Gbs(int rounds, int repeats, int arrays_touched, Loop loop) const {
         const double seconds = BestSeconds(threads_, rounds, [&](int thread) {
             const size_t offset = thread * slice_;
-            for (int i = 0; i < repeats; ++i)
+            for (int i = 0; i < repeats; ++i) {
                 loop(arrays_[0].get() + offset, arrays_[1].get() + offset,
                      arrays_[2].get() + offset, slice_);
+            }
         });
         return 1.0 * repeats * arrays_touched * sizeof(float) * count_ / seconds / 1e9;
     }
@@ -183,10 +189,12 @@ HostLimits MeasureHostLimits(bool quick, uint32_t max_vector_bits) {
     const HostKernels* widest = nullptr;
     const std::vector<HostKernels> all = AllHostKernels();
     for (const HostKernels& kernels : all) {
-        if (!kernels.is_supported() || kernels.vector_bits > max_vector_bits)
+        if (!kernels.is_supported() || kernels.vector_bits > max_vector_bits) {
             continue;
-        if (widest == nullptr)
+        }
+        if (widest == nullptr) {
             widest = &kernels;
+        }
         // Not every processor is fastest with its widest vectors.
         const double one = FmaGflops(kernels, 1, rounds, steps);
         if (one > limits.fma_one_thread_gflops) {
@@ -212,8 +220,9 @@ HostLimits BestOf(const HostLimits& a, const HostLimits& b) {
 int AvailableThreads() {
     cpu_set_t set;
     CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
         return std::max(1, CPU_COUNT(&set));
+    }
     return std::max(1u, std::thread::hardware_concurrency());
 }
 
@@ -221,8 +230,9 @@ std::string HostProcessorName() {
     std::ifstream cpuinfo("/proc/cpuinfo");
     for (std::string line; std::getline(cpuinfo, line);) {
         const size_t colon = line.find(": ");
-        if (line.starts_with("model name") && colon != std::string::npos)
+        if (line.starts_with("model name") && colon != std::string::npos) {
             return line.substr(colon + 2);
+        }
     }
     return "unknown";
 }

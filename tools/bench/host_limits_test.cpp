@@ -26,20 +26,23 @@ TEST(HostKernels, LoopsComputeWhatTheySay) {
         b->values[i] = static_cast<float>(i % 7);
     }
     for (const HostKernels& kernels : AllHostKernels()) {
-        if (!kernels.is_supported())
+        if (!kernels.is_supported()) {
             continue;
+        }
         SCOPED_TRACE(kernels.name);
         for (auto triad : {kernels.triad, kernels.triad_streaming}) {
             *out = {};
             triad(out->values, a->values, b->values, 3.0f, kCount);
-            for (size_t i = 0; i < kCount; ++i)
+            for (size_t i = 0; i < kCount; ++i) {
                 ASSERT_EQ(out->values[i], a->values[i] + 3.0f * b->values[i]);
+            }
         }
         for (auto copy : {kernels.copy, kernels.copy_streaming}) {
             *out = {};
             copy(out->values, a->values, kCount);
-            for (size_t i = 0; i < kCount; ++i)
+            for (size_t i = 0; i < kCount; ++i) {
                 ASSERT_EQ(out->values[i], a->values[i]);
+            }
         }
         EXPECT_EQ(kernels.read(a->values, kCount), kCount * (kCount - 1) / 2.0f);
 
@@ -57,8 +60,9 @@ TEST(HostLimits, QuickMeasurementGivesEveryLimit) {
     EXPECT_GE(limits.threads, 1);
     EXPECT_FALSE(limits.vector_unit.empty());
     for (Limit limit :
-         {Limit::kFmaAllThreads, Limit::kTriad, Limit::kTriadCached, Limit::kCopy, Limit::kRead})
+         {Limit::kFmaAllThreads, Limit::kTriad, Limit::kTriadCached, Limit::kCopy, Limit::kRead}) {
         EXPECT_GT(limits.Value(limit), 0);
+    }
     EXPECT_EQ(limits.Value(Limit::kNone), 0);
 }
 

@@ -24,12 +24,14 @@ Result<VkCommandBuffer> KernelWorkload::Record(const std::vector<uint8_t>& const
     vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel_.pipeline());
     vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel_.layout(), 0, 1, &set,
                             0, nullptr);
-    if (!constants.empty())
+    if (!constants.empty()) {
         vkCmdPushConstants(commands, kernel_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
                            static_cast<uint32_t>(constants.size()), constants.data());
+    }
     for (uint32_t i = 0; i < dispatches; ++i) {
-        if (i != 0)
+        if (i != 0) {
             RecordBarrier(commands);
+        }
         vkCmdDispatch(commands, grid.x, grid.y, 1);
     }
     FORNAX_RETURN_IF_ERROR(device_.EndCommands(commands));

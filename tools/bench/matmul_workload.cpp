@@ -42,8 +42,9 @@ class Matmul : public KernelWorkload {
                                        ? std::bit_cast<uint32_t>(i % 3 == 0 ? 0.5f : 2.0f)
                                        : i * 2654435761u;
         }
-        for (uint32_t i = 0; i < kSide * kSide; ++i)
+        for (uint32_t i = 0; i < kSide * kSide; ++i) {
             Data<float>(1)[i] = static_cast<float>(i * 7919u % 17) - 8;
+        }
         return OkStatus();
     }
 
@@ -52,8 +53,9 @@ class Matmul : public KernelWorkload {
         const auto start = std::chrono::steady_clock::now();
         FORNAX_RETURN_IF_ERROR(Prepare(spirv::kBlockedMatmul, Parameters(), Grid()));
         Result<double> seconds = KernelWorkload::Run();
-        if (!seconds.ok())
+        if (!seconds.ok()) {
             return seconds;
+        }
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
@@ -61,12 +63,14 @@ class Matmul : public KernelWorkload {
         for (uint32_t column = 0; column < kSide; ++column) {
             for (uint32_t row = 0; row < kSide; ++row) {
                 float expected = 0;
-                for (uint32_t k = 0; k < kSide; ++k)
+                for (uint32_t k = 0; k < kSide; ++k) {
                     expected += ValueOfA(row, k) * Data<float>(1)[column * kSide + k];
+                }
                 const uint32_t index = column * kSide + row;
                 const float actual = Data<float>(2)[index];
-                if (actual != expected)
+                if (actual != expected) {
                     return WrongResult("matmul", index, actual, expected);
+                }
             }
         }
         return OkStatus();

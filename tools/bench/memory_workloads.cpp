@@ -41,8 +41,9 @@ class Saxpy : public KernelWorkload {
         const std::span<float> y = Data<float>(1);
         for (uint32_t i = 0; i < y.size(); ++i) {
             const float expected = Y(i) + static_cast<float>(dispatches_) * kA * X(i);
-            if (y[i] != expected)
+            if (y[i] != expected) {
                 return WrongResult("saxpy", i, y[i], expected);
+            }
         }
         return OkStatus();
     }
@@ -71,8 +72,9 @@ class Copy : public Workload {
         FORNAX_ASSIGN_OR_RETURN(source_, device_.CreateBuffer(size_bytes));
         FORNAX_ASSIGN_OR_RETURN(destination_, device_.CreateBuffer(size_bytes));
         const std::span<uint32_t> source = source_.As<uint32_t>();
-        for (uint32_t i = 0; i < source.size(); ++i)
+        for (uint32_t i = 0; i < source.size(); ++i) {
             source[i] = i * 2654435761u;
+        }
         std::ranges::fill(destination_.As<uint8_t>(), uint8_t{0xA5});
 
         FORNAX_ASSIGN_OR_RETURN(commands_, device_.BeginCommands());
@@ -87,8 +89,9 @@ class Copy : public Workload {
         const std::span<uint32_t> source = source_.As<uint32_t>();
         const std::span<uint32_t> destination = destination_.As<uint32_t>();
         for (size_t i = 0; i < source.size(); ++i) {
-            if (source[i] != destination[i])
+            if (source[i] != destination[i]) {
                 return WrongResult("copy", i, destination[i], source[i]);
+            }
         }
         return OkStatus();
     }
@@ -108,8 +111,9 @@ class RowSums : public KernelWorkload {
         FORNAX_RETURN_IF_ERROR(AddBuffer<float>(size_t{rows} * kRowLength));
         FORNAX_RETURN_IF_ERROR(AddBuffer<float>(rows));
         const std::span<float> matrix = Data<float>(0);
-        for (uint32_t i = 0; i < matrix.size(); ++i)
+        for (uint32_t i = 0; i < matrix.size(); ++i) {
             matrix[i] = static_cast<float>(i % 127);
+        }
         std::ranges::fill(Data<float>(1), -1.0f);
         return Prepare(spirv::kRowSums, kRowLength, {rows, 1});
     }
@@ -119,10 +123,12 @@ class RowSums : public KernelWorkload {
         const std::span<float> sums = Data<float>(1);
         for (size_t row = 0; row < sums.size(); ++row) {
             float expected = 0;
-            for (float value : matrix.subspan(row * kRowLength, kRowLength))
+            for (float value : matrix.subspan(row * kRowLength, kRowLength)) {
                 expected += value;
-            if (sums[row] != expected)
+            }
+            if (sums[row] != expected) {
                 return WrongResult("row sums", row, sums[row], expected);
+            }
         }
         return OkStatus();
     }
@@ -137,8 +143,9 @@ class Transpose : public KernelWorkload {
         const size_t count = size_t{side} * side;
         FORNAX_RETURN_IF_ERROR(AddBuffer<float>(count));
         FORNAX_RETURN_IF_ERROR(AddBuffer<float>(count));
-        for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t i = 0; i < count; ++i) {
             Data<float>(0)[i] = static_cast<float>(i);  // all different up to a side of 4,096
+        }
         std::ranges::fill(Data<float>(1), -1.0f);
         return Prepare(spirv::kTranspose, side, {side / kTile, side / kTile});
     }
@@ -149,9 +156,10 @@ class Transpose : public KernelWorkload {
         for (size_t row = 0; row < side_; ++row) {
             for (size_t column = 0; column < side_; ++column) {
                 const size_t index = column * side_ + row;
-                if (destination[index] != source[row * side_ + column])
+                if (destination[index] != source[row * side_ + column]) {
                     return WrongResult("transpose", index, destination[index],
                                        source[row * side_ + column]);
+                }
             }
         }
         return OkStatus();
@@ -172,8 +180,9 @@ class Histogram : public KernelWorkload {
         FORNAX_RETURN_IF_ERROR(AddBuffer<uint32_t>(count));
         FORNAX_RETURN_IF_ERROR(AddBuffer<uint32_t>(size_t{parts} * kBins));
         // The high bits of a multiplicative sequence: neighbours fall into different bins.
-        for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t i = 0; i < count; ++i) {
             Data<uint32_t>(0)[i] = (i * 2654435761u ^ i * 40503u << 7) >> 13;
+        }
         std::ranges::fill(Data<uint32_t>(1), UINT32_MAX);
         return Prepare(spirv::kHistogram, kHistogramPart, {parts, 1});
     }
@@ -183,12 +192,14 @@ class Histogram : public KernelWorkload {
         const std::span<uint32_t> result = Data<uint32_t>(1);
         for (size_t part = 0; part * kBins < result.size(); ++part) {
             std::array<uint32_t, kBins> expected = {};
-            for (uint32_t value : data.subspan(part * kHistogramPart, kHistogramPart))
+            for (uint32_t value : data.subspan(part * kHistogramPart, kHistogramPart)) {
                 ++expected[value % kBins];
+            }
             for (size_t bin = 0; bin < kBins; ++bin) {
                 const size_t index = part * kBins + bin;
-                if (result[index] != expected[bin])
+                if (result[index] != expected[bin]) {
                     return WrongResult("histogram", index, result[index], expected[bin]);
+                }
             }
         }
         return OkStatus();

@@ -47,8 +47,9 @@ class HalfAxpy : public KernelWorkload {
         const std::span<uint16_t> y = Data<uint16_t>(1);
         for (uint32_t i = 0; i < y.size(); ++i) {
             const uint16_t expected = HalfBits(Y(i) + kA * X(i));
-            if (y[i] != expected)
+            if (y[i] != expected) {
                 return WrongResult("half axpy, bits", i, y[i], expected);
+            }
         }
         return OkStatus();
     }
@@ -65,8 +66,9 @@ class Int8Add : public KernelWorkload {
     explicit Int8Add(Device& device) : KernelWorkload(device) {}
 
     Status Init(uint32_t count) {
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             FORNAX_RETURN_IF_ERROR(AddBuffer<int8_t>(count));
+        }
         for (uint32_t i = 0; i < count; ++i) {
             Data<int8_t>(0)[i] = X(i);
             Data<int8_t>(1)[i] = Y(i);
@@ -83,8 +85,9 @@ class Int8Add : public KernelWorkload {
         const std::span<int8_t> z = Data<int8_t>(2);
         for (uint32_t i = 0; i < z.size(); ++i) {
             const int expected = std::clamp(X(i) + (kScale * Y(i) >> 6), -128, 127);
-            if (z[i] != expected)
+            if (z[i] != expected) {
                 return WrongResult("int8 add", i, z[i], expected);
+            }
         }
         return OkStatus();
     }
@@ -109,8 +112,9 @@ class Dequantize : public KernelWorkload {
             uint8_t* block = Data<uint8_t>(0).data() + size_t{i} * kQ4BlockBytes;
             const uint16_t scale = HalfBits(Scale(i));
             std::memcpy(block, &scale, 2);
-            for (uint32_t k = 0; k < kQ4BlockValues / 2; ++k)
+            for (uint32_t k = 0; k < kQ4BlockValues / 2; ++k) {
                 block[2 + k] = Byte(i, k);
+            }
         }
         std::ranges::fill(Data<Out>(1), Out{1});
         return Prepare(std::is_same_v<Out, float>
@@ -128,11 +132,13 @@ class Dequantize : public KernelWorkload {
             const int nibble = at < 16 ? byte & 15 : byte >> 4;
             const float expected = Scale(block) * static_cast<float>(nibble - 8);
             if constexpr (std::is_same_v<Out, float>) {
-                if (values[i] != expected)
+                if (values[i] != expected) {
                     return WrongResult("q4_0 to f32", i, values[i], expected);
+                }
             } else {
-                if (values[i] != HalfBits(expected))
+                if (values[i] != HalfBits(expected)) {
                     return WrongResult("q4_0 to f16, bits", i, values[i], HalfBits(expected));
+                }
             }
         }
         return OkStatus();

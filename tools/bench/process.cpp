@@ -21,20 +21,23 @@ std::vector<std::string> BuildEnvironment(const std::map<std::string, std::strin
     std::vector<std::string> environment;
     for (char** entry = environ; *entry != nullptr; ++entry) {
         const std::string text = *entry;
-        if (!changes.contains(text.substr(0, text.find('='))))
+        if (!changes.contains(text.substr(0, text.find('=')))) {
             environment.push_back(text);
+        }
     }
     for (const auto& [name, value] : changes) {
-        if (!value.empty())
+        if (!value.empty()) {
             environment.push_back(name + "=" + value);
+        }
     }
     return environment;
 }
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
     std::vector<char*> pointers;
-    for (std::string& text : strings)
+    for (std::string& text : strings) {
         pointers.push_back(text.data());
+    }
     pointers.push_back(nullptr);
     return pointers;
 }
@@ -42,8 +45,9 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 // True when the process has ended within the time.
 bool WaitFor(pid_t pid, double timeout_seconds) {
     const int pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
-    if (pidfd < 0)
+    if (pidfd < 0) {
         return true;  // a kernel before 5.3: wait without a limit
+    }
     pollfd event = {pidfd, POLLIN, 0};
     int ready = 0;
     do {
@@ -68,23 +72,27 @@ Result<int> RunProcess(const ProcessOptions& options) {
     const int spawn_error = posix_spawn(&pid, arguments[0].c_str(), &files, nullptr,
                                         Pointers(arguments).data(), Pointers(environment).data());
     posix_spawn_file_actions_destroy(&files);
-    if (spawn_error != 0)
+    if (spawn_error != 0) {
         return Error{ErrorCode::kIo, fmt::format("{} cannot be started: {}.", arguments[0],
                                                  std::strerror(spawn_error))};
+    }
 
     const bool in_time = WaitFor(pid, options.timeout_seconds);
-    if (!in_time)
+    if (!in_time) {
         kill(pid, SIGKILL);
+    }
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
-    if (!in_time)
+    if (!in_time) {
         return Error{ErrorCode::kTimeout,
                      fmt::format("It did not end within {} s.", options.timeout_seconds)};
-    if (WIFSIGNALED(status))
+    }
+    if (WIFSIGNALED(status)) {
         return Error{ErrorCode::kInternal,
                      fmt::format("It crashed with signal {} ({}).", WTERMSIG(status),
                                  strsignal(WTERMSIG(status)))};
+    }
     return WEXITSTATUS(status);
 }
 

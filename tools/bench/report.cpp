@@ -20,10 +20,12 @@ constexpr double kBusyShare = 0.25;
 
 // Three significant digits are what repetitions agree on.
 std::string FormatNumber(double value) {
-    if (value >= 100)
+    if (value >= 100) {
         return fmt::format("{:.0f}", value);
-    if (value >= 10)
+    }
+    if (value >= 10) {
         return fmt::format("{:.1f}", value);
+    }
     return fmt::format("{:.{}f}", value, value >= 0.1 ? 2 : 3);
 }
 
@@ -55,8 +57,9 @@ bool HasFornax(const Report& report) {
 
 std::string FormatLimitShare(const Report& report, const ReportRow& row) {
     const double limit = report.limits.Value(row.shape->limit);
-    if (limit == 0 || !row.cells.front().ok())
+    if (limit == 0 || !row.cells.front().ok()) {
         return "-";
+    }
     return fmt::format("{:.0f} % {}", 100 * row.cells.front().Median() / limit,
                        LimitName(row.shape->limit));
 }
@@ -64,8 +67,9 @@ std::string FormatLimitShare(const Report& report, const ReportRow& row) {
 std::string FormatDrivers(const Report& report) {
     TextTable table({"driver", "device", "version", "Vulkan"},
                     {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft});
-    for (const Driver& driver : report.drivers)
+    for (const Driver& driver : report.drivers) {
         table.AddRow({driver.name, driver.device, driver.driver_info, driver.api_version});
+    }
     return table.Render();
 }
 
@@ -73,30 +77,37 @@ std::string FormatMeasurements(const Report& report) {
     const bool has_fornax = HasFornax(report);
     const size_t driver_count = report.drivers.size();
     std::vector<std::string> headers = {"benchmark", "unit"};
-    for (const Driver& driver : report.drivers)
+    for (const Driver& driver : report.drivers) {
         headers.push_back(driver.name);
+    }
     if (has_fornax) {
-        for (size_t other = 1; other < driver_count; ++other)
+        for (size_t other = 1; other < driver_count; ++other) {
             headers.push_back("vs " + report.drivers[other].name);
-        if (driver_count > 2)
+        }
+        if (driver_count > 2) {
             headers.push_back("vs best other");
+        }
         headers.push_back("of limit");
     }
     std::vector<Align> alignments(headers.size(), Align::kRight);
     alignments[0] = alignments[1] = Align::kLeft;
-    if (has_fornax)
+    if (has_fornax) {
         alignments.back() = Align::kLeft;
+    }
 
     TextTable table(headers, alignments);
     for (const ReportRow& row : report.rows) {
         std::vector<std::string> cells = {row.shape->title(row.size), row.shape->unit};
-        for (const Measurement& cell : row.cells)
+        for (const Measurement& cell : row.cells) {
             cells.push_back(cell.ok() ? FormatNumber(cell.Median()) : "failed");
+        }
         if (has_fornax) {
-            for (size_t other = 1; other < driver_count; ++other)
+            for (size_t other = 1; other < driver_count; ++other) {
                 cells.push_back(FormatRatio(RatioTo(report, row, other)));
-            if (driver_count > 2)
+            }
+            if (driver_count > 2) {
                 cells.push_back(FormatRatio(RatioToBestOther(report, row)));
+            }
             cells.push_back(FormatLimitShare(report, row));
         }
         table.AddRow(std::move(cells));
@@ -133,15 +144,18 @@ double Measurement::Median() const {
 
 bool Report::HasFailures() const {
     for (const ReportRow& row : rows) {
-        if (std::any_of(row.cells.begin(), row.cells.end(), [](const auto& c) { return !c.ok(); }))
+        if (std::any_of(row.cells.begin(), row.cells.end(),
+                        [](const auto& c) { return !c.ok(); })) {
             return true;
+        }
     }
     return false;
 }
 
 double RatioTo(const Report& report, const ReportRow& row, size_t other) {
-    if (!HasFornax(report) || !row.cells.front().ok() || !row.cells[other].ok())
+    if (!HasFornax(report) || !row.cells.front().ok() || !row.cells[other].ok()) {
         return 0;
+    }
     return row.shape->Ratio(row.cells.front().Median(), row.cells[other].Median());
 }
 
@@ -149,8 +163,9 @@ double RatioToBestOther(const Report& report, const ReportRow& row) {
     double best = 0;
     for (size_t other = 1; other < report.drivers.size(); ++other) {
         const double ratio = RatioTo(report, row, other);
-        if (ratio != 0 && (best == 0 || ratio < best))
+        if (ratio != 0 && (best == 0 || ratio < best)) {
             best = ratio;
+        }
     }
     return best;
 }
@@ -161,21 +176,24 @@ std::string FormatReport(const Report& report) {
         report.limits.threads == 1 ? "thread" : "threads",
         report.target == kNativeTarget ? "" : ", Fornax's kernels for " + report.target,
         report.repetitions, report.quick ? "; small sizes (--quick), not for comparison" : "");
-    if (report.load_average > kBusyShare * report.limits.threads)
+    if (report.load_average > kBusyShare * report.limits.threads) {
         text += fmt::format(
             "The machine was busy when the run began (load average {:.1f}); figures are too low "
             "and ratios uncertain.\n\n",
             report.load_average);
+    }
     text += FormatDrivers(report) + "\n";
     text += FormatMeasurements(report) + "\n";
     text += FormatLimits(report.limits);
-    if (report.HasFailures())
+    if (report.HasFailures()) {
         text += "\nFailures\n";
+    }
     for (const ReportRow& row : report.rows) {
         for (size_t i = 0; i < row.cells.size(); ++i) {
-            if (!row.cells[i].ok())
+            if (!row.cells[i].ok()) {
                 text += fmt::format("  {} on {}: {}\n", row.shape->name, report.drivers[i].name,
                                     row.cells[i].error);
+            }
         }
     }
     return text;
@@ -200,12 +218,13 @@ nlohmann::json ReportToJson(const Report& report) {
         {"drivers", nlohmann::json::array()},
         {"benchmarks", nlohmann::json::array()},
     };
-    for (const Driver& driver : report.drivers)
+    for (const Driver& driver : report.drivers) {
         json["drivers"].push_back({{"name", driver.name},
                                    {"device", driver.device},
                                    {"driver_info", driver.driver_info},
                                    {"api_version", driver.api_version},
                                    {"manifest", driver.manifest.string()}});
+    }
     for (const ReportRow& row : report.rows) {
         nlohmann::json entry = {{"name", row.shape->name}, {"title", row.shape->title(row.size)},
                                 {"unit", row.shape->unit}, {"is_rate", row.shape->is_rate},
@@ -213,29 +232,35 @@ nlohmann::json ReportToJson(const Report& report) {
         for (size_t i = 0; i < row.cells.size(); ++i) {
             nlohmann::json& result = entry["results"][report.drivers[i].name];
             result["values"] = row.cells[i].values;
-            if (row.cells[i].ok())
+            if (row.cells[i].ok()) {
                 result["median"] = row.cells[i].Median();
-            else
+            } else {
                 result["error"] = row.cells[i].error;
+            }
             const double ratio = i == 0 ? 0 : RatioTo(report, row, i);
-            if (ratio != 0)
+            if (ratio != 0) {
                 result["fornax_ratio"] = ratio;
+            }
         }
-        if (const double ratio = RatioToBestOther(report, row); ratio != 0)
+        if (const double ratio = RatioToBestOther(report, row); ratio != 0) {
             entry["fornax_ratio_to_best_other"] = ratio;
-        if (const double limit = report.limits.Value(row.shape->limit); limit != 0)
+        }
+        if (const double limit = report.limits.Value(row.shape->limit); limit != 0) {
             entry["limit"] = limit;
+        }
         json["benchmarks"].push_back(std::move(entry));
     }
     return json;
 }
 
 nlohmann::json ReportsToJson(const std::vector<Report>& reports) {
-    if (reports.size() == 1)
+    if (reports.size() == 1) {
         return ReportToJson(reports.front());
+    }
     nlohmann::json json = {{"runs", nlohmann::json::array()}};
-    for (const Report& report : reports)
+    for (const Report& report : reports) {
         json["runs"].push_back(ReportToJson(report));
+    }
     return json;
 }
 

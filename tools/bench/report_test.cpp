@@ -75,8 +75,9 @@ TEST(Report, TableShowsRatiosAndTheShareOfTheLimit) {
 TEST(Report, WithoutFornaxThereAreNoRatios) {
     Report report = MakeReport();
     report.drivers.erase(report.drivers.begin());
-    for (ReportRow& row : report.rows)
+    for (ReportRow& row : report.rows) {
         row.cells.erase(row.cells.begin());
+    }
     EXPECT_EQ(RatioToBestOther(report, report.rows[0]), 0);
     const std::string text = FormatReport(report);
     EXPECT_THAT(text, Not(HasSubstr("vs ")));
@@ -131,8 +132,9 @@ TEST(Affinity, IsForAWhileAndNotForMoreThanThereIs) {
 }
 
 TEST(Shapes, NamesAreUniqueAndValuesFollowTheUnit) {
-    for (const Shape& shape : AllShapes())
+    for (const Shape& shape : AllShapes()) {
         EXPECT_EQ(FindShape(shape.name), &shape);
+    }
     const Shape& copy = *FindShape("copy");
     EXPECT_DOUBLE_EQ(copy.Value(0.5, 1000000000), 4.0);  // read and written: 2 GB in half a second
     const Shape& dispatches = *FindShape("dispatch_barrier");

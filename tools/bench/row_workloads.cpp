@@ -31,10 +31,12 @@ struct RowKernel {
 void Softmax(Row& row) {
     const double peak = *std::ranges::max_element(row);
     double sum = 0;
-    for (double& value : row)
+    for (double& value : row) {
         sum += value = std::exp(value - peak);
-    for (double& value : row)
+    }
+    for (double& value : row) {
         value /= sum;
+    }
 }
 
 void LayerNorm(Row& row) {
@@ -47,13 +49,15 @@ void LayerNorm(Row& row) {
     const auto count = static_cast<double>(row.size());
     const double mean = sum / count;
     const double scale = 1 / std::sqrt(squares / count - mean * mean + 1e-5);
-    for (double& value : row)
+    for (double& value : row) {
         value = (value - mean) * scale;
+    }
 }
 
 void Gelu(Row& row) {
-    for (double& value : row)
+    for (double& value : row) {
         value *= 0.5 * (1 + std::tanh(0.7978845608 * value * (1 + 0.044715 * value * value)));
+    }
 }
 
 constexpr uint32_t kGroupSize = 256;
@@ -75,10 +79,11 @@ class RowWorkload : public KernelWorkload {
         FORNAX_RETURN_IF_ERROR(AddBuffer<T>(count));
         FORNAX_RETURN_IF_ERROR(AddBuffer<T>(count));
         for (uint32_t i = 0; i < count; ++i) {
-            if constexpr (kHalf)
+            if constexpr (kHalf) {
                 Data<T>(0)[i] = HalfBits(X(i));
-            else
+            } else {
                 Data<T>(0)[i] = X(i);
+            }
         }
         std::ranges::fill(Data<T>(1), T{7});
         const Grid grid = kKernel.groups_x == 1 ? Grid{rows_, 1} : Grid{kKernel.groups_x, rows_};
@@ -93,20 +98,23 @@ class RowWorkload : public KernelWorkload {
         const std::span<T> y = Data<T>(1);
         Row row(kLongRow);
         for (size_t r = 0; r < rows_; r += kStep) {
-            for (uint32_t i = 0; i < kLongRow; ++i)
+            for (uint32_t i = 0; i < kLongRow; ++i) {
                 row[i] = X(static_cast<uint32_t>(r * kLongRow + i));
+            }
             kKernel.reference(row);
             for (uint32_t i = 0; i < kLongRow; ++i) {
                 const size_t index = r * kLongRow + i;
                 double value = 0;
-                if constexpr (kHalf)
+                if constexpr (kHalf) {
                     value = HalfValue(y[index]);
-                else
+                } else {
                     value = y[index];
+                }
                 const double allowed =
                     kTolerance * std::abs(row[i]) + kSmallest + kKernel.cancellation;
-                if (!(std::abs(value - row[i]) <= allowed))
+                if (!(std::abs(value - row[i]) <= allowed)) {
                     return WrongResult(kKernel.name, index, value, row[i]);
+                }
             }
         }
         return OkStatus();

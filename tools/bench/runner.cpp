@@ -29,16 +29,18 @@ class ScratchDirectory {
     static Result<ScratchDirectory> Create() {
         std::error_code error;
         std::string name = (fs::temp_directory_path(error) / "fornax-bench-XXXXXX").string();
-        if (error || mkdtemp(name.data()) == nullptr)
+        if (error || mkdtemp(name.data()) == nullptr) {
             return Error{ErrorCode::kIo, "No temporary directory can be created; is TMPDIR right?"};
+        }
         return ScratchDirectory(name);
     }
     ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
     ScratchDirectory& operator=(ScratchDirectory&&) = delete;
     ~ScratchDirectory() {
         std::error_code ignored;
-        if (!path_.empty())
+        if (!path_.empty()) {
             fs::remove_all(path_, ignored);
+        }
     }
     const fs::path& path() const { return path_; }
 
@@ -74,8 +76,9 @@ class Runner {
                                bool verify,
                                const fs::path& cache);
     void Announce(const std::string& step) const {
-        if (options_.progress)
+        if (options_.progress) {
             options_.progress(step);
+        }
     }
     fs::path NewDirectory() {
         fs::path directory = scratch_ / fmt::format("cache-{}", directory_count_++);
@@ -94,8 +97,9 @@ std::string LastLine(const fs::path& file) {
     std::ifstream stream(file);
     std::string last;
     for (std::string line; std::getline(stream, line);) {
-        if (!line.empty())
+        if (!line.empty()) {
             last = line;
+        }
     }
     return last;
 }
@@ -135,18 +139,21 @@ Result<nlohmann::json> Runner::RunChild(const fs::path& manifest,
     Result<int> exit_code = RunProcess(process);
     if (!exit_code.ok()) {
         const std::string last_line = LastLine(log);
-        if (last_line.empty())
+        if (last_line.empty()) {
             return exit_code.error();
+        }
         return Error{exit_code.error().code, fmt::format("{} Its last output was: {}",
                                                          exit_code.error().message, last_line)};
     }
     nlohmann::json json =
         nlohmann::json::parse(std::ifstream(output), nullptr, /*allow_exceptions=*/false);
-    if (json.is_object() && json.contains("error"))
+    if (json.is_object() && json.contains("error")) {
         return Error{ErrorCode::kInternal, json["error"].get<std::string>()};
-    if (*exit_code != 0 || !json.is_object())
+    }
+    if (*exit_code != 0 || !json.is_object()) {
         return Error{ErrorCode::kInternal, fmt::format("It ended with status {} and said: {}",
                                                        *exit_code, LastLine(log))};
+    }
     return json;
 }
 
@@ -169,33 +176,38 @@ Result<std::vector<Driver>> Runner::FindDrivers() {
     if (options_.fornax_manifest.has_value()) {
         Announce("looking at Fornax");
         Result<Driver> fornax = Probe(*options_.fornax_manifest);
-        if (!fornax.ok())
+        if (!fornax.ok()) {
             return Error{fornax.error().code,
                          fmt::format("The Fornax driver of {} does not start: {}",
                                      options_.fornax_manifest->string(), fornax.error().message)};
+        }
         drivers.push_back(std::move(fornax).value());
         drivers.back().is_fornax = true;
         seen.insert(fs::weakly_canonical(*options_.fornax_manifest));
     }
     std::vector<fs::path> candidates = CandidateManifests();
     for (const std::string& wanted : options_.drivers) {
-        if (fs::is_regular_file(wanted))
+        if (fs::is_regular_file(wanted)) {
             candidates.push_back(wanted);
+        }
     }
     for (const fs::path& manifest : candidates) {
-        if (!seen.insert(fs::weakly_canonical(manifest)).second)
+        if (!seen.insert(fs::weakly_canonical(manifest)).second) {
             continue;
+        }
         Announce(fmt::format("looking at {}", manifest.filename().string()));
         Result<Driver> driver = Probe(manifest);
         // Most manifests of a distribution are for hardware that is not there.
-        if (!driver.ok() || !driver->is_cpu || driver->name == "Fornax")
+        if (!driver.ok() || !driver->is_cpu || driver->name == "Fornax") {
             continue;
+        }
         drivers.push_back(std::move(driver).value());
     }
     FORNAX_ASSIGN_OR_RETURN(drivers, SelectDrivers(std::move(drivers), options_.drivers));
-    if (drivers.empty())
+    if (drivers.empty()) {
         return Error{ErrorCode::kNotFound,
                      "There is no Vulkan CPU driver to measure: neither Fornax nor another."};
+    }
     return drivers;
 }
 
@@ -204,17 +216,19 @@ Result<std::vector<const Shape*>> Runner::FindShapes() const {
     try {
         const std::regex filter(options_.filter);
         for (const Shape& shape : AllShapes()) {
-            if (std::regex_search(shape.name, filter))
+            if (std::regex_search(shape.name, filter)) {
                 shapes.push_back(&shape);
+            }
         }
     } catch (const std::regex_error& error) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("The filter {} is not a regular expression: {}.", options_.filter,
                                  error.what())};
     }
-    if (shapes.empty())
+    if (shapes.empty()) {
         return Error{ErrorCode::kNotFound,
                      fmt::format("No benchmark's name matches {}.", options_.filter)};
+    }
     return shapes;
 }
 
@@ -223,19 +237,23 @@ Result<double> Runner::MeasureOnce(const Shape& shape,
                                    bool verify,
                                    const fs::path& cache) {
     std::vector<std::string> more = {"--shape", shape.name};
-    if (options_.quick)
+    if (options_.quick) {
         more.push_back("--quick");
-    if (options_.validate)
+    }
+    if (options_.validate) {
         more.push_back("--validate");
-    if (verify)
+    }
+    if (verify) {
         more.push_back("--verify");
+    }
     FORNAX_ASSIGN_OR_RETURN(
         const nlohmann::json json,
         RunChild(driver.manifest, more, cache, shape.cache == CacheState::kFilled));
     const auto benchmarks = json.find("benchmarks");
     if (benchmarks == json.end() || benchmarks->empty() ||
-        !benchmarks->front().contains("real_time"))
+        !benchmarks->front().contains("real_time")) {
         return Error{ErrorCode::kInternal, "The measuring process wrote no result."};
+    }
     // Google Benchmark's default unit is the nanosecond, and manual time is called real time.
     const double seconds = benchmarks->front()["real_time"].get<double>() / 1e9;
     return shape.Value(seconds, shape.SizeFor(options_.quick));
@@ -245,24 +263,27 @@ ReportRow Runner::MeasureRow(const Shape& shape, const std::vector<Driver>& driv
     ReportRow row = {&shape, shape.SizeFor(options_.quick), {}};
     row.cells.resize(drivers.size());
     std::vector<fs::path> filled_caches;
-    for (size_t i = 0; i < drivers.size(); ++i)
+    for (size_t i = 0; i < drivers.size(); ++i) {
         filled_caches.push_back(NewDirectory());
+    }
 
     // Round 0 checks the results and fills the caches; its times do not count.
     for (int round = 0; round <= options_.repetitions; ++round) {
         for (size_t i = 0; i < drivers.size(); ++i) {
-            if (!row.cells[i].error.empty())
+            if (!row.cells[i].error.empty()) {
                 continue;
+            }
             Announce(fmt::format(
                 "{} on {}, {}", shape.name, drivers[i].name,
                 round == 0 ? "check" : fmt::format("{} of {}", round, options_.repetitions)));
             const fs::path cache =
                 shape.cache == CacheState::kFilled ? filled_caches[i] : NewDirectory();
             Result<double> value = MeasureOnce(shape, drivers[i], round == 0, cache);
-            if (!value.ok())
+            if (!value.ok()) {
                 row.cells[i].error = value.error().message;
-            else if (round != 0)
+            } else if (round != 0) {
                 row.cells[i].values.push_back(*value);
+            }
         }
     }
     return row;
@@ -282,8 +303,9 @@ Result<std::vector<Report>> RunBenchmarks(const BenchOptions& options) {
         vector_bits.push_back(info.vector_bits);
     }
     for (int threads : options.threads) {
-        if (auto affinity = ScopedAffinity::Create(threads); !affinity.ok())
+        if (auto affinity = ScopedAffinity::Create(threads); !affinity.ok()) {
             return affinity.error();
+        }
     }
     FORNAX_ASSIGN_OR_RETURN(const std::vector<Driver> drivers, runner.FindDrivers());
 
@@ -300,14 +322,16 @@ Result<std::vector<Report>> RunBenchmarks(const BenchOptions& options) {
             report.repetitions = options.repetitions;
             report.drivers = drivers;
             auto measure_limits = [&] {
-                if (options.progress)
+                if (options.progress) {
                     options.progress("host limits");
+                }
                 report.limits =
                     BestOf(report.limits, MeasureHostLimits(options.quick, vector_bits[i]));
             };
             measure_limits();
-            for (const Shape* shape : shapes)
+            for (const Shape* shape : shapes) {
                 report.rows.push_back(runner.MeasureRow(*shape, drivers));
+            }
             measure_limits();
         }
     }

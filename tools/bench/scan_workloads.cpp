@@ -18,11 +18,13 @@ class PrefixRows : public KernelWorkload {
     explicit PrefixRows(Device& device) : KernelWorkload(device) {}
 
     Status Init(uint32_t rows) {
-        for (int i = 0; i < 2; ++i)
+        for (int i = 0; i < 2; ++i) {
             FORNAX_RETURN_IF_ERROR(AddBuffer<uint32_t>(size_t{rows} * kPrefixRowLength));
+        }
         const std::span<uint32_t> matrix = Data<uint32_t>(0);
-        for (size_t i = 0; i < matrix.size(); ++i)
+        for (size_t i = 0; i < matrix.size(); ++i) {
             matrix[i] = Element(i);
+        }
         std::ranges::fill(Data<uint32_t>(1), 0u);
         return Prepare(spirv::kPrefixRows, kPrefixRowLength, {rows, 1});
     }
@@ -32,8 +34,9 @@ class PrefixRows : public KernelWorkload {
         uint32_t expected = 0;
         for (size_t i = 0; i < sums.size(); ++i) {
             expected = (i % kPrefixRowLength == 0 ? 0 : expected) + Element(i);
-            if (sums[i] != expected)
+            if (sums[i] != expected) {
                 return WrongResult("prefix sums of rows", i, sums[i], expected);
+            }
         }
         return OkStatus();
     }
@@ -45,13 +48,16 @@ class LookBack : public KernelWorkload {
 
     Status Init(uint32_t count) {
         const uint32_t parts = count / kPartLength;
-        for (size_t words : {count, count, 1u, parts, parts, parts})
+        for (size_t words : {count, count, 1u, parts, parts, parts}) {
             FORNAX_RETURN_IF_ERROR(AddBuffer<uint32_t>(words));
-        for (size_t binding = 1; binding < 6; ++binding)
+        }
+        for (size_t binding = 1; binding < 6; ++binding) {
             std::ranges::fill(Data<uint32_t>(binding), 0u);
+        }
         const std::span<uint32_t> source = Data<uint32_t>(0);
-        for (size_t i = 0; i < source.size(); ++i)
+        for (size_t i = 0; i < source.size(); ++i) {
             source[i] = Element(i);
+        }
         return Prepare(spirv::kLookBack, parts, {parts, 1});
     }
 
@@ -60,8 +66,9 @@ class LookBack : public KernelWorkload {
         uint32_t expected = 0;
         for (size_t i = 0; i < sums.size(); ++i) {
             expected += Element(i);
-            if (sums[i] != expected)
+            if (sums[i] != expected) {
                 return WrongResult("look-back scan", i, sums[i], expected);
+            }
         }
         return OkStatus();
     }

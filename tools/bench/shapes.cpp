@@ -354,8 +354,9 @@ std::span<const Shape> AllShapes() {
 
 const Shape* FindShape(const std::string& name) {
     for (const Shape& shape : kShapes) {
-        if (name == shape.name)
+        if (name == shape.name) {
             return &shape;
+        }
     }
     return nullptr;
 }

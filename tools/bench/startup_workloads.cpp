@@ -19,8 +19,9 @@ class Start : public Workload {
     Result<double> Run() override { return device_.start_seconds(); }
 
     Status Verify() override {
-        if (device_.physical() == VK_NULL_HANDLE || device_.start_seconds() <= 0)
+        if (device_.physical() == VK_NULL_HANDLE || device_.start_seconds() <= 0) {
             return Error{ErrorCode::kInternal, "start: there is no device."};
+        }
         return OkStatus();
     }
 
@@ -48,16 +49,18 @@ class Pipelines : public Workload {
             FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<Workload> workload,
                                     kernel.create(device_, kernel.size));
             Result<double> seconds = workload->Run();
-            if (!seconds.ok())
+            if (!seconds.ok()) {
                 return std::move(seconds).error();
+            }
             kernels_.push_back(std::move(workload));
         }
         return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     }
 
     Status Verify() override {
-        for (const std::unique_ptr<Workload>& kernel : kernels_)
+        for (const std::unique_ptr<Workload>& kernel : kernels_) {
             FORNAX_RETURN_IF_ERROR(kernel->Verify());
+        }
         return OkStatus();
     }
 

@@ -19,8 +19,9 @@ namespace {
 
 std::string Footer() {
     std::string names;
-    for (const bench::Shape& shape : bench::AllShapes())
+    for (const bench::Shape& shape : bench::AllShapes()) {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", shape.name);
+    }
     return fmt::format(
         "Each measurement runs in a process of its own, with caches of its own; drivers take "
         "turns.\n"
@@ -47,17 +48,20 @@ void ShowProgress(const std::string& step) {
 void Bench(bench::BenchOptions options, const std::string& json_file) {
     options.program = ValueOrExit(ExecutablePath());
     Result<std::filesystem::path> manifest = FindManifest();
-    if (manifest.ok())
+    if (manifest.ok()) {
         options.fornax_manifest = *manifest;
-    else
+    } else {
         fmt::print(stderr, "fornax: {} Only other drivers are measured.\n",
                    manifest.error().message);
+    }
     const bool is_terminal = isatty(STDERR_FILENO) != 0;
-    if (is_terminal)
+    if (is_terminal) {
         options.progress = ShowProgress;
+    }
     Result<std::vector<bench::Report>> result = bench::RunBenchmarks(options);
-    if (is_terminal)
+    if (is_terminal) {
         ShowProgress("");
+    }
     const std::vector<bench::Report> reports = ValueOrExit(std::move(result));
 
     bool failures = false;
@@ -69,11 +73,13 @@ void Bench(bench::BenchOptions options, const std::string& json_file) {
         std::ofstream file(json_file);
         file << bench::ReportsToJson(reports).dump(2) << '\n';
         file.close();
-        if (!file)
+        if (!file) {
             ExitWithError({ErrorCode::kIo, fmt::format("{} cannot be written.", json_file)});
+        }
     }
-    if (failures)
+    if (failures) {
         ExitWithCode(kExitFailure);
+    }
 }
 
 // The measuring process that RunBenchmarks starts; not for users.
@@ -107,8 +113,9 @@ void AddBenchLlamaCommand(CLI::App& bench) {
         std::vector<std::string> words = command->remaining();
         words.insert(words.begin(), {"python3", script.string()});
         std::vector<char*> arguments;
-        for (std::string& word : words)
+        for (std::string& word : words) {
             arguments.push_back(word.data());
+        }
         arguments.push_back(nullptr);
         execvp("python3", arguments.data());
         ExitWithError({ErrorCode::kNotFound, "python3 cannot be started."});
@@ -152,8 +159,9 @@ void AddBenchCommand(CLI::App& app) {
                       "Run under the Vulkan validation layer, and fail on any message");
     AddBenchLlamaCommand(*command);
     command->callback([command, options, json_file] {
-        if (command->get_subcommands().empty())
+        if (command->get_subcommands().empty()) {
             Bench(*options, *json_file);
+        }
     });
     AddBenchChildCommand(app);
 }

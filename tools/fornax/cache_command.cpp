@@ -30,8 +30,9 @@ void List() {
         table.AddRow({entry.kind, entry.key.ToHex(), fmt::format("{}", entry.size_bytes),
                       fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(entry.modified))});
     }
-    if (!entries.empty())
+    if (!entries.empty()) {
         fmt::print("{}", table.Render());
+    }
     fmt::print("{} entries, {} in {}\n", entries.size(), FormatBytes(total), cache.directory());
 }
 
@@ -40,9 +41,10 @@ void Clear() {
     const CacheClearResult cleared = cache.Clear();
     fmt::print("{} entries, {} removed from {}\n", cleared.removed_count,
                FormatBytes(cleared.removed_bytes), cache.directory());
-    if (cleared.failed_count != 0)
+    if (cleared.failed_count != 0) {
         ExitWithError({ErrorCode::kIo,
                        fmt::format("{} entries could not be removed.", cleared.failed_count)});
+    }
 }
 
 }  // namespace

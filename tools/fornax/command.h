@@ -28,15 +28,17 @@ constexpr int kExitExecNotFound = 127;     // exec: there is no such command
 [[noreturn]] void ExitWithCode(int exit_code);
 
 inline void ExitIfError(const Status& status, int exit_code = kExitFailure) {
-    if (!status.ok())
+    if (!status.ok()) {
         ExitWithError(status.error(), exit_code);
+    }
 }
 
 // Returns the value of `result`, or leaves the callback as ExitWithError does.
 template <typename T>
 T ValueOrExit(Result<T> result, int exit_code = kExitFailure) {
-    if (!result.ok())
+    if (!result.ok()) {
         ExitWithError(result.error(), exit_code);
+    }
     return std::move(result).value();
 }
 

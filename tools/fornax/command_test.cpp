@@ -26,12 +26,14 @@ using ::testing::Not;
 
 // The manifest of the driver to test with, if there is one.
 std::optional<fs::path> TestManifest() {
-    if (auto fornax = FindManifest(FORNAX_COMMAND, std::getenv("FORNAX_MANIFEST")); fornax.ok())
+    if (auto fornax = FindManifest(FORNAX_COMMAND, std::getenv("FORNAX_MANIFEST")); fornax.ok()) {
         return *fornax;
+    }
     for (const fs::path& manifest : bench::CandidateManifests()) {
         const std::string name = manifest.filename().string();
-        if (name.starts_with("lvp_icd") || name.starts_with("vk_swiftshader"))
+        if (name.starts_with("lvp_icd") || name.starts_with("vk_swiftshader")) {
             return manifest;
+        }
     }
     return std::nullopt;
 }
@@ -126,8 +128,9 @@ TEST_F(CommandTest, ExecFailsAsEnvDoes) {
 // A kernel with barriers, loops and accesses of several forms.
 TEST_F(CommandTest, ExplainKernelShowsDecisions) {
     const auto manifest = FindManifest(FORNAX_COMMAND, std::getenv("FORNAX_MANIFEST"));
-    if (!manifest.ok())
+    if (!manifest.ok()) {
         GTEST_SKIP() << "The build has no Fornax driver.";
+    }
     ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--json"}), 0) << output_;
     const nlohmann::json json = nlohmann::json::parse(output_, nullptr, false);
     ASSERT_FALSE(json.is_discarded()) << output_;
@@ -137,19 +140,22 @@ TEST_F(CommandTest, ExplainKernelShowsDecisions) {
     EXPECT_FALSE(json["accesses"].empty());
     EXPECT_TRUE(json["times_ms"].contains("code generation"));
     bool loop_of_the_workgroup = false;
-    for (const auto& construct : json["constructs"])
+    for (const auto& construct : json["constructs"]) {
         loop_of_the_workgroup |= construct["kind"] == "loop" && construct["workgroup"] == true;
+    }
     EXPECT_TRUE(loop_of_the_workgroup);
 
     ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_KERNEL, "--robust"}), 0) << output_;
     for (const char* part : {"kernel main", "memory accesses", "set 0 binding 0", "workgroup",
-                             "barriers cut the kernel", "OpStore"})
+                             "barriers cut the kernel", "OpStore"}) {
         EXPECT_THAT(output_, HasSubstr(part));
+    }
 
     // The products of a tile, for a person and for a program.
     ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_MATRICES, "--constant", "0=32"}), 0) << output_;
-    for (const char* part : {"matrix unit", "multiply-add", "load factor", "1 f16"})
+    for (const char* part : {"matrix unit", "multiply-add", "load factor", "1 f16"}) {
         EXPECT_THAT(output_, HasSubstr(part));
+    }
     ASSERT_EQ(Fornax({"explain-kernel", FORNAX_TEST_MATRICES, "--json", "--constant", "0=32"}), 0)
         << output_;
     const nlohmann::json matrices = nlohmann::json::parse(output_, nullptr, false);
@@ -185,8 +191,9 @@ class DriverCommandTest : public CommandTest {
   protected:
     void SetUp() override {
         const std::optional<fs::path> manifest = TestManifest();
-        if (!manifest.has_value())
+        if (!manifest.has_value()) {
             GTEST_SKIP() << "There is no Vulkan CPU driver on this machine.";
+        }
         environment_["FORNAX_MANIFEST"] = *manifest;
         environment_["FORNAX_CACHE_DIR"] = directory_ / "cache";
     }
@@ -206,8 +213,9 @@ class DriverCommandTest : public CommandTest {
 TEST_F(DriverCommandTest, InfoDescribesTheDevice) {
     ASSERT_EQ(Fornax({"info"}), 0) << output_;
     for (const char* part : {"type", "Vulkan version", "Limits", "shared memory", "Memory",
-                             "Queue families", "compute", "Compute features", "Extensions"})
+                             "Queue families", "compute", "Compute features", "Extensions"}) {
         EXPECT_THAT(output_, HasSubstr(part));
+    }
 }
 
 TEST_F(DriverCommandTest, InfoAllShowsAtLeastTheSameDevice) {
@@ -224,8 +232,9 @@ TEST_F(DriverCommandTest, BenchRepeatsForTargetsAndThreads) {
     EXPECT_EQ(json["runs"][0]["target"], "native");
     EXPECT_EQ(json["runs"][3]["target"], "x86-64-v2");
     EXPECT_EQ(json["runs"][3]["limits"]["threads"], 1);
-    for (const nlohmann::json& run : json["runs"])
+    for (const nlohmann::json& run : json["runs"]) {
         EXPECT_EQ(run["benchmarks"].size(), 1u);
+    }
 }
 
 TEST_F(DriverCommandTest, EveryBenchmarkIsVerifiedAndMeasured) {
@@ -234,13 +243,15 @@ TEST_F(DriverCommandTest, EveryBenchmarkIsVerifiedAndMeasured) {
     ASSERT_EQ(json["drivers"].size(), 1u);
     const std::string driver = json["drivers"][0]["name"];
     EXPECT_EQ(json["benchmarks"].size(), bench::AllShapes().size());
-    for (const nlohmann::json& benchmark : json["benchmarks"])
+    for (const nlohmann::json& benchmark : json["benchmarks"]) {
         EXPECT_GT(benchmark["results"][driver]["median"], 0) << benchmark;
+    }
 }
 
 TEST_F(DriverCommandTest, ValidationLayerIsSilentOnEveryBenchmark) {
-    if (!fs::exists("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json"))
+    if (!fs::exists("/usr/share/vulkan/explicit_layer.d/VkLayer_khronos_validation.json")) {
         GTEST_SKIP() << "The Khronos validation layer is not installed.";
+    }
     environment_["LSAN_OPTIONS"] = "detect_leaks=0";  // the layer leaks
     QuickBench({"--validate"});
     EXPECT_THAT(output_, Not(HasSubstr("failed")));

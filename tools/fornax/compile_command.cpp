@@ -25,17 +25,20 @@ struct Options {
 };
 
 void Compile(const Options& options) {
-    if (options.output.empty() && !options.explain)
+    if (options.output.empty() && !options.explain) {
         ExitWithError({ErrorCode::kInvalidArgument,
                        "compile needs a file to write, `-o FILE`, or --explain."},
                       kExitUsage);
+    }
     const PlanRequest request = ValueOrExit(options.graph.ToRequest(kDefaultBatch), kExitUsage);
     DiskCache cache = DiskCache::OpenDefault();
     const LoadedPlan loaded = ValueOrExit(LoadPlan(request, cache));
-    if (options.explain)
+    if (options.explain) {
         fmt::print("{}", graph::ToText(loaded.plan));
-    if (options.output.empty())
+    }
+    if (options.output.empty()) {
         return;
+    }
     const std::vector<std::byte> bytes = ValueOrExit(graph::SerializePlan(loaded.plan));
     ExitIfError(WriteFileAtomically(options.output, bytes));
     fmt::print("plan {} of {}: {}, {} dispatches, {} written to {}\n", loaded.plan.graph_hash,

@@ -69,8 +69,9 @@ std::vector<FeatureState> ComputeFeatures(VkPhysicalDevice device,
                                           const std::vector<VkExtensionProperties>& extensions) {
     FeatureQuery query;
     auto chain_if = [&](const char* extension, auto& structure) {
-        if (HasExtension(extensions, extension))
+        if (HasExtension(extensions, extension)) {
             query.Chain(structure);
+        }
     };
     if (api_version >= VK_API_VERSION_1_2) {
         query.Chain(query.v11);
@@ -156,8 +157,9 @@ std::vector<FeatureState> ComputeFeatures(VkPhysicalDevice device,
         {"dataGraph", query.data_graph.dataGraph},
     };
     std::vector<FeatureState> states;
-    for (const auto& [name, value] : features)
+    for (const auto& [name, value] : features) {
         states.push_back({name, value == VK_TRUE});
+    }
     return states;
 }
 

@@ -33,10 +33,12 @@ struct DeviceProperties {
         core.pNext = &subgroup;
         subgroup.pNext = &maintenance3;
         if (first.apiVersion >= VK_API_VERSION_1_2 ||
-            HasExtension(extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME))
+            HasExtension(extensions, VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) {
             maintenance3.pNext = &driver;
-        if (first.apiVersion >= VK_API_VERSION_1_3)
+        }
+        if (first.apiVersion >= VK_API_VERSION_1_3) {
             driver.pNext = &v13;
+        }
         vkGetPhysicalDeviceProperties2(device, &core);
     }
 };
@@ -49,15 +51,18 @@ template <typename Flags, size_t kCount>
 std::string FlagNames(Flags flags, const std::pair<Flags, const char*> (&names)[kCount]) {
     std::string text;
     for (const auto& [flag, name] : names) {
-        if ((flags & flag) == 0)
+        if ((flags & flag) == 0) {
             continue;
-        if (!text.empty())
+        }
+        if (!text.empty()) {
             text += ", ";
+        }
         text += name;
         flags &= ~flag;
     }
-    if (flags != 0)
+    if (flags != 0) {
         text += fmt::format("{}{:#x}", text.empty() ? "" : ", ", flags);
+    }
     return text.empty() ? "none" : text;
 }
 
@@ -67,8 +72,9 @@ std::string Identity(const DeviceProperties& properties) {
     table.AddRow({"type", DeviceTypeName(core.deviceType)});
     if (properties.driver.driverName[0] != '\0') {
         table.AddRow({"driver", properties.driver.driverName});
-        if (properties.driver.driverInfo[0] != '\0')
+        if (properties.driver.driverInfo[0] != '\0') {
             table.AddRow({"driver info", properties.driver.driverInfo});
+        }
         const VkConformanceVersion& conformance = properties.driver.conformanceVersion;
         table.AddRow(
             {"conformance version", fmt::format("{}.{}.{}.{}", conformance.major, conformance.minor,
@@ -106,15 +112,17 @@ std::string Limits(const DeviceProperties& properties) {
                     limits.maxComputeWorkGroupCount[1], limits.maxComputeWorkGroupCount[2]));
     add("shared memory", FormatBytes(limits.maxComputeSharedMemorySize));
     std::string subgroup_size = std::to_string(properties.subgroup.subgroupSize);
-    if (properties.v13.maxSubgroupSize != 0)
+    if (properties.v13.maxSubgroupSize != 0) {
         subgroup_size += fmt::format(" (size control {} to {})", properties.v13.minSubgroupSize,
                                      properties.v13.maxSubgroupSize);
+    }
     add("subgroup size", subgroup_size);
     add("subgroup operations",
         FlagNames(properties.subgroup.supportedOperations, kSubgroupOperations));
     add("largest allocation", FormatBytes(properties.maintenance3.maxMemoryAllocationSize));
-    if (properties.v13.maxBufferSize != 0)
+    if (properties.v13.maxBufferSize != 0) {
         add("largest buffer", FormatBytes(properties.v13.maxBufferSize));
+    }
     add("storage buffer range", FormatBytes(limits.maxStorageBufferRange));
     add("uniform buffer range", FormatBytes(limits.maxUniformBufferRange));
     add("push constants", FormatBytes(limits.maxPushConstantsSize));
@@ -150,15 +158,17 @@ std::string Memory(VkPhysicalDevice device, bool has_budget) {
 
     TextTable heaps({"heap", "size", "budget", "used", "flags"},
                     {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-    for (uint32_t i = 0; i < core.memoryHeapCount; ++i)
+    for (uint32_t i = 0; i < core.memoryHeapCount; ++i) {
         heaps.AddRow({std::to_string(i), FormatBytes(core.memoryHeaps[i].size),
                       has_budget ? FormatBytes(budget.heapBudget[i]) : "-",
                       has_budget ? FormatBytes(budget.heapUsage[i]) : "-",
                       FlagNames(core.memoryHeaps[i].flags, kHeapFlags)});
+    }
     TextTable types({"type", "heap", "properties"}, {Align::kRight, Align::kRight, Align::kLeft});
-    for (uint32_t i = 0; i < core.memoryTypeCount; ++i)
+    for (uint32_t i = 0; i < core.memoryTypeCount; ++i) {
         types.AddRow({std::to_string(i), std::to_string(core.memoryTypes[i].heapIndex),
                       FlagNames(core.memoryTypes[i].propertyFlags, kTypeFlags)});
+    }
     return heaps.Render(kIndent) + "\n" + types.Render(kIndent);
 }
 
@@ -175,24 +185,27 @@ std::string QueueFamilies(VkPhysicalDevice device) {
 
     TextTable table({"family", "queues", "timestamp bits", "operations"},
                     {Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         table.AddRow({std::to_string(i), std::to_string(families[i].queueCount),
                       std::to_string(families[i].timestampValidBits),
                       FlagNames(families[i].queueFlags, kQueueFlags)});
+    }
     return table.Render(kIndent);
 }
 
 std::string Features(const std::vector<FeatureState>& features) {
     TextTable table = KeyValueTable();
-    for (const FeatureState& feature : features)
+    for (const FeatureState& feature : features) {
         table.AddRow({feature.name, feature.is_supported ? "yes" : "no"});
+    }
     return table.Render(kIndent);
 }
 
 std::string Extensions(const std::vector<VkExtensionProperties>& extensions) {
     TextTable table = KeyValueTable();
-    for (const VkExtensionProperties& extension : extensions)
+    for (const VkExtensionProperties& extension : extensions) {
         table.AddRow({extension.extensionName, std::to_string(extension.specVersion)});
+    }
     return extensions.empty() ? "  none\n" : table.Render(kIndent);
 }
 

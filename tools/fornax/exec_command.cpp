@@ -30,15 +30,17 @@ constexpr const char* kExamples =
     "cannot be run, 127 when there is no such command.";
 
 [[noreturn]] void Exec(std::vector<std::string> command) {
-    if (command.empty())
+    if (command.empty()) {
         ExitWithError({ErrorCode::kInvalidArgument,
                        "exec needs a command, as in `fornax exec -- vulkaninfo --summary`."},
                       kExitUsage);
+    }
     SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
 
     std::vector<char*> arguments;
-    for (std::string& argument : command)
+    for (std::string& argument : command) {
         arguments.push_back(argument.data());
+    }
     arguments.push_back(nullptr);
     execvp(arguments[0], arguments.data());
 
@@ -53,16 +55,18 @@ constexpr const char* kExamples =
 
 // CLI11 would read options of the command, such as --help, as its own, even behind `--`.
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
-    if (arguments.empty() || arguments.front() != "exec")
+    if (arguments.empty() || arguments.front() != "exec") {
         return {};
+    }
     auto first =
         std::find_if(arguments.begin() + 1, arguments.end(), [](const std::string& argument) {
             return argument == "--" || argument.empty() || argument.front() != '-';
         });
     std::vector<std::string> command(first, arguments.end());
     arguments.erase(first, arguments.end());
-    if (!command.empty() && command.front() == "--")
+    if (!command.empty() && command.front() == "--") {
         command.erase(command.begin());
+    }
     return command;
 }
 

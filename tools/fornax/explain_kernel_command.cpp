@@ -47,8 +47,9 @@ struct Options {
 std::vector<uint32_t> ReadWords(const std::string& file) {
     const std::vector<std::byte> bytes = ValueOrExit(ReadFile(file, size_t{256} << 20));
     std::vector<uint32_t> words(bytes.size() / 4);
-    if (!words.empty())
+    if (!words.empty()) {
         std::memcpy(words.data(), bytes.data(), words.size() * 4);
+    }
     return words;
 }
 
@@ -57,8 +58,9 @@ kernel::SpecializationValue ParseConstant(const std::string& text) {
     const size_t equals = text.find('=');
     kernel::SpecializationValue value;
     try {
-        if (equals == std::string::npos)
+        if (equals == std::string::npos) {
             throw std::invalid_argument(text);
+        }
         value.constant_id = static_cast<uint32_t>(std::stoul(text.substr(0, equals)));
         const std::string number = text.substr(equals + 1);
         if (number.find_first_of(".") != std::string::npos) {
@@ -99,18 +101,20 @@ void Explain(const Options& options) {
     request.options.robust_buffer_access = options.robust;
     request.options.wide_indexing = options.wide_indexing;
     request.options.subgroup_size = options.subgroup_size;
-    for (const std::string& constant : options.constants)
+    for (const std::string& constant : options.constants) {
         request.specialization.push_back(ParseConstant(constant));
+    }
     const char* cpu = std::getenv("FORNAX_CPU");
     const kernel::TargetInfo target = ValueOrExit(kernel::DetectTarget(cpu ? cpu : ""));
     const auto source = ValueOrExit(kernel::BackendSource::FindIn(LibraryFolder()));
     const auto backend = ValueOrExit(source.Open());
     request.layout = ValueOrExit(backend->LayoutOf(words));
     const kernel::KernelExplanation explanation = ValueOrExit(backend->Explain(request, target));
-    if (options.json)
+    if (options.json) {
         fmt::print("{}\n", ExplanationToJson(explanation).dump(2));
-    else
+    } else {
         fmt::print("{}", FormatExplanation(explanation));
+    }
 }
 
 }  // namespace

@@ -22,10 +22,12 @@ constexpr size_t kIndent = 2;
 
 // "shader.comp:12 OpLoad", "OpLoad at word 300".
 std::string PlaceName(const CodePlace& place) {
-    if (!place.source.empty())
+    if (!place.source.empty()) {
         return place.source + " " + place.instruction;
-    if (place.instruction.empty())
+    }
+    if (place.instruction.empty()) {
         return "-";
+    }
     return fmt::format("{} at word {}", place.instruction, place.word);
 }
 
@@ -42,8 +44,9 @@ std::string Summary(const KernelExplanation& e) {
         fmt::format("{} invocations a vector, {}", e.lanes,
                     e.workgroups > 1 ? fmt::format("{} workgroups", e.workgroups)
                                      : fmt::format("{} vectors a workgroup", e.vectors));
-    if (e.tile_width != 0)
+    if (e.tile_width != 0) {
         width += fmt::format(", in tiles {} wide", e.tile_width);
+    }
     table.AddRow({"width", width});
     table.AddRow({"pressure", fmt::format("{} of {} vector registers at the most", e.live_values,
                                           e.vector_registers)});
@@ -56,26 +59,30 @@ std::string Summary(const KernelExplanation& e) {
                              e.instructions_read, e.instructions, e.llvm_instructions,
                              FormatBytes(e.code_bytes))});
     std::string times;
-    for (const kernel::StageTime& time : e.times)
+    for (const kernel::StageTime& time : e.times) {
         times +=
             fmt::format("{}{} {:.2f} ms", times.empty() ? "" : ", ", time.stage, time.milliseconds);
+    }
     table.AddRow({"time", times});
     return table.Render(kIndent);
 }
 
 std::string Segments(const KernelExplanation& e) {
-    if (e.segments.size() < 2)
+    if (e.segments.size() < 2) {
         return "\nbarriers: none, the kernel is one segment\n";
+    }
     std::string text =
         fmt::format("\nbarriers cut the kernel into {} segments\n", e.segments.size());
     TextTable table({"segment", "instructions", "values of other segments", "lanes"},
                     {Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-    for (size_t i = 0; i < e.segments.size(); ++i)
+    for (size_t i = 0; i < e.segments.size(); ++i) {
         table.AddRow({std::to_string(i), std::to_string(e.segments[i].instructions),
                       std::to_string(e.segments[i].imports), std::to_string(e.segments[i].lanes)});
+    }
     text += table.Render(kIndent);
-    if (e.kept.empty())
+    if (e.kept.empty()) {
         return text;
+    }
     text += "\nwhat lives across barriers\n";
     // A loop carries its values by the dozen: equal ones are counted.
     std::vector<std::vector<std::string>> rows;
@@ -101,8 +108,9 @@ std::string Segments(const KernelExplanation& e) {
 }
 
 std::string Constructs(const KernelExplanation& e) {
-    if (e.constructs.empty())
+    if (e.constructs.empty()) {
         return "";
+    }
     TextTable table({"", "kind", "run by", "lanes", "segment", "in", "where"},
                     {Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight,
                      Align::kLeft, Align::kLeft});
@@ -117,16 +125,18 @@ std::string Constructs(const KernelExplanation& e) {
 }
 
 std::string Accesses(const KernelExplanation& e) {
-    if (e.accesses.empty())
+    if (e.accesses.empty()) {
         return "\nmemory accesses: none\n";
+    }
     TextTable table({"memory", "operation", "type", "form", "check", "mask", "segment", "loop",
                      "offset", "where"},
                     {Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft,
                      Align::kLeft, Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft});
     for (const kernel::AccessRecord& record : e.accesses) {
         std::string form = AccessFormName(record.form);
-        if (record.form == AccessForm::kRuns)
+        if (record.form == AccessForm::kRuns) {
             form = fmt::format("{} {}", record.runs, record.runs == 1 ? "run + shuffle" : form);
+        }
         table.AddRow({record.memory, record.operation, record.type, form,
                       AccessCheckName(record.check), record.masked ? "yes" : "",
                       std::to_string(record.segment), LoopName(record.loop), record.shape,
@@ -137,8 +147,9 @@ std::string Accesses(const KernelExplanation& e) {
 
 // The matrix unit's commands, each row those of one basic block; products by format.
 std::string Matrix(const KernelExplanation& e) {
-    if (e.matrix.empty())
+    if (e.matrix.empty()) {
         return "";
+    }
     std::string text = fmt::format(
         "\nmatrix unit, on the host's {}: commands each time that one of {} vectors comes by\n",
         e.matrix_tiles ? "tiles" : "vectors", e.vectors);
@@ -149,9 +160,10 @@ std::string Matrix(const KernelExplanation& e) {
     for (const kernel::MatrixRecord& record : e.matrix) {
         std::string products;
         for (uint32_t i = 0; i < hal::kMatrixFormats; ++i) {
-            if (record.counts.products[i] != 0)
+            if (record.counts.products[i] != 0) {
                 products += fmt::format("{}{} {}", products.empty() ? "" : ", ",
                                         record.counts.products[i], hal::kMatrixFormatNames[i]);
+            }
         }
         table.AddRow({products, std::to_string(record.counts.factors_loaded),
                       std::to_string(record.counts.sums_loaded),
@@ -199,16 +211,18 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
         {"matrix", nlohmann::json::array()},
         {"times_ms", nlohmann::json::object()},
     };
-    for (const auto& segment : e.segments)
+    for (const auto& segment : e.segments) {
         json["segments"].push_back({{"instructions", segment.instructions},
                                     {"imports", segment.imports},
                                     {"lanes", segment.lanes}});
-    for (const auto& kept : e.kept)
+    }
+    for (const auto& kept : e.kept) {
         json["kept"].push_back({{"operation", kept.operation},
                                 {"type", kept.type},
                                 {"home", kept.home},
                                 {"place", PlaceToJson(kept.place)}});
-    for (const auto& construct : e.constructs)
+    }
+    for (const auto& construct : e.constructs) {
         json["constructs"].push_back({{"kind", construct.kind},
                                       {"workgroup", construct.workgroup},
                                       {"divergent", construct.divergent},
@@ -216,7 +230,8 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
                                       {"loop", construct.loop},
                                       {"depth", construct.depth},
                                       {"place", PlaceToJson(construct.place)}});
-    for (const auto& access : e.accesses)
+    }
+    for (const auto& access : e.accesses) {
         json["accesses"].push_back({{"memory", access.memory},
                                     {"operation", access.operation},
                                     {"type", access.type},
@@ -229,6 +244,7 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
                                     {"loop", access.loop},
                                     {"depth", access.depth},
                                     {"place", PlaceToJson(access.place)}});
+    }
     for (const auto& matrix : e.matrix) {
         nlohmann::json& record = json["matrix"].emplace_back();
         record = {{"factors_loaded", matrix.counts.factors_loaded},
@@ -238,11 +254,13 @@ nlohmann::json ExplanationToJson(const KernelExplanation& e) {
                   {"loop", matrix.loop},
                   {"depth", matrix.depth},
                   {"place", PlaceToJson(matrix.place)}};
-        for (uint32_t i = 0; i < hal::kMatrixFormats; ++i)
+        for (uint32_t i = 0; i < hal::kMatrixFormats; ++i) {
             record["products"][hal::kMatrixFormatNames[i]] = matrix.counts.products[i];
+        }
     }
-    for (const auto& time : e.times)
+    for (const auto& time : e.times) {
         json["times_ms"][time.stage] = time.milliseconds;
+    }
     return json;
 }
 

@@ -36,11 +36,12 @@ Result<PlanRequest> GraphOptions::ToRequest(int64_t default_batch) const {
         const bool good = equals != std::string::npos && equals != 0 &&
                           std::from_chars(dimension.data() + equals + 1, end, size).ptr == end &&
                           size >= 1;
-        if (!good)
+        if (!good) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("--dim {} is not of the form NAME=SIZE with a size of 1 or "
                                      "more.",
                                      dimension)};
+        }
         request.import.dimensions[dimension.substr(0, equals)] = size;
     }
     return request;

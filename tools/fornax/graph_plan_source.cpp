@@ -19,11 +19,13 @@ constexpr size_t kMaxFileBytes = size_t{1} << 31;
 // The cached plan of the graph with this hash, if there is a good one.
 std::optional<graph::Plan> FindInCache(DiskCache& cache, const Hash128& hash) {
     const std::optional<std::vector<std::byte>> entry = cache.Get(kPlanCacheKind, hash);
-    if (!entry)
+    if (!entry) {
         return std::nullopt;
+    }
     Result<graph::Plan> plan = graph::ParsePlan(*entry);
-    if (plan.ok() && plan->graph_hash == hash.ToHex())
+    if (plan.ok() && plan->graph_hash == hash.ToHex()) {
         return std::move(*plan);
+    }
     LogWarning("The cached plan {} is replaced: {}", hash.ToHex(),
                plan.ok() ? "It belongs to another graph." : plan.error().message);
     return std::nullopt;
@@ -44,8 +46,9 @@ Result<LoadedPlan> FromModel(const PlanRequest& request,
         }
     }
     Result<graph::Plan> plan = graph::Compile(std::move(graph), request.compile);
-    if (!plan.ok())
+    if (!plan.ok()) {
         return Error{plan.error().code, fmt::format("{}: {}", request.path, plan.error().message)};
+    }
     loaded.plan = std::move(*plan);
     if (request.use_cache) {
         FORNAX_ASSIGN_OR_RETURN(const std::vector<std::byte> stored,
@@ -57,8 +60,9 @@ Result<LoadedPlan> FromModel(const PlanRequest& request,
 
 Result<LoadedPlan> FromFile(const PlanRequest& request, std::span<const std::byte> bytes) {
     Result<graph::Plan> plan = graph::ParsePlan(bytes);
-    if (!plan.ok())
+    if (!plan.ok()) {
         return Error{plan.error().code, fmt::format("{}: {}", request.path, plan.error().message)};
+    }
     LoadedPlan loaded;
     loaded.plan = std::move(*plan);
     loaded.origin = PlanOrigin::kPlanFile;
@@ -85,10 +89,11 @@ Result<LoadedPlan> LoadPlan(const PlanRequest& request, DiskCache& cache) {
     const std::span<const std::byte> view = std::as_bytes(std::span(bytes));
     Result<LoadedPlan> loaded =
         graph::LooksLikePlan(view) ? FromFile(request, view) : FromModel(request, bytes, cache);
-    if (loaded.ok())
+    if (loaded.ok()) {
         loaded->milliseconds =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
                 .count();
+    }
     return loaded;
 }
 

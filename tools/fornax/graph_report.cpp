@@ -79,11 +79,12 @@ std::string MemoryTable(const graph::Plan& plan) {
         {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
     auto add_rows = [&](bool constants) {
         for (const graph::PlanTensor& tensor : plan.tensors) {
-            if ((tensor.kind == graph::TensorKind::kConstant) == constants)
+            if ((tensor.kind == graph::TensorKind::kConstant) == constants) {
                 table.AddRow({tensor.name, std::string(graph::Name(tensor.kind)),
                               tensor.type.ToString(), fmt::format("{}", tensor.offset_bytes),
                               fmt::format("{}", tensor.type.size_bytes()),
                               fmt::format("{}..{}", tensor.first_step, tensor.last_step)});
+            }
         }
     };
     add_rows(true);
@@ -105,24 +106,28 @@ std::string PredictionReport(const HostTensor& scores, std::span<const int64_t> 
     const std::vector<size_t> predictions = ArgMax(scores);
     std::string out = fmt::format("predictions ({} samples)\n", predictions.size());
     out += Summary(predictions);
-    if (labels.empty())
+    if (labels.empty()) {
         return out;
+    }
     const size_t classes = scores.floats.size() / std::max<size_t>(predictions.size(), 1);
     size_t right = 0;
     std::vector<std::string> mistakes;
     for (size_t i = 0; i < predictions.size(); ++i) {
-        if (static_cast<int64_t>(predictions[i]) == labels[i])
+        if (static_cast<int64_t>(predictions[i]) == labels[i]) {
             ++right;
-        else
+        } else {
             mistakes.push_back(fmt::format("  sample {} is {}, taken for {} ({:.3f})\n", i,
                                            labels[i], predictions[i],
                                            scores.floats[i * classes + predictions[i]]));
+        }
     }
-    for (size_t i = 0; i < std::min(mistakes.size(), kMaxListedMistakes); ++i)
+    for (size_t i = 0; i < std::min(mistakes.size(), kMaxListedMistakes); ++i) {
         out += mistakes[i];
-    if (mistakes.size() > kMaxListedMistakes)
+    }
+    if (mistakes.size() > kMaxListedMistakes) {
         fmt::format_to(std::back_inserter(out), "  and {} more\n",
                        mistakes.size() - kMaxListedMistakes);
+    }
     fmt::format_to(std::back_inserter(out), "accuracy {:.2f} % ({} of {})\n",
                    100.0 * static_cast<double>(right) / static_cast<double>(predictions.size()),
                    right, predictions.size());

@@ -10,8 +10,9 @@ namespace {
 
 size_t ElementsBehindFirst(const std::vector<int64_t>& dims) {
     size_t elements = 1;
-    for (size_t i = 1; i < dims.size(); ++i)
+    for (size_t i = 1; i < dims.size(); ++i) {
         elements *= static_cast<size_t>(dims[i]);
+    }
     return elements;
 }
 
@@ -27,23 +28,26 @@ bool SameButFirst(const std::vector<int64_t>& a, const std::vector<int64_t>& b) 
 }  // namespace
 
 Result<Batching> PlanBatches(const graph::Plan& plan, std::span<const HostTensor> inputs) {
-    if (inputs.size() != plan.inputs.size())
+    if (inputs.size() != plan.inputs.size()) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("The model has {} inputs, and {} are given.", plan.inputs.size(),
                                  inputs.size())};
+    }
     bool exact = true;
     for (size_t i = 0; i < inputs.size(); ++i) {
         const std::vector<int64_t> wanted = DimsOf(plan.inputs[i].type);
-        if (!inputs[i].is_float())
+        if (!inputs[i].is_float()) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("The data for the input {} are integers; it takes {}.",
                                      plan.inputs[i].name, plan.inputs[i].type.ToString())};
+        }
         if (inputs[i].dims != wanted &&
-            (!SameButFirst(inputs[i].dims, wanted) || inputs[i].dims[0] != inputs[0].dims[0]))
+            (!SameButFirst(inputs[i].dims, wanted) || inputs[i].dims[0] != inputs[0].dims[0])) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("The data for the input {} have the shape {}; it takes {}.",
                                      plan.inputs[i].name, fmt::join(inputs[i].dims, "x"),
                                      plan.inputs[i].type.shape.ToString())};
+        }
         exact = exact && inputs[i].dims == wanted;
     }
     if (exact) {
@@ -58,11 +62,12 @@ Result<Batching> PlanBatches(const graph::Plan& plan, std::span<const HostTensor
     };
     for (const auto* ports : {&plan.inputs, &plan.outputs}) {
         for (const graph::PlanPort& port : *ports) {
-            if (!fits(port))
+            if (!fits(port)) {
                 return Error{ErrorCode::kInvalidArgument,
                              fmt::format("The data hold {} samples, but {} of {} does not take "
                                          "samples {} at a time.",
                                          samples, port.name, port.type.ToString(), per_run)};
+            }
         }
     }
     return Batching{samples, per_run, (samples + per_run - 1) / per_run};
@@ -74,14 +79,16 @@ Result<std::vector<HostTensor>> RunBatches(const graph::Plan& plan,
                                            const RunFunction& run) {
     std::vector<std::vector<float>> in, out;
     std::vector<HostTensor> results;
-    for (const graph::PlanPort& port : plan.inputs)
+    for (const graph::PlanPort& port : plan.inputs) {
         in.emplace_back(port.type.shape.elements());
+    }
     for (const graph::PlanPort& port : plan.outputs) {
         out.emplace_back(port.type.shape.elements());
         HostTensor& result = results.emplace_back();
         result.dims = DimsOf(port.type);
-        if (batching.runs > 1 || batching.samples != batching.per_run)
+        if (batching.runs > 1 || batching.samples != batching.per_run) {
             result.dims[0] = static_cast<int64_t>(batching.samples);
+        }
     }
     const std::vector<std::span<const float>> in_spans(in.begin(), in.end());
     const std::vector<std::span<float>> out_spans(out.begin(), out.end());

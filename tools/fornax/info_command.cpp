@@ -23,13 +23,15 @@ constexpr const char* kExamples =
 class Instance {
   public:
     static Result<Instance> Create() {
-        if (volkInitialize() != VK_SUCCESS)
+        if (volkInitialize() != VK_SUCCESS) {
             return Error{ErrorCode::kNotFound,
                          "The Vulkan loader libvulkan.so.1 is not installed; on Debian its package "
                          "is libvulkan1."};
-        if (volkGetInstanceVersion() < VK_API_VERSION_1_1)
+        }
+        if (volkGetInstanceVersion() < VK_API_VERSION_1_1) {
             return Error{ErrorCode::kUnsupported,
                          "The Vulkan loader is of version 1.0; version 1.1 or later is needed."};
+        }
         VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
         application.pApplicationName = "fornax info";
         application.apiVersion = VK_API_VERSION_1_3;
@@ -37,11 +39,12 @@ class Instance {
         create_info.pApplicationInfo = &application;
         VkInstance instance = VK_NULL_HANDLE;
         const VkResult result = vkCreateInstance(&create_info, nullptr, &instance);
-        if (result != VK_SUCCESS)
+        if (result != VK_SUCCESS) {
             return Error{ErrorCode::kInternal,
                          fmt::format("The Vulkan loader can use no driver (vkCreateInstance "
                                      "returned {}); with VK_LOADER_DEBUG=all it says why.",
                                      static_cast<int>(result))};
+        }
         volkLoadInstanceOnly(instance);
         return Instance(instance);
     }
@@ -49,8 +52,9 @@ class Instance {
     Instance(Instance&& other) noexcept : instance_(std::exchange(other.instance_, nullptr)) {}
     Instance& operator=(Instance&&) = delete;
     ~Instance() {
-        if (instance_ != VK_NULL_HANDLE)
+        if (instance_ != VK_NULL_HANDLE) {
             vkDestroyInstance(instance_, nullptr);
+        }
     }
 
     std::vector<VkPhysicalDevice> Devices() const {
@@ -74,28 +78,31 @@ void SelectDrivers(bool all) {
         SelectDriver(ValueOrExit(std::move(manifest)));
         return;
     }
-    if (manifest.ok())
+    if (manifest.ok()) {
         setenv("VK_ADD_DRIVER_FILES", manifest->c_str(), 1);
-    else
+    } else {
         fmt::print(stderr, "fornax: {}\n", manifest.error().message);
+    }
 }
 
 void Info(bool all) {
     SelectDrivers(all);
     const Instance instance = ValueOrExit(Instance::Create());
     const std::vector<VkPhysicalDevice> devices = instance.Devices();
-    if (devices.empty())
+    if (devices.empty()) {
         ExitWithError({ErrorCode::kNotFound, "The Vulkan loader offers no device."});
+    }
     const char* separator = "";
     for (VkPhysicalDevice device : devices) {
         VkPhysicalDeviceProperties properties = {};
         vkGetPhysicalDeviceProperties(device, &properties);
         fmt::print("{}", separator);
-        if (properties.apiVersion < VK_API_VERSION_1_1)
+        if (properties.apiVersion < VK_API_VERSION_1_1) {
             fmt::print("{}\n  of Vulkan {}, too old to describe\n", properties.deviceName,
                        FormatVersion(properties.apiVersion));
-        else
+        } else {
             fmt::print("{}", DescribeDevice(device));
+        }
         separator = "\n";
     }
 }

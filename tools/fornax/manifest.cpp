@@ -14,10 +14,11 @@ namespace fs = std::filesystem;
 Result<fs::path> ExecutablePath() {
     std::error_code error;
     fs::path executable = fs::read_symlink("/proc/self/exe", error);
-    if (error)
+    if (error) {
         return Error{ErrorCode::kIo, fmt::format("The path of this program cannot be read from "
                                                  "/proc/self/exe: {}.",
                                                  error.message())};
+    }
     return executable;
 }
 
@@ -31,10 +32,11 @@ Result<fs::path> FindManifest(const fs::path& executable, const char* override_p
     std::error_code ignored;
     if (override_path != nullptr && *override_path != '\0') {
         fs::path path = fs::absolute(override_path, ignored);
-        if (!fs::is_regular_file(path, ignored))
+        if (!fs::is_regular_file(path, ignored)) {
             return Error{
                 ErrorCode::kNotFound,
                 fmt::format("FORNAX_MANIFEST is set to {}, which is not a file.", override_path)};
+        }
         return path;
     }
     const fs::path prefix = executable.parent_path().parent_path();
@@ -43,8 +45,9 @@ Result<fs::path> FindManifest(const fs::path& executable, const char* override_p
         prefix / "share" / "vulkan" / "icd.d" / ManifestFileName(),
     };
     for (const fs::path& candidate : candidates) {
-        if (fs::is_regular_file(candidate, ignored))
+        if (fs::is_regular_file(candidate, ignored)) {
             return candidate;
+        }
     }
     return Error{ErrorCode::kNotFound,
                  fmt::format("The Fornax driver's manifest is neither {} nor {}; build the driver, "

@@ -46,15 +46,18 @@ struct Options {
 // others. Without a Fornax driver, or when the user has chosen drivers, the loader's list is used
 // as it is.
 void SelectDrivers(const std::string& device) {
-    if (std::getenv("VK_DRIVER_FILES") != nullptr || std::getenv("VK_ICD_FILENAMES") != nullptr)
+    if (std::getenv("VK_DRIVER_FILES") != nullptr || std::getenv("VK_ICD_FILENAMES") != nullptr) {
         return;
+    }
     const Result<std::filesystem::path> manifest = FindManifest();
-    if (!manifest.ok())
+    if (!manifest.ok()) {
         return;
-    if (device.empty())
+    }
+    if (device.empty()) {
         SelectDriver(*manifest);
-    else
+    } else {
         setenv("VK_ADD_DRIVER_FILES", manifest->c_str(), 1);
+    }
 }
 
 // Numbers in [-1, 1), the same in every run.
@@ -66,8 +69,9 @@ std::vector<HostTensor> RandomInputs(const graph::Plan& plan) {
         HostTensor tensor;
         tensor.dims.assign(port.type.shape.dims().begin(), port.type.shape.dims().end());
         tensor.floats.resize(port.type.shape.elements());
-        for (float& value : tensor.floats)
+        for (float& value : tensor.floats) {
             value = uniform(generator);
+        }
         inputs.push_back(std::move(tensor));
     }
     return inputs;
@@ -75,20 +79,23 @@ std::vector<HostTensor> RandomInputs(const graph::Plan& plan) {
 
 std::vector<HostTensor> ReadInputs(const std::vector<std::string>& paths) {
     std::vector<HostTensor> inputs;
-    for (const std::string& path : paths)
+    for (const std::string& path : paths) {
         inputs.push_back(ValueOrExit(onnx_frontend::ReadTensorFile(path)));
+    }
     return inputs;
 }
 
 std::vector<int64_t> ReadLabels(const std::string& path, size_t samples) {
     HostTensor labels = ValueOrExit(onnx_frontend::ReadTensorFile(path));
-    if (labels.is_float())
+    if (labels.is_float()) {
         ExitWithError(
             {ErrorCode::kInvalidArgument, fmt::format("The labels in {} are not integers.", path)});
-    if (labels.integers.size() != samples)
+    }
+    if (labels.integers.size() != samples) {
         ExitWithError(
             {ErrorCode::kInvalidArgument, fmt::format("The file {} holds {} labels for {} samples.",
                                                       path, labels.integers.size(), samples)});
+    }
     return std::move(labels.integers);
 }
 
@@ -112,21 +119,24 @@ std::unique_ptr<runtime::PlanRunner> MakeRunner(const runtime::VulkanDevice& dev
                                                 DiskCache& cache) {
     const Hash128 key = PipelineCacheKey(device, plan);
     std::optional<std::vector<std::byte>> stored;
-    if (use_cache)
+    if (use_cache) {
         stored = cache.Get(kPipelineCacheKind, key);
+    }
     auto runner = ValueOrExit(runtime::PlanRunner::Create(
         device, plan, stored ? std::span<const std::byte>(*stored) : std::span<const std::byte>()));
     const runtime::PipelineReport& report = runner->pipelines();
     if (use_cache && (!stored || report.from_cache < report.pipelines)) {
         const std::vector<std::byte> data = runner->PipelineCacheData();
-        if (!data.empty() && data != stored)
+        if (!data.empty() && data != stored) {
             cache.Put(kPipelineCacheKind, key, data);
+        }
     }
     fmt::print("kernels    {} in {:.1f} ms", report.pipelines, report.milliseconds);
-    if (report.cache_known)
+    if (report.cache_known) {
         fmt::print(", {} of them found in the cache", report.from_cache);
-    else if (stored)
+    } else if (stored) {
         fmt::print(", with the driver's data found in the cache");
+    }
     fmt::print("\n");
     return runner;
 }
@@ -141,21 +151,24 @@ void Run(const Options& options) {
     DiskCache cache = DiskCache::OpenDefault();
     const LoadedPlan loaded = ValueOrExit(LoadPlan(request, cache));
     const graph::Plan& plan = loaded.plan;
-    if (inputs.empty())
+    if (inputs.empty()) {
         inputs = RandomInputs(plan);
+    }
     const Batching batching = ValueOrExit(PlanBatches(plan, inputs));
     const std::vector<int64_t> labels = options.labels.empty()
                                             ? std::vector<int64_t>()
                                             : ReadLabels(options.labels, batching.samples);
-    if (options.outputs.size() > plan.outputs.size())
+    if (options.outputs.size() > plan.outputs.size()) {
         ExitWithError({ErrorCode::kInvalidArgument,
                        fmt::format("{} output files are given, and the network has {} outputs.",
                                    options.outputs.size(), plan.outputs.size())});
+    }
 
     fmt::print("model      {} from {}\n", plan.name, options.graph.path);
     fmt::print("plan       {}, graph {}\n", loaded.Describe(), plan.graph_hash);
-    if (options.explain)
+    if (options.explain) {
         fmt::print("\n{}\n", graph::ToText(plan));
+    }
     SelectDrivers(options.device);
     const auto device = ValueOrExit(runtime::VulkanDevice::Open(options.device));
     fmt::print("device     {}\n", device->name());
@@ -169,16 +182,19 @@ void Run(const Options& options) {
                        std::span<const std::span<float>> out) -> Status {
                        FORNAX_RETURN_IF_ERROR(runner->Run(in, out));
                        const std::vector<double>& times = runner->dispatch_nanoseconds();
-                       for (size_t i = 0; i < times.size(); ++i)
+                       for (size_t i = 0; i < times.size(); ++i) {
                            nanoseconds[i] += times[i] / static_cast<double>(batching.runs);
+                       }
                        submit_nanoseconds += runner->submit_nanoseconds();
                        return OkStatus();
                    }));
-    if (runner->dispatch_nanoseconds().empty())
+    if (runner->dispatch_nanoseconds().empty()) {
         nanoseconds.clear();
-    for (size_t i = 0; i < options.outputs.size(); ++i)
+    }
+    for (size_t i = 0; i < options.outputs.size(); ++i) {
         ExitIfError(
             onnx_frontend::WriteTensorFile(options.outputs[i], plan.outputs[i].name, results[i]));
+    }
 
     fmt::print("runs       {} of {} samples each, {:.1f} us a run from submission to fence\n\n",
                batching.runs, batching.per_run,
@@ -186,8 +202,9 @@ void Run(const Options& options) {
     fmt::print("dispatches (times are means of {} runs)\n{}\n", batching.runs,
                DispatchTable(plan, nanoseconds));
     fmt::print("memory\n{}\n", MemoryTable(plan));
-    if (!options.inputs.empty())
+    if (!options.inputs.empty()) {
         fmt::print("{}", PredictionReport(results[0], labels));
+    }
 }
 
 }  // namespace

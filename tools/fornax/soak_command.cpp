@@ -19,8 +19,9 @@ std::string Footer() {
     std::string text =
         "Every result is checked. The cache of compiled kernels is a fresh one. Fails when a load "
         "fails, or\nwhen memory grows (from six samples on).\n\nLoads, and one round of each:\n";
-    for (const soak::Load& load : soak::AllLoads())
+    for (const soak::Load& load : soak::AllLoads()) {
         text += fmt::format("  {:<12} {}\n", load.name, load.what);
+    }
     text +=
         "\nExamples:\n"
         "  fornax soak --minutes 60\n"
@@ -33,14 +34,16 @@ void PrintSample(const soak::SoakReport& report) {
     constexpr const char* kCell = "{:>13}";
     if (report.samples.size() == 1) {
         std::string header = fmt::format("{:>8} {:>10}", "minutes", "RSS KiB");
-        for (const soak::Load* load : report.loads)
+        for (const soak::Load* load : report.loads) {
             header += fmt::format(kCell, load->name);
+        }
         fmt::print("{}\n", header);
     }
     const soak::SoakSample& sample = report.samples.back();
     std::string line = fmt::format("{:>8.2f} {:>10}", sample.minutes, sample.resident_kib);
-    for (const uint64_t rounds : sample.rounds)
+    for (const uint64_t rounds : sample.rounds) {
         line += fmt::format(kCell, rounds);
+    }
     fmt::print("{}\n", line);
     std::fflush(stdout);
 }
@@ -50,8 +53,9 @@ void Soak(const soak::SoakOptions& options) {
     setenv("FORNAX_LOG_LEVEL", "off", 0);  // lost devices are expected
     setenv("FORNAX_CACHE_MIB", "16", 0);   // so that entries are removed as well
     std::string cache = std::filesystem::temp_directory_path() / "fornax-soak-XXXXXX";
-    if (mkdtemp(cache.data()) == nullptr)
+    if (mkdtemp(cache.data()) == nullptr) {
         ExitWithError({ErrorCode::kIo, fmt::format("{} cannot be created.", cache)});
+    }
     setenv("FORNAX_CACHE_DIR", cache.c_str(), 1);
     Result<soak::SoakReport> result = soak::RunSoak(options, PrintSample);
     std::error_code ignored;
@@ -64,10 +68,12 @@ void Soak(const soak::SoakOptions& options) {
         fmt::print("Memory is not judged: {} samples, and {} are needed.\n", report.samples.size(),
                    soak::kLeastSamples);
     }
-    for (const std::string& failure : report.failures)
+    for (const std::string& failure : report.failures) {
         fmt::print(stderr, "fornax: {}\n", failure);
-    if (!report.failures.empty())
+    }
+    if (!report.failures.empty()) {
         ExitWithCode(kExitFailure);
+    }
 }
 
 }  // namespace

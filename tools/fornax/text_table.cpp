@@ -43,15 +43,18 @@ void TextTable::AddRule() {
 
 std::string TextTable::Render(size_t indent) const {
     std::vector<size_t> widths;
-    for (const std::string& header : headers_)
+    for (const std::string& header : headers_) {
         widths.push_back(WidthOf(header));
+    }
     for (const Row& row : rows_) {
-        for (size_t i = 0; i < row.cells.size(); ++i)
+        for (size_t i = 0; i < row.cells.size(); ++i) {
             widths[i] = std::max(widths[i], WidthOf(row.cells[i]));
+        }
     }
     size_t total_width = widths.empty() ? 0 : kColumnGap * (widths.size() - 1);
-    for (size_t width : widths)
+    for (size_t width : widths) {
         total_width += width;
+    }
 
     const std::string margin(indent, ' ');
     std::string out;
@@ -72,10 +75,11 @@ std::string TextTable::Render(size_t indent) const {
         AppendLine(out, margin + rule);
     }
     for (const Row& row : rows_) {
-        if (row.is_rule)
+        if (row.is_rule) {
             AppendLine(out, margin + rule);
-        else
+        } else {
             append_cells(row.cells);
+        }
     }
     return out;
 }
@@ -88,8 +92,9 @@ std::string FormatBytes(uint64_t size_bytes) {
         value /= 1024;
         ++unit;
     }
-    if (value == static_cast<double>(static_cast<uint64_t>(value)))
+    if (value == static_cast<double>(static_cast<uint64_t>(value))) {
         return fmt::format("{} {}", static_cast<uint64_t>(value), kUnits[unit]);
+    }
     return fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 

@@ -20,8 +20,9 @@ Status PlanRunner::CreatePipelines(std::span<const std::byte> pipeline_cache) {
     cache_info.pInitialData = pipeline_cache.data();
     const VkResult result =
         vkCreatePipelineCache(device_.handle(), &cache_info, nullptr, &pipeline_cache_);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
         return VulkanError("vkCreatePipelineCache", result);
+    }
 
     std::map<std::pair<graph::KernelId, std::vector<uint32_t>>, size_t> made;
     for (const graph::PlanDispatch& dispatch : plan_.dispatches) {
@@ -48,14 +49,16 @@ Result<VkPipeline> PlanRunner::CreatePipeline(const graph::PlanDispatch& dispatc
     module_info.pCode = kernel.spirv.data();
     VkShaderModule module = VK_NULL_HANDLE;
     VkResult result = vkCreateShaderModule(device, &module_info, nullptr, &module);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
         return VulkanError("vkCreateShaderModule", result);
+    }
 
     // Parameter i is specialisation constant i; a constant that the kernel does not declare is
     // ignored.
     std::vector<VkSpecializationMapEntry> entries(dispatch.parameters.size());
-    for (uint32_t i = 0; i < entries.size(); ++i)
+    for (uint32_t i = 0; i < entries.size(); ++i) {
         entries[i] = {i, i * static_cast<uint32_t>(sizeof(uint32_t)), sizeof(uint32_t)};
+    }
     VkSpecializationInfo specialization = {};
     specialization.mapEntryCount = static_cast<uint32_t>(entries.size());
     specialization.pMapEntries = entries.data();
@@ -69,8 +72,9 @@ Result<VkPipeline> PlanRunner::CreatePipeline(const graph::PlanDispatch& dispatc
     feedback_info.pipelineStageCreationFeedbackCount = 1;
     feedback_info.pPipelineStageCreationFeedbacks = &stage_feedback;
     VkComputePipelineCreateInfo pipeline_info = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
-    if (device_.has_creation_feedback())
+    if (device_.has_creation_feedback()) {
         pipeline_info.pNext = &feedback_info;
+    }
     pipeline_info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
     pipeline_info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     pipeline_info.stage.module = module;
@@ -81,23 +85,28 @@ Result<VkPipeline> PlanRunner::CreatePipeline(const graph::PlanDispatch& dispatc
     result =
         vkCreateComputePipelines(device, pipeline_cache_, 1, &pipeline_info, nullptr, &pipeline);
     vkDestroyShaderModule(device, module, nullptr);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
         return Error{ErrorCode::kInternal,
                      fmt::format("The device {} did not compile the kernel {} of {}: "
                                  "vkCreateComputePipelines returned {}.",
                                  device_.name(), kernel.name, dispatch.name, ResultName(result))};
-    if (feedback.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT)
+    }
+    if (feedback.flags & VK_PIPELINE_CREATION_FEEDBACK_APPLICATION_PIPELINE_CACHE_HIT_BIT) {
         ++pipeline_report_.from_cache;
+    }
     return pipeline;
 }
 
 std::vector<std::byte> PlanRunner::PipelineCacheData() const {
     size_t size = 0;
-    if (vkGetPipelineCacheData(device_.handle(), pipeline_cache_, &size, nullptr) != VK_SUCCESS)
+    if (vkGetPipelineCacheData(device_.handle(), pipeline_cache_, &size, nullptr) != VK_SUCCESS) {
         return {};
+    }
     std::vector<std::byte> data(size);
-    if (vkGetPipelineCacheData(device_.handle(), pipeline_cache_, &size, data.data()) != VK_SUCCESS)
+    if (vkGetPipelineCacheData(device_.handle(), pipeline_cache_, &size, data.data()) !=
+        VK_SUCCESS) {
         return {};
+    }
     data.resize(size);
     return data;
 }

@@ -42,8 +42,9 @@ class PlanRunnerTest : public ::testing::Test {
         std::vector<std::vector<float>> inputs;
         for (ValueId input : graph.inputs()) {
             std::vector<float>& values = inputs.emplace_back(graph[input].type.shape.elements());
-            for (float& value : values)
+            for (float& value : values) {
                 value = uniform(generator);
+            }
         }
         return inputs;
     }
@@ -58,16 +59,18 @@ class PlanRunnerTest : public ::testing::Test {
             Result<std::unique_ptr<PlanRunner>> runner = PlanRunner::Create(*device_, *plan, {});
             ASSERT_TRUE(runner.ok()) << runner.error().message;
             std::vector<std::vector<float>> actual;
-            for (const graph::PlanPort& output : plan->outputs)
+            for (const graph::PlanPort& output : plan->outputs) {
                 actual.emplace_back(output.type.shape.elements());
+            }
             const std::vector<std::span<const float>> in(inputs.begin(), inputs.end());
             const std::vector<std::span<float>> out(actual.begin(), actual.end());
             for (int run = 0; run < 2; ++run) {  // a second run finds the arena used
                 const Status status = (*runner)->Run(in, out);
                 ASSERT_TRUE(status.ok()) << status.error().message;
                 Compare(actual, expected, graph, *plan);
-                if (HasFailure())
+                if (HasFailure()) {
                     return;
+                }
             }
         }
     }
@@ -109,8 +112,9 @@ TEST_F(PlanRunnerTest, Convolutions) {
             GraphBuilder b;
             std::vector<ValueId> operands = {b.Input("x", c.x),
                                              b.Constant("w", c.weight, -0.5f, 0.003f)};
-            if (bias)
+            if (bias) {
                 operands.push_back(b.Constant("b", {c.weight[0]}));
+            }
             const op::Conv conv{c.window, c.group, {UnaryFunction::kSigmoid}};
             b.graph.AddOutput("y", b.Node("conv", conv, operands));
             Check(b.graph);
@@ -142,8 +146,9 @@ TEST_F(PlanRunnerTest, MatrixProducts) {
         for (bool bias : {false, true}) {
             GraphBuilder b;
             std::vector<ValueId> operands = {b.Input("a", a), b.Input("b", c)};
-            if (bias)
+            if (bias) {
                 operands.push_back(b.Constant("bias", {c.back()}));
+            }
             b.graph.AddOutput("y", b.Node("mm", op::MatMul{{UnaryFunction::kRelu}}, operands));
             Check(b.graph);
         }
@@ -187,8 +192,9 @@ TEST_F(PlanRunnerTest, Axes) {
         const ValueId x = b.Input("x", {5, 6, 70});
         b.graph.AddOutput("softmax", b.Node("softmax", op::Softmax{axis}, {x}));
         for (op::ReduceKind kind : {op::ReduceKind::kSum, op::ReduceKind::kMean,
-                                    op::ReduceKind::kMax, op::ReduceKind::kMin})
+                                    op::ReduceKind::kMax, op::ReduceKind::kMin}) {
             b.graph.AddOutput("reduce", b.Node("reduce", op::Reduce{kind, axis, 3 - axis}, {x}));
+        }
         b.graph.AddOutput("concat", b.Node("concat", op::Concat{axis}, {x, x, x}));
         Check(b.graph);
     }
@@ -237,8 +243,9 @@ TEST_F(PlanRunnerTest, TimesEveryDispatch) {
     const std::span<float> out_span(out);
     ASSERT_TRUE(runner->Run(std::span(&in_span, 1), std::span(&out_span, 1)).ok());
     EXPECT_GT(runner->submit_nanoseconds(), 0);
-    if (device_->timestamp_bits() == 0)
+    if (device_->timestamp_bits() == 0) {
         return;
+    }
     ASSERT_EQ(runner->dispatch_nanoseconds().size(), 2u);
     double sum = 0;
     for (double time : runner->dispatch_nanoseconds()) {

@@ -24,11 +24,13 @@ class Grower {
 
     graph::Graph Grow() {
         const uint32_t inputs = 1 + Random(2);
-        for (uint32_t i = 0; i < inputs; ++i)
+        for (uint32_t i = 0; i < inputs; ++i) {
             values_.push_back(
                 graph_.AddInput("in" + std::to_string(i), {graph::DataType::kF32, RandomShape(4)}));
-        for (int i = 0; i < kAttempts && graph_.nodes().size() < kNodes; ++i)
+        }
+        for (int i = 0; i < kAttempts && graph_.nodes().size() < kNodes; ++i) {
             Attempt();
+        }
         // The last value, so that most of the graph is used, and two others.
         graph_.AddOutput("last", values_.back());
         graph_.AddOutput("some", Any());
@@ -47,8 +49,9 @@ class Grower {
 
     Shape RandomShape(size_t rank) {
         std::vector<int64_t> dims;
-        for (size_t i = 0; i < rank; ++i)
+        for (size_t i = 0; i < rank; ++i) {
             dims.push_back(1 + Random(7));
+        }
         return Shape::Make(dims).value();
     }
 
@@ -56,8 +59,9 @@ class Grower {
         std::uniform_real_distribution<float> uniform(-scale, scale);
         const Shape shape = Shape::Make(dims).value();
         std::vector<float> values(shape.elements());
-        for (float& value : values)
+        for (float& value : values) {
             value = uniform(generator_);
+        }
         return graph_.AddFloats("constant", shape, values);
     }
 
@@ -73,8 +77,9 @@ class Grower {
     std::vector<uint32_t> RandomPermutation(size_t rank) {
         std::vector<uint32_t> permutation(rank);
         std::iota(permutation.begin(), permutation.end(), 0);
-        for (size_t i = rank; i > 1; --i)
+        for (size_t i = rank; i > 1; --i) {
             std::swap(permutation[i - 1], permutation[Random(static_cast<uint32_t>(i))]);
+        }
         return permutation;
     }
 
@@ -87,8 +92,9 @@ class Grower {
             conv.window.pads[axis] = Random(3);
             conv.window.pads[axis + 2] = Random(3);
         }
-        if (Random(3) == 0)
+        if (Random(3) == 0) {
             conv.group = x[1];
+        }
         return conv;
     }
 
@@ -96,8 +102,9 @@ class Grower {
     void Add(graph::Operator operation, std::vector<ValueId> operands) {
         Result<ValueId> result = graph_.AddNode("n" + std::to_string(graph_.nodes().size()),
                                                 std::move(operation), std::move(operands));
-        if (result.ok())
+        if (result.ok()) {
             values_.push_back(*result);
+        }
     }
 
     void Attempt() {
@@ -112,8 +119,9 @@ class Grower {
         switch (choice) {
             case 0:
             case 1: {
-                if (rank != 4)
+                if (rank != 4) {
                     return;
+                }
                 const op::Conv conv = RandomConv(shape);
                 const int64_t out = conv.group == 1 ? 1 + Random(10) : shape[1] * (1 + Random(2));
                 const ValueId weight = Constant(
@@ -132,8 +140,9 @@ class Grower {
                 return;
             }
             case 3: {
-                if (rank < 1)
+                if (rank < 1) {
                     return;
+                }
                 const int64_t depth = shape[rank - 1];
                 Add(op::MatMul{},
                     {x, Random(2) == 0 ? Constant({depth, 1 + Random(12)}, 0.3f) : Any()});

@@ -22,16 +22,18 @@ struct Tensor {
     // The element of a tensor that broadcasts to the one that `at` points into.
     double Broadcast(const Coordinates& at) const {
         Coordinates own(at.end() - static_cast<ptrdiff_t>(shape.rank()), at.end());
-        for (size_t axis = 0; axis < own.size(); ++axis)
+        for (size_t axis = 0; axis < own.size(); ++axis) {
             own[axis] = shape[axis] == 1 ? 0 : own[axis];
+        }
         return At(own);
     }
 
   private:
     size_t Index(const Coordinates& at) const {
         size_t index = 0;
-        for (size_t axis = 0; axis < shape.rank(); ++axis)
+        for (size_t axis = 0; axis < shape.rank(); ++axis) {
             index = index * shape[axis] + at[axis];
+        }
         return index;
     }
 };
@@ -42,8 +44,9 @@ void ForEach(const Shape& shape, Visit visit) {
     Coordinates at(shape.rank(), 0);
     for (uint32_t i = 0; i < shape.elements(); ++i) {
         visit(at);
-        for (size_t axis = shape.rank(); axis-- > 0 && ++at[axis] == shape[axis];)
+        for (size_t axis = shape.rank(); axis-- > 0 && ++at[axis] == shape[axis];) {
             at[axis] = 0;
+        }
     }
 }
 
@@ -130,10 +133,11 @@ void Evaluate(const op::Conv& conv, const Operands& operands, Tensor& result) {
             for (uint32_t ky = 0; ky < weight.shape[2]; ++ky) {
                 for (uint32_t kx = 0; kx < weight.shape[3]; ++kx) {
                     const Position p = WindowPosition(conv.window, at[2], at[3], ky, kx);
-                    if (p.Inside(x.shape))
+                    if (p.Inside(x.shape)) {
                         sum += weight.At({at[1], c, ky, kx}) *
                                x.At({at[0], at[1] / group_out * group_in + c,
                                      static_cast<uint32_t>(p.y), static_cast<uint32_t>(p.x)});
+                    }
                 }
             }
         }
@@ -182,8 +186,9 @@ void Evaluate(const op::MatMul& matmul, const Operands& operands, Tensor& result
 }
 
 void Evaluate(const op::Unary& unary, const Operands& operands, Tensor& result) {
-    for (size_t i = 0; i < result.values.size(); ++i)
+    for (size_t i = 0; i < result.values.size(); ++i) {
         result.values[i] = Apply(unary.activation, operands[0]->values[i]);
+    }
 }
 
 void Evaluate(const op::Binary& binary, const Operands& operands, Tensor& result) {
@@ -210,15 +215,17 @@ void Evaluate(const op::Reduce& reduce, const Operands& operands, Tensor& result
     const Tensor& x = *operands[0];
     std::vector<std::vector<double>> lines(result.values.size());
     Tensor numbers = result;  // each element's own index
-    for (size_t i = 0; i < numbers.values.size(); ++i)
+    for (size_t i = 0; i < numbers.values.size(); ++i) {
         numbers.values[i] = static_cast<double>(i);
+    }
     ForEach(x.shape, [&](const Coordinates& at) {
         lines[static_cast<size_t>(numbers.Broadcast(at))].push_back(x.At(at));
     });
     for (size_t i = 0; i < lines.size(); ++i) {
         double sum = 0;
-        for (double value : lines[i])
+        for (double value : lines[i]) {
             sum += value;
+        }
         const auto [least, greatest] = std::minmax_element(lines[i].begin(), lines[i].end());
         switch (reduce.kind) {
             case op::ReduceKind::kSum:
@@ -244,8 +251,9 @@ void Evaluate(const op::Reshape&, const Operands& operands, Tensor& result) {
 void Evaluate(const op::Transpose& transpose, const Operands& operands, Tensor& result) {
     ForEach(result.shape, [&](const Coordinates& at) {
         Coordinates source(at.size());
-        for (size_t axis = 0; axis < at.size(); ++axis)
+        for (size_t axis = 0; axis < at.size(); ++axis) {
             source[transpose.permutation[axis]] = at[axis];
+        }
         result.At(at) = operands[0]->At(source);
     });
 }
@@ -270,22 +278,25 @@ std::vector<std::vector<float>> Interpret(const graph::Graph& graph,
     size_t next_input = 0;
     for (const graph::Value& value : graph.values()) {
         Tensor tensor{value.type.shape, std::vector<double>(value.type.shape.elements(), 0)};
-        if (value.kind == graph::ValueKind::kInput)
+        if (value.kind == graph::ValueKind::kInput) {
             tensor.values.assign(inputs[next_input].begin(), inputs[next_input].end()),
                 ++next_input;
-        else if (value.kind == graph::ValueKind::kConstant)
+        } else if (value.kind == graph::ValueKind::kConstant) {
             tensor.values.assign(graph::Floats(value).begin(), graph::Floats(value).end());
+        }
         tensors.push_back(std::move(tensor));
     }
     for (const graph::Node& node : graph.nodes()) {
         Operands operands;
-        for (graph::ValueId operand : node.operands)
+        for (graph::ValueId operand : node.operands) {
             operands.push_back(&tensors[operand.value()]);
+        }
         Tensor& result = tensors[node.result.value()];
         std::visit([&](const auto& operation) { Evaluate(operation, operands, result); },
                    node.operation);
-        for (double& value : result.values)
+        for (double& value : result.values) {
             value = static_cast<float>(value);  // as the device stores it
+        }
     }
     std::vector<std::vector<float>> outputs;
     for (const graph::Output& output : graph.outputs()) {

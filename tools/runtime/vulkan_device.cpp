@@ -12,8 +12,9 @@ namespace {
 
 std::vector<VkPhysicalDevice> Devices(VkInstance instance) {
     uint32_t count = 0;
-    if (vkEnumeratePhysicalDevices(instance, &count, nullptr) != VK_SUCCESS)
+    if (vkEnumeratePhysicalDevices(instance, &count, nullptr) != VK_SUCCESS) {
         return {};
+    }
     std::vector<VkPhysicalDevice> devices(count);
     vkEnumeratePhysicalDevices(instance, &count, devices.data());
     devices.resize(count);
@@ -28,8 +29,9 @@ VkPhysicalDeviceProperties PropertiesOf(VkPhysicalDevice device) {
 
 bool HasExtension(VkPhysicalDevice device, std::string_view name) {
     uint32_t count = 0;
-    if (vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr) != VK_SUCCESS)
+    if (vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr) != VK_SUCCESS) {
         return false;
+    }
     std::vector<VkExtensionProperties> extensions(count);
     vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
     return std::any_of(extensions.begin(), extensions.end(),
@@ -75,12 +77,13 @@ std::string ResultName(VkResult result) {
 
 Error VulkanError(const char* function, VkResult result) {
     ErrorCode code = ErrorCode::kInternal;
-    if (result == VK_ERROR_DEVICE_LOST)
+    if (result == VK_ERROR_DEVICE_LOST) {
         code = ErrorCode::kDeviceLost;
-    else if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY)
+    } else if (result == VK_ERROR_OUT_OF_DEVICE_MEMORY) {
         code = ErrorCode::kOutOfDeviceMemory;
-    else if (result == VK_ERROR_OUT_OF_HOST_MEMORY)
+    } else if (result == VK_ERROR_OUT_OF_HOST_MEMORY) {
         code = ErrorCode::kOutOfHostMemory;
+    }
     return {code, fmt::format("{} returned {}.", function, ResultName(result))};
 }
 
@@ -97,55 +100,64 @@ VulkanDevice::~VulkanDevice() {
         vkDeviceWaitIdle(device_);
         vkDestroyDevice(device_, nullptr);
     }
-    if (instance_ != VK_NULL_HANDLE)
+    if (instance_ != VK_NULL_HANDLE) {
         vkDestroyInstance(instance_, nullptr);
+    }
 }
 
 Status VulkanDevice::CreateInstance() {
-    if (volkInitialize() != VK_SUCCESS)
+    if (volkInitialize() != VK_SUCCESS) {
         return Error{ErrorCode::kNotFound,
                      "The Vulkan loader libvulkan.so.1 is not installed; on Debian its package is "
                      "libvulkan1."};
-    if (volkGetInstanceVersion() < VK_API_VERSION_1_1)
+    }
+    if (volkGetInstanceVersion() < VK_API_VERSION_1_1) {
         return Error{ErrorCode::kUnsupported,
                      "The Vulkan loader is of version 1.0; version 1.1 or later is needed."};
+    }
     VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
     application.pApplicationName = "fornax";
     application.apiVersion = VK_API_VERSION_1_3;
     VkInstanceCreateInfo create_info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     create_info.pApplicationInfo = &application;
     const VkResult result = vkCreateInstance(&create_info, nullptr, &instance_);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
         return Error{ErrorCode::kNotFound,
                      fmt::format("The Vulkan loader found no usable driver: vkCreateInstance "
                                  "returned {}.",
                                  ResultName(result))};
+    }
     volkLoadInstanceOnly(instance_);
     return OkStatus();
 }
 
 Status VulkanDevice::Choose(const std::string& choice) {
     const std::vector<VkPhysicalDevice> devices = Devices(instance_);
-    if (devices.empty())
+    if (devices.empty()) {
         return Error{ErrorCode::kNotFound, "The Vulkan loader offers no device."};
+    }
     const int index = ToIndex(choice);
     const std::string wanted = choice.empty() ? "Fornax" : choice;
     std::string list;
     for (size_t i = 0; i < devices.size() && physical_ == VK_NULL_HANDLE; ++i) {
         const std::string name = PropertiesOf(devices[i]).deviceName;
-        if (index >= 0 ? static_cast<size_t>(index) == i : name.find(wanted) != std::string::npos)
+        if (index >= 0 ? static_cast<size_t>(index) == i : name.find(wanted) != std::string::npos) {
             physical_ = devices[i];
+        }
         fmt::format_to(std::back_inserter(list), "{}{} {}", list.empty() ? "" : ", ", i, name);
     }
-    if (physical_ == VK_NULL_HANDLE && choice.empty())
+    if (physical_ == VK_NULL_HANDLE && choice.empty()) {
         physical_ = devices[0];
-    if (physical_ == VK_NULL_HANDLE)
+    }
+    if (physical_ == VK_NULL_HANDLE) {
         return Error{ErrorCode::kNotFound,
                      fmt::format("There is no Vulkan device {}; there are: {}.", choice, list)};
+    }
     properties_ = PropertiesOf(physical_);
-    if (properties_.apiVersion < VK_API_VERSION_1_1)
+    if (properties_.apiVersion < VK_API_VERSION_1_1) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("The device {} only has Vulkan 1.0; 1.1 is needed.", name())};
+    }
     vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
     return OkStatus();
 }
@@ -157,12 +169,14 @@ Status VulkanDevice::CreateDevice() {
     vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, families.data());
     queue_family_ = count;
     for (uint32_t i = 0; i < count && queue_family_ == count; ++i) {
-        if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT)
+        if (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) {
             queue_family_ = i;
+        }
     }
-    if (queue_family_ == count)
+    if (queue_family_ == count) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("The device {} has no queue that can compute.", name())};
+    }
     timestamp_bits_ = families[queue_family_].timestampValidBits;
 
     const float priority = 1;
@@ -182,8 +196,9 @@ Status VulkanDevice::CreateDevice() {
         device_info.ppEnabledExtensionNames = &feedback;
     }
     const VkResult result = vkCreateDevice(physical_, &device_info, nullptr, &device_);
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
         return VulkanError("vkCreateDevice", result);
+    }
     volkLoadDevice(device_);
     vkGetDeviceQueue(device_, queue_family_, 0, &queue_);
     return OkStatus();
@@ -195,8 +210,9 @@ Result<uint32_t> VulkanDevice::HostMemoryType(uint32_t allowed_types) const {
     for (VkMemoryPropertyFlags wanted : {kNeeded | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, kNeeded}) {
         for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i) {
             if ((allowed_types >> i & 1) != 0 &&
-                (memory_.memoryTypes[i].propertyFlags & wanted) == wanted)
+                (memory_.memoryTypes[i].propertyFlags & wanted) == wanted) {
                 return i;
+            }
         }
     }
     // Vulkan 11.2.1 promises such a type for every buffer that is not protected.

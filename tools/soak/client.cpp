@@ -23,10 +23,12 @@ VKAPI_ATTR VkBool32 VKAPI_CALL Hear(VkDebugUtilsMessageSeverityFlagBitsEXT,
 }  // namespace
 
 bool Client::Check(VkResult result, const char* what) {
-    if (result == VK_SUCCESS)
+    if (result == VK_SUCCESS) {
         return true;
-    if (error_.empty())
+    }
+    if (error_.empty()) {
         error_ = std::string(what) + " gave " + std::to_string(result);
+    }
     return false;
 }
 
@@ -36,8 +38,9 @@ Client::Client() {
 
 void Client::Init() {
     static const VkResult found = volkInitialize();
-    if (!Check(found, "volkInitialize"))
+    if (!Check(found, "volkInitialize")) {
         return;
+    }
     const VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
                                         .apiVersion = VK_API_VERSION_1_3};
     const char* instance_extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
@@ -45,8 +48,9 @@ void Client::Init() {
                                              .pApplicationInfo = &application,
                                              .enabledExtensionCount = 1,
                                              .ppEnabledExtensionNames = instance_extensions};
-    if (!Check(vkCreateInstance(&instance_info, nullptr, &instance), "vkCreateInstance"))
+    if (!Check(vkCreateInstance(&instance_info, nullptr, &instance), "vkCreateInstance")) {
         return;
+    }
     // The loader's own functions serve all instances and devices.
     static const bool loaded = [this] {
         volkLoadInstance(instance);
@@ -62,16 +66,18 @@ void Client::Init() {
         .pfnUserCallback = Hear,
         .pUserData = this};
     if (!Check(vkCreateDebugUtilsMessengerEXT(instance, &messenger, nullptr, &messenger_),
-               "vkCreateDebugUtilsMessengerEXT"))
+               "vkCreateDebugUtilsMessengerEXT")) {
         return;
+    }
     VkPhysicalDevice all[8];
     uint32_t count = 8;
     vkEnumeratePhysicalDevices(instance, &count, all);
     for (uint32_t i = 0; i < count; ++i) {
         VkPhysicalDeviceProperties properties;
         vkGetPhysicalDeviceProperties(all[i], &properties);
-        if (std::string_view(properties.deviceName).starts_with("Fornax"))
+        if (std::string_view(properties.deviceName).starts_with("Fornax")) {
             physical = all[i];
+        }
     }
     if (!physical) {
         error_ = "The loader offers no device called Fornax.";
@@ -101,8 +107,9 @@ void Client::Init() {
                                          .pQueueCreateInfos = &queues,
                                          .enabledExtensionCount = std::size(device_extensions),
                                          .ppEnabledExtensionNames = device_extensions};
-    if (!Check(vkCreateDevice(physical, &device_info, nullptr, &device), "vkCreateDevice"))
+    if (!Check(vkCreateDevice(physical, &device_info, nullptr, &device), "vkCreateDevice")) {
         return;
+    }
     vkGetDeviceQueue(device, 0, 0, &queue);
     pool = MakePool();
     const VkDescriptorSetLayoutBinding binding{0, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
@@ -113,8 +120,9 @@ void Client::Init() {
         .bindingCount = 1,
         .pBindings = &binding};
     if (!Check(vkCreateDescriptorSetLayout(device, &set_info, nullptr, &set_layout),
-               "vkCreateDescriptorSetLayout"))
+               "vkCreateDescriptorSetLayout")) {
         return;
+    }
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, 64};
     const VkPipelineLayoutCreateInfo layout_info{
         .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
@@ -133,10 +141,12 @@ Client::~Client() {
         vkDestroyCommandPool(device, pool, nullptr);
         vkDestroyDevice(device, nullptr);
     }
-    if (messenger_)
+    if (messenger_) {
         vkDestroyDebugUtilsMessengerEXT(instance, messenger_, nullptr);
-    if (instance)
+    }
+    if (instance) {
         vkDestroyInstance(instance, nullptr);
+    }
 }
 
 VkCommandPool Client::MakePool() {
@@ -165,16 +175,19 @@ ClientBuffer Client::MakeBuffer(size_t words, VkResult* result) {
                                             .allocationSize = needs.size};
         status = vkAllocateMemory(device, &allocate, nullptr, &made.memory);
     }
-    if (status == VK_SUCCESS)
+    if (status == VK_SUCCESS) {
         status = vkBindBufferMemory(device, made.handle, made.memory, 0);
+    }
     void* mapped = nullptr;
-    if (status == VK_SUCCESS)
+    if (status == VK_SUCCESS) {
         status = vkMapMemory(device, made.memory, 0, VK_WHOLE_SIZE, 0, &mapped);
+    }
     made.words = static_cast<uint32_t*>(mapped);
-    if (result)
+    if (result) {
         *result = status;
-    else
+    } else {
         Check(status, "A buffer");
+    }
     if (status != VK_SUCCESS) {
         Free(made);
         return {};
@@ -210,12 +223,14 @@ ClientPipeline Client::MakePipeline(std::span<const uint32_t> spirv,
                   .pName = "main",
                   .pSpecializationInfo = &specialization},
         .layout = other_layout ? other_layout : layout};
-    if (status == VK_SUCCESS)
+    if (status == VK_SUCCESS) {
         status = vkCreateComputePipelines(device, cache, 1, &info, nullptr, &made.handle);
-    if (result)
+    }
+    if (result) {
         *result = status;
-    else
+    } else {
         Check(status, "A pipeline");
+    }
     return made;
 }
 
@@ -235,8 +250,10 @@ VkCommandBuffer Client::Record(VkCommandPool from,
         .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
         .commandBufferCount = 1};
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    if (!Check(vkAllocateCommandBuffers(device, &allocate, &commands), "vkAllocateCommandBuffers"))
+    if (!Check(vkAllocateCommandBuffers(device, &allocate, &commands),
+               "vkAllocateCommandBuffers")) {
         return VK_NULL_HANDLE;
+    }
     const VkCommandBufferBeginInfo begin{.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
                                          .flags = VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT};
     Check(vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
@@ -277,10 +294,12 @@ VkResult Client::Run(VkCommandBuffer commands) {
     const VkFenceCreateInfo info{.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
     VkFence fence = VK_NULL_HANDLE;
     VkResult result = vkCreateFence(device, &info, nullptr, &fence);
-    if (result == VK_SUCCESS)
+    if (result == VK_SUCCESS) {
         result = Submit(commands, fence);
-    if (result == VK_SUCCESS)
+    }
+    if (result == VK_SUCCESS) {
         result = vkWaitForFences(device, 1, &fence, VK_TRUE, 60'000'000'000);
+    }
     vkDestroyFence(device, fence, nullptr);
     return result;
 }
@@ -300,13 +319,15 @@ std::string RunAndCheck(uint32_t kernels) {
     const ClientBuffer buffer = client.valid() ? client.MakeBuffer(256) : ClientBuffer{};
     for (uint32_t constant = 1; constant <= kernels && client.valid(); ++constant) {
         const ClientPipeline pipeline = client.MakePipeline(spirv::kCount, constant);
-        if (!client.valid())
+        if (!client.valid()) {
             break;
+        }
         std::fill_n(buffer.words, buffer.count, 7u);
         const uint32_t addend = 3;
         const VkResult result = client.Run(pipeline, buffer, {&addend, 1}, 4);
-        if (result != VK_SUCCESS)
+        if (result != VK_SUCCESS) {
             return "The dispatch gave " + std::to_string(result);
+        }
         for (uint32_t i = 0; i < buffer.count; ++i) {
             const uint32_t expected = 7 + 3 * (i + constant);
             if (buffer.words[i] != expected) {
@@ -316,10 +337,12 @@ std::string RunAndCheck(uint32_t kernels) {
         }
         client.Free(pipeline);
     }
-    if (client.device)
+    if (client.device) {
         client.Free(buffer);
-    for (const std::string& message : client.messages)
+    }
+    for (const std::string& message : client.messages) {
         std::fprintf(stderr, "%s\n", message.c_str());
+    }
     return client.error();
 }
 
@@ -328,8 +351,9 @@ uint64_t ResidentKib() {
     if (FILE* file = fopen("/proc/self/status", "r")) {
         char line[256];
         while (fgets(line, sizeof(line), file)) {
-            if (sscanf(line, "VmRSS: %lu kB", &kib) == 1)
+            if (sscanf(line, "VmRSS: %lu kB", &kib) == 1) {
                 break;
+            }
         }
         fclose(file);
     }

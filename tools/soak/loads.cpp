@@ -36,11 +36,13 @@ bool RunCount(Client& client,
     const uint32_t addend = 3;
     const VkResult result =
         client.Run(pipeline, buffer, {&addend, 1}, static_cast<uint32_t>(buffer.count / 64));
-    if (result != VK_SUCCESS)
+    if (result != VK_SUCCESS) {
         return Fail(counters, fmt::format("A dispatch gave {}.", static_cast<int>(result)));
+    }
     for (uint32_t i = 0; i < buffer.count; ++i) {
-        if (buffer.words[i] != 5 + 3 * (i + constant))
+        if (buffer.words[i] != 5 + 3 * (i + constant)) {
             return Fail(counters, fmt::format("Word {} is {}.", i, buffer.words[i]));
+        }
     }
     return true;
 }
@@ -60,18 +62,21 @@ void Pipelines(const std::atomic<bool>& stop, LoadCounters& counters) {
         for (int i = 0; i < 4 && Check(counters, client); ++i) {
             const uint32_t constant = random() % 4096;
             const ClientPipeline pipeline = client.MakePipeline(spirv::kCount, constant, cache);
-            if (Check(counters, client))
+            if (Check(counters, client)) {
                 RunCount(client, pipeline, constant, buffer, counters);
+            }
             client.Free(pipeline);
         }
         size_t size = 0;
         vkGetPipelineCacheData(client.device, cache, &size, nullptr);
         data.resize(size < (1 << 20) ? size : 0);  // begins anew before it grows too large
-        if (!data.empty())
+        if (!data.empty()) {
             vkGetPipelineCacheData(client.device, cache, &size, data.data());
+        }
         vkDestroyPipelineCache(client.device, cache, nullptr);
-        if (counters.failed)
+        if (counters.failed) {
             break;
+        }
         ++counters.rounds;
     }
     client.Free(buffer);
@@ -88,11 +93,13 @@ void Buffers(const std::atomic<bool>& stop, LoadCounters& counters) {
         client.Free(buffer);
         // Small ones are more frequent.
         buffer = client.MakeBuffer(size_t{64} << random() % (random() % 17 + 1));
-        if (Check(counters, client) && RunCount(client, pipeline, 1, buffer, counters))
+        if (Check(counters, client) && RunCount(client, pipeline, 1, buffer, counters)) {
             ++counters.rounds;
+        }
     }
-    for (const ClientBuffer& buffer : buffers)
+    for (const ClientBuffer& buffer : buffers) {
         client.Free(buffer);
+    }
     client.Free(pipeline);
 }
 
@@ -101,21 +108,25 @@ void Submissions(const std::atomic<bool>& stop, LoadCounters& counters) {
     Client client;
     const ClientPipeline pipeline = client.MakePipeline(spirv::kCount, 1);
     const ClientBuffer buffer = client.MakeBuffer(64 * 64);
-    if (!Check(counters, client))
+    if (!Check(counters, client)) {
         return;
+    }
     const uint32_t addend = 1;
     constexpr uint32_t kSubmissions = 1'000;
     const VkCommandBuffer commands = client.Record(client.pool, pipeline, buffer, {&addend, 1}, 64);
     while (!stop && !counters.failed) {
         std::fill_n(buffer.words, buffer.count, 0u);
         VkResult result = VK_SUCCESS;
-        for (uint32_t i = 0; i < kSubmissions && result == VK_SUCCESS; ++i)
+        for (uint32_t i = 0; i < kSubmissions && result == VK_SUCCESS; ++i) {
             result = client.Submit(commands);
-        if (result == VK_SUCCESS)
+        }
+        if (result == VK_SUCCESS) {
             result = vkQueueWaitIdle(client.queue);
-        if (result != VK_SUCCESS || buffer.words[0] != kSubmissions)
+        }
+        if (result != VK_SUCCESS || buffer.words[0] != kSubmissions) {
             Fail(counters, fmt::format("The sum is {}, result {}.", buffer.words[0],
                                        static_cast<int>(result)));
+        }
         ++counters.rounds;
     }
     client.Free(buffer);
@@ -141,13 +152,15 @@ void Faults(const std::atomic<bool>& stop, LoadCounters& counters) {
         Client client;
         const ClientPipeline pipeline = client.MakePipeline(spirv::kWild);
         const ClientBuffer buffer = client.MakeBuffer(64);
-        if (!Check(counters, client))
+        if (!Check(counters, client)) {
             break;
+        }
         const uint32_t constants[] = {static_cast<uint32_t>(address),
                                       static_cast<uint32_t>(address >> 32), 5, 1};
         const VkResult result = client.Run(pipeline, buffer, constants, 9);
-        if (result != VK_ERROR_DEVICE_LOST)
+        if (result != VK_ERROR_DEVICE_LOST) {
             Fail(counters, fmt::format("A fault gave {}.", static_cast<int>(result)));
+        }
         client.Free(buffer);
         client.Free(pipeline);
         ++counters.rounds;
@@ -255,16 +268,18 @@ class Image {
         }
         barrier(VK_IMAGE_LAYOUT_GENERAL);
         Note(vkEndCommandBuffer(commands));
-        if (result_ == VK_SUCCESS)
+        if (result_ == VK_SUCCESS) {
             Note(client_.Run(commands));
+        }
         vkFreeCommandBuffers(client_.device, client_.pool, 1, &commands);
         return result_;
     }
 
   private:
     void Note(VkResult result) {
-        if (result_ == VK_SUCCESS)
+        if (result_ == VK_SUCCESS) {
             result_ = result;
+        }
     }
 
     Client& client_;
@@ -277,8 +292,9 @@ class Image {
 
 void Images(const std::atomic<bool>& stop, LoadCounters& counters) {
     Client client;
-    if (!Check(counters, client))
+    if (!Check(counters, client)) {
         return;
+    }
     const VkDevice device = client.device;
     const VkDescriptorSetLayoutBinding bindings[] = {
         {0, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr},
@@ -324,11 +340,13 @@ void Images(const std::atomic<bool>& stop, LoadCounters& counters) {
         if (Check(counters, client)) {
             Image image(client, side);
             const VkResult result = image.Run(pipeline.handle, layout, set, buffer);
-            if (result != VK_SUCCESS)
+            if (result != VK_SUCCESS) {
                 Fail(counters, fmt::format("An image gave {}.", static_cast<int>(result)));
+            }
             for (uint32_t i = 0; i < buffer.count && !counters.failed; ++i) {
-                if (buffer.words[i] != 7 + 2 * (i + 2))
+                if (buffer.words[i] != 7 + 2 * (i + 2)) {
                     Fail(counters, fmt::format("Texel {} is {}.", i, buffer.words[i]));
+                }
             }
         }
         client.Free(buffer);

@@ -16,8 +16,9 @@ namespace {
 
 uint64_t MeanKib(std::span<const SoakSample> samples) {
     uint64_t sum = 0;
-    for (const SoakSample& sample : samples)
+    for (const SoakSample& sample : samples) {
         sum += sample.resident_kib;
+    }
     return sum / samples.size();
 }
 
@@ -30,11 +31,13 @@ Result<SoakReport> RunSoak(const SoakOptions& options,
     SoakReport report;
     for (const Load& load : AllLoads()) {
         if (options.loads.empty() ||
-            std::ranges::find(options.loads, std::string(load.name)) != options.loads.end())
+            std::ranges::find(options.loads, std::string(load.name)) != options.loads.end()) {
             report.loads.push_back(&load);
+        }
     }
-    if (report.loads.size() != (options.loads.empty() ? AllLoads().size() : options.loads.size()))
+    if (report.loads.size() != (options.loads.empty() ? AllLoads().size() : options.loads.size())) {
         return Error{ErrorCode::kInvalidArgument, "There is no such load."};
+    }
 
     std::atomic<bool> stop{false};
     std::deque<LoadCounters> counters;
@@ -61,8 +64,9 @@ Result<SoakReport> RunSoak(const SoakOptions& options,
         progress(report);
     }
     stop = true;
-    for (std::thread& thread : threads)
+    for (std::thread& thread : threads) {
         thread.join();
+    }
 
     for (size_t i = 0; i < counters.size(); ++i) {
         if (counters[i].failed) {
@@ -75,8 +79,9 @@ Result<SoakReport> RunSoak(const SoakOptions& options,
     }
     const size_t count = report.samples.size();
     report.memory_judged = count >= kLeastSamples;
-    if (!report.memory_judged)
+    if (!report.memory_judged) {
         return report;
+    }
     const size_t warm = count / 6;
     const size_t middle = warm + (count - warm) / 2;
     report.first_kib = MeanKib(std::span(report.samples).subspan(warm, middle - warm));

@@ -33,8 +33,9 @@ template <BinaryFunction function>
 Status ImportBinary(NodeImporter& node) {
     ValueId result = node.Input(0);
     for (size_t i = 1; i < node.input_count(); ++i) {
-        if (!node.HasInput(i))
+        if (!node.HasInput(i)) {
             return Error{ErrorCode::kInvalidArgument, fmt::format("its input {} is missing", i)};
+        }
         FORNAX_ASSIGN_OR_RETURN(result,
                                 node.Add(graph::op::Binary{function, {}}, {result, node.Input(i)}));
     }
@@ -52,14 +53,17 @@ namespace {
 
 // A bound of Clip: an attribute before version 11, a scalar input since.
 Result<float> ClipBound(NodeImporter& node, size_t input, const char* attribute, float otherwise) {
-    if (node.opset() < 11)
+    if (node.opset() < 11) {
         return node.Float(attribute, otherwise);
-    if (!node.HasInput(input))
+    }
+    if (!node.HasInput(input)) {
         return otherwise;
+    }
     FORNAX_ASSIGN_OR_RETURN(const std::vector<float> bound, node.ConstantFloats(input, attribute));
-    if (bound.size() != 1)
+    if (bound.size() != 1) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("its {} has {} elements instead of one", attribute, bound.size())};
+    }
     return bound[0];
 }
 

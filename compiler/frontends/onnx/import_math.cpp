@@ -24,8 +24,9 @@ Result<ValueId> Combine(NodeImporter& node, BinaryFunction function, ValueId a, 
 }
 
 Result<ValueId> Scale(NodeImporter& node, ValueId value, float factor) {
-    if (factor == 1)
+    if (factor == 1) {
         return value;
+    }
     FORNAX_ASSIGN_OR_RETURN(const ValueId scalar, node.Scalar(factor));
     return Combine(node, BinaryFunction::kMul, value, scalar);
 }
@@ -33,11 +34,13 @@ Result<ValueId> Scale(NodeImporter& node, ValueId value, float factor) {
 // A matrix, transposed if asked for.
 Result<ValueId> Matrix(NodeImporter& node, size_t input, bool transposed) {
     const ValueId value = node.Input(input);
-    if (node.ShapeOf(value).rank() != 2)
+    if (node.ShapeOf(value).rank() != 2) {
         return Invalid(fmt::format("its input {} of shape {} is not a matrix", input,
                                    node.ShapeOf(value).ToString()));
-    if (!transposed)
+    }
+    if (!transposed) {
         return value;
+    }
     return node.Add(graph::op::Transpose{{1, 0}}, {value});
 }
 
@@ -47,12 +50,14 @@ Result<ValueId> ReduceAxes(NodeImporter& node,
                            ValueId value,
                            std::vector<uint32_t> axes) {
     std::sort(axes.begin(), axes.end());
-    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end())
+    if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
         return Invalid("its axes repeat");
+    }
     for (size_t first = 0; first < axes.size();) {
         size_t last = first + 1;
-        while (last < axes.size() && axes[last] == axes[last - 1] + 1)
+        while (last < axes.size() && axes[last] == axes[last - 1] + 1) {
             ++last;
+        }
         FORNAX_ASSIGN_OR_RETURN(
             value,
             node.Add(graph::op::Reduce{kind, axes[first], static_cast<uint32_t>(last - first)},
@@ -64,9 +69,10 @@ Result<ValueId> ReduceAxes(NodeImporter& node,
 
 Status ImportGlobalPool(NodeImporter& node, ReduceKind kind) {
     const size_t rank = node.InputShape(0).rank();
-    if (rank < 3)
+    if (rank < 3) {
         return Invalid(
             fmt::format("its input {} has no spatial axis", node.InputShape(0).ToString()));
+    }
     return node.SetOutput(
         node.Add(graph::op::Reduce{kind, 2, static_cast<uint32_t>(rank - 2)}, {node.Input(0)}));
 }
@@ -83,9 +89,10 @@ Status ImportGemm(NodeImporter& node) {
         FORNAX_ASSIGN_OR_RETURN(const ValueId c, Scale(node, node.Input(2), node.Float("beta", 1)));
         const Shape product = node.ShapeOf(y);
         FORNAX_ASSIGN_OR_RETURN(y, Combine(node, BinaryFunction::kAdd, y, c));
-        if (!(node.ShapeOf(y) == product))
+        if (!(node.ShapeOf(y) == product)) {
             return Invalid(fmt::format("its C of shape {} does not broadcast to {}",
                                        node.InputShape(2).ToString(), product.ToString()));
+        }
     }
     return node.SetOutput(y);
 }
@@ -101,32 +108,38 @@ Status ImportMatMul(NodeImporter& node) {
         FORNAX_ASSIGN_OR_RETURN(b, node.Reshape(b, std::array<int64_t, 2>{node.ShapeOf(b)[0], 1}));
     }
     FORNAX_ASSIGN_OR_RETURN(const ValueId y, node.Add(graph::op::MatMul{}, {a, b}));
-    if (!row && !column)
+    if (!row && !column) {
         return node.SetOutput(y);
+    }
     const Shape& shape = node.ShapeOf(y);
     std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end() - 2);
-    if (!row)
+    if (!row) {
         dims.push_back(shape[shape.rank() - 2]);
-    if (!column)
+    }
+    if (!column) {
         dims.push_back(shape[shape.rank() - 1]);
+    }
     return node.SetOutput(node.Reshape(y, dims));
 }
 
 // In inference a factor and a summand per channel.
 Status ImportBatchNormalization(NodeImporter& node) {
-    if (node.Integer("training_mode", 0) != 0)
+    if (node.Integer("training_mode", 0) != 0) {
         return Error{ErrorCode::kUnsupported, "its training mode is not supported"};
+    }
     const Shape& x = node.InputShape(0);
-    if (x.rank() < 2)
+    if (x.rank() < 2) {
         return Invalid(fmt::format("its input {} has no channels", x.ToString()));
+    }
     FORNAX_ASSIGN_OR_RETURN(std::vector<float> factor, node.ConstantFloats(1, "scale"));
     FORNAX_ASSIGN_OR_RETURN(std::vector<float> summand, node.ConstantFloats(2, "bias"));
     FORNAX_ASSIGN_OR_RETURN(const std::vector<float> mean, node.ConstantFloats(3, "mean"));
     FORNAX_ASSIGN_OR_RETURN(const std::vector<float> variance, node.ConstantFloats(4, "variance"));
     for (size_t size : {factor.size(), summand.size(), mean.size(), variance.size()}) {
-        if (size != x[1])
+        if (size != x[1]) {
             return Invalid(
                 fmt::format("one of its parameters has {} elements for {} channels", size, x[1]));
+        }
     }
     const float epsilon = node.Float("epsilon", 1e-5f);
     for (size_t i = 0; i < factor.size(); ++i) {
@@ -173,8 +186,9 @@ Status ImportSoftmax(NodeImporter& node) {
     const int64_t default_axis = node.opset() < 13 ? 1 : -1;
     FORNAX_ASSIGN_OR_RETURN(const uint32_t axis,
                             graph::ResolveAxis(node.Integer("axis", default_axis), shape.rank()));
-    if (node.opset() >= 13 || axis + 1 == shape.rank())
+    if (node.opset() >= 13 || axis + 1 == shape.rank()) {
         return node.SetOutput(node.Add(graph::op::Softmax{axis}, {node.Input(0)}));
+    }
     // Before version 13, the axes from `axis` on are normalised together.
     FORNAX_ASSIGN_OR_RETURN(
         const ValueId lines,
@@ -201,22 +215,26 @@ Status ImportReduce(NodeImporter& node) {
     if (node.HasInput(1)) {
         FORNAX_ASSIGN_OR_RETURN(given, node.ConstantIntegers(1, "axes"));
     }
-    if (given.empty() && node.Integer("noop_with_empty_axes", 0) != 0)
+    if (given.empty() && node.Integer("noop_with_empty_axes", 0) != 0) {
         return node.SetOutput(node.Input(0));
+    }
     std::vector<uint32_t> axes;
     for (int64_t axis : given) {
         FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved, graph::ResolveAxis(axis, shape.rank()));
         axes.push_back(resolved);
     }
-    for (uint32_t axis = 0; given.empty() && axis < shape.rank(); ++axis)
+    for (uint32_t axis = 0; given.empty() && axis < shape.rank(); ++axis) {
         axes.push_back(axis);
+    }
     FORNAX_ASSIGN_OR_RETURN(const ValueId y, ReduceAxes(node, kind, node.Input(0), axes));
-    if (node.Integer("keepdims", 1) != 0)
+    if (node.Integer("keepdims", 1) != 0) {
         return node.SetOutput(y);
+    }
     std::vector<int64_t> dims;
     for (uint32_t axis = 0; axis < shape.rank(); ++axis) {
-        if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+        if (std::find(axes.begin(), axes.end(), axis) == axes.end()) {
             dims.push_back(shape[axis]);
+        }
     }
     return node.SetOutput(node.Reshape(y, dims));
 }

@@ -27,8 +27,9 @@ bool IsInteger(NodeImporter& node, size_t input) {
 
 // The axes of Squeeze and Unsqueeze: an attribute before version 13, an input since.
 Result<std::vector<int64_t>> ReadAxes(NodeImporter& node) {
-    if (node.opset() >= 13 && node.HasInput(1))
+    if (node.opset() >= 13 && node.HasInput(1)) {
         return node.ConstantIntegers(1, "axes");
+    }
     return node.Integers("axes");
 }
 
@@ -44,10 +45,12 @@ Status ImportConstant(NodeImporter& node) {
         FORNAX_ASSIGN_OR_RETURN(std::vector<int64_t> integers, ReadIntegers(value->t()));
         return node.SetOutput(node.IntegerConstant(std::move(integers), std::move(shape)));
     }
-    if (node.Attribute("value_float") != nullptr)
+    if (node.Attribute("value_float") != nullptr) {
         return node.SetOutput(node.Scalar(node.Float("value_float", 0)));
-    if (node.Attribute("value_int") != nullptr)
+    }
+    if (node.Attribute("value_int") != nullptr) {
         return node.SetOutput(node.IntegerConstant({node.Integer("value_int", 0)}, {}));
+    }
     if (node.Attribute("value_ints") != nullptr) {
         std::vector<int64_t> integers = node.Integers("value_ints");
         FORNAX_ASSIGN_OR_RETURN(Shape shape,
@@ -64,14 +67,16 @@ Status ImportReshape(NodeImporter& node) {
     size_t unknown = dims.size();
     for (size_t i = 0; i < dims.size(); ++i) {
         if (dims[i] == 0 && node.Integer("allowzero", 0) == 0) {
-            if (i >= shape.rank())
+            if (i >= shape.rank()) {
                 return Invalid(
                     fmt::format("its shape copies dimension {} of {}", i, shape.ToString()));
+            }
             dims[i] = shape[i];
         }
         if (dims[i] == -1) {
-            if (unknown != dims.size())
+            if (unknown != dims.size()) {
                 return Invalid("its shape has two dimensions of -1");
+            }
             unknown = i;
         } else if (dims[i] < 1 || dims[i] > Shape::kMaxElements / known) {
             return Invalid(fmt::format("its shape [{}] has a dimension that is not possible",
@@ -80,8 +85,9 @@ Status ImportReshape(NodeImporter& node) {
             known *= dims[i];
         }
     }
-    if (unknown != dims.size())
+    if (unknown != dims.size()) {
         dims[unknown] = shape.elements() / known;
+    }
     return node.SetOutput(node.Reshape(node.Input(0), dims));
 }
 
@@ -89,8 +95,9 @@ Status ImportFlatten(NodeImporter& node) {
     const Shape& shape = node.InputShape(0);
     int64_t axis = node.Integer("axis", 1);
     const auto rank = static_cast<int64_t>(shape.rank());
-    if (axis < -rank || axis > rank)
+    if (axis < -rank || axis > rank) {
         return Invalid(fmt::format("its axis {} is outside a tensor of rank {}", axis, rank));
+    }
     axis = axis < 0 ? axis + rank : axis;
     return node.SetOutput(node.Reshape(
         node.Input(0), std::array<int64_t, 2>{shape.ElementsBetween(0, axis),
@@ -101,19 +108,22 @@ Status ImportSqueeze(NodeImporter& node) {
     const Shape& shape = node.InputShape(0);
     FORNAX_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, ReadAxes(node));
     std::vector<bool> removed(shape.rank(), false);
-    for (size_t i = 0; i < shape.rank(); ++i)
+    for (size_t i = 0; i < shape.rank(); ++i) {
         removed[i] = axes.empty() && shape[i] == 1;
+    }
     for (int64_t axis : axes) {
         FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved, graph::ResolveAxis(axis, shape.rank()));
-        if (shape[resolved] != 1)
+        if (shape[resolved] != 1) {
             return Invalid(
                 fmt::format("its axis {} of {} is not of size 1", axis, shape.ToString()));
+        }
         removed[resolved] = true;
     }
     std::vector<int64_t> dims;
     for (size_t i = 0; i < shape.rank(); ++i) {
-        if (!removed[i])
+        if (!removed[i]) {
             dims.push_back(shape[i]);
+        }
     }
     return node.SetOutput(node.Reshape(node.Input(0), dims));
 }
@@ -125,14 +135,16 @@ Status ImportUnsqueeze(NodeImporter& node) {
     std::vector<int64_t> dims(rank, 0);
     for (int64_t axis : axes) {
         FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved, graph::ResolveAxis(axis, rank));
-        if (dims[resolved] != 0)
+        if (dims[resolved] != 0) {
             return Invalid(fmt::format("its axis {} repeats", axis));
+        }
         dims[resolved] = 1;
     }
     size_t next = 0;
     for (int64_t& dim : dims) {
-        if (dim == 0)
+        if (dim == 0) {
             dim = shape[next++];
+        }
     }
     return node.SetOutput(node.Reshape(node.Input(0), dims));
 }
@@ -145,8 +157,9 @@ Status ImportTranspose(NodeImporter& node) {
         transpose.permutation.push_back(resolved);
     }
     if (node.Attribute("perm") == nullptr) {
-        for (uint32_t axis = rank; axis-- > 0;)
+        for (uint32_t axis = rank; axis-- > 0;) {
             transpose.permutation.push_back(axis);
+        }
     }
     return node.SetOutput(node.Add(std::move(transpose), {node.Input(0)}));
 }
@@ -168,8 +181,9 @@ Status ImportConcat(NodeImporter& node) {
     }
     std::vector<ValueId> operands;
     for (size_t i = 0; i < node.input_count(); ++i) {
-        if (!node.HasInput(i))
+        if (!node.HasInput(i)) {
             return Invalid(fmt::format("its input {} is missing", i));
+        }
         operands.push_back(node.Input(i));
     }
     return node.SetOutput(node.Add(graph::op::Concat{axis}, std::move(operands)));
@@ -184,8 +198,9 @@ Status ImportShape(NodeImporter& node) {
     };
     const int64_t start = clamp(node.Integer("start", 0));
     const int64_t end = clamp(node.Integer("end", rank));
-    if (start >= end)
+    if (start >= end) {
         return Error{ErrorCode::kUnsupported, "its result is empty"};
+    }
     std::vector<int64_t> range(dims.begin() + start, dims.begin() + end);
     FORNAX_ASSIGN_OR_RETURN(Shape shape,
                             Shape::Make(std::array{static_cast<int64_t>(range.size())}));
@@ -197,9 +212,10 @@ Status ImportGather(NodeImporter& node) {
     FORNAX_ASSIGN_OR_RETURN(const std::vector<int64_t> data, node.ConstantIntegers(0, "data"));
     FORNAX_ASSIGN_OR_RETURN(const std::vector<int64_t> indices,
                             node.ConstantIntegers(1, "indices"));
-    if (node.InputShape(0).rank() != 1)
+    if (node.InputShape(0).rank() != 1) {
         return Error{ErrorCode::kUnsupported, fmt::format("its data of shape {} are not a vector",
                                                           node.InputShape(0).ToString())};
+    }
     std::vector<int64_t> picked;
     for (int64_t index : indices) {
         FORNAX_ASSIGN_OR_RETURN(const uint32_t position, graph::ResolveAxis(index, data.size()));

@@ -19,9 +19,10 @@ Error Invalid(std::string message) {
 }
 
 Result<uint32_t> ToUnsigned(std::string_view attribute, int64_t value) {
-    if (value < 0 || value > std::numeric_limits<int32_t>::max())
+    if (value < 0 || value > std::numeric_limits<int32_t>::max()) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("its attribute {} contains {}", attribute, value)};
+    }
     return static_cast<uint32_t>(value);
 }
 
@@ -31,11 +32,13 @@ Result<std::vector<uint32_t>> PerAxis(const NodeImporter& node,
                                       size_t count,
                                       uint32_t default_value) {
     const std::vector<int64_t> values = node.Integers(attribute);
-    if (values.empty())
+    if (values.empty()) {
         return std::vector<uint32_t>(count, default_value);
-    if (values.size() != count)
+    }
+    if (values.size() != count) {
         return Invalid(fmt::format("its attribute {} has {} entries instead of {}", attribute,
                                    values.size(), count));
+    }
     std::vector<uint32_t> result;
     for (int64_t value : values) {
         FORNAX_ASSIGN_OR_RETURN(const uint32_t entry, ToUnsigned(attribute, value));
@@ -93,26 +96,29 @@ Result<Window> ReadWindow(const NodeImporter& node,
 
 // The number of spatial axes, 1 or 2.
 Result<size_t> SpatialAxes(const Shape& input) {
-    if (input.rank() < 3 || input.rank() > 4)
+    if (input.rank() < 3 || input.rank() > 4) {
         return Error{
             ErrorCode::kUnsupported,
             fmt::format("its input {} does not have one or two spatial axes", input.ToString())};
+    }
     return input.rank() - 2;
 }
 
 // [A,B,L] becomes [A,B,1,L]; a tensor with two spatial axes stays as it is.
 Result<ValueId> ToTwoAxes(NodeImporter& node, ValueId value) {
     const Shape& shape = node.ShapeOf(value);
-    if (shape.rank() == 4)
+    if (shape.rank() == 4) {
         return value;
+    }
     return node.Reshape(value, std::array<int64_t, 4>{shape[0], shape[1], 1, shape[2]});
 }
 
 // Gives the result [A,B,1,L] the shape [A,B,L] if the input had one spatial axis, and names it.
 Status SetWindowOutput(NodeImporter& node, Result<ValueId> result, size_t spatial) {
     FORNAX_RETURN_IF_ERROR(result);
-    if (spatial == 2)
+    if (spatial == 2) {
         return node.SetOutput(*result);
+    }
     const Shape& shape = node.ShapeOf(*result);
     return node.SetOutput(
         node.Reshape(*result, std::array<int64_t, 3>{shape[0], shape[1], shape[3]}));
@@ -135,15 +141,17 @@ Status ImportPool(NodeImporter& node, graph::op::PoolKind kind) {
 Status ImportConv(NodeImporter& node) {
     FORNAX_ASSIGN_OR_RETURN(const size_t spatial, SpatialAxes(node.InputShape(0)));
     const Shape& weight_shape = node.InputShape(1);
-    if (weight_shape.rank() != spatial + 2)
+    if (weight_shape.rank() != spatial + 2) {
         return Invalid(fmt::format("its weight {} does not fit its input {}",
                                    weight_shape.ToString(), node.InputShape(0).ToString()));
+    }
     const std::vector<uint32_t> kernel(weight_shape.dims().begin() + 2, weight_shape.dims().end());
     if (node.Attribute("kernel_shape") != nullptr) {
         FORNAX_ASSIGN_OR_RETURN(const auto declared, PerAxis(node, "kernel_shape", spatial, 0));
-        if (declared != kernel)
+        if (declared != kernel) {
             return Invalid(fmt::format("its kernel_shape [{}] is not that of its weight {}",
                                        fmt::join(declared, ","), weight_shape.ToString()));
+        }
     }
     graph::op::Conv conv;
     FORNAX_ASSIGN_OR_RETURN(conv.window, ReadWindow(node, node.InputShape(0), spatial, kernel));
@@ -151,8 +159,9 @@ Status ImportConv(NodeImporter& node) {
     FORNAX_ASSIGN_OR_RETURN(const ValueId input, ToTwoAxes(node, node.Input(0)));
     FORNAX_ASSIGN_OR_RETURN(const ValueId weight, ToTwoAxes(node, node.Input(1)));
     std::vector<ValueId> operands = {input, weight};
-    if (node.HasInput(2))
+    if (node.HasInput(2)) {
         operands.push_back(node.Input(2));
+    }
     return SetWindowOutput(node, node.Add(conv, std::move(operands)), spatial);
 }
 

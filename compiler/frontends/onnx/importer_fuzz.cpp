@@ -11,11 +11,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string bytes(reinterpret_cast<const char*>(data), size);
     fornax::Result<fornax::graph::Graph> graph =
         fornax::onnx_frontend::ImportModelBytes(bytes, "fuzz", {.batch = 2, .dimensions = {}});
-    if (!graph.ok())
+    if (!graph.ok()) {
         return 0;
+    }
     const fornax::Result<fornax::graph::Plan> plan = fornax::graph::Compile(std::move(*graph), {});
     // An internal error is a bug of a pass or of lowering.
-    if (!plan.ok() && plan.error().code != fornax::ErrorCode::kUnsupported)
+    if (!plan.ok() && plan.error().code != fornax::ErrorCode::kUnsupported) {
         std::abort();
+    }
     return 0;
 }

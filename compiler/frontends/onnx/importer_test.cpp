@@ -30,10 +30,11 @@ class ModelBuilder {
         tensor->set_elem_type(onnx::TensorProto::FLOAT);
         for (int64_t size : dims) {
             auto* dim = tensor->mutable_shape()->add_dim();
-            if (size > 0)
+            if (size > 0) {
                 dim->set_dim_value(size);
-            else
+            } else {
                 dim->set_dim_param(size == 0 ? "N" : "M");
+            }
         }
     }
     onnx::NodeProto* Node(const std::string& op_type,
@@ -42,8 +43,9 @@ class ModelBuilder {
         onnx::NodeProto* node = model.mutable_graph()->add_node();
         node->set_op_type(op_type);
         node->set_name("the_" + output);
-        for (const std::string& input : inputs)
+        for (const std::string& input : inputs) {
             node->add_input(input);
+        }
         node->add_output(output);
         return node;
     }
@@ -53,10 +55,12 @@ class ModelBuilder {
         onnx::TensorProto* tensor = model.mutable_graph()->add_initializer();
         tensor->set_name(name);
         tensor->set_data_type(onnx::TensorProto::FLOAT);
-        for (int64_t dim : dims)
+        for (int64_t dim : dims) {
             tensor->add_dims(dim);
-        for (float value : values)
+        }
+        for (float value : values) {
             tensor->add_float_data(value);
+        }
         return tensor;
     }
     void Output(const std::string& name) { model.mutable_graph()->add_output()->set_name(name); }

@@ -19,22 +19,25 @@ ValueId NodeImporter::Input(size_t index) const {
 
 Status NodeImporter::CheckInputs(size_t required) const {
     for (size_t i = 0; i < required; ++i) {
-        if (!HasInput(i))
+        if (!HasInput(i)) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("it has no input {}, which it needs", i)};
+        }
     }
     for (const std::string& input : node_.input()) {
-        if (!input.empty() && !values_.contains(input))
+        if (!input.empty() && !values_.contains(input)) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("its input {} is computed by no node before it", input)};
+        }
     }
     return OkStatus();
 }
 
 Result<std::vector<float>> NodeImporter::ConstantFloats(size_t index, std::string_view what) const {
     const graph::Value& value = graph_[Input(index)];
-    if (value.kind != graph::ValueKind::kConstant || value.type.type != graph::DataType::kF32)
+    if (value.kind != graph::ValueKind::kConstant || value.type.type != graph::DataType::kF32) {
         return Error{ErrorCode::kUnsupported, fmt::format("its {} is not a constant of f32", what)};
+    }
     const std::span<const float> floats = graph::Floats(value);
     return std::vector<float>(floats.begin(), floats.end());
 }
@@ -42,16 +45,18 @@ Result<std::vector<float>> NodeImporter::ConstantFloats(size_t index, std::strin
 Result<std::vector<int64_t>> NodeImporter::ConstantIntegers(size_t index,
                                                             std::string_view what) const {
     const graph::Value& value = graph_[Input(index)];
-    if (value.kind != graph::ValueKind::kConstant || value.type.type != graph::DataType::kI64)
+    if (value.kind != graph::ValueKind::kConstant || value.type.type != graph::DataType::kI64) {
         return Error{ErrorCode::kUnsupported, fmt::format("its {} is not a constant of i64", what)};
+    }
     const std::span<const int64_t> integers = graph::Integers(value);
     return std::vector<int64_t>(integers.begin(), integers.end());
 }
 
 const onnx::AttributeProto* NodeImporter::Attribute(std::string_view name) const {
     for (const onnx::AttributeProto& attribute : node_.attribute()) {
-        if (attribute.name() == name)
+        if (attribute.name() == name) {
             return &attribute;
+        }
     }
     return nullptr;
 }
@@ -73,8 +78,9 @@ std::string NodeImporter::Text(std::string_view name, std::string_view default_v
 
 std::vector<int64_t> NodeImporter::Integers(std::string_view name) const {
     const onnx::AttributeProto* attribute = Attribute(name);
-    if (attribute == nullptr)
+    if (attribute == nullptr) {
         return {};
+    }
     return {attribute->ints().begin(), attribute->ints().end()};
 }
 
@@ -87,8 +93,9 @@ Result<ValueId> NodeImporter::Reshape(ValueId value, std::span<const int64_t> di
     const graph::Value& operand = graph_[value];
     // Here and now for constants, since they may be shapes that later nodes are imported with.
     if (operand.kind == graph::ValueKind::kConstant &&
-        operand.type.shape.elements() == shape.elements())
+        operand.type.shape.elements() == shape.elements()) {
         return graph_.AddConstant(name_, {operand.type.type, std::move(shape)}, *operand.data);
+    }
     return Add(graph::op::Reshape{std::move(shape)}, {value});
 }
 
@@ -103,26 +110,31 @@ ValueId NodeImporter::IntegerConstant(std::vector<int64_t> values, graph::Shape 
 }
 
 Status NodeImporter::SetOutput(ValueId value) {
-    if (node_.output_size() < 1)
+    if (node_.output_size() < 1) {
         return Error{ErrorCode::kInvalidArgument, "it has no output"};
+    }
     for (int i = 1; i < node_.output_size(); ++i) {
-        if (!node_.output(i).empty())
+        if (!node_.output(i).empty()) {
             return Error{ErrorCode::kUnsupported,
                          fmt::format("its output {} is not supported", node_.output(i))};
+        }
     }
-    if (!values_.emplace(node_.output(0), value).second)
+    if (!values_.emplace(node_.output(0), value).second) {
         return Error{
             ErrorCode::kInvalidArgument,
             fmt::format("its output {} has the name of an earlier value", node_.output(0))};
+    }
     // A value that several names stand for keeps the first.
-    if (graph_.Producer(value) != nullptr && graph_[value].name == name_)
+    if (graph_.Producer(value) != nullptr && graph_[value].name == name_) {
         graph_.Rename(value, node_.output(0));
+    }
     return OkStatus();
 }
 
 Status NodeImporter::SetOutput(Result<ValueId> value) {
-    if (!value.ok())
+    if (!value.ok()) {
         return std::move(value).error();
+    }
     return SetOutput(*value);
 }
 

@@ -17,14 +17,16 @@ template <typename Stored, typename Element, typename Field>
 Result<std::vector<Element>> ReadElements(const onnx::TensorProto& tensor, const Field& field) {
     FORNAX_ASSIGN_OR_RETURN(const graph::Shape shape, ReadShape(tensor));
     const size_t elements = shape.elements();
-    if (tensor.data_location() == onnx::TensorProto::EXTERNAL)
+    if (tensor.data_location() == onnx::TensorProto::EXTERNAL) {
         return Error{ErrorCode::kUnsupported, "its data are in another file"};
+    }
     if (tensor.has_raw_data()) {
         const std::string& raw = tensor.raw_data();
-        if (raw.size() != elements * sizeof(Stored))
+        if (raw.size() != elements * sizeof(Stored)) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("{} bytes of data do not hold the {} elements of {}",
                                      raw.size(), elements, shape.ToString())};
+        }
         std::vector<Element> result(elements);
         for (size_t i = 0; i < elements; ++i) {
             Stored value;
@@ -33,10 +35,11 @@ Result<std::vector<Element>> ReadElements(const onnx::TensorProto& tensor, const
         }
         return result;
     }
-    if (static_cast<size_t>(field.size()) != elements)
+    if (static_cast<size_t>(field.size()) != elements) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("{} values do not fill the {} elements of {}", field.size(),
                                  elements, shape.ToString())};
+    }
     return std::vector<Element>(field.begin(), field.end());
 }
 
@@ -54,9 +57,10 @@ Result<graph::Shape> ReadShape(const onnx::TensorProto& tensor) {
 }
 
 Result<std::vector<float>> ReadFloats(const onnx::TensorProto& tensor) {
-    if (tensor.data_type() != onnx::TensorProto::FLOAT)
+    if (tensor.data_type() != onnx::TensorProto::FLOAT) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("its type {} is not FLOAT", DataTypeName(tensor.data_type()))};
+    }
     return ReadElements<float, float>(tensor, tensor.float_data());
 }
 

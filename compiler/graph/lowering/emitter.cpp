@@ -23,10 +23,11 @@ uint32_t Emitter::TensorOf(ValueId id) {
     if (tensor == kNoTensor) {
         const Value& value = graph_[id];
         TensorKind kind = TensorKind::kIntermediate;
-        if (value.kind == ValueKind::kInput)
+        if (value.kind == ValueKind::kInput) {
             kind = TensorKind::kInput;
-        else if (value.kind == ValueKind::kConstant)
+        } else if (value.kind == ValueKind::kConstant) {
             kind = TensorKind::kConstant;
+        }
         tensor = static_cast<uint32_t>(plan_.tensors.size());
         plan_.tensors.push_back({value.name, value.type, kind});
         value_of_tensor_.push_back(id);
@@ -51,10 +52,11 @@ Status Emitter::Emit(KernelId kernel,
                      std::vector<uint32_t> parameters,
                      std::vector<uint32_t> bindings) {
     Result<KernelFootprint> footprint = Footprint(kernel, parameters);
-    if (!footprint.ok())
+    if (!footprint.ok()) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("The node {} ({}): {}.", node_->name, Name(node_->operation),
                                  footprint.error().message)};
+    }
     PlanDispatch dispatch;
     dispatch.name = node_->name;
     dispatch.kernel = kernel;
@@ -65,8 +67,9 @@ Status Emitter::Emit(KernelId kernel,
     // Dispatches that bind the same tensors share a set.
     const auto [entry, is_new] =
         set_of_tensors_.emplace(bindings, static_cast<uint32_t>(plan_.sets.size()));
-    if (is_new)
+    if (is_new) {
         plan_.sets.push_back({std::move(bindings)});
+    }
     dispatch.set = entry->second;
     plan_.dispatches.push_back(std::move(dispatch));
     nodes_of_dispatches_.push_back(node_count_);

@@ -15,14 +15,16 @@ std::vector<Dim> MergedDims(const Shape& a, const Shape& b, const Shape& result)
     const std::vector<uint32_t> strides_b = BroadcastStrides(b, result);
     std::vector<Dim> dims;
     for (size_t axis = 0; axis < result.rank(); ++axis) {
-        if (result[axis] == 1)
+        if (result[axis] == 1) {
             continue;
+        }
         const Dim dim = {result[axis], strides_a[axis], strides_b[axis]};
         if (!dims.empty() && dims.back().stride_a == dim.stride_a * dim.size &&
-            dims.back().stride_b == dim.stride_b * dim.size)
+            dims.back().stride_b == dim.stride_b * dim.size) {
             dims.back() = {dims.back().size * dim.size, dim.stride_a, dim.stride_b};
-        else
+        } else {
             dims.push_back(dim);
+        }
     }
     return dims;
 }

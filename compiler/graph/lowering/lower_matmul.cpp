@@ -13,8 +13,9 @@ std::array<uint32_t, 4> BatchStrides(const Shape& operand) {
     std::array<uint32_t, 4> strides = {};
     for (size_t axis = 0; axis + 2 < operand.rank(); ++axis) {
         const size_t from_right = operand.rank() - 2 - axis;  // 1 is the innermost batch dimension
-        if (operand[axis] > 1)
+        if (operand[axis] > 1) {
             strides[4 - from_right] = operand.ElementsBetween(axis + 1, operand.rank());
+        }
     }
     return strides;
 }
@@ -35,8 +36,9 @@ Status Lower(const op::MatMul& matmul, Emitter& emitter) {
         p.rows = a.ElementsBetween(0, a.rank() - 1);
     } else {
         static_assert(Shape::kMaxRank - 2 == 4);
-        for (size_t axis = 0; axis + 2 < result.rank(); ++axis)
+        for (size_t axis = 0; axis + 2 < result.rank(); ++axis) {
             p.batch[4 - (result.rank() - 2 - axis)] = result[axis];
+        }
         p.strides_a = BatchStrides(a);
         p.strides_b = BatchStrides(b);
     }

@@ -15,23 +15,26 @@ namespace {
 
 Status CheckTypes(const Graph& graph) {
     for (const Value& value : graph.values()) {
-        if (value.type.type != DataType::kF32)
+        if (value.type.type != DataType::kF32) {
             return Error{ErrorCode::kUnsupported,
                          fmt::format("The value {} is {}: it must be f32, because it is not known "
                                      "before the graph runs.",
                                      value.name, value.type.ToString())};
+        }
     }
     return OkStatus();
 }
 
 void AddPorts(const Graph& graph, Emitter& emitter, Plan& plan) {
-    for (ValueId id : graph.inputs())
+    for (ValueId id : graph.inputs()) {
         plan.inputs.push_back({graph[id].name, graph[id].type, emitter.TensorOf(id)});
+    }
     for (const Output& output : graph.outputs()) {
         const uint32_t tensor = emitter.TensorOf(output.value);
         plan.outputs.push_back({output.name, graph[output.value].type, tensor});
-        if (plan.tensors[tensor].kind == TensorKind::kIntermediate)
+        if (plan.tensors[tensor].kind == TensorKind::kIntermediate) {
             plan.tensors[tensor].kind = TensorKind::kOutput;
+        }
     }
 }
 
@@ -50,23 +53,26 @@ void ComputeLifetimes(Plan& plan) {
             tensor.last_step = std::max(tensor.last_step, step);
         }
     }
-    for (const PlanPort& output : plan.outputs)
+    for (const PlanPort& output : plan.outputs) {
         plan.tensors[output.tensor].last_step = end;
+    }
 }
 
 void PlaceConstants(const Graph& graph, const Emitter& emitter, Plan& plan) {
     uint64_t offset = 0;
     for (PlanTensor& tensor : plan.tensors) {
-        if (tensor.kind != TensorKind::kConstant)
+        if (tensor.kind != TensorKind::kConstant) {
             continue;
+        }
         offset = (offset + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
         tensor.offset_bytes = offset;
         offset += tensor.type.size_bytes();
     }
     plan.weights.assign(offset, 0);
     for (uint32_t i = 0; i < plan.tensors.size(); ++i) {
-        if (plan.tensors[i].kind != TensorKind::kConstant)
+        if (plan.tensors[i].kind != TensorKind::kConstant) {
             continue;
+        }
         const std::vector<uint8_t>& data = *graph[emitter.ValueOf(i)].data;
         std::memcpy(plan.weights.data() + plan.tensors[i].offset_bytes, data.data(), data.size());
     }
@@ -76,14 +82,16 @@ void PlaceArena(Plan& plan) {
     std::vector<BufferLifetime> buffers;
     std::vector<PlanTensor*> tensors;
     for (PlanTensor& tensor : plan.tensors) {
-        if (tensor.kind == TensorKind::kConstant)
+        if (tensor.kind == TensorKind::kConstant) {
             continue;
+        }
         buffers.push_back({tensor.type.size_bytes(), tensor.first_step, tensor.last_step});
         tensors.push_back(&tensor);
     }
     const MemoryPlan memory = PlanMemory(buffers, kTensorAlignment);
-    for (size_t i = 0; i < tensors.size(); ++i)
+    for (size_t i = 0; i < tensors.size(); ++i) {
         tensors[i]->offset_bytes = plan.arena_offset() + memory.offsets[i];
+    }
     plan.arena_bytes = memory.total_bytes;
     plan.peak_live_bytes = PeakLiveBytes(buffers, kTensorAlignment);
 }
@@ -103,8 +111,9 @@ void PlaceBarriers(std::span<const uint32_t> nodes_of_dispatches, Plan& plan) {
         accesses.push_back(std::move(access));
     }
     const std::vector<bool> barriers = PlanBarriers(accesses);
-    for (size_t i = 0; i < barriers.size(); ++i)
+    for (size_t i = 0; i < barriers.size(); ++i) {
         plan.dispatches[i].barrier_before = barriers[i];
+    }
 }
 
 }  // namespace

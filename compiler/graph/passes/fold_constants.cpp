@@ -75,8 +75,9 @@ void ForEachOffset(const Shape& shape, const std::vector<uint32_t>& strides, Vis
         visit(offset);
         for (size_t axis = shape.rank(); axis-- > 0;) {
             offset += strides[axis];
-            if (++coordinates[axis] < shape[axis])
+            if (++coordinates[axis] < shape[axis]) {
                 break;
+            }
             offset -= uint64_t{strides[axis]} * shape[axis];
             coordinates[axis] = 0;
         }
@@ -94,8 +95,9 @@ std::vector<uint8_t> FoldTranspose(const op::Transpose& transpose,
                                    const Shape& result) {
     const Shape& shape = operand.type.shape;
     std::vector<uint32_t> strides;
-    for (uint32_t axis : transpose.permutation)
+    for (uint32_t axis : transpose.permutation) {
         strides.push_back(shape.ElementsBetween(axis + 1, shape.rank()));
+    }
     const size_t size = SizeBytes(operand.type.type);
     std::vector<uint8_t> bytes;
     bytes.reserve(operand.data->size());
@@ -108,8 +110,9 @@ std::vector<uint8_t> FoldTranspose(const op::Transpose& transpose,
 
 std::vector<uint8_t> FoldUnary(const op::Unary& unary, const Value& operand) {
     std::vector<float> values;
-    for (float x : Floats(operand))
+    for (float x : Floats(operand)) {
         values.push_back(Apply(unary.activation, x));
+    }
     return ToBytes(values);
 }
 
@@ -142,20 +145,22 @@ void FoldConstants(Graph& graph) {
         }
         const Value& result = graph[node.result];
         const uint64_t size = result.type.size_bytes();
-        if (!constant || size > operand_bytes + growth_left)
+        if (!constant || size > operand_bytes + growth_left) {
             continue;
+        }
         growth_left -= size > operand_bytes ? size - operand_bytes : 0;
         const Value& first = graph[node.operands[0]];
         const Shape& shape = result.type.shape;
-        if (std::holds_alternative<op::Reshape>(node.operation))
+        if (std::holds_alternative<op::Reshape>(node.operation)) {
             graph.MakeConstant(node.result, *first.data);
-        else if (const auto* transpose = std::get_if<op::Transpose>(&node.operation))
+        } else if (const auto* transpose = std::get_if<op::Transpose>(&node.operation)) {
             graph.MakeConstant(node.result, FoldTranspose(*transpose, first, shape));
-        else if (const auto* unary = std::get_if<op::Unary>(&node.operation))
+        } else if (const auto* unary = std::get_if<op::Unary>(&node.operation)) {
             graph.MakeConstant(node.result, FoldUnary(*unary, first));
-        else if (const auto* binary = std::get_if<op::Binary>(&node.operation))
+        } else if (const auto* binary = std::get_if<op::Binary>(&node.operation)) {
             graph.MakeConstant(node.result,
                                FoldBinary(*binary, first, graph[node.operands[1]], shape));
+        }
     }
 }
 

@@ -10,12 +10,15 @@ namespace {
 
 // The activation of an operator that can carry one.
 Activation* ActivationOf(Operator& operation) {
-    if (auto* conv = std::get_if<op::Conv>(&operation))
+    if (auto* conv = std::get_if<op::Conv>(&operation)) {
         return &conv->activation;
-    if (auto* matmul = std::get_if<op::MatMul>(&operation))
+    }
+    if (auto* matmul = std::get_if<op::MatMul>(&operation)) {
         return &matmul->activation;
-    if (auto* binary = std::get_if<op::Binary>(&operation))
+    }
+    if (auto* binary = std::get_if<op::Binary>(&operation)) {
         return &binary->activation;
+    }
     return nullptr;
 }
 
@@ -27,12 +30,14 @@ class Fuser {
         for (uint32_t i = 0; i < graph_.nodes().size(); ++i) {
             Node& node = graph_.MutableNode(NodeId(i));
             replacements_.Update(node);
-            if (graph_[node.result].kind != ValueKind::kNodeResult)
+            if (graph_[node.result].kind != ValueKind::kNodeResult) {
                 continue;  // folded to a constant
-            if (std::holds_alternative<op::Unary>(node.operation))
+            }
+            if (std::holds_alternative<op::Unary>(node.operation)) {
                 FuseActivation(node);
-            else if (std::holds_alternative<op::Binary>(node.operation))
+            } else if (std::holds_alternative<op::Binary>(node.operation)) {
                 FuseConstantOperand(node);
+            }
         }
         replacements_.Finish(graph_);
     }
@@ -40,8 +45,9 @@ class Fuser {
   private:
     // The producer of a value if nothing else uses the value and no activation is in between.
     Node* OpenProducer(ValueId id) {
-        if (graph_[id].kind != ValueKind::kNodeResult || uses_[id.value()] != 1)
+        if (graph_[id].kind != ValueKind::kNodeResult || uses_[id.value()] != 1) {
             return nullptr;
+        }
         Node& producer = graph_.MutableNode(graph_[id].producer);
         const Activation* activation = ActivationOf(producer.operation);
         return activation != nullptr && activation->function == UnaryFunction::kIdentity ? &producer
@@ -67,19 +73,22 @@ class Fuser {
         const op::Binary& binary = std::get<op::Binary>(node.operation);
         const bool add = binary.function == BinaryFunction::kAdd;
         if ((!add && binary.function != BinaryFunction::kMul) ||
-            binary.activation.function != UnaryFunction::kIdentity)
+            binary.activation.function != UnaryFunction::kIdentity) {
             return;
+        }
         for (size_t side = 0; side < 2; ++side) {
             const ValueId constant = node.operands[1 - side];
             Node* producer = OpenProducer(node.operands[side]);
             if (producer == nullptr || graph_[constant].kind != ValueKind::kConstant ||
-                !(graph_[producer->result].type == graph_[node.result].type))
+                !(graph_[producer->result].type == graph_[node.result].type)) {
                 continue;
+            }
             bool done = false;
-            if (std::holds_alternative<op::Conv>(producer->operation))
+            if (std::holds_alternative<op::Conv>(producer->operation)) {
                 done = add ? AddToConv(*producer, constant) : ScaleConv(*producer, constant);
-            else if (std::holds_alternative<op::MatMul>(producer->operation))
+            } else if (std::holds_alternative<op::MatMul>(producer->operation)) {
                 done = add && AddToMatMul(*producer, constant);
+            }
             if (done) {
                 Absorb(*producer, node);
                 return;
@@ -94,11 +103,13 @@ class Fuser {
                                                  uint32_t channels) {
         const Value& value = graph_[constant];
         const Shape& shape = value.type.shape;
-        if (shape.elements() == 1)
+        if (shape.elements() == 1) {
             return std::vector<float>(channels, Floats(value)[0]);
+        }
         if (shape.elements() != channels || shape.rank() <= axis_from_right ||
-            shape[shape.rank() - 1 - axis_from_right] != channels)
+            shape[shape.rank() - 1 - axis_from_right] != channels) {
             return std::nullopt;
+        }
         return std::vector<float>(Floats(value).begin(), Floats(value).end());
     }
 
@@ -111,10 +122,12 @@ class Fuser {
     bool AddToBias(Node& node, std::vector<float> values) {
         if (node.operands.size() == 3) {
             const Value& bias = graph_[node.operands[2]];
-            if (bias.kind != ValueKind::kConstant)
+            if (bias.kind != ValueKind::kConstant) {
                 return false;
-            for (size_t i = 0; i < values.size(); ++i)
+            }
+            for (size_t i = 0; i < values.size(); ++i) {
                 values[i] += Floats(bias)[i];
+            }
             node.operands.pop_back();
         }
         node.operands.push_back(NewBias(node, values));
@@ -138,11 +151,13 @@ class Fuser {
         const std::optional<std::vector<float>> factors = PerChannel(constant, 2, channels);
         const bool constant_bias =
             conv.operands.size() < 3 || graph_[conv.operands[2]].kind == ValueKind::kConstant;
-        if (!factors || graph_[conv.operands[1]].kind != ValueKind::kConstant || !constant_bias)
+        if (!factors || graph_[conv.operands[1]].kind != ValueKind::kConstant || !constant_bias) {
             return false;
+        }
         conv.operands[1] = Scaled(conv.operands[1], *factors);
-        if (conv.operands.size() == 3)
+        if (conv.operands.size() == 3) {
             conv.operands[2] = Scaled(conv.operands[2], *factors);
+        }
         return true;
     }
 
@@ -151,8 +166,9 @@ class Fuser {
         const Value old = graph_[constant];  // a copy: values move when one is added
         std::vector<float> values(Floats(old).begin(), Floats(old).end());
         const size_t slice = values.size() / factors.size();
-        for (size_t i = 0; i < values.size(); ++i)
+        for (size_t i = 0; i < values.size(); ++i) {
             values[i] *= factors[i / slice];
+        }
         return graph_.AddFloats(old.name + ".scaled", old.type.shape, values);
     }
 

@@ -14,8 +14,9 @@ class Replacements {
     explicit Replacements(const Graph& graph) : of_value_(graph.values().size()) {}
 
     void Replace(ValueId old_value, ValueId new_value) {
-        if (of_value_.size() <= old_value.value())
+        if (of_value_.size() <= old_value.value()) {
             of_value_.resize(old_value.value() + 1);
+        }
         of_value_[old_value.value()] = Resolve(new_value);
     }
 
@@ -26,8 +27,9 @@ class Replacements {
     }
 
     void Update(Node& node) const {
-        for (ValueId& operand : node.operands)
+        for (ValueId& operand : node.operands) {
             operand = Resolve(operand);
+        }
     }
 
     void Finish(Graph& graph) const {

@@ -6,14 +6,17 @@ namespace fornax::graph {
 namespace {
 
 bool IsIdentity(const Graph& graph, const Node& node) {
-    if (const auto* unary = std::get_if<op::Unary>(&node.operation))
+    if (const auto* unary = std::get_if<op::Unary>(&node.operation)) {
         return unary->activation.function == UnaryFunction::kIdentity;
-    if (std::holds_alternative<op::Reshape>(node.operation))
+    }
+    if (std::holds_alternative<op::Reshape>(node.operation)) {
         return graph[node.operands[0]].type == graph[node.result].type;
+    }
     if (const auto* transpose = std::get_if<op::Transpose>(&node.operation)) {
         for (size_t i = 0; i < transpose->permutation.size(); ++i) {
-            if (transpose->permutation[i] != i)
+            if (transpose->permutation[i] != i) {
                 return false;
+            }
         }
         return true;
     }
@@ -30,11 +33,13 @@ void Simplify(Graph& graph) {
         if (std::holds_alternative<op::Reshape>(node.operation)) {
             // A reshape of a reshape starts from the first one's operand.
             const Node* producer = graph.Producer(node.operands[0]);
-            if (producer != nullptr && std::holds_alternative<op::Reshape>(producer->operation))
+            if (producer != nullptr && std::holds_alternative<op::Reshape>(producer->operation)) {
                 node.operands[0] = producer->operands[0];
+            }
         }
-        if (IsIdentity(graph, node))
+        if (IsIdentity(graph, node)) {
             replacements.Replace(node.result, node.operands[0]);
+        }
     }
     replacements.Finish(graph);
 }

@@ -26,8 +26,9 @@ class GraphBuilder {
                      float step = 0.5f) {
         Shape shape = ShapeOf(std::move(dims));
         std::vector<float> values(shape.elements());
-        for (size_t i = 0; i < values.size(); ++i)
+        for (size_t i = 0; i < values.size(); ++i) {
             values[i] = first + step * static_cast<float>(i);
+        }
         return graph.AddFloats(name, std::move(shape), values);
     }
     ValueId Node(const std::string& name, Operator operation, std::vector<ValueId> operands) {

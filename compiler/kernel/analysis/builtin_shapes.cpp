@@ -31,8 +31,9 @@ Shape ShapeAnalysis::BuiltinShape(ir::BuiltinId builtin) const {
         shape.workgroup = single_vector_ || zeros == 64;
         shape.base_zeros = single_vector_ ? 64 : zeros;
         shape.max = max;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             shape.offsets.push_back(offset_of(lane));
+        }
         return shape_rules::Normalize(shape);
     };
     auto varying = [&](uint64_t max) {
@@ -43,14 +44,16 @@ Shape ShapeAnalysis::BuiltinShape(ir::BuiltinId builtin) const {
     };
     switch (builtin) {
         case BuiltinId::kWorkgroupIdX:
-            if (map_.workgroups == 1)
+            if (map_.workgroups == 1) {
                 return shape;
+            }
             pattern(64, UINT32_MAX, [&](uint32_t lane) { return lane / total; });
             shape.base_zeros = 0;
             return shape;
         case BuiltinId::kLocalIndex:
-            if (map_.workgroups > 1)
+            if (map_.workgroups > 1) {
                 return pattern(64, total - 1, [&](uint32_t lane) { return lane % total; });
+            }
             if (tile != 0) {
                 return pattern(zeros_of(tile | lanes_ / tile * x | plane), total - 1,
                                [&](uint32_t lane) { return lane / tile * x + lane % tile; });
@@ -58,39 +61,48 @@ Shape ShapeAnalysis::BuiltinShape(ir::BuiltinId builtin) const {
             // Lanes past the workgroup's end count on; their bound does not matter.
             return pattern(lane_zeros, total - 1, [](uint32_t lane) { return lane; });
         case BuiltinId::kLocalIdX:
-            if (tile != 0)
+            if (tile != 0) {
                 return pattern(tile == x ? 64 : zeros_of(tile), x - 1,
                                [&](uint32_t lane) { return lane % tile; });
-            if (single_vector_ || lanes_ % x == 0)
+            }
+            if (single_vector_ || lanes_ % x == 0) {
                 return pattern(64, x - 1, [&](uint32_t lane) { return lane % x; });
-            if (x % lanes_ == 0)
+            }
+            if (x % lanes_ == 0) {
                 return pattern(lane_zeros, x - 1, [](uint32_t lane) { return lane; });
+            }
             return varying(x - 1);
         case BuiltinId::kLocalIdY:
             if (tile != 0) {
                 return pattern(lanes_ / tile == size[1] ? 64 : zeros_of(lanes_ / tile), size[1] - 1,
                                [&](uint32_t lane) { return lane / tile; });
             }
-            if (single_vector_ || lanes_ % plane == 0)
+            if (single_vector_ || lanes_ % plane == 0) {
                 return pattern(64, size[1] - 1, [&](uint32_t lane) { return lane / x % size[1]; });
-            if (x % lanes_ == 0)
+            }
+            if (x % lanes_ == 0) {
                 return uniform_over_subgroups(size[1] - 1);
-            if (lanes_ % x == 0 && plane % lanes_ == 0)
+            }
+            if (lanes_ % x == 0 && plane % lanes_ == 0) {
                 return pattern(static_cast<uint8_t>(std::countr_zero(lanes_ / x)), size[1] - 1,
                                [&](uint32_t lane) { return lane / x; });
+            }
             return varying(size[1] - 1);
         case BuiltinId::kLocalIdZ:
-            if (tile != 0)
+            if (tile != 0) {
                 return uniform_over_subgroups(size[2] - 1);
+            }
             if (single_vector_) {
                 return pattern(64, size[2] - 1,
                                [&](uint32_t lane) { return lane % std::max(total, 1u) / plane; });
             }
-            if (plane % lanes_ == 0)
+            if (plane % lanes_ == 0) {
                 return uniform_over_subgroups(size[2] - 1);
-            if (lanes_ % plane == 0)
+            }
+            if (lanes_ % plane == 0) {
                 return pattern(static_cast<uint8_t>(std::countr_zero(lanes_ / plane)), size[2] - 1,
                                [&](uint32_t lane) { return lane / plane; });
+            }
             return varying(size[2] - 1);
         case BuiltinId::kSubgroupId:
             uniform_over_subgroups((total - 1) / kernel_.subgroup_size);

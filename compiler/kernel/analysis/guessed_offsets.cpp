@@ -24,10 +24,12 @@ bool IsNegative(int64_t at) {
 
 // A stride of `times` / `by` times as much, without a rest. False if its factors get too large.
 bool Scale(LaneGuesses::Lanes& lanes, int64_t times, int64_t by) {
-    if (!lanes.HasRows())
+    if (!lanes.HasRows()) {
         return true;
-    if (times <= 0)
+    }
+    if (times <= 0) {
         return false;
+    }
     const uint64_t above = std::gcd(lanes.by, static_cast<uint64_t>(times));
     const uint64_t below = std::gcd(lanes.times, static_cast<uint64_t>(by));
     lanes.times = lanes.times / below * (static_cast<uint64_t>(times) / above);
@@ -36,47 +38,56 @@ bool Scale(LaneGuesses::Lanes& lanes, int64_t times, int64_t by) {
 }
 
 LaneGuesses::Guess Divided(LaneGuesses::Lanes lanes, int64_t by) {
-    for (int64_t& at : lanes.offsets)
+    for (int64_t& at : lanes.offsets) {
         at /= by;
+    }
     return Scale(lanes, 1, by) ? LaneGuesses::Guess(std::move(lanes)) : std::nullopt;
 }
 
 LaneGuesses::Guess Multiplied(LaneGuesses::Lanes lanes, int64_t times) {
-    for (int64_t& at : lanes.offsets)
+    for (int64_t& at : lanes.offsets) {
         at *= times;
+    }
     return Scale(lanes, times, 1) ? LaneGuesses::Guess(std::move(lanes)) : std::nullopt;
 }
 
 // What is left when it is divided by `by`, of which the stride is a multiple.
 LaneGuesses::Lanes Rest(const LaneGuesses::Lanes& lanes, int64_t by) {
     LaneGuesses::Lanes rest{.offsets = lanes.offsets, .rows = {}, .stride = {}};
-    for (int64_t& at : rest.offsets)
+    for (int64_t& at : rest.offsets) {
         at %= by;
+    }
     return rest;
 }
 
 LaneGuesses::Lanes Masked(LaneGuesses::Lanes lanes, int64_t mask) {
-    for (int64_t& at : lanes.offsets)
+    for (int64_t& at : lanes.offsets) {
         at &= mask;
+    }
     return lanes;
 }
 
 LaneGuesses::Guess Sum(LaneGuesses::Lanes first, const LaneGuesses::Lanes& second, int64_t sign) {
-    for (size_t i = 0; i < first.offsets.size(); ++i)
+    for (size_t i = 0; i < first.offsets.size(); ++i) {
         first.offsets[i] += sign * second.offsets[i];
-    if (!second.HasRows())
+    }
+    if (!second.HasRows()) {
         return first;
-    if (sign < 0)
+    }
+    if (sign < 0) {
         return {};
+    }
     if (!first.HasRows()) {
         LaneGuesses::Lanes sum = second;
         sum.offsets = std::move(first.offsets);
         return sum;
     }
-    if (first.stride != second.stride || first.times != second.times || first.by != second.by)
+    if (first.stride != second.stride || first.times != second.times || first.by != second.by) {
         return {};
-    for (size_t i = 0; i < first.rows.size(); ++i)
+    }
+    for (size_t i = 0; i < first.rows.size(); ++i) {
         first.rows[i] += second.rows[i];
+    }
     return first;
 }
 
@@ -88,28 +99,34 @@ bool LaneGuesses::Lanes::IsOne() const {
 
 LaneGuesses::Guess LaneGuesses::Of(ir::ValueId value) {
     const Shape& shape = shapes_.shape(value);
-    if (shape.uniform())
+    if (shape.uniform()) {
         return same_;
-    if (shape.pattern())
+    }
+    if (shape.pattern()) {
         return Lanes{.offsets = shape.offsets, .rows = {}, .stride = {}};
-    if (guesses_.size() >= kMaxValues)
+    }
+    if (guesses_.size() >= kMaxValues) {
         return {};
+    }
     // What a loop computes from itself is not known while it is looked at.
     const auto [found, is_new] = guesses_.try_emplace(value.index);
-    if (!is_new)
+    if (!is_new) {
         return found->second;
+    }
     Guess guess = shape.has_rows() ? OfRows(shape) : OfVarying(value);
     auto is_far = [](int64_t at) { return at < -kMaxOffset || at > kMaxOffset; };
     auto is_no_row = [](int64_t row) { return row < 0 || row > kMaxRow; };
     if (guess && (std::ranges::any_of(guess->offsets, is_far) ||
-                  std::ranges::any_of(guess->rows, is_no_row)))
+                  std::ranges::any_of(guess->rows, is_no_row))) {
         guess.reset();
+    }
     return guesses_[value.index] = guess;
 }
 
 LaneGuesses::Guess LaneGuesses::OfRows(const Shape& shape) {
-    if (shape.narrow_scale != 0)
+    if (shape.narrow_scale != 0) {
         return {};
+    }
     Lanes lanes{.offsets = shape.offsets, .rows = {}, .stride = {}};
     if (!shape.groups.empty()) {
         // All lanes have the same multiple of different strides.
@@ -121,41 +138,50 @@ LaneGuesses::Guess LaneGuesses::OfRows(const Shape& shape) {
     if (rows.size() * kLeastLanesOfARow <= shape.rows.size() && *rows.begin() >= 0) {
         // Rows that follow each other, of a stride that may be several times the value.
         int64_t common = 0;
-        for (int64_t row : rows)
+        for (int64_t row : rows) {
             common = std::gcd(common, row);
+        }
         lanes.rows = shape.rows;
-        for (int64_t& row : lanes.rows)
+        for (int64_t& row : lanes.rows) {
             row /= std::max<int64_t>(common, 1);
+        }
         lanes.stride = shape.stride;
         lanes.times = static_cast<uint64_t>(std::max<int64_t>(common, 1));
         return lanes.times <= kMaxScale ? Guess(lanes) : Guess();
     }
-    for (size_t i = 0; i < shape.rows.size(); ++i)
+    for (size_t i = 0; i < shape.rows.size(); ++i) {
         lanes.offsets[i] += shape.rows[i];
+    }
     return lanes;
 }
 
 LaneGuesses::Guess LaneGuesses::OfVarying(ir::ValueId value) {
     const ir::Instruction* inst = kernel_.Definition(value);
-    if (!inst)
+    if (!inst) {
         return OfParameter(value);
-    if (inst->op == Op::kIf)
+    }
+    if (inst->op == Op::kIf) {
         return OfBranches(*inst, value);
-    if (inst->op == Op::kLoop)
+    }
+    if (inst->op == Op::kLoop) {
         return OfExits(kernel_.value(value).inst, value);
+    }
     const bool loads = inst->op == Op::kLoadBuffer || inst->op == Op::kLoadShared;
     const bool pure = ir::HasProperty(inst->op, ir::kPure);
-    if (inst->operands.empty() || (!loads && !pure))
+    if (inst->operands.empty() || (!loads && !pure)) {
         return {};
+    }
     std::vector<Lanes> in;
     for (ir::ValueId operand : inst->operands) {
         Guess guess = Of(operand);
-        if (!guess)
+        if (!guess) {
             return {};
+        }
         in.push_back(std::move(*guess));
     }
-    if (std::ranges::all_of(in, &Lanes::IsOne))
+    if (std::ranges::all_of(in, &Lanes::IsOne)) {
         return same_;
+    }
     return pure ? OfOperation(*inst, in) : Guess();
 }
 
@@ -178,8 +204,9 @@ LaneGuesses::Guess LaneGuesses::OfOperation(const ir::Instruction& inst,
             // Of bits that do not meet.
             return in[0].HasRows() || in[1].HasRows() ? Guess() : Sum(in[0], in[1], 1);
         case Op::kIMul:
-            if (is_const && bits < static_cast<uint64_t>(kMaxOffset))
+            if (is_const && bits < static_cast<uint64_t>(kMaxOffset)) {
                 return Multiplied(in[0], number);
+            }
             return Product(in);
         case Op::kShl:
             return small ? Multiplied(in[0], int64_t{1} << number) : Guess();
@@ -187,20 +214,24 @@ LaneGuesses::Guess LaneGuesses::OfOperation(const ir::Instruction& inst,
         case Op::kAShr:
             return small && positive ? Divided(in[0], int64_t{1} << number) : Guess();
         case Op::kAnd:
-            if (!divides)
+            if (!divides) {
                 return {};
-            if (std::has_single_bit(bits + 1))
+            }
+            if (std::has_single_bit(bits + 1)) {
                 return Rest(in[0], number + 1);
+            }
             return in[0].HasRows() ? Guess() : Masked(in[0], number);
         case Op::kUDiv:
         case Op::kSDiv:
-            if (divides)
+            if (divides) {
                 return Divided(in[0], number);
+            }
             return in[1] == same_ && !in[0].HasRows() ? Guess(same_) : Guess();
         case Op::kURem:
         case Op::kSRem:
-            if (divides)
+            if (divides) {
                 return Rest(in[0], number);
+            }
             return in[1] == same_ && !in[0].HasRows() ? Guess(in[0]) : Guess();
         case Op::kZExt:
         case Op::kSExt:
@@ -216,8 +247,9 @@ LaneGuesses::Guess LaneGuesses::OfOperation(const ir::Instruction& inst,
 
 // By a number that is 1, or of numbers that all lanes have.
 LaneGuesses::Guess LaneGuesses::Product(const std::vector<Lanes>& in) {
-    if (in[0] == same_)
+    if (in[0] == same_) {
         return in[1];
+    }
     return in[1] == same_ ? Guess(in[0]) : Guess();
 }
 
@@ -225,12 +257,14 @@ LaneGuesses::Guess LaneGuesses::Product(const std::vector<Lanes>& in) {
 LaneGuesses::Guess LaneGuesses::OfParameter(ir::ValueId value) {
     const ir::BlockId block = kernel_.value(value).block;
     const ir::InstId parent = kernel_.block(block).parent;
-    if (!parent.valid())
+    if (!parent.valid()) {
         return {};
+    }
     const ir::Instruction& loop = kernel_.inst(parent);
     const auto& params = kernel_.block(block).params;
-    if (loop.op != Op::kLoop || loop.blocks[0] != block || loop.operands.size() != params.size())
+    if (loop.op != Op::kLoop || loop.blocks[0] != block || loop.operands.size() != params.size()) {
         return {};
+    }
     const auto index = std::find(params.begin(), params.end(), value) - params.begin();
     return Of(loop.operands[static_cast<size_t>(index)]);
 }
@@ -243,11 +277,13 @@ LaneGuesses::Guess LaneGuesses::OfBranches(const ir::Instruction& branch, ir::Va
     Guess both;
     for (ir::BlockId block : branch.blocks) {
         const ir::Instruction& last = kernel_.inst(kernel_.block(block).insts.back());
-        if (last.op != Op::kYield)
+        if (last.op != Op::kYield) {
             return {};
+        }
         Guess guess = Of(last.operands[index]);
-        if (!guess || (both && *both != *guess))
+        if (!guess || (both && *both != *guess)) {
             return {};
+        }
         both = std::move(guess);
     }
     return both;
@@ -263,10 +299,12 @@ LaneGuesses::Guess LaneGuesses::OfExits(ir::InstId loop, ir::ValueId value) {
     auto visit = [&](auto& self, ir::BlockId block) -> void {
         for (ir::InstId id : kernel_.block(block).insts) {
             const ir::Instruction& inst = kernel_.inst(id);
-            for (ir::BlockId child : inst.blocks)
+            for (ir::BlockId child : inst.blocks) {
                 self(self, child);
-            if (inst.op != Op::kExit || inst.target != loop || !agree)
+            }
+            if (inst.op != Op::kExit || inst.target != loop || !agree) {
                 continue;
+            }
             Guess guess = Of(inst.operands[index]);
             agree = guess && (!all || *all == *guess);
             all = std::move(guess);

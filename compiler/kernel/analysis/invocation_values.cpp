@@ -19,18 +19,21 @@ constexpr size_t kMaxOperands = 3;
 
 std::optional<uint64_t> InvocationValues::Evaluate(ir::ValueId value, uint32_t depth) {
     uint64_t bits = 0;
-    if (kernel_.IsConst(value, &bits))
+    if (kernel_.IsConst(value, &bits)) {
         return bits;
-    if (known_[value.index] == turn_)
+    }
+    if (known_[value.index] == turn_) {
         return values_[value.index];
+    }
     std::optional<uint64_t> known = Known(value, depth);
     if (!known && assumed_ != 0) {
         std::minstd_rand random(value.index * 8 + assumed_);
         random.discard(2);
         known = (1 + random() % 61) * 4096;
     }
-    if (!known)
+    if (!known) {
         return std::nullopt;
+    }
     known_[value.index] = turn_;
     values_[value.index] = *known;
     return known;
@@ -42,19 +45,22 @@ std::optional<uint64_t> InvocationValues::Known(ir::ValueId value, uint32_t dept
         !ir::HasProperty(inst->op, ir::kPure) || inst->operands.size() > kMaxOperands) {
         return std::nullopt;
     }
-    if (inst->op == Op::kBuiltin)
+    if (inst->op == Op::kBuiltin) {
         return Builtin(static_cast<ir::BuiltinId>(inst->imm));
+    }
     std::array<uint64_t, kMaxOperands> operands{};
     for (size_t i = 0; i < inst->operands.size(); ++i) {
         const auto operand = Evaluate(inst->operands[i], depth + 1);
-        if (!operand)
+        if (!operand) {
             return std::nullopt;
+        }
         operands[i] = *operand;
     }
     uint64_t bits = 0;
     if (!ir::Evaluate(kernel_, *inst, std::span(operands.data(), inst->operands.size()),
-                      std::span(&bits, 1)))
+                      std::span(&bits, 1))) {
         return std::nullopt;
+    }
     return bits;
 }
 

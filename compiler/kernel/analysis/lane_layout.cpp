@@ -26,10 +26,11 @@ std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
     const size_t lanes = shape.offsets.size();
     // What tells rows apart: the multiple, or the group where each has a stride of its own.
     std::vector<int64_t> keys(lanes, 0);
-    if (!shape.groups.empty())
+    if (!shape.groups.empty()) {
         keys.assign(shape.groups.begin(), shape.groups.end());
-    else if (shape.has_rows())
+    } else if (shape.has_rows()) {
         keys = shape.rows;
+    }
     std::vector<int64_t> sorted = keys;
     std::sort(sorted.begin(), sorted.end());
     sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
@@ -43,20 +44,24 @@ std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
         row.multiple = shape.has_rows() ? shape.rows[row.lane] : 0;
         row.lowest = INT64_MAX;
         for (size_t lane = 0; lane < lanes; ++lane) {
-            if (keys[lane] == key)
+            if (keys[lane] == key) {
                 row.lowest = std::min(row.lowest, shape.offsets[lane]);
+            }
         }
         std::vector<uint64_t> touched;
         for (size_t lane = 0; lane < lanes; ++lane) {
-            if (keys[lane] != key)
+            if (keys[lane] != key) {
                 continue;
+            }
             const auto relative = static_cast<uint64_t>(shape.offsets[lane] - row.lowest);
-            if (relative % element_bytes != 0)
+            if (relative % element_bytes != 0) {
                 return std::nullopt;
+            }
             layout.row[lane] = static_cast<uint32_t>(layout.rows.size());
             layout.first[lane] = relative / element_bytes;
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; ++i) {
                 touched.push_back(relative / element_bytes + i);
+            }
         }
         std::sort(touched.begin(), touched.end());
         row.span = (touched.back() + 1) * element_bytes;
@@ -71,8 +76,9 @@ std::optional<LaneLayout> MakeLaneLayout(const Shape& shape,
             layout.dense &= at <= touched[i - 1] + 1;
             run.count = at - run.first + 1;
         }
-        for (const RowRun& run : row.runs)
+        for (const RowRun& run : row.runs) {
             layout.elements += run.count;
+        }
         layout.num_runs += static_cast<uint32_t>(row.runs.size());
         layout.rows.push_back(std::move(row));
     }
@@ -99,8 +105,9 @@ class MemoryCost {
 
     double Of(ir::BlockId block, int loops) const {
         double cost = 0;
-        for (ir::InstId id : kernel_.block(block).insts)
+        for (ir::InstId id : kernel_.block(block).insts) {
             cost += Of(id, loops);
+        }
         return cost;
     }
 
@@ -108,8 +115,9 @@ class MemoryCost {
         const ir::Instruction& inst = kernel_.inst(id);
         const int inside = std::min(loops + (inst.op == Op::kLoop ? 1 : 0), kDeepestLoop);
         double cost = 0;
-        for (ir::BlockId child : inst.blocks)
+        for (ir::BlockId child : inst.blocks) {
             cost += Of(child, inside);
+        }
         double access = 0;
         switch (inst.op) {
             case Op::kLoadBuffer:
@@ -127,8 +135,9 @@ class MemoryCost {
             default:
                 break;
         }
-        for (int i = 0; i < loops; ++i)
+        for (int i = 0; i < loops; ++i) {
             access *= kLoopWeight;
+        }
         return cost + access;
     }
 
@@ -136,10 +145,12 @@ class MemoryCost {
     double Access(ir::ValueId offset, ir::ValueId value, size_t count, bool store) const {
         const Shape& shape = shapes_.shape(offset);
         const double elements = static_cast<double>(shapes_.lanes()) * static_cast<double>(count);
-        if (shape.uniform())
+        if (shape.uniform()) {
             return 1;
-        if (shape.varying())
+        }
+        if (shape.varying()) {
             return kElementCost * elements;
+        }
         const uint64_t bytes = std::max(ir::ByteSize(kernel_.type(value)), 1u);
         std::optional<LaneLayout> layout =
             MakeLaneLayout(shape, bytes, count, store ? 0 : kLoadGapBytes);
@@ -149,9 +160,10 @@ class MemoryCost {
         }
         double cost = 0;
         for (const LayoutRow& row : layout->rows) {
-            for (const RowRun& run : row.runs)
+            for (const RowRun& run : row.runs) {
                 cost +=
                     static_cast<double>((run.count * bytes + vector_bytes_ - 1) / vector_bytes_);
+            }
         }
         return cost;
     }
@@ -176,8 +188,9 @@ double EstimateMemoryCost(const ir::Kernel& kernel,
     const MemoryCost memory(kernel, shapes, vector_bytes);
     double cost = 0;
     for (const SegmentItem& item : segment.items) {
-        if (item.kind == SegmentItem::Kind::kInstruction)
+        if (item.kind == SegmentItem::Kind::kInstruction) {
             cost += memory.Of(item.inst, 0);
+        }
     }
     return cost / shapes.lanes();
 }

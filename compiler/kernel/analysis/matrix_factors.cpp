@@ -24,14 +24,17 @@ class Finder {
         : kernel_(kernel), form_of_(form_of), uses_(kernel.num_values(), 0) {
         const auto& size = kernel.workgroup_size;
         invocations_ = size[0] * size[1] * size[2];
-        if (invocations_ % kernel.subgroup_size != 0)
+        if (invocations_ % kernel.subgroup_size != 0) {
             return;
-        for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
-            for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
-                ++uses_[operand.index];
         }
-        for (uint32_t i = 0; i < regions.num_segments(); ++i)
+        for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
+            for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands) {
+                ++uses_[operand.index];
+            }
+        }
+        for (uint32_t i = 0; i < regions.num_segments(); ++i) {
             VisitSegment(i, regions.segment(i));
+        }
         FindUnused();
     }
     MatrixFactors Take() { return std::move(found_); }
@@ -52,19 +55,23 @@ class Finder {
         stores_.clear();
         has_atomics_ = false;
         for (const SegmentItem& item : segment.items) {
-            if (item.kind == SegmentItem::Kind::kInstruction)
+            if (item.kind == SegmentItem::Kind::kInstruction) {
                 VisitTree(item.inst);
+            }
         }
-        if (candidates_.empty())
+        if (candidates_.empty()) {
             return;
+        }
         InvocationValues invocation(kernel_);
         written_.assign(kernel_.shared_bytes, false);
         for (uint32_t i = 0; i < invocations_; ++i) {
             invocation.Begin(i);
-            if (!VisitStores(invocation))
+            if (!VisitStores(invocation)) {
                 return;
-            for (Candidate& candidate : candidates_)
+            }
+            for (Candidate& candidate : candidates_) {
                 candidate.valid = candidate.valid && VisitInvocation(invocation, i, candidate);
+            }
         }
         std::erase_if(candidates_, [&](const Candidate& candidate) {
             return !candidate.valid || IsWritten(candidate.factor);
@@ -78,8 +85,9 @@ class Finder {
             const auto offset = invocation.Evaluate(store.operands[0]);
             const uint64_t bytes = (store.operands.size() - 1) *
                                    std::max(1u, ir::ByteSize(kernel_.type(store.operands[1])));
-            if (!offset || *offset + bytes > written_.size())
+            if (!offset || *offset + bytes > written_.size()) {
                 return false;
+            }
             const auto begin = written_.begin() + static_cast<std::ptrdiff_t>(*offset);
             std::fill(begin, begin + static_cast<std::ptrdiff_t>(bytes), true);
         }
@@ -92,8 +100,9 @@ class Finder {
                 const auto begin =
                     written_.begin() + static_cast<std::ptrdiff_t>(offset + line * factor.stride);
                 const auto end = begin + static_cast<std::ptrdiff_t>(line_bytes);
-                if (std::find(begin, end, true) != end)
+                if (std::find(begin, end, true) != end) {
                     return true;
+                }
             }
         }
         return false;
@@ -101,8 +110,9 @@ class Finder {
     void VisitTree(ir::InstId id) {
         const ir::Instruction& inst = kernel_.inst(id);
         has_atomics_ |= inst.op == Op::kAtomicShared;
-        if (inst.op == Op::kStoreShared)
+        if (inst.op == Op::kStoreShared) {
             stores_.push_back(id);
+        }
         if (inst.op == Op::kMatrixMulAdd) {
             const size_t count = inst.results.size();
             const std::span<const ir::ValueId> operands(inst.operands);
@@ -110,8 +120,9 @@ class Finder {
             AddCandidate(id, operands.subspan(count, count), true);
         }
         for (ir::BlockId block : inst.blocks) {
-            for (ir::InstId child : kernel_.block(block).insts)
+            for (ir::InstId child : kernel_.block(block).insts) {
                 VisitTree(child);
+            }
         }
     }
 
@@ -121,57 +132,66 @@ class Finder {
         candidate.is_b = is_b;
         const ir::Instruction* made = kernel_.Definition(values[0]);
         if (made && made->op == Op::kMatrixTranspose) {
-            if (!std::equal(values.begin(), values.end(), made->results.begin()))
+            if (!std::equal(values.begin(), values.end(), made->results.begin())) {
                 return;
+            }
             candidate.transpose = kernel_.value(values[0]).inst;
             values = made->operands;
         }
         for (ir::ValueId value : values) {
             const ir::Instruction* load = kernel_.Definition(value);
             if (!load || load->op != Op::kLoadShared || load->results.size() != 1 ||
-                (load->flags & ir::kVolatile) != 0)
+                (load->flags & ir::kVolatile) != 0) {
                 return;
+            }
             candidate.loads.push_back(kernel_.value(value).inst);
         }
         candidate.factor.is_b = is_b;
         candidate.factor.form = form_of_(kernel_.inst(product), is_b);
         candidate.factor.columns = candidate.transpose.valid();
         candidate.factor.type_bytes = ir::ByteSize(kernel_.type(values[0]));
-        if (candidate.factor.columns && candidate.factor.type_bytes != 2)
+        if (candidate.factor.columns && candidate.factor.type_bytes != 2) {
             return;
-        if (Together(product, candidate))
+        }
+        if (Together(product, candidate)) {
             candidates_.push_back(std::move(candidate));
+        }
     }
     // All in one block, without anything between them that control may leave by or return to.
     bool Together(ir::InstId product, const Candidate& candidate) {
         Positions(product);
         const auto end = positions_.find(product.index);
-        if (end == positions_.end())
+        if (end == positions_.end()) {
             return false;
+        }
         size_t begin = end->second;
         for (ir::InstId load : candidate.loads) {
             const auto found = positions_.find(load.index);
-            if (found == positions_.end())
+            if (found == positions_.end()) {
                 return false;
+            }
             begin = std::min(begin, found->second);
         }
         return starts_[end->second] <= begin;
     }
     // The places of the instructions of the product's block, and since where nothing was between.
     void Positions(ir::InstId product) {
-        if (positions_.contains(product.index))
+        if (positions_.contains(product.index)) {
             return;
+        }
         positions_.clear();
         starts_.clear();
         for (uint32_t i = 0; i < kernel_.num_blocks(); ++i) {
             const std::vector<ir::InstId>& insts = kernel_.block(ir::BlockId{i}).insts;
-            if (std::find(insts.begin(), insts.end(), product) == insts.end())
+            if (std::find(insts.begin(), insts.end(), product) == insts.end()) {
                 continue;
+            }
             size_t start = 0;
             for (size_t at = 0; at < insts.size(); ++at) {
                 const Op op = kernel_.inst(insts[at]).op;
-                if (ir::HasProperty(op, ir::kRegions | ir::kTerminator) || op == Op::kBarrier)
+                if (ir::HasProperty(op, ir::kRegions | ir::kTerminator) || op == Op::kBarrier) {
                     start = at;
+                }
                 positions_[insts[at].index] = at;
                 starts_.push_back(start);
             }
@@ -186,20 +206,24 @@ class Finder {
         const uint32_t lane = index % lanes;
         for (size_t e = 0; e < candidate.loads.size(); ++e) {
             const auto offset = invocation.Evaluate(kernel_.inst(candidate.loads[e]).operands[0]);
-            if (!offset || *offset + factor.type_bytes > kernel_.shared_bytes)
+            if (!offset || *offset + factor.type_bytes > kernel_.shared_bytes) {
                 return false;
+            }
             const auto at = static_cast<uint32_t>(*offset);
-            if (lane == 0 && e == 0)
+            if (lane == 0 && e == 0) {
                 factor.offsets.push_back(at);
+            }
             const uint32_t element = static_cast<uint32_t>(e) * lanes + lane;
             const uint32_t line = element / ir::kMatrixSize;
             const uint32_t column = element % ir::kMatrixSize * factor.type_bytes;
             const uint32_t distance = at - factor.offsets.back();
             // The very first invocation has elements of several lines.
-            if (index == 0 && factor.stride == 0 && line != 0 && column == 0)
+            if (index == 0 && factor.stride == 0 && line != 0 && column == 0) {
                 factor.stride = distance / line;
-            if (distance > kernel_.shared_bytes || distance != line * factor.stride + column)
+            }
+            if (distance > kernel_.shared_bytes || distance != line * factor.stride + column) {
                 return false;
+            }
         }
         return true;
     }
@@ -218,8 +242,9 @@ class Finder {
                                             .first->second);
             }
         }
-        if (places.empty() || places.size() > kMaxPlaces)
+        if (places.empty() || places.size() > kMaxPlaces) {
             return;
+        }
         const size_t before = found_.factors.size();
         for (const Candidate& candidate : candidates_) {
             auto known = std::find(found_.factors.begin() + static_cast<std::ptrdiff_t>(before),
@@ -234,10 +259,12 @@ class Finder {
                                              std::array{MatrixFactors::kNone, MatrixFactors::kNone})
                                 .first->second;
             product[candidate.is_b ? 1 : 0] = number;
-            for (ir::InstId load : candidate.loads)
+            for (ir::InstId load : candidate.loads) {
                 loads_.insert(load.index);
-            if (candidate.transpose.valid())
+            }
+            if (candidate.transpose.valid()) {
                 transposes_.insert(candidate.transpose.index);
+            }
         }
         const auto count = static_cast<uint32_t>(places.size());
         found_.segments[segment] = {.places = count, .shared = uses > count};
@@ -252,8 +279,9 @@ class Finder {
             const ir::Instruction& product = kernel_.inst(kernel_.value(ir::ValueId{first}).inst);
             const size_t count = product.results.size();
             for (size_t i = 0; i < 2 * count; ++i) {
-                if (factors[i / count] != MatrixFactors::kNone)
+                if (factors[i / count] != MatrixFactors::kNone) {
                     ++served[product.operands[i].index];
+                }
             }
         }
         auto unused = [&](uint32_t id) {
@@ -263,15 +291,18 @@ class Finder {
             });
         };
         for (uint32_t id : transposes_) {
-            if (!unused(id))
+            if (!unused(id)) {
                 continue;
+            }
             found_.unused.insert(id);
-            for (ir::ValueId operand : kernel_.inst(ir::InstId{id}).operands)
+            for (ir::ValueId operand : kernel_.inst(ir::InstId{id}).operands) {
                 ++served[operand.index];
+            }
         }
         for (uint32_t id : loads_) {
-            if (unused(id))
+            if (unused(id)) {
                 found_.unused.insert(id);
+            }
         }
     }
 

@@ -18,11 +18,13 @@ class Finder {
   public:
     explicit Finder(const ir::Kernel& kernel) : kernel_(kernel), uses_(kernel.num_values(), 0) {
         for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
-            for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
+            for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands) {
                 ++uses_[operand.index];
+            }
         }
-        for (uint32_t i = 0; i < kernel.num_blocks(); ++i)
+        for (uint32_t i = 0; i < kernel.num_blocks(); ++i) {
             VisitBlock(kernel.block(ir::BlockId{i}));
+        }
     }
     MatrixPlaces Take() { return std::move(found_); }
 
@@ -30,20 +32,23 @@ class Finder {
     void VisitBlock(const ir::Block& block) {
         insts_ = &block.insts;
         positions_.clear();
-        for (size_t at = 0; at < block.insts.size(); ++at)
+        for (size_t at = 0; at < block.insts.size(); ++at) {
             positions_[block.insts[at].index] = at;
+        }
         for (size_t at = 0; at < block.insts.size(); ++at) {
             const ir::Instruction& inst = kernel_.inst(block.insts[at]);
             std::vector<ir::InstId> accesses;
-            if (inst.op != Op::kMatrixMulAdd)
+            if (inst.op != Op::kMatrixMulAdd) {
                 continue;
+            }
             if (!StaysInPlace(inst, at, accesses)) {
                 Link(inst, at);
                 continue;
             }
             found_.products[inst.results[0].index] = {local_, first_};
-            for (ir::InstId access : accesses)
+            for (ir::InstId access : accesses) {
                 found_.accesses.insert(access.index);
+            }
         }
     }
     // The product goes on with a chain if all that it adds to are the results of another.
@@ -53,17 +58,20 @@ class Finder {
         const ir::ValueId first = sum[0];
         const auto before = positions_.find(kernel_.value(first).inst.index);
         if (!kernel_.value(first).inst.valid() || before == positions_.end() ||
-            found_.products.contains(first.index) || (product.imm & ir::kMatrixSaturating) != 0)
+            found_.products.contains(first.index) || (product.imm & ir::kMatrixSaturating) != 0) {
             return;
+        }
         const ir::Instruction& other = At(before->second);
         if (other.op != Op::kMatrixMulAdd || other.imm != product.imm ||
             !std::ranges::equal(sum, other.results) ||
             kernel_.type(other.operands[0]) != kernel_.type(product.operands[0]) ||
-            std::ranges::any_of(sum, [&](ir::ValueId value) { return uses_[value.index] != 1; }))
+            std::ranges::any_of(sum, [&](ir::ValueId value) { return uses_[value.index] != 1; })) {
             return;
+        }
         for (size_t i = before->second; i < at; ++i) {
-            if (MayLeave(At(i)))
+            if (MayLeave(At(i))) {
                 return;
+            }
         }
         MatrixPlaces::InChain& last =
             found_.chains.try_emplace(first.index, first.index, true).first->second;
@@ -75,50 +83,60 @@ class Finder {
     bool StaysInPlace(const ir::Instruction& product,
                       size_t at,
                       std::vector<ir::InstId>& accesses) {
-        if (product.imm & ir::kMatrixSaturating)
+        if (product.imm & ir::kMatrixSaturating) {
             return false;
+        }
         const size_t count = product.results.size();
         size_t begin = at;
         for (size_t i = 0; i < count; ++i) {
             const ir::Value& value = kernel_.value(product.operands[2 * count + i]);
             const auto position =
                 value.inst.valid() ? positions_.find(value.inst.index) : positions_.end();
-            if (position == positions_.end())
+            if (position == positions_.end()) {
                 return false;
+            }
             const ir::Instruction& load = kernel_.inst(value.inst);
             uint64_t index = 0;
-            if (load.op != Op::kLoadLocal || !kernel_.IsConst(load.operands[0], &index))
+            if (load.op != Op::kLoadLocal || !kernel_.IsConst(load.operands[0], &index)) {
                 return false;
+            }
             if (i == 0) {
                 local_ = load.imm;
                 first_ = index;
             }
-            if (load.imm != local_ || index != first_ + i)
+            if (load.imm != local_ || index != first_ + i) {
                 return false;
+            }
             begin = std::min(begin, position->second);
-            if (uses_[product.operands[2 * count + i].index] == 1)
+            if (uses_[product.operands[2 * count + i].index] == 1) {
                 accesses.push_back(value.inst);
+            }
         }
-        if (first_ % count != 0 || first_ + count > kernel_.locals[local_].count)
+        if (first_ % count != 0 || first_ + count > kernel_.locals[local_].count) {
             return false;
+        }
         for (size_t i = begin; i < at; ++i) {
             const ir::Instruction& between = At(i);
-            if (MayLeave(between) || (between.op == Op::kStoreLocal && Touches(between, count)))
+            if (MayLeave(between) || (between.op == Op::kStoreLocal && Touches(between, count))) {
                 return false;
+            }
         }
         // Each result is stored once, and nothing sees the place before.
         size_t stored = 0;
         for (size_t i = at + 1; i < insts_->size() && stored < count; ++i) {
             const ir::Instruction& after = At(i);
-            if (MayLeave(after) || (after.op == Op::kLoadLocal && Touches(after, count)))
+            if (MayLeave(after) || (after.op == Op::kLoadLocal && Touches(after, count))) {
                 return false;
-            if (after.op != Op::kStoreLocal || !Touches(after, count))
+            }
+            if (after.op != Op::kStoreLocal || !Touches(after, count)) {
                 continue;
+            }
             uint64_t index = 0;
             if (!kernel_.IsConst(after.operands[0], &index) || index < first_ ||
                 after.operands[1] != product.results[index - first_] ||
-                uses_[after.operands[1].index] != 1)
+                uses_[after.operands[1].index] != 1) {
                 return false;
+            }
             accesses.push_back((*insts_)[i]);
             ++stored;
         }

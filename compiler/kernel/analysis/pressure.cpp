@@ -22,11 +22,13 @@ class LiveRanges {
         std::vector<int32_t> change(position_ + 2, 0);
         for (uint32_t i = 0; i < kernel_.num_values(); ++i) {
             ir::ValueId value{i};
-            if (end_[i] <= start_[i] || !shapes_.shape(value).varying())
+            if (end_[i] <= start_[i] || !shapes_.shape(value).varying()) {
                 continue;
+            }
             // Masks live in registers of their own on AVX-512 and are short-lived elsewhere.
-            if (kernel_.type(value) == ir::Type::kBool)
+            if (kernel_.type(value) == ir::Type::kBool) {
                 continue;
+            }
             auto weight = static_cast<int32_t>(ir::BitWidth(kernel_.type(value)) > 32 ? 2 : 1);
             change[start_[i]] += weight;
             change[end_[i]] -= weight;
@@ -43,34 +45,40 @@ class LiveRanges {
 
   private:
     void Visit(ir::BlockId block) {
-        for (ir::ValueId param : kernel_.block(block).params)
+        for (ir::ValueId param : kernel_.block(block).params) {
             start_[param.index] = position_;
+        }
         for (ir::InstId id : kernel_.block(block).insts) {
             const ir::Instruction& inst = kernel_.inst(id);
             ++position_;
-            for (ir::ValueId operand : inst.operands)
+            for (ir::ValueId operand : inst.operands) {
                 Use(operand);
+            }
             if (inst.op == ir::Op::kLoop) {
                 divergent_loop_ |= shapes_.facts(id).divergent;
                 loops_.push_back({position_, {}});
             }
-            for (ir::BlockId child : inst.blocks)
+            for (ir::BlockId child : inst.blocks) {
                 Visit(child);
+            }
             if (inst.op == ir::Op::kLoop) {
                 Loop loop = std::move(loops_.back());
                 loops_.pop_back();
-                for (ir::ValueId value : loop.outside)
+                for (ir::ValueId value : loop.outside) {
                     Use(value);
+                }
             }
-            for (ir::ValueId result : inst.results)
+            for (ir::ValueId result : inst.results) {
                 start_[result.index] = position_;
+            }
         }
     }
 
     void Use(ir::ValueId value) {
         end_[value.index] = std::max(end_[value.index], position_);
-        if (!loops_.empty() && start_[value.index] < loops_.back().start)
+        if (!loops_.empty() && start_[value.index] < loops_.back().start) {
             loops_.back().outside.push_back(value);
+        }
     }
 
     struct Loop {

@@ -20,14 +20,17 @@ uint32_t IntegerBits(const ir::Kernel& kernel, ir::ValueId value) {
 
 Shape ShapeAnalysis::PureShape(const ir::Instruction& inst) const {
     Shape shape = ScalarShape(inst);
-    if (!shape.varying() || lanes_ == 1)
+    if (!shape.varying() || lanes_ == 1) {
         return shape;
+    }
     std::vector<const Shape*> operands;
-    for (ir::ValueId operand : inst.operands)
+    for (ir::ValueId operand : inst.operands) {
         operands.push_back(&shapes_[operand.index]);
+    }
     shape.groups = shape_rules::CommonGroups(operands, lanes_);
-    if (inst.op != Op::kIAdd)
+    if (inst.op != Op::kIAdd) {
         return shape;
+    }
     for (const size_t of : {0, 1}) {
         const Shape& pattern = *operands[of];
         const Shape& varying = *operands[1 - of];
@@ -79,8 +82,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
             generic.groups = a.groups;
             generic.narrow_scale = a.narrow_scale;
         }
-        if (generic.varying())
+        if (generic.varying()) {
             generic.base_zeros = 0;
+        }
         return generic;
     }
     if (inst.op == Op::kULt || inst.op == Op::kSLt || inst.op == Op::kULe || inst.op == Op::kSLe) {
@@ -110,8 +114,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
     auto keep = [&](Shape shape) {
         // The rules know offsets; a workgroup-wide base needs every operand's.
         shape.workgroup = !shape.varying() && workgroup;
-        if (shape.varying())
+        if (shape.varying()) {
             shape.base_zeros = 0;
+        }
         return shape;
     };
     if (inst.operands.size() == 1) {
@@ -121,8 +126,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
             case Op::kSExt: {
                 bool fits =
                     a.max <= TypeMax(ir::BitWidth(type)) && (inst.op != Op::kSExt || a.max < sign);
-                if (fits)
+                if (fits) {
                     generic.max = a.max;
+                }
                 if (a.has_rows() && a.groups.empty() && a.narrow_scale == 0 &&
                     inst.op != Op::kTrunc && (inst.flags & ir::kNoLaneWrap)) {
                     Shape shape = a;
@@ -130,8 +136,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                     shape.narrow_scale = 1;
                     return keep(std::move(shape));
                 }
-                if (!a.pattern())
+                if (!a.pattern()) {
                     return generic;
+                }
                 // Widening keeps the pattern only where no lane wraps: the sum stays in range, or
                 // the offsets fill bits that the base leaves free.
                 int64_t low = *std::min_element(a.offsets.begin(), a.offsets.end());
@@ -145,8 +152,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                     (inst.flags & ir::kNoLaneWrap)) {
                     Shape shape = a;
                     shape.max = generic.max;
-                    for (int64_t& offset : shape.offsets)
+                    for (int64_t& offset : shape.offsets) {
                         offset = shape_rules::Wrap(offset, ir::BitWidth(type));
+                    }
                     return keep(shape_rules::Normalize(std::move(shape)));
                 }
                 return generic;
@@ -167,53 +175,66 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
         case Op::kISub:
             return keep(shape_rules::Add(a, b, bits, true));
         case Op::kIMul: {
-            if (is_const)
+            if (is_const) {
                 return keep(shape_rules::MulConst(a, c, bits));
-            if (a.pattern() && b.uniform())
+            }
+            if (a.pattern() && b.uniform()) {
                 return keep(shape_rules::MulUniform(a, inst.operands[1], b, bits));
-            if (a.uniform() && b.pattern())
+            }
+            if (a.uniform() && b.pattern()) {
                 return keep(shape_rules::MulUniform(b, inst.operands[0], a, bits));
-            if (a.max != 0 && b.max <= TypeMax(bits) / a.max)
+            }
+            if (a.max != 0 && b.max <= TypeMax(bits) / a.max) {
                 generic.max = a.max * b.max;
-            if (generic.uniform())
+            }
+            if (generic.uniform()) {
                 generic.base_zeros =
                     static_cast<uint8_t>(std::min(64, int{a.base_zeros} + int{b.base_zeros}));
+            }
             return generic;
         }
         case Op::kShl:
-            if (is_const && c < bits)
+            if (is_const && c < bits) {
                 return keep(shape_rules::MulConst(a, uint64_t{1} << c, bits));
+            }
             return generic;
         case Op::kLShr:
-            if (is_const && c < bits)
+            if (is_const && c < bits) {
                 return keep(shape_rules::ShiftRightConst(a, static_cast<uint32_t>(c)));
+            }
             generic.max = a.max;
             return generic;
         case Op::kAShr:
-            if (is_const && c < bits && a.max < sign)
+            if (is_const && c < bits && a.max < sign) {
                 return keep(shape_rules::ShiftRightConst(a, static_cast<uint32_t>(c)));
+            }
             return generic;
         case Op::kUDiv:
         case Op::kSDiv:
-            if (!is_const || c == 0 || c >= sign || (inst.op == Op::kSDiv && a.max >= sign))
+            if (!is_const || c == 0 || c >= sign || (inst.op == Op::kSDiv && a.max >= sign)) {
                 return generic;
-            if (std::has_single_bit(c))
+            }
+            if (std::has_single_bit(c)) {
                 return keep(
                     shape_rules::ShiftRightConst(a, static_cast<uint32_t>(std::countr_zero(c))));
+            }
             generic.max = a.max / c;
             return generic;
         case Op::kURem:
         case Op::kSRem:
         case Op::kSMod:
-            if (!is_const || c == 0 || c >= sign || (inst.op != Op::kURem && a.max >= sign))
+            if (!is_const || c == 0 || c >= sign || (inst.op != Op::kURem && a.max >= sign)) {
                 return generic;
-            if (std::has_single_bit(c))
+            }
+            if (std::has_single_bit(c)) {
                 return keep(shape_rules::AndConst(a, c - 1));
+            }
             generic.max = std::min(a.max, c - 1);
             return generic;
         case Op::kAnd:
-            if (is_const)
+            if (is_const) {
                 return keep(shape_rules::AndConst(a, c));
+            }
             generic.max = std::min(a.max, b.max);
             return generic;
         case Op::kOr:
@@ -232,8 +253,9 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
                 std::for_each(top.rows.begin(), top.rows.end(), trailing);
                 return zeros >= 64 || (low.max >> zeros) == 0;
             };
-            if (!uniform && scalar && (below(a, b) || below(b, a)))
+            if (!uniform && scalar && (below(a, b) || below(b, a))) {
                 return keep(shape_rules::Add(a, b, bits, false));
+            }
             return generic;
         }
         case Op::kUMin:
@@ -243,12 +265,14 @@ Shape ShapeAnalysis::ScalarShape(const ir::Instruction& inst) const {
             generic.max = std::max(a.max, b.max);
             return generic;
         case Op::kSMin:
-            if (a.max < sign && b.max < sign)
+            if (a.max < sign && b.max < sign) {
                 generic.max = std::min(a.max, b.max);
+            }
             return generic;
         case Op::kSMax:
-            if (a.max < sign && b.max < sign)
+            if (a.max < sign && b.max < sign) {
                 generic.max = std::max(a.max, b.max);
+            }
             return generic;
         default:
             return generic;

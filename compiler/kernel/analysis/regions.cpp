@@ -20,11 +20,13 @@ bool MarkBarriers(const ir::Kernel& kernel, ir::BlockId block, std::vector<bool>
     bool found = false;
     for (ir::InstId id : kernel.block(block).insts) {
         const ir::Instruction& inst = kernel.inst(id);
-        if (inst.op == Op::kBarrier)
+        if (inst.op == Op::kBarrier) {
             found = true;
+        }
         bool inside = false;
-        for (ir::BlockId child : inst.blocks)
+        for (ir::BlockId child : inst.blocks) {
             inside |= MarkBarriers(kernel, child, level);
+        }
         if (inside) {
             level[id.index] = true;
             found = true;
@@ -40,11 +42,13 @@ bool MarkExits(const ir::Kernel& kernel,
     bool found = false;
     for (ir::InstId id : kernel.block(block).insts) {
         const ir::Instruction& inst = kernel.inst(id);
-        if ((inst.op == Op::kExit || inst.op == Op::kContinue) && level[inst.target.index])
+        if ((inst.op == Op::kExit || inst.op == Op::kContinue) && level[inst.target.index]) {
             found = true;
+        }
         bool inside = false;
-        for (ir::BlockId child : inst.blocks)
+        for (ir::BlockId child : inst.blocks) {
             inside |= MarkExits(kernel, child, level, changed);
+        }
         if (inside && !level[id.index]) {
             level[id.index] = true;
             changed = true;
@@ -58,8 +62,9 @@ bool MarkExits(const ir::Kernel& kernel,
 
 std::vector<bool> FindWorkgroupLevel(const ir::Kernel& kernel) {
     std::vector<bool> level(kernel.num_insts(), false);
-    if (!MarkBarriers(kernel, kernel.body, level))
+    if (!MarkBarriers(kernel, kernel.body, level)) {
         return level;
+    }
     bool changed = true;
     while (changed) {
         changed = false;
@@ -83,8 +88,9 @@ Regions::Regions(const ir::Kernel& kernel,
             if (item.kind == SegmentItem::Kind::kInstruction) {
                 UseTree(item.inst, i);
             } else {
-                for (ir::ValueId operand : kernel_.inst(item.inst).operands)
+                for (ir::ValueId operand : kernel_.inst(item.inst).operands) {
                     Use(operand, i);
+                }
             }
             item.imports_end = static_cast<uint32_t>(segments_[i].imports.size());
         }
@@ -93,12 +99,14 @@ Regions::Regions(const ir::Kernel& kernel,
 }
 
 bool Regions::Hoistable(const ir::Instruction& inst) const {
-    if (!(ir::InfoOf(inst.op).properties & ir::kPure))
+    if (!(ir::InfoOf(inst.op).properties & ir::kPure)) {
         return false;
+    }
     for (ir::ValueId result : inst.results) {
         const Shape& shape = shapes_.shape(result);
-        if (!shape.scalar() || !shape.workgroup)
+        if (!shape.scalar() || !shape.workgroup) {
             return false;
+        }
     }
     return std::all_of(inst.operands.begin(), inst.operands.end(),
                        [&](ir::ValueId operand) { return home(operand) == Home::kWorkgroup; });
@@ -151,8 +159,9 @@ void Regions::PlanBlock(ir::BlockId block) {
             home_of_merged(inst.results);
             open = false;
             steps.push_back({Step::Kind::kConstruct, id, 0});
-            for (ir::BlockId child : inst.blocks)
+            for (ir::BlockId child : inst.blocks) {
                 PlanBlock(child);
+            }
             continue;
         }
         if (ir::InfoOf(inst.op).properties & ir::kTerminator) {
@@ -162,26 +171,30 @@ void Regions::PlanBlock(ir::BlockId block) {
                                            ? kernel_.block(block).parent
                                            : inst.target;
                 const ir::Instruction& target = kernel_.inst(construct);
-                if (inst.op == Op::kNext)
+                if (inst.op == Op::kNext) {
                     into = kernel_.block(target.blocks[0]).params;
-                else if (inst.op == Op::kContinue)
+                } else if (inst.op == Op::kContinue) {
                     into = kernel_.block(target.blocks[1]).params;
-                else
+                } else {
                     into = target.results;
-                if (!all_workgroup(inst.operands) || !all_workgroup(into))
+                }
+                if (!all_workgroup(inst.operands) || !all_workgroup(into)) {
                     segment().items.push_back({SegmentItem::Kind::kTransfer, id});
+                }
             }
             steps.push_back({Step::Kind::kTerminator, id, 0});
             continue;
         }
         if (Hoistable(inst)) {
-            for (ir::ValueId result : inst.results)
+            for (ir::ValueId result : inst.results) {
                 homes_[result.index] = Home::kWorkgroup;
+            }
             Step step{Step::Kind::kHoisted, id, 0};
-            if (open)
+            if (open) {
                 steps.insert(steps.end() - 1, step);
-            else
+            } else {
                 steps.push_back(step);
+            }
             continue;
         }
         segment().items.push_back({SegmentItem::Kind::kInstruction, id});
@@ -192,44 +205,54 @@ void Regions::PlanBlock(ir::BlockId block) {
 
 void Regions::DefineTree(ir::InstId id, uint32_t segment) {
     const ir::Instruction& inst = kernel_.inst(id);
-    if (inst.op == Op::kReturn || inst.op == Op::kUnreachable)
+    if (inst.op == Op::kReturn || inst.op == Op::kUnreachable) {
         returns_inside_ = segments_[segment].returns = true;
-    for (ir::ValueId result : inst.results)
+    }
+    for (ir::ValueId result : inst.results) {
         segment_of_[result.index] = segment;
+    }
     for (ir::BlockId block : inst.blocks) {
-        for (ir::ValueId param : kernel_.block(block).params)
+        for (ir::ValueId param : kernel_.block(block).params) {
             segment_of_[param.index] = segment;
-        for (ir::InstId child : kernel_.block(block).insts)
+        }
+        for (ir::InstId child : kernel_.block(block).insts) {
             DefineTree(child, segment);
+        }
     }
 }
 
 void Regions::UseTree(ir::InstId id, uint32_t segment) {
     const ir::Instruction& inst = kernel_.inst(id);
-    for (ir::ValueId operand : inst.operands)
+    for (ir::ValueId operand : inst.operands) {
         Use(operand, segment);
+    }
     for (ir::BlockId block : inst.blocks) {
-        for (ir::InstId child : kernel_.block(block).insts)
+        for (ir::InstId child : kernel_.block(block).insts) {
             UseTree(child, segment);
+        }
     }
 }
 
 void Regions::Use(ir::ValueId value, uint32_t segment) {
     // Whoever looks at the lanes needs the stride beside the base.
-    if (shapes_.shape(value).has_rows())
+    if (shapes_.shape(value).has_rows()) {
         Use(shapes_.shape(value).stride, segment);
+    }
     Home& home = homes_[value.index];
-    if (home == Home::kWorkgroup || segment_of_[value.index] == segment)
+    if (home == Home::kWorkgroup || segment_of_[value.index] == segment) {
         return;
+    }
     segments_[segment].imports.push_back(value);
-    if (home != Home::kSegment)
+    if (home != Home::kSegment) {
         return;
+    }
     const ir::Instruction* inst = kernel_.Definition(value);
     if (inst && (inst->op == Op::kBuffer || inst->op == Op::kBufferFrom)) {
         // A descriptor is looked up again: only what it is made of needs a home.
         home = Home::kRecomputed;
-        for (ir::ValueId operand : inst->operands)
+        for (ir::ValueId operand : inst->operands) {
             Use(operand, segment);
+        }
         return;
     }
     if (RecomputeCost(value, 0) <= kRecomputeBudget) {
@@ -245,10 +268,12 @@ void Regions::Use(ir::ValueId value, uint32_t segment) {
 void Regions::KeepOperandsOfRecomputed(ir::ValueId value, uint32_t segment) {
     const ir::Instruction* inst = kernel_.Definition(value);
     for (ir::ValueId operand : inst->operands) {
-        if (shapes_.shape(operand).has_rows())
+        if (shapes_.shape(operand).has_rows()) {
             Use(shapes_.shape(operand).stride, segment);
-        if (homes_[operand.index] != Home::kSegment)
+        }
+        if (homes_[operand.index] != Home::kSegment) {
             continue;
+        }
         homes_[operand.index] = Home::kRecomputed;
         KeepOperandsOfRecomputed(operand, segment);
     }
@@ -276,14 +301,16 @@ uint32_t Regions::RecomputeCost(ir::ValueId value, uint32_t depth) const {
             break;
         default:
             // Float functions are long; plain arithmetic is one instruction.
-            if (inst->op >= Op::kSqrt && inst->op <= Op::kModf)
+            if (inst->op >= Op::kSqrt && inst->op <= Op::kModf) {
                 return kNever;
+            }
             break;
     }
     for (ir::ValueId operand : inst->operands) {
         cost += RecomputeCost(operand, depth + 1);
-        if (cost > kRecomputeBudget)
+        if (cost > kRecomputeBudget) {
             return kNever;
+        }
     }
     return cost;
 }

@@ -39,8 +39,9 @@ std::vector<int64_t> AddLanes(const std::vector<int64_t>& a,
 }
 
 void Scale(std::vector<int64_t>& by_lane, uint64_t factor, uint32_t bits) {
-    for (int64_t& at : by_lane)
+    for (int64_t& at : by_lane) {
         at = Wrap(static_cast<int64_t>(static_cast<uint64_t>(at) * factor), bits);
+    }
 }
 
 }  // namespace
@@ -50,21 +51,25 @@ uint64_t TypeMax(uint32_t bits) {
 }
 
 int64_t Wrap(int64_t value, uint32_t bits) {
-    if (bits >= 64)
+    if (bits >= 64) {
         return value;
+    }
     uint64_t low = static_cast<uint64_t>(value) & TypeMax(bits);
     uint64_t sign = uint64_t{1} << (bits - 1);
     return static_cast<int64_t>((low ^ sign) - sign);
 }
 
 bool Disjoint(const Shape& shape) {
-    if (!shape.pattern())
+    if (!shape.pattern()) {
         return shape.uniform();
+    }
     for (int64_t offset : shape.offsets) {
-        if (offset < 0)
+        if (offset < 0) {
             return false;
-        if (shape.base_zeros < 64 && (static_cast<uint64_t>(offset) >> shape.base_zeros) != 0)
+        }
+        if (shape.base_zeros < 64 && (static_cast<uint64_t>(offset) >> shape.base_zeros) != 0) {
             return false;
+        }
     }
     return true;
 }
@@ -87,8 +92,9 @@ Shape Normalize(Shape shape) {
 Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
     Shape result = WithKind(Shape::Kind::kUniform);
     result.max = TypeMax(bits);
-    if (!subtract && a.max <= result.max && b.max <= result.max - a.max)
+    if (!subtract && a.max <= result.max && b.max <= result.max - a.max) {
         result.max = a.max + b.max;
+    }
     if (a.varying() || b.varying()) {
         result.kind = Shape::Kind::kVarying;
         return result;
@@ -117,20 +123,23 @@ Shape Add(const Shape& a, const Shape& b, uint32_t bits, bool subtract) {
 Shape MulConst(const Shape& a, uint64_t factor, uint32_t bits) {
     Shape result = a;
     result.max = TypeMax(bits);
-    if (factor == 0)
+    if (factor == 0) {
         result.max = 0;
-    else if (a.max <= result.max / factor)
+    } else if (a.max <= result.max / factor) {
         result.max = a.max * factor;
+    }
     if (!a.varying()) {
         uint32_t zeros = factor == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(factor));
         result.base_zeros = static_cast<uint8_t>(std::min(kZeroBase, a.base_zeros + zeros));
         Scale(result.offsets, factor, bits);
-        if (factor == 0 || result.narrow_scale == 0)
+        if (factor == 0 || result.narrow_scale == 0) {
             Scale(result.rows, factor, bits);
-        else
+        } else {
             result.narrow_scale *= factor;
-        if (result.has_rows() && a.narrow_scale != 0 && result.narrow_scale == 0)
+        }
+        if (result.has_rows() && a.narrow_scale != 0 && result.narrow_scale == 0) {
             return WithKind(Shape::Kind::kVarying);
+        }
     }
     return Normalize(std::move(result));
 }
@@ -141,8 +150,9 @@ Shape MulUniform(const Shape& pattern,
                  uint32_t bits) {
     Shape result = WithKind(Shape::Kind::kRows);
     result.max = TypeMax(bits);
-    if (pattern.max != 0 && stride_shape.max <= result.max / pattern.max)
+    if (pattern.max != 0 && stride_shape.max <= result.max / pattern.max) {
         result.max = pattern.max * stride_shape.max;
+    }
     result.base_zeros = static_cast<uint8_t>(
         std::min<uint32_t>(kZeroBase, uint32_t{pattern.base_zeros} + stride_shape.base_zeros));
     result.workgroup = pattern.workgroup && stride_shape.workgroup;
@@ -155,8 +165,9 @@ Shape MulUniform(const Shape& pattern,
 Shape ShiftRightConst(const Shape& a, uint32_t amount) {
     Shape result = a;
     result.max = a.max >> amount;
-    if (a.varying())
+    if (a.varying()) {
         return result;
+    }
     if (!Disjoint(a)) {
         Shape varying = WithKind(Shape::Kind::kVarying);
         varying.max = result.max;
@@ -166,16 +177,18 @@ Shape ShiftRightConst(const Shape& a, uint32_t amount) {
         a.base_zeros == kZeroBase
             ? kZeroBase
             : static_cast<uint8_t>(a.base_zeros > amount ? a.base_zeros - amount : 0);
-    for (int64_t& offset : result.offsets)
+    for (int64_t& offset : result.offsets) {
         offset >>= amount;
+    }
     return Normalize(std::move(result));
 }
 
 Shape AndConst(const Shape& a, uint64_t mask) {
     Shape result = a;
     result.max = std::min(a.max, mask);
-    if (a.varying())
+    if (a.varying()) {
         return result;
+    }
     if (!Disjoint(a)) {
         Shape varying = WithKind(Shape::Kind::kVarying);
         varying.max = result.max;
@@ -183,10 +196,12 @@ Shape AndConst(const Shape& a, uint64_t mask) {
     }
     uint32_t mask_zeros = mask == 0 ? kZeroBase : static_cast<uint32_t>(std::countr_zero(mask));
     result.base_zeros = static_cast<uint8_t>(std::max<uint32_t>(a.base_zeros, mask_zeros));
-    if (a.base_zeros >= 64 || (mask >> a.base_zeros) == 0)
+    if (a.base_zeros >= 64 || (mask >> a.base_zeros) == 0) {
         result.base_zeros = kZeroBase;
-    for (int64_t& offset : result.offsets)
+    }
+    for (int64_t& offset : result.offsets) {
         offset = static_cast<int64_t>(static_cast<uint64_t>(offset) & mask);
+    }
     return Normalize(std::move(result));
 }
 
@@ -196,8 +211,9 @@ Shape AddGroups(const Shape& pattern, ir::ValueId value, const Shape& varying, u
     result.workgroup = false;
     result.base_zeros = 0;
     result.max = TypeMax(bits);
-    if (pattern.max <= result.max && varying.max <= result.max - pattern.max)
+    if (pattern.max <= result.max && varying.max <= result.max - pattern.max) {
         result.max = pattern.max + varying.max;
+    }
     result.rows.assign(pattern.offsets.size(), 1);
     result.stride = value;
     result.groups = varying.groups;
@@ -214,10 +230,12 @@ std::vector<uint8_t> CommonGroups(const std::vector<const Shape*>& shapes, uint3
         };
         const auto found = std::find_if(first.begin(), first.end(), same_as);
         groups[lane] = static_cast<uint8_t>(found - first.begin());
-        if (found != first.end())
+        if (found != first.end()) {
             continue;
-        if (first.size() >= lanes / 2)
+        }
+        if (first.size() >= lanes / 2) {
             return {};
+        }
         first.push_back(lane);
     }
     return groups;

@@ -41,20 +41,23 @@ ShapeAnalysis::ShapeAnalysis(const ir::Kernel& kernel,
     do {
         changed_ = false;
         next_place_ = 0;
-        for (ConstructFacts& facts : facts_)
+        for (ConstructFacts& facts : facts_) {
             facts.continue_sites = 0;
+        }
         int divergence = -1;
         VisitBlock(kernel.body, 0, divergence);
     } while (changed_);
     for (uint32_t i = 0; i < kernel.num_values(); ++i) {
-        if (shapes_[i].kind == Shape::Kind::kUnknown)
+        if (shapes_[i].kind == Shape::Kind::kUnknown) {
             shapes_[i] = Varying(ir::ValueId{i});
+        }
     }
 }
 
 void ShapeAnalysis::VisitBlock(ir::BlockId block, int depth, int& divergence) {
-    for (ir::InstId id : kernel_.block(block).insts)
+    for (ir::InstId id : kernel_.block(block).insts) {
         VisitInstruction(id, depth, divergence);
+    }
 }
 
 void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) {
@@ -97,8 +100,9 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             bool workgroup = true;
             for (ir::ValueId operand : inst.operands) {
                 const Shape& shape = shapes_[operand.index];
-                if (shape.kind == Shape::Kind::kUnknown)
+                if (shape.kind == Shape::Kind::kUnknown) {
                     return;
+                }
                 uniform &= shape.uniform();
                 workgroup &= shape.workgroup;
             }
@@ -124,8 +128,9 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
             bool workgroup = true;
             for (ir::ValueId operand : inst.operands) {
                 const Shape& shape = shapes_[operand.index];
-                if (shape.kind == Shape::Kind::kUnknown)
+                if (shape.kind == Shape::Kind::kUnknown) {
                     return;
+                }
                 uniform &= shape.uniform();
                 workgroup &= shape.workgroup;
             }
@@ -141,15 +146,17 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
         case Op::kSubgroupBroadcastFirst:
         case Op::kSubgroupShuffle:
         case Op::kSubgroupReduce:
-            if (shapes_[inst.operands.back().index].kind == Shape::Kind::kUnknown)
+            if (shapes_[inst.operands.back().index].kind == Shape::Kind::kUnknown) {
                 return;
+            }
             if (OneForSubgroup(inst)) {
                 // The set of lanes is a subgroup's own, even where operands are the workgroup's.
                 Shape shape = Varying(inst.results[0]);
                 shape.kind = Shape::Kind::kUniform;
                 shape.workgroup = IsOneSubgroup(kernel_);
-                if (inst.op == Op::kSubgroupBallot)
+                if (inst.op == Op::kSubgroupBallot) {
                     shape.max = TypeMax(kernel_.subgroup_size);
+                }
                 Update(inst.results[0], std::move(shape));
                 return;
             }
@@ -159,8 +166,9 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
     }
     if (ir::InfoOf(inst.op).properties & ir::kPure) {
         for (ir::ValueId operand : inst.operands) {
-            if (shapes_[operand.index].kind == Shape::Kind::kUnknown)
+            if (shapes_[operand.index].kind == Shape::Kind::kUnknown) {
                 return;
+            }
         }
         if (inst.results.size() == 1) {
             Update(inst.results[0], PureShape(inst));
@@ -196,8 +204,9 @@ void ShapeAnalysis::VisitInstruction(ir::InstId id, int depth, int& divergence) 
 
 // A subgroup operation gives all lanes that take part one value.
 bool ShapeAnalysis::OneForSubgroup(const ir::Instruction& inst) const {
-    if (lanes_ > kernel_.subgroup_size && !IsOneSubgroup(kernel_))
+    if (lanes_ > kernel_.subgroup_size && !IsOneSubgroup(kernel_)) {
         return false;  // code is never emitted at this width
+    }
     switch (inst.op) {
         case Op::kSubgroupShuffle:
             return shapes_[inst.operands[1].index].uniform();
@@ -216,12 +225,14 @@ void ShapeAnalysis::VisitConstruct(ir::InstId id, int depth, int& divergence) {
     if (inst.op == Op::kLoop) {
         Merge(kernel_.block(inst.blocks[0]).params, inst.operands, false);
         int inside = entry_divergence;
-        if (facts.divergent)
+        if (facts.divergent) {
             inside = std::max(inside, depth - 1);
+        }
         VisitBlock(inst.blocks[0], depth, inside);
         inside = entry_divergence;
-        if (facts.divergent)
+        if (facts.divergent) {
             inside = std::max(inside, depth);
+        }
         VisitBlock(inst.blocks[1], depth, inside);
     } else {
         if (inst.op != Op::kScope && !workgroup_level_[id.index]) {
@@ -300,30 +311,36 @@ void ShapeAnalysis::Merge(std::span<const ir::ValueId> into,
                           bool divergent) {
     for (size_t i = 0; i < into.size(); ++i) {
         const Shape& source = shapes_[from[i].index];
-        if (source.kind == Shape::Kind::kUnknown)
+        if (source.kind == Shape::Kind::kUnknown) {
             continue;
+        }
         const Shape& old = shapes_[into[i].index];
         Shape joined = source;
         ir::InstId construct = kernel_.value(into[i]).inst;
         bool is_result = construct.valid();
-        if (!is_result)
+        if (!is_result) {
             construct = kernel_.block(kernel_.value(into[i]).block).parent;
+        }
         // Without a barrier inside, subgroups take a construct one after another: what it gives is
         // one value for the workgroup only where its control is.
-        if (!workgroup_level_[construct.index] && !single_vector_)
+        if (!workgroup_level_[construct.index] && !single_vector_) {
             joined.workgroup = false;
+        }
         if (old.kind != Shape::Kind::kUnknown) {
             joined.workgroup &= old.workgroup;
             joined.base_zeros = std::min(source.base_zeros, old.base_zeros);
             joined.max = std::max(source.max, old.max);
-            if (!source.SameLanes(old))
+            if (!source.SameLanes(old)) {
                 joined.kind = Shape::Kind::kVarying;
+            }
         }
-        if (divergent && lanes_ > 1)
+        if (divergent && lanes_ > 1) {
             joined.kind = Shape::Kind::kVarying;
+        }
         // A stride from inside is not visible outside, and another one in the next iteration.
-        if (joined.has_rows() && !DefinedBefore(joined.stride, construct))
+        if (joined.has_rows() && !DefinedBefore(joined.stride, construct)) {
             joined.kind = Shape::Kind::kVarying;
+        }
         if (joined.varying()) {
             joined.offsets.clear();
             joined.rows.clear();
@@ -345,18 +362,22 @@ bool ShapeAnalysis::DefinedBefore(ir::ValueId id, ir::InstId construct) const {
 
 void ShapeAnalysis::Update(ir::ValueId value, Shape shape) {
     Shape& old = shapes_[value.index];
-    if (shape.kind < old.kind)
+    if (shape.kind < old.kind) {
         shape = Varying(value);  // facts only ever get weaker
-    if (shape.varying() && old.varying() && shape.groups != old.groups)
+    }
+    if (shape.varying() && old.varying() && shape.groups != old.groups) {
         shape.groups.clear();  // likewise
-    if (ir::Type type = kernel_.type(value); ir::IsInteger(type))
+    }
+    if (ir::Type type = kernel_.type(value); ir::IsInteger(type)) {
         shape.max = std::min(shape.max, TypeMax(ir::BitWidth(type)));
+    }
     if (old.kind != Shape::Kind::kUnknown && shape.max > old.max &&
         ++max_updates_[value.index] > kWidenAfter) {
         shape.max = Varying(value).max;
     }
-    if (shape == old)
+    if (shape == old) {
         return;
+    }
     old = std::move(shape);
     changed_ = true;
 }

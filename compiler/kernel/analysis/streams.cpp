@@ -37,16 +37,18 @@ class Walk {
             const ir::Instruction& inst = kernel_.inst(id);
             Count(inst, in_barrier_loop);
             const bool barrier_loop = inst.op == Op::kLoop && workgroup_level_[id.index];
-            for (ir::BlockId child : inst.blocks)
+            for (ir::BlockId child : inst.blocks) {
                 Visit(child, in_barrier_loop || barrier_loop);
+            }
         }
     }
 
     void Count(const ir::Instruction& inst, bool in_barrier_loop) {
         if (inst.op == Op::kLoadBuffer || inst.op == Op::kLoadGlobal) {
             tiles_ |= in_barrier_loop;
-            if (!shapes_.shape(inst.operands.back()).pattern())
+            if (!shapes_.shape(inst.operands.back()).pattern()) {
                 return;
+            }
             for (ir::ValueId result : inst.results) {
                 const uint32_t bits = std::max(8u, ir::BitWidth(kernel_.type(result)));
                 loaded_bytes_ += shapes_.lanes() * bits / 8;
@@ -81,8 +83,9 @@ bool IndependentWorkgroups(const ir::Kernel& kernel) {
             case Op::kLoadGlobal:
             case Op::kStoreBuffer:
             case Op::kStoreGlobal:
-                if ((inst.flags & ir::kVolatile) != 0)
+                if ((inst.flags & ir::kVolatile) != 0) {
                     return false;
+                }
                 break;
             default:
                 break;

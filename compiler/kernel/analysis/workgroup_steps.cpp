@@ -14,10 +14,12 @@ WorkgroupSteps::WorkgroupSteps(const Kernel& kernel)
       comes_back_(kernel.num_values()) {
     Visit(kernel.body, {});
     bool barriers = false;
-    for (uint32_t i = 0; i < kernel.num_insts(); ++i)
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         barriers |= kernel.inst(InstId{i}).op == Op::kBarrier;
-    if (!barriers)
+    }
+    if (!barriers) {
         comes_back_.assign(kernel.num_values(), false);
+    }
 }
 
 void WorkgroupSteps::Visit(BlockId block, InstId loop) {
@@ -62,8 +64,9 @@ void WorkgroupSteps::Visit(BlockId block, InstId loop) {
             Visit(child, inst.op == Op::kLoop ? id : loop);
             on_x |= LeavesWithX(child);
         }
-        for (ValueId result : inst.results)
+        for (ValueId result : inst.results) {
             depends_on_x_[result.index] = on_x;
+        }
     }
 }
 
@@ -71,9 +74,10 @@ void WorkgroupSteps::Visit(BlockId block, InstId loop) {
 bool WorkgroupSteps::LeavesWithX(BlockId block) const {
     return std::ranges::any_of(kernel_.block(block).insts, [&](InstId id) {
         const Instruction& inst = kernel_.inst(id);
-        if (!HasProperty(inst.op, kTerminator))
+        if (!HasProperty(inst.op, kTerminator)) {
             return std::ranges::any_of(inst.blocks,
                                        [&](BlockId child) { return LeavesWithX(child); });
+        }
         return std::ranges::any_of(inst.operands,
                                    [&](ValueId value) { return depends_on_x_[value.index]; });
     });

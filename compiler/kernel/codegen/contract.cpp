@@ -42,14 +42,16 @@ bool Contract(llvm::Instruction& sum) {
     const bool subtract = sum.getOpcode() == llvm::Instruction::FSub;
     for (unsigned side = 0; side < 2; ++side) {
         const Product product = ProductOf(sum.getOperand(side));
-        if (!product.a)
+        if (!product.a) {
             continue;
+        }
         llvm::IRBuilder<> builder(&sum);
         builder.setFastMathFlags(sum.getFastMathFlags());
         Value* addend = sum.getOperand(1 - side);
         // a * b - c, or c - a * b.
-        if (subtract && side == 0)
+        if (subtract && side == 0) {
             addend = builder.CreateFNeg(addend);
+        }
         const bool negate = product.negated != (subtract && side == 1);
         Value* a = negate ? builder.CreateFNeg(product.a) : product.a;
         Value* fused =
@@ -64,8 +66,9 @@ bool Contract(llvm::Instruction& sum) {
 
 void ContractMultiplyAdds(llvm::Module& module) {
     // Without the instruction an explicit multiply-add would be a call.
-    if (FlagOf(module, kVectorBitsFlag) < 256)
+    if (FlagOf(module, kVectorBitsFlag) < 256) {
         return;
+    }
     const bool half = FlagOf(module, kNativeHalfFlag) != 0;
     for (llvm::Function& function : module) {
         llvm::SmallVector<llvm::Instruction*, 32> sums;
@@ -76,12 +79,14 @@ void ContractMultiplyAdds(llvm::Module& module) {
                 continue;
             }
             llvm::Type* scalar = instruction.getType()->getScalarType();
-            if (scalar->isFloatTy() || scalar->isDoubleTy() || (half && scalar->isHalfTy()))
+            if (scalar->isFloatTy() || scalar->isDoubleTy() || (half && scalar->isHalfTy())) {
                 sums.push_back(&instruction);
+            }
         }
         for (llvm::Instruction* sum : sums) {
-            if (Contract(*sum))
+            if (Contract(*sum)) {
                 llvm::RecursivelyDeleteTriviallyDeadInstructions(sum);
+            }
         }
     }
 }

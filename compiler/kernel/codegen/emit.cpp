@@ -40,8 +40,9 @@ Result<EmittedKernel> EmitKernel(const ir::Kernel& kernel,
     Regions regions(kernel, shapes, workgroup_level);
     const SegmentLayouts layouts(kernel, options, shapes, regions, workgroup_level);
     std::optional<PrefetchPlan> prefetches;
-    if (options.prefetch && regions.num_segments() > 1)
+    if (options.prefetch && regions.num_segments() > 1) {
         prefetches.emplace(kernel, shapes, regions, workgroup_level);
+    }
     ExplainRecorder recorder(kernel, shapes, regions, options.explain);
     recorder.Begin();
     Emitter emitter(kernel, shapes, regions, layouts, prefetches ? &*prefetches : nullptr,
@@ -87,8 +88,9 @@ Emitter::Emitter(const ir::Kernel& kernel,
     flags.setAllowContract(true);
     builder_.setFastMathFlags(flags);
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
-        for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands)
+        for (ir::ValueId operand : kernel.inst(ir::InstId{i}).operands) {
             ++uses_[operand.index];
+        }
     }
     FindFusable();
 }
@@ -108,10 +110,12 @@ Result<uint32_t> Emitter::Run(const std::string& symbol) {
                                                     builder_, *entry_, shared_, recorder_);
     }
     EmitWorkgroupLoop();
-    if (matrices_)
+    if (matrices_) {
         matrices_->Finish(*function_);
-    if (!error_.empty())
+    }
+    if (!error_.empty()) {
         return Error{ErrorCode::kUnsupported, error_};
+    }
     if (scratch_bytes_ > kMaxScratchBytes) {
         return Error{ErrorCode::kUnsupported, "The kernel's private memory takes " +
                                                   std::to_string(scratch_bytes_) +
@@ -128,8 +132,9 @@ void Emitter::UseShapes(const ShapeAnalysis& shapes) {
 }
 
 bool Emitter::Fail(std::string message) {
-    if (error_.empty())
+    if (error_.empty()) {
         error_ = std::move(message);
+    }
     return false;
 }
 
@@ -148,14 +153,16 @@ void Emitter::EmitPrologue(const std::string& symbol) {
     llvm::MDBuilder metadata(context_);
     llvm::MDNode* domain = metadata.createAnonymousAliasScopeDomain("kernel");
     llvm::MDNode* scopes[4];
-    for (auto& scope : scopes)
+    for (auto& scope : scopes) {
         scope = metadata.createAnonymousAliasScope(domain);
+    }
     for (int i = 0; i < 4; ++i) {
         scopes_[i] = llvm::MDNode::get(context_, {scopes[i]});
         llvm::SmallVector<llvm::Metadata*, 3> others;
         for (int j = 0; j < 4; ++j) {
-            if (j != i)
+            if (j != i) {
                 others.push_back(scopes[j]);
+            }
         }
         noalias_[i] = llvm::MDNode::get(context_, others);
     }
@@ -189,8 +196,9 @@ void Emitter::EmitWorkgroupLoop() {
     for (uint32_t i = 0; i < 3; ++i) {
         Value* size = builder_.CreateZExt(num_workgroups_[i], builder_.getInt64Ty());
         start[i] = builder_.CreateTrunc(i == 2 ? rest : builder_.CreateURem(rest, size), i32);
-        if (i != 2)
+        if (i != 2) {
             rest = builder_.CreateUDiv(rest, size);
+        }
     }
     Value* base[3];
     for (uint32_t i = 0; i < 3; ++i) {
@@ -211,8 +219,9 @@ void Emitter::EmitWorkgroupLoop() {
         position[i] = builder_.CreatePHI(i32, 2, "position");
         position[i]->addIncoming(start[i], entry_);
     }
-    for (uint32_t i = 0; i < 3; ++i)
+    for (uint32_t i = 0; i < 3; ++i) {
         workgroup_id_[i] = builder_.CreateAdd(position[i], base[i], "workgroup_id");
+    }
 
     // Volatile, so that it stays in the loop and before what the workgroup does.
     Value* begun = builder_.CreateConstInBoundsGEP1_64(builder_.getInt8Ty(), function_->getArg(1),
@@ -269,8 +278,9 @@ BasicBlock* Emitter::NewBlock(const char* name) {
 }
 
 void Emitter::BranchTo(BasicBlock* block) {
-    if (!Terminated())
+    if (!Terminated()) {
         builder_.CreateBr(block);
+    }
 }
 
 void Emitter::EmitMaybe(Value* condition, BasicBlock* then, BasicBlock* otherwise, bool likely) {

@@ -104,8 +104,9 @@ Value* Emitter::Combine(AtomicOp op, Value* old, Value* value) {
 
 // The vector, with what changes nothing in the lanes that are not active.
 Value* Emitter::ActiveOrNeutral(AtomicOp op, Value* vector) {
-    if (!mask_)
+    if (!mask_) {
         return vector;
+    }
     llvm::Type* type = vector->getType()->getScalarType();
     if (OnFloats(op)) {
         llvm::Constant* nan = type->isIntegerTy() ? llvm::ConstantInt::get(type, kHalfNan)
@@ -114,12 +115,13 @@ Value* Emitter::ActiveOrNeutral(AtomicOp op, Value* vector) {
     }
     const uint32_t bits = type->getIntegerBitWidth();
     llvm::APInt neutral(bits, 0);
-    if (op == AtomicOp::kUMin || op == AtomicOp::kAnd)
+    if (op == AtomicOp::kUMin || op == AtomicOp::kAnd) {
         neutral = llvm::APInt::getAllOnes(bits);
-    else if (op == AtomicOp::kSMin)
+    } else if (op == AtomicOp::kSMin) {
         neutral = llvm::APInt::getSignedMaxValue(bits);
-    else if (op == AtomicOp::kSMax)
+    } else if (op == AtomicOp::kSMax) {
         neutral = llvm::APInt::getSignedMinValue(bits);
+    }
     return builder_.CreateSelect(mask_, vector, Splat(llvm::ConstantInt::get(type, neutral)));
 }
 
@@ -128,8 +130,9 @@ Value* Emitter::ReduceLanes(AtomicOp op, ir::ValueId value) {
     const bool adds = op == AtomicOp::kAdd || op == AtomicOp::kSub;
     if (shapes_.shape(value).uniform() && op != AtomicOp::kXor) {
         Value* scalar = Raw(value);
-        if (!adds)
+        if (!adds) {
             return scalar;
+        }
         Value* active = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, MaskBits(Mask()));
         return builder_.CreateMul(scalar, builder_.CreateZExtOrTrunc(active, scalar->getType()));
     }
@@ -197,8 +200,9 @@ Value* Emitter::AtomicOnScalar(const AtomicPlace& place,
                                Value* value,
                                Value* comparand) {
     llvm::Type* type = value->getType();
-    if (place.region.bounds == Bounds::kClamped)
+    if (place.region.bounds == Bounds::kClamped) {
         offset = ClampScalar(place.region, offset, place.bytes);
+    }
     Value* address = ByteAddress(place.region, offset);
     const llvm::Align align(place.bytes);
     if (place.shared) {
@@ -235,8 +239,9 @@ void Emitter::AtomicOnUniform(const ir::Instruction& inst,
     ir::ValueId result = inst.results[0];
     auto guarded = [&](auto&& body) -> Value* {
         // Robust: nothing happens outside the range, and the result is zero.
-        if (place.region.bounds != Bounds::kChecked)
+        if (place.region.bounds != Bounds::kChecked) {
             return body();
+        }
         BasicBlock* inside = NewBlock("atomic");
         BasicBlock* end = NewBlock("atomic_end");
         BasicBlock* before = builder_.GetInsertBlock();
@@ -271,15 +276,17 @@ void Emitter::AtomicOnUniform(const ir::Instruction& inst,
     Value* sums = ActiveOrNeutral(op, Vector(value_id));
     auto shifted = [&](Value* vector, Value* filler, uint32_t distance) {
         llvm::SmallVector<int, 64> pick;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             pick.push_back(static_cast<int>(lane < distance ? lanes_ + lane : lane - distance));
+        }
         return builder_.CreateShuffleVector(vector, filler, pick);
     };
     for (uint32_t distance = 1; distance < lanes_; distance *= 2) {
         // Lanes that have none so far before them keep what they have.
         llvm::SmallVector<int, 64> keep;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             keep.push_back(static_cast<int>(lane < distance ? lane : lanes_ + lane));
+        }
         Value* both = Combine(op, shifted(sums, sums, distance), sums);
         sums = builder_.CreateShuffleVector(sums, both, keep);
     }
@@ -319,8 +326,9 @@ void Emitter::AtomicByLane(const ir::Instruction& inst,
     const LaneArray places = SpillLanes(offsets);
     // A value of the lane, or the one that all have.
     auto by_lane = [&](ir::ValueId id) -> std::function<Value*(Value*)> {
-        if (!id.valid())
+        if (!id.valid()) {
             return [](Value*) -> Value* { return nullptr; };
+        }
         if (shapes_.shape(id).uniform()) {
             Value* scalar = Raw(id);
             return [scalar](Value*) { return scalar; };
@@ -332,16 +340,19 @@ void Emitter::AtomicByLane(const ir::Instruction& inst,
     const auto comparands = by_lane(comparand_id);
     const bool used = uses_[result.index] != 0;
     LaneArray olds;
-    if (used)
+    if (used) {
         olds = SpillLanes(llvm::Constant::getNullValue(VectorOf(type)));
+    }
     EmitLaneLoop(mask, [&](Value* lane) {
         Value* old = AtomicOnScalar(place, LoadLane(places, lane), values(lane), comparands(lane));
-        if (used)
+        if (used) {
             StoreLane(olds, lane, old);
+        }
     });
     Value* seen = llvm::Constant::getNullValue(VectorOf(type));
-    if (used)
+    if (used) {
         seen = builder_.CreateLoad(VectorOf(type), olds.slot);
+    }
     Set(result, seen);
 }
 

@@ -29,8 +29,9 @@ void Emitter::EmitInstructions(std::span<const ir::InstId> insts) {
     for (size_t i = 0; i < insts.size() && !Terminated(); ++i) {
         ir::InstId id = insts[i];
         EmitInstruction(id);
-        if (Terminated())
+        if (Terminated()) {
             return;
+        }
         std::span<const ir::InstId> rest = insts.subspan(i + 1);
         bool lost = (ir::InfoOf(kernel_.inst(id).op).properties & ir::kRegions) &&
                     shapes_.facts(id).loses_lanes;
@@ -51,8 +52,9 @@ void Emitter::EmitInstruction(ir::InstId id) {
     const ExplainRecorder::Scope recorded(recorder_, id, epoch_, mask_ != nullptr);
     const ir::Instruction& inst = kernel_.inst(id);
     const uint8_t properties = ir::InfoOf(inst.op).properties;
-    if (matrices_ && !matrices_->Before(id, inst, mask_ != nullptr))
+    if (matrices_ && !matrices_->Before(id, inst, mask_ != nullptr)) {
         return;
+    }
     if (properties & ir::kTerminator) {
         EmitTerminator(id);
         return;
@@ -113,8 +115,9 @@ Emitter::Construct Emitter::MakeConstruct(ir::InstId id) {
     construct.inst = id;
     construct.merge = NewBlock("merge");
     construct.blend = lanes_ > 1 && (facts.divergent || facts.masked_exits);
-    for (ir::ValueId result : inst.results)
+    for (ir::ValueId result : inst.results) {
         construct.results.push_back(NewAlloca(RawType(result), "result"));
+    }
     // Where no lane leaves for an outer construct, all that enter reach the merge.
     if (facts.loses_lanes && lanes_ > 1) {
         llvm::Type* type = VectorOf(builder_.getInt1Ty());
@@ -141,8 +144,9 @@ void Emitter::FinishConstruct(Value* entry_mask) {
 
 Emitter::Construct& Emitter::FindConstruct(ir::InstId id) {
     for (Construct& construct : constructs_) {
-        if (construct.inst == id)
+        if (construct.inst == id) {
             return construct;
+        }
     }
     assert(false && "an exit leaves a construct that does not enclose it");
     return constructs_.front();
@@ -153,8 +157,9 @@ void Emitter::StoreMerged(llvm::ArrayRef<llvm::AllocaInst*> slots,
                           std::span<const ir::ValueId> from,
                           bool blend) {
     llvm::SmallVector<Value*, 8> values;
-    for (size_t i = 0; i < from.size(); ++i)
+    for (size_t i = 0; i < from.size(); ++i) {
         values.push_back(Convert(from[i], into[i]));
+    }
     for (size_t i = 0; i < from.size(); ++i) {
         Value* value = values[i];
         if (blend && mask_) {
@@ -179,20 +184,23 @@ void Emitter::EmitTerminator(ir::InstId id) {
             Construct& construct = constructs_.back();
             StoreMerged(construct.results, kernel_.inst(construct.inst).results, inst.operands,
                         construct.blend);
-            if (construct.exited)
+            if (construct.exited) {
                 AddLanes(construct.exited);
+            }
             return;
         }
         case Op::kExit: {
             Construct& construct = FindConstruct(inst.target);
             StoreMerged(construct.results, kernel_.inst(construct.inst).results, inst.operands,
                         construct.blend);
-            if (construct.exited)
+            if (construct.exited) {
                 AddLanes(construct.exited);
-            if (shapes_.IsBranch(id))
+            }
+            if (shapes_.IsBranch(id)) {
                 builder_.CreateBr(construct.merge);
-            else
+            } else {
                 mask_ = llvm::Constant::getNullValue(VectorOf(builder_.getInt1Ty()));
+            }
             return;
         }
         case Op::kContinue: {
@@ -200,12 +208,14 @@ void Emitter::EmitTerminator(ir::InstId id) {
             const ir::Instruction& loop = kernel_.inst(inst.target);
             StoreMerged(construct.continuing_params, kernel_.block(loop.blocks[1]).params,
                         inst.operands, construct.blend_continue);
-            if (construct.continued)
+            if (construct.continued) {
                 AddLanes(construct.continued);
-            if (shapes_.IsBranch(id))
+            }
+            if (shapes_.IsBranch(id)) {
                 builder_.CreateBr(construct.continuing);
-            else
+            } else {
                 mask_ = llvm::Constant::getNullValue(VectorOf(builder_.getInt1Ty()));
+            }
             return;
         }
         case Op::kNext: {
@@ -213,8 +223,9 @@ void Emitter::EmitTerminator(ir::InstId id) {
             const ir::Instruction& loop = kernel_.inst(construct.inst);
             StoreMerged(construct.body_params, kernel_.block(loop.blocks[0]).params, inst.operands,
                         false);
-            if (construct.live)
+            if (construct.live) {
                 builder_.CreateStore(Mask(), construct.live);
+            }
             return;
         }
         default:
@@ -232,10 +243,11 @@ void Emitter::EmitReturn(ir::InstId id) {
             builder_.CreateAnd(builder_.CreateLoad(type, pointer), builder_.CreateNot(gone));
         builder_.CreateStore(kept, pointer);
     }
-    if (shapes_.IsBranch(id))
+    if (shapes_.IsBranch(id)) {
         builder_.CreateBr(segment_end_);
-    else
+    } else {
         mask_ = llvm::Constant::getNullValue(VectorOf(builder_.getInt1Ty()));
+    }
 }
 
 bool Emitter::NeedsGuard(std::span<const ir::InstId> insts) const {
@@ -244,13 +256,16 @@ bool Emitter::NeedsGuard(std::span<const ir::InstId> insts) const {
         for (ir::InstId id : list) {
             const ir::Instruction& inst = kernel_.inst(id);
             const ir::OpInfo& info = ir::InfoOf(inst.op);
-            if (info.properties & (ir::kReadsMemory | ir::kWritesMemory | ir::kConvergent))
+            if (info.properties & (ir::kReadsMemory | ir::kWritesMemory | ir::kConvergent)) {
                 return true;
-            if (inst.op == Op::kLoop || ++cost > kGuardThreshold)
+            }
+            if (inst.op == Op::kLoop || ++cost > kGuardThreshold) {
                 return true;
+            }
             for (ir::BlockId block : inst.blocks) {
-                if (self(self, kernel_.block(block).insts))
+                if (self(self, kernel_.block(block).insts)) {
                     return true;
+                }
             }
         }
         return false;
@@ -310,8 +325,9 @@ void Emitter::EmitIf(ir::InstId id) {
     Value* condition = Vector(inst.operands[0]);
     Value* entry = Mask();
     EmitGuarded(inst.blocks[0], builder_.CreateAnd(entry, condition), any);
-    if (!Terminated())
+    if (!Terminated()) {
         EmitGuarded(inst.blocks[1], builder_.CreateAnd(entry, builder_.CreateNot(condition)));
+    }
     FinishConstruct(entry_mask);
 }
 
@@ -352,8 +368,9 @@ void Emitter::EmitSwitch(ir::InstId id) {
         remaining = builder_.CreateAnd(remaining, builder_.CreateNot(matches));
     }
     masks[0] = remaining;
-    for (size_t i = 0; i < inst.blocks.size() && !Terminated(); ++i)
+    for (size_t i = 0; i < inst.blocks.size() && !Terminated(); ++i) {
         EmitGuarded(inst.blocks[i], masks[i]);
+    }
     FinishConstruct(entry_mask);
 }
 
@@ -374,10 +391,12 @@ void Emitter::EmitLoop(ir::InstId id) {
     {
         Construct construct = MakeConstruct(id);
         construct.continuing = NewBlock("continuing");
-        for (ir::ValueId param : body_params)
+        for (ir::ValueId param : body_params) {
             construct.body_params.push_back(NewAlloca(RawType(param), "param"));
-        for (ir::ValueId param : continuing_params)
+        }
+        for (ir::ValueId param : continuing_params) {
             construct.continuing_params.push_back(NewAlloca(RawType(param), "param"));
+        }
         construct.blend_continue = lanes_ > 1 && facts.masked_continues && facts.continue_sites > 1;
         if (divergent) {
             llvm::Type* type = VectorOf(builder_.getInt1Ty());
@@ -391,10 +410,11 @@ void Emitter::EmitLoop(ir::InstId id) {
     // Copies, because nested constructs move the list.
     const Construct loop = constructs_.back();
     BasicBlock* header = NewBlock("loop");
-    if (FullLoop full; FindFullLoop(id, full))
+    if (FullLoop full; FindFullLoop(id, full)) {
         EmitFullLoop(full, loop, header);
-    else
+    } else {
         BranchTo(header);
+    }
     builder_.SetInsertPoint(header);
     if (divergent) {
         mask_ = builder_.CreateLoad(loop.live->getAllocatedType(), loop.live);
@@ -407,8 +427,9 @@ void Emitter::EmitLoop(ir::InstId id) {
     }
     auto load_params = [&](std::span<const ir::ValueId> params,
                            llvm::ArrayRef<llvm::AllocaInst*> slots) {
-        for (size_t i = 0; i < params.size(); ++i)
+        for (size_t i = 0; i < params.size(); ++i) {
             Set(params[i], builder_.CreateLoad(slots[i]->getAllocatedType(), slots[i]));
+        }
     };
     load_params(body_params, loop.body_params);
     EmitBlock(inst.blocks[0]);

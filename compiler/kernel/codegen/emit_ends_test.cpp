@@ -44,8 +44,9 @@ TEST(EmitEnds, RunsAtAnyPlace) {
         for (const uint32_t count : {1u, 2u, 3u, 4u, 5u, 8u}) {
             const uint32_t bytes = element.bytes * count;
             std::vector<uint32_t> in = Counting(kInWords, 0x01020304);
-            for (uint32_t lane = 0; lane < kLanes; ++lane)
+            for (uint32_t lane = 0; lane < kLanes; ++lane) {
                 in[lane] = kInWords * 4 - bytes - (lane * 7 % 11) * element.bytes;
+            }
             const ir::Kernel kernel = SumOfRun(element, count, element.bytes);
             ForEachWidth(kernel, {in, std::vector<uint32_t>(kLanes, 7)}, {}, [&](const Buffers& b) {
                 for (uint32_t lane = 0; lane < kLanes; ++lane) {
@@ -59,8 +60,9 @@ TEST(EmitEnds, RunsAtAnyPlace) {
                     ASSERT_EQ(b[1][lane], sum) << lane << ": " << count << " of " << element.type;
                 }
             });
-            if (HasFailure())
+            if (HasFailure()) {
                 return;
+            }
         }
     }
 }

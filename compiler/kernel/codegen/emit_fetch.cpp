@@ -40,11 +40,13 @@ void Emitter::FetchAhead(const MemoryRegion& region,
                          Value* address,
                          uint64_t bytes,
                          bool for_store) {
-    if (bytes < kLeastFetchedBytes)
+    if (bytes < kLeastFetchedBytes) {
         return;
+    }
     Value* distance = region.fetch_distance;
-    if (!distance)
+    if (!distance) {
         distance = builder_.getInt64(kFetchAheadBytes);
+    }
     Value* first = builder_.CreateGEP(builder_.getInt8Ty(), address, distance);
     for (uint64_t line = 0; line < bytes; line += kLineBytes) {
         Value* ahead = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), first, line);
@@ -57,8 +59,9 @@ void Emitter::FetchRowsAhead(const MemoryRegion& region,
                              Value* address,
                              llvm::ArrayRef<uint64_t> lane_bytes) {
     std::set<uint64_t> lines;
-    for (uint64_t bytes : lane_bytes)
+    for (uint64_t bytes : lane_bytes) {
         lines.insert(bytes / kLineBytes * kLineBytes);
+    }
     for (uint64_t line : lines) {
         FetchAhead(region, builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, line),
                    kLineBytes, true);
@@ -69,10 +72,12 @@ void Emitter::FetchRowsAhead(const MemoryRegion& region,
 // too much to find out.
 Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
     llvm::Type* type = ScalarType(context_, kernel_.type(value));
-    if (!steps_.DependsOnX(value))
+    if (!steps_.DependsOnX(value)) {
         return llvm::ConstantInt::get(type, 0);
-    if (budget == 0)
+    }
+    if (budget == 0) {
         return nullptr;
+    }
     --budget;
     const ir::Instruction* inst = kernel_.Definition(value);
     if (!inst) {
@@ -96,8 +101,9 @@ Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
         case Op::kISub: {
             Value* a = step(0);
             Value* b = a ? step(1) : nullptr;
-            if (!b)
+            if (!b) {
                 return nullptr;
+            }
             return inst->op == Op::kIAdd ? builder_.CreateAdd(a, b) : builder_.CreateSub(a, b);
         }
         case Op::kIMul:
@@ -112,8 +118,9 @@ Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
         case Op::kLShr: {
             Value* by = factor(1);
             Value* a = by ? step(0) : nullptr;
-            if (!a || a->getType() != by->getType())
+            if (!a || a->getType() != by->getType()) {
                 return nullptr;
+            }
             return inst->op == Op::kShl ? builder_.CreateShl(a, by) : builder_.CreateLShr(a, by);
         }
         case Op::kZExt:
@@ -137,8 +144,9 @@ Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
     uint32_t budget = kMostStepOperations;
     Value* step = WorkgroupStep(offset, budget);
     auto* constant = llvm::dyn_cast_or_null<llvm::ConstantInt>(step);
-    if (!step || (constant && constant->isZero()))
+    if (!step || (constant && constant->isZero())) {
         return nullptr;
+    }
     return builder_.CreateSExt(step, builder_.getInt64Ty());
 }
 
@@ -147,8 +155,9 @@ Value* Emitter::WorkgroupDistance(ir::ValueId offset) {
 bool Emitter::ComputesMuch() {
     ir::BlockId around = kernel_.body;
     for (const Construct& construct : constructs_) {
-        if (kernel_.inst(construct.inst).op == Op::kLoop)
+        if (kernel_.inst(construct.inst).op == Op::kLoop) {
             around = kernel_.inst(construct.inst).blocks[0];
+        }
     }
     const auto [known, is_new] = computes_much_.try_emplace(around.index, false);
     if (is_new) {
@@ -171,8 +180,9 @@ bool Emitter::ComputesMuch() {
 // kernel does not load from.
 bool Emitter::MayStream(const ir::Instruction& store) const {
     const ir::Instruction* target = kernel_.Definition(store.operands[0]);
-    if (!target || target->op != Op::kBuffer)
+    if (!target || target->op != Op::kBuffer) {
         return false;
+    }
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
         if (inst.op == Op::kAtomicBuffer || inst.op == Op::kAtomicGlobal ||
@@ -181,19 +191,22 @@ bool Emitter::MayStream(const ir::Instruction& store) const {
         }
         if (inst.op == Op::kLoadBuffer) {
             const ir::Instruction* source = kernel_.Definition(inst.operands[0]);
-            if (!source || source->op != Op::kBuffer || source->imm == target->imm)
+            if (!source || source->op != Op::kBuffer || source->imm == target->imm) {
                 return false;
+            }
         }
     }
     return true;
 }
 
 Value* Emitter::StreamMask(const ir::Instruction& store, const MemoryRegion& region) {
-    if (!region.size || !MayStream(store))
+    if (!region.size || !MayStream(store)) {
         return nullptr;
+    }
     auto* size = llvm::dyn_cast<llvm::Instruction>(region.size);
-    if (!size || size->getParent() != entry_)
+    if (!size || size->getParent() != entry_) {
         return nullptr;
+    }
     Value*& mask = stream_masks_[size];
     if (!mask) {
         llvm::IRBuilder<>::InsertPointGuard guard(builder_);
@@ -239,11 +252,13 @@ bool Emitter::StoreNarrowed(const MemoryRegion& region,
                             llvm::Align align) {
     const unsigned piece = vector_bits_ / 32;
     Value* wide = piece >= 8 ? NarrowedFrom(values) : nullptr;
-    if (!wide)
+    if (!wide) {
         return false;
+    }
     const auto lanes = llvm::cast<llvm::FixedVectorType>(wide->getType())->getNumElements();
-    if (lanes % piece != 0 || lanes * 16 != values->getType()->getPrimitiveSizeInBits())
+    if (lanes % piece != 0 || lanes * 16 != values->getType()->getPrimitiveSizeInBits()) {
         return false;
+    }
     constexpr uint32_t kRoundingOfMxcsr = 4;
     for (unsigned first = 0; first < lanes; first += piece) {
         llvm::SmallVector<Value*, 4> operands = {Slice(wide, first, piece),
@@ -298,10 +313,12 @@ void Emitter::StoreRun(const MemoryRegion& region,
         builder_.SetInsertPoint(through);
         streams_ = true;
     }
-    if (!StoreNarrowed(region, values, address, align))
+    if (!StoreNarrowed(region, values, address, align)) {
         store(values, align);
-    if (region.fetch_ahead)
+    }
+    if (region.fetch_ahead) {
         FetchAhead(region, address, bytes, true);
+    }
     if (end) {
         builder_.CreateBr(end);
         builder_.SetInsertPoint(end);
@@ -310,8 +327,9 @@ void Emitter::StoreRun(const MemoryRegion& region,
 
 // Whoever hears that the kernel has ended sees what it stored.
 void Emitter::FinishStreams() {
-    if (streams_)
+    if (streams_) {
         builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
+    }
 }
 
 // Whether the kernel loads from where it stores: that brings the line already.

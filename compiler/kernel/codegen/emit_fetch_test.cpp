@@ -253,8 +253,9 @@ TEST(Stream, HalvesToo) {
         Status status = native->Run(buffers, {0}, {2 * kWords / 256, 1, 1});
         ASSERT_TRUE(status.ok()) << status.error().message;
         uint32_t wrong = 0;
-        for (uint32_t i = 0; i < kWords; ++i)
+        for (uint32_t i = 0; i < kWords; ++i) {
             wrong += buffers[1][i] != (((2 * i) & 0xffff) | ((2 * i + 1) << 16));
+        }
         EXPECT_EQ(wrong, 0u) << cpu;
     }
 }

@@ -28,33 +28,40 @@ Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
         return test;
     }
     const ir::Instruction* inst = kernel_.Definition(condition);
-    if (!inst)
+    if (!inst) {
         return test;
+    }
     if (inst->op == Op::kAnd) {
         const LaneTest a = TestLanes(inst->operands[0]);
         const LaneTest b = TestLanes(inst->operands[1]);
-        if (a.all && b.all)
+        if (a.all && b.all) {
             test.all = builder_.CreateAnd(a.all, b.all);
+        }
         const bool one_uniform = shapes_.shape(inst->operands[0]).uniform() ||
                                  shapes_.shape(inst->operands[1]).uniform();
-        if (one_uniform && a.some && b.some)
+        if (one_uniform && a.some && b.some) {
             test.some = builder_.CreateAnd(a.some, b.some);
+        }
         return test;
     }
     const bool is_signed = inst->op == Op::kSLt || inst->op == Op::kSLe;
-    if (!is_signed && inst->op != Op::kULt && inst->op != Op::kULe)
+    if (!is_signed && inst->op != Op::kULt && inst->op != Op::kULe) {
         return test;
-    if (kernel_.type(inst->operands[0]) != ir::Type::kI32)
+    }
+    if (kernel_.type(inst->operands[0]) != ir::Type::kI32) {
         return test;
+    }
     const bool pattern_is_left = shapes_.shape(inst->operands[0]).pattern();
     ir::ValueId pattern_id = inst->operands[pattern_is_left ? 0 : 1];
     ir::ValueId bound_id = inst->operands[pattern_is_left ? 1 : 0];
     const Shape& pattern = shapes_.shape(pattern_id);
-    if (!pattern.pattern() || !shapes_.shape(bound_id).uniform())
+    if (!pattern.pattern() || !shapes_.shape(bound_id).uniform()) {
         return test;
+    }
     const auto [low, high] = std::minmax_element(pattern.offsets.begin(), pattern.offsets.end());
-    if (*low < 0)
+    if (*low < 0) {
         return test;
+    }
     // Lanes may wrap around: 64 bits show which do.
     const bool wraps = !shape_rules::Disjoint(pattern) || (is_signed && pattern.max > INT32_MAX);
     llvm::Type* i64 = builder_.getInt64Ty();
@@ -74,8 +81,9 @@ Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
     if (pattern_is_left) {
         // That the highest lane is below a 32-bit bound says that none wrapped.
         test.all = holds(*high);
-        if (!wraps)
+        if (!wraps) {
             test.some = holds(*low);
+        }
     } else if (!wraps) {
         test.all = holds(*low);
         test.some = holds(*high);
@@ -84,8 +92,9 @@ Emitter::LaneTest Emitter::TestLanes(ir::ValueId condition) {
 }
 
 Value* Emitter::AllLanes(ir::ValueId condition) {
-    if (Value* all = TestLanes(condition).all)
+    if (Value* all = TestLanes(condition).all) {
         return all;
+    }
     const ir::Instruction* inst = kernel_.Definition(condition);
     if (inst && inst->op == Op::kAnd) {
         return builder_.CreateAnd(AllLanes(inst->operands[0]), AllLanes(inst->operands[1]));
@@ -97,8 +106,9 @@ Value* Emitter::AllLanes(ir::ValueId condition) {
 // Compares a position with a bound from outside.
 bool Emitter::IsEdgeTest(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
-    if (!inst)
+    if (!inst) {
         return false;
+    }
     auto edge_or_uniform = [&](ir::ValueId value) {
         return shapes_.shape(value).uniform() || IsEdgeTest(value);
     };
@@ -113,8 +123,9 @@ bool Emitter::IsEdgeTest(ir::ValueId condition) const {
             const Shape& a = shapes_.shape(inst->operands[0]);
             const Shape& b = shapes_.shape(inst->operands[1]);
             const bool left = a.pattern() && b.uniform();
-            if (!left && !(a.uniform() && b.pattern()))
+            if (!left && !(a.uniform() && b.pattern())) {
                 return false;
+            }
             return !kernel_.IsConst(inst->operands[left ? 1 : 0]) ||
                    (left ? a : b).max >= kInsideWorkgroup;
         }
@@ -127,8 +138,9 @@ uint32_t Emitter::CountInstructions(ir::BlockId block) const {
     uint32_t count = 0;
     for (ir::InstId id : kernel_.block(block).insts) {
         ++count;
-        for (ir::BlockId child : kernel_.inst(id).blocks)
+        for (ir::BlockId child : kernel_.inst(id).blocks) {
             count += CountInstructions(child);
+        }
     }
     return count;
 }
@@ -137,8 +149,9 @@ uint32_t Emitter::CountInstructions(ir::BlockId block) const {
 // each other nearly always, and then have as many left.
 bool Emitter::IsLeftOverTest(ir::ValueId condition) const {
     const ir::Instruction* inst = kernel_.Definition(condition);
-    if (!inst || inst->operands.size() != 2 || kernel_.type(inst->operands[0]) == ir::Type::kBool)
+    if (!inst || inst->operands.size() != 2 || kernel_.type(inst->operands[0]) == ir::Type::kBool) {
         return false;
+    }
     auto left_over = [&](ir::ValueId value) {
         const ir::Instruction* from = kernel_.Definition(value);
         return from && !shapes_.shape(value).uniform() &&
@@ -164,13 +177,15 @@ bool Emitter::WorthAllLanes(const ir::Instruction& branch) const {
 // other way round. Nothing before the test has an effect, so it may be run again.
 bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
     const ir::Instruction& loop = kernel_.inst(id);
-    if (mask_ || lanes_ == 1 || !shapes_.facts(id).divergent)
+    if (mask_ || lanes_ == 1 || !shapes_.facts(id).divergent) {
         return false;
+    }
     std::span<const ir::InstId> body = kernel_.block(loop.blocks[0]).insts;
     std::span<const ir::InstId> continuing = kernel_.block(loop.blocks[1]).insts;
     if (CountInstructions(loop.blocks[0]) + CountInstructions(loop.blocks[1]) >
-        kMaxCopiedInstructions)
+        kMaxCopiedInstructions) {
         return false;
+    }
     size_t at = 0;
     while (at < body.size() && kernel_.inst(body[at]).op != Op::kIf) {
         const ir::Instruction& inst = kernel_.inst(body[at]);
@@ -180,8 +195,9 @@ bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
         }
         ++at;
     }
-    if (at == body.size())
+    if (at == body.size()) {
         return false;
+    }
     const ir::Instruction& test = kernel_.inst(body[at]);
     auto ends_with = [&](ir::BlockId block, Op op) {
         std::span<const ir::InstId> insts = kernel_.block(block).insts;
@@ -193,8 +209,9 @@ bool Emitter::FindFullLoop(ir::InstId id, FullLoop& full) const {
     };
     full.test = at;
     full.stays_if = ends_with(test.blocks[0], Op::kYield) && exits(test.blocks[1]);
-    if (!full.stays_if && !(exits(test.blocks[0]) && ends_with(test.blocks[1], Op::kYield)))
+    if (!full.stays_if && !(exits(test.blocks[0]) && ends_with(test.blocks[1], Op::kYield))) {
         return false;
+    }
     auto keeps_lanes = [&](std::span<const ir::InstId> insts, Op end) {
         for (ir::InstId inst : insts) {
             if (kernel_.inst(inst).op == Op::kLoop ||
@@ -218,8 +235,9 @@ void Emitter::EmitFullExit(const FullLoop& full, const Construct& loop, BasicBlo
         builder_.CreateBr(general);
         return;
     }
-    if (full.stays_if)
+    if (full.stays_if) {
         all_leave = builder_.CreateNot(all_leave);
+    }
     BasicBlock* together = NewBlock("leave_together");
     EmitMaybe(all_leave, together, general, true);
     builder_.SetInsertPoint(together);
@@ -261,24 +279,28 @@ void Emitter::EmitFullLoop(const FullLoop& full, const Construct& loop, BasicBlo
     builder_.SetInsertPoint(rest);
     const ir::BlockId stays = test.blocks[full.stays_if ? 0 : 1];
     const ir::Instruction& yield = kernel_.inst(kernel_.block(stays).insts[0]);
-    for (size_t i = 0; i < test.results.size(); ++i)
+    for (size_t i = 0; i < test.results.size(); ++i) {
         Set(test.results[i], Convert(yield.operands[i], test.results[i]));
+    }
     EmitInstructions(body.subspan(full.test + 1, body.size() - full.test - 2));
     // A parallel copy: all are read before the first is set.
     auto bind = [&](const ir::Instruction& jump, std::span<const ir::ValueId> into) {
         llvm::SmallVector<Value*, 8> values;
-        for (size_t i = 0; i < into.size(); ++i)
+        for (size_t i = 0; i < into.size(); ++i) {
             values.push_back(Convert(jump.operands[i], into[i]));
+        }
         return values;
     };
     std::span<const ir::ValueId> carried = kernel_.block(inst.blocks[1]).params;
     llvm::SmallVector<Value*, 8> values = bind(kernel_.inst(body.back()), carried);
-    for (size_t i = 0; i < carried.size(); ++i)
+    for (size_t i = 0; i < carried.size(); ++i) {
         Set(carried[i], values[i]);
+    }
     EmitInstructions(continuing.first(continuing.size() - 1));
     values = bind(kernel_.inst(continuing.back()), params);
-    for (size_t i = 0; i < params.size(); ++i)
+    for (size_t i = 0; i < params.size(); ++i) {
         builder_.CreateStore(values[i], loop.body_params[i]);
+    }
     BranchTo(header);
 }
 
@@ -297,8 +319,9 @@ uint64_t Emitter::LanesThatPass(ir::ValueId condition) const {
         return id == ir::BuiltinId::kLocalIndex || (id == ir::BuiltinId::kLocalIdX && one_row);
     };
     uint64_t bound = 0;
-    if (inst == nullptr)
+    if (inst == nullptr) {
         return invocations_;
+    }
     switch (inst->op) {
         case Op::kAnd:
             return std::min(LanesThatPass(inst->operands[0]), LanesThatPass(inst->operands[1]));
@@ -315,8 +338,9 @@ uint64_t Emitter::LanesThatPass(ir::ValueId condition) const {
                        : invocations_;
         case Op::kIEq:
             for (size_t i = 0; i < 2; ++i) {
-                if (is_index(inst->operands[i]) && kernel_.IsConst(inst->operands[1 - i], &bound))
+                if (is_index(inst->operands[i]) && kernel_.IsConst(inst->operands[1 - i], &bound)) {
                     return bound + 1;
+                }
             }
             return invocations_;
         default:
@@ -330,20 +354,25 @@ uint32_t Emitter::SubgroupsWithWork(const Segment& segment) const {
     uint64_t most = 0;
     for (const SegmentItem& item : segment.items) {
         const ir::Instruction& inst = kernel_.inst(item.inst);
-        if (item.kind != SegmentItem::Kind::kInstruction)
+        if (item.kind != SegmentItem::Kind::kInstruction) {
             return subgroups_;
+        }
         for (ir::ValueId result : inst.results) {
             const Regions::Home home = regions_.home(result);
-            if (home == Regions::Home::kWorkgroupSlot || home == Regions::Home::kSubgroupSlot)
+            if (home == Regions::Home::kWorkgroupSlot || home == Regions::Home::kSubgroupSlot) {
                 return subgroups_;
+            }
         }
-        if (ir::HasProperty(inst.op, ir::kPure) || inst.op == Op::kBarrier)
+        if (ir::HasProperty(inst.op, ir::kPure) || inst.op == Op::kBarrier) {
             continue;
-        if (inst.op != Op::kIf || shapes_.facts(item.inst).loses_lanes)
+        }
+        if (inst.op != Op::kIf || shapes_.facts(item.inst).loses_lanes) {
             return subgroups_;
+        }
         const std::span<const ir::InstId> otherwise = kernel_.block(inst.blocks[1]).insts;
-        if (otherwise.size() != 1 || kernel_.inst(otherwise[0]).op != Op::kYield)
+        if (otherwise.size() != 1 || kernel_.inst(otherwise[0]).op != Op::kYield) {
             return subgroups_;
+        }
         most = std::max(most, LanesThatPass(inst.operands[0]));
     }
     const uint64_t subgroups = (std::min<uint64_t>(most, invocations_) + lanes_ - 1) / lanes_;

@@ -18,20 +18,25 @@ Emitter::Values Emitter::Gather(const MemoryRegion& region,
     const bool by_lane = vector_bits_ < kLeastGatherBits;
     recorder_.Form(by_lane ? AccessForm::kLaneLoop : AccessForm::kGather,
                    CheckOf(region, AccessCheck::kLanes));
-    if (region.is_global || region.lane_bases)
+    if (region.is_global || region.lane_bases) {
         return GatherLanes(region, offsets, type, count);
-    if (element < 4)
+    }
+    if (element < 4) {
         return GatherNarrow(region, offsets, type, count);
+    }
     if (by_lane) {
-        if (region.bounds == Bounds::kClamped)
+        if (region.bounds == Bounds::kClamped) {
             offsets = ClampScalar(region, offsets, element * count);
+        }
         return GatherByLane(region, offsets, type, count);
     }
     Values masks;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         masks.push_back(ElementMask(region, offsets, i * element, element));
-    if (region.bounds == Bounds::kClamped)
+    }
+    if (region.bounds == Bounds::kClamped) {
         offsets = ClampScalar(region, offsets, element * count);
+    }
     Value* base = region.base;
     if (region.may_pass_2gib && offsets->getType()->getScalarType()->isIntegerTy(32)) {
         // The instruction takes signed 32-bit offsets: move the base to the middle of the 4 GiB.
@@ -108,10 +113,12 @@ void Emitter::Scatter(const MemoryRegion& region, Value* offsets, llvm::ArrayRef
         return;
     }
     Values masks;
-    for (size_t i = 0; i < values.size(); ++i)
+    for (size_t i = 0; i < values.size(); ++i) {
         masks.push_back(ElementMask(region, offsets, i * element, element));
-    if (region.bounds == Bounds::kClamped)
+    }
+    if (region.bounds == Bounds::kClamped) {
         offsets = ClampScalar(region, offsets, element * values.size());
+    }
     if (by_lane) {
         for (size_t i = 0; i < values.size(); ++i) {
             Value* at = builder_.CreateAdd(offsets, Lanes(offsets->getType(), i * element));

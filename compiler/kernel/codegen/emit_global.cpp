@@ -30,10 +30,12 @@ Value* Emitter::LaneAddresses(const MemoryRegion& region,
                               uint64_t index,
                               Value*& mask) {
     llvm::Type* type = offsets->getType()->getScalarType();
-    if (index != 0)
+    if (index != 0) {
         offsets = builder_.CreateAdd(offsets, Splat(llvm::ConstantInt::get(type, index * element)));
-    if (!region.lane_bases)
+    }
+    if (!region.lane_bases) {
         return offsets;
+    }
     llvm::Type* i64 = builder_.getInt64Ty();
     offsets = builder_.CreateZExt(offsets, VectorOf(i64));
     if (region.bounds == Bounds::kChecked) {
@@ -139,8 +141,9 @@ void Emitter::EmitLaneLoop(Value* mask, llvm::function_ref<void(Value* lane)> bo
         builder_.SetInsertPoint(loop);
         auto* lane = builder_.CreatePHI(i64, 2);
         lane->addIncoming(builder_.getInt64(0), before);
-        for (uint32_t i = 0; i < step; ++i)
+        for (uint32_t i = 0; i < step; ++i) {
             body(builder_.CreateAdd(lane, builder_.getInt64(i), "", true, true));
+        }
         Value* next = builder_.CreateAdd(lane, builder_.getInt64(step), "", true, true);
         lane->addIncoming(next, builder_.GetInsertBlock());
         builder_.CreateCondBr(builder_.CreateICmpULT(next, builder_.getInt64(lanes_)), loop, end);

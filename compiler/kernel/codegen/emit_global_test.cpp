@@ -24,8 +24,9 @@ ir::Kernel Parse(const std::string& attributes, const std::string& body) {
 
 std::vector<uint32_t> Mixed(uint32_t count) {
     std::vector<uint32_t> words(count);
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         words[i] = i * 2654435761u >> 7;
+    }
     return words;
 }
 
@@ -61,8 +62,9 @@ TEST(EmitGlobal, NarrowRunsFarApartUnderAMask) {
 )");
     const std::vector<uint32_t> in = Mixed(61 * 4);
     ForEachWidth(kernel, {in, std::vector<uint32_t>(61)}, {}, [&](const Buffers& b) {
-        for (uint32_t i = 0; i < 61; ++i)
+        for (uint32_t i = 0; i < 61; ++i) {
             ASSERT_EQ(b[1][i], in[4 * i + 1] >> 16 | (in[4 * i] & 0xffff0000u)) << i;
+        }
     });
 }
 
@@ -84,8 +86,9 @@ TEST(EmitGlobal, NarrowElementsAtVaryingAddresses) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(in.data());
     ForEachWidth(kernel, {in, std::vector<uint32_t>(16)}, {}, [&](const Buffers& b) {
         const auto* out = reinterpret_cast<const uint8_t*>(b[1].data());
-        for (uint32_t i = 0; i < 64; ++i)
+        for (uint32_t i = 0; i < 64; ++i) {
             ASSERT_EQ(out[i ^ 2], bytes[(i * 4 * 37) & 255]) << i;
+        }
     });
 }
 
@@ -166,14 +169,16 @@ TEST(EmitGlobal, OneAddressGivesEachLaneItsOldValue) {
             uint32_t value = 0;
             std::vector<uint32_t> expected(62);
             for (uint32_t i = 0; i < 61; ++i) {
-                if (i % 3 == 0)
+                if (i % 3 == 0) {
                     continue;
+                }
                 expected[i + 1] = value;
                 value = step(value, in[i]);
             }
             ForEachWidth(kernel, {in, std::vector<uint32_t>(62)}, {}, [&](const Buffers& b) {
-                for (uint32_t i = 0; i < 61; ++i)
+                for (uint32_t i = 0; i < 61; ++i) {
                     ASSERT_EQ(b[1][i + 1], expected[i + 1]) << i;
+                }
                 if (!shared) {
                     EXPECT_EQ(b[1][0], value);
                 }

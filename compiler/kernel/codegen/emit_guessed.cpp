@@ -26,25 +26,30 @@ std::optional<GuessedPattern> Emitter::GuessPattern(ir::ValueId offset,
                                                     llvm::Type* type,
                                                     size_t count,
                                                     bool store) {
-    if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform())
+    if (compact_ || lanes_ == 1 || shapes_.shape(offset).uniform()) {
         return {};
+    }
     GuessedPattern pattern{.guesses = LaneGuesses(kernel_, shapes_.get())};
     const LaneGuesses::Guess guess = pattern.guesses.Of(offset);
-    if (!guess || pattern.guesses.IsSame(offset))
+    if (!guess || pattern.guesses.IsSame(offset)) {
         return {};
-    if (guess->HasRows() && kernel_.type(offset) != ir::Type::kI32)
+    }
+    if (guess->HasRows() && kernel_.type(offset) != ir::Type::kI32) {
         return {};
+    }
     pattern.lowest = *std::ranges::min_element(guess->offsets);
     pattern.shape.kind = guess->HasRows() ? Shape::Kind::kRows : Shape::Kind::kPattern;
     pattern.shape.rows = guess->rows;
-    for (int64_t lane : guess->offsets)
+    for (int64_t lane : guess->offsets) {
         pattern.shape.offsets.push_back(lane - pattern.lowest);
+    }
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const auto layout = MakeLaneLayout(pattern.shape, element, count, store ? 0 : kGapBytes);
     if (!layout || layout->num_runs > kMaxRuns ||
         !(store ? WorthStoringRuns(*layout, lanes_, count)
-                : WorthLoadingRuns(*layout, lanes_, count)))
+                : WorthLoadingRuns(*layout, lanes_, count))) {
         return {};
+    }
     return pattern;
 }
 
@@ -66,8 +71,9 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
     llvm::Type* type = base->getType();
     pattern.base = builder_.CreateAdd(base, llvm::ConstantInt::getSigned(type, pattern.lowest));
     Value* all = check.Holds();
-    if (mask_)
+    if (mask_) {
         all = builder_.CreateAnd(all, AllActive());
+    }
     const int64_t farthest = *std::ranges::max_element(pattern.shape.offsets);
     const uint64_t span = static_cast<uint64_t>(farthest) + bytes;
     const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - span;
@@ -79,14 +85,16 @@ Value* Emitter::HavePattern(const MemoryRegion& region,
                                          llvm::ConstantInt::getSigned(i64, rows));
         last = builder_.CreateAdd(last, builder_.CreateZExt(pattern.base, i64));
         all = builder_.CreateAnd(all, builder_.CreateICmpULE(last, builder_.getInt64(highest)));
-        if (region.bounds != Bounds::kTrusted)
+        if (region.bounds != Bounds::kTrusted) {
             all = builder_.CreateAnd(all, InBounds(region, last, span));
+        }
         return all;
     }
     all = builder_.CreateAnd(
         all, builder_.CreateICmpULE(pattern.base, llvm::ConstantInt::get(type, highest)));
-    if (region.bounds != Bounds::kTrusted)
+    if (region.bounds != Bounds::kTrusted) {
         all = builder_.CreateAnd(all, InBounds(region, pattern.base, span));
+    }
     return all;
 }
 
@@ -108,13 +116,15 @@ bool Emitter::IsStreamed(const GuessedPattern& pattern, ir::ValueId offset, uint
     const bool between_barriers = std::ranges::any_of(constructs_, [&](const Construct& around) {
         return around.workgroup_level && kernel_.inst(around.inst).op == ir::Op::kLoop;
     });
-    if (between_barriers || pattern.shape.has_rows() || !steps_.Differs(offset))
+    if (between_barriers || pattern.shape.has_rows() || !steps_.Differs(offset)) {
         return false;
+    }
     std::vector<int64_t> firsts = pattern.shape.offsets;
     std::ranges::sort(firsts);
     uint64_t taken = bytes;
-    for (size_t i = 0; i + 1 < firsts.size(); ++i)
+    for (size_t i = 0; i + 1 < firsts.size(); ++i) {
         taken += std::min(bytes, static_cast<uint64_t>(firsts[i + 1] - firsts[i]));
+    }
     return 2 * taken > static_cast<uint64_t>(firsts.back()) + bytes;
 }
 
@@ -125,16 +135,18 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
                           Values& results,
                           Value*& packed) {
     std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, count, false);
-    if (!pattern)
+    if (!pattern) {
         return false;
+    }
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * count;
     const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
     MemoryRegion streamed = region;
     if (IsStreamed(*pattern, offset_id, bytes)) {
         streamed.fetch_ahead = true;
-        if (!streamed.fetch_distance)
+        if (!streamed.fetch_distance) {
             streamed.fetch_distance = WorkgroupDistance(offset_id);
+        }
     }
     Value* guessed = HavePattern(region, *pattern, offset_id, bytes);
     results = PackedEitherWay(
@@ -144,8 +156,9 @@ bool Emitter::LoadGuessed(const MemoryRegion& region,
             AsGuessed(streamed, *pattern, [&](const MemoryRegion& inside, Offset& offset) {
                 if (!(offset.shape->has_rows()
                           ? LoadRuns(inside, offset, type, count, offsets, values, packed)
-                          : LoadPattern(inside, offset, type, count, offsets, values, packed)))
+                          : LoadPattern(inside, offset, type, count, offsets, values, packed))) {
                     values = Gather(inside, offsets(), type, count);
+                }
             });
             return values;
         },
@@ -158,8 +171,9 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
                            llvm::ArrayRef<Value*> values) {
     llvm::Type* type = values[0]->getType()->getScalarType();
     std::optional<GuessedPattern> pattern = GuessPattern(offset_id, type, values.size(), true);
-    if (!pattern)
+    if (!pattern) {
         return false;
+    }
     const uint64_t bytes = type->getPrimitiveSizeInBits() / 8 * values.size();
     const auto offsets = [&] { return Vector(offset_id); };
     recorder_.Form(AccessForm::kGuessed, AccessCheck::kSpan, 0);
@@ -170,8 +184,9 @@ bool Emitter::StoreGuessed(const MemoryRegion& region,
             AsGuessed(region, *pattern, [&](const MemoryRegion& inside, Offset& offset) {
                 if (!(offset.shape->has_rows()
                           ? StoreRuns(inside, offset, values, offsets)
-                          : StorePattern(inside, offset, values, offsets, nullptr)))
+                          : StorePattern(inside, offset, values, offsets, nullptr))) {
                     Scatter(inside, offsets(), values);
+                }
             });
             return Values();
         },

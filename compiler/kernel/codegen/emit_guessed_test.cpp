@@ -76,8 +76,9 @@ TEST(EmitGuessed, RowsOfAnyLengthAndOrder) {
                     const uint32_t far = i / at.row * at.strides[0] + i % at.row * at.strides[1];
                     const uint32_t to = stores ? far : i;
                     const uint32_t from = stores ? i : far;
-                    if (to < size)
+                    if (to < size) {
                         wanted[to] = from < size ? buffers[0][from] : 0;
+                    }
                 }
                 ForEachWidth(kernel, buffers,
                              {.groups = {4, 1, 1},
@@ -199,8 +200,9 @@ TEST(EmitGuessed, WordsInBlocks) {
         const ir::Kernel kernel = TwoBufferKernel(
             std::string("workgroup_size(64, 1, 1) push_constants(4)") + robust, kPrologue, kBody);
         std::vector<uint32_t> in = Counting(*robust ? 300 : 1000);
-        for (uint32_t& word : in)
+        for (uint32_t& word : in) {
             word *= word;
+        }
         for (const uint32_t sum : {0u, 8u, 64u, 3u, 70u}) {
             ForEachWidth(
                 kernel, {in, std::vector<uint32_t>(128, 7)},
@@ -342,8 +344,9 @@ TEST(EmitGuessed, EveryRule) {
                      [&](const Buffers& results) {
                          for (uint32_t o = 0; o < 64 * count; ++o) {
                              const uint32_t word = rule.word(o % 64, sums[o / 64]);
-                             if (word == UINT32_MAX)
+                             if (word == UINT32_MAX) {
                                  continue;  // divided by 0
+                             }
                              // Offsets have 32 bits.
                              const uint32_t place = word << 2 >> 2;
                              ASSERT_EQ(results[1][o], place < kSize ? in[place] : 0)
@@ -385,8 +388,9 @@ TEST(EmitGuessed, RowsOfBlocks) {
         for (uint32_t i = 0; i < 64; ++i) {
             const uint32_t pos = i / 8 * stride + i % 8;
             const uint64_t half = uint64_t{pos / 8} * 9 % (uint64_t{1} << 31) + 1 + pos % 8;
-            if (half < kWords * 2)
+            if (half < kWords * 2) {
                 to[half] = reinterpret_cast<const uint16_t*>(in.data())[half];
+            }
         }
         ForEachWidth(kernel, {in, std::vector<uint32_t>(kWords, 7)}, {.push_constants = {stride}},
                      [&](const Buffers& results) { ASSERT_EQ(results[1], expected) << stride; });
@@ -418,8 +422,9 @@ TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {
                 const uint64_t multiple = i < 32 ? i / 3 : uint64_t{most} / divisor - (i - 32) / 3;
                 in.push_back(static_cast<uint32_t>(multiple * divisor + i % 3 - 1));
             }
-            if (is_signed)
+            if (is_signed) {
                 in[5] = 0x80000001u;
+            }
             ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {.push_constants = {divisor}},
                          [&](const Buffers& results) {
                              for (uint32_t i = 0; i < 64; ++i) {
@@ -427,8 +432,9 @@ TEST(EmitGuessed, DivisionsByUniformValuesAreExact) {
                                  if (is_signed) {
                                      const auto x = static_cast<int32_t>(in[i]);
                                      const auto d = static_cast<int32_t>(divisor);
-                                     if (d == -1 && x == std::numeric_limits<int32_t>::min())
+                                     if (d == -1 && x == std::numeric_limits<int32_t>::min()) {
                                          continue;
+                                     }
                                      wanted = static_cast<uint32_t>(x / d);
                                  }
                                  ASSERT_EQ(results[1][i], wanted) << in[i] << " / " << divisor;
@@ -491,8 +497,9 @@ TEST(EmitGuessed, WhatALoopLeftOver) {
                              for (uint32_t i = 0; i < 64; ++i) {
                                  const uint32_t own = steps + (i < longer ? 1 : 0);
                                  uint32_t sum = own % 2 == 0 ? 0 : in[i + own / 2 * 128];
-                                 for (uint32_t k = 0; k < own / 2; ++k)
+                                 for (uint32_t k = 0; k < own / 2; ++k) {
                                      sum += in[i + k * 128];
+                                 }
                                  ASSERT_EQ(results[1][i], sum) << i << ", " << steps << " steps";
                              }
                          });
@@ -522,8 +529,9 @@ TEST(EmitGuessed, LanesThatAreNotInUseDecideNothing) {
     EXPECT_EQ(widest->llvm_ir().find("i1 poison,"), std::string::npos) << widest->llvm_ir();
     ForEachWidth(kernel, {Counting(32), std::vector<uint32_t>(32, 77)}, {},
                  [&](const Buffers& results) {
-                     for (uint32_t i = 0; i < 32; ++i)
+                     for (uint32_t i = 0; i < 32; ++i) {
                          ASSERT_EQ(results[1][i], i);
+                     }
                  });
 }
 

@@ -50,13 +50,15 @@ Value* Emitter::PermuteRegisters(Value* words, Value* lanes, uint32_t part_lanes
     const uint32_t parts = lanes_ / part_lanes;
     auto part = [&](Value* vector, uint32_t index) {
         llvm::SmallVector<int, 16> numbers;
-        for (uint32_t i = 0; i < part_lanes; ++i)
+        for (uint32_t i = 0; i < part_lanes; ++i) {
             numbers.push_back(static_cast<int>(index * part_lanes + i));
+        }
         return parts == 1 ? vector : builder_.CreateShuffleVector(vector, numbers);
     };
     llvm::SmallVector<Value*, 4> sources;
-    for (uint32_t i = 0; i < parts; ++i)
+    for (uint32_t i = 0; i < parts; ++i) {
         sources.push_back(part(words, i));
+    }
     llvm::Type* part_type = llvm::FixedVectorType::get(builder_.getInt32Ty(), part_lanes);
     llvm::SmallVector<Value*, 4> results;
     for (uint32_t i = 0; i < parts; ++i) {
@@ -81,8 +83,9 @@ Value* Emitter::PermuteRegisters(Value* words, Value* lanes, uint32_t part_lanes
             Value* test = builder_.CreateAnd(from, llvm::ConstantInt::get(part_type, bit));
             Value* upper = builder_.CreateICmpNE(test, llvm::Constant::getNullValue(part_type));
             llvm::SmallVector<Value*, 4> joined;
-            for (size_t k = 0; k < found.size(); k += 2)
+            for (size_t k = 0; k < found.size(); k += 2) {
                 joined.push_back(builder_.CreateSelect(upper, found[k + 1], found[k]));
+            }
             found = joined;
         }
         results.push_back(found[0]);
@@ -92,8 +95,9 @@ Value* Emitter::PermuteRegisters(Value* words, Value* lanes, uint32_t part_lanes
         for (size_t k = 0; k < results.size(); k += 2) {
             auto* type = llvm::cast<llvm::FixedVectorType>(results[k]->getType());
             llvm::SmallVector<int, 64> numbers;
-            for (unsigned i = 0; i < 2 * type->getNumElements(); ++i)
+            for (unsigned i = 0; i < 2 * type->getNumElements(); ++i) {
                 numbers.push_back(static_cast<int>(i));
+            }
             joined.push_back(builder_.CreateShuffleVector(results[k], results[k + 1], numbers));
         }
         results = joined;

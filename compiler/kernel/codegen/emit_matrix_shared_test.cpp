@@ -102,8 +102,9 @@ body {
         std::string all;
         for (uint32_t e = 0; e < count; ++e) {
             all += (e ? ", %" : "%") + name + number(e);
-            if (of)
+            if (of) {
                 all += std::string(":") + of;
+            }
         }
         return all;
     };
@@ -133,13 +134,15 @@ body {
         for (uint32_t twice = 0; twice < 2; ++twice) {
             const std::string sum = "s" + id + number(twice) + "_";
             const std::string result = "p" + id + number(twice) + "_";
-            for (uint32_t e = 0; e < count; ++e)
+            for (uint32_t e = 0; e < count; ++e) {
                 text += "%" + sum + number(e) + ":f32 = load_local 0, %n" + number(e) + "\n";
+            }
             text += list(result, "f32") + " = matrix_muladd " +
                     number(choice.bfloat ? uint32_t{ir::kMatrixBFloat16} : 0) + ", " +
                     list("a" + id + "_") + ", " + list(b) + ", " + list(sum) + "\n";
-            for (uint32_t e = 0; e < count; ++e)
+            for (uint32_t e = 0; e < count; ++e) {
                 text += "store_local 0, %n" + number(e) + ", %" + result + number(e) + "\n";
+            }
         }
     }
     if (loop) {
@@ -183,8 +186,9 @@ uint32_t PackedPlaces(const ir::Kernel& kernel) {
     const Regions regions(kernel, shapes, level);
     const MatrixFactors found =
         FindMatrixFactors(kernel, regions, [](const ir::Instruction&, bool) { return 0u; });
-    for (const auto& [segment, in_segment] : found.segments)
+    for (const auto& [segment, in_segment] : found.segments) {
         EXPECT_TRUE(in_segment.shared) << segment;
+    }
     return found.max_places;
 }
 
@@ -198,12 +202,14 @@ void Check(const Choice& choice, bool special, uint32_t packed = 4) {
     for (uint32_t at = 0; at < choice.turns * kSharedBytes; at += 2) {
         // All products and sums of them are exact.
         float value = (static_cast<float>(random() % 63) - 31) / 8;
-        if (special && random() % 60 == 0)
+        if (special && random() % 60 == 0) {
             value = random() % 3 == 0   ? std::numeric_limits<float>::quiet_NaN()
                     : random() % 2 == 0 ? std::numeric_limits<float>::infinity()
                                         : -std::numeric_limits<float>::infinity();
-        if (!special && !choice.bfloat && random() % 16 == 0)
+        }
+        if (!special && !choice.bfloat && random() % 16 == 0) {
             value = 2047.0f / 1024;  // all bits of f16
+        }
         Put(in, at, BitsOf(value, choice.bfloat));
     }
     const ir::Kernel kernel = SharedKernel(choice);
@@ -248,12 +254,14 @@ TEST(EmitMatrixShared, FactorsOfSeveralSubgroups) {
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
         for (const bool bfloat : {false, true}) {
             for (const bool columns : {false, true}) {
-                for (const bool special : {false, true})
+                for (const bool special : {false, true}) {
                     Check({.size = size, .bfloat = bfloat, .columns = columns}, special);
+                }
             }
         }
-        if (HasFailure())
+        if (HasFailure()) {
             return;
+        }
     }
 }
 
@@ -266,8 +274,9 @@ std::string EmittedText(const Choice& choice, const std::string& cpu = "") {
 // Where the processor multiplies pairs of bfloat16, the rows of A are multiplied where they lie.
 TEST(EmitMatrixShared, RowsOfBFloatsStayWhereTheyLie) {
     const std::string cpu = "cooperlake";  // has them, and no tiles
-    if (!RunnableKernel::Create(SharedKernel({.bfloat = true}), 0, cpu).ok())
+    if (!RunnableKernel::Create(SharedKernel({.bfloat = true}), 0, cpu).ok()) {
         GTEST_SKIP() << "the processor has no products of bfloat16";
+    }
     const std::string text = EmittedText({.bfloat = true}, cpu);
     EXPECT_NE(text.find("matrix_vectors_bf16"), std::string::npos);
     EXPECT_NE(text.find("_rows_64("), std::string::npos);

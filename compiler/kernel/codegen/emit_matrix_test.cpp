@@ -40,8 +40,9 @@ std::string List(const std::string& name, uint32_t size, const char* type = null
     std::string text;
     for (uint32_t e = 0; e < kElements / size; ++e) {
         text += (e ? ", %" : "%") + name + std::to_string(e);
-        if (type)
+        if (type) {
             text += std::string(":") + type;
+        }
     }
     return text;
 }
@@ -135,14 +136,16 @@ TEST(EmitMatrix, HalfProducts) {
         ForEachCpu(kernel, buffers, [&](const Buffers& results) {
             for (uint32_t i = 0; i < kElements; ++i) {
                 double sum = std::bit_cast<float>(c[i]);
-                for (uint32_t k = 0; k < 16; ++k)
+                for (uint32_t k = 0; k < 16; ++k) {
                     sum +=
                         ir::HalfToDouble(a[i / 16 * 16 + k]) * ir::HalfToDouble(b[k * 16 + i % 16]);
+                }
                 ASSERT_NEAR(std::bit_cast<float>(results[1][i]), sum, 0.01) << i;
             }
         });
-        if (HasFailure())
+        if (HasFailure()) {
             return;
+        }
     }
 }
 
@@ -201,8 +204,9 @@ TEST(EmitMatrix, SpecialNumbers) {
             [&](const Buffers& results) {
                 for (uint32_t i = 0; i < kElements; ++i) {
                     float sum = 0;
-                    for (uint32_t k = 0; k < 16; ++k)
+                    for (uint32_t k = 0; k < 16; ++k) {
                         sum += number(a[i / 16 * 16 + k]) * number(b[k * 16 + i % 16]);
+                    }
                     const auto result = std::bit_cast<float>(results[1][i]);
                     if (std::isnan(sum)) {
                         ASSERT_TRUE(std::isnan(result)) << i << ": " << result;
@@ -217,8 +221,9 @@ TEST(EmitMatrix, SpecialNumbers) {
 TEST(EmitMatrix, DenormalsAreKeptWhereAsked) {
     // 2^-130 * 2^20
     std::vector<uint16_t> a(kElements, 0), b(kElements, 0x4980);
-    for (uint32_t i = 0; i < 16; ++i)
+    for (uint32_t i = 0; i < 16; ++i) {
         a[i * 16 + i] = 0x0008;
+    }
     for (const uint64_t flag : {uint64_t{0}, uint64_t{ir::kMatrixKeepsDenormals}}) {
         const ir::Kernel kernel = MulAddKernel(32, "i16", "f32", 2, ir::kMatrixBFloat16 | flag);
         ForEachCpu(
@@ -253,11 +258,13 @@ TEST(EmitMatrix, SumsThatShareFactors) {
                 Load("a" + std::to_string(i) + "_", "f16", size, i * kElements * 2, 2) +
                 Load("b" + std::to_string(i) + "_", "f16", size, (kFactors + i) * kElements * 2, 2);
         }
-        for (uint32_t i = 0; i < 4 * count; ++i)
+        for (uint32_t i = 0; i < 4 * count; ++i) {
             body += "%n" + std::to_string(i) + ":i32 = const " + std::to_string(i) + "\n";
+        }
         body += "%none:f32 = const 0.0\n";
-        for (uint32_t i = 0; i < 4 * count; ++i)
+        for (uint32_t i = 0; i < 4 * count; ++i) {
             body += "store_local 0, %n" + std::to_string(i) + ", %none\n";
+        }
         uint32_t made = 0;
         auto multiply = [&](uint32_t row, uint32_t column, uint32_t step) {
             const std::string id = std::to_string(made++);
@@ -278,8 +285,9 @@ TEST(EmitMatrix, SumsThatShareFactors) {
         };
         for (uint32_t step = 0; step < 2; ++step) {
             for (uint32_t row = 0; row < 2; ++row) {
-                for (uint32_t column = 0; column < 2; ++column)
+                for (uint32_t column = 0; column < 2; ++column) {
                     multiply(row, column, step);
+                }
             }
         }
         multiply(1, 0, 0);
@@ -329,9 +337,10 @@ TEST(EmitMatrix, IntegerProducts) {
             for (uint32_t i = 0; i < kElements; ++i) {
                 const bool is_signed = flags & ir::kMatrixSignedC;
                 int64_t sum = is_signed ? int64_t{static_cast<int32_t>(c[i])} : int64_t{c[i]};
-                for (uint32_t k = 0; k < 16; ++k)
+                for (uint32_t k = 0; k < 16; ++k) {
                     sum += value(a[i / 16 * 16 + k], flags & ir::kMatrixSignedA) *
                            value(b[k * 16 + i % 16], flags & ir::kMatrixSignedB);
+                }
                 if (flags & ir::kMatrixSaturating) {
                     sum = is_signed ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX)
                                     : std::clamp<int64_t>(sum, 0, UINT32_MAX);
@@ -339,8 +348,9 @@ TEST(EmitMatrix, IntegerProducts) {
                 ASSERT_EQ(results[1][i], static_cast<uint32_t>(sum)) << i << ", flags " << flags;
             }
         });
-        if (HasFailure())
+        if (HasFailure()) {
             return;
+        }
     }
 }
 
@@ -357,25 +367,29 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
     }
     std::vector<float> product(kElements);
     for (uint32_t i = 0; i < kElements; ++i) {
-        for (uint32_t k = 0; k < 16; ++k)
+        for (uint32_t k = 0; k < 16; ++k) {
             product[i] += ir::HalfToFloat(a[i / 16 * 16 + k]) * ir::HalfToFloat(b[k * 16 + i % 16]);
+        }
     }
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
         const uint32_t count = kElements / size;
         std::string body = Load("a", "f16", size, 0, 2) + Load("b", "f16", size, kElements * 2, 2) +
                            Load("c", "f32", size, kElements * 4, 4);
         auto index = [&](uint32_t i) { return "%n" + std::to_string(i); };
-        for (uint32_t i = 0; i < 2 * count; ++i)
+        for (uint32_t i = 0; i < 2 * count; ++i) {
             body += index(i) + ":i32 = const " + std::to_string(i) + "\n";
+        }
         auto load = [&](const std::string& name, uint32_t first) {
-            for (uint32_t e = 0; e < count; ++e)
+            for (uint32_t e = 0; e < count; ++e) {
                 body += "%" + name + std::to_string(e) + ":f32 = load_local 0, " +
                         index(first + e) + "\n";
+            }
         };
         auto store = [&](const std::string& name, uint32_t first) {
-            for (uint32_t e = 0; e < count; ++e)
+            for (uint32_t e = 0; e < count; ++e) {
                 body +=
                     "store_local 0, " + index(first + e) + ", %" + name + std::to_string(e) + "\n";
+            }
         };
         auto multiply = [&](const std::string& result, const std::string& sum) {
             body += List(result, size, "f32") + " = matrix_muladd 0, " + List("a", size) + ", " +
@@ -409,8 +423,9 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
                     << i;
             }
         });
-        if (HasFailure())
+        if (HasFailure()) {
             return;
+        }
     }
 }
 
@@ -426,8 +441,9 @@ TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
     }
     auto product = [](const std::vector<uint16_t>& x, const std::vector<uint16_t>& y, uint32_t i) {
         float sum = 0;
-        for (uint32_t k = 0; k < 16; ++k)
+        for (uint32_t k = 0; k < 16; ++k) {
             sum += ir::HalfToFloat(x[i / 16 * 16 + k]) * ir::HalfToFloat(y[k * 16 + i % 16]);
+        }
         return sum;
     };
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
@@ -437,9 +453,10 @@ TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
                                            {"x_", "a", "b", "x"}, {"v", "b", "b", "c"},
                                            {"y_", "b", "a", "y"}, {"x__", "a", "a", "x_"},
                                            {"v_", "a", "a", "v"}};
-        for (const auto& [to, left, right, from] : products)
+        for (const auto& [to, left, right, from] : products) {
             body += List(to, size, "f32") + " = matrix_muladd 0, " + List(left, size) + ", " +
                     List(right, size) + ", " + List(from, size) + "\n";
+        }
         for (uint32_t e = 0; e < kElements / size; ++e) {
             const std::string n = std::to_string(e);
             body += "%s" + n + ":f32 = fadd %x__" + n + ", %y_" + n + "\n%t" + n +
@@ -457,8 +474,9 @@ TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
                            ASSERT_EQ(std::bit_cast<float>(results[1][i]), expected) << i;
                        }
                    });
-        if (HasFailure())
+        if (HasFailure()) {
             return;
+        }
     }
 }
 
@@ -471,8 +489,9 @@ TEST(EmitMatrix, Transposed) {
                          4);
         ForEachCpu(kernel, {Counting(kElements), std::vector<uint32_t>(kElements, 7)},
                    [&](const Buffers& results) {
-                       for (uint32_t i = 0; i < kElements; ++i)
+                       for (uint32_t i = 0; i < kElements; ++i) {
                            ASSERT_EQ(results[1][i], 100 + i % 16 * 16 + i / 16) << i;
+                       }
                    });
     }
 }

@@ -116,8 +116,9 @@ MemoryRegion Emitter::ConstantRegion() {
 Offset Emitter::OffsetOf(ir::ValueId value) {
     Offset offset;
     offset.shape = &shapes_.shape(value);
-    if (offset.shape->scalar() || lanes_ == 1)
+    if (offset.shape->scalar() || lanes_ == 1) {
         offset.scalar = Raw(value);
+    }
     return offset;
 }
 
@@ -127,14 +128,16 @@ llvm::Type* Emitter::MemoryType(ir::Type type) {
 
 Value* Emitter::ToMemory(Value* value) {
     llvm::Type* type = value->getType();
-    if (!type->getScalarType()->isIntegerTy(1))
+    if (!type->getScalarType()->isIntegerTy(1)) {
         return value;
+    }
     return builder_.CreateZExt(value, type->getWithNewType(builder_.getInt32Ty()));
 }
 
 Value* Emitter::FromMemory(Value* value, ir::Type type) {
-    if (type != ir::Type::kBool)
+    if (type != ir::Type::kBool) {
         return value;
+    }
     return builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
 }
 
@@ -156,18 +159,21 @@ Value* Emitter::ReadClock() {
 
 Value* Emitter::Annotate(const MemoryRegion& region, Value* access) {
     auto* inst = llvm::dyn_cast<llvm::Instruction>(access);
-    if (!inst)
+    if (!inst) {
         return access;
+    }
     inst->setMetadata(llvm::LLVMContext::MD_alias_scope, region.scope);
     inst->setMetadata(llvm::LLVMContext::MD_noalias, region.noalias);
-    if (region.invariant && llvm::isa<llvm::LoadInst>(inst))
+    if (region.invariant && llvm::isa<llvm::LoadInst>(inst)) {
         inst->setMetadata(llvm::LLVMContext::MD_invariant_load, llvm::MDNode::get(context_, {}));
+    }
     return access;
 }
 
 Value* Emitter::ByteAddress(const MemoryRegion& region, Value* offset) {
-    if (region.is_global)
+    if (region.is_global) {
         return builder_.CreateIntToPtr(offset, builder_.getPtrTy());
+    }
     offset = builder_.CreateZExt(offset, builder_.getInt64Ty());
     return builder_.CreateGEP(builder_.getInt8Ty(), region.base, offset);
 }
@@ -201,8 +207,9 @@ Value* Emitter::LanesInBounds(const MemoryRegion& region, Value* offsets, uint64
 Value* Emitter::ClampScalar(const MemoryRegion& region, Value* offset, uint64_t bytes) {
     uint64_t last = region.known_size > bytes ? region.known_size - bytes : 0;
     Value* limit = llvm::ConstantInt::get(offset->getType()->getScalarType(), last);
-    if (offset->getType()->isVectorTy())
+    if (offset->getType()->isVectorTy()) {
         limit = Splat(limit);
+    }
     return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, offset, limit);
 }
 
@@ -222,8 +229,9 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
                                      size_t count) {
     recorder_.Form(AccessForm::kScalar, CheckOf(region, AccessCheck::kScalar));
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
-    if (region.bounds == Bounds::kClamped)
+    if (region.bounds == Bounds::kClamped) {
         offset = ClampScalar(region, offset, element * count);
+    }
     auto load_from = [&](Value* address, size_t i) {
         Value* at = builder_.CreateConstGEP1_64(type, address, i);
         return Annotate(region, builder_.CreateAlignedLoad(type, at, llvm::Align(element)));
@@ -231,8 +239,9 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
     Values results;
     if (region.bounds != Bounds::kChecked) {
         Value* address = ByteAddress(region, offset);
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             results.push_back(load_from(address, i));
+        }
         return results;
     }
     auto or_zeros = [&](Value* from, uint64_t bytes) {
@@ -251,8 +260,9 @@ Emitter::Values Emitter::LoadUniform(const MemoryRegion& region,
     builder_.SetInsertPoint(whole);
     Value* address = ByteAddress(region, offset);
     Values inside;
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         inside.push_back(load_from(address, i));
+    }
     builder_.CreateBr(end);
     builder_.SetInsertPoint(parts);
     Values edge;
@@ -277,11 +287,13 @@ void Emitter::StoreUniform(const MemoryRegion& region,
                            std::span<const ir::ValueId> values) {
     recorder_.Form(AccessForm::kOneLane, CheckOf(region, AccessCheck::kScalar));
     Values scalars;
-    for (ir::ValueId value : values)
+    for (ir::ValueId value : values) {
         scalars.push_back(ToMemory(FromFirstActive(value)));
+    }
     const uint64_t element = scalars[0]->getType()->getPrimitiveSizeInBits() / 8;
-    if (region.bounds == Bounds::kClamped)
+    if (region.bounds == Bounds::kClamped) {
         offset = ClampScalar(region, offset, element * values.size());
+    }
     auto store_run = [&](Value* address, size_t first, size_t count) {
         for (size_t i = first; i < first + count; ++i) {
             Value* at = builder_.CreateConstGEP1_64(scalars[i]->getType(), address, i - first);
@@ -350,8 +362,9 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
     ir::Type ir_type = kernel_.type(inst.results[0]);
     llvm::Type* type = MemoryType(ir_type);
     Offset offset = OffsetOf(offset_id);
-    if (region.is_volatile)
+    if (region.is_volatile) {
         CompilerFence();
+    }
     Values values;
     Value* packed = nullptr;
     const bool scalar = (offset.shape->uniform() || lanes_ == 1) && !region.lane_bases;
@@ -371,12 +384,14 @@ void Emitter::EmitLoad(const ir::Instruction& inst,
             values = Gather(region, offsets(), type, count);
         }
     }
-    if (region.is_volatile)
+    if (region.is_volatile) {
         CompilerFence();
+    }
     for (size_t i = 0; i < inst.results.size(); ++i) {
         Value* value = FromMemory(values[i], ir_type);
-        if (scalar && !shapes_.shape(inst.results[i]).scalar())
+        if (scalar && !shapes_.shape(inst.results[i]).scalar()) {
             value = Splat(value);
+        }
         Set(inst.results[i], value);
     }
     KeepPacked(inst, packed);
@@ -386,14 +401,16 @@ void Emitter::EmitStore(const MemoryRegion& region,
                         ir::ValueId offset_id,
                         std::span<const ir::ValueId> values) {
     Offset offset = OffsetOf(offset_id);
-    if (region.is_volatile)
+    if (region.is_volatile) {
         CompilerFence();
+    }
     if ((offset.shape->uniform() || lanes_ == 1) && !region.lane_bases) {
         StoreUniform(region, offset.scalar, values);
     } else {
         Values vectors;
-        for (ir::ValueId value : values)
+        for (ir::ValueId value : values) {
             vectors.push_back(ToMemory(Vector(value)));
+        }
         const auto offsets = [&] { return Vector(offset_id); };
         const bool one_base = !region.lane_bases;
         const bool selected =
@@ -401,11 +418,13 @@ void Emitter::EmitStore(const MemoryRegion& region,
              StorePattern(region, offset, vectors, offsets, Packed(values))) ||
             (one_base && !offset.shape->varying() && StoreRuns(region, offset, vectors, offsets)) ||
             (one_base && StoreGuessed(region, offset_id, vectors));
-        if (!selected)
+        if (!selected) {
             Scatter(region, offsets(), vectors);
+        }
     }
-    if (region.is_volatile)
+    if (region.is_volatile) {
         CompilerFence();
+    }
 }
 
 void Emitter::EmitMemory(const ir::Instruction& inst) {
@@ -454,8 +473,9 @@ bool Emitter::HasRowsOnly(uint32_t local) {
         for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
             const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
             if ((inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal) &&
-                !shapes_.shape(inst.operands[0]).uniform())
+                !shapes_.shape(inst.operands[0]).uniform()) {
                 rows_only_[inst.imm] = false;
+            }
         }
     }
     return rows_only_[local];
@@ -475,12 +495,14 @@ void Emitter::EmitLocal(const ir::Instruction& inst) {
     llvm::Type* type = as_is ? value_type : builder_.getInt32Ty();
     const uint64_t element = width / 8;
     const uint64_t row = element * lanes_;
-    if (local_offsets_.empty())
+    if (local_offsets_.empty()) {
         local_offsets_.resize(kernel_.locals.size(), UINT32_MAX);
+    }
     const bool per_subgroup = regions_.num_segments() > 1 && subgroups_ > 1;
     const uint64_t bytes = (row * local.count + 63) & ~uint64_t{63};
-    if (local_offsets_[local_index] == UINT32_MAX)
+    if (local_offsets_[local_index] == UINT32_MAX) {
         local_offsets_[local_index] = AllocateScratch(bytes * (per_subgroup ? subgroups_ : 1));
+    }
 
     llvm::Type* i8 = builder_.getInt8Ty();
     llvm::Type* i64 = builder_.getInt64Ty();
@@ -496,15 +518,17 @@ void Emitter::EmitLocal(const ir::Instruction& inst) {
     region.noalias = noalias_[2];
 
     auto narrow = [&](Value* value) -> Value* {
-        if (type == value_type)
+        if (type == value_type) {
             return value;
+        }
         llvm::Type* bits = builder_.getIntNTy(ir::BitWidth(local.type));
         value = builder_.CreateTrunc(value, value->getType()->getWithNewType(bits));
         return builder_.CreateBitCast(value, value->getType()->getWithNewType(value_type));
     };
     auto widen = [&](Value* value) -> Value* {
-        if (type == value_type)
+        if (type == value_type) {
             return value;
+        }
         llvm::Type* bits = builder_.getIntNTy(ir::BitWidth(local.type));
         value = builder_.CreateBitCast(value, value->getType()->getWithNewType(bits));
         return builder_.CreateZExt(value, value->getType()->getWithNewType(type));
@@ -536,21 +560,24 @@ void Emitter::EmitLocal(const ir::Instruction& inst) {
             return;
         }
         Value* mask = Mask();
-        if (inside)
+        if (inside) {
             mask = builder_.CreateAnd(mask, Splat(inside));
+        }
         Value* old = Annotate(region, builder_.CreateAlignedLoad(VectorOf(type), address, align));
         Annotate(region, builder_.CreateAlignedStore(builder_.CreateSelect(mask, value, old),
                                                      address, align));
         return;
     }
     llvm::SmallVector<int64_t, 64> lane_bytes;
-    for (uint32_t lane = 0; lane < lanes_; ++lane)
+    for (uint32_t lane = 0; lane < lanes_; ++lane) {
         lane_bytes.push_back(static_cast<int64_t>(lane * element));
+    }
     Value* index = Vector(index_id);
     Value* kept_mask = mask_;
     if (!proven) {
-        if (!load)
+        if (!load) {
             mask_ = builder_.CreateAnd(Mask(), builder_.CreateICmpULE(index, Splat(last)));
+        }
         index = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, index, Splat(last));
     }
     Value* row_bytes = Splat(builder_.getInt32(static_cast<uint32_t>(row)));

@@ -39,8 +39,9 @@ Emitter::Values Emitter::UnpackWords(llvm::ArrayRef<Value*> words,
     for (size_t i = 0; i < count; ++i) {
         const uint64_t at = skip + i * element;
         Value* part = words[at / word];
-        if (at % word != 0)
+        if (at % word != 0) {
             part = builder_.CreateLShr(part, Lanes(part->getType(), at % word * 8));
+        }
         elements.push_back(builder_.CreateTrunc(part, lanes));
     }
     return elements;
@@ -71,8 +72,9 @@ Value* Emitter::ElementMask(const MemoryRegion& region,
                             uint64_t at,
                             uint64_t bytes) {
     Value* mask = Mask();
-    if (region.bounds != Bounds::kChecked)
+    if (region.bounds != Bounds::kChecked) {
         return mask;
+    }
     offsets = builder_.CreateAdd(offsets, Lanes(offsets->getType(), at));
     return builder_.CreateAnd(mask, LanesInBounds(region, offsets, bytes));
 }
@@ -83,10 +85,12 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
                                       size_t count) {
     const uint64_t element = ElementBytes(type);
     const uint64_t bytes = element * count;
-    if (region.bounds == Bounds::kClamped)
+    if (region.bounds == Bounds::kClamped) {
         offsets = ClampScalar(region, offsets, bytes);
-    if (vector_bits_ < kLeastGatherBits)
+    }
+    if (vector_bits_ < kLeastGatherBits) {
         return GatherByLane(region, offsets, type, count);
+    }
 
     // The words that hold the run. Bases are aligned to words at least.
     const bool aligned = region.align >= kWord && region.bounds != Bounds::kClamped;
@@ -95,12 +99,14 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
     llvm::Type* offset_type = offsets->getType();
     llvm::Type* words_type = VectorOf(builder_.getInt32Ty());
     Value* start = offsets;
-    if (!aligned)
+    if (!aligned) {
         start = builder_.CreateAnd(offsets, Lanes(offset_type, ~(kWord - 1)));
+    }
     Value* base = region.base;
     const bool move = region.may_pass_2gib && offset_type->getScalarSizeInBits() == 32;
-    if (move)
+    if (move) {
         base = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), base, uint64_t{1} << 31);
+    }
     Values words;
     for (uint64_t i = 0; i < touched; ++i) {
         Value* at = builder_.CreateAdd(start, Lanes(offset_type, i * kWord));
@@ -116,8 +122,9 @@ Emitter::Values Emitter::GatherNarrow(const MemoryRegion& region,
         } else if (region.bounds == Bounds::kChecked) {
             mask = builder_.CreateAnd(mask, LanesInBounds(region, at, 1));
         }
-        if (move)
+        if (move) {
             at = builder_.CreateXor(at, Lanes(offset_type, uint64_t{1} << 31));
+        }
         words.push_back(MaskedGather(region, words_type, base, at, mask));
     }
     if (!aligned) {
@@ -219,20 +226,23 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
                             llvm::ArrayRef<Value*> values) {
     const uint64_t element = ElementBytes(values[0]->getType());
     const uint64_t bytes = element * values.size();
-    if (region.bounds == Bounds::kClamped)
+    if (region.bounds == Bounds::kClamped) {
         offsets = ClampScalar(region, offsets, bytes);
+    }
     llvm::Type* offset_type = offsets->getType();
     auto move = [&](uint64_t by) {
         return by == 0 ? offsets : builder_.CreateAdd(offsets, Lanes(offset_type, by));
     };
     Value* whole = Mask();
-    if (region.bounds == Bounds::kChecked)
+    if (region.bounds == Bounds::kChecked) {
         whole = builder_.CreateAnd(whole, LanesInBounds(region, offsets, bytes));
+    }
     // Whole words first, then the rest.
     const size_t in_words = bytes / kWord * kWord / element;
     Values words;
-    if (in_words != 0)
+    if (in_words != 0) {
         words = PackWords(values.take_front(in_words), kWord);
+    }
     for (size_t i = 0; i < words.size(); ++i) {
         if (vector_bits_ < kLeastScatterBits) {
             StoreByLane(region, move(i * kWord), words[i], whole);
@@ -248,10 +258,12 @@ void Emitter::ScatterNarrow(const MemoryRegion& region,
                              words[i], builder_.CreateGEP(builder_.getInt8Ty(), base, at),
                              llvm::Align(1), whole));
     }
-    for (size_t i = in_words; i < values.size(); ++i)
+    for (size_t i = in_words; i < values.size(); ++i) {
         StoreByLane(region, move(i * element), values[i], whole);
-    if (region.bounds != Bounds::kChecked || values.size() == 1)
+    }
+    if (region.bounds != Bounds::kChecked || values.size() == 1) {
         return;
+    }
     // Lanes whose run crosses the end of the range: each element by itself.
     BasicBlock* partial = NewBlock("scatter_edge");
     BasicBlock* end = NewBlock("scatter_end");

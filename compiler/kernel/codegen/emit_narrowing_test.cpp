@@ -53,8 +53,9 @@ void ForEachTarget(const std::string& body, const std::vector<uint32_t>& in, Che
                 ASSERT_TRUE(status.ok()) << status.error().message;
                 SCOPED_TRACE(testing::Message() << cpu << ", " << lanes << " lanes, " << n);
                 check(buffers[1], n);
-                if (testing::Test::HasFailure())
+                if (testing::Test::HasFailure()) {
                     return;
+                }
             }
         }
     }
@@ -96,8 +97,9 @@ TEST(Narrowing, ClampedWordsBecomeBytes) {
     }
     in[0] = 0x7fffffff;
     in[1] = 0x80000000;
-    for (size_t i = 2; i < 8; ++i)
+    for (size_t i = 2; i < 8; ++i) {
         in[i] = static_cast<uint32_t>((i % 2 ? 32767 : -32768) + static_cast<int>(i / 2) - 2);
+    }
     const std::string load = "%x:i32 = load_buffer %a, %o align(4)\n";
     const std::string store = "%t:i8 = trunc %c\nstore_buffer %b, %i, %t align(1)\n";
     struct Case {

@@ -66,8 +66,9 @@ bool Emitter::PackableRun(size_t count) {
 Value* Emitter::Pack(llvm::ArrayRef<Value*> columns) {
     const auto count = static_cast<unsigned>(columns.size());
     llvm::SmallVector<int, 256> pick;
-    for (unsigned i = 0; i < lanes_ * count; ++i)
+    for (unsigned i = 0; i < lanes_ * count; ++i) {
         pick.push_back(static_cast<int>(i % count * lanes_ + i / count));
+    }
     return builder_.CreateShuffleVector(JoinAll(columns), pick);
 }
 
@@ -75,8 +76,9 @@ Emitter::Values Emitter::Unpack(Value* packed, size_t count) {
     Values columns;
     for (size_t k = 0; k < count; ++k) {
         llvm::SmallVector<int, 64> pick;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             pick.push_back(static_cast<int>(lane * count + k));
+        }
         columns.push_back(builder_.CreateShuffleVector(packed, pick));
     }
     return columns;
@@ -89,11 +91,13 @@ Value* Emitter::JoinAll(llvm::ArrayRef<Value*> vectors) {
         const unsigned width =
             llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
         llvm::SmallVector<int, 256> all;
-        for (unsigned i = 0; i < 2 * width; ++i)
+        for (unsigned i = 0; i < 2 * width; ++i) {
             all.push_back(static_cast<int>(i));
+        }
         llvm::SmallVector<Value*, 32> joined;
-        for (size_t i = 0; i < parts.size(); i += 2)
+        for (size_t i = 0; i < parts.size(); i += 2) {
             joined.push_back(builder_.CreateShuffleVector(parts[i], parts[i + 1], all));
+        }
         parts = joined;
     }
     return parts[0];
@@ -111,8 +115,9 @@ void Emitter::StorePackedRows(const MemoryRegion& region,
     for (uint32_t lane = 0; lane < lanes_; lane += rows) {
         // Rows of lanes that follow each other, as many as a register has.
         for (rows = 1; lane + rows < lanes_ && (rows + 1) * row_bytes <= vector_bits_ / 8; ++rows) {
-            if (lane_bytes[lane + rows] != lane_bytes[lane] + uint64_t{rows} * row_bytes)
+            if (lane_bytes[lane + rows] != lane_bytes[lane] + uint64_t{rows} * row_bytes) {
                 break;
+            }
         }
         Value* part = Slice(packed, lane * elements, rows * elements);
         Value* at = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), address, lane_bytes[lane]);
@@ -130,25 +135,29 @@ Emitter::Values Emitter::PackedEitherWay(Value* condition,
         condition, name,
         [&] {
             Values values = usual();
-            if (packed)
+            if (packed) {
                 values.push_back(packed);
+            }
             return values;
         },
         [&] {
             Values values = other();
-            if (packed)
+            if (packed) {
                 values.push_back(Pack(values));
+            }
             return values;
         });
-    if (packed)
+    if (packed) {
         packed = results.pop_back_val();
+    }
     return results;
 }
 
 void Emitter::KeepPacked(const ir::Instruction& load, Value* packed) {
     const ir::ValueId first = load.results[0];
-    if (packed && held_[first.index].epoch != UINT32_MAX)
+    if (packed && held_[first.index].epoch != UINT32_MAX) {
         packed_loads_[first.index] = {packed, held_[first.index].raw};
+    }
 }
 
 // Null if not all values can be had packed, or it is not worth it.
@@ -159,14 +168,16 @@ Value* Emitter::Packed(std::span<const ir::ValueId> values) {
     // First without emitting anything: what cannot be finished would be work for nothing.
     uint32_t budget = kMostPackedOperations;
     bool loads = false;
-    if (!FindPacked(values, budget, loads) || !loads)
+    if (!FindPacked(values, budget, loads) || !loads) {
         return nullptr;
+    }
     return EmitPacked(values);
 }
 
 bool Emitter::FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, bool& loads) const {
-    if (budget == 0)
+    if (budget == 0) {
         return false;
+    }
     --budget;
     const auto here = [&](ir::ValueId value) {
         const uint32_t epoch = held_[value.index].epoch;
@@ -178,16 +189,18 @@ bool Emitter::FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, 
         return std::ranges::all_of(values, here);
     }
     const ir::Instruction* inst = kernel_.Definition(first);
-    if (inst == nullptr)
+    if (inst == nullptr) {
         return false;
+    }
     const auto packed = packed_loads_.find(first.index);
     if (packed != packed_loads_.end()) {
         loads = true;
         return here(first) && packed->second.column == held_[first.index].raw &&
                std::ranges::equal(values, inst->results);
     }
-    if (!CanPack(inst->op))
+    if (!CanPack(inst->op)) {
         return false;
+    }
     for (ir::ValueId value : values) {
         const ir::Instruction* other = kernel_.Definition(value);
         if (other == nullptr || other->op != inst->op || other->flags != inst->flags ||
@@ -204,10 +217,12 @@ bool Emitter::FindPacked(std::span<const ir::ValueId> values, uint32_t& budget, 
     }
     for (size_t i = 0; i < inst->operands.size(); ++i) {
         llvm::SmallVector<ir::ValueId, 16> operands;
-        for (ir::ValueId value : values)
+        for (ir::ValueId value : values) {
             operands.push_back(kernel_.Definition(value)->operands[i]);
-        if (!FindPacked(operands, budget, loads))
+        }
+        if (!FindPacked(operands, budget, loads)) {
             return false;
+        }
     }
     return true;
 }
@@ -216,28 +231,33 @@ Value* Emitter::EmitPacked(std::span<const ir::ValueId> values) {
     const auto count = static_cast<unsigned>(values.size());
     const ir::ValueId first = values[0];
     if (std::ranges::all_of(values, [&](ir::ValueId value) { return value == first; })) {
-        if (shapes_.shape(first).uniform())
+        if (shapes_.shape(first).uniform()) {
             return builder_.CreateVectorSplat(lanes_ * count, Scalar(first));
+        }
         llvm::SmallVector<int, 256> pick;
-        for (unsigned i = 0; i < lanes_ * count; ++i)
+        for (unsigned i = 0; i < lanes_ * count; ++i) {
             pick.push_back(static_cast<int>(i / count));
+        }
         return builder_.CreateShuffleVector(Vector(first), pick);
     }
     if (kernel_.IsConst(first)) {
         llvm::SmallVector<llvm::Constant*, 256> constants;
-        for (unsigned i = 0; i < lanes_ * count; ++i)
+        for (unsigned i = 0; i < lanes_ * count; ++i) {
             constants.push_back(llvm::cast<llvm::Constant>(Scalar(values[i % count])));
+        }
         return llvm::ConstantVector::get(constants);
     }
     const auto packed = packed_loads_.find(first.index);
-    if (packed != packed_loads_.end())
+    if (packed != packed_loads_.end()) {
         return packed->second.packed;
+    }
     const ir::Instruction& inst = *kernel_.Definition(first);
     llvm::SmallVector<Value*, 4> parts;
     for (size_t i = 0; i < inst.operands.size(); ++i) {
         llvm::SmallVector<ir::ValueId, 16> operands;
-        for (ir::ValueId value : values)
+        for (ir::ValueId value : values) {
             operands.push_back(kernel_.Definition(value)->operands[i]);
+        }
         parts.push_back(EmitPacked(operands));
     }
     return EmitPureOp(builder_, kernel_, inst, parts)[0];

@@ -50,8 +50,9 @@ TEST(EmitPacked, PrefetchesWhereMuchIsComputed) {
                  [](const Buffers& b) {
                      for (uint32_t i = 0; i < 128; ++i) {
                          uint32_t value = i + 1;
-                         for (int k = 0; k < 20; ++k)
+                         for (int k = 0; k < 20; ++k) {
                              value = value * value + i % 64;
+                         }
                          ASSERT_EQ(b[1][i], value) << i;
                      }
                  });
@@ -124,8 +125,9 @@ TEST(EmitPacked, RunsSideBySide) {
 )");
     ForEachWidth(kernel, {Counting(512, 1), std::vector<uint32_t>(512, 7)}, Groups(2),
                  [](const Buffers& b) {
-                     for (uint32_t i = 0; i < 512; ++i)
+                     for (uint32_t i = 0; i < 512; ++i) {
                          ASSERT_EQ(b[1][i], (i + 1) * (i % 4 + 1) ^ i / 4 % 64) << i;
+                     }
                  });
 }
 
@@ -220,11 +222,13 @@ TEST(EmitSegments, FewInvocationsWork) {
                          std::vector<uint32_t> tree(64);
                          std::iota(tree.begin(), tree.end(), group * 64 + 1);
                          for (uint32_t width = 32; width > 0; width /= 2) {
-                             for (uint32_t i = 0; i < width; ++i)
+                             for (uint32_t i = 0; i < width; ++i) {
                                  tree[i] += tree[i + width];
+                             }
                          }
-                         for (uint32_t i = 0; i < 64; ++i)
+                         for (uint32_t i = 0; i < 64; ++i) {
                              ASSERT_EQ(b[1][group * 64 + i], tree[i]) << group << " " << i;
+                         }
                      }
                  });
 }

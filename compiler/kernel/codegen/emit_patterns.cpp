@@ -64,8 +64,9 @@ Units PlanUnits(const Shape& shape, uint64_t element, size_t count) {
         // Units at multiples of their size never reach another page.
         if (shape.base_zeros >= std::countr_zero(unit)) {
             const uint64_t skip = static_cast<uint64_t>(lowest) % unit;
-            if (skip % element == 0)
+            if (skip % element == 0) {
                 return {unit, (skip + bytes + unit - 1) / unit, skip, 0};
+            }
         }
         const uint64_t units = (bytes + unit - 1) / unit;
         return {unit, units, 0, units * unit - bytes};
@@ -80,11 +81,13 @@ bool MakeLayout(const Shape& shape, const Units& units, Layout& layout) {
     std::vector<uint64_t> touched;
     for (int64_t offset : shape.offsets) {
         auto relative = static_cast<uint64_t>(offset - lowest);
-        if (relative % element != 0)
+        if (relative % element != 0) {
             return false;
+        }
         layout.lane.push_back(relative / element);
-        for (size_t i = 0; i < units.count; ++i)
+        for (size_t i = 0; i < units.count; ++i) {
             touched.push_back(relative / element + i);
+        }
     }
     std::sort(touched.begin(), touched.end());
     layout.span = (touched.back() + 1) * element;
@@ -100,16 +103,18 @@ bool MakeLayout(const Shape& shape, const Units& units, Layout& layout) {
         layout.dense &= at <= touched[i - 1] + 1;
         run.count = at - run.first + 1;
     }
-    for (const ElementRun& run : layout.runs)
+    for (const ElementRun& run : layout.runs) {
         layout.elements += run.count;
+    }
     return true;
 }
 
 // Lane after lane, without gaps.
 bool InOrder(const Layout& layout, size_t count) {
     bool in_order = layout.runs.size() == 1 && layout.dense;
-    for (size_t lane = 0; lane < layout.lane.size(); ++lane)
+    for (size_t lane = 0; lane < layout.lane.size(); ++lane) {
         in_order = in_order && layout.lane[lane] == lane * count;
+    }
     return in_order;
 }
 
@@ -133,12 +138,14 @@ AccessCheck CheckOf(const MemoryRegion& region, const Shape& shape, uint64_t byt
 uint32_t LanesOfPieces(const Shape& shape, uint64_t lane_bytes, uint64_t least_bytes) {
     constexpr uint64_t kMostWords = 4;
     const auto lanes = static_cast<uint32_t>(shape.offsets.size());
-    if (lane_bytes % 4 != 0 || lane_bytes / 4 > kMostWords || !std::has_single_bit(lane_bytes))
+    if (lane_bytes % 4 != 0 || lane_bytes / 4 > kMostWords || !std::has_single_bit(lane_bytes)) {
         return 0;
+    }
     uint32_t piece = lanes / 2;
     for (uint32_t lane = 0; lane + 1 < lanes; ++lane) {
-        if (shape.offsets[lane + 1] != shape.offsets[lane] + static_cast<int64_t>(lane_bytes))
+        if (shape.offsets[lane + 1] != shape.offsets[lane] + static_cast<int64_t>(lane_bytes)) {
             piece = std::min(piece, 1u << std::countr_zero(lane + 1));
+        }
     }
     return piece > 1 && piece * lane_bytes >= least_bytes ? piece : 0;
 }
@@ -150,10 +157,12 @@ uint32_t LanesOfPieces(const Shape& shape, uint64_t lane_bytes, uint64_t least_b
 bool Emitter::IsSparse(uint64_t units, uint64_t unit, size_t count, uint64_t element) const {
     const uint64_t wanted = lanes_ * std::max<uint64_t>(count * element, unit);
     if (units * unit > 4 * wanted ||
-        (units * unit > 2 * wanted && units * unit * 8 > kLongestShuffle * vector_bits_))
+        (units * unit > 2 * wanted && units * unit * 8 > kLongestShuffle * vector_bits_)) {
         return true;
-    if (unit >= 4)
+    }
+    if (unit >= 4) {
         return false;
+    }
     // Shuffles of bytes cost an instruction a register that they draw from.
     const uint64_t registers =
         (units * unit * 8 + VectorBitsOf(builder_) - 1) / VectorBitsOf(builder_);
@@ -170,17 +179,20 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     packed = nullptr;
     Units units = PlanUnits(*offset.shape, element, count);
-    if (units.overhang != 0 && (region.base == push_constants_ || region.is_global))
+    if (units.overhang != 0 && (region.base == push_constants_ || region.is_global)) {
         units = {element, count, 0, 0};
+    }
     Layout layout;
-    if (!MakeLayout(*offset.shape, units, layout))
+    if (!MakeLayout(*offset.shape, units, layout)) {
         return false;
+    }
     // Far apart, each lane's run is loaded by itself, if it is worth it.
     size_t row_words = 0;
     if (layout.runs.size() > kMaxRuns || IsSparse(layout.elements, units.bytes, count, element)) {
         row_words = RowWords(count, element);
-        if (row_words == 0)
+        if (row_words == 0) {
             return false;
+        }
         units = {4, row_words, 0, 0};
         layout.lowest = Lowest(*offset.shape);
     }
@@ -212,14 +224,16 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     auto load_part = [&](Value* address, uint64_t from, uint64_t length) -> Value* {
         auto* part_type = llvm::FixedVectorType::get(unit_type, static_cast<unsigned>(length));
         Value* at = builder_.CreateConstGEP1_64(unit_type, address, from);
-        if (!masked)
+        if (!masked) {
             return Annotate(region, builder_.CreateAlignedLoad(part_type, at, align));
+        }
         llvm::SmallVector<int, 128> lane_of(length, static_cast<int>(lanes_));  // a gap: false
         for (uint32_t lane = 0; lane < lanes_; ++lane) {
             for (size_t i = 0; i < units.count; ++i) {
                 const uint64_t unit = layout.lane[lane] + i;
-                if (unit >= from && unit < from + length)
+                if (unit >= from && unit < from + length) {
                     lane_of[unit - from] = static_cast<int>(lane);
+                }
             }
         }
         Value* mask = builder_.CreateShuffleVector(
@@ -233,17 +247,21 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                        static_cast<uint32_t>(layout.runs.size()));
         Values loaded;
         if (row_words != 0) {
-            if (!mask_ && region.fetch_ahead && layout.span <= 4 * lanes_ * count * element)
+            if (!mask_ && region.fetch_ahead && layout.span <= 4 * lanes_ * count * element) {
                 FetchAhead(region, address, layout.span, false);
+            }
             llvm::SmallVector<uint64_t, 64> lane_bytes;
-            for (int64_t lane_offset : offset.shape->offsets)
+            for (int64_t lane_offset : offset.shape->offsets) {
                 lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
+            }
             loaded = LoadRows(region, address, lane_bytes, row_words, packed);
-            if (packed)
+            if (packed) {
                 packed = builder_.CreateBitCast(packed, packed_type);
+            }
             if (element == 4) {
-                for (Value*& word : loaded)
+                for (Value*& word : loaded) {
                     word = builder_.CreateBitCast(word, VectorOf(type));
+                }
             }
             return loaded;
         }
@@ -258,8 +276,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                 pieces.push_back(
                     Annotate(region, builder_.CreateAlignedLoad(piece_type, at, align)));
             }
-            if (!mask_ && region.fetch_ahead)
+            if (!mask_ && region.fetch_ahead) {
                 FetchAhead(region, address, layout.span, false);
+            }
             return Unpack(JoinAll(pieces), units.count);
         }
         for (const ElementRun& run : layout.runs) {
@@ -267,10 +286,12 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
             const uint64_t part = std::bit_floor(run.count);
             Value* low = load_part(address, run.first, part);
             Value* high = low;
-            if (in_order && part == run.count)
+            if (in_order && part == run.count) {
                 packed = builder_.CreateBitCast(low, packed_type);
-            if (part != run.count)
+            }
+            if (part != run.count) {
                 high = load_part(address, run.first + run.count - part, part);
+            }
             if (!mask_ && region.fetch_ahead && layout.runs.size() == 1) {
                 FetchAhead(region, builder_.CreateConstGEP1_64(unit_type, address, run.first),
                            run.count * units.bytes, false);
@@ -282,17 +303,19 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
                     uint64_t at = layout.lane[lane] + i;
                     bool mine = at >= run.first && at < run.first + run.count;
                     choose[lane] = static_cast<int>(mine ? lanes_ + lane : lane);
-                    if (!mine)
+                    if (!mine) {
                         continue;
+                    }
                     at -= run.first;
                     pick[lane] =
                         static_cast<int>(at < part ? at : part + (at - (run.count - part)));
                 }
                 Value* picked = builder_.CreateShuffleVector(low, high, pick);
-                if (loaded.size() <= i)
+                if (loaded.size() <= i) {
                     loaded.push_back(picked);
-                else
+                } else {
                     loaded[i] = builder_.CreateShuffleVector(loaded[i], picked, choose);
+                }
             }
         }
         return loaded;
@@ -316,8 +339,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
         if (!proven) {
             // Inactive lanes may lie outside while active ones do not, so the first lane is only
             // kept within the margins on both sides.
-            if (checked_bytes + 4 > hal::kSharedMemoryMargin || !region.has_margins)
+            if (checked_bytes + 4 > hal::kSharedMemoryMargin || !region.has_margins) {
                 return false;
+            }
             Value* margin = llvm::ConstantInt::get(offset_type, hal::kSharedMemoryMargin);
             Value* limit =
                 llvm::ConstantInt::get(offset_type, region.known_size + hal::kSharedMemoryMargin);
@@ -358,10 +382,12 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
     Value* edge_packed = packed ? Pack(edge) : nullptr;
     // Words meet words, so that what takes them apart is seen together with what uses the parts.
     if (units.bytes != element) {
-        while ((units.skip + edge.size() * element) % units.bytes != 0)
+        while ((units.skip + edge.size() * element) % units.bytes != 0) {
             edge.push_back(llvm::Constant::getNullValue(edge[0]->getType()));
-        for (uint64_t at = 0; at < units.skip; at += element)
+        }
+        for (uint64_t at = 0; at < units.skip; at += element) {
             edge.insert(edge.begin(), llvm::Constant::getNullValue(edge[0]->getType()));
+        }
         edge = PackWords(edge, units.bytes);
     }
     BasicBlock* slow_end = builder_.GetInsertBlock();
@@ -389,8 +415,9 @@ bool Emitter::LoadPattern(const MemoryRegion& region,
 // before which less is computed. 0 if the mask is none of that kind.
 unsigned Emitter::PrefixLanes(llvm::ArrayRef<int> lane_of) const {
     const auto* mask = llvm::dyn_cast_or_null<llvm::Constant>(mask_);
-    if (!mask)
+    if (!mask) {
         return 0;
+    }
     const auto active = [&](int lane) {
         const llvm::Constant* bit = mask->getAggregateElement(static_cast<unsigned>(lane));
         return bit && bit->isOneValue();
@@ -408,8 +435,9 @@ bool Emitter::StorePattern(const MemoryRegion& region,
                            Value* packed) {
     const uint64_t element = values[0]->getType()->getScalarSizeInBits() / 8;
     Units units = PlanUnits(*offset.shape, element, values.size());
-    if (units.skip != 0 || units.count * units.bytes != values.size() * element)
+    if (units.skip != 0 || units.count * units.bytes != values.size() * element) {
         units = {element, values.size(), 0, 0};
+    }
     Layout layout;
     if (!MakeLayout(*offset.shape, units, layout) || !layout.distinct ||
         layout.span > hal::kSharedMemoryMargin * 16) {
@@ -418,16 +446,19 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     size_t row_words = 0;
     if (!layout.dense || layout.runs.size() > kMaxRuns) {
         row_words = RowWords(values.size(), element);
-        if (row_words == 0)
+        if (row_words == 0) {
             return false;
+        }
     }
     const bool in_order = row_words == 0 && InOrder(layout, units.count);
-    if (row_words == 0 && !in_order)
+    if (row_words == 0 && !in_order) {
         packed = nullptr;
+    }
     Values words(values.begin(), values.end());
     if (row_words != 0 && element == 4) {
-        for (Value*& value : words)
+        for (Value*& value : words) {
             value = builder_.CreateBitCast(value, VectorOf(builder_.getInt32Ty()));
+        }
     } else if (row_words != 0 || units.bytes != element) {
         words = PackWords(values, row_words != 0 ? 4 : units.bytes);
     }
@@ -436,10 +467,12 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     // Neither rows nor, without AVX-512, narrow elements can be stored under a mask.
     const bool plain_only =
         mask_ && (row_words != 0 || (units.bytes < 4 && VectorBitsOf(builder_) < 512));
-    if (plain_only && region.bounds == Bounds::kClamped)
+    if (plain_only && region.bounds == Bounds::kClamped) {
         return false;
-    if (region.bounds == Bounds::kClamped && layout.span > hal::kSharedMemoryMargin)
+    }
+    if (region.bounds == Bounds::kClamped && layout.span > hal::kSharedMemoryMargin) {
         return false;
+    }
     llvm::Type* offset_type = offset.scalar->getType();
     Value* first =
         builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(offset_type, layout.lowest));
@@ -447,16 +480,19 @@ bool Emitter::StorePattern(const MemoryRegion& region,
 
     // All values end to end: element i of lane l is at i * lanes + l.
     llvm::SmallVector<Value*, 16> parts(words.begin(), words.end());
-    while (row_words == 0 && !std::has_single_bit(parts.size()))
+    while (row_words == 0 && !std::has_single_bit(parts.size())) {
         parts.push_back(llvm::PoisonValue::get(parts[0]->getType()));
+    }
     while (row_words == 0 && parts.size() > 1) {
         llvm::SmallVector<Value*, 16> joined;
         auto width = llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
         llvm::SmallVector<int, 128> all(width * 2);
-        for (unsigned i = 0; i < width * 2; ++i)
+        for (unsigned i = 0; i < width * 2; ++i) {
             all[i] = static_cast<int>(i);
-        for (size_t i = 0; i < parts.size(); i += 2)
+        }
+        for (size_t i = 0; i < parts.size(); i += 2) {
             joined.push_back(builder_.CreateShuffleVector(parts[i], parts[i + 1], all));
+        }
         parts = joined;
     }
 
@@ -466,15 +502,17 @@ bool Emitter::StorePattern(const MemoryRegion& region,
                        static_cast<uint32_t>(layout.runs.size()));
         if (row_words != 0) {
             llvm::SmallVector<uint64_t, 64> lane_bytes;
-            for (int64_t lane_offset : offset.shape->offsets)
+            for (int64_t lane_offset : offset.shape->offsets) {
                 lane_bytes.push_back(static_cast<uint64_t>(lane_offset - layout.lowest));
+            }
             if (packed) {
                 StorePackedRows(region, address, lane_bytes, packed);
             } else {
                 StoreRows(region, address, lane_bytes, words);
             }
-            if (!mask_ && region.fetch_ahead)
+            if (!mask_ && region.fetch_ahead) {
                 FetchRowsAhead(region, address, lane_bytes);
+            }
             return;
         }
         for (const ElementRun& run : layout.runs) {
@@ -483,8 +521,9 @@ bool Emitter::StorePattern(const MemoryRegion& region,
             for (uint32_t lane = 0; lane < lanes_; ++lane) {
                 for (size_t i = 0; i < count; ++i) {
                     uint64_t at = layout.lane[lane] + i;
-                    if (at < run.first || at >= run.first + run.count)
+                    if (at < run.first || at >= run.first + run.count) {
                         continue;
+                    }
                     pick[at - run.first] = static_cast<int>(i * lanes_ + lane);
                     lane_of[at - run.first] = static_cast<int>(lane);
                 }
@@ -535,8 +574,9 @@ bool Emitter::StorePattern(const MemoryRegion& region,
     BasicBlock* slow = NewBlock("store_edge");
     BasicBlock* end = NewBlock("store_end");
     Value* inside = region.is_global ? AllActive() : InBounds(region, first, layout.span);
-    if (plain_only && !region.is_global)
+    if (plain_only && !region.is_global) {
         inside = builder_.CreateAnd(inside, AllActive());
+    }
     EmitMaybe(inside, fast, slow, true);
     builder_.SetInsertPoint(fast);
     store_runs(ByteAddress(region, first));

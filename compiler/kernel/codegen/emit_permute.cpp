@@ -21,8 +21,9 @@ unsigned Width(Value* vector) {
 
 bool IsIdentity(llvm::ArrayRef<int> pick) {
     for (size_t i = 0; i < pick.size(); ++i) {
-        if (pick[i] >= 0 && pick[i] != static_cast<int>(i))
+        if (pick[i] >= 0 && pick[i] != static_cast<int>(i)) {
             return false;
+        }
     }
     return true;
 }
@@ -44,20 +45,23 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
     std::vector<std::pair<int, int>> place;  // by element of the parts: its piece, where in it
     for (Value* part : parts) {
         for (unsigned i = 0; i < Width(part); ++i) {
-            if (i % width == 0)
+            if (i % width == 0) {
                 pieces.push_back({part, i});
+            }
             place.emplace_back(static_cast<int>(pieces.size()) - 1, static_cast<int>(i % width));
         }
     }
     auto piece_value = [&](int index) {
         Piece& piece = pieces[static_cast<size_t>(index)];
-        if (piece.value)
+        if (piece.value) {
             return piece.value;
+        }
         piece.value = piece.part;
         if (Width(piece.part) != width) {
             Picks mask(width, -1);
-            for (unsigned i = 0; i < width && piece.first + i < Width(piece.part); ++i)
+            for (unsigned i = 0; i < width && piece.first + i < Width(piece.part); ++i) {
                 mask[i] = static_cast<int>(piece.first + i);
+            }
             piece.value = builder_.CreateShuffleVector(piece.part, mask);
         }
         return piece.value;
@@ -69,8 +73,9 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
         std::map<int, Picks> by_piece;
         const size_t end = std::min(start + width, pick.size());
         for (size_t i = start; i < end; ++i) {
-            if (pick[i] < 0)
+            if (pick[i] < 0) {
                 continue;
+            }
             auto [piece, at] = place[static_cast<size_t>(pick[i])];
             Picks& mask = by_piece.try_emplace(piece, Picks(width, -1)).first->second;
             mask[i - start] = at;
@@ -84,15 +89,17 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
             auto next = std::next(it);
             if (next == by_piece.end()) {
                 Value* value = piece_value(it->first);
-                if (!IsIdentity(it->second))
+                if (!IsIdentity(it->second)) {
                     value = builder_.CreateShuffleVector(value, it->second);
+                }
                 level.push_back({value, it->second});
                 break;
             }
             Picks mask = it->second;
             for (unsigned i = 0; i < width; ++i) {
-                if (next->second[i] >= 0)
+                if (next->second[i] >= 0) {
                     mask[i] = static_cast<int>(width) + next->second[i];
+                }
             }
             level.push_back({builder_.CreateShuffleVector(piece_value(it->first),
                                                           piece_value(next->first), mask),
@@ -104,16 +111,18 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
             for (size_t i = 0; i + 1 < level.size(); i += 2) {
                 Picks mask(width, -1);
                 for (unsigned k = 0; k < width; ++k) {
-                    if (level[i].has[k] >= 0)
+                    if (level[i].has[k] >= 0) {
                         mask[k] = static_cast<int>(k);
-                    else if (level[i + 1].has[k] >= 0)
+                    } else if (level[i + 1].has[k] >= 0) {
                         mask[k] = static_cast<int>(width + k);
+                    }
                 }
                 joined.push_back(
                     {builder_.CreateShuffleVector(level[i].value, level[i + 1].value, mask), mask});
             }
-            if (level.size() % 2 != 0)
+            if (level.size() % 2 != 0) {
                 joined.push_back(level.back());
+            }
             level = std::move(joined);
         }
         registers.push_back(level.empty() ? llvm::PoisonValue::get(llvm::FixedVectorType::get(
@@ -124,28 +133,34 @@ std::vector<Value*> Emitter::PermuteToRegisters(llvm::ArrayRef<Value*> parts,
 }
 
 Value* Emitter::Slice(Value* vector, unsigned first, unsigned count) {
-    if (first == 0 && count == Width(vector))
+    if (first == 0 && count == Width(vector)) {
         return vector;
+    }
     Picks mask;
-    for (unsigned i = 0; i < count; ++i)
+    for (unsigned i = 0; i < count; ++i) {
         mask.push_back(static_cast<int>(first + i));
+    }
     return builder_.CreateShuffleVector(vector, mask);
 }
 
 Value* Emitter::Permute(llvm::ArrayRef<Value*> parts, llvm::ArrayRef<int> pick) {
-    if (Width(parts[0]) == pick.size() && IsIdentity(pick))
+    if (Width(parts[0]) == pick.size() && IsIdentity(pick)) {
         return parts[0];
+    }
     std::vector<Value*> level = PermuteToRegisters(parts, pick);
-    while (!std::has_single_bit(level.size()))
+    while (!std::has_single_bit(level.size())) {
         level.push_back(llvm::PoisonValue::get(level[0]->getType()));
+    }
     while (level.size() > 1) {
         const unsigned width = Width(level[0]);
         Picks all;
-        for (unsigned i = 0; i < width * 2; ++i)
+        for (unsigned i = 0; i < width * 2; ++i) {
             all.push_back(static_cast<int>(i));
+        }
         std::vector<Value*> joined;
-        for (size_t i = 0; i < level.size(); i += 2)
+        for (size_t i = 0; i < level.size(); i += 2) {
             joined.push_back(builder_.CreateShuffleVector(level[i], level[i + 1], all));
+        }
         level = std::move(joined);
     }
     return Slice(level[0], 0, static_cast<unsigned>(pick.size()));

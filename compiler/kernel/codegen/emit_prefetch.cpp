@@ -49,8 +49,9 @@ size_t CountProducts(const ir::Kernel& kernel, ir::InstId id) {
     const ir::Instruction& inst = kernel.inst(id);
     size_t count = inst.op == ir::Op::kMatrixMulAdd ? 1 : 0;
     for (ir::BlockId block : inst.blocks) {
-        for (ir::InstId child : kernel.block(block).insts)
+        for (ir::InstId child : kernel.block(block).insts) {
             count += CountProducts(kernel, child);
+        }
     }
     return count;
 }
@@ -59,8 +60,9 @@ size_t CountProducts(const ir::Kernel& kernel, ir::InstId id) {
 
 void Emitter::EmitPrefetches(uint32_t segment) {
     const PrefetchPlan::Round* found = prefetches_->Find(segment);
-    if (!found)
+    if (!found) {
         return;
+    }
     const PrefetchPlan::Round& round = *found;
     std::vector<std::pair<ir::ValueId, Held>> kept;
     auto keep = [&](ir::ValueId value) { kept.emplace_back(value, held_[value.index]); };
@@ -79,35 +81,41 @@ void Emitter::EmitPrefetches(uint32_t segment) {
         const ir::Instruction& load = kernel_.inst(id);
         const MemoryRegion region = BufferRegion(load, load.operands[0]);
         const Offset offset = OffsetOf(load.operands[1]);
-        if (region.lane_bases || !offset.shape->scalar())
+        if (region.lane_bases || !offset.shape->scalar()) {
             continue;
+        }
         const auto bytes = static_cast<int64_t>(
             load.results.size() * std::max(1u, ir::ByteSize(kernel_.type(load.results[0]))));
         const Lines lines = LinesOf(*offset.shape, bytes);
-        if (lines.size() > kMaxLines)
+        if (lines.size() > kMaxLines) {
             continue;
+        }
         llvm::Type* type = offset.scalar->getType();
         for (const auto& [place, line] : lines) {
             Value* at =
                 builder_.CreateAdd(offset.scalar, llvm::ConstantInt::getSigned(type, line.lowest));
-            if (line.row.multiple != 0)
+            if (line.row.multiple != 0) {
                 at = builder_.CreateAdd(at, RowOffset(offset, line.row, type));
+            }
             addresses.push_back(ByteAddress(region, at));
         }
     }
-    for (const auto& [value, held] : kept)
+    for (const auto& [value, held] : kept) {
         held_[value.index] = held;
+    }
     if (matrices_) {
         size_t products = 0;
         for (const SegmentItem& item : regions_.segment(segment).items) {
-            if (item.kind == SegmentItem::Kind::kInstruction)
+            if (item.kind == SegmentItem::Kind::kInstruction) {
                 products += CountProducts(kernel_, item.inst);
+            }
         }
         matrices_->PrefetchMeanwhile(std::move(addresses), products);
         return;
     }
-    for (Value* address : addresses)
+    for (Value* address : addresses) {
         FetchLine(builder_, address, CacheLevel::kAll);
+    }
 }
 
 }  // namespace fornax::kernel

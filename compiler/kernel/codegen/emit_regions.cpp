@@ -32,8 +32,9 @@ void Emitter::EmitWorkgroupBlock(ir::BlockId block) {
                 EmitWorkgroupTerminator(step.inst);
                 break;
         }
-        if (Terminated())
+        if (Terminated()) {
             return;
+        }
     }
 }
 
@@ -53,8 +54,9 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
     BasicBlock* merge = constructs_.back().merge;
     auto condition = [&]() -> Value* {
         ir::ValueId operand = inst.operands[0];
-        if (regions_.home(operand) == Home::kWorkgroup)
+        if (regions_.home(operand) == Home::kWorkgroup) {
             return Raw(operand);
+        }
         llvm::AllocaInst* kept = conditions_[id.index];
         return builder_.CreateLoad(kept->getAllocatedType(), kept);
     };
@@ -107,15 +109,17 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
             builder_.CreateBr(header);
             builder_.SetInsertPoint(header);
             for (ir::ValueId param : params) {
-                if (regions_.home(param) == Home::kWorkgroup)
+                if (regions_.home(param) == Home::kWorkgroup) {
                     Set(param, LoadHome(param));
+                }
             }
             EmitWorkgroupBlock(inst.blocks[0]);
             BranchTo(continuing);
             builder_.SetInsertPoint(continuing);
             for (ir::ValueId param : kernel_.block(inst.blocks[1]).params) {
-                if (regions_.home(param) == Home::kWorkgroup)
+                if (regions_.home(param) == Home::kWorkgroup) {
                     Set(param, LoadHome(param));
+                }
             }
             EmitWorkgroupBlock(inst.blocks[1]);
             BranchTo(header);
@@ -125,8 +129,9 @@ void Emitter::EmitWorkgroupConstruct(ir::InstId id) {
     constructs_.pop_back();
     builder_.SetInsertPoint(merge);
     for (ir::ValueId result : inst.results) {
-        if (regions_.home(result) == Home::kWorkgroup)
+        if (regions_.home(result) == Home::kWorkgroup) {
             Set(result, LoadHome(result));
+        }
     }
 }
 
@@ -185,8 +190,9 @@ void Emitter::EmitSegment(uint32_t index) {
     }
     const ShapeAnalysis& own = shapes_.get();
     std::vector<Held> held;
-    for (ir::ValueId value : layout->recomputed)
+    for (ir::ValueId value : layout->recomputed) {
         held.push_back(held_[value.index]);
+    }
     UseShapes(*layout->shapes);
     own_map_ = false;
     recorder_.BeginSegmentMap(index, *layout->shapes);
@@ -194,8 +200,9 @@ void Emitter::EmitSegment(uint32_t index) {
     recorder_.EndSegmentMap(own);
     own_map_ = true;
     UseShapes(own);
-    for (size_t i = 0; i < held.size(); ++i)
+    for (size_t i = 0; i < held.size(); ++i) {
         held_[layout->recomputed[i].index] = held[i];
+    }
 }
 
 void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layout) {
@@ -209,8 +216,9 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
         left = NewAlloca(builder_.getIntNTy(lanes_), "left");
         builder_.CreateStore(llvm::Constant::getNullValue(left->getAllocatedType()), left);
     }
-    if (matrices_)
+    if (matrices_) {
         matrices_->BeginSegment(index);
+    }
     llvm::PHINode* counter = nullptr;
     BasicBlock* start = NewBlock("segment");
     BasicBlock* before = builder_.GetInsertBlock();
@@ -228,14 +236,16 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     mask_ = nullptr;
     if (workgroups_in_vector_) {
         llvm::SmallVector<int64_t, 64> workgroup_of;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             workgroup_of.push_back(lane / (lanes_ / shapes_.map().workgroups));
+        }
         mask_ = builder_.CreateICmpULT(LaneConstants(builder_.getInt32Ty(), workgroup_of),
                                        Splat(workgroups_in_vector_));
     } else if (invocations_ % lanes_ != 0) {
         llvm::SmallVector<int64_t, 64> lane_numbers;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             lane_numbers.push_back(lane);
+        }
         Value* index_of_lane = builder_.CreateAdd(
             Splat(lane_base_), LaneConstants(builder_.getInt32Ty(), lane_numbers));
         mask_ = builder_.CreateICmpULT(index_of_lane, Splat(builder_.getInt32(invocations_)));
@@ -255,21 +265,24 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
     if (layout) {
         for (ir::ValueId value : layout->recomputed) {
             const ir::Instruction& inst = *kernel_.Definition(value);
-            for (ir::ValueId operand : inst.operands)
+            for (ir::ValueId operand : inst.operands) {
                 Import(operand);
+            }
             EmitPure(inst);
         }
     }
-    if (prefetches_ && own_map_)
+    if (prefetches_ && own_map_) {
         EmitPrefetches(index);
+    }
     if (workgroups_in_vector_ && WorthCopying(segment.items)) {
         // Rows of workgroups have one end, so nearly all vectors are full.
         Value* together = builder_.getInt32(shapes_.map().workgroups);
         EmitItemsUnmasked(segment.items, builder_.CreateICmpEQ(workgroups_in_vector_, together));
     }
     EmitItems(segment.items);
-    if (matrices_)
+    if (matrices_) {
         matrices_->EndSegment();
+    }
     BranchTo(segment_end_);
     builder_.SetInsertPoint(segment_end_);
     if (left) {
@@ -302,8 +315,9 @@ void Emitter::EmitSegmentLoop(uint32_t index, const SegmentLayouts::Layout* layo
 void Emitter::EmitItems(std::span<const SegmentItem> items) {
     UnmaskMatrices(items);
     for (size_t i = 0; i < items.size() && !Terminated(); ++i) {
-        if (matrices_ && items[i].kind != SegmentItem::Kind::kInstruction)
+        if (matrices_ && items[i].kind != SegmentItem::Kind::kInstruction) {
             matrices_->Flush();
+        }
         const bool was_unmasked = !mask_;
         ImportUntil(items[i].imports_end);
         const bool tested = was_unmasked && EmitRestIfAllStay(items.subspan(i));
@@ -313,8 +327,9 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
             continue;
         }
         const ir::Instruction& inst = kernel_.inst(items[i].inst);
-        if (inst.blocks.empty() || !shapes_.facts(items[i].inst).loses_lanes)
+        if (inst.blocks.empty() || !shapes_.facts(items[i].inst).loses_lanes) {
             continue;
+        }
         // Lanes may be gone: skip the rest of the segment if none is left and it has work to skip.
         std::span<const SegmentItem> rest = items.subspan(i + 1);
         if (was_unmasked && !tested && inst.op == Op::kIf && IsEdgeTest(inst.operands[0]) &&
@@ -327,8 +342,9 @@ void Emitter::EmitItems(std::span<const SegmentItem> items) {
         EmitMaybe(Any(Mask()), live, segment_end_, true);
         builder_.SetInsertPoint(live);
     }
-    if (matrices_ && !Terminated())
+    if (matrices_ && !Terminated()) {
         matrices_->Flush();
+    }
 }
 
 // For `if (position >= bound) return;` and what follows: emits the latter without masks where one
@@ -343,11 +359,13 @@ bool Emitter::EmitRestIfAllStay(std::span<const SegmentItem> items) {
         std::span<const ir::InstId> insts = kernel_.block(block).insts;
         return insts.size() == 1 && kernel_.inst(insts[0]).op == op;
     };
-    if (!is_only(inst.blocks[0], Op::kReturn) || !is_only(inst.blocks[1], Op::kYield))
+    if (!is_only(inst.blocks[0], Op::kReturn) || !is_only(inst.blocks[1], Op::kYield)) {
         return false;
+    }
     Value* some = TestLanes(inst.operands[0]).some;
-    if (!some)
+    if (!some) {
         return false;
+    }
     EmitItemsUnmasked(items.subspan(1), builder_.CreateNot(some));
     return true;
 }
@@ -371,8 +389,9 @@ bool Emitter::WorthCopying(std::span<const SegmentItem> items) const {
     uint32_t count = 0;
     for (const SegmentItem& item : items) {
         ++count;
-        for (ir::BlockId block : kernel_.inst(item.inst).blocks)
+        for (ir::BlockId block : kernel_.inst(item.inst).blocks) {
             count += CountInstructions(block);
+        }
     }
     return lanes_ > 1 && count <= kMaxCopiedInstructions;
 }
@@ -383,8 +402,9 @@ void Emitter::EmitSegmentItem(const SegmentItem& item) {
         case SegmentItem::Kind::kInstruction:
             EmitInstruction(item.inst);
             if (!Terminated()) {
-                for (ir::ValueId result : inst.results)
+                for (ir::ValueId result : inst.results) {
                     KeepAcrossSegments(result);
+                }
             }
             return;
         case SegmentItem::Kind::kCondition: {
@@ -393,8 +413,9 @@ void Emitter::EmitSegmentItem(const SegmentItem& item) {
                                ? Raw(inst.operands[0])
                                : FromFirstActive(inst.operands[0]);
             llvm::AllocaInst*& kept = conditions_[item.inst.index];
-            if (!kept)
+            if (!kept) {
                 kept = NewAlloca(value->getType(), "condition");
+            }
             builder_.CreateStore(value, kept);
             return;
         }
@@ -410,15 +431,17 @@ void Emitter::EmitTransfer(ir::InstId id) {
     TransferTargets(id, into);
     // A parallel copy: all are read before the first is written.
     llvm::SmallVector<Value*, 8> values;
-    for (size_t i = 0; i < into.size(); ++i)
+    for (size_t i = 0; i < into.size(); ++i) {
         values.push_back(Convert(inst.operands[i], into[i]));
+    }
     for (size_t i = 0; i < into.size(); ++i) {
         if (regions_.home(into[i]) == Home::kWorkgroup &&
             regions_.home(inst.operands[i]) == Home::kWorkgroup) {
             continue;  // copied at workgroup level
         }
-        if (SlotOwner(into[i]) == SlotOwner(inst.operands[i]))
+        if (SlotOwner(into[i]) == SlotOwner(inst.operands[i])) {
             continue;  // already there
+        }
         StoreHome(into[i], values[i]);
     }
 }
@@ -426,15 +449,18 @@ void Emitter::EmitTransfer(ir::InstId id) {
 // Values come from their homes where the first item needs them, so that they wait in memory rather
 // than in registers.
 void Emitter::ImportUntil(size_t end) {
-    while (imported_ < end)
+    while (imported_ < end) {
         Import(segment_->imports[imported_++]);
+    }
 }
 
 void Emitter::Import(ir::ValueId value) {
-    if (held_[value.index].epoch == epoch_)
+    if (held_[value.index].epoch == epoch_) {
         return;
-    if (shapes_.shape(value).has_rows())
+    }
+    if (shapes_.shape(value).has_rows()) {
         Import(shapes_.shape(value).stride);
+    }
     switch (regions_.home(value)) {
         case Home::kWorkgroup:
             return;
@@ -447,8 +473,9 @@ void Emitter::Import(ir::ValueId value) {
             return;
         case Home::kRecomputed: {
             const ir::Instruction& inst = *kernel_.Definition(value);
-            for (ir::ValueId operand : inst.operands)
+            for (ir::ValueId operand : inst.operands) {
                 Import(operand);
+            }
             EmitPure(inst);
             return;
         }
@@ -457,8 +484,9 @@ void Emitter::Import(ir::ValueId value) {
 
 void Emitter::KeepAcrossSegments(ir::ValueId value) {
     Home home = regions_.home(value);
-    if (home == Home::kWorkgroupSlot || home == Home::kSubgroupSlot)
+    if (home == Home::kWorkgroupSlot || home == Home::kSubgroupSlot) {
         StoreHome(value, Raw(value));
+    }
 }
 
 // The places of a block, counted in its own instructions, at which `value` is used last, within
@@ -477,12 +505,14 @@ int64_t Emitter::LastUse(ir::BlockId block, ir::ValueId value) const {
         }
         for (ir::BlockId child : inst.blocks) {
             const int64_t inside = LastUse(child, value);
-            if (inside == INT64_MAX)
+            if (inside == INT64_MAX) {
                 return inside;
+            }
             used |= inside >= 0;
         }
-        if (used)
+        if (used) {
             last = static_cast<int64_t>(i);
+        }
     }
     return last;
 }
@@ -496,8 +526,9 @@ void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
     std::span<const ir::ValueId> body = kernel_.block(loop.blocks[0]).params;
     const ir::Block& continuing = kernel_.block(loop.blocks[1]);
     const ir::Instruction& next = kernel_.inst(continuing.insts.back());
-    if (next.op != Op::kNext)
+    if (next.op != Op::kNext) {
         return;
+    }
     auto may_share = [&](ir::ValueId value, ir::ValueId owner) {
         // A scalar may be a stride, whose uses are not all operands.
         return !slot_owner_[value.index].valid() && shapes_.shape(value).varying() &&
@@ -541,8 +572,9 @@ Value* Emitter::SlotPointer(ir::ValueId value) {
     llvm::Type* type = RawType(value);
     bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && subgroups_ > 1;
     if (!per_subgroup) {
-        if (!slot.alloca)
+        if (!slot.alloca) {
             slot.alloca = NewAlloca(type, "home");
+        }
         return slot.alloca;
     }
     if (slot.offset == UINT32_MAX) {
@@ -576,8 +608,9 @@ void Emitter::StoreHome(ir::ValueId value, Value* raw) {
 }
 
 Value* Emitter::KeptMaskPointer() {
-    if (kept_mask_.offset == UINT32_MAX)
+    if (kept_mask_.offset == UINT32_MAX) {
         kept_mask_.offset = AllocateScratch(uint64_t{8} * subgroups_);
+    }
     Value* offset =
         builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
                                               builder_.getInt64(8)),
@@ -586,8 +619,9 @@ Value* Emitter::KeptMaskPointer() {
 }
 
 void Emitter::EmitKeptMaskInit() {
-    if (!regions_.keeps_mask())
+    if (!regions_.keeps_mask()) {
         return;
+    }
     for (uint32_t i = 0; i < subgroups_; ++i) {
         subgroup_ = builder_.getInt32(i);
         uint32_t active = std::min(lanes_, invocations_ - i * lanes_);

@@ -23,8 +23,9 @@ unsigned Width(const Value* vector) {
 // Elements first, first + step, ... of the two vectors end to end, as many as one has.
 Value* Every(llvm::IRBuilderBase& builder, Value* a, Value* b, int first, int step) {
     llvm::SmallVector<int, 64> pick;
-    for (unsigned i = 0; i < Width(a); ++i)
+    for (unsigned i = 0; i < Width(a); ++i) {
         pick.push_back(first + static_cast<int>(i) * step);
+    }
     return builder.CreateShuffleVector(a, b, pick);
 }
 
@@ -32,17 +33,20 @@ Value* Every(llvm::IRBuilderBase& builder, Value* a, Value* b, int first, int st
 Value* Zip(llvm::IRBuilderBase& builder, Value* a, Value* b, bool high) {
     const int width = static_cast<int>(Width(a));
     llvm::SmallVector<int, 64> pick;
-    for (int i = 0; i < width; ++i)
+    for (int i = 0; i < width; ++i) {
         pick.push_back(i / 2 + (high ? width / 2 : 0) + (i % 2 ? width : 0));
+    }
     return builder.CreateShuffleVector(a, b, pick);
 }
 
 Value* Part(llvm::IRBuilderBase& builder, Value* vector, unsigned first, unsigned count) {
-    if (first == 0 && count == Width(vector))
+    if (first == 0 && count == Width(vector)) {
         return vector;
+    }
     llvm::SmallVector<int, 64> pick;
-    for (unsigned i = 0; i < count; ++i)
+    for (unsigned i = 0; i < count; ++i) {
         pick.push_back(static_cast<int>(first + i));
+    }
     return builder.CreateShuffleVector(vector, pick);
 }
 
@@ -51,10 +55,12 @@ Value* Join(llvm::IRBuilderBase& builder, Values parts) {
     while (parts.size() > 1) {
         Values joined;
         llvm::SmallVector<int, 64> all;
-        for (unsigned i = 0; i < Width(parts[0]) * 2; ++i)
+        for (unsigned i = 0; i < Width(parts[0]) * 2; ++i) {
             all.push_back(static_cast<int>(i));
-        for (size_t i = 0; i < parts.size(); i += 2)
+        }
+        for (size_t i = 0; i < parts.size(); i += 2) {
             joined.push_back(builder.CreateShuffleVector(parts[i], parts[i + 1], all));
+        }
         parts = joined;
     }
     return parts[0];
@@ -134,8 +140,9 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
                 }
                 row = builder_.CreateShuffleVector(row, load(words - part), pick);
             }
-            for (unsigned at = 0; at < padded; at += group)
+            for (unsigned at = 0; at < padded; at += group) {
                 rows.push_back(Part(builder_, row, at, std::min(padded, group)));
+            }
             if (rows.size() * std::min(padded, group) == group) {
                 vectors.push_back(Join(builder_, rows));
                 rows.clear();
@@ -144,16 +151,19 @@ Emitter::Values Emitter::LoadRows(const MemoryRegion& region,
                 rows.clear();
             }
         }
-        if (padded == words)
+        if (padded == words) {
             whole.append(vectors.begin(), vectors.end());
+        }
         RowsToColumns(builder_, vectors);
-        for (size_t i = 0; i < words; ++i)
+        for (size_t i = 0; i < words; ++i) {
             columns[i].push_back(vectors[i]);
+        }
     }
     packed = whole.empty() ? nullptr : JoinAll(whole);
     Values results;
-    for (const Values& parts : columns)
+    for (const Values& parts : columns) {
         results.push_back(Join(builder_, parts));
+    }
     return results;
 }
 
@@ -167,10 +177,12 @@ void Emitter::StoreRows(const MemoryRegion& region,
     const uint32_t group = TransposedLanes();
     for (uint32_t first = 0; first < lanes_; first += group) {
         Values vectors;
-        for (Value* word : words)
+        for (Value* word : words) {
             vectors.push_back(Part(builder_, word, first, group));
-        while (vectors.size() < padded)
+        }
+        while (vectors.size() < padded) {
             vectors.push_back(llvm::PoisonValue::get(vectors[0]->getType()));
+        }
         ColumnsToRows(builder_, vectors);
         for (uint32_t lane = 0; lane < group; ++lane) {
             // The lane's row begins at this word of all vectors.
@@ -190,8 +202,9 @@ void Emitter::StoreRows(const MemoryRegion& region,
                                                              llvm::Align(1)));
             };
             store(0);
-            if (part != count)
+            if (part != count) {
                 store(count - part);
+            }
         }
     }
 }

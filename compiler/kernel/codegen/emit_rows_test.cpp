@@ -49,8 +49,9 @@ void TestTranspose(const std::string& attributes, uint32_t side) {
     ForEachWidth(kernel, {Counting(side * side), std::vector<uint32_t>(side * side, 7)},
                  {.groups = {2, 2, 1}, .push_constants = {side}}, [&](const Buffers& b) {
                      for (uint32_t y = 0; y < side; ++y) {
-                         for (uint32_t x = 0; x < side; ++x)
+                         for (uint32_t x = 0; x < side; ++x) {
                              ASSERT_EQ(b[1][x * side + y], 100 + y * side + x) << x << "," << y;
+                         }
                      }
                  });
 }
@@ -91,8 +92,9 @@ TEST(EmitRows, StartsThatLanesShare) {
         for (const uint32_t stride : {32u, 67u, 77u, 0xfffffff0u}) {
             const bool robust = kernel.robust_buffer_access;
             const uint32_t count = robust ? 60 : 72;
-            if (!robust && stride > 100)
+            if (!robust && stride > 100) {
                 continue;
+            }
             SCOPED_TRACE(testing::Message() << attributes << ", stride " << stride);
             const std::vector<uint32_t> in = Counting(count);
             ForEachWidth(kernel, {in, std::vector<uint32_t>(32 + count, 7)},
@@ -110,8 +112,9 @@ TEST(EmitRows, StartsThatLanesShare) {
                                      EXPECT_EQ(b[1][at], out[i]) << i;
                                  }
                              }
-                             for (uint32_t i = 0; i < 32; ++i)
+                             for (uint32_t i = 0; i < 32; ++i) {
                                  ASSERT_EQ(b[1][i], out[i]) << i;
+                             }
                          });
         }
     }
@@ -148,8 +151,9 @@ TEST(EmitRows, StrideOfALoop) {
         for (uint32_t y = 0; y < 4; ++y) {
             for (uint32_t x = 0; x < 8; ++x) {
                 uint32_t sum = 0;
-                for (uint32_t i = 0; i < 4; ++i)
+                for (uint32_t i = 0; i < 4; ++i) {
                     sum += 100 + y * i + x;
+                }
                 ASSERT_EQ(b[1][y * 8 + x], sum) << x << "," << y;
             }
         }
@@ -178,8 +182,9 @@ TEST(EmitRows, StrideAcrossABarrier) {
     in[0] = 8;
     ForEachWidth(kernel, {in, std::vector<uint32_t>(64, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t y = 0; y < 8; ++y) {
-            for (uint32_t x = 0; x < 8; ++x)
+            for (uint32_t x = 0; x < 8; ++x) {
                 ASSERT_EQ(b[1][x * 8 + y], in[(7 - x) * 8 + 7 - y]) << x << "," << y;
+            }
         }
     });
 }

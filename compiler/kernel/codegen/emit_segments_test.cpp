@@ -53,8 +53,9 @@ TEST(EmitSegments, TransposedTile) {
     ir::Kernel kernel = Parse("workgroup_size(256, 1, 1) push_constants(4) shared(2048)", kTile);
     ForEachWidth(kernel, {Counting(256), std::vector<uint32_t>(256, 7)}, {}, [&](const Buffers& b) {
         for (uint32_t y = 0; y < 16; ++y) {
-            for (uint32_t x = 0; x < 16; ++x)
+            for (uint32_t x = 0; x < 16; ++x) {
                 ASSERT_EQ(b[1][x * 16 + y], (100 + y * 16 + x) * y * y + y * y) << x << "," << y;
+            }
         }
     });
 }
@@ -76,8 +77,9 @@ TEST(EmitSegments, SegmentThatStoresColumnsIsWider) {
     EXPECT_EQ(explanation.segments[0].lanes, 16u);
     EXPECT_EQ(explanation.segments[1].lanes, 64u);
     EXPECT_EQ(explanation.segments[2].lanes, 16u);
-    for (const AccessRecord& access : explanation.accesses)
+    for (const AccessRecord& access : explanation.accesses) {
         EXPECT_NE(access.form, AccessForm::kGather) << access.operation << " " << access.shape;
+    }
 }
 
 // What four rounds of `made = sum + the neighbour's sum` give, and every round's sums.
@@ -85,8 +87,9 @@ std::vector<std::vector<uint32_t>> Rounds() {
     std::vector<std::vector<uint32_t>> rounds(1, Counting(64));
     for (int round = 0; round < 4; ++round) {
         std::vector<uint32_t> made(64);
-        for (uint32_t i = 0; i < 64; ++i)
+        for (uint32_t i = 0; i < 64; ++i) {
             made[i] = rounds.back()[i] + rounds.back()[63 - i];
+        }
         rounds.push_back(made);
     }
     return rounds;
@@ -144,11 +147,13 @@ constexpr char kStoreOld[] = R"(
 void ExpectAllRounds(const std::vector<uint32_t>& out) {
     const std::vector<std::vector<uint32_t>> rounds = Rounds();
     for (uint32_t round = 0; round < 4; ++round) {
-        for (uint32_t i = 0; i < 64; ++i)
+        for (uint32_t i = 0; i < 64; ++i) {
             ASSERT_EQ(out[64 * (round + 1) + i], rounds[round][i]) << round << " " << i;
+        }
     }
-    for (uint32_t i = 0; i < 64; ++i)
+    for (uint32_t i = 0; i < 64; ++i) {
         ASSERT_EQ(out[i], rounds[4][i]) << i;
+    }
 }
 
 TEST(EmitSegments, OldSumIsUsedBehindTheNewOne) {
@@ -320,8 +325,9 @@ TEST(EmitSegments, NextTileIsFetchedWhileThisOneIsComputed) {
         for (uint32_t i = 0; i < 64; ++i) {
             uint32_t sum = 0;
             for (uint32_t at = 0; at < 256; at += 64) {
-                for (uint32_t n = 0; n < 8; ++n)
+                for (uint32_t n = 0; n < 8; ++n) {
                     sum += 100 + at + (n * i) % 64;
+                }
             }
             ASSERT_EQ(b[1][i], sum) << i;
         }

@@ -12,8 +12,9 @@ Value* Emitter::ShareCode(const std::string& name,
                           llvm::ArrayRef<Value*> arguments,
                           llvm::function_ref<Value*(llvm::ArrayRef<Value*>)> body) {
     constexpr uint32_t kCopies = 2;  // below that, the function itself costs more
-    if (!compact_)
+    if (!compact_) {
         return body(arguments);
+    }
     SharedCode& code = shared_code_[{name, lanes_}];
     if (code.copies < kCopies) {
         ++code.copies;
@@ -23,8 +24,9 @@ Value* Emitter::ShareCode(const std::string& name,
     }
     if (!code.function) {
         llvm::SmallVector<llvm::Type*, 4> types;
-        for (const Value* argument : arguments)
+        for (const Value* argument : arguments) {
             types.push_back(argument->getType());
+        }
         code.function = llvm::Function::Create(llvm::FunctionType::get(code.result, types, false),
                                                llvm::GlobalValue::InternalLinkage, name, module_);
         code.function->setDoesNotThrow();
@@ -33,8 +35,9 @@ Value* Emitter::ShareCode(const std::string& name,
         llvm::IRBuilder<>::InsertPointGuard guard(builder_);
         builder_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", code.function));
         llvm::SmallVector<Value*, 4> inner;
-        for (llvm::Argument& argument : code.function->args())
+        for (llvm::Argument& argument : code.function->args()) {
             inner.push_back(&argument);
+        }
         builder_.CreateRet(body(inner));
     }
     return builder_.CreateCall(code.function, arguments);

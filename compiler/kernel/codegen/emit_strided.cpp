@@ -25,8 +25,9 @@ constexpr int64_t kMaxRowOffset = int64_t{1} << 40;
 
 // For the record. Of clamped regions only what is proven inside gets here.
 AccessCheck CheckOf(const MemoryRegion& region, bool masked) {
-    if (region.bounds == Bounds::kClamped)
+    if (region.bounds == Bounds::kClamped) {
         return AccessCheck::kProven;
+    }
     return region.bounds == Bounds::kChecked || masked ? AccessCheck::kSpan : AccessCheck::kNone;
 }
 
@@ -37,8 +38,9 @@ Value* GroupsInBounds(llvm::IRBuilder<>& builder,
                       uint64_t bytes,
                       Value* offsets) {
     uint64_t span = bytes;
-    for (const LayoutRow& row : layout.rows)
+    for (const LayoutRow& row : layout.rows) {
         span = std::max(span, row.span);
+    }
     llvm::Type* type = offsets->getType()->getScalarType();
     const uint64_t highest = llvm::maxUIntN(type->getIntegerBitWidth()) - span;
     // A region of fewer bytes than a lane takes has no place for one: the difference is below 0.
@@ -64,12 +66,14 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
     const LayoutRow& low = layout.rows.front();
     const LayoutRow& high = layout.rows.back();
     const uint64_t distance = static_cast<uint64_t>(high.multiple - low.multiple);
-    if (distance > kMaxRowDistance || shape.narrow_scale > kMaxRowDistance)
+    if (distance > kMaxRowDistance || shape.narrow_scale > kMaxRowDistance) {
         return false;
+    }
     for (const LayoutRow& row : layout.rows) {
         Value* first = builder_.CreateAdd(offset.scalar, constant(row.lowest));
-        if (row.multiple != 0)
+        if (row.multiple != 0) {
             first = builder_.CreateAdd(first, RowOffset(offset, row, type));
+        }
         addresses.firsts.push_back(first);
     }
     Value* first = addresses.firsts[0];
@@ -83,8 +87,9 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
         return shape.max <= region.known_size && shape.max + bytes <= region.known_size &&
                invocations_ % lanes_ == 0;
     }
-    if (region.bounds == Bounds::kTrusted && !mask_)
+    if (region.bounds == Bounds::kTrusted && !mask_) {
         return true;
+    }
     if (!shape.groups.empty()) {
         addresses.in_bounds = GroupsInBounds(builder_, region, layout, bytes, offsets());
         return true;
@@ -101,8 +106,9 @@ bool Emitter::AddressRuns(const MemoryRegion& region,
         below = std::min(below, row.lowest - low.lowest);
         above = std::max(above, row.lowest - low.lowest + static_cast<int64_t>(row.span));
     }
-    if (below < -kMaxRowOffset || above > kMaxRowOffset)
+    if (below < -kMaxRowOffset || above > kMaxRowOffset) {
         return false;
+    }
     llvm::Type* i64 = builder_.getInt64Ty();
     Value* start = builder_.CreateZExt(first, i64);
     Value* stride = Raw(shape.stride);
@@ -175,16 +181,19 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
                         Annotate(region, builder_.CreateAlignedLoad(part_type, at, align)));
                 };
                 load(run.first);
-                if (part != run.count)
+                if (part != run.count) {
                     load(run.first + run.count - part);
+                }
                 for (uint32_t lane = 0; lane < lanes_; ++lane) {
                     for (size_t i = 0; i < count && layout->row[lane] == r; ++i) {
                         uint64_t at = layout->first[lane] + i;
-                        if (at < run.first || at >= run.first + run.count)
+                        if (at < run.first || at >= run.first + run.count) {
                             continue;
+                        }
                         at -= run.first;
-                        if (at >= part)
+                        if (at >= part) {
                             at = part + (at - (run.count - part));
+                        }
                         pick[i][lane] = static_cast<int>(loaded + at);
                     }
                 }
@@ -192,15 +201,17 @@ bool Emitter::LoadRuns(const MemoryRegion& region,
             }
         }
         Values values;
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             values.push_back(Permute(parts, pick[i]));
+        }
         bool in_order =
             PackableRun(count) && loaded == lanes_ * count && std::has_single_bit(parts.size()) &&
             std::ranges::all_of(
                 parts, [&](const Value* part) { return part->getType() == parts[0]->getType(); });
         for (uint32_t lane = 0; lane < lanes_; ++lane) {
-            for (size_t i = 0; i < count; ++i)
+            for (size_t i = 0; i < count; ++i) {
                 in_order = in_order && pick[i][lane] == static_cast<int>(lane * count + i);
+            }
         }
         packed = in_order ? JoinAll(parts) : nullptr;
         return values;
@@ -226,8 +237,9 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
     llvm::Type* type = values[0]->getType()->getScalarType();
     const uint64_t element = type->getPrimitiveSizeInBits() / 8;
     const size_t count = values.size();
-    if (element < 4 && !offset.shape->has_rows())
+    if (element < 4 && !offset.shape->has_rows()) {
         return false;  // shuffles of bytes are dear, and a pattern's words are packed elsewhere
+    }
     const std::optional<LaneLayout> layout = MakeLaneLayout(*offset.shape, element, count, 0);
     RunAddresses addresses;
     if (!layout || !WorthStoringRuns(*layout, lanes_, count) ||
@@ -249,12 +261,14 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
     std::vector<Piece> pieces;
     llvm::SmallVector<int, 128> pick;
     std::vector<std::vector<int>> source(layout->rows.size());
-    for (size_t r = 0; r < layout->rows.size(); ++r)
+    for (size_t r = 0; r < layout->rows.size(); ++r) {
         source[r].assign(layout->rows[r].span / element, -1);
+    }
     for (uint32_t lane = 0; lane < lanes_; ++lane) {
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             source[layout->row[lane]][layout->first[lane] + i] =
                 static_cast<int>(i * lanes_ + lane);
+        }
     }
     for (size_t r = 0; r < layout->rows.size(); ++r) {
         for (const RowRun& run : layout->rows[r].runs) {
@@ -274,8 +288,9 @@ bool Emitter::StoreRuns(const MemoryRegion& region,
                        static_cast<uint32_t>(layout->rows.size()));
         std::vector<Value*> registers = PermuteToRegisters(values, pick);
         Values rows;
-        for (size_t r = 0; r < layout->rows.size(); ++r)
+        for (size_t r = 0; r < layout->rows.size(); ++r) {
             rows.push_back(row_address(r));
+        }
         for (const Piece& piece : pieces) {
             Value* part = Slice(registers[piece.at / width],
                                 static_cast<unsigned>(piece.at % width), piece.elements);

@@ -20,8 +20,9 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
             return;
         case Op::kSubgroupElect: {
             llvm::SmallVector<int64_t, 64> numbers;
-            for (uint32_t lane = 0; lane < lanes_; ++lane)
+            for (uint32_t lane = 0; lane < lanes_; ++lane) {
                 numbers.push_back(lane);
+            }
             Set(inst.results[0],
                 lanes_ == 1 ? builder_.getTrue()
                             : builder_.CreateICmpEQ(LaneConstants(builder_.getInt32Ty(), numbers),
@@ -62,29 +63,32 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
     }
 }
 
-// What all lanes that are here get to is a product of matrices, or a transposition. Then all lanes of
-// the subgroup are here: all invocations of the scope must run such an instruction, all or none of
-// them (GLSL_KHR_cooperative_matrix, "Cooperative Matrix Functions").
+// What all lanes that are here get to is a product of matrices, or a transposition. Then all lanes
+// of the subgroup are here: all invocations of the scope must run such an instruction, all or none
+// of them (GLSL_KHR_cooperative_matrix, "Cooperative Matrix Functions").
 void Emitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
     if (!mask_ || !matrices_ || workgroups_in_vector_ || lanes_ != kernel_.subgroup_size ||
-        invocations_ % lanes_ != 0)
+        invocations_ % lanes_ != 0) {
         return;
+    }
     for (ir::InstId id : insts) {
         const ir::Instruction& inst = kernel_.inst(id);
         if (inst.op == Op::kMatrixMulAdd || inst.op == Op::kMatrixTranspose) {
             mask_ = nullptr;
             return;
         }
-        if (ir::HasProperty(inst.op, ir::kTerminator) || shapes_.facts(id).loses_lanes)
+        if (ir::HasProperty(inst.op, ir::kTerminator) || shapes_.facts(id).loses_lanes) {
             return;
+        }
     }
 }
 
 void Emitter::UnmaskMatrices(std::span<const SegmentItem> items) {
     llvm::SmallVector<ir::InstId, 32> insts;
     for (const SegmentItem& item : items) {
-        if (item.kind != SegmentItem::Kind::kInstruction)
+        if (item.kind != SegmentItem::Kind::kInstruction) {
             break;
+        }
         insts.push_back(item.inst);
     }
     UnmaskMatrices(std::span<const ir::InstId>(insts));
@@ -92,8 +96,9 @@ void Emitter::UnmaskMatrices(std::span<const SegmentItem> items) {
 
 void Emitter::EmitMatrix(const ir::Instruction& inst) {
     std::array<bool, 3> in_memory = {};
-    if (inst.op == Op::kMatrixMulAdd)
+    if (inst.op == Op::kMatrixMulAdd) {
         in_memory = matrices_->InMemory(inst, mask_ != nullptr);
+    }
     llvm::SmallVector<Value*, 96> operands;
     for (size_t i = 0; i < inst.operands.size(); ++i) {
         const size_t matrix = i / inst.results.size();
@@ -103,14 +108,16 @@ void Emitter::EmitMatrix(const ir::Instruction& inst) {
         inst.op == Op::kMatrixTranspose
             ? matrices_->Transpose(operands)
             : matrices_->MulAdd(inst, operands, subgroup_, mask_ != nullptr);
-    for (size_t i = 0; i < results.size(); ++i)
+    for (size_t i = 0; i < results.size(); ++i) {
         Set(inst.results[i], results[i]);
+    }
 }
 
 Value* Emitter::Ballot(ir::ValueId condition) {
     llvm::Type* i64 = builder_.getInt64Ty();
-    if (lanes_ == 1)
+    if (lanes_ == 1) {
         return builder_.CreateZExt(Raw(condition), i64);
+    }
     if (shapes_.shape(condition).uniform()) {
         Value* active = builder_.CreateZExt(MaskBits(Mask()), i64);
         return builder_.CreateSelect(Raw(condition), active, builder_.getInt64(0));
@@ -119,10 +126,12 @@ Value* Emitter::Ballot(ir::ValueId condition) {
 }
 
 Value* Emitter::ExtractLane(Value* vector, Value* lane) {
-    if (lanes_ == 1)
+    if (lanes_ == 1) {
         return vector;
-    if (!vector->getType()->isIntOrIntVectorTy(1))
+    }
+    if (!vector->getType()->isIntOrIntVectorTy(1)) {
         return builder_.CreateExtractElement(vector, lane);
+    }
     Value* bits = MaskBits(vector);
     lane = builder_.CreateZExtOrTrunc(lane, bits->getType());
     return builder_.CreateTrunc(builder_.CreateLShr(bits, lane), builder_.getInt1Ty());
@@ -131,8 +140,9 @@ Value* Emitter::ExtractLane(Value* vector, Value* lane) {
 Value* Emitter::ShuffleConstant(Value* vector, llvm::ArrayRef<int> lanes) {
     // Masks are no registers to shuffle in.
     const bool mask = vector->getType()->isIntOrIntVectorTy(1);
-    if (mask)
+    if (mask) {
         vector = builder_.CreateSExt(vector, VectorOf(builder_.getInt8Ty()));
+    }
     vector = builder_.CreateShuffleVector(vector, lanes);
     return mask ? builder_.CreateTrunc(vector, VectorOf(builder_.getInt1Ty())) : vector;
 }
@@ -156,8 +166,9 @@ void Emitter::EmitShuffle(const ir::Instruction& inst) {
         for (uint32_t lane = 0; lane < lanes_; ++lane) {
             auto* element =
                 llvm::dyn_cast_or_null<llvm::ConstantInt>(constant->getAggregateElement(lane));
-            if (!element)
+            if (!element) {
                 break;
+            }
             lanes.push_back(static_cast<int>(element->getZExtValue()));
         }
         if (lanes.size() == lanes_) {
@@ -174,15 +185,18 @@ Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask
     llvm::Type* scalar = values->getType()->getScalarType();
     llvm::Constant* identity = llvm::ConstantInt::get(
         context_, llvm::APInt(bits, ir::GroupIdentity(ir::GroupOpOf(inst), type)));
-    if (ir::IsFloat(type))
+    if (ir::IsFloat(type)) {
         identity = llvm::ConstantExpr::getBitCast(identity, scalar);
+    }
     const bool exclusive =
         inst.op == Op::kSubgroupExclusiveScan || inst.op == Op::kPartitionedExclusiveScan;
-    if (lanes_ == 1)
+    if (lanes_ == 1) {
         return exclusive ? identity : values;
+    }
     Value* identities = Splat(identity);
-    if (mask)
+    if (mask) {
         values = builder_.CreateSelect(mask, values, identities);
+    }
 
     ir::Instruction combine = inst;
     combine.op = ir::CombineOp(ir::GroupOpOf(inst));
@@ -207,28 +221,32 @@ Value* Emitter::Combined(const ir::Instruction& inst, Value* values, Value* mask
         }
         for (uint32_t half = cluster / 2; half != 0; half /= 2) {
             llvm::SmallVector<int, 64> other;
-            for (uint32_t lane = 0; lane < lanes_; ++lane)
+            for (uint32_t lane = 0; lane < lanes_; ++lane) {
                 other.push_back(static_cast<int>(lane ^ half));
+            }
             values = combined(values, builder_.CreateShuffleVector(values, other));
         }
         return values;
     }
     auto moved_up = [&](uint32_t by) {
         llvm::SmallVector<int, 64> lanes;
-        for (uint32_t lane = 0; lane < lanes_; ++lane)
+        for (uint32_t lane = 0; lane < lanes_; ++lane) {
             lanes.push_back(static_cast<int>(lane < by ? lanes_ : lane - by));
+        }
         return builder_.CreateShuffleVector(values, identities, lanes);
     };
-    for (uint32_t by = 1; by < lanes_; by *= 2)
+    for (uint32_t by = 1; by < lanes_; by *= 2) {
         values = combined(moved_up(by), values);
+    }
     return exclusive ? moved_up(1) : values;
 }
 
 void Emitter::EmitGroup(const ir::Instruction& inst) {
     const ir::ValueId result = inst.results[0];
     Value* combined = Combined(inst, Vector(inst.operands[0]), mask_);
-    if (!shapes_.shape(result).scalar() && !combined->getType()->isVectorTy())
+    if (!shapes_.shape(result).scalar() && !combined->getType()->isVectorTy()) {
         combined = Splat(combined);
+    }
     Set(result, combined);
 }
 
@@ -288,8 +306,9 @@ void Emitter::EmitPartitioned(const ir::Instruction& inst) {
             Value* in_set = builder_.CreateBitCast(set, VectorOf(builder_.getInt1Ty()));
             in_set = builder_.CreateAnd(in_set, Mask());
             Value* combined = Combined(inst, values, in_set);
-            if (!combined->getType()->isVectorTy())
+            if (!combined->getType()->isVectorTy()) {
                 combined = Splat(combined);
+            }
             return std::pair<Value*, Value*>(set, builder_.CreateSelect(in_set, combined, so_far));
         }));
 }

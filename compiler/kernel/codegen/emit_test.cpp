@@ -87,8 +87,9 @@ TEST(Emit, ContiguousCopyWithAGuard) {
 )");
     ForEachWidth(kernel, {Iota(200), std::vector<uint32_t>(200, 7)}, {4, 1, 1},
                  [](const Buffers& b) {
-                     for (uint32_t i = 0; i < 200; ++i)
+                     for (uint32_t i = 0; i < 200; ++i) {
                          EXPECT_EQ(b[1][i], i < 150 ? i + 1 : 7) << i;
+                     }
                  },
                  {150});
 }
@@ -121,8 +122,9 @@ TEST(Emit, InactiveLanesMayLieBelowTheBuffer) {
 )");
     ForEachWidth(kernel, {Iota(32), std::vector<uint32_t>(32)}, {1, 1, 1}, [](const Buffers& b) {
         EXPECT_EQ(b[1][0], 30u);
-        for (uint32_t i = 1; i < 32; ++i)
+        for (uint32_t i = 1; i < 32; ++i) {
             EXPECT_EQ(b[1][i], i == 1 ? 0 : i - 2) << i;
+        }
     });
 }
 
@@ -135,8 +137,9 @@ TEST(Emit, RobustAccessAtTheEdge) {
     return
 )");
     ForEachWidth(kernel, {Iota(21), std::vector<uint32_t>(37, 7)}, {1, 1, 1}, [](const Buffers& b) {
-        for (uint32_t i = 0; i < 37; ++i)
+        for (uint32_t i = 0; i < 37; ++i) {
             EXPECT_EQ(b[1][i], i < 21 ? i + 1 : 1) << i;
+        }
     });
 }
 
@@ -176,8 +179,9 @@ TEST(Emit, TransposeThroughPatterns) {
 )");
     ForEachWidth(kernel, {Iota(256), std::vector<uint32_t>(256)}, {1, 1, 1}, [](const Buffers& b) {
         for (uint32_t x = 0; x < 16; ++x) {
-            for (uint32_t y = 0; y < 16; ++y)
+            for (uint32_t y = 0; y < 16; ++y) {
                 EXPECT_EQ(b[1][x * 16 + y], y * 16 + x);
+            }
         }
     });
 }
@@ -224,8 +228,9 @@ TEST(Emit, DivergentLoopWithBreakAndContinue) {
         return steps;
     };
     ForEachWidth(kernel, {Iota(40), std::vector<uint32_t>(40)}, {1, 1, 1}, [&](const Buffers& b) {
-        for (uint32_t i = 0; i < 40; ++i)
+        for (uint32_t i = 0; i < 40; ++i) {
             EXPECT_EQ(b[1][i], expected(i)) << i;
+        }
     });
 }
 
@@ -273,8 +278,9 @@ TEST(Emit, TreeReductionWithBarriers) {
     return
 )");
     ForEachWidth(kernel, {Iota(1024), std::vector<uint32_t>(4)}, {4, 1, 1}, [](const Buffers& b) {
-        for (uint32_t g = 0; g < 4; ++g)
+        for (uint32_t g = 0; g < 4; ++g) {
             EXPECT_EQ(b[1][g], 256 * (256 * g) + 255 * 128) << g;
+        }
     });
 }
 
@@ -300,8 +306,9 @@ TEST(Emit, ValuesLiveAcrossBarriersAndEarlyReturns) {
 )");
     ForEachWidth(kernel, {Iota(128), std::vector<uint32_t>(128, 7)}, {1, 1, 1},
                  [](const Buffers& b) {
-                     for (uint32_t i = 0; i < 128; ++i)
+                     for (uint32_t i = 0; i < 128; ++i) {
                          EXPECT_EQ(b[1][i], i < 100 ? i * i + (i ^ 1) : 7) << i;
+                     }
                  });
 }
 
@@ -325,8 +332,9 @@ TEST(Emit, AtomicsAndPrivateArrays) {
     ForEachWidth(kernel, {Iota(64), std::vector<uint32_t>(9)}, {3, 1, 1}, [](const Buffers& b) {
         for (uint32_t s = 0; s < 8; ++s) {
             uint32_t sum = 0;
-            for (uint32_t i = s; i < 64; i += 8)
+            for (uint32_t i = s; i < 64; i += 8) {
                 sum += i;
+            }
             EXPECT_EQ(b[1][s], 3 * sum) << s;
         }
         EXPECT_EQ(b[1][8], 3u * 64);

@@ -28,15 +28,17 @@ void Emitter::Set(ir::ValueId value, Value* raw) {
 }
 
 Value* Emitter::Raw(ir::ValueId value) {
-    if (held_[value.index].late)
+    if (held_[value.index].late) {
         return EmitLate(value);
+    }
     assert(held_[value.index].raw && "a value is used before it is emitted");
     return held_[value.index].raw;
 }
 
 Value* Emitter::Scalar(ir::ValueId value) {
-    if (shapes_.shape(value).uniform() || lanes_ == 1)
+    if (shapes_.shape(value).uniform() || lanes_ == 1) {
         return Raw(value);
+    }
     // Only dead code uses a varying value where a uniform one is expected.
     return builder_.CreateExtractElement(Vector(value), uint64_t{0});
 }
@@ -46,11 +48,13 @@ Value* Emitter::Splat(Value* scalar) {
 }
 
 llvm::Constant* Emitter::LaneConstants(llvm::Type* scalar, llvm::ArrayRef<int64_t> values) const {
-    if (lanes_ == 1)
+    if (lanes_ == 1) {
         return llvm::ConstantInt::getSigned(scalar, values[0]);
+    }
     llvm::SmallVector<llvm::Constant*, 64> constants;
-    for (int64_t value : values)
+    for (int64_t value : values) {
         constants.push_back(llvm::ConstantInt::get(scalar, static_cast<uint64_t>(value), true));
+    }
     return llvm::ConstantVector::get(constants);
 }
 
@@ -64,8 +68,9 @@ Value* RowOffsets(llvm::IRBuilder<>& builder,
                   Value* strides,
                   llvm::Type* type) {
     Value* offsets = builder.CreateMul(strides, multiples);
-    if (shape.narrow_scale == 0)
+    if (shape.narrow_scale == 0) {
         return offsets;
+    }
     return builder.CreateMul(builder.CreateSExt(offsets, type),
                              llvm::ConstantInt::get(type, shape.narrow_scale));
 }
@@ -75,8 +80,9 @@ Value* RowOffsets(llvm::IRBuilder<>& builder,
 Value* Emitter::RowOffset(const Offset& offset, const LayoutRow& row, llvm::Type* type) {
     const Shape& shape = *offset.shape;
     Value* stride = offset.stride ? offset.stride : Raw(shape.stride);
-    if (!shape.groups.empty())
+    if (!shape.groups.empty()) {
         stride = builder_.CreateExtractElement(stride, row.lane);
+    }
     return RowOffsets(builder_, shape,
                       llvm::ConstantInt::getSigned(stride->getType(), row.multiple), stride, type);
 }
@@ -84,8 +90,9 @@ Value* Emitter::RowOffset(const Offset& offset, const LayoutRow& row, llvm::Type
 Value* Emitter::Vector(ir::ValueId value) {
     const Shape& shape = shapes_.shape(value);
     Value* raw = Raw(value);
-    if (shape.varying() || lanes_ == 1)
+    if (shape.varying() || lanes_ == 1) {
         return raw;
+    }
     Value* vector = Splat(raw);
     if (shape.has_rows()) {
         Value* strides = Vector(shape.stride);
@@ -94,21 +101,24 @@ Value* Emitter::Vector(ir::ValueId value) {
                                  vector->getType());
         vector = builder_.CreateAdd(vector, rows);
     }
-    if (!shape.uniform())
+    if (!shape.uniform()) {
         vector = builder_.CreateAdd(vector, LaneConstants(raw->getType(), shape.offsets));
+    }
     return vector;
 }
 
 Value* Emitter::Convert(ir::ValueId from, ir::ValueId into) {
     const Shape& shape = shapes_.shape(into);
-    if (!shape.scalar())
+    if (!shape.scalar()) {
         return Vector(from);
+    }
     return shapes_.shape(from).scalar() ? Raw(from) : Scalar(from);
 }
 
 Value* Emitter::Mask() {
-    if (mask_)
+    if (mask_) {
         return mask_;
+    }
     return llvm::Constant::getAllOnesValue(VectorOf(builder_.getInt1Ty()));
 }
 
@@ -117,8 +127,9 @@ Value* Emitter::MaskBits(Value* mask) {
 }
 
 Value* Emitter::Any(Value* mask) {
-    if (lanes_ == 1)
+    if (lanes_ == 1) {
         return mask;
+    }
     Value* bits = MaskBits(mask);
     return builder_.CreateICmpNE(bits, llvm::ConstantInt::get(bits->getType(), 0));
 }
@@ -129,8 +140,9 @@ Value* Emitter::AllActive() {
 }
 
 Value* Emitter::FirstActive() {
-    if (!mask_ || lanes_ == 1)
+    if (!mask_ || lanes_ == 1) {
         return builder_.getInt32(0);
+    }
     // With no lane active the count is the width: clamped, because the extract that follows must
     // stay inside.
     Value* bits = MaskBits(mask_);
@@ -140,15 +152,17 @@ Value* Emitter::FirstActive() {
 }
 
 Value* Emitter::FromFirstActive(ir::ValueId value) {
-    if (shapes_.shape(value).uniform() || lanes_ == 1)
+    if (shapes_.shape(value).uniform() || lanes_ == 1) {
         return Raw(value);
+    }
     return builder_.CreateExtractElement(Vector(value), FirstActive());
 }
 
 Value* Emitter::LocalIdBase(uint32_t dimension) {
     // The position of the subgroup's first lane; a workgroup of one vector starts at 0.
-    if (subgroups_ == 1)
+    if (subgroups_ == 1) {
         return builder_.getInt32(0);
+    }
     const auto& size = kernel_.workgroup_size;
     if (const uint32_t tile = shapes_.map().tile_width; tile != 0) {
         const uint32_t across = size[0] / tile;
@@ -181,8 +195,9 @@ Value* Emitter::LocalIdBase(uint32_t dimension) {
 Value* Emitter::LocalIdVector(uint32_t dimension) {
     const auto& size = kernel_.workgroup_size;
     llvm::SmallVector<int64_t, 64> numbers;
-    for (uint32_t lane = 0; lane < lanes_; ++lane)
+    for (uint32_t lane = 0; lane < lanes_; ++lane) {
         numbers.push_back(lane);
+    }
     Value* index =
         builder_.CreateAdd(Splat(lane_base_), LaneConstants(builder_.getInt32Ty(), numbers));
     auto constant = [&](uint32_t value) { return Splat(builder_.getInt32(value)); };
@@ -199,8 +214,9 @@ Value* Emitter::LocalIdVector(uint32_t dimension) {
 
 Value* Emitter::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
     const Shape& shape = shapes_.shape(result);
-    if (shape.scalar() && shape.base_zeros >= 64)
+    if (shape.scalar() && shape.base_zeros >= 64) {
         return builder_.getInt32(0);  // known even where there is no current subgroup
+    }
     auto local_id = [&](uint32_t dimension) {
         return shape.scalar() ? LocalIdBase(dimension) : LocalIdVector(dimension);
     };
@@ -222,8 +238,9 @@ Value* Emitter::EmitBuiltin(BuiltinId builtin, ir::ValueId result) {
         case BuiltinId::kLocalIdZ:
             return local_id(2);
         case BuiltinId::kLocalIndex: {
-            if (subgroups_ == 1 || shapes_.map().tile_width == 0)
+            if (subgroups_ == 1 || shapes_.map().tile_width == 0) {
                 return subgroups_ == 1 ? builder_.getInt32(0) : lane_base_;
+            }
             const auto& size = kernel_.workgroup_size;
             Value* row = builder_.CreateAdd(
                 builder_.CreateMul(LocalIdBase(2), builder_.getInt32(size[1])), LocalIdBase(1));
@@ -259,8 +276,9 @@ Value* Emitter::DescriptorMemory(const ir::Binding& binding) {
 
 // An index outside the array must not read beyond the set's memory.
 Value* Emitter::LastElement(const ir::Binding& binding) {
-    if (!binding.layout.variable_count)
+    if (!binding.layout.variable_count) {
         return builder_.getInt32(binding.layout.count - 1);
+    }
     Value* header = builder_.CreateConstInBoundsGEP1_64(
         builder_.getInt8Ty(), DescriptorMemory(binding),
         static_cast<uint64_t>(-int64_t{BindingLayout::kVariableHeaderBytes}));
@@ -273,8 +291,9 @@ Emitter::Descriptor Emitter::LoadDescriptor(const ir::Binding& binding, Value* e
     llvm::Type* i64 = builder_.getInt64Ty();
     llvm::Type* i8 = builder_.getInt8Ty();
     llvm::MDNode* empty = llvm::MDNode::get(context_, {});
-    if (layout.inline_bytes != 0)
+    if (layout.inline_bytes != 0) {
         return {DescriptorMemory(binding), builder_.getInt64(layout.inline_bytes)};
+    }
     auto load = [&](llvm::Type* type, Value* address, const char* name) {
         auto* value = builder_.CreateLoad(type, address, name);
         value->setMetadata(llvm::LLVMContext::MD_invariant_load, empty);
@@ -352,8 +371,9 @@ void Emitter::FindFusable() {
             inst.operands[0] == inst.operands[1]) {
             continue;
         }
-        for (ir::ValueId operand : inst.operands)
+        for (ir::ValueId operand : inst.operands) {
             ++in_sums[operand.index];
+        }
     }
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
@@ -374,42 +394,49 @@ Value* Emitter::EmitFused(const ir::Instruction& inst, bool scalar) {
         return nullptr;
     }
     const bool first = fusable_[inst.operands[0].index];
-    if (!first && !fusable_[inst.operands[1].index])
+    if (!first && !fusable_[inst.operands[1].index]) {
         return nullptr;
+    }
     const ir::Instruction& product = *kernel_.Definition(inst.operands[first ? 0 : 1]);
     ir::ValueId other_id = inst.operands[first ? 1 : 0];
     // After a barrier the product is there and its factors may not be.
     for (ir::ValueId factor : product.operands) {
         const uint32_t epoch = held_[factor.index].epoch;
-        if (epoch != epoch_ && epoch != 0)
+        if (epoch != epoch_ && epoch != 0) {
             return nullptr;
+        }
     }
     auto form = [&](ir::ValueId value) { return scalar ? Raw(value) : Vector(value); };
     Value* a = form(product.operands[0]);
     Value* b = form(product.operands[1]);
     Value* other = form(other_id);
-    if (inst.op == Op::kFSub && first)
+    if (inst.op == Op::kFSub && first) {
         other = builder_.CreateFNeg(other);
-    if (inst.op == Op::kFSub && !first)
+    }
+    if (inst.op == Op::kFSub && !first) {
         a = builder_.CreateFNeg(a);
+    }
     return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {a->getType()}, {a, b, other});
 }
 
 // What it is made of is there, or comes late itself: both belong to this segment.
 Value* Emitter::EmitLate(ir::ValueId value) {
     const auto found = late_.find(value.index);
-    if (found != late_.end())
+    if (found != late_.end()) {
         return found->second;
+    }
     ++late_depth_;
     const ir::Instruction& inst = *kernel_.Definition(value);
     llvm::SmallVector<Value*, 2> operands;
-    for (ir::ValueId operand : inst.operands)
+    for (ir::ValueId operand : inst.operands) {
         operands.push_back(Vector(operand));
+    }
     Value* result = EmitPureOp(builder_, kernel_, inst, operands)[0];
-    if (--late_depth_ == 0)
+    if (--late_depth_ == 0) {
         late_.clear();
-    else
+    } else {
         late_[value.index] = result;
+    }
     return result;
 }
 
@@ -449,8 +476,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
             llvm::Constant* constant = llvm::ConstantInt::get(
                 context_, llvm::APInt(bits, inst.imm & shape_rules::TypeMax(bits)));
             llvm::Type* scalar = ScalarType(context_, type);
-            if (ir::IsFloat(type))
+            if (ir::IsFloat(type)) {
                 constant = llvm::ConstantExpr::getBitCast(constant, scalar);
+            }
             Set(result, constant);
             return;
         }
@@ -466,8 +494,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
             return;
         case Op::kBufferAddress: {
             Value* address = held_[inst.operands[0].index].descriptor.address;
-            if (!address->getType()->isVectorTy())
+            if (!address->getType()->isVectorTy()) {
                 address = builder_.CreatePtrToInt(address, builder_.getInt64Ty());
+            }
             Set(inst.results[0], address);
             return;
         }
@@ -494,8 +523,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
             const Values values = LoadUniform(region, Raw(inst.operands[0]), builder_.getInt32Ty(),
                                               inst.results.size());
             builder_.restoreIP(here);
-            for (size_t i = 0; i < values.size(); ++i)
+            for (size_t i = 0; i < values.size(); ++i) {
                 Set(inst.results[i], values[i]);
+            }
             return;
         }
         case Op::kLaneRange:
@@ -522,8 +552,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     bool lanes_differ = false;
     for (ir::ValueId operand : inst.operands) {
         lanes_differ |= !shapes_.shape(operand).uniform();
-        if (scalar && shapes_.shape(operand).varying())
+        if (scalar && shapes_.shape(operand).varying()) {
             continue;  // the stride of a sum (shape_rules::AddGroups), not a part of its base
+        }
         operands.push_back(scalar ? Raw(operand) : Vector(operand));
     }
     if (scalar && lanes_differ && (inst.op == Op::kOr || inst.op == Op::kXor)) {
@@ -537,8 +568,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
     }
     if (scalar && DividesByInverse(inst)) {
         Value* result = EmitQuotientByInverse(builder_, operands[0], operands[1]);
-        if (inst.op == Op::kURem)
+        if (inst.op == Op::kURem) {
             result = builder_.CreateSub(operands[0], builder_.CreateMul(result, operands[1]));
+        }
         Set(inst.results[0], result);
         return;
     }
@@ -558,8 +590,9 @@ void Emitter::EmitPure(const ir::Instruction& inst) {
         return;
     }
     llvm::SmallVector<Value*, 2> results = EmitPureOp(builder_, kernel_, inst, operands);
-    for (size_t i = 0; i < results.size(); ++i)
+    for (size_t i = 0; i < results.size(); ++i) {
         Set(inst.results[i], results[i]);
+    }
 }
 
 }  // namespace fornax::kernel

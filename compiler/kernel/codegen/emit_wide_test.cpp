@@ -72,12 +72,14 @@ TEST(EmitWide, RowsOfNarrowIndicesAreStored) {
     ForEachStride(kernel, {8, 20, 25, 0x10000000, 0xfffffff8u},
                   [](uint32_t stride, const Buffers& b) {
                       std::vector<uint32_t> expected(200);
-                      for (uint32_t i = 0; i < 200; ++i)
+                      for (uint32_t i = 0; i < 200; ++i) {
                           expected[i] = 5000 + i;
+                      }
                       for (uint32_t i = 0; i < 61; ++i) {
                           const int64_t at = Index(i, stride);
-                          if (at >= 0 && at < 200)
+                          if (at >= 0 && at < 200) {
                               expected[static_cast<size_t>(at)] = i;
+                          }
                       }
                       ASSERT_EQ(b[1], expected);
                   });
@@ -112,8 +114,9 @@ TEST(EmitWide, NothingBeyondFourGiBWraps) {
     store_buffer %out, %own, %all align(4)
 )");
     ForEachStride(kernel, {0}, [](uint32_t, const Buffers& b) {
-        for (uint32_t i = 0; i < 200; ++i)
+        for (uint32_t i = 0; i < 200; ++i) {
             ASSERT_EQ(b[1][i], i < 61 ? 0 : 5000 + i) << i;
+        }
     });
 }
 

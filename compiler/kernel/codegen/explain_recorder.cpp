@@ -35,8 +35,9 @@ const char* HomeName(Home home) {
 uint32_t CountInstructions(const ir::Kernel& kernel, ir::InstId id) {
     uint32_t count = 1;
     for (ir::BlockId block : kernel.inst(id).blocks) {
-        for (ir::InstId inner : kernel.block(block).insts)
+        for (ir::InstId inner : kernel.block(block).insts) {
             count += CountInstructions(kernel, inner);
+        }
     }
     return count;
 }
@@ -44,8 +45,9 @@ uint32_t CountInstructions(const ir::Kernel& kernel, ir::InstId id) {
 }  // namespace
 
 std::string DescribeShape(const Shape& shape) {
-    if (shape.uniform())
+    if (shape.uniform()) {
         return shape.workgroup ? "uniform in the workgroup" : "uniform";
+    }
     if (!shape.groups.empty()) {
         const std::set<uint8_t> groups(shape.groups.begin(), shape.groups.end());
         return std::string(shape.varying() ? "varying, " : "base + offsets, ") +
@@ -55,23 +57,27 @@ std::string DescribeShape(const Shape& shape) {
         const std::set<int64_t> rows(shape.rows.begin(), shape.rows.end());
         return "base + " + std::to_string(rows.size()) + " rows at a run-time stride";
     }
-    if (!shape.pattern())
+    if (!shape.pattern()) {
         return "varying";
+    }
     const std::vector<int64_t>& offsets = shape.offsets;
     const int64_t step = offsets.size() > 1 ? offsets[1] - offsets[0] : 0;
     bool linear = true;
-    for (size_t i = 1; i < offsets.size(); ++i)
+    for (size_t i = 1; i < offsets.size(); ++i) {
         linear = linear && offsets[i] - offsets[i - 1] == step;
-    if (linear)
+    }
+    if (linear) {
         return "base + lane * " + std::to_string(step);
+    }
     const std::set<int64_t> distinct(offsets.begin(), offsets.end());
     return "base + pattern of " + std::to_string(distinct.size()) + " offsets, " +
            std::to_string(*distinct.begin()) + " to " + std::to_string(*distinct.rbegin());
 }
 
 void ExplainRecorder::Begin() {
-    if (!record_)
+    if (!record_) {
         return;
+    }
     uint32_t invocations = 1;
     for (int i = 0; i < 3; ++i) {
         record_->workgroup_size[i] = kernel_.workgroup_size[i];
@@ -92,16 +98,18 @@ void ExplainRecorder::Begin() {
         const Segment& segment = regions_.segment(i);
         SegmentRecord& out = record_->segments.emplace_back();
         out.lanes = record_->lanes;
-        for (const SegmentItem& item : segment.items)
+        for (const SegmentItem& item : segment.items) {
             out.instructions += CountInstructions(kernel_, item.inst);
+        }
         out.imports = static_cast<uint32_t>(
             std::set<ir::ValueId>(segment.imports.begin(), segment.imports.end()).size());
     }
     for (uint32_t i = 0; i < kernel_.num_values(); ++i) {
         const ir::ValueId value{i};
         const Home home = regions_.home(value);
-        if (home == Home::kSegment || home == Home::kWorkgroup)
+        if (home == Home::kSegment || home == Home::kWorkgroup) {
             continue;
+        }
         const ir::Instruction* definition = kernel_.Definition(value);
         KeptRecord& kept = record_->kept.emplace_back();
         kept.place.word = definition ? definition->origin : 0;
@@ -113,8 +121,9 @@ void ExplainRecorder::Begin() {
 
 void ExplainRecorder::BeginSegmentMap(uint32_t segment, const ShapeAnalysis& shapes) {
     shapes_ = &shapes;
-    if (!record_)
+    if (!record_) {
         return;
+    }
     record_->segments[segment].lanes = shapes.lanes();
 }
 
@@ -134,11 +143,13 @@ std::string ExplainRecorder::Memory(const ir::Instruction& inst) const {
         default:
             break;
     }
-    if (inst.operands.empty() || kernel_.type(inst.operands[0]) != ir::Type::kBuffer)
+    if (inst.operands.empty() || kernel_.type(inst.operands[0]) != ir::Type::kBuffer) {
         return "address";
+    }
     const ir::Instruction* buffer = kernel_.Definition(inst.operands[0]);
-    if (!buffer || buffer->op != Op::kBuffer || buffer->imm >= kernel_.bindings.size())
+    if (!buffer || buffer->op != Op::kBuffer || buffer->imm >= kernel_.bindings.size()) {
         return "buffer";
+    }
     const ir::Binding& binding = kernel_.bindings[buffer->imm];
     return "set " + std::to_string(binding.set) + " binding " + std::to_string(binding.binding);
 }
@@ -149,8 +160,9 @@ void ExplainRecorder::Enter(ir::InstId id, uint32_t epoch, bool masked, bool wor
     current_ = id;
     segment_ = segment;
     if (ir::HasProperty(inst.op, ir::kRegions)) {
-        if (inst.op != Op::kScope)
+        if (inst.op != Op::kScope) {
             BeginConstruct(id, segment, workgroup_level);
+        }
     } else if (ir::HasProperty(inst.op, ir::kReadsMemory | ir::kWritesMemory) &&
                !ir::HasProperty(inst.op, ir::kConvergent)) {
         BeginAccess(inst, segment, masked);
@@ -158,8 +170,9 @@ void ExplainRecorder::Enter(ir::InstId id, uint32_t epoch, bool masked, bool wor
 }
 
 void ExplainRecorder::Leave(ir::InstId id) {
-    if (kernel_.inst(id).op == Op::kLoop)
+    if (kernel_.inst(id).op == Op::kLoop) {
         loops_.pop_back();
+    }
     in_access_ = false;
 }
 
@@ -177,11 +190,13 @@ void ExplainRecorder::BeginAccess(const ir::Instruction& inst, uint32_t segment,
         access.type = ir::TypeName(kernel_.type(values[first]));
         const size_t count =
             ir::HasProperty(inst.op, ir::kReadsMemory) && store ? 1 : values.size() - first;
-        if (count > 1)
+        if (count > 1) {
             access.type += " x" + std::to_string(count);
+        }
     }
-    if (offset < inst.operands.size())
+    if (offset < inst.operands.size()) {
         access.shape = DescribeShape(shapes_->shape(inst.operands[offset]));
+    }
     access.masked = masked;
     access.segment = segment;
     access.loop = loops_.empty() ? 0 : loops_.back();
@@ -189,8 +204,9 @@ void ExplainRecorder::BeginAccess(const ir::Instruction& inst, uint32_t segment,
 }
 
 void ExplainRecorder::Form(AccessForm form, AccessCheck check, uint32_t runs) {
-    if (!in_access_ || record_->accesses.back().form != AccessForm::kUnknown)
+    if (!in_access_ || record_->accesses.back().form != AccessForm::kUnknown) {
         return;
+    }
     AccessRecord& access = record_->accesses.back();
     access.form = form;
     access.check = check;
@@ -198,8 +214,9 @@ void ExplainRecorder::Form(AccessForm form, AccessCheck check, uint32_t runs) {
 }
 
 void ExplainRecorder::BeginMatrixCommands() {
-    if (!record_)
+    if (!record_) {
         return;
+    }
     MatrixRecord& matrix = record_->matrix.emplace_back();
     matrix.place.word = kernel_.inst(current_).origin;
     matrix.segment = segment_;
@@ -208,13 +225,15 @@ void ExplainRecorder::BeginMatrixCommands() {
 }
 
 void ExplainRecorder::MatrixCommands(const hal::MatrixCounts& counts) {
-    if (record_)
+    if (record_) {
         record_->matrix.back().counts = counts;
+    }
 }
 
 void ExplainRecorder::MatrixTiles() {
-    if (record_)
+    if (record_) {
         record_->matrix_tiles = true;
+    }
 }
 
 void ExplainRecorder::BeginConstruct(ir::InstId id, uint32_t segment, bool workgroup_level) {
@@ -228,8 +247,9 @@ void ExplainRecorder::BeginConstruct(ir::InstId id, uint32_t segment, bool workg
     construct.loop = loops_.empty() ? 0 : loops_.back();
     construct.depth = static_cast<uint32_t>(loops_.size());
     record_->constructs.push_back(std::move(construct));
-    if (inst.op == Op::kLoop)
+    if (inst.op == Op::kLoop) {
         loops_.push_back(static_cast<uint32_t>(record_->constructs.size()));
+    }
 }
 
 }  // namespace fornax::kernel

@@ -47,14 +47,16 @@ class ExplainRecorder {
               bool masked,
               bool workgroup_level = false)
             : recorder_(recorder), id_(id) {
-            if (recorder_.enabled())
+            if (recorder_.enabled()) {
                 recorder_.Enter(id, epoch, masked, workgroup_level);
+            }
         }
         Scope(const Scope&) = delete;
         Scope& operator=(const Scope&) = delete;
         ~Scope() {
-            if (recorder_.enabled())
+            if (recorder_.enabled()) {
                 recorder_.Leave(id_);
+            }
         }
 
       private:

@@ -29,31 +29,36 @@ llvm::Constant* Number(const Value* like, uint64_t value) {
 
 const GuessCheck::Common& GuessCheck::Shared(ir::ValueId value) {
     const auto found = shared_.find(value.index);
-    if (found != shared_.end())
+    if (found != shared_.end()) {
         return found->second;
+    }
     const Common common = Compute(value);
     return shared_[value.index] = common;
 }
 
 Value* GuessCheck::Holds() {
     Value* all = b_.getTrue();
-    for (Value* condition : conditions_)
+    for (Value* condition : conditions_) {
         all = b_.CreateAnd(all, condition);
+    }
     return all;
 }
 
 GuessCheck::Common GuessCheck::Compute(ir::ValueId value) {
     const Shape& shape = shapes_.shape(value);
-    if (shape.uniform() || shape.pattern())
+    if (shape.uniform() || shape.pattern()) {
         return {source_.scalar(value)};
+    }
     if (shape.has_rows()) {
         Value* base = source_.scalar(value);
-        if (!source_.is_here(shape.stride))
+        if (!source_.is_here(shape.stride)) {
             return Compare(value, *guesses_.Of(value));
+        }
         const Common& strides = Shared(shape.stride);
         if (shape.groups.empty()) {
-            if (const Lanes lanes = *guesses_.Of(value); lanes.HasRows())
+            if (const Lanes lanes = *guesses_.Of(value); lanes.HasRows()) {
                 return {base, b_.CreateMul(strides.base, Number(strides.base, lanes.times))};
+            }
             Require(b_.CreateICmpEQ(strides.base, Number(strides.base, 1)));
             return {base};
         }
@@ -71,8 +76,9 @@ GuessCheck::Common GuessCheck::Compute(ir::ValueId value) {
                           return source_.is_here(operand) && guesses_.Of(operand);
                       });
     if (pure) {
-        if (const Common common = OfOperation(*inst, value); common.base)
+        if (const Common common = OfOperation(*inst, value); common.base) {
             return common;
+        }
     }
     return Compare(value, *guesses_.Of(value));
 }
@@ -85,8 +91,9 @@ GuessCheck::Common GuessCheck::Compare(ir::ValueId value, const Lanes& lanes) {
     auto number = [&](int64_t bits) { return llvm::ConstantInt::getSigned(type, bits); };
     auto numbers = [&](const std::vector<int64_t>& by_lane) {
         llvm::SmallVector<llvm::Constant*, 64> constants;
-        for (int64_t bits : by_lane)
+        for (int64_t bits : by_lane) {
             constants.push_back(number(bits));
+        }
         return llvm::ConstantVector::get(constants);
     };
     auto without_offset = [&](size_t lane) {
@@ -97,8 +104,9 @@ GuessCheck::Common GuessCheck::Compare(ir::ValueId value, const Lanes& lanes) {
     if (lanes.HasRows()) {
         // Of two rows that follow each other.
         size_t next = 0;
-        while (next < count && lanes.rows[next] != lanes.rows[0] + 1)
+        while (next < count && lanes.rows[next] != lanes.rows[0] + 1) {
             ++next;
+        }
         if (next == count) {
             Require(b_.getFalse());
             return {common.base, number(0)};
@@ -125,8 +133,9 @@ Value* GuessCheck::Lane(ir::ValueId value, size_t lane) {
 // The operation on what the first lanes of the operands have.
 Value* GuessCheck::Apply(const ir::Instruction& inst) {
     llvm::SmallVector<Value*, 3> operands;
-    for (ir::ValueId operand : inst.operands)
+    for (ir::ValueId operand : inst.operands) {
         operands.push_back(Lane(operand, 0));
+    }
     return EmitPureOp(b_, kernel_, inst, operands)[0];
 }
 
@@ -134,16 +143,19 @@ Value* GuessCheck::Apply(const ir::Instruction& inst) {
 bool GuessCheck::NeedsNoWrap(ir::ValueId value, bool is_signed) {
     const Lanes lanes = *guesses_.Of(value);
     const Common common = Shared(value);
-    if (Lowest(lanes) < 0)
+    if (Lowest(lanes) < 0) {
         return false;
+    }
     const auto highest = static_cast<uint64_t>(Highest(lanes));
     const unsigned bits = common.base->getType()->getIntegerBitWidth();
     const uint64_t limit = llvm::maxUIntN(bits) >> (is_signed ? 1 : 0);
-    if (highest >= limit)
+    if (highest >= limit) {
         return false;
+    }
     if (common.stride) {
-        if (bits > 32)
+        if (bits > 32) {
             return false;
+        }
         const auto rows = static_cast<uint64_t>(*std::ranges::max_element(lanes.rows));
         Value* last =
             b_.CreateMul(b_.CreateZExt(common.stride, b_.getInt64Ty()), b_.getInt64(rows));
@@ -153,23 +165,27 @@ bool GuessCheck::NeedsNoWrap(ir::ValueId value, bool is_signed) {
     }
     // The base is a lane's value, which has a known bound.
     const uint64_t known = shapes_.shape(value).max;
-    if (Lowest(lanes) != 0 || known > limit - highest)
+    if (Lowest(lanes) != 0 || known > limit - highest) {
         Require(b_.CreateICmpULE(common.base, Number(common.base, limit - highest)));
+    }
     return true;
 }
 
 void GuessCheck::NeedsMultiple(Value* stride, uint64_t size) {
-    if (stride)
+    if (stride) {
         Require(b_.CreateICmpEQ(b_.CreateURem(stride, Number(stride, size)), Number(stride, 0)));
+    }
 }
 
 // `rest`, which is the base modulo `size`, and what lanes add to it stay below `size`.
 void GuessCheck::NeedsRoom(Value* base, Value* rest, uint64_t size, const Lanes& lanes) {
     uint64_t most = 0;
-    for (int64_t lane : lanes.offsets)
+    for (int64_t lane : lanes.offsets) {
         most = std::max(most, static_cast<uint64_t>(lane) % size);
-    if (most != 0)
+    }
+    if (most != 0) {
         Require(b_.CreateICmpULT(rest, Number(base, size - most)));
+    }
 }
 
 template <typename Map>
@@ -181,10 +197,13 @@ GuessCheck::Common GuessCheck::Each(ir::ValueId value, Map&& map) {
 // Nothing where there is no rule.
 GuessCheck::Common GuessCheck::OfOperation(const ir::Instruction& inst, ir::ValueId value) {
     const auto& in = inst.operands;
-    if (std::ranges::all_of(in, [&](ir::ValueId operand) { return guesses_.Of(operand)->IsOne(); }))
+    if (std::ranges::all_of(in,
+                            [&](ir::ValueId operand) { return guesses_.Of(operand)->IsOne(); })) {
         return {Apply(inst)};
-    if (inst.results.size() != 1 || !ir::IsInteger(kernel_.type(value)))
+    }
+    if (inst.results.size() != 1 || !ir::IsInteger(kernel_.type(value))) {
         return {};
+    }
     uint64_t bits = 0;
     const bool is_const = in.size() == 2 && kernel_.IsConst(in[1], &bits);
     llvm::Type* type = ScalarType(b_.getContext(), kernel_.type(value));
@@ -193,16 +212,18 @@ GuessCheck::Common GuessCheck::OfOperation(const ir::Instruction& inst, ir::Valu
         case Op::kISub:
             return OfSum(inst);
         case Op::kIMul:
-            if (!is_const)
+            if (!is_const) {
                 return OfProduct(inst);
+            }
             return Each(in[0], [&](Value* part) { return b_.CreateMul(part, Number(part, bits)); });
         case Op::kOr:
         case Op::kXor: {
             // Lanes differ in bits that neither base has.
             const bool first = guesses_.IsSame(in[1]);
             const Lanes own = *guesses_.Of(in[first ? 0 : 1]);
-            if ((!first && !guesses_.IsSame(in[0])) || Lowest(own) < 0)
+            if ((!first && !guesses_.IsSame(in[0])) || Lowest(own) < 0) {
                 return {};
+            }
             Value* either = b_.CreateOr(Base(in[0]), Base(in[1]));
             const uint64_t low = std::bit_ceil(static_cast<uint64_t>(Highest(own)) + 1) - 1;
             Value* met = b_.CreateAnd(either, Number(either, low));
@@ -248,8 +269,9 @@ GuessCheck::Common GuessCheck::OfSum(const ir::Instruction& inst) {
 GuessCheck::Common GuessCheck::OfProduct(const ir::Instruction& inst) {
     for (int one : {0, 1}) {
         const ir::ValueId factor = inst.operands[static_cast<size_t>(one)];
-        if (!guesses_.IsSame(factor))
+        if (!guesses_.IsSame(factor)) {
             continue;
+        }
         Require(b_.CreateICmpEQ(Base(factor), Number(Base(factor), 1)));
         return Shared(inst.operands[static_cast<size_t>(1 - one)]);
     }
@@ -257,8 +279,9 @@ GuessCheck::Common GuessCheck::OfProduct(const ir::Instruction& inst) {
 }
 
 GuessCheck::Common GuessCheck::OfQuotient(ir::ValueId dividend, uint64_t size, bool is_signed) {
-    if (!NeedsNoWrap(dividend, is_signed))
+    if (!NeedsNoWrap(dividend, is_signed)) {
         return {};
+    }
     Value* base = Base(dividend);
     NeedsRoom(base, b_.CreateURem(base, Number(base, size)), size, *guesses_.Of(dividend));
     NeedsMultiple(Stride(dividend), size);
@@ -268,8 +291,9 @@ GuessCheck::Common GuessCheck::OfQuotient(ir::ValueId dividend, uint64_t size, b
 // Of a power of two, whatever wraps.
 GuessCheck::Common GuessCheck::OfRest(ir::ValueId dividend, uint64_t size) {
     const Lanes lanes = *guesses_.Of(dividend);
-    if (Lowest(lanes) < 0)
+    if (Lowest(lanes) < 0) {
         return {};
+    }
     Value* rest = b_.CreateAnd(Base(dividend), Number(Base(dividend), size - 1));
     NeedsRoom(rest, rest, size, lanes);
     NeedsMultiple(Stride(dividend), size);
@@ -283,16 +307,19 @@ GuessCheck::Common GuessCheck::OfQuotient(const ir::Instruction& inst) {
     const bool divides = inst.op == Op::kSDiv || inst.op == Op::kUDiv;
     uint64_t size = 0;
     const bool is_const = kernel_.IsConst(divisor, &size);
-    if (is_const ? size == 0 : is_signed || !guesses_.IsSame(divisor))
+    if (is_const ? size == 0 : is_signed || !guesses_.IsSame(divisor)) {
         return {};
+    }
     if (is_const) {
         const Common quotient = OfQuotient(dividend, size, is_signed);
-        if (divides || !quotient.base)
+        if (divides || !quotient.base) {
             return quotient;
+        }
         return {b_.CreateURem(Base(dividend), Number(Base(dividend), size))};
     }
-    if (Stride(dividend) || !NeedsNoWrap(dividend, is_signed))
+    if (Stride(dividend) || !NeedsNoWrap(dividend, is_signed)) {
         return {};
+    }
     // A divisor of 0 leaves no room for anything; dividing by it would be a trap.
     Value* base = Base(dividend);
     Value* by = Base(divisor);

@@ -62,13 +62,16 @@ Status RunBackend(llvm::Module& module,
     llvm::legacy::PassManager passes;
     bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type,
                                                    /*DisableVerify=*/true);
-    if (!unsupported)
+    if (!unsupported) {
         passes.run(module);
+    }
     context.setDiagnosticHandler(std::move(previous));
-    if (unsupported)
+    if (unsupported) {
         return Error{ErrorCode::kInternal, "LLVM's backend cannot write this kind of file."};
-    if (!errors.empty())
+    }
+    if (!errors.empty()) {
         return Error{ErrorCode::kInternal, "LLVM's backend refused a kernel: " + errors};
+    }
     return OkStatus();
 }
 
@@ -106,12 +109,14 @@ void LowerMemSets(llvm::Module& module) {
     for (llvm::Function& function : module) {
         for (llvm::Instruction& instruction : llvm::instructions(function)) {
             if (auto* set = llvm::dyn_cast<llvm::MemSetInst>(&instruction);
-                set && llvm::isa<llvm::ConstantInt>(set->getLength()))
+                set && llvm::isa<llvm::ConstantInt>(set->getLength())) {
                 sets.push_back(set);
+            }
         }
     }
-    for (llvm::MemSetInst* set : sets)
+    for (llvm::MemSetInst* set : sets) {
         LowerMemSet(set);
+    }
 }
 
 // Without AVX512-FP16 the backend makes a scalar f16 minimum of `x < c ? x : c` and calls a library
@@ -122,8 +127,9 @@ void HideHalfMinima(llvm::Module& module) {
         for (llvm::Instruction& instruction : llvm::instructions(function)) {
             if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction);
                 select && select->getType()->isHalfTy() &&
-                llvm::isa<llvm::FCmpInst>(select->getCondition()))
+                llvm::isa<llvm::FCmpInst>(select->getCondition())) {
                 selects.push_back(select);
+            }
         }
     }
     for (llvm::SelectInst* select : selects) {
@@ -201,13 +207,16 @@ Status OptimizeModule(llvm::Module& module,
         passes.addPass(llvm::SimplifyCFGPass());
     }
     for (llvm::Function& function : module) {
-        if (!function.isDeclaration())
+        if (!function.isDeclaration()) {
             passes.run(function, functions);
+        }
     }
-    if (!machine.getTargetFeatureString().contains("+avx512fp16"))
+    if (!machine.getTargetFeatureString().contains("+avx512fp16")) {
         HideHalfMinima(module);
-    if (quality == CodeQuality::kQuick)
+    }
+    if (quality == CodeQuality::kQuick) {
         LoadVectorConstants(module);
+    }
     return OkStatus();
 }
 

@@ -55,16 +55,18 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
     prepared->scratch_bytes_ = emitted.scratch_bytes;
     unsigned size = module.getInstructionCount();
     clock.End("emission");
-    if (explain)
+    if (explain) {
         explain->llvm_instructions = size;
+    }
     if (size > kMaxInstructions) {
         return Error{ErrorCode::kUnsupported, "The kernel has " + std::to_string(size) +
                                                   " LLVM instructions, and the limit is " +
                                                   std::to_string(kMaxInstructions) + "."};
     }
     SetFunctionAttributes(module, target);
-    if (sink)
+    if (sink) {
         sink("llvm", TextOf(module));
+    }
     FORNAX_RETURN_IF_ERROR(OptimizeModule(module, machine, quality, emitted.lanes));
     prepared->instructions_ = module.getInstructionCount();
     clock.End("LLVM passes");
@@ -74,8 +76,9 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
         machine.setOptLevel(prepared->Level());
         Result<std::string> assembly = EmitAssembly(*copy, machine);
         machine.setOptLevel(llvm::CodeGenOptLevel::Default);
-        if (!assembly.ok())
+        if (!assembly.ok()) {
             return assembly.error();
+        }
         sink("s", *assembly);
     }
     return prepared;
@@ -109,8 +112,9 @@ Result<NativeKernel> CompileToNative(const ir::Kernel& kernel,
     native.scratch_bytes = prepared->scratch_bytes();
     FORNAX_ASSIGN_OR_RETURN(native.object, prepared->Generate(machine));
     clock.End("code generation");
-    if (explain)
+    if (explain) {
         explain->code_bytes = static_cast<uint32_t>(native.object.size());
+    }
     return native;
 }
 

@@ -110,8 +110,9 @@ TEST(CompileToNative, RunsOnEveryTarget) {
         hal::WorkerFrame worker = {.scratch = scratch.data()};
         auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
         entry(&dispatch, &worker, 3, kGroups - 3);
-        for (size_t i = 0; i < x.size(); ++i)
+        for (size_t i = 0; i < x.size(); ++i) {
             ASSERT_EQ(y[i], i < 3 * 64 ? 1 : 2 * static_cast<float>(i) + 1) << i;
+        }
         EXPECT_EQ(worker.fault, 0u);
     }
 }
@@ -152,8 +153,9 @@ ir::Kernel LongKernel(size_t count) {
     ir::ValueId buffer = b.Emit(Op::kBuffer, Type::kBuffer, {b.ConstI32(0)}, 0);
     ir::ValueId value = b.Emit(Op::kLoadBuffer, Type::kI32, {buffer, offset}, 4);
     // Two alternating operations that no pass folds.
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         value = b.Emit(i % 2 ? Op::kIMul : Op::kXor, Type::kI32, {value, lane});
+    }
     b.Append(Op::kStoreBuffer, std::vector<ir::ValueId>{buffer, offset, value}, {}, 4);
     b.Append(Op::kReturn, {}, {});
     return kernel;
@@ -171,8 +173,9 @@ TEST(CompileToNative, VeryLongKernelsAreCompiledQuicklyOrRefused) {
     uint32_t values[16], expected[16];
     for (uint32_t lane = 0; lane < 16; ++lane) {
         values[lane] = expected[lane] = lane + 5;
-        for (uint32_t i = 0; i < kLength; ++i)
+        for (uint32_t i = 0; i < kLength; ++i) {
             expected[lane] = i % 2 ? expected[lane] * lane : expected[lane] ^ lane;
+        }
     }
     const hal::BufferDescriptor set[] = {{reinterpret_cast<uint64_t>(values), sizeof(values)}};
     const void* sets[] = {set};

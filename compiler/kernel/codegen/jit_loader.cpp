@@ -39,16 +39,18 @@ class Reader {
 
     template <typename T>
     bool Read(uint64_t offset, T& value) const {
-        if (!Contains(offset, sizeof(T)))
+        if (!Contains(offset, sizeof(T))) {
             return false;
+        }
         std::memcpy(&value, bytes_.data() + offset, sizeof(T));
         return true;
     }
 
     // The zero-terminated text at `offset` of the string table `table`.
     bool ReadString(const Elf64_Shdr& table, uint64_t offset, std::string& text) const {
-        if (offset >= table.sh_size)
+        if (offset >= table.sh_size) {
             return false;
+        }
         const char* start = reinterpret_cast<const char*>(bytes_.data()) + table.sh_offset + offset;
         size_t limit = table.sh_size - offset;
         size_t length = strnlen(start, limit);
@@ -116,18 +118,22 @@ Status Linker::ReadSections() {
         sections_[i].allocated = (section.sh_flags & SHF_ALLOC) && section.sh_size != 0 &&
                                  section.sh_type != SHT_X86_64_UNWIND &&
                                  section.sh_type != SHT_NOTE;
-        if (!sections_[i].allocated)
+        if (!sections_[i].allocated) {
             continue;
-        if (section.sh_type != SHT_PROGBITS || (section.sh_flags & (SHF_WRITE | SHF_TLS)))
+        }
+        if (section.sh_type != SHT_PROGBITS || (section.sh_flags & (SHF_WRITE | SHF_TLS))) {
             return Damaged("section " + std::to_string(i) + " is neither code nor constants");
+        }
         if (section.sh_addralign > kMaxAlignment ||
-            (section.sh_addralign > 1 && !std::has_single_bit(section.sh_addralign)))
+            (section.sh_addralign > 1 && !std::has_single_bit(section.sh_addralign))) {
             return Damaged("section " + std::to_string(i) + " has an alignment of " +
                            std::to_string(section.sh_addralign));
+        }
     }
     for (const Section& section : sections_) {
-        if (section.header.sh_type == SHT_SYMTAB)
+        if (section.header.sh_type == SHT_SYMTAB) {
             symbols_ = &section;
+        }
     }
     if (!symbols_ || symbols_->header.sh_link >= sections_.size() ||
         sections_[symbols_->header.sh_link].header.sh_type != SHT_STRTAB) {
@@ -140,19 +146,23 @@ Status Linker::Layout(uint64_t page_bytes) {
     uint64_t end = 0;
     for (bool code : {false, true}) {
         end = AlignUp(end, page_bytes);
-        if (code)
+        if (code) {
             code_offset_ = end;
+        }
         for (Section& section : sections_) {
-            if (!section.allocated || ((section.header.sh_flags & SHF_EXECINSTR) != 0) != code)
+            if (!section.allocated || ((section.header.sh_flags & SHF_EXECINSTR) != 0) != code) {
                 continue;
+            }
             section.address = AlignUp(end, std::max<uint64_t>(section.header.sh_addralign, 1));
             end = section.address + section.header.sh_size;
-            if (section.header.sh_size > kMaxImageBytes || end > kMaxImageBytes)
+            if (section.header.sh_size > kMaxImageBytes || end > kMaxImageBytes) {
                 return Damaged("it needs more than " + std::to_string(kMaxImageBytes) + " bytes");
+            }
         }
     }
-    if (end == code_offset_)
+    if (end == code_offset_) {
         return Damaged("it holds no code");
+    }
     image_bytes_ = AlignUp(end, page_bytes);
     return OkStatus();
 }
@@ -160,8 +170,9 @@ Status Linker::Layout(uint64_t page_bytes) {
 Result<uint64_t> Linker::SymbolAddress(const Elf64_Sym& symbol) const {
     if (symbol.st_shndx == SHN_UNDEF) {
         std::string name;
-        if (!reader_.ReadString(sections_[symbols_->header.sh_link].header, symbol.st_name, name))
+        if (!reader_.ReadString(sections_[symbols_->header.sh_link].header, symbol.st_name, name)) {
             name = "?";
+        }
         return Damaged("it needs the function or variable " + name + " from outside");
     }
     if (symbol.st_shndx >= sections_.size() || !sections_[symbol.st_shndx].allocated ||
@@ -178,8 +189,9 @@ Status Linker::Relocate(uint8_t* image, const Section& relocations) {
         Elf64_Rela entry;
         Elf64_Sym symbol;
         uint64_t symbol_index;
-        if (!reader_.Read(relocations.header.sh_offset + i * sizeof(entry), entry))
+        if (!reader_.Read(relocations.header.sh_offset + i * sizeof(entry), entry)) {
             return Damaged("a relocation lies outside the file");
+        }
         symbol_index = ELF64_R_SYM(entry.r_info);
         if (symbol_index >= symbols_->header.sh_size / sizeof(symbol) ||
             !reader_.Read(symbols_->header.sh_offset + symbol_index * sizeof(symbol), symbol)) {
@@ -208,8 +220,9 @@ Status Linker::Relocate(uint8_t* image, const Section& relocations) {
             case R_X86_64_PLT32: {
                 int64_t distance = static_cast<int64_t>(relative);
                 if (distance < std::numeric_limits<int32_t>::min() ||
-                    distance > std::numeric_limits<int32_t>::max())
+                    distance > std::numeric_limits<int32_t>::max()) {
                     return Damaged("a relocation does not fit 32 bits");
+                }
                 int32_t narrow = static_cast<int32_t>(distance);
                 std::memcpy(place, &narrow, 4);
                 break;
@@ -231,14 +244,18 @@ Status Linker::CopyAndRelocate(uint8_t* image) {
     }
     for (const Section& section : sections_) {
         uint32_t type = section.header.sh_type;
-        if (type != SHT_RELA && type != SHT_REL)
+        if (type != SHT_RELA && type != SHT_REL) {
             continue;
-        if (section.header.sh_info >= sections_.size())
+        }
+        if (section.header.sh_info >= sections_.size()) {
             return Damaged("relocations name no section");
-        if (!sections_[section.header.sh_info].allocated)
+        }
+        if (!sections_[section.header.sh_info].allocated) {
             continue;
-        if (type == SHT_REL)
+        }
+        if (type == SHT_REL) {
             return Damaged("its relocations have no addends");
+        }
         FORNAX_RETURN_IF_ERROR(Relocate(image, section));
     }
     return OkStatus();
@@ -253,11 +270,13 @@ Result<uint64_t> Linker::FindFunction(const std::string& wanted) const {
             !reader_.ReadString(sections_[symbols_->header.sh_link].header, symbol.st_name, name)) {
             return Damaged("its symbol table is cut off");
         }
-        if (name != wanted || symbol.st_shndx == SHN_UNDEF)
+        if (name != wanted || symbol.st_shndx == SHN_UNDEF) {
             continue;
+        }
         FORNAX_ASSIGN_OR_RETURN(uint64_t address, SymbolAddress(symbol));
-        if (address < code_offset_ || address >= image_bytes_)
+        if (address < code_offset_ || address >= image_bytes_) {
             return Damaged("the symbol " + wanted + " is not code");
+        }
         return address;
     }
     return Damaged("it has no function " + wanted);
@@ -297,8 +316,9 @@ Result<std::unique_ptr<LoadedObject>> LoadedObject::Load(std::span<const uint8_t
 }
 
 LoadedObject::~LoadedObject() {
-    if (base_)
+    if (base_) {
         munmap(base_, mapped_bytes_);
+    }
 }
 
 }  // namespace fornax::kernel

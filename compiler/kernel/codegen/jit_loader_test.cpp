@@ -58,8 +58,9 @@ std::vector<uint8_t> SwitchObject() {
         llvm::SwitchInst* choice = b.CreateSwitch(function->getArg(0), other, 16);
         auto* table_type = llvm::ArrayType::get(b.getInt32Ty(), 16);
         std::vector<uint32_t> numbers;
-        for (uint32_t i = 0; i < 16; ++i)
+        for (uint32_t i = 0; i < 16; ++i) {
             numbers.push_back(i * i * 1000003);
+        }
         auto* table =
             new llvm::GlobalVariable(module, table_type, true, llvm::GlobalValue::PrivateLinkage,
                                      llvm::ConstantDataArray::get(b.getContext(), numbers));
@@ -96,8 +97,9 @@ TEST(LoadedObject, MemoryIsNeverWritableAndExecutable) {
         uintptr_t start = 0, end = 0;
         char access[5] = {};
         ASSERT_EQ(std::sscanf(line.c_str(), "%lx-%lx %4s", &start, &end, access), 3);
-        if (entry < start || entry >= end)
+        if (entry < start || entry >= end) {
             continue;
+        }
         found = true;
         EXPECT_STREQ(access, "r-xp");
     }

@@ -44,8 +44,9 @@ Result<RunnableKernel> RunnableKernel::Create(const ir::Kernel& kernel,
     module.print(text, nullptr);
     std::string broken;
     llvm::raw_string_ostream why(broken);
-    if (llvm::verifyModule(module, &why))
+    if (llvm::verifyModule(module, &why)) {
         return Error{ErrorCode::kInternal, "LLVM IR is broken: " + broken + native.llvm_ir_};
+    }
     SetFunctionAttributes(module, target);
     FORNAX_RETURN_IF_ERROR(OptimizeModule(module, *machine));
     llvm::raw_string_ostream optimized(native.optimized_llvm_ir_);
@@ -95,11 +96,13 @@ Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
     auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>(object_->entry()));
     // In two parts, so that a start in the middle of the grid is used.
     uint64_t first = count / 3;
-    if (first != 0)
+    if (first != 0) {
         entry(&frame, &worker, 0, first);
+    }
     entry(&frame, &worker, first, count - first);
-    if (matrix)
+    if (matrix) {
         *matrix = worker.matrix;
+    }
     for (size_t i = 0; i < buffers.size(); ++i) {
         const auto* begin = reinterpret_cast<const uint8_t*>(set[i].address);
         for (const uint8_t& byte : memory[i].readable()) {

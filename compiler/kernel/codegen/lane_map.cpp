@@ -23,15 +23,17 @@ constexpr double kWorthTiling = 0.75;
 // apart. Lanes of a vector go round loops together, so a workgroup that waits in a loop for its
 // neighbour's write would wait for ever.
 bool MayShareVector(const ir::Kernel& kernel) {
-    if (kernel.shared_bytes != 0)
+    if (kernel.shared_bytes != 0) {
         return false;
+    }
     bool loops = false;
     bool communicates = false;
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         loops |= inst.op == Op::kLoop;
-        if (inst.op == Op::kBarrier)
+        if (inst.op == Op::kBarrier) {
             return false;
+        }
         communicates |= inst.op == Op::kAtomicBuffer || inst.op == Op::kAtomicGlobal ||
                         (inst.flags & ir::kVolatile) != 0;
     }
@@ -51,13 +53,16 @@ class Chooser {
           native_(std::max(4u, options.vector_bits / 32)) {}
 
     LaneMap Choose() {
-        if (SeesSubgroups(kernel_))
+        if (SeesSubgroups(kernel_)) {
             return {.lanes = kernel_.subgroup_size};
+        }
         const uint32_t wanted = options_.force_lanes != 0 ? options_.force_lanes : native_;
-        if (invocations_ < wanted)
+        if (invocations_ < wanted) {
             return Small(wanted);
-        if (options_.force_lanes != 0)
+        }
+        if (options_.force_lanes != 0) {
             return Tiled({.lanes = wanted}, wanted, wanted);
+        }
         const uint32_t limit = MostLanes({.lanes = native_});
         // A vector within one row of the workgroup has a uniform y and z, so that rows are
         // addressed by scalars. A divergent loop gains more from two independent chains.
@@ -84,8 +89,9 @@ class Chooser {
         while (lanes * 2 <= limit) {
             // For two lines, which memory gives together, all registers may be taken.
             const uint32_t most = divergent_loop_ && lanes * 2 <= two_lines ? registers : budget;
-            if (pressure.live_values * (lanes * 2 / native_) > most)
+            if (pressure.live_values * (lanes * 2 / native_) > most) {
                 break;
+            }
             lanes *= 2;
         }
         return lanes;
@@ -108,17 +114,20 @@ class Chooser {
                 const uint32_t element = std::max(8u, ir::BitWidth(kernel_.type(inst.results[0])));
                 bits = std::max(bits, element * static_cast<uint32_t>(inst.results.size()));
             }
-            for (ir::BlockId child : inst.blocks)
+            for (ir::BlockId child : inst.blocks) {
                 bits = std::max(bits, WidestLoad(child, in_loop || inst.op == Op::kLoop));
+            }
         }
         return bits;
     }
 
     LaneMap Small(uint32_t wanted) {
-        if (!std::has_single_bit(invocations_) || !MayShareVector(kernel_))
+        if (!std::has_single_bit(invocations_) || !MayShareVector(kernel_)) {
             return {.lanes = std::bit_ceil(invocations_)};
-        if (options_.force_lanes == 0)
+        }
+        if (options_.force_lanes == 0) {
             wanted = MostLanes({.lanes = native_, .workgroups = native_ / invocations_});
+        }
         return {.lanes = wanted, .workgroups = wanted / invocations_};
     }
 
@@ -128,16 +137,19 @@ class Chooser {
     }
 
     LaneMap Tiled(const LaneMap& rows, uint32_t least, uint32_t most) const {
-        if (size_[1] == 1)
+        if (size_[1] == 1) {
             return rows;
+        }
         double best_cost = Cost(rows) * kWorthTiling;
-        if (best_cost < kCheapMemory)
+        if (best_cost < kCheapMemory) {
             return rows;
+        }
         LaneMap best = rows;
         for (uint32_t lanes = least; lanes <= most; lanes *= 2) {
             for (uint32_t width = 1; width <= lanes; width *= 2) {
-                if (size_[0] % width != 0 || size_[1] % (lanes / width) != 0)
+                if (size_[0] % width != 0 || size_[1] % (lanes / width) != 0) {
                     continue;
+                }
                 const LaneMap map = {.lanes = lanes, .tile_width = width};
                 if (const double cost = Cost(map); cost < best_cost) {
                     best_cost = cost;
@@ -162,8 +174,9 @@ class Chooser {
 bool SeesSubgroups(const ir::Kernel& kernel) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (ir::HasProperty(inst.op, ir::kSubgroup))
+        if (ir::HasProperty(inst.op, ir::kSubgroup)) {
             return true;
+        }
         if (inst.op == Op::kBuiltin) {
             auto builtin = static_cast<ir::BuiltinId>(inst.imm);
             if (builtin == ir::BuiltinId::kSubgroupId || builtin == ir::BuiltinId::kSubgroupLane ||

@@ -69,8 +69,9 @@ llvm::Value* MathEmitter::ToInt(V a) {
 llvm::Value* MathEmitter::Polynomial(V x, std::initializer_list<double> coefficients) {
     auto constant = [&](double value) { return llvm::ConstantFP::get(x->getType(), value); };
     V sum = constant(coefficients.end()[-1]);
-    for (size_t i = coefficients.size() - 1; i-- > 0;)
+    for (size_t i = coefficients.size() - 1; i-- > 0;) {
         sum = Fma(sum, x, constant(coefficients.begin()[i]));
+    }
     return sum;
 }
 
@@ -89,32 +90,36 @@ llvm::Value* MathEmitter::OnRegisters(std::initializer_list<V> operands, const C
                                                  operand, uint64_t{0});
             } else if (lanes != part) {
                 llvm::SmallVector<int, 16> mask(part);
-                for (unsigned i = 0; i < part; ++i)
+                for (unsigned i = 0; i < part; ++i) {
                     mask[i] = static_cast<int>(std::min(first + i, lanes - 1));
+                }
                 operand = b_.CreateShuffleVector(operand, mask);
             }
             arguments.push_back(operand);
         }
         parts.push_back(call(part, arguments));
     }
-    if (!vector)
+    if (!vector) {
         return b_.CreateExtractElement(parts[0], uint64_t{0});
+    }
     while (parts.size() > 1) {
         llvm::SmallVector<V, 4> joined;
         for (size_t i = 0; i < parts.size(); i += 2) {
             unsigned length =
                 llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements();
             llvm::SmallVector<int, 64> mask(2 * length);
-            for (unsigned k = 0; k < 2 * length; ++k)
+            for (unsigned k = 0; k < 2 * length; ++k) {
                 mask[k] = static_cast<int>(k);
+            }
             joined.push_back(b_.CreateShuffleVector(parts[i], parts[i + 1], mask));
         }
         parts = std::move(joined);
     }
     if (lanes < 4) {
         llvm::SmallVector<int, 4> mask(lanes);
-        for (unsigned k = 0; k < lanes; ++k)
+        for (unsigned k = 0; k < lanes; ++k) {
             mask[k] = static_cast<int>(k);
+        }
         return b_.CreateShuffleVector(parts[0], mask);
     }
     return parts[0];
@@ -143,8 +148,9 @@ llvm::Value* MathEmitter::ScaleByFloor(V significand, V exponent) {
         llvm::SmallVector<V, 5> list = {arguments[0], arguments[1], zero};
         list.push_back(MaskBits(
             b_.CreateFCmpUGE(arguments[1], llvm::ConstantFP::get(type, kLeastExponentOfAnything))));
-        if (lanes == 16)
+        if (lanes == 16) {
             list.push_back(b_.getInt32(kRoundingOfMxcsr));
+        }
         return b_.CreateIntrinsic(id, {}, list);
     });
 }
@@ -158,15 +164,17 @@ llvm::Value* MathEmitter::FractionAboveFloor(V x) {
         constexpr uint32_t kFloor = 1;  // to no digit behind the point
         llvm::SmallVector<V, 5> list = {arguments[0], b_.getInt32(kFloor), zero};
         list.push_back(lanes == 16 ? b_.getInt16(0xffff) : b_.getInt8(0xff));
-        if (lanes == 16)
+        if (lanes == 16) {
             list.push_back(b_.getInt32(kRoundingOfMxcsr));
+        }
         return b_.CreateIntrinsic(id, {}, list);
     });
 }
 
 llvm::Value* MathEmitter::Scale(V significand, V shifted) {
-    if (has_avx512())
+    if (has_avx512()) {
         return ScaleByFloor(significand, Sub(shifted, F(kExponentShift)));
+    }
     // Two factors, because 2^-150 and 2^128 are no f32. The product of significand and the first
     // is exact, so only the second multiplication rounds. The lowest nine bits are the exponent and
     // twice the bias of f32: halved, with a bias each.
@@ -187,8 +195,9 @@ llvm::Value* MathEmitter::Estimate(V x, std::array<Intrinsic::ID, 3> of_128_256_
 // AVX-512's estimate has 14 bits; one step of Newton's method doubles them. For 0 and infinity the
 // estimate is exact and the step makes NaN.
 llvm::Value* MathEmitter::RSqrt(V x) {
-    if (!has_avx512())
+    if (!has_avx512()) {
         return Div(F(1.0), Sqrt(x));
+    }
     V estimate =
         Estimate(x, {Intrinsic::x86_avx512_rsqrt14_ps_128, Intrinsic::x86_avx512_rsqrt14_ps_256,
                      Intrinsic::x86_avx512_rsqrt14_ps_512});
@@ -200,8 +209,9 @@ llvm::Value* MathEmitter::RSqrt(V x) {
 // The error of the estimate, 2^-14, is squared by one step. A division of 512 bits keeps its unit
 // busy for as long as 20 other operations take.
 llvm::Value* MathEmitter::Quotient(V over, V under) {
-    if (!has_avx512())
+    if (!has_avx512()) {
         return Div(over, under);
+    }
     V estimate =
         Estimate(under, {Intrinsic::x86_avx512_rcp14_ps_128, Intrinsic::x86_avx512_rcp14_ps_256,
                          Intrinsic::x86_avx512_rcp14_ps_512});

@@ -41,8 +41,9 @@ llvm::Value* MathEmitter::Exp2Unbounded(V x) {
 }
 
 llvm::Value* MathEmitter::Exp2(V x) {
-    if (has_avx512())
+    if (has_avx512()) {
         return Exp2Unbounded(x);
+    }
     x = Clamp(x, -151.0, 129.0);
     V shifted = Add(x, F(kExponentShift));
     return Scale(Exp2Fraction(Sub(x, Sub(shifted, F(kExponentShift)))), shifted);

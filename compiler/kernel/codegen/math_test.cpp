@@ -85,13 +85,14 @@ std::vector<float> Arguments(const Case& test, uint32_t seed) {
     std::mt19937 random(seed);
     std::uniform_real_distribution<float> spread(test.low, test.high);
     for (size_t i = 0; i < values.size(); ++i) {
-        if (i < std::size(kSpecial) * std::size(kSpecial))
+        if (i < std::size(kSpecial) * std::size(kSpecial)) {
             values[i] =
                 seed ? kSpecial[i / std::size(kSpecial)] : kSpecial[i % std::size(kSpecial)];
-        else if (i % 4 == 0)
+        } else if (i % 4 == 0) {
             values[i] = std::bit_cast<float>(static_cast<uint32_t>(random()));
-        else
+        } else {
             values[i] = spread(random);
+        }
     }
     return values;
 }
@@ -100,26 +101,32 @@ std::vector<float> Arguments(const Case& test, uint32_t seed) {
 // wrong.
 double ErrorOf(const Case& test, float x, float y, float result, double& ulps) {
     ulps = 0;
-    if (std::fabs(x) > test.range && !std::isinf(x) && !std::isnan(x))
+    if (std::fabs(x) > test.range && !std::isinf(x) && !std::isnan(x)) {
         return std::fabs(result) <= test.bound ? 0 : INFINITY;
-    if (std::fabs(x) > test.overflow * (1 - 1e-6) && std::isinf(result))
+    }
+    if (std::fabs(x) > test.overflow * (1 - 1e-6) && std::isinf(result)) {
         return std::signbit(result) == std::signbit(test.reference(x, y)) ? 0 : INFINITY;
-    if (std::fabs(x) > test.overflow * (1 + 1e-6))
+    }
+    if (std::fabs(x) > test.overflow * (1 + 1e-6)) {
         return INFINITY;
+    }
     long double exact = test.reference(x, y);
-    if (std::isnan(exact))
+    if (std::isnan(exact)) {
         return std::isnan(result) ? 0 : INFINITY;
+    }
     float rounded = static_cast<float>(exact);
     if (std::isinf(rounded) || std::isinf(result)) {
         // Near the end of the range one ULP decides between infinity and the largest number.
         bool near_end = std::fabs(exact) > 0x1.fffffp127L && std::fabs(result) > 0x1.fffffp127f;
         return result == rounded || near_end ? 0 : INFINITY;
     }
-    if (std::isnan(result))
+    if (std::isnan(result)) {
         return INFINITY;
+    }
     long double error = std::fabs(static_cast<long double>(result) - exact);
-    if (exact == 0)
+    if (exact == 0) {
         return error == 0 || error <= test.absolute ? 0 : INFINITY;
+    }
     ulps = static_cast<double>(error / UlpAt(exact));
     const long double allowed_ulp = test.ulp + test.ulp_by_size * std::fabs(x);
     long double allowed = std::max<long double>(allowed_ulp * UlpAt(exact), test.absolute);
@@ -172,22 +179,25 @@ TEST_P(MathTest, MeetsItsPrecision) {
     std::vector<float> first;
     for (const TargetInfo& target : TestTargets()) {
         Case bounds = test;
-        if (target.vector_bits < 512)
+        if (target.vector_bits < 512) {
             bounds.ulp_by_size = 0;
+        }
         if (target.vector_bits == 128) {
             // Without FMA the reductions lose digits: what Vulkan asks for is left.
             bounds.ulp = test.ulp * 16;
             bounds.absolute = std::max(test.absolute, 0x1p-22);
-            if (std::isfinite(test.range))
+            if (std::isfinite(test.range)) {
                 bounds.range = 3.1415927;
+            }
         }
         std::vector<float> of_target;
         for (uint32_t lanes : {0u, 4u, 8u, 16u, 32u, 64u}) {
             std::vector<Type> types(test.two ? 2 : 1, Type::kF32);
             auto compiled = CompiledOp::Create(target, {test.op, types, {Type::kF32}, {}}, lanes);
             ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-            if (lanes == 16 && !compiled->assembly().empty())
+            if (lanes == 16 && !compiled->assembly().empty()) {
                 std::printf("%s\n", compiled->assembly().c_str());
+            }
             std::vector<float> result(kCount);
             const void* inputs[] = {x.data(), y.data()};
             void* outputs[] = {result.data()};
@@ -226,10 +236,12 @@ TEST_P(MathTest, MeetsItsPrecision) {
 // every one (minutes a function).
 TEST_P(MathTest, MeetsItsPrecisionOnEveryNthFloat) {
     Case test = Cases()[GetParam()];
-    if (TestTargets()[0].vector_bits < 512)
+    if (TestTargets()[0].vector_bits < 512) {
         test.ulp_by_size = 0;
-    if (test.two)
+    }
+    if (test.two) {
         GTEST_SKIP() << "has two arguments";
+    }
     const char* text = std::getenv("FORNAX_MATH_TEST_STEP");
     const uint64_t step = text ? std::max(1, std::atoi(text)) : 8191;
     auto compiled =

@@ -50,18 +50,22 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
       shared_(shared) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == ir::Op::kMatrixMulAdd)
+        if (inst.op == ir::Op::kMatrixMulAdd) {
             unit_.Prepare(KindOf(kernel, inst));
+        }
     }
-    if (!regions)
+    if (!regions) {
         return;
+    }
     factors_ = FindMatrixFactors(kernel, *regions, [&](const ir::Instruction& product, bool is_b) {
         return static_cast<uint32_t>(unit_.FormOf(KindOf(kernel, product), is_b));
     });
-    if (factors_.max_places == 0)
+    if (factors_.max_places == 0) {
         return;
-    for (const MatrixFactors::Factor& factor : factors_.factors)
+    }
+    for (const MatrixFactors::Factor& factor : factors_.factors) {
         packed_bytes_ = std::max(packed_bytes_, FactorBytes(static_cast<FactorForm>(factor.form)));
+    }
     packed_ = NewMatrixSlot(entry_, factors_.max_places * packed_bytes_);
     is_packed_ = NewMatrixSlot(entry_, factors_.max_places);
 }
@@ -69,14 +73,16 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
 void MatrixEmitter::BeginSegment(uint32_t segment) {
     const auto found = factors_.segments.find(segment);
     segment_ = found == factors_.segments.end() ? nullptr : &found->second;
-    if (segment_ && segment_->shared)
+    if (segment_ && segment_->shared) {
         b_.CreateMemSet(is_packed_, b_.getInt8(0), segment_->places, kMatrixAlign);
+    }
 }
 
 Value* MatrixEmitter::OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup) {
     if (std::all_of(by_subgroup.begin(), by_subgroup.end(),
-                    [&](uint32_t value) { return value == by_subgroup[0]; }))
+                    [&](uint32_t value) { return value == by_subgroup[0]; })) {
         return b_.getInt64(by_subgroup[0]);
+    }
     llvm::Constant* data = llvm::ConstantDataArray::get(b_.getContext(), by_subgroup);
     auto* table = new llvm::GlobalVariable(*entry_.getModule(), data->getType(),
                                            /*isConstant=*/true, llvm::GlobalValue::PrivateLinkage,
@@ -98,11 +104,13 @@ uint32_t MatrixEmitter::RowsInPlace(const ir::Instruction& inst, const MatrixKin
 
 // The first subgroup that comes to a factor packs it, for all.
 Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
-    if (b_.GetInsertBlock() != taken_block_)
+    if (b_.GetInsertBlock() != taken_block_) {
         taken_.clear();
+    }
     taken_block_ = b_.GetInsertBlock();
-    if (const auto found = taken_.find(number); found != taken_.end())
+    if (const auto found = taken_.find(number); found != taken_.end()) {
         return found->second;
+    }
     const MatrixFactors::Factor& factor = factors_.factors[number];
     if (!factor.is_b && kind.stride_of_a != 0) {
         Value* rows = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
@@ -140,8 +148,9 @@ MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint32_t h
         made_.clear();
     }
     for (Made& made : made_) {
-        if (made.how == how && from.equals(made.from))
+        if (made.how == how && from.equals(made.from)) {
             return &made;
+        }
     }
     return nullptr;
 }
@@ -152,13 +161,15 @@ MatrixEmitter::Made& MatrixEmitter::Add(llvm::ArrayRef<Value*> from, uint32_t ho
 }
 
 MatrixEmitter::Vectors MatrixEmitter::Transpose(llvm::ArrayRef<Value*> matrix) {
-    if (const Made* made = Find(matrix, kTransposed))
+    if (const Made* made = Find(matrix, kTransposed)) {
         return made->transposed;
+    }
     Vectors rows = RegroupMatrix(b_, matrix, kMatrixSize);
     auto shuffled = [&](Value* first, Value* second, auto&& pick) {
         llvm::SmallVector<int, 16> picks;
-        for (uint32_t i = 0; i < kMatrixSize; ++i)
+        for (uint32_t i = 0; i < kMatrixSize; ++i) {
             picks.push_back(static_cast<int>(pick(i)));
+        }
         return b_.CreateShuffleVector(first, second, picks);
     };
     // The blocks off the diagonal change places.
@@ -198,18 +209,23 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
                              const Value* keep) {
     const FactorForm form = unit_.FormOf(kind, is_b);
     const uint32_t how = HowPacked(form, is_b);
-    if (const Made* made = Find(matrix, how))
+    if (const Made* made = Find(matrix, how)) {
         return made->slot;
-    if (slots_.size() > next_slot_ && slots_[next_slot_] == keep)
+    }
+    if (slots_.size() > next_slot_ && slots_[next_slot_] == keep) {
         next_slot_ = (next_slot_ + 1) % kSlots;
+    }
     const size_t turn = next_slot_;
     next_slot_ = (turn + 1) % kSlots;
-    if (turn == slots_.size())
+    if (turn == slots_.size()) {
         slots_.push_back(NewMatrixSlot(entry_, kMaxFactorBytes));
+    }
     Value* slot = slots_[turn];
-    if (std::any_of(waiting_.begin(), waiting_.end(),
-                    [&](const Product& product) { return product.a == slot || product.b == slot; }))
+    if (std::any_of(waiting_.begin(), waiting_.end(), [&](const Product& product) {
+            return product.a == slot || product.b == slot;
+        })) {
         Flush();
+    }
     std::erase_if(made_, [&](const Made& made) { return made.slot == slot; });
     unit_.LoadFactor(slot, matrix, kind, is_b);
     Add(matrix, how).slot = slot;
@@ -218,8 +234,9 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
 
 std::array<bool, 3> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
     std::array<bool, 3> in_memory = {};
-    if (masked)
+    if (masked) {
         return in_memory;
+    }
     const uint32_t first = inst.results[0].index;
     const auto factors = factors_.products.find(first);
     if (segment_ && factors != factors_.products.end()) {
@@ -265,12 +282,14 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     const uint64_t flags = inst.imm;
     const std::array<bool, 3> in_memory = InMemory(inst, masked);
     MatrixKind kind = KindOf(kernel_, inst);
-    if (in_memory[0])
+    if (in_memory[0]) {
         kind.stride_of_a = RowsInPlace(inst, kind);
+    }
     const size_t count = operands.size() / 3;
     const llvm::ArrayRef<Value*> sums = operands.drop_front(2 * count);
-    if (kind != waiting_kind_ || waiting_.size() == kMaxWaiting)
+    if (kind != waiting_kind_ || waiting_.size() == kMaxWaiting) {
         Flush();
+    }
     waiting_kind_ = kind;
     auto factor = [&](size_t i, const Value* keep) {
         return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i], kind)
@@ -294,8 +313,9 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     const bool saturates = (flags & ir::kMatrixSaturating) != 0;
     size_t slot = 0;
     if (chain != first) {
-        while (chains_[slot].is != chain)
+        while (chains_[slot].is != chain) {
             ++slot;
+        }
     } else if (saturates) {
         slot = OpenChain(chain, Vectors(count, llvm::Constant::getNullValue(sums[0]->getType())));
     } else {
@@ -304,12 +324,14 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     product.place = {.local = kChains, .first = slot};
     product.c = chains_[slot].slot;
     waiting_.push_back(product);
-    if (!alone && !linked->second.ends)
+    if (!alone && !linked->second.ends) {
         return {};
+    }
     Flush();
     Vectors results = CloseChain(chains_[slot], count);
-    for (size_t i = 0; saturates && i < count; ++i)
+    for (size_t i = 0; saturates && i < count; ++i) {
         results[i] = AddSaturating(sums[i], results[i], flags);
+    }
     return results;
 }
 
@@ -320,8 +342,9 @@ bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool mask
         ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator)) {
         Flush();
     }
-    if (!masked && segment_ && factors_.unused.contains(id.index))
+    if (!masked && segment_ && factors_.unused.contains(id.index)) {
         return false;
+    }
     return !placed || inst.op == ir::Op::kLoadLocal;
 }
 
@@ -330,9 +353,10 @@ void MatrixEmitter::Flush() {
     for (const Product& product : std::exchange(waiting_, {})) {
         auto same = [&](const Sum& sum) { return sum.place == product.place; };
         auto found = std::find_if(sums.begin(), sums.end(), same);
-        if (found == sums.end())
+        if (found == sums.end()) {
             found =
                 sums.insert(sums.end(), Sum{.place = product.place, .c = product.c, .steps = {}});
+        }
         found->steps.emplace_back(product.a, product.b);
     }
     EmitProducts(sums);
@@ -342,60 +366,73 @@ void MatrixEmitter::Flush() {
 // stay in their order.
 void MatrixEmitter::EmitProducts(std::vector<Sum>& sums) {
     auto shares = [](const Steps& steps, const Steps& a, const Steps& b) {
-        if (steps.size() != a.size() || steps.size() != b.size())
+        if (steps.size() != a.size() || steps.size() != b.size()) {
             return false;
+        }
         for (size_t i = 0; i < steps.size(); ++i) {
-            if (steps[i].first != a[i].first || steps[i].second != b[i].second)
+            if (steps[i].first != a[i].first || steps[i].second != b[i].second) {
                 return false;
+            }
         }
         return true;
     };
     auto find = [&](const Steps& of_a, const Steps& of_b) -> Sum* {
         for (Sum& sum : sums) {
-            if (!sum.done && shares(sum.steps, of_a, of_b))
+            if (!sum.done && shares(sum.steps, of_a, of_b)) {
                 return &sum;
+            }
         }
         return nullptr;
     };
     std::vector<std::vector<Sum*>> groups;
     for (Sum& first : sums) {
-        if (std::exchange(first.done, true))
+        if (std::exchange(first.done, true)) {
             continue;
+        }
         std::vector<Sum*>& group = groups.emplace_back(std::vector{&first});
         for (Sum& right : sums) {
-            if (right.done || !shares(right.steps, first.steps, right.steps))
+            if (right.done || !shares(right.steps, first.steps, right.steps)) {
                 continue;
+            }
             for (Sum& below : sums) {
                 if (below.done || &below == &right ||
-                    !shares(below.steps, below.steps, first.steps))
+                    !shares(below.steps, below.steps, first.steps)) {
                     continue;
+                }
                 Sum* last = find(below.steps, right.steps);
-                if (!last || last == &right || last == &below)
+                if (!last || last == &right || last == &below) {
                     continue;
+                }
                 group = {&first, &right, &below, last};
                 break;
             }
-            if (group.size() > 1)
+            if (group.size() > 1) {
                 break;
+            }
         }
-        for (Sum* sum : group)
+        for (Sum* sum : group) {
             sum->done = true;
+        }
     }
-    for (const std::vector<Sum*>& group : groups)
+    for (const std::vector<Sum*>& group : groups) {
         EmitProduct(group);
+    }
 }
 
 void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
     const unsigned side = group.size() > 1 ? 2 : 1;
     Vectors places;
-    for (const Sum* sum : group)
+    for (const Sum* sum : group) {
         places.push_back(sum->c);
+    }
     Vectors factors;
     for (size_t step = 0; step < group[0]->steps.size(); ++step) {
-        for (unsigned i = 0; i < side; ++i)
+        for (unsigned i = 0; i < side; ++i) {
             factors.push_back(group[i * side]->steps[step].first);
-        for (unsigned i = 0; i < side; ++i)
+        }
+        for (unsigned i = 0; i < side; ++i) {
             factors.push_back(group[i]->steps[step].second);
+        }
     }
     const size_t products = group.size() * group[0]->steps.size();
     const size_t to_come = std::max(products, products_to_come_);
@@ -414,8 +451,9 @@ void MatrixEmitter::PrefetchMeanwhile(Vectors addresses, size_t products) {
     prefetches_ = std::move(addresses);
     next_prefetch_ = 0;
     products_to_come_ = products;
-    if (prefetches_.empty())
+    if (prefetches_.empty()) {
         return;
+    }
     prefetch_array_ = NewMatrixSlot(entry_, prefetches_.size() * sizeof(uint64_t));
     for (size_t i = 0; i < prefetches_.size(); ++i) {
         b_.CreateStore(prefetches_[i], b_.CreateConstGEP1_64(b_.getPtrTy(), prefetch_array_, i));
@@ -423,9 +461,11 @@ void MatrixEmitter::PrefetchMeanwhile(Vectors addresses, size_t products) {
 }
 
 void MatrixEmitter::EndSegment() {
-    if (!b_.GetInsertBlock()->getTerminator())
-        for (Value* line : llvm::ArrayRef(prefetches_).drop_front(next_prefetch_))
+    if (!b_.GetInsertBlock()->getTerminator()) {
+        for (Value* line : llvm::ArrayRef(prefetches_).drop_front(next_prefetch_)) {
             FetchLine(b_, line, CacheLevel::kSecond);
+        }
+    }
     prefetches_.clear();
     next_prefetch_ = 0;
 }
@@ -436,8 +476,9 @@ void MatrixEmitter::Finish(llvm::Function& kernel) {
 
 // What the products add up to is far from wrapping.
 Value* MatrixEmitter::AddSaturating(Value* sum, Value* products, uint64_t flags) {
-    if (flags & ir::kMatrixSignedC)
+    if (flags & ir::kMatrixSignedC) {
         return b_.CreateBinaryIntrinsic(llvm::Intrinsic::sadd_sat, sum, products);
+    }
     Value* up = b_.CreateBinaryIntrinsic(llvm::Intrinsic::uadd_sat, sum, products);
     Value* down = b_.CreateBinaryIntrinsic(llvm::Intrinsic::usub_sat, sum, b_.CreateNeg(products));
     Value* zero = llvm::Constant::getNullValue(products->getType());

@@ -40,21 +40,25 @@ MatrixVectors RegroupMatrix(llvm::IRBuilder<>& builder,
     MatrixVectors level(matrix.begin(), matrix.end());
     for (unsigned given = Width(level[0]); given < width; given *= 2) {
         llvm::SmallVector<int, 64> all;
-        for (unsigned i = 0; i < 2 * given; ++i)
+        for (unsigned i = 0; i < 2 * given; ++i) {
             all.push_back(static_cast<int>(i));
-        for (size_t i = 0; i < level.size(); i += 2)
+        }
+        for (size_t i = 0; i < level.size(); i += 2) {
             level[i / 2] = builder.CreateShuffleVector(level[i], level[i + 1], all);
+        }
         level.resize(level.size() / 2);
     }
     const unsigned given = Width(level[0]);
-    if (given == width)
+    if (given == width) {
         return level;
+    }
     MatrixVectors parts;
     for (Value* vector : level) {
         for (unsigned first = 0; first < given; first += width) {
             llvm::SmallVector<int, 64> some;
-            for (unsigned i = 0; i < width; ++i)
+            for (unsigned i = 0; i < width; ++i) {
                 some.push_back(static_cast<int>(first + i));
+            }
             parts.push_back(builder.CreateShuffleVector(vector, some));
         }
     }
@@ -80,10 +84,12 @@ void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
     MatrixVectors arguments(sums.begin(), sums.end());
     arguments.insert(arguments.end(), factors.begin(), factors.end());
     const unsigned within = LinesWithin(kind, side, steps, lines.addresses.size());
-    if (within != 0)
+    if (within != 0) {
         arguments.push_back(lines.array);
-    for (Value* address : lines.addresses.drop_front(within))
+    }
+    for (Value* address : lines.addresses.drop_front(within)) {
         FetchLine(b_, address, CacheLevel::kSecond);
+    }
     b_.CreateCall(ProductOf(kind, side, steps, within), arguments);
 }
 

@@ -43,10 +43,11 @@ class Packer {
     void Emit(bool is_b) {
         switch (form_) {
             case FactorForm::kSplitHalves:
-                if (is_b)
+                if (is_b) {
                     PackHalfB(Rows());
-                else
+                } else {
                     PackHalfA();
+                }
                 break;
             case FactorForm::kFloatsOfHalves:
             case FactorForm::kFloatsOfBFloats:
@@ -57,10 +58,11 @@ class Packer {
                 StoreAll(is_b ? AlternateInWords(Shorts(Rows())) : Shorts(Rows()));
                 break;
             case FactorForm::kPairsOfBFloats:
-                if (is_b && columns_)
+                if (is_b && columns_) {
                     StoreAll(WordsOfColumns());
-                else
+                } else {
                     StoreAll(is_b ? AlternateInWords(Rows()) : Rows());
+                }
                 break;
             case FactorForm::kQuadsOfBytes:
                 StoreAll(is_b ? AlternateInWords(Rows()) : Rows());
@@ -91,11 +93,13 @@ class Packer {
         }
     }
     Vectors Rows() {
-        if (columns_)
+        if (columns_) {
             return RowsOfColumns();
+        }
         Vectors rows;
-        for (unsigned i = 0; i < kMatrixSize; ++i)
+        for (unsigned i = 0; i < kMatrixSize; ++i) {
             rows.push_back(LoadLine(i));
+        }
         return rows;
     }
 
@@ -105,8 +109,9 @@ class Packer {
         const int each = static_cast<int>(128 / bits);
         llvm::SmallVector<int, 32> picks;
         for (int part = 0; part < 4; ++part) {
-            for (int i = 0; i < each; ++i)
+            for (int i = 0; i < each; ++i) {
                 picks.push_back(part * each + (upper ? each / 2 : 0) + i / 2 + i % 2 * 4 * each);
+            }
         }
         return b_.CreateShuffleVector(WithElement(b_, first, bits), WithElement(b_, second, bits),
                                       picks);
@@ -114,12 +119,14 @@ class Packer {
     // Lines i and i + 8 as one vector, i from 0 to 7.
     Vectors PairsOfLines() {
         llvm::SmallVector<int, 32> all;
-        for (int i = 0; i < 2 * static_cast<int>(kMatrixSize); ++i)
+        for (int i = 0; i < 2 * static_cast<int>(kMatrixSize); ++i) {
             all.push_back(i);
+        }
         Vectors pairs;
-        for (unsigned i = 0; i < kMatrixSize / 2; ++i)
+        for (unsigned i = 0; i < kMatrixSize / 2; ++i) {
             pairs.push_back(
                 b_.CreateShuffleVector(LoadLine(i), LoadLine(i + kMatrixSize / 2), all));
+        }
         return pairs;
     }
     // Pairs of lines to what each has in common, by three rounds that stay in 128 bits.
@@ -129,8 +136,9 @@ class Packer {
             return Unpack(lines[i / 2 * 2], lines[i / 2 * 2 + 1], 16, i % 2 != 0);
         };
         Vectors first;
-        for (unsigned i = 0; i < kMatrixSize / 2; ++i)
+        for (unsigned i = 0; i < kMatrixSize / 2; ++i) {
             first.push_back(by_words(i));
+        }
         Vectors rows(kMatrixSize);
         for (unsigned i = 0; i < 4; ++i) {
             const unsigned from = i / 2;
@@ -141,8 +149,9 @@ class Packer {
                 // Of 128 bits each: lines 0 to 7, row r and r + 8, then lines 8 to 15.
                 for (int half = 0; half < 2; ++half) {
                     llvm::SmallVector<int, 16> picks;
-                    for (int n = 0; n < 16; ++n)
+                    for (int n = 0; n < 16; ++n) {
                         picks.push_back(n / 8 * 16 + half * 8 + n % 8);
+                    }
                     rows[2 * i + k + static_cast<unsigned>(half) * 8] =
                         b_.CreateShuffleVector(both, picks);
                 }
@@ -154,8 +163,9 @@ class Packer {
     Vectors WordsOfColumns() {
         const Vectors lines = PairsOfLines();
         Vectors first;
-        for (unsigned i = 0; i < kMatrixSize / 2; ++i)
+        for (unsigned i = 0; i < kMatrixSize / 2; ++i) {
             first.push_back(Unpack(lines[i / 2 * 2], lines[i / 2 * 2 + 1], 32, i % 2 != 0));
+        }
         Vectors words(kMatrixSize / 2);
         for (unsigned i = 0; i < 4; ++i) {
             const unsigned from = i / 2;
@@ -163,8 +173,9 @@ class Packer {
             Value* below = Unpack(first[from + 4], first[from + 6], 64, i % 2 != 0);
             for (int half = 0; half < 2; ++half) {
                 llvm::SmallVector<int, 16> picks;
-                for (int n = 0; n < 16; ++n)
+                for (int n = 0; n < 16; ++n) {
                     picks.push_back(n / 8 * 8 + half * 4 + n % 4 + n / 4 % 2 * 16);
+                }
                 words[i + static_cast<unsigned>(half) * 4] = b_.CreateShuffleVector(
                     WithElement(b_, above, 32), WithElement(b_, below, 32), picks);
             }
@@ -190,8 +201,9 @@ class Packer {
     }
     Vectors Shorts(Vectors rows) {
         auto* shorts = llvm::FixedVectorType::get(b_.getInt16Ty(), kMatrixSize);
-        for (Value*& row : rows)
+        for (Value*& row : rows) {
             row = b_.CreateIntCast(row, shorts, form_ == FactorForm::kShortsOfSigned);
+        }
         return rows;
     }
     Vectors Floats(Vectors rows) {
@@ -277,8 +289,9 @@ llvm::Function* MatrixPackFunction(llvm::Module& module, FactorForm form, bool i
     std::string name = "matrix_pack_" + std::to_string(static_cast<unsigned>(form));
     name += is_b ? "_b" : "_a";
     name += columns ? "_columns" : "";
-    if (llvm::Function* made = module.getFunction(name))
+    if (llvm::Function* made = module.getFunction(name)) {
         return made;
+    }
     auto* ptr = llvm::PointerType::getUnqual(module.getContext());
     auto* i64 = llvm::Type::getInt64Ty(module.getContext());
     auto* type =

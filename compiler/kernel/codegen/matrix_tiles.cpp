@@ -35,20 +35,24 @@ TileShape ShapeOf(uint8_t tile, MatrixFormat format) {
     const uint8_t in_word = format == MatrixFormat::kF16    ? 1
                             : format == MatrixFormat::kBF16 ? 2
                                                             : 4;
-    if (tile >= kTilesOfB)
+    if (tile >= kTilesOfB) {
         return {static_cast<uint8_t>(kMatrixSize / in_word), kRowBytes};
-    if (tile >= kTilesOfA)
+    }
+    if (tile >= kTilesOfA) {
         return {kMatrixSize, static_cast<uint8_t>(kRowBytes / in_word)};
+    }
     return {kMatrixSize, kRowBytes};
 }
 
 llvm::Intrinsic::ID ProductOf(MatrixFormat format, uint64_t flags) {
-    if (format != MatrixFormat::kInt8)
+    if (format != MatrixFormat::kInt8) {
         return llvm::Intrinsic::x86_tdpbf16ps;
+    }
     const bool a = (flags & ir::kMatrixSignedA) != 0;
     const bool b = (flags & ir::kMatrixSignedB) != 0;
-    if (a)
+    if (a) {
         return b ? llvm::Intrinsic::x86_tdpbssd : llvm::Intrinsic::x86_tdpbsud;
+    }
     return b ? llvm::Intrinsic::x86_tdpbusd : llvm::Intrinsic::x86_tdpbuud;
 }
 
@@ -83,8 +87,9 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
         name += format == MatrixFormat::kF16 ? "f16" : "bf16";
     }
     name += "_" + std::to_string(side) + "_" + std::to_string(steps);
-    if (llvm::Function* made = module.getFunction(name))
+    if (llvm::Function* made = module.getFunction(name)) {
         return made;
+    }
     llvm::IRBuilder<> b(module.getContext());
     const unsigned sums = side * side;
     const std::vector<llvm::Type*> arguments(sums + 2 * side * steps, b.getPtrTy());
@@ -99,8 +104,9 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
     };
     auto tile = [&](unsigned number) { return b.getInt8(static_cast<uint8_t>(number)); };
     const llvm::Intrinsic::ID product = ProductOf(format, flags);
-    for (unsigned i = 0; i < sums; ++i)
+    for (unsigned i = 0; i < sums; ++i) {
         load(kSumTiles + i, function->getArg(i));
+    }
     auto multiply = [&] {
         for (unsigned i = 0; i < sums; ++i) {
             b.CreateIntrinsic(
@@ -110,11 +116,13 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
     };
     for (unsigned step = 0; step < steps; ++step) {
         auto factor = [&](unsigned i) { return function->getArg(sums + step * 2 * side + i); };
-        for (unsigned i = 0; i < 2 * side; ++i)
+        for (unsigned i = 0; i < 2 * side; ++i) {
             load(i < side ? kTilesOfA + i : kTilesOfB + i - side, factor(i));
+        }
         multiply();
-        if (format != MatrixFormat::kF16)
+        if (format != MatrixFormat::kF16) {
             continue;
+        }
         Value* any = nullptr;
         Value* second[2];
         for (unsigned i = 0; i < side; ++i) {
@@ -127,12 +135,14 @@ llvm::Function* TileMulAddFunction(llvm::Module& module,
         auto* same = llvm::BasicBlock::Create(module.getContext(), "same", function);
         b.CreateCondBr(b.CreateICmpEQ(any, b.getInt64(0)), same, other);
         b.SetInsertPoint(other);
-        for (unsigned i = 0; i < side; ++i)
+        for (unsigned i = 0; i < side; ++i) {
             load(kTilesOfA + i, b.CreateGEP(b.getInt8Ty(), factor(i), second[i]));
+        }
         b.CreateBr(same);
         b.SetInsertPoint(same);
-        for (unsigned i = 0; i < side; ++i)
+        for (unsigned i = 0; i < side; ++i) {
             load(kTilesOfB + i, b.CreateConstGEP1_64(b.getInt8Ty(), factor(side + i), kSplitBytes));
+        }
         multiply();
     }
     for (unsigned i = 0; i < sums; ++i) {
@@ -161,8 +171,9 @@ void EmitTileSetup(llvm::IRBuilder<>& builder, MatrixFormat format) {
 
 void EmitTileRelease(llvm::Function& function) {
     for (llvm::BasicBlock& block : function) {
-        if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator()))
+        if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator())) {
             continue;
+        }
         llvm::IRBuilder<> builder(block.getTerminator());
         builder.CreateIntrinsic(llvm::Intrinsic::x86_tilerelease, {}, {});
     }

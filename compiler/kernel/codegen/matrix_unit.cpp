@@ -18,13 +18,15 @@ constexpr size_t kCounters = sizeof(hal::MatrixCounts) / sizeof(uint64_t);
 }  // namespace
 
 void MatrixUnit::Prepare(const MatrixKind& kind) {
-    if (!tiles_ && UsesTiles(*entry_.getModule(), kind.flags))
+    if (!tiles_ && UsesTiles(*entry_.getModule(), kind.flags)) {
         tiles_.emplace(b_, entry_, kind.format);
+    }
 }
 
 MatrixExecutor& MatrixUnit::ExecutorOf(const MatrixKind& kind) {
-    if (tiles_ && tiles_->format() == kind.format && UsesTiles(*entry_.getModule(), kind.flags))
+    if (tiles_ && tiles_->format() == kind.format && UsesTiles(*entry_.getModule(), kind.flags)) {
         return *tiles_;
+    }
     return vectors_;
 }
 
@@ -32,8 +34,9 @@ void MatrixUnit::LoadFactor(Value* factor,
                             llvm::ArrayRef<Value*> matrix,
                             const MatrixKind& kind,
                             bool is_b) {
-    if (!rows_)
+    if (!rows_) {
         rows_ = NewMatrixSlot(entry_, uint64_t{ir::kMatrixElements} * 2);
+    }
     StoreMatrix(b_, matrix, rows_);
     const uint64_t element_bytes = kind.format == hal::MatrixFormat::kInt8 ? 1 : 2;
     LoadFactorOf(factor, rows_, ir::kMatrixSize * element_bytes, kind, is_b, /*columns=*/false);
@@ -64,8 +67,9 @@ void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> sums,
 
 void MatrixUnit::Finish(llvm::Function& kernel) {
     AddCounts(kernel);
-    if (!tiles_)
+    if (!tiles_) {
         return;
+    }
     recorder_.MatrixTiles();
     tiles_->Finish(kernel);
 }
@@ -87,8 +91,9 @@ void MatrixUnit::Count(hal::MatrixCommand command, hal::MatrixFormat format, uin
 
 void MatrixUnit::AddCounts(llvm::Function& kernel) {
     for (llvm::BasicBlock& block : kernel) {
-        if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator()))
+        if (!llvm::isa_and_nonnull<llvm::ReturnInst>(block.getTerminator())) {
             continue;
+        }
         llvm::IRBuilder<> at(block.getTerminator());
         llvm::Type* i64 = at.getInt64Ty();
         std::array<Value*, kCounters> sums = {};
@@ -96,15 +101,17 @@ void MatrixUnit::AddCounts(llvm::Function& kernel) {
             const auto counts = std::bit_cast<std::array<uint64_t, kCounters>>(counted.counts);
             Value* runs = at.CreateLoad(i64, counted.runs);
             for (size_t i = 0; i < kCounters; ++i) {
-                if (counts[i] == 0)
+                if (counts[i] == 0) {
                     continue;
+                }
                 Value* count = at.CreateMul(runs, at.getInt64(counts[i]));
                 sums[i] = sums[i] ? at.CreateAdd(sums[i], count) : count;
             }
         }
         for (size_t i = 0; i < kCounters; ++i) {
-            if (!sums[i])
+            if (!sums[i]) {
                 continue;
+            }
             Value* counter = at.CreateConstInBoundsGEP1_64(
                 at.getInt8Ty(), kernel.getArg(1),
                 offsetof(hal::WorkerFrame, matrix) + i * sizeof(uint64_t));

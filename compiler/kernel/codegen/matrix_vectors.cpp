@@ -31,8 +31,9 @@ struct Blocking {
 
 Blocking BlockingOf(uint32_t vector_bits, unsigned side) {
     // 16 registers of 32, or 8 of 16.
-    if (vector_bits >= 512)
+    if (vector_bits >= 512) {
         return {ir::kMatrixSize / side, side};
+    }
     return {vector_bits / 64, 1};
 }
 
@@ -67,13 +68,14 @@ class MulAdd {
         b_.SetInsertPoint(NewBlock("entry"));
         for (unsigned row = 0; row < side_; ++row) {
             for (unsigned column = 0; column < side_; column += blocking_.sums) {
-                if (blocking_.rows == ir::kMatrixSize)
+                if (blocking_.rows == ir::kMatrixSize) {
                     EmitRows(row, column, b_.getInt64(0));
-                else
+                } else {
                     Loop(ir::kMatrixSize, blocking_.rows, {}, [&](Value* first, const Values&) {
                         EmitRows(row, column, first);
                         return Values();
                     });
+                }
             }
         }
         b_.CreateRetVoid();
@@ -107,8 +109,9 @@ class MulAdd {
         Value* next_at = b_.CreateAdd(at, b_.getInt64(by));
         BasicBlock* last = b_.GetInsertBlock();
         at->addIncoming(next_at, last);
-        for (size_t i = 0; i < next.size(); ++i)
+        for (size_t i = 0; i < next.size(); ++i) {
             llvm::cast<llvm::PHINode>(carried[i])->addIncoming(next[i], last);
+        }
         b_.CreateCondBr(b_.CreateICmpULT(next_at, b_.getInt64(end)), loop, exit);
         b_.SetInsertPoint(exit);
         return next;
@@ -125,9 +128,10 @@ class MulAdd {
             Value* a = function_.getArg(side_ * side_ + step * 2 * side_ + row);
             a = At(a, b_.CreateMul(first, b_.getInt64(stride_of_a_)));
             Values of_b;
-            for (unsigned sum = 0; sum < blocking_.sums; ++sum)
+            for (unsigned sum = 0; sum < blocking_.sums; ++sum) {
                 of_b.push_back(
                     function_.getArg(side_ * side_ + (step * 2 + 1) * side_ + column + sum));
+            }
             Value* lines = LinesOf(row, column, first, step);
             sums = Loop(words_, 1, sums, [&](Value* k, const Values& carried) {
                 AskForLine(lines, k);
@@ -142,8 +146,9 @@ class MulAdd {
     }
     // Addresses of lines that a loop asks for, of which each has as many.
     Value* LinesOf(unsigned row, unsigned column, Value* first, unsigned step) {
-        if (lines_ == 0)
+        if (lines_ == 0) {
             return nullptr;
+        }
         const unsigned parts = ir::kMatrixSize / blocking_.rows;
         const unsigned place = (row * side_ + column) / blocking_.sums;
         Value* part = b_.CreateUDiv(first, b_.getInt64(blocking_.rows));
@@ -154,8 +159,9 @@ class MulAdd {
     }
     // Far apart: of requests that come together the processor drops most. Some are repeated.
     void AskForLine(Value* lines, Value* turn) {
-        if (!lines)
+        if (!lines) {
             return;
+        }
         Value* number = b_.CreateUDiv(b_.CreateMul(turn, b_.getInt64(lines_)), b_.getInt64(words_));
         Value* address = b_.CreateAlignedLoad(
             b_.getPtrTy(), At(lines, b_.CreateMul(number, b_.getInt64(8))), llvm::Align(8));
@@ -202,8 +208,9 @@ class MulAdd {
     void ForEachPiece(Body&& body) {
         for (uint32_t row = 0; row < blocking_.rows; ++row) {
             for (uint32_t sum = 0; sum < blocking_.sums; ++sum) {
-                for (uint32_t piece = 0; piece < pieces_; ++piece)
+                for (uint32_t piece = 0; piece < pieces_; ++piece) {
                     body(row, sum, piece);
+                }
             }
         }
     }
@@ -213,8 +220,9 @@ class MulAdd {
             case VectorStep::kFloats:
                 // Products of f16 are exact, so that without fused operations the sums are the
                 // same.
-                if (bits_ >= 256)
+                if (bits_ >= 256) {
                     return b_.CreateIntrinsic(llvm::Intrinsic::fma, {SumType()}, {a, b, sum});
+                }
                 return b_.CreateFAdd(sum, b_.CreateFMul(a, b));
             case VectorStep::kPairsOfBFloats: {
                 auto* pairs = llvm::FixedVectorType::get(b_.getBFloatTy(), lanes_ * 2);
@@ -308,20 +316,24 @@ llvm::Function* VectorMulAddFunction(llvm::Module& module,
     constexpr const char* kNames[] = {"f32", "i16", "bf16"};
     std::string name = std::string("matrix_vectors_") + kNames[static_cast<unsigned>(step)] + "_" +
                        std::to_string(side) + "_" + std::to_string(steps);
-    if (lines != 0)
+    if (lines != 0) {
         name += "_fetch_" + std::to_string(of_loop);
-    if (stride_of_a != 0)
+    }
+    if (stride_of_a != 0) {
         name += "_rows_" + std::to_string(stride_of_a);
-    if (llvm::Function* made = module.getFunction(name))
+    }
+    if (llvm::Function* made = module.getFunction(name)) {
         return made;
+    }
     llvm::IRBuilder<> b(module.getContext());
     const std::vector<llvm::Type*> arguments(side * side + 2 * side * steps + (lines != 0),
                                              b.getPtrTy());
     auto* type = llvm::FunctionType::get(b.getVoidTy(), arguments, false);
     auto* function = llvm::Function::Create(type, llvm::GlobalValue::InternalLinkage, name, module);
     function->setDoesNotThrow();
-    for (unsigned i = 0; i < side * side; ++i)
+    for (unsigned i = 0; i < side * side; ++i) {
         function->addParamAttr(i, llvm::Attribute::NoAlias);
+    }
     MulAdd(*function, step, static_cast<uint32_t>(FlagOf(module, kVectorBitsFlag)), side, steps,
            of_loop, stride_of_a)
         .Emit();

@@ -41,8 +41,9 @@ struct MemoryRegion {
 
 // For the record: `checked` is what a test of bounds would be.
 inline AccessCheck CheckOf(const MemoryRegion& region, AccessCheck checked) {
-    if (region.bounds == MemoryRegion::Bounds::kTrusted)
+    if (region.bounds == MemoryRegion::Bounds::kTrusted) {
         return AccessCheck::kNone;
+    }
     return region.bounds == MemoryRegion::Bounds::kChecked ? checked : AccessCheck::kClamped;
 }
 

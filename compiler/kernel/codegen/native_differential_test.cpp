@@ -32,8 +32,9 @@ std::vector<uint64_t> Seeds() {
         to = *end == ':' ? std::strtoull(end + 1, nullptr, 10) : from + 1;
         seeds.clear();
     }
-    for (uint64_t seed = from; seed < to; ++seed)
+    for (uint64_t seed = from; seed < to; ++seed) {
         seeds.push_back(seed);
+    }
     return seeds;
 }
 
@@ -65,8 +66,9 @@ void NativeDifferential::Compare(const ir::Kernel& kernel,
     TestDispatch dispatch(kernel, seed, /*overlap=*/false);
     hal::DispatchFrame frame = dispatch.frame();
     uint8_t push[hal::kPushConstantBytes] = {};
-    if (kernel.push_constant_bytes != 0)
+    if (kernel.push_constant_bytes != 0) {
         std::memcpy(push, frame.push_constants, kernel.push_constant_bytes);
+    }
     frame.push_constants = push;
     auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
     entry(&frame, &worker, 0, TestDispatch::kWorkgroups);
@@ -84,24 +86,28 @@ TEST_P(NativeDifferential, GivesWhatTheInterpreterGives) {
         options.statements = seed % 10 == 0 ? 150 : 40;
         options.subgroup_operations = seed % 3 == 0;
         ir::Kernel kernel = RandomKernel(seed, options);
-        if (GetParam())
+        if (GetParam()) {
             RunPipeline(kernel);
+        }
         TestDispatch dispatch(kernel, seed, /*overlap=*/false);
         Status status =
             Interpret(kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {20'000'000});
         ASSERT_TRUE(status.ok()) << status.error().message;
         expected_ = dispatch.memory();
         std::string text = ir::PrintKernel(kernel);
-        if (std::getenv("FORNAX_DIFFERENTIAL_PRINT"))
+        if (std::getenv("FORNAX_DIFFERENTIAL_PRINT")) {
             std::printf("%s\n", text.c_str());
+        }
         for (const TargetInfo& target : TestTargets()) {
             for (uint32_t lanes : {0u, 1u, 8u, 16u, 32u}) {
                 // Every width on one target, the chosen one on the others.
                 // Kernels that see subgroups choose the width.
-                if (lanes != 0 && options.subgroup_operations)
+                if (lanes != 0 && options.subgroup_operations) {
                     continue;
-                if (lanes != 0 && &target != &TestTargets()[seed % TestTargets().size()])
+                }
+                if (lanes != 0 && &target != &TestTargets()[seed % TestTargets().size()]) {
                     continue;
+                }
                 Compare(kernel, seed, target, lanes);
                 ASSERT_FALSE(HasFatalFailure())
                     << "seed " << seed << ", " << lanes << " lanes, " << target.cpu_name << "\n"
@@ -123,13 +129,15 @@ TEST_P(NativeBarriers, PartAsInTheInterpreter) {
             Interpret(*kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {20'000'000});
         ASSERT_TRUE(status.ok()) << status.error().message;
         expected_ = dispatch.memory();
-        if (!GetParam())
+        if (!GetParam()) {
             SplitBarrierBranches(*kernel, 0);
+        }
         RunPipeline(*kernel);
         for (const TargetInfo& target : TestTargets()) {
             for (uint32_t lanes : {0u, 1u, 16u}) {
-                if (lanes != 0 && &target != &TestTargets()[0])
+                if (lanes != 0 && &target != &TestTargets()[0]) {
                     continue;
+                }
                 Compare(*kernel, 1, target, lanes);
                 ASSERT_FALSE(HasFatalFailure())
                     << which.name << ", " << lanes << " lanes, " << target.cpu_name;

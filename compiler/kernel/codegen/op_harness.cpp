@@ -46,8 +46,9 @@ void OpBuilder::Build() {
     ir::Kernel kernel;
     ir::Builder ir_builder(kernel, kernel.NewBlock({}));
     std::vector<ir::ValueId> ids;
-    for (ir::Type type : signature_.operands)
+    for (ir::Type type : signature_.operands) {
         ids.push_back(ir_builder.Const(type, 0));
+    }
     ir::InstId inst = ir_builder.Append(signature_.op, ids, signature_.results);
 
     auto* function = llvm::Function::Create(
@@ -76,16 +77,18 @@ void OpBuilder::Build() {
                                      memory);
             }
         }
-        if (type == ir::Type::kBool)
+        if (type == ir::Type::kBool) {
             value = b_.CreateTrunc(value, Shape(b_.getInt1Ty()));
+        }
         operands.push_back(value);
     }
     auto results = EmitPureOp(b_, kernel, kernel.inst(inst), operands);
     for (size_t k = 0; k < results.size(); ++k) {
         ir::Type type = signature_.results[k];
         llvm::Value* value = results[k];
-        if (type == ir::Type::kBool)
+        if (type == ir::Type::kBool) {
             value = b_.CreateZExt(value, Shape(b_.getInt8Ty()));
+        }
         b_.CreateAlignedStore(value, Address(function->getArg(1), k, type, i), llvm::Align(1));
     }
     llvm::Value* next = b_.CreateAdd(i, b_.getInt64(lanes_ ? lanes_ : 1));

@@ -27,42 +27,50 @@ PrefetchPlan::PrefetchPlan(const ir::Kernel& kernel,
     : kernel_(kernel), shapes_(shapes), regions_(regions), values_(kernel) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
-        if (inst.op == Op::kLoop && workgroup_level[i])
+        if (inst.op == Op::kLoop && workgroup_level[i]) {
             VisitLoop(inst);
+        }
     }
 }
 
 void PrefetchPlan::VisitLoop(const ir::Instruction& loop) {
     const Steps steps = FindSteps(loop);
-    if (steps.empty())
+    if (steps.empty()) {
         return;
+    }
     FindDependents(steps);
     std::vector<uint32_t> segments;
     for (const Step& step : regions_.steps(loop.blocks[0])) {
-        if (step.kind == Step::Kind::kSegment)
+        if (step.kind == Step::Kind::kSegment) {
             segments.push_back(step.segment);
+        }
     }
     std::vector<uint64_t> weights;
     for (uint32_t segment : segments) {
         uint64_t& weight = weights.emplace_back(0);
-        for (const SegmentItem& item : regions_.segment(segment).items)
+        for (const SegmentItem& item : regions_.segment(segment).items) {
             weight += Weight(item.inst);
+        }
     }
     for (size_t i = 0; i < segments.size(); ++i) {
         Round round;
         round.steps = steps;
         AddLoads(regions_.segment(segments[i]), round);
-        if (round.loads.empty())
+        if (round.loads.empty()) {
             continue;
+        }
         const uint64_t needed = kWorthFetching * (round.computed.size() + round.loads.size());
         // In segments before it, not all that its offsets are made of is there.
         size_t by = i + 1;
-        while (by < segments.size() && (weights[by] < needed || rounds_.contains(segments[by])))
+        while (by < segments.size() && (weights[by] < needed || rounds_.contains(segments[by]))) {
             ++by;
-        if (by == segments.size())
+        }
+        if (by == segments.size()) {
             by = i;
-        if (weights[by] >= needed && !rounds_.contains(segments[by]))
+        }
+        if (weights[by] >= needed && !rounds_.contains(segments[by])) {
             rounds_[segments[by]] = std::move(round);
+        }
     }
 }
 
@@ -70,11 +78,13 @@ uint64_t PrefetchPlan::Weight(ir::InstId id) const {
     const ir::Instruction& inst = kernel_.inst(id);
     uint64_t inside = 0;
     for (ir::BlockId block : inst.blocks) {
-        for (ir::InstId child : kernel_.block(block).insts)
+        for (ir::InstId child : kernel_.block(block).insts) {
             inside += Weight(child);
+        }
     }
-    if (inst.op == Op::kMatrixMulAdd)
+    if (inst.op == Op::kMatrixMulAdd) {
         return kMatrixWeight;
+    }
     return 1 + inside * (inst.op == Op::kLoop ? kLoopWeight : 1);
 }
 
@@ -85,14 +95,16 @@ PrefetchPlan::Steps PrefetchPlan::FindSteps(const ir::Instruction& loop) const {
     const ir::Instruction& next = kernel_.inst(continuing.insts.back());
     const ir::Instruction& end = kernel_.inst(kernel_.block(loop.blocks[0]).insts.back());
     Steps steps;
-    if (next.op != Op::kNext)
+    if (next.op != Op::kNext) {
         return steps;
+    }
     for (size_t i = 0; i < params.size(); ++i) {
         ir::ValueId value = next.operands[i];
         const auto place = std::find(continuing.params.begin(), continuing.params.end(), value);
         if (place != continuing.params.end()) {
-            if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop)
+            if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop) {
                 continue;
+            }
             value = end.operands[static_cast<size_t>(place - continuing.params.begin())];
         }
         const ir::Instruction* sum = kernel_.Definition(value);
@@ -115,10 +127,11 @@ void PrefetchPlan::AddLoads(const Segment& from, Round& round) {
             continue;
         }
         const size_t before = round.computed.size();
-        if (Compute(inst.operands[0], round, 0) && Compute(inst.operands[1], round, 0))
+        if (Compute(inst.operands[0], round, 0) && Compute(inst.operands[1], round, 0)) {
             round.loads.push_back(item.inst);
-        else
+        } else {
             round.computed.resize(before);
+        }
     }
 }
 
@@ -135,8 +148,9 @@ bool PrefetchPlan::HasItsLine(ir::InstId load, const Round& round) {
     return std::ranges::any_of(round.loads, [&](ir::InstId id) {
         const ir::Instruction& other = kernel_.inst(id);
         if (other.operands[0] != inst.operands[0] ||
-            !shapes_.shape(other.operands[1]).SameLanes(shape))
+            !shapes_.shape(other.operands[1]).SameLanes(shape)) {
             return false;
+        }
         const int64_t distance = Distance(other.operands[1], inst.operands[1]);
         return distance >= 0 && distance + row_bytes <= kLineBytes;
     });
@@ -149,11 +163,13 @@ int64_t PrefetchPlan::Distance(ir::ValueId from, ir::ValueId to) {
         values_.BeginAssuming(0, number);
         const auto first = values_.Evaluate(from);
         const auto second = values_.Evaluate(to);
-        if (!first || !second)
+        if (!first || !second) {
             return -1;
+        }
         const auto now = static_cast<int64_t>(*second - *first);
-        if (number != 1 && now != distance)
+        if (number != 1 && now != distance) {
             return -1;
+        }
         distance = now;
     }
     return distance;
@@ -162,8 +178,9 @@ int64_t PrefetchPlan::Distance(ir::ValueId from, ir::ValueId to) {
 // Instructions are numbered in the order of the text.
 void PrefetchPlan::FindDependents(const Steps& steps) {
     depends_.assign(kernel_.num_values(), false);
-    for (const auto& [counter, step] : steps)
+    for (const auto& [counter, step] : steps) {
         depends_[counter.index] = true;
+    }
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         const ir::Instruction& inst = kernel_.inst(ir::InstId{i});
         if (!ir::HasProperty(inst.op, ir::kPure) ||
@@ -171,29 +188,36 @@ void PrefetchPlan::FindDependents(const Steps& steps) {
                          [&](ir::ValueId operand) { return depends_[operand.index]; })) {
             continue;
         }
-        for (ir::ValueId result : inst.results)
+        for (ir::ValueId result : inst.results) {
             depends_[result.index] = true;
+        }
     }
 }
 
 bool PrefetchPlan::Compute(ir::ValueId value, Round& round, uint32_t depth) const {
     auto is_counter = [&](const auto& step) { return step.first == value; };
-    if (std::any_of(round.steps.begin(), round.steps.end(), is_counter))
+    if (std::any_of(round.steps.begin(), round.steps.end(), is_counter)) {
         return true;
-    if (std::find(round.computed.begin(), round.computed.end(), value) != round.computed.end())
+    }
+    if (std::find(round.computed.begin(), round.computed.end(), value) != round.computed.end()) {
         return true;
-    if (shapes_.shape(value).has_rows() && !Compute(shapes_.shape(value).stride, round, depth + 1))
+    }
+    if (shapes_.shape(value).has_rows() &&
+        !Compute(shapes_.shape(value).stride, round, depth + 1)) {
         return false;
-    if (regions_.home(value) == Home::kWorkgroup && !depends_[value.index])
+    }
+    if (regions_.home(value) == Home::kWorkgroup && !depends_[value.index]) {
         return true;
+    }
     const ir::Instruction* inst = kernel_.Definition(value);
     if (!inst || depth > kMaxDepth || round.computed.size() >= kMaxComputed ||
         inst->results.size() != 1 || !ir::HasProperty(inst->op, ir::kPure)) {
         return false;
     }
     for (ir::ValueId operand : inst->operands) {
-        if (!Compute(operand, round, depth + 1))
+        if (!Compute(operand, round, depth + 1)) {
             return false;
+        }
     }
     round.computed.push_back(value);
     return true;

@@ -79,8 +79,9 @@ llvm::Value* FlipSign(llvm::IRBuilderBase& builder, Op op, llvm::Value* bits) {
 llvm::Value* ToHalf(llvm::IRBuilderBase& builder, llvm::Value* bits) {
     llvm::Type* half = SameShape(bits->getType(), builder.getHalfTy());
     auto* cast = llvm::dyn_cast<llvm::BitCastInst>(bits);
-    if (cast && cast->getSrcTy() == half)
+    if (cast && cast->getSrcTy() == half) {
         return cast->getOperand(0);
+    }
     return builder.CreateBitCast(bits, half);
 }
 
@@ -97,26 +98,32 @@ llvm::Value* BeyondHalfExp(llvm::IRBuilderBase& builder, llvm::Value* x) {
 
 // f16 values are halves here.
 Values EmitTyped(const PureOp& op, bool may_fuse) {
-    if (IsConversion(op.op))
+    if (IsConversion(op.op)) {
         return EmitConversionOp(op);
-    if (!IsFloatArithmetic(op.op))
+    }
+    if (!IsFloatArithmetic(op.op)) {
         return EmitIntegerOp(op);
-    if (!IsHalf(op.in[0]) || (HasNativeHalf(op.builder) && IsNativeHalfOp(op.op)))
+    }
+    if (!IsHalf(op.in[0]) || (HasNativeHalf(op.builder) && IsNativeHalfOp(op.op))) {
         return EmitFloatOp(op);
+    }
 
     // f32 has more than twice the digits of f16, so one rounding at the end is right for + - * /
     // sqrt.
     llvm::SmallVector<llvm::Value*, 4> wide;
     llvm::Type* f32 = SameShape(op.result, op.builder.getFloatTy());
-    for (llvm::Value* operand : op.in)
+    for (llvm::Value* operand : op.in) {
         wide.push_back(IsHalf(operand) ? Widen(op.builder, op.op, may_fuse, operand) : operand);
+    }
     bool rounds = op.result->getScalarType()->isHalfTy();
-    if (op.op == Op::kSinh || op.op == Op::kCosh)
+    if (op.op == Op::kSinh || op.op == Op::kCosh) {
         wide[0] = BeyondHalfExp(op.builder, wide[0]);
+    }
     Values results = EmitFloatOp({op.builder, op.op, wide, rounds ? f32 : op.result});
     for (llvm::Value*& value : results) {
-        if (value->getType()->isFPOrFPVectorTy())
+        if (value->getType()->isFPOrFPVectorTy()) {
             value = HalfFromFloat(op.builder, value);
+        }
     }
     return results;
 }
@@ -142,8 +149,9 @@ llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type) {
 }
 
 llvm::Type* SameShape(llvm::Type* like, llvm::Type* scalar) {
-    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like))
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(like)) {
         return llvm::FixedVectorType::get(scalar, vector->getNumElements());
+    }
     return scalar;
 }
 
@@ -182,8 +190,9 @@ Values EmitPureOp(llvm::IRBuilderBase& builder,
     builder.setFastMathFlags(flags);
 
     // What only moves bits.
-    if (inst.op == Op::kSelect)
+    if (inst.op == Op::kSelect) {
         return {builder.CreateSelect(operands[0], operands[1], operands[2])};
+    }
     if (inst.op == Op::kBitcast) {
         llvm::Type* type = ScalarType(builder.getContext(), kernel.type(inst.results[0]));
         return {builder.CreateBitCast(operands[0], SameShape(operands[0]->getType(), type))};
@@ -203,8 +212,9 @@ Values EmitPureOp(llvm::IRBuilderBase& builder,
     Values results = EmitTyped({builder, inst.op, in, SameShape(in[0]->getType(), scalar)},
                                flags.allowContract());
     for (llvm::Value*& value : results) {
-        if (IsHalf(value))
+        if (IsHalf(value)) {
             value = builder.CreateBitCast(value, SameShape(value->getType(), builder.getInt16Ty()));
+        }
     }
     return results;
 }

@@ -42,8 +42,9 @@ bool HasVnni(const llvm::IRBuilderBase& builder) {
 
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& b, llvm::Value* value) {
     llvm::Type* f32 = SameShape(value->getType(), b.getFloatTy());
-    if (VectorBitsOf(b) >= 256)
+    if (VectorBitsOf(b) >= 256) {
         return b.CreateFPExt(value, f32);
+    }
     llvm::Type* i32 = SameShape(value->getType(), b.getInt32Ty());
     auto constant = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
     llvm::Value* bits = b.CreateZExt(b.CreateBitCast(value, SameShape(f32, b.getInt16Ty())), i32);
@@ -61,8 +62,9 @@ llvm::Value* FloatFromHalf(llvm::IRBuilderBase& b, llvm::Value* value) {
 llvm::Value* HalfFromFloat(llvm::IRBuilderBase& b, llvm::Value* value) {
     llvm::Type* f32 = value->getType();
     llvm::Type* half = SameShape(f32, b.getHalfTy());
-    if (VectorBitsOf(b) >= 256)
+    if (VectorBitsOf(b) >= 256) {
         return b.CreateFPTrunc(value, half);
+    }
     llvm::Type* i32 = SameShape(f32, b.getInt32Ty());
     auto constant = [&](uint32_t bits) { return llvm::ConstantInt::get(i32, bits); };
     llvm::Value* bits = b.CreateBitCast(value, i32);
@@ -135,8 +137,9 @@ llvm::Value* ConversionEmitter::RoundToOdd() {
 // x of id(x, bound).
 llvm::Value* BoundedValue(llvm::Value* value, llvm::Intrinsic::ID id, int64_t bound) {
     auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(value);
-    if (!call || call->getIntrinsicID() != id)
+    if (!call || call->getIntrinsicID() != id) {
         return nullptr;
+    }
     auto* constant = llvm::dyn_cast<llvm::Constant>(call->getArgOperand(1));
     auto* splat = constant ? constant->getSplatValue() : nullptr;
     auto* number = llvm::dyn_cast_or_null<llvm::ConstantInt>(splat);
@@ -147,8 +150,9 @@ llvm::Value* BoundedValue(llvm::Value* value, llvm::Intrinsic::ID id, int64_t bo
 llvm::Value* ClampedValue(llvm::Value* value, int64_t low, int64_t high) {
     using llvm::Intrinsic::smax;
     using llvm::Intrinsic::smin;
-    if (llvm::Value* above = BoundedValue(value, smin, high))
+    if (llvm::Value* above = BoundedValue(value, smin, high)) {
         return BoundedValue(above, smax, low);
+    }
     llvm::Value* below = BoundedValue(value, smax, low);
     return below ? BoundedValue(below, smin, high) : nullptr;
 }
@@ -166,10 +170,12 @@ llvm::Value* ConversionEmitter::Saturated() {
     }
     llvm::Value* words = ClampedValue(in_, INT8_MIN, INT8_MAX);
     const bool is_signed = words != nullptr;
-    if (!is_signed)
+    if (!is_signed) {
         words = ClampedValue(in_, 0, UINT8_MAX);
-    if (!words)
+    }
+    if (!words) {
         return nullptr;
+    }
     auto part = [&](unsigned index) {
         llvm::SmallVector<int, kWords> pick(kWords);
         std::iota(pick.begin(), pick.end(), static_cast<int>(index * kWords));
@@ -185,18 +191,22 @@ llvm::Value* ConversionEmitter::Saturated() {
                               low, high);
     // Every 128 bits hold four bytes of each of the four registers.
     llvm::SmallVector<int, kLanes> order;
-    for (int i = 0; i < static_cast<int>(kLanes); ++i)
+    for (int i = 0; i < static_cast<int>(kLanes); ++i) {
         order.push_back(i % 16 / 4 * 16 + i / 16 * 4 + i % 4);
+    }
     return b_.CreateShuffleVector(bytes, order);
 }
 
 llvm::Value* ConversionEmitter::FloatToFloat() {
-    if (IsDouble(from_) && IsHalf(to_))
+    if (IsDouble(from_) && IsHalf(to_)) {
         return HalfFromFloat(b_, RoundToOdd());
-    if (IsHalf(from_) && IsDouble(to_))
+    }
+    if (IsHalf(from_) && IsDouble(to_)) {
         return b_.CreateFPExt(FloatFromHalf(b_, in_), to_);
-    if (IsHalf(from_) != IsHalf(to_))
+    }
+    if (IsHalf(from_) != IsHalf(to_)) {
         return IsHalf(from_) ? FloatFromHalf(b_, in_) : HalfFromFloat(b_, in_);
+    }
     return b_.CreateFPCast(in_, to_);
 }
 
@@ -204,8 +214,9 @@ llvm::Value* ConversionEmitter::FloatToFloat() {
 // leaves these open, but processors' own answers differ, and some are neither wrapped nor clamped.
 llvm::Value* ConversionEmitter::FloatToInteger(bool is_signed) {
     llvm::Value* value = IsHalf(from_) ? FloatFromHalf(b_, in_) : in_;
-    if (is_signed)
+    if (is_signed) {
         return AnyValue(b_, b_.CreateFPToSI(value, to_));
+    }
     llvm::Constant* zero = llvm::ConstantFP::get(value->getType(), 0.0);
     value = b_.CreateSelect(b_.CreateFCmpOGT(value, zero), value, zero);
     llvm::Value* result = AnyValue(b_, b_.CreateFPToUI(value, to_));
@@ -236,8 +247,9 @@ llvm::Value* ConversionEmitter::QuantizeToHalf() {
 llvm::Value* ConversionEmitter::Emit() {
     switch (op_) {
         case Op::kTrunc:
-            if (llvm::Value* bytes = Saturated())
+            if (llvm::Value* bytes = Saturated()) {
                 return bytes;
+            }
             return b_.CreateTrunc(in_, to_);
         case Op::kZExt:
             return b_.CreateZExt(in_, to_);

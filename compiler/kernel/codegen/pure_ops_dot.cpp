@@ -56,13 +56,16 @@ bool DotEmitter::HighBitsAreClear(const llvm::Value* bytes) const {
 llvm::Value* DotEmitter::ByVnni(llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
     llvm::Value* high_bits = Splat(a, 0x80808080);
     llvm::Value* zero = Splat(a, 0);
-    if (signed_a_ && !signed_b_)
+    if (signed_a_ && !signed_b_) {
         return DotUnsignedSigned(sum, b, a);
+    }
     // Nibbles, for instance.
-    if (HighBitsAreClear(signed_a_ ? a : b))
+    if (HighBitsAreClear(signed_a_ ? a : b)) {
         return DotUnsignedSigned(sum, a, b);
-    if (HighBitsAreClear(signed_a_ ? b : a))
+    }
+    if (HighBitsAreClear(signed_a_ ? b : a)) {
         return DotUnsignedSigned(sum, b, a);
+    }
     if (signed_a_) {
         llvm::Value* moved = DotUnsignedSigned(sum, b_.CreateXor(a, high_bits), b);
         return b_.CreateSub(moved, DotUnsignedSigned(zero, high_bits, b));
@@ -79,8 +82,9 @@ llvm::Value* DotEmitter::ByPairs(llvm::Value* a, llvm::Value* b, llvm::Value* su
     llvm::Value* eight = llvm::ConstantInt::get(halves, 8);
     auto bytes = [&](llvm::Value* value, bool is_signed, bool odd) {
         value = b_.CreateBitCast(value, halves);
-        if (!odd)
+        if (!odd) {
             value = b_.CreateShl(value, eight);
+        }
         return is_signed ? b_.CreateAShr(value, eight) : b_.CreateLShr(value, eight);
     };
     const llvm::Intrinsic::ID id = bits_ == 512   ? llvm::Intrinsic::x86_avx512_pmaddw_d_512
@@ -101,8 +105,9 @@ llvm::Value* DotEmitter::Scalar(llvm::Value* a, llvm::Value* b, llvm::Value* sum
         return is_signed ? b_.CreateSExt(value, word->getType())
                          : b_.CreateZExt(value, word->getType());
     };
-    for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t i = 0; i < 4; ++i) {
         sum = b_.CreateAdd(sum, b_.CreateMul(byte(a, i, signed_a_), byte(b, i, signed_b_)));
+    }
     return sum;
 }
 
@@ -112,8 +117,9 @@ llvm::Value* Part(llvm::IRBuilderBase& builder,
                   unsigned count) {
     const auto width = llvm::cast<llvm::FixedVectorType>(vector->getType())->getNumElements();
     llvm::SmallVector<int, 64> pick;
-    for (unsigned i = 0; i < count; ++i)
+    for (unsigned i = 0; i < count; ++i) {
         pick.push_back(first + i < width ? static_cast<int>(first + i) : -1);
+    }
     return builder.CreateShuffleVector(vector, pick);
 }
 
@@ -121,8 +127,9 @@ llvm::Value* Part(llvm::IRBuilderBase& builder,
 
 llvm::Value* EmitDot4(const PureOp& op) {
     auto* type = llvm::dyn_cast<llvm::FixedVectorType>(op.in[0]->getType());
-    if (!type)
+    if (!type) {
         return DotEmitter(op.builder, op.op, 0).Scalar(op.in[0], op.in[1], op.in[2]);
+    }
     // A register at a time; the last one may be partly used.
     const unsigned width = type->getNumElements();
     const unsigned part = VectorBitsOf(op.builder) / 32;
@@ -130,18 +137,21 @@ llvm::Value* EmitDot4(const PureOp& op) {
     llvm::SmallVector<llvm::Value*, 16> parts;
     for (unsigned at = 0; at < width; at += part) {
         llvm::Value* operands[3];
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             operands[i] = width == part ? op.in[i] : Part(op.builder, op.in[i], at, part);
+        }
         parts.push_back(emitter.Vector(operands[0], operands[1], operands[2]));
     }
     while (parts.size() > 1) {
         llvm::SmallVector<llvm::Value*, 16> joined;
         const auto half = llvm::cast<llvm::FixedVectorType>(parts[0]->getType())->getNumElements();
         llvm::SmallVector<int, 64> all;
-        for (unsigned i = 0; i < 2 * half; ++i)
+        for (unsigned i = 0; i < 2 * half; ++i) {
             all.push_back(static_cast<int>(i));
-        for (size_t i = 0; i < parts.size(); i += 2)
+        }
+        for (size_t i = 0; i < parts.size(); i += 2) {
             joined.push_back(op.builder.CreateShuffleVector(parts[i], parts[i + 1], all));
+        }
         parts = joined;
     }
     return width < part ? Part(op.builder, parts[0], 0, width) : parts[0];

@@ -250,10 +250,12 @@ Values FloatEmitter::Emit() {
         default:
             break;
     }
-    if (is_double() && op_ == Op::kRSqrt)
+    if (is_double() && op_ == Op::kRSqrt) {
         return {b_.CreateFDiv(F(1.0), Unary(Intrinsic::sqrt, a))};
-    if (is_double() && op_ == Op::kLdexp)
+    }
+    if (is_double() && op_ == Op::kLdexp) {
         return {LdexpDouble(a, in_[1])};
+    }
     return {EmitMath()};
 }
 

@@ -65,8 +65,9 @@ llvm::Value* IntegerEmitter::Shift(llvm::Instruction::BinaryOps shift) {
 
 // A divisor for which the machine's division instruction has a result; others keep their value.
 llvm::Value* IntegerEmitter::DivisorWithoutTraps(bool is_signed) {
-    if (!is_signed)
+    if (!is_signed) {
         return b_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, in_[1], Int(1));
+    }
     llvm::Value* overflow = b_.CreateAnd(b_.CreateICmpEQ(in_[0], Int(uint64_t{1} << (bits() - 1))),
                                          b_.CreateICmpEQ(in_[1], MinusOne()));
     llvm::Value* trap = b_.CreateOr(overflow, b_.CreateICmpEQ(in_[1], Int(0)));
@@ -111,16 +112,18 @@ llvm::Value* IntegerEmitter::QuotientByFloat(bool is_signed) {
 
 llvm::Value* IntegerEmitter::Quotient(bool is_signed) {
     bool by_float = type_->isVectorTy() && bits() <= 32 && !llvm::isa<llvm::Constant>(in_[1]);
-    if (by_float)
+    if (by_float) {
         return QuotientByFloat(is_signed);
+    }
     llvm::Value* divisor = DivisorWithoutTraps(is_signed);
     return is_signed ? b_.CreateSDiv(in_[0], divisor) : b_.CreateUDiv(in_[0], divisor);
 }
 
 llvm::Value* IntegerEmitter::Remainder(bool is_signed) {
     bool by_float = type_->isVectorTy() && bits() <= 32 && !llvm::isa<llvm::Constant>(in_[1]);
-    if (by_float)
+    if (by_float) {
         return b_.CreateSub(in_[0], b_.CreateMul(QuotientByFloat(is_signed), in_[1]));
+    }
     llvm::Value* divisor = DivisorWithoutTraps(is_signed);
     return is_signed ? b_.CreateSRem(in_[0], divisor) : b_.CreateURem(in_[0], divisor);
 }

@@ -24,12 +24,14 @@ llvm::Type* SameShape(llvm::Type* like, llvm::Type* scalar);
 // Any value instead of poison: for results that ops.def leaves open. Free in machine code.
 inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
     auto* constant = llvm::dyn_cast<llvm::Constant>(value);
-    if (!constant)
+    if (!constant) {
         return builder.CreateFreeze(value);
+    }
     // Constants are folded at once, and a lane of them that is not in use may be poison, which
     // would be in all of a mask that is looked at as a number.
-    if (llvm::isa<llvm::UndefValue>(constant))
+    if (llvm::isa<llvm::UndefValue>(constant)) {
         return llvm::Constant::getNullValue(constant->getType());
+    }
     llvm::Type* element = constant->getType()->getScalarType();
     return llvm::Constant::replaceUndefsWith(constant, llvm::Constant::getNullValue(element));
 }

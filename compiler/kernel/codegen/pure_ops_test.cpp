@@ -52,8 +52,9 @@ struct Column {
 
     explicit Column(Type t) : type(t), bits(kCount), stored(kCount * StoredBytes(t)) {}
     void Store() {
-        for (size_t i = 0; i < kCount; ++i)
+        for (size_t i = 0; i < kCount; ++i) {
             std::memcpy(&stored[i * StoredBytes(type)], &bits[i], StoredBytes(type));
+        }
     }
     void Load() {
         for (size_t i = 0; i < kCount; ++i) {
@@ -112,8 +113,9 @@ bool IsDefined(const OpSignature& signature, const uint64_t* in) {
         case Op::kSDiv:
         case Op::kSRem:
         case Op::kSMod:
-            if (SignExtend(type, in[1]) == -1 && in[0] == uint64_t{1} << (width - 1))
+            if (SignExtend(type, in[1]) == -1 && in[0] == uint64_t{1} << (width - 1)) {
                 return false;
+            }
             return in[1] != 0;
         case Op::kUDiv:
         case Op::kURem:
@@ -144,8 +146,9 @@ bool IsDefined(const OpSignature& signature, const uint64_t* in) {
 }
 
 bool SameBits(Type type, uint64_t a, uint64_t b) {
-    if (ir::IsFloat(type) && std::isnan(ToDouble(type, a)) && std::isnan(ToDouble(type, b)))
+    if (ir::IsFloat(type) && std::isnan(ToDouble(type, a)) && std::isnan(ToDouble(type, b))) {
         return true;
+    }
     return a == b;
 }
 
@@ -157,33 +160,40 @@ std::vector<OpSignature> Signatures(Op op) {
     std::vector<size_t> choice(places, 0);
     while (true) {
         OpSignature signature{op, {}, {}, {}};
-        for (size_t i = 0; i < places; ++i)
+        for (size_t i = 0; i < places; ++i) {
             (i < info.operands ? signature.operands : signature.results)
                 .push_back(kTypes[choice[i]]);
+        }
         ir::Kernel kernel;
         ir::Builder builder(kernel, kernel.NewBlock({}));
         std::vector<ir::ValueId> ids;
-        for (Type type : signature.operands)
+        for (Type type : signature.operands) {
             ids.push_back(builder.Const(type, 0));
+        }
         ir::InstId inst = builder.Append(op, ids, signature.results);
         if (ir::SignatureFault(kernel, kernel.inst(inst)).empty() &&
-            ir::IsExact(kernel, kernel.inst(inst)))
+            ir::IsExact(kernel, kernel.inst(inst))) {
             list.push_back(signature);
+        }
         size_t i = 0;
-        while (i < places && ++choice[i] == std::size(kTypes))
+        while (i < places && ++choice[i] == std::size(kTypes)) {
             choice[i++] = 0;
-        if (i == places)
+        }
+        if (i == places) {
             return list;
+        }
     }
 }
 
 std::string Describe(const OpSignature& signature) {
     std::string text = ir::InfoOf(signature.op).text;
-    for (Type type : signature.operands)
+    for (Type type : signature.operands) {
         text += std::string(" ") + ir::TypeName(type);
+    }
     text += " ->";
-    for (Type type : signature.results)
+    for (Type type : signature.results) {
         text += std::string(" ") + ir::TypeName(type);
+    }
     return text;
 }
 
@@ -204,33 +214,41 @@ void PureOpTest::Check(const OpSignature& signature, const TargetInfo& target, u
     for (size_t k = 0; k < signature.operands.size(); ++k) {
         in.push_back(MakeColumn(signature.operands[k], k, signature.operands.size(), random));
         for (auto [index, bits] : signature.constants) {
-            if (index == k)
+            if (index == k) {
                 in.back().bits.assign(kCount, bits);
+            }
         }
     }
-    for (Type type : signature.results)
+    for (Type type : signature.results) {
         out.emplace_back(type);
-    for (Column& column : in)
+    }
+    for (Column& column : in) {
         inputs.push_back(column.stored.data());
-    for (Column& column : out)
+    }
+    for (Column& column : out) {
         outputs.push_back(column.stored.data());
+    }
     compiled->Run(inputs, outputs, kCount);
-    for (Column& column : out)
+    for (Column& column : out) {
         column.Load();
+    }
 
     ir::Kernel kernel;
     ir::Builder builder(kernel, kernel.NewBlock({}));
     std::vector<ir::ValueId> ids;
-    for (Type type : signature.operands)
+    for (Type type : signature.operands) {
         ids.push_back(builder.Const(type, 0));
+    }
     const ir::Instruction inst = kernel.inst(builder.Append(signature.op, ids, signature.results));
     size_t checked = 0;
     for (size_t i = 0; i < kCount; ++i) {
         uint64_t operands[4] = {}, results[2] = {};
-        for (size_t k = 0; k < in.size(); ++k)
+        for (size_t k = 0; k < in.size(); ++k) {
             operands[k] = in[k].bits[i];
-        if (!IsDefined(signature, operands))
+        }
+        if (!IsDefined(signature, operands)) {
             continue;
+        }
         ASSERT_TRUE(ir::Evaluate(kernel, inst, {operands, in.size()}, {results, out.size()}));
         ++checked;
         for (size_t k = 0; k < out.size(); ++k) {
@@ -249,14 +267,17 @@ TEST_P(PureOpTest, GivesWhatTheEvaluatorGives) {
     for (const OpSignature& signature : signatures) {
         for (const TargetInfo& target : TestTargets()) {
             // Without the instruction, fma is a multiplication and an addition.
-            if (signature.op == Op::kFma && target.vector_bits < 256)
+            if (signature.op == Op::kFma && target.vector_bits < 256) {
                 continue;
+            }
             for (uint32_t lanes : {0u, 16u, 64u}) {
-                if (lanes == 64 && target.vector_bits < 512)
+                if (lanes == 64 && target.vector_bits < 512) {
                     continue;
+                }
                 Check(signature, target, lanes);
-                if (HasFatalFailure())
+                if (HasFatalFailure()) {
                     return;
+                }
             }
         }
     }
@@ -267,8 +288,9 @@ std::vector<Op> ExactOps() {
     for (Op op = Op::kIAdd; op <= Op::kModf; op = static_cast<Op>(static_cast<int>(op) + 1)) {
         bool inexact = (op >= Op::kExp && op <= Op::kATanh) || op == Op::kFRem || op == Op::kFMod ||
                        op == Op::kRSqrt;
-        if (!inexact)
+        if (!inexact) {
             list.push_back(op);
+        }
     }
     return list;
 }
@@ -288,8 +310,9 @@ TEST_P(ConstantDivisorTest, GivesWhatTheEvaluatorGives) {
             signature.constants = {{1, static_cast<uint64_t>(divisor) << unused >> unused}};
             auto compiled = CompiledOp::Create(TestTargets()[0], signature, 16);
             ASSERT_TRUE(compiled.ok()) << compiled.error().message;
-            if (divisor != 0)
+            if (divisor != 0) {
                 Check(signature, TestTargets()[0], 16);
+            }
         }
     }
 }

@@ -41,8 +41,9 @@ class QuickCode : public ::testing::Test {
         unsigned count = 0;
         for (const llvm::Instruction& instruction : llvm::instructions(*function_)) {
             bool is_wide = wide(&instruction);
-            for (const llvm::Value* operand : instruction.operands())
+            for (const llvm::Value* operand : instruction.operands()) {
                 is_wide |= wide(operand);
+            }
             count += is_wide;
         }
         return count;
@@ -115,8 +116,9 @@ TEST_F(QuickCode, ConstantsAreLoadedOncePerBlock) {
     EXPECT_TRUE(Valid());
     unsigned loads = 0;
     for (const llvm::Instruction& instruction : llvm::instructions(*function_)) {
-        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction))
+        if (const auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction)) {
             loads += load != in_;
+        }
         const bool logic = instruction.getOpcode() == llvm::Instruction::And ||
                            instruction.getOpcode() == llvm::Instruction::Xor;
         if (logic) {
@@ -129,8 +131,9 @@ TEST_F(QuickCode, ConstantsAreLoadedOncePerBlock) {
     }
     EXPECT_EQ(loads, 1u);
     const llvm::GlobalVariable* table = nullptr;
-    for (const llvm::GlobalVariable& global : module_.globals())
+    for (const llvm::GlobalVariable& global : module_.globals()) {
         table = &global;
+    }
     ASSERT_NE(table, nullptr);
     const auto* bytes = llvm::dyn_cast<llvm::ConstantDataArray>(table->getInitializer());
     ASSERT_NE(bytes, nullptr);

@@ -21,8 +21,9 @@ using llvm::Type;
 // The bits of an element; lanes that may hold anything hold zero.
 bool ElementBits(const Constant* element, uint64_t& bits) {
     bits = 0;
-    if (llvm::isa<llvm::UndefValue>(element))
+    if (llvm::isa<llvm::UndefValue>(element)) {
         return true;
+    }
     if (const auto* integer = llvm::dyn_cast<llvm::ConstantInt>(element)) {
         bits = integer->getZExtValue();
         return true;
@@ -42,8 +43,9 @@ class ConstantLoader {
         for (llvm::Function& function : module_) {
             for (llvm::BasicBlock& block : function) {
                 loaded_.clear();
-                for (Instruction& instruction : llvm::make_early_inc_range(block))
+                for (Instruction& instruction : llvm::make_early_inc_range(block)) {
                     Visit(instruction);
+                }
             }
         }
         Finish();
@@ -54,8 +56,9 @@ class ConstantLoader {
         switch (instruction.getOpcode()) {
             case Instruction::Mul:
                 // Wider and narrower ones become other operations, shorter ones for some constants.
-                if (instruction.getType()->getScalarSizeInBits() != 32)
+                if (instruction.getType()->getScalarSizeInBits() != 32) {
                     return;
+                }
                 break;
             case Instruction::Add:
             case Instruction::Sub:
@@ -72,8 +75,9 @@ class ConstantLoader {
                 break;
             case Instruction::Call: {
                 const auto* intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction);
-                if (!intrinsic || !TakesAnyOperand(intrinsic->getIntrinsicID()))
+                if (!intrinsic || !TakesAnyOperand(intrinsic->getIntrinsicID())) {
                     return;
+                }
                 break;
             }
             default:
@@ -81,8 +85,9 @@ class ConstantLoader {
         }
         for (llvm::Use& use : instruction.operands()) {
             if (auto* constant = llvm::dyn_cast<Constant>(use.get())) {
-                if (llvm::Value* value = Load(constant, instruction))
+                if (llvm::Value* value = Load(constant, instruction)) {
                     use.set(value);
+                }
             }
         }
     }
@@ -106,17 +111,21 @@ class ConstantLoader {
     // Before `user`, or earlier in its block. Null if the constant is to stay.
     llvm::Value* Load(Constant* constant, Instruction& user) {
         auto* type = llvm::dyn_cast<llvm::FixedVectorType>(constant->getType());
-        if (!type || constant->isNullValue() || constant->isAllOnesValue())
+        if (!type || constant->isNullValue() || constant->isAllOnesValue()) {
             return nullptr;
+        }
         Type* element = type->getElementType();
-        if (element->isPointerTy() || element->getPrimitiveSizeInBits() % 8 != 0)
+        if (element->isPointerTy() || element->getPrimitiveSizeInBits() % 8 != 0) {
             return nullptr;
+        }
         llvm::Value*& loaded = loaded_[constant];
-        if (loaded)
+        if (loaded) {
             return loaded;
+        }
         uint64_t offset = 0;
-        if (!Place(constant, *type, offset))
+        if (!Place(constant, *type, offset)) {
             return nullptr;
+        }
         if (!table_) {
             // Its size is not known yet.
             table_ = new llvm::GlobalVariable(
@@ -135,8 +144,9 @@ class ConstantLoader {
     bool Place(const Constant* constant, llvm::FixedVectorType& type, uint64_t& offset) {
         auto [known, added] = offsets_.try_emplace(constant, 0);
         offset = known->second;
-        if (!added)
+        if (!added) {
             return true;
+        }
         const uint64_t bytes = type.getScalarSizeInBits() / 8;
         std::vector<uint8_t> contents;
         for (unsigned i = 0; i < type.getNumElements(); ++i) {
@@ -146,8 +156,9 @@ class ConstantLoader {
                 offsets_.erase(constant);
                 return false;
             }
-            for (uint64_t byte = 0; byte < bytes; ++byte)
+            for (uint64_t byte = 0; byte < bytes; ++byte) {
                 contents.push_back(static_cast<uint8_t>(bits >> (8 * byte)));
+            }
         }
         const uint64_t alignment = std::min(std::bit_floor(contents.size()), kAlignment);
         bytes_.resize((bytes_.size() + alignment - 1) & ~(alignment - 1), 0);
@@ -157,8 +168,9 @@ class ConstantLoader {
     }
 
     void Finish() {
-        if (!table_)
+        if (!table_) {
             return;
+        }
         Constant* contents = llvm::ConstantDataArray::get(module_.getContext(), bytes_);
         auto* table = new llvm::GlobalVariable(module_, contents->getType(), /*isConstant=*/true,
                                                llvm::GlobalValue::PrivateLinkage, contents,

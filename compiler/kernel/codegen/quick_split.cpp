@@ -72,12 +72,14 @@ class Splitter {
         for (llvm::BasicBlock* block : order) {
             for (Instruction& instruction : llvm::make_early_inc_range(*block)) {
                 builder_.SetInsertPoint(&instruction);
-                if (Visit(instruction))
+                if (Visit(instruction)) {
                     split_.push_back(&instruction);
+                }
             }
         }
-        for (llvm::PHINode* phi : phis_)
+        for (llvm::PHINode* phi : phis_) {
             FillPhi(*phi);
+        }
         Finish();
     }
 
@@ -95,23 +97,27 @@ class Splitter {
     }
 
     Parts PartsOf(Value* value) {
-        if (auto* constant = llvm::dyn_cast<Constant>(value))
+        if (auto* constant = llvm::dyn_cast<Constant>(value)) {
             return ConstantParts(constant);
+        }
         auto [found, added] = parts_.try_emplace(value);
-        if (!added)
+        if (!added) {
             return found->second;
+        }
         // An instruction that stays, or an argument: right behind it.
         llvm::IRBuilder<>::InsertPointGuard guard(builder_);
-        if (auto* instruction = llvm::dyn_cast<Instruction>(value))
+        if (auto* instruction = llvm::dyn_cast<Instruction>(value)) {
             builder_.SetInsertPoint(instruction->getParent(),
                                     *instruction->getInsertionPointAfterDef());
-        else
+        } else {
             builder_.SetInsertPoint(&*function_.getEntryBlock().getFirstInsertionPt());
+        }
         Parts parts;
         for (unsigned part = 0; part < Count(); ++part) {
             llvm::SmallVector<int, 16> numbers;
-            for (unsigned i = 0; i < lanes_; ++i)
+            for (unsigned i = 0; i < lanes_; ++i) {
                 numbers.push_back(static_cast<int>(part * lanes_ + i));
+            }
             parts.push_back(builder_.CreateShuffleVector(value, numbers));
         }
         return parts_[value] = parts;
@@ -120,8 +126,9 @@ class Splitter {
         Parts parts;
         for (unsigned part = 0; part < Count(); ++part) {
             llvm::SmallVector<Constant*, 16> elements;
-            for (unsigned i = 0; i < lanes_; ++i)
+            for (unsigned i = 0; i < lanes_; ++i) {
                 elements.push_back(constant->getAggregateElement(part * lanes_ + i));
+            }
             parts.push_back(llvm::ConstantVector::get(elements));
         }
         return parts;
@@ -133,18 +140,21 @@ class Splitter {
     bool ConstantsHaveElements(const Instruction& instruction) const {
         for (const Value* operand : instruction.operands()) {
             if (const auto* constant = llvm::dyn_cast<Constant>(operand);
-                constant && Splits(constant->getType()) && !constant->getAggregateElement(0u))
+                constant && Splits(constant->getType()) && !constant->getAggregateElement(0u)) {
                 return false;
+            }
         }
         return true;
     }
 
     // True if the parts are there and the instruction is to go.
     bool Visit(Instruction& instruction) {
-        if (!ConstantsHaveElements(instruction))
+        if (!ConstantsHaveElements(instruction)) {
             return false;
-        if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction))
+        }
+        if (auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(&instruction)) {
             return VisitIntrinsic(*call);
+        }
         switch (instruction.getOpcode()) {
             case Instruction::ShuffleVector:
                 return VisitShuffle(llvm::cast<llvm::ShuffleVectorInst>(instruction));
@@ -157,8 +167,9 @@ class Splitter {
             default:
                 break;
         }
-        if (!Splits(instruction.getType()))
+        if (!Splits(instruction.getType())) {
             return false;
+        }
         switch (instruction.getOpcode()) {
             case Instruction::PHI:
                 return VisitPhi(llvm::cast<llvm::PHINode>(instruction));
@@ -173,14 +184,17 @@ class Splitter {
             case Instruction::FCmp:
                 break;
             default:
-                if (!instruction.isBinaryOp() && !instruction.isUnaryOp() && !instruction.isCast())
+                if (!instruction.isBinaryOp() && !instruction.isUnaryOp() &&
+                    !instruction.isCast()) {
                     return false;
+                }
         }
         Parts parts;
         for (unsigned part = 0; part < Count(); ++part) {
             Instruction* copy = instruction.clone();
-            for (unsigned i = 0; i < copy->getNumOperands(); ++i)
+            for (unsigned i = 0; i < copy->getNumOperands(); ++i) {
                 copy->setOperand(i, Operand(instruction.getOperand(i), part));
+            }
             copy->mutateType(PartType(instruction.getType()));
             parts.push_back(builder_.Insert(copy));
         }
@@ -220,8 +234,9 @@ class Splitter {
     }
     bool VisitLoad(llvm::LoadInst& load) {
         const uint64_t bytes = PartBytes(load.getType());
-        if (!load.isSimple() || bytes == 0)
+        if (!load.isSimple() || bytes == 0) {
             return false;
+        }
         Parts parts;
         for (unsigned part = 0; part < Count(); ++part) {
             auto* copy = builder_.CreateAlignedLoad(
@@ -235,8 +250,9 @@ class Splitter {
     }
     bool VisitStore(llvm::StoreInst& store) {
         Type* type = store.getValueOperand()->getType();
-        if (!Splits(type) || !store.isSimple() || PartBytes(type) == 0)
+        if (!Splits(type) || !store.isSimple() || PartBytes(type) == 0) {
             return false;
+        }
         const uint64_t bytes = PartBytes(type);
         const Parts parts = PartsOf(store.getValueOperand());
         for (unsigned part = 0; part < parts.size(); ++part) {
@@ -255,8 +271,9 @@ class Splitter {
         Value* source = cast.getOperand(0);
         if (Splits(from) && Splits(to)) {
             Parts parts;
-            for (Value* part : PartsOf(source))
+            for (Value* part : PartsOf(source)) {
                 parts.push_back(builder_.CreateBitCast(part, PartType(to)));
+            }
             parts_[&cast] = parts;
             return true;
         }
@@ -287,20 +304,23 @@ class Splitter {
 
     bool VisitExtract(llvm::ExtractElementInst& extract) {
         const auto* index = llvm::dyn_cast<llvm::ConstantInt>(extract.getIndexOperand());
-        if (!Splits(extract.getVectorOperandType()) || !index)
+        if (!Splits(extract.getVectorOperandType()) || !index) {
             return false;
+        }
         const uint64_t lane = index->getZExtValue();
         const Parts parts = PartsOf(extract.getVectorOperand());
-        if (lane / lanes_ >= parts.size())
+        if (lane / lanes_ >= parts.size()) {
             return false;
+        }
         Replace(extract, builder_.CreateExtractElement(parts[lane / lanes_], lane % lanes_));
         return true;
     }
     bool VisitInsert(llvm::InsertElementInst& insert) {
         const auto* index = llvm::dyn_cast<llvm::ConstantInt>(insert.getOperand(2));
         Parts parts = PartsOf(insert.getOperand(0));
-        if (!index || index->getZExtValue() / lanes_ >= parts.size())
+        if (!index || index->getZExtValue() / lanes_ >= parts.size()) {
             return false;
+        }
         const uint64_t lane = index->getZExtValue();
         Value*& part = parts[lane / lanes_];
         part = builder_.CreateInsertElement(part, insert.getOperand(1), lane % lanes_);
@@ -326,8 +346,9 @@ class Splitter {
             auto found = std::find(sources.begin(), sources.end(), source);
             if (found == sources.end()) {
                 if (sources.size() == 2 ||
-                    (!sources.empty() && sources[0]->getType() != source->getType()))
+                    (!sources.empty() && sources[0]->getType() != source->getType())) {
                     return nullptr;
+                }
                 sources.push_back(source);
                 found = sources.end() - 1;
             }
@@ -339,19 +360,22 @@ class Splitter {
                                                                static_cast<unsigned>(mask.size())));
         }
         if (sources.size() == 1 && Width(sources[0]) == picks.size() &&
-            llvm::ShuffleVectorInst::isIdentityMask(picks, static_cast<int>(picks.size())))
+            llvm::ShuffleVectorInst::isIdentityMask(picks, static_cast<int>(picks.size()))) {
             return sources[0];
+        }
         return sources.size() == 1 ? builder_.CreateShuffleVector(sources[0], picks)
                                    : builder_.CreateShuffleVector(sources[0], sources[1], picks);
     }
     bool VisitShuffle(llvm::ShuffleVectorInst& shuffle) {
         const llvm::ArrayRef<int> mask = shuffle.getShuffleMask();
         if (!Splits(shuffle.getType())) {
-            if (!Splits(shuffle.getOperand(0)->getType()))
+            if (!Splits(shuffle.getOperand(0)->getType())) {
                 return false;
+            }
             Value* value = ShufflePart(shuffle, mask);
-            if (!value)
+            if (!value) {
                 return false;
+            }
             Replace(shuffle, value);
             return true;
         }
@@ -360,8 +384,9 @@ class Splitter {
             const llvm::ArrayRef<int> picks = mask.slice(part * lanes_, lanes_);
             const bool again = part > 0 && picks == mask.take_front(lanes_);
             Value* value = again ? parts[0] : ShufflePart(shuffle, picks);
-            if (!value)
+            if (!value) {
                 return false;
+            }
             parts.push_back(value);
         }
         parts_[&shuffle] = parts;
@@ -375,8 +400,9 @@ class Splitter {
                 Value* from = call.getArgOperand(0);
                 const uint64_t first =
                     llvm::cast<llvm::ConstantInt>(call.getArgOperand(1))->getZExtValue();
-                if (!Splits(from->getType()) || lanes_ % Width(&call) != 0)
+                if (!Splits(from->getType()) || lanes_ % Width(&call) != 0) {
                     return false;
+                }
                 Value* part = PartsOf(from)[first / lanes_];
                 if (Width(&call) != lanes_) {
                     part = builder_.CreateExtractVector(call.getType(), part,
@@ -389,8 +415,9 @@ class Splitter {
                 const uint64_t first =
                     llvm::cast<llvm::ConstantInt>(call.getArgOperand(2))->getZExtValue();
                 Value* piece = call.getArgOperand(1);
-                if (!Splits(call.getType()) || lanes_ % Width(piece) != 0)
+                if (!Splits(call.getType()) || lanes_ % Width(piece) != 0) {
                     return false;
+                }
                 Parts parts = PartsOf(call.getArgOperand(0));
                 Value*& part = parts[first / lanes_];
                 part = Width(piece) == lanes_
@@ -409,19 +436,22 @@ class Splitter {
     }
     bool SplitCall(llvm::IntrinsicInst& call, std::initializer_list<Type*> types) {
         llvm::SmallVector<Type*, 2> part_types;
-        for (const Type* type : types)
+        for (const Type* type : types) {
             part_types.push_back(PartType(type));
+        }
         llvm::Function* callee = llvm::Intrinsic::getDeclaration(function_.getParent(),
                                                                  call.getIntrinsicID(), part_types);
         Parts parts;
         for (unsigned part = 0; part < Count(); ++part) {
             llvm::SmallVector<Value*, 4> arguments;
-            for (Value* argument : call.args())
+            for (Value* argument : call.args()) {
                 arguments.push_back(Operand(argument, part));
+            }
             llvm::CallInst* copy = builder_.CreateCall(callee, arguments);
             copy->copyMetadata(call);
-            if (llvm::isa<llvm::FPMathOperator>(copy))
+            if (llvm::isa<llvm::FPMathOperator>(copy)) {
                 copy->copyFastMathFlags(&call);
+            }
             parts.push_back(copy);
         }
         parts_[&call] = parts;
@@ -438,35 +468,44 @@ class Splitter {
         llvm::SmallPtrSet<const Value*, 32> gone(split_.begin(), split_.end());
         for (Instruction* instruction : split_) {
             auto found = parts_.find(instruction);
-            if (found == parts_.end())
+            if (found == parts_.end()) {
                 continue;
+            }
             llvm::SmallVector<llvm::Use*, 4> stay;
             for (llvm::Use& use : instruction->uses()) {
-                if (!gone.contains(use.getUser()))
+                if (!gone.contains(use.getUser())) {
                     stay.push_back(&use);
+                }
             }
-            if (stay.empty())
+            if (stay.empty()) {
                 continue;
-            if (llvm::isa<llvm::PHINode>(instruction))
+            }
+            if (llvm::isa<llvm::PHINode>(instruction)) {
                 builder_.SetInsertPoint(&*instruction->getParent()->getFirstInsertionPt());
-            else
+            } else {
                 builder_.SetInsertPoint(instruction);
+            }
             Value* whole = Concatenate(found->second);
-            for (llvm::Use* use : stay)
+            for (llvm::Use* use : stay) {
                 use->set(whole);
+            }
         }
-        for (Instruction* instruction : split_)
+        for (Instruction* instruction : split_) {
             instruction->dropAllReferences();
-        for (Instruction* instruction : split_)
+        }
+        for (Instruction* instruction : split_) {
             instruction->eraseFromParent();
+        }
     }
     Value* Concatenate(Parts parts) {
         while (parts.size() > 1) {
             llvm::SmallVector<int, 64> numbers;
-            for (unsigned lane = 0; lane < 2 * Width(parts[0]); ++lane)
+            for (unsigned lane = 0; lane < 2 * Width(parts[0]); ++lane) {
                 numbers.push_back(static_cast<int>(lane));
-            for (size_t i = 0; i < parts.size(); i += 2)
+            }
+            for (size_t i = 0; i < parts.size(); i += 2) {
                 parts[i / 2] = builder_.CreateShuffleVector(parts[i], parts[i + 1], numbers);
+            }
             parts.resize(parts.size() / 2);
         }
         return parts[0];
@@ -484,8 +523,9 @@ class Splitter {
 }  // namespace
 
 void SplitVectors(llvm::Function& function, unsigned lanes, unsigned part_lanes) {
-    if (lanes > part_lanes && lanes % part_lanes == 0)
+    if (lanes > part_lanes && lanes % part_lanes == 0) {
         Splitter(function, lanes, part_lanes).Run();
+    }
 }
 
 }  // namespace fornax::kernel

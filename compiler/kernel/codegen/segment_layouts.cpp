@@ -40,8 +40,9 @@ SegmentLayouts::SegmentLayouts(const ir::Kernel& kernel,
         return;
     }
     for (uint32_t i = 0; i < regions.num_segments(); ++i) {
-        if (MayDiffer(regions.segment(i)))
+        if (MayDiffer(regions.segment(i))) {
             Choose(i);
+        }
     }
 }
 
@@ -62,11 +63,13 @@ bool SegmentLayouts::MayDiffer(const Segment& segment) const {
 // Nothing that is kept a vector: values across segments, private memory.
 bool SegmentLayouts::TreeMayDiffer(ir::InstId id) const {
     const ir::Instruction& inst = kernel_.inst(id);
-    if (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal || inst.op == Op::kReturn)
+    if (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal || inst.op == Op::kReturn) {
         return false;
+    }
     for (ir::ValueId result : inst.results) {
-        if (regions_.home(result) == Home::kSubgroupSlot)
+        if (regions_.home(result) == Home::kSubgroupSlot) {
             return false;
+        }
     }
     return std::all_of(inst.blocks.begin(), inst.blocks.end(), [&](ir::BlockId block) {
         const std::vector<ir::InstId>& insts = kernel_.block(block).insts;
@@ -77,8 +80,9 @@ bool SegmentLayouts::TreeMayDiffer(ir::InstId id) const {
 
 std::shared_ptr<const ShapeAnalysis> SegmentLayouts::Analyse(uint32_t lanes) {
     std::shared_ptr<const ShapeAnalysis>& analysis = analyses_[lanes];
-    if (!analysis)
+    if (!analysis) {
         analysis = std::make_shared<ShapeAnalysis>(kernel_, lanes, workgroup_level_);
+    }
     return analysis;
 }
 
@@ -86,14 +90,16 @@ void SegmentLayouts::Choose(uint32_t index) {
     const Segment& segment = regions_.segment(index);
     const uint32_t vector_bytes = options_.vector_bits / 8;
     const double own_cost = EstimateMemoryCost(kernel_, shapes_, vector_bytes, segment);
-    if (own_cost < kCheapSegment)
+    if (own_cost < kCheapSegment) {
         return;
+    }
     double best_cost = own_cost * kWorthAnotherWidth;
     const auto& size = kernel_.workgroup_size;
     const uint32_t invocations = size[0] * size[1] * size[2];
     for (uint32_t lanes = shapes_.lanes() * 2; lanes <= kMaxLanes; lanes *= 2) {
-        if (invocations % lanes != 0)
+        if (invocations % lanes != 0) {
             break;
+        }
         Layout layout;
         layout.shapes = Analyse(lanes);
         const double cost = EstimateMemoryCost(kernel_, *layout.shapes, vector_bytes, segment);
@@ -107,8 +113,9 @@ void SegmentLayouts::Choose(uint32_t index) {
 bool SegmentLayouts::Recompute(uint32_t segment, Layout& layout) const {
     const std::vector<SegmentItem>& items = regions_.segment(segment).items;
     return std::all_of(items.begin(), items.end(), [&](const SegmentItem& item) {
-        if (item.kind == SegmentItem::Kind::kInstruction)
+        if (item.kind == SegmentItem::Kind::kInstruction) {
             return RecomputeTree(item.inst, segment, layout);
+        }
         const std::vector<ir::ValueId>& operands = kernel_.inst(item.inst).operands;
         return std::all_of(operands.begin(), operands.end(), [&](ir::ValueId operand) {
             return RecomputeValue(operand, segment, layout, 0);
@@ -119,8 +126,9 @@ bool SegmentLayouts::Recompute(uint32_t segment, Layout& layout) const {
 bool SegmentLayouts::RecomputeTree(ir::InstId id, uint32_t segment, Layout& layout) const {
     const ir::Instruction& inst = kernel_.inst(id);
     for (ir::ValueId operand : inst.operands) {
-        if (!RecomputeValue(operand, segment, layout, 0))
+        if (!RecomputeValue(operand, segment, layout, 0)) {
             return false;
+        }
     }
     for (ir::ValueId result : inst.results) {
         // Both maps have to hold what other segments take from here in the same form.
@@ -131,8 +139,9 @@ bool SegmentLayouts::RecomputeTree(ir::InstId id, uint32_t segment, Layout& layo
     }
     for (ir::BlockId block : inst.blocks) {
         for (ir::InstId child : kernel_.block(block).insts) {
-            if (!RecomputeTree(child, segment, layout))
+            if (!RecomputeTree(child, segment, layout)) {
                 return false;
+            }
         }
     }
     return true;
@@ -142,15 +151,18 @@ bool SegmentLayouts::RecomputeValue(ir::ValueId value,
                                     uint32_t segment,
                                     Layout& layout,
                                     uint32_t depth) const {
-    if (regions_.segment_of(value) == segment)
+    if (regions_.segment_of(value) == segment) {
         return true;
+    }
     const Shape& shape = layout.shapes->shape(value);
-    if (shape.has_rows() && !RecomputeValue(shape.stride, segment, layout, depth + 1))
+    if (shape.has_rows() && !RecomputeValue(shape.stride, segment, layout, depth + 1)) {
         return false;
+    }
     const Home home = regions_.home(value);
     const bool one = home == Home::kWorkgroup || home == Home::kWorkgroupSlot;
-    if (one && shapes_.shape(value).uniform())
+    if (one && shapes_.shape(value).uniform()) {
         return shape.uniform();
+    }
     if (std::find(layout.recomputed.begin(), layout.recomputed.end(), value) !=
         layout.recomputed.end()) {
         return true;
@@ -161,8 +173,9 @@ bool SegmentLayouts::RecomputeValue(ir::ValueId value,
         return false;
     }
     for (ir::ValueId operand : inst->operands) {
-        if (!RecomputeValue(operand, segment, layout, depth + 1))
+        if (!RecomputeValue(operand, segment, layout, depth + 1)) {
             return false;
+        }
     }
     layout.recomputed.push_back(value);
     return true;

@@ -39,19 +39,22 @@ bool HasAll(const llvm::StringMap<bool>& features, const char* const (&names)[N]
 // "+a,-b", sorted, because the text is part of the key of cached code.
 std::string FeatureString(const llvm::StringMap<bool>& features) {
     std::vector<std::string> parts;
-    for (const auto& feature : features)
+    for (const auto& feature : features) {
         parts.push_back((feature.second ? "+" : "-") + feature.first().str());
+    }
     std::sort(parts.begin(), parts.end(),
               [](const std::string& a, const std::string& b) { return a.substr(1) < b.substr(1); });
     std::string text;
-    for (const std::string& part : parts)
+    for (const std::string& part : parts) {
         text += (text.empty() ? "" : ",") + part;
+    }
     return text;
 }
 
 uint32_t VectorBits(const llvm::StringMap<bool>& features) {
-    if (!HasAll(features, kAvx2Features))
+    if (!HasAll(features, kAvx2Features)) {
         return 128;
+    }
     return HasAll(features, kAvx512Features) ? 512 : 256;
 }
 
@@ -96,13 +99,15 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override) {
         }
         llvm::SmallVector<llvm::StringRef, 64> named;
         llvm::X86::getFeaturesForCPU(cpu_override, named);
-        for (auto& feature : features)
+        for (auto& feature : features) {
             feature.second = false;
+        }
         for (llvm::StringRef name : named) {
             auto it = host.find(name);
             // Not everything in LLVM's list is a property that a CPU reports.
-            if (it == host.end())
+            if (it == host.end()) {
                 continue;
+            }
             if (!it->second) {
                 return Error{ErrorCode::kUnsupported,
                              "FORNAX_CPU is \"" + cpu_override + "\", whose feature " + name.str() +
@@ -114,8 +119,9 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override) {
         target.cpu_name = cpu_override;
         features["64bit"] = true;  // LLVM leaves it out of a CPU's list
         // LLVM's own CPU tables count 512-bit registers as a feature of their own.
-        if (Has(features, "avx512f"))
+        if (Has(features, "avx512f")) {
             features["evex512"] = true;
+        }
     }
     for (const char* name : kRequiredFeatures) {
         if (!Has(features, name)) {
@@ -125,8 +131,9 @@ Result<TargetInfo> DetectTarget(const std::string& cpu_override) {
         }
     }
     if (!HasAll(features, kTileFeatures) || !MayUseTiles()) {
-        for (const char* name : kTileFeatures)
+        for (const char* name : kTileFeatures) {
             features[name] = false;
+        }
     }
     target.features = FeatureString(features);
     target.vector_bits = VectorBits(features);

@@ -24,8 +24,9 @@ bool HasTiles(const TargetInfo& target);
 bool HasBFloatDot(const TargetInfo& target);
 
 inline JoinedProducts JoinedProductsFor(const TargetInfo& target) {
-    if (HasTiles(target))
+    if (HasTiles(target)) {
         return JoinedProducts::kAll;
+    }
     return HasBFloatDot(target) ? JoinedProducts::kBFloat16 : JoinedProducts::kNone;
 }
 

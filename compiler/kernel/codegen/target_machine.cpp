@@ -35,8 +35,9 @@ void InitializeLlvm() {
         LLVMInitializeX86AsmPrinter();
         auto& options = llvm::cl::getRegisteredOptions();
         for (const auto& [name, value] : kLlvmOptions) {
-            if (auto found = options.find(name); found != options.end())
+            if (auto found = options.find(name); found != options.end()) {
                 found->second->addOccurrence(0, found->first(), value);
+            }
         }
     });
 }
@@ -48,8 +49,9 @@ Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInf
     InitializeLlvm();
     std::string message;
     const llvm::Target* backend = llvm::TargetRegistry::lookupTarget(kTriple, message);
-    if (!backend)
+    if (!backend) {
         return Error{ErrorCode::kInternal, "LLVM has no x86-64 backend: " + message + "."};
+    }
     llvm::TargetOptions options;
     options.AllowFPOpFusion = llvm::FPOpFusion::Standard;  // only what is flagged `contract`
     options.TrapUnreachable = true;
@@ -90,8 +92,9 @@ void PrepareModule(llvm::Module& module,
 void SetFunctionAttributes(llvm::Module& module, const TargetInfo& target) {
     std::string bits = std::to_string(target.vector_bits);
     for (llvm::Function& function : module) {
-        if (function.isDeclaration())
+        if (function.isDeclaration()) {
             continue;
+        }
         function.addFnAttr("target-cpu", target.cpu_name);
         function.addFnAttr("target-features", target.features);
         // Without both, LLVM prefers 256-bit registers on CPUs that once throttled on 512-bit ones.

@@ -26,8 +26,9 @@ bool Handles(const llvm::Type* type) {
 TurnValues::Limits Joined(const TurnValues::Limits& a, const TurnValues::Limits& b) {
     TurnValues::Limits all = a;
     for (const TurnValues::Limit& limit : b) {
-        if (!llvm::is_contained(all, limit))
+        if (!llvm::is_contained(all, limit)) {
             all.push_back(limit);
+        }
     }
     return all;
 }
@@ -43,8 +44,9 @@ TurnValues::TurnValues(const llvm::Loop& loop,
               llvm::InstSimplifyFolder(loop.getHeader()->getModule()->getDataLayout())) {}
 
 const TurnValues::Linear* TurnValues::Of(Value* value) {
-    if (!Handles(value->getType()) || depth_ == kMaxDepth)
+    if (!Handles(value->getType()) || depth_ == kMaxDepth) {
         return nullptr;
+    }
     if (!known_.contains(value)) {
         known_[value] = std::nullopt;  // a cycle that is no counter's
         ++depth_;
@@ -58,8 +60,9 @@ const TurnValues::Linear* TurnValues::Of(Value* value) {
 
 Value* TurnValues::Binary(Instruction::BinaryOps op, Value* a, Value* b) {
     Value*& result = computed_[{op, a, b}];
-    if (!result)
+    if (!result) {
         result = before_.CreateBinOp(op, a, b);
+    }
     return result;
 }
 
@@ -75,28 +78,34 @@ void TurnValues::Settle(Linear& linear) {
 
 // A sum that wraps before the loop would break the limit, too, so an offset is not negative.
 std::optional<TurnValues::Limits> TurnValues::Within(const Linear& linear, const APInt& last) {
-    if (linear.step.isNegative())
+    if (linear.step.isNegative()) {
         return {};
+    }
     Linear settled = linear;
-    if (linear.offset.isNegative() || linear.offset.ugt(last))
+    if (linear.offset.isNegative() || linear.offset.ugt(last)) {
         Settle(settled);
-    if (settled.same() && settled.offset.isZero() && last.isAllOnes())
+    }
+    if (settled.same() && settled.offset.isZero() && last.isAllOnes()) {
         return settled.limits;
+    }
     Value* most = llvm::ConstantInt::get(settled.root->getType(), last - settled.offset);
     return Joined(settled.limits, {{settled.root, settled.step, most}});
 }
 
 std::optional<TurnValues::Linear> TurnValues::Compute(Value* value) {
     const APInt zero = APInt::getZero(value->getType()->getIntegerBitWidth());
-    if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value))
+    if (auto* constant = llvm::dyn_cast<llvm::ConstantInt>(value)) {
         return Linear{llvm::ConstantInt::get(value->getType(), 0), constant->getValue(), zero, {}};
+    }
     auto* inst = llvm::dyn_cast<Instruction>(value);
-    if (!inst || !loop_.contains(inst))
+    if (!inst || !loop_.contains(inst)) {
         return Linear{value, zero, zero, {}};
+    }
     std::optional<Linear> found;
     if (auto* phi = llvm::dyn_cast<llvm::PHINode>(inst)) {
-        if (phi->getParent() == loop_.getHeader())
+        if (phi->getParent() == loop_.getHeader()) {
             return OfHeaderPhi(*phi);
+        }
         Value* incoming = incoming_of_(*phi);
         const Linear* linear = incoming ? Of(incoming) : nullptr;
         return linear ? std::optional(*linear) : std::nullopt;
@@ -106,8 +115,9 @@ std::optional<TurnValues::Linear> TurnValues::Compute(Value* value) {
     } else if (auto* binary = llvm::dyn_cast<llvm::BinaryOperator>(inst)) {
         found = OfBinary(*binary);
     } else if (llvm::isa<llvm::FreezeInst>(inst)) {
-        if (const Linear* linear = Of(inst->getOperand(0)))
+        if (const Linear* linear = Of(inst->getOperand(0))) {
             return *linear;
+        }
     }
     return found ? found : OfRepeated(*inst);
 }
@@ -136,8 +146,9 @@ std::optional<APInt> TurnValues::StepOf(llvm::PHINode& phi) {
 
 std::optional<TurnValues::Linear> TurnValues::OfHeaderPhi(llvm::PHINode& phi) {
     const std::optional<APInt> step = StepOf(phi);
-    if (!step)
+    if (!step) {
         return {};
+    }
     // A freeze inside of the loop has to mean what one before it means.
     Value* first = phi.getIncomingValueForBlock(loop_.getLoopPreheader());
     if (!llvm::isGuaranteedNotToBeUndefOrPoison(first)) {
@@ -145,29 +156,35 @@ std::optional<TurnValues::Linear> TurnValues::OfHeaderPhi(llvm::PHINode& phi) {
         phi.setIncomingValueForBlock(loop_.getLoopPreheader(), first);
     }
     const Linear* start = Of(first);
-    if (!start)
+    if (!start) {
         return {};
+    }
     return Linear{start->root, start->offset, *step, {}};
 }
 
 std::optional<TurnValues::Linear> TurnValues::OfCast(llvm::CastInst& cast) {
-    if (!Handles(cast.getSrcTy()))
+    if (!Handles(cast.getSrcTy())) {
         return {};
+    }
     const Linear* found = Of(cast.getOperand(0));
-    if (!found)
+    if (!found) {
         return {};
+    }
     Linear a = *found;
     const unsigned from_bits = a.step.getBitWidth();
     const unsigned bits = cast.getType()->getIntegerBitWidth();
     llvm::Type* type = cast.getType();
-    if (llvm::isa<llvm::TruncInst>(cast))
+    if (llvm::isa<llvm::TruncInst>(cast)) {
         return Linear{before_.CreateTrunc(a.root, type), a.offset.trunc(bits), a.step.trunc(bits),
                       a.limits};
+    }
     const bool is_signed = llvm::isa<llvm::SExtInst>(cast);
-    if (!is_signed && !llvm::isa<llvm::ZExtInst>(cast))
+    if (!is_signed && !llvm::isa<llvm::ZExtInst>(cast)) {
         return {};
-    if (a.same() || a.offset.isNegative())
+    }
+    if (a.same() || a.offset.isNegative()) {
         Settle(a);
+    }
     if (a.same()) {
         Value* wide =
             is_signed ? before_.CreateSExt(a.root, type) : before_.CreateZExt(a.root, type);
@@ -175,20 +192,23 @@ std::optional<TurnValues::Linear> TurnValues::OfCast(llvm::CastInst& cast) {
     }
     const auto limits =
         Within(a, is_signed ? APInt::getSignedMaxValue(from_bits) : APInt::getMaxValue(from_bits));
-    if (!limits)
+    if (!limits) {
         return {};
+    }
     return Linear{before_.CreateZExt(a.root, type), a.offset.zext(bits), a.step.zext(bits),
                   *limits};
 }
 
 std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& inst) {
     const Linear* found = Of(inst.getOperand(0));
-    if (!found)
+    if (!found) {
         return {};
+    }
     const Linear a = *found;
     found = Of(inst.getOperand(1));
-    if (!found)
+    if (!found) {
         return {};
+    }
     const Linear b = *found;
     const Limits both = Joined(a.limits, b.limits);
     const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(inst.getOperand(1));
@@ -205,8 +225,9 @@ std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& ins
         case Instruction::Mul:
         case Instruction::Shl: {
             const unsigned bits = a.step.getBitWidth();
-            if (!constant || (inst.getOpcode() == Instruction::Shl && constant->uge(bits)))
+            if (!constant || (inst.getOpcode() == Instruction::Shl && constant->uge(bits))) {
                 return {};
+            }
             const APInt by =
                 inst.getOpcode() == Instruction::Mul
                     ? constant->getValue()
@@ -216,26 +237,30 @@ std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& ins
             return Linear{root, a.offset * by, a.step * by, both};
         }
         case Instruction::LShr:
-            if (!constant || constant->uge(a.step.getBitWidth()))
+            if (!constant || constant->uge(a.step.getBitWidth())) {
                 return {};
+            }
             return OfQuotient(inst, a,
                               APInt::getOneBitSet(a.step.getBitWidth(),
                                                   static_cast<unsigned>(constant->getZExtValue())));
         case Instruction::UDiv:
         case Instruction::URem:
-            if (!constant || constant->isZero())
+            if (!constant || constant->isZero()) {
                 return {};
+            }
             return OfQuotient(inst, a, constant->getValue());
         case Instruction::And:
             return constant ? OfAnd(a, constant->getValue()) : std::nullopt;
         case Instruction::Or: {
-            if (llvm::cast<llvm::PossiblyDisjointInst>(inst).isDisjoint())
+            if (llvm::cast<llvm::PossiblyDisjointInst>(inst).isDisjoint()) {
                 return sum();
+            }
             // Only bits that are always the same in one and in the other.
             const llvm::KnownBits known =
                 llvm::computeKnownBits(inst.getOperand(1), inst.getModule()->getDataLayout());
-            if (!b.same() || known.countMaxActiveBits() > a.step.countr_zero())
+            if (!b.same() || known.countMaxActiveBits() > a.step.countr_zero()) {
                 return {};
+            }
             Linear either = a;
             Settle(either);
             either.root = Binary(Instruction::Or, either.root, First(b));
@@ -250,11 +275,13 @@ std::optional<TurnValues::Linear> TurnValues::OfBinary(llvm::BinaryOperator& ins
 std::optional<TurnValues::Linear> TurnValues::OfAnd(Linear value, const APInt& mask) {
     const unsigned steady_bits = value.step.countr_zero();  // the low ones, in all turns
     const bool low = mask.getActiveBits() <= steady_bits;
-    if (!low && (~mask).getActiveBits() > steady_bits)
+    if (!low && (~mask).getActiveBits() > steady_bits) {
         return {};
+    }
     // An offset without the bits in question goes by.
-    if (value.offset.countr_zero() < (low ? mask : ~mask).getActiveBits())
+    if (value.offset.countr_zero() < (low ? mask : ~mask).getActiveBits()) {
         Settle(value);
+    }
     value.root =
         Binary(Instruction::And, value.root, llvm::ConstantInt::get(value.root->getType(), mask));
     if (low) {
@@ -268,13 +295,16 @@ std::optional<TurnValues::Linear> TurnValues::OfQuotient(llvm::BinaryOperator& i
                                                          Linear value,
                                                          APInt by) {
     const bool rest = inst.getOpcode() == Instruction::URem;
-    if (!value.step.urem(by).isZero())
+    if (!value.step.urem(by).isZero()) {
         return {};
-    if (value.offset.isNegative() || !value.offset.urem(by).isZero())
+    }
+    if (value.offset.isNegative() || !value.offset.urem(by).isZero()) {
         Settle(value);
+    }
     const auto limits = Within(value, APInt::getMaxValue(by.getBitWidth()));
-    if (!limits)
+    if (!limits) {
         return {};
+    }
     const Instruction::BinaryOps op = rest ? Instruction::URem : Instruction::UDiv;
     Value* root = Binary(op, value.root, llvm::ConstantInt::get(value.root->getType(), by));
     const APInt none = APInt::getZero(by.getBitWidth());
@@ -284,8 +314,9 @@ std::optional<TurnValues::Linear> TurnValues::OfQuotient(llvm::BinaryOperator& i
 
 // Of operands that are the same in each turn.
 std::optional<TurnValues::Linear> TurnValues::OfRepeated(Instruction& inst) {
-    if (inst.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&inst))
+    if (inst.mayReadOrWriteMemory() || !llvm::isSafeToSpeculativelyExecute(&inst)) {
         return {};
+    }
     llvm::SmallVector<Value*, 3> operands;
     Limits limits;
     for (Value* operand : inst.operands()) {
@@ -294,20 +325,23 @@ std::optional<TurnValues::Linear> TurnValues::OfRepeated(Instruction& inst) {
             continue;
         }
         const Linear* linear = Of(operand);
-        if (!linear || !linear->same())
+        if (!linear || !linear->same()) {
             return {};
+        }
         limits = Joined(limits, linear->limits);
         operands.push_back(First(*linear));
     }
     const APInt zero = APInt::getZero(inst.getType()->getIntegerBitWidth());
-    if (inst.isBinaryOp())
+    if (inst.isBinaryOp()) {
         return Linear{
             Binary(llvm::cast<llvm::BinaryOperator>(inst).getOpcode(), operands[0], operands[1]),
             zero, zero, limits};
+    }
     Instruction* copy = inst.clone();
     copy->dropPoisonGeneratingAnnotations();
-    for (unsigned i = 0; i < operands.size(); ++i)
+    for (unsigned i = 0; i < operands.size(); ++i) {
         copy->setOperand(i, operands[i]);
+    }
     before_.Insert(copy);
     return Linear{copy, zero, zero, limits};
 }

@@ -49,10 +49,12 @@ struct Wanted {
 std::optional<bool> Likely(const BranchInst& branch) {
     uint64_t taken = 0;
     uint64_t other = 0;
-    if (!branch.isConditional() || !llvm::extractBranchWeights(branch, taken, other))
+    if (!branch.isConditional() || !llvm::extractBranchWeights(branch, taken, other)) {
         return {};
-    if (taken > other * kLikely)
+    }
+    if (taken > other * kLikely) {
         return true;
+    }
     return other > taken * kLikely ? std::optional(false) : std::nullopt;
 }
 
@@ -113,23 +115,26 @@ void Plan::FindPath() {
     llvm::SmallVector<BasicBlock*, 16> open = {loop_.getHeader()};
     while (!open.empty()) {
         BasicBlock* block = open.pop_back_val();
-        if (!loop_.contains(block) || !reached_.insert(block).second)
+        if (!loop_.contains(block) || !reached_.insert(block).second) {
             continue;
+        }
         BranchInst* branch = BranchOf(block);
         if (branch && decided_.contains(branch)) {
             open.push_back(UsualSuccessor(*branch));
             continue;
         }
-        for (BasicBlock* next : llvm::successors(block))
+        for (BasicBlock* next : llvm::successors(block)) {
             open.push_back(next);
+        }
     }
     candidates_.clear();
     path_.clear();
     BasicBlock* block = loop_.getHeader();
     while (block && loop_.contains(block) && path_.insert(block).second) {
         BranchInst* branch = BranchOf(block);
-        if (!branch)
+        if (!branch) {
             return;
+        }
         if (branch->isUnconditional()) {
             block = branch->getSuccessor(0);
             continue;
@@ -156,13 +161,16 @@ Value* Plan::Incoming(llvm::PHINode& phi) const {
     Value* only = nullptr;
     for (unsigned i = 0; i < phi.getNumIncomingValues(); ++i) {
         BasicBlock* from = phi.getIncomingBlock(i);
-        if (!reached_.contains(from))
+        if (!reached_.contains(from)) {
             continue;
+        }
         BranchInst* branch = BranchOf(from);
-        if (branch && decided_.contains(branch) && UsualSuccessor(*branch) != phi.getParent())
+        if (branch && decided_.contains(branch) && UsualSuccessor(*branch) != phi.getParent()) {
             continue;
-        if (only && only != phi.getIncomingValue(i))
+        }
+        if (only && only != phi.getIncomingValue(i)) {
             return nullptr;
+        }
         only = phi.getIncomingValue(i);
     }
     return only;
@@ -171,19 +179,23 @@ Value* Plan::Incoming(llvm::PHINode& phi) const {
 // Begins with all branches decided, and takes back those that nothing can be said of; what was said
 // of others may have built on them.
 bool Plan::Make() {
-    if (!loop_.isInnermost() || !loop_.getLoopPreheader() || !loop_.getLoopLatch())
+    if (!loop_.isInnermost() || !loop_.getLoopPreheader() || !loop_.getLoopLatch()) {
         return false;
+    }
     size_t instructions = 0;
-    for (BasicBlock* block : loop_.blocks())
+    for (BasicBlock* block : loop_.blocks()) {
         instructions += block->size();
-    if (instructions > kMostInstructions)
+    }
+    if (instructions > kMostInstructions) {
         return false;
+    }
     for (BasicBlock* block : loop_.blocks()) {
         BranchInst* branch = BranchOf(block);
         if (branch && Likely(*branch) && llvm::all_of(branch->successors(), [&](BasicBlock* next) {
                 return loop_.contains(next);
-            }))
+            })) {
             decided_.insert(branch);
+        }
     }
     while (decided_.size() >= kLeastTests) {
         FindPath();
@@ -194,8 +206,9 @@ bool Plan::Make() {
         const auto incoming = [&](llvm::PHINode& phi) { return Incoming(phi); };
         TurnValues turns(loop_, incoming);
         for (BranchInst* branch : candidates_) {
-            if (!decided_.contains(branch))
+            if (!decided_.contains(branch)) {
                 continue;
+            }
             const size_t before = before_.size();
             const size_t limits = limits_.size();
             const size_t each_turn = each_turn_.size();
@@ -212,8 +225,9 @@ bool Plan::Make() {
                 return match::match(condition, match::m_Zero()) ||
                        llvm::isa<llvm::UndefValue>(condition);
             };
-            if (llvm::any_of(before_, never))
+            if (llvm::any_of(before_, never)) {
                 return false;
+            }
             FindAddresses(turns);
             return true;
         }
@@ -224,17 +238,20 @@ bool Plan::Make() {
 
 void Plan::FindAddresses(TurnValues& turns) {
     for (BasicBlock* block : loop_.blocks()) {
-        if (!path_.contains(block))
+        if (!path_.contains(block)) {
             continue;
+        }
         for (Instruction& inst : *block) {
             auto* access = llvm::dyn_cast<llvm::GetElementPtrInst>(&inst);
-            if (!access || access->getNumIndices() != 1 || access->getType()->isVectorTy())
+            if (!access || access->getNumIndices() != 1 || access->getType()->isVectorTy()) {
                 continue;
+            }
             auto* index = llvm::dyn_cast<Instruction>(access->getOperand(1));
             const TurnValues::Linear* linear =
                 index && loop_.contains(index) ? turns.Of(index) : nullptr;
-            if (!linear)
+            if (!linear) {
                 continue;
+            }
             limits_.append(linear->limits);
             addresses_.push_back({access, 1, *linear});
         }
@@ -244,13 +261,15 @@ void Plan::FindAddresses(TurnValues& turns) {
 bool Plan::Prove(TurnValues& turns, const Wanted& wanted) {
     Value* a = nullptr;
     Value* b = nullptr;
-    if (match::match(wanted.condition, match::m_Not(match::m_Value(a))))
+    if (match::match(wanted.condition, match::m_Not(match::m_Value(a)))) {
         return Prove(turns, {a, !wanted.value});
+    }
     if (wanted.value ? match::match(wanted.condition,
                                     match::m_LogicalAnd(match::m_Value(a), match::m_Value(b)))
                      : match::match(wanted.condition,
-                                    match::m_LogicalOr(match::m_Value(a), match::m_Value(b))))
+                                    match::m_LogicalOr(match::m_Value(a), match::m_Value(b)))) {
         return Prove(turns, {a, wanted.value}) && Prove(turns, {b, wanted.value});
+    }
     auto* inst = llvm::dyn_cast<Instruction>(wanted.condition);
     if (!inst || !loop_.contains(inst)) {
         before_.push_back(wanted.value ? wanted.condition
@@ -260,8 +279,9 @@ bool Plan::Prove(TurnValues& turns, const Wanted& wanted) {
     if (auto* compare = llvm::dyn_cast<llvm::ICmpInst>(inst)) {
         const CmpInst::Predicate predicate =
             wanted.value ? compare->getPredicate() : compare->getInversePredicate();
-        if (ProveComparison(turns, *compare, predicate))
+        if (ProveComparison(turns, *compare, predicate)) {
             return true;
+        }
     }
     return TestEachTurn(wanted);
 }
@@ -270,12 +290,14 @@ bool Plan::ProveComparison(TurnValues& turns,
                            llvm::ICmpInst& compare,
                            CmpInst::Predicate predicate) {
     const TurnValues::Linear* found = turns.Of(compare.getOperand(0));
-    if (!found)
+    if (!found) {
         return false;
+    }
     TurnValues::Linear a = *found;
     found = turns.Of(compare.getOperand(1));
-    if (!found)
+    if (!found) {
         return false;
+    }
     TurnValues::Linear b = *found;
     TurnValues::Builder& builder = turns.before();
     auto holds_at_first = [&] {
@@ -284,41 +306,48 @@ bool Plan::ProveComparison(TurnValues& turns,
         limits_.append(b.limits);
         return true;
     };
-    if (a.same() && b.same())
+    if (a.same() && b.same()) {
         return holds_at_first();
-    if (CmpInst::isEquality(predicate))
+    }
+    if (CmpInst::isEquality(predicate)) {
         return a.step == b.step && holds_at_first();
+    }
     if (a.same()) {
         std::swap(a, b);
         predicate = CmpInst::getSwappedPredicate(predicate);
     }
-    if (!b.same() || a.step.isNegative())
+    if (!b.same() || a.step.isNegative()) {
         return false;
+    }
     const bool is_signed = CmpInst::isSigned(predicate);
     if (predicate == CmpInst::ICMP_UGT || predicate == CmpInst::ICMP_UGE ||
         predicate == CmpInst::ICMP_SGT || predicate == CmpInst::ICMP_SGE) {
         const unsigned bits = a.step.getBitWidth();
         const auto limits =
             turns.Within(a, is_signed ? APInt::getSignedMaxValue(bits) : APInt::getMaxValue(bits));
-        if (!limits)
+        if (!limits) {
             return false;
+        }
         limits_.append(*limits);
         return holds_at_first();
     }
     // Of less than something, what that is less 1.
     const bool strict = CmpInst::isStrictPredicate(predicate);
     if (const APInt* number = nullptr; match::match(turns.First(b), match::m_APInt(number))) {
-        if ((strict && number->isZero()) || (is_signed && number->isNegative()))
+        if ((strict && number->isZero()) || (is_signed && number->isNegative())) {
             return false;
+        }
         const auto limits = turns.Within(a, strict ? *number - 1 : *number);
-        if (!limits)
+        if (!limits) {
             return false;
+        }
         limits_.append(*limits);
         return true;
     }
     Value* last = turns.First(b);
-    if (is_signed)
+    if (is_signed) {
         before_.push_back(builder.CreateICmpSGE(last, llvm::ConstantInt::get(last->getType(), 0)));
+    }
     if (strict) {
         holds_at_first();  // so that it is not 0
         last = builder.CreateSub(last, llvm::ConstantInt::get(last->getType(), 1));
@@ -331,11 +360,13 @@ bool Plan::ProveComparison(TurnValues& turns,
 
 // That all lanes are there is known when a turn starts.
 bool Plan::TestEachTurn(const Wanted& wanted) {
-    if (llvm::is_contained(each_turn_, wanted))
+    if (llvm::is_contained(each_turn_, wanted)) {
         return true;
+    }
     llvm::SmallSetVector<Instruction*, 16> operations;
-    if (each_turn_.size() == kMostTurnTests || !FromHeader(wanted.condition, operations))
+    if (each_turn_.size() == kMostTurnTests || !FromHeader(wanted.condition, operations)) {
         return false;
+    }
     each_turn_.push_back(wanted);
     return true;
 }
@@ -343,10 +374,12 @@ bool Plan::TestEachTurn(const Wanted& wanted) {
 // In the order in which they can be computed.
 bool Plan::FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& operations) const {
     auto* inst = llvm::dyn_cast<Instruction>(value);
-    if (!inst || !loop_.contains(inst) || operations.contains(inst))
+    if (!inst || !loop_.contains(inst) || operations.contains(inst)) {
         return true;
-    if (llvm::isa<llvm::PHINode>(inst))
+    }
+    if (llvm::isa<llvm::PHINode>(inst)) {
         return inst->getParent() == loop_.getHeader();
+    }
     switch (inst->getOpcode()) {
         case Instruction::BitCast:
         case Instruction::And:
@@ -361,8 +394,9 @@ bool Plan::FromHeader(Value* value, llvm::SmallSetVector<Instruction*, 16>& oper
             return false;
     }
     for (Value* operand : inst->operands()) {
-        if (!FromHeader(operand, operations))
+        if (!FromHeader(operand, operations)) {
             return false;
+        }
     }
     operations.insert(inst);
     return operations.size() <= kMostTurnTestOperations;
@@ -377,11 +411,12 @@ TurnValues::Limits Tightest(const TurnValues::Limits& limits) {
             return other == limit || (number && llvm::isa<llvm::ConstantInt>(other.last) &&
                                       other.root == limit.root && other.step == limit.step);
         });
-        if (same == tightest.end())
+        if (same == tightest.end()) {
             tightest.push_back(limit);
-        else if (number &&
-                 number->getValue().ult(llvm::cast<llvm::ConstantInt>(same->last)->getValue()))
+        } else if (number &&
+                   number->getValue().ult(llvm::cast<llvm::ConstantInt>(same->last)->getValue())) {
             same->last = limit.last;
+        }
     }
     return tightest;
 }
@@ -392,23 +427,26 @@ Value* Plan::PassingTurns() {
     Value* all = b.getTrue();
     Value* turns = b.getInt64(~uint64_t{0});
     // In the loop's order: where one does not hold, nothing is known of those behind it.
-    for (Value* condition : before_)
+    for (Value* condition : before_) {
         all = b.CreateLogicalAnd(all, condition);
+    }
     // One division a step.
     llvm::SmallVector<std::pair<APInt, Value*>, 4> room;
     for (const TurnValues::Limit& limit : Tightest(limits_)) {
         all = b.CreateLogicalAnd(all, b.CreateICmpULE(limit.root, limit.last));
-        if (limit.step.isZero())
+        if (limit.step.isZero()) {
             continue;
+        }
         Value* left = b.CreateSub(limit.last, limit.root);
         auto* group = llvm::find_if(room, [&](const auto& entry) {
             return entry.first.getBitWidth() == limit.step.getBitWidth() &&
                    entry.first == limit.step;
         });
-        if (group == room.end())
+        if (group == room.end()) {
             room.emplace_back(limit.step, left);
-        else
+        } else {
             group->second = b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, group->second, left);
+        }
     }
     for (const auto& [step, left] : room) {
         Value* more = b.CreateUDiv(left, llvm::ConstantInt::get(left->getType(), step));
@@ -435,11 +473,13 @@ void Plan::CountAddresses(llvm::ValueToValueMapTy& copies,
     };
     llvm::SmallVector<Counter, 8> counters;
     auto value_of = [&](const TurnValues::Linear& index) -> Value* {
-        if (index.same())
+        if (index.same()) {
             return index.root;
+        }
         for (const Counter& counter : counters) {
-            if (counter.root == index.root && counter.step == index.step)
+            if (counter.root == index.root && counter.step == index.step) {
                 return counter.value;
+            }
         }
         b.SetInsertPoint(&first, first.begin());
         auto* counter = b.CreatePHI(index.root->getType(), 2, "index");
@@ -478,8 +518,9 @@ void Plan::Carry(llvm::Function& function) {
     auto copy_of = [&](BasicBlock* block) { return llvm::cast<BasicBlock>(copies[block]); };
     for (BasicBlock* block : loop_.blocks()) {
         for (BasicBlock* next : llvm::successors(block)) {
-            if (loop_.contains(next))
+            if (loop_.contains(next)) {
                 continue;
+            }
             for (llvm::PHINode& phi : next->phis()) {
                 Value* value = phi.getIncomingValueForBlock(block);
                 const auto copy = copies.find(value);
@@ -497,11 +538,13 @@ void Plan::Carry(llvm::Function& function) {
     b.SetInsertPoint(first);
     Value* passes = b.CreateICmpULT(turn, turns);
     llvm::SmallSetVector<Instruction*, 16> operations;
-    for (const Wanted& wanted : each_turn_)
+    for (const Wanted& wanted : each_turn_) {
         FromHeader(wanted.condition, operations);
+    }
     llvm::ValueToValueMapTy here;
-    for (llvm::PHINode& phi : header->phis())
+    for (llvm::PHINode& phi : header->phis()) {
         here[&phi] = copies[&phi];
+    }
     for (Instruction* operation : operations) {
         Instruction* copy = operation->clone();
         b.Insert(copy);
@@ -542,15 +585,19 @@ llvm::PreservedAnalyses VersionLoopsPass::run(llvm::Function& function,
     const auto& ends = analyses.getResult<llvm::PostDominatorTreeAnalysis>(function);
     llvm::SmallVector<Plan, 4> plans;
     for (llvm::Loop* loop : loops.getLoopsInPreorder()) {
-        if (!loop->isLoopSimplifyForm() || !loop->isLCSSAForm(order))
+        if (!loop->isLoopSimplifyForm() || !loop->isLCSSAForm(order)) {
             continue;
-        if (Plan plan(*loop, ends); plan.Make())
+        }
+        if (Plan plan(*loop, ends); plan.Make()) {
             plans.push_back(std::move(plan));
+        }
     }
-    for (Plan& plan : plans)
+    for (Plan& plan : plans) {
         plan.Carry(function);
-    if (!plans.empty())
+    }
+    if (!plans.empty()) {
         llvm::removeUnreachableBlocks(function);
+    }
     return plans.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
 }
 

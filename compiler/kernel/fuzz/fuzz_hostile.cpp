@@ -43,15 +43,17 @@ Words ReadWords(const char* path) {
     std::ifstream file(path, std::ios::binary);
     std::vector<char> bytes((std::istreambuf_iterator<char>(file)), {});
     Words words(bytes.size() / 4);
-    if (!words.empty())
+    if (!words.empty()) {
         std::memcpy(words.data(), bytes.data(), words.size() * 4);
+    }
     return words;
 }
 
 Words ModuleOf(uint64_t seed, const std::vector<Words>& files) {
     Random random(seed ^ 0x70757a7a6c65);
-    if (!files.empty() && random.Chance(50))
+    if (!files.empty() && random.Chance(50)) {
         return Mutate(files[random.Below(static_cast<uint32_t>(files.size()))], random);
+    }
     RandomModuleOptions options;
     options.wide = random.Chance(50);
     options.subgroups = random.Chance(20);
@@ -112,16 +114,17 @@ int main(int argc, char** argv) {
             std::fprintf(stderr, "%s needs a value\n", name.c_str());
             return 2;
         }
-        if (name == "--first")
+        if (name == "--first") {
             first = std::strtoull(argv[++i], nullptr, 10);
-        else if (name == "--count")
+        } else if (name == "--count") {
             count = std::strtoull(argv[++i], nullptr, 10);
-        else if (name == "--seconds")
+        } else if (name == "--seconds") {
             seconds = std::strtod(argv[++i], nullptr);
-        else if (name == "--keep")
+        } else if (name == "--keep") {
             directory = argv[++i];
-        else
+        } else {
             files.push_back(ReadWords(name.c_str()));
+        }
     }
     auto* progress = Shared<Progress>();
     const auto start = std::chrono::steady_clock::now();

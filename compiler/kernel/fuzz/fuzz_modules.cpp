@@ -140,8 +140,9 @@ int WriteModules(const Options& options) {
         which.options.dropped = options.dropped;
         const RandomModule module = MakeRandomModule(seed, which.options);
         WriteModule(options.directory, seed, module);
-        for (size_t i = 0; i < module.statements.size() && options.count == 1; ++i)
+        for (size_t i = 0; i < module.statements.size() && options.count == 1; ++i) {
             std::printf("%llu\n", static_cast<unsigned long long>(module.statements[i]));
+        }
     }
     return 0;
 }
@@ -170,8 +171,9 @@ int main(int argc, char** argv) {
                 char* end = nullptr;
                 options.dropped.insert(std::strtoull(text, &end, 10));
                 text = *end == ',' ? end + 1 : end;
-                if (text == end && *end != 0)
+                if (text == end && *end != 0) {
                     return 2;
+                }
             }
         } else if (name == "--keep") {
             options.directory = value;
@@ -186,7 +188,8 @@ int main(int argc, char** argv) {
             return 2;
         }
     }
-    if (options.write)
+    if (options.write) {
         return WriteModules(options);
+    }
     return options.reduce ? ReduceSeed(options) : Search(options);
 }

@@ -28,10 +28,12 @@ Id Generator::Glsl32(ValueType type) {
     static constexpr uint32_t kGlsl[] = {GLSLstd450FindILsb, GLSLstd450FindSMsb,
                                          GLSLstd450FindUMsb};
     uint32_t choice = Below(6);
-    if (choice < 2)
+    if (choice < 2) {
         return Emit(kCore[choice], type, {Any(type)});
-    if (choice == 5)
+    }
+    if (choice == 5) {
         return BitField(type);
+    }
     // FindSMsb reads a signed operand, FindUMsb an unsigned one.
     ValueType from = type.WithKind(choice == 3 ? Kind::kI32 : choice == 4 ? Kind::kU32 : type.kind);
     return Glsl(kGlsl[choice - 2], type, {Any(from)});
@@ -53,8 +55,9 @@ Id Generator::IntegerValue(ValueType type) {
             // 1 to 63: neither 0 nor -1.
             Id divisor = Masked(type, 63);
             divisor = Emit(Op::OpBitwiseOr, type, {divisor, b_.Splat(type, 1)});
-            if (Chance(40))
+            if (Chance(40)) {
                 divisor = b_.Splat(type, 1 + Below(20));
+            }
             static constexpr Op kSigned[] = {Op::OpSDiv, Op::OpSRem, Op::OpSMod};
             static constexpr Op kUnsigned[] = {Op::OpUDiv, Op::OpUMod, Op::OpUMod};
             // Mesa 22's lavapipe sometimes gives OpSMod the dividend's sign.
@@ -80,8 +83,9 @@ Id Generator::IntegerValue(ValueType type) {
             return Glsl(Chance(50) ? GLSLstd450SAbs : GLSLstd450SSign, type, {Any(type)});
         }
         case 5:
-            if (bits == 32)
+            if (bits == 32) {
                 return Glsl32(type);
+            }
             break;
         case 6:
             // The results' signedness: 0, except of SMulExtended (3.52.13).
@@ -106,8 +110,9 @@ Id Generator::Small(ValueType type, Id value) {
     value = Emit(Op::OpFMod, type, {value, b_.Splat(type, FloatBits(type.kind, 16))});
     if (Chance(20)) {
         value = Emit(Op::OpFMul, type, {value, b_.Splat(type, FloatBits(type.kind, 0.5))});
-        if (Chance(30))
+        if (Chance(30)) {
             value = Emit(Op::OpFNegate, type, {value});
+        }
     }
     return value;
 }
@@ -140,12 +145,14 @@ Id Generator::ExactFloat(ValueType type) {
             }
             break;
         case 4:
-            if (wide)
+            if (wide) {
                 return Small(type, Glsl(GLSLstd450Fma, type, {Any(type), Any(type), Any(type)}));
+            }
             break;
         case 5:
-            if (wide && type.rows > 1)
+            if (wide && type.rows > 1) {
                 return Small(type, MatrixProduct(type));
+            }
             break;
         case 6: {
             Id by = b_.Splat(type, FloatBits(type.kind, Chance(50) ? 4 : -8));
@@ -176,8 +183,9 @@ Id Generator::FreeFloat(ValueType type) {
                 return Emit(Op::OpDot, type, {Any(vector), Any(vector)});
             }
         case 3:
-            if (type.rows > 1)
+            if (type.rows > 1) {
                 return MatrixProduct(type);
+            }
             break;
         default:
             break;
@@ -195,8 +203,9 @@ Id Generator::MatrixValue(ValueType type, uint32_t depth) {
     Id id = 0;
     uint32_t choice = Below(8);
     if (choice < 3 && !exact_) {
-        if (auto loaded = LoadOf(type))
+        if (auto loaded = LoadOf(type)) {
             id = *loaded;
+        }
     } else if (choice == 3) {
         ValueType other{type.kind, type.columns, type.rows};
         id = Emit(
@@ -216,8 +225,9 @@ Id Generator::MatrixValue(ValueType type, uint32_t depth) {
     }
     if (!id) {
         std::vector<Id> columns;
-        for (uint32_t i = 0; i < type.columns; ++i)
+        for (uint32_t i = 0; i < type.columns; ++i) {
             columns.push_back(Value(type.Column(), 0));
+        }
         id = b_.Emit(Op::OpCompositeConstruct, b_.Type(type), columns);
     }
     depth_ = outer;
@@ -261,8 +271,9 @@ Id Generator::BoolValue(ValueType type) {
         }
         case 3: {
             ValueType from = type.WithKind(AnyFloatKind());
-            if (exact_)
+            if (exact_) {
                 break;
+            }
             return Emit(Chance(50) ? Op::OpIsNan : Op::OpIsInf, type, {Any(from)});
         }
         case 4:
@@ -277,8 +288,9 @@ Id Generator::BoolValue(ValueType type) {
     ValueType from = type.WithKind(AnyIntKind());
     const Op op = IsSigned(from.kind) ? kSigned[Below(6)] : kUnsigned[Below(6)];
     // Small numbers go either way more often.
-    if (Chance(60))
+    if (Chance(60)) {
         return Emit(op, type, {Masked(from, 7), b_.Splat(from, Below(6))});
+    }
     return Emit(op, type, {Any(from), Any(from)});
 }
 

@@ -26,8 +26,9 @@ Generator::Around* Generator::InnermostLoop() {
 }
 
 void Generator::Return() {
-    if (in_main_)
+    if (in_main_) {
         StoreDigest();
+    }
     if (in_main_ || !returns_value_) {
         b_.EmitVoid(Op::OpReturn, {});
     } else {
@@ -38,10 +39,11 @@ void Generator::Return() {
 }
 
 void Generator::Leave(Way way) {
-    if (way == Way::kReturn)
+    if (way == Way::kReturn) {
         Return();
-    else
+    } else {
         Jump(way == Way::kBreak ? *InnermostTarget()->merge : *InnermostLoop()->continuing);
+    }
 }
 
 // A barrier that no invocation meets, for a reason that is known when the module runs.
@@ -56,10 +58,11 @@ void Generator::NeverBarrier() {
     b_.EmitVoid(Op::OpBranchConditional, {never, inside, behind});
     const size_t mark = pool_.size();
     StartBlock(inside);
-    if (shared_.empty() || Chance(40))
+    if (shared_.empty() || Chance(40)) {
         ControlBarrier();
-    else
+    } else {
         Exchange();
+    }
     b_.EmitVoid(Op::OpBranch, {behind});
     pool_.resize(mark);
     StartBlock(behind);
@@ -77,16 +80,18 @@ void Generator::PartStatement(uint32_t budget, uint32_t depth) {
     const size_t mark = pool_.size();
     around_.push_back({});
     StartBlock(inside);
-    if (Chance(50))
+    if (Chance(50)) {
         Statements(Below(budget / 2 + 1), depth + 1);
+    }
     if (!dead_) {
         Around* inner = InnermostTarget();
         Around* loop = InnermostLoop();
         Way some = Way::kReturn;
-        if (inner && Chance(50))
+        if (inner && Chance(50)) {
             some = Way::kBreak;
-        else if (loop && loop->continuing && Chance(50))
+        } else if (loop && loop->continuing && Chance(50)) {
             some = Way::kContinue;
+        }
         Way others = some;
         const auto loops = std::ranges::count_if(
             around_, [&](const Around& around) { return around.is_loop && &around != inner; });
@@ -99,16 +104,18 @@ void Generator::PartStatement(uint32_t budget, uint32_t depth) {
         const Id leaves = b_.NewId();
         const Id stays = b_.NewId();
         b_.EmitVoid(Op::OpSelectionMerge, {stays, 0});
-        if (Chance(50))
+        if (Chance(50)) {
             b_.EmitVoid(Op::OpBranchConditional, {parting, leaves, stays});
-        else
+        } else {
             b_.EmitVoid(Op::OpBranchConditional, {parting, stays, leaves});
+        }
         StartBlock(leaves);
         Leave(some);
         StartBlock(stays);
         Statements(Below(budget / 2 + 2), depth + 1);
-        if (!dead_)
+        if (!dead_) {
             Leave(others);
+        }
     }
     around_.pop_back();
     pool_.resize(mark);

@@ -23,8 +23,9 @@ Generator::Target Generator::NewTarget(uint32_t max_phis) {
     Target target;
     target.label = b_.NewId();
     uint32_t count = max_phis ? Below(max_phis + 1) : 0;
-    for (uint32_t i = 0; i < count; ++i)
+    for (uint32_t i = 0; i < count; ++i) {
         target.phis.push_back(AnyType());
+    }
     return target;
 }
 
@@ -72,8 +73,9 @@ void Generator::BackToUniform(bool was_uniform) {
     uniform_ = was_uniform && !returned_;
     for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
         uniform_ &= !it->left;
-        if (it->is_loop)
+        if (it->is_loop) {
             break;
+        }
     }
 }
 
@@ -86,8 +88,9 @@ void Generator::Statements(uint32_t budget, uint32_t depth) {
         budget -= std::min(budget, inner);
         const uint64_t number = Mix(parent, i);
         module_.statements.push_back(number);
-        if (dead_ || options_.dropped.contains(number))
+        if (dead_ || options_.dropped.contains(number)) {
             continue;
+        }
         Random outer = random_;
         random_ = Random(number);
         statement_ = number;
@@ -112,53 +115,59 @@ void Generator::Statement(uint32_t budget, uint32_t depth) {
     }
     if (options_.wide && Chance(25)) {
         for (int tries = 0; tries < 4; ++tries) {
-            if (WideStatement())
+            if (WideStatement()) {
                 return;
+            }
         }
     }
     uint32_t choice = Below(100);
-    if (depth >= kMaxDepth)
+    if (depth >= kMaxDepth) {
         choice %= 72;
-    if (choice < 24)
+    }
+    if (choice < 24) {
         PureStatement();
-    else if (choice < 38)
+    } else if (choice < 38) {
         StoreStatement();
-    else if (choice < 48)
+    } else if (choice < 48) {
         LoadStatement();
-    else if (choice < 52)
+    } else if (choice < 52) {
         CopyStatement();
-    else if (choice < 55)
+    } else if (choice < 55) {
         OwnAtomic();
-    else if (choice < 57)
+    } else if (choice < 57) {
         CounterAtomic();
-    else if (choice < 62)
+    } else if (choice < 62) {
         CallStatement();
-    else if (choice < 66 && uniform_ && has_barriers_)
+    } else if (choice < 66 && uniform_ && has_barriers_) {
         Chance(70) ? Exchange() : Tally();
-    else if (choice < 70 && CanLeave() && depth > 0)
+    } else if (choice < 70 && CanLeave() && depth > 0) {
         LeaveStatement();
-    else if (choice < 72 && depth > 0)
+    } else if (choice < 72 && depth > 0) {
         ReturnStatement();
-    else if (choice < 84)
+    } else if (choice < 84) {
         IfStatement(budget, depth);
-    else if (choice < 90 && depth < kMaxDepth)
+    } else if (choice < 90 && depth < kMaxDepth) {
         SwitchStatement(budget, depth);
-    else if (depth < kMaxDepth)
+    } else if (depth < kMaxDepth) {
         LoopStatement(budget, depth);
+    }
 }
 
 void Generator::PureStatement() {
     ValueType type = AnyType();
-    if (Chance(10))
+    if (Chance(10)) {
         type.kind = Kind::kBool;
-    else if (IsFloat(type.kind) && type.rows > 1 && Chance(20))
+    } else if (IsFloat(type.kind) && type.rows > 1 && Chance(20)) {
         type.columns = static_cast<uint8_t>(2 + Below(3));
+    }
     Id id = Value(type, 1 + Below(3));
-    if (Chance(5))
+    if (Chance(5)) {
         id = Emit(Op::OpCopyObject, type, {id});
+    }
     // Outside of its range only what Small has been through is exact.
-    if (type.columns == 1 || !exact_)
+    if (type.columns == 1 || !exact_) {
         Add(type, id);
+    }
 }
 
 void Generator::IfStatement(uint32_t budget, uint32_t depth) {
@@ -173,21 +182,25 @@ void Generator::IfStatement(uint32_t budget, uint32_t depth) {
     const size_t mark = pool_.size();
     const uint32_t hint = Below(4) < 3 ? 0 : 1 + Below(2);
     b_.EmitVoid(Op::OpSelectionMerge, {merge.label, hint});
-    if (Chance(15))
+    if (Chance(15)) {
         b_.EmitVoid(Op::OpBranchConditional, {condition, then_label, else_label, 1, 3});
-    else
+    } else {
         b_.EmitVoid(Op::OpBranchConditional, {condition, then_label, else_label});
-    if (!has_else)
+    }
+    if (!has_else) {
         merge.incoming.push_back({block_, {}});
+    }
     around_.push_back({});
     std::vector<Pooled> from_then;
     StartBlock(then_label);
     Statements(Below(budget + 1), depth + 1);
     const bool then_lives = !dead_;
-    if (then_lives)
+    if (then_lives) {
         Jump(merge);
-    if (then_lives)
+    }
+    if (then_lives) {
         from_then.assign(pool_.begin() + static_cast<ptrdiff_t>(mark), pool_.end());
+    }
     pool_.resize(mark);
     bool else_lives = !has_else;
     if (has_else) {
@@ -195,18 +208,22 @@ void Generator::IfStatement(uint32_t budget, uint32_t depth) {
         StartBlock(else_label);
         Statements(Below(budget + 1), depth + 1);
         else_lives = !dead_;
-        if (else_lives)
+        if (else_lives) {
             Jump(merge);
+        }
         // What one side made dominates what follows if the other one left.
-        if (then_lives || !else_lives)
+        if (then_lives || !else_lives) {
             pool_.resize(mark);
-        if (then_lives && !else_lives)
+        }
+        if (then_lives && !else_lives) {
             pool_.insert(pool_.end(), from_then.begin(), from_then.end());
+        }
     }
     const bool left = around_.back().left;
     around_.pop_back();
-    if (left && !around_.empty())
+    if (left && !around_.empty()) {
         around_.back().left = true;
+    }
     Begin(merge);
     BackToUniform(was_uniform);
 }
@@ -215,8 +232,9 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
     const bool was_uniform = uniform_;
     const bool together = was_uniform && Chance(30);
     Kind kind = Chance(75) ? Kind::kU32 : AnyIntKind();
-    if (together)
+    if (together) {
         kind = Kind::kU32;
+    }
     ValueType type{kind, 1, 1};
     Id selector = together     ? UniformWord()
                   : Chance(80) ? Emit(Op::OpBitwiseAnd, type, {Value(type, 1), b_.Splat(type, 7)})
@@ -226,8 +244,9 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
     const uint32_t cases = 1 + Below(4);
     const bool default_is_merge = Chance(35);
     std::vector<Target> targets;
-    for (uint32_t i = 0; i < cases + (default_is_merge ? 0 : 1); ++i)
+    for (uint32_t i = 0; i < cases + (default_is_merge ? 0 : 1); ++i) {
         targets.push_back(NewTarget(1));
+    }
     // The default's block comes last.
     Target& default_target = default_is_merge ? merge : targets.back();
     const size_t mark = pool_.size();
@@ -238,16 +257,19 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
         const uint32_t literals = 1 + (Chance(20) ? 1 : 0);
         for (uint32_t k = 0; k < literals; ++k) {
             operands.push_back(literal);
-            if (BitsOf(kind) == 64)
+            if (BitsOf(kind) == 64) {
                 operands.push_back(0);
+            }
             operands.push_back(targets[i].label);
             literal += 1 + Below(2);
         }
     }
-    for (Target& target : targets)
+    for (Target& target : targets) {
         target.incoming.push_back({block_, PhiValues(target)});
-    if (default_is_merge)
+    }
+    if (default_is_merge) {
         merge.incoming.push_back({block_, PhiValues(merge)});
+    }
     b_.EmitVoid(Op::OpSelectionMerge, {merge.label, 0});
     b_.EmitVoid(Op::OpSwitch, operands);
     Around around;
@@ -268,18 +290,21 @@ void Generator::SwitchStatement(uint32_t budget, uint32_t depth) {
     const bool left = around_.back().left;
     returned_ |= around_.back().returned;
     around_.pop_back();
-    if (left && !around_.empty())
+    if (left && !around_.empty()) {
         around_.back().left = true;
+    }
     Begin(merge);
     BackToUniform(was_uniform);
 }
 
 bool Generator::CanLeave() const {
-    if (around_.empty())
+    if (around_.empty()) {
         return false;
+    }
     for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
-        if (it->merge)
+        if (it->merge) {
             return !it->must_stay;
+        }
     }
     return false;
 }
@@ -288,8 +313,9 @@ bool Generator::CanLeave() const {
 void Generator::LeaveStatement() {
     Around* inner = InnermostTarget();
     Around* loop = InnermostLoop();
-    if (!inner)
+    if (!inner) {
         return;
+    }
     Target* target = inner->merge;
     bool of_loop = inner->is_loop;
     if (loop && loop->continuing && Chance(50) && !loop->must_stay) {
@@ -303,8 +329,9 @@ void Generator::LeaveStatement() {
     // Constructs between here and there are skipped by some.
     for (auto it = around_.rbegin(); it != around_.rend(); ++it) {
         it->left = true;
-        if (&*it == (of_loop ? loop : inner))
+        if (&*it == (of_loop ? loop : inner)) {
             break;
+        }
     }
     uniform_ = false;
     if (!condition) {
@@ -335,12 +362,14 @@ void Generator::LeaveStatement() {
 
 void Generator::ReturnStatement() {
     for (const Around& around : around_) {
-        if (around.must_stay)
+        if (around.must_stay) {
             return;
+        }
     }
     // Where no barrier may follow.
-    if (in_main_ && (uniform_ || Chance(70)))
+    if (in_main_ && (uniform_ || Chance(70))) {
         return;
+    }
     Id condition = Condition();
     Id leaves = b_.NewId();
     Id stays = b_.NewId();
@@ -354,11 +383,13 @@ void Generator::ReturnStatement() {
 }
 
 void Generator::CallStatement() {
-    if (functions_.empty())
+    if (functions_.empty()) {
         return;
+    }
     const Function& function = functions_[Below(static_cast<uint32_t>(functions_.size()))];
-    if (function.has_barrier && (!uniform_ || !has_barriers_))
+    if (function.has_barrier && (!uniform_ || !has_barriers_)) {
         return;
+    }
     Id result = Call(function);
     Add(function.result, result);
 }
@@ -375,8 +406,9 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
     Target merge = NewTarget(2);
     Target continuing = NewTarget(2);
     std::vector<ValueType> carried;
-    for (uint32_t count = Below(3); count > 0; --count)
+    for (uint32_t count = Below(3); count > 0; --count) {
         carried.push_back(AnyType());
+    }
     const Id header = b_.NewId();
     const Id before = block_;
     std::vector<Id> first;
@@ -396,8 +428,9 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         Add(carried[i], id);
     }
     Add(kUint, counter);
-    if (together)
+    if (together) {
         uniform_words_.push_back(counter);
+    }
     uniform_ = together;
     Around around;
     around.merge = &merge;
@@ -412,8 +445,9 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
     const uint32_t hint = kHints[Below(5)];
     Id body = b_.NewId();
     if (form == 0) {
-        if (Chance(50))
+        if (Chance(50)) {
             Add(kUint, Value(kUint, 1));
+        }
         Id stays = Emit(Op::OpULessThan, kBool, {counter, limit});
         merge.incoming.push_back({block_, PhiValues(merge)});
         b_.EmitVoid(Op::OpLoopMerge, {merge.label, continuing.label, hint});
@@ -434,8 +468,9 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         b_.EmitVoid(Op::OpBranchConditional, {leaves, merge.label, continuing.label});
         dead_ = true;
     }
-    if (!dead_)
+    if (!dead_) {
         Jump(continuing);
+    }
     pool_.resize(header_mark);
 
     around_.back().continuing = nullptr;
@@ -451,10 +486,12 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         }
         Add(continuing.phis[i], b_.Emit(Op::OpPhi, b_.Type(continuing.phis[i]), operands));
     }
-    if (Chance(40))
+    if (Chance(40)) {
         PureStatement();
-    if (Chance(30))
+    }
+    if (Chance(30)) {
         StoreStatement();
+    }
     Id following = Emit(Op::OpIAdd, kUint, {counter, b_.Uint(1)});
     std::vector<Id> next;
     for (ValueType type : carried) {
@@ -470,12 +507,14 @@ void Generator::LoopStatement(uint32_t budget, uint32_t depth) {
         b_.EmitVoid(Op::OpBranch, {header});
     }
     b_.SetLastPhiValue(counter_phi, following, block_);
-    for (size_t i = 0; i < phis.size(); ++i)
+    for (size_t i = 0; i < phis.size(); ++i) {
         b_.SetLastPhiValue(phis[i], next[i], block_);
+    }
     returned_ |= around_.back().returned;
     around_.pop_back();
-    if (together)
+    if (together) {
         uniform_words_.pop_back();
+    }
     pool_.resize(form == 0 ? header_mark : outer_mark);
     Begin(merge);
     BackToUniform(was_uniform);

@@ -26,8 +26,9 @@ uint32_t Leaves(const MemoryType& type) {
             return 1000;
         default: {
             uint32_t sum = 0;
-            for (const MemoryType& part : type.parts)
+            for (const MemoryType& part : type.parts) {
                 sum += Leaves(part);
+            }
             return sum;
         }
     }
@@ -82,8 +83,9 @@ void Generator::FinishStruct(MemoryType& type, bool has_layout, bool packed, uin
     for (const MemoryType& part : type.parts) {
         members.push_back(part.id);
         at = std::max(AlignUp(at, part.align), part.least_offset);
-        if (packed && Chance(15))
+        if (packed && Chance(15)) {
             at += part.align;
+        }
         type.offsets.push_back(at);
         at += part.size;
         type.align = std::max(type.align, part.align);
@@ -108,16 +110,18 @@ MemoryType Generator::LaidOutType(uint32_t depth, bool packed, uint32_t room) {
         if (choice < 6) {
             ValueType value{memory_kinds_[Below(static_cast<uint32_t>(memory_kinds_.size()))],
                             static_cast<uint8_t>(Chance(50) ? 1 : 2 + Below(3)), 1};
-            if (value.rows > 1 && IsFloat(value.kind) && Chance(40))
+            if (value.rows > 1 && IsFloat(value.kind) && Chance(40)) {
                 value.columns = static_cast<uint8_t>(2 + Below(3));
+            }
             type = ValueInMemory(value, packed, true);
         } else if (choice < 8) {
             type = ArrayOf(LaidOutType(depth - 1, packed, room / 2), 2u << Below(2), true, packed);
         } else {
             type = LaidOutStruct(1 + Below(3), depth - 1, packed, room);
         }
-        if (type.size <= room)
+        if (type.size <= room) {
             return type;
+        }
     }
     return ValueInMemory(kUint, packed, true);
 }
@@ -130,8 +134,9 @@ MemoryType Generator::LaidOutStruct(uint32_t members, uint32_t depth, bool packe
         MemoryType part = LaidOutType(depth, packed, room / 2);
         // Each may be moved by its alignment, and once more.
         used = AlignUp(used, 16) + part.size + 2 * part.align;
-        if (used > room && i > 0)
+        if (used > room && i > 0) {
             break;
+        }
         type.parts.push_back(std::move(part));
     }
     FinishStruct(type, true, packed, room);
@@ -142,19 +147,23 @@ MemoryType Generator::PlainType(uint32_t depth) {
     uint32_t choice = depth ? Below(10) : Below(6);
     if (choice < 6) {
         ValueType value = AnyType();
-        if (Chance(8))
+        if (Chance(8)) {
             value.kind = Kind::kBool;
-        if (value.rows > 1 && IsFloat(value.kind) && Chance(30))
+        }
+        if (value.rows > 1 && IsFloat(value.kind) && Chance(30)) {
             value.columns = static_cast<uint8_t>(2 + Below(3));
+        }
         return ValueInMemory(value, true, false);
     }
-    if (choice < 8)
+    if (choice < 8) {
         return ArrayOf(PlainType(depth - 1), 2u << Below(3), false, true);
+    }
     MemoryType type;
     type.form = MemoryType::Form::kStruct;
     uint32_t members = 1 + Below(3);
-    for (uint32_t i = 0; i < members; ++i)
+    for (uint32_t i = 0; i < members; ++i) {
         type.parts.push_back(PlainType(depth - 1));
+    }
     FinishStruct(type, false, true, UINT32_MAX);
     return type;
 }
@@ -179,10 +188,12 @@ void Generator::CollectParts(const MemoryType& type,
             below(type.parts[0], {Step::Form::kElement, type.count});
             return;
         case Form::kStruct:
-            if (type.parts.empty() || type.parts.back().form != Form::kRuntimeArray)
+            if (type.parts.empty() || type.parts.back().form != Form::kRuntimeArray) {
                 parts.push_back({type, steps});
-            for (uint32_t i = 0; i < type.parts.size(); ++i)
+            }
+            for (uint32_t i = 0; i < type.parts.size(); ++i) {
                 below(type.parts[i], {Step::Form::kMember, i});
+            }
             return;
         default:
             break;
@@ -207,41 +218,50 @@ std::optional<Generator::Part> Generator::FindPart(const Variable& variable, con
     std::erase_if(parts, [&](const Part& part) {
         return !test(part.type) || (variable.descriptors && part.steps.empty());
     });
-    if (parts.empty())
+    if (parts.empty()) {
         return std::nullopt;
+    }
     return parts[Below(static_cast<uint32_t>(parts.size()))];
 }
 
 Id Generator::Index(Step step, const Variable& variable) {
-    if (step.form == Step::Form::kMember)
+    if (step.form == Step::Form::kMember) {
         return b_.Uint(step.count);
-    if (step.form == Step::Form::kRuntimeElement)
+    }
+    if (step.form == Step::Form::kRuntimeElement) {
         return Widened(RuntimeIndex(step, variable), variable);
-    if (Chance(depth_ ? 45 : 75))
+    }
+    if (Chance(depth_ ? 45 : 75)) {
         return b_.Uint(Below(step.count));
+    }
     ValueType type = Chance(70) ? kUint : ValueType{AnyIntKind(), 1, 1};
     return IndexBelow(step.count, type);
 }
 
 // An index of an element of a run-time array, a uint.
 Id Generator::RuntimeIndex(Step step, const Variable& variable) {
-    if (variable.own)
+    if (variable.own) {
         return own_index_;
-    if (Chance(depth_ ? 45 : 75))
+    }
+    if (Chance(depth_ ? 45 : 75)) {
         return b_.Uint(Below(step.count));
+    }
     const bool has_bounds = variable.storage != spv::StorageClass::PhysicalStorageBuffer;
-    if (options_.robust && has_bounds && Chance(15))
+    if (options_.robust && has_bounds && Chance(15)) {
         return Value(kUint, depth_ ? depth_ - 1 : 0);
-    if (step.count >= kPatternLimit && Chance(60))
+    }
+    if (step.count >= kPatternLimit && Chance(60)) {
         return PatternIndex();
+    }
     return IndexBelow(step.count, kUint);  // the count needs more than 7 bits
 }
 
 Id Generator::IndexBelow(uint32_t count, ValueType type) {
     const uint32_t depth = depth_ ? depth_ - 1 : 0;
     uint32_t mask = 1;  // below the largest power of two that is not above the count
-    while (2 * mask <= count)
+    while (2 * mask <= count) {
         mask *= 2;
+    }
     return Emit(Op::OpBitwiseAnd, type, {Value(type, depth), b_.Constant(type.kind, mask - 1)});
 }
 
@@ -272,8 +292,9 @@ Id Generator::PatternIndex() {
 }
 
 Id Generator::PointerTo(const Variable& variable, const Part& part, bool) {
-    if (part.steps.empty())
+    if (part.steps.empty()) {
         return variable.id;
+    }
     std::vector<uint32_t> operands = {variable.id};
     const MemoryType* type = &variable.type;
     const Op op = Chance(50) ? Op::OpAccessChain : Op::OpInBoundsAccessChain;
@@ -281,10 +302,11 @@ Id Generator::PointerTo(const Variable& variable, const Part& part, bool) {
     const Op used = options_.robust ? Op::OpAccessChain : op;
     for (const Step& step : part.steps) {
         operands.push_back(Index(step, variable));
-        if (step.form == Step::Form::kMember)
+        if (step.form == Step::Form::kMember) {
             type = &type->parts[step.count];
-        else if (step.form == Step::Form::kElement || step.form == Step::Form::kRuntimeElement)
+        } else if (step.form == Step::Form::kElement || step.form == Step::Form::kRuntimeElement) {
             type = &type->parts[0];
+        }
         // A chain of chains, as other tools make them.
         if (type->form != MemoryType::Form::kValue && Chance(15) && &step != &part.steps.back()) {
             Id pointer = b_.Emit(used, b_.Pointer(variable.storage, type->id), operands);
@@ -292,8 +314,9 @@ Id Generator::PointerTo(const Variable& variable, const Part& part, bool) {
         }
     }
     Id pointer = b_.Emit(used, b_.Pointer(variable.storage, part.type.id), operands);
-    if (variable.descriptors)
+    if (variable.descriptors) {
         b_.Decorate(pointer, spv::Decoration::NonUniform);
+    }
     return pointer;
 }
 
@@ -306,16 +329,18 @@ Variable* Generator::AnyVariable(bool writes) {
     const bool own = own_index_ != 0 && Chance(35);
     for (std::vector<Variable>* list : {&locals_, &globals_, &addressed_here_}) {
         for (Variable& variable : *list) {
-            if (Usable(variable, writes) && (!own || variable.own))
+            if (Usable(variable, writes) && (!own || variable.own)) {
                 found.push_back(&variable);
+            }
         }
     }
     return found.empty() ? nullptr : found[Below(static_cast<uint32_t>(found.size()))];
 }
 
 bool Generator::HoldsFloat(const MemoryType& type) const {
-    if (type.form == MemoryType::Form::kValue)
+    if (type.form == MemoryType::Form::kValue) {
         return IsFloat(type.value.kind);
+    }
     return std::ranges::any_of(type.parts,
                                [&](const MemoryType& part) { return HoldsFloat(part); });
 }
@@ -329,16 +354,19 @@ Id Generator::Load(const Variable& variable, const Part& part) {
 std::optional<Id> Generator::LoadOf(ValueType type) {
     for (int tries = 0; tries < 4; ++tries) {
         Variable* variable = AnyVariable(false);
-        if (!variable)
+        if (!variable) {
             return std::nullopt;
+        }
         auto part = FindPart(*variable, [&](const MemoryType& candidate) {
             return candidate.form == MemoryType::Form::kValue && candidate.value == type;
         });
-        if (!part)
+        if (!part) {
             continue;
+        }
         Id value = Load(*variable, *part);
-        if (variable->foreign && type.columns == 1)
+        if (variable->foreign && type.columns == 1) {
             value = Fit(type, value);
+        }
         return value;
     }
     return std::nullopt;
@@ -348,8 +376,9 @@ std::optional<Id> Generator::LoadOf(ValueType type) {
 
 // A value inside of an aggregate.
 std::pair<ValueType, Id> Generator::ExtractLeaf(const MemoryType& type, Id value) {
-    if (type.form == MemoryType::Form::kValue && type.value.columns == 1)
+    if (type.form == MemoryType::Form::kValue && type.value.columns == 1) {
         return {type.value, value};
+    }
     std::vector<uint32_t> operands = {value};
     const MemoryType* part = &type;
     while (part->form != MemoryType::Form::kValue) {
@@ -368,11 +397,13 @@ std::pair<ValueType, Id> Generator::ExtractLeaf(const MemoryType& type, Id value
 
 void Generator::LoadStatement() {
     Variable* variable = AnyVariable(false);
-    if (!variable)
+    if (!variable) {
         return;
+    }
     auto part = FindPart(*variable, [](const MemoryType& type) { return Leaves(type) <= 24; });
-    if (!part)
+    if (!part) {
         return;
+    }
     Id value = Load(*variable, *part);
     auto [type, leaf] = ExtractLeaf(part->type, value);
     Add(type, variable->foreign ? Fit(type, leaf) : leaf);
@@ -381,10 +412,12 @@ void Generator::LoadStatement() {
 Id Generator::ValueFor(const MemoryType& type, bool observable) {
     if (type.form == MemoryType::Form::kValue) {
         Id value = Value(type.value, type.value.columns > 1 ? 1 : Below(3));
-        if (!observable || !IsFloat(type.value.kind))
+        if (!observable || !IsFloat(type.value.kind)) {
             return value;
-        if (type.value.columns == 1)
+        }
+        if (type.value.columns == 1) {
             return Observable(type.value, value);
+        }
         std::vector<Id> columns;
         for (uint32_t i = 0; i < type.value.columns; ++i) {
             Id column = b_.Emit(Op::OpCompositeExtract, b_.Type(type.value.Column()), {value, i});
@@ -395,18 +428,21 @@ Id Generator::ValueFor(const MemoryType& type, bool observable) {
     std::vector<Id> parts;
     const bool is_array = type.form == MemoryType::Form::kArray;
     const size_t count = is_array ? type.count : type.parts.size();
-    for (size_t i = 0; i < count; ++i)
+    for (size_t i = 0; i < count; ++i) {
         parts.push_back(ValueFor(type.parts[is_array ? 0 : i], observable));
+    }
     return b_.Emit(Op::OpCompositeConstruct, type.id, parts);
 }
 
 void Generator::StoreStatement() {
     Variable* variable = AnyVariable(true);
-    if (!variable)
+    if (!variable) {
         return;
+    }
     auto part = FindPart(*variable, [](const MemoryType& type) { return Leaves(type) <= 8; });
-    if (!part)
+    if (!part) {
         return;
+    }
     depth_ = 2;
     Id value = ValueFor(part->type, variable->foreign);
     depth_ = 1;
@@ -421,21 +457,25 @@ void Generator::StoreStatement() {
 void Generator::CopyStatement() {
     Variable* to = AnyVariable(true);
     Variable* from = AnyVariable(false);
-    if (!to || !from)
+    if (!to || !from) {
         return;
+    }
     auto source = FindPart(*from, [&](const MemoryType& type) {
         return Leaves(type) <= 24 && !(from->foreign && HoldsFloat(type));
     });
-    if (!source)
+    if (!source) {
         return;
+    }
     auto target = FindPart(*to, [&](const MemoryType& type) {
         return type.id == source->type.id && !(to->foreign && HoldsFloat(type));
     });
-    if (!target)
+    if (!target) {
         return;
+    }
     // The parts of one variable could overlap in part.
-    if (to == from && source->type.form != MemoryType::Form::kValue)
+    if (to == from && source->type.form != MemoryType::Form::kValue) {
         return;
+    }
     Id to_pointer = PointerTo(*to, *target, true);
     Id from_pointer = PointerTo(*from, *source, false);
     std::vector<uint32_t> operands = {to_pointer, from_pointer};
@@ -445,8 +485,9 @@ void Generator::CopyStatement() {
 }
 
 void Generator::OwnAtomic() {
-    if (!own_index_)
+    if (!own_index_) {
         return;
+    }
     static constexpr Op kOps[] = {Op::OpAtomicIAdd,    Op::OpAtomicISub, Op::OpAtomicSMin,
                                   Op::OpAtomicUMin,    Op::OpAtomicSMax, Op::OpAtomicUMax,
                                   Op::OpAtomicAnd,     Op::OpAtomicOr,   Op::OpAtomicXor,
@@ -506,8 +547,9 @@ void Generator::ControlBarrier() {
 
 // Every invocation writes its own element, then reads anybody's.
 void Generator::Exchange() {
-    if (shared_.empty())
+    if (shared_.empty()) {
         return;
+    }
     const Variable& variable = shared_[Below(static_cast<uint32_t>(shared_.size()))];
     const MemoryType& element = variable.type.parts[0];
     Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});

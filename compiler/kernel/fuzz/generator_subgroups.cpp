@@ -163,18 +163,21 @@ void Generator::ReduceStatement() {
                                       Op::OpGroupNonUniformLogicalOr,
                                       Op::OpGroupNonUniformLogicalXor};
     ValueType type = AnyType();
-    if (Chance(10))
+    if (Chance(10)) {
         type.kind = Kind::kBool;
+    }
     // Sums of floats are exact; their order is free.
-    if (IsFloat(type.kind) && (!exact_ || type.kind == Kind::kF16))
+    if (IsFloat(type.kind) && (!exact_ || type.kind == Kind::kF16)) {
         type.kind = Kind::kI32;
+    }
     Op op = kInteger[Below(5)];
-    if (type.kind == Kind::kBool)
+    if (type.kind == Kind::kBool) {
         op = kLogical[Below(3)];
-    else if (IsFloat(type.kind))
+    } else if (IsFloat(type.kind)) {
         op = Op::OpGroupNonUniformFAdd;
-    else if (Chance(40))
+    } else if (Chance(40)) {
         op = IsSigned(type.kind) ? kSigned[Below(2)] : kUnsigned[Below(2)];
+    }
     Id value = Value(type, 1);
     Id result = 0;
     if (options_.wide && Chance(25)) {
@@ -202,12 +205,13 @@ void Generator::ReduceStatement() {
 
 void Generator::SubgroupStatement() {
     uint32_t choice = Below(10);
-    if (choice < 4)
+    if (choice < 4) {
         ShuffleStatement();
-    else if (choice < 7)
+    } else if (choice < 7) {
         VoteStatement();
-    else
+    } else {
         ReduceStatement();
+    }
 }
 
 void Generator::DeclareSubgroups() {
@@ -215,8 +219,9 @@ void Generator::DeclareSubgroups() {
          {spv::Capability::GroupNonUniform, spv::Capability::GroupNonUniformVote,
           spv::Capability::GroupNonUniformBallot, spv::Capability::GroupNonUniformArithmetic,
           spv::Capability::GroupNonUniformShuffle, spv::Capability::GroupNonUniformShuffleRelative,
-          spv::Capability::GroupNonUniformQuad})
+          spv::Capability::GroupNonUniformQuad}) {
         b_.Capability(capability);
+    }
     b_.Extension("SPV_KHR_maximal_reconvergence");
     b_.AddExecutionMode(spv::ExecutionMode::MaximallyReconvergesKHR);
     lane_variable_ = Input(spv::BuiltIn::SubgroupLocalInvocationId, kUint);

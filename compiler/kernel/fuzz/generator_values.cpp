@@ -15,16 +15,18 @@ Kind Generator::AnyKind() {
 
 Kind Generator::AnyIntKind() {
     for (int i = 0; i < 8; ++i) {
-        if (Kind kind = AnyKind(); IsInt(kind))
+        if (Kind kind = AnyKind(); IsInt(kind)) {
             return kind;
+        }
     }
     return Kind::kU32;
 }
 
 Kind Generator::AnyFloatKind() {
     for (int i = 0; i < 8; ++i) {
-        if (Kind kind = AnyKind(); IsFloat(kind))
+        if (Kind kind = AnyKind(); IsFloat(kind)) {
             return kind;
+        }
     }
     return Kind::kF32;
 }
@@ -51,8 +53,9 @@ Id Generator::Emit(Op op, ValueType type, std::initializer_list<Id> operands) {
                   op == Op::OpMatrixTimesVector || op == Op::OpVectorTimesMatrix ||
                   op == Op::OpMatrixTimesMatrix || op == Op::OpDot ||
                   op == Op::OpVectorTimesScalar || op == Op::OpMatrixTimesScalar;
-    if (rounds && !exact_)
+    if (rounds && !exact_) {
         b_.Decorate(id, spv::Decoration::NoContraction);
+    }
     return id;
 }
 
@@ -66,23 +69,27 @@ Id Generator::RandomConstant(ValueType type) {
     static constexpr uint64_t kIntegers[] = {0, 1,  2,  3,  4,   5,   7,
                                              8, 15, 31, 33, 127, 128, ~uint64_t{0}};
     auto scalar = [&] {
-        if (type.kind == Kind::kBool)
+        if (type.kind == Kind::kBool) {
             return b_.Constant(type.kind, Chance(50));
+        }
         if (IsFloat(type.kind)) {
             double value =
                 exact_ ? kExact[Below(std::size(kExact))] : kFree[Below(std::size(kFree))];
             return b_.Constant(type.kind, FloatBits(type.kind, value));
         }
         uint64_t bits = Chance(80) ? kIntegers[Below(std::size(kIntegers))] : random_.Next();
-        if (BitsOf(type.kind) < 64)
+        if (BitsOf(type.kind) < 64) {
             bits &= (uint64_t{1} << BitsOf(type.kind)) - 1;
+        }
         return b_.Constant(type.kind, bits);
     };
-    if (type.rows == 1)
+    if (type.rows == 1) {
         return scalar();
+    }
     std::vector<Id> parts;
-    for (uint32_t i = 0; i < type.rows; ++i)
+    for (uint32_t i = 0; i < type.rows; ++i) {
         parts.push_back(scalar());
+    }
     return b_.Composite(b_.Type(type), parts);
 }
 
@@ -90,11 +97,13 @@ Id Generator::RandomConstant(ValueType type) {
 std::optional<Id> Generator::Pick(ValueType type) {
     std::vector<Id> found;
     for (const Pooled& pooled : pool_) {
-        if (pooled.type == type)
+        if (pooled.type == type) {
             found.push_back(pooled.id);
+        }
     }
-    if (found.empty())
+    if (found.empty()) {
         return std::nullopt;
+    }
     size_t recent = Chance(60) ? std::min<size_t>(found.size(), 4) : found.size();
     return found[found.size() - 1 - Below(static_cast<uint32_t>(recent))];
 }
@@ -102,49 +111,55 @@ std::optional<Id> Generator::Pick(ValueType type) {
 Id Generator::Leaf(ValueType type) {
     uint32_t choice = Below(100);
     if (choice < 45) {
-        if (auto id = Pick(type))
+        if (auto id = Pick(type)) {
             return *id;
+        }
     }
     if (choice < 75) {
-        if (auto id = LoadOf(type))
+        if (auto id = LoadOf(type)) {
             return *id;
+        }
     }
     if (choice < 85 && type.rows == 1) {
         for (auto [spec_type, id] : spec_constants_) {
-            if (spec_type == type && Chance(60))
+            if (spec_type == type && Chance(60)) {
                 return id;
+            }
         }
     }
     return RandomConstant(type);
 }
 
 Id Generator::Value(ValueType type, uint32_t depth) {
-    if (type.columns > 1)
+    if (type.columns > 1) {
         return MatrixValue(type, depth);
-    if (depth == 0)
+    }
+    if (depth == 0) {
         return Leaf(type);
+    }
     uint32_t outer = depth_;
     depth_ = depth - 1;
     uint32_t choice = Below(100);
     Id id;
-    if (choice < 15)
+    if (choice < 15) {
         id = Leaf(type);
-    else if (choice < 22)
+    } else if (choice < 22) {
         id = Construct(type);
-    else if (choice < 28)
+    } else if (choice < 28) {
         id = Component(type);
-    else if (choice < 33)
+    } else if (choice < 33) {
         id = Selected(type);
-    else if (choice < 37 && type.rows > 1)
+    } else if (choice < 37 && type.rows > 1) {
         id = Shuffled(type);
-    else if (type.kind == Kind::kBool)
+    } else if (type.kind == Kind::kBool) {
         id = BoolValue(type);
-    else if (choice < 50)
+    } else if (choice < 50) {
         id = Converted(type);
-    else if (IsFloat(type.kind))
+    } else if (IsFloat(type.kind)) {
         id = FloatValue(type);
-    else
+    } else {
         id = IntegerValue(type);
+    }
     depth_ = outer;
     return id;
 }
@@ -159,11 +174,13 @@ Id Generator::UniformWord() {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
     Id word = 0;
     uint32_t choice = Below(6);
-    if (choice < 2 && !uniform_words_.empty())
+    if (choice < 2 && !uniform_words_.empty()) {
         word = uniform_words_[Below(static_cast<uint32_t>(uniform_words_.size()))];
+    }
     for (auto [type, id] : spec_constants_) {
-        if (choice == 2 && type == kUint)
+        if (choice == 2 && type == kUint) {
             word = id;
+        }
     }
     if (choice == 3 && push_variable_) {
         Id pointer =
@@ -176,16 +193,18 @@ Id Generator::UniformWord() {
         const auto last = static_cast<uint32_t>(input.type.parts.size() - 1);
         const ValueType type = wide_indexing_ && Chance(50) ? ValueType{Kind::kU64, 1, 1} : kUint;
         word = b_.Emit(Op::OpArrayLength, b_.Type(type), {input.id, last});
-        if (type != kUint)
+        if (type != kUint) {
             word = Emit(Op::OpUConvert, kUint, {word});
+        }
     }
     if (!word) {
         Id vector = b_.Emit(Op::OpLoad, b_.Type({Kind::kU32, 3, 1}),
                             {Chance(80) ? workgroup_id_ : num_workgroups_});
         word = b_.Emit(Op::OpCompositeExtract, b_.Type(kUint), {vector, Below(2)});
     }
-    if (Chance(80))
+    if (Chance(80)) {
         return word;
+    }
     // The same, but not for who only looks at where it comes from.
     Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
     Id zero = Emit(Op::OpShiftRightLogical, kUint, {local, b_.Uint(6)});
@@ -197,14 +216,16 @@ Id Generator::UniformCondition() {
     constexpr ValueType kUint{Kind::kU32, 1, 1};
     constexpr ValueType kBool{Kind::kBool, 1, 1};
     Id word = UniformWord();
-    if (Chance(50))
+    if (Chance(50)) {
         word = Emit(Op::OpBitwiseAnd, kUint, {word, b_.Uint(1 + Below(3))});
+    }
     static constexpr Op kCompare[] = {Op::OpIEqual, Op::OpINotEqual, Op::OpULessThan,
                                       Op::OpUGreaterThanEqual};
     const Op compare = kCompare[Below(4)];
     Id condition = Emit(compare, kBool, {word, b_.Uint(Below(3))});
-    if (Chance(80))
+    if (Chance(80)) {
         return condition;
+    }
     Id local = b_.Emit(Op::OpLoad, b_.Type(kUint), {local_index_});
     Id always = Emit(Op::OpULessThan, kBool, {local, b_.Uint(module_.invocations)});
     return Emit(Op::OpLogicalAnd, kBool, {condition, always});
@@ -215,16 +236,18 @@ Id Generator::Masked(ValueType type, uint64_t mask) {
 }
 
 Id Generator::Construct(ValueType type) {
-    if (type.rows == 1)
+    if (type.rows == 1) {
         return Component(type);
+    }
     std::vector<Id> parts;
     uint32_t left = type.rows;
     while (left > 0) {
         // Vectors of fewer components may stand for several.
         uint8_t rows =
             static_cast<uint8_t>(left >= 2 && left < type.rows + 0u && Chance(40) ? 2 : 1);
-        if (left == type.rows && left > 2 && Chance(40))
+        if (left == type.rows && left > 2 && Chance(40)) {
             rows = 2;
+        }
         parts.push_back(Any(type.WithRows(rows)));
         left -= rows;
     }
@@ -251,8 +274,9 @@ Id Generator::Component(ValueType type) {
     }
     const uint8_t rows = static_cast<uint8_t>(2 + Below(3));
     Id vector = Any(type.WithRows(rows));
-    if (Chance(60))
+    if (Chance(60)) {
         return b_.Emit(Op::OpCompositeExtract, b_.Type(type), {vector, Below(rows)});
+    }
     return Emit(Op::OpVectorExtractDynamic, type, {vector, index(rows)});
 }
 
@@ -260,8 +284,9 @@ Id Generator::Shuffled(ValueType type) {
     const auto rows_a = static_cast<uint8_t>(2 + Below(3));
     const auto rows_b = static_cast<uint8_t>(2 + Below(3));
     std::vector<uint32_t> operands = {Any(type.WithRows(rows_a)), Any(type.WithRows(rows_b))};
-    for (uint32_t i = 0; i < type.rows; ++i)
+    for (uint32_t i = 0; i < type.rows; ++i) {
         operands.push_back(Below(rows_a + rows_b));
+    }
     return b_.Emit(Op::OpVectorShuffle, b_.Type(type), operands);
 }
 
@@ -278,14 +303,16 @@ Id Generator::Converted(ValueType type) {
         uint32_t choice = Below(4);
         if (choice == 0) {
             Kind from = AnyFloatKind();
-            if (from != type.kind)
+            if (from != type.kind) {
                 return Emit(Op::OpFConvert, type, {Any(type.WithKind(from))});
+            }
         }
         if (choice == 1 && !exact_) {
             Kind from = IntKind(bits, Chance(50));
             for (Kind kind : kinds_) {
-                if (kind == from)
+                if (kind == from) {
                     return Emit(Op::OpBitcast, type, {Any(type.WithKind(from))});
+                }
             }
         }
         ValueType from = type.WithKind(AnyIntKind());
@@ -294,9 +321,10 @@ Id Generator::Converted(ValueType type) {
         return Emit(IsSigned(from.kind) ? Op::OpConvertSToF : Op::OpConvertUToF, type, {value});
     }
     uint32_t choice = Below(6);
-    if (choice == 0)
+    if (choice == 0) {
         return Emit(Op::OpSelect, type,
                     {Any(type.WithKind(Kind::kBool)), b_.Splat(type, 1), b_.Splat(type, 0)});
+    }
     if (choice == 1) {
         // In the range of every integer: -100 to 100, or 0 to 100.
         ValueType from = type.WithKind(AnyFloatKind());
@@ -325,13 +353,15 @@ Id Generator::Converted(ValueType type) {
     if (choice == 3 && bits == 32 && type.rows == 1 && !exact_ && Chance(30)) {
         ValueType from{Kind::kU16, 2, 1};
         for (Kind kind : kinds_) {
-            if (kind == Kind::kU16)
+            if (kind == Kind::kU16) {
                 return Emit(Op::OpBitcast, type, {Any(from)});
+            }
         }
     }
     ValueType from = type.WithKind(AnyIntKind());
-    if (BitsOf(from.kind) == bits)
+    if (BitsOf(from.kind) == bits) {
         return Emit(Op::OpNot, type, {Any(type)});
+    }
     // UConvert's result has no sign.
     return Emit(IsSigned(type.kind) ? Op::OpSConvert : Op::OpUConvert, type, {Any(from)});
 }
@@ -354,8 +384,9 @@ Id Generator::Observable(ValueType type, Id value) {
 
 // Any bits to a whole number of 0 to 15.
 Id Generator::Fit(ValueType type, Id value) {
-    if (!exact_ || !IsFloat(type.kind))
+    if (!exact_ || !IsFloat(type.kind)) {
         return value;
+    }
     ValueType test = type.WithKind(Kind::kBool);
     Id low =
         Emit(Op::OpFOrdGreaterThanEqual, test, {value, b_.Splat(type, FloatBits(type.kind, 1))});
@@ -376,18 +407,21 @@ Id Generator::Word(ValueType type, Id value) {
         const ValueType part = type.columns > 1 ? type.Column() : type.Scalar();
         const uint32_t count = type.columns > 1 ? type.columns : type.rows;
         Id sum = b_.Uint(5);
-        for (uint32_t i = 0; i < count; ++i)
+        for (uint32_t i = 0; i < count; ++i) {
             sum = Fold(sum, Word(part, b_.Emit(Op::OpCompositeExtract, b_.Type(part), {value, i})));
+        }
         return sum;
     }
     const uint32_t bits = BitsOf(type.kind);
-    if (type.kind == Kind::kBool)
+    if (type.kind == Kind::kBool) {
         return Emit(Op::OpSelect, kUint, {value, b_.Uint(1), b_.Uint(0)});
+    }
     if (IsFloat(type.kind)) {
         // The integer of the width may be one that the module does not use; f64 as two words.
         value = Observable(type, value);
-        if (bits == 32)
+        if (bits == 32) {
             return Emit(Op::OpBitcast, kUint, {value});
+        }
         if (bits == 64) {
             ValueType pair{Kind::kU32, 2, 1};
             return Word(pair, Emit(Op::OpBitcast, pair, {value}));
@@ -399,8 +433,9 @@ Id Generator::Word(ValueType type, Id value) {
         Id high = Emit(Op::OpShiftRightLogical, type, {value, b_.Uint(32)});
         return Fold(Emit(Op::OpUConvert, kUint, {value}), Emit(Op::OpUConvert, kUint, {high}));
     }
-    if (bits == 32)
+    if (bits == 32) {
         return IsSigned(type.kind) ? Emit(Op::OpBitcast, kUint, {value}) : value;
+    }
     return Emit(Op::OpUConvert, kUint, {value});
 }
 

@@ -40,8 +40,9 @@ constexpr Format kFormats[] = {
 
 Generator::Image Generator::DeclareImage(uint32_t binding, bool known) {
     const Format& format = kFormats[Below(std::size(kFormats))];
-    if (known && format.extended)
+    if (known && format.extended) {
         b_.Capability(spv::Capability::StorageImageExtendedFormats);
+    }
     Image image;
     image.texel = hal::MakeTexelFormat(format.layout, format.texel_class);
     image.component.kind = format.texel_class == TexelClass::kUint ? Kind::kU32 : Kind::kI32;
@@ -66,16 +67,18 @@ void Generator::DeclareWide() {
         module_.input_texel = input_image_.texel;
     }
     pointers_ = Chance(40);
-    if (pointers_)
+    if (pointers_) {
         b_.Capability(spv::Capability::VariablePointers);
+    }
     wide_atomics_ = Chance(40);
     dots_ = Chance(40);
     if (dots_) {
         b_.Capability(spv::Capability::DotProduct);
         b_.Capability(spv::Capability::DotProductInput4x8BitPacked);
         b_.Capability(spv::Capability::DotProductInputAll);
-        if (b_.version() < 0x10600)
+        if (b_.version() < 0x10600) {
             b_.Extension("SPV_KHR_integer_dot_product");
+        }
     }
     if (wide_atomics_ && Chance(60)) {
         const Kind kind = WideKind();
@@ -90,8 +93,9 @@ void Generator::DeclareWide() {
 void Generator::DeclareWideIndexing() {
     wide_indexing_ = Chance(35);
     module_.wide_indexing = wide_indexing_ && Chance(50);
-    if (!wide_indexing_ || module_.wide_indexing)
+    if (!wide_indexing_ || module_.wide_indexing) {
         return;
+    }
     b_.Capability(spv::Capability::Shader64BitIndexingEXT);
     b_.Extension("SPV_EXT_shader_64bit_indexing");
     b_.AddExecutionMode(spv::ExecutionMode::Shader64BitIndexingEXT);
@@ -100,14 +104,16 @@ void Generator::DeclareWideIndexing() {
 // The index of an element of a run-time array, perhaps as a wider integer; where reads may go
 // outside, some are 2^32 elements away and more.
 Id Generator::Widened(Id index, const Variable& variable) {
-    if (!wide_indexing_ || Chance(50))
+    if (!wide_indexing_ || Chance(50)) {
         return index;
+    }
     const bool is_signed = Chance(50);
     const ValueType type{is_signed ? Kind::kI64 : Kind::kU64, 1, 1};
     Id wide = Emit(is_signed ? Op::OpSConvert : Op::OpUConvert, type, {index});
     const bool has_bounds = variable.storage != spv::StorageClass::PhysicalStorageBuffer;
-    if (!options_.robust || !has_bounds || variable.own || !Chance(10))
+    if (!options_.robust || !has_bounds || variable.own || !Chance(10)) {
         return wide;
+    }
     return Emit(Op::OpIAdd, type, {wide, b_.Constant(type.kind, uint64_t{1 + Below(3)} << 32)});
 }
 
@@ -129,11 +135,13 @@ void Generator::LoadAddresses() {
 }
 
 uint32_t Generator::ScalarAlign(const MemoryType& type) const {
-    if (type.form == MemoryType::Form::kValue)
+    if (type.form == MemoryType::Form::kValue) {
         return std::max(1u, BitsOf(type.value.kind) / 8);
+    }
     uint32_t least = 16;
-    for (const MemoryType& part : type.parts)
+    for (const MemoryType& part : type.parts) {
         least = std::min(least, ScalarAlign(part));
+    }
     return least;
 }
 
@@ -143,11 +151,13 @@ void Generator::AddAccess(std::vector<uint32_t>& operands,
                           const MemoryType& part,
                           bool is_volatile) {
     const bool aligned = variable.storage == spv::StorageClass::PhysicalStorageBuffer;
-    if (!aligned && !is_volatile)
+    if (!aligned && !is_volatile) {
         return;
+    }
     operands.push_back((is_volatile ? 1u : 0u) | (aligned ? 2u : 0u));
-    if (aligned)
+    if (aligned) {
         operands.push_back(ScalarAlign(part));
+    }
 }
 
 // --- pointers as values
@@ -161,22 +171,26 @@ void Generator::ChosenPointer() {
     const auto storage = Chance(70) || addressed_here_.empty()
                              ? spv::StorageClass::StorageBuffer
                              : spv::StorageClass::PhysicalStorageBuffer;
-    if (storage == spv::StorageClass::StorageBuffer && !pointers_)
+    if (storage == spv::StorageClass::StorageBuffer && !pointers_) {
         return;
+    }
     for (int tries = 0; tries < 12 && places.size() < 2; ++tries) {
         const auto& list = storage == spv::StorageClass::StorageBuffer ? globals_ : addressed_here_;
         const Variable& variable = list[Below(static_cast<uint32_t>(list.size()))];
-        if (variable.storage != storage || !Usable(variable, writes))
+        if (variable.storage != storage || !Usable(variable, writes)) {
             continue;
+        }
         auto part = FindPart(variable, [&](const MemoryType& candidate) {
             return candidate.form == MemoryType::Form::kValue && candidate.value == type &&
                    !candidate.row_major;
         });
-        if (part && !InMatrix(variable, *part))
+        if (part && !InMatrix(variable, *part)) {
             places.push_back({&variable, std::move(*part)});
+        }
     }
-    if (places.size() < 2)
+    if (places.size() < 2) {
         return;
+    }
     depth_ = 1;
     Id a = PointerTo(*places[0].first, places[0].second, writes);
     Id b = PointerTo(*places[1].first, places[1].second, writes);
@@ -218,10 +232,12 @@ Id Generator::Observable(ValueType type) {
 bool Generator::InMatrix(const Variable& variable, const Part& part) const {
     const MemoryType* type = &variable.type;
     for (const Step& step : part.steps) {
-        if (step.form == Step::Form::kColumn)
+        if (step.form == Step::Form::kColumn) {
             return true;
-        if (step.form == Step::Form::kComponent)
+        }
+        if (step.form == Step::Form::kComponent) {
             continue;
+        }
         type = &type->parts[step.form == Step::Form::kMember ? step.count : 0];
     }
     return false;
@@ -261,8 +277,9 @@ void Generator::DeclareAtomic(Kind kind, bool adds) {
 
 // A whole number of 1 to 16, or any integer.
 Id Generator::AtomicOperand(ValueType type) {
-    if (!IsFloat(type.kind))
+    if (!IsFloat(type.kind)) {
         return Value(type, 1);
+    }
     Id whole = Emit(Op::OpBitwiseAnd, kUint, {Value(kUint, 1), b_.Uint(15)});
     whole = Emit(Op::OpIAdd, kUint, {whole, b_.Uint(1)});
     return Emit(Op::OpConvertUToF, type, {whole});
@@ -282,29 +299,34 @@ Id Generator::AnyAtomic(ValueType type, Id pointer, spv::Scope scope) {
 
 // On memory of the invocation's own, which holds a number first.
 void Generator::OwnWideAtomic() {
-    if (!own_index_)
+    if (!own_index_) {
         return;
+    }
     const ValueType type{WideKind(), 1, 1};
     const uint32_t bytes = BitsOf(type.kind) / 8;
-    if (bytes == 2 && !small_storage_)
+    if (bytes == 2 && !small_storage_) {
         return;
+    }
     const Variable& view = WideView(type.kind);
     Id at = Emit(Op::OpIMul, kUint, {own_index_, b_.Uint(kOwnBytes / bytes)});
     at = Emit(Op::OpIAdd, kUint, {at, b_.Uint(Below(kOwnBytes / bytes))});
     Id pointer = b_.Emit(Op::OpAccessChain, b_.Pointer(view.storage, b_.Type(type)),
                          {view.id, b_.Uint(0), at});
-    if (IsFloat(type.kind) || Chance(30))
+    if (IsFloat(type.kind) || Chance(30)) {
         b_.EmitVoid(Op::OpStore, {pointer, AtomicOperand(type)});
-    for (uint32_t count = 1 + Below(2); count > 0; --count)
+    }
+    for (uint32_t count = 1 + Below(2); count > 0; --count) {
         Add(type, Fit(type, AnyAtomic(type, pointer, spv::Scope::Device)));
+    }
 }
 
 const Variable& Generator::WideView(Kind kind) {
     auto [at, added] = wide_views_.try_emplace(kind);
     if (added) {
         const uint32_t bytes = BitsOf(kind) / 8;
-        if (bytes == 2)
+        if (bytes == 2) {
             b_.Capability(spv::Capability::StorageBuffer16BitAccess);
+        }
         at->second = OutputView(ValueInMemory({kind, 1, 1}, false, true), bytes);
     }
     return at->second;
@@ -330,8 +352,9 @@ void Generator::WideTally() {
 // --- images
 
 void Generator::ImageStatement() {
-    if (own_image_.id == 0)
+    if (own_image_.id == 0) {
         return;
+    }
     const ValueType at_type{Kind::kU32, 2, 1};
     auto texel = [&](const Image& image) { return ValueType{image.component.kind, 4, 1}; };
     auto own_place = [&] {
@@ -343,8 +366,9 @@ void Generator::ImageStatement() {
     if (choice == 0 || own_index_ == 0) {
         Id x = Masked(kUint, kInputImageSide - 1);
         Id y = Masked(kUint, kInputImageSide - 1);
-        if (options_.robust && Chance(20))
+        if (options_.robust && Chance(20)) {
             y = Value(kUint, 1);
+        }
         Id at = b_.Emit(Op::OpCompositeConstruct, b_.Type(at_type), {x, y});
         const ValueType type = texel(input_image_);
         Add(type, b_.Emit(Op::OpImageRead, b_.Type(type), {load(input_image_), at}));
@@ -377,8 +401,9 @@ void Generator::DotStatement() {
     const bool saturates = Chance(40);
     const ValueType result{is_unsigned ? Kind::kU32 : Kind::kI32, 1, 1};
     auto op = [&] {
-        if (saturates)
+        if (saturates) {
             return is_unsigned ? Op::OpUDotAccSat : mixed ? Op::OpSUDotAccSat : Op::OpSDotAccSat;
+        }
         return is_unsigned ? Op::OpUDot : mixed ? Op::OpSUDot : Op::OpSDot;
     }();
     std::vector<uint32_t> operands;
@@ -398,10 +423,12 @@ void Generator::DotStatement() {
             }
         }
     }
-    if (saturates)
+    if (saturates) {
         operands.push_back(Value(result, 1));
-    if (packed)
+    }
+    if (packed) {
         operands.push_back(0);  // PackedVectorFormat4x8Bit
+    }
     Add(result, b_.Emit(op, b_.Type(result), operands));
 }
 
@@ -409,25 +436,30 @@ void Generator::DotStatement() {
 bool Generator::WideStatement() {
     switch (Below(6)) {
         case 0:
-            if (dots_)
+            if (dots_) {
                 DotStatement();
+            }
             return dots_;
         case 1:
-            if (wide_atomics_)
+            if (wide_atomics_) {
                 OwnWideAtomic();
+            }
             return wide_atomics_;
         case 2:
-            if (wide_tally_ == 0 || !uniform_ || !has_barriers_)
+            if (wide_tally_ == 0 || !uniform_ || !has_barriers_) {
                 return false;
+            }
             WideTally();
             return true;
         case 3:
-            if (own_image_.id != 0)
+            if (own_image_.id != 0) {
                 ImageStatement();
+            }
             return own_image_.id != 0;
         default:
-            if (!pointers_ && addressed_here_.empty())
+            if (!pointers_ && addressed_here_.empty()) {
                 return false;
+            }
             ChosenPointer();
             return true;
     }

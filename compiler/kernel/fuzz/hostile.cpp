@@ -49,18 +49,21 @@ Outcome CompileHostile(const std::vector<uint32_t>& module,
         return Outcome::kRefusedByReader;
     }
     RunPipeline(*kernel);
-    if (Status status = ir::Verify(*kernel); !status.ok())
+    if (Status status = ir::Verify(*kernel); !status.ok()) {
         Die("The passes left a kernel that is not valid", status.error().message);
+    }
     Result<NativeKernel> native = CompileToNative(*kernel, target, machine, {});
     if (!native.ok()) {
         message = native.error().message;
-        if (native.error().code == ErrorCode::kInternal)
+        if (native.error().code == ErrorCode::kInternal) {
             Die("The emitter or the backend failed", message);
+        }
         return Outcome::kRefusedByCompiler;
     }
     auto object = LoadedObject::Load(native->object, kKernelSymbol);
-    if (!object.ok())
+    if (!object.ok()) {
         Die("The kernel cannot be loaded", object.error().message);
+    }
     return Outcome::kCompiled;
 }
 

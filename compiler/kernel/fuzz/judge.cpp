@@ -41,10 +41,12 @@ class Memory {
         }
         Fill(random, push_, sizeof(push_));
         auto address = [&](int which) { return reinterpret_cast<uint64_t>(memory_[which].data()); };
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             set_.buffers[i] = {address(i), kSizes[i]};
-        for (uint32_t i = 0; i < kArrayBuffers; ++i)
+        }
+        for (uint32_t i = 0; i < kArrayBuffers; ++i) {
             set_.buffers[3 + i] = {address(3) + i * kArrayBufferBytes, kArrayBufferBytes};
+        }
         set_.images[0] = Image(address(4), module.own_texel, kColumns, kOwnTexels);
         set_.images[1] = Image(address(5), module.input_texel, kInputImageSide, kInputImageSide);
         if (module.addressed) {
@@ -63,8 +65,9 @@ class Memory {
     // What the kernel may have changed, and what it must not.
     std::vector<uint8_t> bytes() const {
         std::vector<uint8_t> bytes;
-        for (const GuardedMemory& memory : memory_)
+        for (const GuardedMemory& memory : memory_) {
             bytes.insert(bytes.end(), memory.readable().begin(), memory.readable().end());
+        }
         return bytes;
     }
 
@@ -90,10 +93,11 @@ class Memory {
         for (uint32_t i = 0; i < bytes; i += 4) {
             uint32_t word = random.Below(16);
             uint32_t choice = random.Below(8);
-            if (choice < 3)
+            if (choice < 3) {
                 word = std::bit_cast<uint32_t>(static_cast<float>(random.Below(64)) / 8 - 4);
-            else if (choice == 3)
+            } else if (choice == 3) {
                 word = static_cast<uint32_t>(random.Next());
+            }
             std::memcpy(data + i, &word, 4);
         }
     }
@@ -110,8 +114,9 @@ class Memory {
 };
 
 std::string Difference(const std::vector<uint8_t>& expected, const std::vector<uint8_t>& actual) {
-    if (expected == actual)
+    if (expected == actual) {
         return "";
+    }
     size_t count = 0;
     size_t first = expected.size();
     for (size_t i = 0; i < expected.size(); i += 4) {
@@ -139,11 +144,13 @@ struct Judge::Target {
 Judge::Judge() {
     for (const char* name : {"", "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
         Result<TargetInfo> info = DetectTarget(name);
-        if (!info.ok())
+        if (!info.ok()) {
             continue;
+        }
         auto machine = CreateTargetMachine(*info, llvm::CodeGenOptLevel::Default);
-        if (!machine.ok())
+        if (!machine.ok()) {
             continue;
+        }
         targets_.push_back(std::make_unique<Target>(Target{*info, std::move(*machine)}));
     }
 }
@@ -173,30 +180,37 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     Target& target = *targets_[which.target];
     const RandomModule module = MakeRandomModule(which.seed, which.options);
     Result<ir::Kernel> read = ReadSpirv(MakeRequest(module, which.options));
-    if (!read.ok())
+    if (!read.ok()) {
         return "the reader: " + read.error().message;
-    if (sink)
+    }
+    if (sink) {
         sink("read.ir", ir::PrintKernel(*read));
+    }
     Memory expected(which.seed, module);
     Status status =
         Interpret(*read, expected.frame(), 0, kWorkgroups[0], InterpretLimits{.steps = kSteps});
-    if (!status.ok())
+    if (!status.ok()) {
         return "the interpreter: " + status.error().message;
+    }
     RunFirstPasses(*read, VectorRegisters(target.info));
     RunOtherPasses(*read, which.quality, VectorRegisters(target.info),
                    JoinedProductsFor(target.info));
-    if (Status verified = ir::Verify(*read); !verified.ok())
+    if (Status verified = ir::Verify(*read); !verified.ok()) {
         return "the verifier after the passes: " + verified.error().message;
+    }
 
-    if (sink)
+    if (sink) {
         sink("ir", ir::PrintKernel(*read));
+    }
     auto native = CompileToNative(*read, target.info, *target.machine, sink, which.lanes,
                                   /*explain=*/nullptr, which.quality);
-    if (!native.ok())
+    if (!native.ok()) {
         return "the compiler: " + native.error().message;
+    }
     auto object = LoadedObject::Load(native->object, kKernelSymbol);
-    if (!object.ok())
+    if (!object.ok()) {
         return "the loader: " + object.error().message;
+    }
     struct alignas(64) Line {
         uint8_t bytes[64];
     };
@@ -210,16 +224,19 @@ std::string Judge::Try(const Case& which, const StageSink& sink) {
     Memory actual(which.seed, module);
     auto entry = reinterpret_cast<hal::KernelEntry>(const_cast<void*>((*object)->entry()));
     entry(&actual.frame(), &worker, 0, kWorkgroups[0]);
-    if (worker.fault != 0)
+    if (worker.fault != 0) {
         return "the native code ends with fault " + std::to_string(worker.fault);
+    }
     std::string difference = Difference(expected.bytes(), actual.bytes());
-    if (difference.empty())
+    if (difference.empty()) {
         return "";
+    }
     // Which part is to blame?
     Memory passes(which.seed, module);
     status = Interpret(*read, passes.frame(), 0, kWorkgroups[0], InterpretLimits{.steps = kSteps});
-    if (!status.ok())
+    if (!status.ok()) {
         return "the interpreter after the passes: " + status.error().message;
+    }
     std::string by_passes = Difference(expected.bytes(), passes.bytes());
     return by_passes.empty() ? "native code on " + target.info.cpu_name + ": " + difference
                              : "the passes: " + by_passes;

@@ -54,16 +54,19 @@ Case Reduce(Case which, Fails&& fails) {
     for (size_t size = left().size(); size > 0; size /= 2) {
         for (size_t at = 0;;) {
             const std::vector<uint64_t> statements = left();
-            if (at >= statements.size())
+            if (at >= statements.size()) {
                 break;
+            }
             Case smaller = which;
             const size_t end = std::min(at + size, statements.size());
-            for (size_t i = at; i < end; ++i)
+            for (size_t i = at; i < end; ++i) {
                 smaller.options.dropped.insert(statements[i]);
-            if (fails(smaller))
+            }
+            if (fails(smaller)) {
                 which = smaller;  // what comes next has moved here
-            else
+            } else {
                 at = end;
+            }
         }
     }
     return which;

@@ -45,8 +45,9 @@ void ModuleBuilder::Append(Words& words, Op op, std::span<const uint32_t> operan
 void ModuleBuilder::AppendString(Words& words, const std::string& text) {
     for (size_t i = 0; i <= text.size(); i += 4) {
         uint32_t word = 0;
-        for (size_t k = 0; k < 4 && i + k < text.size(); ++k)
+        for (size_t k = 0; k < 4 && i + k < text.size(); ++k) {
             word |= static_cast<uint32_t>(static_cast<uint8_t>(text[i + k])) << (8 * k);
+        }
         words.push_back(word);
     }
 }
@@ -56,8 +57,9 @@ void ModuleBuilder::Capability(spv::Capability capability) {
 }
 
 Id ModuleBuilder::Glsl() {
-    if (!glsl_)
+    if (!glsl_) {
         glsl_ = NewId();
+    }
     return glsl_;
 }
 
@@ -102,12 +104,14 @@ Id ModuleBuilder::Type(ValueType type) {
         uint32_t operands[] = {Type(type.Scalar()), type.rows};
         return Declare(Op::OpTypeVector, operands);
     }
-    if (type.kind == Kind::kBool)
+    if (type.kind == Kind::kBool) {
         return Declare(Op::OpTypeBool, {});
+    }
     uint32_t bits = BitsOf(type.kind);
     if (IsFloat(type.kind)) {
-        if (bits != 32)
+        if (bits != 32) {
             Capability(bits == 16 ? spv::Capability::Float16 : spv::Capability::Float64);
+        }
         return Declare(Op::OpTypeFloat, {&bits, 1});
     }
     if (bits != 32) {
@@ -123,16 +127,18 @@ Id ModuleBuilder::Array(Id element, Id length, uint32_t stride) {
     uint32_t operands[] = {element, length};
     size_t before = globals_.size();
     Id id = Declare(Op::OpTypeArray, operands, stride);
-    if (stride && globals_.size() != before)
+    if (stride && globals_.size() != before) {
         Decorate(id, spv::Decoration::ArrayStride, {stride});
+    }
     return id;
 }
 
 Id ModuleBuilder::RuntimeArray(Id element, uint32_t stride) {
     size_t before = globals_.size();
     Id id = Declare(Op::OpTypeRuntimeArray, {&element, 1}, stride);
-    if (globals_.size() != before)
+    if (globals_.size() != before) {
         Decorate(id, spv::Decoration::ArrayStride, {stride});
+    }
     return id;
 }
 
@@ -160,26 +166,30 @@ Id ModuleBuilder::FunctionType(Id result, std::span<const Id> params) {
 // must be 0 for a floating-point or unsigned type, or sign extended" (2.2.1, Literal).
 Id ModuleBuilder::Constant(Kind kind, uint64_t bits) {
     Id type = Type({kind, 1, 1});
-    if (kind == Kind::kBool)
+    if (kind == Kind::kBool) {
         return DeclareConstant(bits ? Op::OpConstantTrue : Op::OpConstantFalse, type, {});
+    }
     const uint32_t width = BitsOf(kind);
     uint32_t words[] = {static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
     if (width < 32) {
         words[0] &= (1u << width) - 1;
-        if (IsSigned(kind) && words[0] >> (width - 1))
+        if (IsSigned(kind) && words[0] >> (width - 1)) {
             words[0] |= ~((1u << width) - 1);
+        }
     }
     return DeclareConstant(Op::OpConstant, type, {words, width == 64 ? 2u : 1u});
 }
 
 Id ModuleBuilder::Splat(ValueType type, uint64_t bits) {
     Id scalar = Constant(type.kind, bits);
-    if (type.rows == 1)
+    if (type.rows == 1) {
         return scalar;
+    }
     std::vector<Id> column(type.rows, scalar);
     Id vector = Composite(Type(type.Column()), column);
-    if (type.columns == 1)
+    if (type.columns == 1) {
         return vector;
+    }
     std::vector<Id> columns(type.columns, vector);
     return Composite(Type(type), columns);
 }
@@ -250,8 +260,9 @@ Id ModuleBuilder::GlobalVariable(spv::StorageClass storage, Id type, Id initiali
     Id pointer = Pointer(storage, type);
     Id id = NewId();
     Words words = {pointer, id, static_cast<uint32_t>(storage)};
-    if (initializer)
+    if (initializer) {
         words.push_back(initializer);
+    }
     Append(globals_, Op::OpVariable, words);
     variables_.push_back({storage, id});
     return id;
@@ -280,8 +291,9 @@ Id ModuleBuilder::FunctionVariable(Id type, Id initializer) {
     Id pointer = Pointer(spv::StorageClass::Function, type);
     Id id = NewId();
     Words words = {pointer, id, static_cast<uint32_t>(spv::StorageClass::Function)};
-    if (initializer)
+    if (initializer) {
         words.push_back(initializer);
+    }
     Append(function_variables_, Op::OpVariable, words);
     return id;
 }
@@ -328,8 +340,9 @@ std::vector<uint32_t> ModuleBuilder::Finish() {
     capabilities_.insert(spv::Capability::Shader);
     if (addresses_) {
         capabilities_.insert(spv::Capability::PhysicalStorageBufferAddresses);
-        if (version_ < 0x10500)
+        if (version_ < 0x10500) {
             extensions_.insert("SPV_KHR_physical_storage_buffer");
+        }
     }
     for (spv::Capability capability : capabilities_) {
         auto number = static_cast<uint32_t>(capability);
@@ -354,8 +367,9 @@ std::vector<uint32_t> ModuleBuilder::Finish() {
     AppendString(entry, "main");
     // From 1.4 on all global variables, before only inputs (OpEntryPoint).
     for (auto [storage, id] : variables_) {
-        if (version_ >= 0x10400 || storage == spv::StorageClass::Input)
+        if (version_ >= 0x10400 || storage == spv::StorageClass::Input) {
             entry.push_back(id);
+        }
     }
     Append(words, Op::OpEntryPoint, entry);
     uint32_t size[] = {entry_, static_cast<uint32_t>(spv::ExecutionMode::LocalSize), local_size_[0],
@@ -365,8 +379,9 @@ std::vector<uint32_t> ModuleBuilder::Finish() {
         uint32_t operands[] = {entry_, static_cast<uint32_t>(mode)};
         Append(words, Op::OpExecutionMode, operands);
     }
-    for (const Words* part : {&annotations_, &globals_, &functions_})
+    for (const Words* part : {&annotations_, &globals_, &functions_}) {
         words.insert(words.end(), part->begin(), part->end());
+    }
     words[3] = bound_;
     return words;
 }

@@ -11,8 +11,9 @@ namespace {
 // More seeds take more time and find more: FORNAX_FUZZ_SEEDS=from:to.
 std::pair<uint64_t, uint64_t> Seeds() {
     const char* text = std::getenv("FORNAX_FUZZ_SEEDS");
-    if (!text)
+    if (!text) {
         return {0, 150};
+    }
     char* end = nullptr;
     const uint64_t from = std::strtoull(text, &end, 10);
     return {from, *end == ':' ? std::strtoull(end + 1, nullptr, 10) : from + 1};
@@ -26,8 +27,9 @@ void ExpectAgreement(Judge& judge, uint64_t seed) {
 TEST(RandomModules, NativeCodeGivesWhatTheInterpreterGives) {
     Judge judge;
     auto [from, to] = Seeds();
-    for (uint64_t seed = from; seed < to; ++seed)
+    for (uint64_t seed = from; seed < to; ++seed) {
         ExpectAgreement(judge, seed);
+    }
 }
 
 TEST(RandomModules, OneSeedGivesOneModule) {

@@ -20,8 +20,9 @@ std::vector<size_t> Starts(const Words& module) {
     for (size_t at = kHeader; at < module.size();) {
         starts.push_back(at);
         const size_t length = module[at] >> 16;
-        if (length == 0)
+        if (length == 0) {
             break;
+        }
         at += length;
     }
     return starts;
@@ -46,8 +47,9 @@ std::unordered_map<uint32_t, uint32_t> TypesOf(const Words& module,
         bool has_result = false;
         bool has_type = false;
         spv::HasResultAndType(static_cast<spv::Op>(module[at] & 0xffff), &has_result, &has_type);
-        if (has_result && has_type && at + 2 < module.size())
+        if (has_result && has_type && at + 2 < module.size()) {
             types[module[at + 2]] = module[at + 1];
+        }
     }
     return types;
 }
@@ -59,19 +61,23 @@ bool ExchangeOperand(Words& module, const std::vector<size_t>& starts, Random& r
     for (int tries = 0; tries < 30; ++tries) {
         const size_t begin = starts[random.Below(static_cast<uint32_t>(starts.size()))];
         const uint32_t length = module[begin] >> 16;
-        if (length < 3 || begin + length > module.size())
+        if (length < 3 || begin + length > module.size()) {
             continue;
+        }
         uint32_t& operand = module[begin + 2 + random.Below(length - 2)];
         auto known = types.find(operand);
-        if (known == types.end())
+        if (known == types.end()) {
             continue;
+        }
         std::vector<uint32_t> others;
         for (auto [id, type] : types) {
-            if (type == known->second && id != operand)
+            if (type == known->second && id != operand) {
                 others.push_back(id);
+            }
         }
-        if (others.empty())
+        if (others.empty()) {
             continue;
+        }
         std::ranges::sort(others);
         operand = others[random.Below(static_cast<uint32_t>(others.size()))];
         return true;
@@ -81,18 +87,21 @@ bool ExchangeOperand(Words& module, const std::vector<size_t>& starts, Random& r
 
 void MutateOnce(Words& module, Random& random) {
     const std::vector<size_t> starts = Starts(module);
-    if (starts.empty())
+    if (starts.empty()) {
         return;
-    if (random.Chance(60) && ExchangeOperand(module, starts, random))
+    }
+    if (random.Chance(60) && ExchangeOperand(module, starts, random)) {
         return;
+    }
     auto below = [&](size_t limit) { return random.Below(static_cast<uint32_t>(limit)); };
     const size_t begin = starts[below(starts.size())];
     const size_t length = std::min<size_t>(module[begin] >> 16, module.size() - begin);
     // A word of an instruction, seldom the first or its result.
     const size_t result = ResultPosition(module, begin);
     size_t at = length > 1 && !random.Chance(5) ? begin + 1 + below(length - 1) : begin;
-    if (at == result && !random.Chance(10))
+    if (at == result && !random.Chance(10)) {
         at = begin + length - 1;
+    }
     const uint32_t bound = std::max(module[3], 2u);
     auto first = [&](size_t position) { return module.begin() + static_cast<ptrdiff_t>(position); };
     switch (below(12)) {
@@ -125,8 +134,9 @@ void MutateOnce(Words& module, Random& random) {
             break;
         case 10: {
             Words copy(first(begin), first(begin + length));
-            if (result != 0 && random.Chance(95))
+            if (result != 0 && random.Chance(95)) {
                 copy[result - begin] = module[3]++;
+            }
             const size_t to = starts[below(starts.size())];
             module.insert(first(to), copy.begin(), copy.end());
             break;
@@ -135,10 +145,11 @@ void MutateOnce(Words& module, Random& random) {
             const uint32_t a = 1 + below(bound - 1);
             const uint32_t b = 1 + below(bound - 1);
             for (size_t i = begin + 1; i < module.size(); ++i) {
-                if (module[i] == a)
+                if (module[i] == a) {
                     module[i] = b;
-                else if (module[i] == b)
+                } else if (module[i] == b) {
                     module[i] = a;
+                }
             }
             break;
         }
@@ -149,8 +160,9 @@ void MutateOnce(Words& module, Random& random) {
 
 Words Mutate(const Words& module, Random& random) {
     Words mutant = module;
-    for (uint32_t count = random.Chance(60) ? 1 : 2 + random.Below(4); count > 0; --count)
+    for (uint32_t count = random.Chance(60) ? 1 : 2 + random.Below(4); count > 0; --count) {
         MutateOnce(mutant, random);
+    }
     return mutant;
 }
 

@@ -20,8 +20,9 @@ enum class Outcome { kDone, kOutOfMemory, kError };
 Outcome ReadAndOptimize(const CompileRequest& request) {
     try {
         Result<ir::Kernel> kernel = ReadSpirv(request);
-        if (!kernel)
+        if (!kernel) {
             return Outcome::kError;
+        }
         RunPipeline(*kernel);
         return Outcome::kDone;
     } catch (const std::bad_alloc&) {
@@ -46,8 +47,9 @@ TEST(CompilerOutOfMemory, NothingLeaksOrEndsTheProcess) {
             ASSERT_EQ(LiveAllocations(), before) << "leaked";
             ASSERT_NE(outcome, Outcome::kError);
             thrown += outcome == Outcome::kOutOfMemory;
-            if (!failed)
+            if (!failed) {
                 break;
+            }
         }
     }
     EXPECT_GT(thrown, 1000);

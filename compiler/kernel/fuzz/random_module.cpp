@@ -34,8 +34,9 @@ void Generator::DeclareShape() {
     nevers_ = !options_.portable && Chance(20);
     kinds_ = {Kind::kU32, Kind::kU32, Kind::kI32, Kind::kF32, Kind::kF32};
     auto may_use = [&](std::initializer_list<Kind> kinds) {
-        if (Chance(30))
+        if (Chance(30)) {
             kinds_.insert(kinds_.end(), kinds);
+        }
     };
     may_use({Kind::kI64, Kind::kU64});
     may_use({Kind::kI16, Kind::kU16});
@@ -44,8 +45,9 @@ void Generator::DeclareShape() {
     may_use({Kind::kF16});
     small_storage_ = Chance(60);
     for (Kind kind : kinds_) {
-        if (BitsOf(kind) >= 32 || small_storage_)
+        if (BitsOf(kind) >= 32 || small_storage_) {
             memory_kinds_.push_back(kind);
+        }
     }
     const bool has_8 = std::ranges::count(memory_kinds_, Kind::kI8) != 0;
     const bool has_16 =
@@ -54,8 +56,9 @@ void Generator::DeclareShape() {
         b_.Capability(spv::Capability::StorageBuffer8BitAccess);
         b_.Capability(spv::Capability::UniformAndStorageBuffer8BitAccess);
         b_.Capability(spv::Capability::StoragePushConstant8);
-        if (b_.version() < 0x10500)
+        if (b_.version() < 0x10500) {
             b_.Extension("SPV_KHR_8bit_storage");
+        }
     }
     if (has_16) {
         b_.Capability(spv::Capability::StorageBuffer16BitAccess);
@@ -141,8 +144,9 @@ void Generator::DeclareBuffers() {
     for (uint32_t views = 1 + Below(3); views > 0; --views) {
         Variable variable = Block(InputView(), spv::StorageClass::StorageBuffer, 0);
         variable.writable = false;
-        if (Chance(50))
+        if (Chance(50)) {
             b_.Decorate(variable.id, spv::Decoration::NonWritable);
+        }
         globals_.push_back(std::move(variable));
     }
     auto own_element = [&] {
@@ -153,11 +157,13 @@ void Generator::DeclareBuffers() {
     own_words_ = OutputView(ValueInMemory(kUint, false, true), 4);
     for (uint32_t views = 1 + Below(2); views > 0; --views) {
         MemoryType element = own_element();
-        if (element.size <= kOwnBytes)
+        if (element.size <= kOwnBytes) {
             globals_.push_back(OutputView(std::move(element), kOwnBytes));
+        }
     }
-    if (options_.portable)
+    if (options_.portable) {
         return;
+    }
     if (Chance(60)) {
         Variable variable =
             Block(LaidOutStruct(1 + Below(4), 2, Chance(50), 768), spv::StorageClass::Uniform, 2);
@@ -178,11 +184,13 @@ void Generator::DeclareBuffers() {
         };
         view(InputView(), false);
         MemoryType element = own_element();
-        if (element.size <= kOwnBytes)
+        if (element.size <= kOwnBytes) {
             view(OutputType(std::move(element), kOwnBytes), true);
+        }
     }
-    if (module_.addressed || Chance(60))
+    if (module_.addressed || Chance(60)) {
         DeclarePush();
+    }
     if (options_.wide && Chance(40)) {
         MemoryType type = LaidOutStruct(1 + Below(4), 1, Chance(50), kArrayBufferBytes);
         b_.Decorate(type.id, spv::Decoration::Block);
@@ -197,8 +205,9 @@ void Generator::DeclareBuffers() {
         b_.Decorate(variable.id, spv::Decoration::Binding, {kBufferArrayBinding});
         b_.Capability(spv::Capability::ShaderNonUniform);
         b_.Capability(spv::Capability::StorageBufferArrayNonUniformIndexing);
-        if (b_.version() < 0x10500)
+        if (b_.version() < 0x10500) {
             b_.Extension("SPV_EXT_descriptor_indexing");
+        }
         globals_.push_back(std::move(variable));
     }
 }
@@ -212,8 +221,9 @@ void Generator::DeclarePush() {
     for (uint32_t i = Below(4); i > 0; --i) {
         MemoryType part = LaidOutType(1, packed, 24);
         used = (used + 15) / 16 * 16 + part.size + 2 * part.align;
-        if (used <= kPushBytes - kAddressBytes)
+        if (used <= kPushBytes - kAddressBytes) {
             type.parts.push_back(std::move(part));
+        }
     }
     if (module_.addressed) {
         push_address_member_ = static_cast<uint32_t>(type.parts.size());
@@ -224,17 +234,20 @@ void Generator::DeclarePush() {
         }
     }
     FinishStruct(type, true, packed && !module_.addressed, kPushBytes);
-    if (type.size > kPushBytes)
+    if (type.size > kPushBytes) {
         return;
+    }
     // What lies elsewhere each time is not for arithmetic.
-    if (module_.addressed)
+    if (module_.addressed) {
         type.parts.resize(push_address_member_);
+    }
     Variable variable = Block(std::move(type), spv::StorageClass::PushConstant, 0);
     variable.writable = false;
     push_struct_ = variable.id;
     // A gap before the first member would move it.
-    if (variable.type.offsets[0] == 0)
+    if (variable.type.offsets[0] == 0) {
         push_variable_ = variable.id;
+    }
     globals_.push_back(std::move(variable));
 }
 
@@ -307,13 +320,15 @@ void Generator::StoreDigest() {
 
 Id Generator::Call(const Function& function) {
     std::vector<uint32_t> operands = {function.id};
-    for (ValueType type : function.params)
+    for (ValueType type : function.params) {
         operands.push_back(Value(type, Below(3)));
+    }
     for (const MemoryType& type : function.pointers) {
         std::vector<Id> found;
         for (const Variable& local : locals_) {
-            if (local.type.id == type.id && local.storage == spv::StorageClass::Function)
+            if (local.type.id == type.id && local.storage == spv::StorageClass::Function) {
                 found.push_back(local.id);
+            }
         }
         if (found.empty()) {
             locals_.push_back(NewLocal(type));
@@ -357,8 +372,9 @@ void Generator::MakeFunction(uint32_t number) {
     in_main_ = false;
     result_ = function.result;
     returns_value_ = true;
-    for (size_t i = 0; i < function.params.size(); ++i)
+    for (size_t i = 0; i < function.params.size(); ++i) {
         Add(function.params[i], params[i]);
+    }
     for (size_t i = 0; i < function.pointers.size(); ++i) {
         Variable variable;
         variable.type = function.pointers[i];
@@ -415,12 +431,14 @@ RandomModule Generator::Run() {
     workgroup_id_ = Input(spv::BuiltIn::WorkgroupId, triple);
     num_workgroups_ = Input(spv::BuiltIn::NumWorkgroups, triple);
     local_id_ = Input(spv::BuiltIn::LocalInvocationId, triple);
-    if (options_.subgroups && !options_.portable)
+    if (options_.subgroups && !options_.portable) {
         DeclareSubgroups();
+    }
     for (uint32_t i = Below(4); i > 0; --i) {
         Kind kind = Chance(50) ? Kind::kU32 : AnyKind();
-        if (IsFloat(kind) || BitsOf(kind) < 32)
+        if (IsFloat(kind) || BitsOf(kind) < 32) {
             kind = Kind::kBool;
+        }
         uint64_t bits = kind == Kind::kBool ? Below(2) : Below(6);
         spec_constants_.push_back({{kind, 1, 1}, b_.SpecConstant(kind, bits, i)});
         if (!options_.portable && Chance(50)) {
@@ -466,8 +484,9 @@ RandomModule Generator::Run() {
         DeclareWide();
         DeclareWideIndexing();
     }
-    for (uint32_t i = 0, count = Below(3); i < count; ++i)
+    for (uint32_t i = 0, count = Below(3); i < count; ++i) {
         MakeFunction(i);
+    }
     MakeMain();
     module_.words = b_.Finish();
     return std::move(module_);

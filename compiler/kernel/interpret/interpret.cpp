@@ -58,8 +58,9 @@ class Interpreter {
           shared_(kernel.shared_bytes),
           push_(kernel.push_constant_bytes),
           tables_(kernel.constant_data) {
-        if (!push_.empty())
+        if (!push_.empty()) {
             std::memcpy(push_.data(), dispatch.push_constants, push_.size());
+        }
         uint64_t elements = 0;
         for (const Local& local : kernel.locals) {
             local_begin_.push_back(elements);
@@ -87,14 +88,17 @@ class Interpreter {
         }
         for (;;) {
             for (Invocation& invocation : invocations_) {
-                if (invocation.stop == Stop::kNone)
+                if (invocation.stop == Stop::kNone) {
                     FORNAX_RETURN_IF_ERROR(RunInvocation(invocation));
+                }
             }
-            if (ReleaseSubgroups())
+            if (ReleaseSubgroups()) {
                 continue;
+            }
             FORNAX_ASSIGN_OR_RETURN(bool again, ReleaseBarrier());
-            if (!again)
+            if (!again) {
                 return OkStatus();
+            }
         }
     }
 
@@ -108,8 +112,9 @@ class Interpreter {
     // Which of a construct's blocks this is.
     size_t Ordinal(BlockId block) const {
         InstId parent = kernel_.block(block).parent;
-        if (!parent.valid())
+        if (!parent.valid()) {
             return 0;
+        }
         const auto& blocks = kernel_.inst(parent).blocks;
         return static_cast<size_t>(std::ranges::find(blocks, block) - blocks.begin());
     }
@@ -117,12 +122,15 @@ class Interpreter {
     int ComparePlaces(const std::vector<Place>& a, const std::vector<Place>& b) const {
         auto order = [](auto x, auto y) { return x < y ? -1 : x > y ? 1 : 0; };
         for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-            if (int by = order(a[i].iteration, b[i].iteration); by != 0)
+            if (int by = order(a[i].iteration, b[i].iteration); by != 0) {
                 return by;
-            if (int by = order(Ordinal(a[i].block), Ordinal(b[i].block)); by != 0)
+            }
+            if (int by = order(Ordinal(a[i].block), Ordinal(b[i].block)); by != 0) {
                 return by;
-            if (int by = order(a[i].next, b[i].next); by != 0)
+            }
+            if (int by = order(a[i].next, b[i].next); by != 0) {
                 return by;
+            }
         }
         return order(a.size(), b.size());
     }
@@ -137,11 +145,13 @@ class Interpreter {
             for (size_t i = first; i < end; ++i) {
                 const Invocation& invocation = invocations_[i];
                 if (invocation.stop == Stop::kSubgroup &&
-                    (!front || ComparePlaces(invocation.places, front->places) < 0))
+                    (!front || ComparePlaces(invocation.places, front->places) < 0)) {
                     front = &invocation;
+                }
             }
-            if (!front)
+            if (!front) {
                 continue;
+            }
             any = true;
             const InstId at = front->stopped_at;
             const std::vector<Place> place = front->places;
@@ -149,8 +159,9 @@ class Interpreter {
             for (size_t i = first; i < end; ++i) {
                 Invocation& invocation = invocations_[i];
                 if (invocation.stop != Stop::kSubgroup ||
-                    ComparePlaces(invocation.places, place) != 0)
+                    ComparePlaces(invocation.places, place) != 0) {
                     continue;
+                }
                 lanes[i - first] = invocation.values.data();
                 invocation.stop = Stop::kNone;
             }
@@ -162,8 +173,9 @@ class Interpreter {
 
     // Each product by itself: its factors and its sum come from the subgroup and go back there.
     void CountMatrixCommands(const Instruction& inst) {
-        if (inst.op != Op::kMatrixMulAdd || worker_ == nullptr)
+        if (inst.op != Op::kMatrixMulAdd || worker_ == nullptr) {
             return;
+        }
         hal::MatrixCounts& counts = worker_->matrix;
         ++counts.products[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
         counts.factors_loaded += 2;
@@ -175,10 +187,12 @@ class Interpreter {
     Result<bool> ReleaseBarrier() {
         InstId at;
         for (Invocation& invocation : invocations_) {
-            if (invocation.stop != Stop::kBarrier)
+            if (invocation.stop != Stop::kBarrier) {
                 continue;
-            if (at.valid() && at != invocation.stopped_at)
+            }
+            if (at.valid() && at != invocation.stopped_at) {
                 return Fault(at, "has invocations at different barriers");
+            }
             at = invocation.stopped_at;
             invocation.stop = Stop::kNone;
         }
@@ -202,29 +216,33 @@ class Interpreter {
             Place& place = invocation.places.back();
             InstId id = kernel_.block(place.block).insts[place.next++];
             const Instruction& inst = kernel_.inst(id);
-            if (inst.op == Op::kUnreachable)
+            if (inst.op == Op::kUnreachable) {
                 return Fault(id, "reached what must be unreachable");
-            if (HasProperty(inst.op, kTerminator))
+            }
+            if (HasProperty(inst.op, kTerminator)) {
                 Leave(invocation, inst);
-            else if (HasProperty(inst.op, kRegions))
+            } else if (HasProperty(inst.op, kRegions)) {
                 Enter(invocation, inst);
-            else
+            } else {
                 Step(invocation, id, inst);
+            }
         }
         return OkStatus();
     }
 
     std::span<const uint64_t> Read(const Invocation& invocation, std::span<const ValueId> ids) {
         scratch_.clear();
-        for (ValueId id : ids)
+        for (ValueId id : ids) {
             scratch_.push_back(invocation.values[id.index]);
+        }
         return scratch_;
     }
     // Reads all before it writes any: parameters may be given one another's values.
     void Copy(Invocation& invocation, std::span<const ValueId> from, std::span<const ValueId> to) {
         Read(invocation, from);
-        for (size_t i = 0; i < to.size(); ++i)
+        for (size_t i = 0; i < to.size(); ++i) {
             invocation.values[to[i].index] = scratch_[i];
+        }
     }
 
     void Enter(Invocation& invocation, const Instruction& inst) {
@@ -234,8 +252,9 @@ class Interpreter {
         } else if (inst.op == Op::kSwitch) {
             auto found =
                 std::ranges::find(inst.case_values, invocation.values[inst.operands[0].index]);
-            if (found != inst.case_values.end())
+            if (found != inst.case_values.end()) {
                 block = static_cast<size_t>(found - inst.case_values.begin()) + 1;
+            }
         } else if (inst.op == Op::kLoop) {
             Copy(invocation, inst.operands, kernel_.block(inst.blocks[0]).params);
         }
@@ -252,15 +271,17 @@ class Interpreter {
                 break;
             case Op::kExit:
                 Copy(invocation, inst.operands, kernel_.inst(inst.target).results);
-                while (kernel_.block(places.back().block).parent != inst.target)
+                while (kernel_.block(places.back().block).parent != inst.target) {
                     places.pop_back();
+                }
                 places.pop_back();
                 break;
             case Op::kContinue: {
                 BlockId continuing = kernel_.inst(inst.target).blocks[1];
                 Copy(invocation, inst.operands, kernel_.block(continuing).params);
-                while (kernel_.block(places.back().block).parent != inst.target)
+                while (kernel_.block(places.back().block).parent != inst.target) {
                     places.pop_back();
+                }
                 places.back() = {continuing, 0, places.back().iteration};
                 break;
             }
@@ -346,8 +367,9 @@ class Interpreter {
     MemoryRange Buffer(const Invocation& invocation, ValueId buffer) const {
         const auto& values = invocation.values;
         const Instruction& made = *kernel_.Definition(buffer);
-        if (made.op != Op::kBufferFrom)
+        if (made.op != Op::kBufferFrom) {
             return BufferRange(kernel_, dispatch_, values[buffer.index]);
+        }
         return {reinterpret_cast<uint8_t*>(values[made.operands[0].index]),
                 values[made.operands[1].index]};
     }
@@ -482,8 +504,9 @@ class Interpreter {
                 break;
             }
             case Op::kStoreLocal:
-                if (uint64_t* element = LocalElement(invocation, inst))
+                if (uint64_t* element = LocalElement(invocation, inst)) {
                     *element = values[inst.operands[1].index];
+                }
                 break;
             case Op::kReadClock:
                 values[inst.results[0].index] = NextTime();
@@ -504,8 +527,9 @@ class Interpreter {
                 bool evaluated = Evaluate(kernel_, inst, Read(invocation, inst.operands), results);
                 assert(evaluated);
                 (void)evaluated;
-                for (size_t i = 0; i < inst.results.size(); ++i)
+                for (size_t i = 0; i < inst.results.size(); ++i) {
                     values[inst.results[i].index] = results[i];
+                }
                 break;
             }
         }
@@ -533,8 +557,9 @@ Status Interpret(const Kernel& kernel,
                  const InterpretLimits& limits) {
     Interpreter interpreter(kernel, dispatch, limits);
     for (uint64_t i = 0; i < count; ++i) {
-        if (limits.worker)
+        if (limits.worker) {
             limits.worker->workgroup = first_workgroup + i;
+        }
         FORNAX_RETURN_IF_ERROR(interpreter.RunWorkgroup(first_workgroup + i));
     }
     return OkStatus();

@@ -29,14 +29,16 @@ Result<std::vector<uint32_t>> RunWords(const std::string& body,
                        "%o:buffer = buffer 0, %z\n" +
                        body + "}}\n";
     auto kernel = ir::ParseKernel(text);
-    if (!kernel.ok())
+    if (!kernel.ok()) {
         return kernel.error();
+    }
     hal::BufferDescriptor descriptor{reinterpret_cast<uint64_t>(words.data()), words.size() * 4};
     const void* sets[] = {&descriptor};
     hal::DispatchFrame frame;
     frame.descriptor_sets = sets;
-    for (uint32_t& count : frame.workgroup_count)
+    for (uint32_t& count : frame.workgroup_count) {
         count = 1;
+    }
     FORNAX_RETURN_IF_ERROR(Interpret(*kernel, frame, 0, 1, {steps}));
     return words;
 }

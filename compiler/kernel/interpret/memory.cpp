@@ -24,8 +24,9 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
                         uint64_t buffer) {
     const ir::Binding& binding = kernel.bindings[buffer >> 32];
     uint64_t element = buffer & UINT32_MAX;
-    if (element >= binding.layout.count)
+    if (element >= binding.layout.count) {
         return {};
+    }
     hal::BufferDescriptor descriptor;
     const auto* set = static_cast<const uint8_t*>(dispatch.descriptor_sets[binding.set]);
     if (binding.layout.inline_bytes != 0) {
@@ -37,24 +38,28 @@ MemoryRange BufferRange(const ir::Kernel& kernel,
         uint32_t last = 0;
         std::memcpy(&last, set + binding.layout.offset_bytes - BindingLayout::kVariableHeaderBytes,
                     sizeof(last));
-        if (element > last)
+        if (element > last) {
             return {};
+        }
     }
     std::memcpy(&descriptor, set + binding.layout.offset_bytes + element * binding.layout.Stride(),
                 sizeof(descriptor));
-    if (descriptor.size_bytes == 0)
+    if (descriptor.size_bytes == 0) {
         return {};
-    if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic)
+    }
+    if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic) {
         descriptor.address +=
             dispatch.dynamic_offsets[binding.layout.first_dynamic_offset + element];
+    }
     return {reinterpret_cast<uint8_t*>(descriptor.address), descriptor.size_bytes};
 }
 
 namespace {
 
 double ToDouble(ir::Type type, uint64_t bits) {
-    if (type == ir::Type::kF16)
+    if (type == ir::Type::kF16) {
         return ir::HalfToDouble(static_cast<uint16_t>(bits));
+    }
     return type == ir::Type::kF32 ? std::bit_cast<float>(static_cast<uint32_t>(bits))
                                   : std::bit_cast<double>(bits);
 }
@@ -67,8 +72,9 @@ uint64_t ApplyFloatAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t val
         return keep || b != b ? old : value;
     }
     // The second rounding does not change sums of f32 or f16.
-    if (type == ir::Type::kF16)
+    if (type == ir::Type::kF16) {
         return ir::DoubleToHalf(a + b);
+    }
     return type == ir::Type::kF32 ? std::bit_cast<uint32_t>(static_cast<float>(a + b))
                                   : std::bit_cast<uint64_t>(a + b);
 }

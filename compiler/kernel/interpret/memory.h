@@ -22,13 +22,15 @@ struct MemoryRange {
 // An element's bits, zero extended; 0 outside.
 inline uint64_t LoadElement(const MemoryRange& range, ir::Type type, uint64_t offset) {
     uint64_t bits = 0;
-    if (range.Contains(offset, ir::ByteSize(type)))
+    if (range.Contains(offset, ir::ByteSize(type))) {
         std::memcpy(&bits, range.data + offset, ir::ByteSize(type));
+    }
     return type == ir::Type::kBool ? bits != 0 : bits;
 }
 inline void StoreElement(const MemoryRange& range, ir::Type type, uint64_t offset, uint64_t bits) {
-    if (range.Contains(offset, ir::ByteSize(type)))
+    if (range.Contains(offset, ir::ByteSize(type))) {
         std::memcpy(range.data + offset, &bits, ir::ByteSize(type));
+    }
 }
 
 // A buffer value is the index of its binding and the array element.

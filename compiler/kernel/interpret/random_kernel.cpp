@@ -50,8 +50,9 @@ class Generator : RandomValues {
         kernel_.subgroup_size = 8;
         if (options_.subgroup_operations) {
             kernel_.subgroup_size = 8u << random_.Below(4);
-            if (random_.Chance(50))
+            if (random_.Chance(50)) {
                 kernel_.workgroup_size = {4 + random_.Below(20) * 4, 1, 1};
+            }
             invocations_ =
                 kernel_.workgroup_size[0] * kernel_.workgroup_size[1] * kernel_.workgroup_size[2];
         }
@@ -66,11 +67,13 @@ class Generator : RandomValues {
             binding.writable = i < 2;
             kernel_.bindings.push_back(binding);
         }
-        for (int i = 0; i < 64; ++i)
+        for (int i = 0; i < 64; ++i) {
             kernel_.constant_data.push_back(static_cast<uint8_t>(random_.Below(12)));
+        }
         uint32_t locals = 2 + random_.Below(5);
-        for (uint32_t i = 0; i < locals; ++i)
+        for (uint32_t i = 0; i < locals; ++i) {
             kernel_.locals.push_back({AnyType(), random_.Chance(60) ? 1 : 4u});
+        }
     }
 
     void MakeInputs() {
@@ -82,8 +85,9 @@ class Generator : RandomValues {
         };
         local_index_ = builtin(BuiltinId::kLocalIndex);
         ValueId group = builtin(BuiltinId::kWorkgroupIdX);
-        if (random_.Chance(15))  // fixes the vector's width
+        if (random_.Chance(15)) {  // fixes the vector's width
             builtin(BuiltinId::kSubgroupLane);
+        }
         // The local index as shaders with a row length from outside compute it.
         ValueId local = local_index_;
         if (random_.Chance(50)) {
@@ -105,12 +109,14 @@ class Generator : RandomValues {
             TestDispatch::kOwnBytes, TestDispatch::kOwnBytes, 16, 8, 4, 2};
         own_bytes_ = kPieces[random_.Below(6)];
         own_ = Emit(Op::kIMul, Type::kI32, {global, b_.ConstI32(own_bytes_)});
-        for (uint32_t i = 0; i < 3; ++i)
+        for (uint32_t i = 0; i < 3; ++i) {
             buffers_[i] = b_.Emit(Op::kBuffer, Type::kBuffer, {zero_}, i);
+        }
         for (uint32_t i = 0; i < kernel_.locals.size() && options_.portable; ++i) {
             const Local local = kernel_.locals[i];
-            for (uint32_t k = 0; k < local.count; ++k)
+            for (uint32_t k = 0; k < local.count; ++k) {
                 StoreLocal(i, b_.ConstI32(k), Pick(local.type));
+            }
         }
     }
 
@@ -129,8 +135,9 @@ class Generator : RandomValues {
     ValueId OffsetWithin(uint32_t bytes, Type type, uint32_t run) {
         uint32_t size = ByteSize(type);
         uint32_t slots = std::bit_floor((bytes - (run - 1) * size) / size);
-        if (random_.Chance(50))
+        if (random_.Chance(50)) {
             return b_.ConstI32(random_.Below(slots) * size);
+        }
         return Emit(Op::kIMul, Type::kI32, {Masked(Type::kI32, slots - 1), b_.ConstI32(size)});
     }
     struct Place {
@@ -151,10 +158,12 @@ class Generator : RandomValues {
         // A run that is partly outside is one of a single element.
         const uint32_t last = reach <= end ? end - reach : 0;
         uint32_t start = random_.Below(last / size + 1) * size;
-        if (run == 1 && !inside && random_.Chance(20))
+        if (run == 1 && !inside && random_.Chance(20)) {
             start = (end - random_.Below(std::min(reach, end))) / size * size;
-        if (reach > end && (run > 1 || inside))
+        }
+        if (reach > end && (run > 1 || inside)) {
             return {buffers_[2], OffsetWithin(end, type, run), size};
+        }
         const uint32_t bits = step | start | 16;
         ValueId offset = Emit(Op::kIMul, Type::kI32, {local_index_, b_.ConstI32(step)});
         offset = Emit(Op::kIAdd, Type::kI32, {offset, b_.ConstI32(start)});
@@ -194,13 +203,16 @@ class Generator : RandomValues {
                     : OffsetWithin(TestDispatch::kBinding1Bytes, type, run);
             return {buffers_[random_.Below(write ? 2 : 3)], offset, size};
         }
-        if (!write && random_.Chance(20))
+        if (!write && random_.Chance(20)) {
             return RowStrided(type);
-        if (!write && random_.Chance(30))
+        }
+        if (!write && random_.Chance(30)) {
             return {buffers_[2], OffsetWithin(TestDispatch::kBinding2Bytes, type, run),
                     ByteSize(type)};
-        if (!write && random_.Chance(50))
+        }
+        if (!write && random_.Chance(50)) {
             return Strided(type, run);
+        }
         return Own(type, run);
     }
     void LoadRun(Op op,
@@ -211,13 +223,15 @@ class Generator : RandomValues {
         std::vector<Type> types(run, type);
         InstId load = b_.Append(op, {operands.begin(), operands.size()}, types,
                                 std::max(align, ByteSize(type)));
-        for (ValueId result : std::vector(kernel_.inst(load).results))
+        for (ValueId result : std::vector(kernel_.inst(load).results)) {
             Add(result);
+        }
     }
     void StoreRun(Op op, std::initializer_list<ValueId> place, Type type, uint32_t run) {
         std::vector<ValueId> operands(place);
-        for (uint32_t i = 0; i < run; ++i)
+        for (uint32_t i = 0; i < run; ++i) {
             operands.push_back(Observable(Pick(type)));
+        }
         b_.Append(op, operands, {}, ByteSize(type));
     }
     ValueId SharedOwn(Type type, uint32_t run) {
@@ -227,8 +241,9 @@ class Generator : RandomValues {
     void MemoryStatement() {
         static constexpr uint32_t kRuns[] = {2, 2, 3, 4, 8, 16};
         Type type = MemoryType();
-        while (ByteSize(type) > own_bytes_)
+        while (ByteSize(type) > own_bytes_) {
             type = MemoryType();
+        }
         uint32_t run = random_.Chance(60) ? 1 : kRuns[random_.Below(6)];
         run = std::min(run, std::min(own_bytes_, kSharedOwnBytes) / ByteSize(type));
         switch (random_.Below(10)) {
@@ -255,12 +270,13 @@ class Generator : RandomValues {
                 LoadRun(Op::kLoadConstant, {OffsetWithin(64, type, run)}, type, run);
                 break;
             case 4:
-                if (kernel_.shared_bytes == 0)
+                if (kernel_.shared_bytes == 0) {
                     LocalStatement();
-                else if (random_.Chance(50))
+                } else if (random_.Chance(50)) {
                     LoadRun(Op::kLoadShared, {SharedOwn(type, run)}, type, run);
-                else
+                } else {
                     StoreRun(Op::kStoreShared, {SharedOwn(type, run)}, type, run);
+                }
                 break;
             case 5: {  // sums do not depend on the order
                 Type i32 = Type::kI32;
@@ -268,8 +284,9 @@ class Generator : RandomValues {
                 ValueId operands[] = {buffers_[1], at, Pick(i32)};
                 InstId atomic = b_.Append(Op::kAtomicBuffer, operands, {&i32, 1},
                                           static_cast<uint64_t>(AtomicOp::kAdd));
-                if (!options_.portable)
+                if (!options_.portable) {
                     Add(kernel_.inst(atomic).results[0]);
+                }
                 break;
             }
             case 8:
@@ -327,12 +344,14 @@ class Generator : RandomValues {
         ValueId element = index % 3 == 2 && random_.Chance(50)
                               ? Masked(Type::kI32, local.count - 1)
                               : b_.ConstI32(random_.Below(local.count));
-        if (!options_.portable && random_.Chance(3))
+        if (!options_.portable && random_.Chance(3)) {
             element = b_.ConstI32(77);
-        if (random_.Chance(50))
+        }
+        if (random_.Chance(50)) {
             Add(b_.Emit(Op::kLoadLocal, local.type, {element}, index));
-        else
+        } else {
             StoreLocal(index, element, Pick(local.type));
+        }
     }
     // Every invocation writes its own part of shared memory, then reads anybody's.
     void ExchangeThroughShared() {
@@ -346,22 +365,25 @@ class Generator : RandomValues {
     // --- control flow
     std::vector<ValueId> PickAll(std::span<const Type> types) {
         std::vector<ValueId> values;
-        for (Type type : types)
+        for (Type type : types) {
             values.push_back(Pick(type));
+        }
         return values;
     }
     std::vector<Type> SomeTypes() {
         std::vector<Type> types(random_.Below(3));
-        for (Type& type : types)
+        for (Type& type : types) {
             type = AnyType();
+        }
         return types;
     }
     InstId NewConstruct(Op op, std::span<const ValueId> operands, std::span<const Type> results) {
         return b_.Append(op, operands, results);
     }
     void AddResults(InstId inst) {
-        for (ValueId result : std::vector(kernel_.inst(inst).results))
+        for (ValueId result : std::vector(kernel_.inst(inst).results)) {
             Add(result);
+        }
     }
 
     // Fills a new block of the construct. `end` adds the terminator that control usually reaches.
@@ -375,16 +397,19 @@ class Generator : RandomValues {
     void FillExisting(BlockId block, uint32_t statements, uint32_t depth, End end) {
         std::array<size_t, kNumTypes> marks;
         BlockId outer = b_.block();
-        for (uint32_t i = 0; i < kNumTypes; ++i)
+        for (uint32_t i = 0; i < kNumTypes; ++i) {
             marks[i] = pool_[i].size();
-        for (ValueId param : std::vector(kernel_.block(block).params))
+        }
+        for (ValueId param : std::vector(kernel_.block(block).params)) {
             Add(param);
+        }
         b_.SetBlock(block);
         Statements(statements, depth);
         end();
         b_.SetBlock(outer);
-        for (uint32_t i = 0; i < kNumTypes; ++i)
+        for (uint32_t i = 0; i < kNumTypes; ++i) {
             pool_[i].resize(marks[i]);
+        }
     }
     void Yield(std::span<const Type> types) {
         std::vector<ValueId> values = PickAll(types);
@@ -393,8 +418,9 @@ class Generator : RandomValues {
 
     // Leaves some construct around, or the kernel. False if there is none to leave.
     bool Leave() {
-        if (must_stay_ || (around_.empty() && !random_.Chance(8)))
+        if (must_stay_ || (around_.empty() && !random_.Chance(8))) {
             return false;
+        }
         uniform_ = false;
         left_ = true;
         if (around_.empty() || random_.Chance(8)) {
@@ -417,8 +443,9 @@ class Generator : RandomValues {
         around_.push_back({inst, results});
         for (int side = 0; side < 2; ++side) {
             BlockId block = FillBlock(inst, random_.Below(budget + 1), depth + 1, [&] {
-                if (!random_.Chance(20) || !Leave())
+                if (!random_.Chance(20) || !Leave()) {
                     Yield(results);
+                }
             });
             kernel_.inst(inst).blocks.push_back(block);
         }
@@ -435,12 +462,14 @@ class Generator : RandomValues {
         uint32_t cases = random_.Below(5);
         for (uint32_t i = 0; i <= cases; ++i) {
             BlockId block = FillBlock(inst, random_.Below(budget / 2 + 1), depth + 1, [&] {
-                if (!random_.Chance(15) || !Leave())
+                if (!random_.Chance(15) || !Leave()) {
                     Yield(results);
+                }
             });
             kernel_.inst(inst).blocks.push_back(block);
-            if (i)
+            if (i) {
                 kernel_.inst(inst).case_values.push_back(i - 1);
+            }
         }
         around_.pop_back();
         AddResults(inst);
@@ -475,21 +504,25 @@ class Generator : RandomValues {
         std::vector<ValueId> inits = PickAll(carried);
         inits.insert(inits.begin(), zero_);
         InstId inst = NewConstruct(Op::kLoop, inits, results);
-        if (random_.Chance(10))
+        if (random_.Chance(10)) {
             kernel_.inst(inst).flags = random_.Chance(50) ? kUnrollHint : kDontUnrollHint;
+        }
         BlockId body = kernel_.NewBlock(inst);
         BlockId next = kernel_.NewBlock(inst);
         kernel_.inst(inst).blocks = {body, next};
         ValueId counter = kernel_.AddParam(body, Type::kI32);
-        for (Type type : carried)
+        for (Type type : carried) {
             kernel_.AddParam(body, type);
-        for (Type type : continuing)
+        }
+        for (Type type : continuing) {
             kernel_.AddParam(next, type);
+        }
         around_.push_back({inst, results, true, continuing});
         bool test_at_top = random_.Chance(60);
         FillExisting(body, 0, depth + 1, [&] {
-            if (test_at_top)
+            if (test_at_top) {
                 ExitUnless(inst, Op::kSLt, counter, limit, results);
+            }
             Statements(budget, depth + 1);
             if (!test_at_top && random_.Chance(50)) {
                 ValueId following = Emit(Op::kIAdd, Type::kI32, {counter, b_.ConstI32(1)});
@@ -502,10 +535,12 @@ class Generator : RandomValues {
         around_.back().in_loop_body = false;
         // The body's parameters are visible here too.
         std::array<size_t, kNumTypes> marks;
-        for (uint32_t i = 0; i < kNumTypes; ++i)
+        for (uint32_t i = 0; i < kNumTypes; ++i) {
             marks[i] = pool_[i].size();
-        for (ValueId param : std::vector(kernel_.block(body).params))
+        }
+        for (ValueId param : std::vector(kernel_.block(body).params)) {
             Add(param);
+        }
         FillExisting(next, random_.Below(3), depth + 1, [&] {
             ValueId following = Emit(Op::kIAdd, Type::kI32, {counter, b_.ConstI32(1)});
             ExitUnless(inst, Op::kSLt, following, b_.ConstI32(5), results);
@@ -513,8 +548,9 @@ class Generator : RandomValues {
             values.insert(values.begin(), following);
             b_.Append(Op::kNext, values, {});
         });
-        for (uint32_t i = 0; i < kNumTypes; ++i)
+        for (uint32_t i = 0; i < kNumTypes; ++i) {
             pool_[i].resize(marks[i]);
+        }
         around_.pop_back();
         AddResults(inst);
         must_stay_ = was_bound;
@@ -539,8 +575,9 @@ class Generator : RandomValues {
         while (budget > 0) {
             uint32_t inner = 1 + random_.Below(std::max(1u, budget / 2));
             uint32_t kind = random_.Below(100);
-            if (depth >= kMaxDepth)
+            if (depth >= kMaxDepth) {
                 kind %= 70;
+            }
             if (options_.subgroup_operations && random_.Chance(15)) {
                 SubgroupStatement();
                 inner = 1;
@@ -569,8 +606,9 @@ class Generator : RandomValues {
     void StoreResults() {
         for (Type type :
              {Type::kI32, Type::kF32, Type::kI64, Type::kI16, Type::kI8, Type::kF16, Type::kF64}) {
-            if (ByteSize(type) > own_bytes_)
+            if (ByteSize(type) > own_bytes_) {
                 continue;
+            }
             ValueId value = Observable(Pick(type));
             Place place = Own(type, 1);
             ValueId operands[] = {place.buffer, place.offset, value};

@@ -38,8 +38,9 @@ ValueId RandomValues::Shuffled(ValueId value) {
 
 ValueId RandomValues::Grouped() {
     Type type = AnyType();
-    if (type == Type::kBool)
+    if (type == Type::kBool) {
         type = Type::kI32;
+    }
     GroupOp op;
     ValueId value;
     if (IsFloat(type)) {
@@ -67,8 +68,9 @@ ValueId RandomValues::Grouped() {
     }
     const Op which = kWhole[random_.Below(4)];
     uint32_t cluster = 0;
-    if (which == Op::kSubgroupReduce && random_.Chance(50))
+    if (which == Op::kSubgroupReduce && random_.Chance(50)) {
         cluster = 1u << random_.Below(4);
+    }
     return b_.Emit(which, type, {value}, GroupImm(op, cluster));
 }
 

@@ -36,33 +36,39 @@ ValueId RandomValues::Emit(Op op,
 ValueId RandomValues::RandomConst(Type type) {
     static constexpr double kFloats[] = {0, 1, -1, 0.5, 2, -0.0, 3.25, -7, 1e4, 0.125};
     static constexpr uint64_t kIntegers[] = {0, 1, 2, 3, 4, 5, 7, 8, 15, 31, ~uint64_t{0}, 100};
-    if (type == Type::kBool)
+    if (type == Type::kBool) {
         return b_.ConstBool(random_.Chance(50));
-    if (IsInteger(type))
+    }
+    if (IsInteger(type)) {
         return b_.Const(type, kIntegers[random_.Below(std::size(kIntegers))]);
+    }
     return FloatConst(type, kFloats[random_.Below(std::size(kFloats))]);
 }
 
 ValueId RandomValues::FloatConst(Type type, double value) {
-    if (type == Type::kF16)
+    if (type == Type::kF16) {
         return b_.Const(type, DoubleToHalf(value));
-    if (type == Type::kF32)
+    }
+    if (type == Type::kF32) {
         return b_.ConstF32(static_cast<float>(value));
+    }
     return b_.Const(type, std::bit_cast<uint64_t>(value));
 }
 
 ValueId RandomValues::Pick(Type type) {
     const auto& values = pool_[static_cast<size_t>(type)];
-    if (values.empty() || random_.Chance(20))
+    if (values.empty() || random_.Chance(20)) {
         return RandomConst(type);
+    }
     // Rather recent ones, so that chains form.
     size_t recent = std::min<size_t>(values.size(), random_.Chance(60) ? 6 : values.size());
     return values[values.size() - 1 - random_.Below(static_cast<uint32_t>(recent))];
 }
 ValueId RandomValues::Observable(ValueId value) {
     Type type = kernel_.type(value);
-    if (!IsFloat(type))
+    if (!IsFloat(type)) {
         return value;
+    }
     ValueId nan = Emit(Op::kIsNan, Type::kBool, {value});
     return Emit(Op::kSelect, type, {nan, b_.Const(type, 0), value});
 }
@@ -93,8 +99,9 @@ ValueId RandomValues::IntegerOperation(Type type) {
                                    Op::kSMulExtended};
     static constexpr Op kDot[] = {Op::kSDot4, Op::kUDot4, Op::kSUDot4};
     uint32_t width = BitWidth(type);
-    if (type == Type::kI32 && random_.Chance(5))
+    if (type == Type::kI32 && random_.Chance(5)) {
         return Emit(kDot[random_.Below(3)], type, {Pick(type), Pick(type), Pick(type)});
+    }
     switch (random_.Below(10)) {
         case 0:
             return Unary(type, kUnary);
@@ -118,16 +125,19 @@ ValueId RandomValues::IntegerOperation(Type type) {
         case 5: {
             ValueId offset = b_.ConstI32(random_.Below(width / 2));
             ValueId count = b_.ConstI32(random_.Below(width / 2 + 1));
-            if (random_.Chance(30))
+            if (random_.Chance(30)) {
                 offset = Masked(Type::kI32, width / 2 - 1);
-            if (random_.Chance(30))
+            }
+            if (random_.Chance(30)) {
                 return Emit(Op::kBitFieldInsert, type, {Pick(type), Pick(type), offset, count});
+            }
             return Emit(random_.Chance(50) ? Op::kBitFieldSExtract : Op::kBitFieldUExtract, type,
                         {Pick(type), offset, count});
         }
         case 6: {
-            if (width < 32)
+            if (width < 32) {
                 return Binary(type, kBinary);
+            }
             Type types[] = {type, type};
             ValueId operands[] = {Pick(type), Pick(type)};
             InstId pair = b_.Append(kPair[random_.Below(4)], operands, types);
@@ -151,18 +161,22 @@ ValueId RandomValues::Conversion(Type type) {
         }
         return Emit(random_.Chance(50) ? Op::kFToS : Op::kFToU, type, {value});
     }
-    if (BitWidth(type) >= 16 && random_.Chance(20))
+    if (BitWidth(type) >= 16 && random_.Chance(20)) {
         return Emit(Op::kBitcast, type, {Observable(Pick(FloatType(BitWidth(type))))});
-    if (from == type)
+    }
+    if (from == type) {
         return Emit(Op::kINeg, type, {Pick(type)});
-    if (BitWidth(from) > BitWidth(type))
+    }
+    if (BitWidth(from) > BitWidth(type)) {
         return Emit(Op::kTrunc, type, {Pick(from)});
+    }
     return Emit(random_.Chance(50) ? Op::kZExt : Op::kSExt, type, {Pick(from)});
 }
 
 ValueId RandomValues::AnyWidth(ValueId offset) {
-    if (kernel_.type(offset) == Type::kI64 || random_.Chance(60))
+    if (kernel_.type(offset) == Type::kI64 || random_.Chance(60)) {
         return offset;
+    }
     ValueId wide = b_.Emit(random_.Chance(70) ? Op::kZExt : Op::kSExt, Type::kI64, {offset});
     if (random_.Chance(10)) {
         const uint64_t beyond = uint64_t{1 + random_.Below(3)} << 32;
@@ -172,8 +186,9 @@ ValueId RandomValues::AnyWidth(ValueId offset) {
 }
 
 ValueId RandomValues::ElementOffset(ValueId index, uint32_t bytes) {
-    if (random_.Chance(50))
+    if (random_.Chance(50)) {
         return Emit(Op::kIMul, Type::kI32, {index, b_.ConstI32(bytes)});
+    }
     ValueId wide = b_.Emit(Op::kSExt, Type::kI64, {index}, 0, kNoLaneWrap);
     return b_.Emit(Op::kIMul, Type::kI64, {wide, b_.Const(Type::kI64, bytes)});
 }
@@ -201,8 +216,9 @@ ValueId RandomValues::FloatOperation(Type type) {
                                 : Emit(Op::kFConvert, type, {Pick(from)});
         }
         case 3:
-            if (options_.portable)
+            if (options_.portable) {
                 return Binary(type, std::span(kBinary).first(5));
+            }
             return Emit(Op::kFma, type, {Pick(type), Pick(type), Pick(type)});
         default:
             return Binary(type, std::span(kBinary).first(options_.portable ? 5 : 14));

@@ -23,12 +23,14 @@ uint64_t Companions(const Instruction& inst, Lanes lanes, uint32_t lane) {
     const uint32_t cluster = ClusterSizeOf(inst);
     for (uint32_t other = 0; other < lanes.size(); ++other) {
         bool together = lanes[other] != nullptr;
-        if (cluster != 0)
+        if (cluster != 0) {
             together = together && other / cluster == lane / cluster;
+        }
         set |= uint64_t{together} << other;
     }
-    if (inst.operands.size() > 1)
+    if (inst.operands.size() > 1) {
         set &= lanes[lane][inst.operands[1].index];
+    }
     return set;
 }
 
@@ -69,26 +71,30 @@ using Matrix = std::array<uint64_t, kMatrixElements>;
 Matrix ReadMatrix(const Kernel& kernel, const Instruction& inst, Lanes lanes, size_t first) {
     Matrix matrix = {};
     for (uint32_t i = 0; i < kMatrixElements; ++i) {
-        if (const uint64_t* lane = lanes[i % kernel.subgroup_size])
+        if (const uint64_t* lane = lanes[i % kernel.subgroup_size]) {
             matrix[i] = lane[inst.operands[first + i / kernel.subgroup_size].index];
+        }
     }
     return matrix;
 }
 
 // An element of A or B; `is_signed` is for integers.
 double Factor(const Kernel& kernel, const Instruction& inst, uint64_t bits, bool is_signed) {
-    if (inst.imm & kMatrixBFloat16)
+    if (inst.imm & kMatrixBFloat16) {
         return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
-    if (kernel.type(inst.operands[0]) == Type::kF16)
+    }
+    if (kernel.type(inst.operands[0]) == Type::kF16) {
         return HalfToFloat(static_cast<uint16_t>(bits));
+    }
     return is_signed ? static_cast<int8_t>(bits) : static_cast<uint8_t>(bits);
 }
 
 // One after the other, as fused multiplications and additions round.
 uint64_t FloatSum(std::span<const double> a, std::span<const double> b, uint64_t c) {
     float sum = std::bit_cast<float>(static_cast<uint32_t>(c));
-    for (uint32_t k = 0; k < kMatrixSize; ++k)
+    for (uint32_t k = 0; k < kMatrixSize; ++k) {
         sum = std::fma(static_cast<float>(a[k]), static_cast<float>(b[k]), sum);
+    }
     return std::bit_cast<uint32_t>(sum);
 }
 
@@ -98,8 +104,9 @@ uint64_t IntegerSum(const Instruction& inst,
                     uint64_t c) {
     const auto bits = static_cast<uint32_t>(c);
     int64_t sum = inst.imm & kMatrixSignedC ? int64_t{static_cast<int32_t>(bits)} : int64_t{bits};
-    for (uint32_t k = 0; k < kMatrixSize; ++k)
+    for (uint32_t k = 0; k < kMatrixSize; ++k) {
         sum += static_cast<int64_t>(a[k] * b[k]);
+    }
     if (inst.imm & kMatrixSaturating) {
         sum = inst.imm & kMatrixSignedC ? std::clamp<int64_t>(sum, INT32_MIN, INT32_MAX)
                                         : std::clamp<int64_t>(sum, 0, UINT32_MAX);
@@ -112,8 +119,9 @@ void RunMatrixOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
     const Matrix a = ReadMatrix(kernel, inst, lanes, 0);
     Matrix result;
     if (inst.op == Op::kMatrixTranspose) {
-        for (uint32_t i = 0; i < kMatrixElements; ++i)
+        for (uint32_t i = 0; i < kMatrixElements; ++i) {
             result[i] = a[i % kMatrixSize * kMatrixSize + i / kMatrixSize];
+        }
     } else {
         const Matrix b = ReadMatrix(kernel, inst, lanes, elements);
         const Matrix c = ReadMatrix(kernel, inst, lanes, 2 * elements);
@@ -130,8 +138,9 @@ void RunMatrixOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
         }
     }
     for (uint32_t i = 0; i < kMatrixElements; ++i) {
-        if (uint64_t* lane = lanes[i % kernel.subgroup_size])
+        if (uint64_t* lane = lanes[i % kernel.subgroup_size]) {
             lane[inst.results[i / kernel.subgroup_size].index] = result[i];
+        }
     }
 }
 
@@ -147,18 +156,21 @@ void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
     uint64_t ballot = 0;
     uint32_t first = count;
     for (uint32_t lane = count; lane-- > 0;) {
-        if (!lanes[lane])
+        if (!lanes[lane]) {
             continue;
+        }
         first = lane;
-        if (inst.op == Op::kSubgroupBallot && operand(lane))
+        if (inst.op == Op::kSubgroupBallot && operand(lane)) {
             ballot |= uint64_t{1} << lane;
+        }
     }
     // All results are computed before the first is written: an operation in a loop may see its own
     // result of the iteration before.
     std::vector<uint64_t> results(count);
     for (uint32_t lane = 0; lane < count; ++lane) {
-        if (!lanes[lane])
+        if (!lanes[lane]) {
             continue;
+        }
         uint64_t& result = results[lane];
         switch (inst.op) {
             case Op::kSubgroupElect:
@@ -177,8 +189,9 @@ void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
             }
             case Op::kSubgroupPartition:
                 for (uint32_t other = 0; other < count; ++other) {
-                    if (lanes[other] && operand(other) == operand(lane))
+                    if (lanes[other] && operand(other) == operand(lane)) {
                         result |= uint64_t{1} << other;
+                    }
                 }
                 break;
             case Op::kSubgroupReduce:
@@ -201,8 +214,9 @@ void RunSubgroupOp(const Kernel& kernel, const Instruction& inst, Lanes lanes) {
         }
     }
     for (uint32_t lane = 0; lane < count; ++lane) {
-        if (lanes[lane] && !inst.results.empty())
+        if (lanes[lane] && !inst.results.empty()) {
             lanes[lane][inst.results[0].index] = results[lane];
+        }
     }
 }
 

@@ -30,8 +30,9 @@ TestDispatch::TestDispatch(const ir::Kernel& kernel, uint64_t seed, bool overlap
     fill(memory_.data() + begin2, kBinding2Bytes);
     push_.resize((kernel.push_constant_bytes + 3) / 4 * 4);
     fill(push_.data(), static_cast<uint32_t>(push_.size()));
-    if (push_.size() >= kPushBytes)
+    if (push_.size() >= kPushBytes) {
         std::memcpy(push_.data() + kWidthOffset, &kernel.workgroup_size[0], 4);
+    }
     auto address = [&](uint32_t begin) {
         return reinterpret_cast<uint64_t>(memory_.data() + begin);
     };
@@ -55,8 +56,9 @@ std::vector<uint32_t> TestDispatch::BindingWords(uint32_t binding) const {
 
 std::vector<uint32_t> TestDispatch::PushWords() const {
     std::vector<uint32_t> words(push_.size() / 4);
-    if (!words.empty())
+    if (!words.empty()) {
         std::memcpy(words.data(), push_.data(), push_.size());
+    }
     return words;
 }
 

@@ -42,11 +42,13 @@ class Compactor {
         InstId id{static_cast<uint32_t>(insts_.size())};
         new_inst_[old.index] = id;
         Instruction& inst = insts_.emplace_back(std::move(kernel_.inst(old)));
-        for (ValueId& operand : inst.operands)
+        for (ValueId& operand : inst.operands) {
             operand = new_value_[operand.index];
+        }
         Define(inst.results, id, BlockId{});
-        if (inst.target.valid())
+        if (inst.target.valid()) {
             inst.target = new_inst_[inst.target.index];
+        }
         for (size_t i = 0; i < insts_[id.index].blocks.size(); ++i) {
             BlockId moved = MoveBlock(insts_[id.index].blocks[i], id);
             insts_[id.index].blocks[i] = moved;

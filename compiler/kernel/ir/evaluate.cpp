@@ -32,8 +32,9 @@ double ToDouble(Type type, uint64_t bits) {
     }
 }
 uint64_t FromDouble(Type type, double value) {
-    if (std::isnan(value))
+    if (std::isnan(value)) {
         value = std::numeric_limits<double>::quiet_NaN();
+    }
     switch (type) {
         case Type::kF16:
             return DoubleToHalf(value);
@@ -46,8 +47,9 @@ uint64_t FromDouble(Type type, double value) {
 
 // A NaN loses against a number. Of two zeros the second, as code has it.
 double Minimum(double a, double b) {
-    if (std::isnan(b))
+    if (std::isnan(b)) {
         return a;
+    }
     return a < b ? a : b;
 }
 
@@ -61,19 +63,24 @@ uint64_t MultiplyHigh(uint64_t a, uint64_t b, uint32_t width, bool is_signed) {
 
 uint64_t Divide(Op op, uint64_t a, uint64_t b, uint32_t width) {
     bool wants_quotient = op == Op::kUDiv || op == Op::kSDiv;
-    if (b == 0)
+    if (b == 0) {
         return wants_quotient ? ~uint64_t{0} : a;
-    if (op == Op::kUDiv || op == Op::kURem)
+    }
+    if (op == Op::kUDiv || op == Op::kURem) {
         return op == Op::kUDiv ? a / b : a % b;
+    }
     int64_t x = SignExtend(a, width);
     int64_t y = SignExtend(b, width);
-    if (y == -1)
+    if (y == -1) {
         return wants_quotient ? 0 - static_cast<uint64_t>(x) : 0;
-    if (op == Op::kSDiv)
+    }
+    if (op == Op::kSDiv) {
         return static_cast<uint64_t>(x / y);
+    }
     int64_t remainder = x % y;
-    if (op == Op::kSMod && remainder != 0 && (remainder < 0) != (y < 0))
+    if (op == Op::kSMod && remainder != 0 && (remainder < 0) != (y < 0)) {
         remainder += y;
+    }
     return static_cast<uint64_t>(remainder);
 }
 
@@ -82,11 +89,13 @@ uint64_t BitField(Op op, std::span<const uint64_t> in, uint32_t width) {
     bool insert = op == Op::kBitFieldInsert;
     uint64_t offset = std::min<uint64_t>(in[insert ? 2 : 1], width);
     uint64_t count = std::min<uint64_t>(in[insert ? 3 : 2], width - offset);
-    if (count == 0)
+    if (count == 0) {
         return insert ? in[0] : 0;
+    }
     uint64_t field = Mask(static_cast<uint32_t>(count));
-    if (insert)
+    if (insert) {
         return (in[0] & ~(field << offset)) | (in[1] & field) << offset;
+    }
     uint64_t value = in[0] >> offset & field;
     return op == Op::kBitFieldSExtract
                ? static_cast<uint64_t>(SignExtend(value, static_cast<uint32_t>(count)))
@@ -95,8 +104,9 @@ uint64_t BitField(Op op, std::span<const uint64_t> in, uint32_t width) {
 
 uint64_t Reverse(uint64_t bits, uint32_t width) {
     uint64_t reversed = 0;
-    for (uint32_t i = 0; i < width; ++i)
+    for (uint32_t i = 0; i < width; ++i) {
         reversed |= (bits >> i & 1) << (width - 1 - i);
+    }
     return reversed;
 }
 
@@ -106,14 +116,17 @@ uint64_t HighestBit(uint64_t bits) {
 
 // Saturates; a NaN gives 0.
 uint64_t FloatToInteger(double value, uint32_t width, bool is_signed) {
-    if (std::isnan(value))
+    if (std::isnan(value)) {
         return 0;
+    }
     value = std::trunc(value);
     double limit = std::ldexp(1.0, static_cast<int>(is_signed ? width - 1 : width));
-    if (value >= limit)
+    if (value >= limit) {
         return is_signed ? Mask(width - 1) : Mask(width);
-    if (value < (is_signed ? -limit : 0.0))
+    }
+    if (value < (is_signed ? -limit : 0.0)) {
         return is_signed ? uint64_t{1} << (width - 1) : 0;
+    }
     return is_signed ? static_cast<uint64_t>(static_cast<int64_t>(value))
                      : static_cast<uint64_t>(value);
 }
@@ -321,10 +334,12 @@ uint64_t Dot4(Op op, std::span<const uint64_t> in) {
     for (uint32_t i = 0; i < 32; i += 8) {
         uint64_t a = in[0] >> i & 0xff;
         uint64_t b = in[1] >> i & 0xff;
-        if (op != Op::kUDot4)
+        if (op != Op::kUDot4) {
             a = static_cast<uint64_t>(SignExtend(a, 8));
-        if (op == Op::kSDot4)
+        }
+        if (op == Op::kSDot4) {
             b = static_cast<uint64_t>(SignExtend(b, 8));
+        }
         sum += a * b;
     }
     return sum & Mask(32);
@@ -377,8 +392,9 @@ bool Evaluate(const Kernel& kernel,
               const Instruction& inst,
               std::span<const uint64_t> in,
               std::span<uint64_t> out) {
-    if (!HasProperty(inst.op, kPure) || in.empty())
+    if (!HasProperty(inst.op, kPure) || in.empty()) {
         return false;
+    }
     Type from = kernel.type(inst.operands[0]);
     Type to = kernel.type(inst.results[0]);
     uint32_t from_width = BitWidth(from);
@@ -433,8 +449,9 @@ bool Evaluate(const Kernel& kernel,
             return true;
         case Op::kQuantizeF16: {
             uint64_t half = FromDouble(Type::kF16, ToDouble(from, in[0]));
-            if ((half & 0x7c00) == 0)  // too small for a normal f16: zero
+            if ((half & 0x7c00) == 0) {  // too small for a normal f16: zero
                 half &= 0x8000;
+            }
             out[0] = FromDouble(to, ToDouble(Type::kF16, half));
             return true;
         }
@@ -462,8 +479,9 @@ bool Evaluate(const Kernel& kernel,
         default:
             break;
     }
-    if (inst.results.size() == 2)
+    if (inst.results.size() == 2) {
         return EvaluatePair(inst.op, from, in, out);
+    }
     if (IsFloat(from)) {
         const double a = ToDouble(from, in[0]);
         const double b = in.size() > 1 ? ToDouble(from, in[1]) : 0;
@@ -483,8 +501,9 @@ bool Evaluate(const Kernel& kernel,
 }
 
 bool IsExact(const Kernel& kernel, const Instruction& inst) {
-    if (!HasProperty(inst.op, kPure) || inst.operands.empty())
+    if (!HasProperty(inst.op, kPure) || inst.operands.empty()) {
         return false;
+    }
     switch (inst.op) {
         case Op::kBuffer:
         case Op::kBufferSize:

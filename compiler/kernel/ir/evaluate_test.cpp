@@ -31,8 +31,9 @@ void Check(const Case& c) {
     kernel.body = kernel.NewBlock({});
     Builder builder(kernel, kernel.body);
     std::vector<ValueId> operands;
-    for (size_t i = 0; i < c.operands.size(); ++i)
+    for (size_t i = 0; i < c.operands.size(); ++i) {
         operands.push_back(builder.Const(c.op == Op::kSelect && i == 0 ? Type::kBool : c.in, 0));
+    }
     std::vector<Type> types(c.results.size(), c.out);
     InstId id = builder.Append(c.op, operands, types);
     std::vector<uint64_t> results(c.results.size());
@@ -89,8 +90,9 @@ TEST(Evaluate, Integers) {
         {Op::kTrunc, i32, {0x12345678}, i8, {0x78}},
         {Op::kSelect, i32, {0, 7, 9}, i32, {9}},
     };
-    for (const Case& c : kCases)
+    for (const Case& c : kCases) {
         Check(c);
+    }
 }
 
 TEST(Evaluate, Floats) {
@@ -154,8 +156,9 @@ TEST(Evaluate, Floats) {
         {Op::kQuantizeF16, f32, {F(1 + 0x1p-12f)}, f32, {F(1)}},
         {Op::kBitcast, f32, {F(1)}, i32, {0x3f800000}},
     };
-    for (const Case& c : kCases)
+    for (const Case& c : kCases) {
         Check(c);
+    }
 }
 
 TEST(Evaluate, LdexpAndFrexpMixTypes) {

@@ -12,8 +12,9 @@ inline double HalfToDouble(uint16_t half) {
     uint64_t sign = uint64_t{half} >> 15 << 63;
     uint32_t exponent = half >> 10 & 31;
     uint64_t mantissa = half & 1023;
-    if (exponent == 31)
+    if (exponent == 31) {
         return std::bit_cast<double>(sign | uint64_t{0x7ff} << 52 | mantissa << 42);
+    }
     if (exponent == 0) {
         double magnitude = static_cast<double>(mantissa) * 0x1p-24;
         return sign ? -magnitude : magnitude;
@@ -31,10 +32,12 @@ inline uint16_t DoubleToHalf(double value) {
         return static_cast<uint16_t>(sign | 0x7c00 |
                                      (mantissa ? 0x200 | static_cast<int>(mantissa >> 42) : 0));
     }
-    if (exponent > 15)
+    if (exponent > 15) {
         return sign | 0x7c00;
-    if (exponent < -25)
+    }
+    if (exponent < -25) {
         return sign;
+    }
     // Units of the result's last place, with the leading bit: 1024..2047 for normal results.
     int target_exponent = exponent < -14 ? -14 : exponent;
     uint32_t shift = static_cast<uint32_t>(42 + target_exponent - exponent);
@@ -42,8 +45,9 @@ inline uint16_t DoubleToHalf(double value) {
     uint64_t units = significand >> shift;
     uint64_t rest = significand & ((uint64_t{1} << shift) - 1);
     uint64_t half_unit = uint64_t{1} << (shift - 1);
-    if (rest > half_unit || (rest == half_unit && (units & 1)))
+    if (rest > half_unit || (rest == half_unit && (units & 1))) {
         ++units;
+    }
     // A carry out of the significand lands in the exponent, up to infinity.
     return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(target_exponent + 14) << 10) +
                                          static_cast<uint32_t>(units)));

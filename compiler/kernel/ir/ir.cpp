@@ -88,10 +88,12 @@ const Instruction* Kernel::Definition(ValueId id) const {
 
 bool Kernel::IsConst(ValueId id, uint64_t* bits) const {
     const Instruction* definition = Definition(id);
-    if (!definition || definition->op != Op::kConst)
+    if (!definition || definition->op != Op::kConst) {
         return false;
-    if (bits)
+    }
+    if (bits) {
         *bits = definition->imm;
+    }
     return true;
 }
 
@@ -116,8 +118,9 @@ InstId Kernel::NewInst(Op op,
     Instruction& instruction = insts_.emplace_back();
     instruction.op = op;
     instruction.operands.assign(operands.begin(), operands.end());
-    for (Type type : result_types)
+    for (Type type : result_types) {
         AddResult(id, type);
+    }
     return id;
 }
 
@@ -132,8 +135,9 @@ ValueId Kernel::AddResult(InstId inst_id, Type type) {
 void Kernel::ReplaceUses(std::span<const ValueId> map) {
     for (Instruction& instruction : insts_) {
         for (ValueId& operand : instruction.operands) {
-            while (operand.index < map.size() && map[operand.index].valid())
+            while (operand.index < map.size() && map[operand.index].valid()) {
                 operand = map[operand.index];
+            }
         }
     }
 }
@@ -164,8 +168,9 @@ ValueId Builder::Emit(Op op,
 
 ValueId Builder::Const(Type type, uint64_t bits) {
     uint32_t width = BitWidth(type);
-    if (width < 64)
+    if (width < 64) {
         bits &= (uint64_t{1} << width) - 1;
+    }
     return Emit(Op::kConst, type, {}, bits);
 }
 

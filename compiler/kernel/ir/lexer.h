@@ -29,23 +29,28 @@ class Lexer {
 
     Token Next() {
         SkipBlanks();
-        if (at_ == text_.size())
+        if (at_ == text_.size()) {
             return {TokenKind::kEnd, {}, line_};
+        }
         char c = text_[at_];
         if (c == '%' || c == '@') {
             size_t begin = ++at_;
-            while (at_ < text_.size() && IsWord(text_[at_]))
+            while (at_ < text_.size() && IsWord(text_[at_])) {
                 ++at_;
+            }
             return {c == '%' ? TokenKind::kName : TokenKind::kLabel, Cut(begin), line_};
         }
-        if (c == '"')
+        if (c == '"') {
             return String();
-        if (IsDigit(c) || c == '-')
+        }
+        if (IsDigit(c) || c == '-') {
             return Number();
+        }
         size_t begin = at_;
         if (IsWord(c)) {
-            while (at_ < text_.size() && IsWord(text_[at_]))
+            while (at_ < text_.size() && IsWord(text_[at_])) {
                 ++at_;
+            }
             return {TokenKind::kWord, Cut(begin), line_};
         }
         ++at_;
@@ -66,8 +71,9 @@ class Lexer {
             if (c == '\n') {
                 ++line_;
             } else if (c == ';' || text_.substr(at_, 2) == "//") {
-                while (at_ < text_.size() && text_[at_] != '\n')
+                while (at_ < text_.size() && text_[at_] != '\n') {
                     ++at_;
+                }
                 --at_;
             } else if (c != ' ' && c != '\t' && c != '\r') {
                 return;
@@ -77,10 +83,12 @@ class Lexer {
 
     Token String() {
         size_t begin = ++at_;
-        while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n')
+        while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\n') {
             at_ += text_[at_] == '\\' && at_ + 1 < text_.size() ? 2 : 1;
-        if (at_ >= text_.size() || text_[at_] != '"')
+        }
+        if (at_ >= text_.size() || text_[at_] != '"') {
             return {TokenKind::kBad, "\"", line_};
+        }
         Token token{TokenKind::kString, Cut(begin), line_};
         ++at_;
         return token;
@@ -94,8 +102,9 @@ class Lexer {
             char c = text_[at_];
             bool exponent_sign =
                 (c == '+' || c == '-') && !hex && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
-            if (!IsWord(c) && c != '.' && !exponent_sign)
+            if (!IsWord(c) && c != '.' && !exponent_sign) {
                 break;
+            }
             ++at_;
         }
         return {TokenKind::kNumber, Cut(begin), line_};

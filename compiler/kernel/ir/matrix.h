@@ -24,8 +24,9 @@ inline constexpr uint64_t kAllMatrixFlags = 127;
 
 // How the unit is configured for a matrix_muladd.
 inline hal::MatrixFormat MatrixFormatOf(const Kernel& kernel, const Instruction& inst) {
-    if (kernel.type(inst.operands[0]) == Type::kI8)
+    if (kernel.type(inst.operands[0]) == Type::kI8) {
         return hal::MatrixFormat::kInt8;
+    }
     return inst.imm & kMatrixBFloat16 ? hal::MatrixFormat::kBF16 : hal::MatrixFormat::kF16;
 }
 

@@ -89,18 +89,21 @@ class Printer {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
             if ((inst.op == Op::kExit || inst.op == Op::kContinue) &&
-                inst.target.index < labels_.size())
+                inst.target.index < labels_.size()) {
                 labels_[inst.target.index] = kTargeted;
-            for (BlockId inner : inst.blocks)
+            }
+            for (BlockId inner : inst.blocks) {
                 FindTargets(inner);
+            }
         }
     }
 
     void PrintHeader() {
         out_ += "kernel \"";
         for (char c : kernel_.name) {
-            if (c == '"' || c == '\\')
+            if (c == '"' || c == '\\') {
                 out_ += '\\';
+            }
             out_ += c == '\n' ? ' ' : c;
         }
         out_ += "\" workgroup_size(";
@@ -111,14 +114,18 @@ class Printer {
         Number(kernel_.workgroup_size[2]);
         out_ += ')';
         Argument("subgroup_size", kernel_.subgroup_size);
-        if (kernel_.shared_bytes)
+        if (kernel_.shared_bytes) {
             Argument("shared", kernel_.shared_bytes);
-        if (kernel_.zero_shared)
+        }
+        if (kernel_.zero_shared) {
             out_ += " zero_shared";
-        if (kernel_.push_constant_bytes)
+        }
+        if (kernel_.push_constant_bytes) {
             Argument("push_constants", kernel_.push_constant_bytes);
-        if (kernel_.robust_buffer_access)
+        }
+        if (kernel_.robust_buffer_access) {
             out_ += " robust";
+        }
         out_ += " {\n";
         for (size_t i = 0; i < kernel_.bindings.size(); ++i) {
             const Binding& binding = kernel_.bindings[i];
@@ -130,16 +137,21 @@ class Printer {
             Argument("binding", binding.binding);
             Argument("count", binding.layout.count);
             Argument("offset", binding.layout.offset_bytes);
-            if (binding.layout.stride_bytes != 0)
+            if (binding.layout.stride_bytes != 0) {
                 Argument("stride", binding.layout.stride_bytes);
-            if (binding.layout.inline_bytes != 0)
+            }
+            if (binding.layout.inline_bytes != 0) {
                 Argument("inline", binding.layout.inline_bytes);
-            if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic)
+            }
+            if (binding.layout.first_dynamic_offset != BindingLayout::kNotDynamic) {
                 Argument("dynamic", binding.layout.first_dynamic_offset);
-            if (binding.layout.variable_count)
+            }
+            if (binding.layout.variable_count) {
                 out_ += " variable";
-            if (!binding.writable)
+            }
+            if (!binding.writable) {
                 out_ += " readonly";
+            }
             out_ += '\n';
         }
         for (size_t i = 0; i < kernel_.locals.size(); ++i) {
@@ -153,13 +165,15 @@ class Printer {
         }
         constexpr char kHex[] = "0123456789abcdef";
         for (size_t i = 0; i < kernel_.constant_data.size(); ++i) {
-            if (i % 32 == 0)
+            if (i % 32 == 0) {
                 out_ += i ? "\"\n  data \"" : "  data \"";
+            }
             out_ += kHex[kernel_.constant_data[i] >> 4];
             out_ += kHex[kernel_.constant_data[i] & 15];
         }
-        if (!kernel_.constant_data.empty())
+        if (!kernel_.constant_data.empty()) {
             out_ += "\"\n";
+        }
     }
 
     void Define(ValueId id) {
@@ -171,10 +185,11 @@ class Printer {
     void Name(ValueId id) {
         out_ += '%';
         // A use that no definition precedes is the verifier's business; dumps must survive it.
-        if (id.index < names_.size() && names_[id.index] != UINT32_MAX)
+        if (id.index < names_.size() && names_[id.index] != UINT32_MAX) {
             Number(names_[id.index]);
-        else
+        } else {
             out_ += "undefined";
+        }
     }
     void Names(std::span<const ValueId> ids, const char* before) {
         for (ValueId id : ids) {
@@ -194,8 +209,9 @@ class Printer {
     }
 
     void PrintLabel(InstId id) {
-        if (labels_[id.index] == kNoLabel)
+        if (labels_[id.index] == kNoLabel) {
             return;
+        }
         labels_[id.index] = next_label_++;
         out_ += " @";
         Number(labels_[id.index]);
@@ -214,15 +230,17 @@ class Printer {
         }
         char buffer[64];
         char* end = buffer;
-        if (type == Type::kF32 && std::isfinite(std::bit_cast<float>(static_cast<uint32_t>(bits))))
+        if (type == Type::kF32 &&
+            std::isfinite(std::bit_cast<float>(static_cast<uint32_t>(bits)))) {
             end = std::to_chars(buffer, std::end(buffer),
                                 std::bit_cast<float>(static_cast<uint32_t>(bits)))
                       .ptr;
-        else if (type == Type::kF64 && std::isfinite(std::bit_cast<double>(bits)))
+        } else if (type == Type::kF64 && std::isfinite(std::bit_cast<double>(bits))) {
             end = std::to_chars(buffer, std::end(buffer), std::bit_cast<double>(bits)).ptr;
-        else if (type == Type::kF16 && std::isfinite(HalfToDouble(static_cast<uint16_t>(bits))))
+        } else if (type == Type::kF16 && std::isfinite(HalfToDouble(static_cast<uint16_t>(bits)))) {
             end = std::to_chars(buffer, std::end(buffer), HalfToFloat(static_cast<uint16_t>(bits)))
                       .ptr;
+        }
         if (end == buffer) {
             out_ += "0x";
             end = std::to_chars(buffer, std::end(buffer), bits, 16).ptr;
@@ -231,14 +249,16 @@ class Printer {
         }
         std::string_view text(buffer, static_cast<size_t>(end - buffer));
         out_ += text;
-        if (text.find_first_of(".e") == text.npos)
+        if (text.find_first_of(".e") == text.npos) {
             out_ += ".0";
+        }
     }
 
     void PrintBlock(BlockId block, uint32_t depth) {
         out_ += "{\n";
-        for (InstId id : kernel_.block(block).insts)
+        for (InstId id : kernel_.block(block).insts) {
             PrintInst(id, depth + 1);
+        }
         Indent(depth);
         out_ += '}';
     }
@@ -253,12 +273,14 @@ class Printer {
         const Instruction& inst = kernel_.inst(id);
         Indent(depth);
         for (size_t i = 0; i < inst.results.size(); ++i) {
-            if (i)
+            if (i) {
                 out_ += ", ";
+            }
             Define(inst.results[i]);
         }
-        if (!inst.results.empty())
+        if (!inst.results.empty()) {
             out_ += " = ";
+        }
         out_ += InfoOf(inst.op).text;
         if (HasProperty(inst.op, kRegions)) {
             PrintLabel(id);
@@ -297,20 +319,23 @@ class Printer {
                 out_ += " (";
                 const auto& params = kernel_.block(inst.blocks[0]).params;
                 for (size_t i = 0; i < params.size(); ++i) {
-                    if (i)
+                    if (i) {
                         out_ += ", ";
+                    }
                     Define(params[i]);
                     out_ += " = ";
-                    if (i < inst.operands.size())
+                    if (i < inst.operands.size()) {
                         Name(inst.operands[i]);
+                    }
                 }
                 out_ += ") ";
                 PrintBlock(inst.blocks[0], depth);
                 out_ += " continuing (";
                 const auto& continuing = kernel_.block(inst.blocks[1]).params;
                 for (size_t i = 0; i < continuing.size(); ++i) {
-                    if (i)
+                    if (i) {
                         out_ += ", ";
+                    }
                     Define(continuing[i]);
                 }
                 out_ += ") ";
@@ -345,8 +370,9 @@ class Printer {
             case ImmKind::kGroupOp:
                 out_ += ' ';
                 out_ += GroupOpName(GroupOpOf(inst));
-                if (ClusterSizeOf(inst) != 0)
+                if (ClusterSizeOf(inst) != 0) {
                     Argument("cluster", ClusterSizeOf(inst));
+                }
                 separator = ", ";
                 break;
             case ImmKind::kIndex:
@@ -356,15 +382,17 @@ class Printer {
                 break;
             case ImmKind::kTarget:
                 out_ += " @";
-                if (inst.target.index < labels_.size() && labels_[inst.target.index] < kTargeted)
+                if (inst.target.index < labels_.size() && labels_[inst.target.index] < kTargeted) {
                     Number(labels_[inst.target.index]);
-                else
+                } else {
                     out_ += "undefined";
+                }
                 break;
         }
         Names(inst.operands, separator);
-        if (ImmKindOf(inst.op) == ImmKind::kAlignment)
+        if (ImmKindOf(inst.op) == ImmKind::kAlignment) {
             Argument("align", inst.imm);
+        }
     }
 
     const Kernel& kernel_;

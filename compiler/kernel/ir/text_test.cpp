@@ -96,8 +96,9 @@ TEST(Text, CompactKeepsTheTextAndForgetsTheRest) {
     auto kernel = ParseKernel(kEverything);
     ASSERT_TRUE(kernel.ok());
     uint32_t insts = kernel->num_insts();
-    for (int i = 0; i < 10; ++i)
+    for (int i = 0; i < 10; ++i) {
         kernel->NewInst(Op::kReturn, {}, {});
+    }
     kernel->Compact();
     EXPECT_EQ(kernel->num_insts(), insts);
     EXPECT_TRUE(Verify(*kernel).ok());
@@ -184,8 +185,9 @@ TEST(Text, DamagedTextIsHarmless) {
 TEST(Text, NestingIsBounded) {
     std::string deep = WithBody("");
     deep.resize(deep.find("body {") + 6);
-    for (int i = 0; i < 100000; ++i)
+    for (int i = 0; i < 100000; ++i) {
         deep += "scope {";
+    }
     auto kernel = ParseKernel(deep);
     ASSERT_FALSE(kernel.ok());
     EXPECT_THAT(kernel.error().message, HasSubstr("nested more than"));

@@ -22,12 +22,15 @@ class Verifier {
 
     Status Run() {
         std::string fault = Ranges();
-        if (fault.empty())
+        if (fault.empty()) {
             fault = Header();
-        if (fault.empty())
+        }
+        if (fault.empty()) {
             fault = VerifyBlock(kernel_.body, InstId{}, 0);
-        if (fault.empty())
+        }
+        if (fault.empty()) {
             return OkStatus();
+        }
         return Error{ErrorCode::kInvalidArgument,
                      "The kernel IR of '" + kernel_.name + "' is malformed: " + fault + "."};
     }
@@ -52,15 +55,17 @@ class Verifier {
             bool blocks_in_range = std::ranges::all_of(
                 inst.blocks, [&](BlockId id) { return id.index < kernel_.num_blocks(); });
             if (!values_in_range(inst.operands) || !values_in_range(inst.results) ||
-                !blocks_in_range)
+                !blocks_in_range) {
                 return At(InstId{i}, "it holds an id that is out of range");
+            }
         }
         for (uint32_t i = 0; i < kernel_.num_blocks(); ++i) {
             const Block& block = kernel_.block(BlockId{i});
             bool insts_in_range = std::ranges::all_of(
                 block.insts, [&](InstId id) { return id.index < kernel_.num_insts(); });
-            if (!values_in_range(block.params) || !insts_in_range)
+            if (!values_in_range(block.params) || !insts_in_range) {
                 return "block " + std::to_string(i) + " holds an id that is out of range";
+            }
         }
         return kernel_.body.index < kernel_.num_blocks() ? "" : "the kernel has no body";
     }
@@ -68,19 +73,24 @@ class Verifier {
     std::string Header() const {
         uint64_t invocations = 1;
         for (uint32_t size : kernel_.workgroup_size) {
-            if (size == 0 || size > 65536 || (invocations *= size) > 65536)
+            if (size == 0 || size > 65536 || (invocations *= size) > 65536) {
                 return "the workgroup size must be from 1 to 65536 invocations";
+            }
         }
-        if (!std::has_single_bit(kernel_.subgroup_size) || kernel_.subgroup_size > kMaxSubgroupSize)
+        if (!std::has_single_bit(kernel_.subgroup_size) ||
+            kernel_.subgroup_size > kMaxSubgroupSize) {
             return "the subgroup size " + std::to_string(kernel_.subgroup_size) +
                    " must be a power of two up to " + std::to_string(kMaxSubgroupSize);
+        }
         uint64_t local_bytes = 0;
         for (const Local& local : kernel_.locals) {
-            if (ByteSize(local.type) == 0 || local.count == 0)
+            if (ByteSize(local.type) == 0 || local.count == 0) {
                 return "a local must have at least one element of a type of memory";
+            }
             local_bytes += uint64_t{ByteSize(local.type)} * local.count;
-            if (local_bytes > kMaxLocalBytes)
+            if (local_bytes > kMaxLocalBytes) {
                 return "the locals take more than " + std::to_string(kMaxLocalBytes) + " bytes";
+            }
         }
         return "";
     }
@@ -88,8 +98,9 @@ class Verifier {
     std::string CheckDefinitions(std::span<const ValueId> ids, InstId inst, BlockId block) const {
         for (size_t i = 0; i < ids.size(); ++i) {
             const Value& value = kernel_.value(ids[i]);
-            if (value.inst != inst || value.block != block || value.index != i)
+            if (value.inst != inst || value.block != block || value.index != i) {
                 return "value " + std::to_string(ids[i].index) + " does not name its definition";
+            }
         }
         return "";
     }
@@ -101,91 +112,110 @@ class Verifier {
         }
     }
     void CloseScope(size_t mark) {
-        for (; scope_.size() > mark; scope_.pop_back())
+        for (; scope_.size() > mark; scope_.pop_back()) {
             visible_[scope_.back().index] = false;
+        }
     }
 
     // The values' types are those that the construct or block takes.
     std::string CheckTypes(std::span<const ValueId> given, std::span<const ValueId> taken) const {
-        if (given.size() != taken.size())
+        if (given.size() != taken.size()) {
             return "it gives " + std::to_string(given.size()) + " values where " +
                    std::to_string(taken.size()) + " are taken";
+        }
         for (size_t i = 0; i < given.size(); ++i) {
-            if (kernel_.type(given[i]) != kernel_.type(taken[i]))
+            if (kernel_.type(given[i]) != kernel_.type(taken[i])) {
                 return "value " + std::to_string(i) + " must be " +
                        TypeName(kernel_.type(taken[i])) + ", not " +
                        TypeName(kernel_.type(given[i]));
+            }
         }
         return "";
     }
 
     std::string VerifyBlock(BlockId id, InstId parent, uint32_t depth) {
-        if (depth > kMaxNesting)
+        if (depth > kMaxNesting) {
             return "constructs are nested more than " + std::to_string(kMaxNesting) +
                    " levels deep";
-        if (seen_blocks_[id.index])
+        }
+        if (seen_blocks_[id.index]) {
             return "block " + std::to_string(id.index) + " is used twice";
+        }
         seen_blocks_[id.index] = true;
         const Block& block = kernel_.block(id);
-        if (block.parent != parent)
+        if (block.parent != parent) {
             return "block " + std::to_string(id.index) + " does not name its construct";
+        }
         bool may_have_params = parent.valid() && kernel_.inst(parent).op == Op::kLoop;
-        if (!block.params.empty() && !may_have_params)
+        if (!block.params.empty() && !may_have_params) {
             return "block " + std::to_string(id.index) +
                    " has parameters, which only loops may have";
-        if (auto fault = CheckDefinitions(block.params, InstId{}, id); !fault.empty())
+        }
+        if (auto fault = CheckDefinitions(block.params, InstId{}, id); !fault.empty()) {
             return fault;
+        }
         for (ValueId param : block.params) {
-            if (BitWidth(kernel_.type(param)) == 0)
+            if (BitWidth(kernel_.type(param)) == 0) {
                 return "a parameter must be a bool, an integer or a float";
+            }
         }
         size_t mark = scope_.size();
         Define(block.params);
-        if (block.insts.empty())
+        if (block.insts.empty()) {
             return "block " + std::to_string(id.index) + " is empty and has no terminator";
+        }
         for (size_t i = 0; i < block.insts.size(); ++i) {
             InstId inst = block.insts[i];
             bool last = i + 1 == block.insts.size();
-            if (auto fault = VerifyInst(inst, id, last, depth); !fault.empty())
+            if (auto fault = VerifyInst(inst, id, last, depth); !fault.empty()) {
                 return fault;
+            }
         }
         bool continuing = may_have_params && kernel_.inst(parent).blocks[1] == id;
-        if (continuing && kernel_.inst(block.insts.back()).op != Op::kNext)
+        if (continuing && kernel_.inst(block.insts.back()).op != Op::kNext) {
             return At(block.insts.back(), "a continuing block must end with next");
+        }
         CloseScope(mark);
         return "";
     }
 
     std::string VerifyInst(InstId id, BlockId block, bool last, uint32_t depth) {
         const Instruction& inst = kernel_.inst(id);
-        if (seen_insts_[id.index])
+        if (seen_insts_[id.index]) {
             return At(id, "it is used twice");
+        }
         seen_insts_[id.index] = true;
         const OpInfo& info = InfoOf(inst.op);
-        if (HasProperty(inst.op, kTerminator) != last)
+        if (HasProperty(inst.op, kTerminator) != last) {
             return At(id, last ? "the block must end with a terminator"
                                : "a terminator may only end a block");
-        if (info.operands != kVariadic && inst.operands.size() != info.operands)
+        }
+        if (info.operands != kVariadic && inst.operands.size() != info.operands) {
             return At(id, "it must have " + std::to_string(info.operands) + " operands, not " +
                               std::to_string(inst.operands.size()));
-        if (info.results != kVariadic && inst.results.size() != info.results)
+        }
+        if (info.results != kVariadic && inst.results.size() != info.results) {
             return At(id, "it must have " + std::to_string(info.results) + " results, not " +
                               std::to_string(inst.results.size()));
-        for (ValueId operand : inst.operands) {
-            if (!visible_[operand.index])
-                return At(id, "it uses a value that is not defined there");
         }
-        if (auto fault = CheckDefinitions(inst.results, id, BlockId{}); !fault.empty())
+        for (ValueId operand : inst.operands) {
+            if (!visible_[operand.index]) {
+                return At(id, "it uses a value that is not defined there");
+            }
+        }
+        if (auto fault = CheckDefinitions(inst.results, id, BlockId{}); !fault.empty()) {
             return At(id, fault);
+        }
         std::string fault;
-        if (HasProperty(inst.op, kRegions))
+        if (HasProperty(inst.op, kRegions)) {
             fault = VerifyConstruct(id, depth);
-        else if (!inst.blocks.empty())
+        } else if (!inst.blocks.empty()) {
             fault = At(id, "it may not hold blocks");
-        else if (HasProperty(inst.op, kTerminator))
+        } else if (HasProperty(inst.op, kTerminator)) {
             fault = VerifyTerminator(id, block);
-        else if (fault = SignatureFault(kernel_, inst); !fault.empty())
+        } else if (fault = SignatureFault(kernel_, inst); !fault.empty()) {
             fault = At(id, fault);
+        }
         Define(inst.results);
         return fault;
     }
@@ -193,19 +223,23 @@ class Verifier {
     std::string VerifyConstruct(InstId id, uint32_t depth) {
         const Instruction& inst = kernel_.inst(id);
         for (ValueId result : inst.results) {
-            if (BitWidth(kernel_.type(result)) == 0)
+            if (BitWidth(kernel_.type(result)) == 0) {
                 return At(id, "a result must be a bool, an integer or a float");
+            }
         }
-        if (auto fault = ConstructFault(inst); !fault.empty())
+        if (auto fault = ConstructFault(inst); !fault.empty()) {
             return At(id, fault);
+        }
         for (size_t i = 0; i < inst.blocks.size(); ++i) {
             bool continuing = inst.op == Op::kLoop && i == 1;
             open_[id.index] = continuing ? Open::kInContinuing : Open::kInside;
             size_t mark = scope_.size();
-            if (continuing)
+            if (continuing) {
                 Define(kernel_.block(inst.blocks[0]).params);
-            if (auto fault = VerifyBlock(inst.blocks[i], id, depth + 1); !fault.empty())
+            }
+            if (auto fault = VerifyBlock(inst.blocks[i], id, depth + 1); !fault.empty()) {
                 return fault;
+            }
             CloseScope(mark);
         }
         open_[id.index] = Open::kNo;
@@ -216,29 +250,36 @@ class Verifier {
         size_t blocks = inst.blocks.size();
         switch (inst.op) {
             case Op::kIf:
-                if (blocks != 2)
+                if (blocks != 2) {
                     return "it must have two blocks";
-                if (kernel_.type(inst.operands[0]) != Type::kBool)
+                }
+                if (kernel_.type(inst.operands[0]) != Type::kBool) {
                     return "its condition must be bool";
+                }
                 return "";
             case Op::kSwitch: {
                 Type selector = kernel_.type(inst.operands[0]);
-                if (!IsInteger(selector))
+                if (!IsInteger(selector)) {
                     return "its selector must be an integer";
-                if (blocks == 0 || inst.case_values.size() != blocks - 1)
+                }
+                if (blocks == 0 || inst.case_values.size() != blocks - 1) {
                     return "it must have one block for the default and one for each case";
+                }
                 std::vector<uint64_t> sorted = inst.case_values;
                 std::sort(sorted.begin(), sorted.end());
-                if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+                if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
                     return "two of its cases have one value";
+                }
                 uint32_t width = BitWidth(selector);
-                if (width < 64 && !sorted.empty() && sorted.back() >> width)
+                if (width < 64 && !sorted.empty() && sorted.back() >> width) {
                     return "a case's value exceeds the selector's width";
+                }
                 return "";
             }
             case Op::kLoop:
-                if (blocks != 2)
+                if (blocks != 2) {
                     return "it must have two blocks";
+                }
                 return CheckTypes(inst.operands, kernel_.block(inst.blocks[0]).params);
             default:
                 return blocks == 1 ? "" : "it must have one block";
@@ -251,13 +292,15 @@ class Verifier {
         const Instruction* parent = parent_id.valid() ? &kernel_.inst(parent_id) : nullptr;
         bool has_target = inst.op == Op::kExit || inst.op == Op::kContinue;
         if (has_target &&
-            (inst.target.index >= kernel_.num_insts() || open_[inst.target.index] == Open::kNo))
+            (inst.target.index >= kernel_.num_insts() || open_[inst.target.index] == Open::kNo)) {
             return At(id, "its target does not enclose it");
+        }
         std::string fault;
         switch (inst.op) {
             case Op::kYield:
-                if (!parent || parent->op == Op::kLoop)
+                if (!parent || parent->op == Op::kLoop) {
                     return At(id, "only blocks of if, switch and scope may end with it");
+                }
                 fault = CheckTypes(inst.operands, parent->results);
                 break;
             case Op::kExit:
@@ -265,14 +308,16 @@ class Verifier {
                 break;
             case Op::kContinue: {
                 const Instruction& target = kernel_.inst(inst.target);
-                if (target.op != Op::kLoop || open_[inst.target.index] != Open::kInside)
+                if (target.op != Op::kLoop || open_[inst.target.index] != Open::kInside) {
                     return At(id, "its target must be a loop in whose body it is");
+                }
                 fault = CheckTypes(inst.operands, kernel_.block(target.blocks[1]).params);
                 break;
             }
             case Op::kNext:
-                if (!parent || parent->op != Op::kLoop || parent->blocks[1] != block_id)
+                if (!parent || parent->op != Op::kLoop || parent->blocks[1] != block_id) {
                     return At(id, "only continuing blocks of loops may end with it");
+                }
                 fault = CheckTypes(inst.operands, kernel_.block(parent->blocks[0]).params);
                 break;
             default:

@@ -93,8 +93,9 @@ TEST(Verify, Signatures) {
         {"%v:f32 = atomic_shared add, %i, %f return", "result 0 must be i32 or i64"},
         {"%v:f32 = atomic_shared exchange, %i, %f return", ""},
     };
-    for (const Rule& rule : kRules)
+    for (const Rule& rule : kRules) {
         Check(rule);
+    }
 }
 
 TEST(Verify, Scoping) {
@@ -110,8 +111,9 @@ TEST(Verify, Scoping) {
         {"loop @0 (%p:i32 = %i) { exit @0 } continuing () { next %p } %x:i32 = ineg %p return",
          "it uses a value that is not defined there"},
     };
-    for (const Rule& rule : kRules)
+    for (const Rule& rule : kRules) {
         Check(rule);
+    }
 }
 
 TEST(Verify, Structure) {
@@ -144,8 +146,9 @@ TEST(Verify, Structure) {
         {"switch %i default { yield } case 4294967296 { yield } return",
          "a case's value exceeds the selector's width"},
     };
-    for (const Rule& rule : kRules)
+    for (const Rule& rule : kRules) {
         Check(rule);
+    }
 }
 
 Kernel Minimal() {

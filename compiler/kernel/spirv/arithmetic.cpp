@@ -89,22 +89,25 @@ Status Translator::Componentwise(const Inst& inst) {
     const auto* simple = std::ranges::find(kSimple, inst.op, &Simple::op);
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     const ir::Type scalar = types_.ScalarOf(*type);
-    if (scalar == ir::Type::kVoid)
+    if (scalar == ir::Type::kVoid) {
         return Invalid(inst, "does not have a scalar or vector type");
+    }
     std::vector<Tuple> operands;
     for (uint32_t id : inst.operands) {
         FORNAX_ASSIGN_OR_RETURN(Tuple operand, UseTuple(inst, id));
         operands.push_back(std::move(operand));
     }
-    if (simple->swapped)
+    if (simple->swapped) {
         std::swap(operands[0], operands[1]);
+    }
     const uint8_t flags = FloatFlags(inst.result);
     Tuple result;
     for (size_t i = 0; i < type->scalars; ++i) {
         std::vector<ir::ValueId> scalars;
         for (const Tuple& operand : operands) {
-            if (operand.size() != type->scalars)
+            if (operand.size() != type->scalars) {
                 return Invalid(inst, "has operands that do not fit its result type");
+            }
             scalars.push_back(operand[i]);
         }
         if (inst.op != Op::OpBitCount) {
@@ -131,12 +134,14 @@ Status Translator::Convert(const Inst& inst) {
     const bool from_bfloat = types_.IsBFloat16(*source_type);
     const bool to_bfloat = types_.IsBFloat16(*type);
     if (from_bfloat) {
-        for (ir::ValueId& value : source)
+        for (ir::ValueId& value : source) {
             value = FromBFloat16(value);
+        }
     }
     const ir::Type to = to_bfloat ? ir::Type::kF32 : types_.ScalarOf(*type);
-    if (to == ir::Type::kVoid || source.size() != type->scalars)
+    if (to == ir::Type::kVoid || source.size() != type->scalars) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     const ir::Type from = kernel_.type(source[0]);
     ir::Op op;
     switch (inst.op) {
@@ -171,8 +176,9 @@ Status Translator::Convert(const Inst& inst) {
             converted = builder_.Emit(op, to, {value});
             const auto mode = static_cast<spv::FPRoundingMode>(rounding->params[0]);
             if (op == ir::Op::kFConvert && mode == spv::FPRoundingMode::RTZ &&
-                ir::BitWidth(to) < ir::BitWidth(from))
+                ir::BitWidth(to) < ir::BitWidth(from)) {
                 converted = modes_.TowardsZero(value, converted);
+            }
         } else if (from != to) {
             converted = Emit(op, to, {value});
         }
@@ -189,8 +195,9 @@ Status Translator::Bitcast(const Inst& inst) {
     const ir::Type from = kernel_.type(source[0]);
     const uint32_t to_bits = ir::BitWidth(to);
     const uint32_t from_bits = ir::BitWidth(from);
-    if (to_bits < 8 || from_bits < 8 || to_bits * type->scalars != from_bits * source.size())
+    if (to_bits < 8 || from_bits < 8 || to_bits * type->scalars != from_bits * source.size()) {
         return Invalid(inst, "changes the number of bits");
+    }
     const ir::Type to_int = ir::IntegerType(to_bits);
     const ir::Type from_int = ir::IntegerType(from_bits);
     auto cast = [&](ir::ValueId value, ir::Type wanted) {
@@ -198,8 +205,9 @@ Status Translator::Bitcast(const Inst& inst) {
     };
     Tuple result;
     if (to_bits == from_bits) {
-        for (ir::ValueId value : source)
+        for (ir::ValueId value : source) {
             result.push_back(cast(value, to));
+        }
     } else if (to_bits < from_bits) {
         for (ir::ValueId value : source) {
             ir::ValueId bits = cast(value, from_int);
@@ -229,15 +237,17 @@ Status Translator::Select(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple first, UseParts(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(Tuple second, UseParts(inst, inst[2]));
     const size_t count = first.size();
-    if (second.size() != count || (condition.size() != 1 && condition.size() != count))
+    if (second.size() != count || (condition.size() != 1 && condition.size() != count)) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     Tuple result;
     for (size_t i = 0; i < count; ++i) {
         const ir::ValueId choose = condition[condition.size() == 1 ? 0 : i];
         const ir::ValueId a = first[i];
         const ir::ValueId b = second[i];
-        if (kernel_.type(choose) != ir::Type::kBool || kernel_.type(a) != kernel_.type(b))
+        if (kernel_.type(choose) != ir::Type::kBool || kernel_.type(a) != kernel_.type(b)) {
             return Invalid(inst, "has operands that do not fit its result type");
+        }
         result.push_back(Emit(ir::Op::kSelect, kernel_.type(a), {choose, a, b}));
     }
     return Define(inst, std::move(result));
@@ -247,8 +257,9 @@ Status Translator::AnyAll(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple source, UseTuple(inst, inst[0]));
     const ir::Op op = inst.op == Op::OpAny ? ir::Op::kOr : ir::Op::kAnd;
     ir::ValueId result = source[0];
-    for (size_t i = 1; i < source.size(); ++i)
+    for (size_t i = 1; i < source.size(); ++i) {
         result = Emit(op, ir::Type::kBool, {result, source[i]});
+    }
     return Define(inst, {result});
 }
 
@@ -257,14 +268,16 @@ Status Translator::TwoResults(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
     ir::Op op = ir::Op::kUAddCarry;
-    if (inst.op == Op::OpISubBorrow)
+    if (inst.op == Op::OpISubBorrow) {
         op = ir::Op::kUSubBorrow;
-    else if (inst.op == Op::OpUMulExtended)
+    } else if (inst.op == Op::OpUMulExtended) {
         op = ir::Op::kUMulExtended;
-    else if (inst.op == Op::OpSMulExtended)
+    } else if (inst.op == Op::OpSMulExtended) {
         op = ir::Op::kSMulExtended;
-    if (a.size() != b.size())
+    }
+    if (a.size() != b.size()) {
         return Invalid(inst, "has operands of different types");
+    }
     Tuple first;
     Tuple second;
     for (size_t i = 0; i < a.size(); ++i) {
@@ -282,26 +295,30 @@ Status Translator::VectorTimesScalar(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple vector, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId scalar, UseScalar(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (types_.IsBFloat16(*type))
+    if (types_.IsBFloat16(*type)) {
         return Unsupported(inst, "multiplies bfloat16, which has no arithmetic");
+    }
     // Those of cooperative matrices may be integers.
     const ir::Op op = ir::IsFloat(kernel_.type(scalar)) ? ir::Op::kFMul : ir::Op::kIMul;
     const uint8_t flags = FloatFlags(inst.result);
-    for (ir::ValueId& component : vector)
+    for (ir::ValueId& component : vector) {
         component = Emit(op, kernel_.type(component), {component, scalar}, flags);
+    }
     return Define(inst, std::move(vector));
 }
 
 Status Translator::Shift(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple base, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple amount, UseTuple(inst, inst[1]));
-    if (base.size() != amount.size())
+    if (base.size() != amount.size()) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     const ir::Op op = inst.op == Op::OpShiftLeftLogical    ? ir::Op::kShl
                       : inst.op == Op::OpShiftRightLogical ? ir::Op::kLShr
                                                            : ir::Op::kAShr;
-    for (size_t i = 0; i < base.size(); ++i)
+    for (size_t i = 0; i < base.size(); ++i) {
         base[i] = Emit(op, kernel_.type(base[i]), {base[i], amount[i]});
+    }
     return Define(inst, std::move(base));
 }
 
@@ -316,17 +333,19 @@ Status Translator::BitField(const Inst& inst) {
     Tuple inserted;
     if (insert) {
         FORNAX_ASSIGN_OR_RETURN(inserted, UseTuple(inst, inst[1]));
-        if (inserted.size() != base.size())
+        if (inserted.size() != base.size()) {
             return Invalid(inst, "has operands that do not fit its result type");
+        }
     }
     for (size_t i = 0; i < base.size(); ++i) {
         const ir::Type type = kernel_.type(base[i]);
-        if (insert)
+        if (insert) {
             base[i] = Emit(ir::Op::kBitFieldInsert, type, {base[i], inserted[i], offset, count});
-        else if (inst.op == Op::OpBitFieldSExtract)
+        } else if (inst.op == Op::OpBitFieldSExtract) {
             base[i] = Emit(ir::Op::kBitFieldSExtract, type, {base[i], offset, count});
-        else
+        } else {
             base[i] = Emit(ir::Op::kBitFieldUExtract, type, {base[i], offset, count});
+        }
     }
     return Define(inst, std::move(base));
 }

@@ -91,8 +91,9 @@ Status Translator::Atomic(const Inst& inst) {
                            "device address");
     }
     std::vector<ir::ValueId> operands;
-    if (buffer)
+    if (buffer) {
         operands.push_back(BufferOf(pointer));
+    }
     operands.push_back(ByteOffset(pointer, pointer.const_offset));
     if (form.value_at == 0) {
         operands.push_back(builder_.Const(scalar, form.by_one ? 1 : 0));
@@ -103,11 +104,13 @@ Status Translator::Atomic(const Inst& inst) {
     if (form.op == ir::AtomicOp::kCompareExchange) {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId comparand, UseScalar(inst, inst[form.value_at + 1]));
         operands.push_back(comparand);
-        if (kernel_.type(comparand) != scalar)
+        if (kernel_.type(comparand) != scalar) {
             return Invalid(inst, "has a comparator of another type than its pointer's");
+        }
     }
-    if (kernel_.type(operands[buffer ? 2 : 1]) != scalar)
+    if (kernel_.type(operands[buffer ? 2 : 1]) != scalar) {
         return Invalid(inst, "has a value of another type than its pointer's");
+    }
     const ir::Op op = buffer   ? ir::Op::kAtomicBuffer
                       : shared ? ir::Op::kAtomicShared
                                : ir::Op::kAtomicGlobal;
@@ -120,13 +123,15 @@ Status Translator::TexelPointer(const Inst& inst) {
     // SPV_EXT_descriptor_heap: the type of an untyped pointer's image comes first.
     const size_t base = inst.op == Op::OpUntypedImageTexelPointerEXT ? 1 : 0;
     FORNAX_ASSIGN_OR_RETURN(Pointer place, UsePointer(inst, inst[base]));
-    if (place.space == Pointer::Space::kHeap)
+    if (place.space == Pointer::Space::kHeap) {
         FORNAX_RETURN_IF_ERROR(LoadHeapDescriptor(inst, place, inst[0]));
+    }
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImageAt(inst, std::move(place)));
     FORNAX_ASSIGN_OR_RETURN(const Tuple coordinates, TexelCoordinates(inst, image, inst[base + 1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
-    if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format)
+    if (result->kind != Type::Kind::kPointer || !image.storage || !image.known_format) {
         return Invalid(inst, "does not point into a storage image of a known format");
+    }
     const bool wide = image.component == ir::Type::kI64;
     const TexelLayout layout = wide ? TexelLayout::k32x2 : TexelLayout::k32;
     if (KnownLayout(image) != layout) {
@@ -156,8 +161,9 @@ Status Translator::TexelPointer(const Inst& inst) {
 // An atomic on a texel that may be outside of its image gives 0 then, and does nothing.
 Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
     FORNAX_ASSIGN_OR_RETURN(const Pointer pointer, UsePointer(inst, inst[0]));
-    if (!pointer.guard.valid())
+    if (!pointer.guard.valid()) {
         return (this->*handler)(inst);
+    }
     std::vector<ir::Type> types;
     if (inst.result != 0) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
@@ -172,20 +178,23 @@ Status Translator::GuardedAtomic(const Inst& inst, Handler handler) {
     builder_.SetBlock(then_block);
     FORNAX_RETURN_IF_ERROR((this->*handler)(inst));
     Tuple inner;
-    if (inst.result != 0)
+    if (inst.result != 0) {
         inner = frame_->values.at(inst.result).scalars;
+    }
     builder_.Append(ir::Op::kYield, inner, {});
     builder_.SetBlock(else_block);
     builder_.Append(ir::Op::kYield, code.Zeros(types), {});
     builder_.SetBlock(before);
-    if (inst.result == 0)
+    if (inst.result == 0) {
         return OkStatus();
+    }
     // What the handler defined is the result inside; outside it is the branch's.
     Value& value = frame_->values.at(inst.result);
     value.scalars = kernel_.inst(branch).results;
     value.block = before;
-    if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end())
+    if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end()) {
         StoreHome(value, home->second);
+    }
     return OkStatus();
 }
 

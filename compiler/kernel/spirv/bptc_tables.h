@@ -240,8 +240,9 @@ inline constexpr auto kBc6Places = [] {
         const char* c = kBc6Modes[i].fields;
         const auto number = [&c] {
             uint32_t value = 0;
-            for (; *c >= '0' && *c <= '9'; ++c)
+            for (; *c >= '0' && *c <= '9'; ++c) {
                 value = 10 * value + static_cast<uint32_t>(*c - '0');
+            }
             return value;
         };
         while (*c) {
@@ -253,24 +254,28 @@ inline constexpr auto kBc6Places = [] {
             const uint32_t last = *c == '-' ? (++c, number()) : first;
             const uint32_t count = (first > last ? first - last : last - first) + 1;
             // The block's lowest bit is `last`, either way.
-            for (uint32_t k = 0; k < count; ++k)
+            for (uint32_t k = 0; k < count; ++k) {
                 places[variable][first >= last ? last + k : last - k] = at++;
+            }
             sizes[variable] = std::max(sizes[variable], std::max(first, last) + 1);
-            if (*c == ' ')
+            if (*c == ' ') {
                 ++c;
+            }
         }
         for (uint32_t v = 0; v < kBc6Variables; ++v) {
             uint32_t run = sizes[v] == 0 ? 0 : 1;
-            while (run < sizes[v] && places[v][run] == places[v][0] + run)
+            while (run < sizes[v] && places[v][run] == places[v][0] + run) {
                 ++run;
+            }
             const uint32_t singles = sizes[v] - run;
             uint32_t* word = &words[2 * (i * kBc6Variables + v)];
             word[0] = places[v][0] | run << 7 | singles << 12;
             for (uint32_t k = 0; k < singles; ++k) {
-                if (k < 4)
+                if (k < 4) {
                     word[1] |= places[v][run + k] << (7 * k);
-                else
+                } else {
                     word[0] |= places[v][run + k] << (18 + 7 * (k - 4));
+                }
             }
             assert(singles <= kSingleBits);
         }

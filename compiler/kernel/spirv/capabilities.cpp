@@ -142,8 +142,9 @@ namespace fornax::kernel {
 
 std::vector<uint32_t> AcceptedCapabilities() {
     std::vector<uint32_t> numbers;
-    for (spv::Capability capability : spirv::kCapabilities)
+    for (spv::Capability capability : spirv::kCapabilities) {
         numbers.push_back(static_cast<uint32_t>(capability));
+    }
     return numbers;
 }
 

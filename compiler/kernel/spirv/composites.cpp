@@ -10,18 +10,21 @@ using spv::Op;
 Status Translator::CompositeConstruct(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
-    if (std::ranges::any_of(inst.operands, [&](uint32_t id) { return HasLargeValue(id); }))
+    if (std::ranges::any_of(inst.operands, [&](uint32_t id) { return HasLargeValue(id); })) {
         return ConstructLarge(inst, *type);
+    }
     Tuple tuple;
     for (uint32_t id : inst.operands) {
         FORNAX_ASSIGN_OR_RETURN(Tuple part, UseParts(inst, id));
         tuple.insert(tuple.end(), part.begin(), part.end());
-        if (tuple.size() > type->scalars)
+        if (tuple.size() > type->scalars) {
             break;
+        }
     }
     // Every component of a cooperative matrix is the one constituent.
-    if (type->kind == Type::Kind::kCooperativeMatrix && inst.size() == 1 && tuple.size() == 1)
+    if (type->kind == Type::Kind::kCooperativeMatrix && inst.size() == 1 && tuple.size() == 1) {
         tuple.assign(type->scalars, tuple[0]);
+    }
     return Define(inst, std::move(tuple));
 }
 
@@ -38,8 +41,9 @@ Result<std::pair<uint64_t, const Type*>> Translator::Locate(const Inst& inst,
                                      std::to_string(count) + " parts");
         }
         if (at->kind == Type::Kind::kStruct) {
-            for (uint32_t i = 0; i < index; ++i)
+            for (uint32_t i = 0; i < index; ++i) {
                 first += types_.Get(at->members[i]).scalars;
+            }
             at = &types_.Get(at->members[index]);
         } else {
             at = &types_.Get(at->element);
@@ -57,8 +61,9 @@ Status Translator::CompositeExtract(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple source, UseParts(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(1)));
-    if (part.first + part.second->scalars > source.size())
+    if (part.first + part.second->scalars > source.size()) {
         return Invalid(inst, "has an index that its composite does not have");
+    }
     auto begin = source.begin() + static_cast<ptrdiff_t>(part.first);
     return Define(inst, Tuple(begin, begin + static_cast<ptrdiff_t>(part.second->scalars)));
 }
@@ -72,8 +77,9 @@ Status Translator::CompositeInsert(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, ValueType(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(Tuple composite, UseParts(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(auto part, Locate(inst, *type, inst.operands.subspan(2)));
-    if (part.second->scalars != object.size() || part.first + object.size() > composite.size())
+    if (part.second->scalars != object.size() || part.first + object.size() > composite.size()) {
         return Invalid(inst, "has an object of another type than the part that it replaces");
+    }
     std::ranges::copy(object, composite.begin() + static_cast<ptrdiff_t>(part.first));
     return Define(inst, std::move(composite));
 }
@@ -85,13 +91,14 @@ Status Translator::VectorShuffle(const Inst& inst) {
     Tuple result;
     for (uint32_t index : inst.operands.subspan(2)) {
         // 0xFFFFFFFF: the component is undefined.
-        if (index == UINT32_MAX)
+        if (index == UINT32_MAX) {
             result.push_back(Emit(ir::Op::kUndef, kernel_.type(all[0]), {}));
-        else if (index < all.size())
+        } else if (index < all.size()) {
             result.push_back(all[index]);
-        else
+        } else {
             return Invalid(inst, "has the component " + std::to_string(index) + " of " +
                                      std::to_string(all.size()));
+        }
     }
     return Define(inst, std::move(result));
 }
@@ -99,8 +106,9 @@ Status Translator::VectorShuffle(const Inst& inst) {
 ir::ValueId Translator::SelectComponent(std::span<const ir::ValueId> components,
                                         ir::ValueId index) {
     uint64_t known = 0;
-    if (kernel_.IsConst(index, &known))
+    if (kernel_.IsConst(index, &known)) {
         return components[std::min<uint64_t>(known, components.size() - 1)];
+    }
     ir::ValueId result = components[0];
     const ir::Type type = kernel_.type(index);
     for (size_t i = 1; i < components.size(); ++i) {
@@ -120,8 +128,9 @@ Status Translator::VectorInsertDynamic(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple vector, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId component, UseScalar(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, inst[2]));
-    if (kernel_.type(component) != kernel_.type(vector[0]))
+    if (kernel_.type(component) != kernel_.type(vector[0])) {
         return Invalid(inst, "has a component of another type than its vector's");
+    }
     const ir::Type type = kernel_.type(index);
     for (size_t i = 0; i < vector.size(); ++i) {
         ir::ValueId here = Emit(ir::Op::kIEq, ir::Type::kBool, {index, builder_.Const(type, i)});
@@ -133,14 +142,16 @@ Status Translator::VectorInsertDynamic(const Inst& inst) {
 Status Translator::Transpose(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_ASSIGN_OR_RETURN(Tuple matrix, UseTuple(inst, inst[0]));
-    if (type->kind != Type::Kind::kMatrix || matrix.size() != type->scalars)
+    if (type->kind != Type::Kind::kMatrix || matrix.size() != type->scalars) {
         return Invalid(inst, "does not have a matrix type");
+    }
     const uint32_t columns = type->count;
     const uint32_t rows = types_.Get(type->element).count;
     Tuple result;
     for (uint32_t c = 0; c < columns; ++c) {
-        for (uint32_t r = 0; r < rows; ++r)
+        for (uint32_t r = 0; r < rows; ++r) {
             result.push_back(matrix[r * columns + c]);
+        }
     }
     return Define(inst, std::move(result));
 }
@@ -164,13 +175,15 @@ Status Translator::Dot(const Inst& inst) {
     if (types_.IsBFloat16(*type) && a.size() == b.size()) {
         // SPV_KHR_bfloat16: products and sums are those of binary32, and rounded once at the end.
         for (Tuple* operand : {&a, &b}) {
-            for (ir::ValueId& value : *operand)
+            for (ir::ValueId& value : *operand) {
                 value = FromBFloat16(value);
+            }
         }
         return Define(inst, {ToBFloat16(DotOf(a, b, FloatFlags(inst.result)))});
     }
-    if (a.size() != b.size() || !ir::IsFloat(kernel_.type(a[0])))
+    if (a.size() != b.size() || !ir::IsFloat(kernel_.type(a[0]))) {
         return Invalid(inst, "has operands that are no float vectors of one type");
+    }
     return Define(inst, {DotOf(a, b, FloatFlags(inst.result))});
 }
 
@@ -186,15 +199,17 @@ Status Translator::MatrixTimes(const Inst& inst) {
     const uint32_t rows = left_matrix ? types_.Get(left_type->element).count : 1;
     const auto inner = static_cast<uint32_t>(left.size() / rows);
     const uint32_t columns = right_matrix ? right_type->count : 1;
-    if (right.size() != size_t{inner} * columns || !ir::IsFloat(kernel_.type(left[0])))
+    if (right.size() != size_t{inner} * columns || !ir::IsFloat(kernel_.type(left[0]))) {
         return Invalid(inst, "has operands whose sizes do not fit each other");
+    }
     const uint8_t flags = FloatFlags(inst.result);
     Tuple result;
     for (uint32_t c = 0; c < columns; ++c) {
         for (uint32_t r = 0; r < rows; ++r) {
             Tuple row;
-            for (uint32_t k = 0; k < inner; ++k)
+            for (uint32_t k = 0; k < inner; ++k) {
                 row.push_back(left[k * rows + r]);
+            }
             result.push_back(DotOf(row, {right.data() + size_t{c} * inner, inner}, flags));
         }
     }
@@ -207,8 +222,9 @@ Status Translator::OuterProduct(const Inst& inst) {
     const uint8_t flags = FloatFlags(inst.result);
     Tuple result;
     for (ir::ValueId column : b) {
-        for (ir::ValueId row : a)
+        for (ir::ValueId row : a) {
             result.push_back(Emit(ir::Op::kFMul, kernel_.type(row), {row, column}, flags));
+        }
     }
     return Define(inst, std::move(result));
 }

@@ -34,8 +34,9 @@ Status ConstantTable::Read(TypeTable& types) {
 
 Result<uint64_t> ConstantTable::Integer(const Inst& user, uint32_t id) const {
     const Constant* constant = Find(id);
-    if (!constant || constant->bits.size() != 1)
+    if (!constant || constant->bits.size() != 1) {
         return Invalid(user, "needs id " + std::to_string(id) + " to be an integer constant");
+    }
     return constant->bits[0];
 }
 
@@ -43,13 +44,16 @@ Result<uint64_t> ConstantTable::Integer(const Inst& user, uint32_t id) const {
 // constant.
 uint64_t ConstantTable::Specialized(const Inst& inst, uint64_t bits, ir::Type type) const {
     const Decoration* id = module_.FindDecoration(inst.result, spv::Decoration::SpecId);
-    if (!id)
+    if (!id) {
         return bits;
+    }
     for (const SpecializationValue& value : request_.specialization) {
-        if (value.constant_id != id->params[0])
+        if (value.constant_id != id->params[0]) {
             continue;
-        if (type == ir::Type::kBool)
+        }
+        if (type == ir::Type::kBool) {
             return value.bits != 0;
+        }
         const uint32_t width = ir::BitWidth(type);
         return width >= 64 ? value.bits : value.bits & ((uint64_t{1} << width) - 1);
     }
@@ -86,8 +90,9 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
     const Type* type = types.Find(inst.type);
     if (!type || (type->scalars == 0 && !type->empty)) {
         // A null of a type without values (a pointer, an image) is an error where it is used.
-        if (inst.op == Op::OpConstantNull || inst.op == Op::OpUndef)
+        if (inst.op == Op::OpConstantNull || inst.op == Op::OpUndef) {
             return OkStatus();
+        }
         return Invalid(inst, "has a type that no constant can have");
     }
     total_scalars_ += type->scalars;
@@ -103,29 +108,33 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
         case Op::OpSpecConstantTrue:
         case Op::OpConstantFalse:
         case Op::OpSpecConstantFalse: {
-            if (!is_scalar || type->scalar != ir::Type::kBool)
+            if (!is_scalar || type->scalar != ir::Type::kBool) {
                 return Invalid(inst, "does not have the type bool");
+            }
             const bool value = inst.op == Op::OpConstantTrue || inst.op == Op::OpSpecConstantTrue;
             constant.bits = {Specialized(inst, value, ir::Type::kBool)};
             break;
         }
         case Op::OpConstant:
         case Op::OpSpecConstant: {
-            if (!is_scalar || type->scalar == ir::Type::kBool)
+            if (!is_scalar || type->scalar == ir::Type::kBool) {
                 return Invalid(inst, "does not have a numeric scalar type");
+            }
             uint64_t bits = inst[0];
             const uint32_t width = ir::BitWidth(type->scalar);
-            if (width == 64)
+            if (width == 64) {
                 bits |= uint64_t{inst[1]} << 32;
-            else
+            } else {
                 bits &= (uint64_t{1} << width) - 1;  // narrow literals are sign extended
+            }
             constant.bits = {Specialized(inst, bits, type->scalar)};
             break;
         }
         case Op::OpConstantSizeOfEXT: {
             const auto size = HeapDescriptorBytes(module_.Find(inst[0]));
-            if (!is_scalar || !ir::IsInteger(type->scalar) || !size)
+            if (!is_scalar || !ir::IsInteger(type->scalar) || !size) {
                 return Invalid(inst, "is no integer, or of what is no descriptor");
+            }
             constant.bits = {*size};
             break;
         }
@@ -135,29 +144,35 @@ Status ConstantTable::Add(const Inst& inst, const TypeTable& types) {
             types.Flatten(*type, wanted);
             for (uint32_t id : inst.operands) {
                 const Constant* part = Find(id);
-                if (!part)
+                if (!part) {
                     return Invalid(inst, "names id " + std::to_string(id) +
                                              ", which is no constant declared before it");
+                }
                 constant.bits.insert(constant.bits.end(), part->bits.begin(), part->bits.end());
-                if (constant.bits.size() > wanted.size())
+                if (constant.bits.size() > wanted.size()) {
                     break;
+                }
             }
             // "If the type is a cooperative matrix, there must be exactly one constituent, with
             // which every component is initialized" (SPV_KHR_cooperative_matrix).
             if (type->kind == Type::Kind::kCooperativeMatrix && inst.size() == 1 &&
-                constant.bits.size() == 1)
+                constant.bits.size() == 1) {
                 constant.bits.assign(wanted.size(), constant.bits[0]);
-            if (constant.bits.size() != wanted.size())
+            }
+            if (constant.bits.size() != wanted.size()) {
                 return Invalid(inst, "does not have the constituents that its type asks for");
+            }
             break;
         }
         case Op::OpConstantCompositeReplicateEXT:
         case Op::OpSpecConstantCompositeReplicateEXT: {
             const Constant* part = Find(inst[0]);
-            if (!part || part->bits.empty() || type->scalars % part->bits.size() != 0)
+            if (!part || part->bits.empty() || type->scalars % part->bits.size() != 0) {
                 return Invalid(inst, "replicates what is no constituent of its type");
-            while (constant.bits.size() < type->scalars)
+            }
+            while (constant.bits.size() < type->scalars) {
                 constant.bits.insert(constant.bits.end(), part->bits.begin(), part->bits.end());
+            }
             break;
         }
         case Op::OpConstantNull:
@@ -189,20 +204,25 @@ Result<std::vector<uint64_t>> ConstantTable::EvaluateSpecOp(const Inst& inst,
             known[step.results[0].index] = step.imm;
             continue;
         }
-        if (step.op == ir::Op::kUndef)
+        if (step.op == ir::Op::kUndef) {
             continue;  // a component that a shuffle leaves open: zero is as good as any
+        }
         std::vector<uint64_t> operands;
-        for (ir::ValueId operand : step.operands)
+        for (ir::ValueId operand : step.operands) {
             operands.push_back(known[operand.index]);
+        }
         std::vector<uint64_t> results(step.results.size());
-        if (!ir::Evaluate(kernel, step, operands, results))
+        if (!ir::Evaluate(kernel, step, operands, results)) {
             return Unsupported(inst, "is not an operation on constants");
-        for (size_t i = 0; i < results.size(); ++i)
+        }
+        for (size_t i = 0; i < results.size(); ++i) {
             known[step.results[i].index] = results[i];
+        }
     }
     std::vector<uint64_t> bits;
-    for (ir::ValueId value : translated.second)
+    for (ir::ValueId value : translated.second) {
         bits.push_back(known[value.index]);
+    }
     return bits;
 }
 

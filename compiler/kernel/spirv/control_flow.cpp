@@ -23,24 +23,29 @@ bool IsDebugLine(Op op) {
 Status Translator::LoadPhis(const Block& block) {
     for (uint32_t i = block.first; i < block.end; ++i) {
         const Inst& inst = module_.insts()[i];
-        if (IsDebugLine(inst.op))
+        if (IsDebugLine(inst.op)) {
             continue;
-        if (inst.op != Op::OpPhi)
+        }
+        if (inst.op != Op::OpPhi) {
             break;
+        }
         std::vector<uint32_t>& locals = frame_->phi_locals[inst.result];
         if (locals.empty()) {
             FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-            if (type->kind == Type::Kind::kPointer && type->scalars == 0)
+            if (type->kind == Type::Kind::kPointer && type->scalars == 0) {
                 return Unsupported(inst, "chooses between pointers that cannot be values");
+            }
             FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
             std::vector<ir::Type> scalar_types;
             types_.Flatten(*type, scalar_types);
-            for (ir::Type scalar : scalar_types)
+            for (ir::Type scalar : scalar_types) {
                 locals.push_back(NewLocal(scalar));
+            }
         }
         Tuple tuple;
-        for (uint32_t local : locals)
+        for (uint32_t local : locals) {
             tuple.push_back(LoadLocal(local));
+        }
         FORNAX_RETURN_IF_ERROR(Define(inst, std::move(tuple)));
     }
     return OkStatus();
@@ -48,47 +53,57 @@ Status Translator::LoadPhis(const Block& block) {
 
 Status Translator::StorePhis(uint32_t from, uint32_t label) {
     auto found = frame_->function->blocks.find(label);
-    if (found == frame_->function->blocks.end())
+    if (found == frame_->function->blocks.end()) {
         return Error{ErrorCode::kInvalidArgument,
                      "A branch names id " + std::to_string(label) + ", which is no block."};
-    if (from == 0)
+    }
+    if (from == 0) {
         return OkStatus();
+    }
     // A parallel copy: all sources are read before the first phi changes.
     std::vector<std::pair<uint32_t, ir::ValueId>> stores;
     for (uint32_t i = found->second.first; i < found->second.end; ++i) {
         const Inst& inst = module_.insts()[i];
-        if (IsDebugLine(inst.op))
+        if (IsDebugLine(inst.op)) {
             continue;
-        if (inst.op != Op::OpPhi)
+        }
+        if (inst.op != Op::OpPhi) {
             break;
+        }
         for (size_t k = 0; k + 1 < inst.size(); k += 2) {
-            if (inst[k + 1] != from)
+            if (inst[k + 1] != from) {
                 continue;
+            }
             FORNAX_ASSIGN_OR_RETURN(Tuple source, UseParts(inst, inst[k]));
             std::vector<uint32_t>& locals = frame_->phi_locals[inst.result];
             if (locals.empty()) {
-                for (ir::ValueId scalar : source)
+                for (ir::ValueId scalar : source) {
                     locals.push_back(NewLocal(kernel_.type(scalar)));
+                }
             }
-            if (locals.size() != source.size())
+            if (locals.size() != source.size()) {
                 return Invalid(inst, "has values of different types");
+            }
             for (size_t s = 0; s < source.size(); ++s) {
-                if (kernel_.locals[locals[s]].type != kernel_.type(source[s]))
+                if (kernel_.locals[locals[s]].type != kernel_.type(source[s])) {
                     return Invalid(inst, "has values of different types");
+                }
                 stores.push_back({locals[s], source[s]});
             }
             break;
         }
     }
-    for (auto [local, value] : stores)
+    for (auto [local, value] : stores) {
         StoreLocal(local, value);
+    }
     return OkStatus();
 }
 
 const Translator::Jump* Translator::FindJump(uint32_t label) const {
     for (auto it = jumps_.rbegin(); it != jumps_.rend(); ++it) {
-        if (it->label == label)
+        if (it->label == label) {
             return &*it;
+        }
     }
     return nullptr;
 }
@@ -98,29 +113,33 @@ Status Translator::EmitJump(const Inst& inst, const Jump& jump) {
     const ir::InstId parent = kernel_.block(builder_.block()).parent;
     switch (jump.kind) {
         case Jump::Kind::kMerge:
-            if (parent == jump.construct && kernel_.inst(parent).op != ir::Op::kLoop)
+            if (parent == jump.construct && kernel_.inst(parent).op != ir::Op::kLoop) {
                 op = ir::Op::kYield;
+            }
             break;
         case Jump::Kind::kContinue:
             op = ir::Op::kContinue;
             break;
         case Jump::Kind::kNext:
-            if (parent != jump.construct)
+            if (parent != jump.construct) {
                 return Unsupported(inst, "branches back to a loop header from inside a selection");
+            }
             op = ir::Op::kNext;
             break;
     }
     ir::InstId exit = builder_.Append(op, {}, {});
-    if (op == ir::Op::kExit || op == ir::Op::kContinue)
+    if (op == ir::Op::kExit || op == ir::Op::kContinue) {
         kernel_.inst(exit).target = jump.construct;
+    }
     return OkStatus();
 }
 
 // A block may be translated several times, but not on its own path, which would never end, and not
 // so often that a small module takes long.
 Status Translator::CountRepeat(uint32_t label, const Block& block) {
-    if (frame_->translated.insert(label).second)
+    if (frame_->translated.insert(label).second) {
         return OkStatus();
+    }
     if (frame_->on_path.contains(label)) {
         return Error{ErrorCode::kInvalidArgument, "Control flow comes back to block " +
                                                       std::to_string(label) +
@@ -165,15 +184,17 @@ Status Translator::From(uint32_t from, uint32_t label) {
         }
         const Inst* merge = nullptr;
         for (uint32_t i = block.first; i < block.end; ++i) {
-            if (module_.insts()[i].op == Op::OpLoopMerge)
+            if (module_.insts()[i].op == Op::OpLoopMerge) {
                 merge = &module_.insts()[i];
+            }
         }
         uint32_t next = 0;
         uint32_t next_from = 0;
-        if (merge)
+        if (merge) {
             FORNAX_RETURN_IF_ERROR(Loop(label, block, *merge, next));
-        else
+        } else {
             FORNAX_RETURN_IF_ERROR(Contents(label, block, next, next_from));
+        }
         from = next_from;
         label = next;
     }
@@ -189,8 +210,9 @@ Status Translator::Side(ir::BlockId block, uint32_t from, uint32_t label) {
     const ir::BlockId before = builder_.block();
     builder_.SetBlock(block);
     FORNAX_RETURN_IF_ERROR(From(from, label));
-    if (!builder_.Terminated())
+    if (!builder_.Terminated()) {
         builder_.Append(ir::Op::kUnreachable, {}, {});
+    }
     builder_.SetBlock(before);
     return OkStatus();
 }
@@ -212,18 +234,22 @@ Status Translator::Loop(uint32_t header, const Block& block, const Inst& merge, 
     uint32_t body_next = 0;
     uint32_t body_from = 0;
     FORNAX_RETURN_IF_ERROR(Contents(header, block, body_next, body_from));
-    if (body_next != 0)
+    if (body_next != 0) {
         FORNAX_RETURN_IF_ERROR(From(body_from, body_next));
-    if (!builder_.Terminated())
+    }
+    if (!builder_.Terminated()) {
         builder_.Append(ir::Op::kUnreachable, {}, {});
+    }
 
     jumps_.back() = {header, Jump::Kind::kNext, loop};
     builder_.SetBlock(continuing);
-    if (continue_label != header)
+    if (continue_label != header) {
         FORNAX_RETURN_IF_ERROR(From(0, continue_label));
+    }
     // A loop of one block, or a continue target that never comes back.
-    if (!builder_.Terminated())
+    if (!builder_.Terminated()) {
         builder_.Append(ir::Op::kNext, {}, {});
+    }
     jumps_.pop_back();
     jumps_.pop_back();
     builder_.SetBlock(before);
@@ -266,10 +292,12 @@ Status Translator::Branch(const Inst& inst,
                           uint32_t merge,
                           uint32_t& next,
                           uint32_t& from) {
-    if (inst.op == Op::OpBranchConditional)
+    if (inst.op == Op::OpBranchConditional) {
         return Conditional(inst, label, merge, next, from);
-    if (inst.op == Op::OpSwitch)
+    }
+    if (inst.op == Op::OpSwitch) {
         return Switch(inst, label, merge, next, from);
+    }
     next = inst[0];
     from = label;
     return OkStatus();
@@ -281,8 +309,9 @@ Status Translator::Conditional(const Inst& inst,
                                uint32_t& next,
                                uint32_t& from) {
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId condition, UseScalar(inst, inst[0]));
-    if (kernel_.type(condition) != ir::Type::kBool)
+    if (kernel_.type(condition) != ir::Type::kBool) {
         return Invalid(inst, "has a condition that is no boolean");
+    }
     const uint32_t then_label = inst[1];
     const uint32_t else_label = inst[2];
     if (then_label == else_label && merge == 0) {
@@ -332,12 +361,14 @@ Status Translator::Switch(const Inst& inst,
                           uint32_t merge,
                           uint32_t& next,
                           uint32_t& from) {
-    if (merge == 0)
+    if (merge == 0) {
         return Unsupported(inst, "has no merge block");
+    }
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId selector, UseScalar(inst, inst[0]));
     const ir::Type type = kernel_.type(selector);
-    if (!ir::IsInteger(type))
+    if (!ir::IsInteger(type)) {
         return Invalid(inst, "has a selector that is no integer");
+    }
     const uint32_t default_label = inst[1];
     const uint32_t words = ir::BitWidth(type) > 32 ? 2 : 1;
     const uint32_t bits = ir::BitWidth(type);
@@ -347,13 +378,16 @@ Status Translator::Switch(const Inst& inst,
     std::unordered_map<uint32_t, uint64_t> first_literal;
     for (size_t i = 2; i + words < inst.size(); i += words + 1) {
         uint64_t literal = inst[i];
-        if (words == 2)
+        if (words == 2) {
             literal |= uint64_t{inst[i + 1]} << 32;
-        if (bits < 64)
+        }
+        if (bits < 64) {
             literal &= (uint64_t{1} << bits) - 1;
+        }
         const uint32_t target = inst[i + words];
-        if (target == default_label)
+        if (target == default_label) {
             continue;
+        }
         auto [it, inserted] = first_literal.try_emplace(target, literal);
         if (inserted) {
             cases.push_back({target, literal});
@@ -375,8 +409,9 @@ Status Translator::Switch(const Inst& inst,
     kernel_.inst(construct).case_values = literals;
     jumps_.push_back({merge, Jump::Kind::kMerge, construct});
     FORNAX_RETURN_IF_ERROR(Side(blocks[0], label, default_label));
-    for (size_t i = 0; i < cases.size(); ++i)
+    for (size_t i = 0; i < cases.size(); ++i) {
         FORNAX_RETURN_IF_ERROR(Side(blocks[i + 1], label, cases[i].first));
+    }
     jumps_.pop_back();
     next = merge;
     from = 0;
@@ -392,11 +427,13 @@ Status Translator::Return(const Inst& inst) {
         FORNAX_RETURN_IF_ERROR(StoreValue(inst, *frame_->return_place, inst[0]));
     } else if (inst.op == Op::OpReturnValue) {
         FORNAX_ASSIGN_OR_RETURN(Tuple value, UseParts(inst, inst[0]));
-        if (value.size() != frame_->return_locals.size())
+        if (value.size() != frame_->return_locals.size()) {
             return Invalid(inst, "returns a value of another type than its function's");
+        }
         for (size_t i = 0; i < value.size(); ++i) {
-            if (kernel_.locals[frame_->return_locals[i]].type != kernel_.type(value[i]))
+            if (kernel_.locals[frame_->return_locals[i]].type != kernel_.type(value[i])) {
                 return Invalid(inst, "returns a value of another type than its function's");
+            }
             StoreLocal(frame_->return_locals[i], value[i]);
         }
     }
@@ -405,16 +442,20 @@ Status Translator::Return(const Inst& inst) {
 
 Status Translator::Call(const Inst& inst) {
     const Function* function = module_.FindFunction(inst[0]);
-    if (!function || function->entry_label == 0)
+    if (!function || function->entry_label == 0) {
         return Invalid(
             inst, "calls id " + std::to_string(inst[0]) + ", which is no function with a body");
-    if (function->params.size() != inst.size() - 1)
+    }
+    if (function->params.size() != inst.size() - 1) {
         return Invalid(inst, "has another number of arguments than its function");
-    if (std::ranges::count(call_stack_, function->id))
+    }
+    if (std::ranges::count(call_stack_, function->id)) {
         return Invalid(inst, "makes a function call itself");
-    if (call_stack_.size() >= kReaderLimits.nesting)
+    }
+    if (call_stack_.size() >= kReaderLimits.nesting) {
         return Unsupported(
             inst, "nests calls deeper than the limit of " + std::to_string(kReaderLimits.nesting));
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
 
     Frame callee;
@@ -430,10 +471,11 @@ Status Translator::Call(const Inst& inst) {
     kernel_.inst(scope).blocks = {body};
     callee.return_scope = scope;
     if (result->kind != Type::Kind::kVoid) {
-        if (result->kind == Type::Kind::kPointer && result->scalars == 0)
+        if (result->kind == Type::Kind::kPointer && result->scalars == 0) {
             return Unsupported(inst,
                                "calls a function that returns a pointer to memory whose "
                                "pointers cannot be values");
+        }
         FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *result));
         std::vector<ir::Type> scalar_types;
         if (IsLarge(*result)) {
@@ -441,8 +483,9 @@ Status Translator::Call(const Inst& inst) {
         } else {
             types_.Flatten(*result, scalar_types);
         }
-        for (ir::Type scalar : scalar_types)
+        for (ir::Type scalar : scalar_types) {
             callee.return_locals.push_back(NewLocal(scalar));
+        }
     }
     builder_.SetBlock(body);
     for (size_t i = 0; i < arguments.size(); ++i) {
@@ -461,16 +504,20 @@ Status Translator::Call(const Inst& inst) {
     FreeLargePlaces(callee);
     std::swap(jumps, jumps_);
     FORNAX_RETURN_IF_ERROR(std::move(status));
-    if (!builder_.Terminated())
+    if (!builder_.Terminated()) {
         builder_.Append(ir::Op::kUnreachable, {}, {});
+    }
     builder_.SetBlock(before);
-    if (result->kind == Type::Kind::kVoid)
+    if (result->kind == Type::Kind::kVoid) {
         return OkStatus();
-    if (callee.return_place)
+    }
+    if (callee.return_place) {
         return DefineLarge(inst, std::move(*callee.return_place));
+    }
     Tuple tuple;
-    for (uint32_t local : callee.return_locals)
+    for (uint32_t local : callee.return_locals) {
         tuple.push_back(LoadLocal(local));
+    }
     return Define(inst, std::move(tuple));
 }
 

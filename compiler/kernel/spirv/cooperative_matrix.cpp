@@ -24,8 +24,9 @@ bool HasBit(uint32_t mask, spv::CooperativeMatrixOperandsMask bit) {
 // Only what vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR lists has instructions that use it.
 Status TypeTable::AddCooperativeMatrix(const Inst& inst, const MatrixNumbers& numbers) {
     const Type* component = Find(inst[0]);
-    if (!component || component->kind != Type::Kind::kScalar)
+    if (!component || component->kind != Type::Kind::kScalar) {
         return Invalid(inst, "has components that are no scalars");
+    }
     if (numbers.scope != static_cast<uint64_t>(spv::Scope::Subgroup)) {
         return Unsupported(inst, "has the scope " + std::to_string(numbers.scope) +
                                      ", and only that of a subgroup is supported");
@@ -35,8 +36,9 @@ Status TypeTable::AddCooperativeMatrix(const Inst& inst, const MatrixNumbers& nu
                                      std::to_string(numbers.columns) +
                                      " columns, and only 16 and 16 are supported");
     }
-    if (numbers.use >= std::size(kUseNames))
+    if (numbers.use >= std::size(kUseNames)) {
         return Invalid(inst, "has the unknown use " + std::to_string(numbers.use));
+    }
     switch (component->scalar) {
         case ir::Type::kF16:
         case ir::Type::kF32:
@@ -44,8 +46,9 @@ Status TypeTable::AddCooperativeMatrix(const Inst& inst, const MatrixNumbers& nu
         case ir::Type::kI32:
             break;
         default:
-            if (component->is_bfloat16)
+            if (component->is_bfloat16) {
                 break;
+            }
             return Unsupported(inst, std::string("has components of the type ") +
                                          ir::TypeName(component->scalar) +
                                          ", and only f16, bfloat16, f32, i8 and i32 are supported");
@@ -70,8 +73,9 @@ Status TypeTable::AddCooperativeMatrix(const Inst& inst, const MatrixNumbers& nu
 
 Result<const Type*> Translator::MatrixType(const Inst& inst, uint32_t type_id) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, type_id));
-    if (type->kind != Type::Kind::kCooperativeMatrix)
+    if (type->kind != Type::Kind::kCooperativeMatrix) {
         return Invalid(inst, "works on a value that is no cooperative matrix");
+    }
     sees_subgroups_ = true;
     return type;
 }
@@ -85,8 +89,9 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
                                      Pointer pointer,
                                      size_t first,
                                      Visit&& visit) {
-    if (inst.size() < first + 2)
+    if (inst.size() < first + 2) {
         return Invalid(inst, "has no stride, which both row-major and column-major need");
+    }
     FORNAX_ASSIGN_OR_RETURN(const uint64_t layout, constants_.Integer(inst, inst[first]));
     if (layout > static_cast<uint64_t>(spv::CooperativeMatrixLayout::ColumnMajorKHR)) {
         return Unsupported(inst, "has the layout " + std::to_string(layout) +
@@ -104,8 +109,9 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
     // "Stride" counts elements of the type that is pointed to, however they lie.
     const uint32_t pointee_id = pointer.untyped ? matrix.element : pointer.type;
     FORNAX_ASSIGN_OR_RETURN(const Type* pointee, TypeOf(inst, pointee_id));
-    if (pointee->kind != Type::Kind::kScalar && pointee->kind != Type::Kind::kVector)
+    if (pointee->kind != Type::Kind::kScalar && pointee->kind != Type::Kind::kVector) {
         return Invalid(inst, "points to what is neither a scalar nor a vector");
+    }
     const uint64_t unit = pointee->layout.size;
     const uint64_t element = types_.Get(matrix.element).layout.size;
     pointer.type = matrix.element;
@@ -121,24 +127,27 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
     const ir::ValueId row =
         rows_of_lanes ? Emit(ir::Op::kLShr, ir::Type::kI32, {lane, Int(4)}) : ir::ValueId{};
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId stride, UseScalar(inst, inst[first + 1]));
-    if (!ir::IsInteger(kernel_.type(stride)))
+    if (!ir::IsInteger(kernel_.type(stride))) {
         return Invalid(inst, "has a stride that is no integer");
+    }
     const Constant* known = constants_.Find(inst[first + 1]);
     if (known && row.valid()) {
         AddRuntimeIndex(pointer, row, known->bits[0] * unit);
     } else if (!known) {
         const ir::Type type = OffsetType(pointer);
         const uint32_t bits = ir::BitWidth(kernel_.type(stride));
-        if (bits != ir::BitWidth(type))
+        if (bits != ir::BitWidth(type)) {
             stride =
                 Emit(bits > ir::BitWidth(type) ? ir::Op::kTrunc : ir::Op::kSExt, type, {stride});
+        }
         stride = Emit(ir::Op::kIMul, type, {stride, builder_.Const(type, unit)});
         pointer.align =
             std::min(pointer.align, static_cast<uint32_t>(std::min<uint64_t>(unit & -unit, 16)));
         if (row.valid()) {
             ir::ValueId number = row;
-            if (type == ir::Type::kI64)
+            if (type == ir::Type::kI64) {
                 number = Emit(ir::Op::kZExt, type, {row}, ir::kNoLaneWrap);
+            }
             const ir::ValueId start = Emit(ir::Op::kIMul, type, {number, stride});
             pointer.offset = Emit(ir::Op::kIAdd, type, {pointer.offset, start});
         }
@@ -191,10 +200,12 @@ Status Translator::MatrixStore(const Inst& inst) {
                                                                    places.push_back(place);
                                                                    return OkStatus();
                                                                }));
-    if (transposed)
+    if (transposed) {
         tuple = TransposeMatrix(tuple);
-    for (size_t i = 0; i < places.size(); ++i)
+    }
+    for (size_t i = 0; i < places.size(); ++i) {
         FORNAX_RETURN_IF_ERROR(StoreRun(inst, places[i], {&tuple[i], 1}, places[i].const_offset));
+    }
     return OkStatus();
 }
 
@@ -232,8 +243,9 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
     const uint32_t mask = inst.size() > 3 ? inst[3] : 0;
     uint64_t flags = 0;
     auto set_if = [&](bool condition, ir::MatrixFlags flag) {
-        if (condition)
+        if (condition) {
             flags |= flag;
+        }
     };
     set_if(bfloat, ir::kMatrixBFloat16);
     set_if(half_sums, ir::kMatrixHalfSums);
@@ -252,15 +264,17 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
         set_if(HasBit(mask, Mask::SaturatingAccumulationKHR), ir::kMatrixSaturating);
     }
     if (half_sums) {
-        for (size_t i = 2 * size_t{result->count}; i < operands.size(); ++i)
+        for (size_t i = 2 * size_t{result->count}; i < operands.size(); ++i) {
             operands[i] = builder_.Emit(ir::Op::kFConvert, wanted, {operands[i]});
+        }
     }
     const std::vector<ir::Type> types(result->count, wanted);
     const ir::InstId id = builder_.Append(ir::Op::kMatrixMulAdd, operands, types, flags);
     Tuple sums = kernel_.inst(id).results;
     if (half_sums) {
-        for (ir::ValueId& value : sums)
+        for (ir::ValueId& value : sums) {
             value = builder_.Emit(ir::Op::kFConvert, factor, {value});
+        }
     }
     return Define(inst, std::move(sums));
 }

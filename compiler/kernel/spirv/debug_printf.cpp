@@ -47,8 +47,9 @@ Status Translator::PrintfValue(const Inst& inst, uint32_t id, std::string& lette
             value = ToI32(value, is_signed);
             scalar = kI32;
         }
-        if (!ir::IsInteger(scalar) && !ir::IsFloat(scalar))
+        if (!ir::IsInteger(scalar) && !ir::IsFloat(scalar)) {
             return Invalid(inst, "prints what is no number");
+        }
         const bool is_float = ir::IsFloat(scalar);
         if (ir::BitWidth(scalar) == 32) {
             letters += is_float ? 'f' : 'i';
@@ -56,8 +57,9 @@ Status Translator::PrintfValue(const Inst& inst, uint32_t id, std::string& lette
             continue;
         }
         letters += is_float ? 'd' : 'l';
-        if (is_float)
+        if (is_float) {
             value = Emit(Op::kBitcast, kI64, {value});
+        }
         words.push_back(Emit(Op::kTrunc, kI32, {value}));
         words.push_back(
             Emit(Op::kTrunc, kI32, {Emit(Op::kLShr, kI64, {value, builder_.Const(kI64, 32)})}));
@@ -66,16 +68,19 @@ Status Translator::PrintfValue(const Inst& inst, uint32_t id, std::string& lette
 }
 
 Status Translator::DebugPrintf(const Inst& inst) {
-    if (request_.options.printf_address == 0)
+    if (request_.options.printf_address == 0) {
         return OkStatus();
+    }
     const Inst* format = inst.size() > 2 ? module_.Find(inst[2]) : nullptr;
-    if (!format || format->op != spv::Op::OpString)
+    if (!format || format->op != spv::Op::OpString) {
         return Invalid(inst, "prints without a format string");
+    }
     std::string text = LiteralString(format->operands);
     std::string letters;
     Tuple values;
-    for (size_t i = 3; i < inst.size(); ++i)
+    for (size_t i = 3; i < inst.size(); ++i) {
         FORNAX_RETURN_IF_ERROR(PrintfValue(inst, inst[i], letters, values));
+    }
     if (text.size() > kMaxTextBytes || letters.size() > kMaxValues) {
         return Unsupported(inst, "prints a format of " + std::to_string(text.size()) +
                                      " bytes and " + std::to_string(letters.size()) +
@@ -89,8 +94,9 @@ Status Translator::DebugPrintf(const Inst& inst) {
     Tuple words = {Int(0), Int(text_bytes)};
     for (size_t at = 0; at < text.size(); at += 4) {
         uint32_t word = 0;
-        for (size_t i = 0; i < 4; ++i)
+        for (size_t i = 0; i < 4; ++i) {
             word |= uint32_t{static_cast<uint8_t>(text[at + i])} << (8 * i);
+        }
         words.push_back(Int(word));
     }
     words.insert(words.end(), values.begin(), values.end());
@@ -122,8 +128,9 @@ Status Translator::DebugPrintf(const Inst& inst) {
             const ValueId record = Emit(Op::kIAdd, kI64, {bytes, at(sizeof(PrintfHeader))});
             for (size_t i = 0; i < words.size(); i += kWordsAStore) {
                 Tuple operands = {Emit(Op::kIAdd, kI64, {record, builder_.Const(kI64, 4 * i)})};
-                for (size_t k = i; k < std::min(i + kWordsAStore, words.size()); ++k)
+                for (size_t k = i; k < std::min(i + kWordsAStore, words.size()); ++k) {
                     operands.push_back(words[k]);
+                }
                 builder_.Append(Op::kStoreGlobal, operands, {}, 4);
             }
             return ImageCode::Ids();

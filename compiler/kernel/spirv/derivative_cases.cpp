@@ -27,8 +27,9 @@ struct Quad {
     // For components of vectors that are not the value itself.
     Quad Squared() const {
         Quad quad = *this;
-        for (float& value : quad.p)
+        for (float& value : quad.p) {
             value *= value;
+        }
         return quad;
     }
 };
@@ -126,8 +127,9 @@ std::array<uint32_t, 4> DerivativeRun::QuadOf(uint32_t index) const {
 }
 
 bool DerivativeRun::Runs(uint32_t index) const {
-    if (!some_quads)
+    if (!some_quads) {
         return true;
+    }
     const uint32_t quad =
         quads ? index % size[0] / 2 + index / size[0] % size[1] / 2 + index / (size[0] * size[1])
               : index / 4;
@@ -142,16 +144,19 @@ std::string DerivativeRun::FirstWrong(std::span<const uint32_t> output) const {
         Quad quad;
         for (uint32_t k = 0; k < 4; ++k) {
             quad.p[k] = std::bit_cast<float>(input[start + members[k]]);
-            if (start + members[k] == i)
+            if (start + members[k] == i) {
                 quad.at = k;
+            }
         }
         for (size_t word = 0; word < kWords; ++word) {
             const bool is_case = word < std::size(kCases);
             uint32_t wanted = 1;
-            if (is_case)
+            if (is_case) {
                 wanted = std::bit_cast<uint32_t>(kCases[word].expected(quad));
-            if (!Runs(i - start))
+            }
+            if (!Runs(i - start)) {
                 wanted = kUntouched;
+            }
             const uint32_t got = output[i * kWords + word];
             if (got != wanted) {
                 return std::string(is_case ? kCases[word].glsl : "the comparison of ids") +
@@ -172,10 +177,12 @@ std::vector<DerivativeRun> DerivativeRuns() {
                                                   {2, 64, 1}, {10, 6, 3}, {16, 16, 1}};
     constexpr std::array<uint32_t, 3> kLinear[] = {
         {32, 1, 1}, {4, 1, 1}, {3, 4, 1}, {5, 2, 6}, {1, 1, 60}};
-    for (const auto& size : kQuads)
+    for (const auto& size : kQuads) {
         runs.push_back({.quads = true, .size = size, .some_quads = size[0] > 6});
-    for (const auto& size : kLinear)
+    }
+    for (const auto& size : kLinear) {
         runs.push_back({.quads = false, .size = size, .some_quads = size[0] > 3});
+    }
     runs.push_back({.quads = true, .size = {8, 4, 1}});
     runs.push_back({.quads = true, .size = {12, 2, 2}, .vendor_name = true});
     runs.push_back({.quads = false, .size = {12, 3, 1}, .vendor_name = true});

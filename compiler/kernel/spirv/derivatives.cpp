@@ -14,8 +14,9 @@ using ir::ValueId;
 using spv::Op;
 
 Status Translator::SetDerivativeGroup(const Inst& inst, DerivativeGroup group) {
-    if (derivative_group_ != DerivativeGroup::kNone && derivative_group_ != group)
+    if (derivative_group_ != DerivativeGroup::kNone && derivative_group_ != group) {
         return Invalid(inst, "asks for a second kind of derivative group");
+    }
     derivative_group_ = group;
     return OkStatus();
 }
@@ -43,10 +44,12 @@ Status Translator::ArrangeWorkgroup(const Inst& entry_point) {
 Tuple Translator::LocalInvocationId() {
     const ir::Type i32 = ir::Type::kI32;
     Tuple at;
-    for (auto id : {ir::BuiltinId::kLocalIdX, ir::BuiltinId::kLocalIdY, ir::BuiltinId::kLocalIdZ})
+    for (auto id : {ir::BuiltinId::kLocalIdX, ir::BuiltinId::kLocalIdY, ir::BuiltinId::kLocalIdZ}) {
         at.push_back(Emit(ir::Op::kBuiltin, i32, {}, 0, static_cast<uint64_t>(id)));
-    if (derivative_group_ != DerivativeGroup::kQuads)
+    }
+    if (derivative_group_ != DerivativeGroup::kQuads) {
         return at;
+    }
     // The lowest two bits of the place are the index in the quad: right, then down.
     auto with_bit = [&](ValueId quad, ValueId bit) {
         return Emit(ir::Op::kIAdd, i32, {Emit(ir::Op::kShl, i32, {quad, Int(1)}), bit});
@@ -89,8 +92,9 @@ ValueId Translator::Difference(ValueId value, bool along_y, bool coarse) {
 }
 
 Status Translator::NeedsDerivatives(const Inst& inst) const {
-    if (derivative_group_ != DerivativeGroup::kNone)
+    if (derivative_group_ != DerivativeGroup::kNone) {
         return OkStatus();
+    }
     return Unsupported(inst,
                        "takes derivatives, and the entry point has neither of the execution modes "
                        "DerivativeGroupQuadsKHR and DerivativeGroupLinearKHR");
@@ -107,8 +111,9 @@ Status Translator::Derivative(const Inst& inst) {
         inst.op == Op::OpFwidth || inst.op == Op::OpFwidthFine || inst.op == Op::OpFwidthCoarse;
     for (ValueId& value : values) {
         const ir::Type type = kernel_.type(value);
-        if (!ir::IsFloat(type))
+        if (!ir::IsFloat(type)) {
             return Invalid(inst, "takes the derivative of what is no float");
+        }
         if (!both) {
             value = Difference(value, along_y, coarse);
             continue;

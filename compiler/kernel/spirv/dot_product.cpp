@@ -43,11 +43,13 @@ Status Translator::IntegerDot(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
     const ir::Type result = types_.ScalarOf(*type);
-    if (type->scalars != 1 || !ir::IsInteger(result) || a.size() != b.size())
+    if (type->scalars != 1 || !ir::IsInteger(result) || a.size() != b.size()) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     const ir::Type part = kernel_.type(a[0]);
-    if (!ir::IsInteger(part) || kernel_.type(b[0]) != part)
+    if (!ir::IsInteger(part) || kernel_.type(b[0]) != part) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     const size_t format_at = accumulates ? 3 : 2;
     const bool packed = inst.size() > format_at;
     if (packed && (inst[format_at] !=
@@ -55,14 +57,16 @@ Status Translator::IntegerDot(const Inst& inst) {
                    a.size() != 1 || part != ir::Type::kI32)) {
         return Invalid(inst, "has a packed format that its operands do not have");
     }
-    if (!packed && (a.size() < 2 || ir::BitWidth(part) > ir::BitWidth(result)))
+    if (!packed && (a.size() < 2 || ir::BitWidth(part) > ir::BitWidth(result))) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
 
     auto resize = [&](ir::ValueId value, bool is_signed) {
         const uint32_t from = ir::BitWidth(kernel_.type(value));
         const uint32_t to = ir::BitWidth(result);
-        if (from == to)
+        if (from == to) {
             return value;
+        }
         return Emit(to < from   ? ir::Op::kTrunc
                     : is_signed ? ir::Op::kSExt
                                 : ir::Op::kZExt,
@@ -71,8 +75,9 @@ Status Translator::IntegerDot(const Inst& inst) {
     ir::ValueId sum;
     if (packed || (part == ir::Type::kI8 && a.size() <= 4)) {
         auto word_of = [&](const Tuple& bytes) {
-            if (packed)
+            if (packed) {
                 return bytes[0];
+            }
             ir::ValueId word = Emit(ir::Op::kZExt, ir::Type::kI32, {bytes[0]});
             for (uint32_t i = 1; i < bytes.size(); ++i) {
                 ir::ValueId byte = Emit(ir::Op::kZExt, ir::Type::kI32, {bytes[i]});
@@ -95,8 +100,9 @@ Status Translator::IntegerDot(const Inst& inst) {
     }
     if (accumulates) {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId accumulator, UseScalar(inst, inst[2]));
-        if (kernel_.type(accumulator) != result)
+        if (kernel_.type(accumulator) != result) {
             return Invalid(inst, "has an accumulator of another type than its result");
+        }
         sum = AddSaturating(sum, accumulator, first_signed);
     }
     return Define(inst, {sum});

@@ -34,8 +34,9 @@ bool AsksForWideIndexing(const Module& module, const Inst& entry_point) {
 Status Translator::ReadExecutionModes(const Inst& entry_point) {
     for (const Inst& inst : module_.globals()) {
         const bool with_ids = inst.op == Op::OpExecutionModeId;
-        if ((inst.op != Op::OpExecutionMode && !with_ids) || inst[0] != entry_point[1])
+        if ((inst.op != Op::OpExecutionMode && !with_ids) || inst[0] != entry_point[1]) {
             continue;
+        }
         auto mode = static_cast<spv::ExecutionMode>(inst[1]);
         if (mode == spv::ExecutionMode::LocalSize || mode == spv::ExecutionMode::LocalSizeId) {
             for (uint32_t i = 0; i < 3; ++i) {
@@ -76,10 +77,12 @@ Status Translator::ReadExecutionModes(const Inst& entry_point) {
             continue;
         }
         const Constant* size = constants_.Find(inst[0]);
-        if (!size || size->bits.size() != 3)
+        if (!size || size->bits.size() != 3) {
             return Invalid(inst, "decorates what is no constant of three components");
-        for (uint32_t i = 0; i < 3; ++i)
+        }
+        for (uint32_t i = 0; i < 3; ++i) {
             workgroup_size_[i] = static_cast<uint32_t>(size->bits[i]);
+        }
     }
     uint64_t invocations = 1;
     for (uint32_t size : workgroup_size_) {
@@ -111,12 +114,14 @@ Status Translator::FloatControl(const Inst& inst) {
             return OkStatus();
         }
         case spv::ExecutionMode::FPFastMathDefault: {
-            if (inst.size() < 4)
+            if (inst.size() < 4) {
                 return Invalid(inst, "names no type and flags");
+            }
             FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst[2]));
             FORNAX_ASSIGN_OR_RETURN(uint64_t flags, constants_.Integer(inst, inst[3]));
-            if (!ir::IsFloat(types_.ScalarOf(*type)))
+            if (!ir::IsFloat(types_.ScalarOf(*type))) {
                 return Invalid(inst, "is for a type that is no float");
+            }
             fast_math_defaults_[types_.ScalarOf(*type)] = static_cast<uint32_t>(flags);
             return OkStatus();
         }
@@ -129,24 +134,27 @@ Status Translator::FloatControl(const Inst& inst) {
 // The modes alone, which also hold for operations on constants (OpSpecConstantOp).
 Status Translator::ReadFloatModes(const Inst& entry_point) {
     for (const Inst& inst : module_.globals()) {
-        if (inst.op != Op::OpExecutionMode || inst[0] != entry_point[1] || inst.size() < 3)
+        if (inst.op != Op::OpExecutionMode || inst[0] != entry_point[1] || inst.size() < 3) {
             continue;
+        }
         const auto mode = static_cast<spv::ExecutionMode>(inst[1]);
         const bool flush = mode == spv::ExecutionMode::DenormFlushToZero;
         const bool zeros = mode == spv::ExecutionMode::SignedZeroInfNanPreserve;
         const bool preserve = mode == spv::ExecutionMode::DenormPreserve;
-        if (!flush && !zeros && !preserve && mode != spv::ExecutionMode::RoundingModeRTZ)
+        if (!flush && !zeros && !preserve && mode != spv::ExecutionMode::RoundingModeRTZ) {
             continue;
+        }
         FORNAX_RETURN_IF_ERROR(FloatControl(inst));
         const ir::Type type = ir::FloatType(inst[2]);
-        if (flush)
+        if (flush) {
             modes_.FlushDenormals(type);
-        else if (preserve)
+        } else if (preserve) {
             modes_.PreserveDenormals(type);
-        else if (zeros)
+        } else if (zeros) {
             modes_.KeepZeroSigns(type);
-        else
+        } else {
             modes_.RoundTowardsZero(type);
+        }
     }
     return OkStatus();
 }
@@ -212,28 +220,34 @@ bool Translator::HasFloatModes(Op op) {
 // The IR's flags for the result `id`.
 uint8_t Translator::FloatFlags(uint32_t id) const {
     constexpr auto kAllowContract = static_cast<uint32_t>(spv::FPFastMathModeMask::AllowContract);
-    if (module_.FindDecoration(id, spv::Decoration::NoContraction))
+    if (module_.FindDecoration(id, spv::Decoration::NoContraction)) {
         return ir::kNoContraction;
-    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode))
+    }
+    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode)) {
         return mode->params[0] & kAllowContract ? 0 : ir::kNoContraction;
-    if (fast_math_defaults_.empty())
+    }
+    if (fast_math_defaults_.empty()) {
         return 0;
+    }
     const Inst* inst = module_.Find(id);
     const Type* type = inst ? types_.Find(inst->type) : nullptr;
     const auto found =
         type ? fast_math_defaults_.find(types_.ScalarOf(*type)) : fast_math_defaults_.end();
-    if (found == fast_math_defaults_.end())
+    if (found == fast_math_defaults_.end()) {
         return 0;
+    }
     return found->second & kAllowContract ? 0 : ir::kNoContraction;
 }
 
 // Whether the sign of a zero that the instruction `id` gives matters: "NSZ" is not among its flags.
 bool Translator::KeepsZeroSigns(uint32_t id, ir::Type scalar) const {
     constexpr auto kNoSigns = static_cast<uint32_t>(spv::FPFastMathModeMask::NSZ);
-    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode))
+    if (const Decoration* mode = module_.FindDecoration(id, spv::Decoration::FPFastMathMode)) {
         return !(mode->params[0] & kNoSigns);
-    if (const auto found = fast_math_defaults_.find(scalar); found != fast_math_defaults_.end())
+    }
+    if (const auto found = fast_math_defaults_.find(scalar); found != fast_math_defaults_.end()) {
         return !(found->second & kNoSigns);
+    }
     return modes_.KeepsZeroSigns(scalar);
 }
 

@@ -17,16 +17,19 @@ Status Translator::ReadClock(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_ASSIGN_OR_RETURN(uint64_t scope, constants_.Integer(inst, inst[0]));
     if (scope != static_cast<uint64_t>(spv::Scope::Subgroup) &&
-        scope != static_cast<uint64_t>(spv::Scope::Device))
+        scope != static_cast<uint64_t>(spv::Scope::Device)) {
         return Invalid(inst, "reads the clock of another scope than subgroup and device");
+    }
     const bool whole = type->kind == Type::Kind::kScalar && type->scalar == ir::Type::kI64;
     const bool words = type->kind == Type::Kind::kVector && type->count == 2 &&
                        types_.ScalarOf(*type) == ir::Type::kI32;
-    if (!whole && !words)
+    if (!whole && !words) {
         return Invalid(inst, "gives neither an integer of 64 bits nor two of 32");
+    }
     const ir::ValueId clock = Emit(ir::Op::kReadClock, ir::Type::kI64, {});
-    if (whole)
+    if (whole) {
         return Define(inst, {clock});
+    }
     const ir::ValueId high =
         Emit(ir::Op::kLShr, ir::Type::kI64, {clock, builder_.Const(ir::Type::kI64, 32)});
     return Define(inst, {Emit(ir::Op::kTrunc, ir::Type::kI32, {clock}),
@@ -38,12 +41,14 @@ Status Translator::Fma(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(Tuple c, UseTuple(inst, inst[2]));
-    if (a.size() != b.size() || a.size() != c.size())
+    if (a.size() != b.size() || a.size() != c.size()) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     for (size_t i = 0; i < a.size(); ++i) {
         const ir::Type type = kernel_.type(a[i]);
-        if (!ir::IsFloat(type) || kernel_.type(b[i]) != type || kernel_.type(c[i]) != type)
+        if (!ir::IsFloat(type) || kernel_.type(b[i]) != type || kernel_.type(c[i]) != type) {
             return Invalid(inst, "has operands that are not floats of one type");
+        }
         a[i] = modes_.Fused(a[i], b[i], c[i]);
     }
     return Define(inst, std::move(a));
@@ -54,11 +59,13 @@ Status Translator::CompositeReplicate(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
     FORNAX_ASSIGN_OR_RETURN(Tuple part, UseTuple(inst, inst[0]));
-    if (part.empty() || type->scalars % part.size() != 0)
+    if (part.empty() || type->scalars % part.size() != 0) {
         return Invalid(inst, "replicates a value that is no constituent of its type");
+    }
     Tuple tuple;
-    while (tuple.size() < type->scalars)
+    while (tuple.size() < type->scalars) {
         tuple.insert(tuple.end(), part.begin(), part.end());
+    }
     return Define(inst, std::move(tuple));
 }
 

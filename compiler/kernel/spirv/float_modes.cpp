@@ -35,22 +35,26 @@ ValueId FloatModes::Emit(Op op, Type type, std::initializer_list<ValueId> operan
 }
 
 ValueId FloatModes::Real(Type type, double value) {
-    if (type == Type::kF64)
+    if (type == Type::kF64) {
         return builder_.Const(type, std::bit_cast<uint64_t>(value));
-    if (type == Type::kF16)
+    }
+    if (type == Type::kF16) {
         return builder_.Const(type, ir::FloatToHalf(static_cast<float>(value)));
+    }
     return builder_.ConstF32(static_cast<float>(value));
 }
 
 ValueId FloatModes::Flush(ValueId value) {
     const Type type = TypeOf(value);
-    if (!ir::IsFloat(type) || !Flushes(type) || flushed_.contains(value.index))
+    if (!ir::IsFloat(type) || !Flushes(type) || flushed_.contains(value.index)) {
         return value;
+    }
     ValueId result = value;
     uint64_t constant = 0;
     if (builder_.kernel().IsConst(value, &constant)) {
-        if ((constant & ExponentMask(type)) == 0)
+        if ((constant & ExponentMask(type)) == 0) {
             result = builder_.Const(type, constant & SignMask(type));
+        }
     } else {
         const Type bits = ir::IntegerType(ir::BitWidth(type));
         const ValueId word = builder_.Emit(Op::kBitcast, bits, {value});
@@ -73,8 +77,9 @@ ValueId FloatModes::ExtremeOfZeros(Op op, ValueId a, ValueId b, ValueId result) 
     const Type type = TypeOf(result);
     for (const ValueId operand : {a, b}) {
         uint64_t constant = 0;
-        if (builder_.kernel().IsConst(operand, &constant) && (constant & ~SignMask(type)) != 0)
+        if (builder_.kernel().IsConst(operand, &constant) && (constant & ~SignMask(type)) != 0) {
             return result;
+        }
     }
     const Type bits = ir::IntegerType(ir::BitWidth(type));
     const bool minimum = op == Op::kFMin || op == Op::kNMin;
@@ -183,17 +188,20 @@ ValueId FloatModes::Product(ValueId a, ValueId b) {
 ValueId FloatModes::Fused(ValueId a, ValueId b, ValueId c) {
     const Type type = TypeOf(a);
     const bool to_zero = RoundsTowardsZero(type);
-    if (type == Type::kF64)
+    if (type == Type::kF64) {
         return to_zero ? FusedTowardsZero(a, b, c) : Emit(Op::kFma, type, {a, b, c});
-    if (type == Type::kF32 && !to_zero)
+    }
+    if (type == Type::kF32 && !to_zero) {
         return Emit(Op::kFma, type, {a, b, c});
+    }
     // The product is exact in f64. A sum that is cut there loses nothing that a second cut would
     // keep; one that is rounded to nearest is exact for halves as long as it is less than infinity,
     // or has an addend that is too small to make a tie.
     auto widen = [&](ValueId value) { return Emit(Op::kFConvert, Type::kF64, {value}); };
     const ValueId product = Emit(Op::kFMul, Type::kF64, {widen(a), widen(b)});
-    if (to_zero)
+    if (to_zero) {
         return Narrowed(Sum(product, widen(c)), type);
+    }
     return Emit(Op::kFConvert, type, {Emit(Op::kFAdd, Type::kF64, {product, widen(c)})});
 }
 

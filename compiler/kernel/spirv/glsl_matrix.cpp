@@ -13,12 +13,14 @@ using Square = std::vector<std::vector<ir::ValueId>>;  // [column][row]
 Square Minor(const Square& matrix, size_t column, size_t row) {
     Square minor;
     for (size_t c = 0; c < matrix.size(); ++c) {
-        if (c == column)
+        if (c == column) {
             continue;
+        }
         auto& kept = minor.emplace_back();
         for (size_t r = 0; r < matrix.size(); ++r) {
-            if (r != row)
+            if (r != row) {
                 kept.push_back(matrix[c][r]);
+            }
         }
     }
     return minor;
@@ -28,36 +30,42 @@ Square Minor(const Square& matrix, size_t column, size_t row) {
 
 Status Translator::GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a) {
     size_t size = 1;
-    while (size * size < a.size())
+    while (size * size < a.size()) {
         ++size;
-    if (size < 2 || size * size != a.size())
+    }
+    if (size < 2 || size * size != a.size()) {
         return Invalid(inst, "has an operand that is no square matrix");
+    }
     const ir::Type type = kernel_.type(a[0]);
     const uint8_t flags = FloatFlags(inst.result);
     auto binary = [&](ir::Op op, ir::ValueId x, ir::ValueId y) {
         return Emit(op, type, {x, y}, flags);
     };
     auto determinant = [&](auto& self, const Square& matrix) -> ir::ValueId {
-        if (matrix.size() == 1)
+        if (matrix.size() == 1) {
             return matrix[0][0];
+        }
         ir::ValueId sum;
         for (size_t c = 0; c < matrix.size(); ++c) {
             ir::ValueId part = binary(ir::Op::kFMul, matrix[c][0], self(self, Minor(matrix, c, 0)));
-            if (c == 0)
+            if (c == 0) {
                 sum = part;
-            else
+            } else {
                 sum = binary(c % 2 == 0 ? ir::Op::kFAdd : ir::Op::kFSub, sum, part);
+            }
         }
         return sum;
     };
     Square matrix(size);
     for (size_t c = 0; c < size; ++c) {
-        for (size_t r = 0; r < size; ++r)
+        for (size_t r = 0; r < size; ++r) {
             matrix[c].push_back(a[c * size + r]);
+        }
     }
     ir::ValueId whole = determinant(determinant, matrix);
-    if (number == GLSLstd450Determinant)
+    if (number == GLSLstd450Determinant) {
         return Define(inst, {whole});
+    }
     // Entry (column c, row r) of the inverse is the cofactor of (column r, row c) over the
     // determinant.
     ir::ValueId scale = binary(ir::Op::kFDiv, Float(type, 1), whole);
@@ -65,8 +73,9 @@ Status Translator::GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a)
     for (size_t c = 0; c < size; ++c) {
         for (size_t r = 0; r < size; ++r) {
             ir::ValueId cofactor = determinant(determinant, Minor(matrix, r, c));
-            if ((c + r) % 2 != 0)
+            if ((c + r) % 2 != 0) {
                 cofactor = Emit(ir::Op::kFNeg, type, {cofactor});
+            }
             result.push_back(binary(ir::Op::kFMul, cofactor, scale));
         }
     }

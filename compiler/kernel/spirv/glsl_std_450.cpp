@@ -78,11 +78,13 @@ bool IsExtreme(ir::Op op) {
 
 Status Translator::ExtInst(const Inst& inst) {
     if (!module_.IsGlslImport(inst[0]) || inst.op != spv::Op::OpExtInst) {
-        if (inst.op == spv::Op::OpExtInst && IsDebugPrintf(inst))
+        if (inst.op == spv::Op::OpExtInst && IsDebugPrintf(inst)) {
             return DebugPrintf(inst);
+        }
         // Other NonSemantic sets may be removed (SPV_KHR_non_semantic_info).
-        if (module_.IsNonSemantic(inst))
+        if (module_.IsNonSemantic(inst)) {
             return OkStatus();
+        }
         const Inst* import = module_.Find(inst[0]);
         const std::string name = import ? LiteralString(import->operands) : "";
         return Unsupported(inst, "uses the instruction set \"" + name + "\"");
@@ -110,8 +112,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                                                   std::to_string(inst.offset) + " " + what + "."};
     };
     const InstructionInfo* info = FindGlslInstruction(number);
-    if (!info || inst.size() != size_t{2} + info->num_operands)
+    if (!info || inst.size() != size_t{2} + info->num_operands) {
         return fails("is not known with " + std::to_string(inst.size() - 2) + " operands");
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     const ir::Type scalar = types_.ScalarOf(*type);
     const uint8_t flags = FloatFlags(inst.result);
@@ -121,8 +124,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
     const bool through_pointer = number == GLSLstd450Modf || number == GLSLstd450Frexp;
     std::vector<Tuple> args;
     for (size_t i = 2; i < inst.size(); ++i) {
-        if (through_pointer && i == 3)
+        if (through_pointer && i == 3) {
             break;
+        }
         FORNAX_ASSIGN_OR_RETURN(Tuple arg, UseTuple(inst, inst[i]));
         args.push_back(std::move(arg));
     }
@@ -132,14 +136,17 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
         for (size_t i = 0; i < type->scalars; ++i) {
             std::vector<ir::ValueId> operands;
             for (const Tuple& arg : args) {
-                if (arg.size() != type->scalars)
+                if (arg.size() != type->scalars) {
                     return fails("has operands that do not fit its result type");
+                }
                 operands.push_back(arg[i]);
             }
-            if (swap)
+            if (swap) {
                 std::swap(operands[0], operands[1]);
-            if (op == ir::Op::kLdexp)
+            }
+            if (op == ir::Op::kLdexp) {
                 operands[1] = ToI32(operands[1], true);
+            }
             // On Fma the flag would ask for one rounding, as OpFmaKHR does.
             result.push_back(EmitSpan(op, scalar, operands, op == ir::Op::kFma ? 0 : flags));
             if (zero_signs && IsExtreme(op)) {
@@ -160,12 +167,14 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
     }
     if (auto clamp = std::ranges::find(kClamps, number, &ClampOps::number);
         clamp != std::end(kClamps)) {
-        if (!one_size())
+        if (!one_size()) {
             return fails("has operands that do not fit its result type");
+        }
         Tuple result;
-        for (size_t i = 0; i < a.size(); ++i)
+        for (size_t i = 0; i < a.size(); ++i) {
             result.push_back(
                 Clamp(a[i], args[1][i], args[2][i], clamp->max, clamp->min, scalar, zero_signs));
+        }
         return Define(inst, std::move(result));
     }
     switch (number) {
@@ -174,8 +183,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
             const double pi = 3.14159265358979323846;
             const double factor = number == GLSLstd450Radians ? pi / 180 : 180 / pi;
             Tuple result;
-            for (ir::ValueId x : a)
+            for (ir::ValueId x : a) {
                 result.push_back(Emit(ir::Op::kFMul, scalar, {x, Float(scalar, factor)}, flags));
+            }
             return Define(inst, std::move(result));
         }
         case GLSLstd450Modf:
@@ -203,8 +213,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
         }
         case GLSLstd450FMix: {
             // x * (1 - a) + y * a.
-            if (!one_size())
+            if (!one_size()) {
                 return fails("has operands that do not fit its result type");
+            }
             Tuple result;
             for (size_t i = 0; i < a.size(); ++i) {
                 ir::ValueId rest =
@@ -217,8 +228,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
         }
         case GLSLstd450Step: {
             // x < edge ? 0 : 1.
-            if (!one_size())
+            if (!one_size()) {
                 return fails("has operands that do not fit its result type");
+            }
             Tuple result;
             for (size_t i = 0; i < a.size(); ++i) {
                 ir::ValueId below = Emit(ir::Op::kFOLt, ir::Type::kBool, {args[1][i], a[i]});
@@ -229,8 +241,9 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
         }
         case GLSLstd450SmoothStep: {
             // t = clamp((x - low) / (high - low), 0, 1); t * t * (3 - 2 * t).
-            if (!one_size())
+            if (!one_size()) {
                 return fails("has operands that do not fit its result type");
+            }
             Tuple result;
             for (size_t i = 0; i < a.size(); ++i) {
                 ir::ValueId x = Emit(ir::Op::kFSub, scalar, {args[2][i], a[i]}, flags);
@@ -275,27 +288,31 @@ Result<Tuple> Translator::GlslGeometry(const Inst& inst,
     const Tuple& a = args[0];
     const size_t vectors = number == GLSLstd450Refract ? 2 : args.size();
     for (size_t i = 0; i < vectors; ++i) {
-        if (args[i].size() != a.size())
+        if (args[i].size() != a.size()) {
             return Invalid(inst, "has operands of different sizes");
+        }
     }
     Tuple result;
     switch (number) {
         case GLSLstd450Length:
             return Tuple{Emit(ir::Op::kSqrt, type, {DotOf(a, a, flags)})};
         case GLSLstd450Distance: {
-            for (size_t i = 0; i < a.size(); ++i)
+            for (size_t i = 0; i < a.size(); ++i) {
                 result.push_back(binary(ir::Op::kFSub, a[i], args[1][i]));
+            }
             return Tuple{Emit(ir::Op::kSqrt, type, {DotOf(result, result, flags)})};
         }
         case GLSLstd450Normalize: {
             ir::ValueId inverse = Emit(ir::Op::kRSqrt, type, {DotOf(a, a, flags)});
-            for (ir::ValueId x : a)
+            for (ir::ValueId x : a) {
                 result.push_back(binary(ir::Op::kFMul, x, inverse));
+            }
             return result;
         }
         case GLSLstd450Cross:
-            if (a.size() != 3)
+            if (a.size() != 3) {
                 return Invalid(inst, "is no vector of three components");
+            }
             for (size_t i = 0; i < 3; ++i) {
                 const size_t j = (i + 1) % 3;
                 const size_t k = (i + 2) % 3;
@@ -307,27 +324,31 @@ Result<Tuple> Translator::GlslGeometry(const Inst& inst,
             // dot(Nref, I) < 0 ? N : -N.
             ir::ValueId dot = DotOf(args[2], args[1], flags);
             ir::ValueId keep = Emit(ir::Op::kFOLt, ir::Type::kBool, {dot, Float(type, 0)});
-            for (ir::ValueId n : a)
+            for (ir::ValueId n : a) {
                 result.push_back(
                     Emit(ir::Op::kSelect, type, {keep, n, Emit(ir::Op::kFNeg, type, {n})}));
+            }
             return result;
         }
         case GLSLstd450Reflect: {
             // I - 2 * dot(N, I) * N.
             ir::ValueId twice = binary(ir::Op::kFMul, Float(type, 2), DotOf(args[1], a, flags));
-            for (size_t i = 0; i < a.size(); ++i)
+            for (size_t i = 0; i < a.size(); ++i) {
                 result.push_back(
                     binary(ir::Op::kFSub, a[i], binary(ir::Op::kFMul, twice, args[1][i])));
+            }
             return result;
         }
         default: {
             // k = 1 - eta^2 * (1 - dot(N, I)^2); k < 0 ? 0 : eta * I - (eta * dot(N, I) + sqrt(k))
             // * N.
-            if (args[2].size() != 1)
+            if (args[2].size() != 1) {
                 return Invalid(inst, "has an eta that is no scalar");
+            }
             ir::ValueId eta = args[2][0];
-            if (kernel_.type(eta) != type)
+            if (kernel_.type(eta) != type) {
                 eta = Emit(ir::Op::kFConvert, type, {eta});
+            }
             ir::ValueId one = Float(type, 1);
             ir::ValueId dot = DotOf(args[1], a, flags);
             ir::ValueId sine = binary(ir::Op::kFSub, one, binary(ir::Op::kFMul, dot, dot));
@@ -354,9 +375,10 @@ Status Translator::GlslPack(const Inst& inst, uint32_t number, const Tuple& a) {
     const ir::Type i16 = ir::Type::kI16;
     auto join = [&](const Tuple& parts, uint32_t bits) {
         ir::ValueId word = parts[0];
-        for (uint32_t i = 1; i < parts.size(); ++i)
+        for (uint32_t i = 1; i < parts.size(); ++i) {
             word =
                 Emit(ir::Op::kOr, i32, {word, Emit(ir::Op::kShl, i32, {parts[i], Int(i * bits)})});
+        }
         return word;
     };
     if (number == GLSLstd450PackHalf2x16 && a.size() == 2) {

@@ -34,8 +34,9 @@ std::string EnumerantName(uint8_t kind, uint32_t value) {
 uint32_t StringWords(std::span<const uint32_t> words) {
     for (size_t i = 0; i < words.size(); ++i) {
         for (int byte = 0; byte < 4; ++byte) {
-            if ((words[i] >> (8 * byte) & 0xff) == 0)
+            if ((words[i] >> (8 * byte) & 0xff) == 0) {
                 return static_cast<uint32_t>(i + 1);
+            }
         }
     }
     return 0;
@@ -59,8 +60,9 @@ class Walker {
         }
         name_ = info->name;
         FORNAX_RETURN_IF_ERROR(TakeAll(info->first_operand, info->num_operands));
-        if (position_ != words_.size())
+        if (position_ != words_.size()) {
             return Bad("has " + std::to_string(words_.size() - position_) + " words too many");
+        }
         return ids_;
     }
 
@@ -74,19 +76,23 @@ class Walker {
     Status TakeAll(uint32_t first, uint32_t count, bool skip_result = false) {
         for (uint32_t i = first; i < first + count; ++i) {
             const OperandInfo& operand = kOperands[i];
-            if (skip_result && (operand.kind == kKindIdResultType || operand.kind == kKindIdResult))
+            if (skip_result &&
+                (operand.kind == kKindIdResultType || operand.kind == kKindIdResult)) {
                 continue;
+            }
             switch (operand.quantifier) {
                 case Quantifier::kOne:
                     FORNAX_RETURN_IF_ERROR(Take(operand.kind));
                     break;
                 case Quantifier::kOptional:
-                    if (left() > 0)
+                    if (left() > 0) {
                         FORNAX_RETURN_IF_ERROR(Take(operand.kind));
+                    }
                     break;
                 case Quantifier::kAny:
-                    while (left() > 0)
+                    while (left() > 0) {
                         FORNAX_RETURN_IF_ERROR(Take(operand.kind));
+                    }
                     break;
             }
         }
@@ -95,8 +101,9 @@ class Walker {
 
     Status Take(uint8_t kind_index) {
         const KindInfo& kind = kKinds[kind_index];
-        if (left() == 0)
+        if (left() == 0) {
             return Bad(std::string("ends before its ") + kind.name + " operand");
+        }
         switch (kind.category) {
             case Category::kId:
                 return TakeId(kind_index);
@@ -130,8 +137,9 @@ class Walker {
                 return OkStatus();
             }
             case Category::kComposite:
-                if (kind_index == kKindPairLiteralIntegerIdRef)
+                if (kind_index == kKindPairLiteralIntegerIdRef) {
                     return TakeSwitchCase();
+                }
                 return TakeAll(kind.first_base, kind.num_bases);
         }
         return OkStatus();
@@ -143,19 +151,23 @@ class Walker {
             return Bad("uses id " + std::to_string(id) + ", which is not below the bound " +
                        std::to_string(bound_));
         }
-        if (kind_index == kKindIdResultType)
+        if (kind_index == kKindIdResultType) {
             ids_.result_type = id;
-        if (kind_index == kKindIdResult)
+        }
+        if (kind_index == kKindIdResult) {
             ids_.result = id;
+        }
         ++position_;
         return OkStatus();
     }
 
     Status TakeWords(uint32_t count) {
-        if (count == 0)
+        if (count == 0) {
             return Bad("has a literal whose type is not a scalar number");
-        if (left() < count)
+        }
+        if (left() < count) {
             return Bad("ends inside a literal");
+        }
         position_ += count;
         return OkStatus();
     }
@@ -163,19 +175,22 @@ class Walker {
     Status TakeLiteral(uint8_t kind_index) {
         if (kind_index == kKindLiteralString) {
             uint32_t count = StringWords(words_.subspan(position_));
-            if (count == 0)
+            if (count == 0) {
                 return Bad("holds a string without an end");
+            }
             position_ += count;
             return OkStatus();
         }
-        if (kind_index == kKindLiteralContextDependentNumber)
+        if (kind_index == kKindLiteralContextDependentNumber) {
             return TakeWords(sizes_.WordsOfType(ids_.result_type));
+        }
         if (kind_index == kKindLiteralSpecConstantOpInteger) {
             uint32_t opcode = words_[position_++];
             const InstructionInfo* inner = FindInstruction(opcode);
             // The operation's own operands follow it; an operation that nests another has none.
-            if (!inner || opcode == static_cast<uint32_t>(spv::Op::OpSpecConstantOp))
+            if (!inner || opcode == static_cast<uint32_t>(spv::Op::OpSpecConstantOp)) {
                 return Bad("holds opcode " + std::to_string(opcode) + ", which it may not");
+            }
             return TakeAll(inner->first_operand, inner->num_operands, true);
         }
         ++position_;  // LiteralInteger, LiteralFloat, LiteralExtInstInteger
@@ -250,13 +265,15 @@ std::string LiteralString(std::span<const uint32_t> words, uint32_t* num_words) 
     for (uint32_t i = 0; i < count; ++i) {
         for (int byte = 0; byte < 4; ++byte) {
             char c = static_cast<char>(words[i] >> (8 * byte) & 0xff);
-            if (c == 0)
+            if (c == 0) {
                 break;
+            }
             text.push_back(c);
         }
     }
-    if (num_words)
+    if (num_words) {
         *num_words = count;
+    }
     return text;
 }
 

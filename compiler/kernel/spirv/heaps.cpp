@@ -34,14 +34,16 @@ Kind DescriptorKindOf(const Inst& image) {
     constexpr size_t kDim = 1;
     constexpr size_t kSampled = 5;
     const bool storage = image[kSampled] == 2;
-    if (static_cast<spv::Dim>(image[kDim]) == spv::Dim::Buffer)
+    if (static_cast<spv::Dim>(image[kDim]) == spv::Dim::Buffer) {
         return storage ? Kind::kStorageTexelBuffer : Kind::kUniformTexelBuffer;
+    }
     return storage ? Kind::kStorageImage : Kind::kSampledImage;
 }
 
 std::optional<uint32_t> HeapDescriptorBytes(const Inst* type) {
-    if (!type)
+    if (!type) {
         return std::nullopt;
+    }
     switch (type->op) {
         case spv::Op::OpTypeBufferEXT:
             return sizeof(hal::BufferDescriptor);
@@ -59,13 +61,15 @@ Result<const HeapMapping*> Translator::FindMapping(const Inst& inst,
                                                    uint32_t* binding) {
     const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
     const Decoration* number = module_.FindDecoration(inst.result, spv::Decoration::Binding);
-    if (!set || !number)
+    if (!set || !number) {
         return Invalid(inst, "has no DescriptorSet and Binding decorations");
+    }
     for (const HeapMapping& mapping : request_.layout.mappings) {
         if (mapping.set != set->params[0] || !(mapping.resources & resource) ||
             number->params[0] < mapping.first_binding ||
-            number->params[0] - mapping.first_binding >= mapping.binding_count)
+            number->params[0] - mapping.first_binding >= mapping.binding_count) {
             continue;
+        }
         *binding = number->params[0] - mapping.first_binding;
         return &mapping;
     }
@@ -83,8 +87,9 @@ uint32_t Translator::AddHeapBinding(Kind kind, bool writable) {
     for (uint32_t i = 0; i < kernel_.bindings.size(); ++i) {
         const ir::Binding& other = kernel_.bindings[i];
         if (other.set == entry.set && other.layout.kind == kind && other.writable == writable &&
-            other.layout.inline_bytes == 0)
+            other.layout.inline_bytes == 0) {
             return i;
+        }
     }
     kernel_.bindings.push_back(entry);
     return static_cast<uint32_t>(kernel_.bindings.size() - 1);
@@ -102,15 +107,17 @@ Status Translator::MapBuffer(const Inst& inst, Pointer& pointer, Kind kind, bool
     FORNAX_ASSIGN_OR_RETURN(pointer.mapping, FindMapping(inst, resource, &pointer.mapped_binding));
     const HeapMapping& mapping = *pointer.mapping;
     if (mapping.source == Source::kPushData) {
-        if (pointer.needs_element)
+        if (pointer.needs_element) {
             return Unsupported(inst, "is an array, and is mapped to push data");
+        }
         pointer.space = Pointer::Space::kPush;
         pointer.const_offset += mapping.place.push_offset;
         pointer.mapping = nullptr;
         return OkStatus();
     }
-    if (IsData(mapping.source) && pointer.needs_element)
+    if (IsData(mapping.source) && pointer.needs_element) {
         return Unsupported(inst, "is an array, and is mapped to the data of a buffer");
+    }
     if (mapping.source == Source::kHeapData) {
         // The bytes of the heap itself, of which the address is taken.
         ir::Binding entry;
@@ -169,12 +176,14 @@ Status Translator::MapImage(const Inst& inst, Pointer& pointer, Kind kind, bool 
                               : read_only              ? HeapMapping::kReadOnlyImage
                                                        : HeapMapping::kReadWriteImage;
     FORNAX_ASSIGN_OR_RETURN(pointer.mapping, FindMapping(inst, resource, &pointer.mapped_binding));
-    if (pointer.mapping->source >= Source::kHeapData)
+    if (pointer.mapping->source >= Source::kHeapData) {
         return Invalid(inst, "is no buffer, and is mapped to the data of one");
+    }
     const bool embedded = pointer.mapping->embedded_sampler != HeapMapping::kNoSampler;
     const auto sampler = [&]() -> uint32_t {
-        if (!embedded)
+        if (!embedded) {
             return AddHeapBinding(Kind::kSampler, false);
+        }
         ir::Binding entry;
         entry.set = ResourceLayout::kEmbeddedSamplerSet;
         entry.layout = {.kind = Kind::kSampler, .count = pointer.mapping->embedded_sampler + 1};
@@ -186,8 +195,9 @@ Status Translator::MapImage(const Inst& inst, Pointer& pointer, Kind kind, bool 
         pointer.binding = sampler();
         return OkStatus();
     }
-    if (kind == Kind::kCombinedImageSampler)
+    if (kind == Kind::kCombinedImageSampler) {
         kind = Kind::kSampledImage;
+    }
     pointer.binding = AddHeapBinding(kind, storage && !read_only);
     // The texels of a buffer are not sampled, whatever their variable's type says.
     if (combined && kind == Kind::kSampledImage) {
@@ -198,10 +208,12 @@ Status Translator::MapImage(const Inst& inst, Pointer& pointer, Kind kind, bool 
 }
 
 Status Translator::HeapVariable(const Inst& inst, spv::BuiltIn builtin) {
-    if (builtin != spv::BuiltIn::ResourceHeapEXT && builtin != spv::BuiltIn::SamplerHeapEXT)
+    if (builtin != spv::BuiltIn::ResourceHeapEXT && builtin != spv::BuiltIn::SamplerHeapEXT) {
         return Unsupported(inst, "is a built-in that is no descriptor heap");
-    if (!request_.layout.heaps || inst.op != spv::Op::OpUntypedVariableKHR)
+    }
+    if (!request_.layout.heaps || inst.op != spv::Op::OpUntypedVariableKHR) {
         return Invalid(inst, "is a descriptor heap, which its pipeline does not use, or is typed");
+    }
     Pointer pointer;
     pointer.space = Pointer::Space::kHeap;
     pointer.untyped = true;
@@ -238,27 +250,31 @@ ValueId Translator::MappedElement(const Pointer& pointer, bool sampler) {
         return Emit(Op::kIMul, ir::Type::kI32, {a, Int(b)});
     };
     ValueId shader_index = Int(pointer.mapped_binding);
-    if (pointer.element.valid())
+    if (pointer.element.valid()) {
         shader_index = add(shader_index, pointer.element);
+    }
     ValueId offset = Int(place.heap_offset);
-    if (mapping.source != Source::kIndirectIndexArray)
+    if (mapping.source != Source::kIndirectIndexArray) {
         offset = add(offset, times(shader_index, place.array_stride));
+    }
     ValueId index;
     if (mapping.source == Source::kPushIndex) {
         index = PushWord(index_place.push_offset, ir::Type::kI32);
     } else if (mapping.source != Source::kConstantOffset) {
         ValueId behind = Int(index_place.address_offset);
-        if (mapping.source == Source::kIndirectIndexArray)
+        if (mapping.source == Source::kIndirectIndexArray) {
             behind = add(behind, times(shader_index, sizeof(uint32_t)));
+        }
         index =
             WordBehind(PushWord(index_place.push_offset, ir::Type::kI64), behind, ir::Type::kI32);
     }
     if (index.valid()) {
         constexpr uint32_t kImageBits = 20;
-        if (packed && sampler)
+        if (packed && sampler) {
             index = Emit(Op::kLShr, ir::Type::kI32, {index, Int(kImageBits)});
-        else if (packed)
+        } else if (packed) {
             index = Emit(Op::kAnd, ir::Type::kI32, {index, Int((1u << kImageBits) - 1)});
+        }
         offset = add(offset, times(index, place.index_stride));
     }
     const bool is_sampler =
@@ -268,8 +284,9 @@ ValueId Translator::MappedElement(const Pointer& pointer, bool sampler) {
 }
 
 void Translator::ResolveHeap(Pointer& pointer) {
-    if (!pointer.mapping || pointer.space != Pointer::Space::kImage)
+    if (!pointer.mapping || pointer.space != Pointer::Space::kImage) {
         return;
+    }
     const HeapMapping& mapping = *pointer.mapping;
     const bool embedded = mapping.embedded_sampler != HeapMapping::kNoSampler;
     const auto element = [&](bool sampler) {
@@ -311,8 +328,9 @@ ValueId Translator::MappedBuffer(const Pointer& pointer) {
                         Emit(Op::kZExt, ir::Type::kI64, {offset})});
     } else {
         address = PushWord(mapping.place.push_offset, ir::Type::kI64);
-        if (mapping.source == Source::kIndirectAddress)
+        if (mapping.source == Source::kIndirectAddress) {
             address = WordBehind(address, Int(mapping.place.address_offset), ir::Type::kI64);
+        }
     }
     return Emit(Op::kBufferFrom, ir::Type::kBuffer, {address, size});
 }
@@ -321,10 +339,12 @@ ValueId Translator::MappedBuffer(const Pointer& pointer) {
 Status Translator::LoadHeapDescriptor(const Inst& inst, Pointer& pointer, uint32_t type) {
     const Inst* declaration = module_.Find(type);
     const bool sampler = declaration && declaration->op == spv::Op::OpTypeSampler;
-    if (!sampler && (!declaration || declaration->op != spv::Op::OpTypeImage))
+    if (!sampler && (!declaration || declaration->op != spv::Op::OpTypeImage)) {
         return Invalid(inst, "loads from a descriptor heap what is neither image nor sampler");
-    if (sampler != (pointer.binding == ResourceLayout::kSamplerHeapSet))
+    }
+    if (sampler != (pointer.binding == ResourceLayout::kSamplerHeapSet)) {
         return Invalid(inst, "loads a descriptor from the heap that does not hold its kind");
+    }
     const Kind kind = sampler ? Kind::kSampler : DescriptorKindOf(*declaration);
     const bool storage = kind == Kind::kStorageImage || kind == Kind::kStorageTexelBuffer;
     Pointer place;
@@ -343,11 +363,13 @@ Status Translator::BufferPointer(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer heap, UsePointer(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     if (heap.space != Pointer::Space::kHeap || heap.binding != ResourceLayout::kResourceHeapSet ||
-        result->kind != Type::Kind::kPointer)
+        result->kind != Type::Kind::kPointer) {
         return Invalid(inst, "does not make a pointer of a place in the resource heap");
+    }
     const bool uniform = result->storage == spv::StorageClass::Uniform;
-    if (!uniform && result->storage != spv::StorageClass::StorageBuffer)
+    if (!uniform && result->storage != spv::StorageClass::StorageBuffer) {
         return Invalid(inst, "makes a pointer to what is no buffer");
+    }
     Pointer pointer;
     pointer.space = Pointer::Space::kBuffer;
     pointer.type = result->element;
@@ -355,8 +377,9 @@ Status Translator::BufferPointer(const Inst& inst) {
     pointer.nonuniform =
         heap.nonuniform ||
         module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
-    for (auto kind : {spv::Decoration::Volatile, spv::Decoration::Coherent})
+    for (auto kind : {spv::Decoration::Volatile, spv::Decoration::Coherent}) {
         pointer.is_volatile |= module_.FindDecoration(inst.result, kind) != nullptr;
+    }
     const Kind kind = uniform ? Kind::kUniformBuffer : Kind::kStorageBuffer;
     pointer.element = HeapElement(ByteOffset(heap, heap.const_offset), kind);
     pointer.binding = AddHeapBinding(kind, !uniform);

@@ -8,19 +8,23 @@ namespace {
 // Every IR id that a value is made of.
 template <typename Visit>
 void VisitIds(Value& value, Visit&& visit) {
-    for (ir::ValueId& scalar : value.scalars)
+    for (ir::ValueId& scalar : value.scalars) {
         visit(scalar);
-    if (!value.pointer)
-        return;
-    Pointer& pointer = *value.pointer;
-    for (ir::ValueId* id : {&pointer.element, &pointer.offset, &pointer.component,
-                            &pointer.sampler_element, &pointer.guard, &pointer.view_address,
-                            &pointer.view_size}) {
-        if (id->valid())
-            visit(*id);
     }
-    for (Pointer::Term& term : pointer.terms)
+    if (!value.pointer) {
+        return;
+    }
+    Pointer& pointer = *value.pointer;
+    for (ir::ValueId* id :
+         {&pointer.element, &pointer.offset, &pointer.component, &pointer.sampler_element,
+          &pointer.guard, &pointer.view_address, &pointer.view_size}) {
+        if (id->valid()) {
+            visit(*id);
+        }
+    }
+    for (Pointer::Term& term : pointer.terms) {
         visit(term.index);
+    }
 }
 
 }  // namespace
@@ -35,8 +39,9 @@ Value Translator::Rescue(uint32_t id, const Value& value) {
         VisitIds(copy, [&](ir::ValueId& scalar) {
             it->second.push_back(NewLocal(kernel_.type(scalar)));
         });
-        for (const Value& definition : frame_->older[id])
+        for (const Value& definition : frame_->older[id]) {
             StoreHome(definition, it->second);
+        }
         StoreHome(value, it->second);
     }
     Value loaded = value;
@@ -57,8 +62,9 @@ void Translator::StoreHome(const Value& definition, const std::vector<uint32_t>&
 void Translator::InsertHomeStores() {
     for (auto& [block, stores] : home_stores_) {
         std::unordered_map<uint32_t, std::vector<HomeStore>> by_inst;
-        for (const HomeStore& store : stores)
+        for (const HomeStore& store : stores) {
             by_inst[kernel_.value(store.value).inst.index].push_back(store);
+        }
         std::vector<ir::InstId> first;
         std::vector<ir::InstId> behind;
         auto append = [&](std::vector<ir::InstId>& insts, const HomeStore& store) {
@@ -73,15 +79,18 @@ void Translator::InsertHomeStores() {
         for (ir::InstId inst : old) {
             behind.push_back(inst);
             auto it = by_inst.find(inst.index);
-            if (it == by_inst.end())
+            if (it == by_inst.end()) {
                 continue;
-            for (const HomeStore& store : it->second)
+            }
+            for (const HomeStore& store : it->second) {
                 append(behind, store);
+            }
             by_inst.erase(it);
         }
         for (const HomeStore& store : stores) {
-            if (by_inst.count(kernel_.value(store.value).inst.index))
+            if (by_inst.count(kernel_.value(store.value).inst.index)) {
                 append(first, store);
+            }
         }
         first.insert(first.end(), behind.begin(), behind.end());
         kernel_.block(ir::BlockId{block}).insts = std::move(first);

@@ -255,8 +255,9 @@ Ids ImageCode::Bc7Texel(const Ids& block, Id texel) {
         // No bits of alpha stand for an opaque one.
         const Id value = Select(Test(Op::kIEq, bits, Int(0)), Int(255), between);
         Ids after;
-        for (uint32_t i = 0; i < 4; ++i)
+        for (uint32_t i = 0; i < 4; ++i) {
             after.push_back(Select(Test(Op::kIEq, channel, Int(i)), value, before[i]));
+        }
         return after;
     });
     // "BPTC Rotation bits": alpha changes places with one of the colors.
@@ -267,8 +268,9 @@ Ids ImageCode::Bc7Texel(const Ids& block, Id texel) {
         values[i] = Select(rotated, alpha, color);
         values[3] = Select(rotated, color, values[3]);
     }
-    for (Id& value : values)
+    for (Id& value : values) {
         value = Select(reserved, Int(0), value);
+    }
     return values;
 }
 
@@ -362,8 +364,9 @@ Ids ImageCode::Bc6Texel(const Ids& block, Id texel, Id is_signed) {
         const Id half =
             Select(reserved, Int(0), Select(is_signed, with_sign, I(Op::kLShr, product, Int(6))));
         Ids after;
-        for (uint32_t i = 0; i < 3; ++i)
+        for (uint32_t i = 0; i < 3; ++i) {
             after.push_back(Select(Test(Op::kIEq, channel, Int(i)), half, before[i]));
+        }
         return after;
     });
     values.push_back(Int(0));

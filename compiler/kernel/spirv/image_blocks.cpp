@@ -62,16 +62,18 @@ Ids ImageCode::LoadBlockTexel(Id buffer, const Texel& texel, Id format, uint8_t 
         return Select(Test(Op::kULe, Int(static_cast<uint32_t>(first)), layout), Int(1), Int(0));
     };
     Id family = from(TexelLayout::kEac);
-    for (TexelLayout first : {TexelLayout::kBc1, TexelLayout::kBc6, TexelLayout::kBc7})
+    for (TexelLayout first : {TexelLayout::kBc1, TexelLayout::kBc6, TexelLayout::kBc7}) {
         family = I(Op::kIAdd, family, from(first));
+    }
     constexpr uint32_t kFamilies[] = {1, 2, 3, 4, 0};
     constexpr ir::Type kOne[] = {kI32};
     constexpr std::array<ir::Type, 4> kFour = {kI32, kI32, kI32, kI32};
     return Switch(family, kFamilies, kFour, [&](uint32_t kind) -> Ids {
         if (kind >= 2) {
             const Id row_major = I(Op::kOr, I(Op::kShl, y, Int(2)), x);
-            if (kind == 2)
+            if (kind == 2) {
                 return LoadRampTexel(buffer, offset, format, row_major, flags);
+            }
             const Ids block = LoadElements(buffer, offset, kI32, 4, flags);
             return kind == 3 ? Bc6Texel(block, row_major, is(TexelLayout::kBc6Signed))
                              : Bc7Texel(block, row_major);

@@ -29,8 +29,9 @@ constexpr std::array<ir::Type, 4> kFourFloats = {kF32, kF32, kF32, kF32};
 template <uint32_t kCount>
 constexpr auto FirstLayouts() {
     std::array<uint32_t, kCount> all{};
-    for (uint32_t i = 0; i < all.size(); ++i)
+    for (uint32_t i = 0; i < all.size(); ++i) {
         all[i] = i;
+    }
     std::swap(all[static_cast<size_t>(TexelLayout::k32x4)], all.back());
     return all;
 }
@@ -85,8 +86,9 @@ float SrgbValue(uint32_t code) {
 Id ImageCode::Bits(Id word, uint32_t shift, uint32_t count) {
     const uint32_t mask = count >= 32 ? UINT32_MAX : (1u << count) - 1;
     uint64_t known = 0;
-    if (IsConst(word, &known))
+    if (IsConst(word, &known)) {
         return Int(static_cast<uint32_t>(known) >> shift & mask);
+    }
     Id bits = shift == 0 ? word : I(Op::kLShr, word, Int(shift));
     return shift + count >= 32 ? bits : I(Op::kAnd, bits, Int(mask));
 }
@@ -110,12 +112,14 @@ Id ImageCode::TailWord(const Descriptor& descriptor, Id offset_bytes) {
 Id ImageCode::WordAt(const Descriptor& descriptor, Id offset_bytes) {
     if (descriptor.is_short) {
         uint64_t known = 0;
-        if (!IsConst(offset_bytes, &known) || known >= hal::kImageTailAt)
+        if (!IsConst(offset_bytes, &known) || known >= hal::kImageTailAt) {
             return TailWord(descriptor,
                             I(Op::kISub, offset_bytes, Int(uint32_t{hal::kImageTailAt})));
+        }
     }
-    if (descriptor.start.valid())
+    if (descriptor.start.valid()) {
         offset_bytes = I(Op::kIAdd, descriptor.start, offset_bytes);
+    }
     return builder_.Emit(Op::kLoadDescriptor, kI32, {offset_bytes}, descriptor.binding);
 }
 
@@ -125,8 +129,9 @@ Id ImageCode::Word(const Descriptor& descriptor, uint32_t offset_bytes) {
 
 Ids ImageCode::Zeros(std::span<const ir::Type> types) {
     Ids zeros;
-    for (ir::Type type : types)
+    for (ir::Type type : types) {
         zeros.push_back(builder_.Const(type, 0));
+    }
     return zeros;
 }
 
@@ -171,14 +176,16 @@ Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, u
     }
     return Switch(layout, layouts, kFourInts, [&](uint32_t which) {
         const auto known = static_cast<TexelLayout>(which);
-        if (which == kCompressed)
+        if (which == kCompressed) {
             return LoadBlockTexel(buffer, texel, format, flags);
+        }
         const Elements elements = ElementsOf(known);
         const Id offset = TexelOffset(texel, known);
         Ids words = LoadElements(buffer, offset, elements.type, elements.count, flags);
         if (elements.type != kI32) {
-            for (Id& word : words)
+            for (Id& word : words) {
                 word = Emit(Op::kZExt, kI32, {word});
+            }
         }
         if (elements.count == 3) {
             words.push_back(Int(0));
@@ -197,8 +204,9 @@ Ids ImageCode::LoadRaw(Id buffer, const Texel& texel, Id format, bool sampled, u
             raw[2] = I(Op::kShl, raw[2], Int(5));
         }
         // Narrower than what DecodeInt takes all components for.
-        if (known == TexelLayout::kInt10x3_2)
+        if (known == TexelLayout::kInt10x3_2) {
             raw[3] = I(Op::kAShr, I(Op::kShl, raw[3], Int(30)), Int(30));
+        }
         return raw;
     });
 }
@@ -217,11 +225,13 @@ void ImageCode::StoreRaw(Id buffer,
         for (size_t i = 0; i < all_bits.size() && all_bits[i] != 0; ++i) {
             const uint32_t bits = all_bits[i];
             Id part = raw[i];
-            if (known == TexelLayout::k11_11_10)
+            if (known == TexelLayout::k11_11_10) {
                 part = I(Op::kLShr, part, Int(i == 2 ? 5 : 4));
+            }
             part = Bits(part, 0, bits);
-            if (at % 32 != 0)
+            if (at % 32 != 0) {
                 part = I(Op::kShl, part, Int(at % 32));
+            }
             Id& word = words[at / 32];
             word = word.valid() ? I(Op::kOr, word, part) : part;
             at += bits;
@@ -288,8 +298,9 @@ Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const I
         Ids values;
         switch (static_cast<TexelClass>(which)) {
             case TexelClass::kUnorm:
-                for (size_t i = 0; i < 4; ++i)
+                for (size_t i = 0; i < 4; ++i) {
                     values.push_back(F(Op::kFMul, F(Op::kUToF, raw[i]), scales[i]));
+                }
                 break;
             case TexelClass::kSnorm: {
                 const Ids ints = DecodeInt(raw, format);
@@ -300,34 +311,40 @@ Ids ImageCode::DecodeFloat(std::span<const Id> raw, Id format, std::span<const I
                 break;
             }
             case TexelClass::kUscaled:
-                for (Id bits : raw)
+                for (Id bits : raw) {
                     values.push_back(F(Op::kUToF, bits));
+                }
                 break;
             case TexelClass::kSscaled:
-                for (Id value : DecodeInt(raw, format))
+                for (Id value : DecodeInt(raw, format)) {
                     values.push_back(F(Op::kSToF, value));
+                }
                 break;
             case TexelClass::kSrgb:
-                for (size_t i = 0; i < 3; ++i)
+                for (size_t i = 0; i < 3; ++i) {
                     values.push_back(SrgbToLinear(raw[i]));
+                }
                 values.push_back(F(Op::kFMul, F(Op::kUToF, raw[3]), scales[3]));
                 break;
             case TexelClass::kHalf:
-                for (Id bits : raw)
+                for (Id bits : raw) {
                     values.push_back(HalfToFloat(bits));
+                }
                 break;
             case TexelClass::kSharedExponent: {
                 // 2^(exponent - 15 - 9), made from its bits.
                 const Id exponent = I(Op::kIAdd, raw[3], Int(127 - 15 - 9));
                 const Id scale = AsFloat(I(Op::kShl, exponent, Int(23)));
-                for (size_t i = 0; i < 3; ++i)
+                for (size_t i = 0; i < 3; ++i) {
                     values.push_back(F(Op::kFMul, F(Op::kUToF, raw[i]), scale));
+                }
                 values.push_back(Float(0));
                 break;
             }
             default:
-                for (Id bits : raw)
+                for (Id bits : raw) {
                     values.push_back(AsFloat(bits));
+                }
                 break;
         }
         return values;
@@ -338,18 +355,21 @@ Ids ImageCode::DecodeInt(std::span<const Id> raw, Id format) {
     const Id shift = Bits(format, hal::kTexelSignShiftShift, 8);
     uint64_t known = 0;
     Ids values(raw.begin(), raw.end());
-    if (IsConst(shift, &known) && known == 0)
+    if (IsConst(shift, &known) && known == 0) {
         return values;
-    for (Id& value : values)
+    }
+    for (Id& value : values) {
         value = I(Op::kAShr, I(Op::kShl, value, shift), shift);
+    }
     return values;
 }
 
 // How many steps of a scale there are up to 1.
 Id ImageCode::Inverse(Id scale) {
     uint64_t known = 0;
-    if (!IsConst(scale, &known))
+    if (!IsConst(scale, &known)) {
         return F(Op::kFDiv, Float(1), scale);
+    }
     const auto value = std::bit_cast<float>(static_cast<uint32_t>(known));
     return Float(value == 0 ? 0.0f : std::round(1 / value));
 }
@@ -369,12 +389,14 @@ Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<cons
         Ids raw;
         switch (static_cast<TexelClass>(which)) {
             case TexelClass::kUnorm:
-                for (size_t i = 0; i < 4; ++i)
+                for (size_t i = 0; i < 4; ++i) {
                     raw.push_back(normalized(i, 0));
+                }
                 break;
             case TexelClass::kSnorm:
-                for (size_t i = 0; i < 4; ++i)
+                for (size_t i = 0; i < 4; ++i) {
                     raw.push_back(normalized(i, -1));
+                }
                 break;
             case TexelClass::kHalf: {
                 // Small floats have no sign, and no finite value overflows to infinity.
@@ -393,8 +415,9 @@ Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<cons
                 break;
             }
             default:
-                for (Id value : values)
+                for (Id value : values) {
                     raw.push_back(AsInt(value));
+                }
                 break;
         }
         return raw;
@@ -403,8 +426,9 @@ Ids ImageCode::EncodeFloat(std::span<const Id> values, Id format, std::span<cons
 
 Ids ImageCode::KnownScales(const hal::TexelFormat& format) {
     Ids scales;
-    for (uint8_t bits : ComponentBits(format.layout))
+    for (uint8_t bits : ComponentBits(format.layout)) {
         scales.push_back(Float(hal::NormalizedScale(format.texel_class, bits)));
+    }
     return scales;
 }
 

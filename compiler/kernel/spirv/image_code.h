@@ -60,8 +60,9 @@ class ImageCode {
     template <typename Body>
     Ids If(Id condition, std::span<const ir::Type> types, Body&& body) {
         uint64_t known = 0;
-        if (IsConst(condition, &known))
+        if (IsConst(condition, &known)) {
             return known ? body() : Zeros(types);
+        }
         const ir::InstId inst = builder_.Append(ir::Op::kIf, {&condition, 1}, types);
         AddBlock(inst, [&] { return body(); });
         AddBlock(inst, [&] { return Zeros(types); });
@@ -74,8 +75,9 @@ class ImageCode {
                std::span<const ir::Type> types,
                Body&& body) {
         uint64_t known = 0;
-        if (IsConst(selector, &known))
+        if (IsConst(selector, &known)) {
             return body(static_cast<uint32_t>(known));
+        }
         const ir::InstId inst = builder_.Append(ir::Op::kSwitch, {&selector, 1}, types);
         AddBlock(inst, [&] { return body(cases.back()); });
         for (uint32_t value : cases.first(cases.size() - 1)) {
@@ -89,8 +91,9 @@ class ImageCode {
     template <typename Body>
     Ids Repeat(Id count, const Ids& initial, Body&& body) {
         uint64_t known = 0;
-        if (IsConst(count, &known) && known == 1)
+        if (IsConst(count, &known) && known == 1) {
             return body(Int(0), initial);
+        }
         Ids operands = {Int(0)};
         std::vector<ir::Type> types;
         for (Id value : initial) {
@@ -105,8 +108,9 @@ class ImageCode {
         kernel_.inst(loop).blocks = {steps, continuing};
         const Id step = kernel_.AddParam(steps, ir::Type::kI32);
         Ids carried;
-        for (ir::Type type : types)
+        for (ir::Type type : types) {
             carried.push_back(kernel_.AddParam(steps, type));
+        }
         builder_.SetBlock(steps);
         const Ids results = body(step, carried);
         const Id next = I(ir::Op::kIAdd, step, Int(1));
@@ -125,8 +129,9 @@ class ImageCode {
         kernel_.inst(builder_.Append(ir::Op::kContinue, passed, {})).target = loop;
         builder_.SetBlock(continuing);
         Ids params = {kernel_.AddParam(continuing, ir::Type::kI32)};
-        for (ir::Type type : types)
+        for (ir::Type type : types) {
             params.push_back(kernel_.AddParam(continuing, type));
+        }
         builder_.Append(ir::Op::kNext, params, {});
         builder_.SetBlock(before);
         return kernel_.inst(loop).results;

@@ -29,8 +29,9 @@ ImageSampling::ImageSampling(ImageCode& code, const SampledPlace& place)
     : code_(code), place_(place), cube_(place.dim == spv::Dim::Cube) {
     axes_ = place.dim == spv::Dim::Dim1D ? 1 : place.dim == spv::Dim::Dim3D ? 3 : 2;
     flags_ = code_.Word(place.sampler, kFlagsAt);
-    if (axes_ >= 2)
+    if (axes_ >= 2) {
         block_log2_ = code_.BlockLog2(code_.Bits(place.format, hal::kTexelLayoutShift, 8));
+    }
 }
 
 Id ImageSampling::Flag(uint32_t bit) {
@@ -43,8 +44,9 @@ void ImageSampling::SelectFace(const Ids& direction, const Ids* gradient_x, cons
     auto& c = code_;
     const Id zero = c.Float(0);
     Ids magnitude;
-    for (Id component : direction)
+    for (Id component : direction) {
         magnitude.push_back(c.F(Op::kFAbs, component));
+    }
     // z goes before y before x where magnitudes are equal.
     const Id is_z = c.Emit(Op::kAnd, kBool,
                            {c.Test(Op::kFOLe, magnitude[0], magnitude[2]),
@@ -71,8 +73,9 @@ void ImageSampling::SelectFace(const Ids& direction, const Ids* gradient_x, cons
                  c.F(Op::kFAdd, c.F(Op::kFMul, at[1], scale), half)};
     const Ids* gradients[] = {gradient_x, gradient_y};
     for (size_t i = 0; i < 2; ++i) {
-        if (!gradients[i])
+        if (!gradients[i]) {
             continue;
+        }
         // The derivative of the quotient.
         const Ids change = on_face(*gradients[i]);
         for (size_t k = 0; k < 2; ++k) {
@@ -108,8 +111,9 @@ void ImageSampling::FindPosition(const Inputs& inputs) {
             c.F(Op::kNMin, c.F(Op::kNMax, rounded, c.Float(0)), c.Emit(Op::kSToF, kF32, {last}));
         slice_ = c.Emit(Op::kFToS, kI32, {limited});
     }
-    if (cube_ && slice_.valid())
+    if (cube_ && slice_.valid()) {
         slice_ = c.I(Op::kIMul, slice_, c.Int(6));
+    }
 }
 
 // "LOD Operation", up to the clamp.
@@ -145,16 +149,18 @@ Id ImageSampling::LevelOfDetail(const Inputs& inputs) {
 Id ImageSampling::Clamped(Id lod, const Inputs& inputs) {
     auto& c = code_;
     Id least = c.AsFloat(c.Word(place_.sampler, kMinLodAt));
-    if (inputs.min_lod.valid())
+    if (inputs.min_lod.valid()) {
         least = c.F(Op::kNMax, least, inputs.min_lod);
+    }
     const Id most = c.AsFloat(c.Word(place_.sampler, kMaxLodAt));
     return c.F(Op::kNMin, c.F(Op::kNMax, lod, least), most);
 }
 
 // Which block a texel is in, or how many there are of so many texels.
 Id ImageSampling::Block(Id texels, bool count) {
-    if (!block_log2_.valid())
+    if (!block_log2_.valid()) {
         return texels;
+    }
     return count ? code_.Blocks(texels, block_log2_) : code_.I(Op::kLShr, texels, block_log2_);
 }
 
@@ -176,15 +182,17 @@ ImageSampling::Level ImageSampling::MakeLevel(Id index) {
     level.row_pitch = c.Word(place_.image, offsetof(hal::ImageDescriptor, row_pitch));
     level.slice_pitch = c.Word(place_.image, offsetof(hal::ImageDescriptor, slice_pitch));
     level.offset = c.Int(0);
-    if (is_base)
+    if (is_base) {
         return level;
+    }
     const Id texel_bytes = c.Bits(place_.format, hal::kTexelBytesShift, 8);
     const Id bytes = c.I(Op::kIMul, Block(level.extent[0], true), texel_bytes);
     const Id padded = c.I(Op::kIAdd, bytes, c.Int(hal::kRowAlignment - 1));
     const Id pitch = c.I(Op::kAnd, padded, c.Int(~(hal::kRowAlignment - 1)));
     level.row_pitch = pitch;
-    if (axes_ == 3)
+    if (axes_ == 3) {
         level.slice_pitch = c.I(Op::kIMul, pitch, Block(level.extent[1], true));
+    }
     const Id entry = c.I(Op::kIAdd, c.I(Op::kShl, index, c.Int(2)),
                          c.Int(offsetof(hal::SampledImageDescriptor, level_offsets)));
     level.offset = c.WordAt(place_.image, entry);
@@ -204,8 +212,9 @@ ImageSampling::Axis ImageSampling::MakeAxis(const Level& level,
     const Id below = c.F(Op::kFloor, at);
     Axis made;
     made.first = c.Emit(Op::kFToS, kI32, {below});
-    if (axis < offset.size())
+    if (axis < offset.size()) {
         made.first = c.I(Op::kIAdd, made.first, offset[axis]);
+    }
     made.second_weight = c.Select(linear, c.F(Op::kFSub, at, below), c.Float(0));
     return made;
 }
@@ -246,8 +255,9 @@ Id ImageSampling::Wrapped(Id index, Id extent, size_t axis, Id linear) {
                 return {clamped(index)};
         }
     })[0];
-    if (!cube_)
+    if (!cube_) {
         return wrapped;
+    }
     const Id crossing = c.Select(linear, index, clamped(index));
     return c.Select(Flag(hal::kSamplerNonSeamless), wrapped, crossing);
 }
@@ -349,20 +359,23 @@ Ids ImageSampling::Fetch(const Level& level, const Ids& texel, Id wanted, const 
     }
     border = c.Emit(Op::kAnd, kBool, {border, c.Emit(Op::kNot, kBool, {inside})});
     Ids colors;
-    for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t i = 0; i < 4; ++i) {
         colors.push_back(c.Word(place_.sampler, kBorderAt + 4 * i));
+    }
     const Id swizzle = c.Word(place_.image, offsetof(hal::ImageDescriptor, swizzle));
     for (uint32_t i = 0; i < 4; ++i) {
         // The component may be another than the i-th of red, green, blue and alpha.
         const Id channel =
             c.Bits(swizzle, hal::kSwizzleOrderShift + i * hal::kSwizzleBits, hal::kSwizzleBits);
         Id color = colors[3];
-        for (uint32_t k = 0; k < 3; ++k)
+        for (uint32_t k = 0; k < 3; ++k) {
             color = c.Select(c.Test(Op::kIEq, channel, c.Int(k)), colors[k], color);
+        }
         values[i] = c.Select(border, place_.integer ? color : c.AsFloat(color), values[i]);
     }
-    if (inputs.reference.valid())
+    if (inputs.reference.valid()) {
         values[0] = Compared(values[0], inputs.reference);
+    }
     return values;
 }
 
@@ -469,14 +482,17 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
             Id slice = slice_;
             if (cube_) {
                 Id face = face_;
-                if (filtered)
+                if (filtered) {
                     CrossEdges(texel[0], texel[1], face, level.extent[0]);
+                }
                 slice = slice.valid() ? c.I(Op::kIAdd, slice, face) : face;
             }
-            if (slice.valid())
+            if (slice.valid()) {
                 texel.push_back(slice);
-            if (!filtered)
+            }
+            if (!filtered) {
                 return Fetch(level, texel, {}, inputs);
+            }
             // A texel without weight has no part, even if it is infinite.
             const Id counts = c.Test(Op::kFUNe, weight, c.Float(0));
             const Ids values = Fetch(level, texel, counts, inputs);
@@ -486,8 +502,9 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
         };
         return filtered ? c.Repeat(taps, before, take) : take(c.Int(0), before);
     };
-    if (!filtered)
+    if (!filtered) {
         return sample_level(first_level, c.Float(1), {}, {});
+    }
     const Id reduction = c.Bits(flags_, hal::kSamplerReductionShift, 4);
     auto reduces = [&](hal::Reduction which) {
         return c.Test(Op::kIEq, reduction, c.Int(static_cast<uint32_t>(which)));
@@ -506,9 +523,10 @@ Ids ImageSampling::Sample(const Inputs& inputs) {
     });
     const Id averages = reduces(hal::Reduction::kAverage);
     Ids results;
-    for (size_t i = 0; i < 4; ++i)
+    for (size_t i = 0; i < 4; ++i) {
         results.push_back(
             c.Select(averages, c.F(Op::kFAdd, reduced[i], reduced[4 + i]), reduced[i]));
+    }
     return results;
 }
 
@@ -570,8 +588,9 @@ Ids ImageSampling::Gather(const Inputs& inputs, uint32_t component) {
             CrossEdges(texel[0], texel[1], face, level.extent[0]);
             slice = slice.valid() ? c.I(Op::kIAdd, slice, face) : face;
         }
-        if (slice.valid())
+        if (slice.valid()) {
             texel.push_back(slice);
+        }
         Ids values = Fetch(level, texel, {}, inputs);
         values = c.Swizzled(values, swizzle, place_.integer ? c.Int(1) : c.Float(1));
         results.push_back(values[inputs.reference.valid() ? 0 : component]);

@@ -143,17 +143,20 @@ constexpr size_t kFormat = 6;
 Status Translator::ImageVariable(const Inst& inst, const Type& type) {
     const bool array = type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray;
     const Inst* declaration = module_.Find(array ? type.element : type.id);
-    if (!declaration)
+    if (!declaration) {
         return Invalid(inst, "has no type");
+    }
     const bool combined = declaration->op == Op::OpTypeSampledImage;
     const Inst* image = combined ? module_.Find((*declaration)[0]) : declaration;
     Kind kind = Kind::kSampler;
     if (declaration->op != Op::OpTypeSampler) {
-        if (!image || image->op != Op::OpTypeImage)
+        if (!image || image->op != Op::OpTypeImage) {
             return Unsupported(inst, "is neither an image nor a sampler");
+        }
         kind = DescriptorKindOf(*image);
-        if (combined && kind == Kind::kSampledImage)
+        if (combined && kind == Kind::kSampledImage) {
             kind = Kind::kCombinedImageSampler;
+        }
     }
     Pointer pointer;
     pointer.space = Pointer::Space::kImage;
@@ -170,8 +173,9 @@ Status Translator::ImageVariable(const Inst& inst, const Type& type) {
     // "OpTypeImage or OpTypeSampler of a combined image sampler's binding" may be used apart.
     const bool part_of_combined = entry.layout.kind == Kind::kCombinedImageSampler &&
                                   (kind == Kind::kSampledImage || kind == Kind::kSampler);
-    if (entry.layout.kind == Kind::kMutable)
+    if (entry.layout.kind == Kind::kMutable) {
         entry.layout.kind = kind;
+    }
     if (entry.layout.kind != kind && !part_of_combined) {
         return Invalid(inst, std::string("is a ") + ir::BindingKindName(kind) +
                                  ", and the pipeline layout has a " +
@@ -201,8 +205,9 @@ Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
     ResolveHeap(pointer);
     image.pointer = std::move(pointer);
     const Inst* type = module_.Find(image.pointer.type);
-    if (type && type->op == Op::OpTypeSampledImage)
+    if (type && type->op == Op::OpTypeSampledImage) {
         type = module_.Find((*type)[0]);
+    }
     if (image.pointer.space != Pointer::Space::kImage || image.pointer.needs_element || !type ||
         type->op != Op::OpTypeImage) {
         return Invalid(inst, "uses as an image what is none");
@@ -212,10 +217,12 @@ Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
     image.arrayed = (*type)[kArrayed] != 0;
     image.storage = (*type)[kSampled] == 2;
     image.multisampled = (*type)[kMultisampled] != 0;
-    if (image.multisampled && image.dim != spv::Dim::Dim2D)
+    if (image.multisampled && image.dim != spv::Dim::Dim2D) {
         return Unsupported(inst, "uses a multisampled image that is not two-dimensional");
-    if (image.dim == spv::Dim::Rect || image.dim == spv::Dim::SubpassData)
+    }
+    if (image.dim == spv::Dim::Rect || image.dim == spv::Dim::SubpassData) {
         return Unsupported(inst, "uses an image of a dimension that is not supported");
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* component, TypeOf(inst, (*type)[kSampledType]));
     image.component = component->scalar;
     const bool wide = image.component == ir::Type::kI64;
@@ -225,8 +232,9 @@ Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
                            "64");
     }
     const BindingLayout& layout = kernel_.bindings[image.pointer.binding].layout;
-    if (layout.kind == Kind::kSampler)
+    if (layout.kind == Kind::kSampler) {
         return Invalid(inst, "uses as an image what is none");
+    }
 
     image.descriptor.binding = image.pointer.binding;
     image.descriptor.is_short = request_.layout.heaps && layout.kind == Kind::kSampledImage;
@@ -253,8 +261,9 @@ Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
     const bool wide_format = format == spv::ImageFormat::R64ui ||
                              format == spv::ImageFormat::R64i ||
                              (format == spv::ImageFormat::Unknown && wide);
-    if (integer != ir::IsInteger(image.component) || wide != wide_format)
+    if (integer != ir::IsInteger(image.component) || wide != wide_format) {
         return Invalid(inst, "uses an image whose format is not of its sampled type");
+    }
     image.known_format = true;
     image.format = Int(WordOf(*known));
     return image;
@@ -262,27 +271,32 @@ Result<Image> Translator::UseImageAt(const Inst& inst, Pointer pointer) {
 
 Result<ImageOperands> Translator::ReadImageOperands(const Inst& inst, size_t at) {
     ImageOperands operands;
-    if (at >= inst.size())
+    if (at >= inst.size()) {
         return operands;
+    }
     const uint32_t mask = inst[at++];
     // In the order of the bits, which is that of their operands.
     auto next = [&](const char* name) -> Result<Tuple> {
-        if (at >= inst.size())
+        if (at >= inst.size()) {
             return Invalid(inst, std::string("lacks the operand of ") + name);
+        }
         return UseTuple(inst, inst[at++]);
     };
     auto scalar = [&](uint32_t bit, const char* name, ValueId& into) -> Status {
-        if (!(mask & bit))
+        if (!(mask & bit)) {
             return OkStatus();
+        }
         FORNAX_ASSIGN_OR_RETURN(Tuple tuple, next(name));
-        if (tuple.size() != 1)
+        if (tuple.size() != 1) {
             return Invalid(inst, std::string("has no scalar as ") + name);
+        }
         into = tuple[0];
         return OkStatus();
     };
     auto tuple = [&](uint32_t bit, const char* name, Tuple& into) -> Status {
-        if (!(mask & bit))
+        if (!(mask & bit)) {
             return OkStatus();
+        }
         FORNAX_ASSIGN_OR_RETURN(into, next(name));
         return OkStatus();
     };
@@ -304,12 +318,14 @@ Result<Tuple> Translator::TexelCoordinates(const Inst& inst, const Image& image,
     FORNAX_ASSIGN_OR_RETURN(Tuple coordinates, UseTuple(inst, id));
     const bool face = image.dim == spv::Dim::Cube;  // u, v and the face with its layer
     const size_t wanted = image.Dimensions() + (image.arrayed && !face ? 1 : 0);
-    if (coordinates.size() < wanted)
+    if (coordinates.size() < wanted) {
         return Invalid(inst, "has fewer coordinates than its image's type wants");
+    }
     coordinates.resize(wanted);
     for (ValueId& coordinate : coordinates) {
-        if (!ir::IsInteger(kernel_.type(coordinate)))
+        if (!ir::IsInteger(kernel_.type(coordinate))) {
             return Invalid(inst, "has coordinates that are no integers");
+        }
         coordinate = ToI32(coordinate, true);
     }
     return coordinates;
@@ -325,16 +341,18 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
     ImageCode code(builder_);
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
     uint64_t known = 0;
-    if (level.valid() && kernel_.IsConst(level, &known) && known == 0)
+    if (level.valid() && kernel_.IsConst(level, &known) && known == 0) {
         level = {};
+    }
     const ValueId texel_bytes = code.Bits(image.format, hal::kTexelBytesShift, 8);
     const bool has_rows = image.Dimensions() >= 2;
     const bool has_slices = coordinates.size() > (has_rows ? 2 : 1);
     const bool is_3d = image.dim == spv::Dim::Dim3D;
     const bool may_be_compressed = image.MayBeCompressed();
     ValueId block_log2;
-    if (may_be_compressed)
+    if (may_be_compressed) {
         block_log2 = code.BlockLog2(code.Bits(image.format, hal::kTexelLayoutShift, 8));
+    }
     const auto block = [&](ValueId at) {
         return block_log2.valid() ? code.I(ir::Op::kLShr, at, block_log2) : at;
     };
@@ -398,12 +416,15 @@ ImageCode::Texel Translator::TexelPlace(const Image& image,
 
 // The number of the sample that an instruction names, as i32; invalid for images of one sample.
 Result<ValueId> Translator::SampleNumber(const Inst& inst, const Image& image, ValueId sample) {
-    if (sample.valid() != image.multisampled)
+    if (sample.valid() != image.multisampled) {
         return Invalid(inst, "names a sample, or does not, unlike what its image's type wants");
-    if (!sample.valid())
+    }
+    if (!sample.valid()) {
         return sample;
-    if (!ir::IsInteger(kernel_.type(sample)))
+    }
+    if (!ir::IsInteger(kernel_.type(sample))) {
         return Invalid(inst, "has a sample that is no integer");
+    }
     return ToI32(sample, true);
 }
 
@@ -431,8 +452,9 @@ Status Translator::ImageRead(const Inst& inst) {
     const bool leveled = inst.op == Op::OpImageFetch && image.dim != spv::Dim::Buffer;
     ValueId level;
     if (leveled && operands.lod.valid()) {
-        if (!ir::IsInteger(kernel_.type(operands.lod)))
+        if (!ir::IsInteger(kernel_.type(operands.lod))) {
             return Invalid(inst, "has a level that is no integer");
+        }
         level = ToI32(operands.lod, true);
     }
     FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
@@ -466,8 +488,9 @@ Status Translator::ImageRead(const Inst& inst) {
         const auto bits = ComponentBits(KnownLayout(image));
         const ValueId zero = integer ? Int(0) : code.Float(0);
         for (size_t i = 0; i < 4; ++i) {
-            if (bits[i] == 0)
+            if (bits[i] == 0) {
                 components[i] = i == 3 ? one : zero;
+            }
         }
     } else {
         components = code.Swizzled(components, code.Word(image.descriptor, kSwizzleAt), one);
@@ -492,8 +515,9 @@ Tuple Translator::TexelScales(const Image& image) {
              .texel_class = static_cast<TexelClass>(format >> hal::kTexelClassShift & 0xff)});
     }
     Tuple scales;
-    for (uint32_t i = 0; i < 4; ++i)
+    for (uint32_t i = 0; i < 4; ++i) {
         scales.push_back(code.AsFloat(code.Word(image.descriptor, kScaleAt + 4 * i)));
+    }
     return scales;
 }
 
@@ -503,13 +527,16 @@ Status Translator::ImageWrite(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Tuple texel, UseTuple(inst, inst[2]));
     FORNAX_ASSIGN_OR_RETURN(const ImageOperands operands, ReadImageOperands(inst, 3));
     FORNAX_ASSIGN_OR_RETURN(const ValueId sample, SampleNumber(inst, image, operands.sample));
-    if (!image.storage || !kernel_.bindings[image.pointer.binding].writable)
+    if (!image.storage || !kernel_.bindings[image.pointer.binding].writable) {
         return Invalid(inst, "writes to an image that is not writable");
-    if (texel.empty())
+    }
+    if (texel.empty()) {
         return Invalid(inst, "writes a texel without components");
+    }
     for (ValueId component : texel) {
-        if (kernel_.type(component) != image.component)
+        if (kernel_.type(component) != image.component) {
             return Invalid(inst, "writes components of another type than its image's");
+        }
     }
     // Formats may lack some of four, and long vectors have more, which nobody stores.
     texel.resize(4, texel.back());
@@ -555,31 +582,37 @@ Status Translator::ImageQuery(const Inst& inst) {
     const auto word = [&](uint32_t at) { return code.Word(image.descriptor, at); };
     // The number of samples is where others have their levels.
     if (image.multisampled != (inst.op == Op::OpImageQuerySamples) &&
-        inst.op != Op::OpImageQuerySize)
+        inst.op != Op::OpImageQuerySize) {
         return Invalid(inst, "asks for what its image does not have");
-    if (inst.op == Op::OpImageQueryLevels || inst.op == Op::OpImageQuerySamples)
+    }
+    if (inst.op == Op::OpImageQueryLevels || inst.op == Op::OpImageQuerySamples) {
         return Define(inst, {word(kLevelsAt)});
+    }
     ValueId level;
     if (inst.op == Op::OpImageQuerySizeLod) {
         FORNAX_ASSIGN_OR_RETURN(level, UseScalar(inst, inst[1]));
-        if (!ir::IsInteger(kernel_.type(level)))
+        if (!ir::IsInteger(kernel_.type(level))) {
             return Invalid(inst, "has a level that is no integer");
+        }
         level = code.I(ir::Op::kUMin, ToI32(level, true), Int(31));  // as far as shifts go
     }
     auto extent = [&](uint32_t at) {
         const ValueId base = word(at);
-        if (!level.valid())
+        if (!level.valid()) {
             return base;
+        }
         // A null descriptor has no size in any level.
         const ValueId at_least = code.I(ir::Op::kUMin, base, Int(1));
         return code.I(ir::Op::kUMax, code.I(ir::Op::kLShr, base, level), at_least);
     };
     const bool cube = image.dim == spv::Dim::Cube;
     Tuple size = {extent(kWidthAt)};
-    if (image.Dimensions() >= 2)
+    if (image.Dimensions() >= 2) {
         size.push_back(extent(kHeightAt));
-    if (image.dim == spv::Dim::Dim3D)
+    }
+    if (image.dim == spv::Dim::Dim3D) {
         size.push_back(extent(kDepthAt));
+    }
     if (image.arrayed) {
         const ValueId layers = word(kDepthAt);
         size.push_back(cube ? code.I(ir::Op::kUDiv, layers, Int(6)) : layers);

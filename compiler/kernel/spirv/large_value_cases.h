@@ -12,8 +12,9 @@ namespace fornax::kernel {
 // With the number in the place of each @.
 inline std::string NumberedText(const std::string& format, uint32_t number) {
     std::string text = format;
-    for (size_t at = text.find('@'); at != std::string::npos; at = text.find('@'))
+    for (size_t at = text.find('@'); at != std::string::npos; at = text.find('@')) {
         text.replace(at, 1, std::to_string(number));
+    }
     return text;
 }
 
@@ -80,11 +81,12 @@ inline std::string LargeValueChain(uint32_t elements, uint32_t functions) {
         text += NumberedText(i % 2 ? "%u@ = OpCompositeConstruct %S %w1@ %w0@ %w0@\n"
                                    : "%u@ = OpCompositeInsert %S %w1@ %w@ 2\n",
                              i);
-        if (i == 0)
+        if (i == 0) {
             text += "%r0 = OpCopyObject %S %u0\n";
-        else
+        } else {
             text += NumberedText("%r@ = OpFunctionCall %S %f", i) + NumberedText("@", i - 1) +
                     NumberedText(" %u@ %i@\n", i);
+        }
         text += NumberedText("OpReturnValue %r@\nOpFunctionEnd\n", i);
     }
     return text + R"(

@@ -37,8 +37,9 @@ bool MayWrite(Op op) {
 }  // namespace
 
 bool Translator::HasLargeValue(uint32_t id) const {
-    if (!frame_)
+    if (!frame_) {
         return false;
+    }
     const auto found = frame_->values.find(id);
     return found != frame_->values.end() && found->second.is_large;
 }
@@ -52,8 +53,9 @@ bool Translator::IsLarge(const Type& type) const {
 // what is translated more than once writes the same.
 Result<Pointer> Translator::NewLargePlace(const Inst& inst, const Type& type) {
     const auto found = frame_->large_places.find(inst.result);
-    if (found != frame_->large_places.end())
+    if (found != frame_->large_places.end()) {
         return found->second;
+    }
     std::vector<Pointer>& free = free_places_[type.id];
     if (free.empty()) {
         FORNAX_ASSIGN_OR_RETURN(Pointer place, PrivatePlace(inst, type));
@@ -67,8 +69,9 @@ Result<Pointer> Translator::NewLargePlace(const Inst& inst, const Type& type) {
 
 // When a function has returned, its values are gone.
 void Translator::FreeLargePlaces(const Frame& frame) {
-    for (const auto& [id, place] : frame.large_places)
+    for (const auto& [id, place] : frame.large_places) {
         free_places_[place.type].push_back(place);
+    }
 }
 
 Status Translator::DefineLarge(const Inst& inst, Pointer place) {
@@ -81,10 +84,12 @@ Status Translator::DefineLarge(const Inst& inst, Pointer place) {
 }
 
 Status Translator::LoadLarge(const Inst& inst, const Pointer& from) {
-    if (from.needs_element)
+    if (from.needs_element) {
         return Invalid(inst, "loads an array of buffer blocks");
-    if (IsOnlyStored(inst))
+    }
+    if (IsOnlyStored(inst)) {
         return DefineLarge(inst, from);
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
     FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, *type));
     FORNAX_RETURN_IF_ERROR(CopyPlace(inst, place, from));
@@ -98,17 +103,20 @@ bool Translator::IsOnlyStored(const Inst& load) const {
     const std::span<const Inst> rest = module_.insts().subspan(at_load + 1);
     size_t at = 0;
     while (at < rest.size() && !MayWrite(rest[at].op)) {
-        if (std::ranges::count(rest[at].operands, load.result) != 0)
+        if (std::ranges::count(rest[at].operands, load.result) != 0) {
             return false;
+        }
         ++at;
     }
-    if (at == rest.size() || rest[at].op != Op::OpStore || rest[at][1] != load.result)
+    if (at == rest.size() || rest[at].op != Op::OpStore || rest[at][1] != load.result) {
         return false;
+    }
     // Buffers may overlap one another in any way, private variables nothing.
     const auto target = frame_->values.find(rest[at][0]);
     if (target == frame_->values.end() || !target->second.pointer ||
-        target->second.pointer->space != Pointer::Space::kLocal)
+        target->second.pointer->space != Pointer::Space::kLocal) {
         return false;
+    }
     return std::ranges::none_of(rest.subspan(at + 1), [&](const Inst& inst) {
         return std::ranges::count(inst.operands, load.result) != 0;
     });
@@ -116,12 +124,14 @@ bool Translator::IsOnlyStored(const Inst& load) const {
 
 Pointer Translator::PartOf(const Pointer& whole, const Type& type, uint32_t index) {
     Pointer part = whole;
-    if (type.kind != Type::Kind::kStruct)
+    if (type.kind != Type::Kind::kStruct) {
         return ElementOf(whole, type, Int(index));
+    }
     part.type = type.members[index];
     if (whole.space == Pointer::Space::kLocal) {
-        for (uint32_t i = 0; i < index; ++i)
+        for (uint32_t i = 0; i < index; ++i) {
             part.leaf += types_.Get(type.members[i]).leaves;
+        }
         return part;
     }
     const Decoration* stride =
@@ -129,8 +139,9 @@ Pointer Translator::PartOf(const Pointer& whole, const Type& type, uint32_t inde
     part.const_offset += type.offsets[index];
     part.row_major = module_.FindDecoration(type.id, spv::Decoration::RowMajor, index) != nullptr;
     part.matrix_stride = stride ? stride->params[0] : 0;
-    for (spv::Decoration kind : {spv::Decoration::Volatile, spv::Decoration::Coherent})
+    for (spv::Decoration kind : {spv::Decoration::Volatile, spv::Decoration::Coherent}) {
         part.is_volatile |= module_.FindDecoration(type.id, kind, index) != nullptr;
+    }
     return part;
 }
 
@@ -139,22 +150,25 @@ Pointer Translator::ElementOf(const Pointer& whole, const Type& type, ir::ValueI
     Pointer part = whole;
     part.type = type.element;
     uint64_t known = 0;
-    if (whole.space == Pointer::Space::kLocal)
+    if (whole.space == Pointer::Space::kLocal) {
         part.terms.push_back({index, type.element, whole.leaf});
-    else if (kernel_.IsConst(index, &known))
+    } else if (kernel_.IsConst(index, &known)) {
         part.const_offset += known * type.stride;
-    else
+    } else {
         AddRuntimeIndex(part, index, type.stride);
+    }
     return part;
 }
 
 Status Translator::CopyLarge(const Inst& inst, const Pointer& to, const Pointer& from) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, to.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
-    if (to.space != Pointer::Space::kLocal)
+    if (to.space != Pointer::Space::kLocal) {
         FORNAX_RETURN_IF_ERROR(CheckWritable(inst, to));
-    if (from.needs_element)
+    }
+    if (from.needs_element) {
         return Invalid(inst, "loads an array of buffer blocks");
+    }
     return CopyPlace(inst, to, from);
 }
 
@@ -162,15 +176,17 @@ Status Translator::CopyLarge(const Inst& inst, const Pointer& to, const Pointer&
 Status Translator::CopyPlace(const Inst& inst, const Pointer& to, const Pointer& from) {
     FORNAX_ASSIGN_OR_RETURN(const Type* to_type, TypeOf(inst, to.type));
     FORNAX_ASSIGN_OR_RETURN(const Type* from_type, TypeOf(inst, from.type));
-    if (to_type->kind != from_type->kind || to_type->scalars != from_type->scalars)
+    if (to_type->kind != from_type->kind || to_type->scalars != from_type->scalars) {
         return Invalid(inst, "copies a value to memory of another type");
+    }
     FORNAX_RETURN_IF_ERROR(Spend(inst, 1));
     const bool is_array = to_type->kind == Type::Kind::kArray;
     if (to_type->kind == Type::Kind::kStruct ||
         (is_array && to_type->count < kLoopElements && to_type->scalars > kLoopElements)) {
         const size_t parts = is_array ? to_type->count : to_type->members.size();
-        if (!is_array && from_type->members.size() != parts)
+        if (!is_array && from_type->members.size() != parts) {
             return Invalid(inst, "copies a value to memory of another type");
+        }
         for (uint32_t i = 0; i < parts; ++i) {
             FORNAX_RETURN_IF_ERROR(
                 CopyPlace(inst, PartOf(to, *to_type, i), PartOf(from, *from_type, i)));
@@ -181,8 +197,9 @@ Status Translator::CopyPlace(const Inst& inst, const Pointer& to, const Pointer&
         FORNAX_ASSIGN_OR_RETURN(const Tuple value, LoadFrom(inst, from));
         return StoreTo(inst, to, value);
     }
-    if (from_type->count != to_type->count)
+    if (from_type->count != to_type->count) {
         return Invalid(inst, "copies a value to memory of another type");
+    }
     Status status;
     ForEach(to_type->count, [&](ir::ValueId index) {
         status =
@@ -240,10 +257,12 @@ Result<Pointer> Translator::PartAt(const Inst& inst,
 Status Translator::ExtractLarge(const Inst& inst, const Pointer& whole) {
     FORNAX_ASSIGN_OR_RETURN(Pointer part, PartAt(inst, whole, inst.operands.subspan(1)));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, part.type));
-    if (part.type != inst.type)
+    if (part.type != inst.type) {
         return Invalid(inst, "has another result type than the part that it takes");
-    if (IsLarge(*type))
+    }
+    if (IsLarge(*type)) {
         return DefineLarge(inst, std::move(part));
+    }
     FORNAX_ASSIGN_OR_RETURN(Tuple value, LoadFrom(inst, part));
     return Define(inst, std::move(value));
 }
@@ -260,11 +279,13 @@ Status Translator::StoreValue(const Inst& inst, const Pointer& to, uint32_t id) 
 // Of parts, some of which are large perhaps.
 Status Translator::ConstructLarge(const Inst& inst, const Type& type) {
     const size_t parts = type.kind == Type::Kind::kStruct ? type.members.size() : type.count;
-    if (inst.size() != parts)
+    if (inst.size() != parts) {
         return Invalid(inst, "has another number of parts than its type");
+    }
     FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, type));
-    for (uint32_t i = 0; i < parts; ++i)
+    for (uint32_t i = 0; i < parts; ++i) {
         FORNAX_RETURN_IF_ERROR(StoreValue(inst, PartOf(place, type, i), inst[i]));
+    }
     return DefineLarge(inst, std::move(place));
 }
 

@@ -30,8 +30,9 @@ bool IsOfSubgroup(spv::BuiltIn builtin) {
 }  // namespace
 
 Status Translator::CheckComposite(const Inst& inst, const Type& type) {
-    if (type.scalars == 0 && !type.empty)
+    if (type.scalars == 0 && !type.empty) {
         return Invalid(inst, "has a type that has no value");
+    }
     if (type.scalars > kReaderLimits.composite_scalars) {
         return Unsupported(inst, "has a value of " + std::to_string(type.scalars) +
                                      " scalars, and the limit is " +
@@ -48,24 +49,29 @@ Status Translator::VisitRuns(const Inst& inst,
                              bool row_major,
                              uint32_t matrix_stride,
                              Visit&& visit) {
-    if (pointer.space == Pointer::Space::kHeap)
+    if (pointer.space == Pointer::Space::kHeap) {
         return Invalid(inst, "accesses the bytes of a descriptor heap");
-    if (type.empty)
+    }
+    if (type.empty) {
         return OkStatus();
+    }
     switch (type.kind) {
         case Type::Kind::kScalar:
             return visit(at, type.scalar, 1u);
         case Type::Kind::kPointer:
-            if (type.storage != spv::StorageClass::PhysicalStorageBuffer)
+            if (type.storage != spv::StorageClass::PhysicalStorageBuffer) {
                 return Invalid(inst, "accesses a pointer that is no device address in memory");
+            }
             return visit(at, type.scalar, 1u);
         case Type::Kind::kVector: {
             const ir::Type scalar = types_.ScalarOf(type);
             const uint64_t element = ir::ByteSize(scalar);
-            if (pointer.component_stride == 0 || pointer.component_stride == element)
+            if (pointer.component_stride == 0 || pointer.component_stride == element) {
                 return visit(at, scalar, type.count);
-            for (uint32_t i = 0; i < type.count; ++i)
+            }
+            for (uint32_t i = 0; i < type.count; ++i) {
                 FORNAX_RETURN_IF_ERROR(visit(at + i * pointer.component_stride, scalar, 1u));
+            }
             return OkStatus();
         }
         case Type::Kind::kMatrix: {
@@ -110,10 +116,12 @@ Status Translator::VisitRuns(const Inst& inst,
 // Device addresses are computed in 64 bits, offsets in buffers as the kernel's mode says
 // ("64-Bit Indexing"), and those of texels and of all other memory in 32.
 ir::Type Translator::OffsetType(const Pointer& pointer) const {
-    if (pointer.offset.valid())
+    if (pointer.offset.valid()) {
         return kernel_.type(pointer.offset);
-    if (pointer.space == Pointer::Space::kAddress)
+    }
+    if (pointer.space == Pointer::Space::kAddress) {
         return ir::Type::kI64;
+    }
     return pointer.space == Pointer::Space::kBuffer ? types_.buffer_offset() : ir::Type::kI32;
 }
 
@@ -121,22 +129,25 @@ ir::ValueId Translator::ByteOffset(const Pointer& pointer, uint64_t constant) {
     const ir::Type type = OffsetType(pointer);
     ir::ValueId offset =
         builder_.Const(type, type == ir::Type::kI64 ? constant : static_cast<uint32_t>(constant));
-    if (!pointer.offset.valid())
+    if (!pointer.offset.valid()) {
         return offset;
+    }
     return constant == 0 ? pointer.offset : Emit(ir::Op::kIAdd, type, {pointer.offset, offset});
 }
 
 // What is known of an access `at` bytes from the pointer's dynamic part. A device address is known
 // to be aligned as a whole.
 uint64_t Translator::AlignAt(const Pointer& pointer, uint64_t at) const {
-    if (pointer.space == Pointer::Space::kAddress)
+    if (pointer.space == Pointer::Space::kAddress) {
         at -= pointer.const_offset;
+    }
     return at == 0 ? pointer.align : std::min<uint64_t>(pointer.align, at & -at);
 }
 
 ir::ValueId Translator::BufferOf(const Pointer& pointer) {
-    if (pointer.mapping)
+    if (pointer.mapping) {
         return MappedBuffer(pointer);
+    }
     if (pointer.view_address.valid()) {
         return Emit(ir::Op::kBufferFrom, ir::Type::kBuffer,
                     {pointer.view_address, pointer.view_size});
@@ -151,16 +162,18 @@ void Translator::VisitSlots(const Type& type,
                             uint32_t leaf,
                             const std::vector<uint64_t>& slots,
                             Visit&& visit) {
-    if (type.empty)
+    if (type.empty) {
         return;
+    }
     // `slots` holds the constant slot reached so far in each leaf of the type.
     switch (type.kind) {
         case Type::Kind::kScalar:
             visit(leaf, slots[0]);
             return;
         case Type::Kind::kPointer:
-            for (uint32_t i = 0; i < type.leaves; ++i)
+            for (uint32_t i = 0; i < type.leaves; ++i) {
                 visit(leaf + i, slots[i]);
+            }
             return;
         case Type::Kind::kStruct: {
             size_t first = 0;
@@ -177,13 +190,15 @@ void Translator::VisitSlots(const Type& type,
         default: {
             const Type& element = types_.Get(type.element);
             std::vector<uint64_t> steps;
-            for (uint32_t i = 0; i < element.leaves; ++i)
+            for (uint32_t i = 0; i < element.leaves; ++i) {
                 steps.push_back(SlotsOfLeaf(element, i));
+            }
             std::vector<uint64_t> at = slots;
             for (uint32_t i = 0; i < type.count; ++i) {
                 VisitSlots(element, leaf, at, visit);
-                for (size_t k = 0; k < at.size(); ++k)
+                for (size_t k = 0; k < at.size(); ++k) {
                     at[k] += steps[k];
+                }
             }
             return;
         }
@@ -195,13 +210,15 @@ ir::ValueId Translator::SlotIndex(const Pointer& pointer, uint32_t leaf, uint64_
     for (const Pointer::Term& term : pointer.terms) {
         const uint64_t step = SlotsOfLeaf(types_.Get(term.element), leaf - term.leaf);
         ir::ValueId part = term.index;
-        if (step != 1)
+        if (step != 1) {
             part = Emit(ir::Op::kIMul, ir::Type::kI32, {part, Int(static_cast<uint32_t>(step))});
+        }
         index = index.valid() ? Emit(ir::Op::kIAdd, ir::Type::kI32, {index, part}) : part;
     }
     ir::ValueId last = Int(static_cast<uint32_t>(constant));
-    if (!index.valid())
+    if (!index.valid()) {
         return last;
+    }
     return constant == 0 ? index : Emit(ir::Op::kIAdd, ir::Type::kI32, {index, last});
 }
 
@@ -213,8 +230,9 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
     };
     auto three = [&](BuiltinId first) {
         Tuple tuple;
-        for (int i = 0; i < 3; ++i)
+        for (int i = 0; i < 3; ++i) {
             tuple.push_back(one(static_cast<BuiltinId>(static_cast<int>(first) + i)));
+        }
         return tuple;
     };
     Tuple tuple;
@@ -230,8 +248,9 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
             tuple = LocalInvocationId();
             break;
         case spv::BuiltIn::WorkgroupSize:
-            for (uint32_t size : workgroup_size_)
+            for (uint32_t size : workgroup_size_) {
                 tuple.push_back(Int(size));
+            }
             break;
         case spv::BuiltIn::GlobalInvocationId: {
             Tuple group = three(BuiltinId::kWorkgroupIdX);
@@ -268,20 +287,24 @@ Result<Tuple> Translator::LoadBuiltin(const Inst& inst, const Pointer& pointer) 
             tuple = {one(BuiltinId::kSubgroupSize)};
             break;
     }
-    if (!pointer.component.valid())
+    if (!pointer.component.valid()) {
         return tuple;
-    if (tuple.size() == 1)
+    }
+    if (tuple.size() == 1) {
         return Invalid(inst, "takes a component of a scalar");
+    }
     return Tuple{SelectComponent(tuple, pointer.component)};
 }
 
 Result<Tuple> Translator::LoadFrom(const Inst& inst, const Pointer& pointer) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
-    if (type->empty)
+    if (type->empty) {
         return Tuple{};
-    if (pointer.space == Pointer::Space::kBuiltin)
+    }
+    if (pointer.space == Pointer::Space::kBuiltin) {
         return LoadBuiltin(inst, pointer);
+    }
     Tuple tuple;
     if (pointer.space == Pointer::Space::kLocal) {
         VisitSlots(*type, pointer.leaf, std::vector<uint64_t>(type->leaves, 0),
@@ -292,8 +315,9 @@ Result<Tuple> Translator::LoadFrom(const Inst& inst, const Pointer& pointer) {
                    });
         return tuple;
     }
-    if (pointer.needs_element)
+    if (pointer.needs_element) {
         return Invalid(inst, "loads an array of buffer blocks");
+    }
     FORNAX_RETURN_IF_ERROR(VisitRuns(inst, pointer, *type, pointer.const_offset, pointer.row_major,
                                      pointer.matrix_stride,
                                      [&](uint64_t at, ir::Type scalar, uint32_t count) {
@@ -309,8 +333,9 @@ Status Translator::LoadRun(const Inst& inst,
                            uint32_t count,
                            uint64_t at,
                            Tuple& out) {
-    if (scalar == ir::Type::kBool && pointer.space != Pointer::Space::kShared)
+    if (scalar == ir::Type::kBool && pointer.space != Pointer::Space::kShared) {
         return Invalid(inst, "loads a boolean from a buffer");
+    }
     const ir::Type stored = scalar == ir::Type::kBool ? ir::Type::kI32 : scalar;
     std::vector<ir::ValueId> operands;
     ir::Op op = ir::Op::kLoadShared;
@@ -344,8 +369,9 @@ Status Translator::LoadRun(const Inst& inst,
 Status Translator::StoreTo(const Inst& inst, const Pointer& pointer, const Tuple& value) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
-    if (type->scalars != value.size())
+    if (type->scalars != value.size()) {
         return Invalid(inst, "stores a value of another type than its pointer's");
+    }
     size_t next = 0;
     if (pointer.space == Pointer::Space::kLocal) {
         Status status;
@@ -383,11 +409,13 @@ Status Translator::CheckWritable(const Inst& inst, const Pointer& pointer) {
         pointer.needs_element) {
         return Invalid(inst, "stores to what cannot be written");
     }
-    if (!buffer || pointer.view_address.valid())
+    if (!buffer || pointer.view_address.valid()) {
         return OkStatus();
+    }
     ir::Binding& binding = kernel_.bindings[pointer.binding];
-    if (binding.layout.kind != BindingLayout::Kind::kStorageBuffer)
+    if (binding.layout.kind != BindingLayout::Kind::kStorageBuffer) {
         return Invalid(inst, "stores to a uniform buffer");
+    }
     // Modules exist that write what they decorate with NonWritable; what is done counts.
     binding.writable = true;
     return OkStatus();
@@ -400,13 +428,15 @@ Status Translator::StoreRun(const Inst& inst,
     const bool shared = pointer.space == Pointer::Space::kShared;
     const bool buffer = pointer.space == Pointer::Space::kBuffer;
     std::vector<ir::ValueId> operands;
-    if (buffer)
+    if (buffer) {
         operands.push_back(BufferOf(pointer));
+    }
     operands.push_back(ByteOffset(pointer, at));
     for (ir::ValueId element : values) {
         const bool boolean = kernel_.type(element) == ir::Type::kBool;
-        if (boolean && !shared)
+        if (boolean && !shared) {
             return Invalid(inst, "stores a boolean to a buffer");
+        }
         operands.push_back(
             boolean ? Emit(ir::Op::kSelect, ir::Type::kI32, {element, Int(1), Int(0)}) : element);
     }
@@ -421,15 +451,18 @@ Status Translator::StoreRun(const Inst& inst,
 // The operand `index` on, where there are any. What the Vulkan memory model adds (availability and
 // visibility) needs nothing on a coherent host.
 Status Translator::MemoryOperands(const Inst& inst, size_t index, Pointer& pointer) {
-    if (inst.size() <= index)
+    if (inst.size() <= index) {
         return OkStatus();
+    }
     const uint32_t mask = inst[index];
     pointer.is_volatile |= (mask & static_cast<uint32_t>(spv::MemoryAccessMask::Volatile)) != 0;
     if ((mask & static_cast<uint32_t>(spv::MemoryAccessMask::Aligned)) != 0) {
-        if (inst.size() <= index + 1 || !std::has_single_bit(inst[index + 1]))
+        if (inst.size() <= index + 1 || !std::has_single_bit(inst[index + 1])) {
             return Invalid(inst, "has an alignment that is no power of two");
-        if (pointer.space == Pointer::Space::kAddress)
+        }
+        if (pointer.space == Pointer::Space::kAddress) {
             pointer.align = std::min(inst[index + 1], 64u);
+        }
     }
     return OkStatus();
 }
@@ -437,18 +470,21 @@ Status Translator::MemoryOperands(const Inst& inst, size_t index, Pointer& point
 Status Translator::Load(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 1, pointer));
-    if (pointer.untyped)
+    if (pointer.untyped) {
         FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, inst.type));
-    if (inst.type != pointer.type)
+    }
+    if (inst.type != pointer.type) {
         return Invalid(inst, "has another result type than its pointer's");
+    }
     if (pointer.space == Pointer::Space::kHeap) {
         FORNAX_RETURN_IF_ERROR(LoadHeapDescriptor(inst, pointer, inst.type));
         return DefinePointer(inst, std::move(pointer));
     }
     if (pointer.space == Pointer::Space::kImage) {
         // What is loaded is the place of the descriptor.
-        if (pointer.needs_element)
+        if (pointer.needs_element) {
             return Invalid(inst, "loads an array of images or samplers");
+        }
         pointer.nonuniform |=
             module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
         ResolveHeap(pointer);
@@ -476,12 +512,14 @@ Status Translator::Store(const Inst& inst) {
 // Where the second set of memory operands begins: behind the first one and what its bits bring, or
 // at the first one where that is all.
 size_t Translator::SecondMemoryOperands(const Inst& inst, size_t index) const {
-    if (inst.size() <= index)
+    if (inst.size() <= index) {
         return index;
+    }
     size_t next = index + 1;
     for (auto mask : {spv::MemoryAccessMask::Aligned, spv::MemoryAccessMask::MakePointerAvailable,
-                      spv::MemoryAccessMask::MakePointerVisible})
+                      spv::MemoryAccessMask::MakePointerVisible}) {
         next += (inst[index] & static_cast<uint32_t>(mask)) != 0;
+    }
     return next < inst.size() ? next : index;
 }
 
@@ -490,20 +528,24 @@ Status Translator::CopyMemorySized(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer to, UsePointer(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(Pointer from, UsePointer(inst, inst[1]));
     const Constant* size = constants_.Find(inst[2]);
-    if (!size || size->bits.size() != 1)
+    if (!size || size->bits.size() != 1) {
         return Unsupported(inst, "has a size that is no constant");
+    }
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 3, to));
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, SecondMemoryOperands(inst, 3), from));
     FORNAX_RETURN_IF_ERROR(CheckWritable(inst, to));
     if (from.space == Pointer::Space::kLocal || from.space == Pointer::Space::kBuiltin ||
-        from.space == Pointer::Space::kImage || from.needs_element)
+        from.space == Pointer::Space::kImage || from.needs_element) {
         return Unsupported(inst, "copies from memory without a layout");
+    }
     uint64_t align = 4;
-    for (const Pointer* pointer : {&to, &from})
+    for (const Pointer* pointer : {&to, &from}) {
         align = std::min(align, AlignAt(*pointer, pointer->const_offset));
+    }
     const uint64_t bytes = size->bits[0];
-    while (bytes % align != 0)
+    while (bytes % align != 0) {
         align /= 2;
+    }
     const ir::Type type = ir::IntegerType(static_cast<uint32_t>(align * 8));
     if (bytes == 0 || bytes / align > kReaderLimits.composite_scalars) {
         return Unsupported(inst, "copies " + std::to_string(bytes) + " bytes; the limit is " +
@@ -512,8 +554,9 @@ Status Translator::CopyMemorySized(const Inst& inst) {
     }
     FORNAX_RETURN_IF_ERROR(Spend(inst, bytes / align));
     Tuple value;
-    for (uint64_t at = 0; at < bytes; at += align)
+    for (uint64_t at = 0; at < bytes; at += align) {
         FORNAX_RETURN_IF_ERROR(LoadRun(inst, from, type, 1, from.const_offset + at, value));
+    }
     for (uint64_t at = 0; at < bytes; at += align) {
         FORNAX_RETURN_IF_ERROR(StoreRun(inst, to, {&value[at / align], 1}, to.const_offset + at));
     }
@@ -526,15 +569,19 @@ Status Translator::CopyMemory(const Inst& inst) {
     // One set of operands is for both; of two, the first is the target's (since SPIR-V 1.4).
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, 2, to));
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, SecondMemoryOperands(inst, 2), from));
-    if (to.untyped && from.untyped)
+    if (to.untyped && from.untyped) {
         return Invalid(inst, "copies between untyped pointers without a size");
-    if (to.untyped)
+    }
+    if (to.untyped) {
         FORNAX_RETURN_IF_ERROR(Retype(inst, to, from.type));
-    if (from.untyped)
+    }
+    if (from.untyped) {
         FORNAX_RETURN_IF_ERROR(Retype(inst, from, to.type));
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, from.type));
-    if (IsLarge(*type) && from.space != Pointer::Space::kBuiltin)
+    if (IsLarge(*type) && from.space != Pointer::Space::kBuiltin) {
         return CopyLarge(inst, to, from);
+    }
     FORNAX_ASSIGN_OR_RETURN(Tuple value, LoadFrom(inst, from));
     return StoreTo(inst, to, value);
 }

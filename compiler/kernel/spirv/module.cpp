@@ -15,10 +15,11 @@ constexpr uint32_t kMaxVersion = 0x00010600;
 class KnownSizes : public LiteralSizes {
   public:
     void Add(const Inst& inst) {
-        if (inst.op == Op::OpTypeInt || inst.op == Op::OpTypeFloat)
+        if (inst.op == Op::OpTypeInt || inst.op == Op::OpTypeFloat) {
             type_words_[inst.result] = inst[0] > 32 ? 2 : 1;
-        else if (inst.type != 0 && inst.result != 0)
+        } else if (inst.type != 0 && inst.result != 0) {
             value_type_[inst.result] = inst.type;
+        }
     }
     uint32_t WordsOfType(uint32_t type_id) const override {
         auto it = type_words_.find(type_id);
@@ -65,16 +66,18 @@ Error Unsupported(const Inst& inst, const std::string& what) {
 Result<Module> Module::Parse(std::span<const uint32_t> words) {
     Module module;
     // SPIR-V 1.6, section 2.3, Physical Layout.
-    if (words.size() < 5)
+    if (words.size() < 5) {
         return Error{ErrorCode::kInvalidArgument, "The SPIR-V module has no complete header."};
+    }
     if (words.size() > kReaderLimits.module_words) {
         return Error{ErrorCode::kInvalidArgument,
                      "The SPIR-V module has " + std::to_string(words.size()) +
                          " words, and the limit is " + std::to_string(kReaderLimits.module_words) +
                          "."};
     }
-    if (words[0] != spv::MagicNumber)
+    if (words[0] != spv::MagicNumber) {
         return Error{ErrorCode::kInvalidArgument, "The module does not begin with SPIR-V's magic."};
+    }
     if (words[1] < kMinVersion || words[1] > kMaxVersion) {
         return Error{ErrorCode::kUnsupported, "The module is of SPIR-V version " +
                                                   std::to_string(words[1] >> 16 & 0xff) + "." +
@@ -121,14 +124,16 @@ Status Module::ParseInstructions(std::span<const uint32_t> words) {
         }
         insts_.push_back(inst);
         if (inst.result != 0) {
-            if (defs_[inst.result] != 0)
+            if (defs_[inst.result] != 0) {
                 return Invalid(inst, "defines id " + std::to_string(inst.result) + " again");
+            }
             defs_[inst.result] = static_cast<uint32_t>(insts_.size());
         }
         at += count;
     }
-    if (!in_functions)
+    if (!in_functions) {
         num_globals_ = insts_.size();
+    }
     return OkStatus();
 }
 
@@ -157,17 +162,20 @@ Status Module::CollectDecorations() {
     uint64_t copied = 0;
     for (const Inst& inst : globals()) {
         const bool members = inst.op == Op::OpGroupMemberDecorate;
-        if (inst.op != Op::OpGroupDecorate && !members)
+        if (inst.op != Op::OpGroupDecorate && !members) {
             continue;
+        }
         const std::vector<Decoration> group = decorations_[inst[0]];
         for (size_t i = 1; i < inst.size(); i += members ? 2 : 1) {
             copied += group.size();
-            if (copied > kReaderLimits.instructions)
+            if (copied > kReaderLimits.instructions) {
                 return Invalid(inst, "takes the decorations of groups beyond the limit of " +
                                          std::to_string(kReaderLimits.instructions));
+            }
             for (Decoration decoration : group) {
-                if (members)
+                if (members) {
                     decoration.member = inst[i + 1];
+                }
                 decorations_[inst[i]].push_back(decoration);
             }
         }
@@ -182,39 +190,46 @@ Status Module::CutFunctions() {
         const Inst& inst = insts_[i];
         switch (inst.op) {
             case Op::OpFunction:
-                if (function)
+                if (function) {
                     return Invalid(inst, "begins inside another function");
+                }
                 function = &functions_[inst.result];
                 function->id = inst.result;
                 function->result_type = inst.type;
                 continue;
             case Op::OpFunctionEnd:
-                if (!function || block)
+                if (!function || block) {
                     return Invalid(inst, "does not end a complete function");
+                }
                 function = nullptr;
                 continue;
             case Op::OpFunctionParameter:
-                if (!function || block || function->entry_label != 0)
+                if (!function || block || function->entry_label != 0) {
                     return Invalid(inst, "is not at the beginning of a function");
+                }
                 function->params.push_back(inst.result);
                 continue;
             case Op::OpLabel:
-                if (!function || block)
+                if (!function || block) {
                     return Invalid(inst, "begins a block inside another");
-                if (function->entry_label == 0)
+                }
+                if (function->entry_label == 0) {
                     function->entry_label = inst.result;
+                }
                 block = &function->blocks[inst.result];
                 block->first = i + 1;
                 continue;
             default:
                 break;
         }
-        if (inst.op == Op::OpLine || inst.op == Op::OpNoLine || inst.op == Op::OpNop)
+        if (inst.op == Op::OpLine || inst.op == Op::OpNoLine || inst.op == Op::OpNop) {
             continue;
+        }
         if (!block) {
             // Instructions without meaning may stand between functions (SPV_KHR_non_semantic_info).
-            if (!function && IsNonSemantic(inst))
+            if (!function && IsNonSemantic(inst)) {
                 continue;
+            }
             return Invalid(inst, "stands outside a block");
         }
         if (IsTerminator(inst.op)) {
@@ -222,8 +237,9 @@ Status Module::CutFunctions() {
             block = nullptr;
         }
     }
-    if (function)
+    if (function) {
         return Error{ErrorCode::kInvalidArgument, "The module ends inside a function."};
+    }
     return OkStatus();
 }
 
@@ -239,8 +255,9 @@ std::span<const Decoration> Module::decorations(uint32_t id) const {
 
 const Decoration* Module::FindDecoration(uint32_t id, spv::Decoration kind, uint32_t member) const {
     for (const Decoration& decoration : decorations(id)) {
-        if (decoration.kind == kind && decoration.member == member)
+        if (decoration.kind == kind && decoration.member == member) {
             return &decoration;
+        }
     }
     return nullptr;
 }
@@ -260,10 +277,12 @@ bool Module::IsGlslImport(uint32_t id) const {
 
 Result<const Inst*> Module::FindEntryPoint(const std::string& name) const {
     for (const Inst& inst : globals()) {
-        if (inst.op != Op::OpEntryPoint || LiteralString(inst.operands.subspan(2)) != name)
+        if (inst.op != Op::OpEntryPoint || LiteralString(inst.operands.subspan(2)) != name) {
             continue;
-        if (static_cast<spv::ExecutionModel>(inst[0]) == spv::ExecutionModel::GLCompute)
+        }
+        if (static_cast<spv::ExecutionModel>(inst[0]) == spv::ExecutionModel::GLCompute) {
             return &inst;
+        }
     }
     return Error{ErrorCode::kInvalidArgument,
                  "The module has no compute entry point \"" + name + "\"."};

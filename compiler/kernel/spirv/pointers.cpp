@@ -24,8 +24,9 @@ uint32_t AlignOf(uint64_t bytes) {
 
 ir::ValueId Translator::ToI32(ir::ValueId value, bool is_signed) {
     const uint32_t bits = ir::BitWidth(kernel_.type(value));
-    if (bits == 32)
+    if (bits == 32) {
         return value;
+    }
     const ir::Op op = bits > 32 ? ir::Op::kTrunc : is_signed ? ir::Op::kSExt : ir::Op::kZExt;
     return Emit(op, ir::Type::kI32, {value});
 }
@@ -36,19 +37,22 @@ Status Translator::AddIndex(const Inst& inst,
                             uint32_t index_id,
                             uint64_t stride) {
     if (const Constant* constant = constants_.Find(index_id)) {
-        if (constant->bits.size() != 1)
+        if (constant->bits.size() != 1) {
             return Invalid(inst, "has an index that is no scalar");
+        }
         const Type& type = types_.Get(constant->type);
         uint64_t index = constant->bits[0];
         const uint32_t bits = ir::BitWidth(type.scalar);
-        if (bits < 64 && (index >> (bits - 1)) != 0)
+        if (bits < 64 && (index >> (bits - 1)) != 0) {
             index |= ~((uint64_t{1} << bits) - 1);
+        }
         pointer.const_offset += index * stride;
         return OkStatus();
     }
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
-    if (!ir::IsInteger(kernel_.type(index)))
+    if (!ir::IsInteger(kernel_.type(index))) {
         return Invalid(inst, "has an index that is no integer");
+    }
     AddRuntimeIndex(pointer, index, stride);
     return OkStatus();
 }
@@ -61,8 +65,9 @@ void Translator::AddRuntimeIndex(Pointer& pointer, ir::ValueId index, uint64_t s
         const ir::Type narrow = kernel_.type(index);
         const bool one_object =
             pointer.space == Pointer::Space::kAddress || narrow == ir::Type::kI32;
-        if (narrow != type)
+        if (narrow != type) {
             index = Emit(ir::Op::kSExt, type, {index}, one_object ? ir::kNoLaneWrap : 0);
+        }
     } else {
         index = ToI32(index, true);
     }
@@ -79,10 +84,11 @@ Status Translator::StepBytes(const Inst& inst,
     switch (type.kind) {
         case Type::Kind::kStruct: {
             FORNAX_ASSIGN_OR_RETURN(uint64_t member, constants_.Integer(inst, index_id));
-            if (member >= type.members.size())
+            if (member >= type.members.size()) {
                 return Invalid(inst, "names member " + std::to_string(member) +
                                          " of a structure of " +
                                          std::to_string(type.members.size()));
+            }
             const auto number = static_cast<uint32_t>(member);
             if (const Decoration* offset =
                     module_.FindDecoration(type.id, spv::Decoration::OffsetIdEXT, number)) {
@@ -98,8 +104,9 @@ Status Translator::StepBytes(const Inst& inst,
             pointer.matrix_stride = stride ? stride->params[0] : 0;
             pointer.row_major =
                 module_.FindDecoration(type.id, spv::Decoration::RowMajor, number) != nullptr;
-            for (spv::Decoration kind : {spv::Decoration::Volatile, spv::Decoration::Coherent})
+            for (spv::Decoration kind : {spv::Decoration::Volatile, spv::Decoration::Coherent}) {
                 pointer.is_volatile |= module_.FindDecoration(type.id, kind, number) != nullptr;
+            }
             return OkStatus();
         }
         case Type::Kind::kArray:
@@ -137,8 +144,9 @@ Status Translator::StepBytes(const Inst& inst,
 Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     if (pointer.space == Pointer::Space::kBuiltin) {
-        if (type->kind != Type::Kind::kVector || pointer.component.valid())
+        if (type->kind != Type::Kind::kVector || pointer.component.valid()) {
             return Invalid(inst, "has more indices than its base has levels");
+        }
         FORNAX_ASSIGN_OR_RETURN(pointer.component, UseScalar(inst, index_id));
         pointer.type = type->element;
         return OkStatus();
@@ -146,8 +154,9 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
     if (pointer.space != Pointer::Space::kLocal) {
         if (pointer.needs_element) {
             FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
-            if (!ir::IsInteger(kernel_.type(index)))
+            if (!ir::IsInteger(kernel_.type(index))) {
                 return Invalid(inst, "has an index that is no integer");
+            }
             pointer.element = ToI32(index, true);
             pointer.nonuniform |=
                 module_.FindDecoration(index_id, spv::Decoration::NonUniform) != nullptr;
@@ -155,17 +164,20 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
             pointer.type = type->element;
             return OkStatus();
         }
-        if (pointer.space == Pointer::Space::kImage)
+        if (pointer.space == Pointer::Space::kImage) {
             return Invalid(inst, "has more indices than its base has levels");
+        }
         return StepBytes(inst, pointer, *type, index_id);
     }
     if (type->kind == Type::Kind::kStruct) {
         FORNAX_ASSIGN_OR_RETURN(uint64_t member, constants_.Integer(inst, index_id));
-        if (member >= type->members.size())
+        if (member >= type->members.size()) {
             return Invalid(inst, "names member " + std::to_string(member) + " of a structure of " +
                                      std::to_string(type->members.size()));
-        for (uint64_t i = 0; i < member; ++i)
+        }
+        for (uint64_t i = 0; i < member; ++i) {
             pointer.leaf += types_.Get(type->members[i]).leaves;
+        }
         pointer.type = type->members[member];
         return OkStatus();
     }
@@ -174,8 +186,9 @@ Status Translator::Step(const Inst& inst, Pointer& pointer, uint32_t index_id) {
         return Invalid(inst, "has more indices than its base has levels");
     }
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId index, UseScalar(inst, index_id));
-    if (!ir::IsInteger(kernel_.type(index)))
+    if (!ir::IsInteger(kernel_.type(index))) {
         return Invalid(inst, "has an index that is no integer");
+    }
     pointer.terms.push_back({ToI32(index, true), type->element, pointer.leaf});
     pointer.type = type->element;
     return OkStatus();
@@ -190,21 +203,25 @@ Status Translator::AccessChain(const Inst& inst) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst[0]));
         FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, type->id));
     }
-    for (size_t i = base + 1; i < inst.size(); ++i)
+    for (size_t i = base + 1; i < inst.size(); ++i) {
         FORNAX_RETURN_IF_ERROR(Step(inst, pointer, inst[i]));
+    }
     return DefineStepped(inst, std::move(pointer));
 }
 
 // The type that an untyped pointer's user sees.
 Status Translator::Retype(const Inst& inst, Pointer& pointer, uint32_t type) {
     // An untyped variable of images or samplers is only ever taken for what it is.
-    if (pointer.space == Pointer::Space::kImage && pointer.type == type)
+    if (pointer.space == Pointer::Space::kImage && pointer.type == type) {
         return OkStatus();
+    }
     if (pointer.space == Pointer::Space::kLocal || pointer.space == Pointer::Space::kBuiltin ||
-        pointer.space == Pointer::Space::kImage)
+        pointer.space == Pointer::Space::kImage) {
         return Invalid(inst, "takes a pointer to memory without a layout for untyped");
-    if (pointer.needs_element && pointer.type != type)
+    }
+    if (pointer.needs_element && pointer.type != type) {
         return Unsupported(inst, "takes an array of descriptors for another type");
+    }
     if (pointer.type != type) {
         pointer.type = type;
         pointer.row_major = false;
@@ -216,8 +233,9 @@ Status Translator::Retype(const Inst& inst, Pointer& pointer, uint32_t type) {
 Status Translator::DefineStepped(const Inst& inst, Pointer pointer) {
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     if (result->kind != Type::Kind::kPointer ||
-        (result->element != 0 && result->element != pointer.type))
+        (result->element != 0 && result->element != pointer.type)) {
         return Invalid(inst, "has a result type that is not what its indices lead to");
+    }
     pointer.untyped = result->element == 0;
     pointer.nonuniform |=
         module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
@@ -244,15 +262,18 @@ Status Translator::PtrAccessChain(const Inst& inst) {
     }
     FORNAX_ASSIGN_OR_RETURN(uint64_t stride, StrideOf(inst, *pointer_type, pointer.type));
     FORNAX_RETURN_IF_ERROR(AddIndex(inst, pointer, inst[base + 1], stride));
-    for (size_t i = base + 2; i < inst.size(); ++i)
+    for (size_t i = base + 2; i < inst.size(); ++i) {
         FORNAX_RETURN_IF_ERROR(Step(inst, pointer, inst[i]));
+    }
     return DefineStepped(inst, std::move(pointer));
 }
 
 // Bytes from one element to the next of the array that a pointer steps through.
 Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee) {
-    if (const Decoration* stride = module_.FindDecoration(pointer.id, spv::Decoration::ArrayStride))
+    if (const Decoration* stride =
+            module_.FindDecoration(pointer.id, spv::Decoration::ArrayStride)) {
         return uint64_t{stride->params[0]};
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointee));
     const uint64_t align = std::max<uint64_t>(type->layout.align, 1);
     return (type->layout.size + align - 1) / align * align;
@@ -260,8 +281,9 @@ Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uin
 
 Result<Pointer> Translator::UsePointer(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Value value, Use(user, id));
-    if (!value.pointer || value.is_large)
+    if (!value.pointer || value.is_large) {
         return PointerFromScalars(user, value);
+    }
     return std::move(*value.pointer);
 }
 
@@ -275,8 +297,9 @@ Status Translator::DefinePointer(const Inst& inst, Pointer pointer) {
 Result<Pointer> Translator::PointerFromScalars(const Inst& inst, const Value& value) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, value.type));
     if (type->kind != Type::Kind::kPointer ||
-        value.scalars.size() != type->pointer_scalars.size() || value.scalars.empty())
+        value.scalars.size() != type->pointer_scalars.size() || value.scalars.empty()) {
         return Invalid(inst, "uses as a pointer what is none");
+    }
     Pointer pointer;
     pointer.type = type->element;
     pointer.untyped = type->element == 0;
@@ -300,11 +323,13 @@ Result<Pointer> Translator::PointerFromScalars(const Inst& inst, const Value& va
 
 Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointer) {
     const Type* part = types_.Find(pointer.type);
-    while (part && (part->kind == Type::Kind::kArray || part->kind == Type::Kind::kRuntimeArray))
+    while (part && (part->kind == Type::Kind::kArray || part->kind == Type::Kind::kRuntimeArray)) {
         part = types_.Find(part->element);
+    }
     // The layout of a matrix is its structure's, which the pointer does not carry.
-    if (pointer.component_stride != 0 || (part && part->kind == Type::Kind::kMatrix))
+    if (pointer.component_stride != 0 || (part && part->kind == Type::Kind::kMatrix)) {
         return Unsupported(inst, "uses a pointer to a part of a matrix as a value");
+    }
     const ir::ValueId offset =
         pointer.needs_element ? ir::ValueId{} : ByteOffset(pointer, pointer.const_offset);
     const ir::Type i64 = ir::Type::kI64;
@@ -314,10 +339,12 @@ Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointe
         case Pointer::Space::kShared:
             return Tuple{Emit(ir::Op::kIAdd, ir::Type::kI32, {offset, Int(kSharedTag)})};
         case Pointer::Space::kBuffer: {
-            if (pointer.needs_element)
+            if (pointer.needs_element) {
                 break;
-            if (pointer.view_address.valid())
+            }
+            if (pointer.view_address.valid()) {
                 return Tuple{pointer.view_address, pointer.view_size, offset};
+            }
             const ir::ValueId buffer = BufferOf(pointer);
             return Tuple{Emit(ir::Op::kBufferAddress, i64, {buffer}),
                          Emit(ir::Op::kBufferSize, i64, {buffer}), offset};
@@ -333,33 +360,40 @@ Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointe
 Status Translator::PointerToInteger(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, UseScalar(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (kernel_.type(address) != ir::Type::kI64 || !ir::IsInteger(type->scalar))
+    if (kernel_.type(address) != ir::Type::kI64 || !ir::IsInteger(type->scalar)) {
         return Invalid(inst, "does not make an integer of a device address");
-    if (type->scalar != ir::Type::kI64)
+    }
+    if (type->scalar != ir::Type::kI64) {
         address = Emit(ir::Op::kTrunc, type->scalar, {address});
+    }
     return Define(inst, {address});
 }
 
 Status Translator::IntegerToPointer(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, UseScalar(inst, inst[0]));
-    if (!ir::IsInteger(kernel_.type(address)))
+    if (!ir::IsInteger(kernel_.type(address))) {
         return Invalid(inst, "does not make a pointer of an integer");
-    if (kernel_.type(address) != ir::Type::kI64)
+    }
+    if (kernel_.type(address) != ir::Type::kI64) {
         address = Emit(ir::Op::kZExt, ir::Type::kI64, {address});
+    }
     return Define(inst, {address});
 }
 
 // What tells pointers of one storage class apart, as a number.
 Result<ir::ValueId> Translator::PointerNumber(const Inst& inst, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Tuple scalars, UseTuple(inst, id));
-    if (scalars.size() == 1)
+    if (scalars.size() == 1) {
         return scalars[0];
-    if (scalars.size() != 3)
+    }
+    if (scalars.size() != 3) {
         return Invalid(inst, "compares what is no pointer");
+    }
     const ir::Type i64 = ir::Type::kI64;
     ir::ValueId offset = scalars[2];
-    if (kernel_.type(offset) != i64)
+    if (kernel_.type(offset) != i64) {
         offset = Emit(ir::Op::kZExt, i64, {offset});
+    }
     return Emit(ir::Op::kIAdd, i64, {scalars[0], offset});
 }
 
@@ -367,8 +401,9 @@ Status Translator::ComparePointers(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId a, PointerNumber(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(ir::ValueId b, PointerNumber(inst, inst[1]));
     const ir::Type number = kernel_.type(a);
-    if (number != kernel_.type(b) || !ir::IsInteger(number))
+    if (number != kernel_.type(b) || !ir::IsInteger(number)) {
         return Invalid(inst, "compares pointers of different kinds");
+    }
     if (inst.op != Op::OpPtrDiff) {
         const ir::Op op = inst.op == Op::OpPtrEqual ? ir::Op::kIEq : ir::Op::kINe;
         return Define(inst, {Emit(op, ir::Type::kBool, {a, b})});
@@ -380,8 +415,9 @@ Status Translator::ComparePointers(const Inst& inst) {
         FORNAX_ASSIGN_OR_RETURN(stride, StrideOf(inst, *type, type->element));
     }
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
-    if (stride == 0 || !ir::IsInteger(result->scalar))
+    if (stride == 0 || !ir::IsInteger(result->scalar)) {
         return Invalid(inst, "has no stride, or no integer for its result");
+    }
     ir::ValueId bytes = Emit(ir::Op::kISub, number, {a, b});
     ir::ValueId elements = Emit(ir::Op::kSDiv, number, {bytes, builder_.Const(number, stride)});
     const uint32_t wanted = ir::BitWidth(result->scalar);
@@ -397,8 +433,9 @@ Status Translator::CopyObject(const Inst& inst) {
     if (value.is_large) {
         FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
         FORNAX_ASSIGN_OR_RETURN(const Type* from, TypeOf(inst, value.type));
-        if (type->scalars != from->scalars || type->leaves != from->leaves)
+        if (type->scalars != from->scalars || type->leaves != from->leaves) {
             return Invalid(inst, "has operands that do not fit its result type");
+        }
         return DefineLarge(inst, std::move(*value.pointer));
     }
     if (value.pointer) {
@@ -414,8 +451,9 @@ Status Translator::CopyObject(const Inst& inst) {
 Status Translator::ArrayLength(const Inst& inst) {
     const bool untyped = inst.op == Op::OpUntypedArrayLengthKHR;
     FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[untyped ? 1 : 0]));
-    if (untyped)
+    if (untyped) {
         FORNAX_RETURN_IF_ERROR(Retype(inst, pointer, inst[0]));
+    }
     const uint32_t member = inst[untyped ? 2 : 1];
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, pointer.type));
     if (pointer.space != Pointer::Space::kBuffer || pointer.needs_element ||
@@ -423,8 +461,9 @@ Status Translator::ArrayLength(const Inst& inst) {
         return Invalid(inst, "does not name a member of a buffer block");
     }
     const Type& array = types_.Get(type->members[member]);
-    if (array.kind != Type::Kind::kRuntimeArray || array.stride == 0)
+    if (array.kind != Type::Kind::kRuntimeArray || array.stride == 0) {
         return Invalid(inst, "does not name a run-time array");
+    }
     const uint64_t start = pointer.const_offset + type->offsets[member];
     FORNAX_ASSIGN_OR_RETURN(const Type* result, TypeOf(inst, inst.type));
     const ir::Type wide = ir::Type::kI64;

@@ -22,9 +22,10 @@ void Check(const Words& module, const Expected& expected) {
         data.storage = {3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8, 9, 7, 9, 3};
         Status status = RunShader(*kernel, data);
         ASSERT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(*kernel);
-        for (uint32_t i = 0; i < 16; ++i)
+        for (uint32_t i = 0; i < 16; ++i) {
             ASSERT_EQ(data.output[i], expected(i)) << "invocation " << i << "\n"
                                                    << ir::PrintKernel(*kernel);
+        }
     }
 }
 
@@ -44,10 +45,12 @@ TEST(ReaderControlFlow, LoopWithBreakAndContinue) {
           [](uint32_t i) {
               uint32_t sum = 0;
               for (uint32_t k = 0; k < 20; ++k) {
-                  if ((k + i) % 3 == 0)
+                  if ((k + i) % 3 == 0) {
                       continue;
-                  if (k > i + 4)
+                  }
+                  if (k > i + 4) {
                       break;
+                  }
                   sum += k * 10 + i;
               }
               return sum;
@@ -84,8 +87,9 @@ TEST(ReaderControlFlow, SwapInALoopIsAParallelCopy) {
         o[i] = a * 1000 + b;)",
           [](uint32_t i) {
               uint32_t a = i, b = 100 + i;
-              if (i % 5 % 2)
+              if (i % 5 % 2) {
                   std::swap(a, b);
+              }
               return a * 1000 + b;
           });
 }
@@ -106,8 +110,9 @@ TEST(ReaderControlFlow, NestedLoopsLeftFromInside) {
           [](uint32_t i) {
               for (uint32_t y = 0; y < 6; ++y) {
                   for (uint32_t x = 0; x < 6; ++x) {
-                      if (x != y && x * y == i)
+                      if (x != y && x * y == i) {
                           return x * 10 + y;
+                      }
                   }
               }
               return 999u;
@@ -135,8 +140,9 @@ TEST(ReaderControlFlow, SwitchWithFallthroughAndSharedCases) {
                   case 1:
                       for (uint32_t k = 0; k < i; ++k) {
                           r += k;
-                          if (r > 40)
+                          if (r > 40) {
                               break;
+                          }
                       }
                       r *= 3;
                       [[fallthrough]];
@@ -148,8 +154,9 @@ TEST(ReaderControlFlow, SwitchWithFallthroughAndSharedCases) {
                       r = 50 + i;
                       break;
                   case 5:
-                      if (i > 8)
+                      if (i > 8) {
                           break;
+                      }
                       r += 7;
                       [[fallthrough]];
                   default:
@@ -192,8 +199,9 @@ TEST(ReaderControlFlow, ValuesOfACaseThatOthersFallInto) {
                     while (true) {
                         uint32_t v = s[k] * 3 + i;
                         last = v + r;
-                        if (v % 5 == 2 || k > 6)
+                        if (v % 5 == 2 || k > 6) {
                             break;
+                        }
                         ++k;
                     }
                     r += last * 2;
@@ -253,10 +261,12 @@ TEST(ReaderControlFlow, EarlyReturnsOfInlinedFunctions) {
         [](uint32_t i) {
             auto search = [](uint32_t n) {
                 for (uint32_t k = 0; k < 10; ++k) {
-                    if (k * k >= n)
+                    if (k * k >= n) {
                         return k;
-                    if (n == 5)
+                    }
+                    if (n == 5) {
                         return 77u;
+                    }
                 }
                 return 9u;
             };
@@ -386,8 +396,9 @@ TEST(ReaderControlFlow, ValuesOutsideOfTheConstructThatDefinesThem) {
         OpFunctionEnd)"),
           [](uint32_t i) {
               uint32_t k = 0;
-              while (k * k <= i)
+              while (k * k <= i) {
                   k += k % 2 ? 2 : 1;
+              }
               return k * k * 10 + k;
           });
 }

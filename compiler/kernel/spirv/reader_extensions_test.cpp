@@ -26,8 +26,9 @@ void Check(const Words& module, const std::function<uint32_t(uint32_t)>& expecte
     data.output.assign(16, 0xdeadbeef);
     Status status = RunShader(*kernel, data);
     ASSERT_TRUE(status.ok()) << status.error().message;
-    for (uint32_t i = 0; i < 16; ++i)
+    for (uint32_t i = 0; i < 16; ++i) {
         ASSERT_EQ(data.output[i], expected(i)) << "invocation " << i;
+    }
 }
 
 TEST(ReaderExtensions, LongVectors) {
@@ -75,8 +76,9 @@ TEST(ReaderExtensions, ClocksOnlyGrow) {
     ASSERT_TRUE(kernel.ok());
     const std::string text = ir::PrintKernel(*kernel);
     size_t readings = 0;
-    for (size_t at = 0; (at = text.find("read_clock", at)) != std::string::npos; ++at)
+    for (size_t at = 0; (at = text.find("read_clock", at)) != std::string::npos; ++at) {
         ++readings;
+    }
     EXPECT_EQ(readings, 6u);
 }
 
@@ -231,8 +233,9 @@ TEST(ReaderExtensions, PrintfLeavesRecords) {
         EXPECT_GE(taken, seen.size() * kWords);
         std::ranges::sort(seen);
         EXPECT_EQ(std::ranges::unique(seen).size(), 0u);
-        for (uint32_t i : seen)
+        for (uint32_t i : seen) {
             EXPECT_TRUE(i % 2 == 0 && i < 16) << i;
+        }
     }
     // Nobody wants to hear it: nothing is left of it.
     request.options.printf_address = 0;
@@ -289,8 +292,9 @@ TEST(ReaderExtensions, SourceLinesAreFound) {
         const spirv::SourceMap map(*module);
         uint32_t last_store = 0;
         for (const spirv::Inst& inst : module->insts()) {
-            if (inst.op == spv::Op::OpStore)
+            if (inst.op == spv::Op::OpStore) {
                 last_store = inst.offset;
+            }
         }
         EXPECT_EQ(map.Instruction(last_store), "OpStore");
         EXPECT_THAT(map.Source(last_store), testing::EndsWith(":" + std::to_string(line)));

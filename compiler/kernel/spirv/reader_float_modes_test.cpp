@@ -91,8 +91,9 @@ OpFunctionEnd
     text += "OpReturn\nOpFunctionEnd\n";
     // Indices are constants.
     std::string indices;
-    for (size_t i = 1; i < results.size(); ++i)
+    for (size_t i = 1; i < results.size(); ++i) {
         indices += "%index" + std::to_string(i) + " = OpConstant %uint " + std::to_string(i) + "\n";
+    }
     text.insert(text.find("%words = OpTypeRuntimeArray"), indices);
     return text;
 }
@@ -137,8 +138,9 @@ TEST(ReaderFloatModes, WhatComputesFlushesAndWhatMovesDoesNot) {
         RunModule(Module(kFlush, "", "", code, results), kDenormal, small);
     const std::vector<uint32_t> expected = {0x80000000, 0, 0, 1,        kDenormal,
                                             kDenormal,  0, 0, kDenormal};
-    for (size_t i = 0; i < expected.size(); ++i)
+    for (size_t i = 0; i < expected.size(); ++i) {
         EXPECT_EQ(flushed[i], expected[i]) << results[i];
+    }
     // Another width's mode, or another entry point's, changes nothing.
     for (const char* mode : {"", "OpExecutionMode %main DenormFlushToZero 16\n",
                              "OpExecutionMode %other DenormFlushToZero 32\n"}) {
@@ -198,8 +200,9 @@ TEST(ReaderFloatModes, SumsProductsAndWhatIsMadeOfThemAreCut) {
     const double product = double{a} * b;
     auto towards_zero = [](double value) {
         auto nearest = static_cast<float>(value);
-        if (std::abs(double{nearest}) > std::abs(value))
+        if (std::abs(double{nearest}) > std::abs(value)) {
             nearest = std::nextafter(nearest, 0.0f);
+        }
         return nearest;
     };
     const float expected[] = {towards_zero(double{a} + b),
@@ -208,8 +211,9 @@ TEST(ReaderFloatModes, SumsProductsAndWhatIsMadeOfThemAreCut) {
                               towards_zero(double{towards_zero(product)} + 1),
                               towards_zero(double{towards_zero(product)} + 1),
                               towards_zero(product)};
-    for (size_t i = 0; i < std::size(expected); ++i)
+    for (size_t i = 0; i < std::size(expected); ++i) {
         EXPECT_EQ(cut[i], std::bit_cast<uint32_t>(expected[i])) << results[i];
+    }
     EXPECT_NE(expected[1], a - b);
     EXPECT_NE(expected[2], a * b);
 }

@@ -17,8 +17,9 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
     using namespace fornax::kernel;
     constexpr size_t kHeaderBytes = 20;
     Random random(seed);
-    if (size <= kHeaderBytes || random.Chance(20))
+    if (size <= kHeaderBytes || random.Chance(20)) {
         return LLVMFuzzerMutate(data, size, max_size);
+    }
     std::vector<uint32_t> words(size / 4);
     std::memcpy(words.data(), data, words.size() * 4);
     words = fuzz::Mutate(words, random);
@@ -30,8 +31,9 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using namespace fornax::kernel;
     std::vector<uint32_t> words(size / 4);
-    if (!words.empty())
+    if (!words.empty()) {
         std::memcpy(words.data(), data, words.size() * 4);
+    }
     CompileRequest request;
     request.spirv = words;
     SetLayout set;

@@ -56,10 +56,11 @@ TEST(ReaderHostile, TruncatedAtEveryWord) {
             Words part(module->begin(), module->begin() + static_cast<ptrdiff_t>(size));
             Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(part));
             bool ends_between_functions = kernel.ok();
-            if (ends_between_functions)
+            if (ends_between_functions) {
                 EXPECT_TRUE(ir::Verify(*kernel).ok());
-            else
+            } else {
                 EXPECT_FALSE(kernel.error().message.empty());
+            }
         }
         Words without_end(module->begin(), module->end() - 1);
         EXPECT_FALSE(ReadSpirv(MakeRequest(without_end)).ok());
@@ -98,10 +99,11 @@ TEST(ReaderHostile, RandomMutations) {
             }
         }
         Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
-        if (kernel.ok())
+        if (kernel.ok()) {
             ++accepted;
-        else
+        } else {
             EXPECT_FALSE(kernel.error().message.empty());
+        }
     }
     // Names, literals and ids of one type make many mutants harmless.
     EXPECT_GT(accepted, 100u);
@@ -187,8 +189,9 @@ TEST(ReaderHostile, NestedArraysOfHugeLengthMayBeDeclared) {
 
 TEST(ReaderHostile, TypesNestedTooDeeply) {
     std::string text = std::string(kHeader) + "%s0 = OpTypeStruct %uint\n";
-    for (int k = 1; k < 2000; ++k)
+    for (int k = 1; k < 2000; ++k) {
         text += "%s" + std::to_string(k) + " = OpTypeStruct %s" + std::to_string(k - 1) + "\n";
+    }
     Result<ir::Kernel> kernel = ReadText(text + kEmptyMain);
     ASSERT_FALSE(kernel.ok());
     EXPECT_NE(kernel.error().message.find("256"), std::string::npos) << kernel.error().message;
@@ -198,8 +201,9 @@ TEST(ReaderHostile, ConstantsThatNameLargeOnes) {
     std::string text = std::string(kHeader) +
                        "%arr = OpTypeArray %uint %u60k\n%pair = OpTypeStruct %arr\n"
                        "%zero = OpConstantNull %arr\n";
-    for (int k = 0; k < 3000; ++k)
+    for (int k = 0; k < 3000; ++k) {
         text += "%c" + std::to_string(k) + " = OpConstantComposite %pair %zero\n";
+    }
     Result<ir::Kernel> kernel = ReadText(text + kEmptyMain);
     ASSERT_FALSE(kernel.ok());
     EXPECT_EQ(kernel.error().code, ErrorCode::kUnsupported);
@@ -277,8 +281,9 @@ TEST(ReaderHostile, AnEndlessCircleOfBlocks) {
 // 100 cases, each falling into the next: the last block is translated 100 times, and that is right.
 TEST(ReaderHostile, LongFallThroughIsRead) {
     std::string cases;
-    for (int k = 0; k < 100; ++k)
+    for (int k = 0; k < 100; ++k) {
         cases += "case " + std::to_string(k) + ": x = x * 3 + " + std::to_string(k) + ";\n";
+    }
     Result<ir::Kernel> kernel = ReadSpirv(
         MakeRequest(CompileGlsl(Shader("uint x = i; switch (i) {" + cases + "} o[i] = x;"))));
     EXPECT_TRUE(kernel.ok()) << kernel.error().message;

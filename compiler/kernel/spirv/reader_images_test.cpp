@@ -101,8 +101,9 @@ struct Outcome {
 
 void RunImages(const NamedFormat& format, bool named, Outcome& outcome) {
     std::vector<uint8_t> from(kTexels * 16);
-    for (size_t i = 0; i < from.size(); ++i)
+    for (size_t i = 0; i < from.size(); ++i) {
         from[i] = static_cast<uint8_t>(i * 37 + i / 16 * 11);
+    }
     struct {
         hal::BufferDescriptor out;
         hal::ImageDescriptor images[2];
@@ -141,8 +142,9 @@ void RunImages(const NamedFormat& format, bool named, Outcome& outcome) {
     const void* sets[] = {&set};
     hal::DispatchFrame frame;
     frame.descriptor_sets = sets;
-    for (uint32_t& count : frame.workgroup_count)
+    for (uint32_t& count : frame.workgroup_count) {
         count = 1;
+    }
     const Status status = Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000});
     ASSERT_TRUE(status.ok()) << status.error().message;
 }
@@ -184,8 +186,9 @@ void RunWith(const Words& module,
     const void* sets[] = {&set};
     hal::DispatchFrame frame;
     frame.descriptor_sets = sets;
-    for (uint32_t& count : frame.workgroup_count)
+    for (uint32_t& count : frame.workgroup_count) {
         count = 1;
+    }
     const Status status = Interpret(*kernel, frame, 0, 1, {.steps = 1'000'000});
     ASSERT_TRUE(status.ok()) << status.error().message;
 }
@@ -206,8 +209,9 @@ void RunOneImage(const std::string& source,
 TEST(ReaderImages, SamplesLieSideBySide) {
     constexpr uint32_t kSamples = 4;
     std::vector<uint32_t> texels(3 * kSamples);
-    for (uint32_t i = 0; i < texels.size(); ++i)
+    for (uint32_t i = 0; i < texels.size(); ++i) {
         texels[i] = 100 + i;
+    }
     hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 48},
                                .format = hal::MakeTexelFormat(L::k32, C::kUint)};
     image.width = 3;
@@ -243,8 +247,9 @@ void main() {
 
 TEST(ReaderImages, TexelsOf64Bits) {
     std::vector<uint64_t> texels(6);
-    for (uint32_t i = 0; i < texels.size(); ++i)
+    for (uint32_t i = 0; i < texels.size(); ++i) {
         texels[i] = i * 0x123456789u;
+    }
     hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 48},
                                .format = hal::MakeTexelFormat(L::k32x2, C::kUint)};
     image.width = 6;
@@ -279,8 +284,9 @@ void main() {
 // One that the shader does not name can only be of that layout.
 TEST(ReaderImages, UnnamedTexelsOf64Bits) {
     std::vector<uint64_t> texels(8);
-    for (uint32_t i = 0; i < texels.size(); ++i)
+    for (uint32_t i = 0; i < texels.size(); ++i) {
         texels[i] = i * 0x123456789u;
+    }
     hal::ImageDescriptor image{.memory = {reinterpret_cast<uint64_t>(texels.data()), 64},
                                .format = hal::MakeTexelFormat(L::k32x2, C::kSint)};
     image.width = 6;
@@ -397,8 +403,9 @@ TEST(ReaderImages, LevelsBeyondTheLastAreOneTexel) {
         hal::CombinedImageSamplerDescriptor descriptor;
         descriptor.image.image.width = descriptor.image.image.height = width;
         RunWith(module, BindingLayout::Kind::kCombinedImageSampler, descriptor, out);
-        for (uint32_t value : out)
+        for (uint32_t value : out) {
             EXPECT_EQ(value, width ? 1 + 16 + 2 * 256 : 0u) << width;
+        }
     }
 }
 

@@ -20,8 +20,9 @@ class LargeBuffer {
         words_ = memory == MAP_FAILED ? nullptr : static_cast<uint32_t*>(memory);
     }
     ~LargeBuffer() {
-        if (words_)
+        if (words_) {
             munmap(words_, bytes_);
+        }
     }
     LargeBuffer(const LargeBuffer&) = delete;
     LargeBuffer& operator=(const LargeBuffer&) = delete;
@@ -57,8 +58,9 @@ std::vector<uint32_t> RunOn(const LargeBuffer& large, const CompileRequest& requ
     Result<ir::Kernel> kernel = ReadSpirv(robust);
     EXPECT_TRUE(kernel.ok()) << kernel.error().message;
     std::vector<uint32_t> output(64, 0xdeadbeef);
-    if (!kernel.ok())
+    if (!kernel.ok()) {
         return output;
+    }
     const hal::BufferDescriptor descriptors[7] = {
         {reinterpret_cast<uint64_t>(output.data()), output.size() * 4}, large.descriptor()};
     const void* sets[] = {descriptors};
@@ -90,8 +92,9 @@ void CheckFarPlaces(const CompileRequest& request) {
     SKIP_UNLESS_THERE(large);
     const uint64_t end = 6 * kGiB / 4;
     for (uint64_t i = 0; i < 8; ++i) {
-        if (i * 200000000 < end)
+        if (i * 200000000 < end) {
             large.words()[i * 200000000] = static_cast<uint32_t>(i + 100);
+        }
         large.words()[8 + 0x40000000 + 2 * i] = static_cast<uint32_t>((i + 7) << 16);
         large.words()[0x40000100 + i] = static_cast<uint32_t>(1000 + i);
     }
@@ -125,8 +128,9 @@ TEST(ReaderIndexing, ThePipelineReachesFarPlaces) {
 TEST(ReaderIndexing, NothingWrapsIntoRange) {
     LargeBuffer large(4096);
     SKIP_UNLESS_THERE(large);
-    for (uint32_t i = 0; i < 1024; ++i)
+    for (uint32_t i = 0; i < 1024; ++i) {
         large.words()[i] = i + 1;
+    }
     const Words module = Compile(R"(
     o[i] = large[0x40000000u + i];
     o[8 + i] = large[uint64_t(i) << 30];
@@ -145,8 +149,9 @@ TEST(ReaderIndexing, NothingWrapsIntoRange) {
         EXPECT_EQ(o[32 + i], 0u);
         EXPECT_EQ(o[40 + i], 0u);
     }
-    for (uint32_t i = 0; i < 1024; ++i)
+    for (uint32_t i = 0; i < 1024; ++i) {
         ASSERT_EQ(large.words()[i], i + 1);
+    }
 }
 
 // "can have a 64-bit result type"; 32 bits hold what they can.

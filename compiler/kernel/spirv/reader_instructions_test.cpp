@@ -237,8 +237,9 @@ TEST(ReaderInstructions, QuantizationToHalfPrecision) {
     };
     const ShaderData data =
         RunModule(Module("%q = OpQuantizeToF16 %float %xf\n %r = OpBitcast %uint %q"), inputs);
-    for (uint32_t i = 0; i < kInvocations; ++i)
+    for (uint32_t i = 0; i < kInvocations; ++i) {
         EXPECT_EQ(Float(data.output[i]), cases[i % std::size(cases)].expected) << i;
+    }
 }
 
 TEST(ReaderInstructions, AtomicsOfOneOperand) {
@@ -293,8 +294,9 @@ TEST(ReaderInstructions, AComponentIsSetAtAnIndexOfRunTime) {
         %c = OpCompositeExtract %float %w 2
         %r = OpBitcast %uint %c)"),
                   [](uint32_t i) { return std::pair{Bits(1), Bits(2.0f + i)}; });
-    for (uint32_t i = 0; i < kInvocations; ++i)
+    for (uint32_t i = 0; i < kInvocations; ++i) {
         EXPECT_EQ(Float(data.output[i]), i % 3 == 2 ? 2.0f + i : 1.0f) << i;
+    }
 }
 
 TEST(ReaderInstructions, BooleanSpecializationConstants) {

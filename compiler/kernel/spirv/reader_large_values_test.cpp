@@ -20,9 +20,10 @@ void CheckChain(uint32_t elements, uint32_t functions) {
     data.output.resize(kInvocations);
     Status status = RunShader(*kernel, data);
     ASSERT_TRUE(status.ok()) << status.error().message;
-    for (uint32_t x = 0; x < kInvocations; ++x)
+    for (uint32_t x = 0; x < kInvocations; ++x) {
         ASSERT_EQ(data.output[x], LargeValueResult(elements, functions, x))
             << x << " of " << elements;
+    }
 }
 
 TEST(ReaderLargeValues, FunctionsOverArrays) {

@@ -64,8 +64,9 @@ TEST(ReaderMatrices, Products) {
         data.workgroups = 1;
         data.output.resize(256 + 320 + 128);
         std::vector<uint16_t> halves(640);
-        for (size_t i = 0; i < halves.size(); ++i)
+        for (size_t i = 0; i < halves.size(); ++i) {
             halves[i] = ir::FloatToHalf(static_cast<float>(i % 23) - 11);
+        }
         data.storage.resize(320);
         memcpy(data.storage.data(), halves.data(), 1280);
         data.push[0] = 3;  // a row of 24

@@ -15,13 +15,15 @@ void Check(const Words& module, const std::function<uint32_t(uint32_t)>& expecte
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     ShaderData data;
     data.output.assign(16, 0xdeadbeef);
-    for (uint32_t k = 0; k < 64; ++k)
+    for (uint32_t k = 0; k < 64; ++k) {
         data.storage.push_back(0x81828384u + k * 0x01010101u);
+    }
     Status status = RunShader(*kernel, data);
     ASSERT_TRUE(status.ok()) << status.error().message;
-    for (uint32_t i = 0; i < 16; ++i)
+    for (uint32_t i = 0; i < 16; ++i) {
         ASSERT_EQ(data.output[i], expected(i)) << "invocation " << i << "\n"
                                                << ir::PrintKernel(*kernel);
+    }
 }
 
 TEST(ReaderModules, DebuggingInformationIsIgnored) {
@@ -35,8 +37,9 @@ TEST(ReaderModules, DebuggingInformationIsIgnored) {
         SCOPED_TRACE(options);
         Check(CompileGlsl(source, options), [](uint32_t i) {
             uint32_t r = 0;
-            for (uint32_t k = 0; k < i; ++k)
+            for (uint32_t k = 0; k < i; ++k) {
                 r += k == 2 || k > 3 ? 0 : k * k;
+            }
             return r;
         });
     }

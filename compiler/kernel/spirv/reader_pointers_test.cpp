@@ -59,9 +59,10 @@ TEST(ReaderPointers, DeviceAddresses) {
             others[k] = k % 5 + 20;
         }
         alignas(16) Link links[3];
-        for (uint32_t k = 0; k < 3; ++k)
+        for (uint32_t k = 0; k < 3; ++k) {
             links[k] = {
                 {1, k + 3}, reinterpret_cast<uint64_t>(&links[(k + 2) % 3]), {0, 0.0f + k, 0, 0}};
+        }
         ShaderData data;
         data.output.assign(16, 0xdeadbeef);
         const uint64_t push[] = {reinterpret_cast<uint64_t>(words.data()),
@@ -155,8 +156,9 @@ TEST(ReaderPointers, ComparisonsAndDistances) {
     data.output.assign(8, 0xdeadbeef);
     data.workgroups = 1;
     ASSERT_TRUE(RunShader(*kernel, data).ok());
-    for (uint32_t i = 0; i < 8; ++i)
+    for (uint32_t i = 0; i < 8; ++i) {
         EXPECT_EQ(data.output[i], (i == 2) + 2 + 3 * (i - 2)) << i;
+    }
 }
 
 // "[...] pointers into an array of 8-bit integers" (SPV_KHR_untyped_pointers).
@@ -175,8 +177,9 @@ TEST(ReaderPointers, UntypedPointersAreApartByBytes) {
     data.output.assign(8, 0xdeadbeef);
     data.workgroups = 1;
     ASSERT_TRUE(RunShader(*kernel, data).ok());
-    for (uint32_t i = 0; i < 8; ++i)
+    for (uint32_t i = 0; i < 8; ++i) {
         EXPECT_EQ(data.output[i], 4 * (i - 2)) << i;
+    }
 }
 
 // Two blocks in workgroup memory: one after the other, or in one place if they are decorated so.
@@ -231,8 +234,9 @@ TEST(ReaderPointers, NonWritableIsNoPromise) {
     data.output.assign(8, 0xdeadbeef);
     data.workgroups = 1;
     ASSERT_TRUE(RunShader(*kernel, data).ok());
-    for (uint32_t i = 0; i < 8; ++i)
+    for (uint32_t i = 0; i < 8; ++i) {
         EXPECT_EQ(data.output[i], i);
+    }
 }
 
 TEST(ReaderPointers, WhatCannotBeAPointerIsRefused) {

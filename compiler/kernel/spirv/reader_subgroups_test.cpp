@@ -61,8 +61,9 @@ TEST(ReaderSubgroups, LanesReconvergeMaximally) {
         const ReconvergenceProgram program(seed);
         const uint32_t size = 8u << seed % 4;
         const std::vector<uint32_t> expected = program.Expected(size);
-        if (expected.empty())
+        if (expected.empty()) {
             continue;
+        }
         ++compared;
         const Words module = CompileGlsl(program.Shader());
         CompileRequest request = MakeRequest(module);

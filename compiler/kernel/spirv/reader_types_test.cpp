@@ -62,10 +62,12 @@ std::pair<bool, bool> MayFuse(const std::string& text) {
     std::pair<bool, bool> may = {true, true};
     for (uint32_t i = 0; i < kernel->num_insts(); ++i) {
         const ir::Instruction& inst = kernel->inst(ir::InstId{i});
-        if (inst.op == ir::Op::kFMul)
+        if (inst.op == ir::Op::kFMul) {
             may.first = !(inst.flags & ir::kNoContraction);
-        if (inst.op == ir::Op::kFAdd)
+        }
+        if (inst.op == ir::Op::kFAdd) {
             may.second = !(inst.flags & ir::kNoContraction);
+        }
     }
     return may;
 }
@@ -116,8 +118,9 @@ TEST(ReaderDotProduct, PackedBytesAreSummed) {
     ASSERT_TRUE(kernel.ok()) << kernel.error().message;
     ShaderData data;
     data.output.assign(16, 0);
-    for (uint32_t i = 0; i < 17; ++i)
+    for (uint32_t i = 0; i < 17; ++i) {
         data.storage.push_back(0x80ff7f01u * (i + 1));
+    }
     Status status = RunShader(*kernel, data);
     ASSERT_TRUE(status.ok()) << status.error().message;
     for (uint32_t i = 0; i < 16; ++i) {

@@ -22,10 +22,12 @@ ShaderData Data() {
         data.storage.push_back(std::bit_cast<uint32_t>(static_cast<float>(k)));
         data.uniform.push_back(std::bit_cast<uint32_t>(static_cast<float>(100 + k)));
     }
-    for (uint32_t a = 0; a < 4; ++a)
+    for (uint32_t a = 0; a < 4; ++a) {
         data.array[a] = {10 * a, 10 * a + 1, 10 * a + 2, 10 * a + 3};
-    for (uint32_t k = 0; k < 32; ++k)
+    }
+    for (uint32_t k = 0; k < 32; ++k) {
         data.push[k] = 1000 + k;
+    }
     return data;
 }
 
@@ -41,9 +43,10 @@ void CheckModule(const Words& module,
         ShaderData data = Data();
         Status status = RunShader(*kernel, data);
         ASSERT_TRUE(status.ok()) << status.error().message;
-        for (uint32_t i = 0; i < 16; ++i)
+        for (uint32_t i = 0; i < 16; ++i) {
             ASSERT_EQ(data.output[i], expected(i)) << "invocation " << i << "\n"
                                                    << ir::PrintKernel(*kernel);
+        }
     }
 }
 
@@ -226,8 +229,9 @@ TEST(ReaderValues, IntegerArithmetic) {
               auto U = [](int64_t v) { return static_cast<uint32_t>(v); };
               auto msb = [](uint32_t v) { return v ? 31 - std::countl_zero(v) : -1; };
               uint32_t reversed = 0;
-              for (int b = 0; b < 32; ++b)
+              for (int b = 0; b < 32; ++b) {
                   reversed |= (u >> b & 1) << (31 - b);
+              }
               uint32_t r = (u + 0xc0000000u) + ((uint64_t{u} + 0xc0000000u) >> 32) * 3;
               r += (u - 0x80000000u) * 5 + (u < 0x80000000u ? 7 : 0);
               r += U(wide >> 32) * 11 + U(wide) * 13 + U(swide >> 32) * 17 + U(swide) * 19;
@@ -358,8 +362,9 @@ TEST(ReaderValues, AtomicsOnBuffersAndSharedMemory) {
     EXPECT_EQ(data.storage[3], 0xffffu);
     EXPECT_EQ(data.storage[4], 5u);
     EXPECT_EQ(data.storage[5], 9u);
-    for (uint32_t value : data.output)
+    for (uint32_t value : data.output) {
         EXPECT_EQ(value, 108u);
+    }
 }
 
 TEST(ReaderValues, BuiltinsWithDynamicComponents) {
@@ -388,8 +393,9 @@ TEST(ReaderValues, MetadataOfTheKernel) {
     EXPECT_EQ(kernel->shared_bytes, 36u);
     EXPECT_EQ(kernel->push_constant_bytes, 128u);
     ASSERT_EQ(kernel->bindings.size(), 2u);
-    for (const ir::Binding& binding : kernel->bindings)
+    for (const ir::Binding& binding : kernel->bindings) {
         EXPECT_EQ(binding.writable, binding.binding == 0);
+    }
     EXPECT_NE(ir::PrintKernel(*kernel).find("no_contraction"), std::string::npos)
         << ir::PrintKernel(*kernel);
 }

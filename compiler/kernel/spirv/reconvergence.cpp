@@ -68,8 +68,9 @@ class Maker {
             block.push_back(Record());
         }
         // Leaving ends a block.
-        if (depth < kDepth && random_.Below(4) == 0)
+        if (depth < kDepth && random_.Below(4) == 0) {
             block.push_back(Leave());
+        }
         return block;
     }
 
@@ -105,12 +106,13 @@ class Maker {
     Statement Leave() {
         Statement leave;
         const uint32_t kind = random_.Below(6);
-        if (kind < 3 && breakable_ != 0)
+        if (kind < 3 && breakable_ != 0) {
             leave.kind = Kind::kBreak;
-        else if (kind < 5 && loops_ != 0)
+        } else if (kind < 5 && loops_ != 0) {
             leave.kind = Kind::kContinue;
-        else
+        } else {
             leave.kind = kind == 5 ? Kind::kReturn : Kind::kRecord;
+        }
         leave.id = leave.kind == Kind::kRecord ? ++records_ : 0;
         return leave;
     }
@@ -129,8 +131,9 @@ class Maker {
             made.kind = Kind::kIf;
             made.condition = MakeCondition();
             made.blocks.push_back(MakeBlock(depth - 1));
-            if (random_.Below(2) == 0)
+            if (random_.Below(2) == 0) {
                 made.blocks.push_back(MakeBlock(depth - 1));
+            }
             return made;
         }
         if (kind < 9) {
@@ -140,8 +143,9 @@ class Maker {
             ++loops_;
             ++breakable_;
             // `do` tests at its end, in the continue construct.
-            if (made.kind == Kind::kDoWhile)
+            if (made.kind == Kind::kDoWhile) {
                 made.condition = MakeCondition();
+            }
             made.blocks.push_back(MakeBlock(depth - 1));
             --breakable_;
             --loops_;
@@ -150,8 +154,9 @@ class Maker {
         made.kind = Kind::kSwitch;
         made.condition.value = random_.Below(8);
         ++breakable_;
-        for (uint32_t i = 0; i < kCases; ++i)
+        for (uint32_t i = 0; i < kCases; ++i) {
             made.blocks.push_back(MakeBlock(depth - 1));
+        }
         --breakable_;
         return made;
     }
@@ -197,8 +202,9 @@ std::string Text(const Block& block, uint32_t loops) {
             case Kind::kIf:
                 text += "if (" + Text(statement.condition) + ") {\n" +
                         Text(statement.blocks[0], loops) + "}";
-                if (statement.blocks.size() > 1)
+                if (statement.blocks.size() > 1) {
                     text += " else {\n" + Text(statement.blocks[1], loops) + "}";
+                }
                 text += "\n";
                 break;
             case Kind::kFor:
@@ -267,8 +273,9 @@ class Simulator {
     Lanes Where(Lanes lanes, Holds holds) const {
         Lanes result = 0;
         for (uint32_t lane = 0; lane < size_; ++lane) {
-            if ((lanes >> lane & 1) && holds(lane))
+            if ((lanes >> lane & 1) && holds(lane)) {
                 result |= Lanes{1} << lane;
+            }
         }
         return result;
     }
@@ -296,8 +303,9 @@ class Simulator {
         const uint32_t value = static_cast<uint32_t>(lanes) +
                                static_cast<uint32_t>(lanes >> 32) * 3 + id * 0x01000193u;
         for (uint32_t lane = 0; lane < size_; ++lane) {
-            if (!(lanes >> lane & 1))
+            if (!(lanes >> lane & 1)) {
                 continue;
+            }
             if (counts_[lane] == ReconvergenceProgram::kMaxRecords) {
                 overflowed_ = true;
                 continue;
@@ -309,8 +317,9 @@ class Simulator {
     // Gives the lanes that come to the block's end.
     Lanes Do(const Block& block, Lanes lanes) {
         for (const Statement& statement : block) {
-            if (lanes == 0)
+            if (lanes == 0) {
                 return 0;
+            }
             lanes = Do(statement, lanes);
         }
         return lanes;
@@ -390,8 +399,9 @@ class Simulator {
                 end |= live & ~in;
                 live = in;
             }
-            if (live == 0)
+            if (live == 0) {
                 break;
+            }
             around_.back().continued = 0;
             live = Do(statement.blocks[0], live) | around_.back().continued;
             end |= std::exchange(around_.back().broken, 0);
@@ -425,8 +435,9 @@ class Simulator {
 ReconvergenceProgram::ReconvergenceProgram(uint64_t seed) {
     Source random(seed);
     const uint32_t functions = random.Below(3);
-    for (uint32_t i = 0; i < functions; ++i)
+    for (uint32_t i = 0; i < functions; ++i) {
         functions_.push_back(Maker(random, 0).MakeBlock(2));
+    }
     main_ = Maker(random, functions).MakeBlock(3 + random.Below(2));
 }
 
@@ -451,8 +462,9 @@ void record(uint id) {
                        R"( + count++] = b.x + b.y * 3 + id * 0x01000193u;
 }
 )";
-    for (size_t i = 0; i < functions_.size(); ++i)
+    for (size_t i = 0; i < functions_.size(); ++i) {
         text += "void f" + std::to_string(i) + "() {\n" + Text(functions_[i], 0) + "}\n";
+    }
     return text + "void main() [[" + attribute + R"(]] {
     lane = gl_SubgroupInvocationID;
     me = gl_SubgroupID * gl_SubgroupSize + lane;
@@ -465,8 +477,9 @@ std::vector<uint32_t> ReconvergenceProgram::Expected(uint32_t subgroup_size) con
     for (uint32_t first = 0; first < kLanes; first += subgroup_size) {
         Simulator simulator(functions_, subgroup_size, records);
         simulator.Run(main_, first);
-        if (simulator.overflowed())
+        if (simulator.overflowed()) {
             return {};
+        }
     }
     return records;
 }

@@ -11,8 +11,9 @@ using Kind = BindingLayout::Kind;
 Status Translator::SampledImage(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Pointer sampler, UsePointer(inst, inst[1]));
-    if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage)
+    if (image.space != Pointer::Space::kImage || sampler.space != Pointer::Space::kImage) {
         return Invalid(inst, "is made of another thing than an image and a sampler");
+    }
     image.type = inst.type;
     image.nonuniform |= module_.FindDecoration(inst.result, spv::Decoration::NonUniform) != nullptr;
     image.has_sampler = true;
@@ -24,8 +25,9 @@ Status Translator::SampledImage(const Inst& inst) {
 
 Status Translator::ImageOf(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(Pointer image, UsePointer(inst, inst[0]));
-    if (image.space != Pointer::Space::kImage)
+    if (image.space != Pointer::Space::kImage) {
         return Invalid(inst, "takes the image of what has none");
+    }
     image.type = inst.type;
     return DefinePointer(inst, std::move(image));
 }
@@ -72,14 +74,17 @@ Translator::Handler Translator::FindImageHandler(Op op) {
 // The image and the sampler of an OpTypeSampledImage, as sampling wants them.
 Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& image) {
     if (!image.pointer.has_sampler || image.storage || image.multisampled ||
-        image.dim == spv::Dim::Buffer)
+        image.dim == spv::Dim::Buffer) {
         return Invalid(inst, "samples what is no sampled image");
-    if (image.component == ir::Type::kI64)
+    }
+    if (image.component == ir::Type::kI64) {
         return Unsupported(inst, "samples an image of 64-bit integers, which can only be fetched");
+    }
     const BindingLayout& layout = kernel_.bindings[image.pointer.sampler_binding].layout;
     const Kind kind = layout.kind;
-    if (kind != Kind::kSampler && kind != Kind::kCombinedImageSampler)
+    if (kind != Kind::kSampler && kind != Kind::kCombinedImageSampler) {
         return Invalid(inst, "samples with what is no sampler");
+    }
     const bool own = image.pointer.sampler_binding == image.pointer.binding;
     const ValueId element = own && !image.pointer.sampler_element.valid()
                                 ? image.pointer.element
@@ -95,8 +100,9 @@ Result<SampledPlace> Translator::UseSampledImage(const Inst& inst, const Image& 
     if (element.valid()) {
         place.sampler.start = Emit(ir::Op::kIMul, ir::Type::kI32, {element, Int(layout.Stride())});
     }
-    if (kind == Kind::kCombinedImageSampler)
+    if (kind == Kind::kCombinedImageSampler) {
         place.sampler.base = offsetof(hal::CombinedImageSamplerDescriptor, sampler);
+    }
     return place;
 }
 
@@ -105,17 +111,20 @@ Result<Tuple> Translator::SamplePosition(const Inst& inst, const Image& image, b
     FORNAX_ASSIGN_OR_RETURN(Tuple position, UseTuple(inst, inst[1]));
     const bool layered = image.arrayed && inst.op != Op::OpImageQueryLod;
     const size_t wanted = image.Dimensions() + (layered ? 1 : 0);
-    if (position.size() < wanted + (projected ? 1 : 0))
+    if (position.size() < wanted + (projected ? 1 : 0)) {
         return Invalid(inst, "has fewer coordinates than its image's type wants");
+    }
     for (ValueId coordinate : position) {
-        if (kernel_.type(coordinate) != ir::Type::kF32)
+        if (kernel_.type(coordinate) != ir::Type::kF32) {
             return Unsupported(inst, "has coordinates that are no 32-bit floats");
+        }
     }
     const ValueId divisor = position[wanted < position.size() ? wanted : 0];
     position.resize(wanted);
     for (ValueId& coordinate : position) {
-        if (projected)
+        if (projected) {
             coordinate = Emit(ir::Op::kFDiv, ir::Type::kF32, {coordinate, divisor});
+        }
     }
     return position;
 }
@@ -124,8 +133,9 @@ Result<Tuple> Translator::SamplePosition(const Inst& inst, const Image& image, b
 Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
     for (Tuple* offsets : {&operands.offset, &operands.offsets}) {
         for (ValueId& offset : *offsets) {
-            if (!ir::IsInteger(kernel_.type(offset)))
+            if (!ir::IsInteger(kernel_.type(offset))) {
                 return Invalid(inst, "has an offset that is no integer");
+            }
             offset = ToI32(offset, true);
         }
     }
@@ -134,8 +144,9 @@ Status Translator::SampleOffsets(const Inst& inst, ImageOperands& operands) {
           operands.bias.valid() ? Tuple{operands.bias} : Tuple(),
           operands.min_lod.valid() ? Tuple{operands.min_lod} : Tuple()}) {
         for (ValueId value : floats) {
-            if (kernel_.type(value) != ir::Type::kF32)
+            if (kernel_.type(value) != ir::Type::kF32) {
                 return Unsupported(inst, "has image operands that are no 32-bit floats");
+            }
         }
     }
     return OkStatus();
@@ -183,8 +194,9 @@ Status Translator::ImageSample(const Inst& inst) {
     const size_t axes = image.Dimensions();
     if (operands.grad_x.size() != operands.grad_y.size() ||
         (!operands.grad_x.empty() && operands.grad_x.size() < axes) ||
-        (implicit ? operands.lod.valid() || !operands.grad_x.empty() : operands.bias.valid()))
+        (implicit ? operands.lod.valid() || !operands.grad_x.empty() : operands.bias.valid())) {
         return Invalid(inst, "has image operands that do not fit its image");
+    }
     ImageSampling::Inputs inputs{.coordinates = std::move(position),
                                  .reference = {},
                                  .lod = operands.lod,
@@ -194,12 +206,14 @@ Status Translator::ImageSample(const Inst& inst) {
                                  .min_lod = operands.min_lod,
                                  .offset = operands.offset,
                                  .offsets = {}};
-    if (implicit)
+    if (implicit) {
         FORNAX_RETURN_IF_ERROR(ImplicitGradients(inst, axes, inputs));
+    }
     if (compares) {
         FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
-        if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer)
+        if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer) {
             return Invalid(inst, "compares with what is no 32-bit float");
+        }
         if (projected) {
             FORNAX_ASSIGN_OR_RETURN(const Tuple given, UseTuple(inst, inst[1]));
             inputs.reference = Emit(ir::Op::kFDiv, ir::Type::kF32,
@@ -211,22 +225,25 @@ Status Translator::ImageSample(const Inst& inst) {
     values =
         code.Swizzled(values, code.Word(image.descriptor, offsetof(hal::ImageDescriptor, swizzle)),
                       place.integer ? Int(1) : code.Float(1));
-    if (compares)
+    if (compares) {
         return Define(inst, {values[0]});
+    }
     return DefineTexel(inst, image, values);
 }
 
 Status Translator::ImageGather(const Inst& inst) {
     const bool compares = inst.op == Op::OpImageDrefGather;
     FORNAX_ASSIGN_OR_RETURN(const Image image, UseImage(inst, inst[0]));
-    if (image.dim != spv::Dim::Dim2D && image.dim != spv::Dim::Cube)
+    if (image.dim != spv::Dim::Dim2D && image.dim != spv::Dim::Cube) {
         return Invalid(inst, "gathers from an image that is neither two-dimensional nor a cube");
+    }
     FORNAX_ASSIGN_OR_RETURN(const SampledPlace place, UseSampledImage(inst, image));
     FORNAX_ASSIGN_OR_RETURN(Tuple position, SamplePosition(inst, image, false));
     FORNAX_ASSIGN_OR_RETURN(ImageOperands operands, ReadImageOperands(inst, 3));
     FORNAX_RETURN_IF_ERROR(SampleOffsets(inst, operands));
-    if (!operands.offsets.empty() && operands.offsets.size() != 8)
+    if (!operands.offsets.empty() && operands.offsets.size() != 8) {
         return Invalid(inst, "has other offsets than four pairs");
+    }
     ImageSampling::Inputs inputs{.coordinates = std::move(position),
                                  .reference = {},
                                  .lod = {},
@@ -239,12 +256,14 @@ Status Translator::ImageGather(const Inst& inst) {
     uint64_t component = 0;
     if (compares) {
         FORNAX_ASSIGN_OR_RETURN(inputs.reference, UseScalar(inst, inst[2]));
-        if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer)
+        if (kernel_.type(inputs.reference) != ir::Type::kF32 || place.integer) {
             return Invalid(inst, "compares with what is no 32-bit float");
+        }
     } else {
         FORNAX_ASSIGN_OR_RETURN(component, constants_.Integer(inst, inst[2]));
-        if (component > 3)
+        if (component > 3) {
             return Invalid(inst, "gathers component " + std::to_string(component));
+        }
     }
     ImageCode code(builder_);
     return DefineTexel(inst, image,

@@ -93,8 +93,9 @@ std::vector<Variant> Variants(const Words& module) {
     std::vector<Variant> variants = {{"as compiled", module}};
     for (const char* options : {"-O", "-Os", "--merge-return --ssa-rewrite --merge-blocks",
                                 "--ssa-rewrite --if-conversion --simplify-instructions",
-                                "--wrap-opkill --eliminate-local-single-store --ccp"})
+                                "--wrap-opkill --eliminate-local-single-store --ccp"}) {
         variants.push_back({options, OptimizeSpirv(module, options)});
+    }
     return variants;
 }
 

@@ -25,16 +25,20 @@ BindingLayout::Kind DescriptorKind(const Module& module,
                                    const Inst* type) {
     using Kind = BindingLayout::Kind;
     const Inst* image = type;
-    if (type && type->op == Op::OpTypeSampler)
+    if (type && type->op == Op::OpTypeSampler) {
         return Kind::kSampler;
-    if (type && type->op == Op::OpTypeSampledImage && type->size() >= 1)
+    }
+    if (type && type->op == Op::OpTypeSampledImage && type->size() >= 1) {
         image = module.Find((*type)[0]);
+    }
     if (image && image->op == Op::OpTypeImage && image->size() >= 6) {
         const bool storage = (*image)[5] == 2;
-        if (static_cast<spv::Dim>((*image)[1]) == spv::Dim::Buffer)
+        if (static_cast<spv::Dim>((*image)[1]) == spv::Dim::Buffer) {
             return storage ? Kind::kStorageTexelBuffer : Kind::kUniformTexelBuffer;
-        if (storage)
+        }
+        if (storage) {
             return Kind::kStorageImage;
+        }
         return image == type ? Kind::kSampledImage : Kind::kCombinedImageSampler;
     }
     const bool old_storage =
@@ -65,8 +69,10 @@ SourceMap::SourceMap(const Module& module) : module_(module) {
                 const Inst* source = module.Find(inst[2]);
                 const Inst* line = module.Find(inst[3]);
                 if (source && line && source->op == Op::OpExtInst && source->size() >= 3 &&
-                    (*source)[1] == kDebugSource && line->op == Op::OpConstant && line->size() >= 1)
+                    (*source)[1] == kDebugSource && line->op == Op::OpConstant &&
+                    line->size() >= 1) {
                     lines_[inst.offset] = {(*source)[2], (*line)[0]};
+                }
             }
         }
     }
@@ -78,11 +84,13 @@ std::string SourceMap::Instruction(uint32_t word) const {
 }
 
 std::string SourceMap::Source(uint32_t word) const {
-    if (word == 0)
+    if (word == 0) {
         return {};
+    }
     auto after = lines_.upper_bound(word);
-    if (after == lines_.begin())
+    if (after == lines_.begin()) {
         return {};
+    }
     const Line& line = std::prev(after)->second;
     return line.line == 0 ? std::string() : FileName(line.file) + ":" + std::to_string(line.line);
 }
@@ -98,8 +106,9 @@ ResourceLayout LayoutOf(const Module& module) {
     layout.push_constant_bytes = hal::kPushConstantBytes;
     for (const Inst& inst : module.globals()) {
         const bool untyped = inst.op == Op::OpUntypedVariableKHR;
-        if (inst.op != Op::OpVariable && !untyped)
+        if (inst.op != Op::OpVariable && !untyped) {
             continue;
+        }
         const Decoration* set = module.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
         const Decoration* number = module.FindDecoration(inst.result, spv::Decoration::Binding);
         const Inst* pointer = module.Find(inst.type);
@@ -135,8 +144,9 @@ ResourceLayout LayoutOf(const Module& module) {
         };
         using Kind = BindingLayout::Kind;
         if (either(Kind::kCombinedImageSampler) ||
-            (either(Kind::kSampledImage) && either(Kind::kSampler)))
+            (either(Kind::kSampledImage) && either(Kind::kSampler))) {
             same->kind = Kind::kCombinedImageSampler;
+        }
     }
     for (SetLayout& set : layout.sets) {
         std::ranges::sort(set.bindings, {}, &BindingLayout::binding);

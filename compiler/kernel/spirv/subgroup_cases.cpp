@@ -17,8 +17,9 @@ enum class Which : uint8_t { kReduce, kInclusive, kExclusive, kCluster4, kCluste
 // The lanes that a reduction or scan takes in.
 template <Which which>
 bool TakesPart(const State& s, uint32_t lane, uint32_t other) {
-    if (!s.Has(other))
+    if (!s.Has(other)) {
         return false;
+    }
     switch (which) {
         case Which::kReduce:
             return true;
@@ -40,8 +41,9 @@ template <Which which, typename T, typename Combine, typename Value>
 T Fold(const State& s, uint32_t lane, T identity, Combine combine, Value value) {
     T result = identity;
     for (uint32_t other = 0; other < s.size; ++other) {
-        if (TakesPart<which>(s, lane, other))
+        if (TakesPart<which>(s, lane, other)) {
             result = static_cast<T>(combine(result, value(s.values[other])));
+        }
     }
     return result;
 }
@@ -143,8 +145,9 @@ Answer From(const State& s, uint32_t lane) {
 }
 uint64_t OddLanes(const State& s) {
     uint64_t set = 0;
-    for (uint32_t lane = 0; lane < s.size; ++lane)
+    for (uint32_t lane = 0; lane < s.size; ++lane) {
         set |= uint64_t{s.Has(lane) && Odd(s.values[lane])} << lane;
+    }
     return set;
 }
 uint32_t First(const State& s) {
@@ -218,8 +221,9 @@ constexpr SubgroupCase kCases[] = {
          uint32_t signs = 0;
          bool nan = false;
          for (uint32_t lane = 0; lane < s.size; ++lane) {
-             if (!s.Has(lane))
+             if (!s.Has(lane)) {
                  continue;
+             }
              equal |= s.values[lane] ^ s.values[First(s)];
              const float f = Float(s.values[lane]);
              nan |= f == 0;
@@ -289,8 +293,9 @@ constexpr SubgroupCase kCases[] = {
     {"subgroupBroadcast(vec3)", Needs::kCore,
      "vec3 v = subgroupBroadcast(vec3(x, f, x + 3), 3); r = uint(v.x + v.z) + uint(v.y + 4);",
      [](const State& s, uint32_t) -> Answer {
-         if (!s.Has(3))
+         if (!s.Has(3)) {
              return std::nullopt;
+         }
          return 2 * s.values[3] + 3 + (s.values[3] & 15);
      }},
     {"subgroupBroadcast(bool)", Needs::kCore, "r = uint(subgroupBroadcast((x & 1) != 0, 7));",
@@ -374,8 +379,9 @@ constexpr SubgroupCase kCases[] = {
      [](const State& s, uint32_t) -> Answer {
          uint32_t any = 0, all = 2, below = 0, not_below = 0;
          for (uint32_t lane = 0; lane < s.size; ++lane) {
-             if (!s.Has(lane))
+             if (!s.Has(lane)) {
                  continue;
+             }
              any |= s.values[lane] > 95 ? 1 : 0;
              (s.values[lane] < 90 ? below : not_below) = 1;
          }
@@ -393,16 +399,18 @@ constexpr SubgroupCase kCases[] = {
     {"subgroupPartitionNV", Needs::kPartitioned, "uvec4 b = subgroupPartitionNV(x % 3); " FOLD,
      [](const State& s, uint32_t lane) -> Answer {
          uint64_t set = 0;
-         for (uint32_t other = 0; other < s.size; ++other)
+         for (uint32_t other = 0; other < s.size; ++other) {
              set |= uint64_t{TakesPart<Which::kPartition>(s, lane, other)} << other;
+         }
          return Folded(set);
      }},
     {"subgroupPartitionNV(vec2)", Needs::kPartitioned,
      "uvec4 b = subgroupPartitionNV(vec2(x % 3, (x % 3) * 2)); " FOLD,
      [](const State& s, uint32_t lane) -> Answer {
          uint64_t set = 0;
-         for (uint32_t other = 0; other < s.size; ++other)
+         for (uint32_t other = 0; other < s.size; ++other) {
              set |= uint64_t{TakesPart<Which::kPartition>(s, lane, other)} << other;
+         }
          return Folded(set);
      }},
     {"subgroupPartitionedAddNV", Needs::kPartitioned, "r = subgroupPartitionedAddNV(x, set);",
@@ -417,8 +425,9 @@ constexpr SubgroupCase kCases[] = {
      "r = subgroupPartitionedInclusiveAddNV(x, set);",
      [](const State& s, uint32_t lane) -> Answer {
          uint32_t sum = 0;
-         for (uint32_t other = 0; other <= lane; ++other)
+         for (uint32_t other = 0; other <= lane; ++other) {
              sum += TakesPart<Which::kPartition>(s, lane, other) ? s.values[other] : 0;
+         }
          return sum;
      }},
     {"subgroupPartitionedExclusiveMaxNV", Needs::kPartitioned,
@@ -427,8 +436,9 @@ constexpr SubgroupCase kCases[] = {
      [](const State& s, uint32_t lane) -> Answer {
          uint32_t max = 0;
          for (uint32_t other = 0; other < lane; ++other) {
-             if (TakesPart<Which::kPartition>(s, lane, other))
+             if (TakesPart<Which::kPartition>(s, lane, other)) {
                  max = std::max(max, s.values[other]);
+             }
          }
          return max + 1000 * (max > 50 ? 1 : 0);
      }},
@@ -466,8 +476,9 @@ constexpr SubgroupCase kCases[] = {
      "r = uint(q) ^ uint(q >> 32);",
      [](const State& s, uint32_t lane) -> Answer {
          const Answer x = From(s, s.values[lane] * 7 % s.size);
-         if (!x)
+         if (!x) {
              return std::nullopt;
+         }
          const uint64_t q = *x * uint64_t{0x123456789};
          return static_cast<uint32_t>(q) ^ static_cast<uint32_t>(q >> 32);
      }},

@@ -59,8 +59,9 @@ std::vector<SubgroupCase> CasesOf(Needs needs) {
 std::string SubgroupRun::Shader() const {
     const std::vector<SubgroupCase> cases = CasesOf(needs);
     std::string body;
-    if (needs == Needs::kPartitioned)
+    if (needs == Needs::kPartitioned) {
         body = "        uvec4 set = subgroupPartitionNV(x % 3);\n";
+    }
     for (size_t c = 0; c < cases.size(); ++c) {
         body += std::string("        { ") + cases[c].body + " o[i * " +
                 std::to_string(cases.size()) + " + " + std::to_string(c) + "] = r; }\n";
@@ -93,8 +94,9 @@ void main() {
 
 std::vector<uint32_t> SubgroupRun::Input() const {
     std::vector<uint32_t> input(kLocalSize * kWorkgroups);
-    for (uint32_t i = 0; i < input.size(); ++i)
+    for (uint32_t i = 0; i < input.size(); ++i) {
         input[i] = SubgroupValue(i);
+    }
     return input;
 }
 
@@ -111,13 +113,16 @@ std::string SubgroupRun::FirstWrong(uint32_t subgroup_size,
         for (uint32_t other = 0; other < subgroup_size; ++other) {
             const uint32_t at = i - lane + other;
             state.values.push_back(SubgroupValue(at));
-            if (at / kLocalSize == i / kLocalSize && kWhere[condition].holds(SubgroupValue(at), at))
+            if (at / kLocalSize == i / kLocalSize &&
+                kWhere[condition].holds(SubgroupValue(at), at)) {
                 state.active |= uint64_t{1} << other;
+            }
         }
         for (size_t c = 0; c < cases.size(); ++c) {
             std::optional<uint32_t> expected = kUntouched;
-            if (state.Has(lane))
+            if (state.Has(lane)) {
                 expected = cases[c].expected(state, lane);
+            }
             const uint32_t got = output[i * cases.size() + c];
             if (expected && got != *expected) {
                 return std::string(cases[c].name) + " gives " + std::to_string(got) + " and not " +

@@ -91,16 +91,18 @@ ir::ValueId Translator::LanesWhere(ir::ValueId condition) {
 
 Tuple Translator::LaneSetToVector(ir::ValueId set) {
     const ir::Type i32 = ir::Type::kI32;
-    if (kernel_.type(set) == i32)
+    if (kernel_.type(set) == i32) {
         return {set, Int(0), Int(0), Int(0)};
+    }
     ir::ValueId high = Emit(ir::Op::kLShr, ir::Type::kI64, {set, builder_.Const(i32, 32)});
     return {Emit(ir::Op::kTrunc, i32, {set}), Emit(ir::Op::kTrunc, i32, {high}), Int(0), Int(0)};
 }
 
 Result<ir::ValueId> Translator::UseLaneSet(const Inst& inst, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Tuple words, UseTuple(inst, id));
-    if (words.size() != 4 || kernel_.type(words[0]) != ir::Type::kI32)
+    if (words.size() != 4 || kernel_.type(words[0]) != ir::Type::kI32) {
         return Invalid(inst, "takes a ballot that is no vector of four 32-bit integers");
+    }
     ir::ValueId set = words[0];
     if (LaneSetType() == ir::Type::kI64) {
         const ir::Type i64 = ir::Type::kI64;
@@ -116,16 +118,20 @@ ir::ValueId Translator::LanesAround(spv::BuiltIn which) {
     const ir::Type type = LaneSetType();
     ir::ValueId lane = SubgroupLane();
     ir::ValueId self = Emit(ir::Op::kShl, type, {builder_.Const(type, 1), lane});
-    if (which == spv::BuiltIn::SubgroupEqMask)
+    if (which == spv::BuiltIn::SubgroupEqMask) {
         return self;
+    }
     ir::ValueId before = Emit(ir::Op::kISub, type, {self, builder_.Const(type, 1)});
-    if (which == spv::BuiltIn::SubgroupLtMask)
+    if (which == spv::BuiltIn::SubgroupLtMask) {
         return before;
-    if (which == spv::BuiltIn::SubgroupGeMask)
+    }
+    if (which == spv::BuiltIn::SubgroupGeMask) {
         return Emit(ir::Op::kXor, type, {before, AllLanes()});
+    }
     ir::ValueId up_to = Emit(ir::Op::kOr, type, {before, self});
-    if (which == spv::BuiltIn::SubgroupLeMask)
+    if (which == spv::BuiltIn::SubgroupLeMask) {
         return up_to;
+    }
     return Emit(ir::Op::kXor, type, {up_to, AllLanes()});
 }
 
@@ -152,8 +158,9 @@ ir::ValueId Translator::LaneSetNumber(ir::Op op, ir::ValueId set) {
 }
 
 Status Translator::DefineShuffle(const Inst& inst, Tuple values, ir::ValueId lane) {
-    for (ir::ValueId& value : values)
+    for (ir::ValueId& value : values) {
         value = Emit(ir::Op::kSubgroupShuffle, kernel_.type(value), {value, lane});
+    }
     return Define(inst, std::move(values));
 }
 
@@ -167,8 +174,9 @@ Status Translator::Subgroup(const Inst& inst) {
         }
     }
     (std::ranges::count(kOfQuads, inst.op) ? sees_quads_ : sees_subgroups_) = true;
-    if (std::ranges::count(kArithmetic, inst.op, &Arithmetic::op))
+    if (std::ranges::count(kArithmetic, inst.op, &Arithmetic::op)) {
         return SubgroupArithmetic(inst);
+    }
     const size_t first = has_scope ? 1 : 0;
     const ir::Type i32 = ir::Type::kI32;
     switch (inst.op) {
@@ -205,14 +213,16 @@ Status Translator::Subgroup(const Inst& inst) {
 
     FORNAX_ASSIGN_OR_RETURN(Tuple values, UseTuple(inst, inst[first]));
     auto condition = [&]() -> Result<ir::ValueId> {
-        if (values.size() != 1 || kernel_.type(values[0]) != ir::Type::kBool)
+        if (values.size() != 1 || kernel_.type(values[0]) != ir::Type::kBool) {
             return Invalid(inst, "takes a condition that is no boolean");
+        }
         return values[0];
     };
     auto index = [&]() -> Result<ir::ValueId> {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId value, UseScalar(inst, inst[first + 1]));
-        if (!ir::IsInteger(kernel_.type(value)))
+        if (!ir::IsInteger(kernel_.type(value))) {
             return Invalid(inst, "takes an index that is no integer");
+        }
         return ToI32(value, false);
     };
     switch (inst.op) {
@@ -245,8 +255,9 @@ Status Translator::Subgroup(const Inst& inst) {
         }
         case Op::OpGroupNonUniformBroadcastFirst:
         case Op::OpSubgroupFirstInvocationKHR:
-            for (ir::ValueId& value : values)
+            for (ir::ValueId& value : values) {
                 value = Emit(ir::Op::kSubgroupBroadcastFirst, kernel_.type(value), {value});
+            }
             return Define(inst, std::move(values));
         case Op::OpGroupNonUniformBroadcast:
         case Op::OpSubgroupReadInvocationKHR: {
@@ -314,8 +325,9 @@ Status Translator::Subgroup(const Inst& inst) {
 
 // A power of two up to the subgroup's size, which is what more means too.
 Result<uint32_t> Translator::ClusterSize(const Inst& inst, uint32_t id) {
-    if (id == 0)
+    if (id == 0) {
         return kernel_.subgroup_size;
+    }
     FORNAX_ASSIGN_OR_RETURN(uint64_t size, constants_.Integer(inst, id));
     if (size == 0 || (size & (size - 1)) != 0) {
         return Invalid(
@@ -325,8 +337,9 @@ Result<uint32_t> Translator::ClusterSize(const Inst& inst, uint32_t id) {
 }
 
 ir::ValueId Translator::ClusterLanes(uint32_t cluster) {
-    if (cluster == kernel_.subgroup_size)
+    if (cluster == kernel_.subgroup_size) {
         return AllLanes();
+    }
     const ir::Type type = LaneSetType();
     ir::ValueId start = Emit(ir::Op::kAnd, ir::Type::kI32, {SubgroupLane(), Int(~(cluster - 1))});
     return Emit(ir::Op::kShl, type, {builder_.Const(type, (uint64_t{1} << cluster) - 1), start});
@@ -372,21 +385,24 @@ Status Translator::SubgroupArithmetic(const Inst& inst) {
     const auto which = static_cast<GroupOperation>(inst[1]);
     const uint32_t extra = inst.size() > 3 ? inst[3] : 0;
     const bool partitioned = which >= GroupOperation::PartitionedReduceEXT;
-    if ((partitioned || which == GroupOperation::ClusteredReduce) && extra == 0)
+    if ((partitioned || which == GroupOperation::ClusteredReduce) && extra == 0) {
         return Invalid(inst, "lacks the last operand of its group operation");
+    }
     FORNAX_ASSIGN_OR_RETURN(Tuple values, UseTuple(inst, inst[2]));
     if (arithmetic->logical) {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId lanes, GroupLanes(inst, inst[1], extra));
         for (ir::ValueId& value : values) {
-            if (kernel_.type(value) != ir::Type::kBool)
+            if (kernel_.type(value) != ir::Type::kBool) {
                 return Invalid(inst, "takes what is no boolean");
+            }
             const bool all = arithmetic->ir == ir::GroupOp::kAnd;
             ir::ValueId set = LanesWhere(all ? BoolNot(value) : value);
             set = Emit(ir::Op::kAnd, LaneSetType(), {set, lanes});
-            if (arithmetic->ir == ir::GroupOp::kXor)
+            if (arithmetic->ir == ir::GroupOp::kXor) {
                 value = HasLane(Emit(ir::Op::kBitCount, LaneSetType(), {set}), Int(0));
-            else
+            } else {
                 value = all ? IsEmpty(set) : BoolNot(IsEmpty(set));
+            }
         }
         return Define(inst, std::move(values));
     }
@@ -404,8 +420,9 @@ Status Translator::SubgroupArithmetic(const Inst& inst) {
             break;
         case GroupOperation::ClusteredReduce: {
             FORNAX_ASSIGN_OR_RETURN(cluster, ClusterSize(inst, extra));
-            if (cluster == kernel_.subgroup_size)
+            if (cluster == kernel_.subgroup_size) {
                 cluster = 0;
+            }
             break;
         }
         case GroupOperation::PartitionedReduceEXT:
@@ -424,15 +441,17 @@ Status Translator::SubgroupArithmetic(const Inst& inst) {
     std::vector<ir::ValueId> operands(1);
     if (partitioned) {
         FORNAX_ASSIGN_OR_RETURN(ir::ValueId set, UseLaneSet(inst, extra));
-        if (kernel_.type(set) == ir::Type::kI32)
+        if (kernel_.type(set) == ir::Type::kI32) {
             set = Emit(ir::Op::kZExt, ir::Type::kI64, {set});
+        }
         operands.push_back(set);
     }
     const bool wants_float = arithmetic->ir >= ir::GroupOp::kFAdd;
     for (ir::ValueId& value : values) {
         const ir::Type type = kernel_.type(value);
-        if (wants_float ? !ir::IsFloat(type) : !ir::IsInteger(type))
+        if (wants_float ? !ir::IsFloat(type) : !ir::IsInteger(type)) {
             return Invalid(inst, "takes values of another kind of type");
+        }
         operands[0] = value;
         ir::InstId id =
             builder_.Append(op, operands, {&type, 1}, ir::GroupImm(arithmetic->ir, cluster));

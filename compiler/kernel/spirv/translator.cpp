@@ -242,15 +242,17 @@ Translator::Handler Translator::FindHandler(Op op) {
 
 Status Translator::Instruction(const Inst& inst) {
     Handler handler = FindHandler(inst.op);
-    if (!handler)
+    if (!handler) {
         return Unsupported(inst, "is not supported");
+    }
     if (kernel_.num_insts() > kReaderLimits.instructions) {
         return Unsupported(inst, "takes the kernel beyond the limit of " +
                                      std::to_string(kReaderLimits.instructions) + " instructions");
     }
     builder_.SetOrigin(inst.offset);
-    if (handler == &Translator::Atomic)
+    if (handler == &Translator::Atomic) {
         return GuardedAtomic(inst, handler);
+    }
     in_modes_ = modes_.Any() && HasFloatModes(inst.op);
     Status status = (this->*handler)(inst);
     in_modes_ = false;
@@ -264,8 +266,9 @@ ir::ValueId Translator::EmitSpan(ir::Op op,
                                  uint64_t imm) {
     if (in_modes_ && modes_.RoundsTowardsZero(type)) {
         const ir::ValueId rounded = modes_.Rounded(op, type, operands);
-        if (rounded.valid())
+        if (rounded.valid()) {
             return rounded;
+        }
     }
     const ir::InstId inst = builder_.Append(op, operands, {&type, 1}, imm, flags);
     return kernel_.inst(inst).results[0];
@@ -279,8 +282,9 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     kernel_.push_constant_bytes = request_.layout.push_constant_bytes;
     FORNAX_RETURN_IF_ERROR(ReadExecutionModes(entry_point));
     const Function* function = module_.FindFunction(entry_point[1]);
-    if (!function || function->entry_label == 0 || !function->params.empty())
+    if (!function || function->entry_label == 0 || !function->params.empty()) {
         return Invalid(entry_point, "names no function with a body and without parameters");
+    }
     kernel_.body = kernel_.NewBlock({});
     outer_.push_back({});
     builder_.SetBlock(kernel_.body);
@@ -294,8 +298,9 @@ Result<ir::Kernel> Translator::TranslateEntryPoint(const Inst& entry_point) {
     InsertHomeStores();
     // Nobody can tell how many quads run together, so they may be as many as registers like.
     constexpr uint32_t kLanesOfQuads = 16;
-    if (sees_quads_ && !sees_subgroups_)
+    if (sees_quads_ && !sees_subgroups_) {
         kernel_.subgroup_size = std::min(kernel_.subgroup_size, kLanesOfQuads);
+    }
     return std::move(kernel_);
 }
 
@@ -304,16 +309,18 @@ Result<Tuple> Translator::TranslateAlone(const Inst& inst) {
     outer_.push_back({});
     builder_.SetBlock(kernel_.body);
     const Result<const Inst*> entry_point = module_.FindEntryPoint(request_.entry_point);
-    if (entry_point.ok())
+    if (entry_point.ok()) {
         FORNAX_RETURN_IF_ERROR(ReadFloatModes(**entry_point));
+    }
     Frame frame;
     frame_ = &frame;
     Status status = Instruction(inst);
     frame_ = nullptr;
     FORNAX_RETURN_IF_ERROR(std::move(status));
     auto it = frame.values.find(inst.result);
-    if (it == frame.values.end())
+    if (it == frame.values.end()) {
         return Unsupported(inst, "is not an operation on constants");
+    }
     return it->second.scalars;
 }
 
@@ -336,8 +343,9 @@ ir::BlockId Translator::NewChild(ir::InstId parent) {
 
 bool Translator::InScope(ir::BlockId block) const {
     for (ir::BlockId at = builder_.block(); at.valid(); at = outer_[at.index]) {
-        if (at == block)
+        if (at == block) {
             return true;
+        }
     }
     return false;
 }
@@ -361,8 +369,9 @@ Tuple Translator::Materialize(const Constant& constant) {
     types_.Flatten(types_.Get(constant.type), scalar_types);
     Tuple tuple;
     tuple.reserve(constant.bits.size());
-    for (size_t i = 0; i < constant.bits.size(); ++i)
+    for (size_t i = 0; i < constant.bits.size(); ++i) {
         tuple.push_back(builder_.Const(scalar_types[i], constant.bits[i]));
+    }
     return tuple;
 }
 
@@ -395,8 +404,9 @@ Result<Value> Translator::Use(const Inst& user, uint32_t id) {
             global = globals_.find(id);
         }
     }
-    if (global != globals_.end())
+    if (global != globals_.end()) {
         return global->second;
+    }
     if (const Constant* constant = constants_.Find(id)) {
         Value value;
         value.type = constant->type;
@@ -408,8 +418,9 @@ Result<Value> Translator::Use(const Inst& user, uint32_t id) {
 
 Result<Tuple> Translator::UseTuple(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseParts(user, id));
-    if (tuple.empty())  // instructions that compute look at the first scalar of what they read
+    if (tuple.empty()) {  // instructions that compute look at the first scalar of what they read
         return Invalid(user, "uses id " + std::to_string(id) + ", which has no scalar");
+    }
     return tuple;
 }
 
@@ -422,56 +433,66 @@ Result<Tuple> Translator::UseParts(const Inst& user, uint32_t id) {
         return PointerScalars(user, *value.pointer);
     }
     if (in_modes_) {
-        for (ir::ValueId& scalar : value.scalars)
+        for (ir::ValueId& scalar : value.scalars) {
             scalar = modes_.Flush(scalar);
+        }
     }
     return std::move(value.scalars);
 }
 
 Result<ir::ValueId> Translator::UseScalar(const Inst& user, uint32_t id) {
     FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseTuple(user, id));
-    if (tuple.size() != 1)
+    if (tuple.size() != 1) {
         return Invalid(user, "uses id " + std::to_string(id) + " as a scalar");
+    }
     return tuple[0];
 }
 
 Result<const Type*> Translator::TypeOf(const Inst& user, uint32_t type_id) {
     const Type* type = types_.Find(type_id);
-    if (!type)
+    if (!type) {
         return Invalid(user, "names id " + std::to_string(type_id) + " as a type");
+    }
     return type;
 }
 
 Result<const Type*> Translator::ValueType(const Inst& user, uint32_t id) {
     if (frame_) {
         auto it = frame_->values.find(id);
-        if (it != frame_->values.end())
+        if (it != frame_->values.end()) {
             return TypeOf(user, it->second.type);
+        }
     }
-    if (const Constant* constant = constants_.Find(id))
+    if (const Constant* constant = constants_.Find(id)) {
         return TypeOf(user, constant->type);
+    }
     auto global = globals_.find(id);
-    if (global != globals_.end())
+    if (global != globals_.end()) {
         return TypeOf(user, global->second.type);
+    }
     return Invalid(user, "uses id " + std::to_string(id) + ", which has no value there");
 }
 
 Status Translator::Define(const Inst& inst, Tuple scalars) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (scalars.empty() && !type->empty)
+    if (scalars.empty() && !type->empty) {
         return Unsupported(inst, "makes a value without any scalar");
-    if (type->scalars != scalars.size())
+    }
+    if (type->scalars != scalars.size()) {
         return Invalid(inst, "has operands that do not fit its result type");
+    }
     if (in_modes_) {
-        for (ir::ValueId& scalar : scalars)
+        for (ir::ValueId& scalar : scalars) {
             scalar = modes_.Flush(scalar);
+        }
     }
     if (scalars.size() <= 16) {
         std::vector<ir::Type> wanted;
         types_.Flatten(*type, wanted);
         for (size_t i = 0; i < wanted.size(); ++i) {
-            if (kernel_.type(scalars[i]) != wanted[i])
+            if (kernel_.type(scalars[i]) != wanted[i]) {
                 return Invalid(inst, "has operands that do not fit its result type");
+            }
         }
     }
     Value value;
@@ -486,10 +507,11 @@ Status Translator::SetValue(const Inst& inst, Value value) {
     auto [it, inserted] = frame_->values.try_emplace(inst.result);
     if (!inserted) {
         // The block is translated again. If its value is used elsewhere, this one is, too.
-        if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end())
+        if (auto home = frame_->homes.find(inst.result); home != frame_->homes.end()) {
             StoreHome(value, home->second);
-        else
+        } else {
             frame_->older[inst.result].push_back(it->second);
+        }
     }
     it->second = std::move(value);
     return OkStatus();
@@ -497,8 +519,9 @@ Status Translator::SetValue(const Inst& inst, Value value) {
 
 Status Translator::Undefined(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
-    if (type->scalars == 0 && !type->empty)
+    if (type->scalars == 0 && !type->empty) {
         return OkStatus();  // an image or runtime array: an error only where it is used
+    }
     FORNAX_RETURN_IF_ERROR(CheckComposite(inst, *type));
     if (frame_ && IsLarge(*type)) {
         FORNAX_ASSIGN_OR_RETURN(Pointer place, NewLargePlace(inst, *type));
@@ -507,8 +530,9 @@ Status Translator::Undefined(const Inst& inst) {
     std::vector<ir::Type> scalar_types;
     types_.Flatten(*type, scalar_types);
     Tuple tuple;
-    for (ir::Type scalar : scalar_types)
+    for (ir::Type scalar : scalar_types) {
         tuple.push_back(Emit(ir::Op::kUndef, scalar, {}));
+    }
     return Define(inst, std::move(tuple));
 }
 

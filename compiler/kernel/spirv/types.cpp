@@ -23,14 +23,16 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
     type.id = inst.result;
     auto take_element = [&](uint32_t id, const char* role) -> Status {
         const Type* element = Find(id);
-        if (!element)
+        if (!element) {
             return Invalid(inst, std::string("names id ") + std::to_string(id) + " as its " + role +
                                      ", which is no type declared before it");
+        }
         type.element = id;
         type.depth = element->depth + 1;
-        if (type.depth > kReaderLimits.nesting)
+        if (type.depth > kReaderLimits.nesting) {
             return Invalid(inst, "nests types deeper than the limit of " +
                                      std::to_string(kReaderLimits.nesting));
+        }
         return OkStatus();
     };
     switch (inst.op) {
@@ -46,8 +48,9 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
         case Op::OpTypeFloat: {
             const uint32_t bits = inst[0];
             const bool is_int = inst.op == Op::OpTypeInt;
-            if (bits != 32 && bits != 64 && bits != 16 && !(is_int && bits == 8))
+            if (bits != 32 && bits != 64 && bits != 16 && !(is_int && bits == 8)) {
                 return Unsupported(inst, "declares a width of " + std::to_string(bits) + " bits");
+            }
             // SPV_KHR_bfloat16: only moved and converted, so its bits do.
             type.is_bfloat16 =
                 !is_int && inst.size() > 1 && bits == 16 &&
@@ -88,8 +91,9 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
             FORNAX_RETURN_IF_ERROR(take_element(inst[0], "element type"));
             const Type& element = Get(inst[0]);
             type.kind = Type::Kind::kArray;
-            if (length == 0 || length > UINT32_MAX)
+            if (length == 0 || length > UINT32_MAX) {
                 return Invalid(inst, "has the length " + std::to_string(length));
+            }
             type.count = static_cast<uint32_t>(length);
             // Saturates: the limit is checked where a value or variable of the type is made.
             type.scalars =
@@ -110,9 +114,10 @@ Status TypeTable::AddWithLength(const Inst& inst, uint64_t length) {
                 const Type& element = Get(member);
                 type.members.push_back(member);
                 type.scalars = std::min(type.scalars + element.scalars, uint64_t{1} << 41);
-                if (type.leaves > kReaderLimits.composite_scalars)
+                if (type.leaves > kReaderLimits.composite_scalars) {
                     return Unsupported(inst, "has more scalar members than the limit of " +
                                                  std::to_string(kReaderLimits.composite_scalars));
+                }
                 type.leaves += element.leaves;
                 type.empty &= element.empty;
             }
@@ -166,8 +171,9 @@ Status TypeTable::AddForward(const Inst& inst) {
     type.id = inst[0];
     type.kind = Type::Kind::kPointer;
     type.storage = static_cast<spv::StorageClass>(inst[1]);
-    if (type.storage != spv::StorageClass::PhysicalStorageBuffer)
+    if (type.storage != spv::StorageClass::PhysicalStorageBuffer) {
         return Invalid(inst, "is of another storage class than PhysicalStorageBuffer");
+    }
     MakePointer(type);
     types_.try_emplace(type.id, std::move(type));
     return OkStatus();
@@ -189,22 +195,25 @@ ir::Type TypeTable::ScalarOf(const Type& type) const {
 }
 
 bool TypeTable::SignedOf(const Type& type) const {
-    if (type.kind == Type::Kind::kScalar)
+    if (type.kind == Type::Kind::kScalar) {
         return type.is_signed;
+    }
     return (type.kind == Type::Kind::kVector || type.kind == Type::Kind::kCooperativeMatrix) &&
            SignedOf(Get(type.element));
 }
 
 bool TypeTable::IsBFloat16(const Type& type) const {
-    if (type.kind == Type::Kind::kScalar)
+    if (type.kind == Type::Kind::kScalar) {
         return type.is_bfloat16;
+    }
     return (type.kind == Type::Kind::kVector || type.kind == Type::Kind::kCooperativeMatrix) &&
            IsBFloat16(Get(type.element));
 }
 
 void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {
-    if (type.empty)
+    if (type.empty) {
         return;  // its parts, of which there may be many, have nothing either
+    }
     switch (type.kind) {
         case Type::Kind::kScalar:
             out.push_back(type.scalar);
@@ -213,12 +222,14 @@ void TypeTable::Flatten(const Type& type, std::vector<ir::Type>& out) const {
         case Type::Kind::kMatrix:
         case Type::Kind::kCooperativeMatrix:
         case Type::Kind::kArray:
-            for (uint32_t i = 0; i < type.count; ++i)
+            for (uint32_t i = 0; i < type.count; ++i) {
                 Flatten(Get(type.element), out);
+            }
             return;
         case Type::Kind::kStruct:
-            for (uint32_t member : type.members)
+            for (uint32_t member : type.members) {
                 Flatten(Get(member), out);
+            }
             return;
         case Type::Kind::kPointer:
             out.insert(out.end(), type.pointer_scalars.begin(), type.pointer_scalars.end());

@@ -47,24 +47,28 @@ bool IsVolatile(const Module& module, uint32_t id) {
 Status Translator::GlobalVariables() {
     for (const Inst& inst : module_.globals()) {
         if (inst.op == Op::OpVariable &&
-            static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Private)
+            static_cast<spv::StorageClass>(inst[0]) == spv::StorageClass::Private) {
             FORNAX_RETURN_IF_ERROR(Variable(inst));
+        }
     }
     return OkStatus();
 }
 
 Status Translator::Variable(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* pointer_type, TypeOf(inst, inst.type));
-    if (pointer_type->kind != Type::Kind::kPointer)
+    if (pointer_type->kind != Type::Kind::kPointer) {
         return Invalid(inst, "does not have a pointer type");
+    }
     const auto storage = static_cast<spv::StorageClass>(inst[0]);
     const Decoration* which = module_.FindDecoration(inst.result, spv::Decoration::BuiltIn);
-    if (storage == spv::StorageClass::UniformConstant && which)
+    if (storage == spv::StorageClass::UniformConstant && which) {
         return HeapVariable(inst, static_cast<spv::BuiltIn>(which->params[0]));
+    }
     // An untyped variable names its type itself.
     const bool untyped = inst.op == Op::OpUntypedVariableKHR;
-    if (untyped && inst.size() < 2)
+    if (untyped && inst.size() < 2) {
         return Unsupported(inst, "has no data type");
+    }
     FORNAX_ASSIGN_OR_RETURN(const Type* type,
                             TypeOf(inst, untyped ? inst[1] : pointer_type->element));
     Pointer pointer;
@@ -82,8 +86,9 @@ Status Translator::Variable(const Inst& inst) {
             pointer.space = Pointer::Space::kPush;
             break;
         case spv::StorageClass::Private: {
-            if (untyped)
+            if (untyped) {
                 return Invalid(inst, "is untyped and in a storage class that has no layout");
+            }
             FORNAX_ASSIGN_OR_RETURN(pointer, PrivateVariable(inst, *type));
             break;
         }
@@ -112,8 +117,9 @@ Status Translator::Variable(const Inst& inst) {
 Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
     const Decoration* set = module_.FindDecoration(inst.result, spv::Decoration::DescriptorSet);
     const Decoration* binding = module_.FindDecoration(inst.result, spv::Decoration::Binding);
-    if (!set || !binding)
+    if (!set || !binding) {
         return Invalid(inst, "has no DescriptorSet and Binding decorations");
+    }
     ir::Binding entry;
     entry.set = set->params[0];
     entry.binding = binding->params[0];
@@ -132,8 +138,9 @@ Result<ir::Binding> Translator::FindBinding(const Inst& inst) {
 
 Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     const Type* block = &type;
-    if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray)
+    if (type.kind == Type::Kind::kArray || type.kind == Type::Kind::kRuntimeArray) {
         block = &types_.Get(type.element);
+    }
     if (block->kind != Type::Kind::kStruct) {
         return Invalid(inst, "is no buffer block");
     }
@@ -145,8 +152,9 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     if (!request_.layout.heaps) {
         FORNAX_ASSIGN_OR_RETURN(entry, FindBinding(inst));
     }
-    if (entry.layout.kind == BindingLayout::Kind::kMutable || request_.layout.heaps)
+    if (entry.layout.kind == BindingLayout::Kind::kMutable || request_.layout.heaps) {
         entry.layout.kind = kind;
+    }
     if (entry.layout.kind != kind) {
         return Invalid(inst, "is a " + std::string(is_uniform ? "uniform" : "storage") +
                                  " buffer, and the pipeline layout has another kind at set " +
@@ -157,9 +165,10 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     const bool variable_readonly =
         module_.FindDecoration(inst.result, spv::Decoration::NonWritable) != nullptr;
     bool members_readonly = !block->members.empty();
-    for (uint32_t i = 0; i < block->members.size(); ++i)
+    for (uint32_t i = 0; i < block->members.size(); ++i) {
         members_readonly &=
             module_.FindDecoration(block->id, spv::Decoration::NonWritable, i) != nullptr;
+    }
     entry.writable = !is_uniform && !variable_readonly && !members_readonly;
     Pointer pointer;
     pointer.space = Pointer::Space::kBuffer;
@@ -189,10 +198,12 @@ uint64_t Translator::AliasedWorkgroupBytes() {
             continue;
         }
         const Inst* pointer = untyped ? nullptr : module_.Find(inst.type);
-        if (!untyped && (!pointer || pointer->op != Op::OpTypePointer || pointer->size() < 2))
+        if (!untyped && (!pointer || pointer->op != Op::OpTypePointer || pointer->size() < 2)) {
             continue;
-        if (const Type* type = types_.Find(untyped ? inst[1] : (*pointer)[1]))
+        }
+        if (const Type* type = types_.Find(untyped ? inst[1] : (*pointer)[1])) {
             bytes = std::max(bytes, type->layout.size);
+        }
     }
     return bytes;
 }
@@ -212,8 +223,9 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
             end = start + type.layout.size;
         }
     }
-    if (type.layout.size == 0 && !type.empty)
+    if (type.layout.size == 0 && !type.empty) {
         return Invalid(inst, "has a type without a size");
+    }
     if (end < start || end > kReaderLimits.shared_bytes) {
         return Unsupported(inst, "takes the workgroup's memory to " + std::to_string(end) +
                                      " bytes, and the limit is " +
@@ -222,8 +234,9 @@ Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
     const size_t initializer = inst.op == Op::OpUntypedVariableKHR ? 2 : 1;
     if (inst.size() > initializer) {
         const Inst* initial = module_.Find(inst[initializer]);
-        if (!initial || initial->op != Op::OpConstantNull)
+        if (!initial || initial->op != Op::OpConstantNull) {
             return Unsupported(inst, "initialises workgroup memory with another value than null");
+        }
         kernel_.zero_shared = true;
     }
     Pointer pointer;
@@ -247,8 +260,9 @@ uint64_t Translator::SlotsOfLeaf(const Type& type, uint32_t leaf) const {
         case Type::Kind::kStruct:
             for (uint32_t member : type.members) {
                 const Type& part = types_.Get(member);
-                if (leaf < part.leaves)
+                if (leaf < part.leaves) {
                     return SlotsOfLeaf(part, leaf);
+                }
                 leaf -= part.leaves;
             }
             return 0;
@@ -262,15 +276,17 @@ Result<Pointer> Translator::PrivatePlace(const Inst& inst, const Type& type) {
     FORNAX_RETURN_IF_ERROR(Spend(inst, type.scalars));
     LocalVariable variable;
     auto visit = [&](auto& self, const Type& part, uint64_t count) -> bool {
-        if (part.empty)
+        if (part.empty) {
             return true;
+        }
         switch (part.kind) {
             case Type::Kind::kScalar:
                 variable.locals.push_back(NewLocal(part.scalar, static_cast<uint32_t>(count)));
                 return true;
             case Type::Kind::kPointer:
-                for (ir::Type scalar : part.pointer_scalars)
+                for (ir::Type scalar : part.pointer_scalars) {
                     variable.locals.push_back(NewLocal(scalar, static_cast<uint32_t>(count)));
+                }
                 return true;
             case Type::Kind::kStruct:
                 return std::ranges::all_of(part.members, [&](uint32_t member) {
@@ -285,8 +301,9 @@ Result<Pointer> Translator::PrivatePlace(const Inst& inst, const Type& type) {
                 return false;
         }
     };
-    if (!visit(visit, type, 1))
+    if (!visit(visit, type, 1)) {
         return Invalid(inst, "holds a part of a type that no variable has");
+    }
     Pointer pointer;
     pointer.space = Pointer::Space::kLocal;
     pointer.type = type.id;
@@ -301,8 +318,9 @@ Result<Pointer> Translator::PrivateVariable(const Inst& inst, const Type& type) 
         // "Logical Layout of a Module": what a declaration names comes before it. Two variables
         // that begin as each other's pointers would not end.
         const Inst* initializer = module_.Find(inst[1]);
-        if (!initializer || initializer->offset >= inst.offset)
+        if (!initializer || initializer->offset >= inst.offset) {
             return Invalid(inst, "has an initialiser that is not declared before it");
+        }
         FORNAX_ASSIGN_OR_RETURN(Tuple initial, UseParts(inst, inst[1]));
         FORNAX_RETURN_IF_ERROR(StoreTo(inst, pointer, initial));
     }

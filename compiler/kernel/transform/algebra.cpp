@@ -44,8 +44,9 @@ class Algebra {
     // For a value of the form x op constant.
     bool AsWithConst(ValueId id, Op op, ValueId* x, uint64_t* constant) const {
         const Instruction* inst = As(id, op);
-        if (!inst || !IsConst(inst->operands[1], constant))
+        if (!inst || !IsConst(inst->operands[1], constant)) {
             return false;
+        }
         *x = inst->operands[0];
         return true;
     }
@@ -93,12 +94,14 @@ class Algebra {
 };
 
 ValueId Algebra::FoldConstants() {
-    if (e_.type == Type::kBuffer)
+    if (e_.type == Type::kBuffer) {
         return kStays;
+    }
     std::array<uint64_t, 4> bits = {};
     for (size_t i = 0; i < e_.count; ++i) {
-        if (!IsConst(e_.operands[i], &bits[i]))
+        if (!IsConst(e_.operands[i], &bits[i])) {
             return kStays;
+        }
     }
     // Evaluate wants an instruction: this one is in no kernel. Its result's type is asked for by
     // value, so a constant of the type stands in.
@@ -107,19 +110,23 @@ ValueId Algebra::FoldConstants() {
     inst.operands.assign(e_.operands.begin(), e_.operands.begin() + e_.count);
     inst.results = {Const(0)};
     uint64_t result = 0;
-    if (!IsExact(kernel_, inst) || !Evaluate(kernel_, inst, {bits.data(), e_.count}, {&result, 1}))
+    if (!IsExact(kernel_, inst) ||
+        !Evaluate(kernel_, inst, {bits.data(), e_.count}, {&result, 1})) {
         return kStays;
+    }
     return Const(result);
 }
 
 // Constants right; else the older value left, so that equal expressions look equal.
 void Algebra::OrderOperands() {
-    if (!IsCommutative(e_.op))
+    if (!IsCommutative(e_.op)) {
         return;
+    }
     bool const_a = IsConst(A());
     bool const_b = IsConst(B());
-    if (const_a != const_b ? const_a : B() < A())
+    if (const_a != const_b ? const_a : B() < A()) {
         std::swap(e_.operands[0], e_.operands[1]);
+    }
 }
 
 ValueId Algebra::FoldAdd() {
@@ -136,44 +143,58 @@ ValueId Algebra::FoldAdd() {
         }
     }
     if (IsConst(B(), &c)) {
-        if (c == 0)
+        if (c == 0) {
             return A();
-        if (AsWithConst(A(), Op::kIAdd, &x, &d))
+        }
+        if (AsWithConst(A(), Op::kIAdd, &x, &d)) {
             return Build(Op::kIAdd, {x, Const(c + d)});
+        }
         return kStays;
     }
-    if (AsWithConst(A(), Op::kIAdd, &x, &c))
+    if (AsWithConst(A(), Op::kIAdd, &x, &c)) {
         return Build(Op::kIAdd, {Build(Op::kIAdd, {x, B()}), Const(c)});
-    if (AsWithConst(B(), Op::kIAdd, &x, &c))
+    }
+    if (AsWithConst(B(), Op::kIAdd, &x, &c)) {
         return Build(Op::kIAdd, {Build(Op::kIAdd, {A(), x}), Const(c)});
+    }
     // x + -y, and x + (y - x) as index arithmetic leaves it behind.
-    if (const Instruction* negated = As(B(), Op::kINeg))
+    if (const Instruction* negated = As(B(), Op::kINeg)) {
         return Build(Op::kISub, {A(), negated->operands[0]});
-    if (const Instruction* sub = As(B(), Op::kISub); sub && sub->operands[1] == A())
+    }
+    if (const Instruction* sub = As(B(), Op::kISub); sub && sub->operands[1] == A()) {
         return sub->operands[0];
-    if (const Instruction* sub = As(A(), Op::kISub); sub && sub->operands[1] == B())
+    }
+    if (const Instruction* sub = As(A(), Op::kISub); sub && sub->operands[1] == B()) {
         return sub->operands[0];
+    }
     return kStays;
 }
 
 ValueId Algebra::FoldSub() {
     uint64_t c = 0;
     ValueId x;
-    if (A() == B())
+    if (A() == B()) {
         return Const(0);
-    if (IsConst(B(), &c))
+    }
+    if (IsConst(B(), &c)) {
         return Build(Op::kIAdd, {A(), Const(0 - c)});
-    if (IsConst(A(), &c) && c == 0)
+    }
+    if (IsConst(A(), &c) && c == 0) {
         return Build(Op::kINeg, {B()});
-    if (AsWithConst(A(), Op::kIAdd, &x, &c))
+    }
+    if (AsWithConst(A(), Op::kIAdd, &x, &c)) {
         return Build(Op::kIAdd, {Build(Op::kISub, {x, B()}), Const(c)});
-    if (AsWithConst(B(), Op::kIAdd, &x, &c))
+    }
+    if (AsWithConst(B(), Op::kIAdd, &x, &c)) {
         return Build(Op::kIAdd, {Build(Op::kISub, {A(), x}), Const(0 - c)});
+    }
     if (const Instruction* add = As(A(), Op::kIAdd)) {
-        if (add->operands[0] == B())
+        if (add->operands[0] == B()) {
             return add->operands[1];
-        if (add->operands[1] == B())
+        }
+        if (add->operands[1] == B()) {
             return add->operands[0];
+        }
     }
     return kStays;
 }
@@ -182,20 +203,26 @@ ValueId Algebra::FoldMul() {
     uint64_t c = 0, d = 0;
     ValueId x;
     if (IsConst(B(), &c)) {
-        if (c == 0)
+        if (c == 0) {
             return B();
-        if (c == 1)
+        }
+        if (c == 1) {
             return A();
-        if (AsWithConst(A(), Op::kIMul, &x, &d))
+        }
+        if (AsWithConst(A(), Op::kIMul, &x, &d)) {
             return Build(Op::kIMul, {x, Const(c * d)});
-        if (AsWithConst(A(), Op::kIAdd, &x, &d))
+        }
+        if (AsWithConst(A(), Op::kIAdd, &x, &d)) {
             return Build(Op::kIAdd, {Build(Op::kIMul, {x, B()}), Const(c * d)});
+        }
         return kStays;
     }
-    if (AsWithConst(A(), Op::kIMul, &x, &c))
+    if (AsWithConst(A(), Op::kIMul, &x, &c)) {
         return Build(Op::kIMul, {Build(Op::kIMul, {x, B()}), Const(c)});
-    if (AsWithConst(B(), Op::kIMul, &x, &c))
+    }
+    if (AsWithConst(B(), Op::kIMul, &x, &c)) {
         return Build(Op::kIMul, {Build(Op::kIMul, {A(), x}), Const(c)});
+    }
     return kStays;
 }
 
@@ -204,88 +231,113 @@ ValueId Algebra::FoldDivision() {
     ValueId x;
     bool quotient = e_.op == Op::kUDiv || e_.op == Op::kSDiv;
     bool is_signed = e_.op != Op::kUDiv && e_.op != Op::kURem;
-    if (is_signed && IsNonNegative(A()) && IsNonNegative(B()))
+    if (is_signed && IsNonNegative(A()) && IsNonNegative(B())) {
         return Build(quotient ? Op::kUDiv : Op::kURem, {A(), B()});
-    if (!IsConst(B(), &c) || c == 0)
+    }
+    if (!IsConst(B(), &c) || c == 0) {
         return kStays;
-    if (c == 1)
+    }
+    if (c == 1) {
         return quotient ? A() : Const(0);
-    if (is_signed)
+    }
+    if (is_signed) {
         return kStays;
-    if (Bound(A()) < c)
+    }
+    if (Bound(A()) < c) {
         return quotient ? Const(0) : A();
+    }
     if (AsSumWithConst(A(), &x, &d) && d % c == 0) {
         ValueId part = Build(e_.op, {x, B()});
         return quotient ? Build(Op::kIAdd, {part, Const(d / c)}) : part;
     }
-    if (!std::has_single_bit(c))
+    if (!std::has_single_bit(c)) {
         return kStays;
-    if (quotient)
+    }
+    if (quotient) {
         return Build(Op::kLShr, {A(), Const(static_cast<uint64_t>(std::countr_zero(c)))});
+    }
     return Build(Op::kAnd, {A(), Const(c - 1)});
 }
 
 ValueId Algebra::FoldShift() {
     uint64_t c = 0, d = 0;
     ValueId x;
-    if (!IsConst(B(), &c) || c >= Width())
+    if (!IsConst(B(), &c) || c >= Width()) {
         return kStays;
-    if (c == 0)
-        return A();
-    if (e_.op == Op::kShl)
-        return Build(Op::kIMul, {A(), Const(uint64_t{1} << c)});
-    if (e_.op == Op::kAShr && IsNonNegative(A()))
-        return Build(Op::kLShr, {A(), B()});
-    if (e_.op == Op::kLShr) {
-        if (Bound(A()) >> c == 0)
-            return Const(0);
-        uint64_t power = uint64_t{1} << c;
-        if (AsSumWithConst(A(), &x, &d) && d % power == 0)
-            return Build(Op::kIAdd, {Build(Op::kLShr, {x, B()}), Const(d >> c)});
-        if (AsWithConst(A(), Op::kIMul, &x, &d) && d % power == 0 && Bound(x) <= Ones() / d)
-            return Build(Op::kIMul, {x, Const(d >> c)});
     }
-    if (!AsWithConst(A(), e_.op, &x, &d) || d >= Width())
+    if (c == 0) {
+        return A();
+    }
+    if (e_.op == Op::kShl) {
+        return Build(Op::kIMul, {A(), Const(uint64_t{1} << c)});
+    }
+    if (e_.op == Op::kAShr && IsNonNegative(A())) {
+        return Build(Op::kLShr, {A(), B()});
+    }
+    if (e_.op == Op::kLShr) {
+        if (Bound(A()) >> c == 0) {
+            return Const(0);
+        }
+        uint64_t power = uint64_t{1} << c;
+        if (AsSumWithConst(A(), &x, &d) && d % power == 0) {
+            return Build(Op::kIAdd, {Build(Op::kLShr, {x, B()}), Const(d >> c)});
+        }
+        if (AsWithConst(A(), Op::kIMul, &x, &d) && d % power == 0 && Bound(x) <= Ones() / d) {
+            return Build(Op::kIMul, {x, Const(d >> c)});
+        }
+    }
+    if (!AsWithConst(A(), e_.op, &x, &d) || d >= Width()) {
         return kStays;
-    if (c + d < Width())
+    }
+    if (c + d < Width()) {
         return Build(e_.op, {x, Const(kernel_.type(B()), c + d)});
+    }
     return e_.op == Op::kLShr ? Const(0) : Build(e_.op, {x, Const(kernel_.type(B()), Width() - 1)});
 }
 
 ValueId Algebra::FoldLogic() {
     uint64_t c = 0, d = 0;
     ValueId x;
-    if (A() == B())
+    if (A() == B()) {
         return e_.op == Op::kXor ? Const(0) : A();
-    if (!IsConst(B(), &c))
+    }
+    if (!IsConst(B(), &c)) {
         return kStays;
-    if (c == 0)
+    }
+    if (c == 0) {
         return e_.op == Op::kAnd ? B() : A();
+    }
     if (c == Ones()) {
-        if (e_.op == Op::kXor)
+        if (e_.op == Op::kXor) {
             return Build(Op::kNot, {A()});
+        }
         return e_.op == Op::kAnd ? A() : B();
     }
     if (e_.op == Op::kAnd && e_.type != Type::kBool && std::has_single_bit(c + 1)) {
         // The low bits of a sum or product depend on the low bits of its parts.
-        if (Bound(A()) <= c)
+        if (Bound(A()) <= c) {
             return A();
-        if (AsWithConst(A(), Op::kIAdd, &x, &d) && (d & c) != d)
+        }
+        if (AsWithConst(A(), Op::kIAdd, &x, &d) && (d & c) != d) {
             return Build(Op::kAnd, {Build(Op::kIAdd, {x, Const(d & c)}), B()});
-        if (AsWithConst(A(), Op::kIMul, &x, &d) && (d & c) == 0)
+        }
+        if (AsWithConst(A(), Op::kIMul, &x, &d) && (d & c) == 0) {
             return Const(0);
+        }
     }
-    if (AsWithConst(A(), e_.op, &x, &d))
+    if (AsWithConst(A(), e_.op, &x, &d)) {
         return Build(e_.op, {x, Const(e_.op == Op::kAnd  ? c & d
                                       : e_.op == Op::kOr ? c | d
                                                          : c ^ d)});
+    }
     return kStays;
 }
 
 ValueId Algebra::FoldNot() {
     const Instruction* inner = kernel_.Definition(A());
-    if (!inner || inner->operands.empty())
+    if (!inner || inner->operands.empty()) {
         return kStays;
+    }
     ValueId a = inner->operands[0];
     ValueId b = inner->operands.back();
     switch (inner->op) {
@@ -328,23 +380,29 @@ ValueId Algebra::FoldEquality() {
     bool equal = e_.op == Op::kIEq;
     uint64_t c = 0, d = 0, f = 0;
     ValueId x;
-    if (A() == B())
+    if (A() == B()) {
         return Const(equal);
-    if (!IsConst(B(), &c))
+    }
+    if (!IsConst(B(), &c)) {
         return kStays;
-    if (kernel_.type(A()) == Type::kBool)
+    }
+    if (kernel_.type(A()) == Type::kBool) {
         return (c != 0) == equal ? A() : BuildNot(A());
-    if (Bound(A()) < c)
+    }
+    if (Bound(A()) < c) {
         return Const(!equal);
-    if (AsWithConst(A(), Op::kIAdd, &x, &d))
+    }
+    if (AsWithConst(A(), Op::kIAdd, &x, &d)) {
         return Build(e_.op, {x, Const(kernel_.type(x), c - d)});
+    }
     // A bool that went through an integer: (condition ? d : f) == c.
     const Instruction* select = As(A(), Op::kSelect);
     if (select && IsConst(select->operands[1], &d) && IsConst(select->operands[2], &f)) {
         bool if_true = (d == c) == equal;
         bool if_false = (f == c) == equal;
-        if (if_true == if_false)
+        if (if_true == if_false) {
             return Const(if_true);
+        }
         return if_true ? select->operands[0] : BuildNot(select->operands[0]);
     }
     return kStays;
@@ -353,28 +411,35 @@ ValueId Algebra::FoldEquality() {
 ValueId Algebra::FoldOrder() {
     bool or_equal = e_.op == Op::kULe || e_.op == Op::kSLe;
     uint64_t c = 0;
-    if (A() == B())
+    if (A() == B()) {
         return Const(or_equal);
+    }
     bool is_signed = e_.op == Op::kSLt || e_.op == Op::kSLe;
     if (is_signed) {
-        if (IsNonNegative(A()) && IsNonNegative(B()))
+        if (IsNonNegative(A()) && IsNonNegative(B())) {
             return Build(or_equal ? Op::kULe : Op::kULt, {A(), B()});
+        }
         return kStays;
     }
     ValueId zero = Const(kernel_.type(A()), 0);
     if (IsConst(B(), &c)) {
-        if (or_equal ? Bound(A()) <= c : Bound(A()) < c)
+        if (or_equal ? Bound(A()) <= c : Bound(A()) < c) {
             return Const(1);
-        if (c == 0)
+        }
+        if (c == 0) {
             return or_equal ? Build(Op::kIEq, {A(), zero}) : Const(0);
-        if (c == 1 && !or_equal)
+        }
+        if (c == 1 && !or_equal) {
             return Build(Op::kIEq, {A(), zero});
+        }
     }
     if (IsConst(A(), &c)) {
-        if (or_equal ? Bound(B()) < c : Bound(B()) <= c)
+        if (or_equal ? Bound(B()) < c : Bound(B()) <= c) {
             return Const(0);
-        if (c == 0)
+        }
+        if (c == 0) {
             return or_equal ? Const(1) : Build(Op::kINe, {B(), zero});
+        }
     }
     return kStays;
 }
@@ -382,51 +447,64 @@ ValueId Algebra::FoldOrder() {
 ValueId Algebra::FoldSelect() {
     ValueId condition = e_.operands[0], a = e_.operands[1], b = e_.operands[2];
     uint64_t c = 0, d = 0;
-    if (IsConst(condition, &c))
+    if (IsConst(condition, &c)) {
         return c ? a : b;
-    if (a == b)
+    }
+    if (a == b) {
         return a;
-    if (const Instruction* inverse = As(condition, Op::kNot))
+    }
+    if (const Instruction* inverse = As(condition, Op::kNot)) {
         return builder_.Build({Op::kSelect, e_.type, {inverse->operands[0], b, a}});
+    }
     if (e_.type == Type::kBool) {
         bool const_a = IsConst(a, &c), const_b = IsConst(b, &d);
-        if (const_a && const_b)
+        if (const_a && const_b) {
             return c ? condition : BuildNot(condition);
-        if (const_a)
+        }
+        if (const_a) {
             return c ? Build(Op::kOr, {condition, b}) : Build(Op::kAnd, {BuildNot(condition), b});
-        if (const_b)
+        }
+        if (const_b) {
             return d ? Build(Op::kOr, {BuildNot(condition), a}) : Build(Op::kAnd, {condition, a});
+        }
     }
     return kStays;
 }
 
 ValueId Algebra::FoldConversion() {
     const Instruction* inner = kernel_.Definition(A());
-    if (e_.op == Op::kBitcast && kernel_.type(A()) == e_.type)
+    if (e_.op == Op::kBitcast && kernel_.type(A()) == e_.type) {
         return A();
-    if (e_.op == Op::kFConvert && kernel_.type(A()) == e_.type)
+    }
+    if (e_.op == Op::kFConvert && kernel_.type(A()) == e_.type) {
         return kStays;  // quiets a NaN
+    }
     uint64_t c = 0;
     if (ValueId x; e_.op == Op::kSExt && (e_.flags & kNoLaneWrap) && Width() == 32 &&
                    AsWithConst(A(), Op::kIAdd, &x, &c) && c < kNearIndices) {
         return Build(Op::kIAdd, {BuildWide(Op::kSExt, x), Const(c)});
     }
-    if (e_.op == Op::kSExt && IsNonNegative(A()))
+    if (e_.op == Op::kSExt && IsNonNegative(A())) {
         return BuildWide(Op::kZExt, A());
-    if (!inner || inner->operands.empty())
+    }
+    if (!inner || inner->operands.empty()) {
         return kStays;
+    }
     ValueId x = inner->operands[0];
     Type type = kernel_.type(x);
     switch (e_.op) {
         case Op::kBitcast:
             return inner->op == Op::kBitcast ? Build(Op::kBitcast, {x}) : kStays;
         case Op::kTrunc:
-            if (inner->op == Op::kTrunc)
+            if (inner->op == Op::kTrunc) {
                 return Build(Op::kTrunc, {x});
-            if (inner->op != Op::kZExt && inner->op != Op::kSExt)
+            }
+            if (inner->op != Op::kZExt && inner->op != Op::kSExt) {
                 return kStays;
-            if (type == e_.type)
+            }
+            if (type == e_.type) {
                 return x;
+            }
             return BitWidth(type) > BitWidth(e_.type) ? Build(Op::kTrunc, {x})
                                                       : Build(inner->op, {x});
         case Op::kZExt:
@@ -443,8 +521,9 @@ ValueId Algebra::FoldConversion() {
 ValueId Algebra::FoldBitField() {
     uint64_t offset = 0, count = 0;
     if (!IsConst(e_.operands[1], &offset) || !IsConst(e_.operands[2], &count) || count == 0 ||
-        offset + count > Width())
+        offset + count > Width()) {
         return kStays;
+    }
     ValueId shifted = Build(Op::kLShr, {A(), Const(offset)});
     return Build(Op::kAnd, {shifted, Const(~uint64_t{0} >> (64 - count))});
 }
@@ -452,15 +531,17 @@ ValueId Algebra::FoldBitField() {
 // x / 2^k is x * 2^-k, both being the same number rounded once; where 2^-k is normal.
 ValueId Algebra::FoldDivisionByPower() {
     uint64_t bits = 0;
-    if (e_.type == Type::kF16 || !IsConst(B(), &bits))
+    if (e_.type == Type::kF16 || !IsConst(B(), &bits)) {
         return kStays;
+    }
     uint32_t digits = e_.type == Type::kF32 ? 23 : 52;
     uint64_t exponent_mask = e_.type == Type::kF32 ? 0xff : 0x7ff;
     uint64_t exponent = bits >> digits & exponent_mask;
     uint64_t bias = exponent_mask / 2;
     bool power_of_two = (bits & ((uint64_t{1} << digits) - 1)) == 0;
-    if (!power_of_two || exponent == 0 || exponent >= 2 * bias)
+    if (!power_of_two || exponent == 0 || exponent >= 2 * bias) {
         return kStays;
+    }
     uint64_t sign = bits >> (digits + std::bit_width(exponent_mask));
     uint64_t inverse = (sign << std::bit_width(exponent_mask) | (2 * bias - exponent)) << digits;
     return builder_.Build({Op::kFMul, e_.type, {A(), Const(inverse)}, 0, e_.flags});
@@ -469,8 +550,9 @@ ValueId Algebra::FoldDivisionByPower() {
 ValueId Algebra::FoldFloat() {
     auto is = [&](ValueId id, double value) {
         uint64_t bits = 0;
-        if (!IsConst(id, &bits))
+        if (!IsConst(id, &bits)) {
             return false;
+        }
         switch (e_.type) {
             case Type::kF16:
                 return bits == (value == 1 ? 0x3c00u : std::signbit(value) ? 0x8000u : 0u);
@@ -492,10 +574,12 @@ ValueId Algebra::FoldFloat() {
         case Op::kFNeg:
         case Op::kFAbs: {
             const Instruction* inner = kernel_.Definition(A());
-            if (!inner || (inner->op != Op::kFNeg && inner->op != Op::kFAbs))
+            if (!inner || (inner->op != Op::kFNeg && inner->op != Op::kFAbs)) {
                 return kStays;
-            if (e_.op == Op::kFAbs)
+            }
+            if (e_.op == Op::kFAbs) {
                 return Build(Op::kFAbs, {inner->operands[0]});
+            }
             return inner->op == Op::kFNeg ? inner->operands[0] : kStays;
         }
         default:
@@ -504,10 +588,12 @@ ValueId Algebra::FoldFloat() {
 }
 
 ValueId Algebra::Fold() {
-    if (e_.count == 0)
+    if (e_.count == 0) {
         return kStays;
-    if (ValueId constant = FoldConstants(); constant.valid())
+    }
+    if (ValueId constant = FoldConstants(); constant.valid()) {
         return constant;
+    }
     OrderOperands();
     switch (e_.op) {
         case Op::kIAdd:
@@ -523,8 +609,9 @@ ValueId Algebra::Fold() {
         case Op::kSMod:
             return FoldDivision();
         case Op::kINeg:
-            if (const Instruction* inner = As(A(), Op::kINeg))
+            if (const Instruction* inner = As(A(), Op::kINeg)) {
                 return inner->operands[0];
+            }
             return kStays;
         case Op::kShl:
         case Op::kLShr:

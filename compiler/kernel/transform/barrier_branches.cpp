@@ -49,15 +49,17 @@ class BranchSplitter {
           slot_((kernel.shared_bytes + kSlotBytes - 1) / kSlotBytes * kSlotBytes) {}
 
     void Run(uint32_t max_growth) {
-        if (slot_ + 2 * kSlotBytes > hal::kMaxSharedBytes)
+        if (slot_ + 2 * kSlotBytes > hal::kMaxSharedBytes) {
             return;  // more than a program may have
+        }
         // Branches that were split have uniform conditions, so each round finds others.
         const uint32_t before = kernel_.num_insts();
         Kernel whole;  // as it was
         for (;;) {
             const std::vector<bool> level = FindWorkgroupLevel(kernel_);
-            if (std::ranges::find(level, true) == level.end())
+            if (std::ranges::find(level, true) == level.end()) {
                 return;
+            }
             const ShapeAnalysis shapes(kernel_, kLanes, level);
             const Structure structure(kernel_);
             BarrierPaths paths(kernel_, structure);
@@ -65,10 +67,12 @@ class BranchSplitter {
             shapes_ = &shapes;
             std::vector<InstId> branches;
             FindBranches(kernel_.body, paths, branches);
-            if (branches.empty())
+            if (branches.empty()) {
                 return;
-            if (whole.num_insts() == 0)
+            }
+            if (whole.num_insts() == 0) {
                 whole = kernel_;
+            }
             for (InstId branch : branches) {
                 if (kernel_.num_insts() - before >= max_growth) {
                     kernel_ = std::move(whole);
@@ -85,24 +89,28 @@ class BranchSplitter {
     void FindBranches(BlockId block, BarrierPaths& paths, std::vector<InstId>& found) const {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.blocks.empty() || !(*level_)[id.index])
+            if (inst.blocks.empty() || !(*level_)[id.index]) {
                 continue;
+            }
             if (MayPart(id, paths)) {
                 found.push_back(id);
                 continue;
             }
-            for (BlockId inner : inst.blocks)
+            for (BlockId inner : inst.blocks) {
                 FindBranches(inner, paths, found);
+            }
         }
     }
 
     bool MayPart(InstId id, BarrierPaths& paths) const {
         const Instruction& inst = kernel_.inst(id);
-        if (inst.op != Op::kIf && inst.op != Op::kSwitch)
+        if (inst.op != Op::kIf && inst.op != Op::kSwitch) {
             return false;
+        }
         const Shape& shape = shapes_->shape(inst.operands[0]);
-        if (shape.uniform() && shape.workgroup)
+        if (shape.uniform() && shape.workgroup) {
             return false;
+        }
         const std::vector<SideWays> sides = paths.Sides(id);
         const bool leaves =
             std::ranges::any_of(sides, [](const SideWays& side) { return !side.leaves.empty(); });
@@ -114,8 +122,9 @@ class BranchSplitter {
         const BarrierPaths paths(kernel_, structure);
         const std::vector<SideWays> sides = paths.Sides(branch);
         std::vector<Way> leaves;
-        for (const SideWays& side : sides)
+        for (const SideWays& side : sides) {
             leaves.insert(leaves.end(), side.leaves.begin(), side.leaves.end());
+        }
         if (leaves.empty() || std::ranges::count(sides, true, &SideWays::falls) > 1) {
             SplitBranch(structure, branch);
             return;
@@ -154,8 +163,9 @@ class BranchSplitter {
 
     std::vector<Type> ResultTypes(InstId id) const {
         std::vector<Type> types;
-        for (ValueId result : kernel_.inst(id).results)
+        for (ValueId result : kernel_.inst(id).results) {
             types.push_back(kernel_.type(result));
+        }
         return types;
     }
 
@@ -208,8 +218,9 @@ class BranchSplitter {
         copy.Keep(part);
         Builder leaving(kernel_, part);
         std::vector<ValueId> values;
-        for (Type type : types)
+        for (Type type : types) {
             values.push_back(leaving.Emit(Op::kUndef, type, {}));
+        }
         values.push_back(leaving.ConstBool(true));
         const InstId leave = leaving.Append(Op::kExit, values, {});
         kernel_.inst(leave).target = around;
@@ -232,8 +243,9 @@ class BranchSplitter {
     InstId WrapBody(InstId loop) {
         const BlockId body = kernel_.inst(loop).blocks[0];
         std::vector<Type> types;
-        for (ValueId param : kernel_.block(kernel_.inst(loop).blocks[1]).params)
+        for (ValueId param : kernel_.block(kernel_.inst(loop).blocks[1]).params) {
             types.push_back(kernel_.type(param));
+        }
         const InstId scope = kernel_.NewInst(Op::kScope, {}, types);
         const BlockId contents = kernel_.NewBlock(scope);
         kernel_.inst(scope).blocks = {contents};
@@ -245,8 +257,9 @@ class BranchSplitter {
                     inst.op = Op::kExit;
                     inst.target = scope;
                 }
-                for (BlockId inner : inst.blocks)
+                for (BlockId inner : inst.blocks) {
                     self(self, inner);
+                }
             }
         };
         retarget(retarget, contents);
@@ -260,8 +273,9 @@ class BranchSplitter {
 
     void ReplaceResults(InstId from, std::span<const ValueId> to, const std::vector<InstId>& uses) {
         std::vector<ValueId> map(kernel_.num_values());
-        for (size_t i = 0; i < to.size(); ++i)
+        for (size_t i = 0; i < to.size(); ++i) {
             map[kernel_.inst(from).results[i].index] = to[i];
+        }
         ReplaceIn(uses, map);
     }
 
@@ -269,11 +283,13 @@ class BranchSplitter {
     void ReplaceIn(const std::vector<InstId>& insts, const std::vector<ValueId>& map) {
         for (InstId id : insts) {
             for (ValueId& operand : kernel_.inst(id).operands) {
-                if (operand.index < map.size() && map[operand.index].valid())
+                if (operand.index < map.size() && map[operand.index].valid()) {
                     operand = map[operand.index];
+                }
             }
-            for (BlockId block : kernel_.inst(id).blocks)
+            for (BlockId block : kernel_.inst(id).blocks) {
                 ReplaceIn(kernel_.block(block).insts, map);
+            }
         }
     }
 

@@ -25,20 +25,24 @@ std::vector<SideWays> BarrierPaths::Sides(InstId branch) const {
             } else if (inst.target.valid() &&
                        std::ranges::find(inside, inst.target) == inside.end()) {
                 const Way way{inst.target, inst.op == Op::kContinue};
-                if (std::ranges::find(side.leaves, way) == side.leaves.end())
+                if (std::ranges::find(side.leaves, way) == side.leaves.end()) {
                     side.leaves.push_back(way);
+                }
             }
-            if (inst.blocks.empty())
+            if (inst.blocks.empty()) {
                 continue;
+            }
             inside.push_back(id);
-            for (BlockId inner : inst.blocks)
+            for (BlockId inner : inst.blocks) {
                 self(self, inner, side);
+            }
             inside.pop_back();
         }
     };
     std::vector<SideWays> sides;
-    for (BlockId block : kernel_.inst(branch).blocks)
+    for (BlockId block : kernel_.inst(branch).blocks) {
         visit(visit, block, sides.emplace_back());
+    }
     return sides;
 }
 
@@ -60,26 +64,31 @@ bool BarrierPaths::HoldsBarrier(InstId id) const {
 
 bool BarrierPaths::TakenTogether(InstId branch) {
     const std::vector<BlockId>& blocks = kernel_.inst(branch).blocks;
-    if (blocks.size() > kMaxSides)
+    if (blocks.size() > kMaxSides) {
         return false;
+    }
     const std::vector<SideWays> sides = Sides(branch);
     // Where invocations of the one side and of the other can come together first lies at the end of
     // what encloses all ways of one of them.
     auto meets = [&](size_t side, size_t other) {
-        if (sides[other].returns)
+        if (sides[other].returns) {
             return false;
+        }
         std::vector<Way> ways = sides[other].leaves;
-        if (sides[other].falls)
+        if (sides[other].falls) {
             ways = {{branch, false}};
-        if (ways.empty())
+        }
+        if (ways.empty()) {
             return false;
+        }
         visited_.clear();
         return Meets(blocks[side], 0, Innermost(ways));
     };
     for (size_t a = 0; a < blocks.size(); ++a) {
         for (size_t b = a + 1; b < blocks.size(); ++b) {
-            if (!meets(a, b) && !meets(b, a))
+            if (!meets(a, b) && !meets(b, a)) {
                 return false;
+            }
         }
     }
     return true;
@@ -88,10 +97,12 @@ bool BarrierPaths::TakenTogether(InstId branch) {
 bool BarrierPaths::Inside(BlockId block, Way region) const {
     while (block.valid()) {
         const InstId parent = kernel_.block(block).parent;
-        if (!parent.valid())
+        if (!parent.valid()) {
             return false;
-        if (parent == region.target)
+        }
+        if (parent == region.target) {
             return !region.continues || kernel_.inst(parent).blocks[0] == block;
+        }
         block = structure_.block_of[parent.index];
     }
     return false;
@@ -99,26 +110,33 @@ bool BarrierPaths::Inside(BlockId block, Way region) const {
 
 // True if all ways from there meet a barrier before they leave the region.
 bool BarrierPaths::Meets(BlockId block, size_t index, Way region) {
-    if (!Inside(block, region))
+    if (!Inside(block, region)) {
         return false;
-    if (!visited_.insert({block, index}).second)
+    }
+    if (!visited_.insert({block, index}).second) {
         return true;  // a round that meets nothing and leaves nothing, or what was followed already
+    }
     const std::vector<InstId>& insts = kernel_.block(block).insts;
     for (size_t i = index; i < insts.size(); ++i) {
         const Instruction& inst = kernel_.inst(insts[i]);
-        if (inst.op == Op::kBarrier)
+        if (inst.op == Op::kBarrier) {
             return true;
-        if (HasProperty(inst.op, kTerminator))
+        }
+        if (HasProperty(inst.op, kTerminator)) {
             return MeetsAfter(insts[i], region);
-        if (inst.blocks.empty())
+        }
+        if (inst.blocks.empty()) {
             continue;
+        }
         const Through& through = GoThrough(insts[i]);
         for (InstId leave : through.leaves) {
-            if (!MeetsAfter(leave, region))
+            if (!MeetsAfter(leave, region)) {
                 return false;
+            }
         }
-        if (!through.falls)
+        if (!through.falls) {
             return true;
+        }
     }
     return false;
 }
@@ -146,12 +164,14 @@ bool BarrierPaths::MeetsAfter(InstId terminator, Way region) {
 
 const BarrierPaths::Through& BarrierPaths::GoThrough(InstId construct) {
     auto [at, added] = through_.try_emplace(construct.index);
-    if (!added)
+    if (!added) {
         return at->second;
+    }
     Through found;
     const Instruction& inst = kernel_.inst(construct);
-    for (BlockId block : inst.blocks)
+    for (BlockId block : inst.blocks) {
         Walk(block, construct, found);
+    }
     std::ranges::sort(found.leaves);
     const auto same = std::ranges::unique(found.leaves);
     found.leaves.erase(same.begin(), same.end());
@@ -162,8 +182,9 @@ const BarrierPaths::Through& BarrierPaths::GoThrough(InstId construct) {
 void BarrierPaths::Walk(BlockId block, InstId construct, Through& found) {
     for (InstId id : kernel_.block(block).insts) {
         const Instruction& inst = kernel_.inst(id);
-        if (inst.op == Op::kBarrier)
+        if (inst.op == Op::kBarrier) {
             return;
+        }
         if (inst.op == Op::kYield || (inst.op == Op::kExit && inst.target == construct)) {
             found.falls = true;
         } else if (inst.op == Op::kNext || (inst.target.valid() && inst.target == construct)) {
@@ -174,13 +195,15 @@ void BarrierPaths::Walk(BlockId block, InstId construct, Through& found) {
             const Through inner = GoThrough(id);
             for (InstId leave : inner.leaves) {
                 const Instruction& left = kernel_.inst(leave);
-                if (left.target != construct)
+                if (left.target != construct) {
                     found.leaves.push_back(leave);
-                else if (left.op == Op::kExit)
+                } else if (left.op == Op::kExit) {
                     found.falls = true;
+                }
             }
-            if (!inner.falls)
+            if (!inner.falls) {
                 return;
+            }
         }
     }
 }

@@ -56,13 +56,16 @@ void BarrierRest::Copy(const Structure& structure, InstId around, InstId branch)
     std::ranges::reverse(steps_);
     // What is visible at the branch and not outside.
     for (const Step& step : steps_) {
-        for (ValueId param : kernel_.block(kernel_.inst(step.construct).blocks[0]).params)
+        for (ValueId param : kernel_.block(kernel_.inst(step.construct).blocks[0]).params) {
             kept_[param.index] = {};
-        for (ValueId param : kernel_.block(step.block).params)
+        }
+        for (ValueId param : kernel_.block(step.block).params) {
             kept_[param.index] = {};
+        }
         for (size_t i = 0; i < step.index; ++i) {
-            for (ValueId result : kernel_.inst(kernel_.block(step.block).insts[i]).results)
+            for (ValueId result : kernel_.inst(kernel_.block(step.block).insts[i]).results) {
                 kept_[result.index] = {};
+            }
         }
     }
     head_ = kernel_.NewBlock(InstId{});
@@ -80,14 +83,16 @@ void BarrierRest::Copy(const Structure& structure, InstId around, InstId branch)
     Detach(kernel_.inst(scope_).blocks[0], inside);
     Builder before(kernel_, head_);
     UseKept(kernel_.inst(scope_).blocks[0], before);
-    if (way_local_ != UINT32_MAX)
+    if (way_local_ != UINT32_MAX) {
         StoreLocal(before, way_local_, before.ConstI32(0));
+    }
 }
 
 InstId BarrierRest::NewScope(std::span<const ValueId> results, BlockId& contents) {
     std::vector<Type> types;
-    for (ValueId result : results)
+    for (ValueId result : results) {
         types.push_back(kernel_.type(result));
+    }
     const InstId scope = kernel_.NewInst(Op::kScope, {}, types);
     contents = kernel_.NewBlock(scope);
     kernel_.inst(scope).blocks = {contents};
@@ -96,8 +101,9 @@ InstId BarrierRest::NewScope(std::span<const ValueId> results, BlockId& contents
 
 // Appends the copy of a construct on the way to the branch, from the branch on.
 InstId BarrierRest::CopyFrom(size_t level, BlockId into) {
-    if (level == steps_.size())
+    if (level == steps_.size()) {
         return cloner_.CloneOne(branch_, into);
+    }
     const Step step = steps_[level];
     const Instruction construct = kernel_.inst(step.construct);
     BlockId contents;
@@ -118,20 +124,23 @@ InstId BarrierRest::CopyFrom(size_t level, BlockId into) {
             kernel_.block(contents).insts.push_back(iteration);
             cloner_.MapLoop(step.construct, scope, iteration);
             CopyRest(level, iteration_contents, true);
-            for (size_t i = 0; i < params.size(); ++i)
+            for (size_t i = 0; i < params.size(); ++i) {
                 cloner_.MapValue(params[i], kernel_.inst(iteration).results[i]);
+            }
             cloner_.CloneInto(continuing, contents, false);
         }
         cloner_.UnmapLoop();
         std::vector<ValueId> next = kernel_.inst(kernel_.block(continuing).insts.back()).operands;
-        for (ValueId& value : next)
+        for (ValueId& value : next) {
             value = cloner_.Value(value);
+        }
         const InstId loop = cloner_.CloneOne(step.construct, contents);
         kernel_.inst(loop).operands = next;
         Builder(kernel_, contents).Append(Op::kYield, std::vector(kernel_.inst(loop).results), {});
     }
-    for (size_t i = 0; i < construct.results.size(); ++i)
+    for (size_t i = 0; i < construct.results.size(); ++i) {
         cloner_.MapValue(construct.results[i], kernel_.inst(scope).results[i]);
+    }
     return scope;
 }
 
@@ -144,16 +153,20 @@ void BarrierRest::CopyRest(size_t level, BlockId into, bool with_terminator) {
 void BarrierRest::Detach(BlockId block, std::vector<InstId>& inside) {
     for (InstId id : std::vector(kernel_.block(block).insts)) {
         Instruction& inst = kernel_.inst(id);
-        if (inst.op == Op::kBarrier)
+        if (inst.op == Op::kBarrier) {
             inst.op = Op::kMemoryBarrier;
-        if (inst.target.valid() && std::ranges::find(inside, inst.target) == inside.end())
+        }
+        if (inst.target.valid() && std::ranges::find(inside, inst.target) == inside.end()) {
             LeaveLater(block);
+        }
         const std::vector<BlockId> blocks = kernel_.inst(id).blocks;
-        if (blocks.empty())
+        if (blocks.empty()) {
             continue;
+        }
         inside.push_back(id);
-        for (BlockId inner : blocks)
+        for (BlockId inner : blocks) {
             Detach(inner, inside);
+        }
         inside.pop_back();
     }
 }
@@ -163,23 +176,27 @@ void BarrierRest::LeaveLater(BlockId block) {
     const Instruction leave = kernel_.inst(kernel_.block(block).insts.back());
     kernel_.block(block).insts.pop_back();
     const Way way{leave.target, leave.op == Op::kContinue};
-    if (way_local_ == UINT32_MAX)
+    if (way_local_ == UINT32_MAX) {
         way_local_ = NewLocal(Type::kI32);
+    }
     auto found = std::ranges::find(exits_, way, &Exit::way);
     if (found == exits_.end()) {
         Exit exit{way, {}};
-        for (ValueId value : leave.operands)
+        for (ValueId value : leave.operands) {
             exit.locals.push_back(NewLocal(kernel_.type(value)));
+        }
         found = exits_.insert(exits_.end(), std::move(exit));
     }
     Builder builder(kernel_, block);
     StoreLocal(builder, way_local_,
                builder.ConstI32(static_cast<uint32_t>(found - exits_.begin()) + 1));
-    for (size_t i = 0; i < leave.operands.size(); ++i)
+    for (size_t i = 0; i < leave.operands.size(); ++i) {
         StoreLocal(builder, found->locals[i], leave.operands[i]);
+    }
     std::vector<ValueId> nothing;
-    for (ValueId result : std::vector(kernel_.inst(scope_).results))
+    for (ValueId result : std::vector(kernel_.inst(scope_).results)) {
         nothing.push_back(builder.Emit(Op::kUndef, kernel_.type(result), {}));
+    }
     const InstId exit = builder.Append(Op::kExit, nothing, {});
     kernel_.inst(exit).target = scope_;
 }
@@ -187,27 +204,32 @@ void BarrierRest::LeaveLater(BlockId block) {
 void BarrierRest::UseKept(BlockId block, Builder& before) {
     for (InstId id : std::vector(kernel_.block(block).insts)) {
         std::vector<ValueId> operands = kernel_.inst(id).operands;
-        for (ValueId& operand : operands)
+        for (ValueId& operand : operands) {
             operand = Kept(operand, before);
+        }
         kernel_.inst(id).operands = operands;
-        for (BlockId inner : std::vector(kernel_.inst(id).blocks))
+        for (BlockId inner : std::vector(kernel_.inst(id).blocks)) {
             UseKept(inner, before);
+        }
     }
 }
 
 ValueId BarrierRest::Kept(ValueId value, Builder& before) {
     auto found = kept_.find(value.index);
-    if (found == kept_.end())
+    if (found == kept_.end()) {
         return value;
-    if (found->second.valid())
+    }
+    if (found->second.valid()) {
         return found->second;
+    }
     ValueId again;
     const Instruction* definition = kernel_.Definition(value);
     if (definition && IsMadeAgain(definition->op)) {
         const Instruction original = *definition;
         std::vector<ValueId> operands = original.operands;
-        for (ValueId& operand : operands)
+        for (ValueId& operand : operands) {
             operand = Kept(operand, before);
+        }
         const Type type = kernel_.type(value);
         const InstId copy =
             before.Append(original.op, operands, {&type, 1}, original.imm, original.flags);
@@ -223,15 +245,17 @@ ValueId BarrierRest::Kept(ValueId value, Builder& before) {
 
 void BarrierRest::Keep(BlockId block) {
     Builder builder(kernel_, block);
-    for (auto [local, value] : stores_)
+    for (auto [local, value] : stores_) {
         StoreLocal(builder, local, value);
+    }
 }
 
 std::vector<ValueId> BarrierRest::Append(BlockId block) {
     const std::vector<InstId> head = kernel_.block(head_).insts;
     kernel_.block(head_).insts.clear();
-    for (InstId id : head)
+    for (InstId id : head) {
         kernel_.block(block).insts.push_back(id);
+    }
     kernel_.block(block).insts.push_back(scope_);
     for (size_t i = 0; i < exits_.size(); ++i) {
         Builder builder(kernel_, block);
@@ -244,8 +268,9 @@ std::vector<ValueId> BarrierRest::Append(BlockId block) {
         kernel_.inst(test).blocks = {then, otherwise};
         Builder leaving(kernel_, then);
         std::vector<ValueId> values;
-        for (uint32_t local : exits_[i].locals)
+        for (uint32_t local : exits_[i].locals) {
             values.push_back(LoadLocal(leaving, local));
+        }
         const InstId leave =
             leaving.Append(exits_[i].way.continues ? Op::kContinue : Op::kExit, values, {});
         kernel_.inst(leave).target = exits_[i].way.target;

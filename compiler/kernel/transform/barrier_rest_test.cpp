@@ -35,11 +35,13 @@ size_t CountParted(const ir::Kernel& kernel) {
     size_t count = 0;
     for (ir::InstId id : structure.preorder) {
         const ir::Instruction& inst = kernel.inst(id);
-        if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch))
+        if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
             continue;
+        }
         const Shape& shape = shapes.shape(inst.operands[0]);
-        if (!(shape.uniform() && shape.workgroup) && !paths.TakenTogether(id))
+        if (!(shape.uniform() && shape.workgroup) && !paths.TakenTogether(id)) {
             ++count;
+        }
     }
     return count;
 }

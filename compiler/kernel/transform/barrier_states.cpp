@@ -87,8 +87,9 @@ class StateCarrier {
         bool any = false;
         for (InstId id : kernel_.block(block).insts) {
             bool holds = kernel_.inst(id).op == Op::kBarrier;
-            for (BlockId inner : kernel_.inst(id).blocks)
+            for (BlockId inner : kernel_.inst(id).blocks) {
                 holds |= FindBarriers(inner);
+            }
             holds_barrier_[id.index] = holds;
             any |= holds;
         }
@@ -103,51 +104,60 @@ class StateCarrier {
             const Instruction& inst = kernel_.inst(id);
             if (!holds_barrier_[id.index]) {
                 MarkUses(id, piece);
-                for (ValueId result : inst.results)
+                for (ValueId result : inst.results) {
                     piece_of_[result.index] = piece;
+                }
                 continue;
             }
-            for (ValueId operand : std::vector(inst.operands))
+            for (ValueId operand : std::vector(inst.operands)) {
                 MarkUse(operand, piece);
+            }
             if (inst.op != Op::kBarrier) {
                 Places& places = places_[id.index];
                 places.end = next_place_++;
-                for (size_t i = inst.op == Op::kLoop ? 1 : 0; i < inst.blocks.size(); ++i)
+                for (size_t i = inst.op == Op::kLoop ? 1 : 0; i < inst.blocks.size(); ++i) {
                     places.blocks.push_back(next_place_++);
+                }
                 std::vector<ValueId> carried = inst.results;
                 for (BlockId inner : inst.blocks) {
                     const auto& params = kernel_.block(inner).params;
                     carried.insert(carried.end(), params.begin(), params.end());
                 }
-                for (ValueId value : carried)
+                for (ValueId value : carried) {
                     local_of_[value.index] = NewLocal(kernel_.type(value));
-                for (BlockId inner : std::vector(inst.blocks))
+                }
+                for (BlockId inner : std::vector(inst.blocks)) {
                     Number(inner);
+                }
             }
             piece = pieces_++;
         }
     }
 
     void MarkUses(InstId id, uint32_t piece) {
-        for (ValueId operand : kernel_.inst(id).operands)
+        for (ValueId operand : kernel_.inst(id).operands) {
             MarkUse(operand, piece);
+        }
         for (BlockId block : kernel_.inst(id).blocks) {
-            for (InstId inner : kernel_.block(block).insts)
+            for (InstId inner : kernel_.block(block).insts) {
                 MarkUses(inner, piece);
+            }
         }
     }
 
     void MarkUse(ValueId value, uint32_t piece) {
         uint32_t& made_in = piece_of_[value.index];
-        if (made_in == kNone || made_in == piece || local_of_[value.index] != kNone)
+        if (made_in == kNone || made_in == piece || local_of_[value.index] != kNone) {
             return;  // of the same piece, inside of an instruction of it, or kept already
+        }
         const Instruction& definition = *kernel_.Definition(value);
         if (!IsMadeAgain(definition.op)) {
             local_of_[value.index] = NewLocal(kernel_.type(value));
             return;
         }
-        for (ValueId operand : definition.operands)
+        for (ValueId operand : definition.operands) {
             MarkUse(operand, piece);
+        }
     }
 
     void Lower(BlockId block) {
@@ -158,18 +168,20 @@ class StateCarrier {
             const Instruction& inst = kernel_.inst(id);
             if (!holds_barrier_[id.index]) {
                 piece.push_back(id);
-                for (ValueId result : inst.results)
+                for (ValueId result : inst.results) {
                     number = piece_of_[result.index];
+                }
                 continue;
             }
             const bool is_barrier = inst.op == Op::kBarrier;
             Emit(piece, number, is_barrier ? InstId{} : id, parent);
             piece.clear();
             number = kNone;
-            if (is_barrier)
+            if (is_barrier) {
                 kernel_.block(out_).insts.push_back(id);
-            else
+            } else {
                 LowerConstruct(id);
+            }
         }
         Emit(piece, number, {}, parent);
     }
@@ -179,8 +191,9 @@ class StateCarrier {
         const Places& places = places_.at(id.index);
         if (construct.op != Op::kLoop) {
             for (size_t i = 0; i < construct.blocks.size(); ++i) {
-                if (construct.op != Op::kScope)
+                if (construct.op != Op::kScope) {
                     Resume(places.blocks[i]);
+                }
                 Lower(construct.blocks[i]);
             }
             Resume(places.end);
@@ -249,8 +262,9 @@ class StateCarrier {
     // `parent` is the construct around.
     void Emit(const Insts& piece, uint32_t number, InstId construct, InstId parent) {
         const bool enters = construct.valid() && kernel_.inst(construct).op != Op::kScope;
-        if (piece.empty() && !enters)
+        if (piece.empty() && !enters) {
             return;
+        }
         Builder builder(kernel_, out_);
         const BlockId then = AppendIf(IsAt(builder, 0));
         piece_ = number;
@@ -268,15 +282,18 @@ class StateCarrier {
             kernel_.block(contents).insts.push_back(id);
             Builder stores(kernel_, contents);
             for (ValueId result : std::vector(kernel_.inst(id).results)) {
-                if (local_of_[result.index] != kNone)
+                if (local_of_[result.index] != kNone) {
                     Store(stores, local_of_[result.index], result);
+                }
             }
         }
-        if (enters)
+        if (enters) {
             Enter(construct, contents);
+        }
         Builder end(kernel_, contents);
-        if (!end.Terminated())
+        if (!end.Terminated()) {
             end.Append(Op::kYield, {}, {});
+        }
         kernel_.block(then).insts.push_back(scope_);
         Builder(kernel_, then).Append(Op::kYield, {}, {});
     }
@@ -285,16 +302,19 @@ class StateCarrier {
     // the piece end it.
     void Rewrite(InstId id) {
         std::vector<ValueId> operands = kernel_.inst(id).operands;
-        for (ValueId& operand : operands)
+        for (ValueId& operand : operands) {
             operand = Use(operand);
+        }
         kernel_.inst(id).operands = operands;
         for (BlockId block : std::vector(kernel_.inst(id).blocks)) {
-            for (InstId inner : Insts(kernel_.block(block).insts))
+            for (InstId inner : Insts(kernel_.block(block).insts)) {
                 Rewrite(inner);
+            }
             const InstId last = kernel_.block(block).insts.back();
             const InstId target = kernel_.inst(last).target;
-            if (!target.valid() || !holds_barrier_[target.index])
+            if (!target.valid() || !holds_barrier_[target.index]) {
                 continue;
+            }
             kernel_.block(block).insts.pop_back();
             NoteWay(last, block, target);
             Jump(block, Op::kExit, scope_);
@@ -303,14 +323,17 @@ class StateCarrier {
 
     // The value as the piece that is emitted sees it.
     ValueId Use(ValueId value) {
-        if (value.index >= piece_of_.size())
+        if (value.index >= piece_of_.size()) {
             return value;
+        }
         const uint32_t made_in = piece_of_[value.index];
         const uint32_t local = local_of_[value.index];
-        if (made_in == kNone ? local == kNone : made_in == piece_)
+        if (made_in == kNone ? local == kNone : made_in == piece_) {
             return value;
-        if (const auto found = kept_.find(value.index); found != kept_.end())
+        }
+        if (const auto found = kept_.find(value.index); found != kept_.end()) {
             return found->second;
+        }
         Builder loads(kernel_, loads_);
         ValueId again;
         if (local != kNone) {
@@ -318,11 +341,13 @@ class StateCarrier {
         } else {
             const Instruction original = *kernel_.Definition(value);
             std::vector<ValueId> operands = original.operands;
-            for (ValueId& operand : operands)
+            for (ValueId& operand : operands) {
                 operand = Use(operand);
+            }
             std::vector<Type> types;
-            for (ValueId result : original.results)
+            for (ValueId result : original.results) {
                 types.push_back(kernel_.type(result));
+            }
             const InstId copy =
                 loads.Append(original.op, operands, types, original.imm, original.flags);
             again = kernel_.inst(copy).results[kernel_.value(value).index];
@@ -336,8 +361,9 @@ class StateCarrier {
         const Instruction construct = kernel_.inst(id);
         const Places& places = places_.at(id.index);
         std::vector<ValueId> operands = construct.operands;
-        for (ValueId& operand : operands)
+        for (ValueId& operand : operands) {
             operand = Use(operand);
+        }
         if (construct.op == Op::kLoop) {
             StoreAll(builder, kernel_.block(construct.blocks[0]).params, operands);
             return;
@@ -363,8 +389,9 @@ class StateCarrier {
     void Leave(InstId id, BlockId contents, InstId parent) {
         const Instruction& leave = kernel_.inst(id);
         if (leave.op == Op::kReturn || leave.op == Op::kUnreachable) {
-            if (parent.valid())  // else it is the end of all
+            if (parent.valid()) {  // else it is the end of all
                 kernel_.block(contents).insts.push_back(id);
+            }
             return;
         }
         NoteWay(id, contents, leave.target.valid() ? leave.target : parent);
@@ -389,8 +416,9 @@ class StateCarrier {
     void StoreAll(Builder& builder,
                   const std::vector<ValueId>& into,
                   const std::vector<ValueId>& values) {
-        for (size_t i = 0; i < into.size(); ++i)
+        for (size_t i = 0; i < into.size(); ++i) {
             Store(builder, local_of_[into[i].index], values[i]);
+        }
     }
 
     Kernel& kernel_;

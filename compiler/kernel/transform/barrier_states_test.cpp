@@ -26,11 +26,13 @@ bool IsUniformAroundBarriers(const ir::Kernel& kernel) {
     const ShapeAnalysis shapes(kernel, 16, level);
     for (ir::InstId id : Structure(kernel).preorder) {
         const ir::Instruction& inst = kernel.inst(id);
-        if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch))
+        if (!level[id.index] || (inst.op != ir::Op::kIf && inst.op != ir::Op::kSwitch)) {
             continue;
+        }
         const Shape& shape = shapes.shape(inst.operands[0]);
-        if (!shape.uniform() || !shape.workgroup)
+        if (!shape.uniform() || !shape.workgroup) {
             return false;
+        }
     }
     return true;
 }

@@ -27,13 +27,16 @@ class TailIsolator {
         for (size_t i = 0; i < kernel_.block(block).insts.size(); ++i) {
             InstId id = kernel_.block(block).insts[i];
             bool barrier = kernel_.inst(id).op == Op::kBarrier;
-            for (BlockId inner : std::vector(kernel_.inst(id).blocks))
+            for (BlockId inner : std::vector(kernel_.inst(id).blocks)) {
                 barrier |= VisitBlock(inner);
-            if (barrier)
+            }
+            if (barrier) {
                 tail = i + 1;
+            }
         }
-        if (tail != 0 && parent.valid() && kernel_.inst(parent).op != Op::kLoop)
+        if (tail != 0 && parent.valid() && kernel_.inst(parent).op != Op::kLoop) {
             Isolate(parent, block, tail);
+        }
         return tail != 0;
     }
 
@@ -42,11 +45,13 @@ class TailIsolator {
     bool Retarget(InstId id, InstId from, InstId to) {
         Instruction& inst = kernel_.inst(id);
         bool found = inst.op == Op::kExit && inst.target == from;
-        if (found && to.valid())
+        if (found && to.valid()) {
             inst.target = to;
+        }
         for (BlockId block : inst.blocks) {
-            for (InstId inner : kernel_.block(block).insts)
+            for (InstId inner : kernel_.block(block).insts) {
                 found |= Retarget(inner, from, to);
+            }
         }
         return found;
     }
@@ -54,20 +59,24 @@ class TailIsolator {
     void Isolate(InstId construct, BlockId block, size_t tail) {
         const std::vector<InstId> insts = kernel_.block(block).insts;
         bool exits = false;
-        for (size_t i = tail; i < insts.size(); ++i)
+        for (size_t i = tail; i < insts.size(); ++i) {
             exits |= Retarget(insts[i], construct, InstId{});
-        if (!exits)
+        }
+        if (!exits) {
             return;
+        }
         std::vector<Type> types;
-        for (ValueId result : kernel_.inst(construct).results)
+        for (ValueId result : kernel_.inst(construct).results) {
             types.push_back(kernel_.type(result));
+        }
         InstId scope = kernel_.NewInst(Op::kScope, {}, types);
         BlockId contents = kernel_.NewBlock(scope);
         kernel_.inst(scope).blocks = {contents};
         kernel_.block(contents).insts.assign(insts.begin() + static_cast<ptrdiff_t>(tail),
                                              insts.end());
-        for (size_t i = tail; i < insts.size(); ++i)
+        for (size_t i = tail; i < insts.size(); ++i) {
             Retarget(insts[i], construct, scope);
+        }
         InstId yield = kernel_.NewInst(Op::kYield, kernel_.inst(scope).results, {});
         auto& rest = kernel_.block(block).insts;
         rest.resize(tail);

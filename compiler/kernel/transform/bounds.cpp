@@ -42,8 +42,9 @@ uint64_t UpperBound(const Kernel& kernel, ValueId value, uint32_t depth) {
     uint32_t width = BitWidth(kernel.type(value));
     uint64_t all = ~uint64_t{0} >> (64 - width);
     const Instruction* inst = kernel.Definition(value);
-    if (!inst || depth > kMaxDepth)
+    if (!inst || depth > kMaxDepth) {
         return all;
+    }
     auto bound = [&](size_t i) { return UpperBound(kernel, inst->operands[i], depth + 1); };
     uint64_t constant = 0;
     bool by_constant = inst->operands.size() == 2 && kernel.IsConst(inst->operands[1], &constant);

@@ -12,8 +12,9 @@ constexpr uint32_t kCount = ir::kMatrixElements / 8;  // elements of a lane
 
 std::string List(const std::string& name, const std::string& type = "") {
     std::string all;
-    for (uint32_t i = 0; i < kCount; ++i)
+    for (uint32_t i = 0; i < kCount; ++i) {
         all += (i != 0 ? ", %" : "%") + name + std::to_string(i) + type;
+    }
     return all;
 }
 
@@ -46,8 +47,9 @@ std::string TwoProducts(uint64_t first,
         }
     }
     text += Product("p", first, "s") + between + Product("q", second, sum);
-    for (uint32_t i = 0; i < kCount; ++i)
+    for (uint32_t i = 0; i < kCount; ++i) {
         text += "store_buffer %o, %z, %q" + std::to_string(i) + " align(4)\n";
+    }
     return text + "return\n";
 }
 

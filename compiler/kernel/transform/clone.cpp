@@ -9,8 +9,9 @@ using namespace ir;
 void Cloner::CloneInto(BlockId from, BlockId to, bool with_terminator, size_t first) {
     const std::vector<InstId> insts = kernel_.block(from).insts;
     const size_t end = with_terminator ? insts.size() : insts.size() - 1;
-    for (size_t i = first; i < end; ++i)
+    for (size_t i = first; i < end; ++i) {
         CloneOne(insts[i], to);
+    }
 }
 
 InstId Cloner::CloneOne(InstId id, BlockId to) {
@@ -29,11 +30,13 @@ InstId Cloner::Clone(InstId id) {
     const Instruction original = kernel_.inst(id);
     std::vector<ValueId> operands;
     operands.reserve(original.operands.size());
-    for (ValueId operand : original.operands)
+    for (ValueId operand : original.operands) {
         operands.push_back(Value(operand));
+    }
     std::vector<Type> types;
-    for (ValueId result : original.results)
+    for (ValueId result : original.results) {
         types.push_back(kernel_.type(result));
+    }
     InstId copy_id = kernel_.NewInst(original.op, operands, types);
     Instruction& copy = kernel_.inst(copy_id);
     copy.flags = original.flags;
@@ -50,19 +53,22 @@ InstId Cloner::Clone(InstId id) {
         copy.target = Target(original.target);
     }
     if (!original.blocks.empty()) {
-        if (insts_.size() <= id.index)
+        if (insts_.size() <= id.index) {
             insts_.resize(kernel_.num_insts());
+        }
         insts_[id.index] = copy_id;
     }
     for (BlockId block : original.blocks) {
         BlockId copy_block = kernel_.NewBlock(copy_id);
         kernel_.inst(copy_id).blocks.push_back(copy_block);
-        for (ValueId param : std::vector(kernel_.block(block).params))
+        for (ValueId param : std::vector(kernel_.block(block).params)) {
             MapValue(param, kernel_.AddParam(copy_block, kernel_.type(param)));
+        }
         CloneInto(block, copy_block, true);
     }
-    for (size_t i = 0; i < original.results.size(); ++i)
+    for (size_t i = 0; i < original.results.size(); ++i) {
         MapValue(original.results[i], kernel_.inst(copy_id).results[i]);
+    }
     return copy_id;
 }
 

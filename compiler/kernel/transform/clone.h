@@ -17,8 +17,9 @@ class Cloner {
         return id.index < values_.size() && values_[id.index].valid() ? values_[id.index] : id;
     }
     void MapValue(ir::ValueId from, ir::ValueId to) {
-        if (values_.size() <= from.index)
+        if (values_.size() <= from.index) {
             values_.resize(kernel_.num_values());
+        }
         values_[from.index] = to;
     }
     // Exits to `from` become exits to `exit_to`; continues of it, exits to `continue_to`. The last
@@ -29,8 +30,9 @@ class Cloner {
     void UnmapLoop() { loops_.pop_back(); }
     // Exits to construct `from`, which is no loop, become exits to `to`.
     void MapConstruct(ir::InstId from, ir::InstId to) {
-        if (insts_.size() <= from.index)
+        if (insts_.size() <= from.index) {
             insts_.resize(kernel_.num_insts());
+        }
         insts_[from.index] = to;
     }
 

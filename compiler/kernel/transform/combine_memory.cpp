@@ -71,17 +71,20 @@ class Combiner {
 
     void VisitBlock(BlockId block) {
         for (InstId id : std::vector(kernel_.block(block).insts)) {
-            for (BlockId inner : std::vector(kernel_.inst(id).blocks))
+            for (BlockId inner : std::vector(kernel_.inst(id).blocks)) {
                 VisitBlock(inner);
+            }
         }
         insertions_.clear();
         deleted_.assign(kernel_.block(block).insts.size(), false);
         const std::vector<InstId> insts = kernel_.block(block).insts;
-        for (uint32_t i = 0; i < insts.size(); ++i)
+        for (uint32_t i = 0; i < insts.size(); ++i) {
             Visit(insts[i], i);
+        }
         CloseAll();
-        if (!insertions_.empty())
+        if (!insertions_.empty()) {
             Rebuild(block, insts);
+        }
     }
 
     void Visit(InstId id, uint32_t position) {
@@ -107,8 +110,9 @@ class Combiner {
                 break;
             default:
                 // Constructs, barriers, and what depends on which invocations are here.
-                if (!HasProperty(inst.op, kPure))
+                if (!HasProperty(inst.op, kPure)) {
                     CloseAll();
+                }
                 break;
         }
     }
@@ -135,8 +139,9 @@ class Combiner {
         CloseIf(StoresOf(space), conflicts);
         if (store) {
             CloseIf(LoadsOf(space), conflicts);
-            for (auto& [key, loads] : LoadsOf(space))
+            for (auto& [key, loads] : LoadsOf(space)) {
                 loads.written.push_back(access);
+            }
         }
         Groups& groups = store ? StoresOf(space) : LoadsOf(space);
         Group& group =
@@ -159,12 +164,14 @@ class Combiner {
         // Distances must not wrap, or far accesses could meet.
         auto is_near = [](int64_t distance) { return std::abs(distance) < kMaxDistance; };
         uint64_t constant = 0;
-        if (kernel_.IsConst(offset, &constant) && is_near(as_signed(constant)))
+        if (kernel_.IsConst(offset, &constant) && is_near(as_signed(constant))) {
             return {{space, buffer, ValueId{}, type}, as_signed(constant)};
+        }
         const Instruction* inst = kernel_.Definition(offset);
         if (inst && inst->op == Op::kIAdd && kernel_.IsConst(inst->operands[1], &constant) &&
-            is_near(as_signed(constant)))
+            is_near(as_signed(constant))) {
             return {{space, buffer, inst->operands[0], type}, as_signed(constant)};
+        }
         return {{space, buffer, offset, type}, 0};
     }
 
@@ -199,8 +206,9 @@ class Combiner {
     }
 
     void Close(Group& group) {
-        if (group.accesses.size() < 2)
+        if (group.accesses.size() < 2) {
             return;
+        }
         std::ranges::sort(group.accesses, {}, [](const Access& access) {
             return std::pair(access.begin, access.position);
         });
@@ -209,10 +217,12 @@ class Combiner {
             size_t size = ByteSize(group.type);
             size_t length = 1;
             while (length < rest.size() && rest[length].begin == rest[length - 1].end &&
-                   static_cast<size_t>(rest[length].end - rest[0].begin) <= kMaxRun * size)
+                   static_cast<size_t>(rest[length].end - rest[0].begin) <= kMaxRun * size) {
                 ++length;
-            if (length > 1)
+            }
+            if (length > 1) {
                 Join(group, rest.first(length));
+            }
             rest = rest.subspan(length);
         }
     }
@@ -223,8 +233,9 @@ class Combiner {
         for (const Access& access : run) {
             uint64_t alignment = std::min(kernel_.inst(access.inst).imm, kMaxAlignment);
             auto distance = static_cast<uint64_t>(access.begin - run[0].begin);
-            if (distance != 0)
+            if (distance != 0) {
                 alignment = std::min(alignment, distance & (0 - distance));
+            }
             best = std::max(best, alignment);
         }
         return best;
@@ -249,14 +260,17 @@ class Combiner {
     ValueId MakeOffset(const Group& group, int64_t begin, uint32_t position, InstId like) {
         Type type = group.place.offset_type;
         uint64_t bits = static_cast<uint64_t>(begin);
-        if (type == Type::kI32)
+        if (type == Type::kI32) {
             bits &= UINT32_MAX;
-        if (group.place.base.valid() && bits == 0)
+        }
+        if (group.place.base.valid() && bits == 0) {
             return group.place.base;
+        }
         InstId constant = Insert(position, Op::kConst, {}, {&type, 1}, bits, like);
         ValueId value = kernel_.inst(constant).results[0];
-        if (!group.place.base.valid())
+        if (!group.place.base.valid()) {
             return value;
+        }
         ValueId operands[] = {group.place.base, value};
         InstId sum = Insert(position, Op::kIAdd, operands, {&type, 1}, 0, like);
         return kernel_.inst(sum).results[0];
@@ -267,25 +281,28 @@ class Combiner {
         const Access& stands = group.stores ? *last : *first;
         uint64_t alignment = AlignmentOf(run);
         std::vector<ValueId> operands;
-        if (group.place.buffer.valid())
+        if (group.place.buffer.valid()) {
             operands.push_back(group.place.buffer);
+        }
         operands.push_back(MakeOffset(group, run[0].begin, stands.position, stands.inst));
         size_t head = operands.size();
         std::vector<ValueId> elements;
         for (const Access& access : run) {
             deleted_[access.position] = true;
             const Instruction& inst = kernel_.inst(access.inst);
-            if (group.stores)
+            if (group.stores) {
                 operands.insert(operands.end(), inst.operands.begin() + head, inst.operands.end());
-            else
+            } else {
                 elements.insert(elements.end(), inst.results.begin(), inst.results.end());
+            }
         }
         std::vector<Type> types(elements.size(), group.type);
         InstId id = Insert(stands.position, kernel_.inst(stands.inst).op, operands, types,
                            alignment, stands.inst);
         map_.resize(kernel_.num_values());
-        for (size_t i = 0; i < elements.size(); ++i)
+        for (size_t i = 0; i < elements.size(); ++i) {
             map_[elements[i].index] = kernel_.inst(id).results[i];
+        }
     }
 
     // New instructions stand before what was at their position, in the order of their ids.
@@ -296,10 +313,12 @@ class Combiner {
         std::vector<InstId> rebuilt;
         auto next = insertions_.begin();
         for (uint32_t i = 0; i < insts.size(); ++i) {
-            for (; next != insertions_.end() && next->position == i; ++next)
+            for (; next != insertions_.end() && next->position == i; ++next) {
                 rebuilt.push_back(next->inst);
-            if (!deleted_[i])
+            }
+            if (!deleted_[i]) {
                 rebuilt.push_back(insts[i]);
+            }
         }
         kernel_.block(block).insts = std::move(rebuilt);
     }

@@ -161,15 +161,17 @@ TEST(CombineMemory, LongRunsAreCut) {
         in += "%k" + n + ":i32 = const " + std::to_string(i * 4) + "\n%v" + n +
               ":f32 = load_buffer %o, %k" + n + " align(4)\n";
     }
-    for (int i = 0; i < 40; ++i)
+    for (int i = 0; i < 40; ++i) {
         in += "store_shared %a, %v" + std::to_string(i) + " align(4)\n";
+    }
     ir::Kernel kernel = Parsed(KernelText("", in + "return\n"));
     CombineMemoryAccesses(kernel);
     ASSERT_TRUE(ir::Verify(kernel).ok());
     std::vector<size_t> runs;
     for (ir::InstId id : kernel.block(kernel.body).insts) {
-        if (kernel.inst(id).op == ir::Op::kLoadBuffer)
+        if (kernel.inst(id).op == ir::Op::kLoadBuffer) {
             runs.push_back(kernel.inst(id).results.size());
+        }
     }
     EXPECT_EQ(runs, (std::vector<size_t>{16, 16, 8}));
 }

@@ -31,16 +31,19 @@ class TableMaker {
     void Run() {
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.op == Op::kStoreLocal)
+            if (inst.op == Op::kStoreLocal) {
                 AddStore(id, inst);
-            else if (inst.op == Op::kLoadLocal)
+            } else if (inst.op == Op::kLoadLocal) {
                 AddLoad(id, inst);
+            }
         }
         bool any = false;
-        for (size_t i = 0; i < tables_.size(); ++i)
+        for (size_t i = 0; i < tables_.size(); ++i) {
             any |= Place(i);
-        if (!any)
+        }
+        if (!any) {
             return;
+        }
         RewriteBlock(kernel_.body);
         kernel_.ReplaceUses(map_);
         EliminateDeadCode(kernel_);  // the stores, now that nothing loads
@@ -72,12 +75,14 @@ class TableMaker {
             return;
         }
         BlockId block = structure_.block_of[id.index];
-        if (!table.block.valid())
+        if (!table.block.valid()) {
             table.block = block;
+        }
         table.ordered &= !table.loaded && table.block == block;
         table.bytes.resize(size_t{size} * local.count);
-        if (element >= local.count)
+        if (element >= local.count) {
             return;
+        }
         uint8_t* place = table.bytes.data() + element * size;
         table.agree &= table.stored.insert(element).second || std::memcmp(place, &bits, size) == 0;
         table.stored_in[block.index].insert(element);
@@ -94,8 +99,9 @@ class TableMaker {
         BlockId block = structure_.block_of[id.index];
         while (block.valid()) {
             in_block |= block == table.block;
-            if (auto found = table.stored_in.find(block.index); found != table.stored_in.end())
+            if (auto found = table.stored_in.find(block.index); found != table.stored_in.end()) {
                 covered = std::max(covered, found->second.size());
+            }
             InstId parent = kernel_.block(block).parent;
             block = parent.valid() ? structure_.block_of[parent.index] : BlockId{};
         }
@@ -108,14 +114,16 @@ class TableMaker {
     bool Place(size_t local) {
         Table& table = tables_[local];
         const bool agree = table.agree && table.covered == table.stored.size();
-        if (!table.possible || !(table.ordered || agree) || !table.loaded || table.bytes.empty())
+        if (!table.possible || !(table.ordered || agree) || !table.loaded || table.bytes.empty()) {
             return false;
+        }
         auto found = placed_.find(table.bytes);
         if (found == placed_.end()) {
             auto& data = kernel_.constant_data;
             size_t offset = (data.size() + kTableAlignment - 1) / kTableAlignment * kTableAlignment;
-            if (offset + table.bytes.size() > kMaxTableBytes)
+            if (offset + table.bytes.size() > kMaxTableBytes) {
                 return false;
+            }
             data.resize(offset);
             data.insert(data.end(), table.bytes.begin(), table.bytes.end());
             found = placed_.emplace(table.bytes, offset).first;
@@ -129,8 +137,9 @@ class TableMaker {
         kernel_.block(block).insts.clear();
         Builder builder(kernel_, block);
         for (InstId id : old) {
-            for (BlockId inner : std::vector(kernel_.inst(id).blocks))
+            for (BlockId inner : std::vector(kernel_.inst(id).blocks)) {
                 RewriteBlock(inner);
+            }
             const Instruction& inst = kernel_.inst(id);
             if (inst.op != Op::kLoadLocal || tables_[inst.imm].offset == SIZE_MAX) {
                 kernel_.block(block).insts.push_back(id);
@@ -160,8 +169,9 @@ class TableMaker {
 }  // namespace
 
 void MakeConstantTables(Kernel& kernel) {
-    if (!kernel.locals.empty())
+    if (!kernel.locals.empty()) {
         TableMaker(kernel).Run();
+    }
 }
 
 }  // namespace fornax::kernel

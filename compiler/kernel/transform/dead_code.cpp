@@ -27,17 +27,19 @@ class DeadCode {
     void Run() {
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.op == Op::kStoreLocal)
+            if (inst.op == Op::kStoreLocal) {
                 stores_[inst.imm].push_back(id);
-            else if (IsRoot(inst))
+            } else if (IsRoot(inst)) {
                 MarkInst(id);
+            }
         }
         Propagate();
         SweepBlock(kernel_.body);
         SweepLocals();
         // Passes take time by what the vectors hold, not by what lives.
-        if (kernel_.num_insts() > 1000 + 2 * CountLive())
+        if (kernel_.num_insts() > 1000 + 2 * CountLive()) {
             kernel_.Compact();
+        }
     }
 
   private:
@@ -47,20 +49,23 @@ class DeadCode {
 
     static bool IsRoot(const Instruction& inst) {
         if (HasProperty(inst.op, kWritesMemory) || inst.op == Op::kReturn ||
-            inst.op == Op::kUnreachable)
+            inst.op == Op::kUnreachable) {
             return true;
+        }
         return HasProperty(inst.op, kReadsMemory) && (inst.flags & kVolatile);
     }
 
     void MarkInst(InstId id) {
-        if (live_inst_[id.index])
+        if (live_inst_[id.index]) {
             return;
+        }
         live_inst_[id.index] = true;
         work_insts_.push_back(id);
     }
     void MarkValue(ValueId id) {
-        if (live_value_[id.index])
+        if (live_value_[id.index]) {
             return;
+        }
         live_value_[id.index] = true;
         work_values_.push_back(id);
     }
@@ -82,26 +87,32 @@ class DeadCode {
     void FollowInst(InstId id) {
         const Instruction& inst = kernel_.inst(id);
         InstId parent = kernel_.block(structure_.block_of[id.index]).parent;
-        if (parent.valid())
+        if (parent.valid()) {
             MarkInst(parent);
-        if (HasProperty(inst.op, kTerminator))
+        }
+        if (HasProperty(inst.op, kTerminator)) {
             return;  // its operands live if what they give does
+        }
         if (HasProperty(inst.op, kRegions)) {
-            for (InstId edge : structure_.Exits(id))
+            for (InstId edge : structure_.Exits(id)) {
                 MarkInst(edge);
+            }
             if (inst.op == Op::kLoop) {
-                for (InstId edge : structure_.Continues(id))
+                for (InstId edge : structure_.Continues(id)) {
                     MarkInst(edge);
+                }
                 return;  // its operands live if the parameters do
             }
         }
         if (inst.op == Op::kLoadLocal && !local_loaded_[inst.imm]) {
             local_loaded_[inst.imm] = true;
-            for (InstId store : stores_[inst.imm])
+            for (InstId store : stores_[inst.imm]) {
                 MarkInst(store);
+            }
         }
-        for (ValueId operand : inst.operands)
+        for (ValueId operand : inst.operands) {
             MarkValue(operand);
+        }
     }
 
     void FollowValue(ValueId id) {
@@ -109,16 +120,18 @@ class DeadCode {
         if (value.inst.valid()) {
             MarkInst(value.inst);
             if (HasProperty(kernel_.inst(value.inst).op, kRegions)) {
-                for (InstId edge : structure_.Exits(value.inst))
+                for (InstId edge : structure_.Exits(value.inst)) {
                     MarkValue(kernel_.inst(edge).operands[value.index]);
+                }
             }
             return;
         }
         InstId loop = kernel_.block(value.block).parent;
         MarkInst(loop);
         if (kernel_.inst(loop).blocks[1] == value.block) {
-            for (InstId edge : structure_.Continues(loop))
+            for (InstId edge : structure_.Continues(loop)) {
                 MarkValue(kernel_.inst(edge).operands[value.index]);
+            }
             return;
         }
         MarkValue(kernel_.inst(loop).operands[value.index]);
@@ -129,16 +142,18 @@ class DeadCode {
     void DropDead(std::vector<ValueId>& ids, const std::vector<ValueId>& decides) {
         size_t kept = 0;
         for (size_t i = 0; i < ids.size(); ++i) {
-            if (live_value_[decides[i].index])
+            if (live_value_[decides[i].index]) {
                 ids[kept++] = ids[i];
+            }
         }
         ids.resize(kept);
     }
     // The same for the list of definitions itself, once nothing else needs the old one.
     void DropDeadDefinitions(std::vector<ValueId>& ids) {
         std::erase_if(ids, [&](ValueId id) { return !live_value_[id.index]; });
-        for (uint32_t i = 0; i < ids.size(); ++i)
+        for (uint32_t i = 0; i < ids.size(); ++i) {
             kernel_.value(ids[i]).index = i;
+        }
     }
 
     void SweepBlock(BlockId block) {
@@ -146,8 +161,9 @@ class DeadCode {
         size_t kept = 0;
         for (InstId id : insts) {
             Instruction& inst = kernel_.inst(id);
-            if (!HasProperty(inst.op, kTerminator) && !live_inst_[id.index])
+            if (!HasProperty(inst.op, kTerminator) && !live_inst_[id.index]) {
                 continue;
+            }
             insts[kept++] = id;
             if (HasProperty(inst.op, kRegions)) {
                 SweepConstruct(id);
@@ -179,13 +195,16 @@ class DeadCode {
     void SweepConstruct(InstId id) {
         Instruction& inst = kernel_.inst(id);
         bool loop = inst.op == Op::kLoop;
-        if (loop)
-            DropDead(inst.operands, kernel_.block(inst.blocks[0]).params);
-        for (BlockId block : inst.blocks)
-            SweepBlock(block);
         if (loop) {
-            for (BlockId block : inst.blocks)
+            DropDead(inst.operands, kernel_.block(inst.blocks[0]).params);
+        }
+        for (BlockId block : inst.blocks) {
+            SweepBlock(block);
+        }
+        if (loop) {
+            for (BlockId block : inst.blocks) {
                 DropDeadDefinitions(kernel_.block(block).params);
+            }
         }
         DropDeadDefinitions(inst.results);
     }
@@ -196,16 +215,19 @@ class DeadCode {
         size_t kept = 0;
         for (size_t i = 0; i < kernel_.locals.size(); ++i) {
             new_index[i] = kept;
-            if (local_loaded_[i])
+            if (local_loaded_[i]) {
                 kernel_.locals[kept++] = kernel_.locals[i];
+            }
         }
-        if (kept == kernel_.locals.size())
+        if (kept == kernel_.locals.size()) {
             return;
+        }
         kernel_.locals.resize(kept);
         for (InstId id : structure_.preorder) {
             Instruction& inst = kernel_.inst(id);
-            if (live_inst_[id.index] && (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal))
+            if (live_inst_[id.index] && (inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal)) {
                 inst.imm = new_index[inst.imm];
+            }
         }
     }
 

@@ -64,8 +64,9 @@ const Pass kPasses[] = {
     {"MakeConstantTables", MakeConstantTables},
     {"SelectElements",
      [](ir::Kernel& kernel) {
-         if (SelectElements(kernel))
+         if (SelectElements(kernel)) {
              PromoteLocals(kernel);
+         }
      }},
     {"IsolateBarrierTails", IsolateBarrierTails},
     {"SplitBarrierBranches", SplitBarrierBranches},
@@ -84,8 +85,9 @@ const Pass kPasses[] = {
      }},
     {"SplitLoops",
      [](ir::Kernel& kernel) {
-         if (SplitLoops(kernel, 2))
+         if (SplitLoops(kernel, 2)) {
              Simplify(kernel);
+         }
      }},
     {"UnrollPartly",
      [](ir::Kernel& kernel) {

@@ -39,21 +39,25 @@ class Versioner {
 
     bool Run() {
         const std::vector<InstId> insts = kernel_.block(block_).insts;
-        for (size_t i = 0; i < insts.size(); ++i)
+        for (size_t i = 0; i < insts.size(); ++i) {
             SetPlaces(insts[i], static_cast<uint32_t>(i));
+        }
         for (size_t i = 0; i + 1 < insts.size(); ++i) {
             at_ = static_cast<uint32_t>(i);
             Walk(insts[i]);
         }
-        if (divisions_ == 0 || made_.size() > kMaxBeforehand)
+        if (divisions_ == 0 || made_.size() > kMaxBeforehand) {
             return false;
+        }
         uint32_t size = 0;
         for (size_t i = start_; i + 1 < insts.size(); ++i) {
-            if (!MayCopy(insts[i], size))
+            if (!MayCopy(insts[i], size)) {
                 return false;
+            }
         }
-        if (size > kMaxCopiedInstructions)
+        if (size > kMaxCopiedInstructions) {
             return false;
+        }
         Split(insts);
         return true;
     }
@@ -64,16 +68,18 @@ class Versioner {
     void SetPlaces(InstId id, uint32_t place) {
         place_[id.index] = place;
         for (BlockId block : kernel_.inst(id).blocks) {
-            for (InstId inner : kernel_.block(block).insts)
+            for (InstId inner : kernel_.block(block).insts) {
                 SetPlaces(inner, place);
+            }
         }
     }
 
     bool MayCopy(InstId id, uint32_t& size) const {
         const Instruction& inst = kernel_.inst(id);
         ++size;
-        if (HasProperty(inst.op, kConvergent))
+        if (HasProperty(inst.op, kConvergent)) {
             return false;
+        }
         return std::ranges::all_of(inst.blocks, [&](BlockId block) {
             return std::ranges::all_of(kernel_.block(block).insts,
                                        [&](InstId inner) { return MayCopy(inner, size); });
@@ -92,30 +98,38 @@ class Versioner {
 
     // The value as the second form has it, if it can be had there; else an invalid id.
     ValueId Beforehand(ValueId value) {
-        if (value.index >= beforehand_.size())
+        if (value.index >= beforehand_.size()) {
             return value;
-        if (beforehand_[value.index].valid())
+        }
+        if (beforehand_[value.index].valid()) {
             return beforehand_[value.index];
-        if (const ValueId same = kinds_.SameAs(value); same != value)
+        }
+        if (const ValueId same = kinds_.SameAs(value); same != value) {
             return beforehand_[value.index] = Beforehand(same);
+        }
         const InstId id = kernel_.value(value).inst;
-        if (!id.valid())
+        if (!id.valid()) {
             return IsOutside(kernel_.block(kernel_.value(value).block).parent) ? value : ValueId{};
-        if (IsOutside(id))
+        }
+        if (IsOutside(id)) {
             return value;
+        }
         const Instruction inst = kernel_.inst(id);
-        if (!HasProperty(inst.op, kPure) || made_.size() > kMaxBeforehand)
+        if (!HasProperty(inst.op, kPure) || made_.size() > kMaxBeforehand) {
             return {};
+        }
         std::vector<ValueId> operands;
         for (ValueId operand : inst.operands) {
             operands.push_back(Beforehand(operand));
-            if (!operands.back().valid())
+            if (!operands.back().valid()) {
                 return {};
+            }
         }
         const ValueId copy = Again(inst, operands, inst.results[0]);
         const InstId copied = kernel_.value(copy).inst;
-        for (size_t i = 0; i < inst.results.size(); ++i)
+        for (size_t i = 0; i < inst.results.size(); ++i) {
             beforehand_[inst.results[i].index] = kernel_.inst(copied).results[i];
+        }
         return beforehand_[value.index];
     }
 
@@ -159,14 +173,16 @@ class Versioner {
     void Begin() {
         questions_ = asked_.size();
         began_ = start_ == kOutside;
-        if (began_)
+        if (began_) {
             start_ = at_;
+        }
     }
     bool End(bool assumed) {
         if (!assumed) {
             asked_.resize(questions_);
-            if (began_)
+            if (began_) {
                 start_ = kOutside;
+            }
         }
         return assumed;
     }
@@ -174,8 +190,9 @@ class Versioner {
     // Asks whether the condition has this value for all lanes.
     bool Assume(ValueId condition, bool holds) {
         const Instruction* found = kernel_.Definition(condition);
-        if (!found || kernel_.type(condition) != Type::kBool)
+        if (!found || kernel_.type(condition) != Type::kBool) {
             return false;
+        }
         const Instruction inst = *found;
         switch (inst.op) {
             case Op::kNot:
@@ -203,18 +220,21 @@ class Versioner {
         const Lanes kind = kinds_.Of(less);
         const Lanes other = kinds_.Of(more);
         const bool lanes_left = kind == Lanes::kNear && other == Lanes::kSame;
-        if (!lanes_left && !(kind == Lanes::kSame && other == Lanes::kNear))
+        if (!lanes_left && !(kind == Lanes::kSame && other == Lanes::kNear)) {
             return false;
+        }
         less = Beforehand(less);
         more = Beforehand(more);
-        if (!less.valid() || !more.valid())
+        if (!less.valid() || !more.valid()) {
             return false;
+        }
         const Range range = RangeOf(lanes_left ? less : more);
         AskNoWrap(range, is_signed);
-        if (lanes_left)
+        if (lanes_left) {
             less = Make(Op::kIAdd, kernel_.type(range.low), {range.low, range.span});
-        else
+        } else {
             more = range.low;
+        }
         const Op op =
             is_signed ? (or_equal ? Op::kSLe : Op::kSLt) : (or_equal ? Op::kULe : Op::kULt);
         Ask(Make(op, Type::kBool, {less, more}));
@@ -224,16 +244,19 @@ class Versioner {
     bool Assume(const Division& division) {
         const Lanes kind = kinds_.Of(division.dividend);
         uint64_t divisor_bits = 0;
-        if (kind == Lanes::kApart || kinds_.Of(division.divisor) != Lanes::kSame)
+        if (kind == Lanes::kApart || kinds_.Of(division.divisor) != Lanes::kSame) {
             return false;
+        }
         const bool constant = kernel_.IsConst(division.divisor, &divisor_bits);
         if (constant &&
-            (divisor_bits < kLeastConstantDivisor || (divisor_bits & (divisor_bits - 1)) == 0))
+            (divisor_bits < kLeastConstantDivisor || (divisor_bits & (divisor_bits - 1)) == 0)) {
             return false;
+        }
         const ValueId dividend = Beforehand(division.dividend);
         const ValueId divisor = Beforehand(division.divisor);
-        if (!dividend.valid() || !divisor.valid())
+        if (!dividend.valid() || !divisor.valid()) {
             return false;
+        }
         const Type type = kernel_.type(dividend);
         const bool is_signed = division.op == Op::kSDiv || division.op == Op::kSRem;
         const bool remainder = division.op == Op::kURem || division.op == Op::kSRem;
@@ -275,43 +298,49 @@ class Versioner {
         const Lanes kind = kinds_.Of(value);
         if (kind != Lanes::kApart) {
             const ValueId before = Beforehand(value);
-            if (!before.valid() || kind == Lanes::kSame)
+            if (!before.valid() || kind == Lanes::kSame) {
                 return before.valid() ? std::optional<Ends>({before, before}) : std::nullopt;
+            }
             const Range range = RangeOf(before);
             AskNoWrap(range, false);
             return Ends{range.low, Make(Op::kIAdd, type, {range.low, range.span})};
         }
         const Instruction* found = kernel_.Definition(value);
-        if (!found || made_.size() > kMaxBeforehand)
+        if (!found || made_.size() > kMaxBeforehand) {
             return {};
+        }
         const Instruction inst = *found;
         const bool by_same =
             inst.operands.size() == 2 && kinds_.Of(inst.operands[1]) == Lanes::kSame;
         const bool grows = inst.op == Op::kIAdd || inst.op == Op::kZExt ||
                            (by_same && (inst.op == Op::kLShr || inst.op == Op::kUDiv)) ||
                            (by_same && inst.op == Op::kUMulExtended && inst.results[1] == value);
-        if (!grows)
+        if (!grows) {
             return {};
+        }
         std::vector<ValueId> low;
         std::vector<ValueId> high;
         for (ValueId operand : inst.operands) {
             const std::optional<Ends> ends = Rising(operand);
-            if (!ends)
+            if (!ends) {
                 return {};
+            }
             low.push_back(ends->low);
             high.push_back(ends->high);
         }
         const ValueId ends[] = {Again(inst, low, value), Again(inst, high, value)};
-        if (inst.op == Op::kIAdd)
+        if (inst.op == Op::kIAdd) {
             Ask(Make(Op::kULe, Type::kBool, {high[0], ends[1]}));
+        }
         return Ends{ends[0], ends[1]};
     }
 
     // The operation with other operands; what `value` is of its results.
     ValueId Again(const Instruction& inst, const std::vector<ValueId>& operands, ValueId value) {
         std::vector<Type> types;
-        for (ValueId result : inst.results)
+        for (ValueId result : inst.results) {
             types.push_back(kernel_.type(result));
+        }
         const InstId id = kernel_.NewInst(inst.op, operands, types);
         kernel_.inst(id).imm = inst.imm;
         kernel_.inst(id).flags = inst.flags;
@@ -323,8 +352,9 @@ class Versioner {
     // That what grows with an index has not grown from the lowest lane to the highest.
     bool AssumeFlat(ValueId value) {
         const std::optional<Ends> ends = Rising(value);
-        if (!ends)
+        if (!ends) {
             return false;
+        }
         Ask(Make(Op::kIEq, Type::kBool, {ends->low, ends->high}));
         kinds_.Set(value, Lanes::kSame);
         beforehand_[value.index] = ends->low;
@@ -342,8 +372,9 @@ class Versioner {
             End(Assume(*division));
         } else if (kernel_.inst(id).op == Op::kLShr) {
             const ValueId result = kernel_.inst(id).results[0];
-            if (kinds_.Of(result) != Lanes::kApart)
+            if (kinds_.Of(result) != Lanes::kApart) {
                 return;
+            }
             Begin();
             End(AssumeFlat(result));
         } else if (kernel_.inst(id).op == Op::kIf) {
@@ -354,8 +385,9 @@ class Versioner {
     }
 
     void WalkBlock(BlockId block) {
-        for (InstId id : std::vector(kernel_.block(block).insts))
+        for (InstId id : std::vector(kernel_.block(block).insts)) {
             Walk(id);
+        }
     }
 
     const Instruction& Last(BlockId block) const {
@@ -367,8 +399,9 @@ class Versioner {
 
     // A guard: one way leaves or does nothing.
     void WalkIf(InstId id) {
-        if (in_loop_)
+        if (in_loop_) {
             return;  // lanes that leave a loop one by one have a form of their own (emit_full.cpp)
+        }
         const Instruction inst = kernel_.inst(id);
         auto leaves = [&](BlockId block) {
             return kernel_.block(block).insts.size() == 1 && Last(block).op != Op::kYield;
@@ -376,11 +409,13 @@ class Versioner {
         for (size_t way = 0; way < 2; ++way) {
             const BlockId other = inst.blocks[1 - way];
             if (leaves(inst.blocks[way]) ||
-                (!leaves(other) && !(OnlyYields(other) && inst.results.empty())))
+                (!leaves(other) && !(OnlyYields(other) && inst.results.empty()))) {
                 continue;
+            }
             Begin();
-            if (!End(Assume(inst.operands[0], way == 0)))
+            if (!End(Assume(inst.operands[0], way == 0))) {
                 continue;
+            }
             guards_.push_back({id, way == 0});
             not_taken_.push_back(other);
             WalkBlock(inst.blocks[way]);
@@ -392,22 +427,26 @@ class Versioner {
     void WalkScope(InstId id) {
         const Instruction inst = kernel_.inst(id);
         WalkBlock(inst.blocks[0]);
-        if (!HasExits(inst.blocks[0], id))
+        if (!HasExits(inst.blocks[0], id)) {
             Join(inst.results, inst.blocks[0]);
+        }
     }
 
     // What a construct gives is what this block yields.
     void Join(const std::vector<ValueId>& results, BlockId block) {
         const Instruction& last = Last(block);
-        if (last.op != Op::kYield)
+        if (last.op != Op::kYield) {
             return;
-        for (size_t i = 0; i < results.size(); ++i)
+        }
+        for (size_t i = 0; i < results.size(); ++i) {
             kinds_.SetSame(results[i], last.operands[i]);
+        }
     }
 
     bool HasExits(BlockId block, InstId to) const {
-        if (std::ranges::find(not_taken_, block) != not_taken_.end())
+        if (std::ranges::find(not_taken_, block) != not_taken_.end()) {
             return false;
+        }
         return std::ranges::any_of(kernel_.block(block).insts, [&](InstId id) {
             const Instruction& inst = kernel_.inst(id);
             return (inst.op == Op::kExit && inst.target == to) ||
@@ -425,26 +464,31 @@ class Versioner {
         for (ValueId operand : kernel_.inst(terminator).operands) {
             const InstId id = kernel_.value(operand).inst;
             if (id.valid() && place_[id.index] != kOutside && place_[id.index] >= start_ &&
-                std::ranges::find(given, operand) == given.end())
+                std::ranges::find(given, operand) == given.end()) {
                 given.push_back(operand);
+            }
         }
         ValueId all = asked_[0];
-        for (size_t i = 1; i < asked_.size(); ++i)
+        for (size_t i = 1; i < asked_.size(); ++i) {
             all = Make(Op::kAnd, Type::kBool, {all, asked_[i]});
+        }
         std::vector<Type> types;
-        for (ValueId value : given)
+        for (ValueId value : given) {
             types.push_back(kernel_.type(value));
+        }
         const InstId branch = kernel_.NewInst(Op::kIf, {&all, 1}, types);
         const BlockId even = kernel_.NewBlock(branch);
         const BlockId other = kernel_.NewBlock(branch);
         kernel_.inst(branch).blocks = {even, other};
 
         Cloner cloner(kernel_);
-        for (InstId id : region)
+        for (InstId id : region) {
             cloner.CloneOne(id, even);
+        }
         std::vector<ValueId> yielded;
-        for (ValueId value : given)
+        for (ValueId value : given) {
             yielded.push_back(cloner.Value(value));
+        }
         for (const auto& [guard, holds] : guards_) {
             const InstId known = kernel_.NewInst(Op::kConst, {}, kBool);
             kernel_.inst(known).imm = holds ? 1 : 0;
@@ -456,13 +500,15 @@ class Versioner {
         kernel_.block(other).insts.push_back(kernel_.NewInst(Op::kYield, given, {}));
 
         std::vector<ValueId> map(kernel_.num_values());
-        for (const auto& [from, to] : replaced_)
+        for (const auto& [from, to] : replaced_) {
             map[cloner.Value(from).index] = to;
+        }
         std::vector<ValueId>& operands = kernel_.inst(terminator).operands;
         for (ValueId& operand : operands) {
             const auto found = std::ranges::find(given, operand);
-            if (found != given.end())
+            if (found != given.end()) {
                 operand = kernel_.inst(branch).results[static_cast<size_t>(found - given.begin())];
+            }
         }
         std::vector<InstId>& now = kernel_.block(block_).insts;
         now.assign(insts.begin(), insts.begin() + start_);
@@ -499,12 +545,14 @@ class Versioner {
 };
 
 bool VisitBlock(Kernel& kernel, BlockId block) {
-    if (Versioner(kernel, block).Run())
+    if (Versioner(kernel, block).Run()) {
         return true;
+    }
     bool any = false;
     for (InstId id : std::vector(kernel.block(block).insts)) {
-        for (BlockId inner : std::vector(kernel.inst(id).blocks))
+        for (BlockId inner : std::vector(kernel.inst(id).blocks)) {
             any |= VisitBlock(kernel, inner);
+        }
     }
     return any;
 }
@@ -533,8 +581,9 @@ bool HasDivision(const Kernel& kernel, BlockId block) {
 
 bool VersionDivisions(Kernel& kernel) {
     // Between barriers vectors may be of different widths, and have different ranges.
-    if (!HasDivision(kernel, kernel.body) || HasBarrier(kernel, kernel.body))
+    if (!HasDivision(kernel, kernel.body) || HasBarrier(kernel, kernel.body)) {
         return false;
+    }
     return VisitBlock(kernel, kernel.body);
 }
 

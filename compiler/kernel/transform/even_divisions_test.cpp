@@ -19,8 +19,9 @@ constexpr char kPrologue[] = R"(
 // The kernel after the pass.
 std::string After(const std::string& body) {
     ir::Kernel kernel = Parsed(KernelText("", kPrologue + body));
-    if (!VersionDivisions(kernel))
+    if (!VersionDivisions(kernel)) {
         return "";
+    }
     EXPECT_TRUE(ir::Verify(kernel).ok()) << ir::PrintKernel(kernel);
     Simplify(kernel);
     kernel.Compact();
@@ -29,8 +30,9 @@ std::string After(const std::string& body) {
 
 size_t Count(const std::string& text, const std::string& word) {
     size_t count = 0;
-    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1))
+    for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
         ++count;
+    }
     return count;
 }
 

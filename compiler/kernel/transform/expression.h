@@ -16,13 +16,15 @@ struct Expression {
                uint64_t imm = 0,
                uint8_t flags = 0)
         : op(op), type(type), imm(imm), flags(flags) {
-        for (ir::ValueId value : values)
+        for (ir::ValueId value : values) {
             operands[count++] = value;
+        }
     }
     explicit Expression(const ir::Kernel& kernel, const ir::Instruction& inst)
         : op(inst.op), type(kernel.type(inst.results[0])), imm(inst.imm), flags(inst.flags) {
-        for (ir::ValueId value : inst.operands)
+        for (ir::ValueId value : inst.operands) {
             operands[count++] = value;
+        }
     }
     std::span<const ir::ValueId> Operands() const { return {operands.data(), count}; }
 

@@ -16,15 +16,17 @@ class Forwarder {
     // True if anything was replaced.
     bool Run() {
         VisitBlock(kernel_.body);
-        if (changed_)
+        if (changed_) {
             kernel_.ReplaceUses(map_);
+        }
         return changed_;
     }
 
   private:
     ValueId Resolve(ValueId id) const {
-        while (map_[id.index].valid())
+        while (map_[id.index].valid()) {
             id = map_[id.index];
+        }
         return id;
     }
 
@@ -32,21 +34,24 @@ class Forwarder {
     void VisitBlock(BlockId block) {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.blocks.empty())
+            if (inst.blocks.empty()) {
                 continue;
+            }
             if (inst.op == Op::kLoop) {
                 VisitBlock(inst.blocks[0]);
                 VisitParams(id, inst.blocks[1]);
                 VisitBlock(inst.blocks[1]);
                 VisitParams(id, inst.blocks[0]);
             } else {
-                for (BlockId inner : inst.blocks)
+                for (BlockId inner : inst.blocks) {
                     VisitBlock(inner);
+                }
             }
             for (size_t i = 0; i < inst.results.size(); ++i) {
                 Merge merge{inst.results[i]};
-                for (InstId edge : structure_.Exits(id))
+                for (InstId edge : structure_.Exits(id)) {
                     Add(merge, kernel_.inst(edge).operands[i]);
+                }
                 Replace(merge, structure_.depth[block.index]);
             }
         }
@@ -62,8 +67,9 @@ class Forwarder {
                 Add(merge, loop.operands[i]);
                 Add(merge, kernel_.inst(structure_.Next(loop_id)).operands[i]);
             } else {
-                for (InstId edge : structure_.Continues(loop_id))
+                for (InstId edge : structure_.Continues(loop_id)) {
                     Add(merge, kernel_.inst(edge).operands[i]);
+                }
                 // The body's own parameters are visible in the continuing block.
                 if (merge.one.valid() && !merge.several &&
                     kernel_.value(merge.one).block == loop.blocks[0]) {
@@ -82,19 +88,22 @@ class Forwarder {
     };
     void Add(Merge& merge, ValueId incoming) const {
         incoming = Resolve(incoming);
-        if (incoming == merge.self || incoming == merge.one)
+        if (incoming == merge.self || incoming == merge.one) {
             return;
+        }
         merge.several |= merge.one.valid();
         merge.one = incoming;
     }
     // What is visible at an edge was defined around it, so its depth tells whether it is also
     // visible where the construct stands, `depth` levels down.
     void Replace(const Merge& merge, uint32_t depth) {
-        if (!merge.one.valid() || merge.several || map_[merge.self.index].valid())
+        if (!merge.one.valid() || merge.several || map_[merge.self.index].valid()) {
             return;
+        }
         BlockId block = structure_.DefinitionBlock(kernel_, merge.one);
-        if (structure_.depth[block.index] > depth)
+        if (structure_.depth[block.index] > depth) {
             return;
+        }
         map_[merge.self.index] = merge.one;
         changed_ = true;
     }

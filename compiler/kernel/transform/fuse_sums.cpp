@@ -25,8 +25,9 @@ class SumFuser {
     void Run() {
         Survey(kernel_.body);
         VisitBlock(kernel_.body);
-        if (fused_)
+        if (fused_) {
             EliminateDeadCode(kernel_);
+        }
     }
 
   private:
@@ -58,10 +59,12 @@ class SumFuser {
                 ++uses_[operand.index];
                 in_sums_[operand.index] += fusing;
             }
-            for (ValueId result : inst.results)
+            for (ValueId result : inst.results) {
                 places_[result.index] = {block, epoch_};
-            for (BlockId child : inst.blocks)
+            }
+            for (BlockId child : inst.blocks) {
                 Survey(child);
+            }
         }
     }
 
@@ -71,12 +74,14 @@ class SumFuser {
         std::vector<InstId> out;
         out.reserve(insts.size());
         for (InstId id : insts) {
-            if (IsSum(kernel_.inst(id)) && !(MayFuse(kernel_.inst(id)) && Fuse(id, out)))
+            if (IsSum(kernel_.inst(id)) && !(MayFuse(kernel_.inst(id)) && Fuse(id, out))) {
                 kernel_.inst(id).flags |= kNoContraction;
+            }
             out.push_back(id);
             // Copied, because negations inside are new instructions.
-            for (BlockId child : std::vector(kernel_.inst(id).blocks))
+            for (BlockId child : std::vector(kernel_.inst(id).blocks)) {
                 VisitBlock(child);
+            }
         }
         kernel_.block(block).insts = std::move(out);
     }
@@ -87,12 +92,14 @@ class SumFuser {
         const bool subtract = sum.op == Op::kFSub;
         for (size_t side = 0; side < 2; ++side) {
             const Product product = ProductOf(sum.operands[side], sum.results[0]);
-            if (!product.a.valid())
+            if (!product.a.valid()) {
                 continue;
+            }
             // a * b - c, or c - a * b.
             ValueId addend = sum.operands[1 - side];
-            if (subtract && side == 0)
+            if (subtract && side == 0) {
                 addend = Negate(addend, sum, before);
+            }
             const bool negate = product.negated != (subtract && side == 1);
             const ValueId a = negate ? Negate(product.a, sum, before) : product.a;
             Instruction& inst = kernel_.inst(id);
@@ -112,15 +119,19 @@ class SumFuser {
             product.negated = true;
             value = inst->operands[0];
             inst = kernel_.Definition(value);
-            if (uses_[value.index] != 1)
+            if (uses_[value.index] != 1) {
                 return {};
+            }
         }
-        if (!inst || inst->op != Op::kFMul || (inst->flags & kNoContraction) != 0)
+        if (!inst || inst->op != Op::kFMul || (inst->flags & kNoContraction) != 0) {
             return {};
-        if (uses_[value.index] > 1 && in_sums_[value.index] != uses_[value.index])
+        }
+        if (uses_[value.index] > 1 && in_sums_[value.index] != uses_[value.index]) {
             return {};
-        if (epoch_ != 0 && places_[value.index] != places_[sum.index])
+        }
+        if (epoch_ != 0 && places_[value.index] != places_[sum.index]) {
             return {};
+        }
         product.a = inst->operands[0];
         product.b = inst->operands[1];
         return product;

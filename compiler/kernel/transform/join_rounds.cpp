@@ -39,11 +39,13 @@ class Joiner {
         std::vector<Plan> plans;
         for (InstId id : structure_.preorder) {
             Plan plan;
-            if (kernel_.inst(id).op == Op::kLoop && Match(id, plan))
+            if (kernel_.inst(id).op == Op::kLoop && Match(id, plan)) {
                 plans.push_back(std::move(plan));
+            }
         }
-        for (const Plan& plan : plans)
+        for (const Plan& plan : plans) {
             Join(plan);
+        }
         return !plans.empty();
     }
 
@@ -72,11 +74,13 @@ class Joiner {
         }
         const Block& continuing = kernel_.block(loop.blocks[1]);
         for (size_t i = 0; i + 1 < continuing.insts.size(); ++i) {
-            if (!HasProperty(kernel_.inst(continuing.insts[i]).op, kPure))
+            if (!HasProperty(kernel_.inst(continuing.insts[i]).op, kPure)) {
                 return false;
+            }
         }
-        if (kernel_.inst(continuing.insts.back()).op != Op::kNext)
+        if (kernel_.inst(continuing.insts.back()).op != Op::kNext) {
             return false;
+        }
         return ChooseRounds(plan) && ReadsOwn(plan);
     }
 
@@ -90,17 +94,20 @@ class Joiner {
                 HasProperty(inst.op, kPure) &&
                 std::all_of(inst.operands.begin(), inst.operands.end(),
                             [&](ValueId operand) { return known_[operand.index]; });
-            for (ValueId result : inst.results)
+            for (ValueId result : inst.results) {
                 known_[result.index] = from_head;
+            }
             if (from_head) {
                 plan.head.push_back(insts[i]);
             } else if (inst.op == Op::kBarrier) {
-                if (barriers == 2)
+                if (barriers == 2) {
                     return false;
+                }
                 plan.barriers[barriers++] = insts[i];
             } else if (!plan.test.valid() && IsTest(insts[i], plan)) {
-                if (barriers != 0 || !plan.writes.empty())
+                if (barriers != 0 || !plan.writes.empty()) {
                     return false;
+                }
                 plan.test = insts[i];
             } else if (barriers == 0 && MayWrite(inst)) {
                 plan.writes.push_back(insts[i]);
@@ -123,11 +130,13 @@ class Joiner {
     }
     bool IsTest(InstId id, Plan& plan) const {
         const Instruction& inst = kernel_.inst(id);
-        if (inst.op != Op::kIf || !inst.results.empty() || !known_[inst.operands[0].index])
+        if (inst.op != Op::kIf || !inst.results.empty() || !known_[inst.operands[0].index]) {
             return false;
+        }
         for (BlockId block : inst.blocks) {
-            if (kernel_.block(block).insts.size() != 1)
+            if (kernel_.block(block).insts.size() != 1) {
                 return false;
+            }
         }
         const InstId first = kernel_.block(inst.blocks[0]).insts[0];
         const InstId second = kernel_.block(inst.blocks[1]).insts[0];
@@ -137,8 +146,9 @@ class Joiner {
                leaves.op == Op::kExit && leaves.target == plan.loop;
     }
     bool MayWrite(const Instruction& inst) const {
-        if (HasProperty(inst.op, kPure))
+        if (HasProperty(inst.op, kPure)) {
             return true;
+        }
         return (inst.flags & kVolatile) == 0 &&
                (inst.op == Op::kLoadBuffer || inst.op == Op::kLoadGlobal ||
                 inst.op == Op::kStoreShared || (inst.op == Op::kIf && OnlyLoads(inst)));
@@ -147,8 +157,9 @@ class Joiner {
         for (BlockId block : construct.blocks) {
             for (InstId id : kernel_.block(block).insts) {
                 const Instruction& inst = kernel_.inst(id);
-                if (inst.op != Op::kYield && (inst.op == Op::kStoreShared || !MayWrite(inst)))
+                if (inst.op != Op::kYield && (inst.op == Op::kStoreShared || !MayWrite(inst))) {
                     return false;
+                }
             }
         }
         return true;
@@ -163,26 +174,32 @@ class Joiner {
 
     // By how many products of a sum there are in a round.
     bool ChooseRounds(Plan& plan) {
-        if (!places_)
+        if (!places_) {
             places_ = FindMatrixPlaces(kernel_);
+        }
         std::map<std::pair<uint64_t, uint64_t>, uint32_t> products;
         for (InstId id : plan.reads) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.op != Op::kMatrixMulAdd)
+            if (inst.op != Op::kMatrixMulAdd) {
                 continue;
+            }
             const auto place = places_->products.find(inst.results[0].index);
-            if (place == places_->products.end() || (inst.imm & kMatrixKeepsDenormals) != 0)
+            if (place == places_->products.end() || (inst.imm & kMatrixKeepsDenormals) != 0) {
                 return false;
+            }
             if (joined_ == JoinedProducts::kBFloat16 &&
-                MatrixFormatOf(kernel_, inst) != hal::MatrixFormat::kBF16)
+                MatrixFormatOf(kernel_, inst) != hal::MatrixFormat::kBF16) {
                 return false;
+            }
             ++products[{place->second.local, place->second.first}];
         }
         uint32_t most = 0;
-        for (const auto& [place, count] : products)
+        for (const auto& [place, count] : products) {
             most = std::max(most, count);
-        if (most == 0 || most * 2 > kProductsAtOnce)
+        }
+        if (most == 0 || most * 2 > kProductsAtOnce) {
             return false;
+        }
         plan.rounds = kProductsAtOnce / most;
         return true;
     }
@@ -196,32 +213,37 @@ class Joiner {
                 values.Begin(i);
                 for (InstId id : reads ? plan.reads : plan.writes) {
                     const Instruction& inst = kernel_.inst(id);
-                    if (inst.op != (reads ? Op::kLoadShared : Op::kStoreShared))
+                    if (inst.op != (reads ? Op::kLoadShared : Op::kStoreShared)) {
                         continue;
+                    }
                     const auto offset = values.Evaluate(inst.operands[0]);
                     const ValueId first = reads ? inst.results[0] : inst.operands[1];
                     const size_t count = reads ? inst.results.size() : inst.operands.size() - 1;
                     const uint64_t bytes = count * std::max(1u, ByteSize(kernel_.type(first)));
-                    if (!offset || *offset + bytes > written.size())
+                    if (!offset || *offset + bytes > written.size()) {
                         return false;
+                    }
                     const auto begin = written.begin() + static_cast<std::ptrdiff_t>(*offset);
                     const auto end = begin + static_cast<std::ptrdiff_t>(bytes);
-                    if (!reads)
+                    if (!reads) {
                         std::fill(begin, end, true);
-                    else if (std::find(begin, end, false) != end)
+                    } else if (std::find(begin, end, false) != end) {
                         return false;
+                    }
                 }
             }
         }
         const auto first = std::find(written.begin(), written.end(), true);
-        if (first == written.end())
+        if (first == written.end()) {
             return false;
+        }
         const auto last = std::find(written.rbegin(), written.rend(), true);
         plan.lowest = static_cast<uint32_t>(first - written.begin()) / kAlign * kAlign;
         const auto end = static_cast<uint32_t>(written.rend() - last);
         plan.bytes = (end - plan.lowest + kAlign - 1) / kAlign * kAlign;
-        while (plan.rounds > 1 && MemoryFor(plan) > hal::kMaxSharedBytes)
+        while (plan.rounds > 1 && MemoryFor(plan) > hal::kMaxSharedBytes) {
             plan.rounds /= 2;
+        }
         return plan.rounds > 1;
     }
     uint32_t Aligned() const { return (kernel_.shared_bytes + kAlign - 1) / kAlign * kAlign; }
@@ -230,14 +252,16 @@ class Joiner {
     }
 
     void Join(const Plan& plan) {
-        if (MemoryFor(plan) > hal::kMaxSharedBytes)
+        if (MemoryFor(plan) > hal::kMaxSharedBytes) {
             return;  // another loop took it
+        }
         const Instruction loop = kernel_.inst(plan.loop);
         const Block body = kernel_.block(loop.blocks[0]);
         const Block continuing = kernel_.block(loop.blocks[1]);
         std::vector<Type> types;
-        for (ValueId param : body.params)
+        for (ValueId param : body.params) {
             types.push_back(kernel_.type(param));
+        }
 
         const InstId joined = kernel_.NewInst(Op::kLoop, loop.operands, types);
         const BlockId block = kernel_.NewBlock(joined);
@@ -259,22 +283,27 @@ class Joiner {
         std::vector<ValueId> values = begins;
         ValueId condition;
         for (Cloner& cloner : cloners) {
-            for (size_t i = 0; i < values.size(); ++i)
+            for (size_t i = 0; i < values.size(); ++i) {
                 cloner.MapValue(body.params[i], values[i]);
-            for (InstId id : plan.head)
+            }
+            for (InstId id : plan.head) {
                 cloner.CloneOne(id, block);
+            }
             const ValueId stays = cloner.Value(kernel_.inst(plan.test).operands[0]);
             condition = condition.valid() ? b.Emit(plan.stays_if ? Op::kAnd : Op::kOr, Type::kBool,
                                                    {condition, stays})
                                           : stays;
             const std::vector<ValueId> handed = kernel_.inst(body.insts.back()).operands;
-            for (size_t i = 0; i < handed.size(); ++i)
+            for (size_t i = 0; i < handed.size(); ++i) {
                 cloner.MapValue(continuing.params[i], cloner.Value(handed[i]));
-            for (size_t i = 0; i + 1 < continuing.insts.size(); ++i)
+            }
+            for (size_t i = 0; i + 1 < continuing.insts.size(); ++i) {
                 cloner.CloneOne(continuing.insts[i], block);
+            }
             const std::vector<ValueId> last = kernel_.inst(continuing.insts.back()).operands;
-            for (size_t i = 0; i < values.size(); ++i)
+            for (size_t i = 0; i < values.size(); ++i) {
                 values[i] = cloner.Value(last[i]);
+            }
         }
         const InstId test = kernel_.NewInst(Op::kIf, std::array{condition}, {});
         for (const bool first : {true, false}) {
@@ -291,13 +320,15 @@ class Joiner {
 
         // Instruction by instruction, so that a row's places are read one after the other.
         for (InstId id : plan.writes) {
-            for (uint32_t round = 0; round < plan.rounds; ++round)
+            for (uint32_t round = 0; round < plan.rounds; ++round) {
                 CloneAccess(plan, cloners[round], round, id, b);
+            }
         }
         cloners[0].CloneOne(plan.barriers[0], block);
         for (uint32_t round = 0; round < plan.rounds; ++round) {
-            for (InstId id : plan.reads)
+            for (InstId id : plan.reads) {
                 CloneAccess(plan, cloners[round], round, id, b);
+            }
         }
         cloners[0].CloneOne(plan.barriers[1], block);
         const InstId end = b.Append(Op::kContinue, values, {});
@@ -311,8 +342,9 @@ class Joiner {
     void CloneAccess(const Plan& plan, Cloner& cloner, uint32_t round, InstId id, Builder& b) {
         const Op op = kernel_.inst(id).op;
         const InstId copy = cloner.CloneOne(id, b.block());
-        if (round + 1 == plan.rounds || (op != Op::kLoadShared && op != Op::kStoreShared))
+        if (round + 1 == plan.rounds || (op != Op::kLoadShared && op != Op::kStoreShared)) {
             return;
+        }
         std::vector<InstId>& insts = kernel_.block(b.block()).insts;
         insts.pop_back();
         const ValueId offset = kernel_.inst(copy).operands[0];
@@ -334,8 +366,9 @@ class Joiner {
 
 bool JoinRounds(Kernel& kernel, JoinedProducts joined) {
     bool products = false;
-    for (uint32_t i = 0; i < kernel.num_insts(); ++i)
+    for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         products |= kernel.inst(InstId{i}).op == Op::kMatrixMulAdd;
+    }
     return products && Joiner(kernel, joined).Run();
 }
 

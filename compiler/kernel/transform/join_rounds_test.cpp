@@ -127,8 +127,9 @@ std::vector<uint32_t> Results(const ir::Kernel& kernel, uint32_t rounds) {
     hal::DispatchFrame frame = {};
     frame.descriptor_sets = sets;
     frame.push_constants = &rounds;
-    for (uint32_t& count : frame.workgroup_count)
+    for (uint32_t& count : frame.workgroup_count) {
         count = 1;
+    }
     const Status status = Interpret(kernel, frame, 0, 1, InterpretLimits{.steps = 1'000'000});
     EXPECT_TRUE(status.ok()) << status.error().message;
     return out;

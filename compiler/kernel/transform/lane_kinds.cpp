@@ -7,10 +7,12 @@ namespace fornax::kernel {
 using namespace ir;
 
 Lanes LaneKinds::Of(ValueId value) {
-    if (value.index >= kinds_.size())
+    if (value.index >= kinds_.size()) {
         return Lanes::kApart;
-    if (same_as_[value.index].valid())
+    }
+    if (same_as_[value.index].valid()) {
         return Of(same_as_[value.index]);
+    }
     if (kinds_[value.index] == Lanes::kUnknown) {
         kinds_[value.index] = Lanes::kApart;  // until it is known, in a loop
         kinds_[value.index] = Find(value);
@@ -20,23 +22,28 @@ Lanes LaneKinds::Of(ValueId value) {
 
 Lanes LaneKinds::Find(ValueId value) {
     const Instruction* inst = kernel_.Definition(value);
-    if (!inst)
+    if (!inst) {
         return OfParameter(value);
-    if (inst->op == Op::kBuiltin)
+    }
+    if (inst->op == Op::kBuiltin) {
         return OfBuiltin(static_cast<BuiltinId>(inst->imm));
+    }
     const bool loads = HasProperty(inst->op, kReadsMemory) &&
                        !HasProperty(inst->op, kWritesMemory) && inst->op != Op::kLoadLocal;
-    if (!loads && !HasProperty(inst->op, kPure))
+    if (!loads && !HasProperty(inst->op, kPure)) {
         return Lanes::kApart;
+    }
     bool all_same = true;
     for (ValueId operand : std::vector(inst->operands)) {
         const Lanes kind = Of(operand);
-        if (kind == Lanes::kApart)
+        if (kind == Lanes::kApart) {
             return kind;
+        }
         all_same &= kind == Lanes::kSame;
     }
-    if (all_same)
+    if (all_same) {
         return Lanes::kSame;
+    }
     switch (inst->op) {
         case Op::kIAdd:
         case Op::kISub:
@@ -64,8 +71,9 @@ Lanes LaneKinds::Find(ValueId value) {
 Lanes LaneKinds::OfParameter(ValueId value) {
     const Value& param = kernel_.value(value);
     const Instruction& loop = kernel_.inst(kernel_.block(param.block).parent);
-    if (loop.op != Op::kLoop || loop.blocks[0] != param.block)
+    if (loop.op != Op::kLoop || loop.blocks[0] != param.block) {
         return Lanes::kApart;
+    }
     return Of(loop.operands[param.index]);
 }
 

@@ -18,8 +18,9 @@ constexpr uint32_t kRegistersOfAvx512 = 32;
 void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
     PromoteLocals(kernel);
     Simplify(kernel);
-    if (vector_registers >= kRegistersOfAvx512)
+    if (vector_registers >= kRegistersOfAvx512) {
         ReplaceTanhSums(kernel);
+    }
     FuseSums(kernel);
     kernel.Compact();
 }
@@ -29,16 +30,18 @@ void RunOtherPasses(ir::Kernel& kernel,
                     uint32_t vector_registers,
                     JoinedProducts joined) {
     for (int round = 0; round < kMaxUnrollRounds; ++round) {
-        if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality))
+        if (!UnrollLoops(kernel, kMaxUnrolledInstructions, quality)) {
             break;
+        }
         Simplify(kernel);
         if (!kernel.locals.empty()) {
             PromoteLocals(kernel);
             Simplify(kernel);
         }
     }
-    if (ChainHalfSums(kernel))
+    if (ChainHalfSums(kernel)) {
         Simplify(kernel);
+    }
     MakeConstantTables(kernel);
     if (SelectElements(kernel)) {
         PromoteLocals(kernel);
@@ -47,14 +50,18 @@ void RunOtherPasses(ir::Kernel& kernel,
     CombineMemoryAccesses(kernel);
     Simplify(kernel);
     if (quality == CodeQuality::kFull) {
-        if (SplitLoops(kernel, vector_registers))
+        if (SplitLoops(kernel, vector_registers)) {
             Simplify(kernel);
-        if (UnrollPartly(kernel, kTileValues))
+        }
+        if (UnrollPartly(kernel, kTileValues)) {
             Simplify(kernel);
-        if (VersionDivisions(kernel))
+        }
+        if (VersionDivisions(kernel)) {
             Simplify(kernel);
-        if (joined != JoinedProducts::kNone && JoinRounds(kernel, joined))
+        }
+        if (joined != JoinedProducts::kNone && JoinRounds(kernel, joined)) {
             Simplify(kernel);
+        }
     }
     IsolateBarrierTails(kernel);
     SplitBarrierBranches(kernel);

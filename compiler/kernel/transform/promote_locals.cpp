@@ -32,17 +32,20 @@ class Promoter {
 
     void Run() {
         FindSlots();
-        if (!has_accesses_)
+        if (!has_accesses_) {
             return;
+        }
         FindStores();
         map_.resize(kernel_.num_values());
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.op != Op::kLoadLocal || !IsPromoted(inst))
+            if (inst.op != Op::kLoadLocal || !IsPromoted(inst)) {
                 continue;
+            }
             ValueId result = inst.results[0];
-            if (!used_[result.index])
+            if (!used_[result.index]) {
                 continue;
+            }
             uint32_t slot = SlotOf(inst);
             ValueId value = slot == kNoSlot ? Undef(kernel_.type(result))
                                             : Lookup(slot, structure_.block_of[id.index],
@@ -83,8 +86,9 @@ class Promoter {
         return element < slots.size() ? slots[element] : kNoSlot;
     }
     ValueId Resolve(ValueId id) const {
-        while (id.index < map_.size() && map_[id.index].valid())
+        while (id.index < map_.size() && map_[id.index].valid()) {
             id = map_[id.index];
+        }
         return id;
     }
 
@@ -92,27 +96,32 @@ class Promoter {
         promoted_.assign(kernel_.locals.size(), true);
         slots_.resize(kernel_.locals.size());
         used_.resize(kernel_.num_values());
-        for (size_t i = 0; i < kernel_.locals.size(); ++i)
+        for (size_t i = 0; i < kernel_.locals.size(); ++i) {
             promoted_[i] = kernel_.locals[i].count <= kMaxSplitElements;
-        for (InstId id : structure_.preorder) {
-            const Instruction& inst = kernel_.inst(id);
-            for (ValueId operand : inst.operands)
-                used_[operand.index] = true;
-            bool access = inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal;
-            if (access && !kernel_.IsConst(inst.operands[0]))
-                promoted_[inst.imm] = false;
         }
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
-            if ((inst.op != Op::kLoadLocal && inst.op != Op::kStoreLocal) || !IsPromoted(inst))
+            for (ValueId operand : inst.operands) {
+                used_[operand.index] = true;
+            }
+            bool access = inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal;
+            if (access && !kernel_.IsConst(inst.operands[0])) {
+                promoted_[inst.imm] = false;
+            }
+        }
+        for (InstId id : structure_.preorder) {
+            const Instruction& inst = kernel_.inst(id);
+            if ((inst.op != Op::kLoadLocal && inst.op != Op::kStoreLocal) || !IsPromoted(inst)) {
                 continue;
+            }
             has_accesses_ = true;
             uint64_t element = 0;
             kernel_.IsConst(inst.operands[0], &element);
             const Local& local = kernel_.locals[inst.imm];
             auto& slots = slots_[inst.imm];
-            if (slots.empty())
+            if (slots.empty()) {
                 slots.assign(local.count, kNoSlot);
+            }
             if (element < local.count && slots[element] == kNoSlot) {
                 slots[element] = static_cast<uint32_t>(slot_types_.size());
                 slot_types_.push_back(local.type);
@@ -125,15 +134,17 @@ class Promoter {
         last_listed_.assign(kernel_.num_insts(), kNoSlot);
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
-            if (inst.op != Op::kStoreLocal || !IsPromoted(inst) || SlotOf(inst) == kNoSlot)
+            if (inst.op != Op::kStoreLocal || !IsPromoted(inst) || SlotOf(inst) == kNoSlot) {
                 continue;
+            }
             uint32_t slot = SlotOf(inst);
             for (InstId at = id; at.valid();) {
                 BlockId block = structure_.block_of[at.index];
                 Store store{slot, block, structure_.position[at.index], at};
                 // What follows was listed with the store before, if that is in the same place.
-                if (at != id && last_listed_[at.index] == slot)
+                if (at != id && last_listed_[at.index] == slot) {
                     break;
+                }
                 last_listed_[at.index] = slot;
                 stores_.push_back(store);
                 at = kernel_.block(block).parent;
@@ -148,8 +159,9 @@ class Promoter {
     const Store* StoreBefore(uint32_t slot, BlockId block, uint32_t position) const {
         auto after =
             std::ranges::lower_bound(stores_, std::tuple(slot, block, position), {}, &Store::Key);
-        if (after == stores_.begin())
+        if (after == stores_.begin()) {
             return nullptr;
+        }
         const Store& store = *std::prev(after);
         return store.slot == slot && store.block == block ? &store : nullptr;
     }
@@ -175,16 +187,19 @@ class Promoter {
                                                   : MergeOf(store->inst, BlockId{}, slot);
             }
             InstId parent = kernel_.block(block).parent;
-            if (!parent.valid())
+            if (!parent.valid()) {
                 return Undef(slot_types_[slot]);
+            }
             if (kernel_.inst(parent).op == Op::kLoop) {
                 BlockId body = kernel_.inst(parent).blocks[0];
                 BlockId continuing = kernel_.inst(parent).blocks[1];
                 bool stored_in_body = StoredIn(slot, body);
-                if (block == continuing && stored_in_body)
+                if (block == continuing && stored_in_body) {
                     return MergeOf(parent, continuing, slot);
-                if (stored_in_body || StoredIn(slot, continuing))
+                }
+                if (stored_in_body || StoredIn(slot, continuing)) {
                     return MergeOf(parent, body, slot);
+                }
             }
             block = structure_.block_of[parent.index];
             position = structure_.position[parent.index];
@@ -215,11 +230,13 @@ class Promoter {
         for (size_t i = 0; i < work_.size(); ++i) {  // grows on the way
             auto [construct, block, slot] = work_[i];
             if (!block.valid()) {
-                for (InstId edge : structure_.Exits(construct))
+                for (InstId edge : structure_.Exits(construct)) {
                     AddOperand(edge, slot);
+                }
             } else if (block == kernel_.inst(construct).blocks[1]) {
-                for (InstId edge : structure_.Continues(construct))
+                for (InstId edge : structure_.Continues(construct)) {
                     AddOperand(edge, slot);
+                }
             } else {
                 AddOperand(construct, slot);
                 AddOperand(structure_.Next(construct), slot);
@@ -290,8 +307,9 @@ void LoadBoth(Kernel& kernel) {
         }
         kernel.block(BlockId{b}).insts = std::move(insts);
     }
-    if (changed)
+    if (changed) {
         kernel.ReplaceUses(map);
+    }
 }
 
 }  // namespace

@@ -27,12 +27,14 @@ class Selector {
             const uint32_t more = arrays_[i].loads * (count - 1);
             arrays_[i].chosen = !arrays_[i].stored_anywhere && arrays_[i].loads != 0 &&
                                 count <= kMostElements && selects + more <= kMostSelects;
-            if (arrays_[i].chosen)
+            if (arrays_[i].chosen) {
                 selects += more;
+            }
             any_ |= arrays_[i].chosen;
         }
-        if (!any_)
+        if (!any_) {
             return false;
+        }
         RewriteBlock(kernel_.body);
         kernel_.ReplaceUses(map_);
         return true;
@@ -54,8 +56,9 @@ class Selector {
                 array.loads += inst.op == Op::kLoadLocal ? 1 : 0;
                 array.stored_anywhere |= inst.op == Op::kStoreLocal;
             }
-            for (BlockId inner : inst.blocks)
+            for (BlockId inner : inst.blocks) {
                 Count(inner);
+            }
         }
     }
 
@@ -64,8 +67,9 @@ class Selector {
         kernel_.block(block).insts.clear();
         Builder builder(kernel_, block);
         for (InstId id : old) {
-            for (BlockId inner : std::vector(kernel_.inst(id).blocks))
+            for (BlockId inner : std::vector(kernel_.inst(id).blocks)) {
                 RewriteBlock(inner);
+            }
             const Instruction& inst = kernel_.inst(id);
             if (inst.op != Op::kLoadLocal || kernel_.IsConst(inst.operands[0]) ||
                 !arrays_[inst.imm].chosen) {

@@ -51,12 +51,14 @@ class Simplifier : public ExpressionBuilder {
                 inst.op = ir::Op::kYield;
                 inst.target = {};
             }
-            if (inst.op == ir::Op::kExit)
+            if (inst.op == ir::Op::kExit) {
                 ++exits_to_[inst.target.index];
-            else if (inst.op == ir::Op::kContinue)
+            } else if (inst.op == ir::Op::kContinue) {
                 ++continues_to_[inst.target.index];
-            for (ir::BlockId inner : inst.blocks)
+            }
+            for (ir::BlockId inner : inst.blocks) {
                 CountExits(inner);
+            }
         }
     }
     bool HasExits(ir::InstId id) const {
@@ -64,15 +66,18 @@ class Simplifier : public ExpressionBuilder {
     }
 
     ir::ValueId Resolve(ir::ValueId id) const {
-        while (id.index < map_.size() && map_[id.index].valid())
+        while (id.index < map_.size() && map_[id.index].valid()) {
             id = map_[id.index];
+        }
         return id.index < fact_of_.size() && fact_of_[id.index].valid() ? fact_of_[id.index] : id;
     }
     void Map(ir::ValueId from, ir::ValueId to) {
-        if (map_.size() <= from.index)
+        if (map_.size() <= from.index) {
             map_.resize(kernel_.num_values());
-        if (from != to)
+        }
+        if (from != to) {
             map_[from.index] = to;
+        }
     }
 
     ir::ValueId UndefOf(ir::Type type);

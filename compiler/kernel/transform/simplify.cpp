@@ -47,31 +47,36 @@ InstId Simplifier::NewTerminator(Op op) {
 // Finds the expression's value or adds an instruction for it: `reuse` if that is valid.
 ValueId Simplifier::Place(Expression expression, InstId reuse) {
     ValueId folded = FoldExpression(*this, expression);
-    if (folded.valid())
+    if (folded.valid()) {
         return folded;
+    }
     ValueTable::Key key{expression.op,         expression.flags, expression.imm,
                         expression.Operands(), expression.type,  1};
     InstId found = table_.Find(key);
-    if (found.valid())
+    if (found.valid()) {
         return kernel_.inst(found).results[0];
+    }
     InstId id = reuse;
-    if (!id.valid())
+    if (!id.valid()) {
         id = kernel_.NewInst(expression.op, expression.Operands(), {&expression.type, 1});
+    }
     Instruction& inst = kernel_.inst(id);
     inst.op = expression.op;
     inst.operands.assign(expression.Operands().begin(), expression.Operands().end());
     inst.imm = expression.imm;
     inst.flags = expression.flags;
-    if (!reuse.valid())
+    if (!reuse.valid()) {
         inst.origin = origin_;
+    }
     out_->push_back(id);
     table_.Add(key, id);
     return inst.results[0];
 }
 
 void Simplifier::MapResults(InstId from, std::span<const ValueId> to) {
-    for (size_t i = 0; i < to.size(); ++i)
+    for (size_t i = 0; i < to.size(); ++i) {
         Map(kernel_.inst(from).results[i], Resolve(to[i]));
+    }
 }
 
 // Drops the instruction for an equal one before it, or keeps it as it is.
@@ -97,18 +102,21 @@ void Simplifier::MergeOrKeep(InstId id, uint64_t epoch) {
 bool Simplifier::FoldTableLoad(InstId id) {
     const Instruction& inst = kernel_.inst(id);
     uint64_t offset = 0;
-    if (inst.op != Op::kLoadConstant || !kernel_.IsConst(inst.operands[0], &offset))
+    if (inst.op != Op::kLoadConstant || !kernel_.IsConst(inst.operands[0], &offset)) {
         return false;
+    }
     std::vector<ValueId> results = inst.results;
     Type type = kernel_.type(results[0]);
     uint32_t size = ByteSize(type);
     uint64_t available = kernel_.constant_data.size();
-    if (offset > available || (available - offset) / size < results.size())
+    if (offset > available || (available - offset) / size < results.size()) {
         return false;
+    }
     for (ValueId result : results) {
         uint64_t bits = 0;
-        for (uint32_t i = 0; i < size; ++i)
+        for (uint32_t i = 0; i < size; ++i) {
             bits |= uint64_t{kernel_.constant_data[offset + i]} << (8 * i);
+        }
         Map(result, Const(type, type == Type::kBool ? bits != 0 : bits));
         offset += size;
     }
@@ -120,8 +128,9 @@ bool Simplifier::FoldBuiltin(const Instruction& inst) {
     auto builtin = static_cast<BuiltinId>(inst.imm);
     ValueId result = inst.results[0];
     uint64_t bound = UpperBound(kernel_, result);
-    if (bound != 0 && builtin != BuiltinId::kNumSubgroups && builtin != BuiltinId::kSubgroupSize)
+    if (bound != 0 && builtin != BuiltinId::kNumSubgroups && builtin != BuiltinId::kSubgroupSize) {
         return false;
+    }
     Map(result, Const(Type::kI32, bound));
     return true;
 }
@@ -131,36 +140,43 @@ bool Simplifier::FoldBufferFrom(const Instruction& inst) {
     const Instruction* address = kernel_.Definition(inst.operands[0]);
     const Instruction* size = kernel_.Definition(inst.operands[1]);
     if (!address || !size || address->op != Op::kBufferAddress || size->op != Op::kBufferSize ||
-        address->operands != size->operands)
+        address->operands != size->operands) {
         return false;
+    }
     const Instruction* buffer = kernel_.Definition(address->operands[0]);
-    if (!buffer || buffer->op != Op::kBuffer || !kernel_.bindings[buffer->imm].writable)
+    if (!buffer || buffer->op != Op::kBuffer || !kernel_.bindings[buffer->imm].writable) {
         return false;
+    }
     Map(inst.results[0], address->operands[0]);
     return true;
 }
 
 void Simplifier::ProcessPure(InstId id) {
     const Instruction& inst = kernel_.inst(id);
-    if (inst.op == Op::kBufferFrom && FoldBufferFrom(inst))
+    if (inst.op == Op::kBufferFrom && FoldBufferFrom(inst)) {
         return;
+    }
     if (inst.results.size() == 1 && inst.operands.size() <= 4 && !inst.operands.empty()) {
-        if (FoldTableLoad(id))
+        if (FoldTableLoad(id)) {
             return;
+        }
         ValueId result = inst.results[0];
         Map(result, Place(Expression(kernel_, inst), id));
         return;
     }
-    if (FoldTableLoad(id))
+    if (FoldTableLoad(id)) {
         return;
+    }
     std::array<uint64_t, 2> in = {}, out = {};
     bool known = inst.results.size() == 2 && inst.operands.size() <= 2 && IsExact(kernel_, inst);
-    for (size_t i = 0; known && i < inst.operands.size(); ++i)
+    for (size_t i = 0; known && i < inst.operands.size(); ++i) {
         known = kernel_.IsConst(inst.operands[i], &in[i]);
+    }
     if (known && Evaluate(kernel_, inst, {in.data(), inst.operands.size()}, out)) {
         std::array<ValueId, 2> results = {inst.results[0], inst.results[1]};
-        for (size_t i = 0; i < 2; ++i)
+        for (size_t i = 0; i < 2; ++i) {
             Map(results[i], Const(kernel_.type(results[i]), out[i]));
+        }
         return;
     }
     MergeOrKeep(id, 0);
@@ -223,17 +239,20 @@ InstId Simplifier::ProcessInsts(BlockId block, Insts& out) {
     Insts insts = std::move(kernel_.block(block).insts);
     InstId last;
     for (InstId id : insts) {
-        for (ValueId& operand : kernel_.inst(id).operands)
+        for (ValueId& operand : kernel_.inst(id).operands) {
             operand = Resolve(operand);
+        }
         Op op = kernel_.inst(id).op;
-        if (HasProperty(op, kTerminator))
+        if (HasProperty(op, kTerminator)) {
             last = id;
-        else if (HasProperty(op, kRegions))
+        } else if (HasProperty(op, kRegions)) {
             last = ProcessConstruct(id, out);
-        else
+        } else {
             ProcessPlain(id);
-        if (last.valid())
+        }
+        if (last.valid()) {
             break;
+        }
     }
     out_ = outer;
     return last;
@@ -241,19 +260,23 @@ InstId Simplifier::ProcessInsts(BlockId block, Insts& out) {
 
 // Notes that `value` is `known` until the end of the block that is being processed.
 void Simplifier::AddFacts(ValueId value, ValueId known) {
-    if (!value.valid() || kernel_.IsConst(value))
+    if (!value.valid() || kernel_.IsConst(value)) {
         return;
-    if (fact_of_.size() <= value.index)
+    }
+    if (fact_of_.size() <= value.index) {
         fact_of_.resize(kernel_.num_values());
-    if (fact_of_[value.index].valid())
+    }
+    if (fact_of_[value.index].valid()) {
         return;
+    }
     fact_of_[value.index] = known;
     facts_.push_back(value);
     // A condition that holds tells about its operands.
     const Instruction* inst = kernel_.Definition(value);
     uint64_t holds = 0;
-    if (!inst || kernel_.type(value) != Type::kBool || !kernel_.IsConst(known, &holds))
+    if (!inst || kernel_.type(value) != Type::kBool || !kernel_.IsConst(known, &holds)) {
         return;
+    }
     std::vector<ValueId> operands = inst->operands;
     if (inst->op == (holds ? Op::kIEq : Op::kINe) && kernel_.IsConst(operands[1])) {
         AddFacts(operands[0], operands[1]);
@@ -272,8 +295,9 @@ void Simplifier::ProcessBlock(BlockId block, ValueId value, ValueId known) {
     out.push_back(last);
     kernel_.block(block).insts = std::move(out);
     table_.Release(values);
-    for (; facts_.size() > facts; facts_.pop_back())
+    for (; facts_.size() > facts; facts_.pop_back()) {
         fact_of_[facts_.back().index] = {};
+    }
 }
 
 void Simplify(Kernel& kernel) {

@@ -12,8 +12,9 @@ constexpr size_t kMaxFlattenedOperations = 6;
 
 // Not much more than an addition on any host.
 bool IsCheap(Op op) {
-    if (!HasProperty(op, kPure) || InfoOf(op).results != 1)
+    if (!HasProperty(op, kPure) || InfoOf(op).results != 1) {
         return false;
+    }
     switch (op) {
         case Op::kUDiv:
         case Op::kSDiv:
@@ -65,8 +66,9 @@ InstId Simplifier::Take(InstId id, BlockId block, Insts& out) {
 InstId Simplifier::Inline(InstId id, BlockId block, Insts& out) {
     changed_ = true;
     InstId last = ProcessInsts(block, out);
-    if (kernel_.inst(last).op != Op::kYield)
+    if (kernel_.inst(last).op != Op::kYield) {
         return last;
+    }
     std::vector<ValueId> values = kernel_.inst(last).operands;
     MapResults(id, values);
     return {};
@@ -74,8 +76,9 @@ InstId Simplifier::Inline(InstId id, BlockId block, Insts& out) {
 
 InstId Simplifier::ProcessScope(InstId id, Insts& out) {
     BlockId block = kernel_.inst(id).blocks[0];
-    if (!HasExits(id))
+    if (!HasExits(id)) {
         return Inline(id, block, out);
+    }
     ProcessBlock(block);
     out.push_back(id);
     return {};
@@ -97,10 +100,12 @@ InstId Simplifier::Hoist(InstId id, size_t leaving, Insts& out) {
     AddFacts(condition, Const(Type::kBool, leaving != 0));
     changed_ |= !OnlyYields(stays) || !results.empty();
     InstId last = ProcessInsts(stays, out);
-    if (kernel_.inst(last).op != Op::kYield)
+    if (kernel_.inst(last).op != Op::kYield) {
         return last;
-    for (size_t i = 0; i < results.size(); ++i)
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
         Map(results[i], Resolve(kernel_.inst(last).operands[i]));
+    }
     return {};
 }
 
@@ -108,18 +113,21 @@ InstId Simplifier::Hoist(InstId id, size_t leaving, Insts& out) {
 bool Simplifier::FlattenToSelects(InstId id) {
     const Instruction& inst = kernel_.inst(id);
     if (HasExits(id) || (inst.flags & kDontFlattenHint) ||
-        inst.results.size() > 2 * kMaxFlattenedOperations)
+        inst.results.size() > 2 * kMaxFlattenedOperations) {
         return false;
+    }
     Insts moved;
     for (BlockId block : inst.blocks) {
-        if (!Yields(block))
+        if (!Yields(block)) {
             return false;
+        }
         const Insts& insts = kernel_.block(block).insts;
         moved.insert(moved.end(), insts.begin(), insts.end() - 1);
     }
     if (moved.size() > kMaxFlattenedOperations ||
-        !std::ranges::all_of(moved, [&](InstId i) { return IsCheap(kernel_.inst(i).op); }))
+        !std::ranges::all_of(moved, [&](InstId i) { return IsCheap(kernel_.inst(i).op); })) {
         return false;
+    }
     changed_ = true;
     ValueId condition = inst.operands[0];
     std::vector<ValueId> results = inst.results;
@@ -128,8 +136,9 @@ bool Simplifier::FlattenToSelects(InstId id) {
     std::vector<ValueId> if_false =
         kernel_.inst(kernel_.block(inst.blocks[1]).insts.back()).operands;
     for (InstId i : moved) {
-        for (ValueId& operand : kernel_.inst(i).operands)
+        for (ValueId& operand : kernel_.inst(i).operands) {
             operand = Resolve(operand);
+        }
         ProcessPlain(i);
     }
     for (size_t i = 0; i < results.size(); ++i) {
@@ -142,8 +151,9 @@ bool Simplifier::FlattenToSelects(InstId id) {
 
 InstId Simplifier::ProcessIf(InstId id, Insts& out) {
     uint64_t known = 0;
-    if (kernel_.IsConst(kernel_.inst(id).operands[0], &known))
+    if (kernel_.IsConst(kernel_.inst(id).operands[0], &known)) {
         return Take(id, kernel_.inst(id).blocks[known ? 0 : 1], out);
+    }
     const Instruction* condition = kernel_.Definition(kernel_.inst(id).operands[0]);
     if (condition && condition->op == Op::kNot) {
         Instruction& inst = kernel_.inst(id);
@@ -151,12 +161,14 @@ InstId Simplifier::ProcessIf(InstId id, Insts& out) {
         std::swap(inst.blocks[0], inst.blocks[1]);
     }
     std::vector<BlockId> blocks = kernel_.inst(id).blocks;
-    if (!HasExits(id) && !(Yields(blocks[0]) && Yields(blocks[1])))
+    if (!HasExits(id) && !(Yields(blocks[0]) && Yields(blocks[1]))) {
         return Hoist(id, Yields(blocks[0]) ? 1 : 0, out);
+    }
     ProcessBlock(blocks[0], kernel_.inst(id).operands[0], Const(Type::kBool, 1));
     ProcessBlock(blocks[1], kernel_.inst(id).operands[0], Const(Type::kBool, 0));
-    if (!FlattenToSelects(id))
+    if (!FlattenToSelects(id)) {
         out.push_back(id);
+    }
     return {};
 }
 
@@ -170,8 +182,9 @@ InstId Simplifier::ProcessSwitch(InstId id, Insts& out) {
         bool matches = found != inst.case_values.end();
         return Take(id, inst.blocks[matches ? 1 + (found - inst.case_values.begin()) : 0], out);
     }
-    if (inst.blocks.size() == 1)
+    if (inst.blocks.size() == 1) {
         return Take(id, inst.blocks[0], out);
+    }
     if (inst.blocks.size() == 2) {
         uint64_t value = inst.case_values[0];
         ValueId condition = Build({Op::kIEq, Type::kBool, {selector, Const(type, value)}});
@@ -185,8 +198,9 @@ InstId Simplifier::ProcessSwitch(InstId id, Insts& out) {
     std::vector<BlockId> blocks = inst.blocks;
     std::vector<uint64_t> values = inst.case_values;
     ProcessBlock(blocks[0]);
-    for (size_t i = 1; i < blocks.size(); ++i)
+    for (size_t i = 1; i < blocks.size(); ++i) {
         ProcessBlock(blocks[i], selector, Const(type, values[i - 1]));
+    }
     out.push_back(id);
     bool comes_past =
         HasExits(id) || std::ranges::any_of(blocks, [&](BlockId block) { return Yields(block); });
@@ -201,14 +215,17 @@ void Simplifier::UnwindLoop(InstId id) {
     BlockId rest = kernel_.inst(id).blocks[1];
     std::vector<ValueId> params = std::exchange(kernel_.block(body).params, {});
     std::vector<ValueId> carried = std::exchange(kernel_.block(rest).params, {});
-    for (size_t i = 0; i < params.size(); ++i)
+    for (size_t i = 0; i < params.size(); ++i) {
         Map(params[i], kernel_.inst(id).operands[i]);
+    }
     std::vector<Type> types;
-    for (ValueId value : carried)
+    for (ValueId value : carried) {
         types.push_back(kernel_.type(value));
+    }
     InstId inner = kernel_.NewInst(Op::kScope, {}, types);
-    for (size_t i = 0; i < carried.size(); ++i)
+    for (size_t i = 0; i < carried.size(); ++i) {
         Map(carried[i], kernel_.inst(inner).results[i]);
+    }
     kernel_.inst(inner).blocks = {body};
     kernel_.block(body).parent = inner;
     RetargetContinues(body, id, inner);
@@ -228,8 +245,9 @@ void Simplifier::RetargetContinues(BlockId block, InstId loop, InstId scope) {
             inst.op = Op::kExit;
             inst.target = scope;
         }
-        for (BlockId inner : inst.blocks)
+        for (BlockId inner : inst.blocks) {
             RetargetContinues(inner, loop, scope);
+        }
     }
 }
 
@@ -237,8 +255,9 @@ InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     std::vector<BlockId> blocks = kernel_.inst(id).blocks;
     if (continues_to_[id.index] == 0) {  // runs once
         const auto& params = kernel_.block(blocks[0]).params;
-        for (size_t i = 0; i < params.size(); ++i)
+        for (size_t i = 0; i < params.size(); ++i) {
             Map(params[i], kernel_.inst(id).operands[i]);
+        }
         kernel_.block(blocks[0]).params.clear();
         return Take(id, blocks[0], out);
     }
@@ -248,8 +267,9 @@ InstId Simplifier::ProcessLoop(InstId id, Insts& out) {
     ++local_epoch_;
     ProcessBlock(blocks[0]);
     ProcessBlock(blocks[1]);
-    if (kernel_.inst(kernel_.block(blocks[1]).insts.back()).op != Op::kNext)
+    if (kernel_.inst(kernel_.block(blocks[1]).insts.back()).op != Op::kNext) {
         UnwindLoop(id);
+    }
     out.push_back(id);
     return HasExits(id) ? InstId{} : NewTerminator(Op::kUnreachable);
 }

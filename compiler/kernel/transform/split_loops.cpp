@@ -37,36 +37,43 @@ class Splitter {
         continuing_ = &kernel_.block(loop.blocks[1]);
         const size_t count = body_->params.size();
         // Fewer fit beside what the loop reads.
-        if (count < registers_ * 3 / 4 || count > kMaxCarried || !IsPlain(id))
+        if (count < registers_ * 3 / 4 || count > kMaxCarried || !IsPlain(id)) {
             return std::nullopt;
+        }
         depends_.assign(kernel_.num_values(), {});
-        for (size_t i = 0; i < count; ++i)
+        for (size_t i = 0; i < count; ++i) {
             depends_[body_->params[i].index].set(i);
+        }
         FollowBlock(*body_);
-        for (size_t i = 0; i < continuing_->params.size(); ++i)
+        for (size_t i = 0; i < continuing_->params.size(); ++i) {
             depends_[continuing_->params[i].index] = Of(end_->operands[i]);
+        }
         FollowBlock(*continuing_);
 
         Params control = Of(condition_);
         for (size_t round = 0; round < count; ++round) {
             for (size_t i = 0; i < count; ++i) {
-                if (control[i])
+                if (control[i]) {
                     control |= Of(next_->operands[i]);
+                }
             }
         }
         const size_t carried = count - control.count();
-        if (carried < registers_ * 3 / 4)
+        if (carried < registers_ * 3 / 4) {
             return std::nullopt;
+        }
         group_.resize(count);
         std::iota(group_.begin(), group_.end(), size_t{0});
         for (size_t i = 0; i < count; ++i) {
-            if (!control[i])
+            if (!control[i]) {
                 Join(i, Of(next_->operands[i]) & ~control);
+            }
         }
         for (ValueId result : exit_->operands) {
             const Params from = Of(result) & ~control;
-            if (from.any())
+            if (from.any()) {
                 Join(First(from), from);
+            }
         }
         return MakePlan(id, control, carried);
     }
@@ -76,8 +83,9 @@ class Splitter {
     bool IsPlain(InstId id) {
         const std::vector<InstId>& exits = structure_.Exits(id);
         const std::vector<InstId>& continues = structure_.Continues(id);
-        if (exits.size() != 1 || continues.size() != 1 || continues[0] != body_->insts.back())
+        if (exits.size() != 1 || continues.size() != 1 || continues[0] != body_->insts.back()) {
             return false;
+        }
         end_ = &kernel_.inst(continues[0]);
         exit_ = &kernel_.inst(exits[0]);
         next_ = &kernel_.inst(continuing_->insts.back());
@@ -85,11 +93,13 @@ class Splitter {
         for (InstId inner : body_->insts) {
             const Instruction& inst = kernel_.inst(inner);
             if (inst.op == Op::kIf) {
-                if (condition_.valid() || !inst.results.empty())
+                if (condition_.valid() || !inst.results.empty()) {
                     return false;
+                }
                 for (BlockId block : inst.blocks) {
-                    if (kernel_.block(block).insts.size() != 1)
+                    if (kernel_.block(block).insts.size() != 1) {
                         return false;
+                    }
                 }
                 condition_ = inst.operands[0];
             } else if (!MayRepeat(inst) && inner != continues[0]) {
@@ -98,15 +108,17 @@ class Splitter {
         }
         for (InstId inner : continuing_->insts) {
             const Instruction& inst = kernel_.inst(inner);
-            if (!MayRepeat(inst) && &inst != next_)
+            if (!MayRepeat(inst) && &inst != next_) {
                 return false;
+            }
         }
         return condition_.valid() && next_->op == Op::kNext;
     }
 
     static bool MayRepeat(const Instruction& inst) {
-        if (HasProperty(inst.op, kPure))
+        if (HasProperty(inst.op, kPure)) {
             return true;
+        }
         return HasProperty(inst.op, kReadsMemory) && inst.blocks.empty() &&
                (inst.flags & kVolatile) == 0 &&
                !HasProperty(inst.op, kWritesMemory | kConvergent | kSubgroup);
@@ -118,30 +130,35 @@ class Splitter {
         for (InstId id : block.insts) {
             const Instruction& inst = kernel_.inst(id);
             Params all;
-            for (ValueId operand : inst.operands)
+            for (ValueId operand : inst.operands) {
                 all |= Of(operand);
-            for (ValueId result : inst.results)
+            }
+            for (ValueId result : inst.results) {
                 depends_[result.index] = all;
+            }
         }
     }
 
     static size_t First(const Params& params) {
         size_t i = 0;
-        while (!params[i])
+        while (!params[i]) {
             ++i;
+        }
         return i;
     }
 
     size_t Group(size_t param) {
-        while (group_[param] != param)
+        while (group_[param] != param) {
             param = group_[param] = group_[group_[param]];
+        }
         return param;
     }
 
     void Join(size_t param, const Params& others) {
         for (size_t i = 0; i < group_.size(); ++i) {
-            if (others[i])
+            if (others[i]) {
                 group_[std::max(Group(param), Group(i))] = std::min(Group(param), Group(i));
+            }
         }
     }
 
@@ -153,23 +170,28 @@ class Splitter {
         std::vector<Params> parts;
         std::vector<uint32_t> part_of_group(group_.size(), UINT32_MAX);
         for (size_t i = 0; i < group_.size(); ++i) {
-            if (control[i])
+            if (control[i]) {
                 continue;
+            }
             uint32_t& part = part_of_group[Group(i)];
             if (part == UINT32_MAX) {
-                if (parts.empty() || parts.back().count() >= wanted)
+                if (parts.empty() || parts.back().count() >= wanted) {
                     parts.emplace_back();
+                }
                 part = static_cast<uint32_t>(parts.size() - 1);
             }
             parts[part].set(i);
         }
-        if (parts.size() < 2)
+        if (parts.size() < 2) {
             return std::nullopt;
+        }
         size_t work = 0;
-        for (const Params& part : parts)
+        for (const Params& part : parts) {
             work += CountNeeded(part, control);
-        if (work * 2 > CountNeeded(~Params(), control) * 3)
+        }
+        if (work * 2 > CountNeeded(~Params(), control) * 3) {
             return std::nullopt;
+        }
         plan.parts = static_cast<uint32_t>(parts.size());
         for (ValueId result : exit_->operands) {
             const Params from = Of(result) & ~control;
@@ -183,13 +205,15 @@ class Splitter {
         std::vector<bool> needed(kernel_.num_values(), false);
         needed[condition_.index] = true;
         for (size_t i = 0; i < next_->operands.size(); ++i) {
-            if (params[i] || control[i])
+            if (params[i] || control[i]) {
                 needed[next_->operands[i].index] = true;
+            }
         }
         size_t count = CountIn(*continuing_, needed);
         for (size_t i = 0; i < continuing_->params.size(); ++i) {
-            if (needed[continuing_->params[i].index])
+            if (needed[continuing_->params[i].index]) {
                 needed[end_->operands[i].index] = true;
+            }
         }
         return count + CountIn(*body_, needed);
     }
@@ -203,8 +227,9 @@ class Splitter {
                 continue;
             }
             ++count;
-            for (ValueId operand : inst.operands)
+            for (ValueId operand : inst.operands) {
                 needed[operand.index] = true;
+            }
         }
         return count;
     }
@@ -229,13 +254,16 @@ bool SplitLoops(Kernel& kernel, uint32_t vector_registers) {
     const Structure structure(kernel);
     Splitter splitter(kernel, structure, vector_registers);
     for (InstId id : structure.preorder) {
-        if (kernel.inst(id).op != Op::kLoop)
+        if (kernel.inst(id).op != Op::kLoop) {
             continue;
-        if (std::optional<Plan> plan = splitter.Examine(id))
+        }
+        if (std::optional<Plan> plan = splitter.Examine(id)) {
             plans.push_back(std::move(*plan));
+        }
     }
-    if (plans.empty())
+    if (plans.empty()) {
         return false;
+    }
     // Every part starts as a copy of the whole; what it does not need is dead code.
     std::vector<ValueId> replaced(kernel.num_values());
     for (const Plan& plan : plans) {
@@ -244,9 +272,10 @@ bool SplitLoops(Kernel& kernel, uint32_t vector_registers) {
             const InstId copy = Cloner(kernel).Clone(plan.loop);
             copies.push_back(copy);
             for (size_t i = 0; i < plan.part_of_result.size(); ++i) {
-                if (plan.part_of_result[i] == part)
+                if (plan.part_of_result[i] == part) {
                     replaced[kernel.inst(plan.loop).results[i].index] =
                         kernel.inst(copy).results[i];
+                }
             }
         }
         std::vector<InstId>& insts = kernel.block(structure.block_of[plan.loop.index]).insts;
@@ -255,8 +284,9 @@ bool SplitLoops(Kernel& kernel, uint32_t vector_registers) {
     }
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         for (ValueId& operand : kernel.inst(InstId{i}).operands) {
-            if (operand.index < replaced.size() && replaced[operand.index].valid())
+            if (operand.index < replaced.size() && replaced[operand.index].valid()) {
                 operand = replaced[operand.index];
+            }
         }
     }
     return true;

@@ -72,15 +72,17 @@ struct LoopFacts {
 
 LoopFacts Split(const std::string& step, uint32_t registers) {
     ir::Kernel kernel = Parsed(KernelText("", Loop(step)));
-    if (SplitLoops(kernel, registers))
+    if (SplitLoops(kernel, registers)) {
         Simplify(kernel);
+    }
     Status status = ir::Verify(kernel);
     EXPECT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(kernel);
     LoopFacts facts;
     for (ir::InstId id : Structure(kernel).preorder) {
         const ir::Instruction& inst = kernel.inst(id);
-        if (inst.op != ir::Op::kLoop)
+        if (inst.op != ir::Op::kLoop) {
             continue;
+        }
         ++facts.loops;
         facts.carried.push_back(kernel.block(inst.blocks[0]).params.size());
     }
@@ -110,8 +112,9 @@ TEST(SplitLoops, LoopsThatWriteStayWhole) {
 
 TEST(SplitLoops, ManySharedOperationsAreNotDoubled) {
     std::string step = "%q0:f32 = fmul %a, %b\n";
-    for (int i = 0; i < 30; ++i)
+    for (int i = 0; i < 30; ++i) {
         step += "%q" + std::to_string(i + 1) + ":f32 = fadd %q" + std::to_string(i) + ", %a\n";
+    }
     step += R"(
       %e0:f32 = fadd %s0, %q30
       %e1:f32 = fsub %s1, %q30

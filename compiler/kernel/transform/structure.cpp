@@ -39,14 +39,16 @@ void Structure::Walk(const ir::Kernel& kernel, ir::BlockId block, uint32_t level
             default:
                 break;
         }
-        if (inst.blocks.empty())
+        if (inst.blocks.empty()) {
             continue;
+        }
         construct_index_[id.index] = static_cast<uint32_t>(exits_.size());
         exits_.emplace_back();
         continues_.emplace_back();
         nexts_.emplace_back();
-        for (ir::BlockId inner : inst.blocks)
+        for (ir::BlockId inner : inst.blocks) {
             Walk(kernel, inner, level + 1);
+        }
     }
 }
 

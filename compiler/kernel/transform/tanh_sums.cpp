@@ -24,18 +24,21 @@ class TanhSums {
     void Run() {
         CountUses(kernel_.body);
         VisitBlock(kernel_.body);
-        if (found_)
+        if (found_) {
             EliminateDeadCode(kernel_);
+        }
     }
 
   private:
     void CountUses(BlockId block) {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
-            for (ValueId operand : inst.operands)
+            for (ValueId operand : inst.operands) {
                 ++uses_[operand.index];
-            for (BlockId child : inst.blocks)
+            }
+            for (BlockId child : inst.blocks) {
                 CountUses(child);
+            }
         }
     }
 
@@ -44,11 +47,13 @@ class TanhSums {
         std::vector<InstId> out;
         out.reserve(insts.size());
         for (InstId id : insts) {
-            if (const ValueId x = ArgumentOf(kernel_.inst(id)); x.valid())
+            if (const ValueId x = ArgumentOf(kernel_.inst(id)); x.valid()) {
                 Replace(id, x, out);
+            }
             out.push_back(id);
-            for (BlockId child : std::vector(kernel_.inst(id).blocks))
+            for (BlockId child : std::vector(kernel_.inst(id).blocks)) {
                 VisitBlock(child);
+            }
         }
         kernel_.block(block).insts = std::move(out);
     }

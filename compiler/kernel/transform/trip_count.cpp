@@ -23,12 +23,14 @@ void TripCounter::FindTestsIn(InstId loop, BlockId block, uint32_t end) {
     const auto& insts = kernel_.block(block).insts;
     for (uint32_t i = 0; i < end && i < insts.size(); ++i) {
         const Instruction& inst = kernel_.inst(insts[i]);
-        if (inst.op != Op::kIf)
+        if (inst.op != Op::kIf) {
             continue;
+        }
         for (size_t side = 0; side < 2; ++side) {
             const Instruction& last = kernel_.inst(kernel_.block(inst.blocks[side]).insts.back());
-            if (last.op == Op::kExit && last.target == loop)
+            if (last.op == Op::kExit && last.target == loop) {
                 tests_.push_back({inst.operands[0], side == 0});
+            }
         }
     }
 }
@@ -40,8 +42,9 @@ void TripCounter::FindTests(InstId loop) {
     auto end = static_cast<uint32_t>(kernel_.block(inst.blocks[0]).insts.size());
     for (InstId edge : structure_.Continues(loop)) {
         InstId at = edge;
-        while (structure_.block_of[at.index] != inst.blocks[0])
+        while (structure_.block_of[at.index] != inst.blocks[0]) {
             at = kernel_.block(structure_.block_of[at.index]).parent;
+        }
         end = std::min(end, structure_.position[at.index]);
     }
     FindTestsIn(loop, inst.blocks[0], end);
@@ -55,71 +58,82 @@ void TripCounter::FindOnlyContinue(InstId loop) {
     const BlockId body = kernel_.inst(loop).blocks[0];
     const Instruction& last = kernel_.inst(kernel_.block(body).insts.back());
     const auto& edges = structure_.Continues(loop);
-    if (last.op != Op::kExit || last.target != loop || edges.size() != 1)
+    if (last.op != Op::kExit || last.target != loop || edges.size() != 1) {
         return;
+    }
     const BlockId side = structure_.block_of[edges[0].index];
     const InstId parent = kernel_.block(side).parent;
     if (!parent.valid() || structure_.block_of[parent.index] != body ||
-        kernel_.inst(parent).op != Op::kIf)
+        kernel_.inst(parent).op != Op::kIf) {
         return;
+    }
     const Instruction& inst = kernel_.inst(parent);
     tests_.push_back({inst.operands[0], inst.blocks[0] != side});
 }
 
 std::optional<uint64_t> TripCounter::Evaluate(ValueId value, uint32_t depth) {
     uint64_t bits = 0;
-    if (kernel_.IsConst(value, &bits))
+    if (kernel_.IsConst(value, &bits)) {
         return bits;
+    }
     uint64_t& stamp = stamps_[value.index];
     if (stamp >> 1 != iteration_) {
         std::optional<uint64_t> result = EvaluateOnce(value, depth);
         stamps_[value.index] = iteration_ << 1 | result.has_value();
         bits_[value.index] = result.value_or(0);
     }
-    if ((stamps_[value.index] & 1) == 0)
+    if ((stamps_[value.index] & 1) == 0) {
         return std::nullopt;
+    }
     return bits_[value.index];
 }
 
 std::optional<uint64_t> TripCounter::EvaluateOnce(ValueId value, uint32_t depth) {
-    if (depth > kMaxExpressionDepth)
+    if (depth > kMaxExpressionDepth) {
         return std::nullopt;
+    }
     const Value& definition = kernel_.value(value);
     if (!definition.inst.valid()) {
         // A parameter of the continuing block: what all continues agree on. The body's own are
         // stamped when an iteration begins.
         const Instruction& loop = kernel_.inst(loop_);
-        if (definition.block != loop.blocks[1])
+        if (definition.block != loop.blocks[1]) {
             return std::nullopt;
+        }
         std::optional<uint64_t> common;
         for (InstId edge : structure_.Continues(loop_)) {
             auto bits = Evaluate(kernel_.inst(edge).operands[definition.index], depth + 1);
-            if (!bits || (common && *common != *bits))
+            if (!bits || (common && *common != *bits)) {
                 return std::nullopt;
+            }
             common = bits;
         }
         return common;
     }
     const Instruction& inst = kernel_.inst(definition.inst);
-    if (!IsExact(kernel_, inst) || inst.operands.size() > 4 || inst.results.size() > 2)
+    if (!IsExact(kernel_, inst) || inst.operands.size() > 4 || inst.results.size() > 2) {
         return std::nullopt;
+    }
     std::array<uint64_t, 4> in = {};
     for (size_t i = 0; i < inst.operands.size(); ++i) {
         auto bits = Evaluate(inst.operands[i], depth + 1);
-        if (!bits)
+        if (!bits) {
             return std::nullopt;
+        }
         in[i] = *bits;
     }
     std::array<uint64_t, 2> out = {};
-    if (!ir::Evaluate(kernel_, inst, {in.data(), inst.operands.size()}, out))
+    if (!ir::Evaluate(kernel_, inst, {in.data(), inst.operands.size()}, out)) {
         return std::nullopt;
+    }
     return out[definition.index];
 }
 
 std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
     FindTests(loop_id);
-    if (tests_.empty())
+    if (tests_.empty()) {
         return std::nullopt;
+    }
     loop_ = loop_id;
     const Instruction& loop = kernel_.inst(loop_id);
     const Instruction& next = kernel_.inst(structure_.Next(loop_id));
@@ -127,8 +141,9 @@ std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
     std::vector<std::optional<uint64_t>> values(params.size());
     for (size_t i = 0; i < params.size(); ++i) {
         uint64_t bits = 0;
-        if (kernel_.IsConst(loop.operands[i], &bits))
+        if (kernel_.IsConst(loop.operands[i], &bits)) {
             values[i] = bits;
+        }
     }
     for (uint32_t trips = 1; trips <= limit; ++trips) {
         ++iteration_;
@@ -140,13 +155,16 @@ std::optional<uint32_t> TripCounter::Count(InstId loop_id, uint32_t limit) {
         for (const Test& test : tests_) {
             auto bits = Evaluate(test.condition, 0);
             any_known |= bits.has_value();
-            if (bits && (*bits != 0) == test.exits_if)
+            if (bits && (*bits != 0) == test.exits_if) {
                 return trips;
+            }
         }
-        if (!any_known)
+        if (!any_known) {
             return std::nullopt;
-        for (size_t i = 0; i < params.size(); ++i)
+        }
+        for (size_t i = 0; i < params.size(); ++i) {
             values[i] = Evaluate(next.operands[i], 0);
+        }
     }
     return std::nullopt;
 }
@@ -158,10 +176,12 @@ bool TripCounter::DependsOn(InstId loop, ValueId value, uint32_t depth, bool* on
         return true;
     }
     const Instruction& inst = kernel_.inst(definition.inst);
-    if (inst.op == Op::kConst)
+    if (inst.op == Op::kConst) {
         return true;
-    if (depth > kMaxIndexDepth || !IsExact(kernel_, inst))
+    }
+    if (depth > kMaxIndexDepth || !IsExact(kernel_, inst)) {
         return false;
+    }
     return std::ranges::all_of(inst.operands, [&](ValueId operand) {
         return DependsOn(loop, operand, depth + 1, on_loop);
     });

@@ -89,20 +89,24 @@ class Unroller {
     // 0: leave the loop alone.
     uint32_t TripsToUnroll(InstId id, const Found& contents) {
         const Instruction& loop = kernel_.inst(id);
-        if (loop.flags & kDontUnrollHint)
+        if (loop.flags & kDontUnrollHint) {
             return 0;
+        }
         bool worthwhile = (loop.flags & kUnrollHint) || IndexesLocals(id);
-        if (contents.refused && !worthwhile)
+        if (contents.refused && !worthwhile) {
             return 0;
+        }
         Limits limits = worthwhile ? kWorthwhile : kSmall;
         // Barriers at the top level of a kernel are cheaper than those in a loop.
-        if (quality_ == CodeQuality::kQuick && !contents.barrier)
+        if (quality_ == CodeQuality::kQuick && !contents.barrier) {
             limits = kTiny;
+        }
         uint32_t size = std::max(contents.instructions, 1u);
         uint32_t instructions = std::min(limits.instructions, budget_);
         auto trips = trips_.Count(id, std::min(limits.trips, instructions / size));
-        if (!trips)
+        if (!trips) {
             return 0;
+        }
         budget_ -= std::min(budget_, *trips * size);
         return *trips;
     }
@@ -110,8 +114,9 @@ class Unroller {
     // A private array is indexed by the loop's counter, so unrolling makes the index constant.
     bool IndexesLocals(InstId loop) const {
         for (BlockId block : kernel_.inst(loop).blocks) {
-            if (IndexesLocalsIn(loop, block))
+            if (IndexesLocalsIn(loop, block)) {
                 return true;
+            }
         }
         return false;
     }
@@ -119,11 +124,13 @@ class Unroller {
         for (InstId id : kernel_.block(block).insts) {
             const Instruction& inst = kernel_.inst(id);
             bool access = inst.op == Op::kLoadLocal || inst.op == Op::kStoreLocal;
-            if (access && trips_.DependsOnLoopOnly(loop, inst.operands[0]))
+            if (access && trips_.DependsOnLoopOnly(loop, inst.operands[0])) {
                 return true;
+            }
             for (BlockId inner : inst.blocks) {
-                if (IndexesLocalsIn(loop, inner))
+                if (IndexesLocalsIn(loop, inner)) {
                     return true;
+                }
             }
         }
         return false;
@@ -138,26 +145,30 @@ class Unroller {
         std::vector<ValueId> next = kernel_.inst(structure_.Next(id)).operands;
         std::vector<ValueId> values = kernel_.inst(id).operands;
         std::vector<Type> types;
-        for (ValueId param : continuing_params)
+        for (ValueId param : continuing_params) {
             types.push_back(kernel_.type(param));
+        }
 
         // The loop itself becomes the outer scope, so its results and its uses stay.
         BlockId all = kernel_.NewBlock(id);
         for (uint32_t trip = 0; trip < trips; ++trip) {
-            for (size_t i = 0; i < params.size(); ++i)
+            for (size_t i = 0; i < params.size(); ++i) {
                 cloner_.MapValue(params[i], values[i]);
+            }
             InstId iteration = kernel_.NewInst(Op::kScope, {}, types);
             BlockId block = kernel_.NewBlock(iteration);
             kernel_.inst(iteration).blocks = {block};
             kernel_.block(all).insts.push_back(iteration);
             cloner_.MapLoop(id, id, iteration);
             cloner_.CloneInto(body, block, true);
-            for (size_t i = 0; i < continuing_params.size(); ++i)
+            for (size_t i = 0; i < continuing_params.size(); ++i) {
                 cloner_.MapValue(continuing_params[i], kernel_.inst(iteration).results[i]);
+            }
             cloner_.CloneInto(continuing, all, false);
             cloner_.UnmapLoop();
-            for (size_t i = 0; i < values.size(); ++i)
+            for (size_t i = 0; i < values.size(); ++i) {
                 values[i] = cloner_.Value(next[i]);
+            }
         }
         kernel_.block(all).insts.push_back(kernel_.NewInst(Op::kUnreachable, {}, {}));
         Instruction& loop = kernel_.inst(id);

@@ -33,11 +33,13 @@ class PartUnroller {
                 kernel_.block(kernel_.inst(id).blocks[0]).params.size() <= least_carried) {
                 continue;
             }
-            if (const uint32_t rounds = RoundsAtOnce(id))
+            if (const uint32_t rounds = RoundsAtOnce(id)) {
                 found.emplace_back(id, rounds);
+            }
         }
-        for (auto [id, rounds] : found)
+        for (auto [id, rounds] : found) {
             Unroll(id, rounds);
+        }
         return !found.empty();
     }
 
@@ -53,15 +55,19 @@ class PartUnroller {
         std::optional<InstId> test;
         for (InstId inner : insts) {
             const Instruction& inst = kernel_.inst(inner);
-            if (HasProperty(inst.op, kConvergent))
+            if (HasProperty(inst.op, kConvergent)) {
                 return std::nullopt;
-            if (inst.blocks.empty())
+            }
+            if (inst.blocks.empty()) {
                 continue;
-            if (inst.op != Op::kIf || test || !inst.results.empty())
+            }
+            if (inst.op != Op::kIf || test || !inst.results.empty()) {
                 return std::nullopt;
+            }
             for (BlockId block : inst.blocks) {
-                if (kernel_.block(block).insts.size() != 1)
+                if (kernel_.block(block).insts.size() != 1) {
                     return std::nullopt;
+                }
             }
             test = inner;
         }
@@ -78,17 +84,20 @@ class PartUnroller {
 
     // 0: leave the loop alone.
     uint32_t RoundsAtOnce(InstId id) {
-        if (!FindTest(id))
+        if (!FindTest(id)) {
             return 0;
+        }
         const Instruction& loop = kernel_.inst(id);
         const size_t size =
             kernel_.block(loop.blocks[0]).insts.size() + kernel_.block(loop.blocks[1]).insts.size();
         const std::optional<uint32_t> trips = trips_.Count(id, kMaxTrips);
-        if (!trips || *trips <= kLeastRounds)
+        if (!trips || *trips <= kLeastRounds) {
             return 0;
+        }
         for (uint32_t rounds : {4u, 2u}) {
-            if ((*trips - 1) % rounds == 0 && size * rounds <= kMaxInstructions)
+            if ((*trips - 1) % rounds == 0 && size * rounds <= kMaxInstructions) {
                 return rounds;
+            }
         }
         return 0;
     }
@@ -109,21 +118,27 @@ class PartUnroller {
         std::vector<InstId> all(insts.begin(), insts.end() - 1);
         std::vector<ValueId> values = handed;
         for (uint32_t round = 1; round < rounds; ++round) {
-            for (size_t i = 0; i < continuing_params.size(); ++i)
+            for (size_t i = 0; i < continuing_params.size(); ++i) {
                 cloner.MapValue(continuing_params[i], values[i]);
-            for (size_t i = 0; i + 1 < rest.size(); ++i)
-                all.push_back(cloner.Clone(rest[i]));
-            std::vector<ValueId> begins;
-            for (ValueId value : next)
-                begins.push_back(cloner.Value(value));
-            for (size_t i = 0; i < params.size(); ++i)
-                cloner.MapValue(params[i], begins[i]);
-            for (size_t i = 0; i + 1 < insts.size(); ++i) {
-                if (insts[i] != test)
-                    all.push_back(cloner.Clone(insts[i]));
             }
-            for (size_t i = 0; i < handed.size(); ++i)
+            for (size_t i = 0; i + 1 < rest.size(); ++i) {
+                all.push_back(cloner.Clone(rest[i]));
+            }
+            std::vector<ValueId> begins;
+            for (ValueId value : next) {
+                begins.push_back(cloner.Value(value));
+            }
+            for (size_t i = 0; i < params.size(); ++i) {
+                cloner.MapValue(params[i], begins[i]);
+            }
+            for (size_t i = 0; i + 1 < insts.size(); ++i) {
+                if (insts[i] != test) {
+                    all.push_back(cloner.Clone(insts[i]));
+                }
+            }
+            for (size_t i = 0; i < handed.size(); ++i) {
                 values[i] = cloner.Value(handed[i]);
+            }
         }
         all.push_back(end);
         kernel_.block(body).insts = all;
@@ -133,8 +148,9 @@ class PartUnroller {
         std::vector<ValueId> own = continuing_params;
         for (InstId inner : rest) {
             for (ValueId& operand : kernel_.inst(inner).operands) {
-                if (std::find(own.begin(), own.end(), operand) == own.end())
+                if (std::find(own.begin(), own.end(), operand) == own.end()) {
                     operand = cloner.Value(operand);
+                }
             }
             const std::vector<ValueId>& results = kernel_.inst(inner).results;
             own.insert(own.end(), results.begin(), results.end());

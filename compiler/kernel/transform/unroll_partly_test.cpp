@@ -51,15 +51,17 @@ std::string Loop(int rounds, const std::string& inside = "") {
 // Tests of the loop's end in the text, after the pass.
 size_t CountLoads(const ir::Kernel& kernel) {
     size_t loads = 0;
-    for (ir::InstId id : Structure(kernel).preorder)
+    for (ir::InstId id : Structure(kernel).preorder) {
         loads += kernel.inst(id).op == ir::Op::kLoadBuffer;
+    }
     return loads;
 }
 
 size_t LoadsAfter(const std::string& text, uint32_t least_carried) {
     ir::Kernel kernel = Parsed(KernelText("", text));
-    if (UnrollPartly(kernel, least_carried))
+    if (UnrollPartly(kernel, least_carried)) {
         Simplify(kernel);
+    }
     Status status = ir::Verify(kernel);
     EXPECT_TRUE(status.ok()) << status.error().message << "\n" << ir::PrintKernel(kernel);
     return CountLoads(kernel);
@@ -84,8 +86,9 @@ TEST(UnrollPartly, ComputesTheSame) {
     for (int rounds : {8, 12, 16, 18, 64}) {
         ir::Kernel kernel = Parsed(KernelText("", Loop(rounds)));
         std::vector<uint32_t> in(64);
-        for (uint32_t i = 0; i < 64; ++i)
+        for (uint32_t i = 0; i < 64; ++i) {
             in[i] = i * 2654435761u;
+        }
         std::vector<std::vector<uint32_t>> outs;
         for (bool unrolled : {false, true}) {
             if (unrolled) {
@@ -99,8 +102,9 @@ TEST(UnrollPartly, ComputesTheSame) {
             hal::DispatchFrame frame = {};
             frame.descriptor_sets = sets;
             frame.push_constants = push;
-            for (uint32_t& count : frame.workgroup_count)
+            for (uint32_t& count : frame.workgroup_count) {
                 count = 1;
+            }
             ASSERT_TRUE(Interpret(kernel, frame, 0, 1, InterpretLimits{.steps = 100'000}).ok());
             outs.push_back(out);
         }

@@ -37,8 +37,9 @@ std::optional<uint32_t> Trips(const std::string& loop) {
     Structure structure(kernel);
     TripCounter counter(kernel, structure);
     for (ir::InstId id : structure.preorder) {
-        if (kernel.inst(id).op == ir::Op::kLoop)
+        if (kernel.inst(id).op == ir::Op::kLoop) {
             return counter.Count(id, 100);
+        }
     }
     return {};
 }

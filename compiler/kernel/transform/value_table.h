@@ -29,15 +29,17 @@ class ValueTable {
         uint32_t hash = Hash(key);
         for (uint32_t i = heads_[hash & (heads_.size() - 1)]; i != kNone; i = entries_[i].next) {
             if (entries_[i].hash == hash && entries_[i].epoch == key.epoch &&
-                Equal(key, entries_[i].inst))
+                Equal(key, entries_[i].inst)) {
                 return entries_[i].inst;
+            }
         }
         return {};
     }
 
     void Add(const Key& key, ir::InstId inst) {
-        if (entries_.size() >= heads_.size())
+        if (entries_.size() >= heads_.size()) {
             Grow();
+        }
         uint32_t hash = Hash(key);
         uint32_t& head = heads_[hash & (heads_.size() - 1)];
         entries_.push_back({inst, hash, head, key.epoch});
@@ -47,8 +49,9 @@ class ValueTable {
     // Entries added after Mark vanish at Release.
     size_t Mark() const { return entries_.size(); }
     void Release(size_t mark) {
-        for (; entries_.size() > mark; entries_.pop_back())
+        for (; entries_.size() > mark; entries_.pop_back()) {
             heads_[entries_.back().hash & (heads_.size() - 1)] = entries_.back().next;
+        }
     }
 
   private:
@@ -64,8 +67,9 @@ class ValueTable {
     static uint32_t Hash(const Key& key) {
         uint64_t hash = static_cast<uint64_t>(key.op) << 8 | static_cast<uint64_t>(key.type);
         hash = (hash ^ key.imm) * 0x9e3779b97f4a7c15u;
-        for (ir::ValueId operand : key.operands)
+        for (ir::ValueId operand : key.operands) {
             hash = (hash ^ hash >> 29 ^ operand.index) * 0x9e3779b97f4a7c15u;
+        }
         return static_cast<uint32_t>(hash >> 32);
     }
 
