@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/binding_layout.h"
 #include "driver/chain.h"
 #include "driver/descriptor_pool.h"
 #include "driver/device.h"

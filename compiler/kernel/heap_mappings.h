@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/resource_layout.h"
 
 namespace fornax::kernel {
 

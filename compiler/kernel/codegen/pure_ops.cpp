@@ -6,6 +6,7 @@
 #include <llvm/IR/Operator.h>
 
 #include "compiler/kernel/codegen/pure_ops_internal.h"
+#include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
 

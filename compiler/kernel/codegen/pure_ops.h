@@ -15,6 +15,8 @@
 
 namespace fornax::kernel {
 
+struct TargetInfo;
+
 // The scalar LLVM type in which values of an IR type are held: bool i1, integers iN, f32 float, f64
 // double, and f16 i16: LLVM's own moves, selections and memory accesses of half convert to float
 // and back, or call a library, on targets without f16 arithmetic. EmitPureOp makes halves of them.

@@ -18,14 +18,17 @@
 // until Compact. Not thread-safe; one thread works on a kernel.
 #pragma once
 
+#include <array>
 #include <cassert>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "compiler/kernel/kernel_compiler.h"
+#include "base/result.h"
+#include "compiler/kernel/binding_layout.h"
 
 namespace fornax::kernel::ir {
 
