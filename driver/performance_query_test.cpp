@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "driver/test_commands.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::driver_test {
 namespace {

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 
-#include "hal/matrix_unit.h"
-
 namespace fornax::hal {
 
 // What a query may count: a queue's part of the totals below.
@@ -27,6 +25,10 @@ enum class CounterId : uint8_t {
 };
 inline constexpr uint32_t kCounterIds = 14;
 
+// Kinds of multiplications that the matrix unit counts apart, in the order of MatrixFormat
+// (hal/matrix_unit.h): f16, bf16, int8.
+inline constexpr uint32_t kMultiplyAddKinds = 3;
+
 // Totals since the device was created, over all its queues. A snapshot: fields may be of slightly
 // different moments while work is running, and are exact once a timeline wait has returned.
 struct Counters {
@@ -41,8 +43,8 @@ struct Counters {
     uint64_t bytes_filled = 0;
     // Of the matrix units. Scalar multiplications depend on the kernels alone; the commands that
     // load and store are what the compiler made of them.
-    uint64_t matrix_multiply_adds[kMatrixFormats] = {};  // by MatrixFormat
-    uint64_t matrix_commands = 0;                        // of every kind
+    uint64_t matrix_multiply_adds[kMultiplyAddKinds] = {};
+    uint64_t matrix_commands = 0;  // of every kind
     uint64_t matrix_factors_loaded = 0;
     uint64_t matrix_sums_loaded = 0;
     uint64_t matrix_sums_stored = 0;
@@ -64,11 +66,11 @@ struct Counters {
             case CounterId::kBytesFilled:
                 return bytes_filled;
             case CounterId::kMultiplyAddsF16:
-                return matrix_multiply_adds[static_cast<uint32_t>(MatrixFormat::kF16)];
+                return matrix_multiply_adds[0];
             case CounterId::kMultiplyAddsBF16:
-                return matrix_multiply_adds[static_cast<uint32_t>(MatrixFormat::kBF16)];
+                return matrix_multiply_adds[1];
             case CounterId::kMultiplyAddsInt8:
-                return matrix_multiply_adds[static_cast<uint32_t>(MatrixFormat::kInt8)];
+                return matrix_multiply_adds[2];
             case CounterId::kMatrixCommands:
                 return matrix_commands;
             case CounterId::kMatrixFactorsLoaded:

@@ -8,8 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "hal/matrix_unit.h"
-
 namespace fornax::hal {
 
 inline constexpr uint32_t kKernelAbiVersion = 6;
@@ -51,6 +49,28 @@ enum class KernelFault : uint32_t {
     kAbandoned = 5,    // another worker's fault ended the grid
 };
 
+// Words that a core's units count in. They are the worker's to add up; the unit's header says what
+// they mean (hal/matrix_unit.h).
+struct UnitCounts {
+    static constexpr uint32_t kWords = 6;
+    uint64_t words[kWords] = {};
+
+    bool empty() const {
+        for (const uint64_t word : words) {
+            if (word != 0) {
+                return false;
+            }
+        }
+        return true;
+    }
+    UnitCounts& operator+=(const UnitCounts& other) {
+        for (uint32_t i = 0; i < kWords; ++i) {
+            words[i] += other.words[i];
+        }
+        return *this;
+    }
+};
+
 // What one worker thread owns while it runs kernels. Never shared between workers.
 struct WorkerFrame {
     // Workgroup memory: at least KernelDesc::shared_bytes, 64-byte aligned, and kSharedMemoryMargin
@@ -66,8 +86,8 @@ struct WorkerFrame {
     // Not 0: the device wants the kernel to return. For kernels that KernelDesc does not call
     // interruptible; looked at atomically and now and then.
     uint32_t stop_request = 0;
-    // Kernels add what they had the matrix unit do, before they return.
-    MatrixCounts matrix;
+    // Kernels add what they had the core's units do, before they return.
+    UnitCounts unit_counts;
 };
 
 // Runs the workgroups [first, first + count) in increasing order. A workgroup's linear index counts
@@ -88,6 +108,7 @@ static_assert(offsetof(WorkerFrame, worker_index) == 16);
 static_assert(offsetof(WorkerFrame, fault) == 20);
 static_assert(offsetof(WorkerFrame, workgroup) == 24);
 static_assert(offsetof(WorkerFrame, stop_request) == 32);
-static_assert(offsetof(WorkerFrame, matrix) == 40);
+static_assert(offsetof(WorkerFrame, unit_counts) == 40);
+static_assert(sizeof(UnitCounts) == 48);
 
 }  // namespace fornax::hal

@@ -6,7 +6,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
+
+#include "hal/kernel_abi.h"
 
 namespace fornax::hal {
 
@@ -62,8 +65,8 @@ enum class MatrixCommand : uint8_t {
     kStoreSum,     // and the other way round
 };
 
-// Commands that a worker's kernels issued. Part of WorkerFrame, so of the binary contract
-// (kernel_abi.h).
+// Commands that a worker's kernels issued. They are the words of WorkerFrame::unit_counts, so part
+// of the binary contract: what changes here changes kKernelAbiVersion.
 struct MatrixCounts {
     uint64_t products[kMatrixFormats] = {};  // kMultiplyAdd by MatrixFormat
     uint64_t factors_loaded = 0;
@@ -103,6 +106,13 @@ struct MatrixCounts {
     }
     bool operator==(const MatrixCounts&) const = default;
 };
-static_assert(sizeof(MatrixCounts) == 48);
+static_assert(sizeof(MatrixCounts) == sizeof(UnitCounts));
+
+inline MatrixCounts MatrixCountsOf(const UnitCounts& counts) {
+    return std::bit_cast<MatrixCounts>(counts);
+}
+inline UnitCounts UnitCountsOf(const MatrixCounts& counts) {
+    return std::bit_cast<UnitCounts>(counts);
+}
 
 }  // namespace fornax::hal

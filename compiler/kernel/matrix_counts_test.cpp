@@ -10,6 +10,7 @@
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 #include "hal/kernel_abi.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::kernel {
 namespace {
@@ -88,7 +89,7 @@ hal::MatrixCounts RunKernel(hal::KernelEntry entry, const void* context, uint32_
         .scratch = scratch.data()};
     entry(&frame, &worker, 0, 1);
     entry(&frame, &worker, 1, kWorkgroups - 1);
-    return worker.matrix;
+    return hal::MatrixCountsOf(worker.unit_counts);
 }
 
 hal::MatrixCounts RunCode(KernelBackend& backend,

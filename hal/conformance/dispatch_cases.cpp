@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "hal/conformance/conformance.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::hal::conformance {
 namespace {
@@ -478,12 +479,14 @@ HAL_CASE(CountsWhatAQueueDoes) {
 // Each workgroup tells its number of commands of every kind.
 void MatrixKernel(const DispatchFrame* frame, WorkerFrame* worker, uint64_t first, uint64_t count) {
     GatherKernel(frame, worker, first, count);
+    MatrixCounts counts;
     for (uint64_t i = first; i < first + count; ++i) {
-        worker->matrix.products[i % kMatrixFormats] += i;
-        worker->matrix.factors_loaded += 2;
-        worker->matrix.sums_loaded += 3;
-        worker->matrix.sums_stored += 5;
+        counts.products[i % kMatrixFormats] += i;
+        counts.factors_loaded += 2;
+        counts.sums_loaded += 3;
+        counts.sums_stored += 5;
     }
+    worker->unit_counts += UnitCountsOf(counts);
 }
 
 HAL_CASE(CountersSumUpTheMatrixUnits) {

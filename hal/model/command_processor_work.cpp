@@ -144,8 +144,8 @@ Status CommandProcessor::RunGrid(const uint32_t (&count)[3],
     const auto& size = kernel.workgroup_size;
     context_.counters.invocations.Add(workgroups * size[0] * size[1] * size[2]);
     context_.counters.parallel_dispatches.Add(result.was_parallel ? 1 : 0);
-    if (MatrixCounts& matrix = worker_.frame().matrix; !matrix.empty()) {
-        context_.counters.AddMatrix(std::exchange(matrix, {}));
+    if (UnitCounts& counts = worker_.frame().unit_counts; !counts.empty()) {
+        context_.counters.AddMatrix(MatrixCountsOf(std::exchange(counts, {})));
     }
     if (result.fault != 0) [[unlikely]] {
         return DescribeFault(scope, result);

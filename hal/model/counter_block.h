@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "hal/counters.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::hal::model {
 
@@ -19,6 +20,11 @@ class Counter {
   private:
     std::atomic<uint64_t> value_{0};
 };
+
+static_assert(kMultiplyAddKinds == kMatrixFormats);
+static_assert(static_cast<uint32_t>(MatrixFormat::kF16) == 0);
+static_assert(static_cast<uint32_t>(MatrixFormat::kBF16) == 1);
+static_assert(static_cast<uint32_t>(MatrixFormat::kInt8) == 2);
 
 struct alignas(64) CounterBlock {
     Counter submissions;

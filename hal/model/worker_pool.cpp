@@ -263,8 +263,8 @@ Status WorkerPool::RunPublished(Worker& self,
         }
     }
     {
-        std::lock_guard lock(matrix_mutex_);
-        self.frame().matrix += std::exchange(matrix_counts_, {});
+        std::lock_guard lock(counts_mutex_);
+        self.frame().unit_counts += std::exchange(unit_counts_, {});
     }
     if (fault_.load(std::memory_order_relaxed) != 0) {
         result = first_fault_;
@@ -388,9 +388,9 @@ void WorkerPool::TakePart(Worker& worker) {
         }
         worker.frame().fault = 0;
         RunClaims(worker, home);
-        if (MatrixCounts& matrix = worker.frame().matrix; !matrix.empty()) {
-            std::lock_guard lock(matrix_mutex_);
-            matrix_counts_ += std::exchange(matrix, {});
+        if (UnitCounts& counts = worker.frame().unit_counts; !counts.empty()) {
+            std::lock_guard lock(counts_mutex_);
+            unit_counts_ += std::exchange(counts, {});
         }
     }
     Leave();

@@ -153,8 +153,8 @@ class WorkerPool {
     std::atomic<int32_t> wake_budget_{0};  // how many more threads the grid is worth waking
     std::atomic<uint32_t> fault_{0};
     GridResult first_fault_;  // written by who sets fault_
-    std::mutex matrix_mutex_;
-    MatrixCounts matrix_counts_;  // of the threads that have left the grid
+    std::mutex counts_mutex_;
+    UnitCounts unit_counts_;  // of the threads that have left the grid
     alignas(64) std::atomic<uint32_t> owner_asleep_{0};
     std::atomic<uint32_t> drained_{0};
 };

@@ -101,7 +101,7 @@ Status RunnableKernel::Run(std::vector<std::vector<uint32_t>>& buffers,
     }
     entry(&frame, &worker, first, count - first);
     if (matrix) {
-        *matrix = worker.matrix;
+        *matrix = hal::MatrixCountsOf(worker.unit_counts);
     }
     for (size_t i = 0; i < buffers.size(); ++i) {
         const auto* begin = reinterpret_cast<const uint8_t*>(set[i].address);

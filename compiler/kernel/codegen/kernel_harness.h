@@ -11,6 +11,7 @@
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/ir/ir.h"
 #include "hal/kernel_abi.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::kernel {
 

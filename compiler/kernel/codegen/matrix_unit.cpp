@@ -114,7 +114,7 @@ void MatrixUnit::AddCounts(llvm::Function& kernel) {
             }
             Value* counter = at.CreateConstInBoundsGEP1_64(
                 at.getInt8Ty(), kernel.getArg(1),
-                offsetof(hal::WorkerFrame, matrix) + i * sizeof(uint64_t));
+                offsetof(hal::WorkerFrame, unit_counts) + i * sizeof(uint64_t));
             at.CreateStore(at.CreateAdd(at.CreateLoad(i64, counter), sums[i]), counter);
         }
     }

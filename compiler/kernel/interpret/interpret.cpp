@@ -15,6 +15,7 @@
 #include "compiler/kernel/interpret/subgroup.h"
 #include "compiler/kernel/ir/evaluate.h"
 #include "compiler/kernel/ir/matrix.h"
+#include "hal/matrix_unit.h"
 
 namespace fornax::kernel {
 
@@ -176,11 +177,12 @@ class Interpreter {
         if (inst.op != Op::kMatrixMulAdd || worker_ == nullptr) {
             return;
         }
-        hal::MatrixCounts& counts = worker_->matrix;
+        hal::MatrixCounts counts;
         ++counts.products[static_cast<uint32_t>(MatrixFormatOf(kernel_, inst))];
         counts.factors_loaded += 2;
         ++counts.sums_loaded;
         ++counts.sums_stored;
+        worker_->unit_counts += hal::UnitCountsOf(counts);
     }
 
     // True if invocations wait at a barrier, which all that are not done must have reached.
