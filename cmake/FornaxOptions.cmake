@@ -6,9 +6,12 @@ set(CMAKE_C_STANDARD 11)
 set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# For programs, too (-fPIC, not -fPIE): they share precompiled headers with the libraries.
+add_compile_options(-fPIC)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")
 if(NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
@@ -24,7 +27,9 @@ option(FORNAX_FUZZ "Build the coverage-guided fuzz targets (Clang only)" OFF)
 find_program(FORNAX_CCACHE ccache)
 if(FORNAX_CCACHE)
     # Paths count relative to the source tree, so that several checkouts share what they compile.
-    set(launcher /usr/bin/env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${FORNAX_CCACHE})
+    # What it has to overlook for precompiled headers is in its manual, section "Precompiled headers".
+    set(launcher /usr/bin/env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
+        CCACHE_SLOPPINESS=pch_defines,time_macros ${FORNAX_CCACHE})
     set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
@@ -42,6 +47,10 @@ if(FORNAX_LLD)
 endif()
 
 add_compile_options(-Wall -Wextra -Werror -Wno-missing-field-initializers -ffunction-sections -fdata-sections)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Without the time in it, a precompiled header of the same contents is the same file.
+    add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 sees overlaps and overruns in its own std::string and std::vector once they are inlined (its
     # bug 105651 and relatives). Clang and the sanitisers look for the real ones.

@@ -1,20 +1,30 @@
 # fornax_library and fornax_test: one line a unit, so that every unit is built alike.
 
-# fornax_library(NAME SOURCES a.cpp ... [DEPS targets ...] [SYSTEM_DEPS targets ...])
-# A static library that includes from the project's root. Headers live beside their sources.
+# fornax_library(NAME SOURCES a.cpp ... [DEPS targets ...] [PRECOMPILED flavour])
+# A static library that includes from the project's root. Headers live beside their sources. The flavours of
+# precompiled headers are in FornaxPrecompiled.cmake.
 function(fornax_library name)
-    cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+    cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS" ${ARGN})
+    if(NOT ARG_PRECOMPILED)
+        set(ARG_PRECOMPILED std)
+    endif()
     add_library(${name} STATIC ${ARG_SOURCES})
+    fornax_precompiled(${name} ${ARG_PRECOMPILED})
     target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
     target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# fornax_test(NAME SOURCES a_test.cpp ... [DEPS targets ...] [ENVIRONMENT VAR=value])
+# fornax_test(NAME SOURCES a_test.cpp ... [DEPS targets ...] [ENVIRONMENT VAR=value]
+#             [PRECOMPILED flavour])
 # A GoogleTest program; each of its tests is a test of ctest.
 include(GoogleTest)
 function(fornax_test name)
-    cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS;ENVIRONMENT" ${ARGN})
+    if(NOT ARG_PRECOMPILED)
+        set(ARG_PRECOMPILED test)
+    endif()
     add_executable(${name} ${ARG_SOURCES})
+    fornax_precompiled(${name} ${ARG_PRECOMPILED})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
     target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main)
     # It takes a list apart, however it is escaped: the first entry would count and the others vanish.

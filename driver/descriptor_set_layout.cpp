@@ -2,6 +2,7 @@
 #include "driver/descriptor_set_layout.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "compiler/kernel/binding_layout.h"

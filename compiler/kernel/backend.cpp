@@ -15,6 +15,7 @@
 #include "compiler/kernel/codegen/jit_kernel.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/interpret/interpret.h"
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/kernel_dump.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/source_map.h"

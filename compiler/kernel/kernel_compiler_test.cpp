@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "base/log.h"
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
 
 namespace fornax::kernel {

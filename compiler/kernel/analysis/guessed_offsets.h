@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/kernel/analysis/shapes.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

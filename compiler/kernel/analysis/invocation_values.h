@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

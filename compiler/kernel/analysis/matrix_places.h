@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

@@ -4,7 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include "base/result.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

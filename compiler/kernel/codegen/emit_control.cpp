@@ -2,6 +2,7 @@
 // runs both sides under masks and blends what they give. Lanes that leave a construct early wait at
 // its merge.
 #include <algorithm>
+#include <cassert>
 
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/matrix_emitter.h"

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/passes.h"
 
 namespace fornax::kernel {

@@ -14,6 +14,7 @@
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
+#include "compiler/kernel/ir/text.h"
 
 namespace fornax::kernel {
 namespace {

@@ -9,6 +9,7 @@
 #include "compiler/kernel/codegen/kernel_harness.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/ir/half.h"
+#include "compiler/kernel/ir/text.h"
 
 namespace fornax::kernel {
 namespace {

@@ -1,6 +1,7 @@
 // Workgroup-level control flow and the segments between barriers. Segments run for one subgroup
 // after the other; what lives from one to another has a home outside them.
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "compiler/kernel/codegen/emitter.h"

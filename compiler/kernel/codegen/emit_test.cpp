@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "compiler/kernel/codegen/kernel_harness.h"
+#include "compiler/kernel/ir/text.h"
 
 namespace fornax::kernel {
 namespace {

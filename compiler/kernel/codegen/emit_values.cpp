@@ -1,6 +1,7 @@
 // Values in their two forms: held in a scalar register (uniform, or the base of a pattern) or a
 // lane each.
 #include <algorithm>
+#include <cassert>
 
 #include "compiler/kernel/codegen/emitter.h"
 #include "compiler/kernel/codegen/pure_ops.h"

@@ -13,7 +13,7 @@
 
 #include "base/result.h"
 #include "compiler/kernel/codegen/jit_loader.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "compiler/kernel/quality.h"
 

@@ -8,6 +8,8 @@
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/op_harness.h"
 #include "compiler/kernel/codegen/test_targets.h"
+#include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/text.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {

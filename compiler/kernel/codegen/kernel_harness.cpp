@@ -10,6 +10,7 @@
 #include "base/guarded_memory.h"
 #include "compiler/kernel/codegen/emit.h"
 #include "compiler/kernel/codegen/target_machine.h"
+#include "compiler/kernel/ir/verify.h"
 
 namespace fornax::kernel {
 

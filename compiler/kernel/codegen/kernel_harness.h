@@ -9,7 +9,7 @@
 #include "base/result.h"
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_loader.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "hal/kernel_abi.h"
 #include "hal/matrix_unit.h"
 

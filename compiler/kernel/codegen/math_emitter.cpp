@@ -1,6 +1,8 @@
 // Primitives that all functions of the maths library share, and those that are only arithmetic.
 #include "compiler/kernel/codegen/math_emitter.h"
 
+#include <cassert>
+
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/IntrinsicsX86.h>

@@ -17,7 +17,7 @@
 #include "compiler/kernel/analysis/matrix_factors.h"
 #include "compiler/kernel/analysis/matrix_places.h"
 #include "compiler/kernel/codegen/matrix_unit.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

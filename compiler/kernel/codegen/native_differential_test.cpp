@@ -15,6 +15,7 @@
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/transform/barrier_kernels.h"
 #include "compiler/kernel/transform/passes.h"
 

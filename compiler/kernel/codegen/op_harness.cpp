@@ -1,12 +1,14 @@
 // Builds, compiles and calls the function that wraps one operation for a test.
 #include "compiler/kernel/codegen/op_harness.h"
 
+#include <cassert>
 #include <cstdlib>
 
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
 #include "compiler/kernel/codegen/pure_ops.h"
+#include "compiler/kernel/ir/builder.h"
 
 namespace fornax::kernel {
 

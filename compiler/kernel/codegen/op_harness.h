@@ -9,7 +9,7 @@
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/codegen/target_machine.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

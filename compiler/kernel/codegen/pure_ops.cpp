@@ -2,6 +2,8 @@
 // none.
 #include "compiler/kernel/codegen/pure_ops.h"
 
+#include <cassert>
+
 #include <llvm/IR/Instructions.h>
 #include <llvm/IR/Operator.h>
 

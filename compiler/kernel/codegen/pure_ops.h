@@ -11,7 +11,7 @@
 #include <llvm/IR/IRBuilder.h>
 
 #include "base/result.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

@@ -2,6 +2,7 @@
 //
 // x86 converts f16 only from and to f32; everything else between f16 and another type goes through
 // f32 without a second rounding.
+#include <cassert>
 #include <cmath>
 #include <numeric>
 

@@ -1,4 +1,5 @@
 // Float operations of f32 and f64 other than the transcendental functions, to which it leads.
+#include <cassert>
 #include <cmath>
 
 #include <llvm/IR/Constants.h>

@@ -4,6 +4,8 @@
 // every division is guarded or done in floating point. There is no vector division in x86: 32-bit
 // quotients come out of f64 exactly, narrower ones out of f32. Constant divisors stay LLVM's
 // business, which multiplies instead.
+#include <cassert>
+
 #include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 

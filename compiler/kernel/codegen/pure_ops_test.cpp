@@ -10,6 +10,7 @@
 
 #include "compiler/kernel/codegen/op_harness.h"
 #include "compiler/kernel/codegen/test_targets.h"
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/evaluate.h"
 #include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/signature.h"

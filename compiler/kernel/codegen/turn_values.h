@@ -14,6 +14,8 @@
 #include <optional>
 #include <tuple>
 
+#include "compiler/kernel/ir/builder.h"
+
 namespace fornax::kernel {
 
 // Finds them by the operations that compute them. What it needs of the first turn it computes at

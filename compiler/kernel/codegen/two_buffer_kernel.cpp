@@ -1,4 +1,5 @@
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
+#include "compiler/kernel/ir/text.h"
 
 #include <gtest/gtest.h>
 

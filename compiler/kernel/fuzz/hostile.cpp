@@ -5,6 +5,7 @@
 
 #include "compiler/kernel/codegen/jit.h"
 #include "compiler/kernel/fuzz/random_module.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/transform/passes.h"
 

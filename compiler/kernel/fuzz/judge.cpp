@@ -10,6 +10,8 @@
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/transform/passes.h"
 

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {

@@ -8,6 +8,8 @@
 
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 
 namespace fornax::kernel {
 namespace {

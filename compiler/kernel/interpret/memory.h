@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "hal/kernel_abi.h"
 
 namespace fornax::kernel {

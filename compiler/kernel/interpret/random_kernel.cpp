@@ -5,6 +5,7 @@
 
 #include "compiler/kernel/interpret/random_values.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/ir/builder.h"
 
 namespace fornax::kernel {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

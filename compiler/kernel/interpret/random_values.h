@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "compiler/kernel/interpret/random_kernel.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

@@ -1,7 +1,7 @@
 // What the interpreter computes where lanes of a subgroup run an operation together.
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

@@ -1,5 +1,5 @@
 // Renumbering of a kernel after passes have deleted instructions.
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel::ir {
 

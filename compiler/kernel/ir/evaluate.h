@@ -1,7 +1,7 @@
 // The value of a pure operation on known bits: what constant folding and the interpreter compute.
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel::ir {
 

@@ -1,5 +1,6 @@
 // Known answers of constant evaluation: the interpreter shares the code, so it proves nothing here.
 #include "compiler/kernel/ir/evaluate.h"
+#include "compiler/kernel/ir/builder.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // Instruction::imm.
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel::ir {
 

@@ -1,7 +1,7 @@
 // Matrices that a subgroup holds together: what matrix_muladd and matrix_transpose work on.
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "hal/matrix_unit.h"
 
 namespace fornax::kernel::ir {

@@ -1,5 +1,5 @@
 // Names of the kernel IR's enumerators, as the text form writes them.
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel::ir {
 

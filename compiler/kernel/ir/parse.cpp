@@ -3,11 +3,14 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/group.h"
 #include "compiler/kernel/ir/half.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/ir/lexer.h"
 #include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/text_tables.h"
+#include "compiler/kernel/ir/verify.h"
 
 namespace fornax::kernel::ir {
 

@@ -38,8 +38,9 @@
 
 #include "compiler/kernel/ir/group.h"
 #include "compiler/kernel/ir/half.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/text_tables.h"
 
 namespace fornax::kernel::ir {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/ir/ir.h"
 #include "compiler/kernel/ir/signature.h"
+#include "compiler/kernel/ir/verify.h"
 
 namespace fornax::kernel::ir {
 

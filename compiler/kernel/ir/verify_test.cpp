@@ -2,7 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/kernel.h"
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 
 namespace fornax::kernel::ir {
 namespace {

@@ -8,7 +8,8 @@
 #include <span>
 #include <unordered_set>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel::spirv {
 

@@ -12,7 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "hal/image_abi.h"
 
 namespace fornax::kernel::spirv {

@@ -6,6 +6,7 @@
 // (UseTuple).
 #include <algorithm>
 
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {

@@ -2,6 +2,7 @@
 // here.
 #include "compiler/kernel/spirv/reader.h"
 
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel {

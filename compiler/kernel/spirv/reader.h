@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/result.h"
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {

@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "compiler/kernel/debug_printf.h"
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/module.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"

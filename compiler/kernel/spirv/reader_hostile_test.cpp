@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 

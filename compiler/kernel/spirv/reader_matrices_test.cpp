@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "compiler/kernel/ir/half.h"
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 

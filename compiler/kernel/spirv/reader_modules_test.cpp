@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 

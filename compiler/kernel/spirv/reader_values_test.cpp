@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 
+#include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 

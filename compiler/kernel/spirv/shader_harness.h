@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {

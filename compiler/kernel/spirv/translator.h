@@ -34,6 +34,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/spirv/constants.h"
 #include "compiler/kernel/spirv/float_modes.h"
 #include "compiler/kernel/spirv/image_code.h"

@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/spirv/module.h"
 
 namespace fornax::kernel::spirv {

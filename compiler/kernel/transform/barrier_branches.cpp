@@ -26,6 +26,7 @@
 
 #include "compiler/kernel/analysis/regions.h"
 #include "compiler/kernel/analysis/shapes.h"
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/transform/barrier_paths.h"
 #include "compiler/kernel/transform/barrier_rest.h"
 #include "compiler/kernel/transform/barrier_states.h"

@@ -1,6 +1,8 @@
 // Branches that hold a barrier and may go different ways: exact text, and what such kernels give.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 #include "hal/device.h"

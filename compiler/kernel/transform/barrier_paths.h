@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/transform/structure.h"
 
 namespace fornax::kernel {

@@ -15,6 +15,7 @@
 // where exits from @0 are exits from @1 in the first part. Values of A that are used in it, and
 // ways out of the whole, go through private variables, so that those who stay together pay nothing.
 #include "compiler/kernel/transform/barrier_rest.h"
+#include "compiler/kernel/ir/builder.h"
 
 #include <algorithm>
 

@@ -5,7 +5,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/builder.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/transform/barrier_paths.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/structure.h"

@@ -16,6 +16,7 @@
 // come together again (OpControlBarrier), so that they pass it is no harm; and those that are at
 // one place together are so as before.
 #include "compiler/kernel/transform/barrier_states.h"
+#include "compiler/kernel/ir/builder.h"
 
 #include <algorithm>
 #include <unordered_map>

@@ -2,7 +2,7 @@
 // too many to copy (barrier_branches.cpp).
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

@@ -6,6 +6,8 @@
 #include "compiler/kernel/analysis/shapes.h"
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/barrier_kernels.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"

@@ -1,7 +1,7 @@
 // What is known of an integer's size, from what it is made of.
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

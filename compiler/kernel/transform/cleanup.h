@@ -1,7 +1,7 @@
 // Clean-up steps that several passes end with. Each takes and leaves a verified kernel.
 #pragma once
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

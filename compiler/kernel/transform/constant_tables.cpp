@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"

@@ -1,6 +1,8 @@
 // Constant arrays that are only read become tables: exact text before and after.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 

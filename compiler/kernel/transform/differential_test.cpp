@@ -4,6 +4,8 @@
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/interpret/random_kernel.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/passes.h"
 

@@ -1,4 +1,6 @@
 // Second forms for vectors whose lanes share every quotient: what is asked, and what is left alone.
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <initializer_list>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 
 namespace fornax::kernel {
 

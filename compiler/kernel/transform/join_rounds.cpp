@@ -14,6 +14,7 @@
 
 #include "compiler/kernel/analysis/invocation_values.h"
 #include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/matrix.h"
 #include "compiler/kernel/transform/clone.h"
 #include "compiler/kernel/transform/passes.h"

@@ -4,6 +4,8 @@
 
 #include "compiler/kernel/interpret/interpret.h"
 #include "compiler/kernel/ir/half.h"
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"

@@ -1,6 +1,7 @@
 // Locals become values across each kind of construct: exact text before and after.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 

@@ -3,6 +3,7 @@
 // A vector's lanes can only index memory one by one, and what has just been stored by rows does not
 // reach loads by columns until it is in the cache. For few elements it is quicker to choose between
 // all of them, and then they need no memory.
+#include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/passes.h"
 

@@ -1,6 +1,8 @@
 // Small private arrays with an index that is known at run time only: exact text before and after.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 

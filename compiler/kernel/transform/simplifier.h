@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/kernel/ir/ir.h"
+#include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/transform/expression.h"
 #include "compiler/kernel/transform/value_table.h"
 

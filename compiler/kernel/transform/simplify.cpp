@@ -5,6 +5,7 @@
 // visible everywhere.
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <unordered_map>
 #include <utility>
 

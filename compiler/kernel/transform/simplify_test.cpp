@@ -1,6 +1,8 @@
 // Exact text before and after simplification, rule by rule.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"

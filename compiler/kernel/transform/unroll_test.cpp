@@ -1,6 +1,8 @@
 // Loops with a small known trip count are unrolled, and no others: exact text.
 #include <gtest/gtest.h>
 
+#include "compiler/kernel/ir/text.h"
+#include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/trip_count.h"
