@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "driver/entry_point.h"
-#include "driver/instance.h"
 #include "icd/entry_point.h"
+#include "icd/entry_points.h"
 
 namespace {
 
@@ -35,7 +34,7 @@ PFN_vkVoidFunction vk_icdGetInstanceProcAddr(VkInstance instance, const char* na
     if (wanted == "vk_icdGetPhysicalDeviceProcAddr") {
         return reinterpret_cast<Function>(&vk_icdGetPhysicalDeviceProcAddr);
     }
-    return fornax::driver::vkGetInstanceProcAddr(instance, name);
+    return fornax::icd::vkGetInstanceProcAddr(instance, name);
 }
 
 // Tells the loader which commands it does not know take a physical device (interface version 4).
@@ -44,5 +43,5 @@ PFN_vkVoidFunction vk_icdGetPhysicalDeviceProcAddr(VkInstance instance, const ch
     if (!entry || entry->scope != fornax::icd::Scope::kPhysicalDevice) {
         return nullptr;
     }
-    return fornax::driver::vkGetInstanceProcAddr(instance, name);
+    return fornax::icd::vkGetInstanceProcAddr(instance, name);
 }

@@ -6,6 +6,7 @@
 #include "driver/entry_point.h"
 #include "driver/instance.h"
 #include "icd/entry_point.h"
+#include "icd/entry_points.h"
 
 namespace fornax::icd {
 
@@ -16,16 +17,9 @@ const EntryPoint* FindEntryPoint(std::string_view name) {
     return found != all.end() && found->name == name ? &*found : nullptr;
 }
 
-}  // namespace fornax::icd
-
-namespace fornax::driver {
-
-using icd::FindEntryPoint;
-using icd::Scope;
-
 FORNAX_ENTRY_POINT(PFN_vkVoidFunction)
 vkGetInstanceProcAddr(VkInstance instance_handle, const char* name) {
-    const icd::EntryPoint* entry = FindEntryPoint(name);
+    const EntryPoint* entry = FindEntryPoint(name);
     if (!entry) {
         return nullptr;
     }
@@ -33,7 +27,7 @@ vkGetInstanceProcAddr(VkInstance instance_handle, const char* name) {
     if (std::string_view(entry->name) == "vkGetInstanceProcAddr") {
         return entry->function;
     }
-    const auto* instance = FromHandle<Instance>(instance_handle);
+    const auto* instance = driver::FromHandle<driver::Instance>(instance_handle);
     if (!instance) {
         return entry->scope == Scope::kGlobal ? entry->function : nullptr;
     }
@@ -46,11 +40,13 @@ vkGetInstanceProcAddr(VkInstance instance_handle, const char* name) {
 
 FORNAX_ENTRY_POINT(PFN_vkVoidFunction)
 vkGetDeviceProcAddr(VkDevice device_handle, const char* name) {
-    const icd::EntryPoint* entry = FindEntryPoint(name);
+    const EntryPoint* entry = FindEntryPoint(name);
     if (!entry || entry->scope != Scope::kDevice) {
         return nullptr;
     }
-    return entry->available(FromHandle<Device>(device_handle)->api()) ? entry->function : nullptr;
+    return entry->available(driver::FromHandle<driver::Device>(device_handle)->api())
+               ? entry->function
+               : nullptr;
 }
 
-}  // namespace fornax::driver
+}  // namespace fornax::icd

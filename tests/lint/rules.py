@@ -34,6 +34,9 @@ BACKENDS = ("hal/model", "hal/null")
 # Tests beside the code may also use the helpers of these folders.
 TEST_HELPER_FOLDERS = ["base", "tests"]
 
+# The driver's own namespace, which sources beside it use and do not add to.
+DRIVER_NAMESPACE = re.compile(r"^[^\n/]*\bnamespace\s+(?:fornax\s*::\s*)?driver\b[\w:\s]*\{", re.MULTILINE)
+
 VULKAN_HEADER = re.compile(r"^(vulkan/|vk_video/|volk\.h)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
@@ -135,6 +138,15 @@ def check_backend_names(file):
                     yield line, f"{other}/ may not include {header}"
 
 
+def check_icd_namespace(file):
+    """The library that the loader opens stands before the driver; it is no part of it."""
+    if file.suffix not in CXX_SUFFIXES or not is_under(file.path, "icd"):
+        return
+    for match in DRIVER_NAMESPACE.finditer(file.text):
+        line = file.text.count("\n", 0, match.end()) + 1
+        yield line, "opens namespace fornax::driver; what icd/ defines belongs to fornax::icd"
+
+
 def check_length(file):
     lines = file.text.count("\n")
     if file.is_code and lines > MAX_LINES:
@@ -185,6 +197,7 @@ FILE_RULES = [
     check_include_direction,
     check_vulkan_headers,
     check_backend_names,
+    check_icd_namespace,
     check_length,
     check_first_comment,
     check_forbidden_text,

@@ -86,6 +86,19 @@ class Backends(unittest.TestCase):
         self.assertEqual(messages("hal/null/a.h", header('"hal/null/core.h"')), [])
 
 
+class IcdNamespace(unittest.TestCase):
+    def test_the_drivers_namespace_stays_closed(self):
+        for text in ["namespace fornax::driver {\n", "namespace fornax {\nnamespace driver {\n",
+                     "namespace fornax::driver\n{\n", "inline namespace fornax::driver::x {\n"]:
+            self.assertEqual(len(messages("icd/a.h", COMMENT + text)), 1, text)
+            self.assertEqual(messages("driver/a.h", COMMENT + text), [], text)
+
+    def test_using_it_passes(self):
+        for text in ["namespace fornax::icd {\n", "using namespace fornax::driver;\nstruct A {\n",
+                     "namespace driver_test {\n", "// as in namespace fornax::driver {\n", "driver::Device d{};\n"]:
+            self.assertEqual(messages("icd/a.h", COMMENT + text), [], text)
+
+
 class Files(unittest.TestCase):
     def test_length(self):
         self.assertEqual(messages("base/a.h", COMMENT + "\n" * (rules.MAX_LINES - 1)), [])

@@ -4,12 +4,14 @@ Usage: gen_vulkan.py VK_XML OUTPUT_DIR SOURCE...
 
 Writes into OUTPUT_DIR:
   driver/registry.h, driver/registry.cpp  sets of extensions and features, and their tables
-  driver/entry_points.h                   prototypes of the commands that the sources define
+  driver/entry_points.h                   prototypes of the commands that the driver's sources define
+  icd/entry_points.h                      prototypes of those that the sources of icd/ define
   icd/entry_point_table.cpp               every command: name, scope, requirement, function
 
 The sources say what is implemented: a command is implemented where a source has
 `FORNAX_ENTRY_POINT(type) vkName(`, and answered with an error where it has
-`FORNAX_ABSENT_ENTRY_POINT(vkName)`. Nothing else needs to be told when a command is added.
+`FORNAX_ABSENT_ENTRY_POINT(vkName)`. A source's folder is the namespace of what it defines. Nothing else
+needs to be told when a command is added.
 """
 
 import re
@@ -21,7 +23,8 @@ from vk_registry import Registry
 HEADER = "// Generated from vk.xml by tools/codegen/gen_vulkan.py. Do not edit.\n"
 
 
-def scan_sources(paths: list[str], registry: Registry) -> tuple[set[str], set[str]]:
+def scan_sources(paths: list[str], registry: Registry) -> tuple[dict[str, str], set[str]]:
+    """The folder of each command that is defined, and the commands that are absent."""
     defined: dict[str, str] = {}
     absent: dict[str, str] = {}
     for path in paths:
@@ -37,7 +40,7 @@ def scan_sources(paths: list[str], registry: Registry) -> tuple[set[str], set[st
             if name in defined or name in absent:
                 sys.exit(f"{path}: {name} is already defined in {defined.get(name) or absent[name]}.")
             names[name] = path
-    return set(defined), set(absent)
+    return {name: Path(path).parent.name for name, path in defined.items()}, set(absent)
 
 
 def registry_header(registry: Registry) -> str:
@@ -192,14 +195,14 @@ std::span<const AggregateProperties> AllAggregateProperties() {
                         '#include "driver/registry.h"\n\n#include <algorithm>\n#include <array>\n#include <cstddef>\n')
 
 
-def entry_points_header(registry: Registry, defined: set[str]) -> str:
+def entry_points_header(registry: Registry, folder: str, defined: dict[str, str]) -> str:
     lines = [HEADER, "#pragma once\n", "#include <vulkan/vulkan_core.h>\n",
-             "namespace fornax::driver {\n"]
-    for name in sorted(defined):
+             f"namespace fornax::{folder} {{\n"]
+    for name in sorted(name for name in defined if defined[name] == folder):
         command = registry.commands[name]
         lines.append(f"VKAPI_ATTR {command.return_type} VKAPI_CALL {name}(")
         lines.append("    " + ",\n    ".join(command.parameters) + ");")
-    lines.append("\n}  // namespace fornax::driver\n")
+    lines.append(f"\n}}  // namespace fornax::{folder}\n")
     return "\n".join(lines)
 
 
@@ -212,7 +215,7 @@ def scope(command) -> str:
         command.first_parameter, "kDevice")
 
 
-def entry_point_table(registry: Registry, defined: set[str], absent: set[str]) -> str:
+def entry_point_table(registry: Registry, defined: dict[str, str], absent: set[str]) -> str:
     conditions: dict[str, str] = {}
     rows = []
     for name in sorted(registry.commands):
@@ -221,14 +224,14 @@ def entry_point_table(registry: Registry, defined: set[str], absent: set[str]) -
         requirement = conditions.setdefault(condition, f"Requirement{len(conditions)}")
         implementation = command.implementation
         if implementation in defined:
-            function = f"Guard<&driver::{implementation}>()"
+            function = f"Guard<&{defined[implementation]}::{implementation}>()"
         elif implementation in absent:
             function = f"Guard<&driver::AbsentEntryPoint<k_{implementation}, PFN_{implementation}>::Call>()"
         else:
             function = "nullptr"
         rows.append((name, scope(command), requirement, function, str(implementation in absent).lower()))
     lines = [HEADER, '#include "driver/absent.h"', '#include "driver/entry_points.h"',
-             '#include "icd/entry_point.h"', '#include "icd/guard.h"\n', "namespace fornax::icd {", "namespace {\n",
+             '#include "icd/entry_point.h"', '#include "icd/entry_points.h"', '#include "icd/guard.h"\n', "namespace fornax::icd {", "namespace {\n",
              "using driver::ApiSet;\n"]
     for condition, requirement in conditions.items():
         parameter = "const ApiSet& api" if "api." in condition else "const ApiSet&"
@@ -264,7 +267,8 @@ def main():
     directory = Path(output)
     write_if_changed(directory / "driver/registry.h", registry_header(registry))
     write_if_changed(directory / "driver/registry.cpp", registry_source(registry))
-    write_if_changed(directory / "driver/entry_points.h", entry_points_header(registry, defined))
+    for folder in ("driver", "icd"):
+        write_if_changed(directory / folder / "entry_points.h", entry_points_header(registry, folder, defined))
     write_if_changed(directory / "icd/entry_point_table.cpp", entry_point_table(registry, defined, absent))
 
 
