@@ -95,12 +95,17 @@ vkCmdCopyMemoryIndirectKHR(VkCommandBuffer command_buffer,
                       info->copyAddressRange.stride);
 }
 
+// A command in memory has the rows that the device reads, the subresource, which the device is told
+// in the packet, and the box.
 using ImageCommand = VkCopyMemoryToImageIndirectCommandKHR;
-static_assert(sizeof(ImageCommand) == sizeof(hal::IndirectRows));
-static_assert(offsetof(ImageCommand, bufferRowLength) == offsetof(hal::IndirectRows, row_texels));
-static_assert(offsetof(ImageCommand, bufferImageHeight) == offsetof(hal::IndirectRows, slice_rows));
-static_assert(offsetof(ImageCommand, imageOffset) == offsetof(hal::IndirectRows, x));
-static_assert(offsetof(ImageCommand, imageExtent) == offsetof(hal::IndirectRows, width));
+constexpr uint64_t kRowsAt = offsetof(ImageCommand, srcAddress);
+constexpr uint64_t kBoxAt = offsetof(ImageCommand, imageOffset);
+static_assert(offsetof(ImageCommand, bufferRowLength) ==
+              kRowsAt + offsetof(hal::IndirectRows, row_texels));
+static_assert(offsetof(ImageCommand, bufferImageHeight) ==
+              kRowsAt + offsetof(hal::IndirectRows, slice_rows));
+static_assert(offsetof(ImageCommand, imageExtent) == kBoxAt + offsetof(hal::IndirectBox, width));
+static_assert(sizeof(ImageCommand) == kBoxAt + sizeof(hal::IndirectBox));
 
 FORNAX_ENTRY_POINT(void)
 vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer command_buffer,
@@ -109,6 +114,7 @@ vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer command_buffer,
     const FormatInfo& format = image.format();
     const VkStridedDeviceAddressRangeKHR& commands = info->copyAddressRange;
     for (uint32_t i = 0; i < info->copyCount; ++i) {
+        const uint64_t command = commands.address + i * commands.stride;
         // What the command in memory says of the subresource "must match the value specified" here.
         const VkImageSubresourceLayers& layers = info->pImageSubresources[i];
         const uint32_t plane = format.PlaneOf(layers.aspectMask);
@@ -119,7 +125,8 @@ vkCmdCopyMemoryToImageIndirectKHR(VkCommandBuffer command_buffer,
             image.type() == VK_IMAGE_TYPE_3D ? level.depth : image.layer_count();
         BuilderOf(command_buffer)
             .CopyRowsIndirect({
-                .parameters = commands.address + i * commands.stride,
+                .source = command + kRowsAt,
+                .box = command + kBoxAt,
                 .destination = image.Address(plane, layers.mipLevel, layers.baseArrayLayer),
                 .slice_pitch = image.SlicePitch(plane, layers.mipLevel),
                 .row_pitch = static_cast<uint32_t>(level.row_pitch),

@@ -16,7 +16,8 @@ namespace fornax::driver {
 
 namespace {
 
-// The HAL's flags mean what Vulkan's do.
+// The HAL's flags mean what Vulkan's do. The device wraps what 32 bits do not hold: the result "may
+// either wrap or saturate" (Query Operation).
 uint8_t ResultFlags(VkQueryResultFlags flags) {
     uint8_t result = 0;
     if (flags & VK_QUERY_RESULT_64_BIT) {

@@ -133,12 +133,13 @@ struct IndirectCopy {
     uint64_t size_bytes;
 };
 
-// COPY_ROWS_INDIRECT: a COPY_ROWS into slices of texels, or of blocks of texels, whose box is read
-// from Memory when the packet executes: an IndirectRows at `parameters`, aligned to 4 bytes. The
-// box must lie inside of the slices' size; its corner is rounded down to whole blocks, and its size
-// up.
+// COPY_ROWS_INDIRECT: a COPY_ROWS into slices of texels, or of blocks of texels, whose source and
+// box are read from Memory when the packet executes: an IndirectRows at `source` and an IndirectBox
+// at `box`, both aligned to 4 bytes. The box must lie inside of the slices' size; its corner is
+// rounded down to whole blocks, and its size up.
 struct CopyRowsIndirectPayload {
-    uint64_t parameters;
+    uint64_t source;
+    uint64_t box;
     uint64_t destination;  // the first slice's first texel
     uint64_t slice_pitch;
     uint32_t row_pitch;
@@ -154,7 +155,9 @@ struct IndirectRows {
     uint64_t source;
     uint32_t row_texels;
     uint32_t slice_rows;
-    uint32_t for_the_driver[4];  // the device ignores it, and z and depth
+};
+// The packet says which slices are written; z and depth are ignored.
+struct IndirectBox {
     int32_t x, y, z;
     uint32_t width, height, depth;
 };
@@ -302,16 +305,19 @@ static_assert(offsetof(ConditionPayload, address) == 0);
 static_assert(offsetof(CopyIndirectPayload, address) == 0);
 static_assert(offsetof(CopyIndirectPayload, stride_bytes) == 8);
 static_assert(sizeof(IndirectCopy) == 24);
-static_assert(offsetof(CopyRowsIndirectPayload, parameters) == 0);
-static_assert(offsetof(CopyRowsIndirectPayload, destination) == 8);
-static_assert(offsetof(CopyRowsIndirectPayload, slice_pitch) == 16);
-static_assert(offsetof(CopyRowsIndirectPayload, row_pitch) == 24);
-static_assert(offsetof(CopyRowsIndirectPayload, width) == 28);
-static_assert(offsetof(CopyRowsIndirectPayload, height) == 32);
-static_assert(offsetof(CopyRowsIndirectPayload, slices) == 36);
-static_assert(offsetof(CopyRowsIndirectPayload, bytes) == 40);
-static_assert(offsetof(CopyRowsIndirectPayload, block_log2) == 41);
-static_assert(offsetof(IndirectRows, x) == 32 && sizeof(IndirectRows) == 56);
+static_assert(offsetof(CopyRowsIndirectPayload, source) == 0);
+static_assert(offsetof(CopyRowsIndirectPayload, box) == 8);
+static_assert(offsetof(CopyRowsIndirectPayload, destination) == 16);
+static_assert(offsetof(CopyRowsIndirectPayload, slice_pitch) == 24);
+static_assert(offsetof(CopyRowsIndirectPayload, row_pitch) == 32);
+static_assert(offsetof(CopyRowsIndirectPayload, width) == 36);
+static_assert(offsetof(CopyRowsIndirectPayload, height) == 40);
+static_assert(offsetof(CopyRowsIndirectPayload, slices) == 44);
+static_assert(offsetof(CopyRowsIndirectPayload, bytes) == 48);
+static_assert(offsetof(CopyRowsIndirectPayload, block_log2) == 49);
+static_assert(offsetof(IndirectRows, row_texels) == 8 && offsetof(IndirectRows, slice_rows) == 12);
+static_assert(sizeof(IndirectRows) == 16);
+static_assert(offsetof(IndirectBox, width) == 12 && sizeof(IndirectBox) == 24);
 
 // What the packets of a stream (or of one submission in a ring) name by index.
 struct ResourceTable {

@@ -266,7 +266,7 @@ enum class AddressMode : uint8_t {
     kMirrorClampToEdge
 };
 enum class Reduction : uint8_t { kAverage, kMin, kMax };
-// As VkCompareOp.
+// How a reference value, the left operand, is compared with a texel.
 enum class Compare : uint8_t {
     kNever,
     kLess,

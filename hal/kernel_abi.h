@@ -33,9 +33,8 @@ struct DispatchFrame {
     const uint32_t* dynamic_offsets = nullptr;  // bytes, in the order of the pipeline layout
     const void* push_constants = nullptr;       // kPushConstantBytes bytes
     uint32_t workgroup_count[3] = {0, 0, 0};    // NumWorkgroups
-    uint32_t base_workgroup[3] = {0, 0,
-                                  0};      // added to the workgroup's position (vkCmdDispatchBase)
-    const void* kernel_context = nullptr;  // the executable's KernelDesc::context
+    uint32_t base_workgroup[3] = {0, 0, 0};     // added to the workgroup's position
+    const void* kernel_context = nullptr;       // the executable's KernelDesc::context
 };
 
 // Why a kernel stopped early. A kernel writes the first fault into its WorkerFrame and returns;

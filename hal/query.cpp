@@ -18,8 +18,7 @@ void WriteWord(std::byte* place, uint64_t value, bool wide) {
         std::memcpy(place, &value, sizeof(uint64_t));
         return;
     }
-    // "If VK_QUERY_RESULT_64_BIT is not set and the result overflows a 32-bit value, the value may
-    // either wrap or saturate" (Vulkan, Query Operation): wrapping keeps differences right.
+    // A result that does not fit wraps, which keeps differences right.
     const auto narrow = static_cast<uint32_t>(value);
     std::memcpy(place, &narrow, sizeof(uint32_t));
 }

@@ -21,7 +21,7 @@ static_assert(sizeof(QuerySlot) == 16);
 // One event in device memory, 4-byte aligned, 0 (reset) or 1 (set).
 using EventCell = uint32_t;
 
-// How query results are written out; the meaning is that of VkQueryResultFlagBits.
+// How query results are written out.
 enum QueryResultFlags : uint8_t {
     kQuery64Bit = 1,             // results and availability are 64-bit words, else 32-bit
     kQueryWait = 2,              // wait until each query is available

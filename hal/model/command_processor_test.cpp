@@ -116,7 +116,8 @@ TEST(CommandProcessor, RefusesIndirectCopiesOfRows) {
         packet.copy_rows_indirect = copy;
         return packet;
     };
-    const CopyRowsIndirectPayload good{.parameters = InMemory(kEnd - 56),
+    const CopyRowsIndirectPayload good{.source = InMemory(kEnd - 40),
+                                       .box = InMemory(kEnd - 24),
                                        .destination = InMemory(1024),
                                        .slice_pitch = 256,
                                        .row_pitch = 32,
@@ -127,9 +128,14 @@ TEST(CommandProcessor, RefusesIndirectCopiesOfRows) {
                                        .block_log2 = 0};
     ExpectDone(rows(good));
     CopyRowsIndirectPayload bad = good;
-    bad.parameters += 4;
-    ExpectRefused(rows(bad), "the parameters of a copy of 56");
-    bad.parameters = InMemory(2);
+    bad.source = InMemory(kEnd - 12);
+    ExpectRefused(rows(bad), "the rows of a copy of 16");
+    bad.source = InMemory(2);
+    ExpectRefused(rows(bad), "not aligned to 4");
+    bad = good;
+    bad.box += 4;
+    ExpectRefused(rows(bad), "the box of a copy of 24");
+    bad.box = InMemory(2);
     ExpectRefused(rows(bad), "not aligned to 4");
     bad = good;
     bad.bytes = 17;
@@ -141,10 +147,8 @@ TEST(CommandProcessor, RefusesIndirectCopiesOfRows) {
     const auto expect_box = [&](std::array<uint32_t, 6> box, const char* words) {
         PacketHarness harness;
         Packet update{.header = Header(Opcode::kUpdate, kUpdateInline)};
-        update.update = {.destination = good.parameters + offsetof(IndirectRows, x),
-                         .size_bytes = sizeof(box),
-                         .reserved = 0,
-                         .data = {}};
+        update.update = {
+            .destination = good.box, .size_bytes = sizeof(box), .reserved = 0, .data = {}};
         std::memcpy(update.update.data, box.data(), sizeof(box));
         ASSERT_TRUE(harness.RunOne(update).ok());
         const Status status = harness.RunOne(rows(good));

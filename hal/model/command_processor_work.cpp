@@ -254,10 +254,14 @@ Status CommandProcessor::CopyRowsIndirect(const CopyRowsIndirectPayload& copy, c
                         "at most 2^4 and 16.",
                         copy.block_log2, copy.bytes));
     }
-    FORNAX_RETURN_IF_ERROR(CheckMemory("the parameters of a copy", copy.parameters,
-                                       sizeof(IndirectRows), alignof(uint32_t)));
-    IndirectRows box;
-    FORNAX_RETURN_IF_ERROR(Read(copy.parameters, &box));
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the rows of a copy", copy.source, sizeof(IndirectRows), alignof(uint32_t)));
+    FORNAX_RETURN_IF_ERROR(
+        CheckMemory("the box of a copy", copy.box, sizeof(IndirectBox), alignof(uint32_t)));
+    IndirectRows rows;
+    FORNAX_RETURN_IF_ERROR(Read(copy.source, &rows));
+    IndirectBox box;
+    FORNAX_RETURN_IF_ERROR(Read(copy.box, &box));
     const auto inside = [](int32_t first, uint32_t count, uint32_t size) {
         return first >= 0 && static_cast<uint64_t>(first) + count <= size;
     };
@@ -270,16 +274,16 @@ Status CommandProcessor::CopyRowsIndirect(const CopyRowsIndirectPayload& copy, c
         return (texels + (1u << copy.block_log2) - 1) >> copy.block_log2;
     };
     const uint64_t source_row_pitch =
-        blocks(box.row_texels ? box.row_texels : box.width) * copy.bytes;
+        blocks(rows.row_texels ? rows.row_texels : box.width) * copy.bytes;
     const uint64_t source_slice_pitch =
-        source_row_pitch * blocks(box.slice_rows ? box.slice_rows : box.height);
+        source_row_pitch * blocks(rows.slice_rows ? rows.slice_rows : box.height);
     if (source_row_pitch > UINT32_MAX) {
         return Malformed(fmt::format("rows of {} texels are {} bytes, more than {}.",
-                                     box.row_texels, source_row_pitch, UINT32_MAX));
+                                     rows.row_texels, source_row_pitch, UINT32_MAX));
     }
     const uint64_t row = static_cast<uint32_t>(box.y) >> copy.block_log2;
     const uint64_t column = static_cast<uint32_t>(box.x) >> copy.block_log2;
-    return CopyRows({.source = box.source,
+    return CopyRows({.source = rows.source,
                      .destination = copy.destination + row * copy.row_pitch + column * copy.bytes,
                      .source_slice_pitch = source_slice_pitch,
                      .destination_slice_pitch = copy.slice_pitch,

@@ -1,5 +1,5 @@
 // The floating-point mode that kernels start in: round to nearest even, denormals preserved, no
-// traps. Vulkan's default, and what the kernel compiler counts on.
+// traps. The kernel compiler counts on it.
 #pragma once
 
 #include <cstdint>

@@ -168,7 +168,10 @@ TEST(KernelGuard, TransfersOfMemoryThatIsGone) {
         },
         [](auto& builder, uint64_t gone, uint64_t) { builder.CopyIndirect(gone, 1, 24); },
         [](auto& builder, uint64_t gone, uint64_t here) {
-            builder.CopyRowsIndirect({.parameters = gone, .destination = here});
+            builder.CopyRowsIndirect({.source = gone, .box = here, .destination = here});
+        },
+        [](auto& builder, uint64_t gone, uint64_t here) {
+            builder.CopyRowsIndirect({.source = here, .box = gone, .destination = here});
         },
         [](auto& builder, uint64_t gone, uint64_t) { builder.BeginCondition(gone, false); },
         [](auto& builder, uint64_t gone, uint64_t here) {
