@@ -1,12 +1,9 @@
-// What a backend gets from the factory, and what backends share. Nothing above the HAL includes it.
+// What a backend gets from the factory. Nothing above the HAL includes it.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <string>
-
-#include "base/result.h"
-#include "hal/executable.h"
 
 namespace fornax::hal {
 
@@ -18,8 +15,5 @@ struct BackendOptions {
     bool catch_faults = true;  // false: a fault in a kernel ends the process
     std::function<void(const std::string&)> on_lost;
 };
-
-// Checks a kernel against the limits of hal/device.h.
-Status ValidateKernelDesc(const KernelDesc& desc);
 
 }  // namespace fornax::hal

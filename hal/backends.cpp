@@ -11,9 +11,9 @@
 
 #include "hal/backend.h"
 #include "hal/device.h"
-#include "hal/host_heap.h"
 #include "hal/model/device.h"
 #include "hal/null/device.h"
+#include "hal/support/host_heap.h"
 
 namespace fornax::hal {
 

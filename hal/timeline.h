@@ -15,18 +15,18 @@
 
 namespace fornax::hal {
 
-class SharedTimeline;
-class WaitHub;
+struct TimelinePoint;
 
 inline constexpr uint64_t kWaitForever = UINT64_MAX;
+
+// Of several points: until all are reached, or at least one.
+enum class WaitMode : uint8_t { kAll, kAny };
 
 // Made by Device::CreateTimeline and its neighbours; reference-counted. Every member may be called
 // from any thread. A timeline belongs to one device; one that is shared has a Timeline in each.
 class Timeline {
   public:
-    Timeline(std::shared_ptr<WaitHub> hub, uint64_t initial_value);
-    Timeline(std::shared_ptr<WaitHub> hub, std::shared_ptr<SharedTimeline> shared);
-    ~Timeline();
+    virtual ~Timeline() = default;
     Timeline(const Timeline&) = delete;
     Timeline& operator=(const Timeline&) = delete;
 
@@ -40,7 +40,7 @@ class Timeline {
 
     // The host's signal. A value that is not greater than the present one is kInvalidArgument and
     // changes nothing.
-    Status Signal(uint64_t value);
+    virtual Status Signal(uint64_t value) = 0;
 
     // Blocks until value() >= `value`: OK; or kTimeout after timeout_ns (0 only polls); or
     // kDeviceLost.
@@ -48,33 +48,34 @@ class Timeline {
 
     // The device's signal: raises the value to `value` if that is greater, and wakes the waiters.
     // For backends.
-    void Advance(uint64_t value);
+    virtual void Advance(uint64_t value) = 0;
 
     // What ImportTimeline takes; kUnsupported for a timeline that is not shared.
-    Result<UniqueFd> ExportFile() const;
+    virtual Result<UniqueFd> ExportFile() const = 0;
 
     // A file that becomes readable, for good, when `value` is reached, and is hung up when that
     // will not happen any more because the device or the process is gone: for poll(), and for
     // ImportSyncFile of any device in any process. kUnsupported for a shared timeline.
-    Result<UniqueFd> ExportSyncFile(uint64_t value);
+    virtual Result<UniqueFd> ExportSyncFile(uint64_t value) = 0;
 
-    WaitHub& hub() const { return *hub_; }
-    // Null but for a shared timeline. For the hub.
-    const SharedTimeline* shared() const { return shared_.get(); }
+    // WaitAll and WaitAny of points of this timeline's device, none of which is null.
+    virtual Status WaitFor(std::span<const TimelinePoint> points,
+                           WaitMode mode,
+                           uint64_t timeout_ns) const = 0;
 
     struct Words {
         std::atomic<uint64_t> value;
         std::atomic<uint64_t> target;
     };
 
-  private:
-    void Notify();
+  protected:
+    // The words live at least as long as the timeline.
+    explicit Timeline(Words* words) : words_(words) {}
 
-    std::shared_ptr<WaitHub> hub_;
-    std::shared_ptr<SharedTimeline> shared_;
-    alignas(64) Words own_;
+    Words& words() const { return *words_; }
+
+  private:
     Words* const words_;
-    std::atomic<bool> exported_{false};  // to sync files
 };
 
 // "The timeline has reached the value."

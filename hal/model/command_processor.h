@@ -12,11 +12,11 @@
 
 #include "base/result.h"
 #include "hal/command_stream.h"
-#include "hal/host_heap.h"
 #include "hal/model/counter_block.h"
 #include "hal/model/transfer.h"
 #include "hal/model/worker_pool.h"
-#include "hal/wait_hub.h"
+#include "hal/support/host_heap.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal::model {
 

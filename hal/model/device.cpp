@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include "hal/model/queue.h"
-#include "hal/shared_timeline.h"
+#include "hal/support/host_timeline.h"
+#include "hal/support/kernel_checks.h"
+#include "hal/support/shared_timeline.h"
 
 namespace fornax::hal::model {
 
@@ -69,17 +71,17 @@ Result<std::shared_ptr<const Executable>> ModelDevice::CreateExecutable(KernelDe
 }
 
 Result<std::shared_ptr<Timeline>> ModelDevice::CreateTimeline(uint64_t initial_value) {
-    return std::make_shared<Timeline>(hub_, initial_value);
+    return HostTimeline::Make(hub_, initial_value);
 }
 
 Result<std::shared_ptr<Timeline>> ModelDevice::CreateSharedTimeline(uint64_t initial_value) {
     FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Create(initial_value));
-    return std::make_shared<Timeline>(hub_, std::move(shared));
+    return HostTimeline::Make(hub_, std::move(shared));
 }
 
 Result<std::shared_ptr<Timeline>> ModelDevice::ImportTimeline(int file) {
     FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Import(file));
-    return std::make_shared<Timeline>(hub_, std::move(shared));
+    return HostTimeline::Make(hub_, std::move(shared));
 }
 
 Result<std::shared_ptr<Timeline>> ModelDevice::ImportSyncFile(int file) {

@@ -7,12 +7,12 @@
 
 #include "hal/backend.h"
 #include "hal/device.h"
-#include "hal/host_heap.h"
 #include "hal/model/counter_block.h"
 #include "hal/model/kernel_guard.h"
 #include "hal/model/worker_pool.h"
-#include "hal/sync_file.h"
-#include "hal/wait_hub.h"
+#include "hal/support/host_heap.h"
+#include "hal/support/sync_file.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal::model {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "hal/timeline.h"
+#include "hal/support/host_timeline.h"
 
 namespace fornax::hal::model {
 
@@ -58,7 +58,7 @@ PacketHarness::PacketHarness()
     inner.Fill(memory_->address(), 64, 1);
     auto stream = inner.Finish();
     resources_.streams = {stream.ok() ? *stream : nullptr, nullptr};
-    resources_.timelines = {std::make_shared<hal::Timeline>(hub_, 100), nullptr};
+    resources_.timelines = {std::make_shared<HostTimeline>(hub_, 100), nullptr};
 }
 
 // The resources, and the side data that marked words point into.

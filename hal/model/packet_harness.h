@@ -8,11 +8,11 @@
 #include <span>
 
 #include "hal/command_stream_builder.h"
-#include "hal/host_heap.h"
 #include "hal/model/command_processor.h"
 #include "hal/model/counter_block.h"
 #include "hal/model/worker_pool.h"
-#include "hal/wait_hub.h"
+#include "hal/support/host_heap.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal::model {
 

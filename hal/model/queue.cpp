@@ -102,7 +102,7 @@ Status ModelQueue::Submit(const SubmitInfo& info) {
     submission->values.reserve(timeline_count);
     for (const std::span<const TimelinePoint> points : {info.waits, info.signals}) {
         for (const TimelinePoint& point : points) {
-            if (point.timeline == nullptr || &point.timeline->hub() != hub_.get()) {
+            if (!HostTimeline::BelongsTo(point.timeline.get(), *hub_)) {
                 return Error{ErrorCode::kInvalidArgument,
                              "A submission names a timeline that is null or of another device."};
             }

@@ -17,6 +17,7 @@
 #include "hal/model/counter_block.h"
 #include "hal/model/ring.h"
 #include "hal/queue.h"
+#include "hal/support/host_timeline.h"
 
 namespace fornax::hal::model {
 
@@ -58,7 +59,7 @@ class ModelQueue : public Queue {
     const std::shared_ptr<WaitHub> hub_;
     const std::shared_ptr<CounterBlock> counters_;
     // The serial of the last finished submission, for WaitIdle.
-    Timeline progress_;
+    HostTimeline progress_;
 
     std::mutex mutex_;  // of the producers' side, and of thread_
     std::deque<Submission*> backlog_;

@@ -27,10 +27,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "hal/futex.h"
 #include "hal/kernel_abi.h"
 #include "hal/model/kernel_guard.h"
-#include "hal/wait_hub.h"
+#include "hal/support/futex.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal::model {
 

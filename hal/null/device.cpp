@@ -4,12 +4,14 @@
 #include <mutex>
 #include <vector>
 
-#include "hal/futex.h"
-#include "hal/host_heap.h"
 #include "hal/null/queue.h"
-#include "hal/shared_timeline.h"
-#include "hal/sync_file.h"
-#include "hal/wait_hub.h"
+#include "hal/support/futex.h"
+#include "hal/support/host_heap.h"
+#include "hal/support/host_timeline.h"
+#include "hal/support/kernel_checks.h"
+#include "hal/support/shared_timeline.h"
+#include "hal/support/sync_file.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal::null {
 
@@ -50,17 +52,17 @@ class NullDevice : public Device {
     }
 
     Result<std::shared_ptr<Timeline>> CreateTimeline(uint64_t initial_value) override {
-        return std::make_shared<Timeline>(hub_, initial_value);
+        return HostTimeline::Make(hub_, initial_value);
     }
 
     Result<std::shared_ptr<Timeline>> CreateSharedTimeline(uint64_t initial_value) override {
         FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Create(initial_value));
-        return std::make_shared<Timeline>(hub_, std::move(shared));
+        return HostTimeline::Make(hub_, std::move(shared));
     }
 
     Result<std::shared_ptr<Timeline>> ImportTimeline(int file) override {
         FORNAX_ASSIGN_OR_RETURN(auto shared, SharedTimeline::Import(file));
-        return std::make_shared<Timeline>(hub_, std::move(shared));
+        return HostTimeline::Make(hub_, std::move(shared));
     }
 
     Result<std::shared_ptr<Timeline>> ImportSyncFile(int file) override {

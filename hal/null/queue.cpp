@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "hal/futex.h"
+#include "hal/support/futex.h"
 
 namespace fornax::hal::null {
 
@@ -40,7 +40,7 @@ Status NullQueue::Submit(const SubmitInfo& info) {
     }
     for (const std::span<const TimelinePoint> points : {info.waits, info.signals}) {
         for (const TimelinePoint& point : points) {
-            if (point.timeline == nullptr || &point.timeline->hub() != hub_.get()) {
+            if (!HostTimeline::BelongsTo(point.timeline.get(), *hub_)) {
                 return Error{ErrorCode::kInvalidArgument,
                              "A submission names a timeline that is null or of another device."};
             }

@@ -12,7 +12,8 @@
 #include "hal/counters.h"
 #include "hal/device.h"
 #include "hal/queue.h"
-#include "hal/wait_hub.h"
+#include "hal/support/host_timeline.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal::null {
 
@@ -42,7 +43,7 @@ class NullQueue : public Queue {
 
     const std::shared_ptr<Device> device_;
     const std::shared_ptr<WaitHub> hub_;
-    Timeline progress_;  // the serial of the last finished submission
+    HostTimeline progress_;  // the serial of the last finished submission
 
     std::mutex mutex_;
     std::condition_variable work_arrived_;

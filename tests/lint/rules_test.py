@@ -25,6 +25,10 @@ class IncludeDirection(unittest.TestCase):
             ("base/file.h", '"base/result.h"'),
             ("hal/device.h", '"base/result.h"'),
             ("hal/model/core.h", '"hal/device.h"'),
+            ("hal/model/core.h", '"hal/support/host_heap.h"'),
+            ("hal/null/core.h", '"hal/support/host_heap.h"'),
+            ("hal/support/host_heap.h", '"hal/memory.h"'),
+            ("hal/conformance/cases.h", '"hal/device.h"'),
             ("compiler/kernel/ir/ir.h", '"hal/kernel_abi.h"'),
             ("compiler/graph/plan.h", '"compiler/kernel/kernel_compiler.h"'),
             ("compiler/graph/plan.h", '"shaders/embedded_kernels.h"'),
@@ -42,6 +46,13 @@ class IncludeDirection(unittest.TestCase):
         for path, include in [
             ("base/file.h", '"hal/device.h"'),
             ("hal/device.h", '"driver/device.h"'),
+            ("hal/device.h", '"hal/support/host_heap.h"'),
+            ("hal/device.h", '"hal/model/model.h"'),
+            ("hal/support/host_heap.h", '"hal/model/model.h"'),
+            ("hal/support/host_heap.h", '"driver/device.h"'),
+            ("hal/conformance/cases.h", '"hal/support/host_heap.h"'),
+            ("driver/device.h", '"hal/support/host_heap.h"'),
+            ("compiler/kernel/ir/ir.h", '"hal/support/futex.h"'),
             ("hal/model/core.h", '"compiler/kernel/kernel_compiler.h"'),
             ("compiler/kernel/ir/ir.h", '"compiler/graph/graph.h"'),
             ("compiler/kernel/ir/ir.h", '"driver/device.h"'),
@@ -62,6 +73,12 @@ class IncludeDirection(unittest.TestCase):
         bad = ("hal/queue_test.cpp", header('"driver/device.h"'))
         self.assertEqual(findings(listed, good), [])
         self.assertEqual(len(findings(listed, bad)), 1)
+
+    def test_the_factory_alone_sees_backends(self):
+        listed = ("hal/CMakeLists.txt", "# The HAL.\nbackends.cpp\n")
+        for include in ['"hal/model/device.h"', '"hal/null/device.h"', '"hal/support/host_heap.h"', '"hal/device.h"']:
+            self.assertEqual(findings(listed, ("hal/backends.cpp", header(include))), [], include)
+        self.assertEqual(len(findings(listed, ("hal/backends.cpp", header('"driver/device.h"')))), 1)
 
     def test_spelling_of_the_directive_does_not_matter(self):
         self.assertEqual(len(messages("base/a.h", COMMENT + '  #  include   "hal/device.h"\n')), 1)

@@ -1,5 +1,5 @@
 // Anonymous files with seals.
-#include "hal/shared_file.h"
+#include "hal/support/shared_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

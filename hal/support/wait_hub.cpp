@@ -1,14 +1,14 @@
 // Blocking on timelines, and the end of a device.
-#include "hal/wait_hub.h"
+#include "hal/support/wait_hub.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
 
 #include "hal/memory.h"
-#include "hal/shared_timeline.h"
-#include "hal/sync_file.h"
-#include "hal/timeline.h"
+#include "hal/support/host_timeline.h"
+#include "hal/support/shared_timeline.h"
+#include "hal/support/sync_file.h"
 
 namespace fornax::hal {
 
@@ -165,7 +165,7 @@ Status WaitHub::Wait(std::span<const TimelinePoint> points,
         waiter.woken.store(0, std::memory_order_seq_cst);
         words.clear();
         for (const TimelinePoint& point : points) {
-            if (const SharedTimeline* shared = point.timeline->shared()) {
+            if (const SharedTimeline* shared = HostTimeline::SharedPart(*point.timeline)) {
                 words.push_back({&shared->sequence(), shared->sequence().load(), true});
             }
         }

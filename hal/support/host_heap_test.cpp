@@ -1,5 +1,5 @@
 // The set of live ranges, as a thread sees it through its view.
-#include "hal/host_heap.h"
+#include "hal/support/host_heap.h"
 
 #include <gtest/gtest.h>
 

@@ -16,6 +16,8 @@
 
 namespace fornax::hal {
 
+class WaitHub;
+
 struct SyncPair {
     UniqueFd file;
     UniqueFd signal_end;

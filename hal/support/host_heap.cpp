@@ -1,5 +1,5 @@
 // Allocation of device memory from the host.
-#include "hal/host_heap.h"
+#include "hal/support/host_heap.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -14,7 +14,7 @@
 
 #include <fmt/format.h>
 
-#include "hal/shared_file.h"
+#include "hal/support/shared_file.h"
 
 namespace fornax::hal {
 

@@ -19,12 +19,10 @@
 #include "base/file.h"
 #include "base/result.h"
 #include "hal/fault.h"
-#include "hal/futex.h"
+#include "hal/support/futex.h"
+#include "hal/timeline.h"
 
 namespace fornax::hal {
-
-class Timeline;
-struct TimelinePoint;
 
 // Thread-safe.
 class WaitHub {
@@ -50,7 +48,7 @@ class WaitHub {
     // thread that does not exist there may have held it.
     bool Forked() const;
 
-    enum class Mode { kAll, kAny };
+    using Mode = WaitMode;
     // Blocks until the points are reached: OK; or kTimeout, kDeviceLost, or, when `cancelled` is
     // not null and becomes true (followed by Notify), kTimeout.
     Status Wait(std::span<const TimelinePoint> points,

@@ -1,5 +1,4 @@
-// Checks that every backend makes.
-#include "hal/backend.h"
+#include "hal/support/kernel_checks.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Sockets as events, and the thread that polls those of others.
-#include "hal/sync_file.h"
+#include "hal/support/sync_file.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -12,8 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "hal/shared_file.h"
-#include "hal/wait_hub.h"
+#include "hal/support/host_timeline.h"
+#include "hal/support/shared_file.h"
+#include "hal/support/wait_hub.h"
 
 namespace fornax::hal {
 
@@ -64,9 +65,9 @@ Result<std::shared_ptr<Timeline>> SyncFileWatcher::Import(int file) {
                      fmt::format("The imported sync file {} is no file.", file)};
     }
     if (Ready(now.revents)) {
-        return std::make_shared<Timeline>(hub_, 1);
+        return HostTimeline::Make(hub_, 1);
     }
-    auto timeline = std::make_shared<Timeline>(hub_, 0);
+    auto timeline = HostTimeline::Make(hub_, 0);
     FORNAX_ASSIGN_OR_RETURN(UniqueFd copy, DuplicateFile(file));
     std::lock_guard lock(mutex_);
     if (!thread_) {

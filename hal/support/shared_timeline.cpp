@@ -1,5 +1,5 @@
 // The page of a shared timeline.
-#include "hal/shared_timeline.h"
+#include "hal/support/shared_timeline.h"
 
 #include <linux/futex.h>
 #include <sys/mman.h>
@@ -9,7 +9,7 @@
 #include <climits>
 
 #include "hal/memory.h"
-#include "hal/shared_file.h"
+#include "hal/support/shared_file.h"
 
 namespace fornax::hal {
 
