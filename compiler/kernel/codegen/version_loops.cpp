@@ -16,6 +16,7 @@
 #include <llvm/Transforms/Utils/Local.h>
 #include <llvm/Transforms/Utils/ValueMapper.h>
 
+#include "compiler/kernel/codegen/likely_branch.h"
 #include "compiler/kernel/codegen/turn_values.h"
 
 namespace fornax::kernel {
@@ -35,7 +36,6 @@ constexpr size_t kLeastTests = 2;
 constexpr size_t kMostInstructions = 6000;
 constexpr size_t kMostTurnTests = 4;
 constexpr size_t kMostTurnTestOperations = 24;
-constexpr uint64_t kLikely = 100;  // to one
 
 // A condition and what it is nearly always.
 struct Wanted {
@@ -44,23 +44,6 @@ struct Wanted {
 
     bool operator==(const Wanted&) const = default;
 };
-
-// Which way a branch nearly always goes.
-std::optional<bool> Likely(const BranchInst& branch) {
-    uint64_t taken = 0;
-    uint64_t other = 0;
-    if (!branch.isConditional() || !llvm::extractBranchWeights(branch, taken, other)) {
-        return {};
-    }
-    if (taken > other * kLikely) {
-        return true;
-    }
-    return other > taken * kLikely ? std::optional(false) : std::nullopt;
-}
-
-BasicBlock* UsualSuccessor(const BranchInst& branch) {
-    return branch.getSuccessor(*Likely(branch) ? 0 : 1);
-}
 
 // An index of an access, which the copy counts instead of computing it.
 struct Address {

@@ -3,7 +3,7 @@
 #include <array>
 #include <bit>
 
-#include "compiler/kernel/interpret/random_values.h"
+#include "compiler/kernel/interpret/random_places.h"
 #include "compiler/kernel/interpret/test_dispatch.h"
 #include "compiler/kernel/ir/builder.h"
 
@@ -16,9 +16,9 @@ namespace {
 constexpr uint32_t kMaxDepth = 5;
 constexpr uint32_t kSharedOwnBytes = 16;
 
-class Generator : RandomValues {
+class Generator : RandomPlaces {
   public:
-    Generator(uint64_t seed, const RandomKernelOptions& options) : RandomValues(seed, options) {}
+    Generator(uint64_t seed, const RandomKernelOptions& options) : RandomPlaces(seed, options) {}
 
     Kernel Run() {
         Declare();
@@ -127,95 +127,6 @@ class Generator : RandomValues {
     }
 
     // --- memory
-    // Memory holds no bool, and no float whose NaN bits could differ.
-    Type MemoryType() {
-        Type type = AnyType();
-        return type == Type::kBool ? Type::kI32 : type;
-    }
-    // An offset of `run` elements inside `bytes`, aligned to the element.
-    ValueId OffsetWithin(uint32_t bytes, Type type, uint32_t run) {
-        uint32_t size = ByteSize(type);
-        uint32_t slots = std::bit_floor((bytes - (run - 1) * size) / size);
-        if (random_.Chance(50)) {
-            return b_.ConstI32(random_.Below(slots) * size);
-        }
-        return Emit(Op::kIMul, Type::kI32, {Masked(Type::kI32, slots - 1), b_.ConstI32(size)});
-    }
-    struct Place {
-        ValueId buffer;
-        ValueId offset;
-        uint32_t align;
-    };
-    // Offsets that differ from lane to lane by a constant, which memory selection looks at; with a
-    // last one that may lie outside.
-    Place Strided(Type type, uint32_t run, bool inside = false) {
-        static constexpr uint32_t kStrides[] = {0,  1,  2,  3,  4,  5,  6,  8,  9,
-                                                10, 12, 16, 18, 20, 24, 32, 34, 40};
-        const uint32_t size = ByteSize(type);
-        const uint32_t step =
-            (kStrides[random_.Below(std::size(kStrides))] + size - 1) / size * size;
-        const uint32_t reach = step * (invocations_ - 1) + run * size;
-        const uint32_t end = TestDispatch::kBinding2Bytes;
-        // A run that is partly outside is one of a single element.
-        const uint32_t last = reach <= end ? end - reach : 0;
-        uint32_t start = random_.Below(last / size + 1) * size;
-        if (run == 1 && !inside && random_.Chance(20)) {
-            start = (end - random_.Below(std::min(reach, end))) / size * size;
-        }
-        if (reach > end && (run > 1 || inside)) {
-            return {buffers_[2], OffsetWithin(end, type, run), size};
-        }
-        const uint32_t bits = step | start | 16;
-        ValueId offset = Emit(Op::kIMul, Type::kI32, {local_index_, b_.ConstI32(step)});
-        offset = Emit(Op::kIAdd, Type::kI32, {offset, b_.ConstI32(start)});
-        return {buffers_[2], offset, bits & (0 - bits)};
-    }
-    // An offset in binding 2: a lane's row times a row length from memory.
-    Place RowStrided(Type type) {
-        auto op = [&](Op code, std::initializer_list<ValueId> operands) {
-            return Emit(code, Type::kI32, operands);
-        };
-        ValueId at = b_.ConstI32(random_.Below(16) * 4);
-        ValueId length = b_.Emit(Op::kLoadPush, Type::kI32, {at}, 4);
-        length = op(Op::kAnd, {length, b_.ConstI32(7)});
-        ValueId row = op(Op::kLShr, {local_index_, b_.ConstI32(random_.Below(4))});
-        row = op(Op::kIMul, {op(Op::kAnd, {row, b_.ConstI32(3)}), length});
-        ValueId index = op(Op::kIAdd, {row, op(Op::kAnd, {local_index_, b_.ConstI32(3)})});
-        const uint32_t size = ByteSize(type);
-        return {buffers_[2], ElementOffset(index, size), size};
-    }
-    // In the invocation's own part of binding 0, which is one piece, or several in planes that all
-    // invocations' pieces make up.
-    Place Own(Type type, uint32_t run) {
-        const uint32_t planes = TestDispatch::kOwnBytes / own_bytes_;
-        const uint32_t invocations = TestDispatch::kWorkgroups * invocations_;
-        ValueId inside = OffsetWithin(own_bytes_, type, run);
-        ValueId plane = b_.ConstI32(random_.Below(planes) * invocations * own_bytes_);
-        ValueId offset = Emit(Op::kIAdd, Type::kI32, {own_, plane});
-        return {buffers_[0], Emit(Op::kIAdd, Type::kI32, {offset, inside}), ByteSize(type)};
-    }
-    // A write must not meet other invocations' accesses, if portable.
-    Place BufferPlace(Type type, uint32_t run, bool write) {
-        if (!options_.portable && random_.Chance(50)) {
-            uint32_t size = ByteSize(type);
-            ValueId offset =
-                random_.Chance(15)
-                    ? Emit(Op::kIMul, Type::kI32, {Pick(Type::kI32), b_.ConstI32(size)})
-                    : OffsetWithin(TestDispatch::kBinding1Bytes, type, run);
-            return {buffers_[random_.Below(write ? 2 : 3)], offset, size};
-        }
-        if (!write && random_.Chance(20)) {
-            return RowStrided(type);
-        }
-        if (!write && random_.Chance(30)) {
-            return {buffers_[2], OffsetWithin(TestDispatch::kBinding2Bytes, type, run),
-                    ByteSize(type)};
-        }
-        if (!write && random_.Chance(50)) {
-            return Strided(type, run);
-        }
-        return Own(type, run);
-    }
     void LoadRun(Op op,
                  std::initializer_list<ValueId> operands,
                  Type type,
@@ -618,15 +529,10 @@ class Generator : RandomValues {
     }
 
     std::vector<Around> around_;
-    bool uniform_ = true;       // all invocations are here
-    bool left_ = false;         // some invocations left a construct early
-    bool must_stay_ = false;    // none may
-    uint32_t invocations_ = 0;  // of a workgroup
+    bool uniform_ = true;     // all invocations are here
+    bool left_ = false;       // some invocations left a construct early
+    bool must_stay_ = false;  // none may
     ValueId zero_;
-    ValueId local_index_;
-    ValueId own_;             // offset of the invocation's first piece of binding 0
-    uint32_t own_bytes_ = 0;  // of a piece
-    std::array<ValueId, 3> buffers_;
 };
 
 }  // namespace

@@ -7,91 +7,11 @@
 #include <utility>
 
 #include "compiler/kernel/ir/evaluate.h"
-#include "compiler/kernel/transform/bounds.h"
-#include "compiler/kernel/transform/expression.h"
+#include "compiler/kernel/transform/algebra.h"
 
 namespace fornax::kernel {
 
 using namespace ir;
-
-namespace {
-
-// Indices of one object that are at most this far apart do not wrap against one another.
-constexpr uint64_t kNearIndices = uint64_t{1} << 30;
-
-class Algebra {
-  public:
-    Algebra(ExpressionBuilder& builder, Expression& e)
-        : builder_(builder), kernel_(builder.kernel()), e_(e) {}
-
-    ValueId Fold();
-
-  private:
-    static constexpr ValueId kStays{};
-
-    ValueId A() const { return e_.operands[0]; }
-    ValueId B() const { return e_.operands[1]; }
-    uint32_t Width() const { return BitWidth(kernel_.type(A())); }
-    uint64_t Ones() const { return ~uint64_t{0} >> (64 - Width()); }
-
-    bool IsConst(ValueId id, uint64_t* bits) const { return kernel_.IsConst(id, bits); }
-    bool IsConst(ValueId id) const { return kernel_.IsConst(id); }
-    // The defining instruction, if it is of this operation.
-    const Instruction* As(ValueId id, Op op) const {
-        const Instruction* inst = kernel_.Definition(id);
-        return inst && inst->op == op ? inst : nullptr;
-    }
-    // For a value of the form x op constant.
-    bool AsWithConst(ValueId id, Op op, ValueId* x, uint64_t* constant) const {
-        const Instruction* inst = As(id, op);
-        if (!inst || !IsConst(inst->operands[1], constant)) {
-            return false;
-        }
-        *x = inst->operands[0];
-        return true;
-    }
-    // No value of the integer, read as unsigned, exceeds this.
-    uint64_t Bound(ValueId id) const { return UpperBound(kernel_, id); }
-    bool IsNonNegative(ValueId id) const {
-        return Bound(id) >> (BitWidth(kernel_.type(id)) - 1) == 0;
-    }
-    // For a value x + constant that does not wrap.
-    bool AsSumWithConst(ValueId id, ValueId* x, uint64_t* constant) const {
-        return AsWithConst(id, Op::kIAdd, x, constant) && Bound(*x) <= Ones() &&
-               *constant <= Ones() - Bound(*x);
-    }
-    ValueId Const(uint64_t bits) { return builder_.Const(e_.type, bits); }
-    ValueId Const(Type type, uint64_t bits) { return builder_.Const(type, bits); }
-    ValueId Build(Op op, std::initializer_list<ValueId> operands) {
-        return builder_.Build({op, e_.type, operands});
-    }
-    // A wider integer of which is known what the expression's flags say.
-    ValueId BuildWide(Op op, ValueId x) { return builder_.Build({op, e_.type, {x}, 0, e_.flags}); }
-    ValueId BuildNot(ValueId condition) {
-        return builder_.Build({Op::kNot, Type::kBool, {condition}});
-    }
-
-    ValueId FoldConstants();
-    void OrderOperands();
-    ValueId FoldAdd();
-    ValueId FoldSub();
-    ValueId FoldMul();
-    ValueId FoldDivision();
-    ValueId FoldShift();
-    ValueId FoldLogic();
-    ValueId FoldNot();
-    ValueId FoldEquality();
-    ValueId FoldOrder();
-    ValueId FoldSelect();
-    ValueId FoldConversion();
-    ValueId FoldBitField();
-    ValueId FoldDivisionByPower();
-    ValueId FoldFloat();
-
-    ExpressionBuilder& builder_;
-    const Kernel& kernel_;
-    Expression& e_;
-};
 
 ValueId Algebra::FoldConstants() {
     if (e_.type == Type::kBuffer) {
@@ -471,122 +391,6 @@ ValueId Algebra::FoldSelect() {
     return kStays;
 }
 
-ValueId Algebra::FoldConversion() {
-    const Instruction* inner = kernel_.Definition(A());
-    if (e_.op == Op::kBitcast && kernel_.type(A()) == e_.type) {
-        return A();
-    }
-    if (e_.op == Op::kFConvert && kernel_.type(A()) == e_.type) {
-        return kStays;  // quiets a NaN
-    }
-    uint64_t c = 0;
-    if (ValueId x; e_.op == Op::kSExt && (e_.flags & kNoLaneWrap) && Width() == 32 &&
-                   AsWithConst(A(), Op::kIAdd, &x, &c) && c < kNearIndices) {
-        return Build(Op::kIAdd, {BuildWide(Op::kSExt, x), Const(c)});
-    }
-    if (e_.op == Op::kSExt && IsNonNegative(A())) {
-        return BuildWide(Op::kZExt, A());
-    }
-    if (!inner || inner->operands.empty()) {
-        return kStays;
-    }
-    ValueId x = inner->operands[0];
-    Type type = kernel_.type(x);
-    switch (e_.op) {
-        case Op::kBitcast:
-            return inner->op == Op::kBitcast ? Build(Op::kBitcast, {x}) : kStays;
-        case Op::kTrunc:
-            if (inner->op == Op::kTrunc) {
-                return Build(Op::kTrunc, {x});
-            }
-            if (inner->op != Op::kZExt && inner->op != Op::kSExt) {
-                return kStays;
-            }
-            if (type == e_.type) {
-                return x;
-            }
-            return BitWidth(type) > BitWidth(e_.type) ? Build(Op::kTrunc, {x})
-                                                      : Build(inner->op, {x});
-        case Op::kZExt:
-            return inner->op == Op::kZExt ? Build(Op::kZExt, {x}) : kStays;
-        case Op::kSExt:
-            return inner->op == Op::kSExt || inner->op == Op::kZExt ? Build(inner->op, {x})
-                                                                    : kStays;
-        default:
-            return kStays;
-    }
-}
-
-// Fields at known places are shifts and masks, which analyses understand.
-ValueId Algebra::FoldBitField() {
-    uint64_t offset = 0, count = 0;
-    if (!IsConst(e_.operands[1], &offset) || !IsConst(e_.operands[2], &count) || count == 0 ||
-        offset + count > Width()) {
-        return kStays;
-    }
-    ValueId shifted = Build(Op::kLShr, {A(), Const(offset)});
-    return Build(Op::kAnd, {shifted, Const(~uint64_t{0} >> (64 - count))});
-}
-
-// x / 2^k is x * 2^-k, both being the same number rounded once; where 2^-k is normal.
-ValueId Algebra::FoldDivisionByPower() {
-    uint64_t bits = 0;
-    if (e_.type == Type::kF16 || !IsConst(B(), &bits)) {
-        return kStays;
-    }
-    uint32_t digits = e_.type == Type::kF32 ? 23 : 52;
-    uint64_t exponent_mask = e_.type == Type::kF32 ? 0xff : 0x7ff;
-    uint64_t exponent = bits >> digits & exponent_mask;
-    uint64_t bias = exponent_mask / 2;
-    bool power_of_two = (bits & ((uint64_t{1} << digits) - 1)) == 0;
-    if (!power_of_two || exponent == 0 || exponent >= 2 * bias) {
-        return kStays;
-    }
-    uint64_t sign = bits >> (digits + std::bit_width(exponent_mask));
-    uint64_t inverse = (sign << std::bit_width(exponent_mask) | (2 * bias - exponent)) << digits;
-    return builder_.Build({Op::kFMul, e_.type, {A(), Const(inverse)}, 0, e_.flags});
-}
-
-ValueId Algebra::FoldFloat() {
-    auto is = [&](ValueId id, double value) {
-        uint64_t bits = 0;
-        if (!IsConst(id, &bits)) {
-            return false;
-        }
-        switch (e_.type) {
-            case Type::kF16:
-                return bits == (value == 1 ? 0x3c00u : std::signbit(value) ? 0x8000u : 0u);
-            case Type::kF32:
-                return bits == std::bit_cast<uint32_t>(static_cast<float>(value));
-            default:
-                return bits == std::bit_cast<uint64_t>(value);
-        }
-    };
-    switch (e_.op) {
-        case Op::kFAdd:  // x + -0 is x; x + 0 is not, for x = -0
-            return is(B(), -0.0) ? A() : kStays;
-        case Op::kFSub:
-            return is(B(), 0.0) ? A() : kStays;
-        case Op::kFMul:
-            return is(B(), 1.0) ? A() : kStays;
-        case Op::kFDiv:
-            return is(B(), 1.0) ? A() : FoldDivisionByPower();
-        case Op::kFNeg:
-        case Op::kFAbs: {
-            const Instruction* inner = kernel_.Definition(A());
-            if (!inner || (inner->op != Op::kFNeg && inner->op != Op::kFAbs)) {
-                return kStays;
-            }
-            if (e_.op == Op::kFAbs) {
-                return Build(Op::kFAbs, {inner->operands[0]});
-            }
-            return inner->op == Op::kFNeg ? inner->operands[0] : kStays;
-        }
-        default:
-            return kStays;
-    }
-}
-
 ValueId Algebra::Fold() {
     if (e_.count == 0) {
         return kStays;
@@ -657,8 +461,6 @@ ValueId Algebra::Fold() {
             return kStays;
     }
 }
-
-}  // namespace
 
 ValueId FoldExpression(ExpressionBuilder& builder, Expression& expression) {
     return Algebra(builder, expression).Fold();

@@ -1,0 +1,203 @@
+// Values that live across barrier regions: spill slots in the workgroup's scratch memory, who
+// shares one, and the masks that are kept there.
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "compiler/kernel/codegen/emitter.h"
+#include "compiler/kernel/codegen/matrix_emitter.h"
+#include "compiler/kernel/codegen/pure_ops.h"
+
+namespace fornax::kernel {
+
+using ir::Op;
+using llvm::BasicBlock;
+using llvm::Value;
+using Home = Regions::Home;
+
+// Values come from their homes where the first item needs them, so that they wait in memory rather
+// than in registers.
+void Emitter::ImportUntil(size_t end) {
+    while (imported_ < end) {
+        Import(segment_->imports[imported_++]);
+    }
+}
+
+void Emitter::Import(ir::ValueId value) {
+    if (held_[value.index].epoch == epoch_) {
+        return;
+    }
+    if (shapes_.shape(value).has_rows()) {
+        Import(shapes_.shape(value).stride);
+    }
+    switch (regions_.home(value)) {
+        case Home::kWorkgroup:
+            return;
+        case Home::kSegment:
+            assert(false && "a value of another segment has no home");
+            return;
+        case Home::kWorkgroupSlot:
+        case Home::kSubgroupSlot:
+            Set(value, LoadHome(value));
+            return;
+        case Home::kRecomputed: {
+            const ir::Instruction& inst = *kernel_.Definition(value);
+            for (ir::ValueId operand : inst.operands) {
+                Import(operand);
+            }
+            EmitPure(inst);
+            return;
+        }
+    }
+}
+
+void Emitter::KeepAcrossSegments(ir::ValueId value) {
+    Home home = regions_.home(value);
+    if (home == Home::kWorkgroupSlot || home == Home::kSubgroupSlot) {
+        StoreHome(value, Raw(value));
+    }
+}
+
+// The places of a block, counted in its own instructions, at which `value` is used last, within
+// constructs too; -1 if it is not. What is recomputed from it may be needed anywhere.
+int64_t Emitter::LastUse(ir::BlockId block, ir::ValueId value) const {
+    const std::vector<ir::InstId>& insts = kernel_.block(block).insts;
+    int64_t last = -1;
+    for (size_t i = 0; i < insts.size(); ++i) {
+        const ir::Instruction& inst = kernel_.inst(insts[i]);
+        bool used =
+            std::find(inst.operands.begin(), inst.operands.end(), value) != inst.operands.end();
+        if (used && std::any_of(inst.results.begin(), inst.results.end(), [&](ir::ValueId result) {
+                return regions_.home(result) == Home::kRecomputed;
+            })) {
+            return INT64_MAX;
+        }
+        for (ir::BlockId child : inst.blocks) {
+            const int64_t inside = LastUse(child, value);
+            if (inside == INT64_MAX) {
+                return inside;
+            }
+            used |= inside >= 0;
+        }
+        if (used) {
+            last = static_cast<int64_t>(i);
+        }
+    }
+    return last;
+}
+
+// What a loop carries goes from the body to the continuing block and back. Where `next` hands a
+// parameter of the continuing block straight on to the body, both parameters can live in one slot
+// if the body's value is dead once the continuing block's is written. The same slot serves the
+// value that `continue` hands to that parameter, if the body's is dead once that one is made: then
+// a sum that a loop adds to is never copied.
+void Emitter::ShareLoopSlots(const ir::Instruction& loop) {
+    std::span<const ir::ValueId> body = kernel_.block(loop.blocks[0]).params;
+    const ir::Block& continuing = kernel_.block(loop.blocks[1]);
+    const ir::Instruction& next = kernel_.inst(continuing.insts.back());
+    if (next.op != Op::kNext) {
+        return;
+    }
+    auto may_share = [&](ir::ValueId value, ir::ValueId owner) {
+        // A scalar may be a stride, whose uses are not all operands.
+        return !slot_owner_[value.index].valid() && shapes_.shape(value).varying() &&
+               regions_.home(value) == Home::kSubgroupSlot &&
+               regions_.home(owner) == Home::kSubgroupSlot && RawType(value) == RawType(owner);
+    };
+    const std::vector<ir::InstId>& insts = kernel_.block(loop.blocks[0]).insts;
+    const ir::Instruction& end = kernel_.inst(insts.back());
+    for (size_t i = 0; i < body.size(); ++i) {
+        const ir::ValueId param = next.operands[i];
+        const auto place = std::find(continuing.params.begin(), continuing.params.end(), param);
+        if (place == continuing.params.end() || !may_share(param, body[i]) ||
+            slot_owner_[body[i].index].valid() || LastUse(loop.blocks[1], body[i]) >= 0) {
+            continue;
+        }
+        slot_owner_[param.index] = body[i];
+        if (end.op != Op::kContinue || &kernel_.inst(end.target) != &loop ||
+            shapes_.facts(end.target).continue_sites != 1) {
+            continue;
+        }
+        const ir::ValueId made =
+            end.operands[static_cast<size_t>(place - continuing.params.begin())];
+        const auto definition = std::find_if(insts.begin(), insts.end(), [&](ir::InstId id) {
+            const std::vector<ir::ValueId>& results = kernel_.inst(id).results;
+            return std::find(results.begin(), results.end(), made) != results.end();
+        });
+        if (definition != insts.end() && may_share(made, body[i]) &&
+            LastUse(loop.blocks[0], body[i]) <= definition - insts.begin()) {
+            slot_owner_[made.index] = body[i];
+        }
+    }
+}
+
+uint32_t Emitter::SlotOwner(ir::ValueId value) const {
+    const ir::ValueId owner = slot_owner_[value.index];
+    return owner.valid() ? owner.index : value.index;
+}
+
+Value* Emitter::SlotPointer(ir::ValueId value) {
+    Slot& slot = slots_[SlotOwner(value)];
+    llvm::Type* type = RawType(value);
+    bool per_subgroup = regions_.home(value) == Home::kSubgroupSlot && subgroups_ > 1;
+    if (!per_subgroup) {
+        if (!slot.alloca) {
+            slot.alloca = NewAlloca(type, "home");
+        }
+        return slot.alloca;
+    }
+    if (slot.offset == UINT32_MAX) {
+        uint64_t bytes = module_.getDataLayout().getTypeAllocSize(type);
+        bytes = (bytes + 7) & ~uint64_t{7};
+        slot.stride = static_cast<uint32_t>(bytes);
+        slot.offset = AllocateScratch(bytes * subgroups_);
+    }
+    Value* offset =
+        builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
+                                              builder_.getInt64(slot.stride)),
+                           builder_.getInt64(slot.offset));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), scratch_, offset);
+}
+
+Value* Emitter::LoadHome(ir::ValueId value) {
+    auto* load = builder_.CreateAlignedLoad(RawType(value), SlotPointer(value), llvm::Align(4));
+    if (!slots_[SlotOwner(value)].alloca) {
+        load->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
+        load->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
+    }
+    return load;
+}
+
+void Emitter::StoreHome(ir::ValueId value, Value* raw) {
+    auto* store = builder_.CreateAlignedStore(raw, SlotPointer(value), llvm::Align(4));
+    if (!slots_[SlotOwner(value)].alloca) {
+        store->setMetadata(llvm::LLVMContext::MD_alias_scope, scopes_[2]);
+        store->setMetadata(llvm::LLVMContext::MD_noalias, noalias_[2]);
+    }
+}
+
+Value* Emitter::KeptMaskPointer() {
+    if (kept_mask_.offset == UINT32_MAX) {
+        kept_mask_.offset = AllocateScratch(uint64_t{8} * subgroups_);
+    }
+    Value* offset =
+        builder_.CreateAdd(builder_.CreateMul(builder_.CreateZExt(subgroup_, builder_.getInt64Ty()),
+                                              builder_.getInt64(8)),
+                           builder_.getInt64(kept_mask_.offset));
+    return builder_.CreateInBoundsGEP(builder_.getInt8Ty(), scratch_, offset);
+}
+
+void Emitter::EmitKeptMaskInit() {
+    if (!regions_.keeps_mask()) {
+        return;
+    }
+    for (uint32_t i = 0; i < subgroups_; ++i) {
+        subgroup_ = builder_.getInt32(i);
+        uint32_t active = std::min(lanes_, invocations_ - i * lanes_);
+        uint64_t bits = active == 64 ? UINT64_MAX : (uint64_t{1} << active) - 1;
+        builder_.CreateStore(llvm::ConstantInt::get(builder_.getIntNTy(lanes_), bits),
+                             KeptMaskPointer());
+    }
+}
+
+}  // namespace fornax::kernel
