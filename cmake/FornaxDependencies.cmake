@@ -76,12 +76,7 @@ fornax_static_library(sodium libsodium.a sodium.h)
 fornax_static_library(zstd libzstd.a zstd.h)
 fornax_static_library(zlib libz.a zlib.h)
 
-# fmt without its shared library: an application may carry another version of it. base/fmt_library.cpp says
-# why it is not used header-only either.
-add_library(fornax_fmt STATIC ${PROJECT_SOURCE_DIR}/base/fmt_library.cpp)
-get_target_property(FORNAX_FMT_INCLUDE fmt::fmt-header-only INTERFACE_INCLUDE_DIRECTORIES)
-target_include_directories(fornax_fmt SYSTEM PUBLIC ${FORNAX_FMT_INCLUDE})
-add_library(fornax::fmt ALIAS fornax_fmt)
+# fornax::fmt, without its shared library, is in base/: an application may carry another version of it.
 
 # The ONNX file format: the distribution's generated protobuf classes, `#include <onnx/onnx_pb.h>`. Only
 # the command and its tests link it, never the driver.

@@ -29,7 +29,7 @@ if(FORNAX_CCACHE)
     # Paths count relative to the source tree, so that several checkouts share what they compile.
     # What it has to overlook for precompiled headers is in its manual, section "Precompiled headers".
     set(launcher /usr/bin/env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1
-        CCACHE_SLOPPINESS=pch_defines,time_macros ${FORNAX_CCACHE})
+        CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1 ${FORNAX_CCACHE})
     set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()

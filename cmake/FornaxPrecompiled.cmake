@@ -23,6 +23,39 @@ set(FORNAX_PRECOMPILED_DEPS_test GTest::gmock)
 set(FORNAX_PRECOMPILED_DEPS_command CLI11::CLI11 nlohmann_json::nlohmann_json)
 set(FORNAX_PRECOMPILED_DEPS_onnx fornax::onnx)
 
+# A precompiled header holds the paths of its checkout, so ccache would take the same headers for others in the
+# next one. It reads FILE.sum in place of FILE (CCACHE_PCH_EXTSUM): a digest of what the compiler reads.
+function(fornax_precompiled_digest holder flavour)
+    if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+        set(ending pch)
+    else()
+        set(ending gch)
+    endif()
+    set(folder ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${holder}.dir)
+    set(sum ${folder}/cmake_pch.hxx.${ending}.sum)
+    set(list ${PROJECT_BINARY_DIR}/generated/precompiled/${flavour}.h)
+    list(TRANSFORM FORNAX_PRECOMPILED_${flavour} PREPEND "#include " OUTPUT_VARIABLE lines)
+    list(JOIN lines "\n" lines)
+    file(CONFIGURE OUTPUT ${list} CONTENT "${lines}\n" @ONLY)
+    file(MAKE_DIRECTORY ${folder})
+    # The compiler has /usr/include anyway, and wants it last.
+    set(includes "$<FILTER:$<TARGET_PROPERTY:${holder},INCLUDE_DIRECTORIES>,EXCLUDE,^/usr/include$>")
+    set(definitions "$<FILTER:$<TARGET_PROPERTY:${holder},COMPILE_DEFINITIONS>,INCLUDE,.>")
+    add_custom_command(
+        OUTPUT ${sum}
+        COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 "$<$<BOOL:${includes}>:-isystem$<JOIN:${includes},;-isystem>>"
+                "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>"
+                -E -dD -P -MD -MF ${sum}.d -MT ${sum} -o ${sum}.text ${list}
+        COMMAND ${CMAKE_COMMAND} -E sha256sum ${sum}.text > ${sum}.path
+        COMMAND cut -c1-64 ${sum}.path > ${sum}
+        DEPENDS ${list}
+        DEPFILE ${sum}.d
+        COMMENT "Taking the digest of the headers ${flavour}"
+        COMMAND_EXPAND_LISTS VERBATIM)
+    add_custom_target(${holder}_digest DEPENDS ${sum})
+    add_dependencies(${holder} ${holder}_digest)
+endfunction()
+
 # fornax_precompiled(TARGET FLAVOUR): TARGET's files begin with the headers of the flavour; none for files that
 # are compiled for another processor, whose headers are others.
 function(fornax_precompiled target flavour)
@@ -37,8 +70,11 @@ function(fornax_precompiled target flavour)
         set(source ${PROJECT_BINARY_DIR}/generated/precompiled/${flavour}.cpp)
         file(CONFIGURE OUTPUT ${source} CONTENT "// Holds a precompiled header.\n")
         add_library(${holder} OBJECT ${source})
+        # Not from ccache: it could be another checkout's, whose paths may be gone.
+        set_target_properties(${holder} PROPERTIES CXX_COMPILER_LAUNCHER "")
         target_link_libraries(${holder} PRIVATE fornax::fmt ${FORNAX_PRECOMPILED_DEPS_${flavour}})
         target_precompile_headers(${holder} PRIVATE ${FORNAX_PRECOMPILED_${flavour}})
+        fornax_precompiled_digest(${holder} ${flavour})
     endif()
     target_precompile_headers(${target} REUSE_FROM ${holder})
 endfunction()
