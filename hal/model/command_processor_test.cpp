@@ -407,43 +407,13 @@ TEST(CommandProcessor, SurvivesRandomPackets) {
     PacketHarness harness;
     PacketHarness::Outcomes outcomes;
     std::mt19937_64 random(20240607);
-    const auto word = [&]() -> uint64_t {
-        switch (random() % 8) {
-            case 0:
-                return random();
-            case 1:
-            case 2:
-                return InMemory(random() % (2 * kEnd));
-            case 3:
-                return InMemory(random() % kEnd & ~uint64_t{63});
-            case 4:
-                return InSideData(random() % PacketHarness::kSideBytes & ~uint64_t{15});
-            case 5:
-                return random() % 4 | (random() % 4) << 32;
-            case 6:
-                return random() % 128 * 4;
-            default:
-                return 0;
-        }
-    };
     constexpr int kRuns = 100'000;
     std::vector<uint8_t> bytes;
     for (int run = 0; run < kRuns; ++run) {
         bytes.assign(1, static_cast<uint8_t>(random()));
         const uint64_t packets = random() % 4 == 0 ? random() % 12 : 1;
         for (uint64_t i = 0; i < packets; ++i) {
-            Packet packet{.header = Header(static_cast<Opcode>(random() % (kOpcodeCount + 1)))};
-            if (packet.header.opcode == Opcode::kEventWait && random() % 16 != 0) {
-                packet.header.opcode = Opcode::kEventSet;  // a wait takes its time
-            }
-            packet.header.flags = static_cast<uint8_t>(random() % 4 == 0 ? random() : random() % 2);
-            packet.header.reserved = static_cast<uint16_t>(random() % 64 == 0);
-            packet.header.operand =
-                static_cast<uint32_t>(random() % 8 == 0 ? random() : random() % 4);
-            for (size_t offset = 0; offset < sizeof(packet.raw); offset += sizeof(uint64_t)) {
-                const uint64_t value = word();
-                std::memcpy(packet.raw + offset, &value, sizeof(value));
-            }
+            const Packet packet = PacketHarness::RandomPacket(random);
             const auto* raw = reinterpret_cast<const uint8_t*>(&packet);
             bytes.insert(bytes.end(), raw, raw + sizeof(packet));
         }

@@ -28,7 +28,47 @@ void FaultyKernel(const DispatchFrame*, WorkerFrame* worker, uint64_t, uint64_t)
     worker->fault = static_cast<uint32_t>(KernelFault::kUnreachable);
 }
 
+// A word of a payload: of no meaning, an address or a small number.
+uint64_t RandomWord(std::mt19937_64& random) {
+    const auto marked = [](uint8_t mark, uint64_t offset) { return uint64_t{mark} << 56 | offset; };
+    constexpr uint64_t kEnd = PacketHarness::kMemoryBytes;
+    switch (random() % 8) {
+        case 0:
+            return random();
+        case 1:
+        case 2:
+            return marked(PacketHarness::kMemoryMark, random() % (2 * kEnd));
+        case 3:
+            return marked(PacketHarness::kMemoryMark, random() % kEnd & ~uint64_t{63});
+        case 4:
+            return marked(PacketHarness::kSideMark,
+                          random() % PacketHarness::kSideBytes & ~uint64_t{15});
+        case 5:
+            return random() % 4 | (random() % 4) << 32;
+        case 6:
+            return random() % 128 * 4;
+        default:
+            return 0;
+    }
+}
+
 }  // namespace
+
+Packet PacketHarness::RandomPacket(std::mt19937_64& random) {
+    Packet packet;
+    packet.header.opcode = static_cast<Opcode>(random() % (kOpcodeCount + 1));
+    if (packet.header.opcode == Opcode::kEventWait && random() % 16 != 0) {
+        packet.header.opcode = Opcode::kEventSet;  // a wait takes its time
+    }
+    packet.header.flags = static_cast<uint8_t>(random() % 4 == 0 ? random() : random() % 2);
+    packet.header.reserved = static_cast<uint16_t>(random() % 64 == 0);
+    packet.header.operand = static_cast<uint32_t>(random() % 8 == 0 ? random() : random() % 4);
+    for (size_t offset = 0; offset < sizeof(packet.raw); offset += sizeof(uint64_t)) {
+        const uint64_t value = RandomWord(random);
+        std::memcpy(packet.raw + offset, &value, sizeof(value));
+    }
+    return packet;
+}
 
 PacketHarness::PacketHarness()
     : hub_(std::make_shared<WaitHub>(nullptr)),

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <span>
 
 #include "hal/command_stream_builder.h"
@@ -28,6 +29,9 @@ class PacketHarness {
     static constexpr uint8_t kSideMark = 0xa2;
 
     PacketHarness();
+
+    // A packet of random content, most of it nearly right.
+    static Packet RandomPacket(std::mt19937_64& random);
 
     // What became of the packets with each opcode that exists.
     struct Outcomes {

@@ -12,6 +12,9 @@ MAX_LINES = 600
 CODE_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl", ".py", ".sh", ".cmake"}
 CXX_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl"}
 
+KERNEL_FOLDERS = [f"compiler/kernel/{name}" for name in (
+    "ir", "analysis", "transform", "codegen", "spirv", "interpret", "fuzz")]
+
 # Folder or file -> folders whose headers its files may include, beside its own. The longest entry that a
 # path lies under decides, for the file that includes and for the header alike: to name a folder here opens
 # none of the folders in it that have entries of their own. What is missing here may include anything.
@@ -25,7 +28,14 @@ MAY_INCLUDE = {
     "hal/null": ["base", "hal", "hal/support"],
     "hal/conformance": ["base", "hal"],
     "compiler": ["base"],
-    "compiler/kernel": ["base", "hal"],
+    "compiler/kernel": ["base", "hal", *KERNEL_FOLDERS],
+    "compiler/kernel/ir": ["base", "hal", "compiler/kernel"],
+    "compiler/kernel/analysis": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
+    "compiler/kernel/transform": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/analysis"],
+    "compiler/kernel/codegen": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/analysis"],
+    "compiler/kernel/spirv": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
+    "compiler/kernel/interpret": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
+    "compiler/kernel/fuzz": ["base", "hal", "compiler/kernel", *KERNEL_FOLDERS],
     "compiler/graph": ["base", "compiler/kernel", "shaders"],
     "compiler/frontends": ["base", "compiler/graph"],
     "shaders": ["base"],
@@ -43,6 +53,14 @@ TEST_HELPER_FOLDERS = ["base", "tests"]
 
 # The driver's own namespace, which sources beside it use and do not add to.
 DRIVER_NAMESPACE = re.compile(r"^[^\n/]*\bnamespace\s+(?:fornax\s*::\s*)?driver\b[\w:\s]*\{", re.MULTILINE)
+
+# The kernel compiler's tests compare one of its folders with another: the interpreter with native code, for one.
+KERNEL_TEST_FOLDERS = ["compiler/kernel", *KERNEL_FOLDERS]
+
+# What only tests link, though its name does not say so.
+TEST_HELPERS = {
+    "compiler/kernel/spirv/shader_harness.cpp",
+}
 
 VULKAN_HEADER = re.compile(r"^(vulkan/|vk_video/|volk\.h)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
@@ -80,7 +98,7 @@ class SourceFile:
     @property
     def is_test(self):
         stem = pathlib.PurePosixPath(self.path).stem
-        return stem.endswith(("_test", "_bench", "_fuzz")) or stem.startswith("test_")
+        return self.path in TEST_HELPERS or stem.endswith(("_test", "_bench", "_fuzz")) or stem.startswith("test_")
 
 
 def includes(file):
@@ -110,7 +128,10 @@ def check_include_direction(file):
     if rule is None or rule[1] is None:
         return
     folder, allowed = rule
-    allowed = [folder, *allowed, *(TEST_HELPER_FOLDERS if file.is_test else [])]
+    allowed = [folder, *allowed]
+    if file.is_test:
+        allowed += TEST_HELPER_FOLDERS
+        allowed += KERNEL_TEST_FOLDERS if is_under(folder, "compiler/kernel") else []
     for header, line in includes(file):
         header_rule = folder_rule(header)
         if header_rule is None:
@@ -226,6 +247,19 @@ def check_listed_in_cmake(files):
             yield file.path, 1, "is named by no CMakeLists.txt, so nothing builds it"
 
 
+FUZZ_CALL = re.compile(r"\bfornax_fuzz\(([^)]*)\)")
+
+
+def check_fuzz_targets_run(files):
+    """Every fuzz target is one of fornax_fuzz (cmake/FornaxFuzz.cmake), so that a test runs it."""
+    calls = {str(pathlib.PurePosixPath(file.path).parent): " ".join(FUZZ_CALL.findall(file.text)).split()
+             for file in files if file.name == "CMakeLists.txt"}
+    for file in files:
+        if file.name.endswith("_fuzz.cpp"):
+            if file.name not in calls.get(str(pathlib.PurePosixPath(file.path).parent), []):
+                yield file.path, 1, "is in no fornax_fuzz() of its folder's CMakeLists.txt, so no test runs it"
+
+
 def check(files):
     """All findings in the files, as (path, line, message)."""
     for file in files:
@@ -233,3 +267,4 @@ def check(files):
             for line, message in rule(file):
                 yield file.path, line, message
     yield from check_listed_in_cmake(files)
+    yield from check_fuzz_targets_run(files)

@@ -30,6 +30,11 @@ class IncludeDirection(unittest.TestCase):
             ("hal/support/host_heap.h", '"hal/memory.h"'),
             ("hal/conformance/cases.h", '"hal/device.h"'),
             ("compiler/kernel/ir/ir.h", '"hal/kernel_abi.h"'),
+            ("compiler/kernel/ir/ir.h", '"compiler/kernel/kernel_compiler.h"'),
+            ("compiler/kernel/transform/a.h", '"compiler/kernel/analysis/a.h"'),
+            ("compiler/kernel/codegen/a.h", '"compiler/kernel/ir/ir.h"'),
+            ("compiler/kernel/fuzz/a.h", '"compiler/kernel/spirv/reader.h"'),
+            ("compiler/kernel/backend.h", '"compiler/kernel/codegen/a.h"'),
             ("compiler/graph/plan.h", '"compiler/kernel/kernel_compiler.h"'),
             ("compiler/graph/plan.h", '"shaders/embedded_kernels.h"'),
             ("compiler/frontends/onnx/import.h", '"compiler/graph/graph.h"'),
@@ -56,6 +61,13 @@ class IncludeDirection(unittest.TestCase):
             ("hal/model/core.h", '"compiler/kernel/kernel_compiler.h"'),
             ("compiler/kernel/ir/ir.h", '"compiler/graph/graph.h"'),
             ("compiler/kernel/ir/ir.h", '"driver/device.h"'),
+            ("compiler/kernel/ir/ir.h", '"compiler/kernel/analysis/a.h"'),
+            ("compiler/kernel/analysis/a.h", '"compiler/kernel/transform/a.h"'),
+            ("compiler/kernel/transform/a.h", '"compiler/kernel/codegen/a.h"'),
+            ("compiler/kernel/codegen/a.h", '"compiler/kernel/transform/a.h"'),
+            ("compiler/kernel/codegen/a.h", '"compiler/kernel/spirv/reader.h"'),
+            ("compiler/kernel/spirv/a.h", '"compiler/kernel/interpret/a.h"'),
+            ("compiler/kernel/interpret/a.h", '"compiler/kernel/fuzz/a.h"'),
             ("compiler/graph/plan.h", '"compiler/frontends/onnx/import.h"'),
             ("compiler/frontends/onnx/import.h", '"compiler/kernel/kernel_compiler.h"'),
             ("driver/device.h", '"icd/entry.h"'),
@@ -79,6 +91,12 @@ class IncludeDirection(unittest.TestCase):
         for include in ['"hal/model/device.h"', '"hal/null/device.h"', '"hal/support/host_heap.h"', '"hal/device.h"']:
             self.assertEqual(findings(listed, ("hal/backends.cpp", header(include))), [], include)
         self.assertEqual(len(findings(listed, ("hal/backends.cpp", header('"driver/device.h"')))), 1)
+
+    def test_kernel_tests_may_use_every_folder_of_the_kernel_compiler(self):
+        listed = ("compiler/kernel/codegen/CMakeLists.txt", "# Lists its tests.\na_test.cpp\n")
+        for include, count in [('"compiler/kernel/interpret/a.h"', 0), ('"compiler/graph/a.h"', 1)]:
+            test = ("compiler/kernel/codegen/a_test.cpp", header(include))
+            self.assertEqual(len(findings(listed, test)), count, include)
 
     def test_spelling_of_the_directive_does_not_matter(self):
         self.assertEqual(len(messages("base/a.h", COMMENT + '  #  include   "hal/device.h"\n')), 1)
@@ -170,6 +188,13 @@ class Files(unittest.TestCase):
         self.assertEqual(findings(lists, *good), [])
         for path in ["base/aa.cpp", "base/b.cpp", "base/sub/a.cpp", "hal/a.cpp"]:
             self.assertEqual([found[0] for found in findings(lists, *good, (path, COMMENT))], [path])
+
+    def test_every_fuzz_target_is_run(self):
+        target = ("base/a_fuzz.cpp", COMMENT)
+        registered = ("base/CMakeLists.txt", "# A fuzz target.\nfornax_fuzz(a TEST a\n    SOURCES a_fuzz.cpp\n    DEPS b)\n")
+        by_hand = ("base/CMakeLists.txt", "# A fuzz target.\nadd_executable(a a_fuzz.cpp)\n")
+        self.assertEqual(findings(registered, target), [])
+        self.assertEqual([path for path, _, _ in findings(by_hand, target)], ["base/a_fuzz.cpp"])
 
 
 if __name__ == "__main__":
