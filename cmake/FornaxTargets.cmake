@@ -14,12 +14,16 @@ function(fornax_library name)
     target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
-# fornax_test(NAME SOURCES a_test.cpp ... [DEPS targets ...] [ENVIRONMENT VAR=value]
-#             [PRECOMPILED flavour])
+# fornax_test(NAME SOURCES a_test.cpp ... [DEPS targets ...] [ENVIRONMENT VAR=value] [PRECOMPILED flavour] [SLOW]
+#             [SANITIZE address thread])
 # A GoogleTest program; each of its tests is a test of ctest.
+#
+# SLOW: `./check quick` leaves its tests out (label slow). SANITIZE: ./check also runs it with these sanitisers; in a
+# build with one of them the target sanitized_tests builds all such programs, and their tests have the label sanitized.
 include(GoogleTest)
+add_custom_target(sanitized_tests)
 function(fornax_test name)
-    cmake_parse_arguments(ARG "" "PRECOMPILED" "SOURCES;DEPS;ENVIRONMENT" ${ARGN})
+    cmake_parse_arguments(ARG "SLOW" "PRECOMPILED" "SOURCES;DEPS;ENVIRONMENT;SANITIZE" ${ARGN})
     if(NOT ARG_PRECOMPILED)
         set(ARG_PRECOMPILED test)
     endif()
@@ -32,5 +36,17 @@ function(fornax_test name)
     if(environment_count GREATER 1)
         message(FATAL_ERROR "${name}: gtest_discover_tests can set only one environment variable.")
     endif()
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ENVIRONMENT "${ARG_ENVIRONMENT}" TIMEOUT ${FORNAX_TEST_TIMEOUT})
+    # For the same reason a test has at most one label.
+    set(label "")
+    if(ARG_SLOW)
+        set(label LABELS slow)
+    endif()
+    foreach(sanitizer IN LISTS ARG_SANITIZE)
+        if(FORNAX_SANITIZE MATCHES ${sanitizer})
+            add_dependencies(sanitized_tests ${name})
+            set(label LABELS sanitized)
+        endif()
+    endforeach()
+    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
+        PROPERTIES ENVIRONMENT "${ARG_ENVIRONMENT}" ${label} TIMEOUT ${FORNAX_TEST_TIMEOUT})
 endfunction()
