@@ -3,9 +3,13 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <span>
 #include <string>
+
+#include "base/hash.h"
 
 namespace fornax {
 namespace {
@@ -15,6 +19,10 @@ constexpr int kLevelUnread = -1;
 
 constinit std::atomic<int> g_level{kLevelUnread};
 constinit std::atomic<LogSink> g_sink{nullptr};
+
+// Hashes of the causes that were warned about. When all are taken, further causes only inform.
+constexpr size_t kMaxCauses = 256;
+constinit std::array<std::atomic<uint64_t>, kMaxCauses> g_causes{};
 
 std::string_view LevelName(LogLevel level) {
     switch (level) {
@@ -78,6 +86,20 @@ LogLevel GetLogLevel() {
 
 void SetLogLevel(LogLevel level) {
     g_level.store(static_cast<int>(level));
+}
+
+bool IsFirstWarningOf(std::string_view cause) {
+    const uint64_t hash = HashBytes(std::as_bytes(std::span(cause))).low | 1;  // 0: not taken
+    for (std::atomic<uint64_t>& taken : g_causes) {
+        uint64_t other = 0;
+        if (taken.compare_exchange_strong(other, hash)) {
+            return true;
+        }
+        if (other == hash) {
+            return false;
+        }
+    }
+    return false;
 }
 
 LogSink SetLogSink(LogSink sink) {

@@ -55,6 +55,16 @@ template <typename... Args>
 void LogWarning(fmt::format_string<Args...> format, Args&&... args) {
     Log(LogLevel::kWarning, format, std::forward<Args>(args)...);
 }
+// Warns the first time that the process meets the cause (any text), and informs later: one warning
+// is enough for a disk that is full. Takes no lock, so that a child of fork may use it.
+bool IsFirstWarningOf(std::string_view cause);
+
+template <typename... Args>
+void LogWarningOnce(std::string_view cause, fmt::format_string<Args...> format, Args&&... args) {
+    const bool first = LogEnabled(LogLevel::kWarning) && IsFirstWarningOf(cause);
+    Log(first ? LogLevel::kWarning : LogLevel::kInfo, format, std::forward<Args>(args)...);
+}
+
 template <typename... Args>
 void LogInfo(fmt::format_string<Args...> format, Args&&... args) {
     Log(LogLevel::kInfo, format, std::forward<Args>(args)...);

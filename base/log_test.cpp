@@ -55,6 +55,34 @@ TEST_F(LogTest, OnlyLevelsUpToTheThresholdPass) {
     EXPECT_EQ(g_messages.size(), 2u);
 }
 
+TEST_F(LogTest, ACauseIsWarnedAboutOnce) {
+    SetLogSink(Collect);
+    SetLogLevel(LogLevel::kError);
+    LogWarningOnce("LogTest cause", "nobody listens");
+    SetLogLevel(LogLevel::kInfo);
+    LogWarningOnce("LogTest cause", "{}", 1);
+    LogWarningOnce("LogTest cause", "{}", 2);
+    LogWarningOnce("LogTest other cause", "{}", 3);
+    LogWarningOnce("LogTest cause", "{}", 4);
+    EXPECT_EQ(g_messages, (std::vector<std::string>{"2:1", "3:2", "2:3", "3:4"}));
+}
+
+// Each process starts afresh, and what finds no room in the list of causes is not lost.
+TEST(LogCausesDeathTest, HaveALimit) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(
+        {
+            int first = 0;
+            for (int i = 0; i < 1000; ++i) {
+                first += IsFirstWarningOf(std::to_string(i)) ? 1 : 0;
+            }
+            SetLogLevel(LogLevel::kInfo);
+            LogWarningOnce("another", "all {} are taken", first);
+            ::exit(0);
+        },
+        testing::ExitedWithCode(0), "^fornax: info: all 256 are taken\n$");
+}
+
 TEST_F(LogTest, WritesOneLineToStandardError) {
     testing::internal::CaptureStderr();
     LogWarning("the {} is {}", "limit", 3);
