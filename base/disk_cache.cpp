@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <cassert>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -152,21 +152,11 @@ std::vector<std::string> FileNames(const std::string& directory) {
     return names;
 }
 
-// The variable's value, or nothing if it is unset, empty or the process runs with raised
-// privileges.
-std::optional<std::string> Environment(const char* name) {
-    const char* value = ::secure_getenv(name);
-    if (value == nullptr || *value == '\0') {
-        return std::nullopt;
-    }
-    return value;
-}
-
 // A directory in a place that everyone may write to: it is used only if nobody else can have made
 // it.
 Result<std::string> PrivateTemporaryDirectory() {
     const std::string path =
-        fmt::format("{}/fornax-{}", Environment("TMPDIR").value_or("/tmp"), ::geteuid());
+        fmt::format("{}/fornax-{}", EnvironmentText("TMPDIR").value_or("/tmp"), ::geteuid());
     if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
         return Error{ErrorCode::kIo,
                      fmt::format("{} cannot be created: {}.", path, ErrnoMessage(errno))};
@@ -184,16 +174,16 @@ Result<std::string> PrivateTemporaryDirectory() {
 }  // namespace
 
 Result<std::string> CacheDirectory() {
-    if (auto chosen = Environment("FORNAX_CACHE_DIR")) {
+    if (auto chosen = EnvironmentText("FORNAX_CACHE_DIR")) {
         FORNAX_RETURN_IF_ERROR(CreateDirectories(*chosen, 0700));
         return *chosen;
     }
     std::vector<std::string> candidates;
     // The XDG specification has relative paths ignored.
-    if (auto xdg = Environment("XDG_CACHE_HOME"); xdg && xdg->front() == '/') {
+    if (auto xdg = EnvironmentText("XDG_CACHE_HOME"); xdg && xdg->front() == '/') {
         candidates.push_back(*xdg + "/fornax");
     }
-    if (auto home = Environment("HOME"); home && home->front() == '/') {
+    if (auto home = EnvironmentText("HOME"); home && home->front() == '/') {
         candidates.push_back(*home + "/.cache/fornax");
     }
     for (const std::string& candidate : candidates) {
@@ -209,19 +199,13 @@ Result<std::string> CacheDirectory() {
 
 uint64_t CacheLimitBytes() {
     constexpr uint64_t kDefaultMib = 1024;
-    const std::optional<std::string> text = Environment("FORNAX_CACHE_MIB");
-    if (!text) {
-        return kDefaultMib << 20;
+    constexpr NumberLimits kLimits = {.least = 0, .most = UINT32_MAX};
+    const Result<uint64_t> mib = EnvironmentNumber("FORNAX_CACHE_MIB", kLimits, kDefaultMib);
+    if (!mib.ok()) {
+        LogWarningOnce("FORNAX_CACHE_MIB", "{} The cache may take {} MiB.", mib.error().message,
+                       kDefaultMib);
     }
-    uint32_t mib = 0;
-    const char* end = text->data() + text->size();
-    const auto [rest, error] = std::from_chars(text->data(), end, mib);
-    if (error == std::errc() && rest == end) {
-        return uint64_t{mib} << 20;
-    }
-    LogWarning("FORNAX_CACHE_MIB is \"{}\", which is not a number of MiB; it is taken for {}.",
-               *text, kDefaultMib);
-    return kDefaultMib << 20;
+    return (mib.ok() ? *mib : kDefaultMib) << 20;
 }
 
 // Many short processes write little each, so each begins somewhere between two looks at the whole.

@@ -5,10 +5,11 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/environment.h"
 #include "base/hash.h"
 
 namespace fornax {
@@ -73,13 +74,13 @@ LogLevel GetLogLevel() {
     }
 
     LogLevel level = kDefaultLevel;
-    const char* text = std::getenv("FORNAX_LOG_LEVEL");
-    const bool known = text == nullptr || *text == '\0' || ParseLogLevel(text, &level);
+    const std::optional<std::string> text = EnvironmentText("FORNAX_LOG_LEVEL");
+    const bool known = !text || ParseLogLevel(*text, &level);
     int expected = kLevelUnread;
     const bool first = g_level.compare_exchange_strong(expected, static_cast<int>(level));
     if (!known && first) {
         LogWarning("FORNAX_LOG_LEVEL is '{}', which is not off, error, warning, info or debug.",
-                   text);
+                   *text);
     }
     return first ? level : static_cast<LogLevel>(expected);
 }

@@ -7,9 +7,9 @@
 #include <bit>
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
+#include "base/environment.h"
 #include "compiler/kernel/debug_printf.h"
 #include "driver/device.h"
 #include "driver/report.h"
@@ -185,21 +185,21 @@ std::string FormatPrintf(std::string_view format,
 }
 
 Result<std::unique_ptr<DebugPrintf>> DebugPrintf::Create(hal::Device& device) {
-    const char* wanted = std::getenv("FORNAX_DEBUG_PRINTF");
-    if (!wanted || std::strcmp(wanted, "") == 0 || std::strcmp(wanted, "0") == 0) {
+    const std::string wanted = EnvironmentText("FORNAX_DEBUG_PRINTF").value_or("0");
+    if (wanted == "0") {
         return std::unique_ptr<DebugPrintf>();
     }
-    uint64_t bytes = 0;
-    const char* end = wanted + std::strlen(wanted);
-    const auto parsed = std::from_chars(wanted, end, bytes);
-    if (parsed.ec != std::errc() || parsed.ptr != end || bytes > kMaxBytes ||
-        (bytes != 1 && bytes <= sizeof(kernel::PrintfHeader))) {
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("FORNAX_DEBUG_PRINTF is \"{}\"; it may be 0, 1, or a number of "
-                                 "bytes from {} to {}.",
-                                 wanted, sizeof(kernel::PrintfHeader) + 1, kMaxBytes)};
+    uint64_t bytes = kDefaultBytes;
+    if (wanted != "1") {
+        constexpr NumberLimits kLimits = {sizeof(kernel::PrintfHeader) + 1, kMaxBytes};
+        const Result<uint64_t> number = ParseNumber("FORNAX_DEBUG_PRINTF", wanted, kLimits);
+        if (!number) {
+            return Error{number.error().code,
+                         number.error().message + " It may also be 0 (off) or 1 (on)."};
+        }
+        bytes = *number;
     }
-    FORNAX_ASSIGN_OR_RETURN(auto memory, device.AllocateMemory(bytes == 1 ? kDefaultBytes : bytes));
+    FORNAX_ASSIGN_OR_RETURN(auto memory, device.AllocateMemory(bytes));
     return std::make_unique<DebugPrintf>(std::move(memory));
 }
 

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "base/environment.h"
 #include "base/hash.h"
 #include "driver/entry_point.h"
 
@@ -61,8 +62,7 @@ std::string FormatCounters(const hal::Counters& counters) {
 }
 
 void BeginCounterReport(const hal::Device& device) {
-    const char* wanted = std::getenv("FORNAX_COUNTERS");
-    if (!wanted || std::string_view(wanted) == "" || std::string_view(wanted) == "0") {
+    if (!EnvironmentFlag("FORNAX_COUNTERS")) {
         return;
     }
     static const bool at_exit = std::atexit(ReportAll) == 0;

@@ -2,13 +2,13 @@
 // one: write a Fill function and add its case to FillProperties.
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/hash.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/chain.h"
@@ -513,7 +513,7 @@ VkResult MakeProperties(const Object& origin,
     properties.vendorID = kVendorId;
     properties.deviceID = kDeviceId;
     properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
-    if (const char* wanted = std::getenv("FORNAX_DEVICE_TYPE")) {
+    if (const auto wanted = EnvironmentText("FORNAX_DEVICE_TYPE")) {
         constexpr std::pair<std::string_view, VkPhysicalDeviceType> kTypes[] = {
             {"other", VK_PHYSICAL_DEVICE_TYPE_OTHER},
             {"integrated", VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU},
@@ -522,13 +522,13 @@ VkResult MakeProperties(const Object& origin,
             {"cpu", VK_PHYSICAL_DEVICE_TYPE_CPU},
         };
         const auto* type =
-            std::ranges::find(kTypes, std::string_view(wanted),
+            std::ranges::find(kTypes, std::string_view(*wanted),
                               &std::pair<std::string_view, VkPhysicalDeviceType>::first);
         if (type == std::end(kTypes)) {
             return Fail(origin, VK_ERROR_INITIALIZATION_FAILED,
                         "FORNAX_DEVICE_TYPE is \"{}\", which is none of other, integrated, "
                         "discrete, virtual and cpu.",
-                        wanted);
+                        *wanted);
         }
         properties.deviceType = type->second;
     }

@@ -2,9 +2,7 @@
 // of an extension listed here is missing, or an extension that it depends on.
 #include "driver/supported_api.h"
 
-#include <cstdlib>
-#include <cstring>
-
+#include "base/environment.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::driver {
@@ -354,8 +352,7 @@ constexpr FeatureSet kSupportedFeatures = [] {
 // Not by default: a program that sees the extension may ask for the statistics of every pipeline,
 // which waits for its code.
 bool OffersStatistics() {
-    const char* wanted = std::getenv("FORNAX_PIPELINE_STATISTICS");
-    return wanted && *wanted && std::strcmp(wanted, "0") != 0;
+    return EnvironmentFlag("FORNAX_PIPELINE_STATISTICS");
 }
 
 }  // namespace

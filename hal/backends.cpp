@@ -2,13 +2,12 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdlib>
 #include <thread>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/environment.h"
 #include "hal/backend.h"
 #include "hal/device.h"
 #include "hal/model/device.h"
@@ -29,27 +28,8 @@ constexpr Backend kBackends[] = {
     {"null", &null::CreateNullDevice},
 };
 constexpr uint64_t kMaxWorkers = 1024;
-
-// The number in an environment variable, or `otherwise` when it is not set.
-Result<uint64_t> ReadNumber(const char* variable,
-                            uint64_t otherwise,
-                            uint64_t limit,
-                            uint64_t least = 1) {
-    const char* text = std::getenv(variable);
-    if (text == nullptr || *text == '\0') {
-        return otherwise;
-    }
-    uint64_t number = 0;
-    const std::string_view view(text);
-    const auto parsed = std::from_chars(view.data(), view.data() + view.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != view.data() + view.size() || number < least ||
-        number > limit) {
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("{} is '{}', which is not a number from {} to {}.", variable, view,
-                                 least, limit)};
-    }
-    return number;
-}
+constexpr uint64_t kMaxHeapBytes = uint64_t{1} << 46;
+constexpr uint64_t kMaxWatchdogMs = uint64_t{1} << 40;
 
 uint64_t UsableHardwareThreads() {
     cpu_set_t set;
@@ -72,8 +52,7 @@ std::vector<std::string> BackendNames() {
 Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOptions options) {
     std::string name(backend);
     if (name.empty()) {
-        const char* chosen = std::getenv("FORNAX_BACKEND");
-        name = chosen != nullptr && *chosen != '\0' ? chosen : "model";
+        name = EnvironmentText("FORNAX_BACKEND").value_or("model");
     }
     BackendOptions filled;
     filled.on_lost = std::move(options.on_lost);
@@ -81,24 +60,24 @@ Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOpt
     if (filled.worker_count == 0) {
         const uint64_t machine = std::min(UsableHardwareThreads(), kMaxWorkers);
         FORNAX_ASSIGN_OR_RETURN(const uint64_t workers,
-                                ReadNumber("FORNAX_THREADS", machine, kMaxWorkers));
+                                EnvironmentNumber("FORNAX_THREADS", {1, kMaxWorkers}, machine));
         filled.worker_count = static_cast<uint32_t>(workers);
     }
     filled.heap_bytes = options.heap_bytes;
     if (filled.heap_bytes == 0) {
         FORNAX_ASSIGN_OR_RETURN(
             filled.heap_bytes,
-            ReadNumber("FORNAX_HEAP_BYTES", DefaultHeapBytes(), uint64_t{1} << 46));
+            EnvironmentNumber("FORNAX_HEAP_BYTES", {1, kMaxHeapBytes}, DefaultHeapBytes()));
     }
     if (options.watchdog_ms) {
         filled.watchdog_ms = *options.watchdog_ms;
     } else {
         FORNAX_ASSIGN_OR_RETURN(
             filled.watchdog_ms,
-            ReadNumber("FORNAX_WATCHDOG_MS", kDefaultWatchdogMs, uint64_t{1} << 40, 0));
+            EnvironmentNumber("FORNAX_WATCHDOG_MS", {0, kMaxWatchdogMs}, kDefaultWatchdogMs));
     }
     FORNAX_ASSIGN_OR_RETURN(const uint64_t catch_faults,
-                            ReadNumber("FORNAX_CATCH_FAULTS", 1, 1, 0));
+                            EnvironmentNumber("FORNAX_CATCH_FAULTS", {0, 1}, 1));
     filled.catch_faults = catch_faults != 0;
     for (const Backend& candidate : kBackends) {
         if (name == candidate.name) {

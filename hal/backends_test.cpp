@@ -3,6 +3,8 @@
 
 #include <cstdlib>
 
+#include "base/environment.h"
+#include "base/log.h"
 #include "hal/device.h"
 
 namespace fornax::hal {
@@ -14,7 +16,8 @@ class Backends : public testing::Test {
     void TearDown() override { ClearEnvironment(); }
 
     static void ClearEnvironment() {
-        for (const char* name : {"FORNAX_BACKEND", "FORNAX_THREADS", "FORNAX_HEAP_BYTES"}) {
+        for (const char* name : {"FORNAX_BACKEND", "FORNAX_THREADS", "FORNAX_HEAP_BYTES",
+                                 "FORNAX_WATCHDOG_MS", "FORNAX_CATCH_FAULTS"}) {
             unsetenv(name);
         }
     }
@@ -48,7 +51,26 @@ TEST_F(Backends, ReadWorkersAndHeapFromTheEnvironment) {
         const auto result = CreateDevice("model");
         ASSERT_FALSE(result.ok()) << bad;
         EXPECT_EQ(result.error().code, ErrorCode::kInvalidArgument);
-        EXPECT_NE(result.error().message.find("FORNAX_THREADS"), std::string::npos);
+        EXPECT_EQ(result.error().message, std::string("FORNAX_THREADS is '") + bad +
+                                              "', which is not a number from 1 to 1024.");
+    }
+}
+
+// Wrong values tell that a variable was read.
+TEST_F(Backends, ReadNothingWhereTheProcessIsPrivileged) {
+    const auto plain = (*CreateDevice(""))->capabilities();
+    for (const char* name : {"FORNAX_BACKEND", "FORNAX_THREADS", "FORNAX_HEAP_BYTES",
+                             "FORNAX_WATCHDOG_MS", "FORNAX_CATCH_FAULTS"}) {
+        setenv(name, "wrong", 1);
+        EXPECT_FALSE(CreateDevice("").ok()) << name;
+        const LogSink sink = SetLogSink([](LogLevel, std::string_view) {});
+        const PrivilegeForTesting privilege(true);
+        const auto device = CreateDevice("");
+        SetLogSink(sink);
+        ASSERT_TRUE(device.ok()) << device.error().message;
+        EXPECT_EQ((*device)->capabilities().backend, plain.backend);
+        EXPECT_EQ((*device)->capabilities().worker_count, plain.worker_count);
+        unsetenv(name);
     }
 }
 

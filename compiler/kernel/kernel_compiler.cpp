@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -15,6 +14,7 @@
 #include <unordered_set>
 
 #include "base/disk_cache.h"
+#include "base/environment.h"
 #include "base/log.h"
 #include "compiler/kernel/backend.h"
 #include "compiler/kernel/cache_entry.h"
@@ -386,17 +386,17 @@ class InterpretingCompiler final : public KernelCompiler {
 };
 
 Result<CompileTier> ChooseTier() {
-    const char* tier = secure_getenv("FORNAX_TIER");
-    if (!tier || !*tier) {
+    const std::optional<std::string> tier = EnvironmentText("FORNAX_TIER");
+    if (!tier) {
         return CompileTier::kQuickThenFull;
     }
-    if (std::string_view(tier) == "0") {
+    if (*tier == "0") {
         return CompileTier::kQuick;
     }
-    if (std::string_view(tier) == "1") {
+    if (*tier == "1") {
         return CompileTier::kFull;
     }
-    return Error{ErrorCode::kUnsupported, "FORNAX_TIER is \"" + std::string(tier) +
+    return Error{ErrorCode::kUnsupported, "FORNAX_TIER is \"" + *tier +
                                               "\"; it can be 0 (quick code), 1 (full code) or "
                                               "unset."};
 }
@@ -404,28 +404,28 @@ Result<CompileTier> ChooseTier() {
 }  // namespace
 
 bool KernelCompiler::RoundsProductAndSumOnce() {
-    const char* cpu = secure_getenv("FORNAX_CPU");
-    if (!cpu || !*cpu) {
+    const std::optional<std::string> cpu = EnvironmentText("FORNAX_CPU");
+    if (!cpu) {
         return __builtin_cpu_supports("fma");
     }
-    const Result<TargetInfo> target = DetectTarget(cpu);
+    const Result<TargetInfo> target = DetectTarget(*cpu);
     return target.ok() && (target->features + ",").find("+fma,") != std::string::npos;
 }
 
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
-    const char* cpu = secure_getenv("FORNAX_CPU");
-    FORNAX_ASSIGN_OR_RETURN(TargetInfo target, DetectTarget(cpu ? cpu : ""));
+    FORNAX_ASSIGN_OR_RETURN(TargetInfo target,
+                            DetectTarget(EnvironmentText("FORNAX_CPU").value_or("")));
     LogDebug("Kernels are compiled for {} with {}-bit vectors.", target.cpu_name,
              target.vector_bits);
     FORNAX_ASSIGN_OR_RETURN(BackendSource backend, BackendSource::Find());
-    const char* form = secure_getenv("FORNAX_KERNEL");
-    if (form && std::string_view(form) == "interpret") {
+    const std::string form = EnvironmentText("FORNAX_KERNEL").value_or("compile");
+    if (form == "interpret") {
         return std::unique_ptr<KernelCompiler>(
             std::make_unique<InterpretingCompiler>(std::move(target), std::move(backend)));
     }
-    if (form && *form && std::string_view(form) != "compile") {
-        return Error{ErrorCode::kUnsupported, "FORNAX_KERNEL is \"" + std::string(form) +
-                                                  "\"; it can be \"compile\" or \"interpret\"."};
+    if (form != "compile") {
+        return Error{ErrorCode::kUnsupported,
+                     "FORNAX_KERNEL is \"" + form + "\"; it can be \"compile\" or \"interpret\"."};
     }
     FORNAX_ASSIGN_OR_RETURN(const CompileTier tier, ChooseTier());
     FORNAX_ASSIGN_OR_RETURN(UserSecret secret, SigningSecret(cache_directory));

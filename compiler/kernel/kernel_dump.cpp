@@ -1,7 +1,8 @@
 #include "compiler/kernel/kernel_dump.h"
 
-#include <cstdlib>
+#include <optional>
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "base/log.h"
 
@@ -18,16 +19,16 @@ std::string KernelLabel(std::string_view entry_point, const Hash128& key) {
 }
 
 KernelDump::KernelDump(std::string_view entry_point, const Hash128& key) {
-    const char* directory = secure_getenv("FORNAX_DUMP");
-    if (!directory || !*directory) {
+    const std::optional<std::string> directory = EnvironmentText("FORNAX_DUMP");
+    if (!directory) {
         return;
     }
-    Status status = CreateDirectories(directory, 0755);
+    Status status = CreateDirectories(*directory, 0755);
     if (!status.ok()) {
         LogWarning("FORNAX_DUMP writes nothing: {}", status.error().message);
         return;
     }
-    prefix_ = std::string(directory) + "/" + KernelLabel(entry_point, key) + ".";
+    prefix_ = *directory + "/" + KernelLabel(entry_point, key) + ".";
 }
 
 void KernelDump::Write(std::string_view extension, std::string_view text) const {

@@ -62,6 +62,10 @@ TEST_HELPERS = {
     "compiler/kernel/spirv/shader_harness.cpp",
 }
 
+# The one file that may read environment variables: it knows when the process is privileged.
+ENVIRONMENT_READER = "base/environment.cpp"
+ENVIRONMENT_ACCESS = re.compile(r"\b(?:_*(?:secure_)?getenv\s*\(|environ\b)")
+
 VULKAN_HEADER = re.compile(r"^(vulkan/|vk_video/|volk\.h)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
@@ -172,6 +176,17 @@ def check_icd_namespace(file):
         yield line, "opens namespace fornax::driver; what icd/ defines belongs to fornax::icd"
 
 
+def check_environment(file):
+    """What the libraries read from the environment comes through base/environment.h."""
+    if file.suffix not in CXX_SUFFIXES or file.is_test or file.path == ENVIRONMENT_READER:
+        return
+    if not any(is_under(file.path, folder) for folder in ("base", "hal", "compiler", "driver", "icd")):
+        return
+    for match in ENVIRONMENT_ACCESS.finditer(file.text):
+        line = file.text.count("\n", 0, match.start()) + 1
+        yield line, f"reads the environment itself ({match.group(0)}); base/environment.h does it for all"
+
+
 def check_length(file):
     lines = file.text.count("\n")
     if file.is_code and lines > MAX_LINES:
@@ -223,6 +238,7 @@ FILE_RULES = [
     check_vulkan_headers,
     check_backend_names,
     check_icd_namespace,
+    check_environment,
     check_length,
     check_first_comment,
     check_forbidden_text,

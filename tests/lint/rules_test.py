@@ -134,6 +134,28 @@ class IcdNamespace(unittest.TestCase):
             self.assertEqual(messages("icd/a.h", COMMENT + text), [], text)
 
 
+class Environment(unittest.TestCase):
+    READS = ['getenv("HOME")', 'std::getenv ("HOME")', '::secure_getenv(name)', "__secure_getenv(name)", "::environ[0]"]
+
+    def test_the_libraries_have_one_reader(self):
+        for path in ["base/log.h", "hal/a.h", "compiler/kernel/a.h", "compiler/graph/a.h", "driver/a.h", "icd/a.h"]:
+            for read in self.READS:
+                found = findings((path, COMMENT + f"auto* text = {read};\n"))
+                self.assertEqual([where[:2] for where in found], [(path, 2)], f"{path}: {read}")
+
+    def test_the_reader_tests_and_programs_may(self):
+        lists = ("base/CMakeLists.txt", "# What every layer uses.\nenvironment.cpp log_test.cpp\n")
+        tool_lists = ("tools/CMakeLists.txt", "# Programs.\na.cpp\n")
+        for read in self.READS:
+            for path in ["base/environment.cpp", "base/log_test.cpp", "tools/a.cpp"]:
+                found = findings(lists, tool_lists, (path, COMMENT + f"auto* text = {read};\n"))
+                self.assertEqual(found, [], f"{path}: {read}")
+
+    def test_words_that_only_look_alike_pass(self):
+        for text in ['EnvironmentText("HOME")', "// As with getenv, nothing is copied.", "environment_", 'setenv("A", "", 1)']:
+            self.assertEqual(messages("driver/a.h", COMMENT + text + "\n"), [], text)
+
+
 class Files(unittest.TestCase):
     def test_length(self):
         self.assertEqual(messages("base/a.h", COMMENT + "\n" * (rules.MAX_LINES - 1)), [])

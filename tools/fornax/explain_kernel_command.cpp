@@ -1,5 +1,4 @@
 // `fornax explain-kernel`: what the kernel compiler makes of a SPIR-V file, and why.
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/environment.h"
 #include "base/file.h"
 #include "compiler/kernel/backend.h"
 #include "compiler/kernel/codegen/target.h"
@@ -104,8 +104,8 @@ void Explain(const Options& options) {
     for (const std::string& constant : options.constants) {
         request.specialization.push_back(ParseConstant(constant));
     }
-    const char* cpu = std::getenv("FORNAX_CPU");
-    const kernel::TargetInfo target = ValueOrExit(kernel::DetectTarget(cpu ? cpu : ""));
+    const kernel::TargetInfo target =
+        ValueOrExit(kernel::DetectTarget(EnvironmentText("FORNAX_CPU").value_or("")));
     const auto source = ValueOrExit(kernel::BackendSource::FindIn(LibraryFolder()));
     const auto backend = ValueOrExit(source.Open());
     request.layout = ValueOrExit(backend->LayoutOf(words));

@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
+#include "base/environment.h"
+
 namespace fornax::tool {
 namespace fs = std::filesystem;
 
@@ -57,7 +59,8 @@ Result<fs::path> FindManifest(const fs::path& executable, const char* override_p
 
 Result<fs::path> FindManifest() {
     FORNAX_ASSIGN_OR_RETURN(const fs::path executable, ExecutablePath());
-    return FindManifest(executable, std::getenv("FORNAX_MANIFEST"));
+    const std::optional<std::string> chosen = EnvironmentText("FORNAX_MANIFEST");
+    return FindManifest(executable, chosen ? chosen->c_str() : nullptr);
 }
 
 void SelectDriver(const fs::path& manifest) {

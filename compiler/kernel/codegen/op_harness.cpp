@@ -7,6 +7,7 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include "base/environment.h"
 #include "compiler/kernel/codegen/pure_ops.h"
 #include "compiler/kernel/ir/builder.h"
 
@@ -114,7 +115,7 @@ Result<CompiledOp> CompiledOp::Create(const TargetInfo& target,
     SetFunctionAttributes(module, target);
     FORNAX_RETURN_IF_ERROR(OptimizeModule(module, *machine));
     CompiledOp compiled;
-    if (std::getenv("FORNAX_TEST_ASM")) {
+    if (EnvironmentFlag("FORNAX_TEST_ASM")) {
         std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
         FORNAX_ASSIGN_OR_RETURN(compiled.assembly_, EmitAssembly(*copy, *machine));
     }
