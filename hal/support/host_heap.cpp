@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "hal/support/control_group.h"
 #include "hal/support/shared_file.h"
 
 namespace fornax::hal {
@@ -68,19 +69,6 @@ uint64_t ReadField(const char* path, const std::string& key) {
     return 0;
 }
 
-// The memory limit of the control group that is visible as this process's root; 0 without one.
-uint64_t ControlGroupBytes() {
-    for (const char* path :
-         {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-        std::ifstream file(path);
-        uint64_t value = 0;
-        if (file >> value) {
-            return value;
-        }
-    }
-    return 0;
-}
-
 uint64_t MachineBytes() {
     return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
            static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
@@ -88,12 +76,11 @@ uint64_t MachineBytes() {
 
 }  // namespace
 
-uint64_t DefaultHeapBytes() {
-    uint64_t bytes = MachineBytes();
-    if (const uint64_t group_bytes = ControlGroupBytes(); group_bytes != 0) {
-        bytes = std::min(bytes, group_bytes);
-    }
-    return bytes / 4 * 3 / kMemoryPageBytes * kMemoryPageBytes;
+uint64_t DefaultHeapBytes(const std::string& root) {
+    const uint64_t machine_bytes = MachineBytes();
+    const uint64_t bytes =
+        std::min(machine_bytes, ControlGroupMemoryBytes(root).value_or(machine_bytes));
+    return std::max(bytes / 4 * 3 / kMemoryPageBytes, uint64_t{1}) * kMemoryPageBytes;
 }
 
 // What a Memory stands on.

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -16,9 +17,9 @@
 
 namespace fornax::hal {
 
-// The heap's size when nobody sets it: three quarters of what the machine, or the control group
-// that this process is in, has.
-uint64_t DefaultHeapBytes();
+// The heap's size when nobody sets it: three quarters of what the machine has, or of what the
+// control groups that this process is in may have. `root` is ControlGroupMemoryBytes's.
+uint64_t DefaultHeapBytes(const std::string& root = "");
 
 // Thread-safe. Allocations keep it alive.
 class HostHeap : public std::enable_shared_from_this<HostHeap> {
