@@ -76,13 +76,13 @@ TEST_F(CacheDirectoryTest, RelativeAndEmptyValuesAreIgnored) {
 }
 
 TEST_F(CacheDirectoryTest, FallsBackFromAHomeThatCannotBeUsed) {
-    ASSERT_TRUE(WriteFileAtomically(directory_ / "file", std::string("text")).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory_ / "file", std::string("text"), 0600).ok());
     Set("HOME", directory_ / "file");
     EXPECT_EQ(*CacheDirectory(), TemporaryChoice());
 }
 
 TEST_F(CacheDirectoryTest, DoesNotFallBackFromAChosenDirectory) {
-    ASSERT_TRUE(WriteFileAtomically(directory_ / "file", std::string("text")).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory_ / "file", std::string("text"), 0600).ok());
     Set("FORNAX_CACHE_DIR", directory_ / "file");
     Set("HOME", directory_ / "home");
     EXPECT_FALSE(CacheDirectory().ok());

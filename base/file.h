@@ -1,9 +1,9 @@
 // Files read whole and written whole.
 //
-// Everything Fornax stores (plans, cache entries, reports) is written under a temporary name in the
-// same directory and renamed, so that a reader never sees half of a file and a failed write leaves
-// the old one. Nothing is synced to disk: after a power cut a file may be damaged, and its reader
-// checks.
+// Files are written under a temporary name in the same directory and renamed, so that a reader
+// never sees half of a file and a failed write leaves the old one. Files that a user named may be
+// something else than plain files, and then are written as any program would. Nothing is synced to
+// disk: after a power cut a file may be damaged, and its reader checks.
 #pragma once
 
 #include <sys/types.h>
@@ -51,15 +51,29 @@ Result<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
 // The rest of an open file from its position, `size_bytes` of it; kDataLoss if it ends earlier.
 Status ReadExactly(int fd, std::span<std::byte> into, const std::string& path_for_messages);
 
-// Replaces or creates `path` with the parts, one after the other, and mode bits `mode` (the
-// process's umask is not applied). On failure `path` is as it was and no temporary file remains.
+// For files that Fornax itself names, those of the cache: replaces or creates `path` with the
+// parts, one after the other, and mode bits `mode` (the process's umask is not applied). Whatever
+// was there goes, links and read-only files included. On failure `path` is as it was and no
+// temporary file remains.
 Status WriteFileAtomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts,
-                           mode_t mode = 0644);
-Status WriteFileAtomically(const std::string& path,
-                           std::span<const std::byte> bytes,
-                           mode_t mode = 0644);
-Status WriteFileAtomically(const std::string& path, const std::string& text, mode_t mode = 0644);
+                           mode_t mode);
+Status WriteFileAtomically(const std::string& path, std::span<const std::byte> bytes, mode_t mode);
+Status WriteFileAtomically(const std::string& path, const std::string& text, mode_t mode);
+
+// For files that a user named, such as `fornax compile -o FILE`.
+// - A new file has the mode that the process's umask leaves of 0666.
+// - A file that exists must be writable for the process. It is replaced with its mode, owner and
+//   group, and a failed write leaves it as it was. Its other hard links keep the old contents: they
+//   may be somebody's copy. Where the file cannot be replaced without a loss (its directory may not
+//   be written, it is a mount point, its owner or access list would be lost), it is overwritten
+//   instead, and a failed write damages it.
+// - A symbolic link stays, and what it leads to is written so. If that does not exist, it is
+//   created.
+// - Devices and pipes are written into; the latter wait for a reader. So are /dev/stdout and
+//   /dev/fd/N, from where that descriptor stands. Directories and sockets are refused.
+Status WriteOutputFile(const std::string& path, std::span<const std::byte> bytes);
+Status WriteOutputFile(const std::string& path, const std::string& text);
 
 // Creates the directory and its missing parents with mode bits `mode`; one that exists is success.
 Status CreateDirectories(const std::string& path, mode_t mode);

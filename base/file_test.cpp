@@ -27,7 +27,7 @@ TEST(FileTest, ReadsBackWhatWasWritten) {
     TestDirectory directory;
     const std::string path = directory / "data";
     const std::string text("line\n\0binary", 12);
-    ASSERT_TRUE(WriteFileAtomically(path, text).ok());
+    ASSERT_TRUE(WriteFileAtomically(path, text, 0644).ok());
     EXPECT_EQ(ModeOf(path), mode_t{0644});
     auto read = ReadTextFile(path, 12);
     ASSERT_TRUE(read.ok());
@@ -39,7 +39,7 @@ TEST(FileTest, ReadsBackWhatWasWritten) {
 
 TEST(FileTest, ReadsAnEmptyFile) {
     TestDirectory directory;
-    ASSERT_TRUE(WriteFileAtomically(directory / "empty", std::string()).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory / "empty", std::string(), 0600).ok());
     auto read = ReadTextFile(directory / "empty", 0);
     ASSERT_TRUE(read.ok());
     EXPECT_EQ(*read, "");
@@ -47,7 +47,7 @@ TEST(FileTest, ReadsAnEmptyFile) {
 
 TEST(FileTest, RefusesWhatIsTooLargeMissingOrNoFile) {
     TestDirectory directory;
-    ASSERT_TRUE(WriteFileAtomically(directory / "data", std::string(101, 'x')).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory / "data", std::string(101, 'x'), 0600).ok());
     auto too_large = ReadTextFile(directory / "data", 100);
     ASSERT_FALSE(too_large.ok());
     EXPECT_EQ(too_large.error().code, ErrorCode::kInvalidArgument);
@@ -67,7 +67,7 @@ TEST(FileTest, RefusesWhatIsTooLargeMissingOrNoFile) {
 TEST(FileTest, WritingReplacesAndLeavesNothingElse) {
     TestDirectory directory;
     const std::string path = directory / "data";
-    ASSERT_TRUE(WriteFileAtomically(path, std::string(1000, 'x')).ok());
+    ASSERT_TRUE(WriteFileAtomically(path, std::string(1000, 'x'), 0644).ok());
     const std::string head = "new ", tail = "text";
     const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)),
                                                 std::as_bytes(std::span(tail))};
@@ -81,13 +81,13 @@ TEST(FileTest, WritingReplacesAndLeavesNothingElse) {
 TEST(FileTest, AFailedWriteLeavesTheOldFile) {
     TestDirectory directory;
     const std::string path = directory / "data";
-    ASSERT_TRUE(WriteFileAtomically(path, std::string("old")).ok());
+    ASSERT_TRUE(WriteFileAtomically(path, std::string("old"), 0600).ok());
     rlimit old_limit;
     ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old_limit), 0);
     const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{1000, old_limit.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-    const Status status = WriteFileAtomically(path, std::string(2000, 'x'));
+    const Status status = WriteFileAtomically(path, std::string(2000, 'x'), 0600);
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old_limit), 0);
     std::signal(SIGXFSZ, old_handler);
 
@@ -101,8 +101,8 @@ TEST(FileTest, AFailedWriteLeavesTheOldFile) {
 TEST(FileTest, WritingOverADirectoryFails) {
     TestDirectory directory;
     ASSERT_EQ(::mkdir((directory / "folder").c_str(), 0700), 0);
-    EXPECT_FALSE(WriteFileAtomically(directory / "folder", std::string("text")).ok());
-    EXPECT_FALSE(WriteFileAtomically(directory / "missing/data", std::string("text")).ok());
+    EXPECT_FALSE(WriteFileAtomically(directory / "folder", std::string("text"), 0600).ok());
+    EXPECT_FALSE(WriteFileAtomically(directory / "missing/data", std::string("text"), 0600).ok());
     EXPECT_EQ(directory.size(), 1u);
 }
 
@@ -112,7 +112,7 @@ TEST(FileTest, CreatesDirectoriesWithTheirParents) {
     ASSERT_TRUE(CreateDirectories(path, 0700).ok());
     EXPECT_EQ(ModeOf(path), mode_t{0700});
     EXPECT_TRUE(CreateDirectories(path + "/", 0700).ok());
-    ASSERT_TRUE(WriteFileAtomically(directory / "file", std::string("text")).ok());
+    ASSERT_TRUE(WriteFileAtomically(directory / "file", std::string("text"), 0600).ok());
     EXPECT_FALSE(CreateDirectories(directory / "file", 0700).ok());
     EXPECT_FALSE(CreateDirectories(directory / "file/below", 0700).ok());
     EXPECT_FALSE(CreateDirectories("", 0700).ok());

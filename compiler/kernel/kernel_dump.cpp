@@ -35,7 +35,7 @@ void KernelDump::Write(std::string_view extension, std::string_view text) const 
     if (!enabled()) {
         return;
     }
-    Status status = WriteFileAtomically(prefix_ + std::string(extension), std::string(text));
+    Status status = WriteOutputFile(prefix_ + std::string(extension), std::string(text));
     if (!status.ok()) {
         LogWarning("A stage of a kernel is not dumped: {}", status.error().message);
     }

@@ -1,6 +1,5 @@
 // `fornax bench`: measures Fornax beside every other Vulkan CPU driver present.
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "base/file.h"
 #include "tools/bench/child.h"
 #include "tools/bench/runner.h"
 #include "tools/fornax/command.h"
@@ -70,12 +70,7 @@ void Bench(bench::BenchOptions options, const std::string& json_file) {
         failures |= report.HasFailures();
     }
     if (!json_file.empty()) {
-        std::ofstream file(json_file);
-        file << bench::ReportsToJson(reports).dump(2) << '\n';
-        file.close();
-        if (!file) {
-            ExitWithError({ErrorCode::kIo, fmt::format("{} cannot be written.", json_file)});
-        }
+        ExitIfError(WriteOutputFile(json_file, bench::ReportsToJson(reports).dump(2) + "\n"));
     }
     if (failures) {
         ExitWithCode(kExitFailure);

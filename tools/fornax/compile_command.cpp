@@ -40,7 +40,7 @@ void Compile(const Options& options) {
         return;
     }
     const std::vector<std::byte> bytes = ValueOrExit(graph::SerializePlan(loaded.plan));
-    ExitIfError(WriteFileAtomically(options.output, bytes));
+    ExitIfError(WriteOutputFile(options.output, bytes));
     fmt::print("plan {} of {}: {}, {} dispatches, {} written to {}\n", loaded.plan.graph_hash,
                loaded.plan.name, loaded.Describe(), loaded.plan.dispatches.size(),
                FormatBytes(bytes.size()), options.output);

@@ -46,7 +46,7 @@ Status WriteTensorFile(const std::string& path, const std::string& name, const H
         proto.add_dims(dim);
     }
     proto.set_raw_data(tensor.floats.data(), tensor.floats.size() * sizeof(float));
-    return WriteFileAtomically(path, proto.SerializeAsString());
+    return WriteOutputFile(path, proto.SerializeAsString());
 }
 
 }  // namespace fornax::onnx_frontend

@@ -18,7 +18,7 @@ class TensorFileTest : public ::testing::Test {
   protected:
     std::string Path() const { return directory_ / "tensor.pb"; }
     Result<HostTensor> Read(const std::string& bytes) {
-        EXPECT_TRUE(WriteFileAtomically(Path(), bytes).ok());
+        EXPECT_TRUE(WriteOutputFile(Path(), bytes).ok());
         return ReadTensorFile(Path());
     }
 
