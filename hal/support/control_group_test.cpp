@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/test_directory.h"
-#include "hal/host_heap.h"
+#include "hal/support/host_heap.h"
 
 namespace fornax::hal {
 namespace {
