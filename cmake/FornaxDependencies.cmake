@@ -107,8 +107,8 @@ set_target_properties(LLVMSupport PROPERTIES
     INTERFACE_LINK_LIBRARIES "rt;dl;m;fornax::zlib;fornax::zstd;LLVMDemangle")
 add_library(fornax_llvm INTERFACE)
 target_include_directories(fornax_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
-separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND "${LLVM_DEFINITIONS}")
-target_compile_definitions(fornax_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
+# LLVM_DEFINITIONS (_GNU_SOURCE, __STDC_LIMIT_MACROS, ...) says nothing to a C++20 compiler, and GCC takes no
+# precompiled header where they are defined.
 target_link_libraries(fornax_llvm INTERFACE ${FORNAX_LLVM_LIBRARIES})
 # Not in programs: there it would hide the sanitisers' malloc from the shared libraries as well.
 target_link_options(fornax_llvm INTERFACE
@@ -117,6 +117,5 @@ add_library(fornax::llvm ALIAS fornax_llvm)
 # Only what knows the host's CPU.
 add_library(fornax_llvm_target_parser INTERFACE)
 target_include_directories(fornax_llvm_target_parser SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
-target_compile_definitions(fornax_llvm_target_parser INTERFACE ${LLVM_DEFINITIONS_LIST})
 target_link_libraries(fornax_llvm_target_parser INTERFACE LLVMTargetParser)
 add_library(fornax::llvm_target_parser ALIAS fornax_llvm_target_parser)
