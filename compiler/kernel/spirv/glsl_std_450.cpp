@@ -106,6 +106,18 @@ ir::ValueId Translator::Clamp(ir::ValueId x,
     return extreme(min, extreme(max, x, low), high);
 }
 
+// Ldexp: "exp must be a scalar or vector with integer component type", of any width. What an i32
+// cannot hold gives zero and infinity as its extremes do.
+ir::ValueId Translator::LdexpExponent(ir::ValueId exponent) {
+    const ir::Type wide = ir::Type::kI64;
+    if (kernel_.type(exponent) == wide) {
+        exponent = Emit(ir::Op::kSMin, wide, {exponent, builder_.Const(wide, INT32_MAX)});
+        const auto least = static_cast<uint64_t>(int64_t{INT32_MIN});
+        exponent = Emit(ir::Op::kSMax, wide, {exponent, builder_.Const(wide, least)});
+    }
+    return ToI32(exponent, true);
+}
+
 Status Translator::GlslInst(const Inst& inst, uint32_t number) {
     auto fails = [&](const std::string& what) {
         return Error{ErrorCode::kUnsupported, GlslName(number) + " at word " +
@@ -145,7 +157,7 @@ Status Translator::GlslInst(const Inst& inst, uint32_t number) {
                 std::swap(operands[0], operands[1]);
             }
             if (op == ir::Op::kLdexp) {
-                operands[1] = ToI32(operands[1], true);
+                operands[1] = LdexpExponent(operands[1]);
             }
             // On Fma the flag would ask for one rounding, as OpFmaKHR does.
             result.push_back(EmitSpan(op, scalar, operands, op == ir::Op::kFma ? 0 : flags));

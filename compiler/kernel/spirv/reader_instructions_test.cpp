@@ -9,6 +9,7 @@
 #include <limits>
 #include <string>
 
+#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 
@@ -506,6 +507,61 @@ TEST(ReaderInstructions, PartsOfFloats) {
               const float fraction = std::frexp(Float(x), &power);
               return Bits(fraction + static_cast<float>(power));
           });
+}
+
+// The exponent is an integer of any width, and what 32 bits cannot hold is not cut to them.
+TEST(ReaderInstructions, LdexpOfExponentsOfEveryWidth) {
+    constexpr int64_t k32 = int64_t{1} << 32;
+    constexpr int64_t kExponents[kInvocations] = {
+        1,   0,    -1,      -2,      100,       -100,          k32 / 2,   -k32 / 2 - 1,
+        k32, -k32, k32 + 1, 1 - k32, INT64_MAX, INT64_MAX - 4, INT64_MIN, INT64_MIN + 5};
+    const Pair inputs = [&](uint32_t i) {
+        const auto bits = static_cast<uint64_t>(kExponents[i]);
+        return std::pair{static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32)};
+    };
+    const Parts parts = {
+        "%half = OpTypeFloat 16\n %double = OpTypeFloat 64\n"
+        "%byte = OpTypeInt 8 1\n %short = OpTypeInt 16 1\n"
+        "%long = OpTypeInt 64 1\n %ushort = OpTypeInt 16 0\n"
+        "%uvec2 = OpTypeVector %uint 2\n",
+        "",
+        "OpCapability Float16\n OpCapability Float64\n"
+        "OpCapability Int8\n OpCapability Int16\n OpCapability Int64"};
+    for (const uint32_t width : {8u, 16u, 32u, 64u}) {
+        const std::string exponent =
+            width == 64 ? "%both = OpCompositeConstruct %uvec2 %x %y\n %e = OpBitcast %long %both\n"
+            : width == 32
+                ? "%e = OpCopyObject %int %xi\n"
+                : std::string("%e = OpSConvert ") + (width == 16 ? "%short" : "%byte") + " %xi\n";
+        // -1.25 times a power of two, which is exact, zero or infinite in each type.
+        const auto power = [&](uint32_t x, uint32_t y) {
+            int64_t e = static_cast<int64_t>(uint64_t{y} << 32 | x);
+            e = static_cast<int64_t>(static_cast<uint64_t>(e) << (64 - width)) >> (64 - width);
+            return std::ldexp(-1.25, static_cast<int>(std::clamp<int64_t>(e, -9999, 9999)));
+        };
+        Parts with = parts;
+        with.declarations += "%significand = OpConstant %float -1.25";
+        Check(Module(exponent + "%f = OpExtInst %float %glsl Ldexp %significand %e\n"
+                                "%r = OpBitcast %uint %f",
+                     with),
+              inputs,
+              [&](uint32_t x, uint32_t y) { return Bits(static_cast<float>(power(x, y))); });
+        with.declarations = parts.declarations + "%significand = OpConstant %double -1.25";
+        Check(Module(exponent + "%f = OpExtInst %double %glsl Ldexp %significand %e\n"
+                                "%bits = OpBitcast %uvec2 %f\n"
+                                "%r = OpCompositeExtract %uint %bits 1",
+                     with),
+              inputs, [&](uint32_t x, uint32_t y) {
+                  return static_cast<uint32_t>(std::bit_cast<uint64_t>(power(x, y)) >> 32);
+              });
+        with.declarations = parts.declarations + "%significand = OpConstant %half -0x1.4p+0\n";
+        Check(Module(exponent + "%f = OpExtInst %half %glsl Ldexp %significand %e\n"
+                                "%bits = OpBitcast %ushort %f\n"
+                                "%r = OpUConvert %uint %bits",
+                     with),
+              inputs,
+              [&](uint32_t x, uint32_t y) { return uint32_t{ir::DoubleToHalf(power(x, y))}; });
+    }
 }
 
 TEST(ReaderInstructions, DoublesOfTwoWords) {

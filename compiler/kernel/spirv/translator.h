@@ -484,6 +484,7 @@ class Translator {
     // --- glsl_std_450.cpp ---
     Status ExtInst(const Inst& inst);
     Status GlslInst(const Inst& inst, uint32_t number);
+    ir::ValueId LdexpExponent(ir::ValueId exponent);
     Status GlslPack(const Inst& inst, uint32_t number, const Tuple& a);
     Status GlslMatrix(const Inst& inst, uint32_t number, const Tuple& a);
     Result<Tuple> GlslGeometry(const Inst& inst,
