@@ -321,15 +321,22 @@ Result<Pointer> Translator::PointerFromScalars(const Inst& inst, const Value& va
     return pointer;
 }
 
+// "A variable pointer must not point to an object that is or contains an OpTypeMatrix, [or] to a
+// column, or a component in a column, within an OpTypeMatrix" (SPIR-V, 2.16.1): its layout is its
+// structure's, which the pointer does not carry.
 Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointer) {
     const Type* part = types_.Find(pointer.type);
     while (part && (part->kind == Type::Kind::kArray || part->kind == Type::Kind::kRuntimeArray)) {
         part = types_.Find(part->element);
     }
-    // The layout of a matrix is its structure's, which the pointer does not carry.
     if (pointer.component_stride != 0 || (part && part->kind == Type::Kind::kMatrix)) {
         return Unsupported(inst, "uses a pointer to a part of a matrix as a value");
     }
+    return PlaceScalars(inst, pointer);
+}
+
+// The same for what only looks at where the pointer points to, of whatever layout that is.
+Result<Tuple> Translator::PlaceScalars(const Inst& inst, const Pointer& pointer) {
     const ir::ValueId offset =
         pointer.needs_element ? ir::ValueId{} : ByteOffset(pointer, pointer.const_offset);
     const ir::Type i64 = ir::Type::kI64;
@@ -357,9 +364,21 @@ Result<Tuple> Translator::PointerScalars(const Inst& inst, const Pointer& pointe
                        "memory or a device address");
 }
 
+Result<Tuple> Translator::UsePlace(const Inst& inst, uint32_t id) {
+    FORNAX_ASSIGN_OR_RETURN(Value value, Use(inst, id));
+    if (value.pointer && !value.is_large) {
+        return PlaceScalars(inst, *value.pointer);
+    }
+    return std::move(value.scalars);
+}
+
 Status Translator::PointerToInteger(const Inst& inst) {
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId address, UseScalar(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple place, UsePlace(inst, inst[0]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    if (place.size() != 1) {
+        return Invalid(inst, "uses id " + std::to_string(inst[0]) + " as a scalar");
+    }
+    ir::ValueId address = place[0];
     if (kernel_.type(address) != ir::Type::kI64 || !ir::IsInteger(type->scalar)) {
         return Invalid(inst, "does not make an integer of a device address");
     }
@@ -382,7 +401,7 @@ Status Translator::IntegerToPointer(const Inst& inst) {
 
 // What tells pointers of one storage class apart, as a number.
 Result<ir::ValueId> Translator::PointerNumber(const Inst& inst, uint32_t id) {
-    FORNAX_ASSIGN_OR_RETURN(Tuple scalars, UseTuple(inst, id));
+    FORNAX_ASSIGN_OR_RETURN(const Tuple scalars, UsePlace(inst, id));
     if (scalars.size() == 1) {
         return scalars[0];
     }

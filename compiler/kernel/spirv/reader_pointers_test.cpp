@@ -217,6 +217,91 @@ TEST(ReaderPointers, UntypedBlocksOfWorkgroupMemory) {
     }
 }
 
+// Matrices, columns and components can be compared, although pointers to them are no variable
+// pointers (SPIR-V, 2.16.1).
+TEST(ReaderPointers, PartsOfMatricesAreCompared) {
+    std::string source = Module(R"(
+      %float = OpTypeFloat 32
+       %vec2 = OpTypeVector %float 2
+       %mat2 = OpTypeMatrix %vec2 2
+      %mat2s = OpTypeArray %mat2 %u2
+   %matrices = OpTypeStruct %mat2 %mat2 %mat2s
+%to_matrices = OpTypePointer StorageBuffer %matrices
+    %to_mat2 = OpTypePointer StorageBuffer %mat2
+   %to_mat2s = OpTypePointer StorageBuffer %mat2s
+    %to_vec2 = OpTypePointer StorageBuffer %vec2
+   %to_float = OpTypePointer StorageBuffer %float
+         %in = OpVariable %to_matrices StorageBuffer)",
+                                R"(
+      %which = OpBitwiseAnd %uint %i %u1
+       %rows = OpAccessChain %to_mat2 %in %u0
+    %columns = OpAccessChain %to_mat2 %in %u1
+      %row_0 = OpAccessChain %to_vec2 %in %u0 %u0
+      %row_i = OpAccessChain %to_vec2 %in %u0 %which
+       %cell = OpAccessChain %to_float %in %u0 %which %u1
+       %more = OpAccessChain %to_float %in %u0 %u1 %u1
+      %array = OpAccessChain %to_mat2s %in %u2
+     %last_m = OpAccessChain %to_mat2 %in %u2 %u1
+        %m_i = OpAccessChain %to_mat2 %in %u2 %which
+          %a = OpPtrEqual %bool %rows %columns
+          %b = OpPtrEqual %bool %rows %rows
+          %c = OpPtrEqual %bool %row_0 %row_i
+          %d = OpPtrNotEqual %bool %cell %more
+          %e = OpPtrNotEqual %bool %array %array
+          %f = OpPtrDiff %uint %m_i %last_m
+         %a1 = OpSelect %uint %a %u1 %u0
+         %b1 = OpSelect %uint %b %u2 %u0
+         %c1 = OpSelect %uint %c %u4 %u0
+         %d1 = OpSelect %uint %d %u8 %u0
+         %e1 = OpSelect %uint %e %u16 %u0
+         %f1 = OpIMul %uint %f %u32
+         %r1 = OpBitwiseOr %uint %a1 %b1
+         %r2 = OpBitwiseOr %uint %r1 %c1
+         %r3 = OpBitwiseOr %uint %r2 %d1
+         %r4 = OpBitwiseOr %uint %r3 %e1
+         %r5 = OpIAdd %uint %r4 %f1
+               OpStore %out %r5)");
+    source.insert(source.find("OpDecorate"), R"(
+               OpMemberDecorate %matrices 0 Offset 0
+               OpMemberDecorate %matrices 0 RowMajor
+               OpMemberDecorate %matrices 0 MatrixStride 16
+               OpMemberDecorate %matrices 1 Offset 32
+               OpMemberDecorate %matrices 1 ColMajor
+               OpMemberDecorate %matrices 1 MatrixStride 8
+               OpMemberDecorate %matrices 2 Offset 48
+               OpMemberDecorate %matrices 2 RowMajor
+               OpMemberDecorate %matrices 2 MatrixStride 16
+               OpDecorate %mat2s ArrayStride 32
+               OpDecorate %to_mat2 ArrayStride 32
+               OpDecorate %matrices Block
+               OpDecorate %in DescriptorSet 0
+               OpDecorate %in Binding 1
+)");
+    for (const char* more : {"4", "8", "16", "32"}) {
+        source.insert(source.find("      %words ="),
+                      std::string("%u") + more + " = OpConstant %uint " + more + "\n");
+    }
+    Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(source, "spv1.4")));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    ShaderData data;
+    data.output.assign(8, 0xdeadbeef);
+    data.storage.assign(32, 0);
+    data.workgroups = 1;
+    ASSERT_TRUE(RunShader(*kernel, data).ok());
+    for (uint32_t i = 0; i < 8; ++i) {
+        const uint32_t which = i & 1;
+        EXPECT_EQ(data.output[i], 2 + (which == 0 ? 4 + 8 : 0) + 32 * (which - 1)) << i;
+    }
+    // Chosen, they would be variable pointers.
+    source.replace(source.find("OpPtrEqual %bool %rows %columns"), 31,
+                   "OpPtrEqual %bool %chosen %columns");
+    source.insert(source.find("%a ="), "%chosen = OpSelect %to_mat2 %true %rows %columns\n");
+    kernel = ReadSpirv(MakeRequest(AssembleSpirv(source, "spv1.4")));
+    ASSERT_FALSE(kernel.ok());
+    EXPECT_NE(kernel.error().message.find("a part of a matrix"), std::string::npos)
+        << kernel.error().message;
+}
+
 void ExpectRefused(const std::string& types, const std::string& body, const char* what) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(Module(types, body))));
     ASSERT_FALSE(kernel.ok()) << body;

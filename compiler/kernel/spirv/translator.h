@@ -301,6 +301,8 @@ class Translator {
     Result<uint64_t> StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee);
     Result<Pointer> PointerFromScalars(const Inst& inst, const Value& value);
     Result<Tuple> PointerScalars(const Inst& inst, const Pointer& pointer);
+    Result<Tuple> PlaceScalars(const Inst& inst, const Pointer& pointer);
+    Result<Tuple> UsePlace(const Inst& inst, uint32_t id);
     Status PointerToInteger(const Inst& inst);
     Status IntegerToPointer(const Inst& inst);
     Status ComparePointers(const Inst& inst);
