@@ -268,8 +268,15 @@ Status Translator::PtrAccessChain(const Inst& inst) {
     return DefineStepped(inst, std::move(pointer));
 }
 
-// Bytes from one element to the next of the array that a pointer steps through.
+// Bytes from one element to the next of the array that a pointer steps through. What its type is
+// decorated with counts for memory that is explicitly laid out; "for all other objects, the
+// implementation calculates the element's address or location" (OpPtrAccessChain).
 Result<uint64_t> Translator::StrideOf(const Inst& inst, const Type& pointer, uint32_t pointee) {
+    if (pointer.storage == spv::StorageClass::Workgroup && pointer.element != 0) {
+        if (const std::optional<uint64_t> stride = WorkgroupStride(pointee)) {
+            return *stride;
+        }
+    }
     if (const Decoration* stride =
             module_.FindDecoration(pointer.id, spv::Decoration::ArrayStride)) {
         return uint64_t{stride->params[0]};

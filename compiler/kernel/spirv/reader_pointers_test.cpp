@@ -302,6 +302,62 @@ TEST(ReaderPointers, PartsOfMatricesAreCompared) {
         << kernel.error().message;
 }
 
+// "For all other objects, the implementation calculates the element's address" (OpPtrAccessChain):
+// what pointers to workgroup memory are decorated with counts for blocks alone.
+TEST(ReaderPointers, StridesOfWorkgroupMemory) {
+    struct Case {
+        const char* block;
+        const char* array;
+        uint32_t reached;  // 17 elements behind the first one, by a pointer with a stride of 12
+    };
+    const char* const kFours = "OpDecorate %array ArrayStride 4\n";
+    const char* const kBlock = "OpDecorate %tile Block\nOpMemberDecorate %tile 0 Offset 0\n";
+    for (const Case& c :
+         {Case{"", "", 18}, Case{"", kFours, 18}, Case{"", "OpDecorate %array ArrayStride 8\n", 18},
+          Case{kBlock, kFours, 1 + 17 * 3}}) {
+        SCOPED_TRACE(std::string(c.array) + c.block);
+        std::string source = Module(R"(
+        %u17 = OpConstant %uint 17
+        %u64 = OpConstant %uint 64
+    %reached = OpConstant %uint )" + std::to_string(c.reached) +
+                                        R"(
+      %array = OpTypeArray %uint %u64
+       %tile = OpTypeStruct %array
+    %to_tile = OpTypePointer Workgroup %tile
+    %to_uint = OpTypePointer Workgroup %uint
+      %tiles = OpVariable %to_tile Workgroup)",
+                                    R"(
+      %first = OpAccessChain %to_uint %tiles %u0 %u1
+     %second = OpAccessChain %to_uint %tiles %u0 %u2
+     %chosen = OpSelect %to_uint %true %first %second
+      %place = OpAccessChain %to_uint %tiles %u0 %reached
+       %next = OpPtrAccessChain %to_uint %first %u17
+      %other = OpPtrAccessChain %to_uint %chosen %u17
+          %a = OpPtrEqual %bool %next %place
+          %b = OpPtrEqual %bool %other %place
+       %diff = OpPtrDiff %uint %next %first
+         %a1 = OpSelect %uint %a %u1 %u0
+         %b1 = OpSelect %uint %b %u2 %u0
+        %sum = OpIAdd %uint %a1 %b1
+       %more = OpIMul %uint %diff %u64
+        %all = OpIAdd %uint %sum %more
+               OpStore %out %all)");
+        source.insert(source.find("OpExtension"),
+                      "OpCapability WorkgroupMemoryExplicitLayoutKHR\n");
+        source.insert(source.find("OpMemoryModel"),
+                      "OpExtension \"SPV_KHR_workgroup_memory_explicit_layout\"\n");
+        source.insert(source.find("OpDecorate"),
+                      std::string("OpDecorate %to_uint ArrayStride 12\n") + c.array + c.block);
+        Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(source, "spv1.4")));
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        ShaderData data;
+        data.output.assign(8, 0xdeadbeef);
+        data.workgroups = 1;
+        ASSERT_TRUE(RunShader(*kernel, data).ok());
+        EXPECT_EQ(data.output[0], 1u + 2 + 64 * 17);
+    }
+}
+
 void ExpectRefused(const std::string& types, const std::string& body, const char* what) {
     Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(AssembleSpirv(Module(types, body))));
     ASSERT_FALSE(kernel.ok()) << body;

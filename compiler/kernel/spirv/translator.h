@@ -288,7 +288,9 @@ class Translator {
     Status LoadHeapDescriptor(const Inst& inst, Pointer& pointer, uint32_t type);
     Status BufferPointer(const Inst& inst);
     Status WorkgroupVariable(const Inst& inst, const Type& type);
+    const Type* WorkgroupType(const Inst& inst) const;
     uint64_t AliasedWorkgroupBytes();
+    std::optional<uint64_t> WorkgroupStride(uint32_t element);
     Result<Pointer> PrivateVariable(const Inst& inst, const Type& type);
     Result<Pointer> PrivatePlace(const Inst& inst, const Type& type);
     uint64_t SlotsOfLeaf(const Type& type, uint32_t leaf) const;
@@ -577,6 +579,8 @@ class Translator {
     std::map<ir::Type, uint32_t> fast_math_defaults_;  // FPFastMathDefault
     uint64_t spent_scalars_ = 0;
     std::optional<uint64_t> aliased_workgroup_start_;
+    // Once they are asked for: by an element's type, the strides of WorkgroupStride.
+    std::optional<std::unordered_map<uint32_t, uint64_t>> workgroup_strides_;
     uint32_t walked_blocks_ = 0;
     uint64_t repeated_instructions_ = 0;
     uint32_t nesting_ = 0;

@@ -187,25 +187,63 @@ Status Translator::BufferVariable(const Inst& inst, const Type& type) {
     return OkStatus();
 }
 
+// The type of a variable in workgroup memory; null for anything else.
+const Type* Translator::WorkgroupType(const Inst& inst) const {
+    const bool untyped = inst.op == Op::OpUntypedVariableKHR;
+    if ((!untyped && inst.op != Op::OpVariable) || inst.size() < (untyped ? 2 : 1) ||
+        static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Workgroup) {
+        return nullptr;
+    }
+    const Inst* pointer = untyped ? nullptr : module_.Find(inst.type);
+    if (!untyped && (!pointer || pointer->op != Op::OpTypePointer || pointer->size() < 2)) {
+        return nullptr;
+    }
+    return types_.Find(untyped ? inst[1] : (*pointer)[1]);
+}
+
 // The bytes that the variables share which may alias each other, of all entry points.
 uint64_t Translator::AliasedWorkgroupBytes() {
     uint64_t bytes = 0;
     for (const Inst& inst : module_.globals()) {
-        const bool untyped = inst.op == Op::OpUntypedVariableKHR;
-        if ((!untyped && inst.op != Op::OpVariable) || inst.size() < (untyped ? 2 : 1) ||
-            static_cast<spv::StorageClass>(inst[0]) != spv::StorageClass::Workgroup ||
-            !module_.FindDecoration(inst.result, spv::Decoration::Aliased)) {
-            continue;
-        }
-        const Inst* pointer = untyped ? nullptr : module_.Find(inst.type);
-        if (!untyped && (!pointer || pointer->op != Op::OpTypePointer || pointer->size() < 2)) {
-            continue;
-        }
-        if (const Type* type = types_.Find(untyped ? inst[1] : (*pointer)[1])) {
+        const Type* type = WorkgroupType(inst);
+        if (type && module_.FindDecoration(inst.result, spv::Decoration::Aliased)) {
             bytes = std::max(bytes, type->layout.size);
         }
     }
     return bytes;
+}
+
+// How far apart elements of the type lie in the arrays of workgroup memory, unless those are
+// explicitly laid out, which blocks are (SPV_KHR_workgroup_memory_explicit_layout).
+std::optional<uint64_t> Translator::WorkgroupStride(uint32_t element) {
+    if (!workgroup_strides_) {
+        workgroup_strides_.emplace();
+        std::vector<const Type*> parts;
+        std::unordered_set<uint32_t> seen;
+        auto add = [&](const Type& type) {
+            if (seen.insert(type.id).second) {
+                parts.push_back(&type);
+            }
+        };
+        for (const Inst& inst : module_.globals()) {
+            const Type* type = WorkgroupType(inst);
+            if (type && !module_.FindDecoration(type->id, spv::Decoration::Block)) {
+                add(*type);
+            }
+        }
+        for (size_t i = 0; i < parts.size(); ++i) {
+            const Type& part = *parts[i];
+            if (part.kind == Type::Kind::kArray) {
+                workgroup_strides_->try_emplace(part.element, part.stride);
+                add(types_.Get(part.element));
+            }
+            for (uint32_t member : part.members) {
+                add(types_.Get(member));
+            }
+        }
+    }
+    const auto found = workgroup_strides_->find(element);
+    return found == workgroup_strides_->end() ? std::nullopt : std::optional(found->second);
 }
 
 Status Translator::WorkgroupVariable(const Inst& inst, const Type& type) {
