@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "base/disk_cache.h"
 #include "base/file.h"
@@ -15,11 +17,14 @@
 namespace fornax {
 namespace {
 
+std::vector<std::string> g_warnings;
+
 // Sets the four variables that decide, and restores them.
 class CacheDirectoryTest : public testing::Test {
   protected:
     void SetUp() override {
-        SetLogSink([](LogLevel, std::string_view) {});
+        g_warnings.clear();
+        SetLogSink([](LogLevel, std::string_view message) { g_warnings.emplace_back(message); });
         for (const char* name : {"FORNAX_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "TMPDIR"}) {
             const char* value = std::getenv(name);
             saved_[name] = value ? std::optional<std::string>(value) : std::nullopt;
@@ -88,6 +93,10 @@ TEST_F(CacheDirectoryTest, DoesNotFallBackFromAChosenDirectory) {
     EXPECT_FALSE(CacheDirectory().ok());
 
     DiskCache cache = DiskCache::OpenDefault();
+    DiskCache::OpenDefault();
+    EXPECT_EQ(g_warnings, std::vector<std::string>{
+                              "There is no cache directory, so nothing compiled is kept: " +
+                              (directory_ / "file") + " is not a directory."});
     const CacheKind kind = {.name = "plan", .extension = "fxp", .version = 1, .executable = false};
     EXPECT_EQ(cache.directory(), "");
     EXPECT_FALSE(cache.Put(kind, {}, {}));

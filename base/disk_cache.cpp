@@ -219,8 +219,9 @@ DiskCache::DiskCache(std::string directory, uint64_t limit_bytes)
 DiskCache DiskCache::OpenDefault() {
     Result<std::string> directory = CacheDirectory();
     if (!directory.ok()) {
-        LogWarning("There is no cache directory, so nothing compiled is kept: {}",
-                   directory.error().message);
+        LogWarningOnce(directory.error().message,
+                       "There is no cache directory, so nothing compiled is kept: {}",
+                       directory.error().message);
         return DiskCache(std::string());
     }
     return DiskCache(*directory);
@@ -231,11 +232,13 @@ std::optional<std::vector<std::byte>> DiskCache::Get(const CacheKind& kind, cons
         return std::nullopt;
     }
     const std::string file_name = EntryFileName(kind, key);
-    Result<std::vector<std::byte>> payload = Load(kind, key, file_name);
+    const char* check = "";
+    Result<std::vector<std::byte>> payload = Load(kind, key, file_name, &check);
     if (payload.ok()) {
         return std::move(payload).value();
     }
     const Error& error = payload.error();
+    const std::string cause = fmt::format("{} {}", directory_, check);
     switch (error.code) {
         case ErrorCode::kNotFound:
             break;
@@ -243,23 +246,26 @@ std::optional<std::vector<std::byte>> DiskCache::Get(const CacheKind& kind, cons
             LogDebug("{}", error.message);
             break;
         case ErrorCode::kDataLoss:
-            LogWarning("{} The entry is removed and made again.", error.message);
+            LogWarningOnce(cause, "{} The entry is removed and made again.", error.message);
             ::unlink(Path(file_name).c_str());
             break;
         default:
-            LogWarning("{} The entry is ignored.", error.message);
+            LogWarningOnce(cause, "{} The entry is ignored.", error.message);
     }
     return std::nullopt;
 }
 
 Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
                                                const Hash128& key,
-                                               const std::string& file_name) {
+                                               const std::string& file_name,
+                                               const char** check) {
     const std::string path = Path(file_name);
     struct stat info;
+    *check = "owner";
     FORNAX_ASSIGN_OR_RETURN(UniqueFd fd, OpenOwned(path, &info));
 
     EntryHeader header;
+    *check = "contents";
     FORNAX_RETURN_IF_ERROR(
         ReadExactly(fd.get(), std::as_writable_bytes(std::span(&header, 1)), path));
     if (header.magic != kMagic) {
@@ -286,6 +292,7 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
         return Error{ErrorCode::kDataLoss, fmt::format("{} is damaged: its digest differs.", path)};
     }
     KeyedDigest expected = {};
+    *check = "keyed digest";
     if (kind.executable) {
         FORNAX_ASSIGN_OR_RETURN(const UserSecret secret, Secret());
         expected = SignEntry(secret, file_name, header, payload);
@@ -303,16 +310,15 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
 
 bool DiskCache::Put(const CacheKind& kind, const Hash128& key, std::span<const std::byte> payload) {
     if (directory_.empty()) {
-        return false;  // OpenDefault has warned
+        return false;  // whoever found no directory has warned
     }
     const Status status = Store(kind, key, EntryFileName(kind, key), payload);
     if (status.ok()) {
         NoteWritten(sizeof(EntryHeader) + payload.size());
         return true;
     }
-    const bool repeated = store_failed_.exchange(true);
-    Log(repeated ? LogLevel::kDebug : LogLevel::kWarning, "A cache entry cannot be stored: {}",
-        status.error().message);
+    LogWarningOnce(fmt::format("{} storing", directory_), "A cache entry cannot be stored: {}",
+                   status.error().message);
     return false;
 }
 

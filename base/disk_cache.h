@@ -5,7 +5,8 @@
 // Entries are written atomically and every field is checked on reading. A damaged entry is removed
 // with a warning and counts as missing; so does, without being touched, one that another user owns
 // or may write to. A cache that cannot be used (no directory, full disk) costs a warning and
-// nothing else.
+// nothing else. A process warns once for each directory and cause (storing, an entry's owner, its
+// contents, its keyed digest) and tells the rest at level info.
 //
 // The directory has a limit. When enough has been written, what was not used for longest goes; a
 // file's time of modification is the time of its last use, to the hour.
@@ -80,7 +81,8 @@ class DiskCache {
     // The payload stored under the key, or nothing.
     std::optional<std::vector<std::byte>> Get(const CacheKind& kind, const Hash128& key);
 
-    // Stores the payload, replacing an older one. False, after a warning, if that is not possible.
+    // Stores the payload, replacing an older one. False if that is not possible; the first time,
+    // after a warning.
     bool Put(const CacheKind& kind, const Hash128& key, std::span<const std::byte> payload);
 
     // Our own entries, by name and magic, in order of their file names.
@@ -96,7 +98,8 @@ class DiskCache {
   private:
     Result<std::vector<std::byte>> Load(const CacheKind& kind,
                                         const Hash128& key,
-                                        const std::string& file_name);
+                                        const std::string& file_name,
+                                        const char** check);  // the one that failed
     Status Store(const CacheKind& kind,
                  const Hash128& key,
                  const std::string& file_name,
@@ -111,7 +114,6 @@ class DiskCache {
     std::atomic<uint64_t> written_bytes_ = 0;   // since the last Trim
     std::mutex mutex_;                          // guards secret_
     std::optional<Result<UserSecret>> secret_;  // read when the first executable entry is used
-    std::atomic<bool> store_failed_ = false;    // one warning is enough for a full disk
 };
 
 }  // namespace fornax

@@ -186,6 +186,44 @@ TEST_F(DiskCacheTest, AnEntryOfAnotherUserIsIgnored) {
     EXPECT_TRUE(Exists(kPlan));
 }
 
+// A directory full of such entries costs one warning for each cause, in the whole process.
+TEST_F(DiskCacheTest, EachCauseIsWarnedAboutOnce) {
+    TestDirectory attacker_directory;
+    DiskCache attacker(attacker_directory.path());
+    const auto name = [this](const Hash128& key) {
+        return PathOf(kCode, key).substr(directory_.path().size() + 1);
+    };
+    for (int process_part = 0; process_part < 2; ++process_part) {
+        DiskCache cache(directory_.path());
+        for (uint64_t i = 0; i < 4; ++i) {
+            const Hash128 shared = {1, i}, damaged = {2, i}, planted = {3, i};
+            ASSERT_TRUE(cache.Put(kCode, shared, Payload("payload")));
+            ASSERT_EQ(::chmod(PathOf(kCode, shared).c_str(), 0660), 0);
+            ASSERT_TRUE(cache.Put(kCode, damaged, Payload("payload")));
+            ASSERT_EQ(::truncate(PathOf(kCode, damaged).c_str(), kHeaderBytes), 0);
+            ASSERT_TRUE(attacker.Put(kCode, planted, Payload("evil code")));
+            const std::string evil = *ReadTextFile(attacker_directory / name(planted), 10'000);
+            ASSERT_TRUE(WriteFileAtomically(PathOf(kCode, planted), evil, 0600).ok());
+            for (const Hash128& key : {shared, damaged, planted}) {
+                EXPECT_EQ(cache.Get(kCode, key), std::nullopt);
+            }
+        }
+    }
+    EXPECT_THAT(g_warnings,
+                ElementsAre(AllOf(HasSubstr(PathOf(kCode, {1, 0})), HasSubstr("only user"),
+                                  HasSubstr("The entry is ignored.")),
+                            AllOf(HasSubstr(PathOf(kCode, {2, 0})),
+                                  HasSubstr("has 0 bytes of payload instead of 7."),
+                                  HasSubstr("The entry is removed and made again.")),
+                            AllOf(HasSubstr(PathOf(kCode, {3, 0})),
+                                  HasSubstr("does not prove that user"))));
+    // Another directory is another matter.
+    ASSERT_TRUE(attacker.Put(kCode, kKey, Payload("payload")));
+    ASSERT_EQ(::truncate((attacker_directory / name(kKey)).c_str(), kHeaderBytes), 0);
+    EXPECT_EQ(attacker.Get(kCode, kKey), std::nullopt);
+    EXPECT_EQ(g_warnings.size(), 4u);
+}
+
 TEST_F(DiskCacheTest, LinksAndPipesAreNotOpened) {
     TestDirectory elsewhere;
     ASSERT_TRUE(cache_.Put(kPlan, kKey, Payload("payload")));
@@ -213,6 +251,7 @@ TEST_F(DiskCacheTest, AFullDiskCostsOneWarning) {
 
 TEST_F(DiskCacheTest, AMissingDirectoryOnlyWarns) {
     DiskCache missing(directory_ / "missing");
+    EXPECT_FALSE(DiskCache(directory_ / "missing").Put(kPlan, kKey, Payload("payload")));
     EXPECT_FALSE(missing.Put(kPlan, kKey, Payload("payload")));
     EXPECT_FALSE(missing.Put(kCode, kKey, Payload("payload")));
     EXPECT_EQ(missing.Get(kPlan, kKey), std::nullopt);

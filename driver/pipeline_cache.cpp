@@ -3,8 +3,11 @@
 
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "driver/device.h"
 #include "driver/entry_point.h"
+#include "driver/report.h"
 
 namespace fornax::driver {
 namespace {
@@ -18,6 +21,9 @@ struct CacheRecord {
     Hash128 digest;  // of the key and the kernel's bytes
 };
 static_assert(sizeof(CacheRecord) == 32);
+
+// What one warning is enough for.
+constexpr std::string_view kDamagedData = "damaged data of a pipeline cache";
 static_assert(sizeof(VkPipelineCacheHeaderVersionOne) == 32);
 
 std::span<const std::byte> AsBytes(std::string_view text) {
@@ -105,19 +111,34 @@ void PipelineCache::Read(std::span<const std::byte> data) {
     data = data.subspan(sizeof(expected));
 
     std::lock_guard lock(mutex_);
-    while (data.size() >= sizeof(CacheRecord)) {
+    while (!data.empty()) {
         CacheRecord record;
-        std::memcpy(&record, data.data(), sizeof(record));
-        data = data.subspan(sizeof(record));
-        if (record.magic != CacheRecord::kMagic || record.key_bytes > data.size() ||
+        const size_t left_bytes = data.size();
+        if (left_bytes >= sizeof(record)) {
+            std::memcpy(&record, data.data(), sizeof(record));
+            data = data.subspan(sizeof(record));
+        }
+        if (left_bytes < sizeof(record) || record.magic != CacheRecord::kMagic ||
+            record.key_bytes > data.size() ||
             record.kernel_bytes > data.size() - record.key_bytes) {
+            Warn(*this,
+                 fmt::format("The initial data of a pipeline cache is damaged: its last {} bytes "
+                             "do not begin with a whole record. They are ignored.",
+                             left_bytes),
+                 kDamagedData);
             return;
         }
         const auto key = data.first(record.key_bytes);
         const auto bytes = data.subspan(record.key_bytes, record.kernel_bytes);
         data = data.subspan(record.key_bytes + record.kernel_bytes);
         if (DigestOf(key, bytes) != record.digest) {
-            continue;  // damaged; the next one may be whole
+            // The next one may be whole.
+            Warn(*this,
+                 fmt::format("A record of {} bytes in the initial data of a pipeline cache is "
+                             "damaged: its digest differs. The record is ignored.",
+                             record.kernel_bytes),
+                 kDamagedData);
+            continue;
         }
         const std::string_view key_text(reinterpret_cast<const char*>(key.data()), key.size());
         const Hash128 hash = HashKey(key_text);
@@ -140,7 +161,10 @@ std::shared_ptr<const kernel::CompiledKernel> PipelineCache::Find(kernel::Kernel
             compiler.Load(key, {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()});
         if (!loaded) {
             // Not from here, or not for this machine. It is compiled anew and then replaces this.
-            Warn(*this, loaded.error().message);
+            Warn(*this,
+                 loaded.error().message +
+                     " It came from the initial data of a pipeline cache and is compiled again.",
+                 "a record of a pipeline cache");
             return nullptr;
         }
         entry->kernel = std::move(*loaded);

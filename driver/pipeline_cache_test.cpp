@@ -1,6 +1,10 @@
 // Pipeline caches and what pipelines do with them, against a compiler that counts.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <thread>
@@ -307,6 +311,112 @@ TEST_F(PipelineCacheTest, FeedbackTellsHitsFromMisses) {
     EXPECT_EQ(whole.flags, kHit);
     EXPECT_EQ(stage.flags, kHit);
     Destroy(cache);
+}
+
+// --- Warnings
+// --------------------------------------------------------------------------------------
+
+// A process warns once for a cause, so each of these has a process for itself.
+class PipelineCacheDeathTest : public PipelineCacheTest {
+  protected:
+    void SetUp() override {
+        GTEST_FLAG_SET(death_test_style, "threadsafe");
+        PipelineCacheTest::SetUp();
+    }
+
+    static auto OneWarning(const std::string& text) {
+        return testing::AllOf(
+            testing::StartsWith("fornax: warning: " + text),
+            testing::ResultOf(
+                "lines", [](const std::string& all) { return std::ranges::count(all, '\n'); }, 1));
+    }
+
+    Bytes MakeData() {
+        VkPipelineCache cache = MakeCache();
+        EXPECT_EQ(Build(cache, {1, 2}), VK_SUCCESS);
+        Bytes data = DataOf(cache);
+        Destroy(cache);
+        return data;
+    }
+};
+
+TEST_F(PipelineCacheDeathTest, DamagedDataIsToldOnce) {
+    const auto use = [this](const auto& damage) {
+        Bytes data = MakeData();
+        damage(data);
+        for (int i = 0; i < 3; ++i) {
+            VkPipelineCache cache = MakeCache(data);
+            EXPECT_EQ(Build(cache, {1, 2}), VK_SUCCESS);
+            Destroy(cache);
+        }
+        ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    EXPECT_EXIT(use([](Bytes& data) { data.back() ^= 1; }), testing::ExitedWithCode(0),
+                OneWarning("A record of "));
+    EXPECT_EXIT(use([](Bytes& data) { data.resize(data.size() - 1); }), testing::ExitedWithCode(0),
+                OneWarning("The initial data of a pipeline cache is damaged: its last "));
+    EXPECT_EXIT(use([](Bytes& data) { data.push_back(0); }), testing::ExitedWithCode(0),
+                OneWarning("The initial data of a pipeline cache is damaged: its last 1 bytes "));
+    EXPECT_EXIT(use([](Bytes&) {}), testing::ExitedWithCode(0), "^$");
+    // Data of another driver is no damage.
+    EXPECT_EXIT(use([](Bytes& data) { data[16] ^= 1; }), testing::ExitedWithCode(0), "^$");
+}
+
+TEST_F(PipelineCacheDeathTest, RefusedKernelsAreToldOnce) {
+    const auto use = [this] {
+        const Bytes data = MakeData();
+        RefuseToLoad(true);
+        VkPipelineCache cache = MakeCache(data);
+        EXPECT_EQ(Build(cache, {1, 2}), VK_SUCCESS);
+        ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    EXPECT_EXIT(use(), testing::ExitedWithCode(0),
+                OneWarning("The kernel was not written by this compiler. It came from the initial "
+                           "data of a pipeline cache and is compiled again."));
+}
+
+TEST_F(PipelineCacheDeathTest, AMissingCacheDirectoryIsToldOnce) {
+    const auto use = [this] {
+        setenv("FORNAX_CACHE_DIR", "/dev/null/cache", 1);
+        for (int i = 0; i < 2; ++i) {
+            TearDown();
+            SetUp();
+            EXPECT_EQ(Build(VK_NULL_HANDLE, {1, 2}), VK_SUCCESS);
+        }
+        ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    };
+    EXPECT_EXIT(use(), testing::ExitedWithCode(0),
+                OneWarning("Kernels are not cached on disk: /dev/null/cache cannot be created: Not "
+                           "a directory."));
+}
+
+// Each instance's messengers hear of it, and then standard error does not.
+TEST_F(PipelineCacheDeathTest, MessengersHearItInstead) {
+    const auto use = [this] {
+        static int heard = 0;
+        const VkDebugUtilsMessengerCreateInfoEXT info{
+            .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
+            .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT,
+            .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT,
+            .pfnUserCallback =
+                [](VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                   const VkDebugUtilsMessengerCallbackDataEXT* data, void*) -> VkBool32 {
+                heard += std::strstr(data->pMessage, "/dev/null/cache") ? 1 : 0;
+                return VK_FALSE;
+            }};
+        setenv("FORNAX_CACHE_DIR", "/dev/null/cache", 1);
+        for (int i = 0; i < 2; ++i) {
+            TearDown();
+            SetUp();
+            VkDebugUtilsMessengerEXT messenger;
+            EXPECT_EQ(vkCreateDebugUtilsMessengerEXT(instance_, &info, nullptr, &messenger),
+                      VK_SUCCESS);
+            EXPECT_EQ(Build(VK_NULL_HANDLE, {1}), VK_SUCCESS);
+            vkDestroyDebugUtilsMessengerEXT(instance_, messenger, nullptr);
+        }
+        ::_exit(testing::Test::HasFailure() ? 1 : heard);
+    };
+    EXPECT_EXIT(use(), testing::ExitedWithCode(2), "^$");
 }
 
 }  // namespace

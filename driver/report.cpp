@@ -112,9 +112,11 @@ void Tell(const Object& origin,
     }
 }
 
-void Warn(const Object& origin, std::string_view message) {
-    Send(origin, VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT, "fornax-warning",
-         std::string(message).c_str());
+void Warn(const Object& origin, std::string_view message, std::string_view cause) {
+    if (!Send(origin, VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT, "fornax-warning",
+              std::string(message).c_str())) {
+        LogWarningOnce(cause.empty() ? message : cause, "{}", message);
+    }
 }
 
 }  // namespace fornax::driver

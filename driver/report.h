@@ -53,8 +53,10 @@ void Tell(const Object& origin,
           VkDebugUtilsMessageSeverityFlagBitsEXT severity,
           std::string_view message);
 
-// Something that works, but not as the application may think.
-void Warn(const Object& origin, std::string_view message);
+// Something that works, but not as the application may think: to messengers, and to the log where
+// none took it. The log has one warning for a cause in the life of the process, and the message is
+// its cause unless another text is given.
+void Warn(const Object& origin, std::string_view message, std::string_view cause = {});
 
 }  // namespace fornax::driver
 
