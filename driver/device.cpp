@@ -14,6 +14,7 @@
 namespace fornax::driver {
 
 Device::~Device() {
+    instance().RemoveDevice(*this);
     PrintMessages();
     for (Queue* queue : queues_) {
         allocator_.Delete(queue);
@@ -50,7 +51,9 @@ VkResult Device::Init(const VkDeviceCreateInfo& info) {
         return Fail(physical_device_, debug_printf.error());
     }
     debug_printf_ = std::move(*debug_printf);
-    return CreateQueues(info);
+    FORNAX_RETURN_IF_FAILED(CreateQueues(info));
+    instance().AddDevice(*this);
+    return VK_SUCCESS;
 }
 
 VkResult Device::CheckQueues(const VkDeviceQueueCreateInfo& queues, uint32_t already) const {

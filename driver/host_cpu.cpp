@@ -36,8 +36,8 @@ std::string ReadHostCpuName() {
 }  // namespace
 
 const std::string& HostCpuName() {
-    static const std::string name = ReadHostCpuName();
-    return name;
+    static const auto* const name = new std::string(ReadHostCpuName());  // for threads at exit()
+    return *name;
 }
 
 }  // namespace fornax::driver

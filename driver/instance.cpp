@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 #include "driver/chain.h"
+#include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/extensions.h"
 #include "driver/physical_device.h"
@@ -14,6 +16,10 @@
 namespace fornax::driver {
 
 Instance::~Instance() {
+    // VUID-vkDestroyInstance-instance-00629: there should be none.
+    for (Device* device : devices_) {
+        device->hal().Shutdown("The instance was destroyed before its device.");
+    }
     allocator_.Delete(physical_device_);
     // Names live in this allocator, which must still be there.
     if (debug_name()) {
@@ -44,6 +50,16 @@ VkResult Instance::Init(const VkInstanceCreateInfo& info) {
     return EnableExtensions(*this, AllInstanceExtensions(), SupportedApi().instance,
                             {info.ppEnabledExtensionNames, info.enabledExtensionCount},
                             api_.instance);
+}
+
+void Instance::AddDevice(Device& device) {
+    std::lock_guard lock(devices_mutex_);
+    devices_.push_back(&device);
+}
+
+void Instance::RemoveDevice(Device& device) {
+    std::lock_guard lock(devices_mutex_);
+    std::erase(devices_, &device);
 }
 
 VkResult Instance::GetPhysicalDevice(PhysicalDevice** physical_device) {

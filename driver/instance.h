@@ -2,10 +2,11 @@
 // messages, and the one physical device.
 #pragma once
 
-#include <mutex>
+#include <vector>
 
 #include <vulkan/vulkan_core.h>
 
+#include "base/per_process.h"
 #include "driver/allocator.h"
 #include "driver/debug_utils.h"
 #include "driver/object.h"
@@ -13,6 +14,7 @@
 
 namespace fornax::driver {
 
+class Device;
 class PhysicalDevice;
 
 class Instance : public Object {
@@ -36,12 +38,19 @@ class Instance : public Object {
     // Made when it is first asked for, so that an instance costs nothing else.
     VkResult GetPhysicalDevice(PhysicalDevice** physical_device);
 
+    // The devices that live: an application may destroy its instance and never them, and then their
+    // threads must end. Throws std::bad_alloc.
+    void AddDevice(Device& device);
+    void RemoveDevice(Device& device);
+
   private:
     Allocator allocator_;
     ApiSet api_;
     DebugMessengers messengers_;
-    std::mutex mutex_;  // guards the creation of physical_device_
+    ProcessMutex mutex_;  // guards the creation of physical_device_
     PhysicalDevice* physical_device_ = nullptr;
+    ProcessMutex devices_mutex_;
+    std::vector<Device*> devices_;
 };
 
 }  // namespace fornax::driver

@@ -31,6 +31,9 @@ std::atomic<uint64_t>& PhysicalDevice::allocated_bytes() {
 
 Result<kernel::KernelCompiler*> PhysicalDevice::compiler() {
     std::lock_guard lock(compiler_mutex_);
+    if (compiler_mutex_.TakeAbandoned()) {
+        (void)compiler_.release();  // of the parent process, which was making it
+    }
     if (!compiler_) {
         const auto directory = CacheDirectory();
         if (!directory) {

@@ -3,10 +3,10 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
 
 #include <vulkan/vulkan_core.h>
 
+#include "base/per_process.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/object.h"
 #include "hal/device.h"
@@ -55,7 +55,7 @@ class PhysicalDevice : public Object {
   private:
     std::shared_ptr<hal::Device> hal_;  // runs nothing; asked for capabilities
     VkPhysicalDeviceProperties properties_ = {};
-    std::mutex compiler_mutex_;
+    ProcessMutex compiler_mutex_;
     std::unique_ptr<kernel::KernelCompiler> compiler_;
 };
 

@@ -2,6 +2,8 @@
 #include "driver/pipeline_cache.h"
 
 #include <cstring>
+#include <mutex>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -72,10 +74,35 @@ struct PipelineCache::Entry {
 };
 
 PipelineCache::~PipelineCache() {
+    std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
     while (first_) {
         Entry* entry = first_;
         first_ = entry->next;
         allocator_.Delete(entry);
+    }
+}
+
+void PipelineCache::ForgetIfAbandoned() {
+    if (mutex_.TakeAbandoned()) {
+        first_ = nullptr;
+    }
+}
+
+// Without the lock, so that nobody else has to wait.
+void PipelineCache::WaitForKernels() {
+    std::vector<std::shared_ptr<const kernel::CompiledKernel>> kernels;
+    {
+        std::lock_guard lock(mutex_);
+        ForgetIfAbandoned();
+        for (const Entry* entry = first_; entry; entry = entry->next) {
+            if (entry->kernel) {
+                kernels.push_back(entry->kernel);
+            }
+        }
+    }
+    for (const auto& kernel : kernels) {
+        (void)kernel->Serialized();
     }
 }
 
@@ -111,6 +138,7 @@ void PipelineCache::Read(std::span<const std::byte> data) {
     data = data.subspan(sizeof(expected));
 
     std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
     while (!data.empty()) {
         CacheRecord record;
         const size_t left_bytes = data.size();
@@ -151,6 +179,7 @@ void PipelineCache::Read(std::span<const std::byte> data) {
 std::shared_ptr<const kernel::CompiledKernel> PipelineCache::Find(kernel::KernelCompiler& compiler,
                                                                   const std::string& key) {
     std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
     Entry* entry = FindEntry(key, HashKey(key));
     if (!entry) {
         return nullptr;
@@ -176,6 +205,7 @@ void PipelineCache::Add(std::string_view key,
                         const std::shared_ptr<const kernel::CompiledKernel>& kernel) {
     const Hash128 hash = HashKey(key);
     std::lock_guard lock(mutex_);
+    ForgetIfAbandoned();
     if (Entry* entry = FindEntry(key, hash)) {
         entry->kernel = kernel;
     } else {
@@ -186,6 +216,8 @@ void PipelineCache::Add(std::string_view key,
 void PipelineCache::MergeFrom(PipelineCache& source) {
     // VUID-vkMergePipelineCaches-dstCache-00770: never the same cache.
     std::scoped_lock lock(mutex_, source.mutex_);
+    ForgetIfAbandoned();
+    source.ForgetIfAbandoned();
     for (const Entry* entry = source.first_; entry; entry = entry->next) {
         if (!FindEntry(entry->key(), entry->hash)) {
             Insert(entry->key(), entry->hash, entry->kernel,
@@ -195,6 +227,7 @@ void PipelineCache::MergeFrom(PipelineCache& source) {
 }
 
 VkResult PipelineCache::Write(size_t* size_bytes, void* data) {
+    WaitForKernels();
     std::lock_guard lock(mutex_);
     // Nothing for a kernel whose code was given up at the end of its compiler.
     const auto record_bytes = [](const Entry& entry) {

@@ -7,13 +7,13 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string_view>
 
 #include <vulkan/vulkan_core.h>
 
 #include "base/hash.h"
+#include "base/per_process.h"
 #include "compiler/kernel/kernel_compiler.h"
 #include "driver/object.h"
 
@@ -40,12 +40,17 @@ class PipelineCache : public DeviceObject {
 
     void MergeFrom(PipelineCache& source);
 
-    // vkGetPipelineCacheData: the size, or as many whole records as fit.
+    // vkGetPipelineCacheData: the size, or as many whole records as fit. Waits for kernels that are
+    // still compiled in the background; in a child process, where that does not go on, it leaves
+    // them out.
     VkResult Write(size_t* size_bytes, void* data);
 
   private:
     struct Entry;
 
+    // Empties a cache that a thread of the parent process was changing at the fork.
+    void ForgetIfAbandoned();
+    void WaitForKernels();
     Entry* FindEntry(std::string_view key, const Hash128& hash);
     // Links a new entry with a copy of the key and of the bytes.
     void Insert(std::string_view key,
@@ -54,7 +59,7 @@ class PipelineCache : public DeviceObject {
                 std::span<const std::byte> bytes);
 
     Allocator allocator_;
-    std::mutex mutex_;  // guards the entries
+    ProcessMutex mutex_;  // guards the entries
     Entry* first_ = nullptr;
 };
 

@@ -13,6 +13,7 @@ struct BackendOptions {
     uint64_t heap_bytes = 0;
     uint64_t watchdog_ms = 0;  // 0: none
     bool catch_faults = true;  // false: a fault in a kernel ends the process
+    bool guard = false;        // as HostHeap's
     std::function<void(const std::string&)> on_lost;
 };
 

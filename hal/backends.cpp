@@ -79,6 +79,8 @@ Result<std::shared_ptr<Device>> CreateDevice(std::string_view backend, DeviceOpt
     FORNAX_ASSIGN_OR_RETURN(const uint64_t catch_faults,
                             EnvironmentNumber("FORNAX_CATCH_FAULTS", {0, 1}, 1));
     filled.catch_faults = catch_faults != 0;
+    FORNAX_ASSIGN_OR_RETURN(const uint64_t guard, EnvironmentNumber("FORNAX_GUARD", {0, 1}, 0));
+    filled.guard = guard != 0;
     for (const Backend& candidate : kBackends) {
         if (name == candidate.name) {
             return candidate.create(filled);

@@ -17,7 +17,7 @@ class Backends : public testing::Test {
 
     static void ClearEnvironment() {
         for (const char* name : {"FORNAX_BACKEND", "FORNAX_THREADS", "FORNAX_HEAP_BYTES",
-                                 "FORNAX_WATCHDOG_MS", "FORNAX_CATCH_FAULTS"}) {
+                                 "FORNAX_WATCHDOG_MS", "FORNAX_CATCH_FAULTS", "FORNAX_GUARD"}) {
             unsetenv(name);
         }
     }
@@ -72,6 +72,22 @@ TEST_F(Backends, ReadNothingWhereTheProcessIsPrivileged) {
         EXPECT_EQ((*device)->capabilities().worker_count, plain.worker_count);
         unsetenv(name);
     }
+}
+
+TEST_F(Backends, GuardDeviceMemoryWhenTheEnvironmentSaysSo) {
+    const auto ends_on_a_page = [] {
+        const auto memory = *(*CreateDevice("model"))->AllocateMemory(64);
+        return (memory->address() + 64) % kMemoryPageBytes == 0;
+    };
+    EXPECT_FALSE(ends_on_a_page());
+    setenv("FORNAX_GUARD", "0", 1);
+    EXPECT_FALSE(ends_on_a_page());
+    setenv("FORNAX_GUARD", "1", 1);
+    EXPECT_TRUE(ends_on_a_page());
+    setenv("FORNAX_GUARD", "2", 1);
+    const auto result = CreateDevice("model");
+    ASSERT_FALSE(result.ok());
+    EXPECT_EQ(result.error().message, "FORNAX_GUARD is '2', which is not a number from 0 to 1.");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 // Fork: a child process must not use a device of its parent (its threads do not exist there); such
 // use is noticed and reported as kDeviceLost, and releasing the objects there is safe. The child
 // may create devices of its own.
+// End: releasing a queue or a device takes bounded time, whatever it is doing (hal/queue.h).
 #pragma once
 
 #include <cstdint>
@@ -117,6 +118,10 @@ class Device : public std::enable_shared_from_this<Device> {
     virtual Status status() const = 0;
     // Loses the device on purpose (driver-level failures, tests). The first message stays.
     virtual void Lose(std::string message) = 0;
+    // Loses the device and ends its threads, for an owner that will not release it: kernels that
+    // run are left in their middle. No other thread may be in a call of the device or its queues,
+    // but for waits, which end with kDeviceLost.
+    virtual void Shutdown(std::string message) = 0;
     // What is known of the kernel's fault that the device was lost by; nothing for other reasons.
     virtual std::optional<FaultReport> fault() const = 0;
 

@@ -13,7 +13,8 @@
 
 namespace fornax::hal {
 
-// Every allocation starts at a multiple of this; one of kMemoryPageBytes or more starts on a page.
+// Every allocation starts at a multiple of this; one of kMemoryPageBytes or more starts on a page,
+// unless FORNAX_GUARD has it end on one.
 inline constexpr uint64_t kMemoryAlignment = 64;
 inline constexpr uint64_t kMemoryPageBytes = 4096;
 
@@ -25,8 +26,9 @@ struct MemoryOptions {
 
 // One allocation, made by Device::AllocateMemory and freed with its last reference; or what
 // Device::ImportMemoryFile or ImportHostMemory made of another's. An allocation's contents
-// start as zeros. Immutable but for its bytes; any thread may hold and use it. Freeing it while
-// pending work uses it is the caller's error: the device notices only where it can.
+// start as zeros. Its pages hold nothing but device memory. Immutable but for its bytes; any thread
+// may hold and use it. Freeing it while pending work uses it is the caller's error: the device
+// notices only where it can.
 class Memory {
   public:
     virtual ~Memory() = default;

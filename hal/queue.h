@@ -20,9 +20,10 @@ struct SubmitInfo {
     std::span<const TimelinePoint> signals;
 };
 
-// Made by Device::CreateQueue; keeps its device alive. Destroying it stops it: work that has begun
-// a kernel finishes that kernel, and if anything submitted is left undone (for instance because its
-// wait was never satisfied) the device is lost, so that nobody waits for it forever.
+// Made by Device::CreateQueue; keeps its device alive. Destroying it stops it, in bounded time: a
+// kernel that runs has a tenth of a second to finish, and is left in its middle after that. If
+// anything submitted is left undone (for instance because its wait was never satisfied) the device
+// is lost, so that nobody waits for it forever.
 class Queue {
   public:
     virtual ~Queue() = default;

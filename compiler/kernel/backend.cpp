@@ -1,8 +1,6 @@
 // Drives a kernel through the compiler: reader, passes, LLVM; or reader and interpreter.
 #include "compiler/kernel/backend.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
@@ -11,6 +9,7 @@
 
 #include "base/large_stack.h"
 #include "base/log.h"
+#include "base/per_process.h"
 #include "compiler/kernel/analysis/streams.h"
 #include "compiler/kernel/codegen/jit_kernel.h"
 #include "compiler/kernel/codegen/target_machine.h"
@@ -88,16 +87,15 @@ class InterpretedKernel : public CompiledKernel {
 constexpr uint32_t kLeastTiered = 100;
 constexpr uint32_t kMostTiered = 50'000;
 
-// LLVM's static objects are destroyed when the process ends or the library is closed, and a thread
-// may be compiling then, in the background. So the end waits for what is running and lets nothing
-// begin.
+// LLVM's static objects are destroyed when a program that links it ends, and a thread may be
+// compiling then, in the background. So the end waits for what is running and lets nothing begin.
+// In libfornax_compiler.so nothing is destroyed, and std::atexit does nothing (backend_export.cpp).
 class RunningCompilation {
   public:
     static Result<RunningCompilation> Begin() {
-        std::call_once(state.registered, [] {
-            state.process = getpid();
-            std::atexit(End);
-        });
+        static std::once_flag registered;
+        std::call_once(registered, [] { std::atexit(End); });
+        State& state = OfThisProcess();
         std::lock_guard lock(state.mutex);
         if (state.ended) {
             return Error{ErrorCode::kInternal, "No kernel is compiled while the process ends."};
@@ -114,7 +112,9 @@ class RunningCompilation {
         }
         // Again after the first, because LLVM has made more static objects meanwhile: the end goes
         // through them from the last.
-        std::call_once(state.registered_again, [] { std::atexit(End); });
+        static std::once_flag registered_again;
+        std::call_once(registered_again, [] { std::atexit(End); });
+        State& state = OfThisProcess();
         std::lock_guard lock(state.mutex);
         --state.running;
         state.changed.notify_all();
@@ -123,29 +123,28 @@ class RunningCompilation {
   private:
     explicit RunningCompilation(bool counts) : counts_(counts) {}
 
-    static void End() {
-        if (getpid() != state.process) {
-            return;  // a child after fork has none of the threads
-        }
-        std::unique_lock lock(state.mutex);
-        state.ended = true;
-        state.changed.wait(lock, [] { return state.running == 0; });
-    }
-
     struct State {
-        std::once_flag registered;
-        std::once_flag registered_again;
         std::mutex mutex;
         std::condition_variable changed;
         unsigned running = 0;
         bool ended = false;
-        pid_t process = 0;
     };
-    static State state;
+    // A child process has none of its parent's compilations. Never destroyed, so that it outlives
+    // the last of them.
+    static PerProcess<State>* const states_;
+    static State& OfThisProcess() { return states_->Get(); }
+
+    static void End() {
+        State& state = OfThisProcess();
+        std::unique_lock lock(state.mutex);
+        state.ended = true;
+        state.changed.wait(lock, [&] { return state.running == 0; });
+    }
 
     bool counts_;
 };
-RunningCompilation::State RunningCompilation::state;
+PerProcess<RunningCompilation::State>* const RunningCompilation::states_ =
+    new PerProcess<RunningCompilation::State>;
 
 class Backend final : public KernelBackend {
   public:
@@ -205,16 +204,20 @@ class Backend final : public KernelBackend {
         std::unique_ptr<llvm::TargetMachine> machine_;
     };
 
-    std::mutex mutex_;
-    std::vector<IdleMachine> idle_machines_;
+    struct IdleMachines {
+        std::mutex mutex;
+        std::vector<IdleMachine> machines;
+    };
+    PerProcess<IdleMachines> idle_machines_;
 };
 
 Result<Backend::MachineLease> Backend::MachineLease::Take(Backend& backend,
                                                           const TargetInfo& target) {
     MachineLease lease(backend, target);
     {
-        std::lock_guard lock(backend.mutex_);
-        auto& idle = backend.idle_machines_;
+        IdleMachines& all = backend.idle_machines_.Get();
+        std::lock_guard lock(all.mutex);
+        auto& idle = all.machines;
         auto found = std::ranges::find_if(idle, [&](const IdleMachine& machine) {
             return machine.cpu == target.cpu_name && machine.features == target.features;
         });
@@ -233,8 +236,9 @@ Backend::MachineLease::~MachineLease() {
     if (!machine_) {
         return;
     }
-    std::lock_guard lock(backend_.mutex_);
-    backend_.idle_machines_.push_back({target_.cpu_name, target_.features, std::move(machine_)});
+    IdleMachines& all = backend_.idle_machines_.Get();
+    std::lock_guard lock(all.mutex);
+    all.machines.push_back({target_.cpu_name, target_.features, std::move(machine_)});
 }
 
 // From the second half of the passes on.

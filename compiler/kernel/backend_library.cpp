@@ -63,9 +63,8 @@ Result<BackendSource> BackendSource::FindIn(const std::string& folder) {
 }
 
 Result<std::shared_ptr<KernelBackend>> BackendSource::Open() const {
-    // LLVM keeps tables of its options, which no unloading frees: the library stays once it is
-    // there.
-    void* handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    // It stays once it is there (CMakeLists.txt).
+    void* handle = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
         return Error{ErrorCode::kNotFound, "The kernel compiler's library " + path_ +
                                                " cannot be opened: " + DlError() + "."};

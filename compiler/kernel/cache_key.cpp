@@ -77,12 +77,13 @@ int VisitObject(dl_phdr_info* info, size_t, void* result) {
 }  // namespace
 
 const std::string& BuildIdentity() {
-    static const std::string identity = [] {
-        std::string text;
-        dl_iterate_phdr(VisitObject, &text);
+    // Never destroyed: other threads may be compiling when the process ends.
+    static const auto* const identity = [] {
+        auto* text = new std::string;
+        dl_iterate_phdr(VisitObject, text);
         return text;
     }();
-    return identity;
+    return *identity;
 }
 
 std::string FileBuildIdentity(const std::string& path) {

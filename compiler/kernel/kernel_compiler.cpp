@@ -16,6 +16,7 @@
 #include "base/disk_cache.h"
 #include "base/environment.h"
 #include "base/log.h"
+#include "base/per_process.h"
 #include "compiler/kernel/backend.h"
 #include "compiler/kernel/cache_entry.h"
 #include "compiler/kernel/cache_key.h"
@@ -89,12 +90,11 @@ Result<UserSecret> SigningSecret(const std::string& directory) {
     return secret;
 }
 
-// Opens the backend when it is first asked for. Thread-safe.
+// Opens the backend when it is first asked for. Thread-safe. Of one process.
 class LazyBackend {
   public:
     explicit LazyBackend(BackendSource source) : source_(std::move(source)) {}
 
-    const std::string& identity() const { return source_.identity(); }
     Result<std::shared_ptr<KernelBackend>> Get() {
         std::lock_guard lock(mutex_);
         if (!backend_) {
@@ -115,15 +115,16 @@ class Compiler final : public KernelCompiler {
              TargetInfo target,
              const UserSecret& secret,
              CompileTier tier,
-             BackendSource backend)
+             const BackendSource& backend)
         : target_(std::move(target)),
           tier_(tier),
-          backend_(std::move(backend)),
-          build_(BuildIdentity() + " " + backend_.identity() +
+          build_(BuildIdentity() + " " + backend.identity() +
                  (tier == CompileTier::kQuick ? " quick" : "")),
-          disk_(BuildIdentity().empty() ? std::string() : cache_directory),
           secret_(secret),
-          max_running_(std::max(1u, std::thread::hardware_concurrency())) {}
+          max_running_(std::max(1u, std::thread::hardware_concurrency())),
+          state_([directory = BuildIdentity().empty() ? std::string() : cache_directory, backend] {
+              return std::make_unique<State>(directory, backend);
+          }) {}
 
     std::string Key(const CompileRequest& request) const override { return Hash(request).ToHex(); }
     Result<KernelPtr> Compile(const CompileRequest& request) override;
@@ -132,69 +133,81 @@ class Compiler final : public KernelCompiler {
     const TargetInfo& target() const override { return target_; }
 
   private:
-    // The kernel if it is in use somewhere. mutex_ is held.
-    KernelPtr FindLive(const Hash128& key);
-    // Keeps the kernel findable while it lives; gives the one that came first if there is one.
-    KernelPtr Publish(const Hash128& key, KernelPtr kernel);
-    KernelPtr ReadDisk(const Hash128& key);
-    Result<KernelPtr> CompileNew(const CompileRequest& request, const Hash128& key);
+    // What the threads of one process share. A child process begins with nothing: what its parent's
+    // threads were compiling will not come there.
+    struct State {
+        State(const std::string& directory, BackendSource source)
+            : disk(directory), backend(std::move(source)) {}
+
+        // The kernel if it is in use somewhere. `mutex` is held.
+        KernelPtr FindLive(const Hash128& key);
+        // Keeps the kernel findable while it lives; gives the one that came first if there is one.
+        KernelPtr Publish(const Hash128& key, KernelPtr kernel);
+
+        DiskCache disk;
+        LazyBackend backend;
+
+        std::mutex mutex;  // guards what follows
+        std::condition_variable changed;
+        std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live;
+        std::unordered_set<Hash128> in_flight;  // being looked up or compiled by some thread
+        unsigned running = 0;                   // compilations, which cost memory and a CPU each
+
+        BackgroundQueue background;  // the last member: its jobs use the others
+    };
+
+    KernelPtr ReadDisk(State& state, const Hash128& key);
+    Result<KernelPtr> CompileNew(State& state, const CompileRequest& request, const Hash128& key);
     Hash128 Hash(const CompileRequest& request) const {
         return HashRequest(request, target_, build_);
     }
 
-    Result<KernelPtr> AddTiered(std::shared_ptr<KernelBackend> backend,
+    Result<KernelPtr> AddTiered(State& state,
+                                std::shared_ptr<KernelBackend> backend,
                                 const Hash128& key,
                                 CompiledObject compiled,
                                 bool lasts);
-    Status FinishTiered(const Hash128& key,
+    Status FinishTiered(State& state,
+                        const Hash128& key,
                         PendingObject& pending,
                         const std::shared_ptr<TieredKernel>& kernel,
                         bool lasts);
 
     const TargetInfo target_;
     const CompileTier tier_;
-    LazyBackend backend_;
     const std::string build_;
-    DiskCache disk_;
     const UserSecret secret_;
     const unsigned max_running_;
-
-    std::mutex mutex_;  // guards what follows
-    std::condition_variable changed_;
-    std::unordered_map<Hash128, std::weak_ptr<const CompiledKernel>> live_;
-    std::unordered_set<Hash128> in_flight_;  // being looked up or compiled by some thread
-    unsigned running_ = 0;                   // compilations, which cost memory and a CPU each
-
-    BackgroundQueue background_;  // the last member: its jobs use the others
+    PerProcess<State> state_;  // the last member: its jobs use the others
 };
 
-KernelPtr Compiler::FindLive(const Hash128& key) {
-    auto it = live_.find(key);
-    if (it == live_.end()) {
+KernelPtr Compiler::State::FindLive(const Hash128& key) {
+    auto it = live.find(key);
+    if (it == live.end()) {
         return nullptr;
     }
     KernelPtr kernel = it->second.lock();
     if (!kernel) {
-        live_.erase(it);
+        live.erase(it);
     }
     return kernel;
 }
 
-KernelPtr Compiler::Publish(const Hash128& key, KernelPtr kernel) {
-    std::lock_guard lock(mutex_);
+KernelPtr Compiler::State::Publish(const Hash128& key, KernelPtr kernel) {
+    std::lock_guard lock(mutex);
     if (KernelPtr first = FindLive(key)) {
         return first;
     }
     // Entries of dead kernels are swept when they outnumber the living.
-    if (live_.size() >= 64 && (live_.size() & (live_.size() - 1)) == 0) {
-        std::erase_if(live_, [](const auto& item) { return item.second.expired(); });
+    if (live.size() >= 64 && (live.size() & (live.size() - 1)) == 0) {
+        std::erase_if(live, [](const auto& item) { return item.second.expired(); });
     }
-    live_[key] = kernel;
+    live[key] = kernel;
     return kernel;
 }
 
-KernelPtr Compiler::ReadDisk(const Hash128& key) {
-    std::optional<std::vector<std::byte>> payload = disk_.Get(kDiskKind, key);
+KernelPtr Compiler::ReadDisk(State& state, const Hash128& key) {
+    std::optional<std::vector<std::byte>> payload = state.disk.Get(kDiskKind, key);
     if (!payload) {
         return nullptr;
     }
@@ -210,25 +223,28 @@ KernelPtr Compiler::ReadDisk(const Hash128& key) {
     return std::move(kernel).value();
 }
 
-Result<KernelPtr> Compiler::CompileNew(const CompileRequest& request, const Hash128& key) {
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get());
+Result<KernelPtr> Compiler::CompileNew(State& state,
+                                       const CompileRequest& request,
+                                       const Hash128& key) {
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, state.backend.Get());
     FORNAX_ASSIGN_OR_RETURN(CompiledObject compiled,
                             backend->Compile(request, target_, key, tier_));
     // A kernel that holds an address of this process is of no use to another.
     const bool lasts =
         request.options.printf_address == 0 && request.disk == DiskUse::kReadAndWrite;
     if (compiled.better) {
-        return AddTiered(std::move(backend), key, std::move(compiled), lasts);
+        return AddTiered(state, std::move(backend), key, std::move(compiled), lasts);
     }
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, compiled.facts, compiled.object);
     if (tier_ != CompileTier::kQuick && lasts) {
-        disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+        state.disk.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
     }
     return LoadEntry(secret_, key, std::move(bytes), /*from_disk_cache=*/false);
 }
 
 // Runs the quick code and has the full code made in the background. Only that is stored.
-Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
+Result<KernelPtr> Compiler::AddTiered(State& state,
+                                      std::shared_ptr<KernelBackend> backend,
                                       const Hash128& key,
                                       CompiledObject compiled,
                                       bool lasts) {
@@ -243,9 +259,9 @@ Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
         std::unique_ptr<PendingObject> pending;
     };
     auto work = std::make_shared<Work>(Work{std::move(backend), std::move(compiled.better)});
-    background_.Add(
-        [this, key, work, lasts, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
-            Status status = run ? FinishTiered(key, *work->pending, target.lock(), lasts)
+    state.background.Add(
+        [this, &state, key, work, lasts, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
+            Status status = run ? FinishTiered(state, key, *work->pending, target.lock(), lasts)
                                 : Status(Error{ErrorCode::kInternal, "It was not waited for."});
             if (status.ok()) {
                 return;
@@ -258,14 +274,15 @@ Result<KernelPtr> Compiler::AddTiered(std::shared_ptr<KernelBackend> backend,
     return KernelPtr(std::move(kernel));
 }
 
-Status Compiler::FinishTiered(const Hash128& key,
+Status Compiler::FinishTiered(State& state,
+                              const Hash128& key,
                               PendingObject& pending,
                               const std::shared_ptr<TieredKernel>& kernel,
                               bool lasts) {
     FORNAX_ASSIGN_OR_RETURN(const CompiledObject full, pending.Finish());
     std::vector<uint8_t> bytes = SerializeEntry(secret_, key, full.facts, full.object);
     if (lasts) {
-        disk_.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
+        state.disk.Put(kDiskKind, key, std::as_bytes(std::span(bytes)));
     }
     if (kernel) {
         if (full.facts.scratch_bytes > kernel->scratch_bytes) {
@@ -283,53 +300,55 @@ Status Compiler::FinishTiered(const Hash128& key,
 
 Result<KernelPtr> Compiler::Compile(const CompileRequest& request) {
     const Hash128 key = Hash(request);
+    State& state = state_.Get();
     {
         // One thread works on a key; others wait for its kernel. If it fails they try themselves,
         // so that each has the error.
-        std::unique_lock lock(mutex_);
+        std::unique_lock lock(state.mutex);
         while (true) {
-            if (KernelPtr kernel = FindLive(key)) {
+            if (KernelPtr kernel = state.FindLive(key)) {
                 return kernel;
             }
-            if (!in_flight_.contains(key) && running_ < max_running_) {
+            if (!state.in_flight.contains(key) && state.running < max_running_) {
                 break;
             }
-            changed_.wait(lock);
+            state.changed.wait(lock);
         }
-        in_flight_.insert(key);
-        ++running_;
+        state.in_flight.insert(key);
+        ++state.running;
     }
     // Also when memory runs out on the way: others wait for the key.
     const struct Turn {
         ~Turn() {
             {
-                std::lock_guard lock(compiler.mutex_);
-                compiler.in_flight_.erase(key);
-                --compiler.running_;
+                std::lock_guard lock(state.mutex);
+                state.in_flight.erase(key);
+                --state.running;
             }
-            compiler.changed_.notify_all();
+            state.changed.notify_all();
         }
-        Compiler& compiler;
+        State& state;
         const Hash128& key;
-    } turn{*this, key};
-    KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
-    Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(request, key);
+    } turn{state, key};
+    KernelPtr cached = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
+    Result<KernelPtr> kernel = cached ? Result<KernelPtr>(cached) : CompileNew(state, request, key);
     if (kernel.ok()) {
-        kernel = Publish(key, *kernel);
+        kernel = state.Publish(key, *kernel);
     }
     return kernel;
 }
 
 Result<KernelPtr> Compiler::Lookup(const CompileRequest& request) {
     const Hash128 key = Hash(request);
+    State& state = state_.Get();
     {
-        std::lock_guard lock(mutex_);
-        if (KernelPtr kernel = FindLive(key)) {
+        std::lock_guard lock(state.mutex);
+        if (KernelPtr kernel = state.FindLive(key)) {
             return kernel;
         }
     }
-    KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(key);
-    return kernel ? Publish(key, kernel) : KernelPtr();
+    KernelPtr kernel = request.disk == DiskUse::kNone ? nullptr : ReadDisk(state, key);
+    return kernel ? state.Publish(key, kernel) : KernelPtr();
 }
 
 Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t> serialized) {
@@ -339,7 +358,7 @@ Result<KernelPtr> Compiler::Load(const std::string& key, std::span<const uint8_t
     }
     FORNAX_ASSIGN_OR_RETURN(
         KernelPtr kernel, LoadEntry(secret_, *hash, {serialized.begin(), serialized.end()}, false));
-    return Publish(*hash, std::move(kernel));
+    return state_.Get().Publish(*hash, std::move(kernel));
 }
 
 // --- FORNAX_KERNEL=interpret
@@ -362,14 +381,15 @@ class HeldKernel : public CompiledKernel {
 // Stores nothing and finds nothing stored.
 class InterpretingCompiler final : public KernelCompiler {
   public:
-    InterpretingCompiler(TargetInfo target, BackendSource backend)
-        : target_(std::move(target)), backend_(std::move(backend)) {}
+    InterpretingCompiler(TargetInfo target, const BackendSource& backend)
+        : target_(std::move(target)),
+          backend_([backend] { return std::make_unique<LazyBackend>(backend); }) {}
 
     std::string Key(const CompileRequest& request) const override {
         return HashRequest(request, target_, "interpreted").ToHex();
     }
     Result<KernelPtr> Compile(const CompileRequest& request) override {
-        FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get());
+        FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<KernelBackend> backend, backend_.Get().Get());
         FORNAX_ASSIGN_OR_RETURN(KernelPtr kernel, backend->MakeInterpreted(request));
         return KernelPtr(std::make_shared<HeldKernel>(std::move(backend), std::move(kernel)));
     }
@@ -382,7 +402,7 @@ class InterpretingCompiler final : public KernelCompiler {
 
   private:
     const TargetInfo target_;
-    LazyBackend backend_;
+    PerProcess<LazyBackend> backend_;
 };
 
 Result<CompileTier> ChooseTier() {
@@ -421,7 +441,7 @@ Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string
     const std::string form = EnvironmentText("FORNAX_KERNEL").value_or("compile");
     if (form == "interpret") {
         return std::unique_ptr<KernelCompiler>(
-            std::make_unique<InterpretingCompiler>(std::move(target), std::move(backend)));
+            std::make_unique<InterpretingCompiler>(std::move(target), backend));
     }
     if (form != "compile") {
         return Error{ErrorCode::kUnsupported,
@@ -429,8 +449,8 @@ Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string
     }
     FORNAX_ASSIGN_OR_RETURN(const CompileTier tier, ChooseTier());
     FORNAX_ASSIGN_OR_RETURN(UserSecret secret, SigningSecret(cache_directory));
-    return std::unique_ptr<KernelCompiler>(std::make_unique<Compiler>(
-        cache_directory, std::move(target), secret, tier, std::move(backend)));
+    return std::unique_ptr<KernelCompiler>(
+        std::make_unique<Compiler>(cache_directory, std::move(target), secret, tier, backend));
 }
 
 }  // namespace fornax::kernel

@@ -1,7 +1,6 @@
 #include "compiler/kernel/tiered_kernel.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <system_error>
@@ -41,23 +40,24 @@ void TieredKernel::Run(const hal::DispatchFrame* dispatch,
 }
 
 void TieredKernel::Install(std::unique_ptr<LoadedObject> full, std::vector<uint8_t> bytes) {
-    std::lock_guard lock(mutex_);
     full_ = std::move(full);
     serialized = std::move(bytes);
     full_entry_.store(EntryOf(*full_), std::memory_order_release);
-    decided_ = true;
-    changed_.notify_all();
+    Abandon();
 }
 
 void TieredKernel::Abandon() {
-    std::lock_guard lock(mutex_);
-    decided_ = true;
-    changed_.notify_all();
+    decided_.store(1, std::memory_order_release);
+    decided_.notify_all();
 }
 
 const std::vector<uint8_t>& TieredKernel::Serialized() const {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return decided_; });
+    while (decided_.load(std::memory_order_acquire) == 0) {
+        if (process_ != ProcessGeneration()) {
+            return nothing_;
+        }
+        decided_.wait(0, std::memory_order_acquire);
+    }
     return serialized;
 }
 
@@ -65,10 +65,6 @@ BackgroundQueue::~BackgroundQueue() {
     std::deque<Job> dropped;
     {
         std::unique_lock lock(mutex_);
-        if (thread_.joinable() && process_ != getpid()) {
-            thread_.detach();  // it is the parent's
-            return;
-        }
         changed_.wait_for(lock, kPatienceAtEnd, [&] { return jobs_.empty() && !busy_; });
         stopping_ = true;
         dropped.swap(jobs_);
@@ -93,7 +89,6 @@ void BackgroundQueue::Add(Job job) {
             pthread_sigmask(SIG_SETMASK, &all, &previous);
             try {
                 thread_ = std::thread([this] { Work(); });
-                process_ = getpid();
             } catch (const std::system_error&) {
                 // No thread is to be had: the code that there is stays.
             }

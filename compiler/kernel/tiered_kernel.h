@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/per_process.h"
 #include "compiler/kernel/cache_entry.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/kernel_compiler.h"
@@ -26,7 +27,8 @@ class TieredKernel : public CompiledKernel {
     // The full code will not come. Once, instead.
     void Abandon();
 
-    // Waits for the full code.
+    // Waits for the full code. In a child process, where the compilation does not go on, only what
+    // was there at the fork.
     const std::vector<uint8_t>& Serialized() const override;
     bool is_full() const { return full_entry_.load(std::memory_order_acquire) != nullptr; }
 
@@ -40,12 +42,14 @@ class TieredKernel : public CompiledKernel {
     std::unique_ptr<LoadedObject> full_;
     hal::KernelEntry quick_entry_;
     std::atomic<hal::KernelEntry> full_entry_ = nullptr;
-    mutable std::mutex mutex_;  // guards what follows
-    mutable std::condition_variable changed_;
-    bool decided_ = false;
+    // Whether `serialized` is what it will be. No lock: nothing of it may be left held, or waited
+    // for, when a child process destroys the kernel.
+    std::atomic<uint32_t> decided_ = 0;
+    const uint64_t process_ = ProcessGeneration();
+    const std::vector<uint8_t> nothing_;
 };
 
-// Jobs for one thread, which starts with the first.
+// Jobs for one thread, which starts with the first. Of one process (base/per_process.h).
 class BackgroundQueue {
   public:
     // `run` is false when the job is only told that it will never run.
@@ -69,7 +73,6 @@ class BackgroundQueue {
     bool stopping_ = false;
     bool busy_ = false;
     std::thread thread_;
-    pid_t process_ = 0;  // that has the thread
 };
 
 }  // namespace fornax::kernel

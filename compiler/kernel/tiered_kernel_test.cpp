@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <bit>
@@ -32,7 +33,7 @@ std::vector<uint32_t> Words(const std::string& text) {
 // Kernel IR text, which the reader of this test program takes for SPIR-V
 // (kernel_compiler_test.cpp). Long enough for quick code: x = x * a + b, y = y - x * y, again and
 // again, contracted as the compiler likes.
-std::vector<uint32_t> LongKernel() {
+std::vector<uint32_t> LongKernel(int steps = kSteps) {
     std::string text = R"(kernel "long" workgroup_size(64, 1, 1) subgroup_size(32) {
   binding 0: storage_buffer set(0) binding(0) count(1) offset(0)
   body {
@@ -52,7 +53,7 @@ std::vector<uint32_t> LongKernel() {
         return next++;
     };
     auto name = [](int value) { return "%" + std::to_string(value); };
-    for (int i = 0; i < kSteps; ++i) {
+    for (int i = 0; i < steps; ++i) {
         const int product = emit("fmul " + name(x) + ", " + name(y));
         x = emit("fadd " + name(product) + ", " + name(5));
         const int other = emit("fmul " + name(x) + ", " + name(6));
@@ -233,6 +234,60 @@ TEST_F(TieredKernelTest, AKernelMayGoBeforeItsFullCodeComes) {
     compiler = nullptr;
     EXPECT_TRUE(IsStored());
 }
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define FORNAX_NO_FORK_TEST  // ThreadSanitizer allows no threads after a fork with threads
+#endif
+#endif
+#ifndef FORNAX_NO_FORK_TEST
+
+// The thread that makes full code does not exist in a child.
+TEST_F(TieredKernelTest, AChildProcessBeginsAnew) {
+    auto compiler = MakeCompiler(nullptr);
+    std::vector<std::vector<uint32_t>> words;
+    std::vector<std::shared_ptr<const CompiledKernel>> kernels;
+    for (int i = 0; i < 6; ++i) {
+        words.push_back(LongKernel(kSteps + i));
+        auto kernel = compiler->Compile({.spirv = words.back()});
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        kernels.push_back(*kernel);
+    }
+    // What the child finds out; 0 if it is all as it should be.
+    const auto checks = [&] {
+        // Of those that wait for the thread nothing comes any more.
+        if (!kernels.back()->Serialized().empty()) {
+            return 1;
+        }
+        for (size_t i = 0; i < words.size(); ++i) {
+            auto again = compiler->Compile({.spirv = words[i]});
+            if (!again.ok() || RunBits(**again) != RunBits(*kernels[i])) {
+                return 2;
+            }
+        }
+        auto last = compiler->Compile({.spirv = words.back()});
+        if (!last.ok() || (*last)->Serialized().empty()) {
+            return 3;  // the child has a thread of its own for it
+        }
+        last->reset();
+        kernels.clear();
+        compiler = nullptr;
+        return 0;
+    };
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        alarm(100);  // a child that hangs dies of it
+        _exit(checks());
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status)) << "ended by signal " << WTERMSIG(status);
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_FALSE(kernels.back()->Serialized().empty()) << "the parent's thread goes on";
+}
+
+#endif
 
 TEST_F(TieredKernelTest, OtherTiersAreRefused) {
     setenv("FORNAX_TIER", "2", 1);

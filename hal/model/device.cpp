@@ -31,7 +31,7 @@ Result<std::shared_ptr<Device>> CreateModelDevice(const BackendOptions& options)
 ModelDevice::ModelDevice(const BackendOptions& options)
     : Device(MakeCapabilities(options)),
       hub_(std::make_shared<WaitHub>(options.on_lost)),
-      heap_(std::make_shared<HostHeap>(options.heap_bytes)),
+      heap_(std::make_shared<HostHeap>(options.heap_bytes, options.guard)),
       catch_faults_(options.catch_faults),
       pool_(options.worker_count, hub_, options.watchdog_ms) {}
 
@@ -93,7 +93,30 @@ Result<std::shared_ptr<Queue>> ModelDevice::CreateQueue() {
         std::make_shared<ModelQueue>(std::static_pointer_cast<ModelDevice>(shared_from_this()));
     std::lock_guard lock(mutex_);
     counter_blocks_.push_back(queue->counters());
+    std::erase_if(queues_, [](const auto& other) { return other.expired(); });
+    queues_.push_back(queue);
     return std::shared_ptr<Queue>(std::move(queue));
+}
+
+void ModelDevice::Shutdown(std::string message) {
+    if (hub_->Forked()) {
+        return;
+    }
+    hub_->Lose(std::move(message));
+    std::vector<std::weak_ptr<ModelQueue>> queues;
+    {
+        std::lock_guard lock(mutex_);
+        queues = queues_;
+    }
+    for (const std::weak_ptr<ModelQueue>& weak : queues) {
+        if (const std::shared_ptr<ModelQueue> queue = weak.lock()) {
+            queue->Stop();
+        }
+    }
+    pool_.Stop();
+    sync_files_.Stop();
+    std::lock_guard lock(mutex_);
+    fault_handlers_.reset();
 }
 
 Counters ModelDevice::counters() const {

@@ -16,6 +16,8 @@
 
 namespace fornax::hal::model {
 
+class ModelQueue;
+
 Result<std::shared_ptr<Device>> CreateModelDevice(const BackendOptions& options);
 
 class ModelDevice : public Device {
@@ -39,6 +41,7 @@ class ModelDevice : public Device {
     bool lost() const override { return hub_->lost(); }
     Status status() const override { return hub_->status(); }
     void Lose(std::string message) override { hub_->Lose(std::move(message)); }
+    void Shutdown(std::string message) override;
     std::optional<FaultReport> fault() const override { return hub_->fault(); }
 
     // For the queues.
@@ -60,6 +63,7 @@ class ModelDevice : public Device {
     mutable std::mutex mutex_;
     // Of every queue there was: totals do not shrink when a queue goes.
     std::vector<std::shared_ptr<CounterBlock>> counter_blocks_;
+    std::vector<std::weak_ptr<ModelQueue>> queues_;
 };
 
 }  // namespace fornax::hal::model

@@ -27,7 +27,10 @@ void SpinKernel(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t count) {
 }
 
 struct Client {
-    std::shared_ptr<Device> device = *CreateDevice("model", {.worker_count = 3});
+    explicit Client(const std::string& backend)
+        : device(*CreateDevice(backend, {.worker_count = 3})) {}
+
+    std::shared_ptr<Device> device;
     std::shared_ptr<Queue> queue = *device->CreateQueue();
     std::shared_ptr<Timeline> done = *device->CreateTimeline(0);
 
@@ -43,7 +46,7 @@ struct Client {
 };
 
 // Returns the number of the first check that failed, 0 for none.
-int ChildChecks(std::unique_ptr<Client> inherited) {
+int ChildChecks(std::unique_ptr<Client> inherited, const std::string& backend) {
     const auto lost = [](const Status& status) {
         return !status.ok() && status.error().code == ErrorCode::kDeviceLost;
     };
@@ -63,16 +66,18 @@ int ChildChecks(std::unique_ptr<Client> inherited) {
         return 5;
     }
     inherited.reset();
-    Client own;
+    Client own(backend);
     if (!own.Run(1)) {
         return 6;
     }
     return 0;
 }
 
-TEST(Fork, ChildIsToldAndMayHaveItsOwnDevice) {
+class Fork : public testing::TestWithParam<std::string> {};
+
+TEST_P(Fork, ChildIsToldAndMayHaveItsOwnDevice) {
     for (int round = 0; round < 10; ++round) {
-        auto client = std::make_unique<Client>();
+        auto client = std::make_unique<Client>(GetParam());
         ASSERT_TRUE(client->Run(1));
         // Threads are at work while the process forks.
         const TimelinePoint signal[] = {{client->done, 2}};
@@ -85,7 +90,7 @@ TEST(Fork, ChildIsToldAndMayHaveItsOwnDevice) {
         ASSERT_GE(child, 0);
         if (child == 0) {
             alarm(20);  // a child that hangs dies of it
-            _exit(ChildChecks(std::move(client)));
+            _exit(ChildChecks(std::move(client), GetParam()));
         }
         int status = 0;
         ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -96,9 +101,13 @@ TEST(Fork, ChildIsToldAndMayHaveItsOwnDevice) {
     }
 }
 
+INSTANTIATE_TEST_SUITE_P(Backends, Fork, testing::Values("model", "null"), [](const auto& info) {
+    return info.param;
+});
+
 #endif
 
-TEST(Fork, DevicesWithoutWorkHaveNoThreads) {
+TEST(DeviceThreads, DevicesWithoutWorkHaveNoThreads) {
     const auto count_threads = [] {
         int threads = 0;
         char line[256];

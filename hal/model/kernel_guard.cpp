@@ -3,7 +3,6 @@
 // What runs in a handler keeps to functions that are safe there (POSIX.1-2017, 2.4.3).
 #include "hal/model/kernel_guard.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -19,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/per_process.h"
 #include "hal/memory.h"
 #include "hal/model/float_mode.h"
 
@@ -30,7 +30,8 @@ constexpr int kTickSignal = SIGURG;
 constexpr std::array kTrapSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 constexpr std::array kSignals = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, kTickSignal};
 
-constexpr uint64_t kLongestTickMs = 1'000;
+// Also what a device that is destroyed, or lost by another worker, waits for a kernel that goes on.
+constexpr uint64_t kLongestTickMs = 100;
 // A kernel is left between one and 1 + 1/kTicks times the watchdog's time.
 constexpr uint64_t kTicks = 8;
 
@@ -40,7 +41,7 @@ struct Previous {
     bool installed = false;  // ours is, or lies below one that somebody has put on top
 };
 
-std::mutex handlers_mutex;  // of the handlers' installation; never taken in one
+ProcessMutex handlers_mutex;  // of the handlers' installation; never taken in one
 int handlers_holders = 0;
 std::array<Previous, kSignals.size()> previous_handlers;
 
@@ -310,17 +311,9 @@ bool IsOurs(const struct sigaction& action, void (*ours)(int, siginfo_t*, void*)
     return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == ours;
 }
 
-// Somebody may go on calling the handler, so the library that holds it stays for good.
-void KeepLibrary(const void* of) {
-    Dl_info library;
-    if (dladdr(of, &library) != 0 && library.dli_fname != nullptr) {
-        dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
-    }
-}
-
-// Under handlers_mutex. False if somebody's handler lies above one of ours.
-bool TakeAway(void (*ours)(int, siginfo_t*, void*)) {
-    bool all = true;
+// Under handlers_mutex. Where somebody's handler lies above ours, which it may call, ours stays:
+// the library that holds it is never unloaded.
+void TakeAway(void (*ours)(int, siginfo_t*, void*)) {
     for (const int signal : kSignals) {
         Previous& previous = PreviousOf(signal);
         struct sigaction present;
@@ -330,11 +323,8 @@ bool TakeAway(void (*ours)(int, siginfo_t*, void*)) {
         if (IsOurs(present, ours)) {
             sigaction(signal, &previous.action, nullptr);
             previous.installed = false;
-        } else {
-            all = false;
         }
     }
-    return all;
 }
 
 }  // namespace
@@ -367,19 +357,9 @@ std::unique_ptr<FaultHandlers> FaultHandlers::Acquire() {
 
 FaultHandlers::~FaultHandlers() {
     std::lock_guard lock(handlers_mutex);
-    if (--handlers_holders == 0 && !TakeAway(&KernelThread::HandleSignal)) {
-        KeepLibrary(reinterpret_cast<const void*>(&KernelThread::HandleSignal));
+    if (--handlers_holders == 0) {
+        TakeAway(&KernelThread::HandleSignal);
     }
 }
-
-// When the library is closed under a device that was never destroyed, its handlers must not stay.
-class KernelThread::AtUnload {
-  public:
-    ~AtUnload() {
-        std::lock_guard lock(handlers_mutex);
-        (void)TakeAway(&HandleSignal);
-    }
-};
-KernelThread::AtUnload KernelThread::at_unload_;
 
 }  // namespace fornax::hal::model

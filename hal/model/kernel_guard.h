@@ -123,9 +123,6 @@ class KernelThread {
   private:
     friend class FaultHandlers;
 
-    class AtUnload;
-    static AtUnload at_unload_;
-
     void StartTimer(uint64_t watchdog_ms);
     static void HandleSignal(int signal, siginfo_t* info, void* context);
 

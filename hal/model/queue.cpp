@@ -21,6 +21,8 @@ namespace {
 // what only the same thread can do.
 constexpr uint64_t kManyPending = 16'384;
 constexpr uint64_t kMostPatienceNs = 10'000'000;
+// How long a queue that is destroyed waits for the kernel that runs, before it loses the device.
+constexpr uint64_t kPatienceAtEndNs = 100'000'000;
 
 }  // namespace
 
@@ -54,29 +56,22 @@ ModelQueue::ModelQueue(std::shared_ptr<ModelDevice> device)
       counters_(std::make_shared<CounterBlock>()),
       progress_(hub_, 0),
       ring_(std::make_unique<Ring>()),
-      processor_({.hub = *hub_,
-                  .heap = device_->host_heap(),
-                  .pool = device_->pool(),
-                  .counters = *counters_,
-                  .stop = stop_}) {}
+      processor_(std::make_unique<CommandProcessor>(ProcessorContext{.hub = *hub_,
+                                                                     .heap = device_->host_heap(),
+                                                                     .pool = device_->pool(),
+                                                                     .counters = *counters_,
+                                                                     .stop = stop_})) {}
 
 ModelQueue::~ModelQueue() {
     if (hub_->Forked()) {
         // The thread exists in the parent only. What it was working on is left alone.
         (void)thread_.release();
         (void)ring_.release();
+        (void)processor_.release();
+        new std::deque<Submission*>(std::move(backlog_));
         return;
     }
-    stop_.store(true, std::memory_order_seq_cst);
-    RingDoorbell();
-    hub_->Notify();
-    if (thread_) {
-        thread_->join();
-    }
-    if (const uint64_t left = last_serial_ - progress_.value(); left != 0) {
-        hub_->Lose(fmt::format("A queue was destroyed while {} of its submissions were unfinished.",
-                               left));
-    }
+    Stop();
     // The thread has gone without the packets that it did not run; each submission is released with
     // its last packet, or here when that never came into the ring.
     while (!ring_->Empty()) {
@@ -88,6 +83,30 @@ ModelQueue::~ModelQueue() {
     }
     for (Submission* submission : backlog_) {
         delete submission;
+    }
+}
+
+void ModelQueue::Stop() {
+    stop_.store(true, std::memory_order_seq_cst);
+    RingDoorbell();
+    hub_->Notify();
+    if (thread_) {
+        const uint64_t begin_ns = MonotonicNanoseconds();
+        uint64_t waited_ns = 0;
+        while (ended_.load(std::memory_order_acquire) == 0 && waited_ns < kPatienceAtEndNs &&
+               !hub_->lost()) {
+            FutexWait(ended_, 0, kPatienceAtEndNs - waited_ns);
+            waited_ns = MonotonicNanoseconds() - begin_ns;
+        }
+    }
+    // Before the thread is waited for: a lost device leaves the kernel that runs.
+    if (const uint64_t left = last_serial_ - progress_.value(); left != 0) {
+        hub_->Lose(fmt::format("A queue was destroyed while {} of its submissions were unfinished.",
+                               left));
+    }
+    if (thread_) {
+        thread_->join();
+        thread_.reset();
     }
 }
 
@@ -131,7 +150,7 @@ Status ModelQueue::Submit(const SubmitInfo& info) {
     }
     RingDoorbell();
     if (serial > kManyPending && progress_.value() < serial - kManyPending &&
-        !processor_.blocked()) {
+        !processor_->blocked()) {
         (void)progress_.Wait(serial - kManyPending, kMostPatienceNs);
     }
     return OkStatus();
@@ -158,7 +177,11 @@ Status ModelQueue::StartThread() {
     pthread_sigmask(SIG_SETMASK, &all, &previous);
     Status status;
     try {
-        thread_ = std::make_unique<std::thread>([this] { ThreadMain(); });
+        thread_ = std::make_unique<std::thread>([this] {
+            ThreadMain();
+            ended_.store(1, std::memory_order_seq_cst);
+            FutexWake(ended_);
+        });
     } catch (const std::system_error& failure) {
         status = Error{ErrorCode::kOutOfHostMemory,
                        fmt::format("The system gives no thread for a queue: {}.", failure.what())};
@@ -246,7 +269,7 @@ void ModelQueue::Process(const Ring::Entry& entry) {
     }
     // After a loss packets only pass through, so that what they hold is released.
     if (!hub_->lost()) {
-        Status status = processor_.RunRingPacket(entry.packet, submission.resources);
+        Status status = processor_->RunRingPacket(entry.packet, submission.resources);
         if (!status.ok()) {
             if (stop_.load(std::memory_order_seq_cst)) {
                 return;  // the destructor deals with what is left

@@ -45,6 +45,9 @@ class ModelQueue : public Queue {
     Status Submit(const SubmitInfo& submission) override;
     Status WaitIdle(uint64_t timeout_ns) override;
 
+    // Ends the thread, as the destructor does. No other thread may be in a call but for waits.
+    void Stop();
+
     const std::shared_ptr<CounterBlock>& counters() const { return counters_; }
 
   private:
@@ -68,11 +71,12 @@ class ModelQueue : public Queue {
 
     std::atomic<bool> has_backlog_{false};
     std::atomic<bool> stop_{false};
+    std::atomic<uint32_t> ended_{0};  // the thread has
     alignas(64) std::atomic<uint32_t> doorbell_{0};
     std::atomic<uint32_t> asleep_{0};
     AdaptiveSpin spin_{2'000, 50'000};
     std::unique_ptr<Ring> ring_;
-    CommandProcessor processor_;
+    std::unique_ptr<CommandProcessor> processor_;
 };
 
 }  // namespace fornax::hal::model

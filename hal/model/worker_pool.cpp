@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <utility>
 
@@ -14,6 +13,7 @@
 
 #include "hal/device.h"
 #include "hal/model/float_mode.h"
+#include "hal/support/guard_pages.h"
 
 namespace fornax::hal::model {
 
@@ -28,9 +28,25 @@ constexpr uint64_t kWakeWorthNs = 4'000;
 constexpr uint64_t kChunkDivisor = 4;
 // A call of a kernel takes some ten nanoseconds before its first workgroup.
 constexpr uint64_t kLeastChunkNs = 500;
+// Whether the device is lost is looked at between calls: a grid may have 2^63 workgroups, and a
+// device that is destroyed must not wait for all of them.
+constexpr uint64_t kMostCallNs = 10'000'000;
+constexpr uint64_t kFirstCall = 64;  // workgroups of a kernel of which no cost is known
+
+constexpr uint64_t kSharedPageBytes =
+    RoundUp(kMaxSharedBytes + 2 * kSharedMemoryMargin, kMemoryPageBytes);
 
 uint64_t Saturate(uint64_t value, uint64_t limit) {
     return value < limit ? value : limit;
+}
+
+// How many workgroups the next call may run when `most` of them took so long.
+uint64_t NextMost(uint64_t most, uint64_t elapsed_ns) {
+    constexpr uint64_t kLimit = uint64_t{1} << 62;
+    if (elapsed_ns < kMostCallNs / 2) {
+        return std::min(most * 2, kLimit);
+    }
+    return elapsed_ns > kMostCallNs * 2 ? std::max<uint64_t>(1, most / 2) : most;
 }
 
 // A moving average that follows a new behaviour within a few dispatches.
@@ -48,7 +64,9 @@ void UpdateCost(std::atomic<uint32_t>* cost, uint64_t elapsed_ns, uint64_t workg
 }  // namespace
 
 Worker::~Worker() {
-    std::free(shared_allocation_);
+    if (shared_pages_ != nullptr) {
+        UnmapBetweenGuards(shared_pages_, kSharedPageBytes);
+    }
     if (frame_.scratch != nullptr) {
         munmap(frame_.scratch, scratch_bytes_);
     }
@@ -56,17 +74,13 @@ Worker::~Worker() {
 
 Status Worker::Prepare(uint32_t scratch_bytes) {
     if (frame_.shared_memory == nullptr) {
-        // aligned_alloc takes whole multiples of the alignment (C17, 7.22.3.1).
-        constexpr size_t kUsed = kMaxSharedBytes + 2 * kSharedMemoryMargin;
-        constexpr size_t kBytes =
-            (kUsed + kMemoryPageBytes - 1) / kMemoryPageBytes * kMemoryPageBytes;
-        shared_allocation_ = static_cast<std::byte*>(std::aligned_alloc(kMemoryPageBytes, kBytes));
-        if (shared_allocation_ == nullptr) {
+        shared_pages_ = MapBetweenGuards(kSharedPageBytes);
+        if (shared_pages_ == nullptr) {
             return Error{ErrorCode::kOutOfDeviceMemory,
                          fmt::format("The host has no {} bytes for the shared memory of worker {}.",
-                                     kBytes, frame_.worker_index)};
+                                     kSharedPageBytes, frame_.worker_index)};
         }
-        frame_.shared_memory = shared_allocation_ + kSharedMemoryMargin;
+        frame_.shared_memory = shared_pages_ + kSharedMemoryMargin;
     }
     if (scratch_bytes <= scratch_bytes_) {
         return OkStatus();
@@ -108,12 +122,17 @@ WorkerPool::~WorkerPool() {
         }
         return;
     }
+    Stop();
+}
+
+void WorkerPool::Stop() {
     stop_.store(true, std::memory_order_seq_cst);
     doorbell_.fetch_add(1, std::memory_order_seq_cst);
     FutexWake(doorbell_);
     for (std::thread& thread : threads_) {
         thread.join();
     }
+    threads_.clear();
 }
 
 Status WorkerPool::StartThreads() {
@@ -186,25 +205,42 @@ Result<GridResult> WorkerPool::Run(Worker& self, const Grid& grid) {
     return result;
 }
 
-// False after a fault.
+// False after a fault, or when the device is lost.
 bool WorkerPool::RunAlone(Worker& self,
                           const Grid& grid,
                           uint64_t first,
                           uint64_t count,
                           GridResult& result) {
-    self.guard().Call({.entry = grid.entry,
-                       .dispatch = grid.frame,
-                       .first_workgroup = first,
-                       .count = count,
-                       .interruptible = grid.interruptible},
-                      self.frame());
-    if (self.frame().fault == 0) [[likely]] {
-        return true;
+    const uint64_t cost_ns =
+        grid.workgroup_cost_ns ? grid.workgroup_cost_ns->load(std::memory_order_relaxed) : 0;
+    uint64_t most = cost_ns == 0 ? kFirstCall : std::max<uint64_t>(1, kMostCallNs / cost_ns);
+    for (;;) {
+        const uint64_t step = std::min(most, count);
+        const uint64_t begin_ns = step == count ? 0 : MonotonicNanoseconds();
+        self.guard().Call({.entry = grid.entry,
+                           .dispatch = grid.frame,
+                           .first_workgroup = first,
+                           .count = step,
+                           .interruptible = grid.interruptible},
+                          self.frame());
+        if (self.frame().fault != 0) [[unlikely]] {
+            result.fault = self.frame().fault;
+            result.workgroup = self.frame().workgroup;
+            result.trap = self.guard().trap();
+            return false;
+        }
+        if (step == count) [[likely]] {
+            return true;
+        }
+        first += step;
+        count -= step;
+        if (hub_->lost_flag().load(std::memory_order_relaxed)) {
+            result.fault = static_cast<uint32_t>(KernelFault::kAbandoned);
+            result.workgroup = first;
+            return false;
+        }
+        most = NextMost(most, MonotonicNanoseconds() - begin_ns);
     }
-    result.fault = self.frame().fault;
-    result.workgroup = self.frame().workgroup;
-    result.trap = self.guard().trap();
-    return false;
 }
 
 Status WorkerPool::RunPublished(Worker& self,
@@ -286,10 +322,13 @@ void WorkerPool::CutIntoRanges(uint64_t first, uint32_t count, uint64_t cost_ns)
     first_open_.store(0, std::memory_order_relaxed);
     chunk_divisor_ = kChunkDivisor * (range_count_ == 1 ? worker_count_ : 1);
     least_chunk_ = 1;
+    uint64_t most = kFirstCall;
     if (cost_ns != 0) {
         least_chunk_ = std::clamp<uint64_t>(kLeastChunkNs / cost_ns, 1,
                                             std::max<uint64_t>(share / chunk_divisor_, 1));
+        most = std::max<uint64_t>(1, kMostCallNs / cost_ns);
     }
+    most_chunk_.store(most, std::memory_order_relaxed);
 }
 
 // Claims and runs chunks until none is left; returns how many workgroups that were.
@@ -312,14 +351,17 @@ uint64_t WorkerPool::RunRange(Worker& worker, uint32_t index) {
         if (seen >= end) {
             return done;
         }
-        // The size is chosen from a value that others may change meanwhile, which does no harm: the
-        // claim itself is one addition.
-        const uint64_t wanted = std::max(least_chunk_, (end - seen) / chunk_divisor_);
-        const uint64_t first = range.next.fetch_add(wanted, std::memory_order_relaxed);
+        // The sizes are chosen from values that others may change meanwhile, which does no harm:
+        // the claim itself is one addition.
+        const uint64_t most = most_chunk_.load(std::memory_order_relaxed);
+        const uint64_t share = std::max(least_chunk_, (end - seen) / chunk_divisor_);
+        const uint64_t first =
+            range.next.fetch_add(std::min(share, most), std::memory_order_relaxed);
         if (first >= end) {
             return done;
         }
-        const uint64_t chunk = std::min(wanted, end - first);
+        const uint64_t chunk = std::min({share, most, end - first});
+        const uint64_t begin_ns = share > most ? MonotonicNanoseconds() : 0;
         worker.guard().Call({.entry = grid.entry,
                              .dispatch = grid.frame,
                              .first_workgroup = first,
@@ -327,7 +369,15 @@ uint64_t WorkerPool::RunRange(Worker& worker, uint32_t index) {
                              .interruptible = grid.interruptible,
                              .abandon = &fault_},
                             worker.frame());
+        if (share > most) [[unlikely]] {
+            most_chunk_.store(NextMost(most, MonotonicNanoseconds() - begin_ns),
+                              std::memory_order_relaxed);
+        }
         done += chunk;
+        if (worker.frame().fault == 0 && hub_->lost_flag().load(std::memory_order_relaxed))
+            [[unlikely]] {
+            worker.frame().fault = static_cast<uint32_t>(KernelFault::kAbandoned);
+        }
         if (worker.frame().fault != 0) {
             uint32_t none = 0;
             if (fault_.compare_exchange_strong(none, worker.frame().fault,

@@ -55,7 +55,7 @@ class Worker {
   private:
     alignas(64) WorkerFrame frame_;
     KernelGuard guard_;
-    std::byte* shared_allocation_ = nullptr;  // shared memory between its margins
+    std::byte* shared_pages_ = nullptr;  // shared memory between its margins
     uint64_t scratch_bytes_ = 0;
 };
 
@@ -93,7 +93,11 @@ class WorkerPool {
     uint32_t worker_count() const { return worker_count_; }
     uint64_t watchdog_ms() const { return watchdog_ms_; }
 
-    // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault.
+    // Ends the threads. No grid may run.
+    void Stop();
+
+    // Runs the whole grid; returns when every workgroup has finished, or earlier after a fault or
+    // when the device is lost.
     // `self` is the calling command processor's; its frame's counts gain those of all workers.
     // kOutOfDeviceMemory when scratch cannot be had.
     Result<GridResult> Run(Worker& self, const Grid& grid);
@@ -143,6 +147,8 @@ class WorkerPool {
     Grid grid_;
     uint64_t least_chunk_ = 1;    // claims of fewer workgroups are not worth the call
     uint64_t chunk_divisor_ = 1;  // claims are this part of what a range has left
+    // Claims of more workgroups would keep a lost device waiting; follows what calls take.
+    std::atomic<uint64_t> most_chunk_{1};
     const std::unique_ptr<Range[]> ranges_;
 
     alignas(64) std::atomic<uint64_t> state_{0};

@@ -32,7 +32,7 @@ class NullDevice : public Device {
     explicit NullDevice(const BackendOptions& options)
         : Device(MakeCapabilities(options)),
           hub_(std::make_shared<WaitHub>(options.on_lost)),
-          heap_(std::make_shared<HostHeap>(options.heap_bytes)) {}
+          heap_(std::make_shared<HostHeap>(options.heap_bytes, options.guard)) {}
 
     Result<std::shared_ptr<Memory>> AllocateMemory(uint64_t size_bytes,
                                                    const MemoryOptions& options) override {
@@ -96,6 +96,23 @@ class NullDevice : public Device {
     bool lost() const override { return hub_->lost(); }
     Status status() const override { return hub_->status(); }
     void Lose(std::string message) override { hub_->Lose(std::move(message)); }
+    void Shutdown(std::string message) override {
+        if (hub_->Forked()) {
+            return;
+        }
+        hub_->Lose(std::move(message));
+        std::vector<std::weak_ptr<NullQueue>> queues;
+        {
+            std::lock_guard lock(mutex_);
+            queues = queues_;
+        }
+        for (const std::weak_ptr<NullQueue>& weak : queues) {
+            if (const auto queue = weak.lock()) {
+                queue->Stop();
+            }
+        }
+        sync_files_.Stop();
+    }
     std::optional<FaultReport> fault() const override { return hub_->fault(); }
 
   private:

@@ -16,19 +16,27 @@ NullQueue::NullQueue(std::shared_ptr<Device> device, std::shared_ptr<WaitHub> hu
 
 NullQueue::~NullQueue() {
     if (hub_->Forked()) {
-        (void)thread_.release();  // it exists in the parent only
+        // The thread exists in the parent only. What it was waiting for is left alone: the
+        // condition would wait for the thread to take notice of its end.
+        (void)thread_.release();
+        (void)inbox_.release();
         return;
     }
+    Stop();
+}
+
+void NullQueue::Stop() {
     {
-        std::lock_guard lock(mutex_);
+        std::lock_guard lock(inbox_->mutex);
         stop_.store(true, std::memory_order_seq_cst);
     }
-    work_arrived_.notify_one();
+    inbox_->arrived.notify_one();
     hub_->Notify();
     if (thread_) {
         thread_->join();
+        thread_.reset();
     }
-    if (const uint64_t left = last_serial_ - progress_.value(); left != 0) {
+    if (const uint64_t left = inbox_->last_serial - progress_.value(); left != 0) {
         hub_->Lose(fmt::format("A queue was destroyed while {} of its submissions were unfinished.",
                                left));
     }
@@ -51,7 +59,7 @@ Status NullQueue::Submit(const SubmitInfo& info) {
                      "A submission names a command stream that is null."};
     }
     {
-        std::lock_guard lock(mutex_);
+        std::lock_guard lock(inbox_->mutex);
         if (!thread_) {
             try {
                 thread_ = std::make_unique<std::thread>([this] { ThreadMain(); });
@@ -61,12 +69,12 @@ Status NullQueue::Submit(const SubmitInfo& info) {
                     fmt::format("The system gives no thread for a queue: {}.", failure.what())};
             }
         }
-        works_.push_back({.waits = {info.waits.begin(), info.waits.end()},
-                          .streams = {info.streams.begin(), info.streams.end()},
-                          .signals = {info.signals.begin(), info.signals.end()},
-                          .serial = ++last_serial_});
+        inbox_->works.push_back({.waits = {info.waits.begin(), info.waits.end()},
+                                 .streams = {info.streams.begin(), info.streams.end()},
+                                 .signals = {info.signals.begin(), info.signals.end()},
+                                 .serial = ++inbox_->last_serial});
     }
-    work_arrived_.notify_one();
+    inbox_->arrived.notify_one();
     return OkStatus();
 }
 
@@ -76,8 +84,8 @@ Status NullQueue::WaitIdle(uint64_t timeout_ns) {
     }
     uint64_t serial;
     {
-        std::lock_guard lock(mutex_);
-        serial = last_serial_;
+        std::lock_guard lock(inbox_->mutex);
+        serial = inbox_->last_serial;
     }
     return progress_.Wait(serial, timeout_ns);
 }
@@ -92,13 +100,13 @@ void NullQueue::ThreadMain() {
     for (;;) {
         Work work;
         {
-            std::unique_lock lock(mutex_);
-            work_arrived_.wait(lock, [this] { return stop_.load() || !works_.empty(); });
+            std::unique_lock lock(inbox_->mutex);
+            inbox_->arrived.wait(lock, [this] { return stop_.load() || !inbox_->works.empty(); });
             if (stop_.load()) {
                 return;
             }
-            work = std::move(works_.front());
-            works_.pop_front();
+            work = std::move(inbox_->works.front());
+            inbox_->works.pop_front();
         }
         if (hub_->lost()) {
             continue;  // released without being run

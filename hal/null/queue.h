@@ -22,6 +22,9 @@ class NullQueue : public Queue {
     NullQueue(std::shared_ptr<Device> device, std::shared_ptr<WaitHub> hub);
     ~NullQueue() override;
 
+    // Ends the thread, as the destructor does. No other thread may be in a call but for waits.
+    void Stop();
+
     Status Submit(const SubmitInfo& submission) override;
     Status WaitIdle(uint64_t timeout_ns) override;
 
@@ -45,11 +48,15 @@ class NullQueue : public Queue {
     const std::shared_ptr<WaitHub> hub_;
     HostTimeline progress_;  // the serial of the last finished submission
 
-    std::mutex mutex_;
-    std::condition_variable work_arrived_;
-    std::deque<Work> works_;
-    uint64_t last_serial_ = 0;
-    std::unique_ptr<std::thread> thread_;
+    // What submitters and the thread share.
+    struct Inbox {
+        std::mutex mutex;
+        std::condition_variable arrived;
+        std::deque<Work> works;
+        uint64_t last_serial = 0;
+    };
+    std::unique_ptr<Inbox> inbox_ = std::make_unique<Inbox>();
+    std::unique_ptr<std::thread> thread_;  // under the inbox's mutex
     std::atomic<bool> stop_{false};
     std::atomic<uint64_t> submissions_{0};
     std::atomic<uint64_t> packets_{0};

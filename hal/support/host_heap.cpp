@@ -15,19 +15,14 @@
 #include <fmt/format.h>
 
 #include "hal/support/control_group.h"
+#include "hal/support/guard_pages.h"
 #include "hal/support/shared_file.h"
 
 namespace fornax::hal {
 
 namespace {
 
-// From here on memory comes as pages of its own, which arrive zeroed, when they are first touched.
-constexpr uint64_t kMapBytes = 128 * 1024;
 constexpr uint64_t kHugePageBytes = 2 * 1024 * 1024;
-
-constexpr uint64_t RoundUp(uint64_t value, uint64_t multiple) {
-    return (value + multiple - 1) / multiple * multiple;
-}
 
 std::byte* Map(uint64_t size_bytes) {
     // Large allocations start on a huge page and ask for them: streaming kernels miss the TLB less.
@@ -85,55 +80,73 @@ uint64_t DefaultHeapBytes(const std::string& root) {
 
 // What a Memory stands on.
 struct HostHeap::Backing {
-    enum class Kind { kMalloc, kPages, kSharedPages, kHost };
+    enum class Kind {
+        kSlab,         // a piece of the arena
+        kPages,        // a mapping of its own
+        kSharedPages,  // one that can have others
+        kHost,         // the application's
+    };
 
     std::byte* pointer = nullptr;
-    uint64_t mapped_bytes = 0;
-    uint64_t charged_bytes = 0;  // to the heap
     Kind kind = Kind::kPages;
+    uint64_t charged_bytes = 0;  // to the heap
+    // Of a mapping.
+    std::byte* mapping = nullptr;
+    uint64_t mapped_bytes = 0;
+    bool guarded = false;  // between guard pages
+    // Of a piece.
+    SlabArena* arena = nullptr;
+    SlabArena::Slab* slab = nullptr;
     UniqueFd file;  // of shared pages that can be exported
 
-    // Zeroed memory; null without.
-    static Backing Take(uint64_t reserved_bytes) {
-        Backing backing{.mapped_bytes = reserved_bytes, .charged_bytes = reserved_bytes};
-        if (reserved_bytes >= kMapBytes) {
-            backing.pointer = Map(reserved_bytes);
-            return backing;
-        }
-        const uint64_t alignment =
-            reserved_bytes >= kMemoryPageBytes ? kMemoryPageBytes : kMemoryAlignment;
-        backing.kind = Kind::kMalloc;
-        backing.pointer = static_cast<std::byte*>(std::aligned_alloc(alignment, reserved_bytes));
-        if (backing.pointer != nullptr) {
-            std::memset(backing.pointer, 0, reserved_bytes);
-        }
-        return backing;
+    // Pages between guards; the memory ends with them but for its alignment.
+    static Backing TakeGuarded(uint64_t size_bytes) {
+        const uint64_t used_bytes = RoundUp(size_bytes, kMemoryAlignment);
+        const uint64_t page_bytes = RoundUp(used_bytes, kMemoryPageBytes);
+        std::byte* pages = MapBetweenGuards(page_bytes);
+        return {.pointer = pages == nullptr ? nullptr : pages + (page_bytes - used_bytes),
+                .mapping = pages,
+                .mapped_bytes = page_bytes,
+                .guarded = true};
     }
 
     // Pages that can have other mappings: of a file, or without one when it is not valid.
-    static Backing TakeShared(UniqueFd file, uint64_t mapped_bytes) {
-        const int flags = MAP_SHARED | MAP_NORESERVE | (file.valid() ? 0 : MAP_ANONYMOUS);
-        void* mapping = mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
-        if (mapping == MAP_FAILED) {
-            return {};
+    static Backing TakeShared(UniqueFd file, uint64_t mapped_bytes, bool guard) {
+        std::byte* pages = nullptr;
+        if (guard) {
+            pages = MapSharedBetweenGuards(mapped_bytes, file.valid() ? file.get() : -1);
+        } else {
+            const int flags = MAP_SHARED | MAP_NORESERVE | (file.valid() ? 0 : MAP_ANONYMOUS);
+            void* mapping =
+                mmap(nullptr, mapped_bytes, PROT_READ | PROT_WRITE, flags, file.get(), 0);
+            pages = mapping == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapping);
         }
-        return {.pointer = static_cast<std::byte*>(mapping),
-                .mapped_bytes = mapped_bytes,
+        return {.pointer = pages,
                 .kind = Kind::kSharedPages,
+                .mapping = pages,
+                .mapped_bytes = mapped_bytes,
+                .guarded = guard,
                 .file = std::move(file)};
     }
 
-    void Free() {
+    // `present` is the arena of this process.
+    void Free(SlabArena* present) {
         switch (kind) {
-            case Kind::kMalloc:
-                std::free(pointer);
+            case Kind::kSlab:
+                if (arena == present) {
+                    arena->Return({pointer, slab});
+                }
                 break;
             case Kind::kPages:
             case Kind::kSharedPages:
-                munmap(pointer, mapped_bytes);
+                if (guarded) {
+                    UnmapBetweenGuards(mapping, mapped_bytes);
+                } else {
+                    munmap(mapping, mapped_bytes);
+                }
                 break;
             case Kind::kHost:
-                break;  // the application's
+                break;
         }
     }
 };
@@ -147,7 +160,8 @@ class HostHeap::Allocation : public Memory {
 
     ~Allocation() override {
         heap_->Release(*this);
-        backing_.Free();
+        Shared* shared = heap_->shared_.GetIfMade();
+        backing_.Free(shared == nullptr ? nullptr : &shared->arena);
     }
 
     Result<UniqueFd> ExportFile() const override {
@@ -194,6 +208,22 @@ Status UnmapAt(void* address, uint64_t size_bytes, bool reserve) {
                                                                  page_bytes, address)));
 }
 
+HostHeap::Backing HostHeap::TakeBacking(uint64_t size_bytes, uint64_t reserved_bytes) {
+    if (guard_) {
+        return Backing::TakeGuarded(size_bytes);
+    }
+    if (reserved_bytes >= SlabArena::kLeastMappedBytes) {
+        std::byte* pages = Map(reserved_bytes);
+        return {.pointer = pages, .mapping = pages, .mapped_bytes = reserved_bytes};
+    }
+    SlabArena& arena = shared_.Get().arena;
+    const SlabArena::Piece piece = arena.Take(reserved_bytes);
+    return {.pointer = piece.pointer,
+            .kind = Backing::Kind::kSlab,
+            .arena = &arena,
+            .slab = piece.slab};
+}
+
 Result<std::shared_ptr<Memory>> HostHeap::Allocate(uint64_t size_bytes,
                                                    const MemoryOptions& options) {
     if (size_bytes == 0) {
@@ -226,9 +256,11 @@ Result<std::shared_ptr<Memory>> HostHeap::Allocate(uint64_t size_bytes,
             used_bytes_.fetch_sub(reserved_bytes);
             return file.error();
         }
-        backing = Backing::TakeShared(std::move(*file), reserved_bytes);
+        backing = Backing::TakeShared(std::move(*file), reserved_bytes, guard_);
+    } else if (shared) {
+        backing = Backing::TakeShared({}, reserved_bytes, guard_);
     } else {
-        backing = shared ? Backing::TakeShared({}, reserved_bytes) : Backing::Take(reserved_bytes);
+        backing = TakeBacking(size_bytes, reserved_bytes);
     }
     if (backing.pointer == nullptr) {
         used_bytes_.fetch_sub(reserved_bytes);
@@ -242,7 +274,8 @@ Result<std::shared_ptr<Memory>> HostHeap::Allocate(uint64_t size_bytes,
 Result<std::shared_ptr<Memory>> HostHeap::ImportFile(int file, uint64_t size_bytes) {
     FORNAX_RETURN_IF_ERROR(CheckSharedFile(file, size_bytes));
     FORNAX_ASSIGN_OR_RETURN(UniqueFd copy, DuplicateFile(file));
-    Backing backing = Backing::TakeShared(std::move(copy), RoundUp(size_bytes, kMemoryPageBytes));
+    Backing backing =
+        Backing::TakeShared(std::move(copy), RoundUp(size_bytes, kMemoryPageBytes), guard_);
     if (backing.pointer == nullptr) {
         return SystemError(ErrorCode::kOutOfDeviceMemory,
                            fmt::format("{} bytes of a file cannot be mapped", size_bytes));
@@ -262,9 +295,7 @@ Result<std::shared_ptr<Memory>> HostHeap::ImportHost(void* pointer, uint64_t siz
         return SystemError(ErrorCode::kInvalidArgument,
                            fmt::format("{} bytes at {} are not all mapped", size_bytes, pointer));
     }
-    return Adopt({.pointer = static_cast<std::byte*>(pointer),
-                  .mapped_bytes = size_bytes,
-                  .kind = Backing::Kind::kHost},
+    return Adopt({.pointer = static_cast<std::byte*>(pointer), .kind = Backing::Kind::kHost},
                  size_bytes);
 }
 
@@ -275,16 +306,18 @@ Result<std::shared_ptr<Memory>> HostHeap::Adopt(Backing backing, uint64_t size_b
     try {
         const bool host = backing.kind == Backing::Kind::kHost;
         memory = std::make_shared<Allocation>(shared_from_this(), std::move(backing), size_bytes);
-        std::unique_lock lock(mutex_);
+        Shared& shared = shared_.Get();
+        std::unique_lock lock(shared.mutex);
         if (host) {
-            host_ranges_.push_back({begin, begin + size_bytes});
+            shared.host_ranges.push_back({begin, begin + size_bytes});
         } else {
-            ranges_.emplace(begin, begin + size_bytes);
+            shared.ranges.emplace(begin, begin + size_bytes);
         }
         return std::shared_ptr<Memory>(memory);
     } catch (const std::bad_alloc&) {
         if (memory == nullptr) {  // else it frees what it stands on
-            backing.Free();
+            Shared* shared = shared_.GetIfMade();
+            backing.Free(shared == nullptr ? nullptr : &shared->arena);
             used_bytes_.fetch_sub(charged_bytes);
         }
         return Error{ErrorCode::kOutOfHostMemory,
@@ -302,16 +335,17 @@ HeapState HostHeap::state() const {
 }
 
 HostHeap::Range HostHeap::Find(uint64_t address, uint64_t size_bytes) const {
-    std::shared_lock lock(mutex_);
-    auto next = ranges_.upper_bound(address);
-    if (next != ranges_.begin()) {
+    Shared& shared = shared_.Get();
+    std::shared_lock lock(shared.mutex);
+    auto next = shared.ranges.upper_bound(address);
+    if (next != shared.ranges.begin()) {
         --next;
         const Range range{next->first, next->second};
         if (range.Contains(address, size_bytes)) {
             return range;
         }
     }
-    for (const Range& range : host_ranges_) {
+    for (const Range& range : shared.host_ranges) {
         if (range.Contains(address, size_bytes)) {
             return range;
         }
@@ -320,18 +354,19 @@ HostHeap::Range HostHeap::Find(uint64_t address, uint64_t size_bytes) const {
 }
 
 void HostHeap::Release(const Allocation& allocation) {
-    {
-        std::unique_lock lock(mutex_);
+    if (Shared* shared = shared_.GetIfMade()) {
+        std::unique_lock lock(shared->mutex);
+        auto& host_ranges = shared->host_ranges;
         if (allocation.backing().kind == Backing::Kind::kHost) {
-            const auto found = std::ranges::find_if(host_ranges_, [&](const Range& range) {
+            const auto found = std::ranges::find_if(host_ranges, [&](const Range& range) {
                 return range.begin == allocation.address() &&
                        range.end - range.begin == allocation.size_bytes();
             });
-            if (found != host_ranges_.end()) {
-                host_ranges_.erase(found);
+            if (found != host_ranges.end()) {
+                host_ranges.erase(found);
             }
         } else {
-            ranges_.erase(allocation.address());
+            shared->ranges.erase(allocation.address());
         }
     }
     frees_.fetch_add(1, std::memory_order_release);

@@ -1,6 +1,8 @@
 // HostHeap: device memory taken from the host's, for backends whose device shares it.
 //
-// Keeps the limit, and the set of live ranges that addresses in packets are checked against.
+// Keeps the limit, and the set of live ranges that addresses in packets are checked against. Memory
+// comes in pages that hold nothing but device memory: what a kernel writes beside its buffers does
+// not reach what the process itself allocated.
 #pragma once
 
 #include <array>
@@ -12,8 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "base/per_process.h"
 #include "base/result.h"
 #include "hal/memory.h"
+#include "hal/support/slab_arena.h"
 
 namespace fornax::hal {
 
@@ -24,7 +28,12 @@ uint64_t DefaultHeapBytes(const std::string& root = "");
 // Thread-safe. Allocations keep it alive.
 class HostHeap : public std::enable_shared_from_this<HostHeap> {
   public:
-    explicit HostHeap(uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
+    // With `guard` all but what is imported from the host lies between two pages that may not be
+    // touched, and ends where the second begins, but for what aligns its begin: to
+    // kMemoryAlignment, or to a page if it can have other mappings. An access that goes further is
+    // a fault.
+    explicit HostHeap(uint64_t limit_bytes, bool guard = false)
+        : limit_bytes_(limit_bytes), guard_(guard) {}
 
     // Device's AllocateMemory, ImportMemoryFile and ImportHostMemory.
     Result<std::shared_ptr<Memory>> Allocate(uint64_t size_bytes,
@@ -48,18 +57,28 @@ class HostHeap : public std::enable_shared_from_this<HostHeap> {
 
     struct Backing;
 
+    // What the threads of one process share. A child process begins with nothing, because a thread
+    // of the parent may have been using it; memory that it inherits stays mapped there.
+    struct Shared {
+        SlabArena arena;
+        std::shared_mutex mutex;              // guards what follows
+        std::map<uint64_t, uint64_t> ranges;  // begin -> end
+        // Imported from the host: few, and they may overlap.
+        std::vector<Range> host_ranges;
+    };
+
     // Of a range that contains this one, or of none.
     Range Find(uint64_t address, uint64_t size_bytes) const;
+    // Zeroed memory; without a pointer if there is none.
+    Backing TakeBacking(uint64_t size_bytes, uint64_t reserved_bytes);
     Result<std::shared_ptr<Memory>> Adopt(Backing backing, uint64_t size_bytes);
     void Release(const Allocation& allocation);
 
     const uint64_t limit_bytes_;
+    const bool guard_;
     std::atomic<uint64_t> used_bytes_{0};
     std::atomic<uint64_t> frees_{0};  // counts removals, after which found ranges may be stale
-    mutable std::shared_mutex mutex_;
-    std::map<uint64_t, uint64_t> ranges_;  // begin -> end
-    // Imported from the host: few, and they may overlap.
-    std::vector<Range> host_ranges_;
+    mutable PerProcess<Shared> shared_;
 };
 
 // One thread's window on the heap: answers "is this range live memory?" from the few ranges that it

@@ -43,11 +43,15 @@ void SignalSyncPair(UniqueFd& signal_end) {
 }
 
 SyncFileWatcher::~SyncFileWatcher() {
-    if (!thread_) {
-        return;
-    }
     if (hub_->Forked()) {
         (void)thread_.release();  // it exists in the parent only
+        return;
+    }
+    Stop();
+}
+
+void SyncFileWatcher::Stop() {
+    if (!thread_) {
         return;
     }
     {
@@ -56,9 +60,13 @@ SyncFileWatcher::~SyncFileWatcher() {
     }
     eventfd_write(bell_.get(), 1);
     thread_->join();
+    thread_.reset();
 }
 
 Result<std::shared_ptr<Timeline>> SyncFileWatcher::Import(int file) {
+    if (hub_->Forked()) {
+        return hub_->status().error();
+    }
     pollfd now = {.fd = file, .events = POLLIN, .revents = 0};
     if (file < 0 || poll(&now, 1, 0) < 0 || (now.revents & POLLNVAL) != 0) {
         return Error{ErrorCode::kInvalidArgument,

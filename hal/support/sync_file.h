@@ -36,6 +36,9 @@ class SyncFileWatcher {
     SyncFileWatcher(const SyncFileWatcher&) = delete;
     SyncFileWatcher& operator=(const SyncFileWatcher&) = delete;
 
+    // Ends the thread, as the destructor does.
+    void Stop();
+
     // Device::ImportSyncFile.
     Result<std::shared_ptr<Timeline>> Import(int file);
 

@@ -1,8 +1,6 @@
 // Blocking on timelines, and the end of a device.
 #include "hal/support/wait_hub.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 
 #include "hal/memory.h"
@@ -44,32 +42,6 @@ struct WaitHub::Waiter {
         return cancelled != nullptr && cancelled->load(std::memory_order_seq_cst);
     }
 };
-
-WaitHub::WaitHub(std::function<void(const std::string&)> on_lost)
-    : owner_(getpid()), on_lost_(std::move(on_lost)) {
-    void* page =
-        mmap(nullptr, kMemoryPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED) {
-        return;
-    }
-    if (madvise(page, kMemoryPageBytes, MADV_WIPEONFORK) != 0) {
-        munmap(page, kMemoryPageBytes);
-        return;
-    }
-    auto* word = static_cast<uint32_t*>(page);
-    *word = 1;
-    fork_page_ = word;
-}
-
-WaitHub::~WaitHub() {
-    if (fork_page_ != nullptr) {
-        munmap(const_cast<uint32_t*>(fork_page_), kMemoryPageBytes);
-    }
-}
-
-bool WaitHub::Forked() const {
-    return fork_page_ != nullptr ? *fork_page_ == 0 : getpid() != owner_;
-}
 
 Status WaitHub::status() const {
     if (Forked()) {

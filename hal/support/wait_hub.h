@@ -14,9 +14,8 @@
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "base/file.h"
+#include "base/per_process.h"
 #include "base/result.h"
 #include "hal/fault.h"
 #include "hal/support/futex.h"
@@ -27,8 +26,8 @@ namespace fornax::hal {
 // Thread-safe.
 class WaitHub {
   public:
-    explicit WaitHub(std::function<void(const std::string&)> on_lost);
-    ~WaitHub();
+    explicit WaitHub(std::function<void(const std::string&)> on_lost)
+        : on_lost_(std::move(on_lost)) {}
     WaitHub(const WaitHub&) = delete;
     WaitHub& operator=(const WaitHub&) = delete;
 
@@ -46,7 +45,7 @@ class WaitHub {
 
     // True in a child process of the one that made the hub. There no lock may be taken, because a
     // thread that does not exist there may have held it.
-    bool Forked() const;
+    bool Forked() const { return process_ != ProcessGeneration(); }
 
     using Mode = WaitMode;
     // Blocks until the points are reached: OK; or kTimeout, kDeviceLost, or, when `cancelled` is
@@ -83,9 +82,7 @@ class WaitHub {
     std::atomic<bool> lost_{false};
     std::atomic<uint32_t> waiter_count_{0};  // and of sync files
     AdaptiveSpin spin_{1'000, 20'000};
-    // A page that the kernel zeroes in a child process; null where it does not offer that.
-    const volatile uint32_t* fork_page_ = nullptr;
-    pid_t owner_ = 0;
+    const uint64_t process_ = ProcessGeneration();
 
     mutable std::mutex mutex_;
     std::vector<Waiter*> waiters_;

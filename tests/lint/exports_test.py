@@ -4,6 +4,7 @@ Usage: exports_test.py LIBRARY COMPILER_LIBRARY
 The driver exports the loader's interface, the compiler its one function, and nothing else (an application may
 carry another LLVM, fmt or xxhash, whose symbols must not meet ours); both need only the C and C++ libraries.
 The driver holds nothing of LLVM but its list of processors, or starting it would become slow again.
+Neither is ever unloaded (NODELETE): threads of devices that a program did not destroy would lose their code.
 """
 
 import re
@@ -23,14 +24,17 @@ def lines(*command):
 
 
 def check(library, export, required):
+    dynamic = lines("readelf", "--wide", "-d", library)
     exports = {line.split()[-1].split("@")[0] for line in lines("nm", "-D", "--defined-only", library)}
-    needed = [match.group(1) for line in lines("readelf", "-d", library)
+    needed = [match.group(1) for line in dynamic
               if (match := re.search(r"\(NEEDED\).*\[(.*)\]", line))]
     wrong = [f"exports {name}" for name in sorted(exports) if not export.fullmatch(name)]
     wrong += [f"does not export {name}" for name in sorted(required - exports)]
     wrong += [f"needs the library {name}" for name in needed if not NEEDED.fullmatch(name)]
     if not needed:
         wrong.append("lists no needed library, so it was not read right")
+    if not any(re.search(r"\(FLAGS_1\).*\bNODELETE\b", line) for line in dynamic):
+        wrong.append("may be unloaded: it was linked without -z nodelete")
     return [f"{library} {message}" for message in wrong]
 
 

@@ -35,6 +35,11 @@ Child::Child(const ChildOptions& options) {
         _exit(kChildNotPrepared);
     }
     alarm(120);  // a client that hangs dies of it
+    if (!options.scenario.empty()) {
+        execl("/proc/self/exe", "fornax_robust_test", "--scenario", options.scenario.c_str(),
+              nullptr);
+        _exit(kChildNotPrepared);
+    }
     execl("/proc/self/exe", "fornax_robust_test", "--client", kernels.c_str(), rounds.c_str(),
           nullptr);
     _exit(kChildNotPrepared);

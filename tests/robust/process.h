@@ -11,6 +11,7 @@
 namespace fornax::test {
 
 struct ChildOptions {
+    std::string scenario;  // of scenario.h; else a client that tidies up
     uint32_t kernels = 2;  // how many different ones the client compiles and runs
     uint32_t rounds = 1;   // how often, each time with a new instance
     std::vector<std::pair<std::string, std::string>> environment;

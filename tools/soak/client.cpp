@@ -244,6 +244,14 @@ VkCommandBuffer Client::Record(VkCommandPool from,
                                const ClientBuffer& buffer,
                                std::span<const uint32_t> constants,
                                uint32_t workgroups) {
+    return Record(from, pipeline, buffer, constants, {workgroups, 1, 1});
+}
+
+VkCommandBuffer Client::Record(VkCommandPool from,
+                               const ClientPipeline& pipeline,
+                               const ClientBuffer& buffer,
+                               std::span<const uint32_t> constants,
+                               std::array<uint32_t, 3> workgroups) {
     const VkCommandBufferAllocateInfo allocate{
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
         .commandPool = from,
@@ -276,7 +284,7 @@ VkCommandBuffer Client::Record(VkCommandPool from,
     vkCmdPushDescriptorSetKHR(commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout, 0, 1, &write);
     vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
                        static_cast<uint32_t>(constants.size_bytes()), constants.data());
-    vkCmdDispatch(commands, workgroups, 1, 1);
+    vkCmdDispatch(commands, workgroups[0], workgroups[1], workgroups[2]);
     barrier();
     Check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
     return commands;

@@ -3,6 +3,7 @@
 // of them expect that calls fail.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <mutex>
 #include <span>
@@ -51,6 +52,11 @@ class Client {
                            const ClientBuffer& buffer,
                            std::span<const uint32_t> constants,
                            uint32_t workgroups);
+    VkCommandBuffer Record(VkCommandPool pool,
+                           const ClientPipeline& pipeline,
+                           const ClientBuffer& buffer,
+                           std::span<const uint32_t> constants,
+                           std::array<uint32_t, 3> workgroups);
     VkCommandPool MakePool();
     // Thread-safe.
     VkResult Submit(VkCommandBuffer commands, VkFence fence = VK_NULL_HANDLE);

@@ -12,6 +12,7 @@
 #include <cassert>
 #include <mutex>
 
+#include "base/per_process.h"
 #include "compiler/kernel/interpret/memory.h"
 #include "compiler/kernel/interpret/subgroup.h"
 #include "compiler/kernel/ir/evaluate.h"
@@ -414,7 +415,7 @@ class Interpreter {
                  uint64_t offset,
                  size_t at) {
         // Other workers may be interpreting other workgroups at the same time.
-        static std::mutex mutex;
+        static ProcessMutex mutex;
         std::lock_guard lock(mutex);
         std::span<const uint64_t> operands = Read(invocation, inst.operands);
         Type type = kernel_.type(inst.results[0]);

@@ -1,11 +1,15 @@
 #version 450
-// Never ends: in registers alone, in memory, or waiting at a barrier for the next turn.
+// Never ends: in registers alone, in memory, or waiting at a barrier for the next turn. Other kinds end
+// at once, for grids that are endless themselves.
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) volatile buffer Out { uint out_words[]; };
 layout(push_constant) uniform Push { uint kind; uint never; };
 shared uint turns;
 void main() {
     uint i = gl_GlobalInvocationID.x;
+    if (kind > 2u) {
+        return;
+    }
     if (kind == 0u) {
         uint x = i | 1u;
         while (x != never)  // x is odd, and `never` is 0, which the compiler does not know
