@@ -16,6 +16,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tests/lint"))
 import lint  # noqa: E402
 
@@ -97,7 +98,7 @@ def configured(preset):
 class Check:
     def __init__(self, extent):
         self.extent = extent  # "all", "quick" or "single" layers
-        self.broken = set()  # presets whose build failed
+        self.builds = {}  # preset: whether all of it could be built
 
     def lint(self):
         """The rules of the tree and the format."""
@@ -114,10 +115,9 @@ class Check:
         limit = ["--seconds", str(seconds)] if seconds else []
         return run(sys.executable, "tools/check/tidy.py", "build/release", *limit)
 
-    def built(self, preset, *targets):
-        outcome = build(preset, *targets)
-        if outcome.failed:
-            self.broken.add(preset)
+    def built(self, preset):
+        outcome = build(preset)
+        self.builds[preset] = not outcome.failed
         return outcome
 
     def build(self):
@@ -126,10 +126,11 @@ class Check:
 
     def test(self):
         """The tests of the release build."""
-        if "release" in self.broken:
+        outcome = Outcome() if "release" in self.builds else self.build()
+        if not self.builds["release"]:
             say("test: left out, because the build failed")
-            return Outcome(failed=1)
-        return ctest("release", "-LE", "slow|fuzz" if self.extent == "quick" else "fuzz")
+            return outcome + Outcome(failed=1)
+        return outcome + ctest("release", "-LE", "slow|fuzz" if self.extent == "quick" else "fuzz")
 
     def gcc(self):
         """Every source compiles with GCC, without optimisation and without linking."""
