@@ -1,0 +1,94 @@
+"""Tests of check.py and tidy.py: what ./check counts, how it ends, and what clang-tidy is called with."""
+
+import contextlib
+import io
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.dont_write_bytecode = True
+import check  # noqa: E402
+import tidy  # noqa: E402
+
+REPORT = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="Linux-c++" tests="7" failures="2" disabled="1" skipped="1" hostname="" time="3"></testsuite>
+"""
+
+
+def run_main(*arguments, **layers):
+    """(exit status, what was printed) of ./check where layers have these outcomes and the others pass."""
+    replaced = {name: mock.Mock(return_value=layers.get(name, check.Outcome(passed=1))) for name in check.ALL}
+    out = io.StringIO()
+    with mock.patch.multiple(check.Check, **replaced), mock.patch.object(sys, "argv", ["check", *arguments]), \
+            contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            check.main()
+        except SystemExit as end:
+            return end.code, out.getvalue(), replaced
+    raise AssertionError("it does not end with a status")
+
+
+class Ending(unittest.TestCase):
+    def test_the_last_line_is_the_sum(self):
+        status, text, _ = run_main("lint", "test", test=check.Outcome(passed=40, skipped=2))
+        self.assertEqual((status, text.splitlines()[-1]), (0, "41 passed, 0 failed, 2 skipped"))
+
+    def test_a_failed_layer_is_named_and_stops_no_other(self):
+        status, text, layers = run_main(lint=check.Outcome(1, 1))
+        self.assertEqual((status, text.splitlines()[-1]), (1, f"{len(check.ALL)} passed, 1 failed"))
+        self.assertIn("failed layers: lint\n", text)
+        self.assertTrue(all(layer.called for layer in layers.values()))
+
+    def test_quick_leaves_layers_out(self):
+        _, _, layers = run_main("quick")
+        self.assertEqual({name for name, layer in layers.items() if layer.called}, set(check.QUICK))
+
+    def test_an_unknown_layer_is_refused(self):
+        status, text, _ = run_main("asan-ubsan")
+        self.assertIn("asan-ubsan is no layer", status)
+        self.assertEqual(text, "")
+
+    def test_tests_are_left_out_where_the_build_fails(self):
+        with mock.patch.object(check, "build", return_value=check.Outcome(failed=1)), \
+                mock.patch.object(check, "ctest") as ctest, contextlib.redirect_stderr(io.StringIO()):
+            self.assertEqual(check.Check("single").test(), check.Outcome(failed=2))
+        ctest.assert_not_called()
+
+    def test_ctest_is_counted(self):
+        with tempfile.TemporaryDirectory() as folder:
+            report = pathlib.Path(folder, "report.xml")
+            report.write_text(REPORT)
+            self.assertEqual(check.summary_of(report), check.Outcome(passed=3, failed=2, skipped=2))
+
+
+class Tidy(unittest.TestCase):
+    def options(self, words):
+        return tidy.compiler_options({"command": f"/usr/bin/env A=b /usr/bin/ccache /usr/bin/clang++-19 {words}"})
+
+    def test_the_launcher_and_the_outputs_go(self):
+        self.assertEqual(self.options("-DA=1 -I. -MD -MT a.o -MF a.o.d -o a.o -c a.cpp"), ["-DA=1", "-I.", "-c", "a.cpp"])
+
+    def test_precompiled_headers_go(self):
+        self.assertEqual(self.options("-Winvalid-pch -Xclang -include-pch -Xclang a.pch -Xclang -include -Xclang a.hxx -c a.cpp"),
+                         ["-c", "a.cpp"])
+        self.assertEqual(self.options("-Xclang -fno-validate-pch -c a.cpp"), ["-Xclang", "-fno-validate-pch", "-c", "a.cpp"])
+
+    def test_only_sources_of_the_project_are_analysed(self):
+        def command(path, words=""):
+            return {"file": str(path), "command": f"clang++-19 {words} -c {path}"}
+        self.assertTrue(tidy.ours(command(tidy.ROOT / "base/file.cpp")))
+        for path, words in [(tidy.ROOT / "build/release/a.cpp", ""), ("/usr/include/volk.c", ""),
+                            (tidy.ROOT / "base/file.cpp", "-o fornax_base_fuzzed.dir/file.cpp.o")]:
+            self.assertFalse(tidy.ours(command(path, words)), path)
+
+    def test_what_changed_comes_first_and_tests_last(self):
+        commands = [{"file": str(tidy.ROOT / path)} for path in ("base/a_test.cpp", "base/b.cpp", "base/c_test.cpp")]
+        with mock.patch.object(tidy, "changed_files", return_value={"base/c_test.cpp"}):
+            order = [pathlib.Path(command["file"]).name for command in tidy.ordered(commands, "seed")]
+        self.assertEqual(order, ["c_test.cpp", "b.cpp", "a_test.cpp"])
+
+
+if __name__ == "__main__":
+    unittest.main()
