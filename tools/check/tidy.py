@@ -37,7 +37,7 @@ def ours(command):
     """Whether a compile command is of a source of the project and of its ordinary build."""
     path = pathlib.Path(command["file"])
     return path.suffix == ".cpp" and path.is_relative_to(ROOT) and "_fuzzed.dir" not in command["command"] \
-        and not path.is_relative_to(ROOT / "build") and "-fsanitize=fuzzer" not in command["command"]
+        and not path.is_relative_to(ROOT / "build")
 
 
 def compiler_options(command):
