@@ -193,7 +193,7 @@ TEST_F(DiskCacheTest, EachCauseIsWarnedAboutOnce) {
     const auto name = [this](const Hash128& key) {
         return PathOf(kCode, key).substr(directory_.path().size() + 1);
     };
-    for (int process_part = 0; process_part < 2; ++process_part) {
+    for (int opened = 0; opened < 2; ++opened) {
         DiskCache cache(directory_.path());
         for (uint64_t i = 0; i < 4; ++i) {
             const Hash128 shared = {1, i}, damaged = {2, i}, planted = {3, i};

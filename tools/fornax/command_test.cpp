@@ -125,6 +125,36 @@ TEST_F(CommandTest, ExecFailsAsEnvDoes) {
     EXPECT_EQ(Fornax({"exec", "--", file}), 126);
 }
 
+// What -o leads to stays what it is. Links stand for the system's devices, which root could lose.
+TEST_F(CommandTest, CompileWritesIntoWhatIsThere) {
+    environment_["FORNAX_CACHE_DIR"] = directory_ / "cache";
+    const fs::path plan = directory_ / "plan";
+    const fs::path link = directory_ / "link";
+    fs::create_symlink("plan", link);
+    ASSERT_EQ(Fornax({"compile", FORNAX_TEST_MODEL, "-o", link}), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("written to " + link.string()));
+    EXPECT_TRUE(fs::is_symlink(link));
+    EXPECT_GT(fs::file_size(plan), 1000u);
+
+    const fs::path full = directory_ / "full";
+    fs::create_symlink("/dev/full", full);
+    EXPECT_EQ(Fornax({"compile", FORNAX_TEST_MODEL, "-o", full}), 1);
+    EXPECT_THAT(output_, HasSubstr(full.string() + " cannot be written: No space left on device."));
+    EXPECT_TRUE(fs::is_symlink(full));
+
+    // A pipe that a program reads from has the plan and nothing else.
+    const fs::path standard_output = directory_ / "stdout";
+    fs::create_symlink("/proc/self/fd/1", standard_output);
+    const fs::path manifest = directory_ / "some.json";
+    std::ofstream(manifest) << "{}";
+    environment_["FORNAX_MANIFEST"] = manifest;
+    EXPECT_EQ(Fornax({"exec", "--", "sh", "-c", "\"$0\" compile \"$1\" -o \"$2\" | cmp - \"$3\"",
+                      FORNAX_COMMAND, FORNAX_TEST_MODEL, standard_output, plan}),
+              0)
+        << output_;
+    EXPECT_TRUE(fs::is_symlink(standard_output));
+}
+
 // A kernel with barriers, loops and accesses of several forms.
 TEST_F(CommandTest, ExplainKernelShowsDecisions) {
     const auto manifest = FindManifest(FORNAX_COMMAND, std::getenv("FORNAX_MANIFEST"));

@@ -1,4 +1,7 @@
 // `fornax compile`: a model in, a plan file out.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <memory>
 
 #include <fmt/format.h>
@@ -24,6 +27,15 @@ struct Options {
     bool explain = false;
 };
 
+// Whether the path leads to the pipe or file that standard output is: a plan that goes there is for
+// a program to read, and no other text may follow it.
+bool IsStandardOutput(const std::string& path) {
+    struct stat named, output;
+    return ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &output) == 0 &&
+           named.st_dev == output.st_dev && named.st_ino == output.st_ino &&
+           !S_ISCHR(named.st_mode);
+}
+
 void Compile(const Options& options) {
     if (options.output.empty() && !options.explain) {
         ExitWithError({ErrorCode::kInvalidArgument,
@@ -41,7 +53,8 @@ void Compile(const Options& options) {
     }
     const std::vector<std::byte> bytes = ValueOrExit(graph::SerializePlan(loaded.plan));
     ExitIfError(WriteOutputFile(options.output, bytes));
-    fmt::print("plan {} of {}: {}, {} dispatches, {} written to {}\n", loaded.plan.graph_hash,
+    fmt::print(IsStandardOutput(options.output) ? stderr : stdout,
+               "plan {} of {}: {}, {} dispatches, {} written to {}\n", loaded.plan.graph_hash,
                loaded.plan.name, loaded.Describe(), loaded.plan.dispatches.size(),
                FormatBytes(bytes.size()), options.output);
 }
