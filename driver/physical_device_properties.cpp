@@ -384,7 +384,7 @@ void FillProperties(const PhysicalDevice& device, VkBaseOutStructure& header) {
                            .shaderRoundingModeRTEFloat64 = VK_TRUE,
                            .shaderRoundingModeRTZFloat16 = VK_TRUE,
                            .shaderRoundingModeRTZFloat32 = VK_TRUE,
-                           .shaderRoundingModeRTZFloat64 = HasFusedArithmetic()});
+                           .shaderRoundingModeRTZFloat64 = VK_TRUE});
             break;
         case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FAULT_PROPERTIES_KHR:
             FillStruct(header, VkPhysicalDeviceFaultPropertiesKHR{.maxDeviceFaultCount = 1});

@@ -3,7 +3,6 @@
 #include "driver/supported_api.h"
 
 #include "base/environment.h"
-#include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::driver {
 namespace {
@@ -367,18 +366,12 @@ const ApiSet& SupportedApi() {
 }
 
 const FeatureSet& SupportedFeatures() {
-    // Rounding once takes an instruction that the oldest processors do not have.
     static const FeatureSet features = [] {
         FeatureSet supported = kSupportedFeatures;
         supported.pipelineExecutableInfo = OffersStatistics();
-        supported.shaderFmaFloat32 = supported.shaderFmaFloat64 = HasFusedArithmetic();
         return supported;
     }();
     return features;
-}
-
-bool HasFusedArithmetic() {
-    return kernel::KernelCompiler::RoundsProductAndSumOnce();
 }
 
 }  // namespace fornax::driver

@@ -14,7 +14,5 @@ inline constexpr uint32_t kApiVersion = VK_MAKE_API_VERSION(0, 1, 4, VK_HEADER_V
 
 const ApiSet& SupportedApi();
 const FeatureSet& SupportedFeatures();
-// The processor rounds a product and a sum once where it is asked to.
-bool HasFusedArithmetic();
 
 }  // namespace fornax::driver

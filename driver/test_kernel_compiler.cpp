@@ -124,10 +124,6 @@ void RefuseToLoad(bool refuse) {
 
 namespace fornax::kernel {
 
-bool KernelCompiler::RoundsProductAndSumOnce() {
-    return true;
-}
-
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string&) {
     return std::unique_ptr<KernelCompiler>(new driver_test::TestKernelCompiler);
 }

@@ -423,15 +423,6 @@ Result<CompileTier> ChooseTier() {
 
 }  // namespace
 
-bool KernelCompiler::RoundsProductAndSumOnce() {
-    const std::optional<std::string> cpu = EnvironmentText("FORNAX_CPU");
-    if (!cpu) {
-        return __builtin_cpu_supports("fma");
-    }
-    const Result<TargetInfo> target = DetectTarget(*cpu);
-    return target.ok() && (target->features + ",").find("+fma,") != std::string::npos;
-}
-
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
     FORNAX_ASSIGN_OR_RETURN(TargetInfo target,
                             DetectTarget(EnvironmentText("FORNAX_CPU").value_or("")));

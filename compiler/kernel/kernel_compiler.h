@@ -101,10 +101,6 @@ class KernelCompiler {
     static Result<std::unique_ptr<KernelCompiler>> Create(const std::string& cache_directory);
     virtual ~KernelCompiler() = default;
 
-    // Whether the target of Create rounds a product and a sum once where it is asked to; what needs
-    // that is refused otherwise. Needs no compiler.
-    static bool RoundsProductAndSumOnce();
-
     // The key under which the request's native code is cached: SPIR-V, entry point, specialisation,
     // layout, options, target, ABI and build.
     virtual std::string Key(const CompileRequest& request) const = 0;

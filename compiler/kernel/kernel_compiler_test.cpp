@@ -124,21 +124,6 @@ class KernelCompilerTest : public testing::Test {
     LogLevel previous_level_;
 };
 
-TEST(KernelTarget, OldProcessorsRoundTwice) {
-    const char* set = std::getenv("FORNAX_CPU");
-    const std::string before = set ? set : "";
-    unsetenv("FORNAX_CPU");
-    const bool here = KernelCompiler::RoundsProductAndSumOnce();
-    setenv("FORNAX_CPU", "x86-64-v2", 1);
-    EXPECT_FALSE(KernelCompiler::RoundsProductAndSumOnce());
-    setenv("FORNAX_CPU", "x86-64-v3", 1);
-    EXPECT_EQ(KernelCompiler::RoundsProductAndSumOnce(), here);
-    unsetenv("FORNAX_CPU");
-    if (!before.empty()) {
-        setenv("FORNAX_CPU", before.c_str(), 1);
-    }
-}
-
 std::vector<char> ReadAll(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};

@@ -166,14 +166,6 @@ std::vector<uint32_t> WithModes(std::span<const uint32_t> shader, const Modes& m
 }
 
 void KernelsFloatModesTest::Check(const Modes& modes) {
-    VkPhysicalDeviceFloatControlsProperties controls{
-        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
-    VkPhysicalDeviceProperties2 properties{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
-                                           .pNext = &controls};
-    vkGetPhysicalDeviceProperties2(physical_, &properties);
-    if (modes.full.to_zero && !controls.shaderRoundingModeRTZFloat64) {
-        GTEST_SKIP() << "The processor rounds no product of 64 bits towards zero.";
-    }
     constexpr size_t kResults = 37;
     std::vector<uint64_t> pairs;
     std::mt19937_64 random(23);
@@ -306,17 +298,6 @@ TEST_F(KernelsFloatModesTest, EachWidthHasItsOwnModes) {
 class KernelsFusedTest : public TypesTest {
   protected:
     void SetUp() override {
-        // A device without the features, to ask whether there is one with them.
-        TypesTest::SetUp();
-        VkPhysicalDeviceShaderFmaFeaturesKHR has{
-            .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FMA_FEATURES_KHR};
-        VkPhysicalDeviceFeatures2 features{.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2,
-                                           .pNext = &has};
-        vkGetPhysicalDeviceFeatures2(physical_, &features);
-        TypesTest::TearDown();
-        if (!has.shaderFmaFloat32 || !has.shaderFmaFloat64) {
-            GTEST_SKIP() << "The processor has no instruction for it.";
-        }
         extra_extensions_ = {VK_KHR_SHADER_FMA_EXTENSION_NAME};
         dot_.pNext = &fma_;
         TypesTest::SetUp();

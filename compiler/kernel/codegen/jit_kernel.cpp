@@ -36,7 +36,7 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
                                                                 uint32_t force_lanes,
                                                                 KernelExplanation* explain) {
     StageClock clock(explain);
-    FORNAX_RETURN_IF_ERROR(CheckPureOps(kernel, target));
+    FORNAX_RETURN_IF_ERROR(CheckPureOps(kernel));
     std::unique_ptr<PreparedKernel> prepared(new PreparedKernel);
     prepared->quality_ = quality;
     prepared->context_.setDiscardValueNames(!sink);

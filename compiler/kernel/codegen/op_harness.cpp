@@ -52,7 +52,8 @@ void OpBuilder::Build() {
     for (ir::Type type : signature_.operands) {
         ids.push_back(ir_builder.Const(type, 0));
     }
-    ir::InstId inst = ir_builder.Append(signature_.op, ids, signature_.results);
+    ir::InstId inst =
+        ir_builder.Append(signature_.op, ids, signature_.results, 0, signature_.flags);
 
     auto* function = llvm::Function::Create(
         llvm::FunctionType::get(b_.getVoidTy(), {b_.getPtrTy(), b_.getPtrTy(), b_.getInt64Ty()},

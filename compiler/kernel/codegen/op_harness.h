@@ -20,6 +20,7 @@ struct OpSignature {
     // Operands given here are constants of the code (bits), like a shift by 3; the others are
     // inputs.
     std::vector<std::pair<size_t, uint64_t>> constants;
+    uint8_t flags = 0;  // ir::InstructionFlags
 };
 
 // Runs an operation over arrays; bools are bytes 0 or 1.

@@ -158,8 +158,7 @@ llvm::Type* SameShape(llvm::Type* like, llvm::Type* scalar) {
     return scalar;
 }
 
-Status CheckPureOps(const ir::Kernel& kernel, const TargetInfo& target) {
-    const bool has_fma = ("," + target.features + ",").find(",+fma,") != std::string::npos;
+Status CheckPureOps(const ir::Kernel& kernel) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
         if (IsTranscendental(inst.op) && !inst.operands.empty() &&
@@ -168,13 +167,6 @@ Status CheckPureOps(const ir::Kernel& kernel, const TargetInfo& target) {
                          std::string("The operation ") + ir::InfoOf(inst.op).text +
                              " is not there for 64-bit floats (SPIR-V word " +
                              std::to_string(inst.origin) + ")."};
-        }
-        if (inst.op == Op::kFma && !has_fma && (inst.flags & ir::kNoContraction) != 0 &&
-            kernel.type(inst.operands[0]) != ir::Type::kF16) {
-            return Error{ErrorCode::kUnsupported,
-                         "SPIR-V word " + std::to_string(inst.origin) +
-                             " asks for a product and a sum that are rounded once, for which " +
-                             target.cpu_name + " has no instruction."};
         }
     }
     return OkStatus();

@@ -26,10 +26,8 @@ llvm::Type* ScalarType(llvm::LLVMContext& context, ir::Type type);
 uint32_t VectorBitsOf(const llvm::IRBuilderBase& builder);
 
 // kUnsupported, naming the operation, if the kernel holds one that EmitPureOp cannot emit: the
-// transcendental functions of f64, which GLSL.std.450 does not have; a product that must be fused
-// into a sum (Fma of f32 or f64 with kNoContraction) where the target has no instruction for it. To
-// be called before emission.
-Status CheckPureOps(const ir::Kernel& kernel, const TargetInfo& target);
+// transcendental functions of f64, which GLSL.std.450 does not have. To be called before emission.
+Status CheckPureOps(const ir::Kernel& kernel);
 
 // Emits `inst`, which must be pure and not Const, Undef, Builtin, Buffer, BufferSize, LoadPush or
 // LoadConstant. The module comes from PrepareModule (target.h).

@@ -37,6 +37,10 @@ bool HasNativeHalf(const llvm::IRBuilderBase& builder) {
     return ModuleFlag(builder, kNativeHalfFlag) != 0;
 }
 
+bool HasFma(const llvm::IRBuilderBase& builder) {
+    return ModuleFlag(builder, kFmaFlag) != 0;
+}
+
 bool HasVnni(const llvm::IRBuilderBase& builder) {
     return ModuleFlag(builder, kVnniFlag) != 0;
 }

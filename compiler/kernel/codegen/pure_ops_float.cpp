@@ -217,8 +217,11 @@ Values FloatEmitter::Emit() {
         case Op::kFNeg:
             return {b_.CreateFNeg(a)};
         case Op::kFma:
-            // Fused where the target has the instruction; Vulkan allows both, and llvm.fma would
-            // call a library where it has not.
+            // Fused where the target has the instruction; GLSL.std.450 allows both, OpFmaKHR does
+            // not, and llvm.fma would call a library.
+            if (!b_.getFastMathFlags().allowContract() && !HasFma(b_)) {
+                return {FusedMultiplyAdd(b_, a, c, in_[2])};
+            }
             return {b_.CreateIntrinsic(Intrinsic::fmuladd, {type_}, {a, c, in_[2]})};
         case Op::kFAbs:
             return {Unary(Intrinsic::fabs, a)};

@@ -36,13 +36,21 @@ inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
     return llvm::Constant::replaceUndefsWith(constant, llvm::Constant::getNullValue(element));
 }
 
-// The module's kNativeHalfFlag and kVnniFlag.
+// The module's kNativeHalfFlag, kFmaFlag and kVnniFlag.
 bool HasNativeHalf(const llvm::IRBuilderBase& builder);
+bool HasFma(const llvm::IRBuilderBase& builder);
 bool HasVnni(const llvm::IRBuilderBase& builder);
 
 // Between f16 and f32, in the shape of the value. LLVM's own conversions are calls without F16C.
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& builder, llvm::Value* value);
 llvm::Value* HalfFromFloat(llvm::IRBuilderBase& builder, llvm::Value* value);
+
+// a * b + c of f32 or f64, rounded once, without an instruction for it. The sum must not be marked
+// for contraction.
+llvm::Value* FusedMultiplyAdd(llvm::IRBuilderBase& builder,
+                              llvm::Value* a,
+                              llvm::Value* b,
+                              llvm::Value* c);
 
 Values EmitIntegerOp(const PureOp& op);
 llvm::Value* EmitDot4(const PureOp& op);

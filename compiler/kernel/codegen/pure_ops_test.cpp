@@ -267,7 +267,7 @@ TEST_P(PureOpTest, GivesWhatTheEvaluatorGives) {
     ASSERT_FALSE(signatures.empty());
     for (const OpSignature& signature : signatures) {
         for (const TargetInfo& target : TestTargets()) {
-            // Without the instruction, fma is a multiplication and an addition.
+            // Without the instruction, an fma that may be contracted is a product and a sum.
             if (signature.op == Op::kFma && target.vector_bits < 256) {
                 continue;
             }
@@ -278,6 +278,73 @@ TEST_P(PureOpTest, GivesWhatTheEvaluatorGives) {
                 Check(signature, target, lanes);
                 if (HasFatalFailure()) {
                     return;
+                }
+            }
+        }
+    }
+}
+
+// Exponents and digits that make ties, cancellation, overflow and underflow likely; every other sum
+// is the negative product, rounded, or a step beside it.
+void FillFusedOperands(Type type, std::vector<Column>& in) {
+    std::mt19937_64 random(31);
+    const uint32_t width = ir::BitWidth(type);
+    const uint32_t digits = width == 32 ? 23 : 52;
+    const uint64_t exponents = (uint64_t{1} << (width - 1 - digits)) - 1;
+    auto operand = [&] {
+        const uint64_t near = random() % 3 * (exponents / 2) + random() % 5 - 2;
+        const uint64_t exponent = random() % 3 == 0 ? near & exponents : random() % exponents;
+        uint64_t fraction = random() & ((uint64_t{1} << digits) - 1);
+        fraction = random() % 2 == 0 ? fraction >> random() % digits
+                                     : fraction >> random() % digits << random() % digits;
+        fraction &= (uint64_t{1} << digits) - 1;
+        return (random() & 1) << (width - 1) | exponent << digits | fraction;
+    };
+    for (size_t i = 0; i < kCount; ++i) {
+        for (Column& column : in) {
+            column.bits[i] = operand();
+        }
+        if (i % 2 == 0) {
+            const double product = -(ToDouble(type, in[0].bits[i]) * ToDouble(type, in[1].bits[i]));
+            const uint64_t bits = width == 32 ? std::bit_cast<uint32_t>(static_cast<float>(product))
+                                              : std::bit_cast<uint64_t>(product);
+            in[2].bits[i] = (bits + random() % 3 - 1) & (~uint64_t{0} >> (64 - width));
+        }
+    }
+    for (Column& column : in) {
+        column.Store();
+    }
+}
+
+// Products and sums that must not be rounded in between, with an instruction for it and without.
+TEST(FusedOp, RoundsOnceOnEveryTarget) {
+    for (Type type : {Type::kF32, Type::kF64}) {
+        const OpSignature signature{Op::kFma, {type, type, type}, {type}, {}, ir::kNoContraction};
+        std::vector<Column> in(3, Column(type));
+        for (const TargetInfo& target : TestTargets()) {
+            for (uint32_t lanes : {0u, 16u}) {
+                auto compiled = CompiledOp::Create(target, signature, lanes);
+                ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+                FillFusedOperands(type, in);
+                Column out(type);
+                const void* const inputs[] = {in[0].stored.data(), in[1].stored.data(),
+                                              in[2].stored.data()};
+                void* const outputs[] = {out.stored.data()};
+                compiled->Run(inputs, outputs, kCount);
+                out.Load();
+                for (size_t i = 0; i < kCount; ++i) {
+                    const double a = ToDouble(type, in[0].bits[i]);
+                    const double b = ToDouble(type, in[1].bits[i]);
+                    const double c = ToDouble(type, in[2].bits[i]);
+                    const uint64_t expected =
+                        type == Type::kF32 ? std::bit_cast<uint32_t>(std::fma(
+                                                 static_cast<float>(a), static_cast<float>(b),
+                                                 static_cast<float>(c)))
+                                           : std::bit_cast<uint64_t>(std::fma(a, b, c));
+                    ASSERT_TRUE(SameBits(type, out.bits[i], expected))
+                        << std::hexfloat << a << " * " << b << " + " << c << " is "
+                        << ToDouble(type, out.bits[i]) << " and not " << ToDouble(type, expected)
+                        << ", " << std::dec << lanes << " lanes, " << target.cpu_name;
                 }
             }
         }

@@ -81,6 +81,8 @@ void PrepareModule(llvm::Module& module,
     const bool native_half =
         target.vector_bits >= 512 && target.features.find("+avx512fp16") != std::string::npos;
     module.addModuleFlag(llvm::Module::Error, kNativeHalfFlag, native_half ? 1 : 0);
+    const bool fma = (target.features + ",").find("+fma,") != std::string::npos;
+    module.addModuleFlag(llvm::Module::Error, kFmaFlag, fma ? 1 : 0);
     const char* vnni_feature = target.vector_bits >= 512 ? "+avx512vnni" : "+avxvnni,";
     const bool vnni = target.vector_bits >= 256 &&
                       (target.features + ",").find(vnni_feature) != std::string::npos;

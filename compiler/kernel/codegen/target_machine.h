@@ -21,6 +21,8 @@ Result<std::unique_ptr<llvm::TargetMachine>> CreateTargetMachine(const TargetInf
 inline constexpr char kVectorBitsFlag[] = "fornax.vector_bits";
 // Module flag: 1 where the target computes in f16 (AVX512-FP16), else 0.
 inline constexpr char kNativeHalfFlag[] = "fornax.native_half";
+// Module flag: 1 where the target has instructions that round a product and a sum once, else 0.
+inline constexpr char kFmaFlag[] = "fornax.fma";
 // Module flag: 1 where registers of vector_bits have VPDPBUSD, else 0.
 inline constexpr char kVnniFlag[] = "fornax.vnni";
 
