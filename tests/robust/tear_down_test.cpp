@@ -31,7 +31,7 @@ TEST_P(TearDownTest, EndsWell) {
     options.environment.emplace_back("ASAN_OPTIONS",
                                      std::string(present ? present : "") + ":detect_leaks=0");
 #endif
-    // A library that is unloaded under idle threads crashed three runs of four.
+    // Unloading the library under idle threads crashed two runs of three.
     const int runs = scenario == "leak-idle" ? 8 : 2;
     for (int run = 0; run < runs; ++run) {
         const ChildResult result = Child(options).Wait();
