@@ -161,8 +161,8 @@ class MemoryCost {
         double cost = 0;
         for (const LayoutRow& row : layout->rows) {
             for (const RowRun& run : row.runs) {
-                cost +=
-                    static_cast<double>((run.count * bytes + vector_bytes_ - 1) / vector_bytes_);
+                const auto vectors = (run.count * bytes + vector_bytes_ - 1) / vector_bytes_;
+                cost += static_cast<double>(vectors);
             }
         }
         return cost;

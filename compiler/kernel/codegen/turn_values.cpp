@@ -293,7 +293,7 @@ std::optional<TurnValues::Linear> TurnValues::OfAnd(Linear value, const APInt& m
 
 std::optional<TurnValues::Linear> TurnValues::OfQuotient(llvm::BinaryOperator& inst,
                                                          Linear value,
-                                                         APInt by) {
+                                                         const APInt& by) {
     const bool rest = inst.getOpcode() == Instruction::URem;
     if (!value.step.urem(by).isZero()) {
         return {};
