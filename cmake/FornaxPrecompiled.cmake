@@ -4,6 +4,10 @@
 # of their kind. None holds a header of ours, so that no change in the tree rebuilds everything. Every file
 # still includes what it uses: the build with FORNAX_PRECOMPILE=OFF, and the analysis of ./check, need it.
 option(FORNAX_PRECOMPILE "Precompile the headers of other libraries" ON)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # CMake hands the path to the compiler's inner command, where ccache does not make it relative.
+    set(CMAKE_CXX_COMPILE_OPTIONS_USE_PCH -include-pch <PCH_FILE>)
+endif()
 
 set(FORNAX_PRECOMPILED_std
     <algorithm> <array> <atomic> <bit> <chrono> <condition_variable> <cstddef> <cstdint> <cstring> <functional>
@@ -45,7 +49,7 @@ function(fornax_precompiled_digest holder flavour)
         OUTPUT ${sum}
         COMMAND ${CMAKE_CXX_COMPILER} -std=c++20 "$<$<BOOL:${includes}>:-isystem$<JOIN:${includes},;-isystem>>"
                 "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>"
-                -E -dD -P -MD -MF ${sum}.d -MT ${sum} -o ${sum}.text ${list}
+                -x c++ -E -dD -P -MD -MF ${sum}.d -MT ${sum} -o ${sum}.text ${list}
         COMMAND ${CMAKE_COMMAND} -E sha256sum ${sum}.text > ${sum}.path
         COMMAND cut -c1-64 ${sum}.path > ${sum}
         DEPENDS ${list}

@@ -55,7 +55,7 @@ def compiler_options(command):
                 del words[:1]
             else:
                 options += [word, words.pop(0)]
-        elif word in ("-MF", "-MT", "-o", "-include"):
+        elif word in ("-MF", "-MT", "-o", "-include", "-include-pch"):
             words.pop(0)
         elif word not in ("-MD", "-Winvalid-pch"):
             options.append(word)

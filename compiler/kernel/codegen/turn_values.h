@@ -64,7 +64,9 @@ class TurnValues {
     std::optional<Linear> OfCast(llvm::CastInst& cast);
     std::optional<Linear> OfBinary(llvm::BinaryOperator& inst);
     std::optional<Linear> OfAnd(Linear value, const llvm::APInt& mask);
-    std::optional<Linear> OfQuotient(llvm::BinaryOperator& inst, Linear value, const llvm::APInt& by);
+    std::optional<Linear> OfQuotient(llvm::BinaryOperator& inst,
+                                     Linear value,
+                                     const llvm::APInt& by);
     std::optional<Linear> OfRepeated(llvm::Instruction& inst);
     std::optional<llvm::APInt> StepOf(llvm::PHINode& phi);
     llvm::Value* Binary(llvm::Instruction::BinaryOps op, llvm::Value* a, llvm::Value* b);
