@@ -2,7 +2,7 @@
 //
 // The distribution ships fmt as headers and as a shared library whose name changes with each
 // version. Header-only use compiles these functions again in every file that formats a message,
-// which took half of the build; so this file instantiates what the headers only declare.
+// which then takes four times as long; so this file instantiates what the headers only declare.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,5 +1,6 @@
 // What a child of fork finds of its parent's state.
 #include "base/per_process.h"
+#include "base/sanitized.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -10,12 +11,6 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORNAX_NO_THREADS_AFTER_FORK  // ThreadSanitizer ends a child that starts a thread
-#endif
-#endif
 
 namespace fornax {
 namespace {
@@ -94,7 +89,7 @@ TEST(PerProcess, ChildHasItsOwnAndLeavesTheParentsAlone) {
               0);
 }
 
-#ifndef FORNAX_NO_THREADS_AFTER_FORK
+#ifndef FORNAX_THREAD_SANITIZER
 TEST(PerProcess, ThreadsOfAChildAgreeOnOne) {
     PerProcess<Counted> state;
     EXPECT_EQ(InChild([&] {
@@ -139,7 +134,7 @@ TEST(ProcessMutex, ChildFindsItFreeAndIsTold) {
     EXPECT_FALSE(mutex.TakeAbandoned());
 }
 
-#ifndef FORNAX_NO_THREADS_AFTER_FORK
+#ifndef FORNAX_THREAD_SANITIZER
 TEST(ProcessMutex, ThreadsOfAChildExcludeEachOther) {
     ProcessMutex mutex;
     EXPECT_EQ(InChild([&] {

@@ -55,8 +55,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # bug 105651 and relatives). Clang and the sanitisers look for the real ones.
     add_compile_options(-Wno-restrict -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
                         -Wno-maybe-uninitialized)
-    # It warns of GoogleTest's macros below an if without braces; Clang looks for the real ones.
-    add_compile_options(-Wno-dangling-else)
 endif()
 add_link_options(-Wl,--gc-sections -Wl,--as-needed)
 

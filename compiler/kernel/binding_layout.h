@@ -35,7 +35,7 @@ struct BindingLayout {
     // lies kVariableHeaderBytes before element 0.
     bool variable_count = false;
     static constexpr uint32_t kVariableHeaderBytes = 16;
-    // Of elements that are larger than their kind needs; 0 for those that are not.
+    // The distance between elements, where it is larger than their kind needs; else 0.
     uint32_t stride_bytes = 0;
     // The set's memory has no descriptor but these many bytes of the uniform buffer itself; 0 for
     // all others.

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "base/log.h"
+#include "base/sanitized.h"
 #include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
@@ -235,12 +236,7 @@ TEST_F(TieredKernelTest, AKernelMayGoBeforeItsFullCodeComes) {
     EXPECT_TRUE(IsStored());
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORNAX_NO_FORK_TEST  // ThreadSanitizer allows no threads after a fork with threads
-#endif
-#endif
-#ifndef FORNAX_NO_FORK_TEST
+#ifndef FORNAX_THREAD_SANITIZER
 
 // The thread that makes full code does not exist in a child.
 TEST_F(TieredKernelTest, AChildProcessBeginsAnew) {

@@ -13,6 +13,7 @@
 
 #include <sys/resource.h>
 
+#include "base/sanitized.h"
 #include "hal/device.h"
 #include "hal/model/packet_harness.h"
 
@@ -380,13 +381,7 @@ TEST(CommandProcessor, NestingHasALimit) {
         HasSubstr("nested deeper than 8"));
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-#define FORNAX_NO_ADDRESS_LIMIT  // sanitisers reserve address space themselves
-#endif
-#endif
-
-#ifndef FORNAX_NO_ADDRESS_LIMIT
+#ifndef FORNAX_SANITIZED
 TEST(CommandProcessor, ScratchThatCannotBeHadLosesTheDevice) {
     rlimit previous;
     ASSERT_EQ(getrlimit(RLIMIT_AS, &previous), 0);

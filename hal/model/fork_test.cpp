@@ -6,19 +6,15 @@
 
 #include <thread>
 
+#include "base/sanitized.h"
+#include "base/test_threads.h"
 #include "hal/command_stream_builder.h"
 #include "hal/device.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORNAX_NO_FORK_TEST  // ThreadSanitizer allows no threads after a fork with threads
-#endif
-#endif
 
 namespace fornax::hal {
 namespace {
 
-#ifndef FORNAX_NO_FORK_TEST
+#ifndef FORNAX_THREAD_SANITIZER
 
 void SpinKernel(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t count) {
     volatile uint64_t sink = 0;
@@ -110,27 +106,15 @@ INSTANTIATE_TEST_SUITE_P(Backends, Fork, testing::Values("model", "null"), [](co
 #endif
 
 TEST(DeviceThreads, DevicesWithoutWorkHaveNoThreads) {
-    const auto count_threads = [] {
-        int threads = 0;
-        char line[256];
-        FILE* file = fopen("/proc/self/status", "r");
-        while (file != nullptr && fgets(line, sizeof(line), file) != nullptr) {
-            sscanf(line, "Threads: %d", &threads);
-        }
-        if (file != nullptr) {
-            fclose(file);
-        }
-        return threads;
-    };
     std::thread([] {}).join();  // ThreadSanitizer starts one of its own with the first
-    const int before = count_threads();
+    const int before = CountThreads();
     auto device = *CreateDevice("model", {.worker_count = 8});
     auto queue = *device->CreateQueue();
     auto memory = *device->AllocateMemory(1 << 20);
-    EXPECT_EQ(count_threads(), before);
+    EXPECT_EQ(CountThreads(), before);
     ASSERT_TRUE(queue->Submit({}).ok());
     ASSERT_TRUE(queue->WaitIdle().ok());
-    EXPECT_EQ(count_threads(), before + 1) << "the workers start with the first large grid";
+    EXPECT_EQ(CountThreads(), before + 1) << "the workers start with the first large grid";
 }
 
 }  // namespace

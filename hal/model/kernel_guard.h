@@ -24,19 +24,14 @@
 #include <cstdint>
 #include <memory>
 
+#include "base/sanitized.h"
 #include "hal/fault.h"
 #include "hal/kernel_abi.h"
 
-// The compiler's own setjmp keeps three registers, half as much work as the library's; sanitisers
+// The compiler's own setjmp keeps three registers, half as much work as the library's; sanitizers
 // know only that.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#if defined(__has_feature)
-#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#if defined(__x86_64__) && !defined(FORNAX_SANITIZED)
 #define FORNAX_BUILTIN_SETJMP
-#endif
-#else
-#define FORNAX_BUILTIN_SETJMP
-#endif
 #endif
 
 namespace fornax::hal::model {

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/sanitized.h"
 #include "hal/command_stream_builder.h"
 #include "hal/device.h"
 #include "hal/memory.h"
@@ -21,12 +22,6 @@
 #define FORNAX_NO_CHECKS __attribute__((no_sanitize("address", "undefined", "thread")))
 #else
 #define FORNAX_NO_CHECKS __attribute__((no_sanitize_address, no_sanitize_undefined))
-#endif
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORNAX_SIGNALS_WAIT  // ThreadSanitizer keeps signals back while code calls nothing
-#endif
 #endif
 
 namespace fornax::hal::model {
@@ -221,7 +216,7 @@ TEST(KernelGuard, ArithmeticAndUnknownInstructions) {
 }
 #endif
 
-#ifndef FORNAX_SIGNALS_WAIT
+#ifndef FORNAX_THREAD_SANITIZER
 
 TEST(KernelGuard, EndlessKernelsLoseOneDevice) {
     Client other(50);

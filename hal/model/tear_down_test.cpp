@@ -2,17 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdio>
 #include <thread>
 
+#include "base/sanitized.h"
+#include "base/test_threads.h"
 #include "hal/command_stream_builder.h"
 #include "hal/device.h"
-
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORNAX_SIGNALS_WAIT  // ThreadSanitizer keeps signals back while code calls nothing
-#endif
-#endif
 
 namespace fornax::hal {
 namespace {
@@ -30,7 +25,7 @@ void ShortKernel(const DispatchFrame*, WorkerFrame* worker, uint64_t first, uint
     }
 }
 
-#ifndef FORNAX_SIGNALS_WAIT
+#ifndef FORNAX_THREAD_SANITIZER
 void EndlessKernel(const DispatchFrame*, WorkerFrame*, uint64_t, uint64_t) {
     volatile uint64_t sink = 0;
     for (;;) {
@@ -67,19 +62,6 @@ struct Client {
     std::shared_ptr<Timeline> done = *device->CreateTimeline(0);
     uint64_t value = 0;
 };
-
-int CountThreads() {
-    int threads = 0;
-    char line[256];
-    FILE* file = fopen("/proc/self/status", "r");
-    while (file != nullptr && fgets(line, sizeof(line), file) != nullptr) {
-        sscanf(line, "Threads: %d", &threads);
-    }
-    if (file != nullptr) {
-        fclose(file);
-    }
-    return threads;
-}
 
 // The system counts a thread for a moment after it was joined.
 bool ThreadsBecome(int count) {
@@ -129,7 +111,7 @@ TEST(TearDown, QueuesLetShortWorkFinish) {
     }
 }
 
-#ifndef FORNAX_SIGNALS_WAIT
+#ifndef FORNAX_THREAD_SANITIZER
 // With the watchdog's usual time, which is longer than any test.
 TEST(TearDown, QueuesLeaveEndlessKernels) {
     for (const uint32_t workgroups : {1u, 100u}) {

@@ -1,5 +1,6 @@
 // The set of live ranges, as a thread sees it through its view.
 #include "hal/support/host_heap.h"
+#include "base/sanitized.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -137,12 +138,7 @@ TEST(HostHeap, GuardedFilesAreSharedAsOthersAre) {
     EXPECT_EQ(imported->host_pointer()[4'999], std::byte{7});
 }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define FORNAX_NO_FORK_TEST  // ThreadSanitizer's own locks are held by the threads that are busy
-#endif
-#endif
-#ifndef FORNAX_NO_FORK_TEST
+#ifndef FORNAX_THREAD_SANITIZER
 
 // A queue's thread looks addresses up, and others allocate, at the moment of the fork.
 TEST(HostHeap, ChildrenOfABusyHeapFreeAndAllocate) {

@@ -15,7 +15,7 @@
 #include "tests/loader/shaders/image_sample_space.spv.h"
 #include "tests/loader/shaders/image_sample_uint.spv.h"
 
-namespace fornax::test {
+namespace fornax::test::sampling {
 
 inline constexpr uint32_t kQueries = 256;
 enum Operation : uint32_t {
@@ -107,4 +107,4 @@ inline const Dimension kDimensions[] = {
      true},
 };
 
-}  // namespace fornax::test
+}  // namespace fornax::test::sampling

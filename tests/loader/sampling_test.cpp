@@ -15,6 +15,9 @@
 #include "tests/loader/shaders/image_separate.spv.h"
 
 namespace fornax::test {
+
+using namespace sampling;
+
 namespace {
 
 class SamplingTest : public ImageTest {

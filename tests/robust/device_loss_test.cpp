@@ -15,7 +15,7 @@
 #include "tools/soak/shaders/count.spv.h"
 #include "tools/soak/shaders/wild.spv.h"
 
-#ifdef FORNAX_FINDS_LEAKS
+#ifdef FORNAX_ADDRESS_SANITIZER
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -27,10 +27,8 @@ using soak::ClientPipeline;
 namespace {
 
 // ThreadSanitizer keeps signals back while code calls nothing, so no watchdog reaches a kernel.
-#if defined(__SANITIZE_THREAD__)
+#ifdef FORNAX_THREAD_SANITIZER
 constexpr bool kSignalsWait = true;
-#elif defined(__has_feature)
-constexpr bool kSignalsWait = __has_feature(thread_sanitizer);
 #else
 constexpr bool kSignalsWait = false;
 #endif
@@ -145,7 +143,7 @@ TEST_F(DeviceLossTest, DestroyingReturns) {
     if (kSignalsWait) {
         GTEST_SKIP();
     }
-#ifdef FORNAX_FINDS_LEAKS
+#ifdef FORNAX_ADDRESS_SANITIZER
     const __lsan::ScopedDisabler objects_outlive_their_device;
 #endif
     Client client;

@@ -28,7 +28,7 @@ using soak::ClientPipeline;
 namespace {
 
 // ThreadSanitizer ends a child that starts a thread after a fork with threads.
-#if !defined(FORNAX_SANITIZED) || defined(FORNAX_FINDS_LEAKS)
+#ifndef FORNAX_THREAD_SANITIZER
 
 VkPipelineCache MakeCache(const Client& client) {
     const VkPipelineCacheCreateInfo info{.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/sanitized.h"
 #include "tools/soak/client.h"
 #include "tools/soak/shaders/count.spv.h"
 
@@ -21,14 +22,6 @@ using soak::ClientPipeline;
 using soak::ResidentKib;
 using soak::RunAndCheck;
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FORNAX_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define FORNAX_SANITIZED  // freed memory is kept for a while, so that memory tells nothing
-#endif
-#endif
 
 // Outcome: 1,000 times an instance, a device and work on its queue; memory stays what it was.
 TEST(LoadTest, ThousandInstances) {
@@ -186,7 +179,7 @@ TEST(LoadTest, ManySubmissionsBehindAWait) {
     client.Free(pipeline);
 }
 
-#if !defined(__SANITIZE_THREAD__)
+#ifndef FORNAX_THREAD_SANITIZER
 
 // What a child of fork finds out about its parent's device; 0 if it is all as it should be.
 int ChildChecks(Client& inherited, VkCommandBuffer commands) {

@@ -19,14 +19,14 @@ class TearDownTest : public testing::TestWithParam<std::string_view> {};
 
 TEST_P(TearDownTest, EndsWell) {
     const std::string scenario(GetParam());
-#if defined(FORNAX_SANITIZED) && !defined(FORNAX_FINDS_LEAKS)
+#ifdef FORNAX_THREAD_SANITIZER
     if (scenario.ends_with("-endless") && !scenario.starts_with("exit-")) {
         GTEST_SKIP() << "ThreadSanitizer keeps signals back, so no kernel is left in its middle.";
     }
 #endif
     const TestDirectory cache;
     ChildOptions options{.scenario = scenario, .environment = {{"FORNAX_CACHE_DIR", cache.path()}}};
-#ifdef FORNAX_FINDS_LEAKS
+#ifdef FORNAX_ADDRESS_SANITIZER
     const char* present = getenv("ASAN_OPTIONS");
     options.environment.emplace_back("ASAN_OPTIONS",
                                      std::string(present ? present : "") + ":detect_leaks=0");
