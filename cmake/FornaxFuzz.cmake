@@ -9,7 +9,8 @@
 # keeping stays in the build folder.
 #
 # The targets are no part of `all`: `ninja fuzzers` builds them. `ctest -L fuzz` builds and runs them, each for
-# FORNAX_FUZZ_SECONDS of the environment, else a minute.
+# FORNAX_FUZZ_SECONDS of the environment, else a minute, from the seed FORNAX_FUZZ_SEED, else 1: what one clone finds,
+# another finds again. 0 is a seed of the time.
 include(CheckCXXSourceCompiles)
 
 set(FORNAX_FUZZ_SANITIZERS address,undefined)
@@ -75,7 +76,7 @@ function(fornax_fuzz name)
     set(kept ${CMAKE_CURRENT_BINARY_DIR}/${name}_corpus)
     file(MAKE_DIRECTORY ${kept} ${ARG_SEEDS})
     add_test(NAME ${ARG_TEST}
-        COMMAND sh -c "exec \"$0\" -max_total_time=\${FORNAX_FUZZ_SECONDS:-60} \"$@\"" $<TARGET_FILE:${name}>
+        COMMAND sh -c "exec \"$0\" -max_total_time=\${FORNAX_FUZZ_SECONDS:-60} -seed=\${FORNAX_FUZZ_SEED:-1} \"$@\"" $<TARGET_FILE:${name}>
                 -timeout=60 -rss_limit_mb=4096 -max_len=${ARG_MAX_BYTES} -detect_leaks=0 -print_final_stats=1
                 -verbosity=0 -artifact_prefix=${CMAKE_CURRENT_BINARY_DIR}/ ${kept} ${ARG_SEEDS})
     set_tests_properties(${ARG_TEST} PROPERTIES

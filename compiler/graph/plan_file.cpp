@@ -32,9 +32,16 @@ std::string ToString(const flatbuffers::String* text) {
     return text == nullptr ? std::string() : Printable(text->string_view());
 }
 
+// Copies the bytes: the verifier proves the alignment of a vector's length, not that of its
+// elements, and reading these in place would be undefined where a file has them elsewhere.
 template <typename T>
 std::vector<T> ToVector(const flatbuffers::Vector<T>* vector) {
-    return vector == nullptr ? std::vector<T>() : std::vector<T>(vector->begin(), vector->end());
+    static_assert(std::is_arithmetic_v<T> && FLATBUFFERS_LITTLEENDIAN);
+    std::vector<T> result(vector == nullptr ? 0 : vector->size());
+    if (!result.empty()) {
+        std::memcpy(result.data(), vector->Data(), result.size() * sizeof(T));
+    }
+    return result;
 }
 
 template <typename T>

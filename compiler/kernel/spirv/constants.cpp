@@ -3,6 +3,7 @@
 #include "compiler/kernel/spirv/constants.h"
 
 #include "compiler/kernel/ir/evaluate.h"
+#include "compiler/kernel/ir/signature.h"
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -206,6 +207,10 @@ Result<std::vector<uint64_t>> ConstantTable::EvaluateSpecOp(const Inst& inst,
         }
         if (step.op == ir::Op::kUndef) {
             continue;  // a component that a shuffle leaves open: zero is as good as any
+        }
+        // What is in a function, ir::Verify proves.
+        if (const std::string fault = ir::SignatureFault(kernel, step); !fault.empty()) {
+            return Invalid(inst, "has operands of other types than it takes: " + fault);
         }
         std::vector<uint64_t> operands;
         for (ir::ValueId operand : step.operands) {

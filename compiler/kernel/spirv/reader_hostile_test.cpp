@@ -290,6 +290,26 @@ TEST(ReaderHostile, LongFallThroughIsRead) {
     EXPECT_TRUE(kernel.ok()) << kernel.error().message;
 }
 
+// The operation of an OpSpecConstantOp is evaluated before there is a kernel to verify.
+TEST(ReaderHostile, ConstantsOfOtherTypesThanTheirOperationTakes) {
+    for (const char* operation :
+         {"%uint FMul %two %two", "%uint FNegate %two", "%float IAdd %half %half",
+          "%bool IEqual %half %half", "%bool LogicalNot %two", "%float Select %two %half %half"}) {
+        Result<ir::Kernel> kernel = ReadText(std::string(kHeader) + R"(
+        %bool = OpTypeBool
+        %float = OpTypeFloat 32
+        %half = OpSpecConstant %float 0.5
+        %two = OpSpecConstant %uint 2
+        %result = OpSpecConstantOp )" + operation +
+                                             R"(
+        %main = OpFunction %void None %fn
+        %entry = OpLabel
+        OpReturn
+        OpFunctionEnd)");
+        EXPECT_FALSE(kernel.ok()) << operation;
+    }
+}
+
 TEST(ReaderHostile, ValuesWithoutScalars) {
     Result<ir::Kernel> kernel = ReadText(std::string(kHeader) + R"(
         %none = OpTypeStruct
