@@ -273,6 +273,12 @@ llvm::AllocaInst* Emitter::NewAlloca(llvm::Type* type, const char* name) {
     return at.CreateAlloca(type, nullptr, name);
 }
 
+llvm::AllocaInst* Emitter::NewSlot(llvm::Type* type, const char* name) {
+    llvm::AllocaInst* slot = NewAlloca(type, name);
+    builder_.CreateStore(llvm::UndefValue::get(type), slot);
+    return slot;
+}
+
 BasicBlock* Emitter::NewBlock(const char* name) {
     return BasicBlock::Create(context_, name, function_);
 }

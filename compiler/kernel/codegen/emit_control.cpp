@@ -117,7 +117,7 @@ Emitter::Construct Emitter::MakeConstruct(ir::InstId id) {
     construct.merge = NewBlock("merge");
     construct.blend = lanes_ > 1 && (facts.divergent || facts.masked_exits);
     for (ir::ValueId result : inst.results) {
-        construct.results.push_back(NewAlloca(RawType(result), "result"));
+        construct.results.push_back(NewSlot(RawType(result), "result"));
     }
     // Where no lane leaves for an outer construct, all that enter reach the merge.
     if (facts.loses_lanes && lanes_ > 1) {
@@ -325,9 +325,12 @@ void Emitter::EmitIf(ir::InstId id) {
     Value* any = mask_ ? nullptr : TestLanes(inst.operands[0]).some;
     Value* condition = Vector(inst.operands[0]);
     Value* entry = Mask();
-    EmitGuarded(inst.blocks[0], builder_.CreateAnd(entry, condition), any);
+    Value* taken = builder_.CreateAnd(entry, condition);
+    EmitGuarded(inst.blocks[0], taken, any);
     if (!Terminated()) {
-        EmitGuarded(inst.blocks[1], builder_.CreateAnd(entry, builder_.CreateNot(condition)));
+        // Not `entry and not condition`: of n of these, one after the other, LLVM would try each
+        // against all before it.
+        EmitGuarded(inst.blocks[1], builder_.CreateXor(entry, taken));
     }
     FinishConstruct(entry_mask);
 }
@@ -360,17 +363,16 @@ void Emitter::EmitSwitch(ir::InstId id) {
     }
     Value* selector = Vector(inst.operands[0]);
     Value* entry = Mask();
+    // The default comes last, so that one mask of what no case took yet lives through the cases.
     Value* remaining = entry;
-    llvm::SmallVector<Value*, 8> masks(inst.blocks.size());
-    for (size_t i = 1; i < inst.blocks.size(); ++i) {
+    for (size_t i = 1; i < inst.blocks.size() && !Terminated(); ++i) {
         Value* literal = llvm::ConstantInt::get(selector->getType(), inst.case_values[i - 1]);
-        Value* matches = builder_.CreateICmpEQ(selector, literal);
-        masks[i] = builder_.CreateAnd(entry, matches);
-        remaining = builder_.CreateAnd(remaining, builder_.CreateNot(matches));
+        Value* taken = builder_.CreateAnd(entry, builder_.CreateICmpEQ(selector, literal));
+        remaining = builder_.CreateXor(remaining, taken);
+        EmitGuarded(inst.blocks[i], taken);
     }
-    masks[0] = remaining;
-    for (size_t i = 0; i < inst.blocks.size() && !Terminated(); ++i) {
-        EmitGuarded(inst.blocks[i], masks[i]);
+    if (!Terminated()) {
+        EmitGuarded(inst.blocks[0], remaining);
     }
     FinishConstruct(entry_mask);
 }
@@ -432,6 +434,10 @@ void Emitter::EmitLoop(ir::InstId id) {
             Set(params[i], builder_.CreateLoad(slots[i]->getAllocatedType(), slots[i]));
         }
     };
+    // Nothing of the iteration before: PromoteSlots looks no further back.
+    for (llvm::AllocaInst* slot : loop.continuing_params) {
+        builder_.CreateStore(llvm::UndefValue::get(slot->getAllocatedType()), slot);
+    }
     load_params(body_params, loop.body_params);
     EmitBlock(inst.blocks[0]);
     BranchTo(loop.continuing);

@@ -85,6 +85,8 @@ class Emitter {
     void EmitPrologue(const std::string& symbol);
     void EmitWorkgroupLoop();
     llvm::AllocaInst* NewAlloca(llvm::Type* type, const char* name);
+    // Anything is in it from here on: PromoteSlots looks no further back.
+    llvm::AllocaInst* NewSlot(llvm::Type* type, const char* name);
     llvm::BasicBlock* NewBlock(const char* name);
     bool Terminated() const { return builder_.GetInsertBlock()->getTerminator() != nullptr; }
     void BranchTo(llvm::BasicBlock* block);

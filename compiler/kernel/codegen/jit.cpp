@@ -1,20 +1,19 @@
-// LLVM's side of jit.h: the pass pipeline and the emission of an object.
+// The pass pipeline of jit.h.
 #include "compiler/kernel/codegen/jit.h"
 
 #include "compiler/kernel/codegen/contract.h"
+#include "compiler/kernel/codegen/promote_slots.h"
 #include "compiler/kernel/codegen/quick_constants.h"
 #include "compiler/kernel/codegen/quick_split.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/version_loops.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/TargetLibraryInfo.h>
-#include <llvm/IR/DiagnosticInfo.h>
-#include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InstIterator.h>
 #include <llvm/IR/IntrinsicInst.h>
-#include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/PassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Passes/PassBuilder.h>
@@ -27,53 +26,11 @@
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
 
+#include <algorithm>
+
 namespace fornax::kernel {
 
 namespace {
-
-// LLVM reports what it cannot do through the context; without a handler it would exit the process.
-class DiagnosticCollector : public llvm::DiagnosticHandler {
-  public:
-    explicit DiagnosticCollector(std::string* errors) : errors_(errors) {}
-
-    bool handleDiagnostics(const llvm::DiagnosticInfo& info) override {
-        if (info.getSeverity() == llvm::DS_Error) {
-            llvm::raw_string_ostream stream(*errors_);
-            llvm::DiagnosticPrinterRawOStream printer(stream);
-            info.print(printer);
-            stream << ' ';
-        }
-        return true;
-    }
-
-  private:
-    std::string* errors_;
-};
-
-// Runs the backend into `stream`; an error gives the backend's words.
-Status RunBackend(llvm::Module& module,
-                  llvm::TargetMachine& machine,
-                  llvm::raw_pwrite_stream& stream,
-                  llvm::CodeGenFileType type) {
-    std::string errors;
-    llvm::LLVMContext& context = module.getContext();
-    std::unique_ptr<llvm::DiagnosticHandler> previous = context.getDiagnosticHandler();
-    context.setDiagnosticHandler(std::make_unique<DiagnosticCollector>(&errors));
-    llvm::legacy::PassManager passes;
-    bool unsupported = machine.addPassesToEmitFile(passes, stream, nullptr, type,
-                                                   /*DisableVerify=*/true);
-    if (!unsupported) {
-        passes.run(module);
-    }
-    context.setDiagnosticHandler(std::move(previous));
-    if (unsupported) {
-        return Error{ErrorCode::kInternal, "LLVM's backend cannot write this kind of file."};
-    }
-    if (!errors.empty()) {
-        return Error{ErrorCode::kInternal, "LLVM's backend refused a kernel: " + errors};
-    }
-    return OkStatus();
-}
 
 // The backend calls a library for long memsets; this writes them out, 64 bytes a step.
 void LowerMemSet(llvm::MemSetInst* set) {
@@ -142,6 +99,25 @@ void HideHalfMinima(llvm::Module& module) {
     }
 }
 
+// Basic blocks of a function above which loops are left as they are. To bring n loops into LLVM's
+// normal form takes a time that grows with the square of n: here, some 3 s.
+constexpr size_t kManyBlocks = 12'000;
+
+// Operations on masks above which instructions are not combined: in a chain of masks, each without
+// the lanes of those before it, LLVM compares each with all the others. Here, some 4 s.
+constexpr ptrdiff_t kManyMasks = 2000;
+
+ptrdiff_t CountMasks(const llvm::Module& module) {
+    ptrdiff_t count = 0;
+    for (const llvm::Function& function : module) {
+        count += llvm::count_if(llvm::instructions(function), [](const auto& instruction) {
+            return instruction.isBitwiseLogicOp() && instruction.getType()->isVectorTy() &&
+                   instruction.getType()->isIntOrIntVectorTy(1);
+        });
+    }
+    return count;
+}
+
 class SplitPass : public llvm::PassInfoMixin<SplitPass> {
   public:
     SplitPass(unsigned lanes, unsigned part_lanes) : lanes_(lanes), part_lanes_(part_lanes) {}
@@ -171,6 +147,7 @@ Status OptimizeModule(llvm::Module& module,
         return Error{ErrorCode::kInternal,
                      "The kernel compiler made LLVM IR that is not valid: " + errors};
     }
+    PromoteSlots(module);
     LowerMemSets(module);
     ContractMultiplyAdds(module);  // of what was emitted, so for either quality alike
     // In this order: the outer managers' proxies clear the inner managers when they are destroyed.
@@ -199,10 +176,15 @@ Status OptimizeModule(llvm::Module& module,
     } else {
         passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
         passes.addPass(llvm::SimplifyCFGPass());
-        passes.addPass(llvm::InstCombinePass());
-        passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
-                                                             /*UseMemorySSA=*/true));
-        passes.addPass(VersionLoopsPass());
+        if (CountMasks(module) <= kManyMasks) {
+            passes.addPass(llvm::InstCombinePass());
+        }
+        if (std::ranges::none_of(module, [](const auto& f) { return f.size() > kManyBlocks; })) {
+            passes.addPass(
+                llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
+                                                      /*UseMemorySSA=*/true));
+            passes.addPass(VersionLoopsPass());
+        }
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
     }
@@ -218,21 +200,6 @@ Status OptimizeModule(llvm::Module& module,
         LoadVectorConstants(module);
     }
     return OkStatus();
-}
-
-Result<std::vector<uint8_t>> EmitObject(llvm::Module& module, llvm::TargetMachine& machine) {
-    llvm::SmallVector<char, 0> bytes;
-    llvm::raw_svector_ostream stream(bytes);
-    FORNAX_RETURN_IF_ERROR(RunBackend(module, machine, stream, llvm::CodeGenFileType::ObjectFile));
-    return std::vector<uint8_t>(bytes.begin(), bytes.end());
-}
-
-Result<std::string> EmitAssembly(llvm::Module& module, llvm::TargetMachine& machine) {
-    llvm::SmallVector<char, 0> bytes;
-    llvm::raw_svector_ostream stream(bytes);
-    FORNAX_RETURN_IF_ERROR(
-        RunBackend(module, machine, stream, llvm::CodeGenFileType::AssemblyFile));
-    return std::string(bytes.begin(), bytes.end());
 }
 
 }  // namespace fornax::kernel

@@ -1,5 +1,7 @@
 #include "compiler/kernel/codegen/jit_kernel.h"
 
+#include <algorithm>
+
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
@@ -13,10 +15,12 @@ namespace fornax::kernel {
 
 namespace {
 
-// LLVM's time grows faster than its input. Above the first number of LLVM instructions code is made
-// by the quick, linear code generator (about 20 us an instruction); above the second, which takes
-// some 20 s, not at all.
+// LLVM's time grows faster than its input. Above this number of LLVM instructions, or of basic
+// blocks of a function, code is made by the quick, linear code generator (about 20 us an
+// instruction); what comes before it takes some 10 s at most.
 constexpr unsigned kQuickInstructions = 100'000;
+constexpr size_t kQuickBlocks = 6000;
+// Above this number, which takes some 20 s, no code is made.
 constexpr unsigned kMaxInstructions = 1'000'000;
 
 std::string TextOf(const llvm::Module& module) {
@@ -85,7 +89,10 @@ Result<std::unique_ptr<PreparedKernel>> PreparedKernel::Prepare(const ir::Kernel
 }
 
 llvm::CodeGenOptLevel PreparedKernel::Level() const {
-    const bool quick = quality_ == CodeQuality::kQuick || instructions_ > kQuickInstructions;
+    const bool quick = quality_ == CodeQuality::kQuick || instructions_ > kQuickInstructions ||
+                       std::ranges::any_of(*module_, [](const llvm::Function& function) {
+                           return function.size() > kQuickBlocks;
+                       });
     return quick ? llvm::CodeGenOptLevel::None : llvm::CodeGenOptLevel::Default;
 }
 

@@ -24,6 +24,9 @@ constexpr std::pair<const char*, const char*> kLlvmOptions[] = {
     // How many loads and stores of a block the scheduler compares with one another. Beyond that it
     // keeps them in order; unrolled matrix kernels have thousands, and LLVM's 1,000 take seconds.
     {"dag-maps-huge-region", "100"},
+    // From how many basic blocks on CodeGenPrepare looks again only at those that it changed,
+    // instead of beginning anew after each change of the control flow.
+    {"cgpp-huge-func", "200"},
 };
 
 void InitializeLlvm() {
