@@ -168,6 +168,11 @@ Status ImportConcat(NodeImporter& node) {
     const Shape& first = node.InputShape(0);
     FORNAX_ASSIGN_OR_RETURN(const uint32_t axis,
                             graph::ResolveAxis(node.Integer("axis", 1), first.rank()));
+    for (size_t i = 0; i < node.input_count(); ++i) {
+        if (!node.HasInput(i)) {
+            return Invalid(fmt::format("its input {} is missing", i));
+        }
+    }
     if (IsInteger(node, 0) && first.rank() == 1) {
         std::vector<int64_t> joined;
         for (size_t i = 0; i < node.input_count(); ++i) {
@@ -181,9 +186,6 @@ Status ImportConcat(NodeImporter& node) {
     }
     std::vector<ValueId> operands;
     for (size_t i = 0; i < node.input_count(); ++i) {
-        if (!node.HasInput(i)) {
-            return Invalid(fmt::format("its input {} is missing", i));
-        }
         operands.push_back(node.Input(i));
     }
     return node.SetOutput(node.Add(graph::op::Concat{axis}, std::move(operands)));

@@ -134,6 +134,22 @@ TEST(Importer, ShapesAreComputedNowAndThenDropped) {
               "%0 x: f32[2x3x4] = input\n%1 y: f32[4x6] = reshape(%0) shape=4x6\nreturn y=%1\n");
 }
 
+// An empty name stands for an optional input that is not there; Concat has none.
+TEST(Importer, ConcatWantsAllItsInputs) {
+    ModelBuilder b;
+    onnx::TensorProto* one = b.model.mutable_graph()->add_initializer();
+    one->set_name("one");
+    one->set_data_type(onnx::TensorProto::INT64);
+    one->add_dims(1);
+    one->add_int64_data(1);
+    onnx::AttributeProto* axis = b.Node("Concat", {"one", ""}, "y")->add_attribute();
+    axis->set_name("axis");
+    axis->set_type(onnx::AttributeProto::INT);
+    axis->set_i(0);
+    b.Output("y");
+    EXPECT_THAT(b.Import(), HasSubstr("its input 1 is missing"));
+}
+
 TEST(Importer, InitializersMayBeListedAsInputs) {
     ModelBuilder b;
     b.Input("x", {2});
