@@ -24,14 +24,14 @@ def split(cases, jobs, size):
 
 
 def run_all(binary, cases, baseline, jobs, size, report):
-    """Runs all cases and gives their results in the order of the cases.
+    """Runs all cases and gives their results in the order of the cases. Stopped by KeyboardInterrupt, it gives
+    those that there are, and `binary.stopping` is set.
 
     `report` is called with each final result, from one thread at a time. A flake that fails is run again,
     alone; if it passes then its status is "flake".
     """
     results = {}
     lock = threading.Lock()
-    stopping = threading.Event()
 
     def take(result):
         if baseline.wants_retry(result):
@@ -41,18 +41,19 @@ def run_all(binary, cases, baseline, jobs, size, report):
             report(result)
 
     def run_one(batch):
-        if not stopping.is_set():
-            deqp.run_batch(binary, batch, take)
+        deqp.run_batch(binary, batch, take)
 
     with concurrent.futures.ThreadPoolExecutor(max_workers=jobs) as pool:
         futures = [pool.submit(run_one, batch) for batch in split(cases, jobs, size)]
         try:
             for future in concurrent.futures.as_completed(futures):
                 future.result()
+        except KeyboardInterrupt:
+            binary.stopping.set()
         except BaseException:
-            stopping.set()
+            binary.stopping.set()
             raise
-    return [results[case] for case in cases]
+    return [results[case] for case in cases if case in results]
 
 
 def retry(binary, failed):
@@ -60,6 +61,6 @@ def retry(binary, failed):
     for _ in range(RETRIES):
         again = []
         deqp.run_batch(binary, [failed.case], again.append)
-        if again[0].status in ("pass", "warning"):
+        if again and again[0].status in ("pass", "warning"):
             return deqp.Result(failed.case, "flake", f"failed at first: {failed.detail}", failed.seconds)
     return failed

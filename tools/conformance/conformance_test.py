@@ -4,10 +4,13 @@ import contextlib
 import io
 import os
 import pathlib
+import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
+from unittest import mock
 
 import baseline
 import batches
@@ -188,6 +191,19 @@ class CommandLine(unittest.TestCase):
             status, output = self.run_tool("--caselist", cases, "a.*", "--driver", manifest, "--results", results)
             self.assertEqual(status, 0, output)
             self.assertEqual(report.read_results(results)[0][0].case, "a.driver")
+
+    def test_a_stopped_run_keeps_what_it_has(self):
+        with tempfile.TemporaryDirectory() as folder:
+            cases, results = (os.path.join(folder, name) for name in ("cases", "results"))
+            pathlib.Path(cases).write_text("a.pass\na.unsupported\na.hang\nb.pass\n", encoding="utf-8")
+            # Small batches of their own would hide that what a killed process finished counts.
+            with mock.patch.object(batches, "split", lambda given, jobs, size: [given]):
+                timer = threading.Timer(3, os.kill, (os.getpid(), signal.SIGTERM))
+                timer.start()
+                status, output = self.run_tool("--caselist", cases, "--results", results, "--jobs", "1")
+            self.assertEqual(status, 2, output)
+            self.assertIn("stopped: 2 of 4 cases have a result", output)
+            self.assertEqual([result.case for result, _ in report.read_results(results)], ["a.pass", "a.unsupported"])
 
     def test_wrong_usage_is_told(self):
         for arguments in [[], ["x.*", "--jobs", "0"], ["x.*", "--nonsense"], ["x.*", "--driver", "/nowhere.json"],

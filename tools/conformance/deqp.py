@@ -17,6 +17,7 @@ import selectors
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 CASE_LINE = re.compile(r"Test case '([^']+)'\.\.")
@@ -56,12 +57,16 @@ class Result:
 
 @dataclasses.dataclass
 class Binary:
-    """The dEQP binary and how it is run. `environment` is the whole environment of its processes."""
+    """The dEQP binary and how it is run. `environment` is the whole environment of its processes.
+
+    Once `stopping` is set, processes are killed and no others begin; what they finished before counts.
+    """
 
     path: str
     arguments: tuple = ()
     environment: dict = dataclasses.field(default_factory=lambda: dict(os.environ))
     case_seconds: float = 60.0
+    stopping: threading.Event = dataclasses.field(default_factory=threading.Event)
 
     @property
     def folder(self):
@@ -144,29 +149,31 @@ def run_once(binary, cases):
         process = subprocess.Popen(command, cwd=binary.folder, env=binary.environment, start_new_session=True,
                                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
-            hung = not read_output(process, binary.case_seconds, reader, last_words)
+            hung = not read_output(process, binary, reader, last_words)
         finally:
             kill_group(process)
             process.stdout.close()
-    if hung:
+    if binary.stopping.is_set():
+        pass  # the case under way has no result
+    elif hung:
         reader.abort("hang", f"no result within {binary.case_seconds:g} s")
     else:
         reader.abort("crash", describe_exit(process.returncode))
     return reader.finished, reader.complete, " / ".join(last_words) or describe_exit(process.returncode)
 
 
-def read_output(process, case_seconds, reader, last_words):
-    """Feeds the reader until the process closes its output; false if a case took longer than it may.
+def read_output(process, binary, reader, last_words):
+    """Feeds the reader until the process closes its output or the run is stopped; false if a case took longer
+    than it may.
 
     Waits in short slices, of which each counts at most as long as it should have taken: a machine that was
     suspended meanwhile makes no hang.
     """
     selector = selectors.DefaultSelector()
     selector.register(process.stdout, selectors.EVENT_READ)
-    left = case_seconds
-    left += START_SECONDS
+    left = binary.case_seconds + START_SECONDS
     pending = b""
-    while True:
+    while not binary.stopping.is_set():
         started = time.monotonic()
         ready = selector.select(min(left, SLICE_SECONDS))
         left -= min(time.monotonic() - started, SLICE_SECONDS)
@@ -181,7 +188,7 @@ def read_output(process, case_seconds, reader, last_words):
         for line in lines:
             text = line.decode(errors="replace")
             if reader.feed(text):
-                left = case_seconds
+                left = binary.case_seconds
             elif text.strip():
                 last_words[:] = (last_words + [text.strip()])[-MESSAGE_LINES:]
         if not chunk:
@@ -189,22 +196,25 @@ def read_output(process, case_seconds, reader, last_words):
             return True
         if left <= 0:
             return False
+    return True
 
 
 def run_batch(binary, cases, report):
     """Runs all of the cases, in as many processes as crashes and hangs demand; calls `report` with each result.
 
-    Every case gets exactly one result. A case that the binary passes over, because it does not know it, is
+    Every case gets exactly one result, unless the run is stopped. A case that the binary passes over, because it does not know it, is
     "missing"; one before which the process ends without a word is a crash.
     """
     left = list(cases)
-    while left:
+    while left and not binary.stopping.is_set():
         results, complete, last_words = run_once(binary, left)
         wanted = set(left)
         for result in results:
             if result.case in wanted:
                 wanted.remove(result.case)
                 report(result)
+        if binary.stopping.is_set():
+            return
         if not results and not complete:
             wanted.remove(left[0])
             report(Result(left[0], "crash", f"the process ran no case: {last_words}"))

@@ -3,7 +3,8 @@
 Usage: run_cts.py --deqp PATH/deqp-vk [--driver MANIFEST.json] [--caselist FILE | PATTERN ...]
 
 Cases run in parallel batches; crashes and hangs cost their case and no other. Prints a table a group and
-the causes of failures, exits with 1 if a result is unexpected, with 2 if the run could not be made.
+the causes of failures, exits with 1 if a result is unexpected, with 2 if the run could not be made or was
+stopped (Ctrl-C or SIGTERM), in which case it prints and writes what there is.
 docs/conformance.md says how it is used.
 """
 
@@ -11,6 +12,7 @@ import argparse
 import fnmatch
 import os
 import re
+import signal
 import sys
 import time
 
@@ -124,11 +126,16 @@ def run(options, deqp_arguments):
         lost = report.lost(judged, other)
         print(f"\n{len(lost)} cases pass in {options.compare} and not here")
         print(*(f"    {status}: {result.case}" for result, status in lost), sep="\n")
-    print(f"\n{len(cases)} cases in {time.monotonic() - started:.0f} s")
+    seconds = time.monotonic() - started
+    if binary.stopping.is_set():
+        print(f"\nstopped: {len(judged)} of {len(cases)} cases have a result, in {seconds:.0f} s")
+        return 2
+    print(f"\n{len(cases)} cases in {seconds:.0f} s")
     return 1 if any(status in report.UNEXPECTED for _, status in judged) else 0
 
 
 def main():
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         return run(*parse_arguments(sys.argv[1:]))
     except (RuntimeError, OSError) as error:
