@@ -41,6 +41,10 @@ Status Translator::CheckComposite(const Inst& inst, const Type& type) {
     return OkStatus();
 }
 
+// Elements that one load or store moves: as many as neighbouring ones are joined to later. A longer
+// vector of each lane would be one vector of all lanes' elements, which LLVM takes apart slowly.
+constexpr uint32_t kLongestRun = 16;
+
 template <typename Visit>
 Status Translator::VisitRuns(const Inst& inst,
                              const Pointer& pointer,
@@ -67,7 +71,11 @@ Status Translator::VisitRuns(const Inst& inst,
             const ir::Type scalar = types_.ScalarOf(type);
             const uint64_t element = ir::ByteSize(scalar);
             if (pointer.component_stride == 0 || pointer.component_stride == element) {
-                return visit(at, scalar, type.count);
+                for (uint32_t i = 0; i < type.count; i += kLongestRun) {
+                    FORNAX_RETURN_IF_ERROR(
+                        visit(at + i * element, scalar, std::min(type.count - i, kLongestRun)));
+                }
+                return OkStatus();
             }
             for (uint32_t i = 0; i < type.count; ++i) {
                 FORNAX_RETURN_IF_ERROR(visit(at + i * pointer.component_stride, scalar, 1u));
