@@ -117,7 +117,7 @@ int Main(int argc, char** argv) {
         std::fprintf(stderr, "usage: %s FILE.spv...\n", argv[0]);
         return 1;
     }
-    auto add = [](const std::string& name, auto function, std::vector<Shader> list) {
+    auto add = [](const std::string& name, auto function, const std::vector<Shader>& list) {
         benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
             function(state, list);
         })->Unit(benchmark::kMillisecond);

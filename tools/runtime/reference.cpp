@@ -44,8 +44,11 @@ void ForEach(const Shape& shape, Visit visit) {
     Coordinates at(shape.rank(), 0);
     for (uint32_t i = 0; i < shape.elements(); ++i) {
         visit(at);
-        for (size_t axis = shape.rank(); axis-- > 0 && ++at[axis] == shape[axis];) {
-            at[axis] = 0;
+        for (size_t axis = shape.rank(); axis != 0; --axis) {
+            if (++at[axis - 1] != shape[axis - 1]) {
+                break;
+            }
+            at[axis - 1] = 0;
         }
     }
 }

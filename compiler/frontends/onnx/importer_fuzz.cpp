@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <string>
 
@@ -232,7 +231,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
     if (bytes.size() > max_size) {
         return LLVMFuzzerMutate(data, size, max_size);
     }
-    std::memcpy(data, bytes.data(), bytes.size());
+    std::ranges::copy(bytes, reinterpret_cast<char*>(data));
     return bytes.size();
 }
 

@@ -4,6 +4,8 @@
 #include <span>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace fornax::kernel {
 
 using Condition = ReconvergenceProgram::Condition;
@@ -208,14 +210,14 @@ std::string Text(const Block& block, uint32_t loops) {
                 text += "\n";
                 break;
             case Kind::kFor:
-                text += "for (uint " + i + " = 0; " + i + " < " + trips + "; ++" + i + ") {\n" +
-                        Text(statement.blocks[0], loops + 1) + "}\n";
+                text += fmt::format("for (uint {0} = 0; {0} < {1}; ++{0}) {{\n{2}}}\n", i, trips,
+                                    Text(statement.blocks[0], loops + 1));
                 break;
             case Kind::kDoWhile:
                 // The counter counts first of all, so that `continue` does not skip it.
-                text += "{ uint " + i + " = ~0u;\ndo {\n++" + i + ";\n" +
-                        Text(statement.blocks[0], loops + 1) + "} while (" + i + " + 1 < " + trips +
-                        " && (" + Text(statement.condition) + ")); }\n";
+                text += fmt::format(
+                    "{{ uint {0} = ~0u;\ndo {{\n++{0};\n{2}}} while ({0} + 1 < {1} && ({3})); }}\n",
+                    i, trips, Text(statement.blocks[0], loops + 1), Text(statement.condition));
                 break;
             case Kind::kSwitch:
                 text += "switch (int((lane ^ " + std::to_string(statement.condition.value) +
