@@ -106,10 +106,12 @@ class Check:
         return outcome + run("clang-format-19", "--dry-run", "-Werror", *sources())
 
     def tidy(self):
-        """clang-tidy over every source. It needs what a build generates: tables, shaders."""
+        """clang-tidy over every source, in the whole check over those that the last commit changed. It needs what a build
+        generates: tables, shaders."""
         if not configured("release") or build("release", *outputs("release", r"generated/\S+")).failed:
             return Outcome(failed=1)
-        return run(sys.executable, "tools/check/tidy.py", "build/release")
+        changed = [] if self.extent == "single" else ["--changed"]
+        return run(sys.executable, "tools/check/tidy.py", "build/release", *changed)
 
     def built(self, preset):
         outcome = build(preset)
@@ -159,9 +161,9 @@ class Check:
         return outcome if outcome.failed else outcome + ctest(name)
 
 
-ALL = ("lint", "build", "test", "gcc", "asan", "tsan", "fuzz")
+ALL = ("lint", "build", "tidy", "test", "gcc", "asan", "tsan", "fuzz")
 QUICK = ("lint", "build", "test", "fuzz")
-LAYERS = (*ALL, "tidy")
+LAYERS = ALL
 
 
 def steps_of(arguments):

@@ -83,11 +83,10 @@ class Tidy(unittest.TestCase):
                             (tidy.ROOT / "base/file.cpp", "-o fornax_base_fuzzed.dir/file.cpp.o")]:
             self.assertFalse(tidy.ours(command(path, words)), path)
 
-    def test_what_changed_comes_first_and_tests_last(self):
-        commands = [{"file": str(tidy.ROOT / path)} for path in ("base/a_test.cpp", "base/b.cpp", "base/c_test.cpp")]
-        with mock.patch.object(tidy, "changed_files", return_value={"base/c_test.cpp"}):
-            order = [pathlib.Path(command["file"]).name for command in tidy.ordered(commands, "seed")]
-        self.assertEqual(order, ["c_test.cpp", "b.cpp", "a_test.cpp"])
+    def test_only_what_changed_is_selected(self):
+        commands = {str(tidy.ROOT / path): {} for path in ("base/a.cpp", "base/b.cpp")}
+        with mock.patch.object(tidy, "changed_files", return_value={"base/b.cpp", "docs/testing.md"}):
+            self.assertEqual(list(tidy.only_changed(commands)), [str(tidy.ROOT / "base/b.cpp")])
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """Runs clang-tidy over every source of a build, and keeps what it found in ccache.
 
-Usage: tidy.py BUILD [--seconds N] [PATH...]
-A source is analysed again only if it, a header that it includes, its command line or .clang-tidy changed. With --seconds,
-what is not analysed by then is left for another run: what changed last comes first, the rest in an order that differs from
-commit to commit. Prints findings as they come; exits with 1 if there is any.
+Usage: tidy.py BUILD [--changed] [PATH...]
+A source is analysed again only if it, a header that it includes, its command line or .clang-tidy changed. --changed takes
+those alone that are not committed or that the last commit changed. Prints findings as they come; exits with 1 if there is
+any.
 """
 
 import argparse
@@ -16,11 +16,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 WRAPPER = ROOT / "tools/check/tidy_compiler.sh"
-NOT_ANALYSED = 75
 
 
 def git(*arguments):
@@ -73,66 +71,53 @@ def environment():
 
 
 class Tidy:
-    def __init__(self, build, seconds):
+    def __init__(self):
         self.environment = environment()
-        self.deadline = time.monotonic() + seconds if seconds is not None else None
         self.objects = tempfile.TemporaryDirectory()
 
     def analyse(self, command):
-        """0 for nothing found, 1 for findings, NOT_ANALYSED; and what is to be printed."""
-        environment = self.environment
-        if self.deadline is not None and time.monotonic() > self.deadline:
-            environment = {**environment, "FORNAX_TIDY_STORED_ONLY": "1"}
+        """Whether something was found, and what is to be printed."""
         name = hashlib.sha256(command["command"].encode()).hexdigest()
         result = subprocess.run(
             ["ccache", WRAPPER, *compiler_options(command), "-o", f"{self.objects.name}/{name}.o"],
-            cwd=command["directory"], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        return result.returncode, result.stdout + result.stderr
+            cwd=command["directory"], env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        return result.returncode != 0, result.stdout + result.stderr
 
 
-def ordered(commands, seed):
-    """What changed first, then what is built into the product, then its tests; each in the seed's order."""
-    changed = changed_files()
-
-    def key(command):
-        path = pathlib.Path(command["file"]).relative_to(ROOT).as_posix()
-        is_test = path.endswith("_test.cpp") or path.startswith("tests/")
-        return path not in changed, is_test, hashlib.sha256((seed + path).encode()).digest()
-
-    return sorted(commands, key=key)
+def only_changed(commands):
+    """Those of {path: command} whose source changed."""
+    changed = {str(ROOT / path) for path in changed_files()}
+    return {path: command for path, command in commands.items() if path in changed}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("build", type=pathlib.Path)
-    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--changed", action="store_true")
     parser.add_argument("paths", nargs="*")
     arguments = parser.parse_intermixed_args()
 
     commands = json.loads((arguments.build / "compile_commands.json").read_text())
-    unique = {command["file"]: command for command in commands if ours(command)}
+    unique = {os.path.normpath(command["file"]): command for command in commands if ours(command)}
     if arguments.paths:
         wanted = tuple(str((ROOT / path).resolve()) for path in arguments.paths)
         unique = {path: command for path, command in unique.items() if path.startswith(wanted)}
-    todo = ordered(unique.values(), git("rev-parse", "HEAD").strip())
-    tidy = Tidy(arguments.build, arguments.seconds)
-    found, left, printed, done = 0, 0, set(), 0
+    if arguments.changed:
+        unique = only_changed(unique)
+    elif not unique:
+        sys.exit("[tidy] no source of the build has such a path")
+    tidy, found, printed = Tidy(), 0, set()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for command, (code, text) in zip(todo, pool.map(tidy.analyse, todo)):
-            done += 1
-            if code == NOT_ANALYSED:
-                left += 1
-            elif code != 0:
-                found += 1
-                # A header's finding comes with every source that includes it.
-                if text not in printed:
-                    print(text.strip(), flush=True)
+        for done, (is_found, text) in enumerate(pool.map(tidy.analyse, unique.values()), 1):
+            found += is_found
+            # A header's finding comes with every source that includes it.
+            if is_found and text not in printed:
+                print(text.strip(), flush=True)
                 printed.add(text)
             if done % 50 == 0:
-                print(f"[tidy] {done} of {len(todo)} sources", file=sys.stderr, flush=True)
-    print(f"[tidy] {len(todo) - left - found} of {len(todo)} sources have no findings, {found} have, "
-          f"{left} are left for ./check tidy", file=sys.stderr)
-    sys.exit(1 if found or not todo else 0)
+                print(f"[tidy] {done} of {len(unique)} sources", file=sys.stderr, flush=True)
+    print(f"[tidy] {len(unique) - found} of {len(unique)} sources have no findings, {found} have", file=sys.stderr)
+    sys.exit(1 if found else 0)
 
 
 if __name__ == "__main__":

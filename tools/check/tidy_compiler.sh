@@ -2,13 +2,8 @@
 # clang-tidy in a compiler's clothes, so that ccache keeps what it found: tidy.py calls it through ccache with a
 # source's command line. A source without findings gives an object that says so, which ccache stores under the hash of the
 # source and of all that it includes; findings are a failed compilation, which it never stores.
-#
-# FORNAX_TIDY_STORED_ONLY: fail with 75 at once instead of analysing, to learn what is stored.
 set -euo pipefail
 
-if [[ -n ${FORNAX_TIDY_STORED_ONLY:-} ]]; then
-    exit 75
-fi
 object=""
 source=""
 options=()
