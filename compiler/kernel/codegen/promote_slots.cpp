@@ -55,10 +55,9 @@ class SlotPromoter {
         for (const llvm::User* user : slot.users()) {
             const auto* load = llvm::dyn_cast<llvm::LoadInst>(user);
             const auto* store = llvm::dyn_cast<llvm::StoreInst>(user);
-            const bool whole =
-                (load && load->isSimple() && load->getType() == type) ||
-                (store && store->isSimple() && store->getValueOperand() != &slot &&
-                 store->getValueOperand()->getType() == type);
+            const bool whole = (load && load->isSimple() && load->getType() == type) ||
+                               (store && store->isSimple() && store->getValueOperand() != &slot &&
+                                store->getValueOperand()->getType() == type);
             if (!whole) {
                 return false;
             }
