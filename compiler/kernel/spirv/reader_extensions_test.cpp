@@ -52,6 +52,43 @@ TEST(ReaderExtensions, LongVectors) {
     });
 }
 
+// One access of 40 components would be one vector of 40 times as many elements as there are lanes.
+TEST(ReaderExtensions, LongVectorsInMemoryAreAccessedInRuns) {
+    const Words module = CompileGlsl(Shader(R"(
+        vector<uint, 40> a;
+        for (uint k = 0u; k < 40u; ++k) a[k] = i + k * k;
+        rows[gl_LocalInvocationIndex] = a;
+        vector<uint, 40> b = rows[gl_LocalInvocationIndex];
+        uint sum = 0u;
+        for (uint k = 0u; k < 40u; ++k) sum += b[k] * (k + 1u);
+        o[i] = sum;)",
+                                            "#extension GL_EXT_long_vector : require\n"
+                                            "shared vector<uint, 40> rows[64];"));
+    Check(module, [](uint32_t i) {
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < 40; ++k) {
+            sum += (i + k * k) * (k + 1);
+        }
+        return sum;
+    });
+    const Result<ir::Kernel> kernel = ReadSpirv(MakeRequest(module));
+    ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+    size_t loaded = 0;
+    size_t stored = 0;
+    for (uint32_t id = 0; id < kernel->num_insts(); ++id) {
+        const ir::Instruction& inst = kernel->inst(ir::InstId{id});
+        if (inst.op == ir::Op::kLoadShared) {
+            EXPECT_LE(inst.results.size(), 16u);
+            loaded += inst.results.size();
+        } else if (inst.op == ir::Op::kStoreShared) {
+            EXPECT_LE(inst.operands.size(), 17u);  // with the offset
+            stored += inst.operands.size() - 1;
+        }
+    }
+    EXPECT_EQ(loaded, 40u);
+    EXPECT_EQ(stored, 40u);
+}
+
 // Both scopes and both forms. One whose result nobody uses is read, too.
 TEST(ReaderExtensions, ClocksOnlyGrow) {
     const char* declarations =
