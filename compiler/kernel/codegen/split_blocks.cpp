@@ -9,8 +9,7 @@ namespace fornax::kernel {
 
 namespace {
 
-// Of LLVM's instructions, each of which is several of the processor's. Hot loops are shorter, even
-// unrolled ones.
+// LLVM IR instructions; each becomes several machine instructions.
 constexpr size_t kLongestBlock = 2048;
 
 // A comparison is selected together with the branch or select that uses it, so it stays with it.
