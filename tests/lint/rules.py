@@ -38,6 +38,8 @@ MAY_INCLUDE = {
     "compiler/kernel/fuzz": ["base", "hal", "compiler/kernel", *KERNEL_FOLDERS],
     "compiler/graph": ["base", "compiler/kernel", "shaders"],
     "compiler/frontends": ["base", "compiler/graph"],
+    "compiler/legacy_graph": ["base", "shaders"],
+    "compiler/frontends/legacy_onnx": ["base", "compiler/legacy_graph"],
     "shaders": ["base"],
     "driver": ["base", "hal", "compiler/kernel"],
     "icd": ["base", "driver"],

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "compiler/graph/plan_file.h"
+#include "compiler/legacy_graph/plan_file.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/graph_options.h"
 #include "tools/fornax/graph_report.h"
@@ -46,12 +46,12 @@ void Compile(const Options& options) {
     DiskCache cache = DiskCache::OpenDefault();
     const LoadedPlan loaded = ValueOrExit(LoadPlan(request, cache));
     if (options.explain) {
-        fmt::print("{}", graph::ToText(loaded.plan));
+        fmt::print("{}", legacy_graph::ToText(loaded.plan));
     }
     if (options.output.empty()) {
         return;
     }
-    const std::vector<std::byte> bytes = ValueOrExit(graph::SerializePlan(loaded.plan));
+    const std::vector<std::byte> bytes = ValueOrExit(legacy_graph::SerializePlan(loaded.plan));
     ExitIfError(WriteOutputFile(options.output, bytes));
     fmt::print(IsStandardOutput(options.output) ? stderr : stdout,
                "plan {} of {}: {}, {} dispatches, {} written to {}\n", loaded.plan.graph_hash,

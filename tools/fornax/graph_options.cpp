@@ -14,7 +14,7 @@ void GraphOptions::AddTo(CLI::App& command) {
         .add_option("--batch", batch,
                     fmt::format("Samples at a time, where the model leaves it open (default {})",
                                 kDefaultBatch))
-        ->check(CLI::Range(int64_t{1}, graph::Shape::kMaxElements));
+        ->check(CLI::Range(int64_t{1}, legacy_graph::Shape::kMaxElements));
     command
         .add_option("--dim", dimensions, "NAME=SIZE: the size of a symbolic dimension of the model")
         ->expected(1)

@@ -8,8 +8,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "compiler/graph/graph_hash.h"
-#include "compiler/graph/plan_file.h"
+#include "compiler/legacy_graph/graph_hash.h"
+#include "compiler/legacy_graph/plan_file.h"
 
 namespace fornax::tool {
 namespace {
@@ -17,12 +17,12 @@ namespace {
 constexpr size_t kMaxFileBytes = size_t{1} << 31;
 
 // The cached plan of the graph with this hash, if there is a good one.
-std::optional<graph::Plan> FindInCache(DiskCache& cache, const Hash128& hash) {
+std::optional<legacy_graph::Plan> FindInCache(DiskCache& cache, const Hash128& hash) {
     const std::optional<std::vector<std::byte>> entry = cache.Get(kPlanCacheKind, hash);
     if (!entry) {
         return std::nullopt;
     }
-    Result<graph::Plan> plan = graph::ParsePlan(*entry);
+    Result<legacy_graph::Plan> plan = legacy_graph::ParsePlan(*entry);
     if (plan.ok() && plan->graph_hash == hash.ToHex()) {
         return std::move(*plan);
     }
@@ -34,32 +34,32 @@ std::optional<graph::Plan> FindInCache(DiskCache& cache, const Hash128& hash) {
 Result<LoadedPlan> FromModel(const PlanRequest& request,
                              const std::string& bytes,
                              DiskCache& cache) {
-    FORNAX_ASSIGN_OR_RETURN(graph::Graph graph,
-                            onnx_frontend::ImportModelBytes(bytes, request.path, request.import));
-    const Hash128 hash = graph::HashGraph(graph, request.compile);
+    FORNAX_ASSIGN_OR_RETURN(legacy_graph::Graph graph,
+                            legacy_onnx::ImportModelBytes(bytes, request.path, request.import));
+    const Hash128 hash = legacy_graph::HashGraph(graph, request.compile);
     LoadedPlan loaded;
     if (request.use_cache) {
-        if (std::optional<graph::Plan> plan = FindInCache(cache, hash)) {
+        if (std::optional<legacy_graph::Plan> plan = FindInCache(cache, hash)) {
             loaded.plan = std::move(*plan);
             loaded.origin = PlanOrigin::kCache;
             return loaded;
         }
     }
-    Result<graph::Plan> plan = graph::Compile(std::move(graph), request.compile);
+    Result<legacy_graph::Plan> plan = legacy_graph::Compile(std::move(graph), request.compile);
     if (!plan.ok()) {
         return Error{plan.error().code, fmt::format("{}: {}", request.path, plan.error().message)};
     }
     loaded.plan = std::move(*plan);
     if (request.use_cache) {
         FORNAX_ASSIGN_OR_RETURN(const std::vector<std::byte> stored,
-                                graph::SerializePlan(loaded.plan));
+                                legacy_graph::SerializePlan(loaded.plan));
         loaded.stored = cache.Put(kPlanCacheKind, hash, stored);
     }
     return loaded;
 }
 
 Result<LoadedPlan> FromFile(const PlanRequest& request, std::span<const std::byte> bytes) {
-    Result<graph::Plan> plan = graph::ParsePlan(bytes);
+    Result<legacy_graph::Plan> plan = legacy_graph::ParsePlan(bytes);
     if (!plan.ok()) {
         return Error{plan.error().code, fmt::format("{}: {}", request.path, plan.error().message)};
     }
@@ -88,7 +88,7 @@ Result<LoadedPlan> LoadPlan(const PlanRequest& request, DiskCache& cache) {
     FORNAX_ASSIGN_OR_RETURN(const std::string bytes, ReadTextFile(request.path, kMaxFileBytes));
     const std::span<const std::byte> view = std::as_bytes(std::span(bytes));
     Result<LoadedPlan> loaded =
-        graph::LooksLikePlan(view) ? FromFile(request, view) : FromModel(request, bytes, cache);
+        legacy_graph::LooksLikePlan(view) ? FromFile(request, view) : FromModel(request, bytes, cache);
     if (loaded.ok()) {
         loaded->milliseconds =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)

@@ -5,23 +5,23 @@
 
 #include "base/disk_cache.h"
 #include "base/result.h"
-#include "compiler/frontends/onnx/importer.h"
-#include "compiler/graph/compile.h"
-#include "compiler/graph/plan.h"
+#include "compiler/frontends/legacy_onnx/importer.h"
+#include "compiler/legacy_graph/compile.h"
+#include "compiler/legacy_graph/plan.h"
 
 namespace fornax::tool {
 
 struct PlanRequest {
     std::string path;  // an ONNX model or a plan file
-    onnx_frontend::ImportOptions import;
-    graph::CompileOptions compile;
+    legacy_onnx::ImportOptions import;
+    legacy_graph::CompileOptions compile;
     bool use_cache = true;
 };
 
 enum class PlanOrigin { kPlanFile, kCache, kCompiler };
 
 struct LoadedPlan {
-    graph::Plan plan;
+    legacy_graph::Plan plan;
     PlanOrigin origin = PlanOrigin::kCompiler;
     bool stored = false;      // the compiler's plan is in the cache now
     double milliseconds = 0;  // to read, import and compile, or to read and look up

@@ -38,7 +38,7 @@ std::string Summary(std::span<const size_t> predictions) {
 
 }  // namespace
 
-std::string DispatchTable(const graph::Plan& plan, std::span<const double> nanoseconds) {
+std::string DispatchTable(const legacy_graph::Plan& plan, std::span<const double> nanoseconds) {
     const bool timed = nanoseconds.size() == plan.dispatches.size() && !nanoseconds.empty();
     const double total = std::accumulate(nanoseconds.begin(), nanoseconds.end(), 0.0);
     TextTable table(
@@ -46,13 +46,13 @@ std::string DispatchTable(const graph::Plan& plan, std::span<const double> nanos
         {Align::kRight, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft, Align::kLeft,
          Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
     for (size_t i = 0; i < plan.dispatches.size(); ++i) {
-        const graph::PlanDispatch& dispatch = plan.dispatches[i];
+        const legacy_graph::PlanDispatch& dispatch = plan.dispatches[i];
         const auto operations = static_cast<double>(dispatch.operations);
         const auto bytes = static_cast<double>(dispatch.bytes_read + dispatch.bytes_written);
         std::vector<std::string> row = {
             fmt::format("{}", i),
             dispatch.name,
-            std::string(graph::Kernel(dispatch.kernel).name),
+            std::string(legacy_graph::Kernel(dispatch.kernel).name),
             fmt::format("{}", fmt::join(dispatch.grid, "x")),
             fmt::format("{}x{}", dispatch.parameters[0], dispatch.parameters[1]),
             dispatch.barrier_before ? "before" : "",
@@ -73,14 +73,14 @@ std::string DispatchTable(const graph::Plan& plan, std::span<const double> nanos
     return table.Render(2);
 }
 
-std::string MemoryTable(const graph::Plan& plan) {
+std::string MemoryTable(const legacy_graph::Plan& plan) {
     TextTable table(
         {"tensor", "kind", "type", "offset", "bytes", "steps"},
         {Align::kLeft, Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
     auto add_rows = [&](bool constants) {
-        for (const graph::PlanTensor& tensor : plan.tensors) {
-            if ((tensor.kind == graph::TensorKind::kConstant) == constants) {
-                table.AddRow({tensor.name, std::string(graph::Name(tensor.kind)),
+        for (const legacy_graph::PlanTensor& tensor : plan.tensors) {
+            if ((tensor.kind == legacy_graph::TensorKind::kConstant) == constants) {
+                table.AddRow({tensor.name, std::string(legacy_graph::Name(tensor.kind)),
                               tensor.type.ToString(), fmt::format("{}", tensor.offset_bytes),
                               fmt::format("{}", tensor.type.size_bytes()),
                               fmt::format("{}..{}", tensor.first_step, tensor.last_step)});

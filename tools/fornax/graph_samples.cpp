@@ -16,7 +16,7 @@ size_t ElementsBehindFirst(const std::vector<int64_t>& dims) {
     return elements;
 }
 
-std::vector<int64_t> DimsOf(const graph::TensorType& type) {
+std::vector<int64_t> DimsOf(const legacy_graph::TensorType& type) {
     return {type.shape.dims().begin(), type.shape.dims().end()};
 }
 
@@ -27,7 +27,7 @@ bool SameButFirst(const std::vector<int64_t>& a, const std::vector<int64_t>& b) 
 
 }  // namespace
 
-Result<Batching> PlanBatches(const graph::Plan& plan, std::span<const HostTensor> inputs) {
+Result<Batching> PlanBatches(const legacy_graph::Plan& plan, std::span<const HostTensor> inputs) {
     if (inputs.size() != plan.inputs.size()) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("The model has {} inputs, and {} are given.", plan.inputs.size(),
@@ -57,11 +57,11 @@ Result<Batching> PlanBatches(const graph::Plan& plan, std::span<const HostTensor
     }
     const auto samples = static_cast<size_t>(inputs[0].dims[0]);
     const size_t per_run = plan.inputs[0].type.shape[0];
-    auto fits = [&](const graph::PlanPort& port) {
+    auto fits = [&](const legacy_graph::PlanPort& port) {
         return port.type.shape.rank() >= 1 && port.type.shape[0] == per_run;
     };
     for (const auto* ports : {&plan.inputs, &plan.outputs}) {
-        for (const graph::PlanPort& port : *ports) {
+        for (const legacy_graph::PlanPort& port : *ports) {
             if (!fits(port)) {
                 return Error{ErrorCode::kInvalidArgument,
                              fmt::format("The data hold {} samples, but {} of {} does not take "
@@ -73,16 +73,16 @@ Result<Batching> PlanBatches(const graph::Plan& plan, std::span<const HostTensor
     return Batching{samples, per_run, (samples + per_run - 1) / per_run};
 }
 
-Result<std::vector<HostTensor>> RunBatches(const graph::Plan& plan,
+Result<std::vector<HostTensor>> RunBatches(const legacy_graph::Plan& plan,
                                            const Batching& batching,
                                            std::span<const HostTensor> inputs,
                                            const RunFunction& run) {
     std::vector<std::vector<float>> in, out;
     std::vector<HostTensor> results;
-    for (const graph::PlanPort& port : plan.inputs) {
+    for (const legacy_graph::PlanPort& port : plan.inputs) {
         in.emplace_back(port.type.shape.elements());
     }
-    for (const graph::PlanPort& port : plan.outputs) {
+    for (const legacy_graph::PlanPort& port : plan.outputs) {
         out.emplace_back(port.type.shape.elements());
         HostTensor& result = results.emplace_back();
         result.dims = DimsOf(port.type);

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/result.h"
-#include "compiler/frontends/onnx/tensor_file.h"
-#include "compiler/graph/plan.h"
+#include "compiler/frontends/legacy_onnx/tensor_file.h"
+#include "compiler/legacy_graph/plan.h"
 
 namespace fornax::tool {
 
-using onnx_frontend::HostTensor;
+using legacy_onnx::HostTensor;
 
 // How the samples of the inputs are cut into runs of a plan.
 struct Batching {
@@ -24,14 +24,14 @@ struct Batching {
 // Fits input tensors, one for each input of the plan, to the plan. Either every tensor has exactly
 // the shape of its input, which is one run, or all have the same, other first dimension: then each
 // is a list of samples, and runs take as many as the plan's first dimension says.
-Result<Batching> PlanBatches(const graph::Plan& plan, std::span<const HostTensor> inputs);
+Result<Batching> PlanBatches(const legacy_graph::Plan& plan, std::span<const HostTensor> inputs);
 
 using RunFunction = std::function<Status(std::span<const std::span<const float>> inputs,
                                          std::span<const std::span<float>> outputs)>;
 
 // Calls `run` once a batch and returns the outputs of all samples, one tensor for each output of
 // the plan.
-Result<std::vector<HostTensor>> RunBatches(const graph::Plan& plan,
+Result<std::vector<HostTensor>> RunBatches(const legacy_graph::Plan& plan,
                                            const Batching& batching,
                                            std::span<const HostTensor> inputs,
                                            const RunFunction& run);

@@ -61,11 +61,11 @@ void SelectDrivers(const std::string& device) {
 }
 
 // Numbers in [-1, 1), the same in every run.
-std::vector<HostTensor> RandomInputs(const graph::Plan& plan) {
+std::vector<HostTensor> RandomInputs(const legacy_graph::Plan& plan) {
     std::mt19937 generator(1);
     std::uniform_real_distribution<float> uniform(-1, 1);
     std::vector<HostTensor> inputs;
-    for (const graph::PlanPort& port : plan.inputs) {
+    for (const legacy_graph::PlanPort& port : plan.inputs) {
         HostTensor tensor;
         tensor.dims.assign(port.type.shape.dims().begin(), port.type.shape.dims().end());
         tensor.floats.resize(port.type.shape.elements());
@@ -80,13 +80,13 @@ std::vector<HostTensor> RandomInputs(const graph::Plan& plan) {
 std::vector<HostTensor> ReadInputs(const std::vector<std::string>& paths) {
     std::vector<HostTensor> inputs;
     for (const std::string& path : paths) {
-        inputs.push_back(ValueOrExit(onnx_frontend::ReadTensorFile(path)));
+        inputs.push_back(ValueOrExit(legacy_onnx::ReadTensorFile(path)));
     }
     return inputs;
 }
 
 std::vector<int64_t> ReadLabels(const std::string& path, size_t samples) {
-    HostTensor labels = ValueOrExit(onnx_frontend::ReadTensorFile(path));
+    HostTensor labels = ValueOrExit(legacy_onnx::ReadTensorFile(path));
     if (labels.is_float()) {
         ExitWithError(
             {ErrorCode::kInvalidArgument, fmt::format("The labels in {} are not integers.", path)});
@@ -100,7 +100,7 @@ std::vector<int64_t> ReadLabels(const std::string& path, size_t samples) {
 }
 
 // The key of the driver's pipeline cache for this plan: another driver build has another one.
-Hash128 PipelineCacheKey(const runtime::VulkanDevice& device, const graph::Plan& plan) {
+Hash128 PipelineCacheKey(const runtime::VulkanDevice& device, const legacy_graph::Plan& plan) {
     const VkPhysicalDeviceProperties& properties = device.properties();
     return Hasher()
         .Append("pipelines")
@@ -114,7 +114,7 @@ Hash128 PipelineCacheKey(const runtime::VulkanDevice& device, const graph::Plan&
 }
 
 std::unique_ptr<runtime::PlanRunner> MakeRunner(const runtime::VulkanDevice& device,
-                                                const graph::Plan& plan,
+                                                const legacy_graph::Plan& plan,
                                                 bool use_cache,
                                                 DiskCache& cache) {
     const Hash128 key = PipelineCacheKey(device, plan);
@@ -150,7 +150,7 @@ void Run(const Options& options) {
         ValueOrExit(options.graph.ToRequest(few ? inputs[0].dims[0] : kDefaultBatch), kExitUsage);
     DiskCache cache = DiskCache::OpenDefault();
     const LoadedPlan loaded = ValueOrExit(LoadPlan(request, cache));
-    const graph::Plan& plan = loaded.plan;
+    const legacy_graph::Plan& plan = loaded.plan;
     if (inputs.empty()) {
         inputs = RandomInputs(plan);
     }
@@ -167,7 +167,7 @@ void Run(const Options& options) {
     fmt::print("model      {} from {}\n", plan.name, options.graph.path);
     fmt::print("plan       {}, graph {}\n", loaded.Describe(), plan.graph_hash);
     if (options.explain) {
-        fmt::print("\n{}\n", graph::ToText(plan));
+        fmt::print("\n{}\n", legacy_graph::ToText(plan));
     }
     SelectDrivers(options.device);
     const auto device = ValueOrExit(runtime::VulkanDevice::Open(options.device));
@@ -193,7 +193,7 @@ void Run(const Options& options) {
     }
     for (size_t i = 0; i < options.outputs.size(); ++i) {
         ExitIfError(
-            onnx_frontend::WriteTensorFile(options.outputs[i], plan.outputs[i].name, results[i]));
+            legacy_onnx::WriteTensorFile(options.outputs[i], plan.outputs[i].name, results[i]));
     }
 
     fmt::print("runs       {} of {} samples each, {:.1f} us a run from submission to fence\n\n",

@@ -9,7 +9,7 @@
 
 namespace fornax::runtime {
 
-VkPipelineLayout PlanRunner::LayoutOf(const graph::PlanDispatch& dispatch) const {
+VkPipelineLayout PlanRunner::LayoutOf(const legacy_graph::PlanDispatch& dispatch) const {
     return pipeline_layouts_[plan_.sets[dispatch.set].tensors.size()];
 }
 
@@ -24,8 +24,8 @@ Status PlanRunner::CreatePipelines(std::span<const std::byte> pipeline_cache) {
         return VulkanError("vkCreatePipelineCache", result);
     }
 
-    std::map<std::pair<graph::KernelId, std::vector<uint32_t>>, size_t> made;
-    for (const graph::PlanDispatch& dispatch : plan_.dispatches) {
+    std::map<std::pair<legacy_graph::KernelId, std::vector<uint32_t>>, size_t> made;
+    for (const legacy_graph::PlanDispatch& dispatch : plan_.dispatches) {
         const auto [entry, is_new] =
             made.emplace(std::pair(dispatch.kernel, dispatch.parameters), pipelines_.size());
         if (is_new) {
@@ -41,9 +41,9 @@ Status PlanRunner::CreatePipelines(std::span<const std::byte> pipeline_cache) {
     return OkStatus();
 }
 
-Result<VkPipeline> PlanRunner::CreatePipeline(const graph::PlanDispatch& dispatch) {
+Result<VkPipeline> PlanRunner::CreatePipeline(const legacy_graph::PlanDispatch& dispatch) {
     const VkDevice device = device_.handle();
-    const graph::KernelInfo& kernel = graph::Kernel(dispatch.kernel);
+    const legacy_graph::KernelInfo& kernel = legacy_graph::Kernel(dispatch.kernel);
     VkShaderModuleCreateInfo module_info = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
     module_info.codeSize = kernel.spirv.size_bytes();
     module_info.pCode = kernel.spirv.data();

@@ -25,7 +25,7 @@ void ComputeBarrier(VkCommandBuffer commands,
 }  // namespace
 
 Result<std::unique_ptr<PlanRunner>> PlanRunner::Create(const VulkanDevice& device,
-                                                       const graph::Plan& plan,
+                                                       const legacy_graph::Plan& plan,
                                                        std::span<const std::byte> pipeline_cache) {
     std::unique_ptr<PlanRunner> runner(new PlanRunner(device, plan));
     FORNAX_RETURN_IF_ERROR(runner->CreateRegion());
@@ -58,7 +58,7 @@ PlanRunner::~PlanRunner() {
 
 Status PlanRunner::CreateRegion() {
     const uint32_t range_limit = device_.properties().limits.maxStorageBufferRange;
-    for (const graph::PlanTensor& tensor : plan_.tensors) {
+    for (const legacy_graph::PlanTensor& tensor : plan_.tensors) {
         if (tensor.type.size_bytes() > range_limit) {
             return Error{
                 ErrorCode::kUnsupported,
@@ -68,7 +68,7 @@ Status PlanRunner::CreateRegion() {
     }
     const VkDevice device = device_.handle();
     VkBufferCreateInfo buffer_info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-    buffer_info.size = std::max<uint64_t>(plan_.region_bytes(), graph::kTensorAlignment);
+    buffer_info.size = std::max<uint64_t>(plan_.region_bytes(), legacy_graph::kTensorAlignment);
     buffer_info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
     VkResult result = vkCreateBuffer(device, &buffer_info, nullptr, &region_);
     if (result != VK_SUCCESS) {
@@ -106,7 +106,7 @@ Status PlanRunner::CreateRegion() {
 Status PlanRunner::CreateSets() {
     const VkDevice device = device_.handle();
     size_t most_bindings = 0, all_bindings = 0;
-    for (const graph::PlanSet& set : plan_.sets) {
+    for (const legacy_graph::PlanSet& set : plan_.sets) {
         most_bindings = std::max(most_bindings, set.tensors.size());
         all_bindings += set.tensors.size();
     }
@@ -149,7 +149,7 @@ Status PlanRunner::CreateSets() {
     }
 
     std::vector<VkDescriptorSetLayout> layouts;
-    for (const graph::PlanSet& set : plan_.sets) {
+    for (const legacy_graph::PlanSet& set : plan_.sets) {
         layouts.push_back(set_layouts_[set.tensors.size()]);
     }
     VkDescriptorSetAllocateInfo allocate_info = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
@@ -167,7 +167,7 @@ Status PlanRunner::CreateSets() {
     std::vector<VkWriteDescriptorSet> writes;
     for (size_t s = 0; s < sets_.size(); ++s) {
         for (size_t binding = 0; binding < plan_.sets[s].tensors.size(); ++binding) {
-            const graph::PlanTensor& tensor = plan_.tensors[plan_.sets[s].tensors[binding]];
+            const legacy_graph::PlanTensor& tensor = plan_.tensors[plan_.sets[s].tensors[binding]];
             buffers.push_back({region_, tensor.offset_bytes, tensor.type.size_bytes()});
             VkWriteDescriptorSet write = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
             write.dstSet = sets_[s];
@@ -223,7 +223,7 @@ Status PlanRunner::RecordCommands() {
         vkCmdResetQueryPool(commands_, timestamps_, 0, queries);
     }
     for (uint32_t i = 0; i < plan_.dispatches.size(); ++i) {
-        const graph::PlanDispatch& dispatch = plan_.dispatches[i];
+        const legacy_graph::PlanDispatch& dispatch = plan_.dispatches[i];
         if (dispatch.barrier_before) {
             ComputeBarrier(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
                            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "compiler/graph/plan.h"
+#include "compiler/legacy_graph/plan.h"
 #include "tools/runtime/vulkan_device.h"
 
 namespace fornax::runtime {
@@ -31,7 +31,7 @@ class PlanRunner {
     // `pipeline_cache` is what an earlier runner's PipelineCacheData() gave on the same driver, or
     // empty.
     static Result<std::unique_ptr<PlanRunner>> Create(const VulkanDevice& device,
-                                                      const graph::Plan& plan,
+                                                      const legacy_graph::Plan& plan,
                                                       std::span<const std::byte> pipeline_cache);
     ~PlanRunner();
 
@@ -53,19 +53,19 @@ class PlanRunner {
     std::vector<std::byte> PipelineCacheData() const;
 
   private:
-    PlanRunner(const VulkanDevice& device, const graph::Plan& plan)
+    PlanRunner(const VulkanDevice& device, const legacy_graph::Plan& plan)
         : device_(device), plan_(plan) {}
 
     Status CreateRegion();
     Status CreateSets();
     Status CreatePipelines(std::span<const std::byte> pipeline_cache);
-    Result<VkPipeline> CreatePipeline(const graph::PlanDispatch& dispatch);
-    VkPipelineLayout LayoutOf(const graph::PlanDispatch& dispatch) const;
+    Result<VkPipeline> CreatePipeline(const legacy_graph::PlanDispatch& dispatch);
+    VkPipelineLayout LayoutOf(const legacy_graph::PlanDispatch& dispatch) const;
     Status RecordCommands();
     Status ReadTimestamps();
 
     const VulkanDevice& device_;
-    const graph::Plan& plan_;
+    const legacy_graph::Plan& plan_;
 
     VkBuffer region_ = VK_NULL_HANDLE;
     VkDeviceMemory memory_ = VK_NULL_HANDLE;

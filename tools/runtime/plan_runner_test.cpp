@@ -9,21 +9,21 @@
 
 #include <gtest/gtest.h>
 
-#include "compiler/graph/compile.h"
-#include "compiler/graph/testing/graph_builder.h"
+#include "compiler/legacy_graph/compile.h"
+#include "compiler/legacy_graph/testing/graph_builder.h"
 #include "tools/runtime/random_graph.h"
 #include "tools/runtime/reference.h"
 
 namespace fornax::runtime {
 namespace {
 
-using graph::Activation;
-using graph::BinaryFunction;
-using graph::UnaryFunction;
-using graph::ValueId;
-using graph::testing::GraphBuilder;
-using graph::testing::ShapeOf;
-namespace op = graph::op;
+using legacy_graph::Activation;
+using legacy_graph::BinaryFunction;
+using legacy_graph::UnaryFunction;
+using legacy_graph::ValueId;
+using legacy_graph::testing::GraphBuilder;
+using legacy_graph::testing::ShapeOf;
+namespace op = legacy_graph::op;
 
 class PlanRunnerTest : public ::testing::Test {
   protected:
@@ -36,7 +36,7 @@ class PlanRunnerTest : public ::testing::Test {
     }
     static void TearDownTestSuite() { device_.reset(); }
 
-    static std::vector<std::vector<float>> RandomInputs(const graph::Graph& graph, float low) {
+    static std::vector<std::vector<float>> RandomInputs(const legacy_graph::Graph& graph, float low) {
         std::mt19937 generator(9);
         std::uniform_real_distribution<float> uniform(low, 2);
         std::vector<std::vector<float>> inputs;
@@ -50,16 +50,16 @@ class PlanRunnerTest : public ::testing::Test {
     }
 
     // Runs the graph with and without fusion and compares every output with the interpreter's.
-    static void Check(const graph::Graph& graph, float low = -2) {
+    static void Check(const legacy_graph::Graph& graph, float low = -2) {
         const std::vector<std::vector<float>> inputs = RandomInputs(graph, low);
         const std::vector<std::vector<float>> expected = Interpret(graph, inputs);
         for (bool fuse : {true, false}) {
-            Result<graph::Plan> plan = graph::Compile(graph, {fuse});
+            Result<legacy_graph::Plan> plan = legacy_graph::Compile(graph, {fuse});
             ASSERT_TRUE(plan.ok()) << plan.error().message;
             Result<std::unique_ptr<PlanRunner>> runner = PlanRunner::Create(*device_, *plan, {});
             ASSERT_TRUE(runner.ok()) << runner.error().message;
             std::vector<std::vector<float>> actual;
-            for (const graph::PlanPort& output : plan->outputs) {
+            for (const legacy_graph::PlanPort& output : plan->outputs) {
                 actual.emplace_back(output.type.shape.elements());
             }
             const std::vector<std::span<const float>> in(inputs.begin(), inputs.end());
@@ -77,14 +77,14 @@ class PlanRunnerTest : public ::testing::Test {
 
     static void Compare(const std::vector<std::vector<float>>& actual,
                         const std::vector<std::vector<float>>& expected,
-                        const graph::Graph& graph,
-                        const graph::Plan& plan) {
+                        const legacy_graph::Graph& graph,
+                        const legacy_graph::Plan& plan) {
         for (size_t o = 0; o < expected.size(); ++o) {
             for (size_t i = 0; i < expected[o].size(); ++i) {
                 const float tolerance = 2e-4f * (1 + std::abs(expected[o][i]));
                 ASSERT_NEAR(actual[o][i], expected[o][i], tolerance)
                     << "output " << o << ", element " << i << " of\n"
-                    << graph::ToText(graph) << graph::ToText(plan);
+                    << legacy_graph::ToText(graph) << legacy_graph::ToText(plan);
             }
         }
     }
@@ -96,7 +96,7 @@ std::unique_ptr<VulkanDevice> PlanRunnerTest::device_;
 TEST_F(PlanRunnerTest, Convolutions) {
     struct Case {
         std::vector<int64_t> x, weight;
-        graph::Window window;
+        legacy_graph::Window window;
         uint32_t group;
     };
     const Case cases[] = {
@@ -127,7 +127,7 @@ TEST_F(PlanRunnerTest, Pools) {
         for (bool ceil_mode : {false, true}) {
             for (bool count_include_pad : {false, true}) {
                 GraphBuilder b;
-                const graph::Window window{{3, 2}, {2, 3}, {1, 2}, {1, 0, 2, 1}};
+                const legacy_graph::Window window{{3, 2}, {2, 3}, {1, 2}, {1, 0, 2, 1}};
                 const op::Pool pool{kind, window, ceil_mode, count_include_pad};
                 b.graph.AddOutput("y", b.Node("pool", pool, {b.Input("x", {2, 3, 8, 9})}));
                 Check(b.graph);
@@ -156,7 +156,7 @@ TEST_F(PlanRunnerTest, MatrixProducts) {
 }
 
 TEST_F(PlanRunnerTest, FunctionsOfOneValue) {
-    for (uint32_t i = 0; i <= static_cast<uint32_t>(graph::kLastUnaryFunction); ++i) {
+    for (uint32_t i = 0; i <= static_cast<uint32_t>(legacy_graph::kLastUnaryFunction); ++i) {
         const auto function = static_cast<UnaryFunction>(i);
         const bool positive = function == UnaryFunction::kSqrt || function == UnaryFunction::kLog ||
                               function == UnaryFunction::kReciprocal;
@@ -174,7 +174,7 @@ TEST_F(PlanRunnerTest, FunctionsOfTwoValues) {
         {{5, 1}, {1, 6}}, {{}, {2, 3}},     {{2, 3, 2, 1, 2, 3}, {3, 1, 4, 1, 3}},
         {{70, 65}, {}},   {{1, 1}, {1}},    {{2, 1, 3, 1, 2, 1}, {1, 2, 1, 3, 1, 2}},
     };
-    for (uint32_t i = 0; i <= static_cast<uint32_t>(graph::kLastBinaryFunction); ++i) {
+    for (uint32_t i = 0; i <= static_cast<uint32_t>(legacy_graph::kLastBinaryFunction); ++i) {
         const auto function = static_cast<BinaryFunction>(i);
         SCOPED_TRACE(Name(function));
         for (const auto& [a, c] : shapes) {
@@ -213,7 +213,7 @@ TEST_F(PlanRunnerTest, Transposes) {
 TEST_F(PlanRunnerTest, LongRangesUseTwoGridDirections) {
     GraphBuilder b;
     b.graph.AddOutput("y", b.Relu("relu", b.Input("x", {65536, 65})));
-    ASSERT_GT(graph::Compile(b.graph, {})->dispatches[0].grid[2], 1u);
+    ASSERT_GT(legacy_graph::Compile(b.graph, {})->dispatches[0].grid[2], 1u);
     Check(b.graph);
 }
 
@@ -236,7 +236,7 @@ TEST_F(PlanRunnerTest, TimesEveryDispatch) {
     GraphBuilder b;
     const ValueId x = b.Input("x", {64, 64});
     b.graph.AddOutput("y", b.Node("mm", op::MatMul{}, {b.Relu("relu", x), x}));
-    const graph::Plan plan = graph::Compile(b.graph, {}).value();
+    const legacy_graph::Plan plan = legacy_graph::Compile(b.graph, {}).value();
     const auto runner = PlanRunner::Create(*device_, plan, {}).value();
     std::vector<float> in(64 * 64, 1), out(64 * 64);
     const std::span<const float> in_span(in);

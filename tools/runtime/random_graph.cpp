@@ -9,10 +9,10 @@
 namespace fornax::runtime {
 namespace {
 
-using graph::Shape;
-using graph::UnaryFunction;
-using graph::ValueId;
-namespace op = graph::op;
+using legacy_graph::Shape;
+using legacy_graph::UnaryFunction;
+using legacy_graph::ValueId;
+namespace op = legacy_graph::op;
 
 constexpr int kAttempts = 60;
 constexpr size_t kNodes = 20;
@@ -22,11 +22,11 @@ class Grower {
   public:
     explicit Grower(uint32_t seed) : generator_(seed), graph_("random " + std::to_string(seed)) {}
 
-    graph::Graph Grow() {
+    legacy_graph::Graph Grow() {
         const uint32_t inputs = 1 + Random(2);
         for (uint32_t i = 0; i < inputs; ++i) {
             values_.push_back(
-                graph_.AddInput("in" + std::to_string(i), {graph::DataType::kF32, RandomShape(4)}));
+                graph_.AddInput("in" + std::to_string(i), {legacy_graph::DataType::kF32, RandomShape(4)}));
         }
         for (int i = 0; i < kAttempts && graph_.nodes().size() < kNodes; ++i) {
             Attempt();
@@ -66,7 +66,7 @@ class Grower {
     }
 
     // Functions that keep small values small.
-    graph::Activation RandomActivation() {
+    legacy_graph::Activation RandomActivation() {
         static constexpr UnaryFunction kFunctions[] = {
             UnaryFunction::kRelu, UnaryFunction::kClip,      UnaryFunction::kSigmoid,
             UnaryFunction::kTanh, UnaryFunction::kNegate,    UnaryFunction::kAbs,
@@ -99,7 +99,7 @@ class Grower {
     }
 
     // Adds a node if its operands fit; a random choice that does not fit is simply dropped.
-    void Add(graph::Operator operation, std::vector<ValueId> operands) {
+    void Add(legacy_graph::Operator operation, std::vector<ValueId> operands) {
         Result<ValueId> result = graph_.AddNode("n" + std::to_string(graph_.nodes().size()),
                                                 std::move(operation), std::move(operands));
         if (result.ok()) {
@@ -153,10 +153,10 @@ class Grower {
                 return;
             case 5:
             case 6: {
-                static constexpr graph::BinaryFunction kFunctions[] = {
-                    graph::BinaryFunction::kAdd, graph::BinaryFunction::kSub,
-                    graph::BinaryFunction::kMax, graph::BinaryFunction::kMin,
-                    graph::BinaryFunction::kMul};
+                static constexpr legacy_graph::BinaryFunction kFunctions[] = {
+                    legacy_graph::BinaryFunction::kAdd, legacy_graph::BinaryFunction::kSub,
+                    legacy_graph::BinaryFunction::kMax, legacy_graph::BinaryFunction::kMin,
+                    legacy_graph::BinaryFunction::kMul};
                 const auto function = kFunctions[Random(std::size(kFunctions))];
                 // A bias or factor per channel, or another value that may or may not fit.
                 const int64_t channels = rank >= 3 ? shape[rank - 3] : 1;
@@ -177,13 +177,13 @@ class Grower {
     }
 
     std::mt19937 generator_;
-    graph::Graph graph_;
+    legacy_graph::Graph graph_;
     std::vector<ValueId> values_;
 };
 
 }  // namespace
 
-graph::Graph RandomGraph(uint32_t seed) {
+legacy_graph::Graph RandomGraph(uint32_t seed) {
     return Grower(seed).Grow();
 }
 

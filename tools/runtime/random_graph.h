@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-#include "compiler/graph/graph.h"
+#include "compiler/legacy_graph/graph.h"
 
 namespace fornax::runtime {
 
 // A graph of some twenty nodes with values that stay small. The same seed gives the same graph.
-graph::Graph RandomGraph(uint32_t seed);
+legacy_graph::Graph RandomGraph(uint32_t seed);
 
 }  // namespace fornax::runtime

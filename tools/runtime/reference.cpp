@@ -9,8 +9,8 @@
 namespace fornax::runtime {
 namespace {
 
-using graph::Shape;
-namespace op = graph::op;
+using legacy_graph::Shape;
+namespace op = legacy_graph::op;
 using Coordinates = std::vector<uint32_t>;
 
 struct Tensor {
@@ -53,55 +53,55 @@ void ForEach(const Shape& shape, Visit visit) {
     }
 }
 
-double Apply(const graph::Activation& activation, double x) {
+double Apply(const legacy_graph::Activation& activation, double x) {
     switch (activation.function) {
-        case graph::UnaryFunction::kIdentity:
+        case legacy_graph::UnaryFunction::kIdentity:
             return x;
-        case graph::UnaryFunction::kRelu:
+        case legacy_graph::UnaryFunction::kRelu:
             return x > 0 ? x : 0;
-        case graph::UnaryFunction::kClip:
+        case legacy_graph::UnaryFunction::kClip:
             return std::clamp<double>(x, activation.a, activation.b);
-        case graph::UnaryFunction::kSigmoid:
+        case legacy_graph::UnaryFunction::kSigmoid:
             return 1 / (1 + std::exp(-x));
-        case graph::UnaryFunction::kTanh:
+        case legacy_graph::UnaryFunction::kTanh:
             return std::tanh(x);
-        case graph::UnaryFunction::kExp:
+        case legacy_graph::UnaryFunction::kExp:
             return std::exp(x);
-        case graph::UnaryFunction::kSqrt:
+        case legacy_graph::UnaryFunction::kSqrt:
             return std::sqrt(x);
-        case graph::UnaryFunction::kNegate:
+        case legacy_graph::UnaryFunction::kNegate:
             return -x;
-        case graph::UnaryFunction::kAbs:
+        case legacy_graph::UnaryFunction::kAbs:
             return std::fabs(x);
-        case graph::UnaryFunction::kErf:
+        case legacy_graph::UnaryFunction::kErf:
             return std::erf(x);
-        case graph::UnaryFunction::kLeakyRelu:
+        case legacy_graph::UnaryFunction::kLeakyRelu:
             return x < 0 ? activation.a * x : x;
-        case graph::UnaryFunction::kLog:
+        case legacy_graph::UnaryFunction::kLog:
             return std::log(x);
-        case graph::UnaryFunction::kReciprocal:
+        case legacy_graph::UnaryFunction::kReciprocal:
             return 1 / x;
-        case graph::UnaryFunction::kSilu:
+        case legacy_graph::UnaryFunction::kSilu:
             return x / (1 + std::exp(-x));
     }
     return std::numeric_limits<double>::quiet_NaN();
 }
 
-double Apply(graph::BinaryFunction function, double a, double b) {
+double Apply(legacy_graph::BinaryFunction function, double a, double b) {
     switch (function) {
-        case graph::BinaryFunction::kAdd:
+        case legacy_graph::BinaryFunction::kAdd:
             return a + b;
-        case graph::BinaryFunction::kSub:
+        case legacy_graph::BinaryFunction::kSub:
             return a - b;
-        case graph::BinaryFunction::kMul:
+        case legacy_graph::BinaryFunction::kMul:
             return a * b;
-        case graph::BinaryFunction::kDiv:
+        case legacy_graph::BinaryFunction::kDiv:
             return a / b;
-        case graph::BinaryFunction::kMax:
+        case legacy_graph::BinaryFunction::kMax:
             return std::fmax(a, b);
-        case graph::BinaryFunction::kMin:
+        case legacy_graph::BinaryFunction::kMin:
             return std::fmin(a, b);
-        case graph::BinaryFunction::kPow:
+        case legacy_graph::BinaryFunction::kPow:
             return std::pow(a, b);
     }
     return std::numeric_limits<double>::quiet_NaN();
@@ -118,7 +118,7 @@ struct Position {
     }
 };
 
-Position WindowPosition(const graph::Window& w,
+Position WindowPosition(const legacy_graph::Window& w,
                         uint32_t oy,
                         uint32_t ox,
                         uint32_t ky,
@@ -150,7 +150,7 @@ void Evaluate(const op::Conv& conv, const Operands& operands, Tensor& result) {
 
 void Evaluate(const op::Pool& pool, const Operands& operands, Tensor& result) {
     const Tensor& x = *operands[0];
-    const graph::Window& w = pool.window;
+    const legacy_graph::Window& w = pool.window;
     ForEach(result.shape, [&](const Coordinates& at) {
         double greatest = -std::numeric_limits<double>::infinity(), sum = 0;
         int inside = 0, padded = 0;
@@ -275,23 +275,23 @@ void Evaluate(const op::Concat& concat, const Operands& operands, Tensor& result
 
 }  // namespace
 
-std::vector<std::vector<float>> Interpret(const graph::Graph& graph,
+std::vector<std::vector<float>> Interpret(const legacy_graph::Graph& graph,
                                           const std::vector<std::vector<float>>& inputs) {
     std::vector<Tensor> tensors;
     size_t next_input = 0;
-    for (const graph::Value& value : graph.values()) {
+    for (const legacy_graph::Value& value : graph.values()) {
         Tensor tensor{value.type.shape, std::vector<double>(value.type.shape.elements(), 0)};
-        if (value.kind == graph::ValueKind::kInput) {
+        if (value.kind == legacy_graph::ValueKind::kInput) {
             tensor.values.assign(inputs[next_input].begin(), inputs[next_input].end()),
                 ++next_input;
-        } else if (value.kind == graph::ValueKind::kConstant) {
-            tensor.values.assign(graph::Floats(value).begin(), graph::Floats(value).end());
+        } else if (value.kind == legacy_graph::ValueKind::kConstant) {
+            tensor.values.assign(legacy_graph::Floats(value).begin(), legacy_graph::Floats(value).end());
         }
         tensors.push_back(std::move(tensor));
     }
-    for (const graph::Node& node : graph.nodes()) {
+    for (const legacy_graph::Node& node : graph.nodes()) {
         Operands operands;
-        for (graph::ValueId operand : node.operands) {
+        for (legacy_graph::ValueId operand : node.operands) {
             operands.push_back(&tensors[operand.value()]);
         }
         Tensor& result = tensors[node.result.value()];
@@ -302,7 +302,7 @@ std::vector<std::vector<float>> Interpret(const graph::Graph& graph,
         }
     }
     std::vector<std::vector<float>> outputs;
-    for (const graph::Output& output : graph.outputs()) {
+    for (const legacy_graph::Output& output : graph.outputs()) {
         const std::vector<double>& values = tensors[output.value.value()].values;
         outputs.emplace_back(values.begin(), values.end());
     }

@@ -6,12 +6,12 @@
 
 #include <vector>
 
-#include "compiler/graph/graph.h"
+#include "compiler/legacy_graph/graph.h"
 
 namespace fornax::runtime {
 
 // The values of the graph's outputs. inputs[i] holds the elements of graph.inputs()[i].
-std::vector<std::vector<float>> Interpret(const graph::Graph& graph,
+std::vector<std::vector<float>> Interpret(const legacy_graph::Graph& graph,
                                           const std::vector<std::vector<float>>& inputs);
 
 }  // namespace fornax::runtime
