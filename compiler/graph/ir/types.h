@@ -1,0 +1,76 @@
+// Shapes and types of tensors, and tensors on the host.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/graph/ir/element_type.h"
+#include "compiler/graph/ir/expr.h"
+
+namespace fornax::graph {
+
+// The greatest number of dimensions, and of elements of one tensor.
+inline constexpr size_t kMaxRank = 16;
+inline constexpr int64_t kMaxElements = int64_t{1} << 40;
+
+// The dimensions of a tensor, outermost first. A dimension may be 0 and may be an expression.
+class Shape {
+  public:
+    Shape() = default;
+    Shape(std::initializer_list<Expr> dims) : dims_(dims) {}
+    explicit Shape(std::vector<Expr> dims) : dims_(std::move(dims)) {}
+    static Shape Of(std::span<const int64_t> dims);
+
+    size_t rank() const { return dims_.size(); }
+    const Expr& operator[](size_t axis) const { return dims_[axis]; }
+    Expr& operator[](size_t axis) { return dims_[axis]; }
+    std::span<const Expr> dims() const { return dims_; }
+    std::vector<Expr>& mutable_dims() { return dims_; }
+
+    // The number of elements.
+    Expr Volume() const;
+    // All dimensions, when none holds a symbol.
+    std::optional<std::vector<int64_t>> Constants() const;
+    bool operator==(const Shape&) const = default;
+    std::string ToString() const;  // "[2,n + 1,8]"
+
+  private:
+    std::vector<Expr> dims_;
+};
+
+struct TensorType {
+    ElementType element = ElementType::kF32;
+    Shape shape;
+    bool operator==(const TensorType&) const = default;
+    std::string ToString() const;  // "f32[2,8]"
+};
+
+using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
+using Strings = std::shared_ptr<const std::vector<std::string>>;
+
+// A tensor on the host: elements in row-major order, as element_type.h says.
+struct Tensor {
+    ElementType element = ElementType::kF32;
+    std::vector<int64_t> dims;
+    Bytes data;       // null for strings
+    Strings strings;  // of kString
+
+    int64_t count() const;
+    Scalar At(int64_t index) const {
+        return ReadElement(element, data->data() + index * BytesOf(element));
+    }
+    TensorType type() const { return {element, Shape::Of(dims)}; }
+
+    // A tensor whose elements are all 0 and may be written to through the second pointer until the
+    // tensor is copied.
+    static Tensor Zeros(ElementType element, std::vector<int64_t> dims, uint8_t** writable);
+    static Tensor FromFloats(std::vector<int64_t> dims, std::span<const float> values);
+    static Tensor FromIntegers(std::vector<int64_t> dims, std::span<const int64_t> values);
+};
+
+}  // namespace fornax::graph
