@@ -44,6 +44,7 @@ struct Range {
 
 using Bindings = std::map<Symbol, int64_t>;
 using Ranges = std::map<Symbol, Range>;
+struct Domain;
 
 struct ExprAtom;
 using AtomRef = std::shared_ptr<const ExprAtom>;
@@ -93,16 +94,29 @@ class Expr {
     // Bounds of the value when each symbol is within its range; symbols without one may be
     // anything.
     Range Bounds(const Ranges& ranges) const;
-    // An equal expression, simpler where the ranges allow: (4*i + j) / 4 is i for j in 0..3.
-    Expr Simplify(const Ranges& ranges) const;
+    // An expression that is equal in the domain, simpler where that allows: (4*i + j) / 4 is i for
+    // j in 0..3.
+    Expr Simplify(const Domain& domain) const;
 
-    // "4 + 3*i0 + floor(i2 / 7)".
+    // "3*i0 + floor(i2, 7) + 4".
     std::string ToString() const;
 
   private:
-    friend struct ExprAccess;
+    friend class ExprBuilder;
     int64_t constant_ = 0;
     std::vector<ExprTerm> terms_;  // sorted, distinct
+};
+
+// What is known of symbols. `extents` says of iteration variables that they are in 0..extent-1,
+// where the extent may hold symbols of its own.
+struct Domain {
+    Ranges ranges;
+    std::map<Symbol, Expr> extents;
+
+    void AddVariable(const Symbol& variable, const Expr& extent);
+    // Whether 0 <= a, and whether a < b, everywhere; false also when it cannot be told.
+    bool IsNotNegative(const Expr& a) const;
+    bool IsLess(const Expr& a, const Expr& b) const;
 };
 
 // Division that rounds down, and its remainder, which has the sign of the divisor. Dividing by the
@@ -113,7 +127,8 @@ Expr CeilDiv(const Expr& a, const Expr& b);
 Expr Min(const Expr& a, const Expr& b);
 Expr Max(const Expr& a, const Expr& b);
 
-enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMod, kMin, kMax };
+// kProduct: of two sums that would have too many terms if multiplied out.
+enum class AtomKind : uint8_t { kSymbol, kFloorDiv, kMod, kMin, kMax, kProduct };
 
 struct ExprAtom {
     AtomKind kind;
