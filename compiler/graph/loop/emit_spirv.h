@@ -1,0 +1,37 @@
+// SPIR-V of a loop kernel.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/graph/loop/kernel.h"
+
+namespace fornax::graph::loop {
+
+// What code may use: the device's features, and the sizes that choose how it is written.
+struct Target {
+    uint32_t subgroup_size = 32;
+    uint32_t max_workgroup_count = 65535;  // along each axis
+    bool int64 = true;
+    bool float64 = true;
+    bool storage_8bit = true;
+    bool storage_16bit = true;
+    bool subgroup_arithmetic = true;
+};
+
+// A module with the entry point "main": the kernel's buffers are bindings 0, 1, ... of set 0, the
+// values of SizeSymbols() the push constants. The same kernel and target always give the same
+// words.
+struct Module {
+    std::vector<uint32_t> words;
+    // The workgroups to dispatch, over the kernel's size symbols; 0 where nothing is to be done.
+    std::array<Expr, 3> workgroups;
+};
+
+// kUnsupported, with a sentence, for what the target or the emitter does not have; the caller then
+// computes it on the host.
+Result<Module> EmitSpirv(const Kernel& kernel, const Target& target);
+
+}  // namespace fornax::graph::loop

@@ -1,0 +1,165 @@
+// Loop kernels: what the scheduler makes of a group of graph nodes, and what SPIR-V is written
+// from.
+//
+// A kernel is an iteration space, scalars computed at each of its points, and stores:
+//
+//     kernel softmax(in x: f32[n,128], out y: f32[n,128])
+//       parallel $i0 < n, $i1 < 128
+//       %0 = load x[$i0, $r0]
+//       %1 = reduce max $r0 < 128 of %0
+//       ...
+//       store y[$i0, $i1] = %9
+//
+// Meaning: for every point of the parallel loops, in any order and at once, and there for every
+// point of the sequential loops in order, the stores happen one after the other. Scalars are pure
+// but for loads from buffers that the kernel writes, which see what this point of the parallel
+// loops stored before; no point may read what another one stores.
+//
+// Every access is safe whatever a kernel says: an index outside of its dimension loads 0 (or
+// `otherwise`) and stores nothing. The code that is made from a kernel leaves a check out only
+// where the ranges of the index's symbols prove it. So kernels may come from files, and the
+// footprint of a dispatch are the shapes of its buffers.
+//
+// Expressions use three kinds of symbols: the tensors' sizes by their names, and, beginning with
+// '$', loop variables ("$i0", "$r3") and scalars used as an index ("$v7" is the integer scalar 7).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "base/strong_id.h"
+#include "compiler/graph/ir/expr.h"
+#include "compiler/graph/ir/scalar_function.h"
+#include "compiler/graph/ir/types.h"
+
+namespace fornax::graph::loop {
+
+using BufferId = StrongId<struct LoopBufferTag>;
+using ScalarId = StrongId<struct LoopScalarTag>;
+
+// A tensor in row-major order, bound as storage buffer `BufferId` of set 0.
+struct Buffer {
+    std::string name;
+    TensorType type;
+    bool written = false;
+};
+
+struct Loop {
+    Symbol variable;
+    Expr extent;  // 0 <= variable < extent
+};
+
+// --- Scalars -------------------------------------------------------------------------------------
+
+struct Load {
+    BufferId buffer;
+    std::vector<Expr> index;  // one per dimension of the buffer
+    ScalarId otherwise;       // the value where an index is outside; if not valid: 0
+};
+
+// An integer expression as an i64 scalar.
+struct Index {
+    Expr value;
+};
+
+struct Constant {
+    Scalar value;
+};
+
+// Whether 0 <= value < extent: a bool.
+struct InRange {
+    Expr value;
+    Expr extent;
+};
+
+struct Map {
+    ScalarFunction function = ScalarFunction::kNeg;
+    std::vector<ScalarId> arguments;
+};
+
+struct Cast {
+    ScalarId argument;
+    Overflow overflow = Overflow::kSpecial;
+    Rounding rounding = Rounding::kNearestEven;
+};
+
+struct Bitcast {
+    ScalarId argument;
+};
+
+// The combination of `body` at all points of `loops`; the neutral element if there is none. Scalars
+// that use a variable of `loops` exist inside only.
+struct Reduce {
+    Combine combine = Combine::kSum;
+    std::vector<Loop> loops;
+    ScalarId body;
+};
+
+// The first (or last) position in the loop of the greatest or least `body`: an i64.
+struct ArgReduce {
+    Combine combine = Combine::kMax;
+    bool last = false;
+    Loop loop;
+    ScalarId body;
+};
+
+struct ScalarNode {
+    // Of the value. f16, bf16 and narrower floats are computed in f32 and rounded by casts and
+    // stores; integers wrap in their type.
+    ElementType type = ElementType::kF32;
+    std::variant<Constant, Load, Index, InRange, Map, Cast, Bitcast, Reduce, ArgReduce> value;
+};
+
+// --- Kernels -------------------------------------------------------------------------------------
+
+struct Store {
+    BufferId buffer;
+    std::vector<Expr> index;
+    ScalarId value;
+    ScalarId condition;  // a bool; if not valid: always
+};
+
+// How the points of the parallel loops are distributed over invocations. It never changes a result.
+enum class Mapping : uint8_t {
+    kFlat,  // an invocation a point; reductions run in it one after the other
+    kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the
+           // points of the others, and the reductions that do not depend on these
+};
+
+struct Kernel {
+    std::string name;
+    std::vector<Buffer> buffers;
+    std::vector<Loop> parallel;
+    std::vector<Loop> sequential;
+    std::vector<ScalarNode> scalars;  // operands come first
+    std::vector<Store> stores;
+    Mapping mapping = Mapping::kFlat;
+    uint32_t row_loops = 0;
+    Ranges sizes;  // of the symbols that are sizes
+
+    const ScalarNode& operator[](ScalarId id) const { return scalars[id.value()]; }
+    const Buffer& operator[](BufferId id) const { return buffers[id.value()]; }
+};
+
+// The symbols of sizes that the kernel's code takes as push constants, in the order of their names:
+// u32 each.
+std::vector<Symbol> SizeSymbols(const Kernel& kernel);
+
+// The rules above: ids in range and operands first, variables in scope, types that fit. For kernels
+// from files; the error is a sentence.
+Status Verify(const Kernel& kernel);
+
+std::string ToText(const Kernel& kernel);
+Result<Kernel> ParseKernel(std::string_view text);
+
+// The kernel on host buffers: the definition that generated code is tested against. `buffers` are
+// bound in order and have the shapes that the kernel's have under `sizes`.
+Status Interpret(const Kernel& kernel,
+                 const Bindings& sizes,
+                 std::span<std::vector<uint8_t>> buffers);
+
+}  // namespace fornax::graph::loop

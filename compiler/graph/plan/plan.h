@@ -1,0 +1,126 @@
+// The plan: what the graph compiler hands to the runtime.
+//
+// A plan is a list of steps, dispatches of kernels and calls on the host, over blocks of memory.
+// All sizes in it are expressions of the graph's symbols: for given inputs the runtime binds the
+// symbols, checks the guards, evaluates the sizes, and places the blocks in memory. The plan holds
+// no code: kernels are loop kernels (or parameters of templates), from which SPIR-V is made on
+// loading.
+//
+// A plan is immutable once made and safe to share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/strong_id.h"
+#include "compiler/graph/ir/graph.h"
+#include "compiler/graph/loop/kernel.h"
+
+namespace fornax::graph {
+
+using BlockId = StrongId<struct PlanBlockTag>;
+using KernelId = StrongId<struct PlanKernelTag>;
+using StepId = StrongId<struct PlanStepTag>;
+
+struct Plan;
+
+enum class BlockKind : uint8_t {
+    kConstant,  // holds its bytes from the start
+    kInput,     // written by the caller before a run
+    kOutput,    // read by the caller after a run
+    kTemporary,
+    kState,  // keeps its value from run to run
+};
+
+// A piece of memory with one tensor. Blocks that are not alive at the same step may share bytes.
+struct PlanBlock {
+    std::string name;
+    TensorType type;
+    BlockKind kind = BlockKind::kTemporary;
+    Bytes data;  // of a constant
+    // In use from step `first` to step `last`; inputs from 0 on, outputs to the end.
+    uint32_t first = 0;
+    uint32_t last = 0;
+};
+
+// An input or output of the graph. A constant or an input may be an output as it is.
+struct PlanPort {
+    std::string name;
+    TensorType type;
+    BlockId block;
+};
+
+struct DispatchStep {
+    std::string name;  // of the graph's nodes that it computes
+    KernelId kernel;
+    std::vector<BlockId> bindings;  // storage buffers 0, 1, ... of set 0
+    bool barrier_before = false;    // an execution and memory barrier between compute shaders
+    // For tables and the roofline.
+    Expr operations;
+    Expr bytes_read;
+    Expr bytes_written;
+};
+
+// One node on the host, by the interpreter or by a host function.
+struct HostStep {
+    std::string name;
+    Operation operation;
+    std::vector<Body> bodies;
+    std::vector<BlockId> operands;
+    std::vector<TensorType> operand_types;
+    std::vector<BlockId> results;
+    std::vector<TensorType> result_types;  // sizes of their own symbols are known when it has run
+    std::string reason;                    // why it is not on the device
+};
+
+using PlanStep = std::variant<DispatchStep, HostStep>;
+
+// One kernel; a variant once templates join loop kernels.
+struct PlanKernel {
+    loop::Kernel loop;
+};
+
+// What a graph's symbol stands for: dimension `axis` of input `port`.
+struct SymbolSource {
+    Symbol symbol;
+    uint32_t port = 0;
+    uint32_t axis = 0;
+};
+
+struct Plan {
+    std::string name;        // of the graph
+    std::string graph_hash;  // 32 hexadecimal digits
+    std::vector<PlanBlock> blocks;
+    std::vector<PlanPort> inputs;
+    std::vector<PlanPort> outputs;
+    std::vector<PlanKernel> kernels;
+    std::vector<PlanStep> steps;
+    std::vector<SymbolSource> sources;
+    Ranges ranges;
+    std::vector<Guard> guards;
+};
+
+// Where the blocks lie when the symbols have these values: constants, then what lives between
+// steps, in one arena each.
+struct MemoryPlan {
+    std::vector<uint64_t> offsets;  // by block: in the constants' region or in the arena
+    std::vector<uint64_t> sizes;    // by block, in bytes
+    uint64_t constant_bytes = 0;
+    uint64_t arena_bytes = 0;
+    uint64_t lower_bound_bytes = 0;  // what the blocks that are alive at one step need at least
+};
+
+// Fails if a size does not evaluate, is negative or too large.
+Result<MemoryPlan> PlanMemory(const Plan& plan, const Bindings& sizes);
+
+// Checks a plan from a file: every index, kernel, type and lifetime. With it, playing the plan
+// stays within its blocks.
+Status ValidatePlan(const Plan& plan);
+
+std::string ToText(const Plan& plan);
+
+}  // namespace fornax::graph
