@@ -441,7 +441,7 @@ Scalar NeutralElement(Combine combine, ElementType type) {
 bool Accepts(Combine combine, ElementType type) {
     switch (combine) {
         case Combine::kReplace:
-            return type != ElementType::kString;
+            return false;  // it needs no arithmetic, and only scatters have it
         case Combine::kAnd:
         case Combine::kOr:
         case Combine::kXor:

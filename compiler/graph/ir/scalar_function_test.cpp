@@ -216,7 +216,7 @@ TEST(Combine, HasANameThatFindsIt) {
 TEST(Combine, NeutralElementsChangeNothing) {
     for (size_t t = 0; t < static_cast<size_t>(kLastElementType); ++t) {
         const auto type = static_cast<ElementType>(t);
-        for (size_t c = 1; c <= static_cast<size_t>(kLastCombine); ++c) {
+        for (size_t c = 0; c <= static_cast<size_t>(kLastCombine); ++c) {
             const auto combine = static_cast<Combine>(c);
             if (!Accepts(combine, type)) {
                 continue;
@@ -246,6 +246,7 @@ TEST(Combine, NeutralElementsOfTypes) {
     EXPECT_EQ(NeutralElement(Combine::kAnd, ElementType::kBool).integer, 1);
     EXPECT_FALSE(Accepts(Combine::kSum, ElementType::kBool));
     EXPECT_FALSE(Accepts(Combine::kXor, ElementType::kF16));
+    EXPECT_FALSE(Accepts(Combine::kReplace, ElementType::kF32));
 }
 
 TEST(Combine, ReplaceGivesTheSecond) {
