@@ -127,7 +127,7 @@ struct Store {
 enum class Mapping : uint8_t {
     kFlat,  // an invocation a point; reductions run in it one after the other
     kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the
-           // points of the others, and the reductions that do not depend on these
+            // points of the others, and the reductions that do not depend on these
 };
 
 struct Kernel {
