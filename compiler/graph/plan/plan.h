@@ -58,7 +58,6 @@ struct DispatchStep {
     std::string name;  // of the graph's nodes that it computes
     KernelId kernel;
     std::vector<BlockId> bindings;  // storage buffers 0, 1, ... of set 0
-    bool barrier_before = false;    // an execution and memory barrier between compute shaders
     // For tables and the roofline.
     Expr operations;
     Expr bytes_read;
@@ -104,18 +103,29 @@ struct Plan {
     std::vector<Guard> guards;
 };
 
-// Where the blocks lie when the symbols have these values: constants, then what lives between
-// steps, in one arena each.
+// The size of a block that holds a symbol without a value.
+inline constexpr uint64_t kUnknownSize = UINT64_MAX;
+
+// Where the blocks lie when the symbols have these values. There is a region for the constants, one
+// for inputs and outputs (which keep their bytes between runs, and which a caller may put into
+// memory of its own), and the arena for temporaries. Each state has memory of its own.
 struct MemoryPlan {
-    std::vector<uint64_t> offsets;  // by block: in the constants' region or in the arena
-    std::vector<uint64_t> sizes;    // by block, in bytes
+    std::vector<uint64_t> offsets;  // by block, in its region
+    std::vector<uint64_t> sizes;    // by block, in bytes; 0 for strings
     uint64_t constant_bytes = 0;
+    uint64_t port_bytes = 0;
     uint64_t arena_bytes = 0;
-    uint64_t lower_bound_bytes = 0;  // what the blocks that are alive at one step need at least
+    uint64_t lower_bound_bytes =
+        0;  // what the temporaries that are alive at one step need at least
 };
 
-// Fails if a size does not evaluate, is negative or too large.
-Result<MemoryPlan> PlanMemory(const Plan& plan, const Bindings& sizes);
+// Blocks whose size holds a symbol that has no value (because a host step gives it) are left out:
+// their size is kUnknownSize. Once the step has run, the plan is made for what then is known, with
+// the `earlier` plan: blocks of which that one knows the size are left out, and keep size and
+// offset. Fails if a size does not evaluate, is negative or too large.
+Result<MemoryPlan> PlanMemory(const Plan& plan,
+                              const Bindings& sizes,
+                              const MemoryPlan* earlier = nullptr);
 
 // Checks a plan from a file: every index, kernel, type and lifetime. With it, playing the plan
 // stays within its blocks.

@@ -104,12 +104,32 @@ void KernelBuilder::Store(ValueId value,
                           std::vector<Expr> index,
                           loop::ScalarId scalar,
                           loop::ScalarId condition) {
+    Store(BufferOf(value), std::move(index), scalar, condition);
+}
+
+void KernelBuilder::Store(loop::BufferId buffer,
+                          std::vector<Expr> index,
+                          loop::ScalarId scalar,
+                          loop::ScalarId condition) {
     for (Expr& expr : index) {
         expr = Simplified(expr);
     }
-    const loop::BufferId buffer = BufferOf(value);
     kernel_.buffers[buffer.value()].written = true;
     kernel_.stores.push_back({buffer, std::move(index), scalar, condition});
+}
+
+loop::BufferId KernelBuilder::AddBuffer(TensorType type) {
+    const loop::BufferId id(kernel_.buffers.size());
+    kernel_.buffers.push_back({fmt::format("b{}", id.value()), std::move(type), false});
+    buffer_values_.emplace_back();
+    return id;
+}
+
+loop::ScalarId KernelBuilder::LoadFrom(loop::BufferId buffer, std::vector<Expr> index) {
+    for (Expr& expr : index) {
+        expr = Simplified(expr);
+    }
+    return Add(kernel_[buffer].type.element, loop::Load{buffer, std::move(index), {}});
 }
 
 loop::ScalarId KernelBuilder::Constant(ElementType type, const Scalar& value) {
@@ -139,6 +159,13 @@ loop::ScalarId KernelBuilder::Map(ScalarFunction function, std::vector<loop::Sca
 
 loop::ScalarId KernelBuilder::Cast(loop::ScalarId argument, ElementType type) {
     return TypeOf(argument) == type ? argument : Add(type, loop::Cast{argument});
+}
+
+loop::ScalarId KernelBuilder::Combined(Combine combine, loop::ScalarId a, loop::ScalarId b) {
+    constexpr ScalarFunction kFunctions[] = {
+        ScalarFunction::kAdd, ScalarFunction::kAdd, ScalarFunction::kMul, ScalarFunction::kMin,
+        ScalarFunction::kMax, ScalarFunction::kAnd, ScalarFunction::kOr,  ScalarFunction::kXor};
+    return Map(kFunctions[static_cast<size_t>(combine)], {a, b});
 }
 
 loop::ScalarId KernelBuilder::InRange(const Expr& value, const Expr& extent) {

@@ -36,11 +36,22 @@ class KernelBuilder {
                std::vector<Expr> index,
                loop::ScalarId scalar,
                loop::ScalarId condition = {});
+    // A buffer that is no value of the graph; it is not in memory before a kernel writes it.
+    loop::BufferId AddBuffer(TensorType type);
+    loop::ScalarId LoadFrom(loop::BufferId buffer, std::vector<Expr> index);
+    void Store(loop::BufferId buffer,
+               std::vector<Expr> index,
+               loop::ScalarId scalar,
+               loop::ScalarId condition = {});
+
+    loop::BufferId BufferOf(ValueId value);
 
     loop::ScalarId Constant(ElementType type, const Scalar& value);
     loop::ScalarId Integer(const Expr& value);  // i64
     loop::ScalarId Map(ScalarFunction function, std::vector<loop::ScalarId> arguments);
     loop::ScalarId Cast(loop::ScalarId argument, ElementType type);
+    // Two values combined, as reductions do.
+    loop::ScalarId Combined(Combine combine, loop::ScalarId a, loop::ScalarId b);
     loop::ScalarId InRange(const Expr& value, const Expr& extent);
     // An integer scalar as a symbol for index expressions.
     Expr AsIndex(loop::ScalarId scalar);
@@ -48,7 +59,7 @@ class KernelBuilder {
     loop::Loop NewReductionLoop(const Expr& extent);
     loop::ScalarId Reduce(Combine combine, std::vector<loop::Loop> loops, loop::ScalarId body);
 
-    // The graph value of each buffer.
+    // The graph value of each buffer; not valid for those of AddBuffer().
     const std::vector<ValueId>& buffer_values() const { return buffer_values_; }
     const loop::Kernel& kernel() const { return kernel_; }
     loop::Kernel& kernel() { return kernel_; }
@@ -62,7 +73,6 @@ class KernelBuilder {
     };
 
     loop::ScalarId Add(ElementType type, decltype(loop::ScalarNode::value) value);
-    loop::BufferId BufferOf(ValueId value);
     Expr Simplified(const Expr& expr) const { return expr.Simplify(domain_); }
     ElementType TypeOf(loop::ScalarId id) const { return kernel_[id].type; }
 
