@@ -36,6 +36,11 @@ void Convert(Node& node, ElementType to) {
                                          {}, {x}, {{to, x.shape()}})[0]);
         return;
     }
+    // Numbers that narrow integers do not hold keep their low bits.
+    if (graph::IsInteger(to) && graph::BitsOf(to) < 8 && graph::IsFloat(x.element())) {
+        node.Out(graph::Cast(graph::Cast(x, ElementType::kI32), to));
+        return;
+    }
     const bool saturate = node.Int("saturate", 1) != 0 || to == ElementType::kF4E2M1;
     Rounding rounding = Rounding::kNearestEven;
     if (to == ElementType::kF8E8M0) {

@@ -11,7 +11,9 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, const Oper
 Table MakeTable() {
     Table table;
     for (const std::span<const OperatorEntry> family :
-         {ElementwiseOperators(), CastOperators(), ShapeOperators()}) {
+         {ElementwiseOperators(), CastOperators(), ShapeOperators(), IndexOperators(),
+          ReductionOperators(), NormalisationOperators(), WindowOperators(), ProductOperators(),
+          QuantisedOperators(), AttentionOperators(), LossOperators()}) {
         for (const OperatorEntry& entry : family) {
             table.emplace(std::pair(entry.domain, entry.name), &entry);
         }
