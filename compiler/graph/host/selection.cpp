@@ -161,8 +161,10 @@ Results Unique(const op::HostCall& call, Arguments arguments) {
     const Slices slices(x, axis);
     std::vector<int64_t> order(static_cast<size_t>(slices.count));
     std::iota(order.begin(), order.end(), 0);
-    std::ranges::stable_sort(
-        order, [&](int64_t a, int64_t b) { return slices.Compare(x, a, b) < 0; });
+    std::ranges::sort(order, [&](int64_t a, int64_t b) {
+        const int compared = slices.Compare(x, a, b);
+        return compared != 0 ? compared < 0 : a < b;
+    });
     // Groups of equal slices, each with its first place.
     std::vector<int64_t> first, counts, group(order.size());
     for (size_t i = 0; i < order.size(); ++i) {
@@ -229,8 +231,9 @@ Results NonMaxSuppression(const op::HostCall& call, Arguments arguments) {
                     order.push_back(i);
                 }
             }
-            std::ranges::stable_sort(order,
-                                     [&](int64_t a, int64_t b) { return score(a) > score(b); });
+            std::ranges::sort(order, [&](int64_t a, int64_t b) {
+                return score(a) != score(b) ? score(a) > score(b) : a < b;
+            });
             std::vector<Box> kept;
             for (const int64_t i : order) {
                 if (static_cast<int64_t>(kept.size()) >= most) {
