@@ -158,7 +158,13 @@ loop::ScalarId KernelBuilder::Map(ScalarFunction function, std::vector<loop::Sca
 }
 
 loop::ScalarId KernelBuilder::Cast(loop::ScalarId argument, ElementType type) {
-    return TypeOf(argument) == type ? argument : Add(type, loop::Cast{argument});
+    if (TypeOf(argument) == type) {
+        return argument;
+    }
+    if (const auto* constant = std::get_if<loop::Constant>(&kernel_[argument].value)) {
+        return Constant(type, ConvertScalar(constant->value, TypeOf(argument), type));
+    }
+    return Add(type, loop::Cast{argument});
 }
 
 loop::ScalarId KernelBuilder::Combined(Combine combine, loop::ScalarId a, loop::ScalarId b) {
@@ -174,6 +180,11 @@ loop::ScalarId KernelBuilder::InRange(const Expr& value, const Expr& extent) {
         return Constant(ElementType::kBool, Scalar::Integer(1));
     }
     return Add(ElementType::kBool, loop::InRange{simple, extent});
+}
+
+bool KernelBuilder::IsTrue(loop::ScalarId id) const {
+    const auto* constant = std::get_if<loop::Constant>(&kernel_[id].value);
+    return constant != nullptr && constant->value.integer == 1;
 }
 
 Expr KernelBuilder::AsIndex(loop::ScalarId scalar) {

@@ -53,6 +53,7 @@ class KernelBuilder {
     // Two values combined, as reductions do.
     loop::ScalarId Combined(Combine combine, loop::ScalarId a, loop::ScalarId b);
     loop::ScalarId InRange(const Expr& value, const Expr& extent);
+    bool IsTrue(loop::ScalarId id) const;  // known to be
     // An integer scalar as a symbol for index expressions.
     Expr AsIndex(loop::ScalarId scalar);
     // A reduction's loops, for bodies made by At().

@@ -84,8 +84,9 @@ class Realizer {
 
   private:
     bool realized(ValueId value) const { return result_.realized[value.value()]; }
+    // A reduction that must be in memory for another reason too does not join its readers.
     void Realize(ValueId value, RealizeReason reason) {
-        if (!realized(value)) {
+        if (!realized(value) || result_.reasons[value.value()] == RealizeReason::kReduction) {
             result_.realized[value.value()] = true;
             result_.reasons[value.value()] = reason;
         }
