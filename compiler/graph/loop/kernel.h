@@ -11,9 +11,10 @@
 //       store y[$i0, $i1] = %9
 //
 // Meaning: for every point of the parallel loops, in any order and at once, and there for every
-// point of the sequential loops in order, the stores happen one after the other. Scalars are pure
-// but for loads from buffers that the kernel writes, which see what this point of the parallel
-// loops stored before; no point may read what another one stores.
+// point of the sequential loops in order, all scalars are computed and then the stores happen one
+// after the other. Scalars are pure but for loads from buffers that the kernel writes, which see
+// what this point of the parallel loops stored in earlier iterations; no point may read what
+// another one stores. scope.h says which variables a scalar depends on.
 //
 // Every access is safe whatever a kernel says: an index outside of its dimension loads 0 (or
 // `otherwise`) and stores nothing. The code that is made from a kernel leaves a check out only
@@ -99,7 +100,8 @@ struct Reduce {
     ScalarId body;
 };
 
-// The first (or last) position in the loop of the greatest or least `body`: an i64.
+// The first (or last) position in the loop of the greatest or least `body`: an i64, 0 if there is
+// none. NaN is greater and less than every number.
 struct ArgReduce {
     Combine combine = Combine::kMax;
     bool last = false;
@@ -149,15 +151,18 @@ struct Kernel {
 // u32 each.
 std::vector<Symbol> SizeSymbols(const Kernel& kernel);
 
-// The rules above: ids in range and operands first, variables in scope, types that fit. For kernels
-// from files; the error is a sentence.
+// The rules above: ids in range and operands first, variables in scope, types that fit, and the
+// bounds of limits.h. For kernels from files; the error is a sentence.
 Status Verify(const Kernel& kernel);
 
+// A valid kernel as text (text.cpp shows the form), and the same kernel from it. What is parsed
+// passes Verify(); the error of other text is a sentence with the line's number.
 std::string ToText(const Kernel& kernel);
 Result<Kernel> ParseKernel(std::string_view text);
 
 // The kernel on host buffers: the definition that generated code is tested against. `buffers` are
-// bound in order and have the shapes that the kernel's have under `sizes`.
+// bound in order and have the shapes that the kernel's have under `sizes`, which has a value within
+// its range for each of the kernel's. Takes as long as the loops' extents say.
 Status Interpret(const Kernel& kernel,
                  const Bindings& sizes,
                  std::span<std::vector<uint8_t>> buffers);

@@ -1,0 +1,19 @@
+// How large a kernel may be. Kernels come from files too: these bound the time and memory of
+// everything that is done with one but to run it.
+#pragma once
+
+#include <cstddef>
+
+namespace fornax::graph::loop {
+
+inline constexpr size_t kMaxBuffers = 32;
+inline constexpr size_t kMaxLoops = 32;  // parallel and sequential ones; of one reduction
+inline constexpr size_t kMaxScalars = 4096;
+inline constexpr size_t kMaxStores = 64;
+inline constexpr size_t kMaxSizes = 32;  // the 128 bytes of push constants that every device has
+inline constexpr size_t kMaxExprParts = 4096;
+inline constexpr int kMaxNestedVariables = 32;  // of reductions, on which one scalar depends
+inline constexpr size_t kMaxName = 256;         // bytes
+inline constexpr size_t kMaxKernelText = size_t{4} << 20;  // bytes
+
+}  // namespace fornax::graph::loop

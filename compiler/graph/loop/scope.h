@@ -1,0 +1,58 @@
+// Which loop variables a kernel has, and on which of them each scalar depends.
+//
+// The free variables of a scalar are the loop variables that its value depends on:
+//   - of an expression its variables, and for "$v7" the free variables of scalar 7;
+//   - of a scalar those of its operands and expressions;
+//   - of a load from a buffer that the kernel writes also all parallel and sequential variables,
+//     because it sees what its own point stored before;
+//   - of a reduction those of its body and of its loops' extents, without the variables of its
+//     loops.
+// A scalar has one value for each binding of its free variables. So it may be computed once
+// wherever they are bound: outside of every loop whose variable it lacks, and again in each
+// reduction over one that it has. Stores see parallel and sequential variables only.
+//
+// All reductions that have a variable in common give it the same extent, so that a variable has one
+// range in the whole kernel.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/graph/loop/kernel.h"
+
+namespace fornax::graph::loop {
+
+// Bit i is variable i of the Scope.
+using VariableSet = uint64_t;
+inline constexpr size_t kMaxVariables = 64;
+
+struct Scope {
+    // Of the parallel loops, then of the sequential ones, then of reductions, each once.
+    std::vector<Loop> variables;
+    VariableSet parallel = 0;
+    VariableSet sequential = 0;
+    std::vector<VariableSet> free;  // of each scalar
+
+    std::optional<size_t> Find(const Symbol& variable) const;
+    // The free variables of an expression. It holds only known variables and earlier scalars.
+    VariableSet FreeIn(const Expr& expr) const;
+};
+
+// The scalar that "$v7" names; nullopt for every other symbol.
+std::optional<ScalarId> ScalarOfSymbol(const Symbol& symbol);
+// "$v7".
+Symbol SymbolOfScalar(ScalarId scalar);
+
+// Of a kernel that Verify() accepts.
+Scope FindScope(const Kernel& kernel);
+
+// The loops of a reduction, else none.
+std::span<const Loop> LoopsOf(const ScalarNode& node);
+// The scalars that the node takes directly, without those of expressions.
+std::vector<ScalarId> OperandsOf(const ScalarNode& node);
+// The expressions of the node: indices, values, extents.
+std::vector<Expr> ExpressionsOf(const ScalarNode& node);
+
+}  // namespace fornax::graph::loop
