@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/loop/scope.h"
+
 namespace fornax::graph {
 
 bool KernelBuilder::KeyLess::operator()(const Key& a, const Key& b) const {
@@ -195,7 +197,7 @@ Expr KernelBuilder::AsIndex(loop::ScalarId scalar) {
     if (const auto* index = std::get_if<loop::Index>(&node.value)) {
         return index->value;
     }
-    return Symbol(fmt::format("$v{}", scalar.value()));
+    return loop::SymbolOfScalar(scalar);
 }
 
 loop::Loop KernelBuilder::NewReductionLoop(const Expr& extent) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
 
@@ -17,8 +18,9 @@ constexpr double kPriceOfMemory = 24;
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
 constexpr double kMaxInlinedCost = 160;
-// A joined reduction may be evaluated this many times as often as by itself.
-constexpr double kMaxRecomputation = 1.01;
+constexpr size_t kMaxJoinedBuffers = 24;
+// The most loops of reductions that one kernel holds.
+constexpr size_t kMaxReductionLoops = 24;
 
 double FunctionCost(ScalarFunction function) {
     switch (function) {
@@ -58,7 +60,16 @@ double FunctionCost(ScalarFunction function) {
 
 bool IsView(const Operation& operation) {
     return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
-           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation);
+           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
+           Is<op::Pad>(operation);
+}
+
+bool FitsOneKernel(const loop::Kernel& kernel) {
+    size_t loops = 0;
+    for (const loop::ScalarNode& node : kernel.scalars) {
+        loops += loop::LoopsOf(node).size();
+    }
+    return loops <= kMaxReductionLoops && kernel.buffers.size() <= kMaxJoinedBuffers;
 }
 
 class Realizer {
@@ -269,8 +280,9 @@ class Realizer {
         builder.Store(reader, index, builder.At(reader, index));
         result_.realized[reader.value()] = true;
         const size_t scalars = builder.size();
-        const ReductionCost cost = ChooseMapping(builder.kernel(), graph_.sizes());
-        if (scalars > kMaxScalars || cost.evaluations > kMaxRecomputation * cost.least) {
+        const bool joins = scalars <= kMaxScalars && FitsOneKernel(builder.kernel()) &&
+                           !ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes();
+        if (!joins) {
             result_.realized[value.value()] = true;
         } else {
             result_.reasons[value.value()] = RealizeReason::kInlined;
