@@ -49,15 +49,18 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Program
 }
 
 Instance::~Instance() {
-    ForgetRecordings();
+    ForgetRecordings(0);
 }
 
-void Instance::ForgetRecordings() {
-    for (StageState& stage : stages_) {
-        stage.segments.clear();
-        stage.is_recorded = false;
+// Of stage `first` and those behind it.
+void Instance::ForgetRecordings(size_t first) {
+    for (size_t i = first; i < stages_.size(); ++i) {
+        stages_[i].segments.clear();
+        stages_[i].is_recorded = false;
     }
-    recorded_.clear();
+    if (first == 0) {
+        recorded_.clear();
+    }
 }
 
 void Instance::SetMemory(size_t block,
@@ -76,7 +79,7 @@ void Instance::SetMemory(size_t block,
 // Plans the memory of what is known now and was not before, and places it.
 Status Instance::PlaceStage(size_t index) {
     StageState& stage = stages_[index];
-    ForgetRecordings();
+    ForgetRecordings(index);
     // What later stages placed depends on this one.
     for (size_t later = index; later < stages_.size(); ++later) {
         stages_[later].is_placed = false;
@@ -226,7 +229,7 @@ Result<bool> Instance::Bind(graph::BlockId id,
                                  block(id).name, needed, size_bytes)};
     }
     if (bound.in_place != nullptr) {
-        ForgetRecordings();
+        ForgetRecordings(0);
         bound.in_place.reset();
         // A port whose size is known from the start is in the first stage.
         FORNAX_RETURN_IF_ERROR(PlaceBlock(id.value(), 0));
@@ -247,7 +250,7 @@ Result<bool> Instance::Bind(graph::BlockId id,
     if (!imported.ok()) {
         return false;  // copied instead
     }
-    ForgetRecordings();
+    ForgetRecordings(0);
     bound.in_place = std::move(imported).value();
     SetMemory(id.value(), kFirstBlockRegion + id.value(), *bound.in_place, 0, needed);
     return true;
@@ -299,25 +302,12 @@ Status Instance::Run(std::vector<StepTime>* times) {
         }
     }
     for (size_t s = 0; s < stages_.size(); ++s) {
-        StageState& stage = stages_[s];
-        if (!stage.is_placed || stage.bindings != bindings_) {
-            FORNAX_RETURN_IF_ERROR(PlaceStage(s));
-        }
         FORNAX_RETURN_IF_ERROR(RecordStage(s, times != nullptr));
-        // What the host step before this stage gave has a place now.
-        for (size_t block = 0; block < host_values_.size(); ++block) {
-            const graph::BlockId id(block);
-            if (host_values_[block] && !IsString(id) && memory_[block].is_known) {
-                const graph::Tensor tensor = *std::move(host_values_[block]);
-                host_values_[block].reset();
-                Store(id, tensor);
-            }
-        }
         const Stage& range = program_->stages()[s];
         for (uint32_t step = range.first; step < range.end;) {
             if (const auto* host = std::get_if<graph::HostStep>(&plan().steps[step])) {
                 const auto start = std::chrono::steady_clock::now();
-                FORNAX_RETURN_IF_ERROR(RunHostStep(*host));
+                FORNAX_RETURN_IF_ERROR(RunHostStep(*host, s, step + 1 == range.end));
                 if (times != nullptr) {
                     const std::chrono::duration<double, std::nano> time =
                         std::chrono::steady_clock::now() - start;
@@ -326,7 +316,7 @@ Status Instance::Run(std::vector<StepTime>* times) {
                 ++step;
                 continue;
             }
-            FORNAX_RETURN_IF_ERROR(RunSegment(stage.segments.at(step), times));
+            FORNAX_RETURN_IF_ERROR(RunSegment(stages_[s].segments.at(step), times));
             while (step < range.end &&
                    std::holds_alternative<graph::DispatchStep>(plan().steps[step])) {
                 ++step;
@@ -351,7 +341,7 @@ graph::Tensor Instance::TensorOf(graph::BlockId id, const Dims& dims) const {
 
 void Instance::Store(graph::BlockId id, const graph::Tensor& tensor) {
     const Memory& memory = memory_[id.value()];
-    if (IsString(id) || !memory.is_known) {
+    if (IsString(id)) {
         host_values_[id.value()] = tensor;
     } else if (memory.place.size != 0) {
         std::memcpy(memory.data, tensor.data->data(),
@@ -395,7 +385,7 @@ Status Instance::BindResultSizes(const graph::HostStep& step,
     return OkStatus();
 }
 
-Status Instance::RunHostStep(const graph::HostStep& step) {
+Status Instance::RunHostStep(const graph::HostStep& step, size_t stage, bool ends_stage) {
     std::vector<graph::Tensor> operands;
     for (size_t i = 0; i < step.operands.size(); ++i) {
         FORNAX_ASSIGN_OR_RETURN(const Dims dims,
@@ -412,6 +402,11 @@ Status Instance::RunHostStep(const graph::HostStep& step) {
         return error;
     }
     FORNAX_RETURN_IF_ERROR(BindResultSizes(step, *results));
+    // With the sizes that are known now the results have places.
+    if (ends_stage && stage + 1 < stages_.size() &&
+        (!stages_[stage + 1].is_placed || stages_[stage + 1].bindings != bindings_)) {
+        FORNAX_RETURN_IF_ERROR(PlaceStage(stage + 1));
+    }
     for (size_t i = 0; i < step.results.size(); ++i) {
         if (step.results[i].valid()) {
             Store(step.results[i], (*results)[i]);

@@ -129,14 +129,14 @@ class Instance {
                    const vulkan::Buffer& buffer,
                    uint64_t offset,
                    uint64_t size_bytes);
-    void ForgetRecordings();
+    void ForgetRecordings(size_t first);
     Result<bool> Bind(graph::BlockId id,
                       std::vector<Bound>& ports,
                       size_t index,
                       uint8_t* data,
                       uint64_t size_bytes);
     bool OverlapsOtherBinding(const Bound* self, const uint8_t* data, uint64_t size_bytes) const;
-    Status RunHostStep(const graph::HostStep& step);
+    Status RunHostStep(const graph::HostStep& step, size_t stage, bool ends_stage);
     Status BindResultSizes(const graph::HostStep& step, std::span<const graph::Tensor> results);
     graph::Tensor TensorOf(graph::BlockId id, const Dims& dims) const;
     void Store(graph::BlockId id, const graph::Tensor& tensor);
@@ -156,7 +156,7 @@ class Instance {
     std::vector<std::shared_ptr<vulkan::Buffer>> state_buffers_;
     std::unique_ptr<vulkan::Buffer> nothing_;  // what tensors without elements are bound to
     std::vector<Memory> memory_;               // by block
-    // By block: strings, and what a host step gave before its block had a place.
+    // By block: strings.
     std::vector<std::optional<graph::Tensor>> host_values_;
     std::vector<Bound> bound_inputs_, bound_outputs_;
     std::vector<StageState> stages_;  // behind what they refer to

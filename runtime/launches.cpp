@@ -52,6 +52,16 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
             }
             launch.push_constants.push_back(static_cast<uint32_t>(value->second));
         }
+        for (const graph::Expr& size : kernel.limits) {
+            const std::optional<int64_t> value = size.Evaluate(bindings);
+            if (!value || *value > INT32_MAX) {
+                return Error{ErrorCode::kUnsupported,
+                             fmt::format("The dispatch {} has a size {} of {}; its kernel is for "
+                                         "at most {}.",
+                                         step.name, size.ToString(),
+                                         value ? std::to_string(*value) : "unknown", INT32_MAX)};
+            }
+        }
         graph::DispatchAccess access;
         const std::vector<graph::loop::Buffer>& buffers =
             plan.kernels[step.kernel.value()].loop.buffers;

@@ -23,6 +23,8 @@ struct Place {
 struct KernelInterface {
     std::vector<graph::Symbol> push_constants;  // u32 each
     std::array<graph::Expr, 3> workgroups;
+    // Sizes that must be at most 2^31 - 1: the code's indices are of 32 bits.
+    std::vector<graph::Expr> limits;
 };
 
 struct LaunchLimits {

@@ -29,6 +29,7 @@ Result<MadeKernel> MakeKernel(const graph::PlanKernel& kernel,
     MadeKernel made;
     made.interface.push_constants = graph::loop::SizeSymbols(kernel.loop);
     made.interface.workgroups = module.workgroups;
+    made.interface.limits = module.limits;
     vulkan::KernelCode code;
     code.name = kernel.loop.name;
     code.words = module.words;

@@ -1,8 +1,10 @@
 // Opening the loader, choosing a device.
 #include "runtime/vulkan/instance.h"
 
+#include <algorithm>
 #include <charconv>
 #include <mutex>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -34,6 +36,27 @@ int ToIndex(const std::string& text) {
     return parsed.ec == std::errc() && parsed.ptr == end ? index : -1;
 }
 
+VKAPI_ATTR VkBool32 VKAPI_CALL OnMessage(VkDebugUtilsMessageSeverityFlagBitsEXT /*severity*/,
+                                         VkDebugUtilsMessageTypeFlagsEXT /*types*/,
+                                         const VkDebugUtilsMessengerCallbackDataEXT* data,
+                                         void* options) {
+    static_cast<const InstanceOptions*>(options)->on_message(data->pMessage);
+    return VK_FALSE;
+}
+
+bool HasExtension(PFN_vkGetInstanceProcAddr loader, std::string_view name) {
+    const auto enumerate = reinterpret_cast<PFN_vkEnumerateInstanceExtensionProperties>(
+        loader(nullptr, "vkEnumerateInstanceExtensionProperties"));
+    uint32_t count = 0;
+    if (enumerate == nullptr || enumerate(nullptr, &count, nullptr) != VK_SUCCESS) {
+        return false;
+    }
+    std::vector<VkExtensionProperties> extensions(count);
+    enumerate(nullptr, &count, extensions.data());
+    return std::any_of(extensions.begin(), extensions.end(),
+                       [&](const auto& extension) { return name == extension.extensionName; });
+}
+
 }  // namespace
 
 void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDeviceTable& table) {
@@ -56,7 +79,7 @@ void Instance::Load(PFN_vkGetInstanceProcAddr functions) {
     vkGetDeviceProcAddr = device_before;
 }
 
-Result<std::shared_ptr<const Instance>> Instance::Create() {
+Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options) {
     const PFN_vkGetInstanceProcAddr loader = Loader();
     if (loader == nullptr) {
         return Error{ErrorCode::kNotFound,
@@ -77,6 +100,22 @@ Result<std::shared_ptr<const Instance>> Instance::Create() {
     VkInstanceCreateInfo create_info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     create_info.pApplicationInfo = &application;
     std::shared_ptr<Instance> instance(new Instance);
+    instance->options_ = std::move(options);
+    VkDebugUtilsMessengerCreateInfoEXT messenger_info = {
+        VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+    messenger_info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                                     VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    messenger_info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+    messenger_info.pfnUserCallback = OnMessage;
+    messenger_info.pUserData = &instance->options_;
+    const char* const debug_utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    const bool with_messages =
+        instance->options_.on_message != nullptr && HasExtension(loader, debug_utils);
+    if (with_messages) {
+        create_info.pNext = &messenger_info;  // while the instance comes and goes
+        create_info.enabledExtensionCount = 1;
+        create_info.ppEnabledExtensionNames = &debug_utils;
+    }
     const auto create = reinterpret_cast<PFN_vkCreateInstance>(loader(nullptr, "vkCreateInstance"));
     const VkResult result = create(&create_info, nullptr, &instance->handle_);
     if (result != VK_SUCCESS) {
@@ -87,6 +126,10 @@ Result<std::shared_ptr<const Instance>> Instance::Create() {
     }
     instance->owned_ = true;
     instance->Load(loader);
+    if (with_messages) {
+        instance->vk().vkCreateDebugUtilsMessengerEXT(instance->handle_, &messenger_info, nullptr,
+                                                      &instance->messenger_);
+    }
     return std::shared_ptr<const Instance>(std::move(instance));
 }
 
@@ -99,6 +142,9 @@ std::shared_ptr<const Instance> Instance::Wrap(VkInstance instance,
 }
 
 Instance::~Instance() {
+    if (messenger_ != VK_NULL_HANDLE) {
+        table_->vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    }
     if (owned_) {
         table_->vkDestroyInstance(handle_, nullptr);
     }

@@ -1,6 +1,7 @@
 // The Vulkan loader and an instance of it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,12 +12,17 @@
 
 namespace fornax::vulkan {
 
+struct InstanceOptions {
+    // Receives the warnings and errors of validation layers, on any thread.
+    std::function<void(const std::string& message)> on_message;
+};
+
 // An instance with its own table of functions: several of them, and those of other libraries, live
 // side by side in a process. Immutable, so safe to use from several threads.
 class Instance {
   public:
     // Loads the Vulkan loader if need be. The error says what is missing on the machine.
-    static Result<std::shared_ptr<const Instance>> Create();
+    static Result<std::shared_ptr<const Instance>> Create(InstanceOptions options = {});
     // Around an instance of somebody else, who keeps it alive.
     static std::shared_ptr<const Instance> Wrap(VkInstance instance,
                                                 PFN_vkGetInstanceProcAddr functions);
@@ -40,6 +46,8 @@ class Instance {
     Instance() = default;
     void Load(PFN_vkGetInstanceProcAddr functions);
 
+    InstanceOptions options_;
+    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     VkInstance handle_ = VK_NULL_HANDLE;
     bool owned_ = false;
     std::unique_ptr<VolkInstanceTable> table_;
