@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/product_tiles.h"
 
 namespace fornax::graph::loop {
@@ -158,7 +159,7 @@ class ProductEmitter {
             b_.ElementPointer(operand.shared, place), true, e_.U(operand.shared_stride));
     }
 
-    Id SumPointer(uint32_t i) { return b_.ArrayElementPointer(sums_, e_.U(i)); }
+    Id SumPointer(uint32_t i) { return b_.ElementPointer(sums_, e_.U(i)); }
 
     // Multiplies `depth` steps of 16 from k on. What is not in place has been computed.
     void Multiply(Id k, uint32_t steps, bool a_in_place, bool b_in_place) {

@@ -293,7 +293,9 @@ Result<Module> Emitter::Run() {
     for (size_t i = 0; i < sizes.size(); ++i) {
         bound_[sizes[i]] = {values[i], 0};
     }
-    if (CanMapRows()) {
+    if (EmitProduct()) {
+        // Done.
+    } else if (CanMapRows()) {
         EmitRows();
     } else {
         EmitFlat();

@@ -19,6 +19,8 @@ struct Target {
     bool storage_8bit = true;
     bool storage_16bit = true;
     bool subgroup_arithmetic = true;  // and votes
+    // Cooperative matrices of 16 x 16 x 16 f32 in subgroups of subgroup_size.
+    bool matrices_f32 = false;
     // shaderSignedZeroInfNanPreserveFloat32: without it NaN and infinities are at the device's
     // mercy.
     bool signed_zero_inf_nan_preserve = false;

@@ -36,6 +36,9 @@ class Emitter {
     Result<Module> Run();
 
   private:
+    friend class ProductEmitter;
+    // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
+    bool EmitProduct();
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();

@@ -254,6 +254,21 @@ Id ModuleBuilder::WorkgroupArray(Id element, uint32_t length) {
     return variable;
 }
 
+Id ModuleBuilder::FunctionArray(Id element, uint32_t length) {
+    const Id pointer = Pointer(spv::StorageClass::Function, Array(element, length));
+    const Id id = NewId();
+    // Variables stand at the beginning of the function's first block.
+    Words words;
+    const uint32_t operands[] = {pointer, id, static_cast<uint32_t>(spv::StorageClass::Function)};
+    Append(words, spv::Op::OpVariable, operands);
+    body_.insert(body_.begin() + static_cast<ptrdiff_t>(first_instruction_), words.begin(),
+                 words.end());
+    SetType(id, pointer);
+    elements_[id] = element;
+    private_.insert(id);
+    return id;
+}
+
 Id ModuleBuilder::BuiltIn(spv::BuiltIn which) {
     const bool is_vector =
         which == spv::BuiltIn::GlobalInvocationId || which == spv::BuiltIn::LocalInvocationId ||
@@ -535,6 +550,7 @@ void ModuleBuilder::Begin(const std::string& name) {
     const Id type = Declare(spv::Op::OpTypeFunction, {&void_type, 1});
     EmitVoid(spv::Op::OpFunction, {void_type, entry_, 0, type});
     BeginBlock(NewId());
+    first_instruction_ = body_.size();
 }
 
 void ModuleBuilder::ExecutionMode(spv::ExecutionMode mode,
