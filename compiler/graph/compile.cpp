@@ -1,0 +1,49 @@
+// The passes in order, then the schedule.
+#include "compiler/graph/compile.h"
+
+#include <set>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/passes/passes.h"
+#include "compiler/graph/schedule/schedule.h"
+
+namespace fornax::graph {
+namespace {
+
+Status CheckStrict(const Plan& plan) {
+    std::set<std::string> reasons;
+    size_t steps = 0;
+    for (const PlanStep& step : plan.steps) {
+        if (const auto* host = std::get_if<HostStep>(&step)) {
+            reasons.insert(host->reason);
+            ++steps;
+        }
+    }
+    if (steps == 0) {
+        return OkStatus();
+    }
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("{} of {} steps of {} would run on the host: {}.", steps,
+                             plan.steps.size(), plan.name, fmt::join(reasons, "; "))};
+}
+
+}  // namespace
+
+Result<Plan> Compile(Graph graph, const CompileOptions& options) {
+    const auto keep_none = [](const Graph&, const Node&) { return false; };
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_RETURN_IF_ERROR(Verify(graph));
+    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph));
+    if (options.strict) {
+        FORNAX_RETURN_IF_ERROR(CheckStrict(plan));
+    }
+    return plan;
+}
+
+}  // namespace fornax::graph

@@ -1,0 +1,31 @@
+// The passes over graphs, in the order in which Compile() runs them.
+//
+// A pass takes a graph by value and gives another one that computes the same; each keeps what
+// Verify() checks.
+#pragma once
+
+#include <functional>
+
+#include "base/result.h"
+#include "compiler/graph/ir/graph.h"
+
+namespace fornax::graph {
+
+// Puts bodies in the place of composites, but for those that `keep` says a template takes.
+Result<Graph> InlineComposites(Graph graph,
+                               const std::function<bool(const Graph&, const Node&)>& keep);
+
+// Reads of state after a write become the written value, and one write of each state is left, the
+// last.
+Result<Graph> ForwardState(Graph graph);
+
+// Makes dispatches of control flow where that is possible: a loop whose number of iterations is
+// known is unrolled, both branches of a condition are computed and the results selected. What is
+// too large, or calls the host, stays.
+Result<Graph> LowerControlFlow(Graph graph);
+
+// Folds what depends on constants only (up to a size), joins equal nodes, and removes nodes that
+// change nothing: views of views, casts to the same type, additions of 0.
+Result<Graph> Simplify(Graph graph);
+
+}  // namespace fornax::graph

@@ -1,0 +1,184 @@
+// Constant folding, common subexpressions, and nodes that change nothing.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/ir/operation_key.h"
+#include "compiler/graph/passes/cloner.h"
+#include "compiler/graph/passes/passes.h"
+
+namespace fornax::graph {
+namespace {
+
+// What is folded on the host; larger results are computed by the device.
+constexpr int64_t kMaxFoldedElements = int64_t{1} << 22;
+// A result with many more elements than its operands is better computed where it is needed.
+constexpr int64_t kMaxFoldedGrowth = 4;
+
+class Simplifier {
+  public:
+    Simplifier(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+
+    Status Visit(const Node& node) {
+        const std::vector<ValueId> operands = cloner_.Map(node.operands);
+        if (node.bodies.empty() && node.results.size() == 1) {
+            if (const ValueId same = Unchanged(node, operands); same.valid()) {
+                cloner_.Set(node.results[0], same);
+                return OkStatus();
+            }
+        }
+        if (!node.bodies.empty() || HasEffect(node.operation)) {
+            return cloner_.CopyNode(node);
+        }
+        Operation operation = node.operation;
+        std::vector<ValueId> simple = operands;
+        ComposeViews(operation, simple);
+        std::string key = OperationKey(operation);
+        for (const ValueId operand : simple) {
+            key += fmt::format("%{}", operand.value());
+        }
+        const auto found = known_.find(key);
+        if (found != known_.end()) {
+            SetResults(node, found->second);
+            return OkStatus();
+        }
+        FORNAX_ASSIGN_OR_RETURN(const NodeId copy,
+                                to_.AddNode(node.name, std::move(operation), std::move(simple)));
+        std::vector<ValueId> results = to_[copy].results;
+        FORNAX_RETURN_IF_ERROR(Fold(copy, results));
+        SetResults(node, results);
+        known_.emplace(std::move(key), std::move(results));
+        return OkStatus();
+    }
+
+  private:
+    static bool HasEffect(const Operation& operation) {
+        return Is<op::HostCall>(operation) || Is<op::ReadState>(operation) ||
+               Is<op::WriteState>(operation);
+    }
+
+    void SetResults(const Node& node, const std::vector<ValueId>& results) {
+        for (size_t i = 0; i < node.results.size(); ++i) {
+            cloner_.Set(node.results[i], results[i]);
+        }
+    }
+
+    // The operand that the node's only result always equals, if there is one.
+    ValueId Unchanged(const Node& node, const std::vector<ValueId>& operands) const {
+        const auto is_zero = [](const Expr& expr) { return expr == Expr(0); };
+        const bool unchanged = std::visit(
+            [&](const auto& held) {
+                using T = std::decay_t<decltype(held)>;
+                if constexpr (std::is_same_v<T, op::Reshape> || std::is_same_v<T, op::Broadcast>) {
+                    return held.shape == to_.ShapeOf(operands[0]);
+                } else if constexpr (std::is_same_v<T, op::Permute>) {
+                    return std::is_sorted(held.order.begin(), held.order.end());
+                } else if constexpr (std::is_same_v<T, op::Cast> ||
+                                     std::is_same_v<T, op::Bitcast>) {
+                    return held.to == to_.TypeOf(operands[0]).element;
+                } else if constexpr (std::is_same_v<T, op::Slice>) {
+                    return held.shape == to_.ShapeOf(operands[0]) &&
+                           std::all_of(held.starts.begin(), held.starts.end(), is_zero) &&
+                           std::all_of(held.steps.begin(), held.steps.end(),
+                                       [](int64_t step) { return step == 1; });
+                } else if constexpr (std::is_same_v<T, op::Pad>) {
+                    return std::all_of(held.low.begin(), held.low.end(), is_zero) &&
+                           std::all_of(held.high.begin(), held.high.end(), is_zero) &&
+                           std::all_of(held.interior.begin(), held.interior.end(),
+                                       [](int64_t interior) { return interior == 0; });
+                } else if constexpr (std::is_same_v<T, op::Reduce>) {
+                    return held.axes.empty();
+                } else {
+                    return std::is_same_v<T, op::Concat> && operands.size() == 1;
+                }
+            },
+            node.operation);
+        return unchanged ? operands[0] : ValueId();
+    }
+
+    // A view of a view of the same kind is one view.
+    void ComposeViews(Operation& operation, std::vector<ValueId>& operands) const {
+        if (Is<op::Reshape>(operation)) {
+            while (to_.ProducerAs<op::Reshape>(operands[0]) != nullptr) {
+                operands[0] = to_.Producer(operands[0])->operands[0];
+            }
+        } else if (auto* permute = std::get_if<op::Permute>(&operation)) {
+            while (const auto* inner = to_.ProducerAs<op::Permute>(operands[0])) {
+                for (int64_t& axis : permute->order) {
+                    axis = inner->order[static_cast<size_t>(axis)];
+                }
+                operands[0] = to_.Producer(operands[0])->operands[0];
+            }
+        } else if (Is<op::Broadcast>(operation)) {
+            while (to_.ProducerAs<op::Broadcast>(operands[0]) != nullptr) {
+                operands[0] = to_.Producer(operands[0])->operands[0];
+            }
+        }
+    }
+
+    Status Fold(NodeId id, const std::vector<ValueId>& results) {
+        const Node& node = to_[id];
+        if (Is<op::SizeOf>(node.operation)) {
+            const Expr& value = std::get<op::SizeOf>(node.operation).value;
+            if (!value.is_constant()) {
+                return OkStatus();
+            }
+        }
+        int64_t operand_elements = 1, result_elements = 0;
+        std::vector<Tensor> operands;
+        for (const ValueId operand : node.operands) {
+            const Value& value = to_[operand];
+            if (value.kind != ValueKind::kConstant || value.type.element == ElementType::kString) {
+                return OkStatus();
+            }
+            operand_elements += value.constant.count();
+            operands.push_back(value.constant);
+        }
+        for (const ValueId result : results) {
+            const auto dims = to_.ShapeOf(result).Constants();
+            if (!dims) {
+                return OkStatus();
+            }
+            int64_t count = 1;
+            for (const int64_t dim : *dims) {
+                count *= dim;
+            }
+            result_elements += count;
+        }
+        if (result_elements > kMaxFoldedElements ||
+            (result_elements > 64 && result_elements > kMaxFoldedGrowth * operand_elements)) {
+            return OkStatus();
+        }
+        Result<std::vector<Tensor>> values = EvaluateNode(node.operation, operands, {}, {});
+        if (!values.ok()) {
+            return OkStatus();  // what cannot be computed now says so when it runs
+        }
+        for (size_t i = 0; i < results.size(); ++i) {
+            to_.MakeConstant(results[i], std::move((*values)[i]));
+        }
+        return OkStatus();
+    }
+
+    Cloner& cloner_;
+    Graph& to_;
+    std::map<std::string, std::vector<ValueId>> known_;
+};
+
+}  // namespace
+
+Result<Graph> Simplify(Graph graph) {
+    Graph result(graph.name());
+    Cloner cloner(graph, result);
+    cloner.CopyInputs();
+    Simplifier simplifier(cloner, result);
+    for (const Node& node : graph.nodes()) {
+        FORNAX_RETURN_IF_ERROR(simplifier.Visit(node));
+    }
+    cloner.CopyOutputs();
+    result.Compact();
+    return result;
+}
+
+}  // namespace fornax::graph

@@ -1,0 +1,21 @@
+// The dispatches of nodes that are no scalar per element: concatenations, scans, sorts, scatters.
+#pragma once
+
+#include <vector>
+
+#include "compiler/graph/schedule/plan_builder.h"
+
+namespace fornax::graph {
+
+void AddConcat(const Graph& graph,
+               std::vector<bool>& realized,
+               const Node& node,
+               PlanBuilder& plan);
+void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
+void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
+void AddScatter(const Graph& graph,
+                std::vector<bool>& realized,
+                const Node& node,
+                PlanBuilder& plan);
+
+}  // namespace fornax::graph

@@ -1,0 +1,170 @@
+// Blocks, kernels and steps of a plan under construction.
+#include "compiler/graph/schedule/plan_builder.h"
+
+#include <algorithm>
+
+#include "compiler/graph/loop/scope.h"
+#include "compiler/graph/schedule/kernel_analysis.h"
+#include "compiler/graph/schedule/realize.h"
+
+namespace fornax::graph {
+namespace {
+
+BlockKind KindOf(const Value& value) {
+    switch (value.kind) {
+        case ValueKind::kInput:
+            return BlockKind::kInput;
+        case ValueKind::kConstant:
+            return BlockKind::kConstant;
+        case ValueKind::kResult:
+            break;
+    }
+    return BlockKind::kTemporary;
+}
+
+Expr SizeBytes(const TensorType& type) {
+    return type.shape.Volume() * BytesOf(type.element);
+}
+
+// What a dispatch moves if each buffer goes through memory once, and the operations of its points.
+void EstimateCosts(const loop::Kernel& kernel, DispatchStep& step) {
+    for (const loop::Buffer& buffer : kernel.buffers) {
+        (buffer.written ? step.bytes_written : step.bytes_read) += SizeBytes(buffer.type);
+    }
+    const loop::Scope scope = loop::FindScope(kernel);
+    for (size_t i = 0; i < kernel.scalars.size(); ++i) {
+        const auto& value = kernel.scalars[i].value;
+        const auto* reduce = std::get_if<loop::Reduce>(&value);
+        if (!std::holds_alternative<loop::Map>(value) && reduce == nullptr) {
+            continue;
+        }
+        const loop::VariableSet free = scope.free[reduce != nullptr ? reduce->body.value() : i];
+        Expr evaluations(1);
+        for (size_t variable = 0; variable < scope.variables.size(); ++variable) {
+            if (((free >> variable) & 1) != 0) {
+                evaluations *= scope.variables[variable].extent;
+            }
+        }
+        step.operations += evaluations;
+    }
+}
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const Graph& graph) : graph_(graph), block_of_(graph.values().size()) {
+    plan_.name = graph.name();
+    // The interface has its blocks first and in order, used or not.
+    for (const ValueId input : graph.inputs()) {
+        BlockOf(input);
+    }
+}
+
+BlockId PlanBuilder::AddBlock(std::string name, TensorType type, BlockKind kind) {
+    const BlockId id(plan_.blocks.size());
+    PlanBlock block;
+    block.name = std::move(name);
+    block.type = std::move(type);
+    block.kind = kind;
+    plan_.blocks.push_back(std::move(block));
+    return id;
+}
+
+BlockId PlanBuilder::BlockOf(ValueId value) {
+    BlockId& id = block_of_[value.value()];
+    if (!id.valid()) {
+        const Value& source = graph_[value];
+        id = AddBlock(source.name, source.type, KindOf(source));
+        plan_.blocks.back().data = source.constant.data;
+    }
+    return id;
+}
+
+void PlanBuilder::AddDispatch(std::string name,
+                              KernelBuilder& builder,
+                              const std::vector<BlockId>& extra) {
+    loop::Kernel& kernel = builder.kernel();
+    ChooseMapping(kernel, graph_.sizes());
+    DispatchStep step;
+    step.name = std::move(name);
+    size_t next_extra = 0;
+    for (const ValueId value : builder.buffer_values()) {
+        step.bindings.push_back(value.valid() ? BlockOf(value) : extra[next_extra++]);
+    }
+    EstimateCosts(kernel, step);
+    const auto [found, inserted] =
+        kernels_.emplace(loop::ToText(kernel), KernelId(plan_.kernels.size()));
+    if (inserted) {
+        plan_.kernels.push_back({kernel});
+    }
+    step.kernel = found->second;
+    plan_.steps.emplace_back(std::move(step));
+}
+
+void PlanBuilder::AddHostStep(HostStep step) {
+    plan_.steps.emplace_back(std::move(step));
+}
+
+void PlanBuilder::AddPorts() {
+    for (uint32_t port = 0; port < graph_.inputs().size(); ++port) {
+        const ValueId input = graph_.inputs()[port];
+        const TensorType& type = graph_.TypeOf(input);
+        plan_.inputs.push_back({graph_[input].name, type, BlockOf(input)});
+        for (uint32_t axis = 0; axis < type.shape.rank(); ++axis) {
+            const std::vector<Symbol> symbols = type.shape[axis].Symbols();
+            if (symbols.size() == 1 && type.shape[axis] == Expr(symbols[0])) {
+                plan_.sources.push_back({symbols[0], port, axis});
+            }
+        }
+    }
+    for (const Output& output : graph_.outputs()) {
+        const BlockId id = BlockOf(StorageOf(graph_, output.value));
+        if (block(id).kind == BlockKind::kTemporary) {
+            block(id).kind = BlockKind::kOutput;
+        }
+        plan_.outputs.push_back({output.name, graph_.TypeOf(output.value), id});
+    }
+}
+
+void PlanBuilder::SetLifetimes() {
+    std::vector<bool> used(plan_.blocks.size(), false);
+    const auto use = [&](BlockId id, uint32_t step) {
+        PlanBlock& used_block = block(id);
+        if (!used[id.value()]) {
+            used_block.first = step;
+            used[id.value()] = true;
+        }
+        used_block.last = step;
+    };
+    for (const PlanPort& port : plan_.inputs) {
+        use(port.block, 0);
+    }
+    for (uint32_t i = 0; i < plan_.steps.size(); ++i) {
+        if (const auto* dispatch = std::get_if<DispatchStep>(&plan_.steps[i])) {
+            for (const BlockId id : dispatch->bindings) {
+                use(id, i);
+            }
+        } else {
+            const auto& host = std::get<HostStep>(plan_.steps[i]);
+            for (const BlockId id : host.operands) {
+                use(id, i);
+            }
+            for (const BlockId id : host.results) {
+                use(id, i);
+            }
+        }
+    }
+    const auto end = static_cast<uint32_t>(plan_.steps.size());
+    for (const PlanPort& port : plan_.outputs) {
+        use(port.block, end);
+    }
+}
+
+Plan PlanBuilder::Finish() {
+    AddPorts();
+    SetLifetimes();
+    plan_.ranges = graph_.sizes().ranges();
+    plan_.guards.assign(graph_.sizes().guards().begin(), graph_.sizes().guards().end());
+    return std::move(plan_);
+}
+
+}  // namespace fornax::graph

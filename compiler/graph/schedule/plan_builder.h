@@ -1,0 +1,45 @@
+// Collects a plan's blocks, kernels and steps; equal kernels become one.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/graph/plan/plan.h"
+#include "compiler/graph/schedule/kernel_builder.h"
+
+namespace fornax::graph {
+
+class PlanBuilder {
+  public:
+    // The graph outlives the builder.
+    explicit PlanBuilder(const Graph& graph);
+
+    // The block of a value that is in memory, made when it is first asked for.
+    BlockId BlockOf(ValueId value);
+    BlockId AddBlock(std::string name, TensorType type, BlockKind kind);
+    // The block in which a state lies.
+    void SetBlock(ValueId value, BlockId block) { block_of_[value.value()] = block; }
+    PlanBlock& block(BlockId id) { return plan_.blocks[id.value()]; }
+
+    // A dispatch of the builder's kernel, with the mapping chosen. `extra` are the blocks of its
+    // buffers that are no values, in order.
+    void AddDispatch(std::string name,
+                     KernelBuilder& builder,
+                     const std::vector<BlockId>& extra = {});
+    void AddHostStep(HostStep step);
+
+    // Ports and lifetimes; nothing may be added afterwards.
+    Plan Finish();
+
+  private:
+    void AddPorts();
+    void SetLifetimes();
+
+    const Graph& graph_;
+    Plan plan_;
+    std::vector<BlockId> block_of_;  // by value index
+    std::map<std::string, KernelId> kernels_;
+};
+
+}  // namespace fornax::graph

@@ -1,0 +1,319 @@
+// First what must be in memory, then what is better there, then reductions join the kernels of
+// their readers where they would not be computed twice.
+#include "compiler/graph/schedule/realize.h"
+
+#include <algorithm>
+#include <set>
+
+#include "compiler/graph/loop/scope.h"
+#include "compiler/graph/schedule/kernel_analysis.h"
+#include "compiler/graph/schedule/kernel_builder.h"
+
+namespace fornax::graph {
+namespace {
+
+// The price of keeping a value and loading it again, in simple operations an element.
+constexpr double kPriceOfMemory = 24;
+// The most scalars that one kernel holds.
+constexpr size_t kMaxScalars = 400;
+// The most simple operations that are inlined into one value.
+constexpr double kMaxInlinedCost = 160;
+constexpr size_t kMaxJoinedBuffers = 24;
+// The most loops of reductions that one kernel holds.
+constexpr size_t kMaxReductionLoops = 24;
+
+double FunctionCost(ScalarFunction function) {
+    switch (function) {
+        case ScalarFunction::kExp:
+        case ScalarFunction::kExpm1:
+        case ScalarFunction::kLog:
+        case ScalarFunction::kLog1p:
+        case ScalarFunction::kSin:
+        case ScalarFunction::kCos:
+        case ScalarFunction::kTan:
+        case ScalarFunction::kAsin:
+        case ScalarFunction::kAcos:
+        case ScalarFunction::kAtan:
+        case ScalarFunction::kSinh:
+        case ScalarFunction::kCosh:
+        case ScalarFunction::kTanh:
+        case ScalarFunction::kAsinh:
+        case ScalarFunction::kAcosh:
+        case ScalarFunction::kAtanh:
+        case ScalarFunction::kErf:
+        case ScalarFunction::kSigmoid:
+        case ScalarFunction::kPow:
+        case ScalarFunction::kAtan2:
+            return 10;
+        case ScalarFunction::kDiv:
+        case ScalarFunction::kFloorDiv:
+        case ScalarFunction::kRem:
+        case ScalarFunction::kMod:
+        case ScalarFunction::kSqrt:
+        case ScalarFunction::kRsqrt:
+        case ScalarFunction::kReciprocal:
+            return 4;
+        default:
+            return 1;
+    }
+}
+
+bool IsView(const Operation& operation) {
+    return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
+           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
+           Is<op::Pad>(operation);
+}
+
+bool FitsOneKernel(const loop::Kernel& kernel) {
+    size_t loops = 0;
+    for (const loop::ScalarNode& node : kernel.scalars) {
+        loops += loop::LoopsOf(node).size();
+    }
+    return loops <= kMaxReductionLoops && kernel.buffers.size() <= kMaxJoinedBuffers;
+}
+
+class Realizer {
+  public:
+    explicit Realizer(const Graph& graph) : graph_(graph) {
+        const size_t count = graph.values().size();
+        result_.realized.assign(count, false);
+        result_.reasons.assign(count, RealizeReason::kInlined);
+        cost_.assign(count, 1);
+        reads_.assign(count, 0);
+        for (const Node& node : graph.nodes()) {
+            classes_.push_back(Classify(graph, node).node_class);
+        }
+    }
+
+    Realization Run() {
+        RealizeWhatMust();
+        EstimateCosts();
+        RealizeWhatIsReadOften();
+        JoinReductions();
+        return std::move(result_);
+    }
+
+  private:
+    bool realized(ValueId value) const { return result_.realized[value.value()]; }
+    // A reduction that must be in memory for another reason too does not join its readers.
+    void Realize(ValueId value, RealizeReason reason) {
+        if (!realized(value) || result_.reasons[value.value()] == RealizeReason::kReduction) {
+            result_.realized[value.value()] = true;
+            result_.reasons[value.value()] = reason;
+        }
+    }
+    double Volume(ValueId value) const {
+        return std::max<double>(
+            1, static_cast<double>(graph_.sizes().Hint(graph_.ShapeOf(value).Volume())));
+    }
+    NodeClass ClassOf(size_t node) const { return classes_[node]; }
+
+    void RealizeWhatMust() {
+        for (size_t v = 0; v < graph_.values().size(); ++v) {
+            if (graph_.values()[v].kind != ValueKind::kResult) {
+                Realize(ValueId(v), RealizeReason::kGiven);
+            }
+        }
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            const Node& node = graph_.nodes()[n];
+            if (ClassOf(n) == NodeClass::kInline) {
+                continue;
+            }
+            const RealizeReason reason = ClassOf(n) == NodeClass::kReduction
+                                             ? RealizeReason::kReduction
+                                             : RealizeReason::kOwnKernel;
+            for (const ValueId result : node.results) {
+                Realize(result, reason);
+            }
+            if (ClassOf(n) == NodeClass::kHost) {
+                for (const ValueId operand : node.operands) {
+                    Realize(StorageOf(graph_, operand), RealizeReason::kHostOperand);
+                }
+            }
+            if (Is<op::WriteState>(node.operation)) {
+                Realize(StorageOf(graph_, node.operands[0]), RealizeReason::kState);
+            }
+        }
+        for (const Output& output : graph_.outputs()) {
+            Realize(StorageOf(graph_, output.value), RealizeReason::kOutput);
+        }
+    }
+
+    // The simple operations that computing one element takes, from what is in memory so far.
+    void EstimateCosts() {
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            const Node& node = graph_.nodes()[n];
+            if (ClassOf(n) != NodeClass::kInline) {
+                continue;
+            }
+            double cost = Is<op::RandomBits>(node.operation) ? 60 : 1;
+            if (const auto* map = std::get_if<op::Map>(&node.operation)) {
+                cost = FunctionCost(map->function);
+            } else if (IsView(node.operation)) {
+                cost = 0;
+            }
+            for (const ValueId operand : node.operands) {
+                cost += realized(operand) ? 1 : cost_[operand.value()];
+            }
+            for (const ValueId result : node.results) {
+                if (cost > kMaxInlinedCost) {
+                    Realize(StorageOf(graph_, result), RealizeReason::kTooLarge);
+                }
+                cost_[result.value()] = cost;
+            }
+        }
+    }
+
+    // How often a node reads each element of an operand, for one evaluation of each of its
+    // elements.
+    double Multiplicity(const Node& node, NodeClass node_class, size_t operand) const {
+        const ValueId value = node.operands[operand];
+        if (const auto* contract = std::get_if<op::Contract>(&node.operation)) {
+            double volume = Volume(node.results[0]);
+            std::set<char> labels(contract->result.begin(), contract->result.end());
+            for (size_t side = 0; side < 2; ++side) {
+                const std::string& own = side == 0 ? contract->a : contract->b;
+                for (size_t axis = 0; axis < own.size(); ++axis) {
+                    if (labels.insert(own[axis]).second) {
+                        volume *= std::max<double>(
+                            1, static_cast<double>(
+                                   graph_.sizes().Hint(graph_.ShapeOf(node.operands[side])[axis])));
+                    }
+                }
+            }
+            return volume / Volume(value);
+        }
+        if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
+            return static_cast<double>(
+                graph_.sizes().Hint(graph_.ShapeOf(value)[static_cast<size_t>(sort->axis)]));
+        }
+        if (node_class == NodeClass::kInline && !node.results.empty()) {
+            return std::max(1.0, Volume(node.results[0]) / Volume(value));
+        }
+        return 1;
+    }
+
+    // Backwards, so that it is known how often each reader is evaluated.
+    void RealizeWhatIsReadOften() {
+        for (const Output& output : graph_.outputs()) {
+            reads_[output.value.value()] += 1;
+        }
+        for (size_t n = graph_.nodes().size(); n-- > 0;) {
+            const Node& node = graph_.nodes()[n];
+            double evaluations = 0;
+            for (const ValueId result : node.results) {
+                const bool computed_only = !realized(result) && ClassOf(n) == NodeClass::kInline;
+                if (computed_only && !IsView(node.operation) &&
+                    (reads_[result.value()] - 1) * cost_[result.value()] > kPriceOfMemory) {
+                    Realize(result, RealizeReason::kReadOften);
+                }
+                evaluations =
+                    std::max(evaluations, realized(result) ? 1.0 : reads_[result.value()]);
+            }
+            for (size_t i = 0; i < node.operands.size(); ++i) {
+                reads_[node.operands[i].value()] +=
+                    std::max(1.0, evaluations) * Multiplicity(node, ClassOf(n), i);
+            }
+        }
+    }
+
+    // The values in memory whose kernels read `value`, through what is inlined.
+    std::vector<ValueId> Readers(ValueId value) const {
+        std::set<ValueId> readers;
+        std::vector<ValueId> pending = {value};
+        std::set<ValueId> seen;
+        while (!pending.empty()) {
+            const ValueId current = pending.back();
+            pending.pop_back();
+            if (!seen.insert(current).second) {
+                continue;
+            }
+            for (const uint32_t n : users_[current.value()]) {
+                const Node& node = graph_.nodes()[n];
+                for (const ValueId result : node.results) {
+                    if (realized(result)) {
+                        readers.insert(result);
+                    } else {
+                        pending.push_back(result);
+                    }
+                }
+                if (node.results.empty()) {
+                    readers.insert(ValueId());  // a write of state
+                }
+            }
+        }
+        return {readers.begin(), readers.end()};
+    }
+
+    // Readers first, so that what a reduction joins is settled.
+    void JoinReductions() {
+        users_.resize(graph_.values().size());
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            for (const ValueId operand : graph_.nodes()[n].operands) {
+                users_[operand.value()].push_back(static_cast<uint32_t>(n));
+            }
+        }
+        for (size_t n = graph_.nodes().size(); n-- > 0;) {
+            const Node& node = graph_.nodes()[n];
+            if (ClassOf(n) == NodeClass::kReduction &&
+                result_.reasons[node.results[0].value()] == RealizeReason::kReduction) {
+                TryToJoin(node.results[0]);
+            }
+        }
+    }
+
+    void TryToJoin(ValueId value) {
+        const std::vector<ValueId> readers = Readers(value);
+        if (readers.size() != 1 || !readers[0].valid()) {
+            return;
+        }
+        const ValueId reader = readers[0];
+        const NodeClass reader_class = ClassOf(graph_[reader].producer.value());
+        if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
+            return;
+        }
+        result_.realized[value.value()] = false;
+        // The reader itself is computed, not loaded.
+        result_.realized[reader.value()] = false;
+        KernelBuilder builder(graph_, result_.realized, "");
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(reader));
+        builder.Store(reader, index, builder.At(reader, index));
+        result_.realized[reader.value()] = true;
+        const size_t scalars = builder.size();
+        const bool joins = scalars <= kMaxScalars && FitsOneKernel(builder.kernel()) &&
+                           !ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes();
+        if (!joins) {
+            result_.realized[value.value()] = true;
+        } else {
+            result_.reasons[value.value()] = RealizeReason::kInlined;
+        }
+    }
+
+    const Graph& graph_;
+    Realization result_;
+    std::vector<NodeClass> classes_;            // by node index
+    std::vector<double> cost_;                  // by value index
+    std::vector<double> reads_;                 // by value index, an element
+    std::vector<std::vector<uint32_t>> users_;  // by value index: node indices
+};
+
+}  // namespace
+
+std::string_view Name(RealizeReason reason) {
+    constexpr std::string_view kNames[] = {"inlined",
+                                           "given",
+                                           "an output",
+                                           "a kernel of its own",
+                                           "read by the host",
+                                           "written to a state",
+                                           "read often",
+                                           "a reduction",
+                                           "too large to inline"};
+    return kNames[static_cast<size_t>(reason)];
+}
+
+Realization ChooseRealized(const Graph& graph) {
+    return Realizer(graph).Run();
+}
+
+}  // namespace fornax::graph

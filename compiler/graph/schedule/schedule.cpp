@@ -1,0 +1,159 @@
+// One or more steps for each value that is in memory, in the order of the graph.
+#include "compiler/graph/schedule/schedule.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/schedule/own_kernels.h"
+#include "compiler/graph/schedule/plan_builder.h"
+#include "compiler/graph/schedule/realize.h"
+
+namespace fornax::graph {
+namespace {
+
+class Scheduler {
+  public:
+    explicit Scheduler(const Graph& graph)
+        : graph_(graph), realized_(ChooseRealized(graph).realized), plan_(graph) {}
+
+    Result<Plan> Run() {
+        AddStates();
+        for (const Node& node : graph_.nodes()) {
+            AddNode(node);
+        }
+        CopyStatesThatAreOutputs();
+        AddStateWrites();
+        return plan_.Finish();
+    }
+
+  private:
+    void AddStates() {
+        for (const Node& node : graph_.nodes()) {
+            if (const auto* read = std::get_if<op::ReadState>(&node.operation)) {
+                plan_.SetBlock(node.results[0], StateBlock(read->state, read->type));
+                states_.emplace(read->state, node.results[0]);
+            } else if (const auto* write = std::get_if<op::WriteState>(&node.operation)) {
+                StateBlock(write->state, graph_.TypeOf(node.operands[0]));
+            }
+        }
+    }
+
+    BlockId StateBlock(const std::string& state, const TensorType& type) {
+        BlockId& block = state_blocks_[state];
+        if (!block.valid()) {
+            block = plan_.AddBlock(state, type, BlockKind::kState);
+        }
+        return block;
+    }
+
+    void AddNode(const Node& node) {
+        const Classification classification = Classify(graph_, node);
+        switch (classification.node_class) {
+            case NodeClass::kState:
+                return;
+            case NodeClass::kHost:
+                return AddHostStep(node, classification.reason);
+            case NodeClass::kOwnKernel:
+                return AddOwnKernel(node);
+            case NodeClass::kInline:
+            case NodeClass::kReduction:
+                break;
+        }
+        if (realized_[node.results[0].value()]) {
+            AddRoot(node);
+        }
+    }
+
+    // The kernel of a value that is in memory, with all that is inlined into it.
+    void AddRoot(const Node& node) {
+        const ValueId value = node.results[0];
+        KernelBuilder builder(graph_, realized_, std::string(Name(node.operation)));
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
+        realized_[value.value()] = false;
+        const loop::ScalarId scalar = builder.At(value, index);
+        realized_[value.value()] = true;
+        builder.Store(value, index, scalar);
+        plan_.AddDispatch(node.name, builder);
+    }
+
+    void AddOwnKernel(const Node& node) {
+        if (Is<op::Concat>(node.operation)) {
+            AddConcat(graph_, realized_, node, plan_);
+        } else if (Is<op::Scan>(node.operation)) {
+            AddScan(graph_, realized_, node, plan_);
+        } else if (Is<op::Sort>(node.operation)) {
+            AddSort(graph_, realized_, node, plan_);
+        } else {
+            AddScatter(graph_, realized_, node, plan_);
+        }
+    }
+
+    void AddHostStep(const Node& node, const std::string& reason) {
+        HostStep step;
+        step.name = node.name;
+        step.operation = node.operation;
+        step.bodies = node.bodies;
+        step.reason = reason;
+        for (const ValueId operand : node.operands) {
+            step.operands.push_back(plan_.BlockOf(StorageOf(graph_, operand)));
+            step.operand_types.push_back(graph_.TypeOf(operand));
+        }
+        for (const ValueId result : node.results) {
+            step.results.push_back(plan_.BlockOf(result));
+            step.result_types.push_back(graph_.TypeOf(result));
+        }
+        plan_.AddHostStep(std::move(step));
+    }
+
+    // An output that is a state's value must not see what the run writes to the state.
+    void CopyStatesThatAreOutputs() {
+        std::map<std::string, BlockId> copies;
+        for (const Output& output : graph_.outputs()) {
+            const ValueId storage = StorageOf(graph_, output.value);
+            const auto* read = graph_.ProducerAs<op::ReadState>(storage);
+            if (read == nullptr || copies.contains(read->state)) {
+                continue;
+            }
+            const BlockId copy = plan_.AddBlock(output.name, read->type, BlockKind::kTemporary);
+            AddCopy(output.name, storage, copy);
+            copies.emplace(read->state, copy);
+        }
+        for (const auto& [state, copy] : copies) {
+            plan_.SetBlock(states_.at(state), copy);
+        }
+    }
+
+    void AddCopy(const std::string& name, ValueId from, BlockId to) {
+        KernelBuilder builder(graph_, realized_, "copy");
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(from));
+        const loop::ScalarId value = builder.LoadFrom(from, index);
+        builder.Store(builder.AddBuffer(graph_.TypeOf(from)), index, value);
+        plan_.AddDispatch(name, builder, {to});
+    }
+
+    void AddStateWrites() {
+        for (const Node& node : graph_.nodes()) {
+            const auto* write = std::get_if<op::WriteState>(&node.operation);
+            if (write == nullptr) {
+                continue;
+            }
+            const ValueId storage = StorageOf(graph_, node.operands[0]);
+            AddCopy(node.name, storage, state_blocks_.at(write->state));
+        }
+    }
+
+    const Graph& graph_;
+    std::vector<bool> realized_;
+    PlanBuilder plan_;
+    std::map<std::string, ValueId> states_;  // the value that reads each
+    std::map<std::string, BlockId> state_blocks_;
+};
+
+}  // namespace
+
+Result<Plan> Schedule(const Graph& graph) {
+    return Scheduler(graph).Run();
+}
+
+}  // namespace fornax::graph
