@@ -32,7 +32,7 @@ TEST_F(RandomGraphs, ComputeWhatTheInterpreterDoes) {
         Result<graph::Plan> plan = graph::Compile(random.graph, {});
         ASSERT_TRUE(plan.ok()) << plan.error().message;
         const Result<std::shared_ptr<const Program>> program =
-            Program::Create(device(), std::move(*plan), {});
+            Program::Create(device_, std::move(*plan), {});
         ASSERT_TRUE(program.ok()) << program.error().message;
         const Result<RunResult> actual = Session(*program).Run(random.inputs);
         ASSERT_TRUE(actual.ok()) << actual.error().message;
