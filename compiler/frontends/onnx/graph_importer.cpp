@@ -1,0 +1,363 @@
+// The nodes of one graph in order: lookup of names, functions, subgraphs.
+#include "compiler/frontends/onnx/graph_importer.h"
+
+#include <fmt/format.h>
+
+#include "compiler/frontends/onnx/tensor_proto.h"
+
+namespace fornax::onnx_frontend {
+namespace {
+
+// Bounds what a small file can grow to through functions and unrolled loops.
+constexpr int64_t kMaxImportedNodes = 200'000;
+// Of functions within functions and subgraphs within subgraphs.
+constexpr int64_t kMaxDepth = 64;
+
+// An error whose text names the node already.
+class NodeError : public graph::BuildError {
+  public:
+    using BuildError::BuildError;
+};
+
+class DepthScope {
+  public:
+    explicit DepthScope(ModelContext& context) : context_(context) {
+        if (++context_.depth > kMaxDepth) {
+            --context_.depth;
+            FailUnsupported(fmt::format(
+                "functions and subgraphs are nested deeper than the limit of {}", kMaxDepth));
+        }
+    }
+    ~DepthScope() { --context_.depth; }
+    DepthScope(const DepthScope&) = delete;
+    DepthScope& operator=(const DepthScope&) = delete;
+
+  private:
+    ModelContext& context_;
+};
+
+// The attributes' defaults of a function are newer than the distribution's classes: field 11.
+void ReadAttributeDefaults(const onnx::FunctionProto& function,
+                           std::vector<onnx::AttributeProto>& defaults) {
+    const auto& unknown = function.GetReflection()->GetUnknownFields(function);
+    for (int i = 0; i < unknown.field_count(); ++i) {
+        const auto& field = unknown.field(i);
+        onnx::AttributeProto attribute;
+        if (field.number() == 11 &&
+            field.type() == google::protobuf::UnknownField::TYPE_LENGTH_DELIMITED &&
+            attribute.ParseFromString(field.length_delimited())) {
+            defaults.push_back(std::move(attribute));
+        }
+    }
+}
+
+void CollectOuterNames(const onnx::GraphProto& graph, std::set<std::string>& names) {
+    std::set<std::string> own;
+    for (const auto& input : graph.input()) {
+        own.insert(input.name());
+    }
+    for (const auto& tensor : graph.initializer()) {
+        own.insert(tensor.name());
+    }
+    for (const auto& tensor : graph.sparse_initializer()) {
+        own.insert(tensor.values().name());
+    }
+    for (const onnx::NodeProto& node : graph.node()) {
+        for (const std::string& input : node.input()) {
+            if (!input.empty() && !own.contains(input)) {
+                names.insert(input);
+            }
+        }
+        for (const onnx::AttributeProto& attribute : node.attribute()) {
+            if (attribute.has_g()) {
+                std::set<std::string> inner;
+                CollectOuterNames(attribute.g(), inner);
+                for (const std::string& name : inner) {
+                    if (!own.contains(name)) {
+                        names.insert(name);
+                    }
+                }
+            }
+        }
+        own.insert(node.output().begin(), node.output().end());
+    }
+    for (const auto& output : graph.output()) {
+        if (!own.contains(output.name())) {
+            names.insert(output.name());
+        }
+    }
+}
+
+}  // namespace
+
+std::string NormalDomain(const std::string& domain) {
+    return domain == "ai.onnx" ? "" : domain;
+}
+
+std::string FunctionKey(const std::string& domain, const std::string& name) {
+    return NormalDomain(domain) + ":" + name;
+}
+
+std::map<std::string, const onnx::FunctionProto*> FunctionsOf(const onnx::ModelProto& model) {
+    std::map<std::string, const onnx::FunctionProto*> functions;
+    for (const onnx::FunctionProto& function : model.functions()) {
+        functions.emplace(FunctionKey(function.domain(), function.name()), &function);
+    }
+    return functions;
+}
+
+std::set<std::string> OuterNames(const onnx::GraphProto& graph) {
+    std::set<std::string> names;
+    CollectOuterNames(graph, names);
+    return names;
+}
+
+const onnx::AttributeProto* GraphImporter::FunctionAttribute(const std::string& name) const {
+    if (attributes_ != nullptr) {
+        const auto found = attributes_->find(name);
+        return found == attributes_->end() ? nullptr : found->second;
+    }
+    return outer_ == nullptr ? nullptr : outer_->FunctionAttribute(name);
+}
+
+void GraphImporter::Name(const std::string& name, Item item) {
+    if (name.empty()) {
+        return;
+    }
+    if (!items_.emplace(name, std::move(item)).second) {
+        FailInvalid(fmt::format("the name {} is that of an earlier value", name));
+    }
+}
+
+const Item* GraphImporter::Lookup(const std::string& name) const {
+    const auto found = items_.find(name);
+    if (found != items_.end()) {
+        return &found->second;
+    }
+    return outer_ == nullptr ? nullptr : outer_->Lookup(name);
+}
+
+void GraphImporter::ImportInitializers(const onnx::GraphProto& graph) {
+    const auto name_error = [](const std::string& name, const graph::BuildError& error) {
+        throw NodeError(error.code(), fmt::format("the initializer {}: {}", name, error.what()));
+    };
+    for (const onnx::TensorProto& tensor : graph.initializer()) {
+        try {
+            Name(tensor.name(),
+                 builder_.Constant(ReadTensor(tensor, context_.directory), tensor.name()));
+        } catch (const graph::BuildError& error) {
+            name_error(tensor.name(), error);
+        }
+    }
+    for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer()) {
+        const std::string& name = tensor.values().name();
+        try {
+            Name(name, builder_.Constant(ReadSparseTensor(tensor, context_.directory), name));
+        } catch (const graph::BuildError& error) {
+            name_error(name, error);
+        }
+    }
+}
+
+void GraphImporter::ImportNodes(
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    for (const onnx::NodeProto& node : nodes) {
+        try {
+            ImportNode(node);
+        } catch (const NodeError&) {
+            throw;
+        } catch (const graph::BuildError& error) {
+            const std::string name = !node.name().empty()         ? node.name()
+                                     : node.output_size() != 0 ? node.output(0)
+                                                                  : "without a name";
+            throw NodeError(error.code(), fmt::format("the node {} ({}): {}", name, node.op_type(),
+                                                      error.what()));
+        }
+    }
+}
+
+void GraphImporter::ImportNode(const onnx::NodeProto& node) {
+    if (++context_.imported_nodes > kMaxImportedNodes) {
+        FailUnsupported(fmt::format("the model has more than {} nodes", kMaxImportedNodes));
+    }
+    const auto function = context_.functions.find(FunctionKey(node.domain(), node.op_type()));
+    if (function != context_.functions.end()) {
+        return ImportFunction(node, *function->second);
+    }
+    const std::string domain = NormalDomain(node.domain());
+    const OperatorEntry* entry = FindOperator(domain, node.op_type());
+    if (entry == nullptr) {
+        FailUnsupported("Fornax does not have this operator");
+    }
+    const auto version = context_.versions.find(domain);
+    const int64_t number = version == context_.versions.end() ? 1 : version->second;
+    if (number < entry->first_version) {
+        FailUnsupported(fmt::format("it is of version {} of its operator set; {} is the first that "
+                                    "Fornax has of this operator",
+                                    number, entry->first_version));
+    }
+    std::vector<Item> inputs;
+    for (const std::string& name : node.input()) {
+        if (name.empty()) {
+            inputs.emplace_back();
+            continue;
+        }
+        const Item* item = Lookup(name);
+        if (item == nullptr) {
+            FailInvalid(fmt::format("its input {} is not the name of an earlier value", name));
+        }
+        inputs.push_back(*item);
+    }
+    builder_.SetName(node.name().empty() ? node.op_type() : node.name());
+    Node context(*this, node, number, std::move(inputs));
+    for (size_t i = 0; i < entry->required_inputs; ++i) {
+        if (!context.Has(i)) {
+            FailInvalid(fmt::format("it lacks input {} of the {} that it needs", i,
+                                    entry->required_inputs));
+        }
+    }
+    entry->import(context);
+    for (int i = 0; i < node.output_size(); ++i) {
+        Name(node.output(i), context.outputs()[static_cast<size_t>(i)]);
+    }
+}
+
+void GraphImporter::ImportFunction(const onnx::NodeProto& node,
+                                   const onnx::FunctionProto& function) {
+    const DepthScope depth(context_);
+    std::vector<onnx::AttributeProto> defaults;
+    ReadAttributeDefaults(function, defaults);
+    AttributeMap attributes;
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+        const onnx::AttributeProto* value = attribute.ref_attr_name().empty()
+                                                ? &attribute
+                                                : FunctionAttribute(attribute.ref_attr_name());
+        if (value != nullptr) {
+            attributes.emplace(attribute.name(), value);
+        }
+    }
+    for (const onnx::AttributeProto& attribute : defaults) {
+        attributes.emplace(attribute.name(), &attribute);
+    }
+    // A function brings the versions of the operator sets that its body is written for.
+    std::map<std::string, int64_t> versions = context_.versions;
+    for (const onnx::OperatorSetIdProto& import : function.opset_import()) {
+        versions[NormalDomain(import.domain())] = import.version();
+    }
+    GraphImporter body(context_, builder_, nullptr, &attributes);
+    for (int i = 0; i < function.input_size(); ++i) {
+        const Item* item = i < node.input_size() && !node.input(i).empty()
+                               ? Lookup(node.input(i))
+                               : nullptr;
+        if (i < node.input_size() && !node.input(i).empty() && item == nullptr) {
+            FailInvalid(
+                fmt::format("its input {} is not the name of an earlier value", node.input(i)));
+        }
+        body.Name(function.input(i), item == nullptr ? Item() : *item);
+    }
+    std::swap(context_.versions, versions);
+    struct Restore {
+        ModelContext& context;
+        std::map<std::string, int64_t>& versions;
+        ~Restore() { std::swap(context.versions, versions); }
+    } restore{context_, versions};
+    body.ImportNodes(function.node());
+    for (int i = 0; i < node.output_size() && i < function.output_size(); ++i) {
+        const Item* item = body.Lookup(function.output(i));
+        if (item == nullptr) {
+            FailInvalid(fmt::format("its function does not compute {}", function.output(i)));
+        }
+        Name(node.output(i), *item);
+    }
+}
+
+std::vector<Item> GraphImporter::Inline(const onnx::GraphProto& graph,
+                                        const std::vector<Item>& inputs) {
+    const DepthScope depth(context_);
+    const std::string name = builder_.name();
+    GraphImporter inner(context_, builder_, this);
+    if (static_cast<size_t>(graph.input_size()) > inputs.size()) {
+        FailInvalid(fmt::format("its subgraph has {} inputs, not {}", graph.input_size(),
+                                inputs.size()));
+    }
+    for (int i = 0; i < graph.input_size(); ++i) {
+        inner.Name(graph.input(i).name(), inputs[static_cast<size_t>(i)]);
+    }
+    inner.ImportInitializers(graph);
+    inner.ImportNodes(graph.node());
+    std::vector<Item> outputs;
+    for (const onnx::ValueInfoProto& output : graph.output()) {
+        const Item* item = inner.Lookup(output.name());
+        if (item == nullptr) {
+            FailInvalid(fmt::format("its subgraph does not compute {}", output.name()));
+        }
+        outputs.push_back(*item);
+    }
+    builder_.SetName(name);
+    return outputs;
+}
+
+GraphImporter::SubgraphBody GraphImporter::MakeBody(
+    const onnx::GraphProto& graph,
+    const Vals& inputs,
+    size_t varying,
+    const std::function<Vals(Builder&, const std::vector<Item>&)>& outputs) {
+    SubgraphBody result;
+    struct Capture {
+        std::string name;
+        Item item;
+        size_t first = 0;
+    };
+    // Constants are copied, which costs nothing; everything else becomes an operand. The order of
+    // the walk is the same below.
+    std::vector<Capture> captures;
+    const std::function<void(const Item&)> add = [&](const Item& item) {
+        if (item.kind == Item::Kind::kTensor &&
+            item.tensor.builder().ConstantOf(item.tensor) == nullptr) {
+            result.captured.push_back(item.tensor);
+        } else if (item.kind == Item::Kind::kSequence) {
+            for (const Item& part : *item.sequence) {
+                add(part);
+            }
+        }
+    };
+    for (const std::string& name : OuterNames(graph)) {
+        const Item* item = Lookup(name);
+        if (item != nullptr) {
+            captures.push_back({name, *item, result.captured.size()});
+            add(*item);
+        }
+    }
+    Vals operands = inputs;
+    operands.insert(operands.end(), result.captured.begin(), result.captured.end());
+    result.body = builder_.MakeBody(
+        graph.name().empty() ? "body" : graph.name(), operands,
+        [&](Builder& body, Vals values) {
+            GraphImporter inner(context_, body);
+            for (const Capture& capture : captures) {
+                size_t next = inputs.size() + capture.first;
+                const std::function<Item(const Item&)> take = [&](const Item& item) -> Item {
+                    if (item.kind == Item::Kind::kTensor) {
+                        const Tensor* constant = builder_.ConstantOf(item.tensor);
+                        return constant == nullptr ? values[next++] : body.Constant(*constant);
+                    }
+                    if (item.kind == Item::Kind::kNothing) {
+                        return {};
+                    }
+                    std::vector<Item> parts;
+                    for (const Item& part : *item.sequence) {
+                        parts.push_back(take(part));
+                    }
+                    return Item(std::move(parts));
+                };
+                inner.Name(capture.name, take(capture.item));
+            }
+            const std::vector<Item> given(values.begin(),
+                                          values.begin() + static_cast<int64_t>(inputs.size()));
+            return outputs(body, inner.Inline(graph, given));
+        },
+        varying);
+    return result;
+}
+
+}  // namespace fornax::onnx_frontend

@@ -1,0 +1,86 @@
+// Imports the nodes of one graph, subgraph or function body into a builder.
+#pragma once
+
+#include <onnx/onnx_pb.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "compiler/frontends/onnx/importer.h"
+#include "compiler/frontends/onnx/node.h"
+
+namespace fornax::onnx_frontend {
+
+// What all graphs of one model share.
+struct ModelContext {
+    const onnx::ModelProto& model;
+    const ImportOptions& options;
+    std::string file;
+    std::string directory;
+    std::map<std::string, int64_t> versions;  // of the operator sets, by domain
+    std::map<std::string, const onnx::FunctionProto*> functions;
+    // Nodes imported so far, unrolled and inlined ones again each time.
+    int64_t imported_nodes = 0;
+    int64_t depth = 0;
+};
+
+// "ai.onnx" is the empty domain.
+std::string NormalDomain(const std::string& domain);
+std::string FunctionKey(const std::string& domain, const std::string& name);
+// The functions of the model, by key.
+std::map<std::string, const onnx::FunctionProto*> FunctionsOf(const onnx::ModelProto& model);
+
+// The names that a subgraph reads from the graphs around it.
+std::set<std::string> OuterNames(const onnx::GraphProto& graph);
+
+using AttributeMap = std::map<std::string, const onnx::AttributeProto*>;
+
+class GraphImporter {
+  public:
+    // `outer` is the graph around a subgraph; its names can be used. `attributes` are what a
+    // function was called with.
+    GraphImporter(ModelContext& context,
+                  Builder& builder,
+                  GraphImporter* outer = nullptr,
+                  const AttributeMap* attributes = nullptr)
+        : context_(context), builder_(builder), outer_(outer), attributes_(attributes) {}
+
+    ModelContext& context() { return context_; }
+    Builder& builder() { return builder_; }
+    // What a ref_attr_name stands for, or null.
+    const onnx::AttributeProto* FunctionAttribute(const std::string& name) const;
+
+    void Name(const std::string& name, Item item);
+    // Null if there is none.
+    const Item* Lookup(const std::string& name) const;
+
+    void ImportInitializers(const onnx::GraphProto& graph);
+    void ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+    // Imports a subgraph in place, with these as its inputs; gives its outputs.
+    std::vector<Item> Inline(const onnx::GraphProto& graph, const std::vector<Item>& inputs);
+    // Makes the body of a node from a subgraph. Operands: the subgraph's inputs are like the first
+    // `inputs.size()` of them; names that it takes from outside are appended to `operands`.
+    struct SubgraphBody {
+        graph::Body body;
+        Vals captured;
+    };
+    SubgraphBody MakeBody(const onnx::GraphProto& graph,
+                          const Vals& inputs,
+                          size_t varying,
+                          const std::function<Vals(Builder&, const std::vector<Item>&)>& outputs);
+
+  private:
+    void ImportNode(const onnx::NodeProto& node);
+    void ImportFunction(const onnx::NodeProto& node, const onnx::FunctionProto& function);
+
+    ModelContext& context_;
+    Builder& builder_;
+    GraphImporter* outer_;
+    const AttributeMap* attributes_;
+    std::unordered_map<std::string, Item> items_;
+};
+
+}  // namespace fornax::onnx_frontend

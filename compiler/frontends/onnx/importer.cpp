@@ -1,0 +1,287 @@
+// The model as a whole: file, versions, inputs, nodes, outputs.
+#include "compiler/frontends/onnx/importer.h"
+
+#include <algorithm>
+#include <exception>
+
+#include <fmt/format.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <onnx/onnx_pb.h>
+
+#include "compiler/frontends/onnx/graph_importer.h"
+#include "compiler/frontends/onnx/tensor_proto.h"
+
+namespace fornax::onnx_frontend {
+namespace {
+
+// The file's text in messages: what does not print is left out, and so is what is too long.
+std::string Printable(std::string text) {
+    constexpr size_t kMaxLength = 2000;
+    std::ranges::replace_if(text, [](char c) { return c >= 0 && c < ' '; }, ' ');
+    if (text.size() > kMaxLength) {
+        text = text.substr(0, kMaxLength) + "...";
+    }
+    return text;
+}
+
+class ModelImporter {
+  public:
+    ModelImporter(const onnx::ModelProto& model,
+                  std::string file,
+                  std::string directory,
+                  const ImportOptions& options)
+        : options_(options),
+          graph_(model.graph().name().empty() ? "graph" : model.graph().name()),
+          builder_(graph_),
+          context_{model, options, std::move(file), std::move(directory), {}, FunctionsOf(model)},
+          importer_(context_, builder_) {}
+
+    ImportedModel Run() {
+        ReadVersions();
+        CheckOperators();
+        builder_.SetInputValue([this](graph::ValueId id) { return InputValue(id); });
+        const onnx::GraphProto& graph = context_.model.graph();
+        importer_.ImportInitializers(graph);
+        for (const onnx::ValueInfoProto& input : graph.input()) {
+            if (importer_.Lookup(input.name()) == nullptr) {
+                importer_.Name(input.name(), ReadInput(input.name(), input.type()));
+            }
+        }
+        importer_.ImportNodes(graph.node());
+        for (const onnx::ValueInfoProto& output : graph.output()) {
+            WriteOutput(output.name());
+        }
+        // What only served to compute shapes is of no more use.
+        graph_.Compact();
+        CheckHost();
+        return {std::move(graph_), {fixed_.begin(), fixed_.end()}, std::move(output_lengths_)};
+    }
+
+  private:
+    void ReadVersions() {
+        for (const onnx::OperatorSetIdProto& import : context_.model.opset_import()) {
+            context_.versions[NormalDomain(import.domain())] = import.version();
+        }
+        const auto version = context_.versions.find("");
+        if (version != context_.versions.end() &&
+            (version->second < kFirstOpset || version->second > kLastOpset) ) {
+            FailUnsupported(fmt::format("the version of its operator set, {}, is not in {}..{}",
+                                        version->second, kFirstOpset, kLastOpset));
+        }
+    }
+
+    void CountMissing(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                      std::map<std::string, int64_t>& missing,
+                      int depth) {
+        if (depth > 64) {
+            return;
+        }
+        for (const onnx::NodeProto& node : nodes) {
+            const std::string domain = NormalDomain(node.domain());
+            if (!context_.functions.contains(FunctionKey(domain, node.op_type())) &&
+                FindOperator(domain, node.op_type()) == nullptr) {
+                ++missing[domain.empty() ? node.op_type() : domain + "." + node.op_type()];
+            }
+            for (const onnx::AttributeProto& attribute : node.attribute()) {
+                if (attribute.has_g()) {
+                    CountMissing(attribute.g().node(), missing, depth + 1);
+                }
+            }
+        }
+    }
+
+    // All operators that are missing are told at once.
+    void CheckOperators() {
+        std::map<std::string, int64_t> missing;
+        CountMissing(context_.model.graph().node(), missing, 0);
+        for (const auto& [key, function] : context_.functions) {
+            CountMissing(function->node(), missing, 0);
+        }
+        if (missing.empty()) {
+            return;
+        }
+        int64_t nodes = 0;
+        std::string list;
+        for (const auto& [name, count] : missing) {
+            nodes += count;
+            list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", name, count);
+        }
+        FailUnsupported(fmt::format("{} {} {} that Fornax does not have: {}", nodes,
+                                    nodes == 1 ? "node uses" : "nodes use",
+                                    missing.size() == 1
+                                        ? "an operator"
+                                        : fmt::format("{} operators", missing.size()),
+                                    list));
+    }
+
+    std::optional<Tensor> InputValue(graph::ValueId id) {
+        const std::string& name = graph_[id].name;
+        const auto given = options_.input_values.find(name);
+        if (given == options_.input_values.end()) {
+            return std::nullopt;
+        }
+        // The value has to be of the input's type, and its dimensions are now fixed, too.
+        const graph::TensorType type = graph_.TypeOf(id);
+        const Tensor& value = given->second;
+        if (value.element != type.element || value.dims.size() != type.shape.rank()) {
+            return std::nullopt;
+        }
+        for (size_t i = 0; i < value.dims.size(); ++i) {
+            if (builder_.sizes().Fix(type.shape[i]) != value.dims[i]) {
+                return std::nullopt;
+            }
+        }
+        fixed_.insert(name);
+        return value;
+    }
+
+    Expr ReadDimension(const std::string& input,
+                       size_t axis,
+                       const onnx::TensorShapeProto::Dimension* dim,
+                       std::optional<int64_t> expected) {
+        if (dim != nullptr && dim->has_dim_value()) {
+            const int64_t size = dim->dim_value();
+            if (size < 0 || size > graph::kMaxElements) {
+                FailInvalid(fmt::format("the input {} has a dimension of {}", input, size));
+            }
+            if (expected.value_or(size) != size) {
+                FailInvalid(fmt::format("dimension {} of the input {} is {}, not {}", axis, input,
+                                        size, *expected));
+            }
+            return size;
+        }
+        std::string name = dim == nullptr ? "" : dim->dim_param();
+        int64_t hint = expected.value_or(options_.default_dim);
+        const auto given = options_.dims.find(name);
+        if (!expected.has_value() && given != options_.dims.end()) {
+            hint = given->second;
+        }
+        if (name.empty()) {
+            name = fmt::format("{}.{}", input, axis);
+        }
+        if (hint < 0 || hint > INT32_MAX) {
+            FailInvalid(fmt::format("dimension {} of the input {} is to be {}", axis, input, hint));
+        }
+        return builder_.sizes().Declare(name, hint);
+    }
+
+    Item ReadInput(const std::string& name, const onnx::TypeProto& type) {
+        const auto length = options_.sequence_lengths.find(name);
+        if (type.has_optional_type()) {
+            if (length != options_.sequence_lengths.end() && length->second < 0) {
+                return {};
+            }
+            return ReadInput(name, type.optional_type().elem_type());
+        }
+        if (type.has_sequence_type()) {
+            if (length == options_.sequence_lengths.end() || length->second < 0) {
+                FailUnsupported(fmt::format("the input {} is a sequence of unknown length", name));
+            }
+            std::vector<Item> items;
+            for (int64_t i = 0; i < std::min<int64_t>(length->second, 1 << 16); ++i) {
+                items.push_back(
+                    ReadInput(fmt::format("{}.{}", name, i), type.sequence_type().elem_type()));
+            }
+            return Item(std::move(items));
+        }
+        if (!type.has_tensor_type()) {
+            FailUnsupported(fmt::format("the input {} is not a tensor or sequence", name));
+        }
+        const auto& tensor = type.tensor_type();
+        const auto given = options_.input_shapes.find(name);
+        const bool expected = given != options_.input_shapes.end();
+        if (!tensor.has_shape() && !expected) {
+            FailUnsupported(fmt::format("the input {} has no shape; give it one", name));
+        }
+        const size_t rank = tensor.has_shape() ? static_cast<size_t>(tensor.shape().dim_size())
+                                               : given->second.size();
+        if (rank > graph::kMaxRank || (expected && given->second.size() != rank)) {
+            FailInvalid(fmt::format("the input {} has {} dimensions, not {}", name, rank,
+                                    expected ? given->second.size() : graph::kMaxRank));
+        }
+        Shape shape;
+        for (size_t i = 0; i < rank; ++i) {
+            shape.mutable_dims().push_back(ReadDimension(
+                name, i, tensor.has_shape() ? &tensor.shape().dim(static_cast<int>(i)) : nullptr,
+                expected ? std::optional(given->second[i]) : std::nullopt));
+        }
+        if (shape.Volume().Bounds(builder_.sizes().ranges()).low > graph::kMaxElements) {
+            FailUnsupported(fmt::format("the input {} has more than {} elements", name,
+                                        graph::kMaxElements));
+        }
+        return builder_.Input(name, {ElementTypeOf(tensor.elem_type()), std::move(shape)});
+    }
+
+    void AddOutput(const std::string& name, const Item& item) {
+        switch (item.kind) {
+            case Item::Kind::kNothing:
+                output_lengths_[name] = -2;
+                break;
+            case Item::Kind::kTensor:
+                output_lengths_[name] = -1;
+                graph_.AddOutput(name, item.tensor.id());
+                break;
+            case Item::Kind::kSequence:
+                output_lengths_[name] = static_cast<int64_t>(item.sequence->size());
+                for (size_t i = 0; i < item.sequence->size(); ++i) {
+                    AddOutput(fmt::format("{}.{}", name, i), (*item.sequence)[i]);
+                }
+                break;
+        }
+    }
+
+    void WriteOutput(const std::string& name) {
+        const Item* item = importer_.Lookup(name);
+        if (item == nullptr) {
+            FailInvalid(fmt::format("its output {} is not the name of a value", name));
+        }
+        AddOutput(name, *item);
+    }
+
+    void CheckHost() {
+        if (!options_.strict) {
+            return;
+        }
+        for (const graph::Node& node : graph_.nodes()) {
+            if (const auto* call = std::get_if<graph::op::HostCall>(&node.operation)) {
+                FailUnsupported(
+                    fmt::format("the node {} ({}) would run on the host", node.name, call->name));
+            }
+        }
+    }
+
+    const ImportOptions& options_;
+    graph::Graph graph_;
+    Builder builder_;
+    ModelContext context_;
+    GraphImporter importer_;
+    std::set<std::string> fixed_;
+    std::map<std::string, int64_t> output_lengths_;
+};
+
+}  // namespace
+
+Result<ImportedModel> ImportModel(const std::string& bytes,
+                                  const std::string& name,
+                                  const std::string& directory,
+                                  const ImportOptions& options) {
+    onnx::ModelProto model;
+    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(
+                                                                    bytes.size(), INT32_MAX)));
+    google::protobuf::io::CodedInputStream coded(&stream);
+    if (bytes.size() > INT32_MAX || !model.ParseFromCodedStream(&coded) ||
+        !coded.ConsumedEntireMessage() || !model.has_graph()) {
+        return Error{ErrorCode::kInvalidArgument, fmt::format("{}: it is not an ONNX model.", name)};
+    }
+    try {
+        return ModelImporter(model, name, directory, options).Run();
+    } catch (const graph::BuildError& error) {
+        return Error{error.code(), fmt::format("{}: {}.", name, Printable(error.what()))};
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::kOutOfHostMemory,
+                     fmt::format("{}: there is not enough memory to import it.", name)};
+    }
+}
+
+}  // namespace fornax::onnx_frontend

@@ -1,0 +1,29 @@
+// How the building of a graph fails: an exception whose text is a clause.
+//
+// Decompositions nest deeply and each of their steps may meet operands that do not fit, so building
+// throws. A frontend catches BuildError at its edge and makes a Result of it; nothing else escapes.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+#include "base/result.h"
+
+namespace fornax::graph {
+
+class BuildError : public std::runtime_error {
+  public:
+    BuildError(ErrorCode code, const std::string& clause)
+        : std::runtime_error(clause), code_(code) {}
+    ErrorCode code() const { return code_; }
+
+  private:
+    ErrorCode code_;
+};
+
+// The input breaks a rule: "the axis 4 is not in -3..2".
+[[noreturn]] void FailInvalid(const std::string& clause);
+// The input is valid but not covered.
+[[noreturn]] void FailUnsupported(const std::string& clause);
+
+}  // namespace fornax::graph

@@ -1,0 +1,131 @@
+// Runs ONNX models on tensors in files: the program behind onnx_nodes.py.
+//
+// Reads one job a line from standard input, fields separated by tabs: the model's file, the folder
+// for outputs, then inputs as NAME=FILE.pb, or NAME#COUNT for a sequence, whose items are inputs of
+// their own (NAME.0, ...), or NAME#-1 for an optional that is empty. Writes FOLDER/OUTPUT.pb and
+// answers with one line: "ok" and OUTPUT#COUNT of each output (-1: a tensor, -2: nothing), or
+// "unsupported" or "error" and a sentence, separated by tabs.
+#include <onnx/onnx_pb.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "compiler/frontends/onnx/importer.h"
+#include "compiler/frontends/onnx/tensor_proto.h"
+#include "compiler/graph/build/build_error.h"
+#include "compiler/graph/host/host_functions.h"
+#include "compiler/graph/interpret/interpreter.h"
+
+namespace fornax {
+namespace {
+
+struct Job {
+    std::string model;
+    std::string folder;
+    std::map<std::string, graph::Tensor> inputs;
+    std::map<std::string, int64_t> lengths;
+};
+
+std::string ReadFile(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+Job ParseJob(const std::string& line) {
+    Job job;
+    std::istringstream fields(line);
+    std::getline(fields, job.model, '\t');
+    std::getline(fields, job.folder, '\t');
+    for (std::string field; std::getline(fields, field, '\t');) {
+        const size_t length = field.rfind('#');
+        if (length != std::string::npos) {
+            job.lengths[field.substr(0, length)] = std::stoll(field.substr(length + 1));
+            continue;
+        }
+        const size_t equals = field.rfind('=');
+        onnx::TensorProto proto;
+        if (!proto.ParseFromString(ReadFile(field.substr(equals + 1)))) {
+            graph::FailInvalid("an input's file is not a tensor");
+        }
+        job.inputs[field.substr(0, equals)] = onnx_frontend::ReadTensor(proto, "");
+    }
+    return job;
+}
+
+std::string Describe(const Error& error) {
+    return fmt::format("{}\t{}",
+                       error.code == ErrorCode::kUnsupported ? "unsupported" : "error",
+                       error.message);
+}
+
+std::string Run(const std::string& line) {
+    const Job job = ParseJob(line);
+    onnx_frontend::ImportOptions options;
+    options.input_values = job.inputs;
+    options.sequence_lengths = job.lengths;
+    for (const auto& [name, tensor] : job.inputs) {
+        options.input_shapes[name] = tensor.dims;
+    }
+    const std::filesystem::path path(job.model);
+    Result<onnx_frontend::ImportedModel> model = onnx_frontend::ImportModel(
+        ReadFile(job.model), path.filename(), path.parent_path(), options);
+    if (!model.ok()) {
+        return Describe(model.error());
+    }
+    const Status valid = Verify(model->graph);
+    if (!valid.ok()) {
+        return fmt::format("error\tThe graph is not valid: {}", valid.error().message);
+    }
+    std::vector<graph::Tensor> inputs;
+    for (const graph::ValueId id : model->graph.inputs()) {
+        const auto input = job.inputs.find(model->graph[id].name);
+        if (input == job.inputs.end()) {
+            return fmt::format("error\tThe input {} has no value.", model->graph[id].name);
+        }
+        inputs.push_back(input->second);
+    }
+    graph::InterpretOptions interpret;
+    interpret.host_functions = &graph::StandardHostFunctions();
+    const Result<std::vector<graph::Tensor>> outputs =
+        graph::Interpret(model->graph, inputs, interpret);
+    if (!outputs.ok()) {
+        return Describe(outputs.error());
+    }
+    for (size_t i = 0; i < outputs->size(); ++i) {
+        onnx::TensorProto proto;
+        onnx_frontend::WriteTensor((*outputs)[i], proto);
+        std::ofstream file(job.folder + "/" + model->graph.outputs()[i].name + ".pb",
+                           std::ios::binary);
+        proto.SerializeToOstream(&file);
+    }
+    std::string answer = "ok";
+    for (const auto& [name, length] : model->output_lengths) {
+        answer += fmt::format("\t{}#{}", name, length);
+    }
+    return answer;
+}
+
+std::string RunSafely(const std::string& line) {
+    try {
+        return Run(line);
+    } catch (const graph::BuildError& error) {
+        return fmt::format("error\tBuilding failed outside of the importer: {}.", error.what());
+    }
+}
+
+}  // namespace
+}  // namespace fornax
+
+int main() {
+    for (std::string line; std::getline(std::cin, line);) {
+        std::string answer = fornax::RunSafely(line);
+        std::ranges::replace(answer, '\n', ' ');
+        std::cout << answer << std::endl;
+    }
+}
