@@ -21,6 +21,7 @@ struct DeviceFeatures {
     bool storage_16bit = false;
     bool subgroup_arithmetic = false;  // in compute shaders
     bool cooperative_matrix = false;
+    bool matrices_f32 = false;  // of 16 x 16 x 16, with sums in f32, in subgroups
     bool bfloat16 = false;
     // Whether pipelines can say if they came from a cache.
     bool creation_feedback = false;

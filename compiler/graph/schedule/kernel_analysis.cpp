@@ -124,8 +124,9 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
     for (const ScalarId id : reductions) {
         const VariableSet free = scope.free[id.value()];
         const double points = Points(loop::LoopsOf(kernel[id]), sizes);
-        cost.least += points * Points(free, scope, sizes);
-        // In another reduction's loop it is evaluated for each of its points.
+        cost.least += points * Points(free & scope.parallel, scope, sizes);
+        // In another reduction's loop it is evaluated at each of its points, and neighbouring ones
+        // may well ask for the same.
         cost.evaluations += points * row_points * Points(free & ~scope.parallel, scope, sizes);
     }
 
