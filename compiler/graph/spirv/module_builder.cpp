@@ -294,11 +294,13 @@ Id ModuleBuilder::Component(Id vector, uint32_t index) {
 
 Id ModuleBuilder::ElementPointer(Id buffer, Id index) {
     const Id element = elements_.at(buffer);
-    const bool shared = shared_.contains(buffer);
-    const Id type =
-        Pointer(shared ? spv::StorageClass::Workgroup : spv::StorageClass::StorageBuffer, element);
-    const Id id = shared ? Op(spv::Op::OpAccessChain, type, {buffer, index})
-                         : Op(spv::Op::OpAccessChain, type, {buffer, Uint(0), index});
+    const bool is_array = shared_.contains(buffer) || private_.contains(buffer);
+    const Id type = Pointer(private_.contains(buffer)  ? spv::StorageClass::Function
+                            : shared_.contains(buffer) ? spv::StorageClass::Workgroup
+                                                       : spv::StorageClass::StorageBuffer,
+                            element);
+    const Id id = is_array ? Op(spv::Op::OpAccessChain, type, {buffer, index})
+                           : Op(spv::Op::OpAccessChain, type, {buffer, Uint(0), index});
     elements_[id] = element;
     return id;
 }
