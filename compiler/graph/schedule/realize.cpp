@@ -272,21 +272,30 @@ class Realizer {
         if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
             return;
         }
+        const bool tiles = MappingOf(value) == loop::Mapping::kProduct;
         result_.realized[value.value()] = false;
-        // The reader itself is computed, not loaded.
-        result_.realized[reader.value()] = false;
-        KernelBuilder builder(graph_, result_.realized, "");
-        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(reader));
-        builder.Store(reader, index, builder.At(reader, index));
-        result_.realized[reader.value()] = true;
-        const size_t scalars = builder.size();
-        const bool joins = scalars <= kMaxScalars && FitsOneKernel(builder.kernel()) &&
-                           !ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes();
+        const std::optional<loop::Mapping> mapping = MappingOf(reader);
+        // A product of tiles stays one: it may have an epilogue, but no second product in it.
+        const bool joins = mapping && (!tiles || *mapping == loop::Mapping::kProduct);
         if (!joins) {
             result_.realized[value.value()] = true;
         } else {
             result_.reasons[value.value()] = RealizeReason::kInlined;
         }
+    }
+
+    // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
+    std::optional<loop::Mapping> MappingOf(ValueId value) {
+        result_.realized[value.value()] = false;  // computed, not loaded
+        KernelBuilder builder(graph_, result_.realized, "");
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
+        builder.Store(value, index, builder.At(value, index));
+        result_.realized[value.value()] = true;
+        if (builder.size() > kMaxScalars || !FitsOneKernel(builder.kernel()) ||
+            ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes()) {
+            return std::nullopt;
+        }
+        return builder.kernel().mapping;
     }
 
     const Graph& graph_;
