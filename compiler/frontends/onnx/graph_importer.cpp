@@ -297,67 +297,60 @@ std::vector<Item> GraphImporter::Inline(const onnx::GraphProto& graph,
     return outputs;
 }
 
-GraphImporter::SubgraphBody GraphImporter::MakeBody(
-    const onnx::GraphProto& graph,
-    const Vals& inputs,
-    size_t varying,
-    const std::function<Vals(Builder&, const std::vector<Item>&)>& outputs) {
-    SubgraphBody result;
-    struct Capture {
-        std::string name;
-        Item item;
-        size_t first = 0;
-    };
-    // Constants are copied, which costs nothing; everything else becomes an operand. The order of
-    // the walk is the same below.
-    std::vector<Capture> captures;
+GraphImporter::Captures GraphImporter::Capture(const std::set<std::string>& names) const {
+    Captures captures;
     const std::function<void(const Item&)> add = [&](const Item& item) {
         if (item.kind == Item::Kind::kTensor &&
             item.tensor.builder().ConstantOf(item.tensor) == nullptr) {
-            result.captured.push_back(item.tensor);
+            captures.operands.push_back(item.tensor);
         } else if (item.kind == Item::Kind::kSequence) {
             for (const Item& part : *item.sequence) {
                 add(part);
             }
         }
     };
-    for (const std::string& name : OuterNames(graph)) {
+    for (const std::string& name : names) {
         const Item* item = Lookup(name);
         if (item != nullptr) {
-            captures.push_back({name, *item, result.captured.size()});
+            captures.entries.push_back({name, *item, captures.operands.size()});
             add(*item);
         }
     }
+    return captures;
+}
+
+graph::Body GraphImporter::MakeBody(
+    const std::string& name,
+    const Vals& inputs,
+    const Captures& captures,
+    size_t varying,
+    const std::function<Vals(GraphImporter& body, const Vals& inputs)>& function) {
     Vals operands = inputs;
-    operands.insert(operands.end(), result.captured.begin(), result.captured.end());
-    result.body = builder_.MakeBody(
-        graph.name().empty() ? "body" : graph.name(), operands,
-        [&](Builder& body, Vals values) {
-            GraphImporter inner(context_, body);
-            for (const Capture& capture : captures) {
-                size_t next = inputs.size() + capture.first;
-                const std::function<Item(const Item&)> take = [&](const Item& item) -> Item {
-                    if (item.kind == Item::Kind::kTensor) {
-                        const Tensor* constant = builder_.ConstantOf(item.tensor);
-                        return constant == nullptr ? values[next++] : body.Constant(*constant);
-                    }
-                    if (item.kind == Item::Kind::kNothing) {
-                        return {};
-                    }
-                    std::vector<Item> parts;
-                    for (const Item& part : *item.sequence) {
-                        parts.push_back(take(part));
-                    }
-                    return Item(std::move(parts));
-                };
-                inner.Name(capture.name, take(capture.item));
-            }
-            const std::vector<Item> given(values.begin(),
-                                          values.begin() + static_cast<int64_t>(inputs.size()));
-            return outputs(body, inner.Inline(graph, given));
-        },
-        varying);
-    return result;
+    operands.insert(operands.end(), captures.operands.begin(), captures.operands.end());
+    const auto build = [&](Builder& body, const Vals& values) {
+        GraphImporter inner(context_, body, nullptr, attributes_);
+        for (const Captures::Entry& entry : captures.entries) {
+            size_t next = inputs.size() + entry.first;
+            const std::function<Item(const Item&)> take = [&](const Item& item) -> Item {
+                if (item.kind == Item::Kind::kTensor) {
+                    const Tensor* constant = builder_.ConstantOf(item.tensor);
+                    return constant == nullptr ? values[next++] : body.Constant(*constant);
+                }
+                if (item.kind == Item::Kind::kNothing) {
+                    return {};
+                }
+                std::vector<Item> parts;
+                for (const Item& part : *item.sequence) {
+                    parts.push_back(take(part));
+                }
+                return Item(std::move(parts));
+            };
+            inner.Name(entry.name, take(entry.item));
+        }
+        return function(inner, Vals(values.begin(),
+                                    values.begin() + static_cast<int64_t>(inputs.size())));
+    };
+    return builder_.MakeBody(name, operands, build, varying);
 }
 
 }  // namespace fornax::onnx_frontend

@@ -61,16 +61,25 @@ class GraphImporter {
     void ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
     // Imports a subgraph in place, with these as its inputs; gives its outputs.
     std::vector<Item> Inline(const onnx::GraphProto& graph, const std::vector<Item>& inputs);
-    // Makes the body of a node from a subgraph. Operands: the subgraph's inputs are like the first
-    // `inputs.size()` of them; names that it takes from outside are appended to `operands`.
-    struct SubgraphBody {
-        graph::Body body;
-        Vals captured;
+    // The values of outer names that a body takes as operands, in the order of the body's inputs
+    // behind its own. Constants are copied, which costs nothing, and are not among them.
+    struct Captures {
+        struct Entry {
+            std::string name;
+            Item item;
+            size_t first = 0;  // place in `operands` of the first tensor in the item
+        };
+        std::vector<Entry> entries;
+        Vals operands;
     };
-    SubgraphBody MakeBody(const onnx::GraphProto& graph,
-                          const Vals& inputs,
-                          size_t varying,
-                          const std::function<Vals(Builder&, const std::vector<Item>&)>& outputs);
+    Captures Capture(const std::set<std::string>& names) const;
+    // Makes the body of a node: its inputs are like `inputs`, then like the captures' operands. The
+    // function gets an importer into the body, which knows the captured names.
+    graph::Body MakeBody(const std::string& name,
+                         const Vals& inputs,
+                         const Captures& captures,
+                         size_t varying,
+                         const std::function<Vals(GraphImporter& body, const Vals& inputs)>& function);
 
   private:
     void ImportNode(const onnx::NodeProto& node);

@@ -53,7 +53,8 @@ void ImportScatterNd(Node& node) {
 
 void ImportOneHot(Node& node) {
     Val indices = node.In(0);
-    const std::vector<Expr> depth = node.Sizes(1, "the depth");
+    const Val count = graph::Cast(node.In(1), ElementType::kI64);
+    const std::vector<Expr> depth = node.builder().RequireSizes(count, "the depth");
     const Val values = node.In(2);
     if (depth.size() != 1 || values.rank() != 1) {
         FailInvalid(fmt::format("the depth has {} elements, the values are {}", depth.size(),

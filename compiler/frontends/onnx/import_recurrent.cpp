@@ -1,0 +1,115 @@
+// LSTM, GRU and RNN.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compiler/frontends/onnx/operator_families.h"
+#include "compiler/graph/build/recurrent.h"
+
+namespace fornax::onnx_frontend {
+namespace {
+
+using graph::RecurrentActivation;
+using graph::RecurrentKind;
+
+std::string Lower(std::string text) {
+    std::ranges::transform(text, text.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    });
+    return text;
+}
+
+// What an activation has where the model says nothing.
+RecurrentActivation WithDefaults(const std::string& name) {
+    RecurrentActivation activation{Lower(name), 0, 0};
+    if (activation.name == "leakyrelu") {
+        activation.alpha = 0.01F;
+    } else if (activation.name == "elu" || activation.name == "thresholdedrelu") {
+        activation.alpha = 1;
+    } else if (activation.name == "hardsigmoid") {
+        activation.alpha = 0.2F;
+        activation.beta = 0.5;
+    } else if (activation.name == "scaledtanh" || activation.name == "affine") {
+        activation.alpha = 1;
+        activation.beta = activation.name == "affine" ? 0 : 1;
+    }
+    return activation;
+}
+
+void ReadActivations(Node& node, graph::RecurrentOptions& options) {
+    std::vector<std::string> names = node.Texts("activations");
+    if (names.empty()) {
+        for (size_t i = 0; i < options.reversed.size(); ++i) {
+            if (options.kind == RecurrentKind::kRnn) {
+                names.insert(names.end(), {"Tanh"});
+            } else if (options.kind == RecurrentKind::kGru) {
+                names.insert(names.end(), {"Sigmoid", "Tanh"});
+            } else {
+                names.insert(names.end(), {"Sigmoid", "Tanh", "Tanh"});
+            }
+        }
+    }
+    // The lists of numbers have entries for those activations that take one.
+    const std::vector<double> alphas = node.Floats("activation_alpha");
+    const std::vector<double> betas = node.Floats("activation_beta");
+    for (size_t i = 0; i < names.size(); ++i) {
+        RecurrentActivation activation = WithDefaults(names[i]);
+        if (i < alphas.size()) {
+            activation.alpha = alphas[i];
+        }
+        if (i < betas.size()) {
+            activation.beta = betas[i];
+        }
+        options.activations.push_back(std::move(activation));
+    }
+}
+
+template <RecurrentKind kind>
+void ImportRecurrent(Node& node) {
+    graph::RecurrentOptions options;
+    options.kind = kind;
+    const std::string direction = node.Text("direction", "forward");
+    if (direction == "bidirectional") {
+        options.reversed = {false, true};
+    } else if (direction == "forward" || direction == "reverse") {
+        options.reversed = {direction == "reverse"};
+    } else {
+        FailInvalid(fmt::format("its direction is \"{}\"", direction));
+    }
+    ReadActivations(node, options);
+    if (kind == RecurrentKind::kRnn) {
+        options.activations.resize(std::min(options.activations.size(), options.reversed.size()));
+    }
+    options.clip = node.Float("clip", 0);
+    options.linear_before_reset = node.Int("linear_before_reset", 0) != 0;
+    options.input_forget = node.Int("input_forget", 0) != 0;
+    // With layout 1 the batch comes first.
+    const bool batch_first = node.Int("layout", 0) != 0;
+    const auto swap = [&](Val v) {
+        return v && batch_first ? graph::Permute(v, {1, 0, 2}) : v;
+    };
+    const bool lstm = kind == RecurrentKind::kLstm;
+    const graph::RecurrentResult result = graph::Recurrent(
+        {swap(node.In(0)), node.In(1), node.In(2), node.Opt(3), node.Opt(4), swap(node.Opt(5)),
+         lstm ? swap(node.Opt(6)) : Val(), lstm ? node.Opt(7) : Val()},
+        options);
+    node.Out(0, batch_first ? graph::Permute(result.y, {2, 0, 1, 3}) : result.y);
+    node.Out(1, swap(result.h));
+    if (lstm) {
+        node.Out(2, swap(result.c));
+    }
+}
+
+constexpr OperatorEntry kOperators[] = {
+    {"GRU", 3, ImportRecurrent<RecurrentKind::kGru>},
+    {"LSTM", 3, ImportRecurrent<RecurrentKind::kLstm>},
+    {"RNN", 3, ImportRecurrent<RecurrentKind::kRnn>},
+};
+
+}  // namespace
+
+std::span<const OperatorEntry> RecurrentOperators() {
+    return kOperators;
+}
+
+}  // namespace fornax::onnx_frontend

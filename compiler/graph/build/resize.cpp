@@ -1,0 +1,220 @@
+// Resizing: for each axis the taps of each place of the result, computed here, and a sum of gathers
+// or a product with the matrix of their weights.
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/index.h"
+#include "compiler/graph/build/product.h"
+#include "compiler/graph/build/resample.h"
+
+namespace fornax::graph {
+namespace {
+
+// The taps of one axis: for each place of the result `taps` indices and weights.
+struct Taps {
+    int64_t taps = 1;
+    std::vector<int64_t> indices;
+    std::vector<float> weights;
+    std::vector<bool> outside;  // takes the extrapolation value
+};
+
+double Source(int64_t place, const ResizeAxis& axis, int64_t n, int64_t m, Coordinates coordinates) {
+    const double x = static_cast<double>(place), size = static_cast<double>(n);
+    const double wanted = axis.scale * size;
+    switch (coordinates) {
+        case Coordinates::kAlignCorners:
+            return wanted == 1 ? 0 : x * (size - 1) / (wanted - 1);
+        case Coordinates::kAsymmetric:
+            return x / axis.scale;
+        case Coordinates::kCropAndResize: {
+            const double part = (axis.end - axis.begin) * (size - 1);
+            return axis.begin * (size - 1) + (wanted == 1 ? part / 2 : x * part / (wanted - 1));
+        }
+        case Coordinates::kPytorchHalfPixel:
+            return wanted == 1 ? -0.5 : (x + 0.5) / axis.scale - 0.5;
+        case Coordinates::kHalfPixelSymmetric:
+            return size / 2 * (1 - static_cast<double>(m) / wanted) + (x + 0.5) / axis.scale - 0.5;
+        case Coordinates::kHalfPixel:
+            break;
+    }
+    return (x + 0.5) / axis.scale - 0.5;
+}
+
+int64_t Nearest(double x, NearestMode mode) {
+    switch (mode) {
+        case NearestMode::kRoundPreferFloor:
+            return static_cast<int64_t>(std::ceil(x - 0.5));
+        case NearestMode::kRoundPreferCeil:
+            return static_cast<int64_t>(std::floor(x + 0.5));
+        case NearestMode::kFloor:
+            return static_cast<int64_t>(std::floor(x));
+        case NearestMode::kCeil:
+            break;
+    }
+    return static_cast<int64_t>(std::ceil(x));
+}
+
+// The kernel's weight at a distance from the source.
+double Weight(double distance, const ResizeOptions& options) {
+    const double d = std::abs(distance), a = options.cubic_a;
+    if (options.mode == ResizeMode::kLinear) {
+        return std::max(1 - d, 0.0);
+    }
+    if (d <= 1) {
+        return ((a + 2) * d - (a + 3)) * d * d + 1;
+    }
+    return d < 2 ? ((a * d - 5 * a) * d + 8 * a) * d - 4 * a : 0;
+}
+
+Taps TapsOf(const ResizeAxis& axis, int64_t n, int64_t m, const ResizeOptions& options) {
+    Taps result;
+    const double reach = options.mode == ResizeMode::kLinear ? 1 : 2;
+    // Antialiasing spreads the kernel when the result is smaller.
+    const double spread = options.antialias ? std::min(axis.scale, 1.0) : 1;
+    if (options.mode != ResizeMode::kNearest) {
+        result.taps = 2 - 2 * (static_cast<int64_t>(std::floor(-reach / spread)) + 1);
+    }
+    constexpr int64_t kMaxTableElements = int64_t{1} << 24;
+    if (m < 0 || result.taps > kMaxTableElements / std::max<int64_t>(m, 1)) {
+        FailUnsupported(fmt::format("{} elements of {} taps each exceed the limit of {}", m,
+                                    result.taps, kMaxTableElements));
+    }
+    for (int64_t place = 0; place < m; ++place) {
+        const double x = Source(place, axis, n, m, options.coordinates);
+        result.outside.push_back(options.coordinates == Coordinates::kCropAndResize &&
+                                 (x < 0 || x > static_cast<double>(n - 1)));
+        if (options.mode == ResizeMode::kNearest) {
+            result.indices.push_back(std::clamp<int64_t>(Nearest(x, options.nearest), 0, n - 1));
+            result.weights.push_back(1);
+            continue;
+        }
+        const int64_t first = static_cast<int64_t>(std::ceil(x)) - result.taps / 2;
+        std::vector<double> weights;
+        double sum = 0;
+        for (int64_t tap = 0; tap < result.taps; ++tap) {
+            const int64_t index = first + tap;
+            double weight = Weight((static_cast<double>(index) - x) * spread, options);
+            if (options.exclude_outside && (index < 0 || index >= n)) {
+                weight = 0;
+            }
+            weights.push_back(weight);
+            sum += weight;
+            result.indices.push_back(std::clamp<int64_t>(index, 0, n - 1));
+        }
+        const bool normal = options.exclude_outside || options.antialias;
+        for (const double weight : weights) {
+            result.weights.push_back(static_cast<float>(normal && sum != 0 ? weight / sum : weight));
+        }
+    }
+    return result;
+}
+
+// A vector along one axis of a tensor.
+Val Along(Val vector, int64_t axis, int64_t rank) {
+    std::vector<Expr> dims(static_cast<size_t>(rank - axis), Expr(1));
+    dims[0] = vector.dim(0);
+    return Reshape(vector, Shape(std::move(dims)));
+}
+
+Val Interpolate(Val x, const ResizeAxis& axis, const Taps& taps, int64_t n, int64_t m) {
+    Builder& b = x.builder();
+    constexpr int64_t kMaxGathers = 4;
+    if (taps.taps <= kMaxGathers) {
+        Val sum;
+        for (int64_t tap = 0; tap < taps.taps; ++tap) {
+            std::vector<int64_t> indices;
+            std::vector<float> weights;
+            for (int64_t place = 0; place < m; ++place) {
+                indices.push_back(taps.indices[static_cast<size_t>(place * taps.taps + tap)]);
+                weights.push_back(taps.weights[static_cast<size_t>(place * taps.taps + tap)]);
+            }
+            Val value = Take(x, b.Integers(indices), axis.axis);
+            if (taps.taps > 1) {
+                const Val weight = b.Constant(Tensor::FromFloats({m}, weights));
+                value = value * Along(Cast(weight, x.element()), axis.axis, x.rank());
+            }
+            sum = sum ? sum + value : value;
+        }
+        return sum;
+    }
+    std::vector<float> matrix(static_cast<size_t>(m * n), 0);
+    for (int64_t place = 0; place < m; ++place) {
+        for (int64_t tap = 0; tap < taps.taps; ++tap) {
+            const size_t at = static_cast<size_t>(place * taps.taps + tap);
+            matrix[static_cast<size_t>(place * n + taps.indices[at])] += taps.weights[at];
+        }
+    }
+    const Val weights = Cast(b.Constant(Tensor::FromFloats({m, n}, matrix)), x.element());
+    return MoveAxis(MatMul(MoveAxis(x, axis.axis, -1), TransposeMatrix(weights)), -1, axis.axis);
+}
+
+// Nearest by a whole number: each element repeated.
+Val Repeat(Val x, int64_t axis, int64_t times) {
+    Shape shape = x.shape();
+    const size_t place = static_cast<size_t>(axis);
+    std::vector<Expr> repeated(shape.dims().begin(), shape.dims().end());
+    repeated.insert(repeated.begin() + axis + 1, Expr(times));
+    shape[place] = shape[place] * times;
+    return Reshape(BroadcastTo(Unsqueeze(x, axis + 1), Shape(std::move(repeated))), shape);
+}
+
+bool IsRepeat(const ResizeAxis& axis, const ResizeOptions& options, const Expr& n) {
+    const bool whole = axis.scale == std::floor(axis.scale) && axis.scale >= 1 &&
+                       axis.size == n * static_cast<int64_t>(axis.scale);
+    const bool floors = options.coordinates == Coordinates::kAsymmetric &&
+                        options.nearest == NearestMode::kFloor;
+    const bool centres = options.coordinates == Coordinates::kHalfPixel &&
+                         (options.nearest == NearestMode::kRoundPreferFloor ||
+                          options.nearest == NearestMode::kRoundPreferCeil);
+    return options.mode == ResizeMode::kNearest && whole && (floors || centres);
+}
+
+}  // namespace
+
+Val Resize(Val x, std::span<const ResizeAxis> axes, const ResizeOptions& options) {
+    constexpr const char* kModes[] = {"nearest", "linear", "cubic"};
+    return x.builder().Composite(
+        "resize", {{"mode", std::string(kModes[static_cast<size_t>(options.mode)])}}, {x},
+        [&](Builder& b, Vals in) -> Vals {
+            const bool moves = options.mode == ResizeMode::kNearest;
+            Val v = moves ? in[0] : Cast(in[0], ComputeType(in[0].element()));
+            Val outside;
+            for (const ResizeAxis& given : axes) {
+                ResizeAxis axis = given;
+                axis.axis = Builder::Axis(axis.axis, v.rank());
+                const Expr size = v.dim(axis.axis);
+                const bool crop = options.coordinates == Coordinates::kCropAndResize;
+                if (axis.scale == 1 && axis.size == size && !crop) {
+                    continue;
+                }
+                if (IsRepeat(axis, options, size)) {
+                    v = Repeat(v, axis.axis, static_cast<int64_t>(axis.scale));
+                    continue;
+                }
+                const int64_t n = b.sizes().Fix(size), m = b.sizes().Fix(axis.size);
+                if (n == 0 || !(axis.scale > 0)) {
+                    FailInvalid(fmt::format("{} elements are resized by {}", n, axis.scale));
+                }
+                const Taps taps = TapsOf(axis, n, m, options);
+                v = Interpolate(v, axis, taps, n, m);
+                if (std::ranges::find(taps.outside, true) != taps.outside.end()) {
+                    std::vector<Expr> flags(taps.outside.begin(), taps.outside.end());
+                    const Val here =
+                        Along(b.FromContents(ElementType::kBool, Shape{m}, flags), axis.axis, v.rank());
+                    outside = outside ? Or(outside, here) : here;
+                }
+            }
+            if (outside) {
+                v = Where(outside, Like(v, options.extrapolation), v);
+            }
+            if (!moves && IsInteger(in[0].element())) {
+                v = map::Round(v);
+            }
+            return {Cast(v, in[0].element())};
+        })[0];
+}
+
+}  // namespace fornax::graph
