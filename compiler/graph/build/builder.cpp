@@ -116,6 +116,9 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
         }
         return Constant(std::move(tensor));
     }
+    // The parts' contents are known too, and must not be put together once more.
+    const bool outermost = !materializing_;
+    materializing_ = true;
     Vals parts;
     std::vector<int64_t> run;
     const auto end_run = [&] {
@@ -135,6 +138,7 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
     end_run();
     const Val result = Reshape(Concat(parts, 0), shape);
     contents_[result.id()] = std::vector<Expr>(values.begin(), values.end());
+    materializing_ = !outermost;
     return result;
 }
 
@@ -185,7 +189,7 @@ Vals Builder::Add(Operation operation, const Vals& operands, std::vector<Body> b
         if (contents.has_value()) {
             const TensorType type = values[0].type();
             const bool view = graph_.ProducerAs<op::Reshape>(values[0].id()) != nullptr;
-            if (view) {
+            if (view || materializing_) {
                 contents_[values[0].id()] = std::move(*contents);
             } else {
                 return {FromContents(type.element, type.shape, *contents)};

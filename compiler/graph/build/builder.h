@@ -137,6 +137,7 @@ class Builder {
     Graph& graph_;
     std::string name_;
     std::map<ValueId, std::vector<Expr>> contents_;
+    bool materializing_ = false;  // in FromContents()
     std::map<std::string, Val> sizes_;  // by the expression's text
     std::map<ValueId, Tensor> evaluated_;
     std::function<std::optional<Tensor>(ValueId)> input_value_;
