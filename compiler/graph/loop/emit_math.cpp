@@ -1,0 +1,163 @@
+// Transcendental functions of f32, from those that every device has.
+#include <cmath>
+#include <limits>
+
+#include <fmt/format.h>
+#include <spirv/unified1/GLSL.std.450.h>
+
+#include "compiler/graph/loop/emitter.h"
+
+namespace fornax::graph::loop {
+
+using spv::Op;
+
+namespace {
+
+// Near-minimax coefficients, lowest first; the relative errors of the functions are below 2^-27.
+// (e^x - 1 - x) / x^2 for |x| <= 1/2.
+constexpr float kExpm1[] = {0.500000039F,   0.16666664F,    0.0416653586F,
+                            0.00833357903F, 0.00139961764F, 0.0001984981F};
+constexpr float kExpm1Limit = 0.5F;
+// (log(1 + x) - x + x^2 / 2) / x^3 for x from -0.3 to 0.42.
+constexpr float kLog1p[] = {0.333333261F, -0.250009374F, 0.200018512F, -0.166195073F,
+                            0.14184064F,  -0.131811639F, 0.129019457F, -0.0775678363F};
+constexpr float kLog1pLow = -0.3F, kLog1pHigh = 0.42F;
+// erf(x) / x - 1 over x^2, for |x| <= 1.
+constexpr float kErfSmall[] = {0.128379166F,   -0.376126258F,    0.112835851F,   -0.0268538119F,
+                               0.00518832768F, -0.000801019356F, 7.85386114e-05F};
+constexpr float kErfLimit = 1.0F;
+// -log(1 - erf(x)) / x for x from 0.95 to 4, where erf is 1 for f32.
+constexpr float kErfLarge[] = {1.12866569F,    0.635082037F,     0.106350557F,   -0.0238592639F,
+                               0.00368810401F, -0.000333959172F, 1.23393378e-05F};
+constexpr float kErfEnd = 4.0F;
+
+}  // namespace
+
+Id Emitter::Polynomial(Id x, std::span<const float> coefficients) {
+    Id sum = F(coefficients.back());
+    for (size_t i = coefficients.size() - 1; i-- > 0;) {
+        sum = Fma(sum, x, F(coefficients[i]));
+    }
+    return sum;
+}
+
+Id Emitter::Fma(Id a, Id b, Id c) {
+    return b_.Ext(b_.TypeOf(a), GLSLstd450Fma, {a, b, c});
+}
+
+Id Emitter::Expm1(Id x) {
+    const Id square = Binary(Op::OpFMul, x, x);
+    const Id small = Fma(square, Polynomial(x, kExpm1), x);
+    const Id large = Binary(Op::OpFSub, b_.Ext(b_.F32(), GLSLstd450Exp, {x}), F(1));
+    const Id magnitude = b_.Ext(b_.F32(), GLSLstd450FAbs, {x});
+    const Id is_small = Test(Op::OpFOrdLessThan, magnitude, F(kExpm1Limit));
+    // The square of a small number may be 0: x itself keeps the sign of -0.
+    return b_.Select(is_small, b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, small), large);
+}
+
+Id Emitter::Log1p(Id x) {
+    const Id square = Binary(Op::OpFMul, x, x);
+    const Id cube = Binary(Op::OpFMul, Polynomial(x, kLog1p), x);
+    const Id small = Fma(square, Binary(Op::OpFAdd, cube, F(-0.5F)), x);
+    const Id sum = Binary(Op::OpFAdd, F(1), x);
+    const Id logarithm = b_.Ext(b_.F32(), GLSLstd450Log, {sum});
+    const Id is_small = b_.And(Test(Op::OpFOrdGreaterThan, x, F(kLog1pLow)),
+                               Test(Op::OpFOrdLessThan, x, F(kLog1pHigh)));
+    return b_.Select(is_small, b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, small), logarithm);
+}
+
+Id Emitter::Erf(Id x) {
+    const Id magnitude = b_.Ext(b_.F32(), GLSLstd450FAbs, {x});
+    const Id square = Binary(Op::OpFMul, x, x);
+    const Id small = Fma(Polynomial(square, kErfSmall), x, x);
+    // NaN goes through the side of small numbers.
+    const Id bounded =
+        b_.Select(Test(Op::OpFOrdLessThan, magnitude, F(kErfEnd)), magnitude, F(kErfEnd));
+    const Id power =
+        Binary(Op::OpFMul, Polynomial(bounded, kErfLarge), Unary(Op::OpFNegate, bounded));
+    const Id complement = b_.Ext(b_.F32(), GLSLstd450Exp, {power});
+    const Id large = CopySign(Binary(Op::OpFSub, F(1), complement), x);
+    return b_.Select(Test(Op::OpFOrdGreaterThan, magnitude, F(kErfLimit)), large, small);
+}
+
+Id Emitter::Power(Id x, Id y) {
+    const Id f32 = b_.F32();
+    const auto ext = [&](uint32_t number, Id a) { return b_.Ext(f32, number, {a}); };
+    const auto equal = [&](Id a, Id b) { return Test(Op::OpFOrdEqual, a, b); };
+    const auto less = [&](Id a, Id b) { return Test(Op::OpFOrdLessThan, a, b); };
+    const Id infinity = F(std::numeric_limits<float>::infinity());
+    const Id magnitude = ext(GLSLstd450FAbs, x);
+    Id power = b_.Ext(f32, GLSLstd450Pow, {magnitude, y});
+    const Id y_negative = less(y, F(0));
+    // Powers of 0 and of infinity, and infinite powers.
+    power = b_.Select(equal(magnitude, F(0)), b_.Select(y_negative, infinity, F(0)), power);
+    power = b_.Select(equal(magnitude, infinity), b_.Select(y_negative, F(0), infinity), power);
+    const Id shrinks = Test(Op::OpLogicalNotEqual, less(magnitude, F(1)), y_negative);
+    const Id infinite = b_.Select(shrinks, F(0), infinity);
+    const Id y_infinite = equal(ext(GLSLstd450FAbs, y), infinity);
+    power = b_.Select(y_infinite, b_.Select(equal(magnitude, F(1)), F(1), infinite), power);
+    // Of negative numbers the sign is the exponent's oddness; without whole exponent there is none.
+    const Id whole = b_.Or(equal(ext(GLSLstd450Floor, y), y), y_infinite);
+    const Id half = Binary(Op::OpFMul, y, F(0.5F));
+    const Id odd =
+        b_.And(whole, b_.And(b_.Not(equal(ext(GLSLstd450Floor, half), half)), b_.Not(y_infinite)));
+    const Id sign = Test(Op::OpSLessThan, BitsAs(b_.U32(), x), U(0));
+    const Id nan = F(std::numeric_limits<float>::quiet_NaN());
+    const Id no_power = b_.And(b_.And(less(x, F(0)), b_.Not(whole)), less(magnitude, infinity));
+    power = b_.Select(b_.And(sign, odd), Unary(Op::OpFNegate, power), power);
+    power = b_.Select(b_.Or(no_power, b_.Or(IsNan(x), IsNan(y))), nan, power);
+    return b_.Select(b_.Or(equal(y, F(0)), equal(x, F(1))), F(1), power);
+}
+
+Id Emitter::Math(ScalarFunction function, Id x, Id y) {
+    const Id f32 = b_.F32();
+    const auto ext = [&](uint32_t number, Id a) { return b_.Ext(f32, number, {a}); };
+    const auto add = [&](Id a, Id b) { return Binary(Op::OpFAdd, a, b); };
+    const auto div = [&](Id a, Id b) { return Binary(Op::OpFDiv, a, b); };
+    switch (function) {
+        case ScalarFunction::kExp:
+            return ext(GLSLstd450Exp, x);
+        case ScalarFunction::kLog:
+            return ext(GLSLstd450Log, x);
+        case ScalarFunction::kSin:
+            return ext(GLSLstd450Sin, x);
+        case ScalarFunction::kCos:
+            return ext(GLSLstd450Cos, x);
+        case ScalarFunction::kTan:
+            return ext(GLSLstd450Tan, x);
+        case ScalarFunction::kAsin:
+            return ext(GLSLstd450Asin, x);
+        case ScalarFunction::kAcos:
+            return ext(GLSLstd450Acos, x);
+        case ScalarFunction::kAtan:
+            return ext(GLSLstd450Atan, x);
+        case ScalarFunction::kSinh:
+            return ext(GLSLstd450Sinh, x);
+        case ScalarFunction::kCosh:
+            return ext(GLSLstd450Cosh, x);
+        case ScalarFunction::kTanh:
+            return ext(GLSLstd450Tanh, x);
+        case ScalarFunction::kAsinh:
+            return ext(GLSLstd450Asinh, x);
+        case ScalarFunction::kAcosh:
+            return ext(GLSLstd450Acosh, x);
+        case ScalarFunction::kAtanh:
+            return ext(GLSLstd450Atanh, x);
+        case ScalarFunction::kAtan2:
+            return b_.Ext(f32, GLSLstd450Atan2, {x, y});
+        case ScalarFunction::kPow:
+            return Power(x, y);
+        case ScalarFunction::kSigmoid:
+            return div(F(1), add(F(1), ext(GLSLstd450Exp, Unary(Op::OpFNegate, x))));
+        case ScalarFunction::kExpm1:
+            return Expm1(x);
+        case ScalarFunction::kLog1p:
+            return Log1p(x);
+        case ScalarFunction::kErf:
+            return Erf(x);
+        default:
+            return Reject(fmt::format("{} of f32 is computed on the host", Name(function)));
+    }
+}
+
+}  // namespace fornax::graph::loop

@@ -1,0 +1,1 @@
+// Element types and scalar functions on a device.
