@@ -66,6 +66,23 @@ Id Emitter::Log1p(Id x) {
     return b_.Select(is_small, b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, small), logarithm);
 }
 
+// From half of the exponential, which is finite wherever the result is.
+Id Emitter::Hyperbolic(ScalarFunction function, Id x) {
+    const Id magnitude = b_.Ext(b_.F32(), GLSLstd450FAbs, {x});
+    const Id shifted = Binary(Op::OpFSub, magnitude, F(0.693147181F));
+    const Id half = b_.Ext(b_.F32(), GLSLstd450Exp, {shifted});
+    const Id other = Binary(Op::OpFDiv, F(0.25F), half);
+    if (function == ScalarFunction::kCosh) {
+        return Binary(Op::OpFAdd, half, other);
+    }
+    // The series of (sinh(x) / x - 1) / x^2, of whose error 2^-25 is left at 1.
+    constexpr float kSeries[] = {1.0F / 6, 1.0F / 120, 1.0F / 5040, 1.0F / 362880};
+    const Id square = Binary(Op::OpFMul, x, x);
+    const Id small = Fma(Binary(Op::OpFMul, Polynomial(square, kSeries), square), x, x);
+    const Id large = CopySign(Binary(Op::OpFSub, half, other), x);
+    return b_.Select(Test(Op::OpFOrdLessThan, magnitude, F(1)), small, large);
+}
+
 Id Emitter::Erf(Id x) {
     const Id magnitude = b_.Ext(b_.F32(), GLSLstd450FAbs, {x});
     const Id square = Binary(Op::OpFMul, x, x);
@@ -113,6 +130,9 @@ Id Emitter::Math(ScalarFunction function, Id x, Id y) {
     const Id f32 = b_.F32();
     const auto ext = [&](uint32_t number, Id a) { return b_.Ext(f32, number, {a}); };
     const auto add = [&](Id a, Id b) { return Binary(Op::OpFAdd, a, b); };
+    const auto keep_zero = [&](Id value) {  // with its sign
+        return b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, value);
+    };
     const auto div = [&](Id a, Id b) { return Binary(Op::OpFDiv, a, b); };
     switch (function) {
         case ScalarFunction::kExp:
@@ -120,11 +140,11 @@ Id Emitter::Math(ScalarFunction function, Id x, Id y) {
         case ScalarFunction::kLog:
             return ext(GLSLstd450Log, x);
         case ScalarFunction::kSin:
-            return ext(GLSLstd450Sin, x);
+            return keep_zero(ext(GLSLstd450Sin, x));
         case ScalarFunction::kCos:
             return ext(GLSLstd450Cos, x);
         case ScalarFunction::kTan:
-            return ext(GLSLstd450Tan, x);
+            return keep_zero(ext(GLSLstd450Tan, x));
         case ScalarFunction::kAsin:
             return ext(GLSLstd450Asin, x);
         case ScalarFunction::kAcos:
@@ -132,9 +152,8 @@ Id Emitter::Math(ScalarFunction function, Id x, Id y) {
         case ScalarFunction::kAtan:
             return ext(GLSLstd450Atan, x);
         case ScalarFunction::kSinh:
-            return ext(GLSLstd450Sinh, x);
         case ScalarFunction::kCosh:
-            return ext(GLSLstd450Cosh, x);
+            return Hyperbolic(function, x);
         case ScalarFunction::kTanh:
             return ext(GLSLstd450Tanh, x);
         case ScalarFunction::kAsinh:
