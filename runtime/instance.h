@@ -79,6 +79,8 @@ class Instance {
     // The instance must outlive the execution and stay as it is until then.
     Status Record(VkCommandBuffer commands);
 
+    // The values of the plan's symbols: after a run, also of those that host steps gave.
+    const graph::Bindings& bindings() const { return bindings_; }
     uint64_t memory_bytes() const;  // on the device, without constants and states
     const graph::MemoryPlan& memory() const { return stages_[0].memory; }
 

@@ -206,6 +206,7 @@ TEST_F(PlayerMemoryTest, PlansAreRecordedIntoForeignCommandBuffers) {
     foreign.device = device_->handle();
     foreign.queue_family = device_->queue_family();
     foreign.features = device_->features();
+    foreign.host_import = CanImport();
     const auto wrapped = vulkan::Device::Wrap(foreign);
     const auto program = Program::Create(wrapped, session_->program().plan(), {});
     ASSERT_TRUE(program.ok()) << program.error().message;

@@ -24,22 +24,6 @@ std::vector<VkExtensionProperties> ExtensionsOf(const Instance& instance, VkPhys
     return extensions;
 }
 
-// Whether cooperative matrices of 16 x 16 f32 are multiplied.
-bool HasMatricesOfF32(const Instance& instance, VkPhysicalDevice device) {
-    const auto& vk = instance.vk();
-    uint32_t count = 0;
-    vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr);
-    std::vector<VkCooperativeMatrixPropertiesKHR> kinds(
-        count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
-    vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, kinds.data());
-    constexpr auto kF32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
-    return std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
-        return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && kind.AType == kF32 &&
-               kind.BType == kF32 && kind.CType == kF32 && kind.ResultType == kF32 &&
-               kind.scope == VK_SCOPE_SUBGROUP_KHR;
-    });
-}
-
 // The features that kernels may use, as one chain.
 struct Features {
     VkPhysicalDeviceFeatures2 core = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
@@ -104,7 +88,12 @@ std::shared_ptr<Device> Device::Wrap(const ForeignDevice& foreign) {
     device->instance_ = Instance::Wrap(foreign.instance, foreign.functions);
     device->physical_ = foreign.physical_device;
     device->Describe();
+    const DeviceFeatures described = device->features_;
     device->features_ = foreign.features;
+    device->features_.subgroup_arithmetic = described.subgroup_arithmetic;
+    device->features_.signed_zero_inf_nan_preserve = described.signed_zero_inf_nan_preserve;
+    device->features_.host_import_alignment =
+        foreign.host_import ? described.host_import_alignment : 0;
     device->device_ = foreign.device;
     device->table_ = std::make_unique<VolkDeviceTable>();
     LoadDeviceTable(device->instance_->device_functions(), foreign.device, *device->table_);
@@ -126,8 +115,13 @@ void Device::Describe() {
     vk.vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
     VkPhysicalDeviceSubgroupProperties subgroups = {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+    VkPhysicalDeviceFloatControlsProperties floats = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, &subgroups};
     VkPhysicalDeviceMaintenance3Properties maintenance3 = {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &subgroups};
+    if (properties_.apiVersion >= VK_API_VERSION_1_2) {
+        maintenance3.pNext = &floats;
+    }
     VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
     for (const VkExtensionProperties& extension : ExtensionsOf(*instance_, physical_)) {
@@ -145,6 +139,7 @@ void Device::Describe() {
     features_.subgroup_arithmetic =
         (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
         (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+    features_.signed_zero_inf_nan_preserve = floats.shaderSignedZeroInfNanPreserveFloat32 != 0;
     max_allocation_bytes_ = maintenance3.maxMemoryAllocationSize;
     features_.host_import_alignment = host.minImportedHostPointerAlignment;
 }
@@ -199,10 +194,7 @@ Status Device::Create() {
     features_.storage_8bit = wanted.v12.storageBuffer8BitAccess != 0 && wanted.v12.shaderInt8 != 0;
     features_.storage_16bit =
         wanted.v11.storageBuffer16BitAccess != 0 && wanted.core.features.shaderInt16 != 0;
-    features_.cooperative_matrix =
-        wanted.matrix.cooperativeMatrix != 0 && wanted.v12.vulkanMemoryModel != 0;
-    features_.matrices_f32 =
-        features_.cooperative_matrix && HasMatricesOfF32(*instance_, physical_);
+    features_.cooperative_matrix = wanted.matrix.cooperativeMatrix != 0;
     features_.bfloat16 = wanted.bfloat16.shaderBFloat16Type != 0;
 
     const float priority = 1;

@@ -19,9 +19,9 @@ struct DeviceFeatures {
     bool float64 = false;
     bool storage_8bit = false;
     bool storage_16bit = false;
-    bool subgroup_arithmetic = false;  // in compute shaders
+    bool subgroup_arithmetic = false;           // in compute shaders
+    bool signed_zero_inf_nan_preserve = false;  // of f32
     bool cooperative_matrix = false;
-    bool matrices_f32 = false;  // of 16 x 16 x 16, with sums in f32, in subgroups
     bool bfloat16 = false;
     // Whether pipelines can say if they came from a cache.
     bool creation_feedback = false;
@@ -38,7 +38,10 @@ struct ForeignDevice {
     VkDevice device = VK_NULL_HANDLE;
     VkQueue queue = VK_NULL_HANDLE;  // may be null if nothing is to be submitted
     uint32_t queue_family = 0;
-    DeviceFeatures features;  // that the owner switched on
+    // That the owner switched on. What is no feature but a property of the device, Wrap() finds
+    // out, and the alignment of imports where `host_import` says that the extension is enabled.
+    DeviceFeatures features;
+    bool host_import = false;
 };
 
 // Several devices live side by side in a process: each has its own table of functions. Thread-safe;
