@@ -220,7 +220,8 @@ class Builder:
         padding = kernel // 2 if padding is None else padding
         shape = (channels, channels_in // group, *[kernel] * rank)
         fan_in = math.prod(shape[1:])
-        weight = self.random(self.parameter_name("weight"), shape) * np.float32(gain * (GAINS[activation] / fan_in) ** 0.5)
+        deviation = np.float32(gain * math.sqrt(GAINS[activation] / fan_in))
+        weight = deviation * self.random(self.parameter_name("weight"), shape)
         offset = 0.1 * self.random(self.parameter_name("bias"), channels)
         attributes = dict(dilations=[1] * rank, group=group, kernel_shape=[kernel] * rank, pads=[padding] * 2 * rank,
                           strides=[stride] * rank)
@@ -246,7 +247,9 @@ class Builder:
         evaluator.run(helper.make_node("Conv", [x, "weight"], ["measured"], **attributes))
         result = evaluator.values["measured"]
         axes = (0, *range(2, result.ndim))
-        return result.mean(axes), np.sqrt(result.var(axes) + np.float32(1e-3))
+        variance = result.var(axes)
+        # A channel that hardly varies stays weak, since for other inputs it might.
+        return result.mean(axes), np.sqrt(variance + np.float32(0.05) * variance.mean() + np.float32(1e-6))
 
     def batch_norm(self, x, mean, deviation, gain, offset):
         with self.scope("bn"):
@@ -286,8 +289,8 @@ class Builder:
 
     def embedding(self, indices, count, size, scale=1.0, name=None):
         with self.scope(name) if name else contextlib.nullcontext():
-            table = self.parameter("weight", np.float32(scale) * self.random(self.parameter_name("weight"), (count, size)))
-            return self.op("Gather", table, indices)
+            table = np.float32(scale) * self.random(self.parameter_name("weight"), (count, size))
+            return self.op("Gather", self.parameter("weight", table), indices)
 
     # --- The whole -------------------------------------------------------------------------------
 

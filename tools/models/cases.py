@@ -66,8 +66,11 @@ class Case:
 
 
 def image(rng, shape, low, high):
-    """Patches of 1/2, 1/8 and 1/32 of the picture and single pixels. Noise alone would be the same to a classifier,
-    which takes the mean over all places. The picture's axes are the last two, or those before a last axis of colours."""
+    """Patches of 1/2, 1/8 and 1/32 of the picture and single pixels.
+
+    Noise alone would always be the same to a classifier, which takes the mean over all places. The picture's axes
+    are the last two, or those before a last axis of colours.
+    """
     axes = (len(shape) - 3, len(shape) - 2) if shape[-1] <= 4 < shape[-2] else (len(shape) - 2, len(shape) - 1)
     total = rng.uniform(0, 1, shape)
     for parts in (2, 8, 32):

@@ -97,7 +97,10 @@ def head(b, maps, channels, classes, strides, image, dynamic):
                 y = b.op("Conv", y, bins, dilations=[1, 1], group=1, kernel_shape=[1, 1], pads=[0, 0, 0, 0],
                          strides=[1, 1])
             y = b.reshape(y, b.size_of(y, 0), 4, b.size_of(y, 3))
-        centres, steps = computed_anchors(b, maps, strides) if dynamic else map(b.constant, fixed_anchors(image, strides))
+        if dynamic:
+            centres, steps = computed_anchors(b, maps, strides)
+        else:
+            centres, steps = map(b.constant, fixed_anchors(image, strides))
         centres = b.unsqueeze(centres, 0)
         low = b.op("Sub", centres, b.slice(y, 0, 2, 1))
         high = b.op("Add", centres, b.slice(y, 2, 4, 1))
