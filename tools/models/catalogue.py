@@ -51,6 +51,8 @@ FLOAT = {
                                               functools.partial(whisper.whisper_decoder, with_past=True),
                                               SMALL_DECODER),
     "llama_small": Network("decoder of text, 6 layers of 768, cache as inputs and outputs", llama.llama, SMALL_LLAMA),
+    "llama_small_opset23": Network("the same with RMSNormalization, RotaryEmbedding and Attention",
+                                   functools.partial(llama.llama, opset=23), SMALL_LLAMA),
     "lstm_tagger": Network("bidirectional LSTM over tokens", recurrent.tagger, SMALL_TAGGER),
     "gru_tagger": Network("bidirectional GRU over tokens, lengths as an input",
                           functools.partial(recurrent.tagger, kind="GRU"), SMALL_TAGGER),

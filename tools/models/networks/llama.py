@@ -1,6 +1,7 @@
 """A decoder like Llama's: RMSNorm, rotary embeddings, grouped queries, SwiGLU, a cache that Concat makes longer.
 
-By default 6 layers of 768, 12 heads that share 4 heads of keys and values.
+By default 6 layers of 768, 12 heads that share 4 heads of keys and values. From opset 23 on the norms, the rotary
+embeddings and the attention with its cache are ONNX's own operators; before, they are spelled out.
 """
 
 import numpy as np
@@ -8,10 +9,14 @@ import numpy as np
 from tools.models.builder import Builder
 
 ROTARY_BASE = 10000.0
+MOST_POSITIONS = 2048
 
 
 def rms_norm(b, x, width, name):
     with b.scope(name):
+        if b.opset >= 23:
+            weight = b.parameter("weight", 1 + 0.1 * b.random(b.parameter_name("weight"), width))
+            return b.op("RMSNormalization", x, weight, axis=-1, epsilon=1e-5)
         mean_square = b.reduce_mean(b.op("Pow", x, 2.0), -1)
         scale = b.op("Div", 1.0, b.op("Sqrt", b.op("Add", mean_square, 1e-5)))
         weight = b.parameter("weight", 1 + 0.1 * b.random(b.parameter_name("weight"), width))
@@ -19,8 +24,13 @@ def rms_norm(b, x, width, name):
 
 
 def rotary_tables(b, positions, size):
-    """Cosines and sines [batch, 1, sequence, size] of the positions [batch, sequence]."""
+    """Cosines and sines [batch, 1, sequence, size] of the positions [batch, sequence]; from opset 23 on tables of all
+    positions [MOST_POSITIONS, size / 2], then the positions."""
     with b.scope("rotary_emb"):
+        if b.opset >= 23:
+            angles = np.outer(np.arange(MOST_POSITIONS), ROTARY_BASE ** (-np.arange(0, size, 2) / size))
+            return (b.parameter("cos_cache", np.cos(angles).astype(np.float32)),
+                    b.parameter("sin_cache", np.sin(angles).astype(np.float32)), positions)
         frequencies = (ROTARY_BASE ** (-np.arange(0, size, 2) / size)).astype(np.float32)
         batch = b.size_of(positions, 0)
         frequencies = b.op("Expand", b.constant(frequencies[None, :, None]), b.shape_of(batch, size // 2, 1))
@@ -52,6 +62,11 @@ def attention(b, x, past, mask, rotary, width, heads, kv_heads):
             part = b.linear(x, width, count * size, bias=False, gain=1.2, name=name)
             parts.append(b.transpose(b.reshape(part, batch, sequence, count, size), 0, 2, 1, 3))
         query, key, value = parts
+        if b.opset >= 23:
+            query, key = (b.op("RotaryEmbedding", part, *rotary) for part in (query, key))
+            y, *present = b.op("Attention", query, key, value, mask, *past, outputs=3, scale=float(size ** -0.5))
+            y = b.reshape(b.transpose(y, 0, 2, 1, 3), batch, sequence, width)
+            return b.linear(y, width, width, bias=False, name="o_proj"), present
         query, key = (rotate(b, part, *rotary, size) for part in (query, key))
         key, value = b.concat([past[0], key], 2), b.concat([past[1], value], 2)
         present = key, value
@@ -64,18 +79,21 @@ def attention(b, x, past, mask, rotary, width, heads, kv_heads):
 
 
 def attention_mask(b, given, sequence, length):
-    """[batch, 1, sequence, length]: the least float where a later token or padding is, else 0."""
+    """[batch, 1, sequence, length]: the least float where a later token or padding is, else 0; from opset 23 on whether
+    neither is there."""
     zero, one = b.constant(np.int64(0)), b.constant(np.int64(1))
     row = b.unsqueeze(b.op("Range", b.op("Sub", length, sequence), length, one), 1)
     column = b.unsqueeze(b.op("Range", zero, length, one), 0)
     allowed = b.op("LessOrEqual", column, row)
     seen = b.unsqueeze(b.unsqueeze(b.cast(given, np.bool_), 1), 2)
     allowed = b.op("And", b.unsqueeze(b.unsqueeze(allowed, 0), 1), seen)
+    if b.opset >= 23:
+        return allowed
     return b.op("Where", allowed, 0.0, float(np.finfo(np.float32).min))
 
 
-def llama(layers=6, width=768, heads=12, kv_heads=4, hidden=2048, vocabulary=32000, seed=1):
-    b = Builder("llama", seed=seed)
+def llama(layers=6, width=768, heads=12, kv_heads=4, hidden=2048, vocabulary=32000, opset=17, seed=1):
+    b = Builder("llama", opset=opset, seed=seed)
     size = width // heads
     tokens = b.input("input_ids", "int64", ("batch", "sequence"), f"integers 0 {vocabulary}")
     given = b.input("attention_mask", "int64", ("batch", "past_sequence + sequence"), "constant 1")
