@@ -27,7 +27,8 @@ SHAPES = {
     "bert_base": [(1, 128, 48), (1, 17, 48), (4, 64, 48)], "vit_b16": [(1, 10), (2, 10)],
     "bert_base_opset11": [(1, 128, 48), (1, 17, 48), (4, 64, 48)], "whisper_tiny_encoder": [(1, 20, 48)],
     "whisper_tiny_decoder": [(1, 4, 100), (2, 3, 100)], "whisper_tiny_decoder_with_past": [(1, 1, 100)] * 2,
-    "llama_small": [(1, 1, 100), (1, 128, 100), (2, 5, 100)], "lstm_tagger": [(1, 64, 17), (4, 23, 17)],
+    "llama_small": [(1, 1, 100), (1, 128, 100), (2, 5, 100)],
+    "llama_small_opset23": [(1, 1, 100), (1, 128, 100), (2, 5, 100)], "lstm_tagger": [(1, 64, 17), (4, 23, 17)],
     "gru_tagger": [(1, 64, 17), (4, 23, 17)],
 }
 BASES = {"mobilenet_v2_qdq": "mobilenet_v2", "resnet50_qdq": "resnet50", "bert_base_qdq": "bert_base",
@@ -87,6 +88,15 @@ class Networks(unittest.TestCase):
         feeds = new.cases[2].arrays()
         for a, b in zip(session(new.proto).run(None, feeds), session(old.proto).run(None, feeds)):
             np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+    def test_opset_23_computes_what_opset_17_does(self):
+        new, old = small("llama_small_opset23"), small("llama_small")
+        self.assertLessEqual({"RMSNormalization", "RotaryEmbedding", "Attention"},
+                             {node.op_type for node in new.proto.graph.node})
+        for case in new.cases:
+            feeds = case.arrays()
+            for a, b in zip(session(new.proto).run(None, feeds), session(old.proto).run(None, feeds)):
+                np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
     def test_a_cache_gives_what_the_whole_sequence_gives(self):
         model = small("llama_small")
@@ -244,8 +254,9 @@ class Comparing(unittest.TestCase):
     def test_differences_are_found_where_they_are(self):
         result = self.difference([[1.0, 2.0], [3.0, 4.5]], [[1.0, 2.0], [3.0, 4.0]])
         self.assertEqual((result.absolute, result.relative, result.where), (0.5, 0.125, (1, 1)))
-        self.assertTrue(result.within(0.5, 0) and result.within(0, 0.125))
-        self.assertFalse(result.within(0.4, 0.1))
+        self.assertAlmostEqual(result.norm, 0.5 / 30 ** 0.5)
+        self.assertTrue(result.within(0.5, 0) and result.within(0, 0.125) and result.within(0, 0, 0.1))
+        self.assertFalse(result.within(0.4, 0.1, 0.09))
 
     def test_zeros_do_not_make_everything_differ(self):
         self.assertAlmostEqual(self.difference([1e-6, 1.0], [0.0, 1.0]).relative, 1e-3)

@@ -117,12 +117,27 @@ def reference_command(arguments):
 def compare_command(arguments):
     expected = compare.reference(arguments.model, load_arrays(arguments.inputs))
     differences = compare.compare(load_arrays(arguments.outputs), expected)
+    tolerances = arguments.absolute, arguments.relative, arguments.norm
     width = max(len(entry.name) for entry in differences)
     for entry in differences:
-        text = f"absolute {entry.absolute:.3g}, relative {entry.relative:.3g}, at {list(entry.where)}"
-        verdict = "" if entry.within(arguments.absolute, arguments.relative) else "  too much"
+        text = (f"absolute {entry.absolute:.3g} at {list(entry.where)}, relative {entry.relative:.3g}, "
+                f"norm {entry.norm:.3g}")
+        verdict = "" if entry.within(*tolerances) else "  too much"
         print(f"{entry.name:{width}}  {entry.problem or text + verdict}")
-    sys.exit(0 if all(entry.within(arguments.absolute, arguments.relative) for entry in differences) else 1)
+    sys.exit(0 if all(entry.within(*tolerances) for entry in differences) else 1)
+
+
+def noise_command(arguments):
+    print("| model | case | output | greatest | absolute | relative | norm |\n|---|---|---|---|---|---|---|")
+    for path in inspect_model.models_in(arguments.models):
+        for case in read_cases(path):
+            expected = compare.reference(path, case.arrays())
+            differences = compare.compare(compare.reference(path, case.arrays(), optimized=False), expected)
+            worst = max(differences, key=lambda entry: (bool(entry.problem), entry.norm))
+            array = expected[worst.name]
+            numbers = worst.problem or f"{worst.absolute:.2g} | {worst.relative:.2g} | {worst.norm:.2g}"
+            print(f"| {path.stem} | {case.label} | {worst.name} | {np.abs(array).max() if array.size else 0:.3g} | "
+                  f"{numbers} |", flush=True)
 
 
 def parser():
@@ -162,12 +177,16 @@ def parser():
     entry = command("reference", reference_command, "Writes onnxruntime's outputs for an .npz of inputs.")
     for name in ("model", "inputs", "outputs"):
         entry.add_argument(name)
+    entry = command("noise", noise_command, "Prints how far onnxruntime's outputs are from its own without graph "
+                    "optimisations: what a tolerance has to allow.")
+    entry.add_argument("models", **models)
     entry = command("compare", compare_command, "Compares an .npz of outputs with onnxruntime's; exits with 1 if an "
-                    "output is further off than both tolerances.")
+                    "output is further off than all of the tolerances.")
     for name in ("model", "inputs", "outputs"):
         entry.add_argument(name)
     entry.add_argument("--absolute", type=float, default=1e-5)
     entry.add_argument("--relative", type=float, default=1e-3)
+    entry.add_argument("--norm", type=float, default=1e-5, help="of the difference, in proportion to the output's")
     return top
 
 

@@ -12,7 +12,7 @@ import onnxruntime
 from tools.models.cases import read_cases
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-QUIET_CORES = 0.1  # what other processes may take of the machine while a case is measured
+QUIET_CORES = 0.1  # what other processes may take of the cores that a case is measured on
 
 
 def processor():
@@ -20,6 +20,11 @@ def processor():
         if line.startswith("model name"):
             return line.split(":", 1)[1].strip()
     return "unknown"
+
+
+def disturbance(row):
+    """Cores that others took beyond those that the threads leave free."""
+    return max(0.0, row["others_cores"] - (os.cpu_count() - row["threads"]))
 
 
 def measured(path, label, threads, seconds, attempts):
@@ -33,9 +38,9 @@ def measured(path, label, threads, seconds, attempts):
         if result.returncode:
             return {"model": path.stem, "case": label, "threads": threads, "error": result.stderr.strip()[-500:]}
         row = json.loads(result.stdout.splitlines()[-1])
-        if best is None or row["others_cores"] < best["others_cores"]:
+        if best is None or disturbance(row) < disturbance(best):
             best = row
-        if best["others_cores"] < QUIET_CORES:
+        if disturbance(best) < QUIET_CORES:
             break
     return best
 
@@ -44,7 +49,8 @@ def table_line(row):
     if "error" in row:
         return f"| {row['model']} | {row['case']} | {row['threads']} | {row['error'].splitlines()[-1]} |"
     rate = row["gflop"] / row["median_ms"] * 1e3
-    disturbed = f" ({row['others_cores']:.1f} cores busy)" if row["others_cores"] >= QUIET_CORES else ""
+    taken = disturbance(row)
+    disturbed = f" ({taken:.1f} cores disturbed)" if taken >= QUIET_CORES else ""
     return (f"| {row['model']} | {row['case']} | {row['threads']} | {row['median_ms']:.2f}{disturbed} | "
             f"{row['least_ms']:.2f} | {row['gflop']:.3f} | {rate:.0f} | {row['peak_bytes'] / 2**20:.0f} | "
             f"{(row['peak_bytes'] - row['before_bytes']) / 2**20:.0f} |")

@@ -83,6 +83,10 @@ class Builder:
                                                      Input(np.dtype(dtype).name, list(sample), fill))
         return name
 
+    def end_fitting(self):
+        """What follows has no convolution to fit, so it need not work for the sample's size."""
+        self.evaluator = None
+
     def output(self, name, value, dtype, shape):
         """Makes a value an output of the graph, under this name."""
         for node in reversed(self.nodes):

@@ -68,8 +68,9 @@ class Case:
 def image(rng, shape, low, high):
     """Patches of 1/2, 1/8 and 1/32 of the picture and single pixels.
 
-    Noise alone would always be the same to a classifier, which takes the mean over all places. The picture's axes
-    are the last two, or those before a last axis of colours.
+    Noise alone would always be the same to a classifier, which takes the mean over all places. All pictures have
+    the same brightness and contrast, which random networks amplify from layer to layer. The picture's axes are the
+    last two, or those before a last axis of colours.
     """
     axes = (len(shape) - 3, len(shape) - 2) if shape[-1] <= 4 < shape[-2] else (len(shape) - 2, len(shape) - 1)
     total = rng.uniform(0, 1, shape)
@@ -78,7 +79,9 @@ def image(rng, shape, low, high):
         for axis in axes:
             patches = np.take(patches, np.arange(shape[axis]) * parts // shape[axis], axis)
         total += patches
-    return low + (high - low) * total / 4
+    total -= total.mean(axes, keepdims=True)
+    total /= total.std(axes, keepdims=True)
+    return np.clip((low + high) / 2 + (high - low) / 4 * total, low, high)
 
 
 def fill_array(rng, entry):

@@ -3,6 +3,7 @@
 import dataclasses
 
 import numpy as np
+import onnxruntime
 
 from tools.models.measure import session_for
 
@@ -16,10 +17,12 @@ class Difference:
     problem: str = ""
     absolute: float = 0.0
     relative: float = 0.0
+    norm: float = 0.0  # of the difference, divided by that of what is expected
     where: tuple = ()
 
-    def within(self, absolute, relative):
-        return not self.problem and (self.absolute <= absolute or self.relative <= relative)
+    def within(self, absolute, relative, norm=0.0):
+        """Any one of the tolerances suffices."""
+        return not self.problem and (self.absolute <= absolute or self.relative <= relative or self.norm <= norm)
 
 
 def difference(name, actual, expected):
@@ -42,12 +45,15 @@ def difference(name, actual, expected):
     least = SMALL * magnitude.max()
     relative = apart / np.maximum(magnitude, least if least > 0 else 1)
     where = np.unravel_index(apart.argmax(), apart.shape)
-    return Difference(name, "", float(apart.max()), float(relative.max()), tuple(map(int, where)))
+    norm = np.linalg.norm(apart) / (np.linalg.norm(magnitude) or 1)
+    return Difference(name, "", float(apart.max()), float(relative.max()), float(norm), tuple(map(int, where)))
 
 
-def reference(model, inputs):
+def reference(model, inputs, optimized=True):
     """onnxruntime's outputs by name."""
-    session = session_for(model, 0)
+    level = onnxruntime.GraphOptimizationLevel
+    session = session_for(model, 0,
+                          graph_optimization_level=level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL)
     return dict(zip([output.name for output in session.get_outputs()], session.run(None, inputs)))
 
 

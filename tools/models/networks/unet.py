@@ -28,7 +28,7 @@ def unet(mode="transposed", features=32, depth=4, image=256, channels_in=3, clas
     """`mode` is "transposed" or "resize"; the latter takes images of any size that is divisible by 2^depth."""
     b = Builder(f"unet_{mode}", seed=seed)
     size = (image, image) if mode == "transposed" else ("height", "width")
-    x = b.input("input", "float32", ("batch", channels_in, *size), "image 0 1", (1, channels_in, image, image))
+    x = b.input("input", "float32", ("batch", channels_in, *size), "image 0 1", (3, channels_in, image, image))
     norm = "kept" if mode == "transposed" else "folded"
     skips = []
     channels = channels_in

@@ -84,9 +84,10 @@ def head(b, maps, channels, classes, strides, image, dynamic):
                 y = conv(b, f"{branch}.{i}.0", x, width, hidden, 3)
                 y = conv(b, f"{branch}.{i}.1", y, hidden, hidden, 3)
                 with b.scope(f"{branch}.{i}.2"):
-                    ends.append(b.conv(y, hidden, results, 1, gain=2.0))
+                    ends.append(b.conv(y, hidden, results, 1, gain=2.0 if branch == "cv2" else 0.7))
             y = b.concat(ends, 1)
             rows.append(b.reshape(y, b.size_of(y, 0), 4 * BINS + classes, -1))
+        b.end_fitting()
         box, scores = b.split(b.concat(rows, 2), [4 * BINS, classes], 1)
         with b.scope("dfl"):
             # Each side is the mean of a distribution over the bins.
@@ -112,7 +113,7 @@ def head(b, maps, channels, classes, strides, image, dynamic):
 def suppress(b, boxes, scores):
     """The boxes that are left after NonMaxSuppression: [found, 4], their scores and classes."""
     found = b.op("NonMaxSuppression", b.transpose(boxes, 0, 2, 1), scores, np.asarray([100], np.int64),
-                 np.asarray([0.5], np.float32), np.asarray([0.98], np.float32), center_point_box=1)
+                 np.asarray([0.5], np.float32), np.asarray([0.9], np.float32), center_point_box=1)
     batch_and_anchor = b.op("Gather", found, [0, 2], axis=1)
     kept = b.op("GatherND", b.transpose(boxes, 0, 2, 1), batch_and_anchor)
     return kept, b.op("GatherND", scores, found), b.op("Gather", found, 1, axis=1)
@@ -121,7 +122,7 @@ def suppress(b, boxes, scores):
 def yolov8(width=0.25, depth=1 / 3, image=640, classes=80, dynamic=False, nms=False, seed=1):
     b = Builder("yolov8", seed=seed)
     size = ("height", "width") if dynamic else (image, image)
-    x = b.input("images", "float32", ("batch", 3, *size), "image 0 1", (1, 3, image, image))
+    x = b.input("images", "float32", ("batch", 3, *size), "image 0 1", (3, 3, image, image))
     c = [max(8, int(channels * width)) for channels in (64, 128, 256, 512, 1024)]
     three, six = max(1, round(3 * depth)), max(1, round(6 * depth))
 
