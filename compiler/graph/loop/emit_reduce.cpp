@@ -104,7 +104,7 @@ Ids Emitter::ForLanes(const Nest& nest,
     return ForNest(outer, 0, carried, [&](std::span<const Id> values) -> Ids {
         const Id end = EmitExtent(points);
         const std::optional<int64_t> constant = points.constant();
-        const bool whole = constant && *constant % local_size_ == 0;
+        const bool whole = constant && *constant != 0 && *constant % local_size_ == 0;
         const auto guarded = [&](Id point, std::span<const Id> inside) {
             const Ids unchanged(inside.begin(), inside.end());
             const auto first_way = [&] {
