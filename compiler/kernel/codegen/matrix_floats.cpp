@@ -183,19 +183,23 @@ class MulAdd {
         Value* at = nullptr;
         Value* stride = nullptr;
     };
+    // Bytes that all steps' lines of an operand take, 16 in each.
+    Value* LinesOfAllSteps(unsigned operand) {
+        return b_.CreateMul(strides_[operand], b_.getInt64(uint64_t{variant_.steps} * kMatrixSize));
+    }
     // What the next call takes, if K goes on: of A's rows while the first part that uses them is
     // multiplied, of B while the second one is.
     std::vector<Stream> Ahead(unsigned a, unsigned b, unsigned wide, unsigned part) {
         std::vector<Stream> lines;
         const unsigned in_step = variant_.side * 2;
         if (part == 0 && b % in_step == variant_.side && variant_.prefetches[a]) {
-            Value* distance = b_.getInt64(uint64_t{variant_.steps} * kRowBytes);
+            Value* along_row = b_.getInt64(uint64_t{variant_.steps} * kRowBytes);
+            Value* distance = variant_.columns[a] ? LinesOfAllSteps(a) : along_row;
             lines.push_back({.at = At(Operand(a), distance), .stride = strides_[a]});
         }
         for (unsigned i = 0; part == 1 && a % in_step == 0 && i < wide; ++i) {
             if (variant_.prefetches[b + i]) {
-                Value* distance = b_.CreateMul(strides_[b + i],
-                                               b_.getInt64(uint64_t{variant_.steps} * kMatrixSize));
+                Value* distance = LinesOfAllSteps(b + i);
                 lines.push_back({.at = At(Operand(b + i), distance), .stride = strides_[b + i]});
             }
         }
@@ -268,7 +272,7 @@ void EmitFloatProducts(llvm::IRBuilder<>& builder,
         arguments.push_back(operand.at);
         const auto* known = llvm::dyn_cast<llvm::ConstantInt>(operand.stride);
         variant.columns.push_back(operand.columns);
-        variant.prefetches.push_back(operand.prefetch && !operand.columns);
+        variant.prefetches.push_back(operand.prefetch);
         variant.strides.push_back(known ? known->getZExtValue() : 0);
         if (variant.strides.back() == 0) {
             strides.push_back(operand.stride);
