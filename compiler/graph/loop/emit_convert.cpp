@@ -258,6 +258,13 @@ Id Emitter::RoundF32(Id value, ElementType to, Overflow overflow, Rounding round
     if (to == ElementType::kF32) {
         return overflow == Overflow::kSaturate ? Saturated(value) : value;
     }
+    const bool plain = overflow == Overflow::kSpecial && rounding == Rounding::kNearestEven;
+    if (to == ElementType::kF16 && plain && target_.storage_16bit) {
+        // What may be stored may be converted.
+        b_.Capability(spv::Capability::StorageBuffer16BitAccess);
+        const Id half = b_.Op(Op::OpFConvert, b_.Float(16), {value});
+        return b_.Op(Op::OpFConvert, b_.F32(), {half});
+    }
     return Decode(Encode(value, to, overflow, rounding), to);
 }
 
@@ -268,6 +275,17 @@ Id Emitter::Encode(Id value, ElementType to, Overflow overflow, Rounding roundin
     const NarrowFormat format = FormatOf(to);
     const uint32_t lost = kF32Mantissa - format.mantissa_bits;
     const Id bits = BitsAs(b_.U32(), value);
+    if (to == ElementType::kBF16 && overflow == Overflow::kSpecial &&
+        rounding == Rounding::kNearestEven) {
+        // The upper half; what is too great becomes infinity by itself.
+        const Id half = Binary(Op::OpShiftRightLogical, bits, U(16));
+        const Id odd = Binary(Op::OpBitwiseAnd, half, U(1));
+        const Id rounded =
+            Binary(Op::OpShiftRightLogical, b_.Add(b_.Add(bits, odd), U(0x7FFF)), U(16));
+        const Id quiet =
+            Binary(Op::OpBitwiseOr, Binary(Op::OpBitwiseAnd, half, U(0x8000)), U(format.nan()));
+        return b_.Select(IsNan(value), quiet, rounded);
+    }
     const Id magnitude = Binary(Op::OpBitwiseAnd, bits, U(0x7FFFFFFF));
     const Id negative = Test(Op::OpSLessThan, bits, U(0));
     const auto away_if = [&](Rounding direction) {  // whether this direction is away from zero

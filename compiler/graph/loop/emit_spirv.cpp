@@ -14,7 +14,7 @@ using spv::Op;
 namespace {
 
 constexpr uint32_t kMaxLocalSize = 256;
-constexpr uint32_t kTile = 16;     // invocations along each of two loops
+constexpr uint32_t kTile = 32;     // invocations along each of two loops
 constexpr int64_t kMinLanes = 32;  // of the loops along the invocations, if there are so many
 
 Expr ProductOf(std::span<const Loop> loops) {
