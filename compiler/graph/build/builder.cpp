@@ -116,9 +116,9 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
         }
         return Constant(std::move(tensor));
     }
-    // The parts' contents are known too, and must not be put together once more.
-    const bool outermost = !materializing_;
-    materializing_ = true;
+    // What is built here has known elements, too, but is not to be built from them.
+    const bool outermost = !building_contents_;
+    building_contents_ = true;
     Vals parts;
     std::vector<int64_t> run;
     const auto end_run = [&] {
@@ -137,8 +137,8 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
     }
     end_run();
     const Val result = Reshape(Concat(parts, 0), shape);
+    building_contents_ = !outermost;
     contents_[result.id()] = std::vector<Expr>(values.begin(), values.end());
-    materializing_ = !outermost;
     return result;
 }
 
@@ -184,12 +184,13 @@ Vals Builder::Add(Operation operation, const Vals& operands, std::vector<Body> b
     for (const ValueId id : results) {
         values.emplace_back(*this, id);
     }
-    if (values.size() == 1 && graph_[values[0].id()].kind == ValueKind::kResult) {
+    if (values.size() == 1 && !building_contents_ &&
+        graph_[values[0].id()].kind == ValueKind::kResult) {
         std::optional<std::vector<Expr>> contents = ContentsOf(graph_[*node]);
         if (contents.has_value()) {
             const TensorType type = values[0].type();
             const bool view = graph_.ProducerAs<op::Reshape>(values[0].id()) != nullptr;
-            if (view || materializing_) {
+            if (view) {
                 contents_[values[0].id()] = std::move(*contents);
             } else {
                 return {FromContents(type.element, type.shape, *contents)};

@@ -137,11 +137,11 @@ class Builder {
     Graph& graph_;
     std::string name_;
     std::map<ValueId, std::vector<Expr>> contents_;
-    bool materializing_ = false;  // in FromContents()
     std::map<std::string, Val> sizes_;  // by the expression's text
     std::map<ValueId, Tensor> evaluated_;
     std::function<std::optional<Tensor>(ValueId)> input_value_;
     int64_t unknown_sizes_ = 0;
+    bool building_contents_ = false;
 };
 
 // --- Elementwise ---------------------------------------------------------------------------------
