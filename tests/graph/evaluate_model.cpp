@@ -4,7 +4,8 @@
 // for outputs, then inputs as NAME=FILE.pb, or NAME#COUNT for a sequence, whose items are inputs of
 // their own (NAME.0, ...), or NAME#-1 for an optional that is empty. Writes FOLDER/OUTPUT.pb and
 // answers with one line: "ok" and OUTPUT#COUNT of each output (-1: a tensor, -2: nothing), or
-// "unsupported" or "error" and a sentence, separated by tabs.
+// "unsupported" or "error" and a sentence, separated by tabs. With --device the model runs on the
+// Vulkan device that the loader offers first, else in the interpreter.
 #include <onnx/onnx_pb.h>
 
 #include <filesystem>
@@ -19,8 +20,12 @@
 #include "compiler/frontends/onnx/importer.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
 #include "compiler/graph/build/build_error.h"
+#include "compiler/graph/compile.h"
 #include "compiler/graph/host/host_functions.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "runtime/session.h"
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/instance.h"
 
 namespace fornax {
 namespace {
@@ -59,9 +64,39 @@ Job ParseJob(const std::string& line) {
 }
 
 std::string Describe(const Error& error) {
-    return fmt::format("{}\t{}",
-                       error.code == ErrorCode::kUnsupported ? "unsupported" : "error",
+    return fmt::format("{}\t{}", error.code == ErrorCode::kUnsupported ? "unsupported" : "error",
                        error.message);
+}
+
+// Null: the interpreter runs the models.
+std::shared_ptr<vulkan::Device> g_device;
+
+Status OpenDevice() {
+    FORNAX_ASSIGN_OR_RETURN(const auto instance, vulkan::Instance::Create({}));
+    FORNAX_ASSIGN_OR_RETURN(const auto physical, instance->Choose(""));
+    FORNAX_ASSIGN_OR_RETURN(g_device, vulkan::Device::Open(instance, physical));
+    return OkStatus();
+}
+
+Result<std::vector<graph::Tensor>> Compute(const graph::Graph& graph,
+                                           const std::vector<graph::Tensor>& inputs) {
+    const graph::HostFunctions& functions = graph::StandardHostFunctions();
+    if (g_device == nullptr) {
+        graph::InterpretOptions options;
+        options.host_functions = &functions;
+        return graph::Interpret(graph, inputs, options);
+    }
+    FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, graph::Compile(graph, {}));
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const runtime::Program> program,
+                            runtime::Program::Create(g_device, std::move(plan), {}));
+    runtime::SessionOptions options;
+    options.host_functions = &functions;
+    FORNAX_ASSIGN_OR_RETURN(runtime::RunResult result,
+                            runtime::Session(std::move(program), options).Run(inputs));
+    if (!result.fit.ok) {
+        return Error{ErrorCode::kInternal, result.fit.reason};
+    }
+    return std::move(result.outputs);
 }
 
 std::string Run(const std::string& line) {
@@ -90,10 +125,7 @@ std::string Run(const std::string& line) {
         }
         inputs.push_back(input->second);
     }
-    graph::InterpretOptions interpret;
-    interpret.host_functions = &graph::StandardHostFunctions();
-    const Result<std::vector<graph::Tensor>> outputs =
-        graph::Interpret(model->graph, inputs, interpret);
+    const Result<std::vector<graph::Tensor>> outputs = Compute(model->graph, inputs);
     if (!outputs.ok()) {
         return Describe(outputs.error());
     }
@@ -122,7 +154,14 @@ std::string RunSafely(const std::string& line) {
 }  // namespace
 }  // namespace fornax
 
-int main() {
+int main(int count, char** arguments) {
+    if (count > 1 && std::string_view(arguments[1]) == "--device") {
+        const fornax::Status opened = fornax::OpenDevice();
+        if (!opened.ok()) {
+            std::cerr << opened.error().message << '\n';
+            return 2;
+        }
+    }
     for (std::string line; std::getline(std::cin, line);) {
         std::string answer = fornax::RunSafely(line);
         std::ranges::replace(answer, '\n', ' ');

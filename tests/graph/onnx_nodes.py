@@ -27,13 +27,13 @@ CASE_SECONDS = 60
 class Evaluator:
     """The program, started again when it dies."""
 
-    def __init__(self, program):
-        self.program = program
+    def __init__(self, program, device):
+        self.command = [program] + (["--device"] if device else [])
         self.process = None
 
     def run(self, line):
         if self.process is None or self.process.poll() is not None:
-            self.process = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
@@ -187,11 +187,12 @@ def main():
     parser.add_argument("--list-failures", action="store_true")
     parser.add_argument("--symbolic", action="store_true", help="with names for the inputs' dimensions")
     parser.add_argument("--at-least", type=int, default=0, help="fail if fewer cases pass")
+    parser.add_argument("--device", action="store_true", help="run on the first Vulkan device, not in the interpreter")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     with np.errstate(all="ignore"):
         cases = [c for c in load_model_tests(kind="node") if re.search(arguments.only, c.name)]
-    evaluator = Evaluator(arguments.program)
+    evaluator = Evaluator(arguments.program, arguments.device)
     totals = collections.Counter()
     by_operator = collections.defaultdict(collections.Counter)
     failures = []

@@ -43,6 +43,8 @@ MAY_INCLUDE = {
     "shaders": ["base"],
     "driver": ["base", "hal", "compiler/kernel"],
     "icd": ["base", "driver"],
+    "runtime": ["base", "compiler/graph", "compiler/frontends", "runtime/vulkan"],
+    "runtime/vulkan": ["base"],
     "tools": None,
     "tests": None,
 }

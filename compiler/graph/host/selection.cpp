@@ -52,7 +52,9 @@ struct Slices {
             (at < *axis ? outer : at == *axis ? count : inner) *= tensor.dims[i];
         }
     }
-    int64_t At(int64_t o, int64_t slice, int64_t i) const { return (o * count + slice) * inner + i; }
+    int64_t At(int64_t o, int64_t slice, int64_t i) const {
+        return (o * count + slice) * inner + i;
+    }
     int Compare(const Tensor& tensor, int64_t a, int64_t b) const {
         for (int64_t o = 0; o < outer; ++o) {
             for (int64_t i = 0; i < inner; ++i) {
@@ -141,7 +143,8 @@ Results NonZero(const op::HostCall&, Arguments arguments) {
     for (int64_t n = 0; n < count; ++n) {
         int64_t rest = places[static_cast<size_t>(n)];
         for (int64_t axis = rank; axis-- > 0;) {
-            result[static_cast<size_t>(axis * count + n)] = rest % x.dims[static_cast<size_t>(axis)];
+            result[static_cast<size_t>(axis * count + n)] =
+                rest % x.dims[static_cast<size_t>(axis)];
             rest /= x.dims[static_cast<size_t>(axis)];
         }
     }
@@ -161,8 +164,9 @@ Results Unique(const op::HostCall& call, Arguments arguments) {
     const Slices slices(x, axis);
     std::vector<int64_t> order(static_cast<size_t>(slices.count));
     std::iota(order.begin(), order.end(), 0);
+    // Equal slices stay in their order.
     std::ranges::sort(order, [&](int64_t a, int64_t b) {
-        const int compared = slices.Compare(x, a, b);
+        const auto compared = slices.Compare(x, a, b);
         return compared != 0 ? compared < 0 : a < b;
     });
     // Groups of equal slices, each with its first place.
@@ -198,10 +202,9 @@ Results Unique(const op::HostCall& call, Arguments arguments) {
         dims = x.dims;
         dims[static_cast<size_t>(*axis)] = distinct;
     }
-    return std::vector<Tensor>{TakeSlices(x, slices, std::move(dims), first),
-                               Tensor::FromIntegers({distinct}, first),
-                               Tensor::FromIntegers({slices.count}, group),
-                               Tensor::FromIntegers({distinct}, counts)};
+    return std::vector<Tensor>{
+        TakeSlices(x, slices, std::move(dims), first), Tensor::FromIntegers({distinct}, first),
+        Tensor::FromIntegers({slices.count}, group), Tensor::FromIntegers({distinct}, counts)};
 }
 
 // Boxes f32 [batch, boxes, 4], scores f32 [batch, classes, boxes], the most boxes a class, the

@@ -78,6 +78,25 @@ bool MapIntegers(ScalarFunction function, Operands operands, NewTensor& to) {
     }
 }
 
+// Any function from f32 to f32, without the general reading and writing.
+void MapAnyFloats(ScalarFunction function, Operands operands, NewTensor& to) {
+    std::array<const float*, 2> from = {};
+    for (size_t k = 0; k < operands.size(); ++k) {
+        from[k] = Elements<float>(operands[k]);
+    }
+    std::array<Scalar, 2> arguments;
+    auto* out = reinterpret_cast<float*>(to.data);
+    const int64_t count = to.tensor.count();
+    for (int64_t i = 0; i < count; ++i) {
+        for (size_t k = 0; k < operands.size(); ++k) {
+            arguments[k] = Scalar::Float(from[k][i]);
+        }
+        out[i] = static_cast<float>(
+            EvaluateScalar(function, ElementType::kF32, {arguments.data(), operands.size()})
+                .number);
+    }
+}
+
 // Sets what the type does not use of its bytes as the other code of the interpreter expects it.
 void NormalizeBytes(NewTensor& tensor) {
     const ElementType element = tensor.tensor.element;
@@ -111,6 +130,10 @@ Result<Tensor> Evaluate(const op::Map& map, Operands operands, const Context& co
         ((type == ElementType::kF32 && MapFloats(map.function, operands, result)) ||
          (type == ElementType::kI64 && operands[1].element == type &&
           MapIntegers(map.function, operands, result)))) {
+        return std::move(result.tensor);
+    }
+    if (type == ElementType::kF32 && result.tensor.element == type) {
+        MapAnyFloats(map.function, operands, result);
         return std::move(result.tensor);
     }
     std::array<Scalar, 3> arguments;

@@ -250,17 +250,7 @@ uint8_t EncodeE8M0(double value) {
 double RoundToF32(double value, Overflow overflow, Rounding rounding) {
     constexpr double kGreatest = std::numeric_limits<float>::max();
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
-    // A greater double than halfway to the next power of two does not fit a conversion.
-    const bool fits = std::abs(value) <= kGreatest;
-    float rounded = 0;
-    if (fits || std::isnan(value)) {
-        rounded = static_cast<float>(value);
-    } else {
-        constexpr double kHalfway = kGreatest + 0x1p103;
-        const bool beyond = std::abs(value) >= kHalfway;
-        rounded = std::copysign(beyond ? kInfinity : static_cast<float>(kGreatest),
-                                static_cast<float>(std::copysign(1.0, value)));
-    }
+    float rounded = static_cast<float>(value);  // infinity from halfway to the next power of two on
     if (rounding == Rounding::kUp && rounded < value) {
         rounded = std::nextafter(rounded, kInfinity);
     } else if (rounding == Rounding::kDown && rounded > value) {

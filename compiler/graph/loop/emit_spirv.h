@@ -18,7 +18,12 @@ struct Target {
     bool float64 = true;
     bool storage_8bit = true;
     bool storage_16bit = true;
-    bool subgroup_arithmetic = true;
+    bool subgroup_arithmetic = true;  // and votes
+    // Cooperative matrices of 16 x 16 x 16 f32 in subgroups of subgroup_size.
+    bool matrices_f32 = false;
+    // shaderSignedZeroInfNanPreserveFloat32: without it NaN and infinities are at the device's
+    // mercy.
+    bool signed_zero_inf_nan_preserve = false;
 };
 
 // A module with the entry point "main": the kernel's buffers are bindings 0, 1, ... of set 0, the
@@ -28,6 +33,10 @@ struct Module {
     std::vector<uint32_t> words;
     // The workgroups to dispatch, over the kernel's size symbols; 0 where nothing is to be done.
     std::array<Expr, 3> workgroups;
+    // Expressions of the size symbols that must be at most 2^31 - 1: elements of buffers and
+    // indices. With greater ones the code may not be run.
+    std::vector<Expr> limits;
+    uint32_t local_size = 1;  // invocations in a workgroup
 };
 
 // kUnsupported, with a sentence, for what the target or the emitter does not have; the caller then

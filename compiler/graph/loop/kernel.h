@@ -125,11 +125,13 @@ struct Store {
     ScalarId condition;  // a bool; if not valid: always
 };
 
-// How the points of the parallel loops are distributed over invocations. It never changes a result.
+// How the points of the parallel loops are distributed over invocations. It never changes a result
+// but for the order of floating-point sums.
 enum class Mapping : uint8_t {
     kFlat,  // an invocation a point; reductions run in it one after the other
     kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the
             // points of the others, and the reductions that do not depend on these
+    kProduct,  // tiles of a sum of products (product.h) for each workgroup
 };
 
 struct Kernel {

@@ -225,7 +225,11 @@ class KernelParser {
             FORNAX_ASSIGN_OR_RETURN(kernel_.row_loops, line.Number<uint32_t>());
             return OkStatus();
         }
-        return line.Missing("'sizes', 'parallel', 'sequential', 'rows', '%' or 'store'");
+        if (kernel_.mapping == Mapping::kFlat && line.Take("product")) {
+            kernel_.mapping = Mapping::kProduct;
+            return OkStatus();
+        }
+        return line.Missing("'sizes', 'parallel', 'sequential', 'rows', 'product', '%' or 'store'");
     }
 
     Status Head(Line& line) {

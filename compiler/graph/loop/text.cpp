@@ -145,6 +145,8 @@ std::string ToText(const Kernel& kernel) {
     }
     if (kernel.mapping == Mapping::kRow) {
         text += fmt::format("  rows {}\n", kernel.row_loops);
+    } else if (kernel.mapping == Mapping::kProduct) {
+        text += "  product\n";
     }
     for (size_t i = 0; i < kernel.scalars.size(); ++i) {
         const ScalarNode& node = kernel.scalars[i];

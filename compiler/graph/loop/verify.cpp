@@ -65,14 +65,14 @@ class Verifier {
         FORNAX_RETURN_IF_ERROR(CheckCount("stores", kernel_.stores.size(), kMaxStores));
         FORNAX_RETURN_IF_ERROR(CheckCount("sizes", kernel_.sizes.size(), kMaxSizes));
         FORNAX_RETURN_IF_ERROR(CheckName(kernel_.name));
-        if (!IsEnumerator(kernel_.mapping, Mapping::kRow)) {
+        if (!IsEnumerator(kernel_.mapping, Mapping::kProduct)) {
             return Clause("its mapping does not exist");
         }
         if (kernel_.row_loops > kernel_.parallel.size()) {
             return Clause(fmt::format("a row has {} loops of {} parallel ones", kernel_.row_loops,
                                       kernel_.parallel.size()));
         }
-        if (kernel_.mapping == Mapping::kFlat && kernel_.row_loops != 0) {
+        if (kernel_.mapping != Mapping::kRow && kernel_.row_loops != 0) {
             return Clause("it has loops of a row without the mapping to rows");
         }
         for (const auto& [symbol, range] : kernel_.sizes) {

@@ -13,7 +13,13 @@ PlanBlock Block(std::string name,
                 uint32_t first,
                 uint32_t last,
                 ElementType element = ElementType::kF32) {
-    return {std::move(name), {element, std::move(shape)}, kind, nullptr, first, last};
+    PlanBlock block;
+    block.name = std::move(name);
+    block.type = {element, std::move(shape)};
+    block.kind = kind;
+    block.first = first;
+    block.last = last;
+    return block;
 }
 
 TEST(PlanMemoryTest, RegionsAreApart) {

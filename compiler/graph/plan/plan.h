@@ -41,7 +41,9 @@ struct PlanBlock {
     std::string name;
     TensorType type;
     BlockKind kind = BlockKind::kTemporary;
-    Bytes data;  // of a constant
+    // Of a constant: `strings` of one of strings. What a state holds at first, if not zeros.
+    Bytes data = nullptr;
+    Strings strings = nullptr;
     // In use from step `first` to step `last`; inputs from 0 on, outputs to the end.
     uint32_t first = 0;
     uint32_t last = 0;

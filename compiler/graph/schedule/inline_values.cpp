@@ -116,6 +116,9 @@ class ValueInliner {
         Indices index;
         ScalarId inside;
         const auto require = [&](ScalarId condition) {
+            if (builder_.IsTrue(condition)) {
+                return;
+            }
             inside = inside.valid() ? builder_.Map(ScalarFunction::kAnd, {inside, condition})
                                     : condition;
         };
@@ -185,7 +188,24 @@ class ValueInliner {
                 index.push_back(builder_.AsIndex(builder_.Cast(place, ElementType::kI64)));
             }
         }
-        return Operand(0, std::move(index));
+        const ValueId data = node_.operands[0];
+        if (builder_.realized_[data.value()]) {
+            return builder_.LoadFrom(data, std::move(index));  // which gives 0 outside
+        }
+        ScalarId inside;
+        for (size_t i = 0; i < index.size(); ++i) {
+            const ScalarId here = builder_.InRange(index[i], OperandShape(0)[i]);
+            if (!builder_.IsTrue(here)) {
+                inside = inside.valid() ? builder_.Map(ScalarFunction::kAnd, {inside, here}) : here;
+            }
+        }
+        const ScalarId value = Operand(0, std::move(index));
+        if (!inside.valid()) {
+            return value;
+        }
+        const Scalar zero = IsFloat(type_.element) ? Scalar::Float(0) : Scalar::Integer(0);
+        return builder_.Map(ScalarFunction::kSelect,
+                            {inside, value, builder_.Constant(type_.element, zero)});
     }
 
     ScalarId operator()(const op::Iota& iota) {

@@ -1,10 +1,10 @@
-// Chooses between an invocation a point and a workgroup a row.
+// Chooses between an invocation a point, a workgroup a row, and tiles of a product.
 #include "compiler/graph/schedule/kernel_analysis.h"
 
 #include <algorithm>
-#include <map>
 
-#include "compiler/graph/loop/kernel_symbols.h"
+#include "compiler/graph/loop/product.h"
+#include "compiler/graph/loop/scope.h"
 
 namespace fornax::graph {
 namespace {
@@ -12,100 +12,34 @@ namespace {
 using loop::Kernel;
 using loop::Loop;
 using loop::ScalarId;
+using loop::Scope;
+using loop::VariableSet;
 
 // Rows with fewer points than this go to one invocation each.
 constexpr double kShortRow = 16;
 // Reductions over fewer points than this stay in one invocation.
 constexpr double kShortReduction = 32;
+// Products with fewer columns, or fewer products a sum, are not worth a tile.
+constexpr double kLeastColumns = 8;
+constexpr double kLeastRows = 4;
+constexpr double kLeastDepth = 8;
 
-void AddSymbols(const Expr& expr,
-                const Kernel& kernel,
-                const std::vector<std::set<Symbol>>& free,
-                std::set<Symbol>& into) {
-    for (const Symbol& symbol : expr.Symbols()) {
-        if (const auto scalar = loop::ScalarOfSymbol(symbol)) {
-            if (scalar->value() < free.size()) {
-                into.insert(free[scalar->value()].begin(), free[scalar->value()].end());
-            }
-        } else if (!kernel.sizes.contains(symbol)) {
-            into.insert(symbol);
-        }
-    }
-}
-
-struct Dependences {
-    const Kernel& kernel;
-    const std::vector<std::set<Symbol>>& free;
-    std::set<Symbol>& into;
-
-    void Scalar(ScalarId id) const {
-        if (id.valid()) {
-            into.insert(free[id.value()].begin(), free[id.value()].end());
-        }
-    }
-    void Expression(const Expr& expr) const { AddSymbols(expr, kernel, free, into); }
-
-    void operator()(const loop::Constant&) const {}
-    void operator()(const loop::Load& load) const {
-        for (const Expr& expr : load.index) {
-            Expression(expr);
-        }
-        Scalar(load.otherwise);
-    }
-    void operator()(const loop::Index& index) const { Expression(index.value); }
-    void operator()(const loop::InRange& range) const {
-        Expression(range.value);
-        Expression(range.extent);
-    }
-    void operator()(const loop::Map& map) const {
-        for (const ScalarId argument : map.arguments) {
-            Scalar(argument);
-        }
-    }
-    void operator()(const loop::Cast& cast) const { Scalar(cast.argument); }
-    void operator()(const loop::Bitcast& cast) const { Scalar(cast.argument); }
-    void operator()(const loop::Reduce& reduce) const {
-        Scalar(reduce.body);
-        for (const Loop& loop : reduce.loops) {
-            into.erase(loop.variable);
-        }
-    }
-    void operator()(const loop::ArgReduce& reduce) const {
-        Scalar(reduce.body);
-        into.erase(reduce.loop.variable);
-    }
-};
-
-double Extent(const Loop& loop, const SizeFacts& sizes) {
-    return std::max<double>(1, static_cast<double>(sizes.Hint(loop.extent)));
-}
-
-// A reduction of a kernel: its loops and what it depends on.
-struct Reduction {
-    ScalarId id;
+double Points(std::span<const Loop> loops, const SizeFacts& sizes) {
     double points = 1;
-    std::set<Symbol> depends;
-    Symbol innermost;
-};
+    for (const Loop& loop : loops) {
+        points *= std::max<double>(1, static_cast<double>(sizes.Hint(loop.extent)));
+    }
+    return points;
+}
 
-std::vector<Reduction> Reductions(const Kernel& kernel,
-                                  const std::vector<std::set<Symbol>>& free,
-                                  const SizeFacts& sizes) {
-    std::vector<Reduction> reductions;
-    for (size_t i = 0; i < kernel.scalars.size(); ++i) {
-        const auto& value = kernel.scalars[i].value;
-        if (const auto* reduce = std::get_if<loop::Reduce>(&value)) {
-            double points = 1;
-            for (const Loop& loop : reduce->loops) {
-                points *= Extent(loop, sizes);
-            }
-            reductions.push_back({ScalarId(i), points, free[i], reduce->loops.back().variable});
-        } else if (const auto* arg = std::get_if<loop::ArgReduce>(&value)) {
-            reductions.push_back(
-                {ScalarId(i), Extent(arg->loop, sizes), free[i], arg->loop.variable});
+double Points(VariableSet set, const Scope& scope, const SizeFacts& sizes) {
+    double points = 1;
+    for (size_t i = 0; i < scope.variables.size(); ++i) {
+        if (((set >> i) & 1) != 0) {
+            points *= Points({&scope.variables[i], 1}, sizes);
         }
     }
-    return reductions;
+    return points;
 }
 
 // The distance in the buffer between neighbours along `variable`: 0, 1, or 2 for anything else.
@@ -121,7 +55,6 @@ int StrideClass(const Kernel& kernel, const loop::Load& load, const Symbol& vari
             continue;
         }
         const bool last =
-            axis + 1 == load.index.size() ||
             std::all_of(shape.dims().begin() + static_cast<ptrdiff_t>(axis) + 1, shape.dims().end(),
                         [](const Expr& dim) { return dim == Expr(1); });
         stride = std::max(stride, last && *coefficient == Expr(1) ? 1 : 2);
@@ -141,97 +74,84 @@ int Contiguity(const Kernel& kernel, const Symbol& variable) {
     return score;
 }
 
-}  // namespace
-
-std::vector<std::set<Symbol>> FreeVariables(const Kernel& kernel) {
-    std::vector<std::set<Symbol>> free;
-    free.reserve(kernel.scalars.size());
-    for (const loop::ScalarNode& scalar : kernel.scalars) {
-        std::set<Symbol> depends;
-        std::visit(Dependences{kernel, free, depends}, scalar.value);
-        free.push_back(std::move(depends));
+std::vector<ScalarId> Reductions(const Kernel& kernel) {
+    std::vector<ScalarId> reductions;
+    for (size_t i = 0; i < kernel.scalars.size(); ++i) {
+        if (!loop::LoopsOf(kernel.scalars[i]).empty()) {
+            reductions.emplace_back(i);
+        }
     }
-    return free;
+    return reductions;
 }
+
+bool IsWorthTiles(const Kernel& kernel, const Scope& scope, const SizeFacts& sizes) {
+    const std::optional<loop::Product> product = loop::FindProduct(kernel, scope);
+    return product && kernel[product->sum].type == ElementType::kF32 &&
+           Points(product->n, sizes) >= kLeastColumns && Points(product->m, sizes) >= kLeastRows &&
+           Points(product->k, sizes) >= kLeastDepth;
+}
+
+// The parallel loops with those of `rows` first.
+void PutRowsFirst(Kernel& kernel, VariableSet rows) {
+    std::vector<Loop> outer, inner;
+    for (size_t i = 0; i < kernel.parallel.size(); ++i) {
+        (((rows >> i) & 1) != 0 ? outer : inner).push_back(kernel.parallel[i]);
+    }
+    kernel.parallel = std::move(outer);
+    kernel.parallel.insert(kernel.parallel.end(), inner.begin(), inner.end());
+}
+
+}  // namespace
 
 ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
     kernel.mapping = loop::Mapping::kFlat;
     kernel.row_loops = 0;
-    const std::vector<std::set<Symbol>> free = FreeVariables(kernel);
-    const std::vector<Reduction> reductions = Reductions(kernel, free, sizes);
     ReductionCost cost;
+    const std::vector<ScalarId> reductions = Reductions(kernel);
     if (reductions.empty() || !kernel.sequential.empty()) {
-        cost.evaluations = cost.least = 1;
         return cost;
     }
-    std::map<Symbol, double> extents;
-    double all_points = 1;
-    for (const Loop& loop : kernel.parallel) {
-        extents[loop.variable] = Extent(loop, sizes);
-        all_points *= extents[loop.variable];
-    }
-    // The rows: the parallel loops that the outermost reductions depend on.
-    std::set<Symbol> rows;
+    const Scope scope = loop::FindScope(kernel);
+    // The rows: the parallel loops that reductions depend on.
+    VariableSet rows = 0;
     double longest = 0;
-    for (const Reduction& reduction : reductions) {
-        for (const Symbol& symbol : reduction.depends) {
-            if (extents.contains(symbol)) {
-                rows.insert(symbol);
-            }
-        }
-        longest = std::max(longest, reduction.points);
+    for (const ScalarId id : reductions) {
+        rows |= scope.free[id.value()] & scope.parallel;
+        longest = std::max(longest, Points(loop::LoopsOf(kernel[id]), sizes));
     }
-    double row_points = 1;
-    for (const Symbol& symbol : rows) {
-        row_points *= extents[symbol];
+    const double row_points = Points(rows, scope, sizes);
+    const double lane_points = Points(scope.parallel & ~rows, scope, sizes);
+    for (const ScalarId id : reductions) {
+        const VariableSet free = scope.free[id.value()];
+        const double points = Points(loop::LoopsOf(kernel[id]), sizes);
+        cost.least += points * Points(free & scope.parallel, scope, sizes);
+        // In another reduction's loop it is evaluated at each of its points, and neighbouring ones
+        // may well ask for the same.
+        cost.evaluations += points * row_points * Points(free & ~scope.parallel, scope, sizes);
     }
-    const double lane_points = all_points / row_points;
 
+    if (IsWorthTiles(kernel, scope, sizes)) {
+        kernel.mapping = loop::Mapping::kProduct;
+        return cost;
+    }
     bool cooperative = longest >= kShortReduction;
     if (cooperative && lane_points == 1 && !kernel.parallel.empty()) {
         // Both ways evaluate each reduction once; what lies side by side in memory decides.
-        const int along_row = Contiguity(kernel, reductions.back().innermost);
+        const int along_row =
+            Contiguity(kernel, loop::LoopsOf(kernel[reductions.back()]).back().variable);
         const int across = Contiguity(kernel, kernel.parallel.back().variable);
         cooperative = along_row >= across || row_points < 64;
     }
-    if (lane_points > 1 || cooperative) {
-        std::vector<Loop> outer, inner;
-        for (const Loop& loop : kernel.parallel) {
-            (rows.contains(loop.variable) ? outer : inner).push_back(loop);
-        }
-        if (cooperative || lane_points > kShortRow) {
-            kernel.mapping = loop::Mapping::kRow;
-            kernel.row_loops = static_cast<uint32_t>(rows.size());
-            outer.insert(outer.end(), inner.begin(), inner.end());
-        } else {
-            // A short row: its points follow each other in one invocation.
-            kernel.sequential = std::move(inner);
-        }
-        kernel.parallel = std::move(outer);
-    }
-    for (const Reduction& reduction : reductions) {
-        double least = reduction.points, evaluations = reduction.points * row_points;
-        for (const Symbol& symbol : reduction.depends) {
-            const auto found = extents.find(symbol);
-            if (found != extents.end()) {
-                least *= found->second;
-            } else {
-                // It lies in another reduction's loop.
-                for (const Reduction& outer : reductions) {
-                    if (const auto* reduce = std::get_if<loop::Reduce>(&kernel[outer.id].value)) {
-                        for (const Loop& loop : reduce->loops) {
-                            if (loop.variable == symbol) {
-                                const double extent = Extent(loop, sizes);
-                                least *= extent;
-                                evaluations *= extent;
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        cost.least += least;
-        cost.evaluations += evaluations;
+    if (cooperative || lane_points > kShortRow) {
+        PutRowsFirst(kernel, rows);
+        kernel.mapping = loop::Mapping::kRow;
+        kernel.row_loops = static_cast<uint32_t>(__builtin_popcountll(rows));
+    } else if (lane_points > 1) {
+        // A short row: its points follow each other in one invocation.
+        PutRowsFirst(kernel, rows);
+        const auto first = kernel.parallel.begin() + __builtin_popcountll(rows);
+        kernel.sequential.assign(first, kernel.parallel.end());
+        kernel.parallel.erase(first, kernel.parallel.end());
     }
     return cost;
 }

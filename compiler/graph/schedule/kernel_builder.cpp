@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/loop/scope.h"
+
 namespace fornax::graph {
 
 bool KernelBuilder::KeyLess::operator()(const Key& a, const Key& b) const {
@@ -158,7 +160,13 @@ loop::ScalarId KernelBuilder::Map(ScalarFunction function, std::vector<loop::Sca
 }
 
 loop::ScalarId KernelBuilder::Cast(loop::ScalarId argument, ElementType type) {
-    return TypeOf(argument) == type ? argument : Add(type, loop::Cast{argument});
+    if (TypeOf(argument) == type) {
+        return argument;
+    }
+    if (const auto* constant = std::get_if<loop::Constant>(&kernel_[argument].value)) {
+        return Constant(type, ConvertScalar(constant->value, TypeOf(argument), type));
+    }
+    return Add(type, loop::Cast{argument});
 }
 
 loop::ScalarId KernelBuilder::Combined(Combine combine, loop::ScalarId a, loop::ScalarId b) {
@@ -176,6 +184,36 @@ loop::ScalarId KernelBuilder::InRange(const Expr& value, const Expr& extent) {
     return Add(ElementType::kBool, loop::InRange{simple, extent});
 }
 
+bool KernelBuilder::IsTrue(loop::ScalarId id) const {
+    const auto* constant = std::get_if<loop::Constant>(&kernel_[id].value);
+    return constant != nullptr && constant->value.integer == 1;
+}
+
+bool KernelBuilder::IsComputedOnce(ValueId value, const SizeFacts& sizes) const {
+    const loop::Scope scope = loop::FindScope(kernel_);
+    double evaluations = 0;
+    for (const auto& [key, scalar] : scalars_) {
+        if (key.first != value.value()) {
+            continue;
+        }
+        const loop::VariableSet free = scope.free[scalar.value()];
+        loop::VariableSet rows = 0;
+        for (size_t i = 0; i < kernel_.row_loops; ++i) {
+            rows |= loop::VariableSet{1} << i;
+        }
+        const bool in_rows = kernel_.mapping == loop::Mapping::kRow && (free & ~rows) == 0;
+        const loop::VariableSet counted = in_rows ? rows : free | scope.parallel;
+        double points = 1;
+        for (size_t i = 0; i < scope.variables.size(); ++i) {
+            if (((counted >> i) & 1) != 0) {
+                points *= static_cast<double>(sizes.Hint(scope.variables[i].extent));
+            }
+        }
+        evaluations += points;
+    }
+    return evaluations <= 1.01 * static_cast<double>(sizes.Hint(graph_.ShapeOf(value).Volume()));
+}
+
 Expr KernelBuilder::AsIndex(loop::ScalarId scalar) {
     const loop::ScalarNode& node = kernel_[scalar];
     if (const auto* constant = std::get_if<loop::Constant>(&node.value)) {
@@ -184,7 +222,7 @@ Expr KernelBuilder::AsIndex(loop::ScalarId scalar) {
     if (const auto* index = std::get_if<loop::Index>(&node.value)) {
         return index->value;
     }
-    return Symbol(fmt::format("$v{}", scalar.value()));
+    return loop::SymbolOfScalar(scalar);
 }
 
 loop::Loop KernelBuilder::NewReductionLoop(const Expr& extent) {

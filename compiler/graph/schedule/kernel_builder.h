@@ -53,11 +53,16 @@ class KernelBuilder {
     // Two values combined, as reductions do.
     loop::ScalarId Combined(Combine combine, loop::ScalarId a, loop::ScalarId b);
     loop::ScalarId InRange(const Expr& value, const Expr& extent);
+    bool IsTrue(loop::ScalarId id) const;  // known to be
     // An integer scalar as a symbol for index expressions.
     Expr AsIndex(loop::ScalarId scalar);
     // A reduction's loops, for bodies made by At().
     loop::Loop NewReductionLoop(const Expr& extent);
     loop::ScalarId Reduce(Combine combine, std::vector<loop::Loop> loops, loop::ScalarId body);
+
+    // Whether the kernel, with its mapping, computes each element of a value that it inlines once
+    // only: it depends on all parallel loops, or on those of rows. Reductions are ReductionCost's.
+    bool IsComputedOnce(ValueId value, const SizeFacts& sizes) const;
 
     // The graph value of each buffer; not valid for those of AddBuffer().
     const std::vector<ValueId>& buffer_values() const { return buffer_values_; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
 
@@ -30,42 +31,18 @@ void EstimateCosts(const loop::Kernel& kernel, DispatchStep& step) {
     for (const loop::Buffer& buffer : kernel.buffers) {
         (buffer.written ? step.bytes_written : step.bytes_read) += SizeBytes(buffer.type);
     }
-    Expr points(1);
-    for (const loop::Loop& loop : kernel.parallel) {
-        points *= loop.extent;
-    }
-    for (const loop::Loop& loop : kernel.sequential) {
-        points *= loop.extent;
-    }
-    const std::vector<std::set<Symbol>> free = FreeVariables(kernel);
-    std::map<Symbol, Expr> extents;
-    for (const loop::ScalarNode& scalar : kernel.scalars) {
-        if (const auto* reduce = std::get_if<loop::Reduce>(&scalar.value)) {
-            for (const loop::Loop& loop : reduce->loops) {
-                extents.emplace(loop.variable, loop.extent);
-            }
-        } else if (const auto* arg = std::get_if<loop::ArgReduce>(&scalar.value)) {
-            extents.emplace(arg->loop.variable, arg->loop.extent);
-        }
-    }
-    for (const loop::Loop& loop : kernel.parallel) {
-        extents.emplace(loop.variable, loop.extent);
-    }
-    for (const loop::Loop& loop : kernel.sequential) {
-        extents.emplace(loop.variable, loop.extent);
-    }
+    const loop::Scope scope = loop::FindScope(kernel);
     for (size_t i = 0; i < kernel.scalars.size(); ++i) {
         const auto& value = kernel.scalars[i].value;
         const auto* reduce = std::get_if<loop::Reduce>(&value);
         if (!std::holds_alternative<loop::Map>(value) && reduce == nullptr) {
             continue;
         }
-        const size_t counted = reduce != nullptr ? reduce->body.value() : i;
+        const loop::VariableSet free = scope.free[reduce != nullptr ? reduce->body.value() : i];
         Expr evaluations(1);
-        for (const Symbol& symbol : free[counted]) {
-            const auto found = extents.find(symbol);
-            if (found != extents.end()) {
-                evaluations *= found->second;
+        for (size_t variable = 0; variable < scope.variables.size(); ++variable) {
+            if (((free >> variable) & 1) != 0) {
+                evaluations *= scope.variables[variable].extent;
             }
         }
         step.operations += evaluations;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
 
@@ -12,13 +13,14 @@ namespace fornax::graph {
 namespace {
 
 // The price of keeping a value and loading it again, in simple operations an element.
-constexpr double kPriceOfMemory = 24;
+constexpr double kPriceOfMemory = 40;
 // The most scalars that one kernel holds.
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
 constexpr double kMaxInlinedCost = 160;
-// A joined reduction may be evaluated this many times as often as by itself.
-constexpr double kMaxRecomputation = 1.01;
+constexpr size_t kMaxJoinedBuffers = 24;
+// The most loops of reductions that one kernel holds.
+constexpr size_t kMaxReductionLoops = 24;
 
 double FunctionCost(ScalarFunction function) {
     switch (function) {
@@ -58,7 +60,16 @@ double FunctionCost(ScalarFunction function) {
 
 bool IsView(const Operation& operation) {
     return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
-           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation);
+           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
+           Is<op::Pad>(operation);
+}
+
+bool FitsOneKernel(const loop::Kernel& kernel) {
+    size_t loops = 0;
+    for (const loop::ScalarNode& node : kernel.scalars) {
+        loops += loop::LoopsOf(node).size();
+    }
+    return loops <= kMaxReductionLoops && kernel.buffers.size() <= kMaxJoinedBuffers;
 }
 
 class Realizer {
@@ -84,8 +95,9 @@ class Realizer {
 
   private:
     bool realized(ValueId value) const { return result_.realized[value.value()]; }
+    // A reduction that must be in memory for another reason too does not join its readers.
     void Realize(ValueId value, RealizeReason reason) {
-        if (!realized(value)) {
+        if (!realized(value) || result_.reasons[value.value()] == RealizeReason::kReduction) {
             result_.realized[value.value()] = true;
             result_.reasons[value.value()] = reason;
         }
@@ -243,37 +255,122 @@ class Realizer {
         }
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
             const Node& node = graph_.nodes()[n];
-            if (ClassOf(n) == NodeClass::kReduction &&
-                result_.reasons[node.results[0].value()] == RealizeReason::kReduction) {
+            if (!node.results.empty() && MayJoin(node.results[0])) {
                 TryToJoin(node.results[0]);
             }
         }
     }
 
+    // The value with what it is computed from at the same points: the parts of a row's statistics,
+    // which join the row together or not at all.
+    std::set<ValueId> WithItsParts(ValueId value) const {
+        const double volume = Volume(value);
+        std::set<ValueId> parts = {value}, seen;
+        std::vector<ValueId> pending = {value};
+        while (!pending.empty()) {
+            const ValueId current = pending.back();
+            pending.pop_back();
+            const Node* node = graph_.Producer(current);
+            if (node == nullptr || !seen.insert(current).second) {
+                continue;
+            }
+            for (const ValueId operand : node->operands) {
+                if (!realized(operand)) {
+                    pending.push_back(operand);
+                } else if (Volume(operand) == volume && MayJoin(operand)) {
+                    parts.insert(operand);
+                    pending.push_back(operand);
+                }
+            }
+        }
+        return parts;
+    }
+
+    bool MayJoin(ValueId value) const {
+        const RealizeReason reason = result_.reasons[value.value()];
+        return reason == RealizeReason::kReduction || reason == RealizeReason::kReadOften;
+    }
+
+    // The one value in memory outside of the set whose kernel reads it; not valid if there are
+    // several.
+    ValueId OnlyReader(const std::set<ValueId>& values) const {
+        ValueId only;
+        for (const ValueId value : values) {
+            for (const ValueId reader : Readers(value)) {
+                if (!reader.valid()) {
+                    return {};
+                }
+                if (values.contains(reader)) {
+                    continue;
+                }
+                if (only.valid() && only != reader) {
+                    return {};
+                }
+                only = reader;
+            }
+        }
+        return only;
+    }
+
     void TryToJoin(ValueId value) {
-        const std::vector<ValueId> readers = Readers(value);
-        if (readers.size() != 1 || !readers[0].valid()) {
+        if (Join({value})) {
             return;
         }
-        const ValueId reader = readers[0];
+        const std::set<ValueId> parts = WithItsParts(value);
+        if (parts.size() > 1) {
+            Join(parts);
+        }
+    }
+
+    bool Join(const std::set<ValueId>& values) {
+        const ValueId reader = OnlyReader(values);
+        if (!reader.valid()) {
+            return false;
+        }
         const NodeClass reader_class = ClassOf(graph_[reader].producer.value());
         if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
-            return;
+            return false;
         }
-        result_.realized[value.value()] = false;
-        // The reader itself is computed, not loaded.
-        result_.realized[reader.value()] = false;
+        bool tiles = false, pointwise = false;
+        for (const ValueId value : values) {
+            tiles = tiles || MappingOf(value, {}) == loop::Mapping::kProduct;
+            pointwise = pointwise || result_.reasons[value.value()] == RealizeReason::kReadOften;
+        }
+        for (const ValueId value : values) {
+            result_.realized[value.value()] = false;
+        }
+        const std::optional<loop::Mapping> mapping = MappingOf(reader, values);
+        // A product of tiles stays one: it may have an epilogue, but no second product in it. What
+        // was kept because it is read often joins a row, which computes it once.
+        const bool joins = mapping && (!tiles || *mapping == loop::Mapping::kProduct) &&
+                           (!pointwise || *mapping == loop::Mapping::kRow);
+        for (const ValueId value : values) {
+            result_.realized[value.value()] = !joins;
+            if (joins) {
+                result_.reasons[value.value()] = RealizeReason::kInlined;
+            }
+        }
+        return joins;
+    }
+
+    // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
+    // Of the values `once` no element may be computed more often than there are elements.
+    std::optional<loop::Mapping> MappingOf(ValueId value, const std::set<ValueId>& once) {
+        result_.realized[value.value()] = false;  // computed, not loaded
         KernelBuilder builder(graph_, result_.realized, "");
-        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(reader));
-        builder.Store(reader, index, builder.At(reader, index));
-        result_.realized[reader.value()] = true;
-        const size_t scalars = builder.size();
-        const ReductionCost cost = ChooseMapping(builder.kernel(), graph_.sizes());
-        if (scalars > kMaxScalars || cost.evaluations > kMaxRecomputation * cost.least) {
-            result_.realized[value.value()] = true;
-        } else {
-            result_.reasons[value.value()] = RealizeReason::kInlined;
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
+        builder.Store(value, index, builder.At(value, index));
+        result_.realized[value.value()] = true;
+        if (builder.size() > kMaxScalars || !FitsOneKernel(builder.kernel()) ||
+            ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes()) {
+            return std::nullopt;
         }
+        for (const ValueId one : once) {
+            if (!builder.IsComputedOnce(one, graph_.sizes())) {
+                return std::nullopt;
+            }
+        }
+        return builder.kernel().mapping;
     }
 
     const Graph& graph_;

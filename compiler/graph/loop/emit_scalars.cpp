@@ -1,0 +1,209 @@
+// Scalars: where they are emitted, constants, loads and what reads memory.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/loop/emitter.h"
+
+namespace fornax::graph::loop {
+
+using spv::Op;
+
+Held HeldAs(ElementType type) {
+    switch (type) {
+        case ElementType::kBool:
+            return Held::kBool;
+        case ElementType::kI64:
+        case ElementType::kU64:
+            return Held::kI64;
+        case ElementType::kF64:
+            return Held::kF64;
+        default:
+            return IsFloat(type) ? Held::kF32 : Held::kI32;
+    }
+}
+
+Id Emitter::TypeOf(Held held) {
+    switch (held) {
+        case Held::kBool:
+            return b_.Bool();
+        case Held::kI32:
+            return b_.U32();
+        case Held::kI64:
+            if (!target_.int64) {
+                Reject("the device has no 64-bit integers");
+                return b_.U32();
+            }
+            return b_.Int(64);
+        case Held::kF32:
+            return b_.F32();
+        case Held::kF64:
+            break;
+    }
+    if (!target_.float64) {
+        Reject("the device has no 64-bit floats");
+        return b_.F32();
+    }
+    return b_.Float(64);
+}
+
+Id Emitter::ConstantOf(ElementType type, const Scalar& value) {
+    switch (HeldAs(type)) {
+        case Held::kF32:
+            return F(static_cast<float>(value.number));
+        case Held::kF64:
+            return b_.Constant(TypeFor(type), std::bit_cast<uint64_t>(value.number));
+        default:
+            return b_.Constant(TypeFor(type), static_cast<uint64_t>(value.integer));
+    }
+}
+
+Id Emitter::Value(ScalarId id) {
+    for (const std::map<uint32_t, Id>& scope : scopes_) {
+        if (const auto found = scope.find(id.value()); found != scope.end()) {
+            return found->second;
+        }
+    }
+    const ScalarNode& node = kernel_[id];
+    // A scalar is emitted in each reduction that uses it, which in kernels from files could be
+    // many.
+    constexpr size_t kMaxCodeWords = size_t{1} << 20;
+    if (b_.code_words() > kMaxCodeWords) {
+        Reject(fmt::format("its code is longer than {} words", kMaxCodeWords));
+        return b_.Constant(TypeFor(node.type), 0);
+    }
+    const Id value =
+        std::visit([&](const auto& contents) { return Compute(node, contents); }, node.value);
+    scopes_.back().emplace(id.value(), value);
+    return value;
+}
+
+std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
+    std::vector<bool> needed(kernel_.scalars.size());
+    for (const ScalarId root : roots) {
+        needed[root.value()] = true;
+    }
+    for (size_t i = needed.size(); i-- > 0;) {
+        if (!needed[i]) {
+            continue;
+        }
+        const ScalarNode& node = kernel_.scalars[i];
+        for (const ScalarId operand : OperandsOf(node)) {
+            needed[operand.value()] = true;
+        }
+        for (const Expr& expr : ExpressionsOf(node)) {
+            for (const Symbol& symbol : expr.Symbols()) {
+                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
+                    needed[scalar->value()] = true;
+                }
+            }
+        }
+    }
+    return needed;
+}
+
+std::vector<ScalarId> Emitter::RootsOf(std::span<const Store* const> stores) const {
+    std::vector<ScalarId> roots;
+    for (const Store* store : stores) {
+        roots.push_back(store->value);
+        if (store->condition.valid()) {
+            roots.push_back(store->condition);
+        }
+        for (const Expr& expr : store->index) {
+            for (const Symbol& symbol : expr.Symbols()) {
+                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
+                    roots.push_back(*scalar);
+                }
+            }
+        }
+    }
+    return roots;
+}
+
+void Emitter::Hoist(const std::vector<bool>& needed) {
+    // Bodies of reductions are their own business: they have variables that are not bound.
+    for (size_t i = 0; i < needed.size(); ++i) {
+        const ScalarNode& node = kernel_.scalars[i];
+        if (!needed[i]) {
+            continue;
+        }
+        if ((scope_.free[i] & ~bound_variables_) == 0) {
+            Value(ScalarId(i));
+            continue;
+        }
+        const auto* load = std::get_if<Load>(&node.value);
+        if (load == nullptr) {
+            continue;
+        }
+        // The part of the offset that the loop does not change.
+        const Expr offset = Simplified(Offset(load->buffer, load->index));
+        Expr fixed = offset;
+        for (const Symbol& symbol : offset.Symbols()) {
+            if (!bound_.contains(symbol)) {
+                fixed = fixed.Coefficient(symbol) ? fixed.Without(symbol) : Expr(0);
+            }
+        }
+        EmitExpr(fixed - fixed.constant_part());
+    }
+}
+
+// --- Nodes ---------------------------------------------------------------------------------------
+
+Id Emitter::Compute(const ScalarNode& node, const Constant& constant) {
+    return ConstantOf(node.type, constant.value);
+}
+
+Id Emitter::Compute(const ScalarNode& node, const Load& load) {
+    const Access access = AccessOf(load.buffer, load.index);
+    const Id inside = EmitChecks(access);
+    const Id offset = EmitExpr(access.offset);
+    const auto read = [&] {
+        const Id pointer = b_.ElementPointer(buffers_[load.buffer.value()], offset);
+        return FromStorage(b_.Load(pointer), node.type);
+    };
+    if (b_.ConstantBits(inside) == 1U) {
+        return read();
+    }
+    Id otherwise = 0;
+    if (load.otherwise.valid()) {
+        otherwise = Value(load.otherwise);
+    } else {
+        otherwise = b_.Constant(TypeFor(node.type), 0);
+    }
+    return b_.If(inside, [&] { return Ids{read()}; }, [&] { return Ids{otherwise}; })[0];
+}
+
+Id Emitter::Compute(const ScalarNode&, const Index& index) {
+    const Expr value = UsesScalar(index.value) ? index.value : Simplified(index.value);
+    if (UsesScalar(index.value) || !FitsI32(value)) {
+        return EmitWideExpr(value);
+    }
+    const Id narrow = EmitExpr(value);
+    const Id wide = b_.Op(Op::OpSConvert, TypeOf(Held::kI64), {narrow});
+    narrow_[wide] = narrow;
+    return wide;
+}
+
+Id Emitter::Compute(const ScalarNode&, const InRange& range) {
+    return EmitInRange(range);
+}
+
+Id Emitter::Compute(const ScalarNode&, const Map& map) {
+    Ids arguments;
+    for (const ScalarId argument : map.arguments) {
+        arguments.push_back(Value(argument));
+    }
+    return Function(map.function, kernel_[map.arguments.back()].type, arguments);
+}
+
+Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
+    return Convert(Value(cast.argument), kernel_[cast.argument].type, node.type, cast.overflow,
+                   cast.rounding);
+}
+
+Id Emitter::Compute(const ScalarNode& node, const Bitcast& cast) {
+    return FromCode(CodeOf(Value(cast.argument), kernel_[cast.argument].type), node.type);
+}
+
+}  // namespace fornax::graph::loop

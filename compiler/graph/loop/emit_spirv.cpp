@@ -1,0 +1,384 @@
+// From a loop kernel to a module: which invocation computes which points.
+#include "compiler/graph/loop/emit_spirv.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/loop/emitter.h"
+
+namespace fornax::graph::loop {
+
+using spv::Op;
+
+namespace {
+
+constexpr uint32_t kMaxLocalSize = 256;
+constexpr uint32_t kTile = 32;     // invocations along each of two loops
+constexpr int64_t kMinLanes = 32;  // of the loops along the invocations, if there are so many
+
+Expr ProductOf(std::span<const Loop> loops) {
+    Expr product(1);
+    for (const Loop& loop : loops) {
+        product *= loop.extent;
+    }
+    return product;
+}
+
+// Invocations for `points` in a row: whole vectors, little waste.
+uint32_t LocalSizeFor(const Expr& points) {
+    constexpr int64_t kVector = 16;
+    const std::optional<int64_t> constant = points.constant();
+    if (!constant) {
+        return kMaxLocalSize;
+    }
+    if (*constant <= kMaxLocalSize) {
+        return static_cast<uint32_t>(
+            std::max<int64_t>((*constant + kVector - 1) / kVector * kVector, kVector));
+    }
+    int64_t best = kMaxLocalSize, best_waste = INT64_MAX;
+    for (const int64_t size : {256, 192, 128, 64}) {
+        const int64_t waste = (*constant + size - 1) / size * size - *constant;
+        if (waste < best_waste) {
+            best = size;
+            best_waste = waste;
+        }
+    }
+    return static_cast<uint32_t>(best);
+}
+
+}  // namespace
+
+Emitter::Emitter(const Kernel& kernel, const Target& target)
+    : kernel_(kernel), target_(target), scope_(FindScope(kernel)) {
+    domain_.ranges = kernel.sizes;
+    // Twice, because extents may have variables that come later.
+    for (int i = 0; i < 2; ++i) {
+        for (const Loop& loop : scope_.variables) {
+            domain_.AddVariable(loop.variable, loop.extent);
+        }
+    }
+}
+
+Id Emitter::Reject(std::string why) {
+    if (!error_) {
+        error_ = Error{ErrorCode::kUnsupported,
+                       fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};
+    }
+    return U(0);
+}
+
+VariableSet Emitter::FreeOf(const Store& store) const {
+    VariableSet free = scope_.free[store.value.value()];
+    if (store.condition.valid()) {
+        free |= scope_.free[store.condition.value()];
+    }
+    for (const Expr& expr : store.index) {
+        free |= scope_.FreeIn(expr);
+    }
+    return free;
+}
+
+Id Emitter::WorkgroupIndex(const Expr& count) {
+    const Id id = b_.BuiltIn(spv::BuiltIn::WorkgroupId);
+    const Id x = b_.Component(id, 0);
+    const int64_t most = target_.max_workgroup_count;
+    const Range range = count.Bounds(domain_.ranges);
+    if (range.high <= most) {
+        workgroups_ = {count, 1, 1};
+        return x;
+    }
+    workgroups_ = {Min(count, most), CeilDiv(count, most), 1};
+    CheckNarrow(count);
+    const Id index = b_.Add(b_.Mul(b_.Component(id, 1), U(target_.max_workgroup_count)), x);
+    in_grid_ = b_.ULess(index, EmitExtent(count));
+    return index;
+}
+
+void Emitter::BindFromIndex(std::span<const Loop> loops, Id index) {
+    for (size_t i = loops.size(); i-- > 0;) {
+        const Id extent = EmitExpr(loops[i].extent);
+        const Id value = i == 0 ? index : b_.UMod(index, extent);
+        index = i == 0 ? index : b_.UDiv(index, extent);
+        Bind(loops[i].variable, loops[i].extent, value);
+    }
+}
+
+void Emitter::EmitStores(std::span<const Store* const> stores) {
+    struct Write {
+        Id condition, pointer_offset, value;
+        BufferId buffer;
+    };
+    // All values before any store: a load sees what earlier points stored.
+    std::vector<Write> writes;
+    for (const Store* store : stores) {
+        const Access access = AccessOf(store->buffer, store->index);
+        Id condition = EmitChecks(access);
+        if (store->condition.valid()) {
+            condition = b_.And(condition, Value(store->condition));
+        }
+        const Id value = ToStorage(Value(store->value), kernel_[store->buffer].type.element);
+        writes.push_back({condition, EmitExpr(access.offset), value, store->buffer});
+    }
+    for (const Write& write : writes) {
+        b_.If(write.condition, [&] {
+            b_.Store(b_.ElementPointer(buffers_[write.buffer.value()], write.pointer_offset),
+                     write.value);
+        });
+    }
+}
+
+void Emitter::EmitPoint(size_t sequential) {
+    std::vector<const Store*> stores;
+    for (const Store& store : kernel_.stores) {
+        stores.push_back(&store);
+    }
+    if (sequential == kernel_.sequential.size()) {
+        EmitStores(stores);
+        return;
+    }
+    Hoist(Needed(RootsOf(stores)));
+    const Loop& loop = kernel_.sequential[sequential];
+    const VariableSet bit = VariableSet{1} << *scope_.Find(loop.variable);
+    bound_variables_ |= bit;
+    ForNest({{loop}, bit}, 0, {}, [&](std::span<const Id>) {
+        EmitPoint(sequential + 1);
+        return Ids();
+    });
+    bound_variables_ &= ~bit;
+}
+
+void Emitter::EmitFlat() {
+    std::vector<const Store*> stores;
+    for (const Store& store : kernel_.stores) {
+        stores.push_back(&store);
+    }
+    const std::vector<bool> needed = Needed(RootsOf(stores));
+    const Nest nest = Collapse(kernel_.parallel, UsesIn(needed, kernel_.stores));
+    if (const std::optional<size_t> other = TiledLoop(nest, UsesIn(needed, kernel_.stores))) {
+        EmitTiles(nest, *other);
+        return;
+    }
+    size_t first = nest.loops.size();
+    int64_t lanes = 1;
+    while (first > 0 && lanes < kMinLanes) {
+        --first;
+        lanes *= nest.loops[first].extent.constant().value_or(kMinLanes);
+        lanes = std::max<int64_t>(lanes, 1);
+    }
+    const std::span<const Loop> outer(nest.loops.data(), first);
+    const std::span<const Loop> inner(nest.loops.data() + first, nest.loops.size() - first);
+    const Expr points = ProductOf(inner);
+    local_size_ = LocalSizeFor(points);
+    group_ = {local_size_, 1, 1};
+    const Expr chunks = CeilDiv(points, local_size_).Simplify(domain_);
+    const Id workgroup = WorkgroupIndex(ProductOf(outer) * chunks);
+    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
+        Id chunk = workgroup;
+        if (!outer.empty()) {
+            const Id count = EmitExpr(chunks);
+            chunk = b_.UMod(workgroup, count);
+            BindFromIndex(outer, b_.UDiv(workgroup, count));
+        }
+        const Id point = b_.Add(b_.Mul(chunk, U(local_size_)), lane_);
+        b_.If(EmitBelow(point, points, local_size_), [&] {
+            OpenScope();
+            BindFromIndex(inner, point);
+            bound_variables_ |= nest.variables;
+            EmitPoint(0);
+            CloseScope();
+        });
+    });
+}
+
+// Whether a point of a chunk of `size` is one of `points`.
+Id Emitter::EmitBelow(Id point, const Expr& points, uint32_t size) {
+    const std::optional<int64_t> constant = points.constant();
+    const bool whole = constant && *constant % size == 0;
+    return whole ? b_.True() : b_.ULess(point, EmitExtent(points));
+}
+
+// A loop beside the innermost one along which elements lie side by side that do not along the
+// innermost one, as in a transposition.
+std::optional<size_t> Emitter::TiledLoop(const Nest& nest, std::span<const Expr> uses) const {
+    if (nest.loops.size() < 2) {
+        return std::nullopt;
+    }
+    const Symbol& innermost = nest.loops.back().variable;
+    for (const Expr& use : uses) {
+        const std::optional<Expr> stride = use.Coefficient(innermost);
+        if (!stride || *stride == Expr(0) || *stride == Expr(1)) {
+            continue;
+        }
+        for (size_t i = nest.loops.size() - 1; i-- > 0;) {
+            const std::optional<int64_t> extent = nest.loops[i].extent.constant();
+            if (use.Coefficient(nest.loops[i].variable) == Expr(1) &&
+                (!extent || *extent >= kTile)) {
+                return i;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// A workgroup is a tile of the innermost loop and one other, so that what lies side by side along
+// either of them is accessed together.
+void Emitter::EmitTiles(const Nest& nest, size_t other) {
+    const Loop& x_loop = nest.loops.back();
+    const Loop& y_loop = nest.loops[other];
+    std::vector<Loop> outer = nest.loops;
+    outer.pop_back();
+    outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(other));
+    local_size_ = kTile * kTile;
+    group_ = {kTile, kTile, 1};
+    const Expr x_tiles = CeilDiv(x_loop.extent, kTile), y_tiles = CeilDiv(y_loop.extent, kTile);
+    const Id workgroup = WorkgroupIndex(ProductOf(outer) * x_tiles * y_tiles);
+    const Id local = b_.BuiltIn(spv::BuiltIn::LocalInvocationId);
+    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
+        const Id x_count = EmitExpr(x_tiles), y_count = EmitExpr(y_tiles);
+        const Id x_tile = b_.UMod(workgroup, x_count), rest = b_.UDiv(workgroup, x_count);
+        if (!outer.empty()) {
+            BindFromIndex(outer, b_.UDiv(rest, y_count));
+        }
+        const Id y_tile = outer.empty() ? rest : b_.UMod(rest, y_count);
+        const Id x = b_.Add(b_.Mul(x_tile, U(kTile)), b_.Component(local, 0));
+        const Id y = b_.Add(b_.Mul(y_tile, U(kTile)), b_.Component(local, 1));
+        b_.If(b_.And(EmitBelow(x, x_loop.extent, kTile), EmitBelow(y, y_loop.extent, kTile)), [&] {
+            OpenScope();
+            Bind(y_loop.variable, y_loop.extent, y);
+            Bind(x_loop.variable, x_loop.extent, x);
+            bound_variables_ |= nest.variables;
+            EmitPoint(0);
+            CloseScope();
+        });
+    });
+}
+
+// Rows are for kernels whose points only meet in reductions.
+bool Emitter::CanMapRows() const {
+    if (kernel_.mapping != Mapping::kRow || !kernel_.sequential.empty()) {
+        return false;
+    }
+    for (const ScalarNode& node : kernel_.scalars) {
+        const auto* load = std::get_if<Load>(&node.value);
+        if (load != nullptr && kernel_[load->buffer].written) {
+            return false;
+        }
+    }
+    // Stores of a row and of its points to one buffer would lose their order.
+    std::map<uint32_t, size_t> stores;
+    for (const Store& store : kernel_.stores) {
+        if (++stores[store.buffer.value()] > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void Emitter::EmitRows() {
+    const std::span<const Loop> row_loops(kernel_.parallel.data(), kernel_.row_loops);
+    const std::span<const Loop> lane_loops(kernel_.parallel.data() + kernel_.row_loops,
+                                           kernel_.parallel.size() - kernel_.row_loops);
+    VariableSet lane_variables = 0;
+    for (const Loop& loop : lane_loops) {
+        lane_variables |= VariableSet{1} << *scope_.Find(loop.variable);
+    }
+    std::vector<const Store*> row_stores, lane_stores, stores;
+    for (const Store& store : kernel_.stores) {
+        stores.push_back(&store);
+        ((FreeOf(store) & lane_variables) == 0 ? row_stores : lane_stores).push_back(&store);
+    }
+    const std::vector<bool> needed = Needed(RootsOf(stores));
+    const std::vector<Expr> uses = UsesIn(needed, kernel_.stores);
+    const Nest rows = Collapse(row_loops, uses);
+    local_size_ = target_.subgroup_size;
+    group_ = {local_size_, 1, 1};
+    const Id row = WorkgroupIndex(ProductOf(rows.loops));
+    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+    const auto emit = [&] {
+        OpenScope();
+        BindFromIndex(rows.loops, row);
+        bound_variables_ |= rows.variables;
+        uniform_ = true;
+        Hoist(needed);
+        uniform_ = false;
+        if (!row_stores.empty()) {
+            Id once = Test(Op::OpIEqual, lane_, U(0));
+            for (const Loop& loop : lane_loops) {
+                const Id extent = EmitExtent(loop.extent);
+                once = b_.And(once, b_.ULess(U(0), extent));
+            }
+            b_.If(once, [&] {
+                OpenScope();
+                EmitStores(row_stores);
+                CloseScope();
+            });
+        }
+        if (!lane_stores.empty()) {
+            const Nest lanes = Collapse(lane_loops, UsesIn(needed, kernel_.stores));
+            Hoist(needed);
+            bound_variables_ |= lanes.variables;
+            ForLanes(lanes, {}, [&](std::span<const Id>) {
+                EmitStores(lane_stores);
+                return Ids();
+            });
+        }
+        CloseScope();
+    };
+    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, emit);
+}
+
+Result<Module> Emitter::Run() {
+    for (const Buffer& buffer : kernel_.buffers) {
+        const Expr volume = buffer.type.shape.Volume();
+        const std::optional<int64_t> constant = volume.constant();
+        if (constant && *constant > INT32_MAX) {
+            return Error{
+                ErrorCode::kUnsupported,
+                fmt::format("The buffer {} of the kernel {} has {} elements, more than {}.",
+                            buffer.name, kernel_.name, *constant, INT32_MAX)};
+        }
+        if (!constant) {
+            limits_.push_back(volume);
+        }
+    }
+    b_.Begin();
+    if (target_.signed_zero_inf_nan_preserve) {
+        b_.Capability(spv::Capability::SignedZeroInfNanPreserve);
+        b_.Extension("SPV_KHR_float_controls");
+        b_.ExecutionMode(spv::ExecutionMode::SignedZeroInfNanPreserve, {32});
+    }
+    OpenScope();
+    for (uint32_t i = 0; i < kernel_.buffers.size(); ++i) {
+        const Buffer& buffer = kernel_.buffers[i];
+        buffers_.push_back(b_.StorageBuffer(i, StorageType(buffer.type.element), buffer.written));
+    }
+    const std::vector<Symbol> sizes = SizeSymbols(kernel_);
+    const Ids values = b_.PushConstants(static_cast<uint32_t>(sizes.size()));
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        bound_[sizes[i]] = {values[i], 0};
+    }
+    if (EmitProduct()) {
+        // Done.
+    } else if (CanMapRows()) {
+        EmitRows();
+    } else {
+        EmitFlat();
+    }
+    b_.SetLocalSize(group_);
+    if (error_) {
+        return *error_;
+    }
+    std::sort(limits_.begin(), limits_.end(),
+              [](const Expr& a, const Expr& b) { return Expr::Compare(a, b) < 0; });
+    limits_.erase(std::unique(limits_.begin(), limits_.end()), limits_.end());
+    return Module{b_.Finish(), workgroups_, limits_, local_size_};
+}
+
+Result<Module> EmitSpirv(const Kernel& kernel, const Target& target) {
+    return Emitter(kernel, target).Run();
+}
+
+}  // namespace fornax::graph::loop

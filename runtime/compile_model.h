@@ -1,0 +1,50 @@
+// What the runtime asks of the graph compiler and its frontends: a model file in, a plan out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/plan/plan.h"
+#include "runtime/sizes.h"
+
+namespace fornax::runtime {
+
+enum class Precision : uint8_t { kHighest, kHigh, kMedium };
+
+struct CompileRequest {
+    // The model: its contents, what messages call it, and where its external data are (empty: it
+    // may have none).
+    std::vector<std::byte> bytes;
+    std::string name;
+    std::string directory;
+
+    std::map<std::string, int64_t> dims;       // named dimensions: what they are expected to be
+    std::map<std::string, Dims> input_shapes;  // inputs: the sizes that the plan must be for
+    // What inputs hold, for those whose values decide shapes.
+    std::map<std::string, graph::Tensor> input_values;
+    Precision precision = Precision::kHighest;
+    bool strict = false;  // refuses what would run on the host
+};
+
+struct CompiledModel {
+    graph::Plan plan;
+    // Inputs for whose value in CompileRequest::input_values alone the plan is right.
+    std::vector<std::string> fixed_inputs;
+    // The functions that the plan's host calls need; null if it has none. They live as long as the
+    // process.
+    const graph::HostFunctions* host_functions = nullptr;
+};
+
+// May be called from several threads.
+using ModelCompiler = std::function<Result<CompiledModel>(const CompileRequest&)>;
+
+// The compiler that libfornax is linked with.
+Result<CompiledModel> CompileModel(const CompileRequest& request);
+
+}  // namespace fornax::runtime

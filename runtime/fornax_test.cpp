@@ -1,0 +1,354 @@
+// The C interface, with models of test_compiler.cpp.
+#include "runtime/fornax.h"
+
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/test_directory.h"
+#include "runtime/test_compiler.h"
+
+extern "C" int FornaxTestRunFromC(const void* model_bytes, size_t size_bytes, float* value);
+
+namespace fornax::runtime {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+#define ASSERT_FORNAX(call) ASSERT_EQ(call, FORNAX_OK) << fornax_error_message()
+
+fornax_tensor Vector(std::vector<float>& values) {
+    return {FORNAX_F32,
+            1,
+            {static_cast<int64_t>(values.size())},
+            values.data(),
+            values.size() * sizeof(float),
+            nullptr};
+}
+
+std::vector<float> Floats(const fornax_tensor& tensor) {
+    std::vector<float> values(tensor.size_bytes / sizeof(float));
+    if (!values.empty()) {
+        std::memcpy(values.data(), tensor.data, tensor.size_bytes);
+    }
+    return values;
+}
+
+class ApiTest : public testing::Test {
+  protected:
+    void SetUp() override {
+        options_ = fornax_options_create();
+        ASSERT_NE(options_, nullptr);
+        ASSERT_FORNAX(fornax_options_set(options_, "cache", "none"));
+    }
+    void TearDown() override {
+        fornax_session_destroy(session_);
+        fornax_model_destroy(model_);
+        fornax_options_destroy(options_);
+    }
+    void Load(const std::string& model) {
+        ASSERT_FORNAX(fornax_model_load_bytes(model.data(), model.size(), options_, &model_));
+        ASSERT_FORNAX(fornax_session_create(model_, &session_));
+    }
+    // The output of a run with one vector.
+    std::vector<float> Run(std::vector<float> values) {
+        const fornax_tensor in = Vector(values);
+        fornax_tensor out = {};
+        EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_OK) << fornax_error_message();
+        std::vector<float> result = Floats(out);
+        fornax_tensor_release(&out);
+        EXPECT_EQ(out.data, nullptr);
+        return result;
+    }
+
+    fornax_options* options_ = nullptr;
+    fornax_model* model_ = nullptr;
+    fornax_session* session_ = nullptr;
+};
+
+TEST_F(ApiTest, ModelsTellTheirInputsAndOutputs) {
+    Load("add and double");
+    EXPECT_EQ(fornax_model_input_count(model_), 1u);
+    EXPECT_EQ(fornax_model_output_count(model_), 1u);
+    fornax_port port = {};
+    ASSERT_FORNAX(fornax_model_input(model_, 0, &port));
+    EXPECT_STREQ(port.name, "x");
+    EXPECT_EQ(port.type, FORNAX_F32);
+    EXPECT_EQ(port.rank, 1u);
+    EXPECT_EQ(port.dims[0], -1);
+    ASSERT_FORNAX(fornax_model_output(model_, 0, &port));
+    EXPECT_STREQ(port.name, "y");
+    EXPECT_STRNE(fornax_model_device(model_), "");
+    EXPECT_EQ(fornax_model_input(model_, 1, &port), FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "Number 1 is asked for; there are 1.");
+    EXPECT_EQ(fornax_version(), FORNAX_VERSION_MAJOR * 1000u + FORNAX_VERSION_MINOR);
+    EXPECT_STREQ(fornax_type_name(FORNAX_BF16), "bf16");
+    EXPECT_EQ(fornax_type_name(static_cast<fornax_type>(24)), nullptr);
+    EXPECT_EQ(fornax_type_bytes(FORNAX_F64), 8u);
+}
+
+TEST_F(ApiTest, RunsGiveOutputs) {
+    Load("add and double");
+    EXPECT_THAT(Run({1, 2, 3}), ElementsAre(4, 6, 8));
+    EXPECT_THAT(Run({}), ElementsAre());
+
+    std::vector<float> in = {5, 6}, room = {0, 0, -1};
+    const fornax_tensor input = Vector(in);
+    fornax_tensor output = Vector(room);
+    ASSERT_FORNAX(fornax_run(session_, &input, 1, &output, 1));
+    EXPECT_THAT(room, ElementsAre(12, 14, -1));
+    EXPECT_EQ(output.dims[0], 2);
+    EXPECT_EQ(output.owner, nullptr);
+    fornax_tensor_release(&output);  // of the caller's memory it frees nothing
+}
+
+TEST_F(ApiTest, CCallsIt) {
+    const std::string model = "add and double";
+    float value = 20;
+    EXPECT_EQ(FornaxTestRunFromC(model.data(), model.size(), &value), FORNAX_OK)
+        << fornax_error_message();
+    EXPECT_EQ(value, 42);
+}
+
+TEST_F(ApiTest, OtherSizesAreCompiledOnce) {
+    Load("add and double");
+    const int before = CompileCount();
+    EXPECT_THAT(Run(std::vector<float>(4, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before);
+    EXPECT_THAT(Run(std::vector<float>(100, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before + 1);
+    EXPECT_THAT(Run(std::vector<float>(50, 1)), Each(4));
+    EXPECT_THAT(Run(std::vector<float>(3, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before + 1);
+}
+
+TEST_F(ApiTest, ExpectedSizesAreOptions) {
+    ASSERT_FORNAX(fornax_options_set(options_, "dim.n", "1000"));
+    Load("add and double");
+    const int before = CompileCount();
+    EXPECT_THAT(Run(std::vector<float>(1000, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before);
+}
+
+TEST_F(ApiTest, ValuesThatDecideShapesAreCompiledIn) {
+    const std::string text = "scale";
+    EXPECT_EQ(fornax_model_load_bytes(text.data(), text.size(), options_, &model_),
+              FORNAX_UNSUPPORTED);
+    std::vector<float> k = {3};
+    const fornax_tensor value = Vector(k);
+    ASSERT_FORNAX(fornax_options_set_input(options_, "k", &value));
+    Load("scale");
+    const auto run = [&](float factor) {
+        std::vector<float> x = {1, 2}, by = {factor};
+        const fornax_tensor inputs[] = {Vector(x), Vector(by)};
+        fornax_tensor out = Vector(x);
+        EXPECT_EQ(fornax_run(session_, inputs, 2, &out, 1), FORNAX_OK) << fornax_error_message();
+        return x;
+    };
+    const int before = CompileCount();
+    EXPECT_THAT(run(3), ElementsAre(3, 6));
+    EXPECT_EQ(CompileCount(), before);
+    EXPECT_THAT(run(5), ElementsAre(5, 10));
+    EXPECT_THAT(run(3), ElementsAre(3, 6));
+    EXPECT_THAT(run(5), ElementsAre(5, 10));
+    EXPECT_EQ(CompileCount(), before + 1);
+}
+
+TEST_F(ApiTest, MemoryIsBoundWithoutCopies) {
+    Load("add and double");
+    fornax_tensor sizes = {};
+    sizes.rank = 1;
+    sizes.dims[0] = 3;
+    fornax_tensor output = {};
+    EXPECT_EQ(fornax_session_run(session_), FORNAX_INVALID_ARGUMENT);
+    EXPECT_THAT(fornax_error_message(), HasSubstr("sizes of the inputs are not set"));
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &sizes, 1));
+    ASSERT_FORNAX(fornax_session_output(session_, 0, &output));
+    EXPECT_EQ(output.dims[0], 3);
+    EXPECT_EQ(output.data, nullptr);
+    void* data = nullptr;
+    size_t size_bytes = 0;
+    ASSERT_FORNAX(fornax_session_input_memory(session_, 0, &data, &size_bytes));
+    ASSERT_EQ(size_bytes, 12u);
+    const float values[] = {1, 2, 3};
+    std::memcpy(data, values, 12);
+    for (int repeat = 0; repeat < 2; ++repeat) {
+        ASSERT_FORNAX(fornax_session_run(session_));
+        ASSERT_FORNAX(fornax_session_output(session_, 0, &output));
+        EXPECT_THAT(Floats(output), ElementsAre(4, 6, 8));
+    }
+
+    alignas(64) float in[3] = {7, 8, 9}, out[3] = {};
+    int in_place = -1;
+    ASSERT_FORNAX(fornax_session_bind_input(session_, 0, in, sizeof in, &in_place));
+    EXPECT_NE(in_place, -1);
+    ASSERT_FORNAX(fornax_session_bind_output(session_, 0, out, sizeof out, nullptr));
+    ASSERT_FORNAX(fornax_session_run(session_));
+    EXPECT_THAT(out, ElementsAre(16, 18, 20));
+    EXPECT_EQ(fornax_session_bind_output(session_, 0, out, 8, nullptr), FORNAX_INVALID_ARGUMENT);
+    ASSERT_FORNAX(fornax_session_bind_input(session_, 0, nullptr, 0, nullptr));
+    ASSERT_FORNAX(fornax_session_bind_output(session_, 0, nullptr, 0, nullptr));
+}
+
+TEST_F(ApiTest, StatesBelongToSessions) {
+    Load("total");
+    EXPECT_THAT(Run({1, 2}), ElementsAre(3));
+    EXPECT_THAT(Run({1, 2, 3}), ElementsAre(9));
+    fornax_session* first = session_;
+    ASSERT_FORNAX(fornax_session_create(model_, &session_));
+    EXPECT_THAT(Run({1}), ElementsAre(1));
+    fornax_session_destroy(session_);
+    session_ = first;
+    EXPECT_THAT(Run({1}), ElementsAre(10));
+    ASSERT_FORNAX(fornax_session_reset(session_));
+    EXPECT_THAT(Run({1}), ElementsAre(1));
+    fornax_model_destroy(model_);  // the session goes on
+    model_ = nullptr;
+    EXPECT_THAT(Run({1}), ElementsAre(2));
+}
+
+TEST_F(ApiTest, StringsAreArraysOfPointers) {
+    Load("strings");
+    const char* texts[] = {"ab", "nothing", ""};
+    const fornax_tensor in = {FORNAX_STRING, 1, {3}, texts, sizeof texts, nullptr};
+    fornax_tensor out = {};
+    ASSERT_FORNAX(fornax_run(session_, &in, 1, &out, 1));
+    EXPECT_EQ(out.type, FORNAX_STRING);
+    ASSERT_EQ(out.dims[0], 2);
+    EXPECT_STREQ(static_cast<char**>(out.data)[0], "abab");
+    EXPECT_STREQ(static_cast<char**>(out.data)[1], "");
+    fornax_tensor_release(&out);
+    // What depends on values is known after a run with these sizes.
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &in, 1));
+    ASSERT_FORNAX(fornax_session_output(session_, 0, &out));
+    EXPECT_EQ(out.dims[0], 2);
+    const fornax_tensor other = {FORNAX_STRING, 1, {2}, texts, 2 * sizeof *texts, nullptr};
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &other, 1));
+    EXPECT_EQ(fornax_session_output(session_, 0, &out), FORNAX_NOT_FOUND);
+
+    ASSERT_FORNAX(fornax_options_set(options_, "strict", "1"));
+    fornax_model* strict = nullptr;
+    EXPECT_EQ(fornax_model_load_bytes("strings", 7, options_, &strict), FORNAX_UNSUPPORTED);
+    EXPECT_EQ(strict, nullptr);
+}
+
+TEST_F(ApiTest, ProfilesTellStepsAndWork) {
+    Load("add and double");
+    fornax_tensor sizes = {};
+    sizes.rank = 1;
+    sizes.dims[0] = 3;
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &sizes, 1));
+    EXPECT_EQ(fornax_session_step_count(session_), 0u);
+    ASSERT_FORNAX(fornax_session_profile(session_));
+    ASSERT_EQ(fornax_session_step_count(session_), 2u);
+    fornax_step step = {};
+    ASSERT_FORNAX(fornax_session_step(session_, 0, &step));
+    EXPECT_STREQ(step.name, "add");
+    EXPECT_EQ(step.on_host, 0);
+    EXPECT_STREQ(step.reason, "");
+    EXPECT_EQ(step.operations, 3);
+    EXPECT_EQ(fornax_session_step(session_, 2, &step), FORNAX_INVALID_ARGUMENT);
+}
+
+TEST_F(ApiTest, MistakesAreErrors) {
+    EXPECT_EQ(fornax_model_load("no such file", options_, &model_), FORNAX_NOT_FOUND);
+    EXPECT_THAT(fornax_error_message(), HasSubstr("no such file"));
+    EXPECT_EQ(fornax_model_load_bytes("?", 1, options_, &model_), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_model_load(nullptr, options_, &model_), FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "The argument path is null.");
+    EXPECT_EQ(model_, nullptr);
+    EXPECT_EQ(fornax_options_set(options_, "colour", "red"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "strict", "2"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "kept_sizes", "many"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "precision", "some"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "dim.", "1"), FORNAX_INVALID_ARGUMENT);
+    fornax_options* elsewhere = fornax_options_create();
+    ASSERT_FORNAX(fornax_options_set(elsewhere, "device", "no such device"));
+    EXPECT_EQ(fornax_model_load_bytes("total", 5, elsewhere, &model_), FORNAX_NOT_FOUND);
+    fornax_options_destroy(elsewhere);
+
+    Load("add and double");
+    std::vector<float> values = {1, 2};
+    fornax_tensor in = Vector(values), out = {};
+    EXPECT_EQ(fornax_run(session_, &in, 2, &out, 1), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 0), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_run(session_, nullptr, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    in.size_bytes = 7;
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    in = Vector(values);
+    in.type = FORNAX_I32;
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    EXPECT_THAT(fornax_error_message(), HasSubstr("given as i32[2]"));
+    in.type = static_cast<fornax_type>(99);
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    in = Vector(values);
+    in.rank = 17;
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    in.rank = 1;
+    in.dims[0] = -2;
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    in.dims[0] = INT64_MAX;
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_INVALID_ARGUMENT);
+    in = Vector(values);
+    std::vector<float> small = {0};
+    fornax_tensor too_small = Vector(small);
+    EXPECT_EQ(fornax_run(session_, &in, 1, &too_small, 1), FORNAX_INVALID_ARGUMENT);
+    EXPECT_THAT(fornax_error_message(), HasSubstr("y has 8 bytes; there is room for 4"));
+    EXPECT_EQ(out.data, nullptr);
+    fornax_session_destroy(nullptr);
+    fornax_model_destroy(nullptr);
+    fornax_tensor_release(nullptr);
+}
+
+TEST_F(ApiTest, FilesAreReadAgainForOtherSizes) {
+    const TestDirectory directory;
+    const std::string path = directory.path() + "/model";
+    std::ofstream(path) << "add and double";
+    ASSERT_FORNAX(fornax_options_set(options_, "cache", directory.path().c_str()));
+    ASSERT_FORNAX(fornax_model_load(path.c_str(), options_, &model_));
+    ASSERT_FORNAX(fornax_session_create(model_, &session_));
+    EXPECT_THAT(Run({1, 2}), ElementsAre(4, 6));
+    EXPECT_THAT(Run(std::vector<float>(9, 1)), Each(4));
+    std::remove(path.c_str());
+    std::vector<float> values(10, 1);
+    const fornax_tensor in = Vector(values);
+    fornax_tensor out = {};
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_NOT_FOUND);
+    EXPECT_THAT(Run({1, 2}), ElementsAre(4, 6));
+}
+
+TEST_F(ApiTest, ThreadsMayShareASession) {
+    Load("add and double");
+    std::vector<std::thread> threads;
+    std::atomic<int> wrong = 0;
+    for (int t = 0; t < 4; ++t) {
+        threads.emplace_back([&, t] {
+            for (int repeat = 0; repeat < 15; ++repeat) {
+                std::vector<float> values(static_cast<size_t>(1 + (t * 3 + repeat) % 8),
+                                          static_cast<float>(t + repeat));
+                const fornax_tensor in = Vector(values);
+                fornax_tensor out = {};
+                const fornax_status status = fornax_run(session_, &in, 1, &out, 1);
+                const std::vector<float> expected(values.size(), (values[0] + 1) * 2);
+                wrong += status == FORNAX_OK && Floats(out) == expected ? 0 : 1;
+                fornax_tensor_release(&out);
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    EXPECT_EQ(wrong, 0);
+}
+
+}  // namespace
+}  // namespace fornax::runtime

@@ -1,0 +1,265 @@
+#include "runtime/model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/hash.h"
+#include "compiler/graph/loop/emit_spirv.h"
+
+namespace fornax::runtime {
+namespace {
+
+// Version 1 of what drivers give; the key names driver and kernels.
+constexpr CacheKind kPipelines = {"graphpipelines", "bin", 1, true};
+// ONNX files are at most 2 GiB of protobuf; weights beyond lie in files beside them.
+constexpr size_t kMaxModelBytes = size_t{2} << 30;
+
+// Of kernels and driver, not of weights: a model whose weights alone changed finds its pipelines.
+Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
+    Hasher hasher;
+    const VkPhysicalDeviceProperties& properties = device.properties();
+    hasher.Append(device.name()).Append(properties.driverVersion);
+    hasher.AppendArray(std::span<const uint8_t>(properties.pipelineCacheUUID));
+    hasher.AppendListSize(plan.kernels.size());
+    for (const graph::PlanKernel& kernel : plan.kernels) {
+        hasher.Append(graph::loop::ToText(kernel.loop));
+    }
+    return hasher.Finish();
+}
+
+std::vector<ModelPort> PortsOf(std::span<const graph::PlanPort> ports) {
+    std::vector<ModelPort> made;
+    for (const graph::PlanPort& port : ports) {
+        ModelPort model_port{port.name, port.type.element, {}};
+        for (const graph::Expr& dim : port.type.shape.dims()) {
+            model_port.dims.push_back(dim.constant().value_or(-1));
+        }
+        made.push_back(std::move(model_port));
+    }
+    return made;
+}
+
+bool SameValue(const graph::Tensor& a, const graph::Tensor& b) {
+    const bool same_strings =
+        a.strings == b.strings ||
+        (a.strings != nullptr && b.strings != nullptr && *a.strings == *b.strings);
+    const bool same_data =
+        a.data == b.data || (a.data != nullptr && b.data != nullptr && *a.data == *b.data);
+    return a.element == b.element && a.dims == b.dims && same_strings && same_data;
+}
+
+bool Serves(const ModelPlan& plan, std::span<const graph::Tensor> inputs, const Fit& fit) {
+    return fit.ok &&
+           std::all_of(plan.fixed_inputs.begin(), plan.fixed_inputs.end(), [&](const auto& fixed) {
+               return SameValue(fixed.second, inputs[fixed.first]);
+           });
+}
+
+std::vector<Dims> DimsOf(std::span<const graph::Tensor> inputs) {
+    std::vector<Dims> dims;
+    for (const graph::Tensor& input : inputs) {
+        dims.push_back(input.dims);
+    }
+    return dims;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Model>> Model::Load(const std::string& path,
+                                           ModelOptions options,
+                                           ModelCompiler compiler) {
+    std::shared_ptr<Model> model(new Model);
+    model->path_ = path;
+    model->options_ = std::move(options);
+    model->compiler_ = std::move(compiler);
+    FORNAX_RETURN_IF_ERROR(model->Start());
+    return model;
+}
+
+Result<std::shared_ptr<Model>> Model::Load(std::vector<std::byte> bytes,
+                                           ModelOptions options,
+                                           ModelCompiler compiler) {
+    std::shared_ptr<Model> model(new Model);
+    model->bytes_ = std::move(bytes);
+    model->options_ = std::move(options);
+    model->compiler_ = std::move(compiler);
+    FORNAX_RETURN_IF_ERROR(model->Start());
+    return model;
+}
+
+Status Model::Start() {
+    if (options_.cache == "") {
+        FORNAX_ASSIGN_OR_RETURN(std::string directory, CacheDirectory());
+        cache_ = std::make_unique<DiskCache>(std::move(directory));
+    } else if (options_.cache != "none") {
+        cache_ = std::make_unique<DiskCache>(options_.cache);
+    }
+    device_ = options_.opened_device;
+    if (device_ == nullptr) {
+        FORNAX_ASSIGN_OR_RETURN(device_, vulkan::Device::Open(options_.device));
+    }
+    FORNAX_ASSIGN_OR_RETURN(first_, Compile({}));
+    plans_.push_back(first_);
+    inputs_ = PortsOf(first_->program->plan().inputs);
+    outputs_ = PortsOf(first_->program->plan().outputs);
+    return OkStatus();
+}
+
+std::shared_ptr<const ModelPlan> Model::first_plan() const {
+    const std::lock_guard lock(mutex_);
+    return first_;
+}
+
+Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::Tensor> inputs) {
+    CompileRequest request;
+    if (path_.empty()) {
+        request.bytes = bytes_;
+        request.name = "model";
+    } else {
+        FORNAX_ASSIGN_OR_RETURN(request.bytes, ReadFile(path_, kMaxModelBytes));
+        const std::filesystem::path path(path_);
+        request.name = path_;
+        request.directory = path.has_parent_path() ? path.parent_path().string() : ".";
+    }
+    request.dims = options_.dims;
+    request.input_values = options_.input_values;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        request.input_shapes[inputs_[i].name] = inputs[i].dims;
+        if (inputs[i].data != nullptr || inputs[i].strings != nullptr) {
+            request.input_values[inputs_[i].name] = inputs[i];
+        }
+    }
+    request.precision = options_.precision;
+    request.strict = options_.strict;
+    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(request));
+    request.bytes = {};
+
+    auto plan = std::make_shared<ModelPlan>();
+    plan->host_functions = compiled.host_functions;
+    for (const std::string& name : compiled.fixed_inputs) {
+        const std::vector<graph::PlanPort>& ports = compiled.plan.inputs;
+        const auto port = std::find_if(ports.begin(), ports.end(),
+                                       [&](const auto& other) { return other.name == name; });
+        const auto value = request.input_values.find(name);
+        if (port != ports.end() && value != request.input_values.end()) {
+            plan->fixed_inputs[static_cast<size_t>(port - ports.begin())] = value->second;
+        }
+    }
+    std::optional<std::vector<std::byte>> pipelines;
+    const Hash128 key = PipelineKey(compiled.plan, *device_);
+    if (cache_ != nullptr) {
+        pipelines = cache_->Get(kPipelines, key);
+    }
+    FORNAX_ASSIGN_OR_RETURN(plan->program,
+                            Program::Create(device_, std::move(compiled.plan),
+                                            pipelines ? std::span<const std::byte>(*pipelines)
+                                                      : std::span<const std::byte>()));
+    const PipelineReport& report = plan->program->report();
+    const bool is_complete = report.cache_known && report.from_cache == report.pipelines;
+    if (cache_ != nullptr && !is_complete) {
+        const std::vector<std::byte> data = plan->program->PipelineCacheData();
+        if (!data.empty() && (!pipelines || data != *pipelines)) {
+            cache_->Put(kPipelines, key, data);
+        }
+    }
+    return std::shared_ptr<const ModelPlan>(std::move(plan));
+}
+
+Result<std::shared_ptr<const ModelPlan>> Model::PlanFor(std::span<const graph::Tensor> inputs) {
+    const std::vector<Dims> dims = DimsOf(inputs);
+    for (size_t i = 0; i < std::min(inputs.size(), inputs_.size()); ++i) {
+        if (inputs[i].element != inputs_[i].element) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("The input {} has elements of type {} and is given as {}.",
+                                     inputs_[i].name, graph::Name(inputs_[i].element),
+                                     inputs[i].type().ToString())};
+        }
+    }
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < plans_.size(); ++i) {
+        FORNAX_ASSIGN_OR_RETURN(const Fit fit, FitSizes(plans_[i]->program->plan(), dims));
+        if (Serves(*plans_[i], inputs, fit)) {
+            std::rotate(plans_.begin(), plans_.begin() + static_cast<ptrdiff_t>(i),
+                        plans_.begin() + static_cast<ptrdiff_t>(i) + 1);
+            return plans_.front();
+        }
+    }
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const ModelPlan> plan, Compile(inputs));
+    FORNAX_ASSIGN_OR_RETURN(const Fit fit, FitSizes(plan->program->plan(), dims));
+    if (!fit.ok) {
+        return Error{ErrorCode::kInvalidArgument, fit.reason};
+    }
+    plans_.insert(plans_.begin(), plan);
+    if (plans_.size() > std::max<size_t>(options_.kept_plans, 1)) {
+        plans_.pop_back();
+    }
+    return plan;
+}
+
+// --- Sessions ------------------------------------------------------------------------------------
+
+ModelSession::ModelSession(std::shared_ptr<Model> model)
+    : model_(std::move(model)), states_(std::make_shared<StateStore>(model_->device())) {}
+
+std::shared_ptr<Session> ModelSession::SessionOf(const std::shared_ptr<const ModelPlan>& plan) {
+    const std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < sessions_.size(); ++i) {
+        if (sessions_[i].plan == plan) {
+            std::rotate(sessions_.begin(), sessions_.begin() + static_cast<ptrdiff_t>(i),
+                        sessions_.begin() + static_cast<ptrdiff_t>(i) + 1);
+            return sessions_.front().session;
+        }
+    }
+    SessionOptions options;
+    options.kept_sizes = model_->options().kept_sizes;
+    options.host_functions = plan->host_functions;
+    options.states = states_;
+    if (sessions_.size() >= std::max<size_t>(model_->options().kept_plans, 1)) {
+        sessions_.pop_back();
+    }
+    sessions_.insert(sessions_.begin(), {plan, std::make_shared<Session>(plan->program, options)});
+    return sessions_.front().session;
+}
+
+Result<RunResult> ModelSession::Run(std::span<const graph::Tensor> inputs,
+                                    bool with_times,
+                                    std::shared_ptr<const ModelPlan>* plan) {
+    FORNAX_ASSIGN_OR_RETURN(const std::shared_ptr<const ModelPlan> found, model_->PlanFor(inputs));
+    if (plan != nullptr) {
+        *plan = found;
+    }
+    const std::lock_guard lock(run_mutex_);
+    return SessionOf(found)->Run(inputs, with_times);
+}
+
+Status ModelSession::With(std::span<const graph::Tensor> inputs,
+                          const std::function<Status(Instance&, const ModelPlan&)>& use) {
+    FORNAX_ASSIGN_OR_RETURN(const std::shared_ptr<const ModelPlan> plan, model_->PlanFor(inputs));
+    const std::lock_guard lock(run_mutex_);
+    Fit fit;
+    FORNAX_ASSIGN_OR_RETURN(const std::shared_ptr<Instance> instance,
+                            SessionOf(plan)->For(DimsOf(inputs), fit));
+    return use(*instance, *plan);
+}
+
+Result<std::shared_ptr<Instance>> ModelSession::For(std::span<const graph::Tensor> inputs,
+                                                    std::shared_ptr<const ModelPlan>* plan) {
+    FORNAX_ASSIGN_OR_RETURN(const std::shared_ptr<const ModelPlan> found, model_->PlanFor(inputs));
+    if (plan != nullptr) {
+        *plan = found;
+    }
+    Fit fit;
+    return SessionOf(found)->For(DimsOf(inputs), fit);
+}
+
+void ModelSession::ResetStates() {
+    const std::lock_guard run_lock(run_mutex_);
+    const std::lock_guard lock(mutex_);
+    sessions_.clear();
+    states_ = std::make_shared<StateStore>(model_->device());
+}
+
+}  // namespace fornax::runtime

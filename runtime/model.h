@@ -1,0 +1,126 @@
+// A model and the plans that were made of it: for sizes that no plan is for, another one is
+// compiled.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/disk_cache.h"
+#include "base/result.h"
+#include "runtime/compile_model.h"
+#include "runtime/program.h"
+#include "runtime/session.h"
+
+namespace fornax::runtime {
+
+struct ModelOptions {
+    std::string device;                             // as vulkan::Instance::Choose() takes it
+    std::shared_ptr<vulkan::Device> opened_device;  // instead, if not null
+    std::map<std::string, int64_t> dims;            // see CompileRequest
+    std::map<std::string, graph::Tensor> input_values;
+    Precision precision = Precision::kHighest;
+    bool strict = false;
+    // Where pipelines are kept between processes: a directory, "" for the user's cache, or "none".
+    std::string cache;
+    // How many plans, and how many sizes of each in a session, are kept.
+    size_t kept_plans = 8;
+    size_t kept_sizes = 4;
+};
+
+// A plan of the model on the device.
+struct ModelPlan {
+    std::shared_ptr<const Program> program;
+    // The inputs, by number, whose values it was compiled with, and that alone it is right for.
+    std::map<size_t, graph::Tensor> fixed_inputs;
+    const graph::HostFunctions* host_functions = nullptr;
+};
+
+struct ModelPort {
+    std::string name;
+    graph::ElementType element = graph::ElementType::kF32;
+    Dims dims;  // -1 where the size may change
+};
+
+// Thread-safe.
+class Model {
+  public:
+    // Reads the file and compiles it.
+    static Result<std::shared_ptr<Model>> Load(const std::string& path,
+                                               ModelOptions options,
+                                               ModelCompiler compiler);
+    // Keeps a copy of the bytes.
+    static Result<std::shared_ptr<Model>> Load(std::vector<std::byte> bytes,
+                                               ModelOptions options,
+                                               ModelCompiler compiler);
+
+    const std::vector<ModelPort>& inputs() const { return inputs_; }
+    const std::vector<ModelPort>& outputs() const { return outputs_; }
+    const ModelOptions& options() const { return options_; }
+    const std::shared_ptr<vulkan::Device>& device() const { return device_; }
+    // The plan that was made first, for what it is expected to run with.
+    std::shared_ptr<const ModelPlan> first_plan() const;
+
+    // A plan for these inputs, of which data are looked at only where values decide shapes.
+    Result<std::shared_ptr<const ModelPlan>> PlanFor(std::span<const graph::Tensor> inputs);
+
+  private:
+    Model() = default;
+    Status Start();
+    Result<std::shared_ptr<const ModelPlan>> Compile(std::span<const graph::Tensor> inputs);
+
+    std::string path_;  // empty if `bytes_` hold the model
+    std::vector<std::byte> bytes_;
+    ModelOptions options_;
+    ModelCompiler compiler_;
+    std::shared_ptr<vulkan::Device> device_;
+    std::unique_ptr<DiskCache> cache_;  // null: none
+    std::vector<ModelPort> inputs_, outputs_;
+    mutable std::mutex mutex_;  // guards plans_, and lets one thread compile at a time
+    std::vector<std::shared_ptr<const ModelPlan>> plans_;  // the last used first
+    std::shared_ptr<const ModelPlan> first_;
+};
+
+// Runs a model with inputs of any sizes, with states of its own. Run() is thread-safe, as
+// Session's; the rest is for one thread at a time.
+class ModelSession {
+  public:
+    explicit ModelSession(std::shared_ptr<Model> model);
+
+    Model& model() const { return *model_; }
+
+    // Inputs in, outputs out, as copies. `plan` receives the plan that ran, if not null.
+    Result<RunResult> Run(std::span<const graph::Tensor> inputs,
+                          bool with_times = false,
+                          std::shared_ptr<const ModelPlan>* plan = nullptr);
+
+    // Calls `use` with the instance for inputs of these sizes while no other run goes on.
+    Status With(std::span<const graph::Tensor> inputs,
+                const std::function<Status(Instance&, const ModelPlan&)>& use);
+
+    // The instance for inputs of these sizes, for callers that bind memory; see Session::For().
+    Result<std::shared_ptr<Instance>> For(std::span<const graph::Tensor> inputs,
+                                          std::shared_ptr<const ModelPlan>* plan = nullptr);
+
+    // The model's states begin anew. Instances from For() keep the old ones.
+    void ResetStates();
+
+  private:
+    struct Entry {
+        std::shared_ptr<const ModelPlan> plan;
+        std::shared_ptr<Session> session;
+    };
+    std::shared_ptr<Session> SessionOf(const std::shared_ptr<const ModelPlan>& plan);
+
+    std::shared_ptr<Model> model_;
+    std::mutex run_mutex_;  // states are used by one run at a time
+    std::mutex mutex_;      // guards what follows
+    std::shared_ptr<StateStore> states_;
+    std::vector<Entry> sessions_;
+};
+
+}  // namespace fornax::runtime

@@ -1,0 +1,158 @@
+#include "runtime/program.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "compiler/graph/plan/packing.h"
+#include "runtime/sizes.h"
+
+namespace fornax::runtime {
+namespace {
+
+struct MadeKernel {
+    KernelInterface interface;
+    vulkan::ComputePipeline pipeline;
+};
+
+Result<MadeKernel> MakeKernel(const graph::PlanKernel& kernel,
+                              const graph::loop::Target& target,
+                              vulkan::PipelineFactory& factory) {
+    FORNAX_ASSIGN_OR_RETURN(const graph::loop::Module module,
+                            graph::loop::EmitSpirv(kernel.loop, target));
+    MadeKernel made;
+    made.interface.push_constants = graph::loop::SizeSymbols(kernel.loop);
+    made.interface.workgroups = module.workgroups;
+    made.interface.limits = module.limits;
+    vulkan::KernelCode code;
+    code.name = kernel.loop.name;
+    code.words = module.words;
+    code.binding_count = static_cast<uint32_t>(kernel.loop.buffers.size());
+    code.push_constant_count = static_cast<uint32_t>(made.interface.push_constants.size());
+    FORNAX_ASSIGN_OR_RETURN(made.pipeline, factory.Make(code));
+    return made;
+}
+
+}  // namespace
+
+graph::loop::Target TargetOf(const vulkan::Device& device) {
+    graph::loop::Target target;
+    target.subgroup_size = device.subgroup_size();
+    const auto& counts = device.limits().maxComputeWorkGroupCount;
+    target.max_workgroup_count = std::min({counts[0], counts[1], counts[2]});
+    const vulkan::DeviceFeatures& features = device.features();
+    target.int64 = features.int64;
+    target.float64 = features.float64;
+    target.storage_8bit = features.storage_8bit;
+    target.storage_16bit = features.storage_16bit;
+    target.subgroup_arithmetic = features.subgroup_arithmetic;
+    target.signed_zero_inf_nan_preserve = features.signed_zero_inf_nan_preserve;
+    return target;
+}
+
+Result<std::shared_ptr<const Program>> Program::Create(std::shared_ptr<vulkan::Device> device,
+                                                       graph::Plan plan,
+                                                       std::span<const std::byte> pipeline_cache) {
+    std::shared_ptr<Program> program(new Program);
+    program->device_ = std::move(device);
+    program->plan_ = std::move(plan);
+    program->stages_ = StagesOf(program->plan_);
+    const VkPhysicalDeviceLimits& limits = program->device_->limits();
+    std::copy_n(limits.maxComputeWorkGroupCount, 3, program->limits_.max_workgroups.begin());
+    program->limits_.max_binding_bytes = limits.maxStorageBufferRange;
+    FORNAX_RETURN_IF_ERROR(program->CopyConstants());
+    FORNAX_RETURN_IF_ERROR(program->MakePipelines(pipeline_cache));
+    return std::shared_ptr<const Program>(std::move(program));
+}
+
+Status Program::MakePipelines(std::span<const std::byte> pipeline_cache) {
+    const auto start = std::chrono::steady_clock::now();
+    FORNAX_ASSIGN_OR_RETURN(factory_, vulkan::PipelineFactory::Create(device_, pipeline_cache));
+    const graph::loop::Target target = TargetOf(*device_);
+    const size_t count = plan_.kernels.size();
+    std::vector<std::optional<Result<MadeKernel>>> made(count);
+    std::atomic<size_t> next = 0;
+    const auto work = [&] {
+        for (size_t i = next++; i < count; i = next++) {
+            made[i] = MakeKernel(plan_.kernels[i], target, *factory_);
+        }
+    };
+    std::vector<std::thread> threads;
+    const size_t thread_count =
+        std::min<size_t>(std::max(std::thread::hardware_concurrency(), 1u), count);
+    for (size_t i = 1; i < thread_count; ++i) {
+        threads.emplace_back(work);
+    }
+    work();
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (std::optional<Result<MadeKernel>>& kernel : made) {
+        if (!kernel->ok()) {
+            return std::move(*kernel).error();
+        }
+        kernels_.push_back((*kernel)->interface);
+        pipelines_.push_back((*kernel)->pipeline);
+        report_.from_cache += (*kernel)->pipeline.from_cache ? 1 : 0;
+    }
+    report_.pipelines = count;
+    report_.cache_known = device_->features().creation_feedback;
+    report_.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return OkStatus();
+}
+
+Status Program::CopyConstants() {
+    constant_offsets_.assign(plan_.blocks.size(), 0);
+    uint64_t total = 0;
+    for (size_t i = 0; i < plan_.blocks.size(); ++i) {
+        const graph::PlanBlock& block = plan_.blocks[i];
+        if (block.kind != graph::BlockKind::kConstant) {
+            continue;
+        }
+        FORNAX_ASSIGN_OR_RETURN(const Dims dims, EvaluateShape(block.type.shape, {}));
+        uint64_t count = 1;
+        for (const int64_t dim : dims) {
+            count *= static_cast<uint64_t>(dim);
+        }
+        const bool is_string = block.type.element == graph::ElementType::kString;
+        const uint64_t needed = is_string ? count : count * graph::BytesOf(block.type.element);
+        const uint64_t given = is_string ? (block.strings == nullptr ? 0 : block.strings->size())
+                                         : (block.data == nullptr ? 0 : block.data->size());
+        if (given != needed) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("The constant {} of type {} is given with {} {} instead of "
+                                     "{}.",
+                                     block.name, block.type.ToString(), given,
+                                     is_string ? "strings" : "bytes", needed)};
+        }
+        if (!is_string) {
+            constant_offsets_[i] = total;
+            total += (given + graph::kTensorAlignment - 1) / graph::kTensorAlignment *
+                     graph::kTensorAlignment;
+        }
+    }
+    if (total == 0) {
+        return OkStatus();
+    }
+    FORNAX_ASSIGN_OR_RETURN(constants_, vulkan::Buffer::Create(device_, total));
+    for (size_t i = 0; i < plan_.blocks.size(); ++i) {
+        graph::PlanBlock& block = plan_.blocks[i];
+        if (block.kind == graph::BlockKind::kConstant && block.data != nullptr) {
+            if (!block.data->empty()) {
+                std::memcpy(constants_->data() + constant_offsets_[i], block.data->data(),
+                            block.data->size());
+            }
+            block.data.reset();
+        }
+    }
+    return OkStatus();
+}
+
+}  // namespace fornax::runtime

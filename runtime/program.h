@@ -1,0 +1,77 @@
+// A plan on a device: its pipelines and constants, shared by all that run it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/graph/loop/emit_spirv.h"
+#include "compiler/graph/plan/plan.h"
+#include "runtime/launches.h"
+#include "runtime/vulkan/buffer.h"
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/pipeline.h"
+
+namespace fornax::runtime {
+
+struct PipelineReport {
+    size_t pipelines = 0;
+    // How many of them the driver took from the pipeline cache it was given; only if it can tell.
+    size_t from_cache = 0;
+    bool cache_known = false;
+    double milliseconds = 0;  // for all of them
+};
+
+// What kernels may use on a device.
+graph::loop::Target TargetOf(const vulkan::Device& device);
+
+// Immutable, so safe to share between threads.
+class Program {
+  public:
+    // Makes the plan's kernels to SPIR-V and to pipelines, on all processors, and copies its
+    // constants to the device. The program keeps the plan without the constants' bytes, which go
+    // when the caller's copy of the plan does. `plan` is valid (graph::ValidatePlan).
+    // `pipeline_cache` is what PipelineCacheData() gave on the same driver, or empty.
+    static Result<std::shared_ptr<const Program>> Create(std::shared_ptr<vulkan::Device> device,
+                                                         graph::Plan plan,
+                                                         std::span<const std::byte> pipeline_cache);
+
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+
+    const std::shared_ptr<vulkan::Device>& device() const { return device_; }
+    const graph::Plan& plan() const { return plan_; }
+    std::span<const Stage> stages() const { return stages_; }
+    std::span<const KernelInterface> kernels() const { return kernels_; }
+    const vulkan::ComputePipeline& pipeline(graph::KernelId id) const {
+        return pipelines_[id.value()];
+    }
+    const LaunchLimits& limits() const { return limits_; }
+    // Null if there are none.
+    const vulkan::Buffer* constants() const { return constants_.get(); }
+    // Where a constant lies in constants().
+    uint64_t constant_offset(graph::BlockId id) const { return constant_offsets_[id.value()]; }
+
+    const PipelineReport& report() const { return report_; }
+    std::vector<std::byte> PipelineCacheData() const { return factory_->CacheData(); }
+
+  private:
+    Program() = default;
+    Status MakePipelines(std::span<const std::byte> pipeline_cache);
+    Status CopyConstants();
+
+    std::shared_ptr<vulkan::Device> device_;
+    graph::Plan plan_;
+    std::vector<Stage> stages_;
+    LaunchLimits limits_;
+    std::unique_ptr<vulkan::PipelineFactory> factory_;
+    std::vector<KernelInterface> kernels_;
+    std::vector<vulkan::ComputePipeline> pipelines_;  // by kernel
+    std::unique_ptr<vulkan::Buffer> constants_;
+    std::vector<uint64_t> constant_offsets_;  // by block
+    PipelineReport report_;
+};
+
+}  // namespace fornax::runtime

@@ -1,0 +1,129 @@
+#include "runtime/test_compiler.h"
+
+#include <atomic>
+
+#include "runtime/compile_model.h"
+#include "runtime/player_fixture.h"
+
+namespace fornax::runtime {
+namespace {
+
+std::atomic<int> compile_count = 0;
+
+using graph::BlockId;
+using graph::ElementType;
+using graph::Expr;
+using graph::Symbol;
+using graph::TensorType;
+
+const Symbol kN("n");
+const TensorType kVector = {ElementType::kF32, {kN}};
+
+// y = (x + 1) * 2. Each plan is for n up to what it is compiled for, or 4 without that.
+graph::Plan AddAndDouble(const CompileRequest& request) {
+    PlanBuilder builder;
+    const BlockId x = builder.Input("x", kVector), y = builder.Output("y", kVector);
+    const BlockId t = builder.Block("t", kVector);
+    builder.Dispatch(Elementwise("add", 1), {x, t});
+    builder.Dispatch(Elementwise("mul", 2), {t, y});
+    const auto shape = request.input_shapes.find("x");
+    const auto dim = request.dims.find("n");
+    int64_t limit = dim == request.dims.end() ? 4 : dim->second;
+    limit = shape == request.input_shapes.end() ? limit : shape->second[0];
+    builder.plan().guards = {{graph::Relation::kLessEqual, kN, limit}};
+    std::get<graph::DispatchStep>(builder.plan().steps[0]).operations = kN;
+    return builder.Finish();
+}
+
+// total += the sum of x; y = total
+graph::Plan Total() {
+    PlanBuilder builder;
+    const TensorType one = {ElementType::kF32, {1}};
+    const BlockId x = builder.Input("x", kVector), y = builder.Output("y", one);
+    const BlockId state = builder.Block("total", one, graph::BlockKind::kState);
+    builder.Dispatch(
+        "kernel total(in x: f32[n], out s: f32[1], out y: f32[1])\n  sizes n in 0..1000\n"
+        "  parallel $i < 1\n"
+        "%0 = load x[$r]\n%1 = reduce sum $r < n of %0\n%2 = load s[$i]\n%3 = add %1, %2\n"
+        "store s[$i] = %3\nstore y[$i] = %3\n",
+        {x, state, y});
+    return builder.Finish();
+}
+
+// The strings twice, on the host; one that is "nothing" leaves nothing.
+graph::Plan Strings() {
+    PlanBuilder builder;
+    const TensorType in = {ElementType::kString, {kN}};
+    const TensorType out = {ElementType::kString, {Symbol("m")}};
+    const BlockId x = builder.Input("x", in), y = builder.Output("y", out);
+    graph::op::HostCall call;
+    call.name = "twice";
+    call.types = {out};
+    builder.Host(call, {x}, {y});
+    return builder.Finish();
+}
+
+const graph::HostFunctions& Functions() {
+    static const graph::HostFunctions functions = {
+        {"twice",
+         [](const graph::op::HostCall&,
+            std::span<const graph::Tensor> operands) -> Result<std::vector<graph::Tensor>> {
+             auto strings = std::make_shared<std::vector<std::string>>();
+             for (const std::string& text : *operands[0].strings) {
+                 if (text != "nothing") {
+                     strings->push_back(text + text);
+                 }
+             }
+             const auto count = static_cast<int64_t>(strings->size());
+             return std::vector<graph::Tensor>{
+                 {ElementType::kString, {count}, nullptr, std::move(strings)}};
+         }},
+    };
+    return functions;
+}
+
+// y = x * k, where the plan is for one value of k.
+graph::Plan Scale(float k) {
+    PlanBuilder builder;
+    const BlockId x = builder.Input("x", kVector);
+    builder.Input("k", {ElementType::kF32, {1}});
+    const BlockId y = builder.Output("y", kVector);
+    builder.Dispatch(Elementwise("mul", k), {x, y});
+    return builder.Finish();
+}
+
+}  // namespace
+
+int CompileCount() {
+    return compile_count;
+}
+
+Result<CompiledModel> CompileModel(const CompileRequest& request) {
+    ++compile_count;
+    const std::string model(reinterpret_cast<const char*>(request.bytes.data()),
+                            request.bytes.size());
+    CompiledModel compiled;
+    if (model == "add and double") {
+        compiled.plan = AddAndDouble(request);
+    } else if (model == "total") {
+        compiled.plan = Total();
+    } else if (model == "strings") {
+        if (request.strict) {
+            return Error{ErrorCode::kUnsupported, "1 of 1 steps would run on the host."};
+        }
+        compiled.plan = Strings();
+        compiled.host_functions = &Functions();
+    } else if (model == "scale") {
+        const auto k = request.input_values.find("k");
+        if (k == request.input_values.end()) {
+            return Error{ErrorCode::kUnsupported, "The value of the input k has to be known."};
+        }
+        compiled.plan = Scale(static_cast<float>(k->second.At(0).number));
+        compiled.fixed_inputs = {"k"};
+    } else {
+        return Error{ErrorCode::kInvalidArgument, request.name + " is no model."};
+    }
+    return compiled;
+}
+
+}  // namespace fornax::runtime

@@ -1,0 +1,245 @@
+// Creating a device with what it has of the features that kernels use.
+#include "runtime/vulkan/device.h"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "runtime/vulkan/result.h"
+
+namespace fornax::vulkan {
+namespace {
+
+std::vector<VkExtensionProperties> ExtensionsOf(const Instance& instance, VkPhysicalDevice device) {
+    uint32_t count = 0;
+    const auto& vk = instance.vk();
+    if (vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr) != VK_SUCCESS) {
+        return {};
+    }
+    std::vector<VkExtensionProperties> extensions(count);
+    vk.vkEnumerateDeviceExtensionProperties(device, nullptr, &count, extensions.data());
+    extensions.resize(count);
+    return extensions;
+}
+
+// The features that kernels may use, as one chain.
+struct Features {
+    VkPhysicalDeviceFeatures2 core = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
+    VkPhysicalDeviceVulkan11Features v11 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES};
+    VkPhysicalDeviceVulkan12Features v12 = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES};
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrix = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16 = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
+
+    // With the structures of the extensions that the device has.
+    void Chain(bool has_matrix, bool has_bfloat16) {
+        core.pNext = &v11;
+        v11.pNext = &v12;
+        void** end = &v12.pNext;
+        if (has_matrix) {
+            *end = &matrix;
+            end = &matrix.pNext;
+        }
+        if (has_bfloat16) {
+            *end = &bfloat16;
+        }
+    }
+};
+
+// Of what the device has, what is to be switched on.
+void Select(const Features& has, Features& wanted) {
+    wanted.core.features.shaderInt16 = has.core.features.shaderInt16;
+    wanted.core.features.shaderInt64 = has.core.features.shaderInt64;
+    wanted.core.features.shaderFloat64 = has.core.features.shaderFloat64;
+    wanted.v11.storageBuffer16BitAccess = has.v11.storageBuffer16BitAccess;
+    wanted.v12.storageBuffer8BitAccess = has.v12.storageBuffer8BitAccess;
+    wanted.v12.shaderInt8 = has.v12.shaderInt8;
+    wanted.v12.shaderFloat16 = has.v12.shaderFloat16;
+    wanted.v12.vulkanMemoryModel = has.v12.vulkanMemoryModel;
+    wanted.v12.vulkanMemoryModelDeviceScope = has.v12.vulkanMemoryModelDeviceScope;
+    wanted.matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
+    wanted.bfloat16.shaderBFloat16Type = has.bfloat16.shaderBFloat16Type;
+    wanted.bfloat16.shaderBFloat16CooperativeMatrix = has.bfloat16.shaderBFloat16CooperativeMatrix;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Device>> Device::Open(const std::string& choice) {
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const Instance> instance, Instance::Create());
+    FORNAX_ASSIGN_OR_RETURN(const VkPhysicalDevice physical, instance->Choose(choice));
+    return Open(std::move(instance), physical);
+}
+
+Result<std::shared_ptr<Device>> Device::Open(std::shared_ptr<const Instance> instance,
+                                             VkPhysicalDevice physical_device) {
+    std::shared_ptr<Device> device(new Device);
+    device->instance_ = std::move(instance);
+    device->physical_ = physical_device;
+    device->Describe();
+    FORNAX_RETURN_IF_ERROR(device->Create());
+    return device;
+}
+
+std::shared_ptr<Device> Device::Wrap(const ForeignDevice& foreign) {
+    std::shared_ptr<Device> device(new Device);
+    device->instance_ = Instance::Wrap(foreign.instance, foreign.functions);
+    device->physical_ = foreign.physical_device;
+    device->Describe();
+    const DeviceFeatures described = device->features_;
+    device->features_ = foreign.features;
+    device->features_.subgroup_arithmetic = described.subgroup_arithmetic;
+    device->features_.signed_zero_inf_nan_preserve = described.signed_zero_inf_nan_preserve;
+    device->features_.host_import_alignment =
+        foreign.host_import ? described.host_import_alignment : 0;
+    device->device_ = foreign.device;
+    device->table_ = std::make_unique<VolkDeviceTable>();
+    LoadDeviceTable(device->instance_->device_functions(), foreign.device, *device->table_);
+    device->queue_family_ = foreign.queue_family;
+    device->queue_ = foreign.queue;
+    return device;
+}
+
+Device::~Device() {
+    if (owned_) {
+        table_->vkDeviceWaitIdle(device_);
+        table_->vkDestroyDevice(device_, nullptr);
+    }
+}
+
+void Device::Describe() {
+    const auto& vk = instance_->vk();
+    properties_ = instance_->PropertiesOf(physical_);
+    vk.vkGetPhysicalDeviceMemoryProperties(physical_, &memory_);
+    VkPhysicalDeviceSubgroupProperties subgroups = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+    VkPhysicalDeviceFloatControlsProperties floats = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES, &subgroups};
+    VkPhysicalDeviceMaintenance3Properties maintenance3 = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES, &subgroups};
+    if (properties_.apiVersion >= VK_API_VERSION_1_2) {
+        maintenance3.pNext = &floats;
+    }
+    VkPhysicalDeviceExternalMemoryHostPropertiesEXT host = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT};
+    for (const VkExtensionProperties& extension : ExtensionsOf(*instance_, physical_)) {
+        if (extension.extensionName ==
+            std::string_view(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
+            subgroups.pNext = &host;
+        }
+    }
+    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                              &maintenance3};
+    if (properties_.apiVersion >= VK_API_VERSION_1_1) {
+        vk.vkGetPhysicalDeviceProperties2(physical_, &properties);
+    }
+    subgroup_size_ = std::max(subgroups.subgroupSize, 1u);
+    features_.subgroup_arithmetic =
+        (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+        (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+    features_.signed_zero_inf_nan_preserve = floats.shaderSignedZeroInfNanPreserveFloat32 != 0;
+    max_allocation_bytes_ = maintenance3.maxMemoryAllocationSize;
+    features_.host_import_alignment = host.minImportedHostPointerAlignment;
+}
+
+Status Device::Create() {
+    if (properties_.apiVersion < VK_API_VERSION_1_2) {
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("The device {} has Vulkan {}.{}; 1.2 is needed.", name(),
+                                 VK_API_VERSION_MAJOR(properties_.apiVersion),
+                                 VK_API_VERSION_MINOR(properties_.apiVersion))};
+    }
+    const auto& vk = instance_->vk();
+    uint32_t count = 0;
+    vk.vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, nullptr);
+    std::vector<VkQueueFamilyProperties> families(count);
+    vk.vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, families.data());
+    const auto family = std::find_if(families.begin(), families.end(), [](const auto& properties) {
+        return (properties.queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
+    });
+    if (family == families.end()) {
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("The device {} has no queue that can compute.", name())};
+    }
+    queue_family_ = static_cast<uint32_t>(family - families.begin());
+    timestamp_bits_ = family->timestampValidBits;
+
+    const std::vector<VkExtensionProperties> extensions = ExtensionsOf(*instance_, physical_);
+    std::vector<const char*> enabled;
+    const auto enable = [&](const char* name) {
+        const bool has = std::any_of(extensions.begin(), extensions.end(), [&](const auto& e) {
+            return e.extensionName == std::string_view(name);
+        });
+        if (has) {
+            enabled.push_back(name);
+        }
+        return has;
+    };
+    const bool has_matrix = enable(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+    const bool has_bfloat16 = enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
+    if (!enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
+        features_.host_import_alignment = 0;
+    }
+    features_.creation_feedback = properties_.apiVersion >= VK_API_VERSION_1_3 ||
+                                  enable(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
+    Features has, wanted;
+    has.Chain(has_matrix, has_bfloat16);
+    vk.vkGetPhysicalDeviceFeatures2(physical_, &has.core);
+    wanted.Chain(has_matrix, has_bfloat16);
+    Select(has, wanted);
+    features_.int64 = wanted.core.features.shaderInt64 != 0;
+    features_.float64 = wanted.core.features.shaderFloat64 != 0;
+    features_.storage_8bit = wanted.v12.storageBuffer8BitAccess != 0 && wanted.v12.shaderInt8 != 0;
+    features_.storage_16bit =
+        wanted.v11.storageBuffer16BitAccess != 0 && wanted.core.features.shaderInt16 != 0;
+    features_.cooperative_matrix = wanted.matrix.cooperativeMatrix != 0;
+    features_.bfloat16 = wanted.bfloat16.shaderBFloat16Type != 0;
+
+    const float priority = 1;
+    VkDeviceQueueCreateInfo queue_info = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
+    queue_info.queueFamilyIndex = queue_family_;
+    queue_info.queueCount = 1;
+    queue_info.pQueuePriorities = &priority;
+    VkDeviceCreateInfo device_info = {VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &wanted.core};
+    device_info.queueCreateInfoCount = 1;
+    device_info.pQueueCreateInfos = &queue_info;
+    device_info.enabledExtensionCount = static_cast<uint32_t>(enabled.size());
+    device_info.ppEnabledExtensionNames = enabled.data();
+    FORNAX_RETURN_IF_FAILED("vkCreateDevice",
+                            vk.vkCreateDevice(physical_, &device_info, nullptr, &device_));
+    owned_ = true;
+    table_ = std::make_unique<VolkDeviceTable>();
+    LoadDeviceTable(instance_->device_functions(), device_, *table_);
+    table_->vkGetDeviceQueue(device_, queue_family_, 0, &queue_);
+    return OkStatus();
+}
+
+Result<uint32_t> Device::HostMemoryType(uint32_t allowed_types) const {
+    constexpr VkMemoryPropertyFlags kNeeded =
+        VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    for (const VkMemoryPropertyFlags wanted :
+         {kNeeded | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, kNeeded}) {
+        for (uint32_t i = 0; i < memory_.memoryTypeCount; ++i) {
+            if ((allowed_types >> i & 1) != 0 &&
+                (memory_.memoryTypes[i].propertyFlags & wanted) == wanted) {
+                return i;
+            }
+        }
+    }
+    // Vulkan 11.2.1 promises such a type for every buffer that is not protected.
+    return Error{ErrorCode::kUnsupported,
+                 fmt::format("The device {} has no memory that the host can map.", name())};
+}
+
+Status Device::Submit(VkCommandBuffer commands, VkFence fence) {
+    VkSubmitInfo submit_info = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    submit_info.commandBufferCount = 1;
+    submit_info.pCommandBuffers = &commands;
+    const std::lock_guard lock(queue_mutex_);
+    FORNAX_RETURN_IF_FAILED("vkQueueSubmit", vk().vkQueueSubmit(queue_, 1, &submit_info, fence));
+    return OkStatus();
+}
+
+}  // namespace fornax::vulkan

@@ -1,0 +1,192 @@
+// Opening the loader, choosing a device.
+#include "runtime/vulkan/instance.h"
+
+#include <algorithm>
+#include <charconv>
+#include <mutex>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "runtime/vulkan/result.h"
+
+namespace fornax::vulkan {
+namespace {
+
+// volk fills its tables through global pointers, which are set for the time of a call.
+std::mutex& VolkMutex() {
+    static std::mutex mutex;
+    return mutex;
+}
+
+// Null if there is none.
+PFN_vkGetInstanceProcAddr Loader() {
+    const std::lock_guard lock(VolkMutex());
+    if (vkGetInstanceProcAddr == nullptr && volkInitialize() != VK_SUCCESS) {
+        return nullptr;
+    }
+    return vkGetInstanceProcAddr;
+}
+
+// The number that the whole text is, or -1.
+int ToIndex(const std::string& text) {
+    int index = -1;
+    const char* end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), end, index);
+    return parsed.ec == std::errc() && parsed.ptr == end ? index : -1;
+}
+
+VKAPI_ATTR VkBool32 VKAPI_CALL OnMessage(VkDebugUtilsMessageSeverityFlagBitsEXT /*severity*/,
+                                         VkDebugUtilsMessageTypeFlagsEXT /*types*/,
+                                         const VkDebugUtilsMessengerCallbackDataEXT* data,
+                                         void* options) {
+    static_cast<const InstanceOptions*>(options)->on_message(data->pMessage);
+    return VK_FALSE;
+}
+
+bool HasExtension(PFN_vkGetInstanceProcAddr loader, std::string_view name) {
+    const auto enumerate = reinterpret_cast<PFN_vkEnumerateInstanceExtensionProperties>(
+        loader(nullptr, "vkEnumerateInstanceExtensionProperties"));
+    uint32_t count = 0;
+    if (enumerate == nullptr || enumerate(nullptr, &count, nullptr) != VK_SUCCESS) {
+        return false;
+    }
+    std::vector<VkExtensionProperties> extensions(count);
+    enumerate(nullptr, &count, extensions.data());
+    return std::any_of(extensions.begin(), extensions.end(),
+                       [&](const auto& extension) { return name == extension.extensionName; });
+}
+
+}  // namespace
+
+void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDeviceTable& table) {
+    const std::lock_guard lock(VolkMutex());
+    const PFN_vkGetDeviceProcAddr before = vkGetDeviceProcAddr;
+    vkGetDeviceProcAddr = functions;
+    volkLoadDeviceTable(&table, device);
+    vkGetDeviceProcAddr = before;
+}
+
+void Instance::Load(PFN_vkGetInstanceProcAddr functions) {
+    const std::lock_guard lock(VolkMutex());
+    const PFN_vkGetDeviceProcAddr device_before = vkGetDeviceProcAddr;
+    const PFN_vkGetInstanceProcAddr before = vkGetInstanceProcAddr;
+    vkGetInstanceProcAddr = functions;
+    table_ = std::make_unique<VolkInstanceTable>();
+    volkLoadInstanceTable(table_.get(), handle_);
+    device_functions_ = vkGetDeviceProcAddr;
+    vkGetInstanceProcAddr = before;
+    vkGetDeviceProcAddr = device_before;
+}
+
+Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options) {
+    const PFN_vkGetInstanceProcAddr loader = Loader();
+    if (loader == nullptr) {
+        return Error{ErrorCode::kNotFound,
+                     "The Vulkan loader libvulkan.so.1 is not installed; on Debian its package is "
+                     "libvulkan1."};
+    }
+    const auto version_of = reinterpret_cast<PFN_vkEnumerateInstanceVersion>(
+        loader(nullptr, "vkEnumerateInstanceVersion"));
+    uint32_t version = VK_API_VERSION_1_0;
+    if (version_of == nullptr || version_of(&version) != VK_SUCCESS ||
+        version < VK_API_VERSION_1_1) {
+        return Error{ErrorCode::kUnsupported,
+                     "The Vulkan loader is of version 1.0; version 1.1 or later is needed."};
+    }
+    VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
+    application.pApplicationName = "fornax";
+    application.apiVersion = VK_API_VERSION_1_3;
+    VkInstanceCreateInfo create_info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
+    create_info.pApplicationInfo = &application;
+    std::shared_ptr<Instance> instance(new Instance);
+    instance->options_ = std::move(options);
+    VkDebugUtilsMessengerCreateInfoEXT messenger_info = {
+        VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
+    messenger_info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
+                                     VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
+    messenger_info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
+    messenger_info.pfnUserCallback = OnMessage;
+    messenger_info.pUserData = &instance->options_;
+    const char* const debug_utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
+    const bool with_messages =
+        instance->options_.on_message != nullptr && HasExtension(loader, debug_utils);
+    if (with_messages) {
+        create_info.pNext = &messenger_info;  // while the instance comes and goes
+        create_info.enabledExtensionCount = 1;
+        create_info.ppEnabledExtensionNames = &debug_utils;
+    }
+    const auto create = reinterpret_cast<PFN_vkCreateInstance>(loader(nullptr, "vkCreateInstance"));
+    const VkResult result = create(&create_info, nullptr, &instance->handle_);
+    if (result != VK_SUCCESS) {
+        return Error{ErrorCode::kNotFound,
+                     fmt::format("The Vulkan loader found no usable driver: vkCreateInstance "
+                                 "returned {}.",
+                                 ResultName(result))};
+    }
+    instance->owned_ = true;
+    instance->Load(loader);
+    if (with_messages) {
+        instance->vk().vkCreateDebugUtilsMessengerEXT(instance->handle_, &messenger_info, nullptr,
+                                                      &instance->messenger_);
+    }
+    return std::shared_ptr<const Instance>(std::move(instance));
+}
+
+std::shared_ptr<const Instance> Instance::Wrap(VkInstance instance,
+                                               PFN_vkGetInstanceProcAddr functions) {
+    std::shared_ptr<Instance> wrapped(new Instance);
+    wrapped->handle_ = instance;
+    wrapped->Load(functions);
+    return wrapped;
+}
+
+Instance::~Instance() {
+    if (messenger_ != VK_NULL_HANDLE) {
+        table_->vkDestroyDebugUtilsMessengerEXT(handle_, messenger_, nullptr);
+    }
+    if (owned_) {
+        table_->vkDestroyInstance(handle_, nullptr);
+    }
+}
+
+std::vector<VkPhysicalDevice> Instance::PhysicalDevices() const {
+    uint32_t count = 0;
+    if (vk().vkEnumeratePhysicalDevices(handle_, &count, nullptr) != VK_SUCCESS) {
+        return {};
+    }
+    std::vector<VkPhysicalDevice> devices(count);
+    vk().vkEnumeratePhysicalDevices(handle_, &count, devices.data());
+    devices.resize(count);
+    return devices;
+}
+
+VkPhysicalDeviceProperties Instance::PropertiesOf(VkPhysicalDevice device) const {
+    VkPhysicalDeviceProperties properties;
+    vk().vkGetPhysicalDeviceProperties(device, &properties);
+    return properties;
+}
+
+Result<VkPhysicalDevice> Instance::Choose(const std::string& choice) const {
+    const std::vector<VkPhysicalDevice> devices = PhysicalDevices();
+    if (devices.empty()) {
+        return Error{ErrorCode::kNotFound, "The Vulkan loader offers no device."};
+    }
+    const int index = ToIndex(choice);
+    const std::string wanted = choice.empty() ? "Fornax" : choice;
+    std::string list;
+    for (size_t i = 0; i < devices.size(); ++i) {
+        const std::string name = PropertiesOf(devices[i]).deviceName;
+        if (index >= 0 ? static_cast<size_t>(index) == i : name.find(wanted) != std::string::npos) {
+            return devices[i];
+        }
+        fmt::format_to(std::back_inserter(list), "{}{} {}", list.empty() ? "" : ", ", i, name);
+    }
+    if (choice.empty()) {
+        return devices[0];
+    }
+    return Error{ErrorCode::kNotFound,
+                 fmt::format("There is no Vulkan device {}; there are: {}.", choice, list)};
+}
+
+}  // namespace fornax::vulkan

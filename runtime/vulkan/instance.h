@@ -1,0 +1,60 @@
+// The Vulkan loader and an instance of it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <volk.h>
+
+#include "base/result.h"
+
+namespace fornax::vulkan {
+
+struct InstanceOptions {
+    // Receives the warnings and errors of validation layers, on any thread.
+    std::function<void(const std::string& message)> on_message;
+};
+
+// An instance with its own table of functions: several of them, and those of other libraries, live
+// side by side in a process. Immutable, so safe to use from several threads.
+class Instance {
+  public:
+    // Loads the Vulkan loader if need be. The error says what is missing on the machine.
+    static Result<std::shared_ptr<const Instance>> Create(InstanceOptions options = {});
+    // Around an instance of somebody else, who keeps it alive.
+    static std::shared_ptr<const Instance> Wrap(VkInstance instance,
+                                                PFN_vkGetInstanceProcAddr functions);
+    ~Instance();
+
+    Instance(const Instance&) = delete;
+    Instance& operator=(const Instance&) = delete;
+
+    VkInstance handle() const { return handle_; }
+    const VolkInstanceTable& vk() const { return *table_; }
+    PFN_vkGetDeviceProcAddr device_functions() const { return device_functions_; }
+    std::vector<VkPhysicalDevice> PhysicalDevices() const;
+    VkPhysicalDeviceProperties PropertiesOf(VkPhysicalDevice device) const;
+
+    // The device that `choice` names: an index into the loader's list, or a part of the device's
+    // name. Without a choice, a device of Fornax comes first, then the loader's first. The error of
+    // a choice that does not fit lists the devices.
+    Result<VkPhysicalDevice> Choose(const std::string& choice) const;
+
+  private:
+    Instance() = default;
+    void Load(PFN_vkGetInstanceProcAddr functions);
+
+    InstanceOptions options_;
+    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    VkInstance handle_ = VK_NULL_HANDLE;
+    bool owned_ = false;
+    std::unique_ptr<VolkInstanceTable> table_;
+    PFN_vkGetDeviceProcAddr device_functions_ = nullptr;
+};
+
+// The functions of a device, taken from `functions`. Thread-safe.
+void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDeviceTable& table);
+
+}  // namespace fornax::vulkan

@@ -1,0 +1,142 @@
+"""ONNX models through libfornax.so, beside onnxruntime.
+
+FORNAX_LIBRARY is the library's path, VK_DRIVER_FILES the driver's manifest.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+import libfornax
+
+HEADER = os.path.join(os.path.dirname(__file__), "..", "..", "runtime", "fornax.h")
+LIBRARY = os.environ["FORNAX_LIBRARY"]
+RANDOM = np.random.default_rng(5)
+
+
+def make_model(nodes, inputs, outputs, weights=None):
+    """Inputs and outputs are {name: (type, dimensions)}, dimensions numbers or names."""
+    graph = helper.make_graph(
+        nodes, "test",
+        [helper.make_tensor_value_info(name, *spec) for name, spec in inputs.items()],
+        [helper.make_tensor_value_info(name, *spec) for name, spec in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model
+
+
+def perceptron():
+    return make_model(
+        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "b"], ["s"]),
+         helper.make_node("Relu", ["s"], ["r"]), helper.make_node("Softmax", ["r"], ["y"])],
+        {"x": (TensorProto.FLOAT, ["batch", 8])}, {"y": (TensorProto.FLOAT, ["batch", 5])},
+        {"w": RANDOM.standard_normal((8, 5)).astype(np.float32),
+         "b": RANDOM.standard_normal(5).astype(np.float32)})
+
+
+class LibraryTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.library = libfornax.Library(LIBRARY)
+
+    def load(self, model, **options):
+        loaded = libfornax.Model(self.library, model.SerializeToString(), cache="none", **options)
+        self.addCleanup(loaded.close)
+        return loaded
+
+    def test_sizes_change_between_runs(self):
+        model = perceptron()
+        reference = onnxruntime.InferenceSession(model.SerializeToString())
+        loaded = self.load(model)
+        self.assertEqual(loaded.inputs(), [("x", 21, (-1, 8))])
+        self.assertEqual(loaded.outputs(), [("y", 21, (-1, 5))])
+        for batch in (1, 3, 200, 3, 0, 1):
+            x = RANDOM.standard_normal((batch, 8)).astype(np.float32)
+            (actual,) = loaded.run(x)
+            self.assertEqual(actual.shape, (batch, 5))
+            if batch != 0:
+                np.testing.assert_allclose(actual, reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
+
+    def test_profiles_name_the_steps(self):
+        loaded = self.load(perceptron())
+        steps = loaded.profile(np.ones((4, 8), np.float32))
+        self.assertTrue(steps)
+        self.assertTrue(all(name and nanoseconds >= 0 for name, nanoseconds, _, _ in steps), steps)
+        # After it, runs use copies of what they are given again.
+        zeros, ones = loaded.run(np.zeros((4, 8), np.float32)), loaded.run(np.ones((4, 8), np.float32))
+        self.assertFalse(np.array_equal(zeros[0], ones[0]))
+
+    def test_several_results_and_types(self):
+        model = make_model(
+            [helper.make_node("TopK", ["x", "k"], ["v", "i"]), helper.make_node("Cast", ["v"], ["h"], to=TensorProto.BFLOAT16)],
+            {"x": (TensorProto.FLOAT, ["n", 6])},
+            {"h": (TensorProto.BFLOAT16, ["n", 2]), "i": (TensorProto.INT64, ["n", 2])},
+            {"k": np.array([2], np.int64)})
+        x = RANDOM.permutation(18).reshape(3, 6).astype(np.float32)
+        values, positions = self.load(model).run(x)
+        order = np.argsort(-x, axis=1)[:, :2]
+        np.testing.assert_array_equal(positions, order)
+        np.testing.assert_array_equal(values.astype(np.float32), np.take_along_axis(x, order, 1))
+
+    def test_files_with_external_data(self):
+        model = perceptron()
+        with tempfile.TemporaryDirectory(prefix="fornax_library_") as directory:
+            path = os.path.join(directory, "model.onnx")
+            onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+            x = RANDOM.standard_normal((2, 8)).astype(np.float32)
+            expected = onnxruntime.InferenceSession(path).run(None, {"x": x})[0]
+            with libfornax.Model(self.library, path, cache=directory) as loaded:
+                np.testing.assert_allclose(loaded.run(x)[0], expected, rtol=1e-5, atol=1e-6)
+
+    def test_many_threads_run_one_session(self):
+        model = perceptron()
+        reference = onnxruntime.InferenceSession(model.SerializeToString())
+        loaded = self.load(model)
+        wrong = []
+
+        def work(seed):
+            random = np.random.default_rng(seed)
+            for _ in range(10):
+                x = random.standard_normal((int(random.integers(1, 6)), 8)).astype(np.float32)
+                if not np.allclose(loaded.run(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6):
+                    wrong.append(x.shape)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_mistakes_are_sentences(self):
+        with self.assertRaisesRegex(libfornax.FornaxError, r"\w.*\.$"):
+            libfornax.Model(self.library, b"no model", cache="none")
+        loaded = self.load(perceptron())
+        with self.assertRaisesRegex(libfornax.FornaxError, "x is given with 1 dimensions"):
+            loaded.run(np.zeros(8, np.float32))
+        with self.assertRaises(libfornax.FornaxError):
+            loaded.run(np.zeros((2, 9), np.float32))
+        with self.assertRaisesRegex(libfornax.FornaxError, "f64"):
+            loaded.run(np.zeros((2, 8), np.float64))
+
+    def test_only_the_interface_is_exported(self):
+        with open(HEADER, encoding="utf-8") as header:
+            declared = set(re.findall(r"^FORNAX_API[^;(]*?(fornax_\w+)\(", header.read(), re.MULTILINE))
+        symbols = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], check=True, capture_output=True,
+                                 text=True).stdout.splitlines()
+        exported = {line.split()[-1].split("@")[0] for line in symbols}
+        self.assertGreater(len(declared), 20)
+        self.assertEqual(exported, declared)
+
+
+if __name__ == "__main__":
+    unittest.main()
