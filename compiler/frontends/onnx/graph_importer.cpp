@@ -159,17 +159,16 @@ void GraphImporter::ImportInitializers(const onnx::GraphProto& graph) {
     }
 }
 
-void GraphImporter::ImportNodes(
-    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+void GraphImporter::ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
     for (const onnx::NodeProto& node : nodes) {
         try {
             ImportNode(node);
         } catch (const NodeError&) {
             throw;
         } catch (const graph::BuildError& error) {
-            const std::string name = !node.name().empty()         ? node.name()
+            const std::string name = !node.name().empty()      ? node.name()
                                      : node.output_size() != 0 ? node.output(0)
-                                                                  : "without a name";
+                                                               : "without a name";
             throw NodeError(error.code(), fmt::format("the node {} ({}): {}", name, node.op_type(),
                                                       error.what()));
         }
@@ -192,9 +191,10 @@ void GraphImporter::ImportNode(const onnx::NodeProto& node) {
     const auto version = context_.versions.find(domain);
     const int64_t number = version == context_.versions.end() ? 1 : version->second;
     if (number < entry->first_version) {
-        FailUnsupported(fmt::format("it is of version {} of its operator set; {} is the first that "
-                                    "Fornax has of this operator",
-                                    number, entry->first_version));
+        FailUnsupported(
+            fmt::format("it is of version {} of its operator set; {} is the first that "
+                        "Fornax has of this operator",
+                        number, entry->first_version));
     }
     std::vector<Item> inputs;
     for (const std::string& name : node.input()) {
@@ -246,9 +246,8 @@ void GraphImporter::ImportFunction(const onnx::NodeProto& node,
     }
     GraphImporter body(context_, builder_, nullptr, &attributes);
     for (int i = 0; i < function.input_size(); ++i) {
-        const Item* item = i < node.input_size() && !node.input(i).empty()
-                               ? Lookup(node.input(i))
-                               : nullptr;
+        const Item* item =
+            i < node.input_size() && !node.input(i).empty() ? Lookup(node.input(i)) : nullptr;
         if (i < node.input_size() && !node.input(i).empty() && item == nullptr) {
             FailInvalid(
                 fmt::format("its input {} is not the name of an earlier value", node.input(i)));
@@ -277,8 +276,8 @@ std::vector<Item> GraphImporter::Inline(const onnx::GraphProto& graph,
     const std::string name = builder_.name();
     GraphImporter inner(context_, builder_, this);
     if (static_cast<size_t>(graph.input_size()) > inputs.size()) {
-        FailInvalid(fmt::format("its subgraph has {} inputs, not {}", graph.input_size(),
-                                inputs.size()));
+        FailInvalid(
+            fmt::format("its subgraph has {} inputs, not {}", graph.input_size(), inputs.size()));
     }
     for (int i = 0; i < graph.input_size(); ++i) {
         inner.Name(graph.input(i).name(), inputs[static_cast<size_t>(i)]);
@@ -347,8 +346,8 @@ graph::Body GraphImporter::MakeBody(
             };
             inner.Name(entry.name, take(entry.item));
         }
-        return function(inner, Vals(values.begin(),
-                                    values.begin() + static_cast<int64_t>(inputs.size())));
+        return function(inner,
+                        Vals(values.begin(), values.begin() + static_cast<int64_t>(inputs.size())));
     };
     return builder_.MakeBody(name, operands, build, varying);
 }

@@ -75,11 +75,12 @@ class GraphImporter {
     Captures Capture(const std::set<std::string>& names) const;
     // Makes the body of a node: its inputs are like `inputs`, then like the captures' operands. The
     // function gets an importer into the body, which knows the captured names.
-    graph::Body MakeBody(const std::string& name,
-                         const Vals& inputs,
-                         const Captures& captures,
-                         size_t varying,
-                         const std::function<Vals(GraphImporter& body, const Vals& inputs)>& function);
+    graph::Body MakeBody(
+        const std::string& name,
+        const Vals& inputs,
+        const Captures& captures,
+        size_t varying,
+        const std::function<Vals(GraphImporter& body, const Vals& inputs)>& function);
 
   private:
     void ImportNode(const onnx::NodeProto& node);

@@ -54,7 +54,8 @@ void ImportAttention(Node& node) {
     options.softcap = node.Float("softcap", 0);
     options.left_window = node.Int("left_window_size", -1);
     options.right_window = node.Int("right_window_size", -1);
-    options.scale = node.HasAttribute("scale") ? node.Float("scale", 1) : DefaultScale(node, in.query.dim(-1));
+    options.scale =
+        node.HasAttribute("scale") ? node.Float("scale", 1) : DefaultScale(node, in.query.dim(-1));
     options.softmax = node.Type("softmax_precision", ElementType::kF32);
     const bool positions = options.causal || options.left_window >= 0 || options.right_window >= 0;
     if (node.Has(4)) {
@@ -89,7 +90,8 @@ void ImportAttention(Node& node) {
 void ImportFlexAttention(Node& node) {
     graph::AttentionOptions options;
     const Val q = node.In(0);
-    options.scale = node.HasAttribute("scale") ? node.Float("scale", 1) : DefaultScale(node, q.dim(-1));
+    options.scale =
+        node.HasAttribute("scale") ? node.Float("scale", 1) : DefaultScale(node, q.dim(-1));
     options.softmax = node.Type("softmax_precision", graph::ComputeType(q.element()));
     const auto function = [&](const char* name) -> std::function<Val(Val)> {
         if (!node.HasAttribute(name)) {
@@ -138,16 +140,18 @@ void ImportLinearAttention(Node& node) {
     in.query = HeadsOut(node.In(0), heads);
     in.key = HeadsOut(node.In(1), key_heads);
     in.value = HeadsOut(node.In(2), key_heads);
-    in.state = node.Has(3) ? node.In(3)
-                           : b.Full(in.query.element(),
-                                    {in.query.dim(0), key_heads, in.key.dim(3), in.value.dim(3)}, 0);
+    in.state = node.Has(3)
+                   ? node.In(3)
+                   : b.Full(in.query.element(),
+                            {in.query.dim(0), key_heads, in.key.dim(3), in.value.dim(3)}, 0);
     const auto per_head = [&](Val x) {
         const Shape s = x.shape();
         return graph::Permute(graph::Reshape(x, {s[0], s[1], s[2], 1}), {0, 2, 1, 3});
     };
     if (gated) {
         const Val decay = node.In(4);
-        in.decay = b.sizes().Equal(decay.dim(2), key_heads) ? per_head(decay) : HeadsOut(decay, key_heads);
+        in.decay =
+            b.sizes().Equal(decay.dim(2), key_heads) ? per_head(decay) : HeadsOut(decay, key_heads);
     }
     if (delta) {
         in.beta = per_head(node.In(5));
@@ -170,8 +174,9 @@ void ImportCausalConv(Node& node) {
         FailInvalid(fmt::format("its activation is \"{}\"", activation));
     }
     const Expr before = w.dim(2) - 1;
-    const Val past = node.Has(3) ? node.In(3)
-                                 : node.builder().Full(x.element(), {x.dim(0), x.dim(1), before}, 0);
+    const Val past = node.Has(3)
+                         ? node.In(3)
+                         : node.builder().Full(x.element(), {x.dim(0), x.dim(1), before}, 0);
     const Val padded = graph::Concat({past, x}, 2);
     const graph::SpatialWindow window{{w.dim(2)}, {1}, {1}, {Expr(0)}, {Expr(0)}};
     const Val y = graph::Convolve(padded, w, node.Opt(2), window,

@@ -53,18 +53,25 @@ void Convert(Node& node, ElementType to) {
                          rounding));
 }
 
-void ImportCast(Node& node) { Convert(node, ElementTypeOf(node.Int("to"))); }
-void ImportCastLike(Node& node) { Convert(node, node.In(1).element()); }
+void ImportCast(Node& node) {
+    Convert(node, ElementTypeOf(node.Int("to")));
+}
+void ImportCastLike(Node& node) {
+    Convert(node, node.In(1).element());
+}
 void ImportBitCast(Node& node) {
     node.Out(graph::Bitcast(node.In(0), ElementTypeOf(node.Int("to"))));
 }
-void ImportIdentity(Node& node) { node.Out(0, node.InItem(0)); }
+void ImportIdentity(Node& node) {
+    node.Out(0, node.InItem(0));
+}
 
 Tensor FromNumbers(ElementType element, std::vector<int64_t> dims, std::span<const double> values) {
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, std::move(dims), &data);
     for (size_t i = 0; i < values.size(); ++i) {
-        graph::WriteElement(element, graph::Scalar::Float(values[i]), data + i * graph::BytesOf(element));
+        graph::WriteElement(element, graph::Scalar::Float(values[i]),
+                            data + i * graph::BytesOf(element));
     }
     return tensor;
 }

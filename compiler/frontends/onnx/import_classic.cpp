@@ -96,9 +96,9 @@ TreeTables ReadTrees(Node& node) {
     const int64_t nodes = static_cast<int64_t>(t.feature.size());
     const int64_t leaves = static_cast<int64_t>(targets.size());
     t.missing.resize(t.missing.empty() ? static_cast<size_t>(nodes) : t.missing.size(), 0);
-    for (const size_t size : {true_ids.size(), false_ids.size(), true_leaf.size(), false_leaf.size(),
-                              t.missing.size(), static_cast<size_t>(splits.count()),
-                              static_cast<size_t>(modes.count())}) {
+    for (const size_t size :
+         {true_ids.size(), false_ids.size(), true_leaf.size(), false_leaf.size(), t.missing.size(),
+          static_cast<size_t>(splits.count()), static_cast<size_t>(modes.count())}) {
         if (static_cast<int64_t>(size) != nodes) {
             FailInvalid(fmt::format("its tables have {} and {} nodes", nodes, size));
         }
@@ -132,16 +132,18 @@ TreeTables ReadTrees(Node& node) {
         t.weight.push_back(weights.At(i).ToDouble(weights.element));
     }
     for (const int64_t root : node.Ints("tree_roots")) {
-        const bool single = root >= 0 && root < nodes && true_leaf[static_cast<size_t>(root)] != 0 &&
-                            false_leaf[static_cast<size_t>(root)] != 0 &&
-                            true_ids[static_cast<size_t>(root)] == false_ids[static_cast<size_t>(root)];
+        const bool single =
+            root >= 0 && root < nodes && true_leaf[static_cast<size_t>(root)] != 0 &&
+            false_leaf[static_cast<size_t>(root)] != 0 &&
+            true_ids[static_cast<size_t>(root)] == false_ids[static_cast<size_t>(root)];
         t.roots.push_back(single ? t.when_true[static_cast<size_t>(root)] : child(root, false));
     }
     // The greatest depth, level by level; a cycle never ends.
     std::vector<int64_t> level = t.roots;
     while (std::ranges::any_of(level, [&](int64_t n) { return n < nodes; })) {
         if (++t.depth > std::min<int64_t>(nodes, 512)) {
-            FailInvalid(fmt::format("its trees are deeper than {} nodes, or have a cycle", t.depth - 1));
+            FailInvalid(
+                fmt::format("its trees are deeper than {} nodes, or have a cycle", t.depth - 1));
         }
         std::vector<int64_t> next;
         for (const int64_t n : level) {
@@ -161,7 +163,8 @@ Val NumberTable(Builder& b, std::span<const double> values, ElementType element)
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, {static_cast<int64_t>(values.size())}, &data);
     for (size_t i = 0; i < values.size(); ++i) {
-        graph::WriteElement(element, graph::Scalar::Float(values[i]), data + i * graph::BytesOf(element));
+        graph::WriteElement(element, graph::Scalar::Float(values[i]),
+                            data + i * graph::BytesOf(element));
     }
     return b.Constant(std::move(tensor));
 }
@@ -222,7 +225,9 @@ void ImportTreeEnsemble(Node& node) {
     const Val split = NumberTable(b, t.split, x.element());
     const Val missing = b.Integers(t.missing);
     const std::vector<std::vector<double>> sets = ReadMembers(node, t);
-    const auto look_up = [&](Val table, Val index) { return graph::Gather(table, {-1}, {index}, shape); };
+    const auto look_up = [&](Val table, Val index) {
+        return graph::Gather(table, {-1}, {index}, shape);
+    };
     Val at = graph::BroadcastTo(b.Integers(t.roots), shape);
     for (int64_t level = 0; level < t.depth; ++level) {
         const Val value = graph::Gather(x, {0, -1}, {look_up(feature, at)}, shape);
@@ -257,8 +262,9 @@ void ImportTreeEnsemble(Node& node) {
     const Shape result{x.dim(0), targets};
     double neutral = 0;
     if (aggregate >= 2) {
-        neutral = x.element() == ElementType::kF64 ? std::numeric_limits<double>::max()
-                                                   : static_cast<double>(std::numeric_limits<float>::max());
+        neutral = x.element() == ElementType::kF64
+                      ? std::numeric_limits<double>::max()
+                      : static_cast<double>(std::numeric_limits<float>::max());
         neutral = aggregate == 2 ? neutral : -neutral;
     }
     Val y = graph::Scatter(b.Full(x.element(), result, neutral), weight, {0, -1}, {target},

@@ -1,8 +1,8 @@
 // If, Loop and Scan.
 //
 // What is known at import is done at import: the branch of a known condition is put in place, short
-// loops are unrolled, and so are those whose values change their shapes. The rest become If and Loop
-// nodes.
+// loops are unrolled, and so are those whose values change their shapes. The rest become If and
+// Loop nodes.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -34,8 +34,8 @@ bool RequireBool(Builder& b, Val value) {
 }
 
 bool AreTensors(const std::vector<Item>& items) {
-    return std::ranges::all_of(
-        items, [](const Item& item) { return item.kind == Item::Kind::kTensor; });
+    return std::ranges::all_of(items,
+                               [](const Item& item) { return item.kind == Item::Kind::kTensor; });
 }
 
 Vals TensorsOf(const std::vector<Item>& items) {
@@ -60,15 +60,16 @@ void OutAll(Node& node, const std::vector<Item>& items) {
 // An If node, if both branches give tensors of the same types.
 std::optional<Vals> TryIfNode(Node& node, Val condition) {
     GraphImporter& importer = node.importer();
-    const onnx::GraphProto* graphs[] = {&node.Subgraph("then_branch"), &node.Subgraph("else_branch")};
+    const onnx::GraphProto* graphs[] = {&node.Subgraph("then_branch"),
+                                        &node.Subgraph("else_branch")};
     std::set<std::string> names = OuterNames(*graphs[0]);
     names.merge(OuterNames(*graphs[1]));
     const GraphImporter::Captures captures = importer.Capture(names);
     std::vector<graph::Body> bodies;
     try {
         for (const onnx::GraphProto* graph : graphs) {
-            bodies.push_back(importer.MakeBody(
-                "branch", {}, captures, 0, [&](GraphImporter& body, const Vals&) {
+            bodies.push_back(
+                importer.MakeBody("branch", {}, captures, 0, [&](GraphImporter& body, const Vals&) {
                     return TensorsOf(body.Inline(*graph, {}));
                 }));
         }
@@ -98,21 +99,25 @@ void ImportIf(Node& node) {
 
 // --- Loop ----------------------------------------------------------------------------------------
 
-void UnrollLoop(Node& node, std::vector<Item> carried, std::optional<int64_t> count, Val condition) {
+void UnrollLoop(Node& node,
+                std::vector<Item> carried,
+                std::optional<int64_t> count,
+                Val condition) {
     Builder& b = node.builder();
     const onnx::GraphProto& graph = node.Subgraph("body");
     const size_t outputs = static_cast<size_t>(graph.output_size());
     if (outputs < 1 + carried.size()) {
-        FailInvalid(fmt::format("its body has {} outputs for {} carried values", outputs,
-                                carried.size()));
+        FailInvalid(
+            fmt::format("its body has {} outputs for {} carried values", outputs, carried.size()));
     }
     std::vector<Vals> scans(outputs - 1 - carried.size());
     bool runs = !condition || RequireBool(b, condition);
     for (int64_t i = 0; runs && i < count.value_or(INT64_MAX); ++i) {
         if (i >= kMaxUnrolledIterations) {
-            FailUnsupported(fmt::format("it has more than {} iterations, and is not a loop over "
-                                        "tensors of fixed shapes",
-                                        kMaxUnrolledIterations));
+            FailUnsupported(
+                fmt::format("it has more than {} iterations, and is not a loop over "
+                            "tensors of fixed shapes",
+                            kMaxUnrolledIterations));
         }
         std::vector<Item> inputs = {Item(b.Integer(ElementType::kI64, i)),
                                     Item(b.Integer(ElementType::kBool, 1))};
@@ -139,11 +144,11 @@ void UnrollLoop(Node& node, std::vector<Item> carried, std::optional<int64_t> co
 // What is in a loop over tensors, for Loop and Scan.
 struct LoopPlan {
     const onnx::GraphProto* body = nullptr;
-    Val count;            // i64
-    Expr count_size;      // the same, where scan outputs need it
-    Val condition;        // or nothing
+    Val count;        // i64
+    Expr count_size;  // the same, where scan outputs need it
+    Val condition;    // or nothing
     Vals carried;
-    Vals scanned;         // inputs of which each iteration gets a slice
+    Vals scanned;  // inputs of which each iteration gets a slice
     std::vector<int64_t> input_axes, output_axes;
     std::vector<bool> input_reversed, output_reversed;
     bool has_condition = false;  // the body has the iteration and a condition, as in Loop
@@ -151,7 +156,11 @@ struct LoopPlan {
 
 // Runs the body of a plan: gives whether to go on (or nothing), the carried values, then the slices
 // of scan outputs.
-Vals RunBody(GraphImporter& importer, const LoopPlan& plan, Val i, const Vals& carried, const Vals& scanned) {
+Vals RunBody(GraphImporter& importer,
+             const LoopPlan& plan,
+             Val i,
+             const Vals& carried,
+             const Vals& scanned) {
     Builder& b = importer.builder();
     std::vector<Item> inputs;
     if (plan.has_condition) {
@@ -193,9 +202,8 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
         // The types of the slices are only known when the body is built once.
         std::vector<graph::TensorType> types;
         const auto probe = [&](GraphImporter& body, const Vals& values) {
-            const Vals results =
-                RunBody(body, plan, values[0], part(values, 1, carried.size()),
-                        part(values, 1 + carried.size(), plan.scanned.size()));
+            const Vals results = RunBody(body, plan, values[0], part(values, 1, carried.size()),
+                                         part(values, 1 + carried.size(), plan.scanned.size()));
             for (size_t s = 0; s < scans; ++s) {
                 types.push_back(results[own + carried.size() + s].type());
             }
@@ -204,12 +212,14 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
         };
         importer.MakeBody("loop", inputs_of(carried), captures, 1 + carried.size(), probe);
         if (stops || (plan.condition && KnownBool(b, plan.condition) != true)) {
-            FailUnsupported("the number of its iterations, and with it the size of its results, "
-                            "depends on the data");
+            FailUnsupported(
+                "the number of its iterations, and with it the size of its results, "
+                "depends on the data");
         }
         for (size_t s = 0; s < scans; ++s) {
             std::vector<Expr> dims(types[s].shape.dims().begin(), types[s].shape.dims().end());
-            const int64_t axis = Builder::Axis(plan.output_axes[s], static_cast<int64_t>(dims.size()) + 1);
+            const int64_t axis =
+                Builder::Axis(plan.output_axes[s], static_cast<int64_t>(dims.size()) + 1);
             dims.insert(dims.begin() + axis, plan.count_size);
             const Shape shape(std::move(dims));
             carried.push_back(types[s].element == ElementType::kBool
@@ -226,7 +236,8 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
                                         : inner.Integer(ElementType::kBool, 1)};
         for (size_t c = 0; c < plan.carried.size(); ++c) {
             const Val value = results[own + c];
-            if (value.element() != values[1 + c].element() || value.rank() != values[1 + c].rank()) {
+            if (value.element() != values[1 + c].element() ||
+                value.rank() != values[1 + c].rank()) {
                 FailUnsupported("a carried value changes its type");
             }
             next.push_back(value);
@@ -239,13 +250,15 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
         }
         return next;
     };
-    graph::Body body = importer.MakeBody("loop", inputs_of(carried), captures, 1 + carried.size(), iterate);
+    graph::Body body =
+        importer.MakeBody("loop", inputs_of(carried), captures, 1 + carried.size(), iterate);
     Vals operands = {plan.count, plan.condition ? graph::Reshape(plan.condition, Shape{})
                                                 : b.Integer(ElementType::kBool, 1)};
     operands.insert(operands.end(), carried.begin(), carried.end());
     operands.insert(operands.end(), plan.scanned.begin(), plan.scanned.end());
     operands.insert(operands.end(), captures.operands.begin(), captures.operands.end());
-    return b.Add(graph::op::Loop{static_cast<int64_t>(carried.size())}, operands, {std::move(body)});
+    return b.Add(graph::op::Loop{static_cast<int64_t>(carried.size())}, operands,
+                 {std::move(body)});
 }
 
 void ImportLoop(Node& node) {
@@ -258,7 +271,8 @@ void ImportLoop(Node& node) {
     LoopPlan plan;
     plan.body = &node.Subgraph("body");
     plan.has_condition = true;
-    const size_t scans = static_cast<size_t>(std::max(plan.body->output_size() - 1, 0)) - carried.size();
+    const size_t scans =
+        static_cast<size_t>(std::max(plan.body->output_size() - 1, 0)) - carried.size();
     const bool scanning = static_cast<size_t>(plan.body->output_size()) > 1 + carried.size();
     std::optional<int64_t> count;
     if (limit) {
@@ -327,7 +341,8 @@ std::vector<int64_t> ReadAxes(Node& node, std::string_view name, size_t count) {
 Vals RunScan(Node& node, LoopPlan plan, const Vals& inputs, size_t scanned) {
     Builder& b = node.builder();
     if (scanned == 0 || scanned > inputs.size()) {
-        FailInvalid(fmt::format("it has {} inputs, of which {} are scanned", inputs.size(), scanned));
+        FailInvalid(
+            fmt::format("it has {} inputs, of which {} are scanned", inputs.size(), scanned));
     }
     const int64_t states = static_cast<int64_t>(inputs.size() - scanned);
     plan.carried.assign(inputs.begin(), inputs.begin() + states);

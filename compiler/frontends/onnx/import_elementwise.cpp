@@ -64,7 +64,8 @@ void ImportPow(Node& node) {
     const ElementType type = base.element();
     if (graph::IsFloat(type) || !graph::IsFloat(exponent.element())) {
         const ElementType compute = graph::ComputeType(type);
-        node.Out(graph::Cast(map::Pow(graph::Cast(base, compute), graph::Cast(exponent, compute)), type));
+        node.Out(graph::Cast(map::Pow(graph::Cast(base, compute), graph::Cast(exponent, compute)),
+                             type));
     } else {
         const Val result = map::Pow(graph::Cast(base, ElementType::kF64),
                                     graph::Cast(exponent, ElementType::kF64));
@@ -83,7 +84,8 @@ void ImportBitShift(Node& node) {
         FailInvalid(fmt::format("its direction is \"{}\"", direction));
     }
     const bool left = direction == "LEFT";
-    node.Out(left ? map::ShiftLeft(node.In(0), node.In(1)) : map::ShiftRight(node.In(0), node.In(1)));
+    node.Out(left ? map::ShiftLeft(node.In(0), node.In(1))
+                  : map::ShiftRight(node.In(0), node.In(1)));
 }
 
 void ImportClip(Node& node) {
@@ -92,8 +94,7 @@ void ImportClip(Node& node) {
         node.Out(graph::Clip(x, node.Opt(1), node.Opt(2)));
         return;
     }
-    node.Out(graph::Clip(x,
-                         node.HasAttribute("min") ? graph::Like(x, node.Float("min", 0)) : Val(),
+    node.Out(graph::Clip(x, node.HasAttribute("min") ? graph::Like(x, node.Float("min", 0)) : Val(),
                          node.HasAttribute("max") ? graph::Like(x, node.Float("max", 0)) : Val()));
 }
 
@@ -101,25 +102,43 @@ void ImportWhere(Node& node) {
     node.Out(graph::Where(node.In(0), node.In(1), node.In(2)));
 }
 
-void ImportRelu(Node& node) { node.Out(graph::Relu(node.In(0))); }
+void ImportRelu(Node& node) {
+    node.Out(graph::Relu(node.In(0)));
+}
 void ImportLeakyRelu(Node& node) {
     node.Out(graph::LeakyRelu(node.In(0), node.Float("alpha", 0.01F)));
 }
-void ImportPRelu(Node& node) { node.Out(graph::PRelu(node.In(0), node.In(1))); }
-void ImportElu(Node& node) { node.Out(graph::Elu(node.In(0), node.Float("alpha", 1))); }
-void ImportCelu(Node& node) { node.Out(graph::Celu(node.In(0), node.Float("alpha", 1))); }
+void ImportPRelu(Node& node) {
+    node.Out(graph::PRelu(node.In(0), node.In(1)));
+}
+void ImportElu(Node& node) {
+    node.Out(graph::Elu(node.In(0), node.Float("alpha", 1)));
+}
+void ImportCelu(Node& node) {
+    node.Out(graph::Celu(node.In(0), node.Float("alpha", 1)));
+}
 void ImportSelu(Node& node) {
     node.Out(graph::Selu(node.In(0), node.Float("alpha", 1.67326319217681884765625),
                          node.Float("gamma", 1.05070102214813232421875)));
 }
-void ImportSoftplus(Node& node) { node.Out(graph::Softplus(node.In(0))); }
-void ImportSoftsign(Node& node) { node.Out(graph::Softsign(node.In(0))); }
+void ImportSoftplus(Node& node) {
+    node.Out(graph::Softplus(node.In(0)));
+}
+void ImportSoftsign(Node& node) {
+    node.Out(graph::Softsign(node.In(0)));
+}
 void ImportHardSigmoid(Node& node) {
     node.Out(graph::HardSigmoid(node.In(0), node.Float("alpha", 0.2F), node.Float("beta", 0.5)));
 }
-void ImportHardSwish(Node& node) { node.Out(graph::HardSwish(node.In(0))); }
-void ImportSwish(Node& node) { node.Out(graph::Swish(node.In(0), node.Float("alpha", 1))); }
-void ImportMish(Node& node) { node.Out(graph::Mish(node.In(0))); }
+void ImportHardSwish(Node& node) {
+    node.Out(graph::HardSwish(node.In(0)));
+}
+void ImportSwish(Node& node) {
+    node.Out(graph::Swish(node.In(0), node.Float("alpha", 1)));
+}
+void ImportMish(Node& node) {
+    node.Out(graph::Mish(node.In(0)));
+}
 void ImportGelu(Node& node) {
     node.Out(graph::Gelu(node.In(0), node.Text("approximate", "none") == "tanh"));
 }

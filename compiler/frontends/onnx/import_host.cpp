@@ -77,7 +77,8 @@ void ImportNonMaxSuppression(Node& node) {
                                 scores.shape().ToString()));
     }
     const auto number = [&](size_t input, Val otherwise, ElementType type) {
-        return node.Has(input) ? graph::Cast(graph::Reshape(node.In(input), Shape{}), type) : otherwise;
+        return node.Has(input) ? graph::Cast(graph::Reshape(node.In(input), Shape{}), type)
+                               : otherwise;
     };
     const Val most = number(2, b.Integer(ElementType::kI64, 0), ElementType::kI64);
     const Val overlap = number(3, b.Scalar(ElementType::kF32, 0), ElementType::kF32);
@@ -86,8 +87,8 @@ void ImportNonMaxSuppression(Node& node) {
         b.UnknownSize("selected", HintOf(node, scores.shape().Volume()), {0, INT32_MAX});
     node.Out(b.HostCall("non_max_suppression",
                         {{"centre", int64_t{node.Int("center_point_box", 0) != 0}}},
-                        {graph::Cast(boxes, ElementType::kF32), graph::Cast(scores, ElementType::kF32),
-                         most, overlap, least},
+                        {graph::Cast(boxes, ElementType::kF32),
+                         graph::Cast(scores, ElementType::kF32), most, overlap, least},
                         {{ElementType::kI64, Shape{count, 3}}})[0]);
 }
 
@@ -134,13 +135,12 @@ void ImportStringNormalizer(Node& node) {
         FailInvalid(fmt::format("the input is {}, not [n] or [1, n]", x.shape().ToString()));
     }
     const Expr count = b.UnknownSize("words", HintOf(node, x.dim(-1)), {0, INT32_MAX});
-    node.Out(b.HostCall("string_normalise",
-                        {{"case", node.Text("case_change_action", "NONE")},
-                         {"sensitive", int64_t{node.Int("is_case_sensitive", 0) != 0}},
-                         {"stopwords", node.Texts("stopwords")}},
-                        {x},
-                        {{ElementType::kString,
-                          x.rank() == 1 ? Shape{count} : Shape{Expr(1), count}}})[0]);
+    node.Out(b.HostCall(
+        "string_normalise",
+        {{"case", node.Text("case_change_action", "NONE")},
+         {"sensitive", int64_t{node.Int("is_case_sensitive", 0) != 0}},
+         {"stopwords", node.Texts("stopwords")}},
+        {x}, {{ElementType::kString, x.rank() == 1 ? Shape{count} : Shape{Expr(1), count}}})[0]);
 }
 
 void ImportRegexFullMatch(Node& node) {

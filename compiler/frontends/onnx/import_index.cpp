@@ -60,8 +60,8 @@ void ImportOneHot(Node& node) {
         FailInvalid(fmt::format("the depth has {} elements, the values are {}", depth.size(),
                                 values.shape().ToString()));
     }
-    node.Out(graph::OneHot(indices, depth[0], graph::Select(values, 0, 0), graph::Select(values, 0, 1),
-                           node.Int("axis", -1)));
+    node.Out(graph::OneHot(indices, depth[0], graph::Select(values, 0, 0),
+                           graph::Select(values, 0, 1), node.Int("axis", -1)));
 }
 
 // Writes a block at a place of its own in each batch.
@@ -91,14 +91,10 @@ void ImportTensorScatter(Node& node) {
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"Gather", 2, ImportGather},
-    {"GatherElements", 2, ImportGatherElements},
-    {"GatherND", 2, ImportGatherNd},
-    {"OneHot", 3, ImportOneHot},
-    {"Scatter", 3, ImportScatterElements},
-    {"ScatterElements", 3, ImportScatterElements},
-    {"ScatterND", 3, ImportScatterNd},
-    {"TensorScatter", 2, ImportTensorScatter},
+    {"Gather", 2, ImportGather},           {"GatherElements", 2, ImportGatherElements},
+    {"GatherND", 2, ImportGatherNd},       {"OneHot", 3, ImportOneHot},
+    {"Scatter", 3, ImportScatterElements}, {"ScatterElements", 3, ImportScatterElements},
+    {"ScatterND", 3, ImportScatterNd},     {"TensorScatter", 2, ImportTensorScatter},
 };
 
 }  // namespace

@@ -29,7 +29,8 @@ void ImportNllLoss(Node& node) {
 
 void ImportCrossEntropy(Node& node) {
     const Val logarithms = graph::LogSoftmax(node.In(0), 1);
-    node.Out(0, graph::NegativeLogLikelihood(logarithms, node.In(1), node.Opt(2), ReadOptions(node)));
+    node.Out(0,
+             graph::NegativeLogLikelihood(logarithms, node.In(1), node.Opt(2), ReadOptions(node)));
     node.Out(1, logarithms);
 }
 
@@ -44,7 +45,9 @@ size_t GroupSize(Node& node, size_t groups) {
 }
 
 // The rate as a number without dimensions.
-Val Rate(Node& node) { return graph::Reshape(node.In(0), Shape{}); }
+Val Rate(Node& node) {
+    return graph::Reshape(node.In(0), Shape{});
+}
 
 void ImportAdagrad(Node& node) {
     const size_t count = GroupSize(node, 3);
@@ -64,8 +67,7 @@ void ImportMomentum(Node& node) {
     const std::string mode = node.Text("mode", "standard");
     const double alpha = node.Float("alpha", 0);
     const double beta = node.Float("beta", 0);
-    const Val first =
-        graph::Equal(graph::Reshape(node.In(1), Shape{}), 0);
+    const Val first = graph::Equal(graph::Reshape(node.In(1), Shape{}), 0);
     for (size_t i = 0; i < count; ++i) {
         const Val x = node.In(2 + i), v = node.In(2 + 2 * count + i);
         const Val g = x * node.Float("norm_coefficient", 0) + node.In(2 + count + i);
@@ -81,7 +83,9 @@ void ImportAdam(Node& node) {
     const double alpha = node.Float("alpha", 0.9F), beta = node.Float("beta", 0.999F);
     const Val steps = graph::Cast(graph::Reshape(node.In(1), Shape{}), ElementType::kF32);
     const Val one = graph::Like(steps, 1);
-    const auto power = [&](double base) { return graph::map::Pow(graph::Like(steps, base), steps); };
+    const auto power = [&](double base) {
+        return graph::map::Pow(graph::Like(steps, base), steps);
+    };
     const Val corrected = Rate(node) * graph::map::Sqrt(one - power(beta)) / (one - power(alpha));
     const Val rate = graph::Where(graph::Greater(steps, 0), corrected, Rate(node));
     for (size_t i = 0; i < count; ++i) {

@@ -7,7 +7,9 @@
 namespace fornax::onnx_frontend {
 namespace {
 
-void ImportMatMul(Node& node) { node.Out(graph::MatMul(node.In(0), node.In(1))); }
+void ImportMatMul(Node& node) {
+    node.Out(graph::MatMul(node.In(0), node.In(1)));
+}
 
 void ImportGemm(Node& node) {
     node.Out(graph::Gemm(node.In(0), node.In(1), node.Opt(2), node.Float("alpha", 1),
@@ -15,8 +17,12 @@ void ImportGemm(Node& node) {
                          node.Int("transB", 0) != 0));
 }
 
-void ImportEinsum(Node& node) { node.Out(graph::Einsum(node.Text("equation", ""), node.All())); }
-void ImportDet(Node& node) { node.Out(graph::Determinant(node.In(0))); }
+void ImportEinsum(Node& node) {
+    node.Out(graph::Einsum(node.Text("equation", ""), node.All()));
+}
+void ImportDet(Node& node) {
+    node.Out(graph::Determinant(node.In(0)));
+}
 
 constexpr OperatorEntry kOperators[] = {
     {"Det", 1, ImportDet},

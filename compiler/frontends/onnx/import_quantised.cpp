@@ -19,8 +19,7 @@ graph::QuantAxis ReadQuantAxis(Node& node) {
 
 void ImportQuantizeLinear(Node& node) {
     const Val x = node.In(0), scale = node.In(1), zero = node.Opt(2);
-    const ElementType to =
-        zero ? zero.element() : node.Type("output_dtype", ElementType::kU8);
+    const ElementType to = zero ? zero.element() : node.Type("output_dtype", ElementType::kU8);
     ElementType compute = graph::ComputeType(scale.element());
     compute = node.Type("precision", compute);
     if (x.element() == ElementType::kF64) {
@@ -49,10 +48,11 @@ void ImportMatMulInteger(Node& node) {
 
 // The i32 sums times their scale, as integers of the zero point's type.
 Val Requantise(Val sums, Val scale, Val y_scale, Val y_zero) {
-    const Val factor = graph::Cast(scale, ElementType::kF32) / graph::Cast(y_scale, ElementType::kF32);
+    const Val factor =
+        graph::Cast(scale, ElementType::kF32) / graph::Cast(y_scale, ElementType::kF32);
     const Val y = graph::Cast(sums, ElementType::kF32) * factor;
-    return graph::Quantise(y, graph::Like(y, 1), y_zero, {}, y_zero.element(),
-                           Overflow::kSaturate, ElementType::kF32);
+    return graph::Quantise(y, graph::Like(y, 1), y_zero, {}, y_zero.element(), Overflow::kSaturate,
+                           ElementType::kF32);
 }
 
 Val Column(Val v) {
@@ -91,7 +91,8 @@ void ImportQLinearConv(Node& node) {
     if (node.Has(8)) {
         sums = sums + graph::SpreadScale(node.In(8), sums, channel);
     }
-    const Val scale = graph::SpreadScale(node.In(4), sums, channel) * graph::Reshape(node.In(1), Shape{});
+    const Val scale =
+        graph::SpreadScale(node.In(4), sums, channel) * graph::Reshape(node.In(1), Shape{});
     node.Out(Requantise(sums, scale, node.In(6), node.In(7)));
 }
 

@@ -1,6 +1,6 @@
 // Random numbers. A model without a seed gets one of the node's name: the same in each run.
-#include <cstring>
 #include <fmt/format.h>
+#include <cstring>
 
 #include "compiler/frontends/onnx/operator_families.h"
 #include "compiler/graph/build/random.h"
@@ -64,7 +64,8 @@ void ImportNormalLike(Node& node) {
 
 void ImportBernoulli(Node& node) {
     const Val p = node.In(0);
-    const Val x = graph::RandomUniform(node.builder(), p.shape(), ReadSeed(node), ElementType::kF32);
+    const Val x =
+        graph::RandomUniform(node.builder(), p.shape(), ReadSeed(node), ElementType::kF32);
     node.Out(graph::Cast(graph::map::Less(x, graph::Cast(p, ElementType::kF32)),
                          ReadType(node, p.element())));
 }
@@ -75,9 +76,9 @@ void ImportMultinomial(Node& node) {
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"Bernoulli", 1, ImportBernoulli},       {"Multinomial", 1, ImportMultinomial},
-    {"RandomNormal", 0, ImportNormal},       {"RandomNormalLike", 1, ImportNormalLike},
-    {"RandomUniform", 0, ImportUniform},     {"RandomUniformLike", 1, ImportUniformLike},
+    {"Bernoulli", 1, ImportBernoulli},   {"Multinomial", 1, ImportMultinomial},
+    {"RandomNormal", 0, ImportNormal},   {"RandomNormalLike", 1, ImportNormalLike},
+    {"RandomUniform", 0, ImportUniform}, {"RandomUniformLike", 1, ImportUniformLike},
 };
 
 }  // namespace

@@ -85,9 +85,7 @@ void ImportRecurrent(Node& node) {
     options.input_forget = node.Int("input_forget", 0) != 0;
     // With layout 1 the batch comes first.
     const bool batch_first = node.Int("layout", 0) != 0;
-    const auto swap = [&](Val v) {
-        return v && batch_first ? graph::Permute(v, {1, 0, 2}) : v;
-    };
+    const auto swap = [&](Val v) { return v && batch_first ? graph::Permute(v, {1, 0, 2}) : v; };
     const bool lstm = kind == RecurrentKind::kLstm;
     const graph::RecurrentResult result = graph::Recurrent(
         {swap(node.In(0)), node.In(1), node.In(2), node.Opt(3), node.Opt(4), swap(node.Opt(5)),

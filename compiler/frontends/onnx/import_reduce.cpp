@@ -50,7 +50,8 @@ Val Plain(Val x, std::span<const int64_t> axes, bool keep) {
 template <Combine combine>
 Val Extreme(Val x, std::span<const int64_t> axes, bool keep) {
     if (x.element() == ElementType::kBool) {
-        return graph::Reduce(combine == Combine::kMax ? Combine::kOr : Combine::kAnd, x, axes, keep);
+        return graph::Reduce(combine == Combine::kMax ? Combine::kOr : Combine::kAnd, x, axes,
+                             keep);
     }
     return graph::Reduce(combine, x, axes, keep);
 }
@@ -58,8 +59,7 @@ Val Extreme(Val x, std::span<const int64_t> axes, bool keep) {
 template <Combine combine>
 void ImportArg(Node& node) {
     node.Out(graph::ArgReduce(combine, node.In(0), node.Int("axis", 0),
-                              node.Int("keepdims", 1) != 0,
-                              node.Int("select_last_index", 0) != 0));
+                              node.Int("keepdims", 1) != 0, node.Int("select_last_index", 0) != 0));
 }
 
 template <Combine combine>

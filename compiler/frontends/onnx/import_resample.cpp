@@ -79,7 +79,10 @@ Expr ScaledSize(Builder& b, const Expr& size, double scale) {
     return static_cast<int64_t>(scaled);
 }
 
-void SetScales(Node& node, Val x, const std::vector<double>& scales, std::vector<ResizeAxis>& axes) {
+void SetScales(Node& node,
+               Val x,
+               const std::vector<double>& scales,
+               std::vector<ResizeAxis>& axes) {
     if (scales.size() != axes.size()) {
         FailInvalid(fmt::format("it has {} scales for {} axes", scales.size(), axes.size()));
     }
@@ -157,7 +160,8 @@ void ImportResize(Node& node) {
     if (options.coordinates == Coordinates::kCropAndResize) {
         const std::vector<double> roi = node.Numbers(1, "the region");
         if (roi.size() != 2 * axes.size()) {
-            FailInvalid(fmt::format("the region has {} numbers for {} axes", roi.size(), axes.size()));
+            FailInvalid(
+                fmt::format("the region has {} numbers for {} axes", roi.size(), axes.size()));
         }
         for (size_t i = 0; i < axes.size(); ++i) {
             axes[i].begin = roi[i];
@@ -177,7 +181,8 @@ void ImportUpsample(Node& node) {
     for (int64_t i = 0; i < x.rank(); ++i) {
         axes.push_back({i, 1, x.dim(i), 0, 1});
     }
-    SetScales(node, x, node.version() >= 9 ? node.Numbers(1, "the scales") : node.Floats("scales"), axes);
+    SetScales(node, x, node.version() >= 9 ? node.Numbers(1, "the scales") : node.Floats("scales"),
+              axes);
     node.Out(graph::Resize(x, axes, options));
 }
 
@@ -210,9 +215,8 @@ void ImportRoiAlign(Node& node) {
     options.samples = node.Int("sampling_ratio", 0);
     options.scale = node.Float("spatial_scale", 1);
     options.max = node.Text("mode", "avg") == "max";
-    options.half_pixel =
-        node.version() >= 16 &&
-        node.Text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
+    options.half_pixel = node.version() >= 16 &&
+                         node.Text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
     if (options.samples == 0) {
         FailUnsupported("its sampling_ratio is 0, which makes the work depend on the data");
     }
@@ -220,10 +224,8 @@ void ImportRoiAlign(Node& node) {
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"AffineGrid", 2, ImportAffineGrid},
-    {"GridSample", 2, ImportGridSample},
-    {"Resize", 1, ImportResize},
-    {"RoiAlign", 3, ImportRoiAlign},
+    {"AffineGrid", 2, ImportAffineGrid}, {"GridSample", 2, ImportGridSample},
+    {"Resize", 1, ImportResize},         {"RoiAlign", 3, ImportRoiAlign},
     {"Upsample", 1, ImportUpsample},
 };
 

@@ -18,7 +18,9 @@ size_t Position(Node& node, size_t input, size_t size, bool behind) {
     return static_cast<size_t>(place);
 }
 
-void ImportSequenceEmpty(Node& node) { node.Out(0, Item(std::vector<Item>())); }
+void ImportSequenceEmpty(Node& node) {
+    node.Out(0, Item(std::vector<Item>()));
+}
 
 void ImportSequenceConstruct(Node& node) {
     std::vector<Item> items;
@@ -51,8 +53,8 @@ void ImportSequenceAt(Node& node) {
 }
 
 void ImportSequenceLength(Node& node) {
-    node.Out(node.builder().Integer(ElementType::kI64,
-                                    static_cast<int64_t>(node.InSequence(0).size())));
+    node.Out(
+        node.builder().Integer(ElementType::kI64, static_cast<int64_t>(node.InSequence(0).size())));
 }
 
 void ImportConcatFromSequence(Node& node) {
@@ -126,7 +128,9 @@ void ImportSequenceMap(Node& node) {
     }
 }
 
-void ImportOptional(Node& node) { node.Out(0, node.Has(0) ? node.InItem(0) : Item()); }
+void ImportOptional(Node& node) {
+    node.Out(0, node.Has(0) ? node.InItem(0) : Item());
+}
 
 void ImportOptionalHasElement(Node& node) {
     node.Out(node.builder().Integer(ElementType::kBool, node.Has(0) ? 1 : 0));

@@ -15,14 +15,18 @@ namespace map = graph::map;
 void ImportShape(Node& node) {
     const Shape shape = node.In(0).shape();
     const int64_t rank = static_cast<int64_t>(shape.rank());
-    const auto bound = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank); };
+    const auto bound = [&](int64_t at) {
+        return std::clamp<int64_t>(at < 0 ? at + rank : at, 0, rank);
+    };
     const int64_t start = bound(node.Int("start", 0));
     const int64_t end = std::max(start, bound(node.Int("end", rank)));
     node.Out(node.builder().Sizes(
         shape.dims().subspan(static_cast<size_t>(start), static_cast<size_t>(end - start))));
 }
 
-void ImportSize(Node& node) { node.Out(node.builder().Size(node.In(0).shape().Volume())); }
+void ImportSize(Node& node) {
+    node.Out(node.builder().Size(node.In(0).shape().Volume()));
+}
 
 // The shape that ONNX's Reshape means: one -1 is what is left, 0 keeps a dimension.
 Shape ResolveShape(Builder& b, const Shape& from, std::vector<Expr> dims, bool zero_is_zero) {
@@ -121,14 +125,15 @@ void ImportTranspose(Node& node) {
         }
     }
     if (order.size() != static_cast<size_t>(x.rank())) {
-        FailInvalid(fmt::format("it has an order of {} axes for {}", order.size(),
-                                x.shape().ToString()));
+        FailInvalid(
+            fmt::format("it has an order of {} axes for {}", order.size(), x.shape().ToString()));
     }
     node.Out(graph::Permute(x, order));
 }
 
 void ImportConcat(Node& node) {
-    node.Out(graph::Concat(node.All(), node.version() < 4 ? node.Int("axis", 1) : node.Int("axis")));
+    node.Out(
+        graph::Concat(node.All(), node.version() < 4 ? node.Int("axis", 1) : node.Int("axis")));
 }
 
 void ImportExpand(Node& node) {
@@ -161,7 +166,11 @@ void ImportTile(Node& node) {
 // --- Slice ---------------------------------------------------------------------------------------
 
 // From ONNX's bound, which may be negative or out of range, to low..high.
-Expr ClampBound(Builder& b, const Expr& bound, const Expr& size, const Expr& low, const Expr& high) {
+Expr ClampBound(Builder& b,
+                const Expr& bound,
+                const Expr& size,
+                const Expr& low,
+                const Expr& high) {
     graph::SizeFacts& sizes = b.sizes();
     if (bound.is_constant() && (*bound.constant() > INT32_MAX || *bound.constant() < -INT32_MAX)) {
         return *bound.constant() > 0 ? high : low;
@@ -239,8 +248,8 @@ std::vector<Expr> SplitSizes(Node& node, Val x, int64_t axis) {
     }
     const int64_t parts = node.Int("num_outputs", static_cast<int64_t>(node.output_count()));
     if (parts < 1 || static_cast<size_t>(parts) != node.output_count()) {
-        FailInvalid(fmt::format("it splits into {} parts and has {} outputs", parts,
-                                node.output_count()));
+        FailInvalid(
+            fmt::format("it splits into {} parts and has {} outputs", parts, node.output_count()));
     }
     const Expr size = x.dim(axis), part = CeilDiv(size, parts);
     std::vector<Expr> sizes(static_cast<size_t>(parts), part);
@@ -319,9 +328,8 @@ void ImportPad(Node& node) {
         high[axis] = pads[i + axes.size()];
     }
     if (mode == "constant") {
-        Val with = node.version() >= 11
-                       ? (node.Has(2) ? node.In(2) : Val())
-                       : graph::Like(x, node.Float("value", 0));
+        Val with = node.version() >= 11 ? (node.Has(2) ? node.In(2) : Val())
+                                        : graph::Like(x, node.Float("value", 0));
         with = with ? with : graph::Like(x, 0);
         node.Out(graph::Pad(x, with, low, high));
         return;
@@ -371,16 +379,17 @@ void ImportDepthToSpace(Node& node) {
     const Val x = node.In(0);
     const int64_t block = node.Int("blocksize");
     if (x.rank() != 4 || block < 1 || block > INT16_MAX) {
-        FailInvalid(fmt::format("the input is {} and the block size {}", x.shape().ToString(), block));
+        FailInvalid(
+            fmt::format("the input is {} and the block size {}", x.shape().ToString(), block));
     }
     const Shape s = x.shape();
     const Expr depth = FloorDiv(s[1], block * block);
     const bool columns_first = node.Text("mode", "DCR") == "CRD";
-    const Val split = columns_first
-                          ? graph::Permute(graph::Reshape(x, {s[0], depth, block, block, s[2], s[3]}),
-                                           {0, 1, 4, 2, 5, 3})
-                          : graph::Permute(graph::Reshape(x, {s[0], block, block, depth, s[2], s[3]}),
-                                           {0, 3, 4, 1, 5, 2});
+    const Val split =
+        columns_first ? graph::Permute(graph::Reshape(x, {s[0], depth, block, block, s[2], s[3]}),
+                                       {0, 1, 4, 2, 5, 3})
+                      : graph::Permute(graph::Reshape(x, {s[0], block, block, depth, s[2], s[3]}),
+                                       {0, 3, 4, 1, 5, 2});
     node.Out(graph::Reshape(split, {s[0], depth, s[2] * block, s[3] * block}));
 }
 
@@ -388,7 +397,8 @@ void ImportSpaceToDepth(Node& node) {
     const Val x = node.In(0);
     const int64_t block = node.Int("blocksize");
     if (x.rank() != 4 || block < 1 || block > INT16_MAX) {
-        FailInvalid(fmt::format("the input is {} and the block size {}", x.shape().ToString(), block));
+        FailInvalid(
+            fmt::format("the input is {} and the block size {}", x.shape().ToString(), block));
     }
     const Shape s = x.shape();
     const Expr height = FloorDiv(s[2], block), width = FloorDiv(s[3], block);
@@ -412,8 +422,8 @@ void ImportTrilu(Node& node) {
     const Val column = b.Iota(ElementType::kI64, shape, 1);
     const Val keep = node.Int("upper", 1) != 0 ? map::LessEqual(diagonal, column)
                                                : map::LessEqual(column, diagonal);
-    const Val zero = x.element() == ElementType::kBool ? b.Integer(ElementType::kBool, 0)
-                                                       : graph::Like(x, 0);
+    const Val zero =
+        x.element() == ElementType::kBool ? b.Integer(ElementType::kBool, 0) : graph::Like(x, 0);
     node.Out(graph::Where(keep, x, zero));
 }
 
@@ -448,16 +458,20 @@ void ImportRange(Node& node) {
         const Expr low = from ? (*from)[0] : Expr(node.Integer(0, "the start"));
         const Expr high = to ? (*to)[0] : Expr(node.Integer(1, "the limit"));
         const Expr length = step > 0 ? high - low : low - high;
-        const Expr count = b.sizes().Less(0, length) ? CeilDiv(length, step > 0 ? step : -step) : Expr(0);
-        if (const auto known = count.constant(); known.has_value() && *known > graph::kMaxElements) {
+        const Expr count =
+            b.sizes().Less(0, length) ? CeilDiv(length, step > 0 ? step : -step) : Expr(0);
+        if (const auto known = count.constant();
+            known.has_value() && *known > graph::kMaxElements) {
             FailInvalid(fmt::format("it has {} elements", *known));
         }
-        node.Out(b.Iota(type, Shape{count}, 0) * b.Integer(type, step) +
-                 graph::Reshape(from && low.is_constant() ? b.Integer(type, *low.constant()) : start, Shape{}));
+        node.Out(
+            b.Iota(type, Shape{count}, 0) * b.Integer(type, step) +
+            graph::Reshape(from && low.is_constant() ? b.Integer(type, *low.constant()) : start,
+                           Shape{}));
         return;
     }
-    const std::vector<double> from = node.Numbers(0, "the start"), to = node.Numbers(1, "the limit"),
-                              step = node.Numbers(2, "the step");
+    const std::vector<double> from = node.Numbers(0, "the start"),
+                              to = node.Numbers(1, "the limit"), step = node.Numbers(2, "the step");
     if (from.size() != 1 || to.size() != 1 || step.size() != 1 || step[0] == 0) {
         FailInvalid("the start, limit and step are not one number each, or the step is 0");
     }
@@ -466,10 +480,12 @@ void ImportRange(Node& node) {
         FailInvalid(fmt::format("it has {} elements", count));
     }
     const Shape shape{static_cast<int64_t>(std::max(count, 0.0))};
-    const ElementType compute = graph::IsFloat(type) && graph::BitsOf(type) < 32 ? ElementType::kF32 : type;
-    node.Out(graph::Cast(b.Iota(compute, shape, 0) * graph::Cast(graph::Reshape(delta, Shape{}), compute) +
-                             graph::Cast(graph::Reshape(start, Shape{}), compute),
-                         type));
+    const ElementType compute =
+        graph::IsFloat(type) && graph::BitsOf(type) < 32 ? ElementType::kF32 : type;
+    node.Out(graph::Cast(
+        b.Iota(compute, shape, 0) * graph::Cast(graph::Reshape(delta, Shape{}), compute) +
+            graph::Cast(graph::Reshape(start, Shape{}), compute),
+        type));
 }
 
 constexpr OperatorEntry kOperators[] = {

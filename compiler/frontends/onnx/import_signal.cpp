@@ -23,9 +23,15 @@ void ImportWindow(Node& node, double a0, double a1, double a2) {
                                  node.Type("output_datatype", ElementType::kF32)));
 }
 
-void ImportHann(Node& node) { ImportWindow(node, 0.5, 0.5, 0); }
-void ImportHamming(Node& node) { ImportWindow(node, 25.0 / 46, 21.0 / 46, 0); }
-void ImportBlackman(Node& node) { ImportWindow(node, 0.42, 0.5, 0.08); }
+void ImportHann(Node& node) {
+    ImportWindow(node, 0.5, 0.5, 0);
+}
+void ImportHamming(Node& node) {
+    ImportWindow(node, 25.0 / 46, 21.0 / 46, 0);
+}
+void ImportBlackman(Node& node) {
+    ImportWindow(node, 0.42, 0.5, 0.08);
+}
 
 void ImportDft(Node& node) {
     const Val x = node.In(0);
@@ -35,13 +41,14 @@ void ImportDft(Node& node) {
         axis = node.Integer(2, "the axis");
     }
     const Expr size = x.dim(axis);
-    const Expr length = node.Has(1)        ? ReadSize(node, 1, "the length")
+    const Expr length = node.Has(1)       ? ReadSize(node, 1, "the length")
                         : inverse && half ? (size - 1) * 2
-                                           : size;
+                                          : size;
     node.Out(graph::FourierTransform(x, axis, length,
-                                     inverse ? (half ? Transform::kInverseHalf : Transform::kInverse)
-                                     : half  ? Transform::kForwardHalf
-                                             : Transform::kForward));
+                                     inverse
+                                         ? (half ? Transform::kInverseHalf : Transform::kInverse)
+                                     : half ? Transform::kForwardHalf
+                                            : Transform::kForward));
 }
 
 void ImportStft(Node& node) {
@@ -69,8 +76,8 @@ void ImportMelWeights(Node& node) {
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"BlackmanWindow", 1, ImportBlackman}, {"DFT", 1, ImportDft},
-    {"HammingWindow", 1, ImportHamming},   {"HannWindow", 1, ImportHann},
+    {"BlackmanWindow", 1, ImportBlackman},    {"DFT", 1, ImportDft},
+    {"HammingWindow", 1, ImportHamming},      {"HannWindow", 1, ImportHann},
     {"MelWeightMatrix", 5, ImportMelWeights}, {"STFT", 2, ImportStft},
 };
 

@@ -38,7 +38,8 @@ SpatialWindow ReadWindow(Node& node, Val x, Val w) {
         window.size.assign(kernel.begin(), kernel.end());
     } else if (w) {
         const Shape shape = w.shape();
-        window.size.assign(shape.dims().begin() + std::min<size_t>(2, shape.rank()), shape.dims().end());
+        window.size.assign(shape.dims().begin() + std::min<size_t>(2, shape.rank()),
+                           shape.dims().end());
     } else {
         FailInvalid("it lacks the attribute kernel_shape");
     }
@@ -75,7 +76,8 @@ namespace {
 
 void ImportConv(Node& node) {
     const Val x = node.In(0), w = node.In(1);
-    node.Out(graph::Convolve(x, w, node.Opt(2), ReadWindow(node, x, w), node.Int("group", 1), x.element()));
+    node.Out(graph::Convolve(x, w, node.Opt(2), ReadWindow(node, x, w), node.Int("group", 1),
+                             x.element()));
 }
 
 void ImportConvTranspose(Node& node) {
@@ -95,8 +97,8 @@ void ImportConvTranspose(Node& node) {
         }
         for (size_t i = 0; i < rank; ++i) {
             const Expr n = x.dim(static_cast<int64_t>(i) + 2);
-            const Expr size = wanted.empty() ? n * window.strides[i]
-                                             : Expr(wanted[wanted.size() - rank + i]);
+            const Expr size =
+                wanted.empty() ? n * window.strides[i] : Expr(wanted[wanted.size() - rank + i]);
             const Expr total = (n - 1) * window.strides[i] +
                                (window.size[i] - 1) * window.dilations[i] + 1 + output_padding[i] -
                                size;
@@ -157,9 +159,15 @@ void ImportLpPool(Node& node) {
     node.Out(graph::LpPool(x, window, extra, ReadP(node)));
 }
 
-void ImportGlobalAveragePool(Node& node) { node.Out(graph::GlobalAveragePool(node.In(0))); }
-void ImportGlobalMaxPool(Node& node) { node.Out(graph::GlobalMaxPool(node.In(0))); }
-void ImportGlobalLpPool(Node& node) { node.Out(graph::GlobalLpPool(node.In(0), ReadP(node))); }
+void ImportGlobalAveragePool(Node& node) {
+    node.Out(graph::GlobalAveragePool(node.In(0)));
+}
+void ImportGlobalMaxPool(Node& node) {
+    node.Out(graph::GlobalMaxPool(node.In(0)));
+}
+void ImportGlobalLpPool(Node& node) {
+    node.Out(graph::GlobalLpPool(node.In(0), ReadP(node)));
+}
 
 void ImportMaxUnpool(Node& node) {
     const Val x = node.In(0);

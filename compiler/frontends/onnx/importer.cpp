@@ -65,7 +65,7 @@ class ModelImporter {
         }
         const auto version = context_.versions.find("");
         if (version != context_.versions.end() &&
-            (version->second < kFirstOpset || version->second > kLastOpset) ) {
+            (version->second < kFirstOpset || version->second > kLastOpset)) {
             FailUnsupported(fmt::format("the version of its operator set, {}, is not in {}..{}",
                                         version->second, kFirstOpset, kLastOpset));
         }
@@ -107,12 +107,10 @@ class ModelImporter {
             nodes += count;
             list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", name, count);
         }
-        FailUnsupported(fmt::format("{} {} {} that Fornax does not have: {}", nodes,
-                                    nodes == 1 ? "node uses" : "nodes use",
-                                    missing.size() == 1
-                                        ? "an operator"
-                                        : fmt::format("{} operators", missing.size()),
-                                    list));
+        FailUnsupported(fmt::format(
+            "{} {} {} that Fornax does not have: {}", nodes, nodes == 1 ? "node uses" : "nodes use",
+            missing.size() == 1 ? "an operator" : fmt::format("{} operators", missing.size()),
+            list));
     }
 
     std::optional<Tensor> InputValue(graph::ValueId id) {
@@ -181,8 +179,8 @@ class ModelImporter {
             }
             std::vector<Item> items;
             for (int64_t i = 0; i < std::min<int64_t>(length->second, 1 << 16); ++i) {
-                items.push_back(
-                    ReadInput(fmt::format("{}.{}", name, i), type.sequence_type().elem_type(), true));
+                items.push_back(ReadInput(fmt::format("{}.{}", name, i),
+                                          type.sequence_type().elem_type(), true));
             }
             return Item(std::move(items));
         }
@@ -205,13 +203,13 @@ class ModelImporter {
         for (size_t i = 0; i < rank; ++i) {
             const auto* dim =
                 tensor.has_shape() ? &tensor.shape().dim(static_cast<int>(i)) : nullptr;
-            shape.mutable_dims().push_back(
-                ReadDimension(name, i, is_item && dim != nullptr && !dim->has_dim_value() ? nullptr : dim,
-                              expected ? std::optional(given->second[i]) : std::nullopt));
+            shape.mutable_dims().push_back(ReadDimension(
+                name, i, is_item && dim != nullptr && !dim->has_dim_value() ? nullptr : dim,
+                expected ? std::optional(given->second[i]) : std::nullopt));
         }
         if (shape.Volume().Bounds(builder_.sizes().ranges()).low > graph::kMaxElements) {
-            FailUnsupported(fmt::format("the input {} has more than {} elements", name,
-                                        graph::kMaxElements));
+            FailUnsupported(
+                fmt::format("the input {} has more than {} elements", name, graph::kMaxElements));
         }
         return builder_.Input(name, {ElementTypeOf(tensor.elem_type()), std::move(shape)});
     }
@@ -270,12 +268,13 @@ Result<ImportedModel> ImportModel(const std::string& bytes,
                                   const std::string& directory,
                                   const ImportOptions& options) {
     onnx::ModelProto model;
-    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(std::min<size_t>(
-                                                                    bytes.size(), INT32_MAX)));
+    google::protobuf::io::ArrayInputStream stream(
+        bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
     google::protobuf::io::CodedInputStream coded(&stream);
     if (bytes.size() > INT32_MAX || !model.ParseFromCodedStream(&coded) ||
         !coded.ConsumedEntireMessage() || !model.has_graph()) {
-        return Error{ErrorCode::kInvalidArgument, fmt::format("{}: it is not an ONNX model.", name)};
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("{}: it is not an ONNX model.", name)};
     }
     try {
         return ModelImporter(model, name, directory, options).Run();

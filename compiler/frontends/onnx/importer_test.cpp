@@ -24,7 +24,10 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // Dimensions as in "2,n,?": a number, a name, or neither.
-void SetType(onnx::ValueInfoProto* value, const std::string& name, const std::string& dims, int32_t type) {
+void SetType(onnx::ValueInfoProto* value,
+             const std::string& name,
+             const std::string& dims,
+             int32_t type) {
     value->set_name(name);
     auto* tensor = value->mutable_type()->mutable_tensor_type();
     tensor->set_elem_type(type);
@@ -65,7 +68,9 @@ onnx::AttributeProto* AddAttribute(onnx::NodeProto* node,
     return attribute;
 }
 
-void AddIntegers(onnx::GraphProto* graph, const std::string& name, const std::vector<int64_t>& values) {
+void AddIntegers(onnx::GraphProto* graph,
+                 const std::string& name,
+                 const std::vector<int64_t>& values) {
     onnx::TensorProto* tensor = graph->add_initializer();
     tensor->set_name(name);
     tensor->set_data_type(onnx::TensorProto::INT64);
@@ -172,14 +177,16 @@ TEST_F(Importer, ErrorsNameTheNode) {
     AddNode(net, "Transpose", {"x"}, {"y"});
     AddAttribute(net->mutable_node(0), "perm", onnx::AttributeProto::INTS)->add_ints(0);
     Output("y");
-    EXPECT_EQ(ErrorOf(), "net.onnx: the node the_y (Transpose): it has an order of 1 axes for [2,3].");
+    EXPECT_EQ(ErrorOf(),
+              "net.onnx: the node the_y (Transpose): it has an order of 1 axes for [2,3].");
 }
 
 TEST_F(Importer, MissingInputsAndOutputsAreErrors) {
     Input("x", "2,3");
     AddNode(net, "Add", {"x"}, {"y"});
     Output("y");
-    EXPECT_EQ(ErrorOf(), "net.onnx: the node the_y (Add): it lacks input 1 of the 2 that it needs.");
+    EXPECT_EQ(ErrorOf(),
+              "net.onnx: the node the_y (Add): it lacks input 1 of the 2 that it needs.");
     net->mutable_node(0)->add_input("z");
     EXPECT_EQ(ErrorOf(),
               "net.onnx: the node the_y (Add): its input z is not the name of an earlier value.");
@@ -239,8 +246,8 @@ TEST_F(Importer, FunctionsThatCallThemselvesEnd) {
 class ExternalData : public Importer {
   protected:
     ExternalData() {
-        const auto base = std::filesystem::temp_directory_path() /
-                          ("fornax_onnx_" + std::to_string(::getpid()));
+        const auto base =
+            std::filesystem::temp_directory_path() / ("fornax_onnx_" + std::to_string(::getpid()));
         std::filesystem::create_directories(base / "model");
         directory = base / "model";
         outside = base / "outside.bin";
@@ -295,9 +302,10 @@ TEST_F(ExternalData, HasToBeInTheModelsDirectory) {
 
 TEST_F(ExternalData, HasToFitTheTensor) {
     Set("offset", "8");
-    EXPECT_EQ(ErrorOf(),
-              "net.onnx: the initializer w: its data file \"data.bin\" has 12 bytes, but the tensor "
-              "is 8 at 8.");
+    EXPECT_EQ(
+        ErrorOf(),
+        "net.onnx: the initializer w: its data file \"data.bin\" has 12 bytes, but the tensor "
+        "is 8 at 8.");
     Set("offset", "-1");
     EXPECT_THAT(ErrorOf(), HasSubstr("have the offset or length \"-1\""));
     Set("offset", "0");
@@ -312,8 +320,9 @@ TEST_F(Importer, InitializersHaveToHoldTheirElements) {
     tensor->add_dims(int64_t{1} << 39);
     tensor->set_raw_data("abcd");
     Output("w");
-    EXPECT_EQ(ErrorOf(), "net.onnx: the initializer w: its data are 4 bytes, its shape takes "
-                         "2199023255552.");
+    EXPECT_EQ(ErrorOf(),
+              "net.onnx: the initializer w: its data are 4 bytes, its shape takes "
+              "2199023255552.");
     tensor->add_dims(4);
     EXPECT_THAT(ErrorOf(), HasSubstr("it has more than 1099511627776 elements"));
     tensor->set_dims(1, -1);

@@ -1,8 +1,8 @@
 // What the import function of one ONNX operator sees: the node's inputs, attributes and outputs.
 //
-// To add an operator: its function in an import_*.cpp and its line in operator_table.cpp. A function
-// throws BuildError with a clause ("the axis 4 is not in -3..2"); the importer puts the file and
-// the node in front.
+// To add an operator: its function in an import_*.cpp and its line in operator_table.cpp. A
+// function throws BuildError with a clause ("the axis 4 is not in -3..2"); the importer puts the
+// file and the node in front.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -40,14 +40,18 @@ struct Item {
     Item() = default;
     Item(Val value) : kind(Kind::kTensor), tensor(value) {}
     explicit Item(std::vector<Item> items)
-        : kind(Kind::kSequence), sequence(std::make_shared<const std::vector<Item>>(std::move(items))) {}
+        : kind(Kind::kSequence),
+          sequence(std::make_shared<const std::vector<Item>>(std::move(items))) {}
 };
 
 class GraphImporter;
 
 class Node {
   public:
-    Node(GraphImporter& importer, const onnx::NodeProto& proto, int64_t version, std::vector<Item> inputs);
+    Node(GraphImporter& importer,
+         const onnx::NodeProto& proto,
+         int64_t version,
+         std::vector<Item> inputs);
 
     const std::string& op() const { return proto_.op_type(); }
     // The version of the operator set of the node's domain.
@@ -108,7 +112,7 @@ struct OperatorEntry {
     std::string_view name;
     size_t required_inputs = 0;
     ImportFunction import = nullptr;
-    int64_t first_version = 7;  // of the operator set, that the function knows
+    int64_t first_version = 7;     // of the operator set, that the function knows
     std::string_view domain = {};  // empty: ONNX's own
 };
 

@@ -39,8 +39,8 @@ constexpr DataType kDataTypes[] = {
 
 std::vector<int64_t> ReadDims(const google::protobuf::RepeatedField<int64_t>& dims) {
     if (static_cast<size_t>(dims.size()) > graph::kMaxRank) {
-        FailUnsupported(fmt::format("its {} dimensions exceed the limit of {}", dims.size(),
-                                    graph::kMaxRank));
+        FailUnsupported(
+            fmt::format("its {} dimensions exceed the limit of {}", dims.size(), graph::kMaxRank));
     }
     int64_t volume = 1;
     for (const int64_t dim : dims) {
@@ -113,8 +113,7 @@ void FromBytes(ElementType element, std::string_view bytes, int64_t count, uint8
 template <typename To>
 void FromField(const auto& field, int64_t count, uint8_t* out) {
     if (field.size() != count) {
-        FailInvalid(
-            fmt::format("it has {} elements, its shape takes {}", field.size(), count));
+        FailInvalid(fmt::format("it has {} elements, its shape takes {}", field.size(), count));
     }
     for (int64_t i = 0; i < count; ++i) {
         const To value = static_cast<To>(field.Get(static_cast<int>(i)));
@@ -122,7 +121,10 @@ void FromField(const auto& field, int64_t count, uint8_t* out) {
     }
 }
 
-void FromTypedField(const onnx::TensorProto& proto, ElementType element, int64_t count, uint8_t* out) {
+void FromTypedField(const onnx::TensorProto& proto,
+                    ElementType element,
+                    int64_t count,
+                    uint8_t* out) {
     switch (element) {
         case ElementType::kF32:
             return FromField<float>(proto.float_data(), count, out);
@@ -209,7 +211,8 @@ void FromExternalFile(const onnx::TensorProto& proto,
     }
     const uint64_t needed = PackedBytes(element, count);
     if (length.value_or(needed) != needed) {
-        FailInvalid(fmt::format("its external data are {} bytes, its shape takes {}", *length, needed));
+        FailInvalid(
+            fmt::format("its external data are {} bytes, its shape takes {}", *length, needed));
     }
     const std::filesystem::path path = ExternalFile(location, directory);
     std::error_code error;
@@ -306,9 +309,8 @@ Tensor ReadSparseTensor(const onnx::SparseTensorProto& proto, const std::string&
     const int64_t rank = static_cast<int64_t>(dims.size());
     const bool linear = indices.dims.size() == 1;
     if (values.dims.size() != 1 || indices.element != ElementType::kI64 ||
-        values.element == ElementType::kString || indices.dims.empty() ||
-        indices.dims.size() > 2 || indices.dims[0] != values.dims[0] ||
-        (!linear && indices.dims[1] != rank)) {
+        values.element == ElementType::kString || indices.dims.empty() || indices.dims.size() > 2 ||
+        indices.dims[0] != values.dims[0] || (!linear && indices.dims[1] != rank)) {
         FailInvalid("its sparse tensor's values and indices do not fit");
     }
     if (volume > kMaxSparseElements) {

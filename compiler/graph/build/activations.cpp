@@ -39,15 +39,12 @@ Val Elu(Val x, double alpha) {
 }
 
 Val Celu(Val x, double alpha) {
-    return Widened(x, [&](Val v) {
-        return Max(v, 0) + Min(map::Expm1(v / alpha) * alpha, 0);
-    });
+    return Widened(x, [&](Val v) { return Max(v, 0) + Min(map::Expm1(v / alpha) * alpha, 0); });
 }
 
 Val Selu(Val x, double alpha, double gamma) {
-    return Widened(x, [&](Val v) {
-        return gamma * Where(LessEqual(v, 0), map::Expm1(v) * alpha, v);
-    });
+    return Widened(x,
+                   [&](Val v) { return gamma * Where(LessEqual(v, 0), map::Expm1(v) * alpha, v); });
 }
 
 Val Softplus(Val x) {

@@ -27,7 +27,8 @@ Val SplitHeads(Val x, const Expr& all_heads, const Expr& key_heads, const Expr& 
     return Reshape(x, Shape(std::move(dims)));
 }
 
-// What is added to the scores: a value that broadcasts to [batch, heads, queries, keys], or nothing.
+// What is added to the scores: a value that broadcasts to [batch, heads, queries, keys], or
+// nothing.
 Val MakeBias(Builder& b,
              const AttentionOperands& in,
              const AttentionOptions& options,
@@ -45,19 +46,21 @@ Val MakeBias(Builder& b,
             mask = Pad(mask, boolean ? b.Integer(ElementType::kBool, 0) : Like(mask, -kInfinity),
                        low, high);
         }
-        bias = mask.element() == ElementType::kBool ? Where(mask, zero, never)
-                                                    : Cast(mask, compute);
+        bias =
+            mask.element() == ElementType::kBool ? Where(mask, zero, never) : Cast(mask, compute);
     }
     const Shape square{queries, keys};
     const Val place = b.Iota(ElementType::kI64, square, 1);
     Val position = b.Iota(ElementType::kI64, square, 0);
     if (in.offset) {
-        position = position + (in.offset.rank() == 0
-                                   ? in.offset
-                                   : Reshape(in.offset, {in.offset.dim(0), 1, 1, 1}));
+        position =
+            position +
+            (in.offset.rank() == 0 ? in.offset : Reshape(in.offset, {in.offset.dim(0), 1, 1, 1}));
     }
     Val allowed;
-    const auto allow = [&](Val condition) { allowed = allowed ? And(allowed, condition) : condition; };
+    const auto allow = [&](Val condition) {
+        allowed = allowed ? And(allowed, condition) : condition;
+    };
     if (options.causal) {
         allow(map::LessEqual(place, position));
     }
@@ -82,7 +85,8 @@ AttentionResult Expand(Builder& b,
                        const AttentionOptions& options,
                        Scores wanted) {
     const ElementType type = in.query.element();
-    const ElementType compute = options.softmax == ElementType::kF64 ? ElementType::kF64 : ComputeType(type);
+    const ElementType compute =
+        options.softmax == ElementType::kF64 ? ElementType::kF64 : ComputeType(type);
     const Shape q = in.query.shape(), k = in.key.shape();
     const Expr repeat = FloorDiv(q[1], k[1]);
     const Shape full{q[0], q[1], q[2], k[2]};
@@ -148,19 +152,19 @@ AttentionResult Attention(const AttentionOperands& operands,
     if (options.score_function || options.probability_function) {
         return Expand(b, operands, options, scores);
     }
-    const Vals results = b.Composite(
-        "attention",
-        {{"scale", options.scale},
-         {"softcap", options.softcap},
-         {"causal", int64_t{options.causal}},
-         {"left_window", options.left_window},
-         {"right_window", options.right_window}},
-        {q, k, operands.value, operands.mask, operands.lengths, operands.offset},
-        [&](Builder& body, Vals in) -> Vals {
-            const AttentionResult result =
-                Expand(body, {in[0], in[1], in[2], in[3], in[4], in[5]}, options, scores);
-            return result.scores ? Vals{result.y, result.scores} : Vals{result.y};
-        });
+    const Vals results =
+        b.Composite("attention",
+                    {{"scale", options.scale},
+                     {"softcap", options.softcap},
+                     {"causal", int64_t{options.causal}},
+                     {"left_window", options.left_window},
+                     {"right_window", options.right_window}},
+                    {q, k, operands.value, operands.mask, operands.lengths, operands.offset},
+                    [&](Builder& body, Vals in) -> Vals {
+                        const AttentionResult result = Expand(
+                            body, {in[0], in[1], in[2], in[3], in[4], in[5]}, options, scores);
+                        return result.scores ? Vals{result.y, result.scores} : Vals{result.y};
+                    });
     return {results[0], results.size() > 1 ? results[1] : Val()};
 }
 
@@ -169,7 +173,8 @@ Val RotaryEmbedding(Val x, Val cosine, Val sine, const Expr& rotated, bool inter
     const Val c = Unsqueeze(cosine, 1), s = Unsqueeze(sine, 1);
     const Val part = SliceAxis(x, -1, 0, rotated);
     const Val first = interleaved ? SliceAxis(part, -1, 0, half, 2) : SliceAxis(part, -1, 0, half);
-    const Val second = interleaved ? SliceAxis(part, -1, 1, half, 2) : SliceAxis(part, -1, half, half);
+    const Val second =
+        interleaved ? SliceAxis(part, -1, 1, half, 2) : SliceAxis(part, -1, half, half);
     const Val real = c * first - s * second;
     const Val imaginary = s * first + c * second;
     const Val turned = interleaved ? Reshape(Stack({real, imaginary}, -1), part.shape())
@@ -194,8 +199,8 @@ LinearAttentionResult LinearAttention(const LinearAttentionOperands& in, double 
         read.push_back(wide(in.beta));
     }
     const Val empty = b.Full(ElementType::kF32, {q[0], k[1], repeat, q[2], value_size}, 0);
-    const Vals results = b.Loop(
-        b.Size(q[2]), {wide(in.state), empty}, read, [&](Builder&, Vals v) -> Vals {
+    const Vals results =
+        b.Loop(b.Size(q[2]), {wide(in.state), empty}, read, [&](Builder&, Vals v) -> Vals {
             const Val t = v[0];
             Val state = v[1];
             const Val query_t = TakeOne(v[3], t, 3), key_t = TakeOne(v[4], t, 2);

@@ -1,5 +1,5 @@
-// The builder itself: sources, nodes, bodies. views.cpp has the functions of Vals, known.cpp what is
-// known of values.
+// The builder itself: sources, nodes, bodies. views.cpp has the functions of Vals, known.cpp what
+// is known of values.
 #include "compiler/graph/build/builder.h"
 
 #include <algorithm>
@@ -67,20 +67,20 @@ Val Builder::Constant(Tensor tensor, std::string name) {
 Val Builder::Scalar(ElementType element, double value) {
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, {}, &data);
-    WriteElement(element,
-                 IsFloat(element) ? Scalar::Float(value)
-                                  : Scalar::Integer(static_cast<int64_t>(value)),
-                 data);
+    WriteElement(
+        element,
+        IsFloat(element) ? Scalar::Float(value) : Scalar::Integer(static_cast<int64_t>(value)),
+        data);
     return Constant(std::move(tensor));
 }
 
 Val Builder::Integer(ElementType element, int64_t value) {
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, {}, &data);
-    WriteElement(element,
-                 IsFloat(element) ? Scalar::Float(static_cast<double>(value))
-                                  : Scalar::Integer(value),
-                 data);
+    WriteElement(
+        element,
+        IsFloat(element) ? Scalar::Float(static_cast<double>(value)) : Scalar::Integer(value),
+        data);
     return Constant(std::move(tensor));
 }
 
@@ -117,7 +117,11 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
         return Constant(std::move(tensor));
     }
     // What is built here has known elements, too, but is not to be built from them.
-    const bool outermost = !building_contents_;
+    struct Restore {
+        bool& flag;
+        bool before;
+        ~Restore() { flag = before; }
+    } restore{building_contents_, building_contents_};
     building_contents_ = true;
     Vals parts;
     std::vector<int64_t> run;
@@ -137,7 +141,6 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
     }
     end_run();
     const Val result = Reshape(Concat(parts, 0), shape);
-    building_contents_ = !outermost;
     contents_[result.id()] = std::vector<Expr>(values.begin(), values.end());
     return result;
 }

@@ -147,17 +147,17 @@ class Builder {
 // --- Elementwise ---------------------------------------------------------------------------------
 
 #define FORNAX_SCALAR(name, text, arguments, result) FORNAX_SCALAR_##arguments(name)
-#define FORNAX_SCALAR_1(name)                                          \
-    inline Val name(Val a) {                                           \
-        return a.builder().Map(ScalarFunction::k##name, {a});          \
+#define FORNAX_SCALAR_1(name)                                 \
+    inline Val name(Val a) {                                  \
+        return a.builder().Map(ScalarFunction::k##name, {a}); \
     }
-#define FORNAX_SCALAR_2(name)                                          \
-    inline Val name(Val a, Val b) {                                    \
-        return a.builder().Map(ScalarFunction::k##name, {a, b});       \
+#define FORNAX_SCALAR_2(name)                                    \
+    inline Val name(Val a, Val b) {                              \
+        return a.builder().Map(ScalarFunction::k##name, {a, b}); \
     }
-#define FORNAX_SCALAR_3(name)                                          \
-    inline Val name(Val a, Val b, Val c) {                             \
-        return a.builder().Map(ScalarFunction::k##name, {a, b, c});    \
+#define FORNAX_SCALAR_3(name)                                       \
+    inline Val name(Val a, Val b, Val c) {                          \
+        return a.builder().Map(ScalarFunction::k##name, {a, b, c}); \
     }
 namespace map {
 #include "compiler/graph/ir/scalar_functions.def"
@@ -170,32 +170,84 @@ namespace map {
 // A number of the value's element type.
 Val Like(Val value, double number);
 
-inline Val operator+(Val a, Val b) { return map::Add(a, b); }
-inline Val operator-(Val a, Val b) { return map::Sub(a, b); }
-inline Val operator*(Val a, Val b) { return map::Mul(a, b); }
-inline Val operator/(Val a, Val b) { return map::Div(a, b); }
-inline Val operator+(Val a, double b) { return a + Like(a, b); }
-inline Val operator-(Val a, double b) { return a - Like(a, b); }
-inline Val operator*(Val a, double b) { return a * Like(a, b); }
-inline Val operator/(Val a, double b) { return a / Like(a, b); }
-inline Val operator+(double a, Val b) { return Like(b, a) + b; }
-inline Val operator-(double a, Val b) { return Like(b, a) - b; }
-inline Val operator*(double a, Val b) { return Like(b, a) * b; }
-inline Val operator/(double a, Val b) { return Like(b, a) / b; }
-inline Val operator-(Val a) { return map::Neg(a); }
-inline Val Less(Val a, double b) { return map::Less(a, Like(a, b)); }
-inline Val LessEqual(Val a, double b) { return map::LessEqual(a, Like(a, b)); }
-inline Val Greater(Val a, Val b) { return map::Less(b, a); }
-inline Val Greater(Val a, double b) { return map::Less(Like(a, b), a); }
-inline Val GreaterEqual(Val a, Val b) { return map::LessEqual(b, a); }
-inline Val GreaterEqual(Val a, double b) { return map::LessEqual(Like(a, b), a); }
-inline Val Equal(Val a, double b) { return map::Equal(a, Like(a, b)); }
-inline Val Max(Val a, double b) { return map::Max(a, Like(a, b)); }
-inline Val Min(Val a, double b) { return map::Min(a, Like(a, b)); }
-inline Val Where(Val condition, Val a, Val b) { return map::Select(condition, a, b); }
-inline Val And(Val a, Val b) { return map::And(a, b); }
-inline Val Or(Val a, Val b) { return map::Or(a, b); }
-inline Val Not(Val a) { return map::Not(a); }
+inline Val operator+(Val a, Val b) {
+    return map::Add(a, b);
+}
+inline Val operator-(Val a, Val b) {
+    return map::Sub(a, b);
+}
+inline Val operator*(Val a, Val b) {
+    return map::Mul(a, b);
+}
+inline Val operator/(Val a, Val b) {
+    return map::Div(a, b);
+}
+inline Val operator+(Val a, double b) {
+    return a + Like(a, b);
+}
+inline Val operator-(Val a, double b) {
+    return a - Like(a, b);
+}
+inline Val operator*(Val a, double b) {
+    return a * Like(a, b);
+}
+inline Val operator/(Val a, double b) {
+    return a / Like(a, b);
+}
+inline Val operator+(double a, Val b) {
+    return Like(b, a) + b;
+}
+inline Val operator-(double a, Val b) {
+    return Like(b, a) - b;
+}
+inline Val operator*(double a, Val b) {
+    return Like(b, a) * b;
+}
+inline Val operator/(double a, Val b) {
+    return Like(b, a) / b;
+}
+inline Val operator-(Val a) {
+    return map::Neg(a);
+}
+inline Val Less(Val a, double b) {
+    return map::Less(a, Like(a, b));
+}
+inline Val LessEqual(Val a, double b) {
+    return map::LessEqual(a, Like(a, b));
+}
+inline Val Greater(Val a, Val b) {
+    return map::Less(b, a);
+}
+inline Val Greater(Val a, double b) {
+    return map::Less(Like(a, b), a);
+}
+inline Val GreaterEqual(Val a, Val b) {
+    return map::LessEqual(b, a);
+}
+inline Val GreaterEqual(Val a, double b) {
+    return map::LessEqual(Like(a, b), a);
+}
+inline Val Equal(Val a, double b) {
+    return map::Equal(a, Like(a, b));
+}
+inline Val Max(Val a, double b) {
+    return map::Max(a, Like(a, b));
+}
+inline Val Min(Val a, double b) {
+    return map::Min(a, Like(a, b));
+}
+inline Val Where(Val condition, Val a, Val b) {
+    return map::Select(condition, a, b);
+}
+inline Val And(Val a, Val b) {
+    return map::And(a, b);
+}
+inline Val Or(Val a, Val b) {
+    return map::Or(a, b);
+}
+inline Val Not(Val a) {
+    return map::Not(a);
+}
 
 // The value itself where it has that type already.
 Val Cast(Val value,

@@ -54,9 +54,10 @@ TEST_F(BuilderTest, OperandsAreBroadcastByViews) {
     const Val x = Floats("x", {2, 1, 3}), y = Floats("y", {2, 1});
     const Val sum = x + y;
     EXPECT_EQ(sum.shape().ToString(), "[2,2,3]");
-    EXPECT_THAT(Numbers(Run(sum, {Tensor::FromFloats({2, 1, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}),
-                                  Tensor::FromFloats({2, 1}, std::vector<float>{10, 20})})),
-                ElementsAre(11, 12, 13, 21, 22, 23, 14, 15, 16, 24, 25, 26));
+    EXPECT_THAT(
+        Numbers(Run(sum, {Tensor::FromFloats({2, 1, 3}, std::vector<float>{1, 2, 3, 4, 5, 6}),
+                          Tensor::FromFloats({2, 1}, std::vector<float>{10, 20})})),
+        ElementsAre(11, 12, 13, 21, 22, 23, 14, 15, 16, 24, 25, 26));
 }
 
 TEST_F(BuilderTest, SymbolicSizesBroadcastByTheirNames) {

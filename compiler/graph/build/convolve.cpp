@@ -33,8 +33,8 @@ Val SplitChannels(Val x, int64_t groups, int64_t axis = 1) {
     std::vector<Expr> dims(shape.dims().begin(), shape.dims().end());
     const Expr channels = dims[static_cast<size_t>(axis)];
     if (groups < 1 || !x.builder().sizes().Equal(Mod(channels, groups), 0)) {
-        FailInvalid(fmt::format("{} channels are not divisible into {} groups",
-                                channels.ToString(), groups));
+        FailInvalid(fmt::format("{} channels are not divisible into {} groups", channels.ToString(),
+                                groups));
     }
     dims[static_cast<size_t>(axis)] = FloorDiv(channels, groups);
     dims.insert(dims.begin() + axis, Expr(groups));
@@ -43,9 +43,10 @@ Val SplitChannels(Val x, int64_t groups, int64_t axis = 1) {
 
 void CheckImage(Val x, Val w, size_t spatial) {
     if (x.rank() != static_cast<int64_t>(spatial) + 2 || w.rank() != x.rank()) {
-        FailInvalid(fmt::format("the input {} and the weights {} are not [batch, channels, ...] "
-                                "with {} spatial dimensions",
-                                x.shape().ToString(), w.shape().ToString(), spatial));
+        FailInvalid(
+            fmt::format("the input {} and the weights {} are not [batch, channels, ...] "
+                        "with {} spatial dimensions",
+                        x.shape().ToString(), w.shape().ToString(), spatial));
     }
 }
 
@@ -116,9 +117,10 @@ void SpatialWindow::Check(size_t rank) const {
     for (size_t i = 0; i < rank; ++i) {
         if (strides[i] < 1 || dilations[i] < 1 || size[i].constant().value_or(1) < 1 ||
             strides[i] > INT32_MAX || dilations[i] > INT32_MAX) {
-            FailInvalid(fmt::format("the window has a size of {}, a stride of {} and a dilation of "
-                                    "{}, which have to be positive",
-                                    size[i].ToString(), strides[i], dilations[i]));
+            FailInvalid(
+                fmt::format("the window has a size of {}, a stride of {} and a dilation of "
+                            "{}, which have to be positive",
+                            size[i].ToString(), strides[i], dilations[i]));
         }
     }
 }
@@ -155,7 +157,8 @@ Val Convolve(Val x,
         "conv", AttributesOf(x.builder().sizes(), window, groups), {x, w, bias},
         [&](Builder&, Vals in) -> Vals {
             const Val padded = Pad(in[0], 0, WithLeading(window.low), WithLeading(window.high));
-            return {AddBias(ContractWindows(padded, in[1], window, groups, false, accumulate), in[2])};
+            return {
+                AddBias(ContractWindows(padded, in[1], window, groups, false, accumulate), in[2])};
         })[0];
 }
 
@@ -171,7 +174,8 @@ Val ConvolveTransposed(Val x,
     attributes["extra"] = Hints(x.builder().sizes(), extra);
     return x.builder().Composite(
         "conv_transpose", std::move(attributes), {x, w, bias}, [&](Builder&, Vals in) -> Vals {
-            // A convolution with stride 1 of the input with zeros between, with the mirrored weights.
+            // A convolution with stride 1 of the input with zeros between, with the mirrored
+            // weights.
             std::vector<Expr> none(static_cast<size_t>(in[0].rank()), Expr(0)), low, high;
             std::vector<int64_t> between = {0, 0};
             SpatialWindow inner = window;
@@ -186,7 +190,8 @@ Val ConvolveTransposed(Val x,
             }
             const Val spread = Pad(in[0], Like(in[0], 0), none, none, between);
             const Val padded = Pad(spread, 0, WithLeading(low), WithLeading(high));
-            return {AddBias(ContractWindows(padded, weights, inner, groups, true, x.element()), in[2])};
+            return {
+                AddBias(ContractWindows(padded, weights, inner, groups, true, x.element()), in[2])};
         })[0];
 }
 
@@ -202,10 +207,10 @@ Val DeformableConvolve(Val x,
     window.Check(window.rank());
     const size_t rank = window.rank();
     return x.builder().Composite(
-        "deform_conv", AttributesOf(x.builder().sizes(), window, groups), {x, w, offset, bias, mask},
-        [&](Builder& b, Vals in) -> Vals {
-            // Everything is [batch, offset groups, window..., output...]; corners of the cell around
-            // a place are read where they exist.
+        "deform_conv", AttributesOf(x.builder().sizes(), window, groups),
+        {x, w, offset, bias, mask}, [&](Builder& b, Vals in) -> Vals {
+            // Everything is [batch, offset groups, window..., output...]; corners of the cell
+            // around a place are read where they exist.
             std::vector<Expr> place_dims = {in[2].dim(0), offset_groups};
             place_dims.insert(place_dims.end(), window.size.begin(), window.size.end());
             for (size_t i = 0; i < rank; ++i) {
@@ -223,7 +228,8 @@ Val DeformableConvolve(Val x,
             std::vector<Val> base, fraction;
             for (size_t i = 0; i < rank; ++i) {
                 const int64_t at = static_cast<int64_t>(i);
-                const Val output = b.Iota(ElementType::kF32, place_shape, 2 + static_cast<int64_t>(rank) + at);
+                const Val output =
+                    b.Iota(ElementType::kF32, place_shape, 2 + static_cast<int64_t>(rank) + at);
                 const Val inside = b.Iota(ElementType::kF32, place_shape, 2 + at);
                 const Val low = Cast(b.Size(window.low[i]), ElementType::kF32);
                 const Val place =
@@ -248,8 +254,9 @@ Val DeformableConvolve(Val x,
                     const Val part = far ? fraction[i] : 1.0 - fraction[i];
                     weight = weight ? weight * part : part;
                 }
-                const Val value = Cast(Gather(data, sources, indices, out_shape), ElementType::kF32) *
-                                  Unsqueeze(weight, 2);
+                const Val value =
+                    Cast(Gather(data, sources, indices, out_shape), ElementType::kF32) *
+                    Unsqueeze(weight, 2);
                 sum = sum ? sum + value : value;
             }
             if (in[4]) {
@@ -260,8 +267,9 @@ Val DeformableConvolve(Val x,
             column_dims[1] = in[0].dim(1);
             const Val columns = SplitChannels(Reshape(sum, Shape(column_dims)), groups);
             const std::string out(kOutputLabels.substr(0, rank)), k(kWindowLabels.substr(0, rank));
-            const Val y = Contract(columns, SplitChannels(Cast(in[1], ElementType::kF32), groups, 0),
-                                   "ngc" + k + out + ",goc" + k + "->ngo" + out);
+            const Val y =
+                Contract(columns, SplitChannels(Cast(in[1], ElementType::kF32), groups, 0),
+                         "ngc" + k + out + ",goc" + k + "->ngo" + out);
             const Shape split = y.shape();
             std::vector<Expr> dims(split.dims().begin(), split.dims().end());
             dims.erase(dims.begin() + 1);
@@ -299,8 +307,8 @@ Val ColumnsToImage(Val columns, const SpatialWindow& window, std::span<const Exp
                          b.Size(window.low[i]));
         sources.push_back(-1 - at);
     }
-    return Scatter(b.Full(columns.element(), Shape(image_dims), 0), Reshape(columns, shape), sources,
-                   places, Combine::kSum);
+    return Scatter(b.Full(columns.element(), Shape(image_dims), 0), Reshape(columns, shape),
+                   sources, places, Combine::kSum);
 }
 
 }  // namespace fornax::graph

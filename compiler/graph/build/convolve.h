@@ -10,7 +10,7 @@ struct SpatialWindow {
     std::vector<Expr> size;
     std::vector<int64_t> strides;
     std::vector<int64_t> dilations;
-    std::vector<Expr> low;   // padding before and behind
+    std::vector<Expr> low;  // padding before and behind
     std::vector<Expr> high;
 
     size_t rank() const { return strides.size(); }
@@ -64,7 +64,10 @@ MaxPoolResult MaxPool(Val x,
                       bool with_positions,
                       bool column_major);
 // Padding counts in the mean if `count_padding`; extra never does.
-Val AveragePool(Val x, const SpatialWindow& window, std::span<const Expr> extra, bool count_padding);
+Val AveragePool(Val x,
+                const SpatialWindow& window,
+                std::span<const Expr> extra,
+                bool count_padding);
 Val LpPool(Val x, const SpatialWindow& window, std::span<const Expr> extra, int64_t p);
 // Over all spatial dimensions, which become 1.
 Val GlobalAveragePool(Val x);

@@ -39,8 +39,8 @@ Coordinates CoordinatesOf(Val data, Val indices, int64_t batch) {
     }
     const int64_t count = data.builder().sizes().Fix(indices.dim(-1));
     if (count < 0 || batch + count > data.rank()) {
-        FailInvalid(fmt::format("the indices {} do not fit the data {}",
-                                indices.shape().ToString(), data.shape().ToString()));
+        FailInvalid(fmt::format("the indices {} do not fit the data {}", indices.shape().ToString(),
+                                data.shape().ToString()));
     }
     Coordinates result;
     const Shape index_shape = indices.shape(), data_shape = data.shape();
@@ -97,8 +97,8 @@ Val Take(Val data, Val indices, int64_t axis) {
     for (int64_t i = 0; i < data.rank(); ++i) {
         sources.push_back(i < axis ? i : i == axis ? -1 : i - 1 + indices.rank());
     }
-    const Val index = WithTrailing(WrapIndex(indices, data.dim(axis)),
-                                   indices.rank() + data.rank() - 1 - axis);
+    const Val index =
+        WithTrailing(WrapIndex(indices, data.dim(axis)), indices.rank() + data.rank() - 1 - axis);
     return Gather(data, sources, {index}, Shape(std::move(dims)));
 }
 

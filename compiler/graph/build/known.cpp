@@ -19,6 +19,14 @@ constexpr int64_t kMaxKnownElements = 256;
 // The most nodes that one TryEvaluate computes.
 constexpr size_t kMaxEvaluatedNodes = 4096;
 
+// What one node may take to be folded: a small result may have great intermediate values.
+InterpretOptions FoldLimits() {
+    InterpretOptions limits;
+    limits.max_bytes = uint64_t{64} << 20;
+    limits.max_steps = uint64_t{1} << 26;
+    return limits;
+}
+
 int64_t VolumeOf(const Shape& shape) {
     return shape.Volume().constant().value_or(INT64_MAX);
 }
@@ -74,9 +82,7 @@ size_t Linear(std::span<const int64_t> dims, std::span<const int64_t> at) {
 
 using Elements = std::vector<Expr>;
 
-std::optional<Expr> MapSizes(ScalarFunction function,
-                             std::span<const Expr> x,
-                             SizeFacts& sizes) {
+std::optional<Expr> MapSizes(ScalarFunction function, std::span<const Expr> x, SizeFacts& sizes) {
     const auto at_least = [&](const Expr& e, int64_t low) {
         return e.Bounds(sizes.ranges()).low >= low;
     };
@@ -215,8 +221,7 @@ class ContentsRule {
                     from.push_back(p.at()[static_cast<size_t>(source)]);
                     continue;
                 }
-                const std::optional<int64_t> index =
-                    x_[static_cast<size_t>(-source)][i].constant();
+                const std::optional<int64_t> index = x_[static_cast<size_t>(-source)][i].constant();
                 if (!index.has_value() || *index < 0 || *index >= x_dims_[0][d]) {
                     return std::nullopt;
                 }
@@ -309,12 +314,11 @@ bool Builder::IsFoldable(const Node& node, std::vector<Tensor>& operands) const 
         } else if (const auto* view = graph_.ProducerAs<op::Broadcast>(id)) {
             const Node& producer = *graph_.Producer(id);
             const Value& source = graph_[producer.operands[0]];
-            if (source.kind != ValueKind::kConstant ||
-                VolumeOf(view->shape) > kMaxFoldedElements) {
+            if (source.kind != ValueKind::kConstant || VolumeOf(view->shape) > kMaxFoldedElements) {
                 return false;
             }
             const Result<std::vector<Tensor>> repeated =
-                EvaluateNode(producer.operation, {&source.constant, 1}, {}, {});
+                EvaluateNode(producer.operation, {&source.constant, 1}, {}, {}, FoldLimits());
             if (!repeated.ok()) {
                 return false;
             }
@@ -348,7 +352,8 @@ void Builder::Fold(NodeId id) {
     if (!IsFoldable(node, operands)) {
         return;
     }
-    Result<std::vector<Tensor>> results = EvaluateNode(node.operation, operands, node.bodies, {});
+    Result<std::vector<Tensor>> results =
+        EvaluateNode(node.operation, operands, node.bodies, {}, FoldLimits());
     if (!results.ok()) {
         return;
     }
@@ -402,6 +407,7 @@ std::optional<Tensor> Builder::TryEvaluate(Val value) {
     std::set<ValueId> needed;
     std::vector<ValueId> open = {value.id()};
     std::set<NodeId> nodes;
+    std::vector<Shape> shapes;
     while (!open.empty()) {
         const ValueId id = open.back();
         open.pop_back();
@@ -425,16 +431,30 @@ std::optional<Tensor> Builder::TryEvaluate(Val value) {
             return std::nullopt;
         }
         for (const ValueId result : node.results) {
-            const Shape& shape = graph_.ShapeOf(result);
-            if (shape.Constants().has_value() ? VolumeOf(shape) > kMaxFoldedElements : true) {
-                return std::nullopt;
+            const Shape shape = graph_.ShapeOf(result);
+            int64_t volume = 1;
+            for (const Expr& dim : shape.dims()) {
+                volume *= std::clamp<int64_t>(sizes().Hint(dim), 0, kMaxFoldedElements + 1);
+                if (volume > kMaxFoldedElements) {
+                    return std::nullopt;
+                }
             }
+            shapes.push_back(shape);
         }
         nodes.insert(entry.producer);
         if (nodes.size() > kMaxEvaluatedNodes) {
             return std::nullopt;
         }
         open.insert(open.end(), node.operands.begin(), node.operands.end());
+    }
+    // The symbols of the shapes are fixed; an operation that has others is not evaluated.
+    Bindings bindings;
+    for (const Shape& shape : shapes) {
+        for (const Expr& dim : shape.dims()) {
+            for (const Symbol& symbol : dim.Symbols()) {
+                bindings[symbol] = sizes().Fix(symbol);
+            }
+        }
     }
     const auto tensor_of = [&](ValueId id) -> const Tensor& {
         return graph_[id].kind == ValueKind::kConstant ? graph_[id].constant : evaluated_.at(id);
@@ -450,7 +470,8 @@ std::optional<Tensor> Builder::TryEvaluate(Val value) {
         for (const ValueId operand : node.operands) {
             operands.push_back(tensor_of(operand));
         }
-        Result<std::vector<Tensor>> results = EvaluateNode(node.operation, operands, node.bodies, {});
+        Result<std::vector<Tensor>> results =
+            EvaluateNode(node.operation, operands, node.bodies, bindings, FoldLimits());
         if (!results.ok()) {
             return std::nullopt;
         }

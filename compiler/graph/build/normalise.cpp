@@ -27,13 +27,12 @@ std::vector<int64_t> AxesFrom(int64_t first, int64_t rank) {
 
 Val Softmax(Val x, int64_t axis) {
     axis = Builder::Axis(axis, x.rank());
-    return x.builder().Composite(
-        "softmax", {{"axis", axis}}, {x}, [&](Builder&, Vals in) -> Vals {
-            return {Widened(in[0], [&](Val v) {
-                const Val e = map::Exp(v - Reduce(Combine::kMax, v, {axis}, true));
-                return e / Sum(e, {axis});
-            })};
-        })[0];
+    return x.builder().Composite("softmax", {{"axis", axis}}, {x}, [&](Builder&, Vals in) -> Vals {
+        return {Widened(in[0], [&](Val v) {
+            const Val e = map::Exp(v - Reduce(Combine::kMax, v, {axis}, true));
+            return e / Sum(e, {axis});
+        })};
+    })[0];
 }
 
 Val LogSoftmax(Val x, int64_t axis) {
@@ -54,7 +53,12 @@ Val Hardmax(Val x, int64_t axis) {
     return Cast(map::Equal(place, best), x.element());
 }
 
-LayerNormResult LayerNorm(Val x, Val scale, Val bias, int64_t axis, double epsilon, ElementType compute) {
+LayerNormResult LayerNorm(Val x,
+                          Val scale,
+                          Val bias,
+                          int64_t axis,
+                          double epsilon,
+                          ElementType compute) {
     axis = Builder::Axis(axis, x.rank());
     const Vals results = x.builder().Composite(
         "layer_norm", {{"axis", axis}, {"epsilon", epsilon}}, {x, scale, bias},
@@ -75,14 +79,13 @@ LayerNormResult LayerNorm(Val x, Val scale, Val bias, int64_t axis, double epsil
 
 Val RmsNorm(Val x, Val scale, int64_t axis, double epsilon, ElementType compute) {
     axis = Builder::Axis(axis, x.rank());
-    return x.builder().Composite(
-        "rms_norm", {{"axis", axis}, {"epsilon", epsilon}}, {x, scale},
-        [&](Builder&, Vals in) -> Vals {
-            const Val v = Cast(in[0], compute);
-            const Val square = Mean(v * v, AxesFrom(axis, x.rank()));
-            const Val y = v * map::Reciprocal(map::Sqrt(square + epsilon));
-            return {Cast(y, in[1].element()) * in[1]};
-        })[0];
+    return x.builder().Composite("rms_norm", {{"axis", axis}, {"epsilon", epsilon}}, {x, scale},
+                                 [&](Builder&, Vals in) -> Vals {
+                                     const Val v = Cast(in[0], compute);
+                                     const Val square = Mean(v * v, AxesFrom(axis, x.rank()));
+                                     const Val y = v * map::Reciprocal(map::Sqrt(square + epsilon));
+                                     return {Cast(y, in[1].element()) * in[1]};
+                                 })[0];
 }
 
 Val GroupNorm(Val x, Val scale, Val bias, int64_t groups, double epsilon, ElementType compute) {
@@ -114,8 +117,7 @@ Val GroupNorm(Val x, Val scale, Val bias, int64_t groups, double epsilon, Elemen
 
 Val InstanceNorm(Val x, Val scale, Val bias, double epsilon) {
     return x.builder().Composite(
-        "instance_norm", {{"epsilon", epsilon}}, {x, scale, bias},
-        [&](Builder&, Vals in) -> Vals {
+        "instance_norm", {{"epsilon", epsilon}}, {x, scale, bias}, [&](Builder&, Vals in) -> Vals {
             return {Widened(in[0], [&](Val v) {
                 const std::vector<int64_t> axes = AxesFrom(2, v.rank());
                 const Val centred = v - Mean(v, axes);
@@ -132,11 +134,9 @@ Val BatchNorm(Val x, Val scale, Val bias, Val mean, Val variance, double epsilon
     const ElementType compute = ComputeType(x.element());
     const auto channel = [&](Val v) { return PerChannel(Cast(v, compute), rank); };
     // scale / deviation is a constant for most models.
-    const Val factor = Cast(scale, compute) *
-                       map::Reciprocal(map::Sqrt(Cast(variance, compute) + epsilon));
-    return Widened(x, [&](Val v) {
-        return (v - channel(mean)) * channel(factor) + channel(bias);
-    });
+    const Val factor =
+        Cast(scale, compute) * map::Reciprocal(map::Sqrt(Cast(variance, compute) + epsilon));
+    return Widened(x, [&](Val v) { return (v - channel(mean)) * channel(factor) + channel(bias); });
 }
 
 BatchStatistics BatchMoments(Val x) {

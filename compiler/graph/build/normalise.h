@@ -14,7 +14,12 @@ struct LayerNormResult {
     Val y, mean, inverse_deviation;
 };
 // Over the axes from `axis` on; computed in `compute`, in which mean and deviation are.
-LayerNormResult LayerNorm(Val x, Val scale, Val bias, int64_t axis, double epsilon, ElementType compute);
+LayerNormResult LayerNorm(Val x,
+                          Val scale,
+                          Val bias,
+                          int64_t axis,
+                          double epsilon,
+                          ElementType compute);
 Val RmsNorm(Val x, Val scale, int64_t axis, double epsilon, ElementType compute);
 // x is [batch, channels, ...]; scale and bias are [channels].
 Val GroupNorm(Val x, Val scale, Val bias, int64_t groups, double epsilon, ElementType compute);

@@ -35,9 +35,10 @@ Val Windows(Val x, Val with, const SpatialWindow& window, std::span<const Expr> 
 void CheckPool(Val x, const SpatialWindow& window) {
     window.Check(window.rank());
     if (x.rank() != static_cast<int64_t>(window.rank()) + 2) {
-        FailInvalid(fmt::format("the input {} is not [batch, channels, ...] with {} spatial "
-                                "dimensions",
-                                x.shape().ToString(), window.rank()));
+        FailInvalid(
+            fmt::format("the input {} is not [batch, channels, ...] with {} spatial "
+                        "dimensions",
+                        x.shape().ToString(), window.rank()));
     }
 }
 
@@ -138,7 +139,8 @@ MaxPoolResult MaxPool(Val x,
             Expr volume = 1;
             for (size_t n = 0; n < rank; ++n) {
                 const size_t i = column_major ? rank - 1 - n : n;
-                spatial = spatial ? spatial * b.Size(input[i + 2]) + coordinates[i] : coordinates[i];
+                spatial =
+                    spatial ? spatial * b.Size(input[i + 2]) + coordinates[i] : coordinates[i];
                 volume *= input[i + 2];
             }
             position = position * b.Size(volume) + spatial;
@@ -147,7 +149,10 @@ MaxPoolResult MaxPool(Val x,
     return {results[0], with_positions ? results[1] : Val()};
 }
 
-Val AveragePool(Val x, const SpatialWindow& window, std::span<const Expr> extra, bool count_padding) {
+Val AveragePool(Val x,
+                const SpatialWindow& window,
+                std::span<const Expr> extra,
+                bool count_padding) {
     CheckPool(x, window);
     Attributes attributes = AttributesOf(x.builder().sizes(), window);
     attributes["count_padding"] = int64_t{count_padding};
@@ -159,9 +164,9 @@ Val AveragePool(Val x, const SpatialWindow& window, std::span<const Expr> extra,
                     Reduce(Combine::kSum, windows, LastAxes(windows.rank(), window.rank()), false);
                 Val count;
                 for (size_t i = 0; i < window.rank(); ++i) {
-                    Val along = CountAlong(b, window, i, v.shape()[i + 2],
-                                           extra.empty() ? Expr(0) : extra[i], count_padding,
-                                           v.element());
+                    Val along =
+                        CountAlong(b, window, i, v.shape()[i + 2],
+                                   extra.empty() ? Expr(0) : extra[i], count_padding, v.element());
                     std::vector<Expr> dims(window.rank(), Expr(1));
                     dims[i] = along.dim(0);
                     along = Reshape(along, Shape(std::move(dims)));

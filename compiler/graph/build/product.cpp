@@ -23,7 +23,8 @@ Val MatMul(Val a, Val b, std::optional<ElementType> accumulate) {
     }
     const Shape a_shape = a.shape(), b_shape = b.shape();
     if (!a.builder().sizes().Equal(a.dim(-1), b.dim(-2))) {
-        FailInvalid(fmt::format("the factors are {} and {}", a_shape.ToString(), b_shape.ToString()));
+        FailInvalid(
+            fmt::format("the factors are {} and {}", a_shape.ToString(), b_shape.ToString()));
     }
     // Where only one factor has batch dimensions, they need no copy of the other: they are labels
     // that it lacks.
@@ -54,9 +55,10 @@ Val MatMul(Val a, Val b, std::optional<ElementType> accumulate) {
         };
         add(a_shape, a_batch, a_labels, a_dims);
         add(b_shape, b_batch, b_labels, b_dims);
-        if (a_labels.find(label) == std::string::npos && b_labels.find(label) == std::string::npos) {
-            FailInvalid(fmt::format("the factors are {} and {}", a_shape.ToString(),
-                                    b_shape.ToString()));
+        if (a_labels.find(label) == std::string::npos &&
+            b_labels.find(label) == std::string::npos) {
+            FailInvalid(
+                fmt::format("the factors are {} and {}", a_shape.ToString(), b_shape.ToString()));
         }
     }
     a_dims.insert(a_dims.end(), a_shape.dims().end() - 2, a_shape.dims().end());
@@ -74,8 +76,8 @@ Val Gemm(Val a, Val b, Val c, double alpha, double beta, bool transpose_a, bool 
         FailInvalid(fmt::format("the factors are {} and {}, not matrices", a.shape().ToString(),
                                 b.shape().ToString()));
     }
-    Val y = Contract(a, b, std::string(transpose_a ? "ki" : "ik") + "," +
-                               (transpose_b ? "jk" : "kj") + "->ij");
+    Val y = Contract(
+        a, b, std::string(transpose_a ? "ki" : "ik") + "," + (transpose_b ? "jk" : "kj") + "->ij");
     if (alpha != 1) {
         y = y * alpha;
     }
@@ -116,7 +118,8 @@ std::string ReadLabels(std::string_view text, size_t rank, bool known_rank, size
     }
     for (size_t i = 0; i < text.size(); ++i) {
         if (text.substr(i, 3) == "...") {
-            const size_t count = known_rank ? (rank >= letters ? rank - letters : 0) : ellipsis_rank;
+            const size_t count =
+                known_rank ? (rank >= letters ? rank - letters : 0) : ellipsis_rank;
             if (count > 10) {
                 FailUnsupported("the ellipsis stands for more than 10 dimensions");
             }
@@ -288,11 +291,12 @@ Val Determinant(Val x) {
         const Val reduced = below - SliceAxis(below, -1, 0, 1) / safe * pivots;
         rest = SliceAxis(reduced, -1, 1, size - 1);
     }
-    return product ? product
-                   : x.builder().Full(x.element(),
-                                      Shape(std::vector<Expr>(x.shape().dims().begin(),
-                                                              x.shape().dims().end() - 2)),
-                                      1);
+    return product
+               ? product
+               : x.builder().Full(
+                     x.element(),
+                     Shape(std::vector<Expr>(x.shape().dims().begin(), x.shape().dims().end() - 2)),
+                     1);
 }
 
 }  // namespace fornax::graph

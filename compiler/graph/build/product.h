@@ -24,7 +24,13 @@ struct QuantAxis {
 // scale as it multiplies x: of x's shape or broadcastable to it.
 Val SpreadScale(Val scale, Val x, QuantAxis quant);
 // round(x / scale) + zero, saturated to `to`; computed in `compute`.
-Val Quantise(Val x, Val scale, Val zero, QuantAxis quant, ElementType to, Overflow overflow, ElementType compute);
+Val Quantise(Val x,
+             Val scale,
+             Val zero,
+             QuantAxis quant,
+             ElementType to,
+             Overflow overflow,
+             ElementType compute);
 Val Dequantise(Val x, Val scale, Val zero, QuantAxis quant, ElementType to);
 // i32 products of integers less their zero points, which may be nothing.
 Val MatMulIntegers(Val a, Val a_zero, Val b, Val b_zero);

@@ -19,7 +19,8 @@ double Greatest(ElementType type) {
 }  // namespace
 
 Val SpreadScale(Val scale, Val x, QuantAxis quant) {
-    if (scale.rank() == 0 || scale.shape() == Shape{1}) {
+    SizeFacts& sizes = scale.builder().sizes();
+    if (scale.rank() == 0 || (scale.rank() == 1 && sizes.Equal(scale.dim(0), 1))) {
         return Reshape(scale, Shape{});
     }
     const int64_t axis = Builder::Axis(quant.axis, x.rank());
@@ -110,8 +111,8 @@ Val MatMulIntegers(Val a, Val a_zero, Val b, Val b_zero) {
 }
 
 QuantisedTensor DynamicQuantise(Val x) {
-    const Vals results = x.builder().Composite(
-        "dynamic_quantise", {}, {x}, [](Builder&, Vals in) -> Vals {
+    const Vals results =
+        x.builder().Composite("dynamic_quantise", {}, {x}, [](Builder&, Vals in) -> Vals {
             const Val v = in[0];
             std::vector<int64_t> axes;
             for (int64_t i = 0; i < v.rank(); ++i) {

@@ -46,9 +46,9 @@ Val Multinomial(Val logits, int64_t count, uint64_t seed, ElementType element) {
     const Shape shape{logits.dim(0), count, logits.dim(1)};
     const Val uniform = 1.0 - Uniform(b, shape, seed);
     const Val noise = -map::Log(Max(-map::Log(uniform), 1e-30));
-    return Cast(ArgReduce(Combine::kMax,
-                          Unsqueeze(Cast(logits, ElementType::kF32), 1) + noise, 2, false),
-                element);
+    return Cast(
+        ArgReduce(Combine::kMax, Unsqueeze(Cast(logits, ElementType::kF32), 1) + noise, 2, false),
+        element);
 }
 
 }  // namespace fornax::graph

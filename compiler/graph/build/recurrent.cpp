@@ -98,9 +98,8 @@ class Cell {
         };
         const Val update = gate(0), reset = gate(1);
         const Val r_h = Gate(r, 2, 0), bias_h = Gate(bias, 2);
-        const Val inner = options_.linear_before_reset
-                              ? reset * AddTo(Times(h, r_h), bias_h)
-                              : AddTo(Times(reset * h, r_h), bias_h);
+        const Val inner = options_.linear_before_reset ? reset * AddTo(Times(h, r_h), bias_h)
+                                                       : AddTo(Times(reset * h, r_h), bias_h);
         const Val fresh = Act(1, Gate(x, 2) + inner);
         return (1.0 - update) * fresh + update * h;
     }
@@ -167,32 +166,31 @@ Direction RunDirection(const Vals& in, const RecurrentOptions& options, size_t d
         }
     }
     const Cell cell(options, direction);
-    const Vals results =
-        b.Loop(b.Size(x.dim(0)), carried, read, [&](Builder&, Vals v) -> Vals {
-            size_t next = 1 + carried.size();
-            const auto take = [&](bool given) { return given ? v[next++] : Val(); };
-            const Val products = v[next++], matrix = v[next++];
-            const Val own_bias = take(static_cast<bool>(r_bias));
-            const Val own_peephole = take(static_cast<bool>(peephole));
-            const Val own_lengths = take(static_cast<bool>(lengths));
-            const Cell::State before{v[1], lstm ? v[2] : Val()};
-            Cell::State after =
-                cell(TakeOne(products, v[0], 0), matrix, own_bias, own_peephole, before);
-            Val out = after.h;
-            if (own_lengths) {
-                // Behind its length a batch keeps its state and gives 0.
-                const Val runs = Unsqueeze(map::Less(v[0], own_lengths), 1);
-                out = Where(runs, after.h, Like(after.h, 0));
-                after.h = Where(runs, after.h, before.h);
-                after.c = lstm ? Where(runs, after.c, before.c) : after.c;
-            }
-            Vals next_values = {after.h};
-            if (lstm) {
-                next_values.push_back(after.c);
-            }
-            next_values.push_back(PutOne(v[carried.size()], v[0], out, 0));
-            return next_values;
-        });
+    const Vals results = b.Loop(b.Size(x.dim(0)), carried, read, [&](Builder&, Vals v) -> Vals {
+        size_t next = 1 + carried.size();
+        const auto take = [&](bool given) { return given ? v[next++] : Val(); };
+        const Val products = v[next++], matrix = v[next++];
+        const Val own_bias = take(static_cast<bool>(r_bias));
+        const Val own_peephole = take(static_cast<bool>(peephole));
+        const Val own_lengths = take(static_cast<bool>(lengths));
+        const Cell::State before{v[1], lstm ? v[2] : Val()};
+        Cell::State after =
+            cell(TakeOne(products, v[0], 0), matrix, own_bias, own_peephole, before);
+        Val out = after.h;
+        if (own_lengths) {
+            // Behind its length a batch keeps its state and gives 0.
+            const Val runs = Unsqueeze(map::Less(v[0], own_lengths), 1);
+            out = Where(runs, after.h, Like(after.h, 0));
+            after.h = Where(runs, after.h, before.h);
+            after.c = lstm ? Where(runs, after.c, before.c) : after.c;
+        }
+        Vals next_values = {after.h};
+        if (lstm) {
+            next_values.push_back(after.c);
+        }
+        next_values.push_back(PutOne(v[carried.size()], v[0], out, 0));
+        return next_values;
+    });
     Val y = results.back();
     y = options.reversed[direction] ? Backwards(y, lengths) : y;
     return {y, results[0], lstm ? results[1] : Val()};

@@ -27,13 +27,13 @@ struct RecurrentOptions {
 
 // Gates are in ONNX's order: rnn i; gru z r h; lstm i o f c. What is optional may be nothing.
 struct RecurrentOperands {
-    Val x;        // [time, batch, inputs]
-    Val w;        // [directions, gates * hidden, inputs]
-    Val r;        // [directions, gates * hidden, hidden]
-    Val bias;     // [directions, 2 * gates * hidden], of w and of r; optional
-    Val lengths;  // [batch]: the steps that count; optional
-    Val h;        // [directions, batch, hidden]; optional
-    Val c;        // the same, of lstm; optional
+    Val x;         // [time, batch, inputs]
+    Val w;         // [directions, gates * hidden, inputs]
+    Val r;         // [directions, gates * hidden, hidden]
+    Val bias;      // [directions, 2 * gates * hidden], of w and of r; optional
+    Val lengths;   // [batch]: the steps that count; optional
+    Val h;         // [directions, batch, hidden]; optional
+    Val c;         // the same, of lstm; optional
     Val peephole;  // [directions, 3 * hidden], of lstm, of i, o and f; optional
 };
 

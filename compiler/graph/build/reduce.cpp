@@ -16,8 +16,7 @@ Val ReduceL1(Val x, std::span<const int64_t> axes, bool keep) {
 }
 
 Val ReduceL2(Val x, std::span<const int64_t> axes, bool keep) {
-    const ElementType compute =
-        IsFloat(x.element()) ? ComputeType(x.element()) : ElementType::kF64;
+    const ElementType compute = IsFloat(x.element()) ? ComputeType(x.element()) : ElementType::kF64;
     const Val v = Cast(x, compute);
     return Cast(map::Sqrt(Reduce(Combine::kSum, v * v, axes, keep)), x.element());
 }
@@ -27,14 +26,12 @@ Val ReduceSumSquare(Val x, std::span<const int64_t> axes, bool keep) {
 }
 
 Val ReduceLogSum(Val x, std::span<const int64_t> axes, bool keep) {
-    const ElementType compute =
-        IsFloat(x.element()) ? ComputeType(x.element()) : ElementType::kF64;
+    const ElementType compute = IsFloat(x.element()) ? ComputeType(x.element()) : ElementType::kF64;
     return Cast(map::Log(Reduce(Combine::kSum, Cast(x, compute), axes, keep)), x.element());
 }
 
 Val ReduceLogSumExp(Val x, std::span<const int64_t> axes, bool keep) {
-    const ElementType compute =
-        IsFloat(x.element()) ? ComputeType(x.element()) : ElementType::kF64;
+    const ElementType compute = IsFloat(x.element()) ? ComputeType(x.element()) : ElementType::kF64;
     const Val v = Cast(x, compute);
     const Val greatest = Reduce(Combine::kMax, v, axes, true);
     // An infinite greatest element, also that of no elements, is not subtracted from itself.

@@ -21,7 +21,11 @@ struct Taps {
     std::vector<bool> outside;  // takes the extrapolation value
 };
 
-double Source(int64_t place, const ResizeAxis& axis, int64_t n, int64_t m, Coordinates coordinates) {
+double Source(int64_t place,
+              const ResizeAxis& axis,
+              int64_t n,
+              int64_t m,
+              Coordinates coordinates) {
     const double x = static_cast<double>(place), size = static_cast<double>(n);
     const double wanted = axis.scale * size;
     switch (coordinates) {
@@ -106,7 +110,8 @@ Taps TapsOf(const ResizeAxis& axis, int64_t n, int64_t m, const ResizeOptions& o
         }
         const bool normal = options.exclude_outside || options.antialias;
         for (const double weight : weights) {
-            result.weights.push_back(static_cast<float>(normal && sum != 0 ? weight / sum : weight));
+            result.weights.push_back(
+                static_cast<float>(normal && sum != 0 ? weight / sum : weight));
         }
     }
     return result;
@@ -164,8 +169,8 @@ Val Repeat(Val x, int64_t axis, int64_t times) {
 bool IsRepeat(const ResizeAxis& axis, const ResizeOptions& options, const Expr& n) {
     const bool whole = axis.scale == std::floor(axis.scale) && axis.scale >= 1 &&
                        axis.size == n * static_cast<int64_t>(axis.scale);
-    const bool floors = options.coordinates == Coordinates::kAsymmetric &&
-                        options.nearest == NearestMode::kFloor;
+    const bool floors =
+        options.coordinates == Coordinates::kAsymmetric && options.nearest == NearestMode::kFloor;
     const bool centres = options.coordinates == Coordinates::kHalfPixel &&
                          (options.nearest == NearestMode::kRoundPreferFloor ||
                           options.nearest == NearestMode::kRoundPreferCeil);
@@ -202,8 +207,8 @@ Val Resize(Val x, std::span<const ResizeAxis> axes, const ResizeOptions& options
                 v = Interpolate(v, axis, taps, n, m);
                 if (std::ranges::find(taps.outside, true) != taps.outside.end()) {
                     std::vector<Expr> flags(taps.outside.begin(), taps.outside.end());
-                    const Val here =
-                        Along(b.FromContents(ElementType::kBool, Shape{m}, flags), axis.axis, v.rank());
+                    const Val here = Along(b.FromContents(ElementType::kBool, Shape{m}, flags),
+                                           axis.axis, v.rank());
                     outside = outside ? Or(outside, here) : here;
                 }
             }

@@ -82,8 +82,9 @@ Val GridSample(Val x, Val grid, ResizeMode mode, SamplePadding padding, bool ali
                 place = axis.Padded(place, padding);
                 std::vector<std::pair<Val, Val>>& taps = axes.emplace_back();
                 const auto add = [&](Val index, Val weight) {
-                    taps.emplace_back(Unsqueeze(Cast(axis.Padded(index, padding), ElementType::kI64), 1),
-                                      weight ? Unsqueeze(weight, 1) : weight);
+                    taps.emplace_back(
+                        Unsqueeze(Cast(axis.Padded(index, padding), ElementType::kI64), 1),
+                        weight ? Unsqueeze(weight, 1) : weight);
                 };
                 if (mode == ResizeMode::kNearest) {
                     add(map::Round(place), Val());
@@ -190,12 +191,13 @@ Val RoiAlign(Val x, Val boxes, Val batch_indices, const RoiOptions& options) {
     };
     const Neighbours y = along(1, 1, options.height, x.dim(2));
     const Neighbours w = along(0, 3, options.width, x.dim(3));
-    const Shape result{count, x.dim(1), options.height, options.samples, options.width, options.samples};
+    const Shape result{count,           x.dim(1),      options.height,
+                       options.samples, options.width, options.samples};
     const Val image = Reshape(Cast(batch_indices, ElementType::kI64), Shape{count, 1, 1, 1, 1, 1});
     const ElementType compute = ComputeType(x.element());
     const auto corner = [&](Val row, Val column, Val weight) {
-        const Val value = Gather(x, {-1, 1, -2, -3},
-                                 {image, Unsqueeze(row, 1), Unsqueeze(column, 1)}, result);
+        const Val value =
+            Gather(x, {-1, 1, -2, -3}, {image, Unsqueeze(row, 1), Unsqueeze(column, 1)}, result);
         return Cast(value, compute) * Cast(Unsqueeze(weight, 1), compute);
     };
     const Val corners[] = {corner(y.low, w.low, y.near_low * w.near_low),
@@ -208,9 +210,9 @@ Val RoiAlign(Val x, Val boxes, Val batch_indices, const RoiOptions& options) {
         value = options.max ? map::Max(value, corners[i]) : value + corners[i];
     }
     value = Where(valid, value, Like(value, 0));
-    return Cast(options.max ? Reduce(Combine::kMax, value, {3, 5}, false)
-                            : Mean(value, {3, 5}, false),
-                x.element());
+    return Cast(
+        options.max ? Reduce(Combine::kMax, value, {3, 5}, false) : Mean(value, {3, 5}, false),
+        x.element());
 }
 
 }  // namespace fornax::graph

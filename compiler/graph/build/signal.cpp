@@ -44,8 +44,8 @@ Val CosineWindow(Builder& b,
 Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transform) {
     axis = Builder::Axis(axis, x.rank());
     if (axis == x.rank() - 1 || x.rank() > 20) {
-        FailInvalid(fmt::format("the axis {} of {} cannot be transformed", axis,
-                                x.shape().ToString()));
+        FailInvalid(
+            fmt::format("the axis {} of {} cannot be transformed", axis, x.shape().ToString()));
     }
     const bool inverse = transform == Transform::kInverse || transform == Transform::kInverseHalf;
     const bool from_half = transform == Transform::kInverseHalf;
@@ -110,14 +110,16 @@ Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transfor
 
 Val ShortTimeTransform(Val signal, int64_t step, Val window, const Expr& length, bool half) {
     if (signal.rank() != 3 || step < 1) {
-        FailInvalid(fmt::format("the signal is {} and the step {}", signal.shape().ToString(), step));
+        FailInvalid(
+            fmt::format("the signal is {} and the step {}", signal.shape().ToString(), step));
     }
     // [batch, frames, parts, length] to [batch, frames, length, parts].
     Val frames = MoveAxis(Window(signal, 1, length, step, 1), 2, 3);
     if (window) {
         frames = frames * Reshape(Cast(window, signal.element()), {length, 1});
     }
-    return FourierTransform(frames, 2, length, half ? Transform::kForwardHalf : Transform::kForward);
+    return FourierTransform(frames, 2, length,
+                            half ? Transform::kForwardHalf : Transform::kForward);
 }
 
 Val MelWeights(Builder& b,
@@ -141,8 +143,8 @@ Val MelWeights(Builder& b,
     for (int64_t i = 0; i < bins + 2; ++i) {
         const double hertz =
             700 * (std::pow(10, (static_cast<double>(i) * spacing + low) / 2595) - 1);
-        edges.push_back(static_cast<int64_t>(
-            std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(sample_rate))));
+        edges.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz /
+                                                        static_cast<double>(sample_rate))));
     }
     std::vector<float> weights(static_cast<size_t>(rows * bins), 0);
     for (int64_t i = 0; i < bins; ++i) {

@@ -7,7 +7,13 @@ namespace fornax::graph {
 
 // a0 - a1 cos(2 pi i / n) + a2 cos(4 pi i / n) for i in 0..size-1, where n is the size, or one less
 // unless `periodic`.
-Val CosineWindow(Builder& b, const Expr& size, bool periodic, double a0, double a1, double a2, ElementType element);
+Val CosineWindow(Builder& b,
+                 const Expr& size,
+                 bool periodic,
+                 double a0,
+                 double a1,
+                 double a2,
+                 ElementType element);
 
 enum class Transform : uint8_t {
     kForward,

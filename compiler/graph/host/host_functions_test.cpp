@@ -64,9 +64,8 @@ TEST(HostFunctions, StringsSplitAtWhiteSpaceOrDelimiters) {
     EXPECT_THAT(words[0].dims, ElementsAre(2, 2));
     EXPECT_THAT(*words[0].strings, ElementsAre("a", "bc", "d", ""));
     EXPECT_THAT(Integers(words[1]), ElementsAre(2, 1));
-    const std::vector<Tensor> once =
-        Call("string_split", {FromStrings({1}, {"a.b.c"})},
-             {{"most", int64_t{1}}, {"delimiter", std::string(".")}});
+    const std::vector<Tensor> once = Call("string_split", {FromStrings({1}, {"a.b.c"})},
+                                          {{"most", int64_t{1}}, {"delimiter", std::string(".")}});
     EXPECT_THAT(*once[0].strings, ElementsAre("a", "b.c"));
 }
 
@@ -112,7 +111,8 @@ TEST(TextPattern, TakesNoLongerForNestedRepetitions) {
 }
 
 TEST(TextPattern, RefusesWhatItDoesNotKnow) {
-    for (const char* pattern : {"(a", "a)", "[a", "*", "(?=a)", "\\1", "a**", "x{2000}", "[[:alpha:]]"}) {
+    for (const char* pattern :
+         {"(a", "a)", "[a", "*", "(?=a)", "\\1", "a**", "x{2000}", "[[:alpha:]]"}) {
         const Result<TextPattern> parsed = TextPattern::Parse(pattern);
         ASSERT_FALSE(parsed.ok()) << pattern;
         EXPECT_THAT(parsed.error().message, HasSubstr(pattern));

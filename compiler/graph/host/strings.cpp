@@ -29,12 +29,15 @@ bool IsSpace(char c) {
 
 // Without a delimiter at runs of white space, as Python's split; at most `most` times, if it is not
 // negative.
-std::vector<std::string> SplitText(const std::string& text, const std::string& delimiter, int64_t most) {
+std::vector<std::string> SplitText(const std::string& text,
+                                   const std::string& delimiter,
+                                   int64_t most) {
     std::vector<std::string> parts;
     const auto may_split = [&] { return most < 0 || static_cast<int64_t>(parts.size()) < most; };
     size_t at = 0;
     if (!delimiter.empty()) {
-        for (size_t next = 0; may_split() && (next = text.find(delimiter, at)) != std::string::npos;) {
+        for (size_t next = 0;
+             may_split() && (next = text.find(delimiter, at)) != std::string::npos;) {
             parts.push_back(text.substr(at, next - at));
             at = next + delimiter.size();
         }

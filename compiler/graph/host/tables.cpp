@@ -48,12 +48,14 @@ Result<GramTable> ReadGrams(const op::HostCall& call) {
         const int64_t size = static_cast<int64_t>(pool.size());
         const int64_t end = n + 1 < starts.size() ? starts[n + 1] : size;
         if (starts[n] < 0 || end < starts[n] || end > size) {
-            return Invalid(fmt::format("the n-grams {} to {} are not in a pool of {}", starts[n], end, size));
+            return Invalid(
+                fmt::format("the n-grams {} to {} are not in a pool of {}", starts[n], end, size));
         }
         const int64_t length = static_cast<int64_t>(n) + 1;
         for (int64_t at = starts[n]; at + length <= end; at += length, ++number) {
             if (number >= columns.size()) {
-                return Invalid(fmt::format("there are more n-grams than the {} columns", columns.size()));
+                return Invalid(
+                    fmt::format("there are more n-grams than the {} columns", columns.size()));
             }
             table.entries.emplace(Gram(pool.begin() + at, pool.begin() + at + length),
                                   GramTable::Entry{number, columns[number]});
@@ -78,7 +80,8 @@ Results TfIdf(const op::HostCall& call, Arguments arguments) {
     const int64_t rows = x.dims.size() == 2 ? x.dims[0] : 1;
     const int64_t length = rows == 0 ? 0 : x.count() / rows;
     if (shortest < 1 || longest > 64 || skips < 0 || skips > 1024) {
-        return Invalid(fmt::format("n-grams of {} to {} with {} skips are not supported", shortest, longest, skips));
+        return Invalid(fmt::format("n-grams of {} to {} with {} skips are not supported", shortest,
+                                   longest, skips));
     }
     std::vector<float> result(static_cast<size_t>(rows * table.width), 0);
     for (int64_t row = 0; row < rows; ++row) {
@@ -94,7 +97,8 @@ Results TfIdf(const op::HostCall& call, Arguments arguments) {
                     if (found == table.entries.end()) {
                         continue;
                     }
-                    float& cell = result[static_cast<size_t>(row * table.width + found->second.column)];
+                    float& cell =
+                        result[static_cast<size_t>(row * table.width + found->second.column)];
                     const float weight = found->second.number < weights.size()
                                              ? static_cast<float>(weights[found->second.number])
                                              : 1;
@@ -144,8 +148,8 @@ Results LabelEncode(const op::HostCall&, Arguments arguments) {
             std::copy_n(from.data->data() + at * size, size, data + static_cast<int64_t>(i) * size);
         }
     }
-    return std::vector<Tensor>{values.element == ElementType::kString ? FromStrings(x.dims, std::move(texts))
-                                                                      : result};
+    return std::vector<Tensor>{
+        values.element == ElementType::kString ? FromStrings(x.dims, std::move(texts)) : result};
 }
 
 }  // namespace fornax::graph::host

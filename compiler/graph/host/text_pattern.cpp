@@ -140,7 +140,8 @@ class PatternParser {
         const auto number = [&]() -> std::optional<int64_t> {
             int64_t value = 0;
             const size_t from = at;
-            while (at < text_.size() && text_[at] >= '0' && text_[at] <= '9' && value <= kMaxRepeats) {
+            while (at < text_.size() && text_[at] >= '0' && text_[at] <= '9' &&
+                   value <= kMaxRepeats) {
                 value = value * 10 + (text_[at++] - '0');
             }
             return at == from ? std::nullopt : std::optional(value);
