@@ -24,6 +24,22 @@ std::vector<VkExtensionProperties> ExtensionsOf(const Instance& instance, VkPhys
     return extensions;
 }
 
+// Whether cooperative matrices of 16 x 16 f32 are multiplied.
+bool HasMatricesOfF32(const Instance& instance, VkPhysicalDevice device) {
+    const auto& vk = instance.vk();
+    uint32_t count = 0;
+    vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr);
+    std::vector<VkCooperativeMatrixPropertiesKHR> kinds(
+        count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+    vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, kinds.data());
+    constexpr auto kF32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
+    return std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
+        return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && kind.AType == kF32 &&
+               kind.BType == kF32 && kind.CType == kF32 && kind.ResultType == kF32 &&
+               kind.scope == VK_SCOPE_SUBGROUP_KHR;
+    });
+}
+
 // The features that kernels may use, as one chain.
 struct Features {
     VkPhysicalDeviceFeatures2 core = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
@@ -194,7 +210,10 @@ Status Device::Create() {
     features_.storage_8bit = wanted.v12.storageBuffer8BitAccess != 0 && wanted.v12.shaderInt8 != 0;
     features_.storage_16bit =
         wanted.v11.storageBuffer16BitAccess != 0 && wanted.core.features.shaderInt16 != 0;
-    features_.cooperative_matrix = wanted.matrix.cooperativeMatrix != 0;
+    features_.cooperative_matrix =
+        wanted.matrix.cooperativeMatrix != 0 && wanted.v12.vulkanMemoryModel != 0;
+    features_.matrices_f32 =
+        features_.cooperative_matrix && HasMatricesOfF32(*instance_, physical_);
     features_.bfloat16 = wanted.bfloat16.shaderBFloat16Type != 0;
 
     const float priority = 1;

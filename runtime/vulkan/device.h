@@ -22,6 +22,7 @@ struct DeviceFeatures {
     bool subgroup_arithmetic = false;           // in compute shaders
     bool signed_zero_inf_nan_preserve = false;  // of f32
     bool cooperative_matrix = false;
+    bool matrices_f32 = false;  // of 16 x 16 x 16, with sums in f32, in subgroups
     bool bfloat16 = false;
     // Whether pipelines can say if they came from a cache.
     bool creation_feedback = false;
