@@ -38,7 +38,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/result.h"
 #include "compiler/graph/ir/graph.h"
 
 namespace fornax::graph {
@@ -60,8 +59,5 @@ struct TextOptions {
 std::string ToText(const Graph& graph, const TextOptions& options);
 // "sort {axis = 1, descending = true, count = 2}".
 std::string ToText(const Operation& operation);
-
-// A size as graphs' texts have it. The error is a sentence.
-Result<Expr> ParseExpr(std::string_view text);
 
 }  // namespace fornax::graph

@@ -240,13 +240,4 @@ Error TextReader::Failure(std::string_view message) {
                                         rest.substr(0, rest.find('\n'))));
 }
 
-Result<Expr> ParseExpr(std::string_view text) {
-    TextReader reader(text);
-    FORNAX_ASSIGN_OR_RETURN(Expr size, reader.Size());
-    if (!reader.AtEnd()) {
-        return reader.Failure("the size is complete");
-    }
-    return size;
-}
-
 }  // namespace fornax::graph

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/ir/text_reader.h"
+
 namespace fornax::graph {
 namespace {
 
@@ -278,17 +280,26 @@ TEST(Text, SizesSurvive) {
     }
 }
 
+Result<Expr> ParseSize(std::string_view text) {
+    TextReader reader(text);
+    FORNAX_ASSIGN_OR_RETURN(Expr size, reader.Size());
+    if (!reader.AtEnd()) {
+        return reader.Failure("the size is complete");
+    }
+    return size;
+}
+
 TEST(Text, SizesAreParsed) {
     const Expr n = Symbol("n");
     const auto parsed = [](std::string_view text) {
-        Result<Expr> size = ParseExpr(text);
+        Result<Expr> size = ParseSize(text);
         return size.ok() ? *size : Expr(Symbol(size.error().message));
     };
     EXPECT_EQ(parsed(" 2 * (n + 1) - -3 "), n * 2 + 5);
     EXPECT_EQ(parsed("-(n)*\"n\""), -(n * n));
     EXPECT_EQ(parsed("floor(n, 2) + mod(n, 2)*4"), FloorDiv(n, 2) + Mod(n, 2) * 4);
     const auto error = [](std::string_view text) {
-        Result<Expr> size = ParseExpr(text);
+        Result<Expr> size = ParseSize(text);
         return size.ok() ? "no error" : size.error().message;
     };
     EXPECT_EQ(error("n +"), "Line 1: an integer is expected, but the text ends.");
