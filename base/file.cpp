@@ -326,8 +326,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& pa
     if (file.size_bytes == 0) {
         return std::make_shared<const MappedFile>(std::span<const std::byte>());
     }
-    void* mapping =
-        ::mmap(nullptr, file.size_bytes, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
+    void* mapping = ::mmap(nullptr, file.size_bytes, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
     if (mapping == MAP_FAILED) {
         return IoError(path, "mapped", errno);
     }

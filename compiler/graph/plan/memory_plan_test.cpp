@@ -13,7 +13,7 @@ PlanBlock Block(std::string name,
                 uint32_t first,
                 uint32_t last,
                 ElementType element = ElementType::kF32) {
-    return {std::move(name), {element, std::move(shape)}, kind, nullptr, first, last};
+    return {std::move(name), {element, std::move(shape)}, kind, nullptr, nullptr, first, last};
 }
 
 TEST(PlanMemoryTest, RegionsAreApart) {
