@@ -140,11 +140,23 @@ RANDOM_CASES = {
 }
 
 
-def run_case(evaluator, case, folder):
+def name_dimensions(model):
+    """Gives every dimension of the inputs a name: sizes become symbols."""
+    for value in model.graph.input:
+        for axis, dim in enumerate(value.type.tensor_type.shape.dim):
+            dim.dim_param = f"{value.name}_{axis}"
+
+
+def run_case(evaluator, case, folder, symbolic):
     for old in folder.iterdir():
         old.unlink()
     model = folder / "model.onnx"
-    model.write_bytes(case.model.SerializeToString())
+    proto = case.model
+    if symbolic:
+        proto = onnx.ModelProto()
+        proto.CopyFrom(case.model)
+        name_dimensions(proto)
+    model.write_bytes(proto.SerializeToString())
     inputs, outputs = case.data_sets[0]
     fields = []
     names = [i.name for i in case.model.graph.input]
@@ -173,6 +185,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--only", default="", help="cases whose name matches this")
     parser.add_argument("--list-failures", action="store_true")
+    parser.add_argument("--symbolic", action="store_true", help="with names for the inputs' dimensions")
     parser.add_argument("--at-least", type=int, default=0, help="fail if fewer cases pass")
     parser.add_argument("--device", action="store_true", help="run on the first Vulkan device, not in the interpreter")
     arguments = parser.parse_args()
@@ -185,7 +198,7 @@ def main():
     failures = []
     with tempfile.TemporaryDirectory() as name:
         for case in cases:
-            kind, reason = run_case(evaluator, case, pathlib.Path(name))
+            kind, reason = run_case(evaluator, case, pathlib.Path(name), arguments.symbolic)
             totals[kind] += 1
             operators = {node.op_type for node in case.model.graph.node}
             by_operator[operators.pop() if len(operators) == 1 else "(several)"][kind] += 1

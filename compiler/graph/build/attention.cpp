@@ -14,14 +14,14 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // [.., heads or 1, queries, keys] with the heads as [key heads, heads a key head].
-Val SplitHeads(Val x, const Expr& key_heads, const Expr& repeat) {
+Val SplitHeads(Val x, const Expr& all_heads, const Expr& key_heads, const Expr& repeat) {
     const Shape shape = x.shape();
     std::vector<Expr> dims(shape.dims().begin(), shape.dims().end());
     if (dims.size() < 3) {
         return x;
     }
     const size_t heads = dims.size() - 3;
-    const bool one = dims[heads] == Expr(1) && !(key_heads * repeat == Expr(1));
+    const bool one = !x.builder().sizes().Equal(dims[heads], all_heads);
     dims[heads] = one ? Expr(1) : key_heads;
     dims.insert(dims.begin() + static_cast<int64_t>(heads) + 1, one ? Expr(1) : repeat);
     return Reshape(x, Shape(std::move(dims)));
@@ -103,7 +103,7 @@ AttentionResult Expand(Builder& b,
     keep(Scores::kCapped, scores);
     Val bias = MakeBias(b, in, options, compute);
     if (bias) {
-        bias = SplitHeads(bias, k[1], repeat);
+        bias = SplitHeads(bias, q[1], k[1], repeat);
         scores = scores + bias;
     }
     keep(Scores::kMasked, scores);

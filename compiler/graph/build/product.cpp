@@ -46,7 +46,8 @@ Val MatMul(Val a, Val b, std::optional<ElementType> accumulate) {
                 return;
             }
             const Expr& dim = shape[i + rank - batch.rank()];
-            if (dim == batch[i]) {
+            if (dim == batch[i] ||
+                (!(dim == Expr(1)) && a.builder().sizes().Equal(dim, batch[i]))) {
                 mine += label;
                 dims.push_back(dim);
             }

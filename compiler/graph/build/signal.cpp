@@ -9,6 +9,19 @@
 #include "compiler/graph/build/activations.h"
 
 namespace fornax::graph {
+namespace {
+
+// The sine of 2 pi t / (4 length), where t is in 0..4 length - 1: exact at multiples of a quarter,
+// because the argument is brought to -pi/2..pi/2 in integers.
+Val SineOfTurns(Val t, Val length, ElementType compute) {
+    const Val half = length * 2.0, whole = length * 4.0;
+    const Val centred = Where(map::Less(half, t), t - whole, t);
+    const Val upper = Where(map::Less(length, centred), half - centred, centred);
+    const Val folded = Where(map::Less(upper, -length), -half - upper, upper);
+    return map::Sin(Cast(folded, compute) * (std::numbers::pi / 2) / Cast(length, compute));
+}
+
+}  // namespace
 
 Val CosineWindow(Builder& b,
                  const Expr& size,
@@ -51,12 +64,14 @@ Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transfor
             const Val imaginary = complex ? Select(padded, -1, 1) : Val();
             // The angle of row i and column j is 2 pi (i j mod length) / length.
             const Shape square{rows, columns};
-            const Val turns = map::Mod(b.Iota(ElementType::kI64, square, 0) *
-                                           b.Iota(ElementType::kI64, square, 1),
-                                       b.Size(length));
-            const Val count = Cast(b.Size(length), compute);
-            const Val angle = Cast(turns, compute) * (2 * std::numbers::pi) / count;
-            Val cosine = map::Cos(angle), sine = map::Sin(angle);
+            const Val whole = b.Size(length);
+            const Val quarters = map::Mod(b.Iota(ElementType::kI64, square, 0) *
+                                              b.Iota(ElementType::kI64, square, 1),
+                                          whole) *
+                                 4.0;
+            const Val count = Cast(whole, compute);
+            Val sine = SineOfTurns(quarters, whole, compute);
+            Val cosine = SineOfTurns(map::Mod(quarters + whole, whole * 4.0), whole, compute);
             if (inverse) {
                 cosine = cosine / count;
                 sine = -(sine / count);

@@ -66,8 +66,17 @@ Val BroadcastTo(Val value, const Shape& shape) {
     }
     std::vector<Expr> dims(shape.rank() - from.rank(), Expr(1));
     dims.insert(dims.end(), from.dims().begin(), from.dims().end());
+    SizeFacts& sizes = value.builder().sizes();
+    bool repeats = false;
+    for (size_t i = 0; i < dims.size(); ++i) {
+        if (!(dims[i] == Expr(1)) && !sizes.Equal(dims[i], shape[i]) && sizes.Equal(dims[i], 1)) {
+            // A symbol that is assumed to be 1.
+            dims[i] = 1;
+        }
+        repeats = repeats || !(dims[i] == shape[i]);
+    }
     value = Reshape(value, Shape(std::move(dims)));
-    return value.shape() == shape ? value : value.builder().AddOne(op::Broadcast{shape}, {value});
+    return repeats ? value.builder().AddOne(op::Broadcast{shape}, {value}) : value;
 }
 
 Val Unsqueeze(Val value, std::span<const int64_t> axes) {

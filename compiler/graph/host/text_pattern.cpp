@@ -217,8 +217,16 @@ class PatternParser {
 
     Part Taking(const Bytes& bytes) {
         State state;
-        state.takes = true;
+        state.kind = TextPattern::Kind::kTakes;
         state.bytes = bytes;
+        const size_t first = Add(state), last = Add();
+        Link(first, last);
+        return {first, last};
+    }
+
+    Part At(TextPattern::Kind kind) {
+        State state;
+        state.kind = kind;
         const size_t first = Add(state), last = Add();
         Link(first, last);
         return {first, last};
@@ -250,6 +258,10 @@ class PatternParser {
                 return Taking(all);
             }
             case '\\':
+                if (More() && (text_[at_] == 'b' || text_[at_] == 'B')) {
+                    return At(text_[at_++] == 'b' ? TextPattern::Kind::kBoundary
+                                                  : TextPattern::Kind::kNoBoundary);
+                }
                 return Taking(Escape());
             case '*':
             case '+':
@@ -258,13 +270,7 @@ class PatternParser {
                 return Taking({});
             case '^':
             case '$':
-                // The whole text matches anyway.
-                if ((c == '^') == (at_ == 1) && (c == '^' || at_ == text_.size())) {
-                    const size_t empty = Add();
-                    return {empty, empty};
-                }
-                Fail("has an anchor inside");
-                return Taking({});
+                return At(c == '^' ? TextPattern::Kind::kBegin : TextPattern::Kind::kEnd);
             default:
                 return Taking(RangeOf(static_cast<uint8_t>(c), static_cast<uint8_t>(c)));
         }
@@ -359,10 +365,34 @@ Result<TextPattern> TextPattern::Parse(std::string_view pattern) {
     return result;
 }
 
+bool TextPattern::Passes(Kind kind, std::string_view text, size_t at) {
+    const auto is_word = [&](size_t place) {
+        if (place >= text.size()) {
+            return false;
+        }
+        const char c = text[place];
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               c == '_';
+    };
+    const bool boundary = is_word(at) != (at != 0 && is_word(at - 1));
+    switch (kind) {
+        case Kind::kBegin:
+            return at == 0;
+        case Kind::kEnd:
+            return at == text.size();
+        case Kind::kBoundary:
+            return boundary;
+        case Kind::kNoBoundary:
+            return !boundary;
+        default:
+            return true;
+    }
+}
+
 bool TextPattern::Matches(std::string_view text) const {
     std::vector<size_t> current, next, open;
     std::vector<bool> seen(states_.size(), false);
-    const auto add = [&](std::vector<size_t>& set, size_t state) {
+    const auto add = [&](std::vector<size_t>& set, size_t state, size_t place) {
         open = {state};
         while (!open.empty()) {
             const size_t at = open.back();
@@ -372,19 +402,20 @@ bool TextPattern::Matches(std::string_view text) const {
             }
             seen[at] = true;
             set.push_back(at);
-            if (!states_[at].takes) {
+            if (states_[at].kind != Kind::kTakes && Passes(states_[at].kind, text, place)) {
                 open.push_back(states_[at].next);
                 open.push_back(states_[at].other);
             }
         }
     };
-    add(current, first_);
-    for (const char c : text) {
+    add(current, first_, 0);
+    for (size_t i = 0; i < text.size(); ++i) {
         next.clear();
         std::fill(seen.begin(), seen.end(), false);
         for (const size_t at : current) {
-            if (states_[at].takes && states_[at].bytes.test(static_cast<uint8_t>(c))) {
-                add(next, states_[at].next);
+            const State& state = states_[at];
+            if (state.kind == Kind::kTakes && state.bytes.test(static_cast<uint8_t>(text[i]))) {
+                add(next, state.next, i + 1);
             }
         }
         std::swap(current, next);

@@ -2,8 +2,8 @@
 // automaton.
 //
 // Understands characters, ".", classes [a-z], [^..], \d \w \s and their opposites, groups (also
-// (?:..)), "|", and the repetitions * + ? {n} {n,} {n,m}. The whole text has to match. Works on
-// bytes.
+// (?:..)), "|", the repetitions * + ? {n} {n,} {n,m}, and ^ $ \b \B. The whole text has to match.
+// Works on bytes.
 #pragma once
 
 #include <bitset>
@@ -25,13 +25,17 @@ class TextPattern {
     friend class PatternParser;
     static constexpr size_t kNone = SIZE_MAX;
     // A state either takes a byte of its set and goes to `next`, or goes to `next` and `other`
-    // without one.
+    // without one; to `next` alone, and only at such places, if it is of another kind.
+    enum class Kind : uint8_t { kGoes, kTakes, kBegin, kEnd, kBoundary, kNoBoundary };
     struct State {
-        bool takes = false;
+        Kind kind = Kind::kGoes;
         std::bitset<256> bytes;
         size_t next = kNone;
         size_t other = kNone;
     };
+    // Whether a state of this kind lets through at a place of the text.
+    static bool Passes(Kind kind, std::string_view text, size_t at);
+
     std::vector<State> states_;
     size_t first_ = kNone;
     size_t last_ = kNone;
