@@ -9,17 +9,16 @@
 
 namespace fornax::runtime {
 
-Result<CompiledModel> CompileModel(const CompileRequest& request) {
+Result<CompiledModel> CompileModel(CompileRequest request) {
     onnx_frontend::ImportOptions import_options;
     import_options.dims = request.dims;
     import_options.input_shapes = request.input_shapes;
     import_options.input_values = request.input_values;
     import_options.strict = request.strict;
-    const std::string bytes(reinterpret_cast<const char*>(request.bytes.data()),
-                            request.bytes.size());
-    FORNAX_ASSIGN_OR_RETURN(
-        onnx_frontend::ImportedModel model,
-        onnx_frontend::ImportModel(bytes, request.name, request.directory, import_options));
+    FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model,
+                            onnx_frontend::ImportModel(*request.bytes, request.name,
+                                                       request.directory, import_options));
+    request.bytes.reset();
     const Status valid = graph::Verify(model.graph);
     if (!valid.ok()) {
         return Error{ErrorCode::kInternal, fmt::format("The graph of {} is not valid: {}",

@@ -270,10 +270,11 @@ fornax_status fornax_model_load_bytes(const void* data,
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_NULL(data);
         FORNAX_RETURN_IF_NULL(model);
-        const auto* bytes = static_cast<const std::byte*>(data);
+        auto bytes =
+            std::make_shared<const std::string>(static_cast<const char*>(data), size_bytes);
         return Load(
-            Model::Load(std::vector<std::byte>(bytes, bytes + size_bytes),
-                        options == nullptr ? ModelOptions() : options->options, CompileModel),
+            Model::Load(std::move(bytes), options == nullptr ? ModelOptions() : options->options,
+                        CompileModel),
             model);
     });
 }

@@ -79,7 +79,7 @@ Result<std::shared_ptr<Model>> Model::Load(const std::string& path,
     return model;
 }
 
-Result<std::shared_ptr<Model>> Model::Load(std::vector<std::byte> bytes,
+Result<std::shared_ptr<Model>> Model::Load(std::shared_ptr<const std::string> bytes,
                                            ModelOptions options,
                                            ModelCompiler compiler) {
     std::shared_ptr<Model> model(new Model);
@@ -115,11 +115,12 @@ std::shared_ptr<const ModelPlan> Model::first_plan() const {
 
 Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::Tensor> inputs) {
     CompileRequest request;
-    if (path_.empty()) {
+    if (bytes_ != nullptr) {
         request.bytes = bytes_;
         request.name = "model";
     } else {
-        FORNAX_ASSIGN_OR_RETURN(request.bytes, ReadFile(path_, kMaxModelBytes));
+        FORNAX_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(path_, kMaxModelBytes));
+        request.bytes = std::make_shared<const std::string>(std::move(bytes));
         const std::filesystem::path path(path_);
         request.name = path_;
         request.directory = path.has_parent_path() ? path.parent_path().string() : ".";
@@ -134,8 +135,8 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     }
     request.precision = options_.precision;
     request.strict = options_.strict;
-    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(request));
-    request.bytes = {};
+    const std::map<std::string, graph::Tensor> values = request.input_values;
+    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(std::move(request)));
 
     auto plan = std::make_shared<ModelPlan>();
     plan->host_functions = compiled.host_functions;
@@ -143,8 +144,8 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
         const std::vector<graph::PlanPort>& ports = compiled.plan.inputs;
         const auto port = std::find_if(ports.begin(), ports.end(),
                                        [&](const auto& other) { return other.name == name; });
-        const auto value = request.input_values.find(name);
-        if (port != ports.end() && value != request.input_values.end()) {
+        const auto value = values.find(name);
+        if (port != ports.end() && value != values.end()) {
             plan->fixed_inputs[static_cast<size_t>(port - ports.begin())] = value->second;
         }
     }

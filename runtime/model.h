@@ -53,8 +53,8 @@ class Model {
     static Result<std::shared_ptr<Model>> Load(const std::string& path,
                                                ModelOptions options,
                                                ModelCompiler compiler);
-    // Keeps a copy of the bytes.
-    static Result<std::shared_ptr<Model>> Load(std::vector<std::byte> bytes,
+    // Keeps the bytes.
+    static Result<std::shared_ptr<Model>> Load(std::shared_ptr<const std::string> bytes,
                                                ModelOptions options,
                                                ModelCompiler compiler);
 
@@ -73,8 +73,8 @@ class Model {
     Status Start();
     Result<std::shared_ptr<const ModelPlan>> Compile(std::span<const graph::Tensor> inputs);
 
-    std::string path_;  // empty if `bytes_` hold the model
-    std::vector<std::byte> bytes_;
+    std::string path_;  // if `bytes_` is null
+    std::shared_ptr<const std::string> bytes_;
     ModelOptions options_;
     ModelCompiler compiler_;
     std::shared_ptr<vulkan::Device> device_;

@@ -98,10 +98,9 @@ int CompileCount() {
     return compile_count;
 }
 
-Result<CompiledModel> CompileModel(const CompileRequest& request) {
+Result<CompiledModel> CompileModel(CompileRequest request) {
     ++compile_count;
-    const std::string model(reinterpret_cast<const char*>(request.bytes.data()),
-                            request.bytes.size());
+    const std::string& model = *request.bytes;
     CompiledModel compiled;
     if (model == "add and double") {
         compiled.plan = AddAndDouble(request);
