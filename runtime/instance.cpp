@@ -128,7 +128,7 @@ Status Instance::PlaceBlock(size_t index, size_t stage_index) {
         FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Buffer> buffer,
                                 states_->Get(block.name, size, initial));
         SetMemory(index, kFirstBlockRegion + static_cast<uint32_t>(index), *buffer, 0, size);
-        state_buffers_.push_back(std::move(buffer));
+        state_buffers_[index] = std::move(buffer);
         return OkStatus();
     }
     if (size == 0) {

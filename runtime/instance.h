@@ -155,7 +155,7 @@ class Instance {
     const graph::HostFunctions* host_functions_ = nullptr;
     graph::Bindings input_bindings_;
     graph::Bindings bindings_;  // of the run: also what host steps gave
-    std::vector<std::shared_ptr<vulkan::Buffer>> state_buffers_;
+    std::map<size_t, std::shared_ptr<vulkan::Buffer>> state_buffers_;  // by block
     std::unique_ptr<vulkan::Buffer> nothing_;  // what tensors without elements are bound to
     std::vector<Memory> memory_;               // by block
     // By block: strings.

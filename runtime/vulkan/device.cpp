@@ -234,6 +234,12 @@ Result<uint32_t> Device::HostMemoryType(uint32_t allowed_types) const {
 }
 
 Status Device::Submit(VkCommandBuffer commands, VkFence fence) {
+    if (queue_ == VK_NULL_HANDLE) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("The device {} was given with no queue, so that plans on it are "
+                                 "recorded only.",
+                                 name())};
+    }
     VkSubmitInfo submit_info = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
     submit_info.commandBufferCount = 1;
     submit_info.pCommandBuffers = &commands;
