@@ -18,16 +18,17 @@ enum class CounterId : uint8_t {
     kMultiplyAddsF16,
     kMultiplyAddsBF16,
     kMultiplyAddsInt8,
+    kMultiplyAddsF32,
     kMatrixCommands,
     kMatrixFactorsLoaded,
     kMatrixSumsLoaded,
     kMatrixSumsStored,
 };
-inline constexpr uint32_t kCounterIds = 14;
+inline constexpr uint32_t kCounterIds = 15;
 
 // Kinds of multiplications that the matrix unit counts apart, in the order of MatrixFormat
-// (hal/matrix_unit.h): f16, bf16, int8.
-inline constexpr uint32_t kMultiplyAddKinds = 3;
+// (hal/matrix_unit.h): f16, bf16, int8, f32.
+inline constexpr uint32_t kMultiplyAddKinds = 4;
 
 // Totals since the device was created, over all its queues. A snapshot: fields may be of slightly
 // different moments while work is running, and are exact once a timeline wait has returned.
@@ -71,6 +72,8 @@ struct Counters {
                 return matrix_multiply_adds[1];
             case CounterId::kMultiplyAddsInt8:
                 return matrix_multiply_adds[2];
+            case CounterId::kMultiplyAddsF32:
+                return matrix_multiply_adds[3];
             case CounterId::kMatrixCommands:
                 return matrix_commands;
             case CounterId::kMatrixFactorsLoaded:
@@ -110,6 +113,8 @@ inline constexpr CounterInfo kCounterInfos[kCounterIds] = {
      "Multiplications of bfloat16 by the matrix unit, each added to a sum"},
     {CounterId::kMultiplyAddsInt8, "Matrix multiply-adds, int8", "Matrix unit",
      "Multiplications of 8-bit integers by the matrix unit, each added to a sum"},
+    {CounterId::kMultiplyAddsF32, "Matrix multiply-adds, f32", "Matrix unit",
+     "Multiplications of f32 by the matrix unit, each added to a sum"},
     {CounterId::kMatrixCommands, "Matrix commands", "Matrix unit",
      "Commands to the matrix unit, those that load and store among them"},
     {CounterId::kMatrixFactorsLoaded, "Matrix factors loaded", "Matrix unit",

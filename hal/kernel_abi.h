@@ -10,7 +10,7 @@
 
 namespace fornax::hal {
 
-inline constexpr uint32_t kKernelAbiVersion = 6;
+inline constexpr uint32_t kKernelAbiVersion = 7;
 
 // Bytes that DispatchFrame::push_constants always points to.
 inline constexpr uint32_t kPushConstantBytes = 256;
@@ -51,7 +51,7 @@ enum class KernelFault : uint32_t {
 // Words that a core's units count in. They are the worker's to add up; the unit's header says what
 // they mean (hal/matrix_unit.h).
 struct UnitCounts {
-    static constexpr uint32_t kWords = 6;
+    static constexpr uint32_t kWords = 7;
     uint64_t words[kWords] = {};
 
     bool empty() const {
@@ -108,6 +108,6 @@ static_assert(offsetof(WorkerFrame, fault) == 20);
 static_assert(offsetof(WorkerFrame, workgroup) == 24);
 static_assert(offsetof(WorkerFrame, stop_request) == 32);
 static_assert(offsetof(WorkerFrame, unit_counts) == 40);
-static_assert(sizeof(UnitCounts) == 48);
+static_assert(sizeof(UnitCounts) == 56);
 
 }  // namespace fornax::hal

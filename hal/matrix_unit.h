@@ -31,6 +31,7 @@ struct MatrixProduct {
 inline constexpr MatrixProduct kMatrixProducts[] = {
     {MatrixElement::kF16, MatrixElement::kF16, MatrixElement::kF32},
     {MatrixElement::kBF16, MatrixElement::kBF16, MatrixElement::kF32},
+    {MatrixElement::kF32, MatrixElement::kF32, MatrixElement::kF32},
     {MatrixElement::kS8, MatrixElement::kS8, MatrixElement::kS32},
     {MatrixElement::kU8, MatrixElement::kU8, MatrixElement::kU32},
     {MatrixElement::kU8, MatrixElement::kU8, MatrixElement::kS32},
@@ -44,10 +45,10 @@ inline constexpr MatrixProduct kMatrixProducts[] = {
 };
 
 // How the unit is configured: the kind of its factors.
-enum class MatrixFormat : uint8_t { kF16, kBF16, kInt8 };
-inline constexpr uint32_t kMatrixFormats = 3;
+enum class MatrixFormat : uint8_t { kF16, kBF16, kInt8, kF32 };
+inline constexpr uint32_t kMatrixFormats = 4;
 inline constexpr std::array<const char*, kMatrixFormats> kMatrixFormatNames = {"f16", "bf16",
-                                                                               "int8"};
+                                                                               "int8", "f32"};
 
 // Registers: the format; factors, each in the order in which the multipliers take it; sums. Factors
 // that all subgroups of a workgroup take from its memory may be registers of the workgroup beside

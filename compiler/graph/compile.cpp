@@ -32,12 +32,14 @@ Status CheckStrict(const Plan& plan) {
 
 Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
+    FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));
     FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph));
     if (options.strict) {

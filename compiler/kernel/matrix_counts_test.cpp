@@ -112,7 +112,8 @@ struct Format {
 constexpr Format kFormats[] = {{"float16_t", "float", hal::MatrixFormat::kF16},
                                {"bfloat16_t", "float", hal::MatrixFormat::kBF16},
                                {"uint8_t", "int", hal::MatrixFormat::kInt8},
-                               {"int8_t", "int", hal::MatrixFormat::kInt8}};
+                               {"int8_t", "int", hal::MatrixFormat::kInt8},
+                               {"float", "float", hal::MatrixFormat::kF32}};
 
 CompileRequest Request(const Words& module) {
     CompileRequest request = MakeRequest(module);

@@ -512,7 +512,7 @@ HAL_CASE(CountersSumUpTheMatrixUnits) {
         EXPECT_EQ(counters.matrix_sums_loaded, round * 4096 * 3);
         EXPECT_EQ(counters.matrix_sums_stored, round * 4096 * 5);
         EXPECT_EQ(counters.matrix_commands,
-                  round * (4096 * 10 + products[0] + products[1] + products[2]));
+                  round * (4096 * 10 + products[0] + products[1] + products[2] + products[3]));
     }
 }
 

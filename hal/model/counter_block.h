@@ -25,6 +25,7 @@ static_assert(kMultiplyAddKinds == kMatrixFormats);
 static_assert(static_cast<uint32_t>(MatrixFormat::kF16) == 0);
 static_assert(static_cast<uint32_t>(MatrixFormat::kBF16) == 1);
 static_assert(static_cast<uint32_t>(MatrixFormat::kInt8) == 2);
+static_assert(static_cast<uint32_t>(MatrixFormat::kF32) == 3);
 
 struct alignas(64) CounterBlock {
     Counter submissions;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 
 #include <fmt/format.h>
 #include <volk.h>
@@ -15,7 +16,7 @@ namespace {
 // Around each buffer in its memory.
 constexpr VkDeviceSize kMargin = 4096;
 constexpr uint8_t kPoison = 0xA5;
-constexpr uint32_t kTimedDispatches = 10;
+constexpr uint32_t kTimedDispatches = 2;
 
 Error Failed(const char* what, VkResult result) {
     return {ErrorCode::kInternal,
@@ -327,21 +328,33 @@ Status KernelRunner::Run(const Dispatch& dispatch, std::span<std::vector<uint8_t
     return status;
 }
 
-Result<double> KernelRunner::Time(const Dispatch& dispatch,
-                                  std::span<std::vector<uint8_t>> buffers,
-                                  uint32_t repeats) {
+namespace {
+
+double CpuTime() {
+    timespec time = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e9 + static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+Result<KernelRunner::Timing> KernelRunner::Time(const Dispatch& dispatch,
+                                                std::span<std::vector<uint8_t>> buffers,
+                                                uint32_t repeats) {
     using Clock = std::chrono::steady_clock;
     Objects objects;
     Status status = Prepare(dispatch, buffers, &objects);
-    double least = 1e30;
+    Timing least;
     if (status.ok()) {
         Record(objects.commands, objects.pipeline, objects.layout, objects.set, dispatch,
                kTimedDispatches);
         for (uint32_t i = 0; i < repeats && status.ok(); ++i) {
+            const double cpu_start = CpuTime();
             const Clock::time_point start = Clock::now();
             status = Submit(&objects);
             const std::chrono::duration<double, std::nano> time = Clock::now() - start;
-            least = std::min(least, time.count() / kTimedDispatches);
+            least.wall_ns = std::min(least.wall_ns, time.count() / kTimedDispatches);
+            least.cpu_ns = std::min(least.cpu_ns, (CpuTime() - cpu_start) / kTimedDispatches);
         }
     }
     Destroy(&objects);

@@ -34,8 +34,14 @@ class KernelRunner {
     // Runs the kernel once on copies of `buffers`, which get what it wrote. The bytes around each
     // buffer must stay what they are: if not, an error.
     Status Run(const Dispatch& dispatch, std::span<std::vector<uint8_t>> buffers);
-    // The least time of one dispatch in ns, of `repeats` command buffers with ten each.
-    Result<double> Time(const Dispatch& dispatch,
+    // The least times of one dispatch in ns, of `repeats` command buffers with two each: until the
+    // fence is signalled, and of all of the process's threads together, which other processes do
+    // not disturb as much.
+    struct Timing {
+        double wall_ns = 1e30;
+        double cpu_ns = 1e30;
+    };
+    Result<Timing> Time(const Dispatch& dispatch,
                         std::span<std::vector<uint8_t>> buffers,
                         uint32_t repeats);
 

@@ -13,6 +13,7 @@
 #include "tests/loader/matrix_features.h"
 #include "tests/loader/shaders/matrices_bf16.spv.h"
 #include "tests/loader/shaders/matrices_f16.spv.h"
+#include "tests/loader/shaders/matrices_f32.spv.h"
 #include "tests/loader/shaders/matrices_s8_s8.spv.h"
 #include "tests/loader/shaders/matrices_s8_u8.spv.h"
 #include "tests/loader/shaders/matrices_saturating.spv.h"
@@ -33,6 +34,9 @@ constexpr uint32_t kProducts = 64;
 
 uint16_t Half(float value) {
     return kernel::ir::FloatToHalf(value);
+}
+float Float(float value) {
+    return value;
 }
 uint16_t Bfloat(float value) {
     return static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
@@ -137,7 +141,8 @@ class KernelsMatricesTest : public VulkanTest {
     }
 
     // Sums of small integers, which are exact in any order.
-    void RunSmallNumbers(std::span<const uint32_t> spirv, uint16_t (*narrow)(float)) {
+    template <typename Element>
+    void RunSmallNumbers(std::span<const uint32_t> spirv, Element (*narrow)(float)) {
         auto a = [](uint32_t row, uint32_t k) {
             return static_cast<float>((row * 7 + k * 3) % 31) - 15;
         };
@@ -147,7 +152,7 @@ class KernelsMatricesTest : public VulkanTest {
         auto c = [](uint32_t row, uint32_t column) {
             return static_cast<float>(row * 100 + column);
         };
-        RunAll<uint16_t>(
+        RunAll<Element>(
             spirv,
             {[=](uint32_t row, uint32_t k) { return narrow(a(row, k)); },
              [=](uint32_t k, uint32_t column) { return narrow(b(k, column)); },
@@ -268,6 +273,57 @@ TEST_F(KernelsMatricesTest, HalfProductsOfSmallNumbers) {
 
 TEST_F(KernelsMatricesTest, BfloatProductsOfSmallNumbers) {
     RunSmallNumbers(spirv::kMatricesBf16, &Bfloat);
+}
+
+TEST_F(KernelsMatricesTest, FloatProductsOfSmallNumbers) {
+    RunSmallNumbers(spirv::kMatricesF32, &Float);
+}
+
+// All 24 bits of each factor count; numbers are of both signs and of magnitudes far apart, with
+// infinities, a NaN and denormals among them.
+TEST_F(KernelsMatricesTest, FloatProductsOfAnyNumbers) {
+    std::mt19937 random(5);
+    std::vector<float> a(kRows * kProducts), b(kProducts * kColumns), c(kRows * kColumns);
+    const auto number = [&](int least) {
+        const auto fraction = static_cast<float>(static_cast<int32_t>(random() << 1) >> 8);
+        return std::ldexp(fraction, static_cast<int>(random() % 40) + least);
+    };
+    for (size_t i = 0; i < a.size(); ++i) {
+        // A row of denormals, which B makes ordinary numbers.
+        a[i] = number(i / kProducts == 11 ? -165 : -40);
+    }
+    std::ranges::generate(b, [&] { return number(-25); });
+    std::ranges::generate(c, [&] { return number(-40); });
+    const float infinity = std::numeric_limits<float>::infinity();
+    a[5 * kProducts + 3] = infinity;
+    a[6 * kProducts + 60] = std::numeric_limits<float>::quiet_NaN();
+    b[17 * kColumns + 9] = -infinity;
+    a[7 * kProducts + 17] = 0;  // times infinity
+    c[8 * kColumns + 2] = infinity;
+    RunAll<float>(
+        spirv::kMatricesF32,
+        {[&](uint32_t row, uint32_t k) { return a[row * kProducts + k]; },
+         [&](uint32_t k, uint32_t column) { return b[k * kColumns + column]; },
+         [&](uint32_t row, uint32_t column) {
+             return std::bit_cast<uint32_t>(c[row * kColumns + column]);
+         },
+         [&](uint32_t row, uint32_t column, uint32_t bits) {
+             double expected = c[row * kColumns + column];
+             double magnitude = std::abs(expected);
+             for (uint32_t k = 0; k < kProducts; ++k) {
+                 const double product = double{a[row * kProducts + k]} * b[k * kColumns + column];
+                 expected += product;
+                 magnitude += std::abs(product);
+             }
+             const float result = std::bit_cast<float>(bits);
+             if (!std::isfinite(expected)) {
+                 ASSERT_EQ(std::isnan(result), std::isnan(expected)) << row << ", " << column;
+                 ASSERT_TRUE(std::isnan(result) || result == expected) << row << ", " << column;
+                 return;
+             }
+             // Each of 64 sums is rounded by half a unit, its product likewise.
+             ASSERT_NEAR(result, expected, magnitude * 0x1p-18) << row << ", " << column;
+         }});
 }
 
 TEST_F(KernelsMatricesTest, HalfProductsOfAnyNumbers) {
@@ -413,6 +469,13 @@ TEST_F(KernelsMatricesTest, TheFirstIsOfHalves) {
         vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_, &count, matrices.data()));
     EXPECT_EQ(matrices[0].AType, VK_COMPONENT_TYPE_FLOAT16_KHR);
     EXPECT_EQ(matrices[0].ResultType, VK_COMPONENT_TYPE_FLOAT32_KHR);
+    EXPECT_EQ(std::ranges::count_if(matrices,
+                                    [](const auto& matrix) {
+                                        return matrix.AType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+                                               matrix.BType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+                                               matrix.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+                                    }),
+              1);
     for (const auto& matrix : matrices) {
         EXPECT_EQ(matrix.MSize * matrix.NSize * matrix.KSize, 16u * 16 * 16);
         EXPECT_EQ(matrix.scope, VK_SCOPE_SUBGROUP_KHR);

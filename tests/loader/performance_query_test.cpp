@@ -10,6 +10,7 @@
 #include "tests/loader/shaders/count.spv.h"
 #include "tests/loader/shaders/matrices_bf16.spv.h"
 #include "tests/loader/shaders/matrices_f16.spv.h"
+#include "tests/loader/shaders/matrices_f32.spv.h"
 #include "tests/loader/shaders/matrices_u8_s8.spv.h"
 #include "tests/loader/vulkan_fixture.h"
 
@@ -288,11 +289,12 @@ TEST_F(PerformanceQueryTest, QueuesAreCountedApart) {
 TEST_F(PerformanceQueryTest, MatrixProductsAreCounted) {
     struct Kind {
         std::span<const uint32_t> spirv;
-        std::vector<uint64_t> multiply_adds;  // f16, bf16, int8
+        std::vector<uint64_t> multiply_adds;  // f16, bf16, int8, f32
     };
-    const Kind kinds[] = {{spirv::kMatricesF16, {262'144, 0, 0}},
-                          {spirv::kMatricesBf16, {0, 262'144, 0}},
-                          {spirv::kMatricesU8S8, {0, 0, 262'144}}};
+    const Kind kinds[] = {{spirv::kMatricesF16, {262'144, 0, 0, 0}},
+                          {spirv::kMatricesBf16, {0, 262'144, 0, 0}},
+                          {spirv::kMatricesU8S8, {0, 0, 262'144, 0}},
+                          {spirv::kMatricesF32, {0, 0, 0, 262'144}}};
     for (const Kind& kind : kinds) {
         std::vector<TestBuffer> buffers;
         for (uint32_t i = 0; i < 4; ++i) {
@@ -306,8 +308,8 @@ TEST_F(PerformanceQueryTest, MatrixProductsAreCounted) {
             MakePipeline(kind.spirv, std::span<const TestBuffer>(buffers), &specialization);
         const VkQueryPool pool =
             MakePool({"Matrix multiply-adds, f16", "Matrix multiply-adds, bf16",
-                      "Matrix multiply-adds, int8", "Matrix commands", "Matrix factors loaded",
-                      "Matrix sums loaded", "Matrix sums stored"});
+                      "Matrix multiply-adds, int8", "Matrix multiply-adds, f32", "Matrix commands",
+                      "Matrix factors loaded", "Matrix sums loaded", "Matrix sums stored"});
         const VkCommandBuffer commands = Begin();
         Bind(commands, pipeline);
         const uint32_t sizes[] = {64, 64, 64, 64};
@@ -320,12 +322,12 @@ TEST_F(PerformanceQueryTest, MatrixProductsAreCounted) {
         vkCmdEndQuery(commands, pool, 0);
         Barrier(commands);
         Run(commands);
-        const std::vector<uint64_t> results = Results(pool, 7);
-        EXPECT_EQ(std::vector(results.begin(), results.begin() + 3), kind.multiply_adds);
+        const std::vector<uint64_t> results = Results(pool, 8);
+        EXPECT_EQ(std::vector(results.begin(), results.begin() + 4), kind.multiply_adds);
         // Each of 64 products of 16 x 16 x 16 is one command, and has factors of its own.
-        EXPECT_EQ(results[4], 128u);
-        EXPECT_EQ(results[5], results[6]);
-        EXPECT_EQ(results[3], 64 + results[4] + results[5] + results[6]);
+        EXPECT_EQ(results[5], 128u);
+        EXPECT_EQ(results[6], results[7]);
+        EXPECT_EQ(results[4], 64 + results[5] + results[6] + results[7]);
     }
 }
 

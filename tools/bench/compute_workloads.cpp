@@ -9,6 +9,7 @@
 #include "tools/bench/kernel_workload.h"
 #include "tools/bench/shaders/fma_chains.spv.h"
 #include "tools/bench/shaders/mandelbrot.spv.h"
+#include "tools/bench/shaders/matrix_sgemm.spv.h"
 #include "tools/bench/shaders/sgemm.spv.h"
 
 namespace fornax::bench {
@@ -68,31 +69,18 @@ class Sgemm : public KernelWorkload {
   public:
     explicit Sgemm(Device& device) : KernelWorkload(device) {}
 
-    Status Init(uint32_t side) {
-        side_ = side;
-        for (int i = 0; i < 3; ++i) {
-            FORNAX_RETURN_IF_ERROR(AddBuffer<float>(size_t{side} * side));
-        }
-        // Integers from -8 to 8: sums of 1,024 products stay below 2^24, where floats are exact.
-        for (uint32_t i = 0; i < side * side; ++i) {
-            Data<float>(0)[i] = static_cast<float>(i * 7919u % 17) - 8;
-            Data<float>(1)[i] = static_cast<float>(i * 104729u % 13) - 6;
-        }
-        std::ranges::fill(Data<float>(2), -1e30f);
-        return Prepare(spirv::kSgemm, side, {side / kTile, side / kTile});
-    }
+    Status Init(uint32_t side) { return Init(side, /*on_matrices=*/false); }
 
     Status Verify() override {
         const std::span<float> a = Data<float>(0);
-        const std::span<float> b = Data<float>(1);
         const std::span<float> c = Data<float>(2);
         std::vector<float> expected(side_);
         for (size_t row = 0; row < side_; ++row) {
             std::ranges::fill(expected, 0.0f);
-            for (size_t k = 0; k < side_; ++k) {
+            for (uint32_t k = 0; k < side_; ++k) {
                 const float factor = a[row * side_ + k];
-                for (size_t column = 0; column < side_; ++column) {
-                    expected[column] += factor * b[k * side_ + column];
+                for (uint32_t column = 0; column < side_; ++column) {
+                    expected[column] += factor * ElementOfB(k, column);
                 }
             }
             for (size_t column = 0; column < side_; ++column) {
@@ -105,10 +93,51 @@ class Sgemm : public KernelWorkload {
         return OkStatus();
     }
 
+  protected:
+    Status Init(uint32_t side, bool on_matrices) {
+        side_ = side;
+        for (int i = 0; i < 3; ++i) {
+            FORNAX_RETURN_IF_ERROR(AddBuffer<float>(size_t{side} * side));
+        }
+        // Integers from -8 to 8: sums of 1,024 products stay below 2^24, where floats are exact.
+        for (uint32_t i = 0; i < side * side; ++i) {
+            Data<float>(0)[i] = static_cast<float>(i * 7919u % 17) - 8;
+        }
+        for (uint32_t k = 0; k < side; ++k) {
+            for (uint32_t column = 0; column < side; ++column) {
+                const uint32_t at = on_matrices
+                                        ? (column / kPanel * side + k) * kPanel + column % kPanel
+                                        : k * side + column;
+                Data<float>(1)[at] = ElementOfB(k, column);
+            }
+        }
+        std::ranges::fill(Data<float>(2), -1e30f);
+        return on_matrices
+                   ? Prepare(spirv::kMatrixSgemm, side, {side / kTile, side / kMatrixTileRows})
+                   : Prepare(spirv::kSgemm, side, {side / kTile, side / kTile});
+    }
+
   private:
     static constexpr uint32_t kTile = 64;
+    static constexpr uint32_t kMatrixTileRows = 32;
+    static constexpr uint32_t kPanel = 16;  // columns
+
+    float ElementOfB(uint32_t k, uint32_t column) const {
+        return static_cast<float>((k * side_ + column) * 104729u % 13) - 6;
+    }
 
     uint32_t side_ = 0;
+};
+
+class MatrixSgemm : public Sgemm {
+  public:
+    explicit MatrixSgemm(Device& device)
+        : Sgemm(device), on_matrices_(device.MultipliesFloatMatrices()) {}
+
+    Status Init(uint32_t side) { return Sgemm::Init(side, on_matrices_); }
+
+  private:
+    const bool on_matrices_;
 };
 
 class Mandelbrot : public KernelWorkload {
@@ -179,6 +208,10 @@ WorkloadResult CreateFmaChains(Device& device, uint32_t invocations) {
 
 WorkloadResult CreateSgemm(Device& device, uint32_t side) {
     return CreateWorkload<Sgemm>(device, side);
+}
+
+WorkloadResult CreateMatrixSgemm(Device& device, uint32_t side) {
+    return CreateWorkload<MatrixSgemm>(device, side);
 }
 
 WorkloadResult CreateMandelbrot(Device& device, uint32_t side) {

@@ -167,9 +167,20 @@ Status Device::CreateInstance(bool validate) {
     messenger.pUserData = validation_messages_.get();
     messenger.pNext = &validation_features;
 
+    if (validate) {
+        uint32_t count = 0;
+        vkEnumerateInstanceLayerProperties(&count, nullptr);
+        std::vector<VkLayerProperties> layers(count);
+        vkEnumerateInstanceLayerProperties(&count, layers.data());
+        // The version that VK_KHR_cooperative_matrix came with.
+        constexpr uint32_t kFirst = VK_MAKE_API_VERSION(0, 1, 3, 255);
+        layer_knows_matrices_ = std::ranges::any_of(layers, [&](const VkLayerProperties& layer) {
+            return std::strcmp(layer.layerName, kLayers[0]) == 0 && layer.specVersion >= kFirst;
+        });
+    }
     VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
     application.pApplicationName = "fornax bench";
-    application.apiVersion = VK_API_VERSION_1_1;
+    application.apiVersion = VK_API_VERSION_1_3;
     VkInstanceCreateInfo create_info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     create_info.pApplicationInfo = &application;
     if (validate) {
@@ -239,12 +250,24 @@ Status Device::CreateDevice() {
         extensions.push_back(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME);
         *next = &arithmetic;
     }
+    VkPhysicalDeviceCooperativeMatrixFeaturesKHR matrices = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR};
+    VkPhysicalDeviceVulkanMemoryModelFeatures memory_model = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES};
+    if (MultipliesFloatMatrices()) {
+        extensions.push_back(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+        extensions.push_back(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME);
+        matrices.pNext = features.pNext;
+        memory_model.pNext = &matrices;
+        features.pNext = &memory_model;
+    }
     vkGetPhysicalDeviceFeatures2(physical_, &features);
     VkPhysicalDeviceFeatures core = {};
     core.shaderFloat64 = features.features.shaderFloat64;
     core.shaderInt64 = features.features.shaderInt64;
     core.shaderInt16 = features.features.shaderInt16;
     features.features = core;
+    matrices.cooperativeMatrixRobustBufferAccess = VK_FALSE;
     create_info.pNext = &features;
     create_info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
     create_info.ppEnabledExtensionNames = extensions.data();
@@ -262,6 +285,33 @@ bool Device::HasExtension(const char* name) const {
     return std::any_of(extensions.begin(), extensions.end(), [&](const auto& extension) {
         return std::strcmp(extension.extensionName, name) == 0;
     });
+}
+
+bool Device::MultipliesFloatMatrices() const {
+    if (!layer_knows_matrices_ || !HasExtension(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME) ||
+        !HasExtension(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME)) {
+        return false;
+    }
+    VkPhysicalDeviceSubgroupProperties subgroups = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
+    properties.pNext = &subgroups;
+    vkGetPhysicalDeviceProperties2(physical_, &properties);
+    uint32_t count = 0;
+    vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_, &count, nullptr);
+    std::vector<VkCooperativeMatrixPropertiesKHR> listed(
+        count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+    vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(physical_, &count, listed.data());
+    constexpr uint32_t kSize = 16;
+    return properties.properties.apiVersion >= VK_API_VERSION_1_3 && subgroups.subgroupSize == 32 &&
+           std::ranges::any_of(listed, [](const VkCooperativeMatrixPropertiesKHR& matrix) {
+               return matrix.MSize == kSize && matrix.NSize == kSize && matrix.KSize == kSize &&
+                      matrix.scope == VK_SCOPE_SUBGROUP_KHR &&
+                      matrix.AType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+                      matrix.BType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+                      matrix.CType == VK_COMPONENT_TYPE_FLOAT32_KHR &&
+                      matrix.ResultType == VK_COMPONENT_TYPE_FLOAT32_KHR;
+           });
 }
 
 Status Device::CreateHelpers() {

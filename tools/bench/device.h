@@ -90,6 +90,9 @@ class Device {
     VkDevice handle() const { return device_; }
     // Whether the device offers the extension.
     bool HasExtension(const char* name) const;
+    // Whether a subgroup of 32, which is the size that shaders get, multiplies matrices of f32 of
+    // 16 x 16. No where a validation layer that is too old for the extension is on.
+    bool MultipliesFloatMatrices() const;
     const std::vector<std::string>& validation_messages() const { return *validation_messages_; }
 
     // The buffer's contents are undefined.
@@ -124,6 +127,7 @@ class Device {
     Status CreateHelpers();
 
     double start_seconds_ = 0;
+    bool layer_knows_matrices_ = true;
     // On the heap, because the layer's callback holds its address.
     std::unique_ptr<std::vector<std::string>> validation_messages_ =
         std::make_unique<std::vector<std::string>>();

@@ -187,7 +187,7 @@ constexpr OperatorEntry kOperators[] = {
     {"Mod", 2, ImportMod},
     {"Mul", 2, Binary<ScalarFunction::kMul>},
     {"Neg", 1, Unary<ScalarFunction::kNeg>},
-    {"Not", 1, Unary<ScalarFunction::kNot>},
+    {"Not", 1, Unary<ScalarFunction::kNot>, 1},
     {"Or", 2, Binary<ScalarFunction::kOr>},
     {"PRelu", 2, ImportPRelu},
     {"Pow", 2, ImportPow},

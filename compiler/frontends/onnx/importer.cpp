@@ -166,13 +166,14 @@ class ModelImporter {
         return builder_.sizes().Declare(name, hint);
     }
 
-    Item ReadInput(const std::string& name, const onnx::TypeProto& type) {
+    // Items of a sequence may have different shapes: dimensions of one name are not one symbol.
+    Item ReadInput(const std::string& name, const onnx::TypeProto& type, bool is_item = false) {
         const auto length = options_.sequence_lengths.find(name);
         if (type.has_optional_type()) {
             if (length != options_.sequence_lengths.end() && length->second < 0) {
                 return {};
             }
-            return ReadInput(name, type.optional_type().elem_type());
+            return ReadInput(name, type.optional_type().elem_type(), is_item);
         }
         if (type.has_sequence_type()) {
             if (length == options_.sequence_lengths.end() || length->second < 0) {
@@ -181,7 +182,7 @@ class ModelImporter {
             std::vector<Item> items;
             for (int64_t i = 0; i < std::min<int64_t>(length->second, 1 << 16); ++i) {
                 items.push_back(
-                    ReadInput(fmt::format("{}.{}", name, i), type.sequence_type().elem_type()));
+                    ReadInput(fmt::format("{}.{}", name, i), type.sequence_type().elem_type(), true));
             }
             return Item(std::move(items));
         }
@@ -202,9 +203,11 @@ class ModelImporter {
         }
         Shape shape;
         for (size_t i = 0; i < rank; ++i) {
-            shape.mutable_dims().push_back(ReadDimension(
-                name, i, tensor.has_shape() ? &tensor.shape().dim(static_cast<int>(i)) : nullptr,
-                expected ? std::optional(given->second[i]) : std::nullopt));
+            const auto* dim =
+                tensor.has_shape() ? &tensor.shape().dim(static_cast<int>(i)) : nullptr;
+            shape.mutable_dims().push_back(
+                ReadDimension(name, i, is_item && dim != nullptr && !dim->has_dim_value() ? nullptr : dim,
+                              expected ? std::optional(given->second[i]) : std::nullopt));
         }
         if (shape.Volume().Bounds(builder_.sizes().ranges()).low > graph::kMaxElements) {
             FailUnsupported(fmt::format("the input {} has more than {} elements", name,

@@ -14,8 +14,8 @@
 
 namespace fornax::onnx_frontend {
 
-// The versions of the operator set of ONNX that the importer knows.
-inline constexpr int64_t kFirstOpset = 7;
+// The versions of the operator set of ONNX that the importer knows; of most operators those from 7 on.
+inline constexpr int64_t kFirstOpset = 1;
 inline constexpr int64_t kLastOpset = 28;
 
 struct ImportOptions {

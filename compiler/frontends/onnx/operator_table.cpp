@@ -11,7 +11,7 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, const Oper
 Table MakeTable() {
     Table table;
     for (const std::span<const OperatorEntry> family :
-         {ElementwiseOperators(), CastOperators(), ShapeOperators(), IndexOperators(), ReductionOperators(), NormalisationOperators(), WindowOperators(), ProductOperators(), QuantisedOperators(), AttentionOperators(), ResampleOperators(), RecurrentOperators(), ControlOperators(), SequenceOperators(), LossOperators()}) {
+         {ElementwiseOperators(), CastOperators(), ShapeOperators(), IndexOperators(), ReductionOperators(), NormalisationOperators(), WindowOperators(), ProductOperators(), QuantisedOperators(), AttentionOperators(), ResampleOperators(), RecurrentOperators(), ControlOperators(), SequenceOperators(), LossOperators(), SignalOperators(), RandomOperators(), HostOperators(), ClassicOperators()}) {
         for (const OperatorEntry& entry : family) {
             table.emplace(std::pair(entry.domain, entry.name), &entry);
         }

@@ -116,6 +116,9 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
         }
         return Constant(std::move(tensor));
     }
+    // What is built here has known elements, too, but is not to be built from them.
+    const bool outermost = !building_contents_;
+    building_contents_ = true;
     Vals parts;
     std::vector<int64_t> run;
     const auto end_run = [&] {
@@ -134,6 +137,7 @@ Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr
     }
     end_run();
     const Val result = Reshape(Concat(parts, 0), shape);
+    building_contents_ = !outermost;
     contents_[result.id()] = std::vector<Expr>(values.begin(), values.end());
     return result;
 }
@@ -180,7 +184,8 @@ Vals Builder::Add(Operation operation, const Vals& operands, std::vector<Body> b
     for (const ValueId id : results) {
         values.emplace_back(*this, id);
     }
-    if (values.size() == 1 && graph_[values[0].id()].kind == ValueKind::kResult) {
+    if (values.size() == 1 && !building_contents_ &&
+        graph_[values[0].id()].kind == ValueKind::kResult) {
         std::optional<std::vector<Expr>> contents = ContentsOf(graph_[*node]);
         if (contents.has_value()) {
             const TensorType type = values[0].type();

@@ -141,6 +141,7 @@ class Builder {
     std::map<ValueId, Tensor> evaluated_;
     std::function<std::optional<Tensor>(ValueId)> input_value_;
     int64_t unknown_sizes_ = 0;
+    bool building_contents_ = false;
 };
 
 // --- Elementwise ---------------------------------------------------------------------------------

@@ -393,13 +393,13 @@ TEST(Text, DamagedTextsAreHarmless) {
         read(kEverything.substr(0, length));
     }
     std::string text(kEverything);
-    for (size_t i = 0; i < text.size(); ++i) {
+    for (size_t i = 0; i < text.size(); i += 3) {
         const char original = text[i];
-        text[i] = "%9-(\"a"[i % 6];
+        text[i] = "%9-(\"a"[i / 3 % 6];
         read(text);
         text[i] = original;
     }
-    EXPECT_GT(accepted, 100U);
+    EXPECT_GT(accepted, 50U);
     EXPECT_GT(refused, 1000U);
 }
 

@@ -75,7 +75,7 @@ Id Emitter::Convert(Id value,
                     ElementType to,
                     Overflow overflow,
                     Rounding rounding) {
-    if (from == to && (HeldAs(to) != Held::kF32 || to == ElementType::kF32)) {
+    if (from == to && !IsFloat(to)) {
         return value;
     }
     if (to == ElementType::kBool) {
@@ -95,17 +95,11 @@ Id Emitter::Convert(Id value,
         return b_.Select(value, ConstantOf(to, is_float ? Scalar::Float(1) : Scalar::Integer(1)),
                          zero);
     }
+    if (IsFloat(from) && IsFloat(to)) {
+        return ConvertFloat(value, from, to, overflow, rounding);
+    }
     if (IsFloat(from)) {
-        return IsFloat(to)
-                   ? (from == ElementType::kF64
-                          ? (to == ElementType::kF32
-                                 ? F64ToF32(value, overflow, rounding, false)
-                                 : RoundF32(F64ToF32(value, Overflow::kSpecial,
-                                                     Rounding::kNearestEven, true),
-                                            to, overflow, rounding))
-                          : (to == ElementType::kF64 ? b_.Op(Op::OpFConvert, TypeFor(to), {value})
-                                                     : RoundF32(value, to, overflow, rounding)))
-                   : FloatToInteger(value, from, to);
+        return FloatToInteger(value, from, to);
     }
     if (IsFloat(to)) {
         return IntegerToFloat(value, from, to);
@@ -125,6 +119,33 @@ Id Emitter::Convert(Id value,
         narrow_[wide] = value;
     }
     return wide;
+}
+
+Id Emitter::ConvertFloat(Id value,
+                         ElementType from,
+                         ElementType to,
+                         Overflow overflow,
+                         Rounding rounding) {
+    if (to == ElementType::kF64) {
+        const Id wide = from == to ? value : b_.Op(Op::OpFConvert, TypeFor(to), {value});
+        return overflow == Overflow::kSaturate ? Saturated(wide) : wide;
+    }
+    if (from != ElementType::kF64) {
+        return RoundF32(value, to, overflow, rounding);
+    }
+    if (to == ElementType::kF32) {
+        return F64ToF32(value, overflow, rounding, false);
+    }
+    const Id odd = F64ToF32(value, Overflow::kSpecial, Rounding::kNearestEven, true);
+    return RoundF32(odd, to, overflow, rounding);
+}
+
+// Infinities as the greatest numbers.
+Id Emitter::Saturated(Id value) {
+    const Id greatest = b_.BitsOf(b_.TypeOf(value)) == 64
+                            ? b_.DoubleConstant(std::numeric_limits<double>::max())
+                            : F(std::numeric_limits<float>::max());
+    return b_.Select(b_.Op(Op::OpIsInf, b_.Bool(), {value}), CopySign(greatest, value), value);
 }
 
 Id Emitter::FloatToInteger(Id value, ElementType from, ElementType to) {
@@ -229,21 +250,20 @@ Id Emitter::F64ToF32(Id value, Overflow overflow, Rounding rounding, bool to_odd
         result = b_.Select(above, b_.Select(zero, U(0x80000001U), next), bits);
     }
     const Id number = BitsAs(b_.F32(), result);
-    if (overflow == Overflow::kSpecial) {
-        return number;
-    }
-    return b_.Select(b_.Op(Op::OpIsInf, b_.Bool(), {number}),
-                     CopySign(F(std::numeric_limits<float>::max()), number), number);
+    return overflow == Overflow::kSaturate ? Saturated(number) : number;
 }
 
 // An f32 that the type has.
 Id Emitter::RoundF32(Id value, ElementType to, Overflow overflow, Rounding rounding) {
     if (to == ElementType::kF32) {
-        if (overflow == Overflow::kSpecial) {
-            return value;
-        }
-        return b_.Select(b_.Op(Op::OpIsInf, b_.Bool(), {value}),
-                         CopySign(F(std::numeric_limits<float>::max()), value), value);
+        return overflow == Overflow::kSaturate ? Saturated(value) : value;
+    }
+    const bool plain = overflow == Overflow::kSpecial && rounding == Rounding::kNearestEven;
+    if (to == ElementType::kF16 && plain && target_.storage_16bit) {
+        // What may be stored may be converted.
+        b_.Capability(spv::Capability::StorageBuffer16BitAccess);
+        const Id half = b_.Op(Op::OpFConvert, b_.Float(16), {value});
+        return b_.Op(Op::OpFConvert, b_.F32(), {half});
     }
     return Decode(Encode(value, to, overflow, rounding), to);
 }
@@ -255,6 +275,17 @@ Id Emitter::Encode(Id value, ElementType to, Overflow overflow, Rounding roundin
     const NarrowFormat format = FormatOf(to);
     const uint32_t lost = kF32Mantissa - format.mantissa_bits;
     const Id bits = BitsAs(b_.U32(), value);
+    if (to == ElementType::kBF16 && overflow == Overflow::kSpecial &&
+        rounding == Rounding::kNearestEven) {
+        // The upper half; what is too great becomes infinity by itself.
+        const Id half = Binary(Op::OpShiftRightLogical, bits, U(16));
+        const Id odd = Binary(Op::OpBitwiseAnd, half, U(1));
+        const Id rounded =
+            Binary(Op::OpShiftRightLogical, b_.Add(b_.Add(bits, odd), U(0x7FFF)), U(16));
+        const Id quiet =
+            Binary(Op::OpBitwiseOr, Binary(Op::OpBitwiseAnd, half, U(0x8000)), U(format.nan()));
+        return b_.Select(IsNan(value), quiet, rounded);
+    }
     const Id magnitude = Binary(Op::OpBitwiseAnd, bits, U(0x7FFFFFFF));
     const Id negative = Test(Op::OpSLessThan, bits, U(0));
     const auto away_if = [&](Rounding direction) {  // whether this direction is away from zero
@@ -340,7 +371,7 @@ Id Emitter::Decode(Id code, ElementType from) {
                                 F(std::ldexp(1.0F, least))));
     Id number = b_.Select(b_.ULess(magnitude, U(1U << format.mantissa_bits)), small, normal);
     Id result = Binary(Op::OpBitwiseOr, number, sign);
-    const Id nan = U(0x7FC00000);
+    const Id nan = Binary(Op::OpBitwiseOr, U(0x7FC00000), sign);
     switch (format.specials) {
         case Specials::kIeee: {
             const Id infinite =

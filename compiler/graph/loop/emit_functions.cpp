@@ -310,6 +310,12 @@ Id Emitter::FloatFunction(ScalarFunction function,
         case ScalarFunction::kDiv:
             return Binary(Op::OpFDiv, a, b);
         case ScalarFunction::kFloorDiv: {
+            if (!is_long && target_.float64) {  // where no quotient of f32 rounds to a whole number
+                const Id f64 = TypeOf(Held::kF64);
+                const Id quotient = Binary(Op::OpFDiv, b_.Op(Op::OpFConvert, f64, {a}),
+                                           b_.Op(Op::OpFConvert, f64, {b}));
+                return b_.Op(Op::OpFConvert, id_type, {b_.Ext(f64, GLSLstd450Floor, {quotient})});
+            }
             // The quotient may have been rounded to a whole number, which the remainder tells.
             const Id whole = b_.Ext(id_type, GLSLstd450Floor, {Binary(Op::OpFDiv, a, b)});
             const Id rest = b_.Ext(id_type, GLSLstd450Fma, {Unary(Op::OpFNegate, whole), b, a});

@@ -22,13 +22,12 @@ constexpr float kExpm1Limit = 0.5F;
 constexpr float kLog1p[] = {0.333333261F, -0.250009374F, 0.200018512F, -0.166195073F,
                             0.14184064F,  -0.131811639F, 0.129019457F, -0.0775678363F};
 constexpr float kLog1pLow = -0.3F, kLog1pHigh = 0.42F;
-// erf(x) / x - 1 over x^2, for |x| <= 1.
-constexpr float kErfSmall[] = {0.128379166F,   -0.376126258F,    0.112835851F,   -0.0268538119F,
-                               0.00518832768F, -0.000801019356F, 7.85386114e-05F};
-constexpr float kErfLimit = 1.0F;
-// -log(1 - erf(x)) / x for x from 0.95 to 4, where erf is 1 for f32.
-constexpr float kErfLarge[] = {1.12866569F,    0.635082037F,     0.106350557F,   -0.0238592639F,
-                               0.00368810401F, -0.000333959172F, 1.23393378e-05F};
+// erf(x) / x for |x| <= 4 as a quotient of polynomials in x^2; beyond, erf is 1 for f32. One
+// division is cheaper than an exponential and a second polynomial.
+constexpr float kErfOver[] = {1.12837917F,     0.185203164F,    0.0543169858F,   0.00384962016F,
+                              0.000379612385F, 4.68487186e-06F, -1.32027138e-08F};
+constexpr float kErfUnder[] = {1.0F,          0.497465445F,  0.113958465F,
+                               0.0154621188F, 0.0013075764F, 6.31114763e-05F};
 constexpr float kErfEnd = 4.0F;
 
 }  // namespace
@@ -66,18 +65,30 @@ Id Emitter::Log1p(Id x) {
     return b_.Select(is_small, b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, small), logarithm);
 }
 
-Id Emitter::Erf(Id x) {
+// From half of the exponential, which is finite wherever the result is.
+Id Emitter::Hyperbolic(ScalarFunction function, Id x) {
     const Id magnitude = b_.Ext(b_.F32(), GLSLstd450FAbs, {x});
+    const Id shifted = Binary(Op::OpFSub, magnitude, F(0.693147181F));
+    const Id half = b_.Ext(b_.F32(), GLSLstd450Exp, {shifted});
+    const Id other = Binary(Op::OpFDiv, F(0.25F), half);
+    if (function == ScalarFunction::kCosh) {
+        return Binary(Op::OpFAdd, half, other);
+    }
+    // The series of (sinh(x) / x - 1) / x^2, of whose error 2^-25 is left at 1.
+    constexpr float kSeries[] = {1.0F / 6, 1.0F / 120, 1.0F / 5040, 1.0F / 362880};
     const Id square = Binary(Op::OpFMul, x, x);
-    const Id small = Fma(Polynomial(square, kErfSmall), x, x);
-    // NaN goes through the side of small numbers.
-    const Id bounded =
-        b_.Select(Test(Op::OpFOrdLessThan, magnitude, F(kErfEnd)), magnitude, F(kErfEnd));
-    const Id power =
-        Binary(Op::OpFMul, Polynomial(bounded, kErfLarge), Unary(Op::OpFNegate, bounded));
-    const Id complement = b_.Ext(b_.F32(), GLSLstd450Exp, {power});
-    const Id large = CopySign(Binary(Op::OpFSub, F(1), complement), x);
-    return b_.Select(Test(Op::OpFOrdGreaterThan, magnitude, F(kErfLimit)), large, small);
+    const Id small = Fma(Binary(Op::OpFMul, Polynomial(square, kSeries), square), x, x);
+    const Id large = CopySign(Binary(Op::OpFSub, half, other), x);
+    return b_.Select(Test(Op::OpFOrdLessThan, magnitude, F(1)), small, large);
+}
+
+Id Emitter::Erf(Id x) {
+    const Id below = b_.Select(Test(Op::OpFOrdGreaterThan, x, F(kErfEnd)), F(kErfEnd), x);
+    const Id end = F(-kErfEnd);
+    const Id bounded = b_.Select(Test(Op::OpFOrdLessThan, below, end), end, below);  // or NaN
+    const Id square = Binary(Op::OpFMul, bounded, bounded);
+    const Id over = Binary(Op::OpFMul, bounded, Polynomial(square, kErfOver));
+    return Binary(Op::OpFDiv, over, Polynomial(square, kErfUnder));
 }
 
 Id Emitter::Power(Id x, Id y) {
@@ -113,6 +124,9 @@ Id Emitter::Math(ScalarFunction function, Id x, Id y) {
     const Id f32 = b_.F32();
     const auto ext = [&](uint32_t number, Id a) { return b_.Ext(f32, number, {a}); };
     const auto add = [&](Id a, Id b) { return Binary(Op::OpFAdd, a, b); };
+    const auto keep_zero = [&](Id value) {  // with its sign
+        return b_.Select(Test(Op::OpFOrdEqual, x, F(0)), x, value);
+    };
     const auto div = [&](Id a, Id b) { return Binary(Op::OpFDiv, a, b); };
     switch (function) {
         case ScalarFunction::kExp:
@@ -120,11 +134,11 @@ Id Emitter::Math(ScalarFunction function, Id x, Id y) {
         case ScalarFunction::kLog:
             return ext(GLSLstd450Log, x);
         case ScalarFunction::kSin:
-            return ext(GLSLstd450Sin, x);
+            return keep_zero(ext(GLSLstd450Sin, x));
         case ScalarFunction::kCos:
             return ext(GLSLstd450Cos, x);
         case ScalarFunction::kTan:
-            return ext(GLSLstd450Tan, x);
+            return keep_zero(ext(GLSLstd450Tan, x));
         case ScalarFunction::kAsin:
             return ext(GLSLstd450Asin, x);
         case ScalarFunction::kAcos:
@@ -132,9 +146,8 @@ Id Emitter::Math(ScalarFunction function, Id x, Id y) {
         case ScalarFunction::kAtan:
             return ext(GLSLstd450Atan, x);
         case ScalarFunction::kSinh:
-            return ext(GLSLstd450Sinh, x);
         case ScalarFunction::kCosh:
-            return ext(GLSLstd450Cosh, x);
+            return Hyperbolic(function, x);
         case ScalarFunction::kTanh:
             return ext(GLSLstd450Tanh, x);
         case ScalarFunction::kAsinh:

@@ -96,7 +96,9 @@ class ProductEmitter {
         if (can_be_in_place(a, m_, matrix_rows_ * kSide)) {
             a_ = {true, *a, a->padded_rows.value_or(m_)};
         }
-        if (can_be_in_place(b, n_, matrix_columns_ * kSide)) {
+        // Columns whose ks lie side by side would be transposed for each multiplication; in workgroup
+        // memory they are once.
+        if (can_be_in_place(b, n_, matrix_columns_ * kSide) && !b->unit_depth) {
             b_operand_ = {true, *b, b->padded_rows.value_or(n_)};
         }
         // More rows for each element of b that is computed.

@@ -15,6 +15,9 @@ namespace {
 constexpr int64_t kMaxUnrolledPoints = 16;
 constexpr int64_t kMaxUnrolledScalars = 192;
 
+// Accumulators of a reduction over the lanes, if all have as many points.
+constexpr size_t kWays = 4;
+
 constexpr int64_t kMinLanePoints = 16;  // of the innermost loop, else all loops are one
 
 }  // namespace
@@ -57,7 +60,19 @@ Ids Emitter::ForNest(const Nest& nest,
                   });
 }
 
-Ids Emitter::ForLanes(const Nest& nest, std::span<const Id> carried, const PointBody& body) {
+size_t Emitter::WaysOf(std::span<const Loop> loops) const {
+    int64_t points = 1;
+    for (const Loop& loop : loops) {
+        points *= loop.extent.constant().value_or(1);
+    }
+    const auto whole = static_cast<int64_t>(local_size_ * kWays);
+    return points > 0 && points % whole == 0 ? kWays : 1;
+}
+
+Ids Emitter::ForLanes(const Nest& nest,
+                      std::span<const Id> carried,
+                      const PointBody& body,
+                      size_t ways) {
     if (nest.loops.empty()) {  // one point
         return b_.If(
             Test(Op::OpIEqual, lane_, U(0)), [&] { return body(carried); },
@@ -89,16 +104,34 @@ Ids Emitter::ForLanes(const Nest& nest, std::span<const Id> carried, const Point
     return ForNest(outer, 0, carried, [&](std::span<const Id> values) -> Ids {
         const Id end = EmitExtent(points);
         const std::optional<int64_t> constant = points.constant();
-        const bool whole = constant && *constant % local_size_ == 0;
+        const bool whole = constant && *constant != 0 && *constant % local_size_ == 0;
         const auto guarded = [&](Id point, std::span<const Id> inside) {
             const Ids unchanged(inside.begin(), inside.end());
-            return whole ? at(point, inside)
-                         : b_.If(
-                               b_.ULess(point, end), [&] { return at(point, inside); },
-                               [&] { return unchanged; });
+            const auto first_way = [&] {
+                Ids next = at(point, inside.first(inside.size() / ways));
+                next.insert(next.end(), inside.begin() + static_cast<std::ptrdiff_t>(next.size()),
+                            inside.end());
+                return next;
+            };
+            return whole ? first_way()
+                         : b_.If(b_.ULess(point, end), first_way, [&] { return unchanged; });
         };
         if (constant && *constant <= local_size_) {
             return guarded(lane_, values);
+        }
+        if (ways > 1 && constant && *constant % (local_size_ * ways) == 0) {
+            const size_t each = values.size() / ways;
+            return b_.For(U(0), end, U(static_cast<uint32_t>(local_size_ * ways)), values,
+                          [&](Id base, std::span<const Id> inside) {
+                              Ids next;
+                              for (uint32_t way = 0; way < ways; ++way) {
+                                  const Id point =
+                                      b_.Add(b_.Add(base, lane_), U(way * local_size_));
+                                  const Ids one = at(point, inside.subspan(way * each, each));
+                                  next.insert(next.end(), one.begin(), one.end());
+                              }
+                              return next;
+                          });
         }
         return b_.For(U(0), end, U(local_size_), values, [&](Id base, std::span<const Id> inside) {
             return guarded(b_.Add(base, lane_), inside);
@@ -151,7 +184,8 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
                        ScalarId body_scalar,
                        std::span<const Id> initial,
                        bool cooperative,
-                       const PointBody& body) {
+                       const PointBody& body,
+                       size_t ways) {
     VariableSet variables = 0;
     for (const Loop& loop : loops) {
         variables |= VariableSet{1} << *scope_.Find(loop.variable);
@@ -178,7 +212,8 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
         const Nest nest = Collapse(loops, UsesIn(varying, {}));
         Hoist(needed);
         bound_variables_ |= variables;
-        result = cooperative ? ForLanes(nest, initial, body) : ForNest(nest, 0, initial, body);
+        result =
+            cooperative ? ForLanes(nest, initial, body, ways) : ForNest(nest, 0, initial, body);
         merges_.resize(
             merges, merges_.empty() ? Merge{Symbol("$"), Symbol("$"), Symbol("$"), 1} : merges_[0]);
     }
@@ -189,11 +224,18 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
 
 Id Emitter::Compute(const ScalarNode& node, const Reduce& reduce) {
     const bool cooperative = uniform_;
-    const Ids initial = {ConstantOf(node.type, NeutralElement(reduce.combine, node.type))};
-    const Id result = Reduction(
-        reduce.loops, reduce.body, initial, cooperative, [&](std::span<const Id> carried) -> Ids {
+    const size_t ways = cooperative ? WaysOf(reduce.loops) : 1;
+    const Ids initial(ways, ConstantOf(node.type, NeutralElement(reduce.combine, node.type)));
+    const Ids results = Reduction(
+        reduce.loops, reduce.body, initial, cooperative,
+        [&](std::span<const Id> carried) -> Ids {
             return {CombineValues(reduce.combine, node.type, carried[0], Value(reduce.body))};
-        })[0];
+        },
+        ways);
+    Id result = results[0];
+    for (size_t way = 1; way < ways; ++way) {
+        result = CombineValues(reduce.combine, node.type, result, results[way]);
+    }
     const Id whole = cooperative ? AcrossInvocations(reduce.combine, node.type, result) : result;
     return IsFloat(node.type) ? whole : Wrap(node.type, whole);
 }

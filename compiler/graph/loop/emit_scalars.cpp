@@ -66,6 +66,13 @@ Id Emitter::Value(ScalarId id) {
         }
     }
     const ScalarNode& node = kernel_[id];
+    // A scalar is emitted in each reduction that uses it, which in kernels from files could be
+    // many.
+    constexpr size_t kMaxCodeWords = size_t{1} << 20;
+    if (b_.code_words() > kMaxCodeWords) {
+        Reject(fmt::format("its code is longer than {} words", kMaxCodeWords));
+        return b_.Constant(TypeFor(node.type), 0);
+    }
     const Id value =
         std::visit([&](const auto& contents) { return Compute(node, contents); }, node.value);
     scopes_.back().emplace(id.value(), value);

@@ -14,6 +14,7 @@ using spv::Op;
 namespace {
 
 constexpr uint32_t kMaxLocalSize = 256;
+constexpr uint32_t kTile = 32;     // invocations along each of two loops
 constexpr int64_t kMinLanes = 32;  // of the loops along the invocations, if there are so many
 
 Expr ProductOf(std::span<const Loop> loops) {
@@ -154,6 +155,10 @@ void Emitter::EmitFlat() {
     }
     const std::vector<bool> needed = Needed(RootsOf(stores));
     const Nest nest = Collapse(kernel_.parallel, UsesIn(needed, kernel_.stores));
+    if (const std::optional<size_t> other = TiledLoop(nest, UsesIn(needed, kernel_.stores))) {
+        EmitTiles(nest, *other);
+        return;
+    }
     size_t first = nest.loops.size();
     int64_t lanes = 1;
     while (first > 0 && lanes < kMinLanes) {
@@ -165,10 +170,11 @@ void Emitter::EmitFlat() {
     const std::span<const Loop> inner(nest.loops.data() + first, nest.loops.size() - first);
     const Expr points = ProductOf(inner);
     local_size_ = LocalSizeFor(points);
+    group_ = {local_size_, 1, 1};
     const Expr chunks = CeilDiv(points, local_size_).Simplify(domain_);
     const Id workgroup = WorkgroupIndex(ProductOf(outer) * chunks);
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    const auto emit = [&] {
+    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
         Id chunk = workgroup;
         if (!outer.empty()) {
             const Id count = EmitExpr(chunks);
@@ -176,18 +182,78 @@ void Emitter::EmitFlat() {
             BindFromIndex(outer, b_.UDiv(workgroup, count));
         }
         const Id point = b_.Add(b_.Mul(chunk, U(local_size_)), lane_);
-        const std::optional<int64_t> constant = points.constant();
-        const bool whole = constant && *constant % local_size_ == 0;
-        const Id inside = whole ? b_.True() : b_.ULess(point, EmitExtent(points));
-        b_.If(inside, [&] {
+        b_.If(EmitBelow(point, points, local_size_), [&] {
             OpenScope();
             BindFromIndex(inner, point);
             bound_variables_ |= nest.variables;
             EmitPoint(0);
             CloseScope();
         });
-    };
-    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, emit);
+    });
+}
+
+// Whether a point of a chunk of `size` is one of `points`.
+Id Emitter::EmitBelow(Id point, const Expr& points, uint32_t size) {
+    const std::optional<int64_t> constant = points.constant();
+    const bool whole = constant && *constant % size == 0;
+    return whole ? b_.True() : b_.ULess(point, EmitExtent(points));
+}
+
+// A loop beside the innermost one along which elements lie side by side that do not along the
+// innermost one, as in a transposition.
+std::optional<size_t> Emitter::TiledLoop(const Nest& nest, std::span<const Expr> uses) const {
+    if (nest.loops.size() < 2) {
+        return std::nullopt;
+    }
+    const Symbol& innermost = nest.loops.back().variable;
+    for (const Expr& use : uses) {
+        const std::optional<Expr> stride = use.Coefficient(innermost);
+        if (!stride || *stride == Expr(0) || *stride == Expr(1)) {
+            continue;
+        }
+        for (size_t i = nest.loops.size() - 1; i-- > 0;) {
+            const std::optional<int64_t> extent = nest.loops[i].extent.constant();
+            if (use.Coefficient(nest.loops[i].variable) == Expr(1) &&
+                (!extent || *extent >= kTile)) {
+                return i;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// A workgroup is a tile of the innermost loop and one other, so that what lies side by side along
+// either of them is accessed together.
+void Emitter::EmitTiles(const Nest& nest, size_t other) {
+    const Loop& x_loop = nest.loops.back();
+    const Loop& y_loop = nest.loops[other];
+    std::vector<Loop> outer = nest.loops;
+    outer.pop_back();
+    outer.erase(outer.begin() + static_cast<std::ptrdiff_t>(other));
+    local_size_ = kTile * kTile;
+    group_ = {kTile, kTile, 1};
+    const Expr x_tiles = CeilDiv(x_loop.extent, kTile), y_tiles = CeilDiv(y_loop.extent, kTile);
+    const Id workgroup = WorkgroupIndex(ProductOf(outer) * x_tiles * y_tiles);
+    const Id local = b_.BuiltIn(spv::BuiltIn::LocalInvocationId);
+    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
+        const Id x_count = EmitExpr(x_tiles), y_count = EmitExpr(y_tiles);
+        const Id x_tile = b_.UMod(workgroup, x_count), rest = b_.UDiv(workgroup, x_count);
+        if (!outer.empty()) {
+            BindFromIndex(outer, b_.UDiv(rest, y_count));
+        }
+        const Id y_tile = outer.empty() ? rest : b_.UMod(rest, y_count);
+        const Id x = b_.Add(b_.Mul(x_tile, U(kTile)), b_.Component(local, 0));
+        const Id y = b_.Add(b_.Mul(y_tile, U(kTile)), b_.Component(local, 1));
+        b_.If(b_.And(EmitBelow(x, x_loop.extent, kTile), EmitBelow(y, y_loop.extent, kTile)), [&] {
+            OpenScope();
+            Bind(y_loop.variable, y_loop.extent, y);
+            Bind(x_loop.variable, x_loop.extent, x);
+            bound_variables_ |= nest.variables;
+            EmitPoint(0);
+            CloseScope();
+        });
+    });
 }
 
 // Rows are for kernels whose points only meet in reductions.
@@ -228,6 +294,7 @@ void Emitter::EmitRows() {
     const std::vector<Expr> uses = UsesIn(needed, kernel_.stores);
     const Nest rows = Collapse(row_loops, uses);
     local_size_ = target_.subgroup_size;
+    group_ = {local_size_, 1, 1};
     const Id row = WorkgroupIndex(ProductOf(rows.loops));
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     const auto emit = [&] {
@@ -300,7 +367,7 @@ Result<Module> Emitter::Run() {
     } else {
         EmitFlat();
     }
-    b_.SetLocalSize({local_size_, 1, 1});
+    b_.SetLocalSize(group_);
     if (error_) {
         return *error_;
     }

@@ -246,6 +246,32 @@ TEST_F(EmitSpirvTest, BuffersThatAreTooLargeAreRefused) {
               "The buffer x of the kernel large has 4294967296 elements, more than 2147483647.");
 }
 
+TEST_F(EmitSpirvTest, CodeThatWouldBeTooLongIsRefused) {
+    // Each of the reductions has the whole chain of scalars in its body.
+    std::string text =
+        "kernel long(in x: f32[4,100], out y: f32[4])\n"
+        "  parallel $i < 4\n"
+        "%0 = load x[$i,$r]\n";
+    int next = 1;
+    for (; next < 2000; ++next) {
+        text += fmt::format("%{} = add %{}, %0\n", next, next - 1);
+    }
+    const int body = next - 1;
+    int sum = body;
+    for (int i = 0; i < 200; ++i) {
+        text += fmt::format("%{} = reduce {} $r < 100 of %{}\n", next, i % 2 == 0 ? "sum" : "max",
+                            body);
+        text += i == 0 ? "" : fmt::format("%{} = add %{}, %{}\n", next + 1, sum, next);
+        sum = i == 0 ? next : next + 1;
+        next = sum + 1;
+    }
+    text += fmt::format("store y[$i] = %{}\n", sum);
+    const Result<Module> module = EmitSpirv(Parse(text), Target());
+    ASSERT_FALSE(module.ok());
+    EXPECT_EQ(module.error().message,
+              "The kernel long is not for the device: its code is longer than 1048576 words.");
+}
+
 TEST_F(EmitSpirvTest, LimitsOfSymbolicSizes) {
     const Result<Module> module = EmitSpirv(Parse(kAdd), Target());
     ASSERT_TRUE(module.ok());

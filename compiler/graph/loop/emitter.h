@@ -42,6 +42,9 @@ class Emitter {
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
+    void EmitTiles(const Nest& nest, size_t other);
+    std::optional<size_t> TiledLoop(const Nest& nest, std::span<const Expr> uses) const;
+    Id EmitBelow(Id point, const Expr& points, uint32_t size);
     void EmitRows();
     // The sequential loops and in them the stores.
     void EmitPoint(size_t sequential);
@@ -126,10 +129,17 @@ class Emitter {
     Id Expm1(Id x);
     Id Log1p(Id x);
     Id Erf(Id x);
+    Id Hyperbolic(ScalarFunction function, Id x);
     Id Power(Id x, Id y);
 
     // --- emit_convert.cpp
     Id Convert(Id value, ElementType from, ElementType to, Overflow overflow, Rounding rounding);
+    Id ConvertFloat(Id value,
+                    ElementType from,
+                    ElementType to,
+                    Overflow overflow,
+                    Rounding rounding);
+    Id Saturated(Id value);
     Id FloatToInteger(Id value, ElementType from, ElementType to);
     Id IntegerToFloat(Id value, ElementType from, ElementType to);
     Id F64ToF32(Id value, Overflow overflow, Rounding rounding, bool to_odd);
@@ -149,7 +159,13 @@ class Emitter {
     // Runs `body` at all points, one after the other; it gets and gives the carried values.
     Ids ForNest(const Nest& nest, size_t first, std::span<const Id> carried, const PointBody& body);
     // The same, with the points distributed over the workgroup's invocations.
-    Ids ForLanes(const Nest& nest, std::span<const Id> carried, const PointBody& body);
+    // `ways` sets of carried values, which different points may take so that they do not wait for
+    // each other.
+    Ids ForLanes(const Nest& nest,
+                 std::span<const Id> carried,
+                 const PointBody& body,
+                 size_t ways = 1);
+    size_t WaysOf(std::span<const Loop> loops) const;
     Ids Unrolled(std::span<const Loop> loops, std::span<const Id> carried, const PointBody& body);
     bool ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>& needed) const;
     Id EmitExtent(const Expr& extent);
@@ -157,7 +173,8 @@ class Emitter {
                   ScalarId body_scalar,
                   std::span<const Id> initial,
                   bool cooperative,
-                  const PointBody& body);
+                  const PointBody& body,
+                  size_t ways = 1);
     Id AcrossInvocations(Combine combine, ElementType type, Id value);
     Id AcrossSubgroup(Combine combine, ElementType type, Id value);
     Ids ArgStep(const ArgReduce& reduce, ElementType type, Id best, Id position, Id value, Id at);
@@ -178,7 +195,8 @@ class Emitter {
     Ids buffers_;
     Domain domain_;
     std::optional<Error> error_;
-    uint32_t local_size_ = 64;
+    uint32_t local_size_ = 64;  // invocations in a workgroup
+    std::array<uint32_t, 3> group_ = {1, 1, 1};
     std::array<Expr, 3> workgroups_ = {1, 1, 1};
     std::vector<Expr> limits_;
     // Two variables that became one: merged = outer * inner_extent + inner.

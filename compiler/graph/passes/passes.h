@@ -5,11 +5,17 @@
 #pragma once
 
 #include <functional>
+#include <set>
+#include <string>
 
 #include "base/result.h"
 #include "compiler/graph/ir/graph.h"
 
 namespace fornax::graph {
+
+// Gives the symbols of the inputs' sizes their hints, but for the `dynamic` ones: the plan is for
+// these sizes alone then, and its kernels need no arithmetic for them.
+Result<Graph> SpecializeSizes(Graph graph, const std::set<std::string>& dynamic);
 
 // Puts bodies in the place of composites, but for those that `keep` says a template takes.
 Result<Graph> InlineComposites(Graph graph,
@@ -27,5 +33,9 @@ Result<Graph> LowerControlFlow(Graph graph);
 // Folds what depends on constants only (up to a size), joins equal nodes, and removes nodes that
 // change nothing: views of views, casts to the same type, additions of 0.
 Result<Graph> Simplify(Graph graph);
+
+// Puts constant matrices of products into the layout that the products' kernels read. The last pass:
+// Simplify() would fold the views that it leaves.
+Result<Graph> PackWeights(Graph graph);
 
 }  // namespace fornax::graph

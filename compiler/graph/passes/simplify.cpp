@@ -1,5 +1,6 @@
 // Constant folding, common subexpressions, and nodes that change nothing.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -35,6 +36,7 @@ class Simplifier {
         Operation operation = node.operation;
         std::vector<ValueId> simple = operands;
         ComposeViews(operation, simple);
+        FORNAX_RETURN_IF_ERROR(MultiplyByReciprocal(node, operation, simple));
         std::string key = OperationKey(operation);
         for (const ValueId operand : simple) {
             key += fmt::format("%{}", operand.value());
@@ -116,6 +118,48 @@ class Simplifier {
                 operands[0] = to_.Producer(operands[0])->operands[0];
             }
         }
+    }
+
+    // A division by a power of two is a multiplication.
+    Status MultiplyByReciprocal(const Node& node,
+                                Operation& operation,
+                                std::vector<ValueId>& operands) {
+        const auto* map = std::get_if<op::Map>(&operation);
+        if (map == nullptr || map->function != ScalarFunction::kDiv) {
+            return OkStatus();
+        }
+        // The divisor, through views of one element.
+        ValueId divisor = operands[1];
+        while (to_.ProducerAs<op::Broadcast>(divisor) != nullptr ||
+               to_.ProducerAs<op::Reshape>(divisor) != nullptr) {
+            divisor = to_.Producer(divisor)->operands[0];
+        }
+        const Value& value = to_[divisor];
+        if (value.kind != ValueKind::kConstant || value.type.shape.Volume() != Expr(1) ||
+            !IsFloat(value.type.element)) {
+            return OkStatus();
+        }
+        const double number = value.constant.At(0).number;
+        int exponent = 0;
+        if (std::abs(std::frexp(number, &exponent)) != 0.5 || std::abs(exponent) > 6) {
+            return OkStatus();
+        }
+        uint8_t* data = nullptr;
+        Tensor reciprocal = Tensor::Zeros(value.type.element, {}, &data);
+        WriteElement(value.type.element, Scalar::Float(1 / number), data);
+        operands[1] = to_.AddConstant(node.name, std::move(reciprocal));
+        const Shape& shape = to_.ShapeOf(operands[0]);
+        if (shape.rank() > 0) {
+            const Shape ones(std::vector<Expr>(shape.rank(), Expr(1)));
+            for (const Operation& view :
+                 {Operation(op::Reshape{ones}), Operation(op::Broadcast{shape})}) {
+                FORNAX_ASSIGN_OR_RETURN(const NodeId id,
+                                        to_.AddNode(node.name, view, {operands[1]}));
+                operands[1] = to_[id].results[0];
+            }
+        }
+        operation = op::Map{ScalarFunction::kMul};
+        return OkStatus();
     }
 
     Status Fold(NodeId id, const std::vector<ValueId>& results) {

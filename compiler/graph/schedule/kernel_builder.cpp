@@ -189,6 +189,31 @@ bool KernelBuilder::IsTrue(loop::ScalarId id) const {
     return constant != nullptr && constant->value.integer == 1;
 }
 
+bool KernelBuilder::IsComputedOnce(ValueId value, const SizeFacts& sizes) const {
+    const loop::Scope scope = loop::FindScope(kernel_);
+    double evaluations = 0;
+    for (const auto& [key, scalar] : scalars_) {
+        if (key.first != value.value()) {
+            continue;
+        }
+        const loop::VariableSet free = scope.free[scalar.value()];
+        loop::VariableSet rows = 0;
+        for (size_t i = 0; i < kernel_.row_loops; ++i) {
+            rows |= loop::VariableSet{1} << i;
+        }
+        const bool in_rows = kernel_.mapping == loop::Mapping::kRow && (free & ~rows) == 0;
+        const loop::VariableSet counted = in_rows ? rows : free | scope.parallel;
+        double points = 1;
+        for (size_t i = 0; i < scope.variables.size(); ++i) {
+            if (((counted >> i) & 1) != 0) {
+                points *= static_cast<double>(sizes.Hint(scope.variables[i].extent));
+            }
+        }
+        evaluations += points;
+    }
+    return evaluations <= 1.01 * static_cast<double>(sizes.Hint(graph_.ShapeOf(value).Volume()));
+}
+
 Expr KernelBuilder::AsIndex(loop::ScalarId scalar) {
     const loop::ScalarNode& node = kernel_[scalar];
     if (const auto* constant = std::get_if<loop::Constant>(&node.value)) {

@@ -60,6 +60,10 @@ class KernelBuilder {
     loop::Loop NewReductionLoop(const Expr& extent);
     loop::ScalarId Reduce(Combine combine, std::vector<loop::Loop> loops, loop::ScalarId body);
 
+    // Whether the kernel, with its mapping, computes each element of a value that it inlines once
+    // only: it depends on all parallel loops, or on those of rows. Reductions are ReductionCost's.
+    bool IsComputedOnce(ValueId value, const SizeFacts& sizes) const;
+
     // The graph value of each buffer; not valid for those of AddBuffer().
     const std::vector<ValueId>& buffer_values() const { return buffer_values_; }
     const loop::Kernel& kernel() const { return kernel_; }

@@ -13,7 +13,7 @@ namespace fornax::graph {
 namespace {
 
 // The price of keeping a value and loading it again, in simple operations an element.
-constexpr double kPriceOfMemory = 24;
+constexpr double kPriceOfMemory = 40;
 // The most scalars that one kernel holds.
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
@@ -255,37 +255,107 @@ class Realizer {
         }
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
             const Node& node = graph_.nodes()[n];
-            if (ClassOf(n) == NodeClass::kReduction &&
-                result_.reasons[node.results[0].value()] == RealizeReason::kReduction) {
+            if (!node.results.empty() && MayJoin(node.results[0])) {
                 TryToJoin(node.results[0]);
             }
         }
     }
 
+    // The value with what it is computed from at the same points: the parts of a row's statistics,
+    // which join the row together or not at all.
+    std::set<ValueId> WithItsParts(ValueId value) const {
+        const double volume = Volume(value);
+        std::set<ValueId> parts = {value}, seen;
+        std::vector<ValueId> pending = {value};
+        while (!pending.empty()) {
+            const ValueId current = pending.back();
+            pending.pop_back();
+            const Node* node = graph_.Producer(current);
+            if (node == nullptr || !seen.insert(current).second) {
+                continue;
+            }
+            for (const ValueId operand : node->operands) {
+                if (!realized(operand)) {
+                    pending.push_back(operand);
+                } else if (Volume(operand) == volume && MayJoin(operand)) {
+                    parts.insert(operand);
+                    pending.push_back(operand);
+                }
+            }
+        }
+        return parts;
+    }
+
+    bool MayJoin(ValueId value) const {
+        const RealizeReason reason = result_.reasons[value.value()];
+        return reason == RealizeReason::kReduction || reason == RealizeReason::kReadOften;
+    }
+
+    // The one value in memory outside of the set whose kernel reads it; not valid if there are
+    // several.
+    ValueId OnlyReader(const std::set<ValueId>& values) const {
+        ValueId only;
+        for (const ValueId value : values) {
+            for (const ValueId reader : Readers(value)) {
+                if (!reader.valid()) {
+                    return {};
+                }
+                if (values.contains(reader)) {
+                    continue;
+                }
+                if (only.valid() && only != reader) {
+                    return {};
+                }
+                only = reader;
+            }
+        }
+        return only;
+    }
+
     void TryToJoin(ValueId value) {
-        const std::vector<ValueId> readers = Readers(value);
-        if (readers.size() != 1 || !readers[0].valid()) {
+        if (Join({value})) {
             return;
         }
-        const ValueId reader = readers[0];
-        const NodeClass reader_class = ClassOf(graph_[reader].producer.value());
-        if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
-            return;
-        }
-        const bool tiles = MappingOf(value) == loop::Mapping::kProduct;
-        result_.realized[value.value()] = false;
-        const std::optional<loop::Mapping> mapping = MappingOf(reader);
-        // A product of tiles stays one: it may have an epilogue, but no second product in it.
-        const bool joins = mapping && (!tiles || *mapping == loop::Mapping::kProduct);
-        if (!joins) {
-            result_.realized[value.value()] = true;
-        } else {
-            result_.reasons[value.value()] = RealizeReason::kInlined;
+        const std::set<ValueId> parts = WithItsParts(value);
+        if (parts.size() > 1) {
+            Join(parts);
         }
     }
 
+    bool Join(const std::set<ValueId>& values) {
+        const ValueId reader = OnlyReader(values);
+        if (!reader.valid()) {
+            return false;
+        }
+        const NodeClass reader_class = ClassOf(graph_[reader].producer.value());
+        if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
+            return false;
+        }
+        bool tiles = false, pointwise = false;
+        for (const ValueId value : values) {
+            tiles = tiles || MappingOf(value, {}) == loop::Mapping::kProduct;
+            pointwise = pointwise || result_.reasons[value.value()] == RealizeReason::kReadOften;
+        }
+        for (const ValueId value : values) {
+            result_.realized[value.value()] = false;
+        }
+        const std::optional<loop::Mapping> mapping = MappingOf(reader, values);
+        // A product of tiles stays one: it may have an epilogue, but no second product in it. What
+        // was kept because it is read often joins a row, which computes it once.
+        const bool joins = mapping && (!tiles || *mapping == loop::Mapping::kProduct) &&
+                           (!pointwise || *mapping == loop::Mapping::kRow);
+        for (const ValueId value : values) {
+            result_.realized[value.value()] = !joins;
+            if (joins) {
+                result_.reasons[value.value()] = RealizeReason::kInlined;
+            }
+        }
+        return joins;
+    }
+
     // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
-    std::optional<loop::Mapping> MappingOf(ValueId value) {
+    // Of the values `once` no element may be computed more often than there are elements.
+    std::optional<loop::Mapping> MappingOf(ValueId value, const std::set<ValueId>& once) {
         result_.realized[value.value()] = false;  // computed, not loaded
         KernelBuilder builder(graph_, result_.realized, "");
         const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
@@ -294,6 +364,11 @@ class Realizer {
         if (builder.size() > kMaxScalars || !FitsOneKernel(builder.kernel()) ||
             ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes()) {
             return std::nullopt;
+        }
+        for (const ValueId one : once) {
+            if (!builder.IsComputedOnce(one, graph_.sizes())) {
+                return std::nullopt;
+            }
         }
         return builder.kernel().mapping;
     }

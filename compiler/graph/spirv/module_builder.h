@@ -131,6 +131,7 @@ class ModuleBuilder {
     void ExecutionMode(spv::ExecutionMode mode, std::initializer_list<uint32_t> operands = {});
     void Decorate(Id id, spv::Decoration decoration, std::initializer_list<uint32_t> operands = {});
     std::vector<uint32_t> Finish();
+    size_t code_words() const { return body_.size(); }  // so far
 
   private:
     using Words = std::vector<uint32_t>;

@@ -100,7 +100,8 @@ Result<uint32_t> Emitter::Run(const std::string& symbol) {
     bool matrices = false;
     for (uint32_t i = 0; i < kernel_.num_insts(); ++i) {
         const ir::Op op = kernel_.inst(ir::InstId{i}).op;
-        matrices |= op == ir::Op::kMatrixMulAdd || op == ir::Op::kMatrixTranspose;
+        matrices |= op == ir::Op::kMatrixMulAdd || op == ir::Op::kMatrixTranspose ||
+                    op == ir::Op::kMatrixLoad;
     }
     if (matrices) {
         const LaneMap& map = shapes_.map();

@@ -189,7 +189,7 @@ bool Emitter::MayStream(const ir::Instruction& store) const {
             inst.op == Op::kMemoryBarrier || (inst.flags & ir::kVolatile) != 0) {
             return false;
         }
-        if (inst.op == Op::kLoadBuffer) {
+        if (inst.op == Op::kLoadBuffer || inst.op == Op::kMatrixLoad) {
             const ir::Instruction* source = kernel_.Definition(inst.operands[0]);
             if (!source || source->op != Op::kBuffer || source->imm == target->imm) {
                 return false;

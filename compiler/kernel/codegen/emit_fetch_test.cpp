@@ -263,7 +263,7 @@ TEST(Stream, HalvesToo) {
 
 TEST(Stream, NotWhatOthersMayWaitForOrTheKernelReads) {
     auto streams = [](const std::string& before) {
-        Result<RunnableKernel> native = Writer(before, 16, "");
+        Result<RunnableKernel> native = Writer(before, 32, "");
         if (!native.ok()) {
             ADD_FAILURE() << native.error().message;
             return false;
@@ -278,6 +278,10 @@ TEST(Stream, NotWhatOthersMayWaitForOrTheKernelReads) {
     EXPECT_FALSE(
         streams("%a:buffer = buffer 0, %zero\n"
                 "%x:i32 = load_buffer %a, %zero align(4) volatile\n"));
+    const std::string matrix =
+        "%m0:f32, %m1:f32, %m2:f32, %m3:f32, %m4:f32, %m5:f32, %m6:f32, %m7:f32 = matrix_load ";
+    EXPECT_TRUE(streams("%a:buffer = buffer 0, %zero\n" + matrix + "%a, %zero, %width align(4)\n"));
+    EXPECT_FALSE(streams(matrix + "%b, %zero, %width align(4)\n"));
 }
 
 }  // namespace

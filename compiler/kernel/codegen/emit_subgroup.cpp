@@ -46,6 +46,9 @@ void Emitter::EmitSubgroup(const ir::Instruction& inst) {
         case Op::kMatrixTranspose:
             EmitMatrix(inst);
             return;
+        case Op::kMatrixLoad:
+            EmitMatrixLoad(inst);
+            return;
         case Op::kSubgroupPartition:
             Set(inst.results[0], lanes_ == 1 ? builder_.getInt64(1) : EmitPartition(inst));
             return;
@@ -73,7 +76,8 @@ void Emitter::UnmaskMatrices(std::span<const ir::InstId> insts) {
     }
     for (ir::InstId id : insts) {
         const ir::Instruction& inst = kernel_.inst(id);
-        if (inst.op == Op::kMatrixMulAdd || inst.op == Op::kMatrixTranspose) {
+        if (inst.op == Op::kMatrixMulAdd || inst.op == Op::kMatrixTranspose ||
+            inst.op == Op::kMatrixLoad) {
             mask_ = nullptr;
             return;
         }
@@ -108,6 +112,27 @@ void Emitter::EmitMatrix(const ir::Instruction& inst) {
         inst.op == Op::kMatrixTranspose
             ? matrices_->Transpose(operands)
             : matrices_->MulAdd(inst, operands, subgroup_, mask_ != nullptr);
+    for (size_t i = 0; i < results.size(); ++i) {
+        Set(inst.results[i], results[i]);
+    }
+}
+
+void Emitter::EmitMatrixLoad(const ir::Instruction& inst) {
+    const MemoryRegion region = BufferRegion(inst, inst.operands[0]);
+    MatrixEmitter::Source source = {.base = region.base, .size = region.size};
+    if (region.lane_bases) {
+        source.base = builder_.CreateIntToPtr(
+            builder_.CreateExtractElement(region.lane_bases, FirstActive()), builder_.getPtrTy());
+        source.size = builder_.CreateExtractElement(region.lane_sizes, FirstActive());
+    }
+    if (region.bounds == MemoryRegion::Bounds::kTrusted) {
+        source.size = nullptr;
+    }
+    source.offset = FromFirstActive(inst.operands[1]);
+    source.stride = FromFirstActive(inst.operands[2]);
+    source.any = mask_ ? Any(mask_) : nullptr;
+    const std::vector<Value*> results =
+        matrices_->Load(kernel_.value(inst.results[0]).inst, source);
     for (size_t i = 0; i < results.size(); ++i) {
         Set(inst.results[i], results[i]);
     }

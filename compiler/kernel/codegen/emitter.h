@@ -450,6 +450,7 @@ class Emitter {
     void UnmaskMatrices(std::span<const ir::InstId> insts);
     void UnmaskMatrices(std::span<const SegmentItem> items);
     void EmitMatrix(const ir::Instruction& inst);
+    void EmitMatrixLoad(const ir::Instruction& inst);
     void EmitShuffle(const ir::Instruction& inst);
     void EmitGroup(const ir::Instruction& inst);
     void EmitPartitioned(const ir::Instruction& inst);

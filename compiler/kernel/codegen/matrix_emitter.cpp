@@ -1,10 +1,13 @@
 #include "compiler/kernel/codegen/matrix_emitter.h"
 
+#include <llvm/IR/MDBuilder.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "compiler/kernel/codegen/fetch_line.h"
+#include "compiler/kernel/codegen/matrix_floats.h"
 #include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {
@@ -47,6 +50,7 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
       entry_(entry),
       unit_(builder, entry, recorder),
       places_(FindMatrixPlaces(kernel)),
+      views_(FindMatrixViews(kernel)),
       shared_(shared) {
     for (uint32_t i = 0; i < kernel.num_insts(); ++i) {
         const ir::Instruction& inst = kernel.inst(ir::InstId{i});
@@ -64,7 +68,13 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
         return;
     }
     for (const MatrixFactors::Factor& factor : factors_.factors) {
+        if (static_cast<FactorForm>(factor.form) == FactorForm::kFloats) {
+            continue;  // taken where it lies
+        }
         packed_bytes_ = std::max(packed_bytes_, FactorBytes(static_cast<FactorForm>(factor.form)));
+    }
+    if (packed_bytes_ == 0) {
+        return;
     }
     packed_ = NewMatrixSlot(entry_, factors_.max_places * packed_bytes_);
     is_packed_ = NewMatrixSlot(entry_, factors_.max_places);
@@ -73,7 +83,7 @@ MatrixEmitter::MatrixEmitter(const ir::Kernel& kernel,
 void MatrixEmitter::BeginSegment(uint32_t segment) {
     const auto found = factors_.segments.find(segment);
     segment_ = found == factors_.segments.end() ? nullptr : &found->second;
-    if (segment_ && segment_->shared) {
+    if (segment_ && segment_->shared && is_packed_) {
         b_.CreateMemSet(is_packed_, b_.getInt8(0), segment_->places, kMatrixAlign);
     }
 }
@@ -103,7 +113,7 @@ uint32_t MatrixEmitter::RowsInPlace(const ir::Instruction& inst, const MatrixKin
 }
 
 // The first subgroup that comes to a factor packs it, for all.
-Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
+MatrixOperand MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
     if (b_.GetInsertBlock() != taken_block_) {
         taken_.clear();
     }
@@ -112,10 +122,16 @@ Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
         return found->second;
     }
     const MatrixFactors::Factor& factor = factors_.factors[number];
+    if (kind.format == hal::MatrixFormat::kF32) {
+        MatrixOperand& rows = taken_[number];
+        rows.at = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
+        rows.stride = b_.getInt64(factor.stride);
+        unit_.TakeFactor(kind.format);
+        return rows;
+    }
     if (!factor.is_b && kind.stride_of_a != 0) {
         Value* rows = b_.CreateGEP(b_.getInt8Ty(), shared_, OfSubgroup(factor.offsets));
-        taken_[number] = rows;
-        return rows;
+        return taken_[number] = {.at = rows};
     }
     Value* place = OfSubgroup(factor.places);
     Value* slot =
@@ -138,8 +154,7 @@ Value* MatrixEmitter::PackedOnce(uint32_t number, const MatrixKind& kind) {
         b_.SetInsertPoint(end);
         taken_block_ = end;
     }
-    taken_[number] = slot;
-    return slot;
+    return taken_[number] = {.at = slot};
 }
 
 MatrixEmitter::Made* MatrixEmitter::Find(llvm::ArrayRef<Value*> from, uint32_t how) {
@@ -222,7 +237,7 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
     }
     Value* slot = slots_[turn];
     if (std::any_of(waiting_.begin(), waiting_.end(), [&](const Product& product) {
-            return product.a == slot || product.b == slot;
+            return product.a.at == slot || product.b.at == slot;
         })) {
         Flush();
     }
@@ -232,16 +247,110 @@ Value* MatrixEmitter::Packed(llvm::ArrayRef<Value*> matrix,
     return slot;
 }
 
+MatrixOperand MatrixEmitter::FactorOf(const ir::Instruction& inst,
+                                      llvm::ArrayRef<Value*> operands,
+                                      const MatrixKind& kind,
+                                      bool is_b,
+                                      const Value* keep) {
+    const uint32_t first = inst.results[0].index;
+    const size_t count = operands.size() / 3;
+    const llvm::ArrayRef<Value*> values = operands.slice(is_b ? count : 0, count);
+    if (!values[0]) {
+        const auto views = views_.products.find(first);
+        if (views != views_.products.end() && views->second[is_b ? 1 : 0].load.valid()) {
+            const MatrixViews::View& view = views->second[is_b ? 1 : 0];
+            MatrixOperand factor = loaded_.at(view.load.index);
+            factor.columns = view.columns;
+            factor.prefetch = true;
+            return factor;
+        }
+        return PackedOnce(factors_.products.at(first)[is_b ? 1 : 0], kind);
+    }
+    MatrixOperand factor = {.at = Packed(values, kind, is_b, keep)};
+    if (kind.format == hal::MatrixFormat::kF32) {
+        factor.stride = b_.getInt64(ir::kMatrixSize * 4);
+    }
+    return factor;
+}
+
+// A matrix that is not all inside is copied, element by element.
+MatrixEmitter::Vectors MatrixEmitter::Load(ir::InstId id, const Source& source) {
+    llvm::Type* i64 = b_.getInt64Ty();
+    llvm::Type* i8 = b_.getInt8Ty();
+    constexpr uint64_t kRowBytes = ir::kMatrixSize * 4;
+    Value* offset = b_.CreateZExt(source.offset, i64);
+    // Rows may go backwards. Where that is checked it is the copy that finds them.
+    Value* stride =
+        source.size ? b_.CreateZExt(source.stride, i64) : b_.CreateSExt(source.stride, i64);
+    Value* inside = source.any;
+    if (source.size) {
+        Value* end = b_.CreateAdd(offset, b_.CreateMul(stride, b_.getInt64(ir::kMatrixSize - 1)));
+        end = b_.CreateAdd(end, b_.getInt64(kRowBytes));
+        Value* fits = b_.CreateICmpULE(end, source.size);
+        if (source.offset->getType() == i64) {
+            // No buffer is so large that these wrap.
+            fits = b_.CreateAnd(fits, b_.CreateICmpULE(offset, source.size));
+            fits = b_.CreateAnd(fits, b_.CreateICmpULE(stride, source.size));
+        }
+        inside = inside ? b_.CreateAnd(inside, fits) : fits;
+    }
+    MatrixOperand& factor = loaded_[id.index];
+    factor = {.at = b_.CreateGEP(i8, source.base, offset), .stride = stride};
+    if (inside) {
+        llvm::Function* kernel = b_.GetInsertBlock()->getParent();
+        llvm::BasicBlock* before = b_.GetInsertBlock();
+        auto* outside = llvm::BasicBlock::Create(b_.getContext(), "matrix_outside", kernel);
+        auto* end = llvm::BasicBlock::Create(b_.getContext(), "matrix_loaded", kernel);
+        b_.CreateCondBr(inside, end, outside,
+                        llvm::MDBuilder(b_.getContext()).createBranchWeights(2000, 1));
+        b_.SetInsertPoint(outside);
+        Value* slot = NewMatrixSlot(entry_, kMatrixSumBytes);
+        Value* size = source.size ? source.size : b_.getInt64(INT64_MAX);
+        if (source.any) {
+            size = b_.CreateSelect(source.any, size, b_.getInt64(0));
+        }
+        b_.CreateCall(MatrixCopyFunction(*kernel->getParent(), source.offset->getType()),
+                      {slot, source.base, size, source.offset, source.stride});
+        b_.CreateBr(end);
+        b_.SetInsertPoint(end);
+        const auto either = [&](Value* here, Value* there) {
+            llvm::PHINode* phi = b_.CreatePHI(here->getType(), 2);
+            phi->addIncoming(here, before);
+            phi->addIncoming(there, outside);
+            return phi;
+        };
+        factor.at = either(factor.at, slot);
+        Value* of_slot = b_.getInt64(kRowBytes);
+        factor.stride = stride == of_slot ? of_slot : either(stride, of_slot);
+    }
+    if (views_.unused.contains(id.index)) {
+        unit_.TakeFactor(hal::MatrixFormat::kF32);
+        return {};
+    }
+    Vectors rows;
+    const auto* row = llvm::FixedVectorType::get(b_.getFloatTy(), ir::kMatrixSize);
+    for (uint32_t i = 0; i < ir::kMatrixSize; ++i) {
+        Value* at = b_.CreateGEP(i8, factor.at, b_.CreateMul(factor.stride, b_.getInt64(i)));
+        rows.push_back(
+            b_.CreateAlignedLoad(const_cast<llvm::FixedVectorType*>(row), at, llvm::Align(4)));
+    }
+    return RegroupMatrix(b_, rows, kernel_.subgroup_size);
+}
+
 std::array<bool, 3> MatrixEmitter::InMemory(const ir::Instruction& inst, bool masked) const {
     std::array<bool, 3> in_memory = {};
+    const uint32_t first = inst.results[0].index;
+    if (const auto views = views_.products.find(first); views != views_.products.end()) {
+        in_memory[0] = views->second[0].load.valid();
+        in_memory[1] = views->second[1].load.valid();
+    }
     if (masked) {
         return in_memory;
     }
-    const uint32_t first = inst.results[0].index;
     const auto factors = factors_.products.find(first);
     if (segment_ && factors != factors_.products.end()) {
-        in_memory[0] = factors->second[0] != MatrixFactors::kNone;
-        in_memory[1] = factors->second[1] != MatrixFactors::kNone;
+        in_memory[0] |= factors->second[0] != MatrixFactors::kNone;
+        in_memory[1] |= factors->second[1] != MatrixFactors::kNone;
     }
     const auto chain = places_.chains.find(first);
     in_memory[2] = chain != places_.chains.end() && chain->second.chain != first;
@@ -282,7 +391,7 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
     const uint64_t flags = inst.imm;
     const std::array<bool, 3> in_memory = InMemory(inst, masked);
     MatrixKind kind = KindOf(kernel_, inst);
-    if (in_memory[0]) {
+    if (in_memory[0] && kind.format != hal::MatrixFormat::kF32) {
         kind.stride_of_a = RowsInPlace(inst, kind);
     }
     const size_t count = operands.size() / 3;
@@ -291,13 +400,9 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
         Flush();
     }
     waiting_kind_ = kind;
-    auto factor = [&](size_t i, const Value* keep) {
-        return in_memory[i] ? PackedOnce(factors_.products.at(inst.results[0].index)[i], kind)
-                            : Packed(operands.slice(i * count, count), kind, i == 1, keep);
-    };
     Product product;
-    product.a = factor(0, nullptr);
-    product.b = factor(1, product.a);
+    product.a = FactorOf(inst, operands, kind, false, nullptr);
+    product.b = FactorOf(inst, operands, kind, true, product.a.at);
     const auto* load = llvm::dyn_cast_or_null<llvm::LoadInst>(sums[0]);
     const auto placed = places_.products.find(inst.results[0].index);
     if (load && !masked && placed != places_.products.end()) {
@@ -336,10 +441,14 @@ MatrixEmitter::Vectors MatrixEmitter::MulAdd(const ir::Instruction& inst,
 }
 
 bool MatrixEmitter::Before(ir::InstId id, const ir::Instruction& inst, bool masked) {
+    if (views_.unused.contains(id.index) && inst.op == ir::Op::kMatrixTranspose) {
+        return false;
+    }
     const bool placed = places_.accesses.contains(id.index) && !masked;
     const bool looks = inst.op == ir::Op::kLoadLocal || inst.op == ir::Op::kStoreLocal;
     if ((looks && !placed) || inst.op == ir::Op::kBarrier ||
-        ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator)) {
+        ir::HasProperty(inst.op, ir::kRegions | ir::kTerminator) ||
+        (waiting_kind_.format == hal::MatrixFormat::kF32 && ir::MayWriteBuffers(inst))) {
         Flush();
     }
     if (!masked && segment_ && factors_.unused.contains(id.index)) {
@@ -425,7 +534,7 @@ void MatrixEmitter::EmitProduct(const std::vector<Sum*>& group) {
     for (const Sum* sum : group) {
         places.push_back(sum->c);
     }
-    Vectors factors;
+    std::vector<MatrixOperand> factors;
     for (size_t step = 0; step < group[0]->steps.size(); ++step) {
         for (unsigned i = 0; i < side; ++i) {
             factors.push_back(group[i * side]->steps[step].first);

@@ -16,6 +16,7 @@
 
 #include "compiler/kernel/analysis/matrix_factors.h"
 #include "compiler/kernel/analysis/matrix_places.h"
+#include "compiler/kernel/analysis/matrix_views.h"
 #include "compiler/kernel/codegen/matrix_unit.h"
 #include "compiler/kernel/ir/kernel.h"
 
@@ -56,6 +57,17 @@ class MatrixEmitter {
                    llvm::Value* subgroup,
                    bool masked);
     Vectors Transpose(llvm::ArrayRef<llvm::Value*> matrix);
+    // Where a matrix_load finds its matrix. `size`, in bytes: what is outside reads 0; null: all is
+    // inside. `offset` and `stride`: as the operands. `any`: false if nothing may be read; or null.
+    struct Source {
+        llvm::Value* base = nullptr;
+        llvm::Value* size = nullptr;
+        llvm::Value* offset = nullptr;
+        llvm::Value* stride = nullptr;
+        llvm::Value* any = nullptr;
+    };
+    // Gives nothing if only products that take the matrix from where it lies use it.
+    Vectors Load(ir::InstId id, const Source& source);
     // When all of the kernel's code is there.
     void Finish(llvm::Function& kernel);
 
@@ -71,11 +83,11 @@ class MatrixEmitter {
     struct Product {
         MatrixPlaces::Place place;  // of c
         llvm::Value* c = nullptr;
-        llvm::Value* a = nullptr;
-        llvm::Value* b = nullptr;
+        MatrixOperand a;
+        MatrixOperand b;
     };
     // Sums that gain products of the same factors of A, or of B, step by step.
-    using Steps = std::vector<std::pair<llvm::Value*, llvm::Value*>>;
+    using Steps = std::vector<std::pair<MatrixOperand, MatrixOperand>>;
     struct Sum {
         MatrixPlaces::Place place;
         llvm::Value* c = nullptr;
@@ -91,7 +103,12 @@ class MatrixEmitter {
     size_t OpenChain(uint32_t chain, llvm::ArrayRef<llvm::Value*> sums);
     Vectors CloseChain(Chain& chain, size_t count);
     uint32_t RowsInPlace(const ir::Instruction& inst, const MatrixKind& kind);
-    llvm::Value* PackedOnce(uint32_t factor, const MatrixKind& kind);
+    MatrixOperand PackedOnce(uint32_t factor, const MatrixKind& kind);
+    MatrixOperand FactorOf(const ir::Instruction& inst,
+                           llvm::ArrayRef<llvm::Value*> operands,
+                           const MatrixKind& kind,
+                           bool is_b,
+                           const llvm::Value* keep);
     llvm::Value* OfSubgroup(llvm::ArrayRef<uint32_t> by_subgroup);
     void EmitProducts(std::vector<Sum>& sums);
     void EmitProduct(const std::vector<Sum*>& group);
@@ -109,6 +126,8 @@ class MatrixEmitter {
     llvm::BasicBlock& entry_;
     MatrixUnit unit_;
     const MatrixPlaces places_;
+    const MatrixViews views_;
+    std::map<uint32_t, MatrixOperand> loaded_;  // by matrix_load: where its matrix lies
     MatrixFactors factors_;
     llvm::Value* shared_ = nullptr;
     llvm::Value* packed_ = nullptr;     // memory for packed factors of a workgroup
@@ -116,7 +135,7 @@ class MatrixEmitter {
     llvm::Value* is_packed_ = nullptr;  // a byte each
     const MatrixFactors::InSegment* segment_ = nullptr;
     llvm::Value* subgroup_ = nullptr;
-    std::map<uint32_t, llvm::Value*> taken_;  // by factor: where it is, in the current block
+    std::map<uint32_t, MatrixOperand> taken_;  // by factor: where it is, in the current block
     llvm::BasicBlock* taken_block_ = nullptr;
     llvm::BasicBlock* block_ = nullptr;  // that `made_` is for
     std::vector<Made> made_;

@@ -2,6 +2,7 @@
 
 #include "compiler/kernel/codegen/fetch_line.h"
 
+#include "compiler/kernel/codegen/matrix_floats.h"
 #include "compiler/kernel/codegen/matrix_tiles.h"
 #include "compiler/kernel/codegen/matrix_vectors.h"
 
@@ -76,13 +77,22 @@ void MatrixExecutor::LoadFactor(Value* factor,
 }
 
 void MatrixExecutor::MultiplyAdd(llvm::ArrayRef<Value*> sums,
-                                 llvm::ArrayRef<Value*> factors,
+                                 llvm::ArrayRef<MatrixOperand> factors,
                                  const MatrixKind& kind,
                                  const MatrixLines& lines) {
+    if (kind.format == hal::MatrixFormat::kF32) {
+        for (Value* address : lines.addresses) {
+            FetchLine(b_, address, CacheLevel::kSecond);
+        }
+        EmitFloatProducts(b_, sums, factors);
+        return;
+    }
     const unsigned side = sums.size() == 1 ? 1 : 2;
     const auto steps = static_cast<unsigned>(factors.size() / (2 * side));
     MatrixVectors arguments(sums.begin(), sums.end());
-    arguments.insert(arguments.end(), factors.begin(), factors.end());
+    for (const MatrixOperand& factor : factors) {
+        arguments.push_back(factor.at);
+    }
     const unsigned within = LinesWithin(kind, side, steps, lines.addresses.size());
     if (within != 0) {
         arguments.push_back(lines.array);

@@ -25,6 +25,17 @@ struct MatrixLines {
     llvm::Value* array = nullptr;  // memory where they are, too
 };
 
+// An operand A or B: a factor register, or a matrix of f32 where it lies in memory.
+struct MatrixOperand {
+    llvm::Value* at = nullptr;
+    // Of f32, i64: bytes between rows, or between columns.
+    llvm::Value* stride = nullptr;
+    bool columns = false;
+    // Of f32: it is part of a larger matrix in a buffer, whose next part is likely to be next.
+    bool prefetch = false;
+    bool operator==(const MatrixOperand&) const = default;
+};
+
 // Which product: Instruction::imm of matrix_muladd beside what the unit is configured for.
 struct MatrixKind {
     hal::MatrixFormat format = hal::MatrixFormat::kF16;
@@ -66,7 +77,7 @@ class MatrixExecutor {
     // Sums of one row or two rows of two gain products, in steps: of a sum the factors are a row's
     // A and a column's B. `factors`: of each step those of A, then as many of B.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
-                     llvm::ArrayRef<llvm::Value*> factors,
+                     llvm::ArrayRef<MatrixOperand> factors,
                      const MatrixKind& kind,
                      const MatrixLines& lines);
 

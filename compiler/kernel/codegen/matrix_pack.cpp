@@ -64,6 +64,8 @@ class Packer {
                     StoreAll(is_b ? AlternateInWords(Rows()) : Rows());
                 }
                 break;
+            case FactorForm::kFloats:
+                break;  // MatrixUnit::LoadFactor stores them
             case FactorForm::kQuadsOfBytes:
                 StoreAll(is_b ? AlternateInWords(Rows()) : Rows());
                 break;

@@ -24,6 +24,8 @@ enum class FactorForm : uint8_t {
     // whose lo is 0, so that a * inf is a.hi * inf alone. If there are any in A, a second form of
     // it, (lo, hi'), is for the second one of B.
     kSplitHalves,
+    // Of f32: as they are, in rows.
+    kFloats,
 };
 
 // kSplitHalves: the second form of B lies behind the first. Of A, how far behind the first form the

@@ -58,8 +58,9 @@ llvm::Intrinsic::ID ProductOf(MatrixFormat format, uint64_t flags) {
 
 }  // namespace
 
-bool UsesTiles(const llvm::Module& module, uint64_t flags) {
-    return FlagOf(module, kTilesFlag) != 0 && !(flags & ir::kMatrixKeepsDenormals);
+bool UsesTiles(const llvm::Module& module, MatrixFormat format, uint64_t flags) {
+    return format != MatrixFormat::kF32 && FlagOf(module, kTilesFlag) != 0 &&
+           !(flags & ir::kMatrixKeepsDenormals);
 }
 
 FactorForm TileForm(MatrixFormat format) {
@@ -70,6 +71,8 @@ FactorForm TileForm(MatrixFormat format) {
             return FactorForm::kPairsOfBFloats;
         case MatrixFormat::kInt8:
             return FactorForm::kQuadsOfBytes;
+        case MatrixFormat::kF32:
+            break;  // UsesTiles
     }
     return FactorForm::kSplitHalves;
 }

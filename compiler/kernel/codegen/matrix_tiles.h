@@ -13,8 +13,8 @@
 namespace fornax::kernel {
 
 // Whether the module's target has the tiles and this product may use them: the unit takes denormals
-// for 0. `flags` is Instruction::imm of matrix_muladd.
-bool UsesTiles(const llvm::Module& module, uint64_t flags);
+// for 0, and f32 is multiplied as f32. `flags` is Instruction::imm of matrix_muladd.
+bool UsesTiles(const llvm::Module& module, hal::MatrixFormat format, uint64_t flags);
 
 using hal::MatrixFormat;
 

@@ -18,13 +18,14 @@ constexpr size_t kCounters = sizeof(hal::MatrixCounts) / sizeof(uint64_t);
 }  // namespace
 
 void MatrixUnit::Prepare(const MatrixKind& kind) {
-    if (!tiles_ && UsesTiles(*entry_.getModule(), kind.flags)) {
+    if (!tiles_ && UsesTiles(*entry_.getModule(), kind.format, kind.flags)) {
         tiles_.emplace(b_, entry_, kind.format);
     }
 }
 
 MatrixExecutor& MatrixUnit::ExecutorOf(const MatrixKind& kind) {
-    if (tiles_ && tiles_->format() == kind.format && UsesTiles(*entry_.getModule(), kind.flags)) {
+    if (tiles_ && tiles_->format() == kind.format &&
+        UsesTiles(*entry_.getModule(), kind.format, kind.flags)) {
         return *tiles_;
     }
     return vectors_;
@@ -34,6 +35,11 @@ void MatrixUnit::LoadFactor(Value* factor,
                             llvm::ArrayRef<Value*> matrix,
                             const MatrixKind& kind,
                             bool is_b) {
+    if (kind.format == hal::MatrixFormat::kF32) {
+        StoreMatrix(b_, matrix, factor);
+        TakeFactor(kind.format);
+        return;
+    }
     if (!rows_) {
         rows_ = NewMatrixSlot(entry_, uint64_t{ir::kMatrixElements} * 2);
     }
@@ -53,7 +59,7 @@ void MatrixUnit::LoadFactorOf(Value* factor,
 }
 
 void MatrixUnit::MultiplyAdd(llvm::ArrayRef<Value*> sums,
-                             llvm::ArrayRef<Value*> factors,
+                             llvm::ArrayRef<MatrixOperand> factors,
                              const MatrixKind& kind,
                              const MatrixLines& lines) {
     ExecutorOf(kind).MultiplyAdd(sums, factors, kind, lines);

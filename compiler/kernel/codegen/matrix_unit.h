@@ -44,9 +44,11 @@ class MatrixUnit {
                       const MatrixKind& kind,
                       bool is_b,
                       bool columns);
+    // LOAD_FACTOR of what stays where it lies.
+    void TakeFactor(hal::MatrixFormat format) { Count(hal::MatrixCommand::kLoadFactor, format); }
     // LOAD_SUM, MULTIPLY_ADD and STORE_SUM, of sums in memory: MatrixExecutor::MultiplyAdd.
     void MultiplyAdd(llvm::ArrayRef<llvm::Value*> sums,
-                     llvm::ArrayRef<llvm::Value*> factors,
+                     llvm::ArrayRef<MatrixOperand> factors,
                      const MatrixKind& kind,
                      const MatrixLines& lines);
     // CONFIGURE and RELEASE. When all of the kernel's code is there.

@@ -288,6 +288,8 @@ FactorForm VectorForm(const llvm::Module& module,
             return FlagOf(module, kBFloatDotFlag) != 0 && !(flags & ir::kMatrixKeepsDenormals)
                        ? FactorForm::kPairsOfBFloats
                        : FactorForm::kFloatsOfBFloats;
+        case hal::MatrixFormat::kF32:
+            return FactorForm::kFloats;
         case hal::MatrixFormat::kF16:
             break;
     }

@@ -352,6 +352,19 @@ class Interpreter {
                 LoadElement(range, type, ElementOffset(offset, base, type, k));
         }
     }
+    // What the invocation's lane has of it.
+    void LoadMatrix(Invocation& invocation, const Instruction& inst, const MemoryRange& range) {
+        const uint64_t begin = invocation.values[inst.operands[1].index];
+        const uint64_t stride = invocation.values[inst.operands[2].index];
+        const uint32_t lane = invocation.local_index % kernel_.subgroup_size;
+        for (size_t k = 0; k < inst.results.size(); ++k) {
+            const uint64_t element = k * kernel_.subgroup_size + lane;
+            const uint64_t row = begin + element / kMatrixSize * stride;
+            invocation.values[inst.results[k].index] = LoadElement(
+                range, Type::kF32,
+                ElementOffset(inst.operands[1], row, Type::kF32, element % kMatrixSize));
+        }
+    }
     // Operand `at` is the offset; the elements follow.
     void Store(Invocation& invocation,
                const Instruction& inst,
@@ -477,6 +490,9 @@ class Interpreter {
                 break;
             case Op::kLoadBuffer:
                 Load(invocation, inst, buffer());
+                break;
+            case Op::kMatrixLoad:
+                LoadMatrix(invocation, inst, buffer());
                 break;
             case Op::kLoadDescriptor:
                 Load(invocation, inst, DescriptorRange(kernel_, dispatch_, inst.imm));

@@ -84,6 +84,9 @@ double Factor(const Kernel& kernel, const Instruction& inst, uint64_t bits, bool
     if (inst.imm & kMatrixBFloat16) {
         return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
     }
+    if (kernel.type(inst.operands[0]) == Type::kF32) {
+        return std::bit_cast<float>(static_cast<uint32_t>(bits));
+    }
     if (kernel.type(inst.operands[0]) == Type::kF16) {
         return HalfToFloat(static_cast<uint16_t>(bits));
     }

@@ -1,4 +1,4 @@
-// Matrices that a subgroup holds together: what matrix_muladd and matrix_transpose work on.
+// Matrices that a subgroup holds together: what matrix_muladd and its like work on.
 #pragma once
 
 #include "compiler/kernel/ir/kernel.h"
@@ -27,7 +27,18 @@ inline hal::MatrixFormat MatrixFormatOf(const Kernel& kernel, const Instruction&
     if (kernel.type(inst.operands[0]) == Type::kI8) {
         return hal::MatrixFormat::kInt8;
     }
+    if (kernel.type(inst.operands[0]) == Type::kF32) {
+        return hal::MatrixFormat::kF32;
+    }
     return inst.imm & kMatrixBFloat16 ? hal::MatrixFormat::kBF16 : hal::MatrixFormat::kF16;
+}
+
+// What a matrix_load saw may be another thing behind this.
+inline bool MayWriteBuffers(const Instruction& inst) {
+    const bool elsewhere =
+        inst.op == Op::kStoreLocal || inst.op == Op::kStoreShared || inst.op == Op::kAtomicShared;
+    return HasProperty(inst.op, kRegions | kTerminator) ||
+           (HasProperty(inst.op, kWritesMemory) && !elsewhere);
 }
 
 // Elements that a lane has.

@@ -172,9 +172,9 @@ class Checker {
         }
         const size_t elements = inst_.results.size();
         const bool bfloat = (inst_.imm & kMatrixBFloat16) != 0;
-        const bool half = In(0) == Type::kF16 && !bfloat;
-        if (!half && In(0) != (bfloat ? Type::kI16 : Type::kI8)) {
-            return WrongOperand(0, bfloat ? "i16" : "f16 or i8");
+        const bool floats = (In(0) == Type::kF16 || In(0) == Type::kF32) && !bfloat;
+        if (!floats && In(0) != (bfloat ? Type::kI16 : Type::kI8)) {
+            return WrongOperand(0, bfloat ? "i16" : "f32, f16 or i8");
         }
         const Type sum = In(0) == Type::kI8 ? Type::kI32 : Type::kF32;
         if (Out() != sum) {
@@ -190,6 +190,30 @@ class Checker {
     std::string MatrixTranspose() const {
         const std::string fault = NeedElements(1);
         return fault.empty() ? AllAlike(IsMemoryType, "a bool, an integer or a float") : fault;
+    }
+    std::string MatrixLoad() const {
+        std::string fault = NeedBuffer(false);
+        if (fault.empty()) {
+            fault = NeedOffset(1);
+        }
+        if (fault.empty()) {
+            fault = NeedIn(2, In(2) == In(1), "of the offset's type");
+        }
+        if (fault.empty()) {
+            fault = Load();
+        }
+        if (!fault.empty()) {
+            return fault;
+        }
+        if (kernel_.subgroup_size < kMatrixSize / 2) {
+            return "needs a subgroup of 8 at least";
+        }
+        const uint32_t elements = MatrixLaneElements(kernel_);
+        if (inst_.results.size() != elements) {
+            return "must have " + std::to_string(elements) + " results in a subgroup of " +
+                   std::to_string(kernel_.subgroup_size);
+        }
+        return NeedOut(0, Out() == Type::kF32, "f32");
     }
     // `first` is the operand that holds the value.
     std::string Atomic(size_t first) const {
@@ -420,6 +444,8 @@ std::string Checker::Check() {
             return MatrixMulAdd();
         case Op::kMatrixTranspose:
             return MatrixTranspose();
+        case Op::kMatrixLoad:
+            return MatrixLoad();
         case Op::kSubgroupReduce:
         case Op::kSubgroupInclusiveScan:
         case Op::kSubgroupExclusiveScan:

@@ -51,6 +51,7 @@ inline ImmKind ImmKindOf(Op op) {
         case Op::kStoreLocal:
         case Op::kMatrixMulAdd:
             return ImmKind::kIndex;
+        case Op::kMatrixLoad:
         case Op::kLoadBuffer:
         case Op::kStoreBuffer:
         case Op::kLoadGlobal:

@@ -101,6 +101,39 @@ TEST(Verify, Signatures) {
     }
 }
 
+// In subgroups of 8 a lane has 32 elements of a matrix.
+TEST(Verify, Matrices) {
+    auto list = [](const std::string& name, const char* type, int count = 32) {
+        std::string all;
+        for (int i = 0; i < count; ++i) {
+            all += (i != 0 ? ", %" : "%") + name + std::to_string(i) + type;
+        }
+        return all;
+    };
+    auto check = [&](const std::string& results, const std::string& rest, const char* message) {
+        const std::string text =
+            "%o:buffer = buffer 0, %i " + results + " = matrix_load " + rest + " return";
+        Check({text.c_str(), message});
+    };
+    check(list("m", ":f32"), "%o, %i, %i align(4)", "");
+    check(list("m", ":f32"), "%o, %l, %l align(4)", "");
+    check(list("m", ":f32"), "%i, %i, %i align(4)", "operand 0 must be a buffer");
+    check(list("m", ":f32"), "%o, %f, %f align(4)", "operand 1 must be i32 or i64");
+    check(list("m", ":f32"), "%o, %i, %l align(4)", "operand 2 must be of the offset's type");
+    check(list("m", ":f32"), "%o, %i, %i align(3)", "the alignment 3");
+    check(list("m", ":f16"), "%o, %i, %i align(4)", "result 0 must be f32");
+    check(list("m", ":f32", 16), "%o, %i, %i align(4)", "must have 32 results");
+    const std::string load =
+        "%o:buffer = buffer 0, %i " + list("m", ":f32") + " = matrix_load %o, %i, %i align(4) ";
+    auto product = [&](const char* flags, const char* type) {
+        return load + list("r", type) + " = matrix_muladd " + flags + ", " + list("m", "") + ", " +
+               list("m", "") + ", " + list("m", "") + " return";
+    };
+    Check({product("0", ":f32").c_str(), ""});
+    Check({product("16", ":f32").c_str(), "operand 0 must be i16"});
+    Check({product("0", ":f16").c_str(), "result 0 must be f32"});
+}
+
 TEST(Verify, Scoping) {
     const Rule kRules[] = {
         {"if %b { %x:i32 = ineg %i yield } else { yield } %y:i32 = ineg %x return",

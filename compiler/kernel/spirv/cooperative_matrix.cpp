@@ -14,6 +14,7 @@ namespace fornax::kernel::spirv {
 namespace {
 
 constexpr const char* kUseNames[] = {"MatrixA", "MatrixB", "MatrixAccumulator"};
+constexpr uint32_t kAccumulator = 2;
 
 bool HasBit(uint32_t mask, spv::CooperativeMatrixOperandsMask bit) {
     return (mask & static_cast<uint32_t>(bit)) != 0;
@@ -80,15 +81,18 @@ Result<const Type*> Translator::MatrixType(const Inst& inst, uint32_t type_id) {
     return type;
 }
 
-// The operands from `first` on are the layout, the stride and those of memory. Calls `visit` with
-// the place of each of the lane's elements in memory, row after row of what lies there; says
-// whether that is the transpose.
-template <typename Visit>
-Result<bool> Translator::VisitMatrix(const Inst& inst,
-                                     const Type& matrix,
-                                     Pointer pointer,
-                                     size_t first,
-                                     Visit&& visit) {
+// Where a load or store finds a matrix.
+struct Translator::MatrixPlace {
+    Pointer pointer;                  // to the first element
+    uint64_t unit = 0;                // bytes that the stride counts
+    ir::ValueId stride;               // of any integer type
+    const Constant* known = nullptr;  // the stride, if it is a constant
+    bool columns = false;             // what lies there row after row is the transpose
+};
+
+// The operands from `first` on are the layout, the stride and those of memory; `at` has the
+// pointer.
+Status Translator::CheckPlace(const Inst& inst, const Type& matrix, size_t first, MatrixPlace& at) {
     if (inst.size() < first + 2) {
         return Invalid(inst, "has no stride, which both row-major and column-major need");
     }
@@ -97,6 +101,8 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
         return Unsupported(inst, "has the layout " + std::to_string(layout) +
                                      ", and only row-major and column-major are supported");
     }
+    at.columns = layout == static_cast<uint64_t>(spv::CooperativeMatrixLayout::ColumnMajorKHR);
+    Pointer& pointer = at.pointer;
     FORNAX_RETURN_IF_ERROR(MemoryOperands(inst, first + 2, pointer));
     if ((pointer.space != Pointer::Space::kBuffer && pointer.space != Pointer::Space::kShared &&
          pointer.space != Pointer::Space::kAddress) ||
@@ -112,10 +118,39 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
     if (pointee->kind != Type::Kind::kScalar && pointee->kind != Type::Kind::kVector) {
         return Invalid(inst, "points to what is neither a scalar nor a vector");
     }
-    const uint64_t unit = pointee->layout.size;
-    const uint64_t element = types_.Get(matrix.element).layout.size;
+    at.unit = pointee->layout.size;
     pointer.type = matrix.element;
+    FORNAX_ASSIGN_OR_RETURN(at.stride, UseScalar(inst, inst[first + 1]));
+    if (!ir::IsInteger(kernel_.type(at.stride))) {
+        return Invalid(inst, "has a stride that is no integer");
+    }
+    at.known = constants_.Find(inst[first + 1]);
+    return OkStatus();
+}
 
+// Bytes from a row to the next one, of the type of offsets.
+ir::ValueId Translator::RowBytes(const MatrixPlace& at) {
+    const ir::Type type = OffsetType(at.pointer);
+    if (at.known) {
+        return builder_.Const(type, type == ir::Type::kI64
+                                        ? at.known->bits[0] * at.unit
+                                        : static_cast<uint32_t>(at.known->bits[0] * at.unit));
+    }
+    ir::ValueId stride = at.stride;
+    const uint32_t bits = ir::BitWidth(kernel_.type(stride));
+    if (bits != ir::BitWidth(type)) {
+        stride = Emit(bits > ir::BitWidth(type) ? ir::Op::kTrunc : ir::Op::kSExt, type, {stride});
+    }
+    return Emit(ir::Op::kIMul, type, {stride, builder_.Const(type, at.unit)});
+}
+
+// Calls `visit` with the place of each of the lane's elements in memory, row after row of what lies
+// there.
+template <typename Visit>
+Status Translator::VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&& visit) {
+    Pointer pointer = at.pointer;
+    const Constant* known = at.known;
+    const uint64_t element = types_.Get(matrix.element).layout.size;
     using ir::kMatrixSize;
     const uint32_t lanes = kernel_.subgroup_size;
     const ir::ValueId lane = SubgroupLane();
@@ -126,23 +161,14 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
         element);
     const ir::ValueId row =
         rows_of_lanes ? Emit(ir::Op::kLShr, ir::Type::kI32, {lane, Int(4)}) : ir::ValueId{};
-    FORNAX_ASSIGN_OR_RETURN(ir::ValueId stride, UseScalar(inst, inst[first + 1]));
-    if (!ir::IsInteger(kernel_.type(stride))) {
-        return Invalid(inst, "has a stride that is no integer");
-    }
-    const Constant* known = constants_.Find(inst[first + 1]);
+    ir::ValueId stride;
     if (known && row.valid()) {
-        AddRuntimeIndex(pointer, row, known->bits[0] * unit);
+        AddRuntimeIndex(pointer, row, known->bits[0] * at.unit);
     } else if (!known) {
+        stride = RowBytes({.pointer = pointer, .unit = at.unit, .stride = at.stride});
         const ir::Type type = OffsetType(pointer);
-        const uint32_t bits = ir::BitWidth(kernel_.type(stride));
-        if (bits != ir::BitWidth(type)) {
-            stride =
-                Emit(bits > ir::BitWidth(type) ? ir::Op::kTrunc : ir::Op::kSExt, type, {stride});
-        }
-        stride = Emit(ir::Op::kIMul, type, {stride, builder_.Const(type, unit)});
-        pointer.align =
-            std::min(pointer.align, static_cast<uint32_t>(std::min<uint64_t>(unit & -unit, 16)));
+        pointer.align = std::min(pointer.align,
+                                 static_cast<uint32_t>(std::min<uint64_t>(at.unit & -at.unit, 16)));
         if (row.valid()) {
             ir::ValueId number = row;
             if (type == ir::Type::kI64) {
@@ -157,7 +183,7 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
         Pointer place = pointer;
         place.const_offset += i * lanes % kMatrixSize * element;
         if (known) {
-            place.const_offset += rows * known->bits[0] * unit;
+            place.const_offset += rows * known->bits[0] * at.unit;
         } else if (rows != 0) {
             const ir::Type type = OffsetType(pointer);
             const ir::ValueId start =
@@ -166,7 +192,18 @@ Result<bool> Translator::VisitMatrix(const Inst& inst,
         }
         FORNAX_RETURN_IF_ERROR(visit(place, i));
     }
-    return layout == static_cast<uint64_t>(spv::CooperativeMatrixLayout::ColumnMajorKHR);
+    return OkStatus();
+}
+
+// Operands A and B of f32 are multiplied where they lie, so the emitter is told of the matrix as a
+// whole.
+Tuple Translator::LoadWholeMatrix(const Type& matrix, const MatrixPlace& at) {
+    const ir::ValueId operands[] = {BufferOf(at.pointer),
+                                    ByteOffset(at.pointer, at.pointer.const_offset), RowBytes(at)};
+    const std::vector<ir::Type> types(matrix.count, ir::Type::kF32);
+    const ir::InstId load = builder_.Append(ir::Op::kMatrixLoad, operands, types,
+                                            AlignAt(at.pointer, at.pointer.const_offset));
+    return kernel_.inst(load).results;
 }
 
 Tuple Translator::TransposeMatrix(const Tuple& tuple) {
@@ -177,30 +214,36 @@ Tuple Translator::TransposeMatrix(const Tuple& tuple) {
 
 Status Translator::MatrixLoad(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Type* type, MatrixType(inst, inst.type));
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
+    MatrixPlace at;
+    FORNAX_ASSIGN_OR_RETURN(at.pointer, UsePointer(inst, inst[0]));
+    FORNAX_RETURN_IF_ERROR(CheckPlace(inst, *type, 1, at));
     const ir::Type scalar = types_.ScalarOf(*type);
     Tuple tuple;
-    FORNAX_ASSIGN_OR_RETURN(
-        const bool transposed,
-        VisitMatrix(inst, *type, std::move(pointer), 1, [&](const Pointer& place, size_t) {
+    if (scalar == ir::Type::kF32 && type->use != kAccumulator && !at.pointer.is_volatile &&
+        at.pointer.space == Pointer::Space::kBuffer) {
+        tuple = LoadWholeMatrix(*type, at);
+    } else {
+        FORNAX_RETURN_IF_ERROR(VisitMatrix(*type, at, [&](const Pointer& place, size_t) {
             return LoadRun(inst, place, scalar, 1, place.const_offset, tuple);
         }));
-    return Define(inst, transposed ? TransposeMatrix(tuple) : std::move(tuple));
+    }
+    return Define(inst, at.columns ? TransposeMatrix(tuple) : std::move(tuple));
 }
 
 Status Translator::MatrixStore(const Inst& inst) {
     FORNAX_ASSIGN_OR_RETURN(const Value object, Use(inst, inst[1]));
     FORNAX_ASSIGN_OR_RETURN(const Type* type, MatrixType(inst, object.type));
     FORNAX_ASSIGN_OR_RETURN(Tuple tuple, UseTuple(inst, inst[1]));
-    FORNAX_ASSIGN_OR_RETURN(Pointer pointer, UsePointer(inst, inst[0]));
-    FORNAX_RETURN_IF_ERROR(CheckWritable(inst, pointer));
+    MatrixPlace at;
+    FORNAX_ASSIGN_OR_RETURN(at.pointer, UsePointer(inst, inst[0]));
+    FORNAX_RETURN_IF_ERROR(CheckWritable(inst, at.pointer));
+    FORNAX_RETURN_IF_ERROR(CheckPlace(inst, *type, 2, at));
     std::vector<Pointer> places;
-    FORNAX_ASSIGN_OR_RETURN(const bool transposed, VisitMatrix(inst, *type, std::move(pointer), 2,
-                                                               [&](const Pointer& place, size_t) {
-                                                                   places.push_back(place);
-                                                                   return OkStatus();
-                                                               }));
-    if (transposed) {
+    FORNAX_RETURN_IF_ERROR(VisitMatrix(*type, at, [&](const Pointer& place, size_t) {
+        places.push_back(place);
+        return OkStatus();
+    }));
+    if (at.columns) {
         tuple = TransposeMatrix(tuple);
     }
     for (size_t i = 0; i < places.size(); ++i) {
@@ -233,12 +276,13 @@ Status Translator::MatrixMulAdd(const Inst& inst) {
     // Not listed, but ggml's flash attention does it: sums that are f16 are f32 for one product.
     const bool half_sums = factor == ir::Type::kF16 && components[2]->scalar == factor &&
                            !components[2]->is_bfloat16 && sum.scalar == factor;
-    if ((!bfloat && !integers && factor != ir::Type::kF16) || components[1]->scalar != factor ||
-        components[1]->is_bfloat16 != bfloat || result->use != 2 ||
+    const bool floats = factor == ir::Type::kF16 || factor == ir::Type::kF32;
+    if ((!bfloat && !integers && !floats) || components[1]->scalar != factor ||
+        components[1]->is_bfloat16 != bfloat || result->use != kAccumulator ||
         (!half_sums && (components[2]->scalar != wanted || sum.scalar != wanted))) {
         return Unsupported(inst,
-                           "multiplies and adds other types than f16 or bfloat16 with sums of f32, "
-                           "or 8-bit with sums of 32-bit integers");
+                           "multiplies and adds other types than f32, f16 or bfloat16 with sums of "
+                           "f32, or 8-bit with sums of 32-bit integers");
     }
     const uint32_t mask = inst.size() > 3 ? inst[3] : 0;
     uint64_t flags = 0;

@@ -97,6 +97,67 @@ TEST(ReaderMatrices, Products) {
     }
 }
 
+// Operands of f32 in buffers are loaded as wholes, which is how the emitter knows where they lie;
+// what is in workgroup memory and what is added to are loads of elements.
+TEST(ReaderMatrices, FloatProducts) {
+    const Words module = CompileGlsl(R"(#version 460
+        #extension GL_KHR_cooperative_matrix : require
+        #extension GL_KHR_memory_scope_semantics : require
+        #pragma use_vulkan_memory_model
+        layout(local_size_x_id = 0) in;
+        layout(set = 0, binding = 0) buffer Out { float o[]; };
+        layout(set = 0, binding = 1) buffer In { vec4 s[]; };
+        layout(push_constant) uniform Push { uint stride; };
+        void main() {
+            coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA> a;
+            coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB> b;
+            coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator> c;
+            coopMatLoad(a, s, 2, stride, gl_CooperativeMatrixLayoutRowMajor);
+            coopMatLoad(b, s, 64, 5, gl_CooperativeMatrixLayoutColumnMajor);
+            coopMatLoad(c, o, 0, 16, gl_CooperativeMatrixLayoutRowMajor);
+            c = coopMatMulAdd(a, b, c);
+            coopMatStore(c, o, 0, 16, gl_CooperativeMatrixLayoutRowMajor);
+        })",
+                                     "--target-env vulkan1.3");
+    for (const uint32_t size : {8u, 16u, 32u, 64u}) {
+        SCOPED_TRACE(size);
+        CompileRequest request = MakeRequest(module);
+        request.options.subgroup_size = size;
+        request.specialization = {{.constant_id = 0, .bits = size}};
+        Result<ir::Kernel> kernel = ReadSpirv(request);
+        ASSERT_TRUE(kernel.ok()) << kernel.error().message;
+        const std::string text = ir::PrintKernel(*kernel);
+        size_t wholes = 0;
+        for (size_t at = 0; (at = text.find("= matrix_load", at)) != std::string::npos; ++at) {
+            ++wholes;
+        }
+        EXPECT_EQ(wholes, 2u);
+        ShaderData data;
+        data.workgroups = 1;
+        std::vector<float> sums(256), factors(640);
+        for (size_t i = 0; i < sums.size(); ++i) {
+            sums[i] = static_cast<float>(i);
+        }
+        for (size_t i = 0; i < factors.size(); ++i) {
+            factors[i] = static_cast<float>(i % 23) - 11;
+        }
+        data.output.resize(256);
+        memcpy(data.output.data(), sums.data(), 1024);
+        data.storage.resize(640);
+        memcpy(data.storage.data(), factors.data(), 2560);
+        data.push[0] = 6;  // vectors in a row
+        Status status = RunShader(*kernel, data);
+        ASSERT_TRUE(status.ok()) << status.error().message;
+        for (uint32_t i = 0; i < 256; ++i) {
+            float sum = sums[i];
+            for (uint32_t k = 0; k < 16; ++k) {
+                sum += factors[8 + i / 16 * 24 + k] * factors[256 + i % 16 * 20 + k];
+            }
+            ASSERT_EQ(std::bit_cast<float>(data.output[i]), sum) << i;
+        }
+    }
+}
+
 // Matrix units take denormals for 0: products say where an execution mode forbids it.
 TEST(ReaderMatrices, DenormPreserve) {
     for (const uint32_t width : {0u, 16u, 32u}) {
@@ -217,7 +278,7 @@ TEST(ReaderMatrices, WrongOperandsAreRefused) {
     EXPECT_THAT(body("%r = OpCooperativeMatrixMulAddKHR %c %null_a %null_b %f1"),
                 HasSubstr("no cooperative matrix"));
     EXPECT_THAT(body("%r = OpCooperativeMatrixMulAddKHR %a %null_a %null_b %null_c"),
-                HasSubstr("other types than f16"));
+                HasSubstr("other types than f32"));
     EXPECT_EQ(Refusal("%h = OpTypeCooperativeMatrixKHR %half %c3 %c16 %c16 %c2\n"
                       "%null_h = OpConstantNull %h",
                       "%r = OpCooperativeMatrixMulAddKHR %h %null_a %null_b %null_h"),
@@ -225,7 +286,11 @@ TEST(ReaderMatrices, WrongOperandsAreRefused) {
     EXPECT_THAT(Refusal("%h = OpTypeCooperativeMatrixKHR %half %c3 %c16 %c16 %c2\n"
                         "%null_h = OpConstantNull %h",
                         "%r = OpCooperativeMatrixMulAddKHR %c %null_a %null_b %null_h"),
-                HasSubstr("other types than f16"));
+                HasSubstr("other types than f32"));
+    EXPECT_THAT(Refusal("%fa = OpTypeCooperativeMatrixKHR %float %c3 %c16 %c16 %c0\n"
+                        "%null_fa = OpConstantNull %fa",
+                        "%r = OpCooperativeMatrixMulAddKHR %c %null_fa %null_b %null_c"),
+                HasSubstr("other types than f32"));
     EXPECT_EQ(body("%r = OpCooperativeMatrixLoadKHR %c %place %c0 %c16"), "");
     EXPECT_THAT(body("%r = OpCooperativeMatrixLoadKHR %c %place %c0"), HasSubstr("no stride"));
     EXPECT_THAT(body("%r = OpCooperativeMatrixLoadKHR %c %place %c7 %c16"),

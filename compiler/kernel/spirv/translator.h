@@ -405,12 +405,12 @@ class Translator {
 
     // --- cooperative_matrix.cpp ---
     Result<const Type*> MatrixType(const Inst& inst, uint32_t type_id);
+    struct MatrixPlace;
+    Status CheckPlace(const Inst& inst, const Type& matrix, size_t first, MatrixPlace& at);
     template <typename Visit>
-    Result<bool> VisitMatrix(const Inst& inst,
-                             const Type& matrix,
-                             Pointer pointer,
-                             size_t first,
-                             Visit&& visit);
+    Status VisitMatrix(const Type& matrix, const MatrixPlace& at, Visit&& visit);
+    ir::ValueId RowBytes(const MatrixPlace& at);
+    Tuple LoadWholeMatrix(const Type& matrix, const MatrixPlace& at);
     Tuple TransposeMatrix(const Tuple& tuple);
     Status MatrixLoad(const Inst& inst);
     Status MatrixStore(const Inst& inst);

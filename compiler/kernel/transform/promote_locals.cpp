@@ -13,6 +13,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "compiler/kernel/ir/matrix.h"
 #include "compiler/kernel/transform/cleanup.h"
 #include "compiler/kernel/transform/passes.h"
 #include "compiler/kernel/transform/structure.h"
@@ -92,6 +93,22 @@ class Promoter {
         return id;
     }
 
+    // Accumulators of f32 products stay in memory, where several products wait for one another
+    // (analysis/matrix_places.h).
+    void KeepAccumulators() {
+        for (InstId id : structure_.preorder) {
+            const Instruction& inst = kernel_.inst(id);
+            if (inst.op != Op::kMatrixMulAdd ||
+                MatrixFormatOf(kernel_, inst) != hal::MatrixFormat::kF32) {
+                continue;
+            }
+            const Instruction* accumulator =
+                kernel_.Definition(inst.operands[2 * inst.results.size()]);
+            if (accumulator && accumulator->op == Op::kLoadLocal) {
+                promoted_[accumulator->imm] = false;
+            }
+        }
+    }
     void FindSlots() {
         promoted_.assign(kernel_.locals.size(), true);
         slots_.resize(kernel_.locals.size());
@@ -109,6 +126,7 @@ class Promoter {
                 promoted_[inst.imm] = false;
             }
         }
+        KeepAccumulators();
         for (InstId id : structure_.preorder) {
             const Instruction& inst = kernel_.inst(id);
             if ((inst.op != Op::kLoadLocal && inst.op != Op::kStoreLocal) || !IsPromoted(inst)) {

@@ -228,6 +228,42 @@ TEST(PromoteLocals, SplitsArraysIndexedByConstants) {
            "local 0: i32[2]\nlocal 1: i32[8]\n", "local 0: i32[8]\n");
 }
 
+// What products of f32 are added to stays where they wait for one another; other sums become
+// values.
+TEST(PromoteLocals, SumsOfFloatProductsStayInMemory) {
+    for (const bool floats : {true, false}) {
+        const std::string type = floats ? "f32" : "f16";
+        std::string body = kPrologue;
+        auto list = [](const std::string& name, const char* suffix = "") {
+            std::string all;
+            for (int i = 0; i < 32; ++i) {
+                all += (i != 0 ? ", %" : "%") + name + std::to_string(i) + suffix;
+            }
+            return all;
+        };
+        for (int i = 0; i < 32; ++i) {
+            const std::string n = std::to_string(i);
+            body += "%n" + n + ":i32 = const " + n + "\n%a" + n + ":" + type + " = const 1.0\n%c" +
+                    n + ":f32 = const 2.0\nstore_local 0, %n" + n + ", %c" + n + "\n";
+        }
+        for (int i = 0; i < 32; ++i) {
+            const std::string n = std::to_string(i);
+            body += "%x" + n + ":f32 = load_local 0, %n" + n + "\n";
+        }
+        body += list("r", ":f32") + " = matrix_muladd 0, " + list("a") + ", " + list("a") + ", " +
+                list("x") + "\n";
+        for (int i = 0; i < 32; ++i) {
+            const std::string n = std::to_string(i);
+            body += "store_local 0, %n" + n + ", %r" + n + "\n%y" + n + ":f32 = load_local 0, %n" +
+                    n + "\nstore_buffer %o, %z, %y" + n + " align(4)\n";
+        }
+        ir::Kernel kernel = Parsed(KernelText("local 0: f32[32]\n", body + "return\n"));
+        PromoteLocals(kernel);
+        ASSERT_TRUE(ir::Verify(kernel).ok());
+        EXPECT_EQ(kernel.locals.size(), floats ? 1u : 0u);
+    }
+}
+
 // Many variables in many sequential constructs: a quadratic pass would take minutes.
 TEST(PromoteLocals, ScalesToLargeKernels) {
     constexpr int kLocals = 4000;
