@@ -24,9 +24,15 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
         return Error{ErrorCode::kInternal, fmt::format("The graph of {} is not valid: {}",
                                                        request.name, valid.error().message)};
     }
+    CompiledModel compiled;
+    for (const graph::ValueId input : model.graph.inputs()) {
+        compiled.input_types.push_back(model.graph.TypeOf(input));
+    }
+    for (const graph::Output& output : model.graph.outputs()) {
+        compiled.output_types.push_back(model.graph.TypeOf(output.value));
+    }
     graph::CompileOptions options;
     options.strict = request.strict;
-    CompiledModel compiled;
     FORNAX_ASSIGN_OR_RETURN(compiled.plan, graph::Compile(std::move(model.graph), options));
     compiled.fixed_inputs = std::move(model.fixed_inputs);
     compiled.host_functions = &graph::StandardHostFunctions();

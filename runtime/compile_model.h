@@ -34,6 +34,10 @@ struct CompileRequest {
 
 struct CompiledModel {
     graph::Plan plan;
+    // The types of the model's inputs and outputs, which may be for more sizes than the plan's.
+    // Empty: they are the plan's.
+    std::vector<graph::TensorType> input_types;
+    std::vector<graph::TensorType> output_types;
     // Inputs for whose value in CompileRequest::input_values alone the plan is right.
     std::vector<std::string> fixed_inputs;
     // The functions that the plan's host calls need; null if it has none. They live as long as the

@@ -244,6 +244,8 @@ fornax_status fornax_options_set_vulkan_device(fornax_options* options,
         foreign.features.float64 = (device->features & FORNAX_VULKAN_FLOAT64) != 0;
         foreign.features.storage_8bit = (device->features & FORNAX_VULKAN_STORAGE_8BIT) != 0;
         foreign.features.storage_16bit = (device->features & FORNAX_VULKAN_STORAGE_16BIT) != 0;
+        foreign.features.subgroup_arithmetic =
+            (device->features & FORNAX_VULKAN_SUBGROUP_TYPES) != 0;
         foreign.host_import = (device->features & FORNAX_VULKAN_HOST_IMPORT) != 0;
         options->options.opened_device = vulkan::Device::Wrap(foreign);
         return OkStatus();

@@ -30,11 +30,13 @@ Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
     return hasher.Finish();
 }
 
-std::vector<ModelPort> PortsOf(std::span<const graph::PlanPort> ports) {
+std::vector<ModelPort> PortsOf(std::span<const graph::PlanPort> ports,
+                               std::span<const graph::TensorType> types) {
     std::vector<ModelPort> made;
-    for (const graph::PlanPort& port : ports) {
-        ModelPort model_port{port.name, port.type.element, {}};
-        for (const graph::Expr& dim : port.type.shape.dims()) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+        const graph::TensorType& type = types.size() == ports.size() ? types[i] : ports[i].type;
+        ModelPort model_port{ports[i].name, type.element, {}};
+        for (const graph::Expr& dim : type.shape.dims()) {
             model_port.dims.push_back(dim.constant().value_or(-1));
         }
         made.push_back(std::move(model_port));
@@ -103,8 +105,8 @@ Status Model::Start() {
     }
     FORNAX_ASSIGN_OR_RETURN(first_, Compile({}));
     plans_.push_back(first_);
-    inputs_ = PortsOf(first_->program->plan().inputs);
-    outputs_ = PortsOf(first_->program->plan().outputs);
+    inputs_ = PortsOf(first_->program->plan().inputs, first_->input_types);
+    outputs_ = PortsOf(first_->program->plan().outputs, first_->output_types);
     return OkStatus();
 }
 
@@ -140,6 +142,8 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
 
     auto plan = std::make_shared<ModelPlan>();
     plan->host_functions = compiled.host_functions;
+    plan->input_types = std::move(compiled.input_types);
+    plan->output_types = std::move(compiled.output_types);
     for (const std::string& name : compiled.fixed_inputs) {
         const std::vector<graph::PlanPort>& ports = compiled.plan.inputs;
         const auto port = std::find_if(ports.begin(), ports.end(),

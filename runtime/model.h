@@ -38,6 +38,7 @@ struct ModelPlan {
     // The inputs, by number, whose values it was compiled with, and that alone it is right for.
     std::map<size_t, graph::Tensor> fixed_inputs;
     const graph::HostFunctions* host_functions = nullptr;
+    std::vector<graph::TensorType> input_types, output_types;  // see CompiledModel
 };
 
 struct ModelPort {
