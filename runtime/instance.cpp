@@ -17,8 +17,6 @@ constexpr uint32_t kNothingRegion = 1;
 constexpr uint32_t kFirstStageRegion = 2;                  // two a stage: the arena and the ports
 constexpr uint32_t kFirstBlockRegion = uint32_t{1} << 31;  // one a block with its own buffer
 
-constexpr uint64_t kNothingBytes = 256;
-
 bool IsSymbol(const graph::Expr& expression) {
     const std::vector<graph::Symbol> symbols = expression.Symbols();
     return symbols.size() == 1 && expression == graph::Expr(symbols[0]);

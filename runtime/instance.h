@@ -85,6 +85,9 @@ class Instance {
     const graph::MemoryPlan& memory() const { return stages_[0].memory; }
 
   private:
+    // What is bound for tensors without elements: a half that is read and one that is written.
+    static constexpr uint64_t kNothingBytes = 512;
+
     // Dispatches between host steps, recorded.
     struct Segment {
         std::vector<Launch> launches;
