@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -247,8 +248,12 @@ Status WriteNewFile(const std::string& path, Parts parts) {
     return status;
 }
 
-template <typename Container>
-Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
+struct OpenFile {
+    UniqueFd fd;
+    uint64_t size_bytes = 0;
+};
+
+Result<OpenFile> OpenRegular(const std::string& path) {
     // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused.
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!fd.valid()) {
@@ -261,7 +266,13 @@ Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
     if (!S_ISREG(info.st_mode)) {
         return Error{ErrorCode::kInvalidArgument, fmt::format("{} is not a regular file.", path)};
     }
-    const auto size = static_cast<uint64_t>(info.st_size);
+    return OpenFile{std::move(fd), static_cast<uint64_t>(info.st_size)};
+}
+
+template <typename Container>
+Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
+    FORNAX_ASSIGN_OR_RETURN(const OpenFile file, OpenRegular(path));
+    const uint64_t size = file.size_bytes;
     if (size > limit_bytes) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("{} has {} bytes; at most {} are read.", path, size, limit_bytes)};
@@ -269,7 +280,7 @@ Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
     Container contents;
     contents.resize(static_cast<size_t>(size));
     FORNAX_RETURN_IF_ERROR(
-        ReadExactly(fd.get(), std::as_writable_bytes(std::span(contents)), path));
+        ReadExactly(file.fd.get(), std::as_writable_bytes(std::span(contents)), path));
     return contents;
 }
 
@@ -308,6 +319,25 @@ Status ReadExactly(int fd, std::span<std::byte> into, const std::string& path_fo
 
 Result<std::vector<std::byte>> ReadFile(const std::string& path, size_t limit_bytes) {
     return ReadInto<std::vector<std::byte>>(path, limit_bytes);
+}
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
+    FORNAX_ASSIGN_OR_RETURN(const OpenFile file, OpenRegular(path));
+    if (file.size_bytes == 0) {
+        return std::make_shared<const MappedFile>(std::span<const std::byte>());
+    }
+    void* mapping = ::mmap(nullptr, file.size_bytes, PROT_READ, MAP_PRIVATE, file.fd.get(), 0);
+    if (mapping == MAP_FAILED) {
+        return IoError(path, "mapped", errno);
+    }
+    return std::make_shared<const MappedFile>(
+        std::span(static_cast<const std::byte*>(mapping), file.size_bytes));
+}
+
+MappedFile::~MappedFile() {
+    if (!bytes_.empty()) {
+        ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+    }
 }
 
 Result<std::string> ReadTextFile(const std::string& path, size_t limit_bytes) {

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,6 +48,24 @@ class UniqueFd {
 // is larger than `limit_bytes`.
 Result<std::vector<std::byte>> ReadFile(const std::string& path, size_t limit_bytes);
 Result<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
+
+// A file in memory, read-only, without reading it. Overwriting the file in place changes the bytes,
+// and shortening it makes reading them a fault; replacing it by another of its name does neither.
+class MappedFile {
+  public:
+    // Fails with kNotFound, kIo, or kInvalidArgument for what is not a regular file.
+    static Result<std::shared_ptr<const MappedFile>> Open(const std::string& path);
+    explicit MappedFile(std::span<const std::byte> mapping) : bytes_(mapping) {}
+    ~MappedFile();
+    MappedFile(const MappedFile&) = delete;
+    MappedFile& operator=(const MappedFile&) = delete;
+
+    // Begins with a page.
+    std::span<const std::byte> bytes() const { return bytes_; }
+
+  private:
+    const std::span<const std::byte> bytes_;
+};
 
 // The rest of an open file from its position, `size_bytes` of it; kDataLoss if it ends earlier.
 Status ReadExactly(int fd, std::span<std::byte> into, const std::string& path_for_messages);

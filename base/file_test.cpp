@@ -37,6 +37,28 @@ TEST(FileTest, ReadsBackWhatWasWritten) {
     EXPECT_EQ(std::memcmp(bytes->data(), text.data(), text.size()), 0);
 }
 
+TEST(FileTest, MapsWhatWasWritten) {
+    TestDirectory directory;
+    const std::string path = directory / "data";
+    ASSERT_TRUE(WriteFileAtomically(path, std::string("first"), 0644).ok());
+    const auto mapped = MappedFile::Open(path);
+    ASSERT_TRUE(mapped.ok()) << mapped.error().message;
+    // A replaced file stays as it was for whoever has mapped it.
+    ASSERT_TRUE(WriteFileAtomically(path, std::string(), 0644).ok());
+    const std::span<const std::byte> bytes = (*mapped)->bytes();
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()), "first");
+    const auto empty = MappedFile::Open(path);
+    ASSERT_TRUE(empty.ok()) << empty.error().message;
+    EXPECT_TRUE((*empty)->bytes().empty());
+
+    const auto missing = MappedFile::Open(directory / "missing");
+    ASSERT_FALSE(missing.ok());
+    EXPECT_EQ(missing.error().code, ErrorCode::kNotFound);
+    const auto folder = MappedFile::Open(directory / "");
+    ASSERT_FALSE(folder.ok());
+    EXPECT_EQ(folder.error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(FileTest, ReadsAnEmptyFile) {
     TestDirectory directory;
     ASSERT_TRUE(WriteFileAtomically(directory / "empty", std::string(), 0600).ok());

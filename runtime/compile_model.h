@@ -1,10 +1,10 @@
 // What the runtime asks of the graph compiler and its frontends: a model file in, a plan out.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,7 +20,7 @@ enum class Precision : uint8_t { kHighest, kHigh, kMedium };
 struct CompileRequest {
     // The model: its contents, what messages call it, and where its external data are (empty: it
     // may have none).
-    std::vector<std::byte> bytes;
+    std::shared_ptr<const std::string> bytes;
     std::string name;
     std::string directory;
 
@@ -34,6 +34,10 @@ struct CompileRequest {
 
 struct CompiledModel {
     graph::Plan plan;
+    // The types of the model's inputs and outputs, which may be for more sizes than the plan's.
+    // Empty: they are the plan's.
+    std::vector<graph::TensorType> input_types;
+    std::vector<graph::TensorType> output_types;
     // Inputs for whose value in CompileRequest::input_values alone the plan is right.
     std::vector<std::string> fixed_inputs;
     // The functions that the plan's host calls need; null if it has none. They live as long as the
@@ -41,10 +45,11 @@ struct CompiledModel {
     const graph::HostFunctions* host_functions = nullptr;
 };
 
-// May be called from several threads.
-using ModelCompiler = std::function<Result<CompiledModel>(const CompileRequest&)>;
+// May be called from several threads. Lets go of the bytes when they are read, so that they and the
+// plan's constants do not take memory at the same time.
+using ModelCompiler = std::function<Result<CompiledModel>(CompileRequest)>;
 
 // The compiler that libfornax is linked with.
-Result<CompiledModel> CompileModel(const CompileRequest& request);
+Result<CompiledModel> CompileModel(CompileRequest request);
 
 }  // namespace fornax::runtime

@@ -244,6 +244,8 @@ fornax_status fornax_options_set_vulkan_device(fornax_options* options,
         foreign.features.float64 = (device->features & FORNAX_VULKAN_FLOAT64) != 0;
         foreign.features.storage_8bit = (device->features & FORNAX_VULKAN_STORAGE_8BIT) != 0;
         foreign.features.storage_16bit = (device->features & FORNAX_VULKAN_STORAGE_16BIT) != 0;
+        foreign.features.subgroup_arithmetic =
+            (device->features & FORNAX_VULKAN_SUBGROUP_TYPES) != 0;
         foreign.host_import = (device->features & FORNAX_VULKAN_HOST_IMPORT) != 0;
         options->options.opened_device = vulkan::Device::Wrap(foreign);
         return OkStatus();
@@ -270,10 +272,11 @@ fornax_status fornax_model_load_bytes(const void* data,
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_NULL(data);
         FORNAX_RETURN_IF_NULL(model);
-        const auto* bytes = static_cast<const std::byte*>(data);
+        auto bytes =
+            std::make_shared<const std::string>(static_cast<const char*>(data), size_bytes);
         return Load(
-            Model::Load(std::vector<std::byte>(bytes, bytes + size_bytes),
-                        options == nullptr ? ModelOptions() : options->options, CompileModel),
+            Model::Load(std::move(bytes), options == nullptr ? ModelOptions() : options->options,
+                        CompileModel),
             model);
     });
 }

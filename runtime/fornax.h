@@ -160,11 +160,12 @@ typedef struct fornax_vulkan_device {
 } fornax_vulkan_device;
 
 typedef enum fornax_vulkan_feature {
-    FORNAX_VULKAN_INT64 = 1,         /* shaderInt64 */
-    FORNAX_VULKAN_FLOAT64 = 2,       /* shaderFloat64 */
-    FORNAX_VULKAN_STORAGE_8BIT = 4,  /* storageBuffer8BitAccess and shaderInt8 */
-    FORNAX_VULKAN_STORAGE_16BIT = 8, /* storageBuffer16BitAccess and shaderInt16 */
-    FORNAX_VULKAN_HOST_IMPORT = 16   /* VK_EXT_external_memory_host */
+    FORNAX_VULKAN_INT64 = 1,          /* shaderInt64 */
+    FORNAX_VULKAN_FLOAT64 = 2,        /* shaderFloat64 */
+    FORNAX_VULKAN_STORAGE_8BIT = 4,   /* storageBuffer8BitAccess and shaderInt8 */
+    FORNAX_VULKAN_STORAGE_16BIT = 8,  /* storageBuffer16BitAccess and shaderInt16 */
+    FORNAX_VULKAN_HOST_IMPORT = 16,   /* VK_EXT_external_memory_host */
+    FORNAX_VULKAN_SUBGROUP_TYPES = 32 /* shaderSubgroupExtendedTypes */
 } fornax_vulkan_feature;
 
 FORNAX_API fornax_status fornax_options_set_vulkan_device(fornax_options* options,

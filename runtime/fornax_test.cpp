@@ -13,6 +13,8 @@
 
 #include "base/test_directory.h"
 #include "runtime/test_compiler.h"
+#include "runtime/vulkan/commands.h"
+#include "runtime/vulkan/device.h"
 
 extern "C" int FornaxTestRunFromC(const void* model_bytes, size_t size_bytes, float* value);
 
@@ -203,6 +205,9 @@ TEST_F(ApiTest, StatesBelongToSessions) {
     Load("total");
     EXPECT_THAT(Run({1, 2}), ElementsAre(3));
     EXPECT_THAT(Run({1, 2, 3}), ElementsAre(9));
+    const int before = CompileCount();
+    EXPECT_THAT(Run(std::vector<float>(10, 0)), ElementsAre(9));  // by another plan
+    EXPECT_EQ(CompileCount(), before + 1);
     fornax_session* first = session_;
     ASSERT_FORNAX(fornax_session_create(model_, &session_));
     EXPECT_THAT(Run({1}), ElementsAre(1));
@@ -257,6 +262,51 @@ TEST_F(ApiTest, ProfilesTellStepsAndWork) {
     EXPECT_STREQ(step.reason, "");
     EXPECT_EQ(step.operations, 3);
     EXPECT_EQ(fornax_session_step(session_, 2, &step), FORNAX_INVALID_ARGUMENT);
+}
+
+TEST_F(ApiTest, PlansAreRecordedIntoCommandBuffersOfTheCaller) {
+    const auto device = vulkan::Device::Open("");
+    ASSERT_TRUE(device.ok()) << device.error().message;
+    fornax_vulkan_device own = {};
+    own.instance = (*device)->instance().handle();
+    own.get_instance_proc_addr = reinterpret_cast<void*>(vkGetInstanceProcAddr);
+    own.physical_device = (*device)->physical_device();
+    EXPECT_EQ(fornax_options_set_vulkan_device(options_, &own), FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "The argument device->device is null.");
+    own.device = (*device)->handle();
+    own.queue_family = (*device)->queue_family();
+    ASSERT_FORNAX(fornax_options_set_vulkan_device(options_, &own));
+    Load("add and double");
+    EXPECT_EQ(fornax_model_device(model_), (*device)->name());
+    fornax_tensor sizes = {}, output = {};
+    sizes.rank = 1;
+    sizes.dims[0] = 2;
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &sizes, 1));
+    EXPECT_EQ(fornax_session_run(session_), FORNAX_INVALID_ARGUMENT);
+    EXPECT_THAT(fornax_error_message(), HasSubstr("no queue"));
+    void* data = nullptr;
+    size_t size_bytes = 0;
+    ASSERT_FORNAX(fornax_session_input_memory(session_, 0, &data, &size_bytes));
+    const float values[] = {1, 2};
+    ASSERT_EQ(size_bytes, sizeof values);
+    std::memcpy(data, values, sizeof values);
+    auto commands = vulkan::Commands::Create(*device, 0);
+    ASSERT_TRUE(commands.ok());
+    ASSERT_TRUE((*commands)->Begin().ok());
+    ASSERT_FORNAX(fornax_session_record(session_, (*commands)->handle()));
+    ASSERT_TRUE((*commands)->End().ok());
+    ASSERT_TRUE((*commands)->Submit().ok());
+    ASSERT_TRUE((*commands)->Wait().ok());
+    ASSERT_FORNAX(fornax_session_output(session_, 0, &output));
+    EXPECT_THAT(Floats(output), ElementsAre(4, 6));
+    commands->reset();
+    // All that the library made on the device goes before the device.
+    fornax_session_destroy(session_);
+    fornax_model_destroy(model_);
+    fornax_options_destroy(options_);
+    session_ = nullptr;
+    model_ = nullptr;
+    options_ = nullptr;
 }
 
 TEST_F(ApiTest, MistakesAreErrors) {

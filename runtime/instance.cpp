@@ -17,8 +17,6 @@ constexpr uint32_t kNothingRegion = 1;
 constexpr uint32_t kFirstStageRegion = 2;                  // two a stage: the arena and the ports
 constexpr uint32_t kFirstBlockRegion = uint32_t{1} << 31;  // one a block with its own buffer
 
-constexpr uint64_t kNothingBytes = 256;
-
 bool IsSymbol(const graph::Expr& expression) {
     const std::vector<graph::Symbol> symbols = expression.Symbols();
     return symbols.size() == 1 && expression == graph::Expr(symbols[0]);
@@ -128,7 +126,7 @@ Status Instance::PlaceBlock(size_t index, size_t stage_index) {
         FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Buffer> buffer,
                                 states_->Get(block.name, size, initial));
         SetMemory(index, kFirstBlockRegion + static_cast<uint32_t>(index), *buffer, 0, size);
-        state_buffers_.push_back(std::move(buffer));
+        state_buffers_[index] = std::move(buffer);
         return OkStatus();
     }
     if (size == 0) {

@@ -85,6 +85,9 @@ class Instance {
     const graph::MemoryPlan& memory() const { return stages_[0].memory; }
 
   private:
+    // What is bound for tensors without elements: a half that is read and one that is written.
+    static constexpr uint64_t kNothingBytes = 512;
+
     // Dispatches between host steps, recorded.
     struct Segment {
         std::vector<Launch> launches;
@@ -155,7 +158,7 @@ class Instance {
     const graph::HostFunctions* host_functions_ = nullptr;
     graph::Bindings input_bindings_;
     graph::Bindings bindings_;  // of the run: also what host steps gave
-    std::vector<std::shared_ptr<vulkan::Buffer>> state_buffers_;
+    std::map<size_t, std::shared_ptr<vulkan::Buffer>> state_buffers_;  // by block
     std::unique_ptr<vulkan::Buffer> nothing_;  // what tensors without elements are bound to
     std::vector<Memory> memory_;               // by block
     // By block: strings.

@@ -31,11 +31,18 @@ Result<Instance::Segment> Instance::PrepareSegment(uint32_t first, uint32_t end)
         }
         vulkan::DescriptorSets::Set set;
         set.layout = program_->pipeline(step.kernel).set_layout;
-        for (const graph::BlockId id : step.bindings) {
-            const Memory& memory = memory_[id.value()];
+        const std::vector<graph::loop::Buffer>& buffers =
+            plan().kernels[step.kernel.value()].loop.buffers;
+        for (size_t b = 0; b < step.bindings.size(); ++b) {
+            const Memory& memory = memory_[step.bindings[b].value()];
             // Kernels without access to single bytes access whole words.
             const uint64_t range = std::max<uint64_t>((memory.place.size + 3) / 4 * 4, 4);
-            set.buffers.push_back({memory.buffer, memory.buffer_offset, range});
+            // Of what is empty, nothing is touched; a tool that cannot know it sees no hazard.
+            const bool is_written_nothing =
+                memory.place.size == 0 && buffers[b].written && memory.buffer == nothing_->handle();
+            set.buffers.push_back(
+                {memory.buffer, memory.buffer_offset + (is_written_nothing ? kNothingBytes / 2 : 0),
+                 range});
         }
         sets.push_back(std::move(set));
     }

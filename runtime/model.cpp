@@ -30,11 +30,13 @@ Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
     return hasher.Finish();
 }
 
-std::vector<ModelPort> PortsOf(std::span<const graph::PlanPort> ports) {
+std::vector<ModelPort> PortsOf(std::span<const graph::PlanPort> ports,
+                               std::span<const graph::TensorType> types) {
     std::vector<ModelPort> made;
-    for (const graph::PlanPort& port : ports) {
-        ModelPort model_port{port.name, port.type.element, {}};
-        for (const graph::Expr& dim : port.type.shape.dims()) {
+    for (size_t i = 0; i < ports.size(); ++i) {
+        const graph::TensorType& type = types.size() == ports.size() ? types[i] : ports[i].type;
+        ModelPort model_port{ports[i].name, type.element, {}};
+        for (const graph::Expr& dim : type.shape.dims()) {
             model_port.dims.push_back(dim.constant().value_or(-1));
         }
         made.push_back(std::move(model_port));
@@ -79,7 +81,7 @@ Result<std::shared_ptr<Model>> Model::Load(const std::string& path,
     return model;
 }
 
-Result<std::shared_ptr<Model>> Model::Load(std::vector<std::byte> bytes,
+Result<std::shared_ptr<Model>> Model::Load(std::shared_ptr<const std::string> bytes,
                                            ModelOptions options,
                                            ModelCompiler compiler) {
     std::shared_ptr<Model> model(new Model);
@@ -103,8 +105,8 @@ Status Model::Start() {
     }
     FORNAX_ASSIGN_OR_RETURN(first_, Compile({}));
     plans_.push_back(first_);
-    inputs_ = PortsOf(first_->program->plan().inputs);
-    outputs_ = PortsOf(first_->program->plan().outputs);
+    inputs_ = PortsOf(first_->program->plan().inputs, first_->input_types);
+    outputs_ = PortsOf(first_->program->plan().outputs, first_->output_types);
     return OkStatus();
 }
 
@@ -115,11 +117,12 @@ std::shared_ptr<const ModelPlan> Model::first_plan() const {
 
 Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::Tensor> inputs) {
     CompileRequest request;
-    if (path_.empty()) {
+    if (bytes_ != nullptr) {
         request.bytes = bytes_;
         request.name = "model";
     } else {
-        FORNAX_ASSIGN_OR_RETURN(request.bytes, ReadFile(path_, kMaxModelBytes));
+        FORNAX_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(path_, kMaxModelBytes));
+        request.bytes = std::make_shared<const std::string>(std::move(bytes));
         const std::filesystem::path path(path_);
         request.name = path_;
         request.directory = path.has_parent_path() ? path.parent_path().string() : ".";
@@ -134,17 +137,19 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     }
     request.precision = options_.precision;
     request.strict = options_.strict;
-    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(request));
-    request.bytes = {};
+    const std::map<std::string, graph::Tensor> values = request.input_values;
+    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(std::move(request)));
 
     auto plan = std::make_shared<ModelPlan>();
     plan->host_functions = compiled.host_functions;
+    plan->input_types = std::move(compiled.input_types);
+    plan->output_types = std::move(compiled.output_types);
     for (const std::string& name : compiled.fixed_inputs) {
         const std::vector<graph::PlanPort>& ports = compiled.plan.inputs;
         const auto port = std::find_if(ports.begin(), ports.end(),
                                        [&](const auto& other) { return other.name == name; });
-        const auto value = request.input_values.find(name);
-        if (port != ports.end() && value != request.input_values.end()) {
+        const auto value = values.find(name);
+        if (port != ports.end() && value != values.end()) {
             plan->fixed_inputs[static_cast<size_t>(port - ports.begin())] = value->second;
         }
     }

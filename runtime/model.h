@@ -38,6 +38,7 @@ struct ModelPlan {
     // The inputs, by number, whose values it was compiled with, and that alone it is right for.
     std::map<size_t, graph::Tensor> fixed_inputs;
     const graph::HostFunctions* host_functions = nullptr;
+    std::vector<graph::TensorType> input_types, output_types;  // see CompiledModel
 };
 
 struct ModelPort {
@@ -53,8 +54,8 @@ class Model {
     static Result<std::shared_ptr<Model>> Load(const std::string& path,
                                                ModelOptions options,
                                                ModelCompiler compiler);
-    // Keeps a copy of the bytes.
-    static Result<std::shared_ptr<Model>> Load(std::vector<std::byte> bytes,
+    // Keeps the bytes.
+    static Result<std::shared_ptr<Model>> Load(std::shared_ptr<const std::string> bytes,
                                                ModelOptions options,
                                                ModelCompiler compiler);
 
@@ -73,8 +74,8 @@ class Model {
     Status Start();
     Result<std::shared_ptr<const ModelPlan>> Compile(std::span<const graph::Tensor> inputs);
 
-    std::string path_;  // empty if `bytes_` hold the model
-    std::vector<std::byte> bytes_;
+    std::string path_;  // if `bytes_` is null
+    std::shared_ptr<const std::string> bytes_;
     ModelOptions options_;
     ModelCompiler compiler_;
     std::shared_ptr<vulkan::Device> device_;

@@ -459,7 +459,9 @@ TEST_F(PlayerTest, PipelinesComeFromTheirCache) {
     const std::vector<std::byte> data = program->PipelineCacheData();
     const auto again = Program::Create(device_, AddAndDouble(), data);
     ASSERT_TRUE(again.ok()) << again.error().message;
-    if ((*again)->report().cache_known) {
+    // Other drivers may keep pipelines elsewhere.
+    if (device_->name().find("Fornax") != std::string::npos) {
+        EXPECT_TRUE((*again)->report().cache_known);
         EXPECT_EQ((*again)->report().from_cache, 2u);
     }
     Session session(*again);

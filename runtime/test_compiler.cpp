@@ -35,8 +35,8 @@ graph::Plan AddAndDouble(const CompileRequest& request) {
     return builder.Finish();
 }
 
-// total += the sum of x; y = total
-graph::Plan Total() {
+// total += the sum of x; y = total. For n as AddAndDouble().
+graph::Plan Total(const CompileRequest& request) {
     PlanBuilder builder;
     const TensorType one = {ElementType::kF32, {1}};
     const BlockId x = builder.Input("x", kVector), y = builder.Output("y", one);
@@ -47,6 +47,9 @@ graph::Plan Total() {
         "%0 = load x[$r]\n%1 = reduce sum $r < n of %0\n%2 = load s[$i]\n%3 = add %1, %2\n"
         "store s[$i] = %3\nstore y[$i] = %3\n",
         {x, state, y});
+    const auto shape = request.input_shapes.find("x");
+    const int64_t limit = shape == request.input_shapes.end() ? 4 : shape->second[0];
+    builder.plan().guards = {{graph::Relation::kLessEqual, kN, limit}};
     return builder.Finish();
 }
 
@@ -98,15 +101,14 @@ int CompileCount() {
     return compile_count;
 }
 
-Result<CompiledModel> CompileModel(const CompileRequest& request) {
+Result<CompiledModel> CompileModel(CompileRequest request) {
     ++compile_count;
-    const std::string model(reinterpret_cast<const char*>(request.bytes.data()),
-                            request.bytes.size());
+    const std::string& model = *request.bytes;
     CompiledModel compiled;
     if (model == "add and double") {
         compiled.plan = AddAndDouble(request);
     } else if (model == "total") {
-        compiled.plan = Total();
+        compiled.plan = Total(request);
     } else if (model == "strings") {
         if (request.strict) {
             return Error{ErrorCode::kUnsupported, "1 of 1 steps would run on the host."};

@@ -24,6 +24,26 @@ std::vector<VkExtensionProperties> ExtensionsOf(const Instance& instance, VkPhys
     return extensions;
 }
 
+// Whether cooperative matrices of 16 x 16 f32 are multiplied.
+bool HasMatricesOfF32(const Instance& instance, VkPhysicalDevice device) {
+    const auto& vk = instance.vk();
+    uint32_t count = 0;
+    vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, nullptr);
+    std::vector<VkCooperativeMatrixPropertiesKHR> kinds(
+        count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
+    vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, kinds.data());
+    constexpr auto kF32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
+    return std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
+        return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && kind.AType == kF32 &&
+               kind.BType == kF32 && kind.CType == kF32 && kind.ResultType == kF32 &&
+               kind.scope == VK_SCOPE_SUBGROUP_KHR;
+    });
+}
+
+constexpr VkSubgroupFeatureFlags kSubgroupOperations = VK_SUBGROUP_FEATURE_BASIC_BIT |
+                                                       VK_SUBGROUP_FEATURE_VOTE_BIT |
+                                                       VK_SUBGROUP_FEATURE_ARITHMETIC_BIT;
+
 // The features that kernels may use, as one chain.
 struct Features {
     VkPhysicalDeviceFeatures2 core = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2};
@@ -58,6 +78,7 @@ void Select(const Features& has, Features& wanted) {
     wanted.v12.storageBuffer8BitAccess = has.v12.storageBuffer8BitAccess;
     wanted.v12.shaderInt8 = has.v12.shaderInt8;
     wanted.v12.shaderFloat16 = has.v12.shaderFloat16;
+    wanted.v12.shaderSubgroupExtendedTypes = has.v12.shaderSubgroupExtendedTypes;
     wanted.v12.vulkanMemoryModel = has.v12.vulkanMemoryModel;
     wanted.v12.vulkanMemoryModelDeviceScope = has.v12.vulkanMemoryModelDeviceScope;
     wanted.matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
@@ -90,7 +111,8 @@ std::shared_ptr<Device> Device::Wrap(const ForeignDevice& foreign) {
     device->Describe();
     const DeviceFeatures described = device->features_;
     device->features_ = foreign.features;
-    device->features_.subgroup_arithmetic = described.subgroup_arithmetic;
+    device->features_.subgroup_arithmetic =
+        foreign.features.subgroup_arithmetic && described.subgroup_arithmetic;
     device->features_.signed_zero_inf_nan_preserve = described.signed_zero_inf_nan_preserve;
     device->features_.host_import_alignment =
         foreign.host_import ? described.host_import_alignment : 0;
@@ -138,7 +160,7 @@ void Device::Describe() {
     subgroup_size_ = std::max(subgroups.subgroupSize, 1u);
     features_.subgroup_arithmetic =
         (subgroups.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-        (subgroups.supportedOperations & VK_SUBGROUP_FEATURE_ARITHMETIC_BIT) != 0;
+        (subgroups.supportedOperations & kSubgroupOperations) == kSubgroupOperations;
     features_.signed_zero_inf_nan_preserve = floats.shaderSignedZeroInfNanPreserveFloat32 != 0;
     max_allocation_bytes_ = maintenance3.maxMemoryAllocationSize;
     features_.host_import_alignment = host.minImportedHostPointerAlignment;
@@ -194,7 +216,13 @@ Status Device::Create() {
     features_.storage_8bit = wanted.v12.storageBuffer8BitAccess != 0 && wanted.v12.shaderInt8 != 0;
     features_.storage_16bit =
         wanted.v11.storageBuffer16BitAccess != 0 && wanted.core.features.shaderInt16 != 0;
-    features_.cooperative_matrix = wanted.matrix.cooperativeMatrix != 0;
+    // Kernels combine elements of all types.
+    features_.subgroup_arithmetic =
+        features_.subgroup_arithmetic && wanted.v12.shaderSubgroupExtendedTypes != 0;
+    features_.cooperative_matrix =
+        wanted.matrix.cooperativeMatrix != 0 && wanted.v12.vulkanMemoryModel != 0;
+    features_.matrices_f32 =
+        features_.cooperative_matrix && HasMatricesOfF32(*instance_, physical_);
     features_.bfloat16 = wanted.bfloat16.shaderBFloat16Type != 0;
 
     const float priority = 1;
@@ -234,6 +262,12 @@ Result<uint32_t> Device::HostMemoryType(uint32_t allowed_types) const {
 }
 
 Status Device::Submit(VkCommandBuffer commands, VkFence fence) {
+    if (queue_ == VK_NULL_HANDLE) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("The device {} was given with no queue, so that plans on it are "
+                                 "recorded only.",
+                                 name())};
+    }
     VkSubmitInfo submit_info = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
     submit_info.commandBufferCount = 1;
     submit_info.pCommandBuffers = &commands;

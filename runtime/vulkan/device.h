@@ -19,9 +19,11 @@ struct DeviceFeatures {
     bool float64 = false;
     bool storage_8bit = false;
     bool storage_16bit = false;
-    bool subgroup_arithmetic = false;           // in compute shaders
+    // Votes and arithmetic in compute shaders, with shaderSubgroupExtendedTypes.
+    bool subgroup_arithmetic = false;
     bool signed_zero_inf_nan_preserve = false;  // of f32
     bool cooperative_matrix = false;
+    bool matrices_f32 = false;  // of 16 x 16 x 16, with sums in f32, in subgroups
     bool bfloat16 = false;
     // Whether pipelines can say if they came from a cache.
     bool creation_feedback = false;

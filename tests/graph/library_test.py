@@ -57,6 +57,7 @@ class LibraryTest(unittest.TestCase):
         model = perceptron()
         reference = onnxruntime.InferenceSession(model.SerializeToString())
         loaded = self.load(model)
+        # The model's, also where the first plan is for a batch of 1.
         self.assertEqual(loaded.inputs(), [("x", 21, (-1, 8))])
         self.assertEqual(loaded.outputs(), [("y", 21, (-1, 5))])
         for batch in (1, 3, 200, 3, 0, 1):

@@ -276,8 +276,9 @@ def check_fuzz_targets_run(files):
              for file in files if file.name == "CMakeLists.txt"}
     for file in files:
         if file.name.endswith("_fuzz.cpp"):
-            if file.name not in calls.get(str(pathlib.PurePosixPath(file.path).parent), []):
-                yield file.path, 1, "is in no fornax_fuzz() of its folder's CMakeLists.txt, so no test runs it"
+            path = pathlib.PurePosixPath(file.path)
+            if not any(str(path.relative_to(parent)) in calls.get(str(parent), []) for parent in path.parents):
+                yield file.path, 1, "is in no fornax_fuzz() of its folders' CMakeLists.txt, so no test runs it"
 
 
 def check(files):

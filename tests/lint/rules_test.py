@@ -217,6 +217,10 @@ class Files(unittest.TestCase):
         by_hand = ("base/CMakeLists.txt", "# A fuzz target.\nadd_executable(a a_fuzz.cpp)\n")
         self.assertEqual(findings(registered, target), [])
         self.assertEqual([path for path, _, _ in findings(by_hand, target)], ["base/a_fuzz.cpp"])
+        below = ("base/sub/a_fuzz.cpp", COMMENT)
+        above = ("base/CMakeLists.txt", "# A fuzz target.\nfornax_fuzz(a TEST a\n    SOURCES sub/a_fuzz.cpp)\n")
+        self.assertEqual(findings(above, below), [])
+        self.assertIn("base/sub/a_fuzz.cpp", [path for path, _, _ in findings(registered, target, below)])
 
 
 if __name__ == "__main__":

@@ -261,7 +261,7 @@ std::string GraphWriter::ConstantText(const Tensor& tensor) {
         list.back() = '}';
         return text + list;
     }
-    const std::vector<uint8_t>& bytes = *tensor.data;
+    const std::span<const uint8_t> bytes = *tensor.data;
     const size_t width = BytesOf(tensor.element), count = bytes.size() / width;
     bool exact = true;
     if (count <= options_.listed_elements) {

@@ -1,6 +1,7 @@
 // Shapes and types of tensors, and tensors on the host.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -50,7 +51,38 @@ struct TensorType {
     std::string ToString() const;  // "f32[2,8]"
 };
 
-using Bytes = std::shared_ptr<const std::vector<uint8_t>>;
+// Bytes that do not change, with a share in what keeps them alive: a vector, or a whole file of
+// which they are a part. It is used like a pointer to a span; null holds nothing.
+class Bytes {
+  public:
+    Bytes() = default;
+    Bytes(std::nullptr_t) {}
+    Bytes(std::shared_ptr<const std::vector<uint8_t>> vector) {
+        if (vector != nullptr) {
+            bytes_ = *vector;
+            owner_ = std::move(vector);
+        }
+    }
+    Bytes(std::shared_ptr<std::vector<uint8_t>> vector)
+        : Bytes(std::shared_ptr<const std::vector<uint8_t>>(std::move(vector))) {}
+    // `owner`, which is not null, keeps `bytes` alive and as they are.
+    Bytes(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner)
+        : bytes_(bytes), owner_(std::move(owner)) {}
+
+    const std::span<const uint8_t>& operator*() const { return bytes_; }
+    const std::span<const uint8_t>* operator->() const { return &bytes_; }
+    explicit operator bool() const { return owner_ != nullptr; }
+    bool operator==(std::nullptr_t) const { return owner_ == nullptr; }
+    void reset() { *this = nullptr; }
+    // `size_bytes` of them from `offset` on, kept alive by the same owner.
+    Bytes Part(size_t offset, size_t size_bytes) const {
+        return {bytes_.subspan(offset, size_bytes), owner_};
+    }
+
+  private:
+    std::span<const uint8_t> bytes_;
+    std::shared_ptr<const void> owner_;
+};
 using Strings = std::shared_ptr<const std::vector<std::string>>;
 
 // A tensor on the host: elements in row-major order, as element_type.h says.

@@ -66,6 +66,7 @@ class ProductEmitter {
             e_.CloseScope();
         });
         e_.local_size_ = subgroups_ * e_.target_.subgroup_size;
+        e_.group_ = {e_.local_size_, 1, 1};
     }
 
   private:

@@ -4,6 +4,9 @@
 
 #include <cstddef>
 
+#include "base/result.h"
+#include "compiler/graph/ir/expr.h"
+
 namespace fornax::graph::loop {
 
 inline constexpr size_t kMaxBuffers = 32;
@@ -15,5 +18,9 @@ inline constexpr size_t kMaxExprParts = 4096;
 inline constexpr int kMaxNestedVariables = 32;  // of reductions, on which one scalar depends
 inline constexpr size_t kMaxName = 256;         // bytes
 inline constexpr size_t kMaxKernelText = size_t{4} << 20;  // bytes
+
+// Whether the expression is small enough to be printed, and for ParseExpr to read it back; what is
+// built from shared parts may be too large to print. The error is a clause.
+Status CheckExprSize(const Expr& expr);
 
 }  // namespace fornax::graph::loop

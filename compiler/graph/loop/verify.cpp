@@ -132,7 +132,7 @@ class Verifier {
                 if (twice || (known != nullptr && known < variables_.data() + outer)) {
                     return Clause(fmt::format("two loops have the variable {}", variable.name()));
                 }
-                FORNAX_RETURN_IF_ERROR(CheckLength(loops[i].extent));
+                FORNAX_RETURN_IF_ERROR(CheckExprSize(loops[i].extent));
                 if (known != nullptr && known->extent != loops[i].extent) {
                     return Clause(fmt::format("the variable {} has the extents {} and {}",
                                               variable.name(), known->extent.ToString(),
@@ -256,19 +256,8 @@ class Verifier {
         return OkStatus();
     }
 
-    static Status CheckLength(const Expr& expr) {
-        const size_t parts = CountParts(expr, kMaxExprParts);
-        if (parts > kMaxExprParts) {
-            return Clause(fmt::format("an expression has more than {} parts", kMaxExprParts));
-        }
-        if (expr.ToString().size() > kMaxExprText) {
-            return Clause(fmt::format("an expression is longer than {} characters", kMaxExprText));
-        }
-        return OkStatus();
-    }
-
     Status CheckSizesOnly(const Expr& expr) const {
-        FORNAX_RETURN_IF_ERROR(CheckLength(expr));
+        FORNAX_RETURN_IF_ERROR(CheckExprSize(expr));
         for (const Symbol& symbol : expr.Symbols()) {
             if (!kernel_.sizes.contains(symbol)) {
                 return Clause(fmt::format("{} in {} is not one of its sizes", symbol.name(),
@@ -279,7 +268,7 @@ class Verifier {
     }
 
     Status CheckExpr(const Expr& expr) const {
-        FORNAX_RETURN_IF_ERROR(CheckLength(expr));
+        FORNAX_RETURN_IF_ERROR(CheckExprSize(expr));
         for (const Symbol& symbol : expr.Symbols()) {
             if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
                 FORNAX_ASSIGN_OR_RETURN(const ElementType type, TypeOf(*scalar));
@@ -450,6 +439,17 @@ Error InKernel(const Kernel& kernel, const Error& error, std::string_view where)
 }
 
 }  // namespace
+
+Status CheckExprSize(const Expr& expr) {
+    const size_t parts = CountParts(expr, kMaxExprParts);
+    if (parts > kMaxExprParts) {
+        return Clause(fmt::format("an expression has more than {} parts", kMaxExprParts));
+    }
+    if (expr.ToString().size() > kMaxExprText) {
+        return Clause(fmt::format("an expression is longer than {} characters", kMaxExprText));
+    }
+    return OkStatus();
+}
 
 Status Verify(const Kernel& kernel) {
     Verifier verifier(kernel);

@@ -13,13 +13,7 @@ PlanBlock Block(std::string name,
                 uint32_t first,
                 uint32_t last,
                 ElementType element = ElementType::kF32) {
-    PlanBlock block;
-    block.name = std::move(name);
-    block.type = {element, std::move(shape)};
-    block.kind = kind;
-    block.first = first;
-    block.last = last;
-    return block;
+    return {std::move(name), {element, std::move(shape)}, kind, nullptr, nullptr, first, last};
 }
 
 TEST(PlanMemoryTest, RegionsAreApart) {

@@ -94,7 +94,7 @@ struct SymbolSource {
 
 struct Plan {
     std::string name;        // of the graph
-    std::string graph_hash;  // 32 hexadecimal digits
+    std::string graph_hash;  // 32 hexadecimal digits, or nothing: see graph_hash.h
     std::vector<PlanBlock> blocks;
     std::vector<PlanPort> inputs;
     std::vector<PlanPort> outputs;
@@ -103,6 +103,7 @@ struct Plan {
     std::vector<SymbolSource> sources;
     Ranges ranges;
     std::vector<Guard> guards;
+    Bindings hints;  // the sizes that it was made for first
 };
 
 // The size of a block that holds a symbol without a value.
@@ -129,10 +130,12 @@ Result<MemoryPlan> PlanMemory(const Plan& plan,
                               const Bindings& sizes,
                               const MemoryPlan* earlier = nullptr);
 
-// Checks a plan from a file: every index, kernel, type and lifetime. With it, playing the plan
-// stays within its blocks.
+// Checks a plan from a file: every index, kernel, type, size and lifetime, and the bounds of
+// limits.h. With it, playing the plan stays within its blocks when the guards hold and symbols are
+// within their ranges. The error is a sentence.
 Status ValidatePlan(const Plan& plan);
 
+// The plan for readers: ports, blocks, kernels, steps, and the memory that it takes for its hints.
 std::string ToText(const Plan& plan);
 
 }  // namespace fornax::graph

@@ -26,6 +26,15 @@ Expr SizeBytes(const TensorType& type) {
     return type.shape.Volume() * BytesOf(type.element);
 }
 
+// A kernel asks for the sizes that it uses: others may have no value yet when it runs.
+void KeepUsedSizes(loop::Kernel& kernel) {
+    Ranges used;
+    for (const Symbol& symbol : loop::SizeSymbols(kernel)) {
+        used.emplace(symbol, kernel.sizes.at(symbol));
+    }
+    kernel.sizes = std::move(used);
+}
+
 // What a dispatch moves if each buffer goes through memory once, and the operations of its points.
 void EstimateCosts(const loop::Kernel& kernel, DispatchStep& step) {
     for (const loop::Buffer& buffer : kernel.buffers) {
@@ -75,6 +84,7 @@ BlockId PlanBuilder::BlockOf(ValueId value) {
         const Value& source = graph_[value];
         id = AddBlock(source.name, source.type, KindOf(source));
         plan_.blocks.back().data = source.constant.data;
+        plan_.blocks.back().strings = source.constant.strings;
     }
     return id;
 }
@@ -84,6 +94,7 @@ void PlanBuilder::AddDispatch(std::string name,
                               const std::vector<BlockId>& extra) {
     loop::Kernel& kernel = builder.kernel();
     ChooseMapping(kernel, graph_.sizes());
+    KeepUsedSizes(kernel);
     DispatchStep step;
     step.name = std::move(name);
     size_t next_extra = 0;
@@ -164,6 +175,7 @@ Plan PlanBuilder::Finish() {
     SetLifetimes();
     plan_.ranges = graph_.sizes().ranges();
     plan_.guards.assign(graph_.sizes().guards().begin(), graph_.sizes().guards().end());
+    plan_.hints = graph_.sizes().hints();
     return std::move(plan_);
 }
 

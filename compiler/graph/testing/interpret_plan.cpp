@@ -18,11 +18,11 @@ class Player {
     Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs) {
         for (size_t i = 0; i < plan_.blocks.size(); ++i) {
             if (plan_.blocks[i].data) {
-                blocks_[i] = *plan_.blocks[i].data;
+                Fill(BlockId(i), plan_.blocks[i].data);
             }
         }
         for (size_t i = 0; i < inputs.size(); ++i) {
-            blocks_[plan_.inputs[i].block.value()] = *inputs[i].data;
+            Fill(plan_.inputs[i].block, inputs[i].data);
         }
         for (const PlanStep& step : plan_.steps) {
             FORNAX_RETURN_IF_ERROR(
@@ -37,6 +37,10 @@ class Player {
     }
 
   private:
+    void Fill(BlockId block, const Bytes& bytes) {
+        blocks_[block.value()].assign(bytes->begin(), bytes->end());
+    }
+
     Result<std::vector<int64_t>> Dims(const Shape& shape) const {
         std::vector<int64_t> dims;
         for (const Expr& dim : shape.dims()) {
@@ -95,7 +99,7 @@ class Player {
                     sizes_.insert_or_assign(symbols[0], results[i].dims[axis]);
                 }
             }
-            blocks_[step.results[i].value()] = *results[i].data;
+            Fill(step.results[i], results[i].data);
         }
         return OkStatus();
     }
