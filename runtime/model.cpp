@@ -49,7 +49,7 @@ bool SameValue(const graph::Tensor& a, const graph::Tensor& b) {
         a.strings == b.strings ||
         (a.strings != nullptr && b.strings != nullptr && *a.strings == *b.strings);
     const bool same_data =
-        a.data == b.data || (a.data != nullptr && b.data != nullptr && *a.data == *b.data);
+        bool{a.data} == bool{b.data} && (!a.data || std::ranges::equal(*a.data, *b.data));
     return a.element == b.element && a.dims == b.dims && same_strings && same_data;
 }
 

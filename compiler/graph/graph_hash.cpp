@@ -17,8 +17,11 @@ class GraphHasher {
 
     void Append(const CompileOptions& options) {
         // Names all fields: with another one, this does not compile until it is hashed too.
-        const auto& [strict] = options;
-        hasher_.Append(strict);
+        const auto& [strict, dynamic_sizes] = options;
+        hasher_.Append(strict).AppendListSize(dynamic_sizes.size());
+        for (const std::string& name : dynamic_sizes) {
+            hasher_.Append(name);
+        }
     }
 
     void Append(const Graph& graph) {

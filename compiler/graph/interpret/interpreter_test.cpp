@@ -229,7 +229,7 @@ TEST(Interpreter, SortsStablyWithNanLast) {
 TEST(Interpreter, ViewsMoveElements) {
     const Tensor a = Integers({2, 3}, {1, 2, 3, 4, 5, 6});
     EXPECT_THAT(ValueOf(op::Reshape{{3, 2}}, {a}).dims, ElementsAre(3, 2));
-    EXPECT_EQ(ValueOf(op::Reshape{{6}}, {a}).data, a.data);
+    EXPECT_EQ(ValueOf(op::Reshape{{6}}, {a}).data->data(), a.data->data());
     EXPECT_THAT(ErrorOf(op::Reshape{{4}}, {a}), HasSubstr("[2,3] and [4]"));
     EXPECT_THAT(Values(ValueOf(op::Permute{{1, 0}}, {a})), ElementsAre(1, 4, 2, 5, 3, 6));
     EXPECT_THAT(Values(ValueOf(op::Broadcast{{2, 3}}, {Integers({2, 1}, {7, 8})})),

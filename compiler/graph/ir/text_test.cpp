@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <algorithm>
 
 #include <array>
 #include <bit>
@@ -158,7 +159,7 @@ std::string ExpectConstantSurvives(const Tensor& tensor) {
     if (read.values().size() == 1) {
         const Tensor& constant = read.values()[0].constant;
         EXPECT_EQ(constant.type(), tensor.type());
-        EXPECT_TRUE(tensor.data ? *constant.data == *tensor.data
+        EXPECT_TRUE(tensor.data ? std::ranges::equal(*constant.data, *tensor.data)
                                 : *constant.strings == *tensor.strings)
             << text;
     }

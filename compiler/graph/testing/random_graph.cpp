@@ -3,10 +3,10 @@
 #include "compiler/graph/testing/random_graph.h"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
-#include <functional>
 #include <random>
+
+#include "compiler/graph/testing/random_tensor.h"
 
 namespace fornax::graph::testing {
 namespace {
@@ -93,22 +93,8 @@ class Generator {
                         const std::vector<int64_t>& dims,
                         int64_t low,
                         int64_t high) {
-        uint8_t* data = nullptr;
-        Tensor tensor = Tensor::Zeros(type, dims, &data);
-        for (int64_t i = 0; i < tensor.count(); ++i) {
-            const int64_t value = Between(low, high);
-            WriteElement(
-                type,
-                IsFloat(type) ? Scalar::Float(static_cast<double>(value)) : Scalar::Integer(value),
-                data + i * BytesOf(type));
-        }
-        return tensor;
+        return MakeRandomTensor(random_, type, dims, low, high);
     }
-
-    static int64_t LowOf(ElementType type) {
-        return type == ElementType::kBool || !IsSigned(type) ? 0 : -4;
-    }
-    static int64_t HighOf(ElementType type) { return type == ElementType::kBool ? 1 : 4; }
 
     void AddInput() {
         const ElementType type = RandomType();

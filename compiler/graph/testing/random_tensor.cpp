@@ -1,0 +1,32 @@
+// Random tensors of whole numbers.
+#include "compiler/graph/testing/random_tensor.h"
+
+namespace fornax::graph::testing {
+
+Tensor MakeRandomTensor(std::mt19937_64& random,
+                        ElementType type,
+                        const std::vector<int64_t>& dims,
+                        int64_t low,
+                        int64_t high) {
+    uint8_t* data = nullptr;
+    Tensor tensor = Tensor::Zeros(type, dims, &data);
+    for (int64_t i = 0; i < tensor.count(); ++i) {
+        const int64_t value =
+            low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+        WriteElement(
+            type,
+            IsFloat(type) ? Scalar::Float(static_cast<double>(value)) : Scalar::Integer(value),
+            data + i * BytesOf(type));
+    }
+    return tensor;
+}
+
+int64_t LowOf(ElementType type) {
+    return type == ElementType::kBool || !IsSigned(type) ? 0 : -4;
+}
+
+int64_t HighOf(ElementType type) {
+    return type == ElementType::kBool ? 1 : 4;
+}
+
+}  // namespace fornax::graph::testing
