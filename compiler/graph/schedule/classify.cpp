@@ -32,6 +32,8 @@ bool NeedsNarrowFloat(ScalarFunction function) {
         case ScalarFunction::kSigmoid:
         case ScalarFunction::kPow:
         case ScalarFunction::kAtan2:
+        case ScalarFunction::kRem:
+        case ScalarFunction::kMod:
             return true;
         default:
             return false;
