@@ -1,6 +1,7 @@
 // Shapes and types of tensors, and tensors on the host.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -51,6 +52,16 @@ struct TensorType {
     std::string ToString() const;  // "f32[2,8]"
 };
 
+// Bytes that compare by their values.
+class ByteSpan : public std::span<const uint8_t> {
+  public:
+    using std::span<const uint8_t>::span;
+    ByteSpan(std::span<const uint8_t> bytes) : std::span<const uint8_t>(bytes) {}
+    friend bool operator==(const ByteSpan& a, const ByteSpan& b) {
+        return std::equal(a.begin(), a.end(), b.begin(), b.end());
+    }
+};
+
 // Bytes that do not change, with a share in what keeps them alive: a vector, or a whole file of
 // which they are a part. It is used like a pointer to a span; null holds nothing.
 class Bytes {
@@ -66,13 +77,18 @@ class Bytes {
     Bytes(std::shared_ptr<std::vector<uint8_t>> vector)
         : Bytes(std::shared_ptr<const std::vector<uint8_t>>(std::move(vector))) {}
     // `owner`, which is not null, keeps `bytes` alive and as they are.
-    Bytes(std::span<const uint8_t> bytes, std::shared_ptr<const void> owner)
+    Bytes(ByteSpan bytes, std::shared_ptr<const void> owner)
         : bytes_(bytes), owner_(std::move(owner)) {}
 
-    const std::span<const uint8_t>& operator*() const { return bytes_; }
-    const std::span<const uint8_t>* operator->() const { return &bytes_; }
+    const ByteSpan& operator*() const { return bytes_; }
+    const ByteSpan* operator->() const { return &bytes_; }
     explicit operator bool() const { return owner_ != nullptr; }
     bool operator==(std::nullptr_t) const { return owner_ == nullptr; }
+    // Whether they are the same bytes in memory.
+    bool operator==(const Bytes& other) const {
+        return owner_ == other.owner_ && bytes_.data() == other.bytes_.data() &&
+               bytes_.size() == other.bytes_.size();
+    }
     void reset() { *this = nullptr; }
     // `size_bytes` of them from `offset` on, kept alive by the same owner.
     Bytes Part(size_t offset, size_t size_bytes) const {
@@ -80,7 +96,7 @@ class Bytes {
     }
 
   private:
-    std::span<const uint8_t> bytes_;
+    ByteSpan bytes_;
     std::shared_ptr<const void> owner_;
 };
 using Strings = std::shared_ptr<const std::vector<std::string>>;

@@ -192,7 +192,7 @@ void ChangeExpr(Expr& expr, Random& random) {
 
 void ChangeType(TensorType& type, Random& random) {
     if (random() % 4 == 0) {
-        type.element = static_cast<ElementType>(random() % 25);
+        type.element = static_cast<ElementType>(random() % 24);
     } else {
         ChangeOne(type.shape.mutable_dims(), random, [&](Expr& dim) { ChangeExpr(dim, random); });
     }
