@@ -32,10 +32,12 @@ bool HasMatricesOfF32(const Instance& instance, VkPhysicalDevice device) {
     std::vector<VkCooperativeMatrixPropertiesKHR> kinds(
         count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR});
     vk.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR(device, &count, kinds.data());
-    constexpr auto kF32 = VK_COMPONENT_TYPE_FLOAT32_KHR;
     return std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
-        return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && kind.AType == kF32 &&
-               kind.BType == kF32 && kind.CType == kF32 && kind.ResultType == kF32 &&
+        const auto is_f32 = [](VkComponentTypeKHR type) {
+            return type == VK_COMPONENT_TYPE_FLOAT32_KHR;
+        };
+        return kind.MSize == 16 && kind.NSize == 16 && kind.KSize == 16 && is_f32(kind.AType) &&
+               is_f32(kind.BType) && is_f32(kind.CType) && is_f32(kind.ResultType) &&
                kind.scope == VK_SCOPE_SUBGROUP_KHR;
     });
 }
