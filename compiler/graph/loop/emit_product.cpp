@@ -97,8 +97,8 @@ class ProductEmitter {
         if (can_be_in_place(a, m_, matrix_rows_ * kSide)) {
             a_ = {true, *a, a->padded_rows.value_or(m_)};
         }
-        // Columns whose ks lie side by side would be transposed for each multiplication; in workgroup
-        // memory they are once.
+        // Columns whose ks lie side by side would be transposed for each multiplication; in
+        // workgroup memory they are once.
         if (can_be_in_place(b, n_, matrix_columns_ * kSide) && !b->unit_depth) {
             b_operand_ = {true, *b, b->padded_rows.value_or(n_)};
         }

@@ -156,15 +156,15 @@ class ModuleBuilder {
     std::map<Id, uint64_t> constants_;
     std::map<Id, uint32_t> bits_;  // of number types
     std::map<Id, Id> elements_;    // what a pointer or an array variable leads to
-    std::set<Id> shared_;   // variables in workgroup memory
-    std::set<Id> private_;  // variables of the function
+    std::set<Id> shared_;          // variables in workgroup memory
+    std::set<Id> private_;         // variables of the function
     std::map<spv::BuiltIn, Id> built_ins_;
     Words modes_;
     Words annotations_;
     Words globals_;
     std::vector<std::pair<spv::StorageClass, Id>> variables_;
     Words body_;
-    size_t first_instruction_ = 0;  // of the function, in body_
+    size_t first_instruction_ = 0;            // of the function, in body_
     std::vector<std::map<Words, Id>> known_;  // pure instructions, by nested construct
     Id block_ = 0;                            // the label of the block that is being written
     Id entry_ = 0;
