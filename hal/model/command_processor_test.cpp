@@ -273,7 +273,7 @@ TEST(CommandProcessor, RefusesQueriesAndEvents) {
         ExpectRefused(query(opcode, CountPayload::kMaxCounters + 1, InMemory(0)), "more than 48");
         Packet unknown = query(opcode, 2, InMemory(0));
         unknown.count.counters[1] = kCounterIds;
-        ExpectRefused(unknown, "the counter 14");
+        ExpectRefused(unknown, "the counter " + std::to_string(kCounterIds));
     }
     ExpectDone(query(Opcode::kQueryReset, kEnd / 16, InMemory(0)));
     ExpectRefused(query(Opcode::kQueryReset, kEnd / 16 + 1, InMemory(0)), "the queries");
