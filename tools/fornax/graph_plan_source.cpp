@@ -87,8 +87,9 @@ Result<LoadedPlan> LoadPlan(const PlanRequest& request, DiskCache& cache) {
     const auto start = std::chrono::steady_clock::now();
     FORNAX_ASSIGN_OR_RETURN(const std::string bytes, ReadTextFile(request.path, kMaxFileBytes));
     const std::span<const std::byte> view = std::as_bytes(std::span(bytes));
-    Result<LoadedPlan> loaded =
-        legacy_graph::LooksLikePlan(view) ? FromFile(request, view) : FromModel(request, bytes, cache);
+    Result<LoadedPlan> loaded = legacy_graph::LooksLikePlan(view)
+                                    ? FromFile(request, view)
+                                    : FromModel(request, bytes, cache);
     if (loaded.ok()) {
         loaded->milliseconds =
             std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)

@@ -36,7 +36,8 @@ class PlanRunnerTest : public ::testing::Test {
     }
     static void TearDownTestSuite() { device_.reset(); }
 
-    static std::vector<std::vector<float>> RandomInputs(const legacy_graph::Graph& graph, float low) {
+    static std::vector<std::vector<float>> RandomInputs(const legacy_graph::Graph& graph,
+                                                        float low) {
         std::mt19937 generator(9);
         std::uniform_real_distribution<float> uniform(low, 2);
         std::vector<std::vector<float>> inputs;

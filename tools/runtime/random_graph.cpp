@@ -25,8 +25,8 @@ class Grower {
     legacy_graph::Graph Grow() {
         const uint32_t inputs = 1 + Random(2);
         for (uint32_t i = 0; i < inputs; ++i) {
-            values_.push_back(
-                graph_.AddInput("in" + std::to_string(i), {legacy_graph::DataType::kF32, RandomShape(4)}));
+            values_.push_back(graph_.AddInput("in" + std::to_string(i),
+                                              {legacy_graph::DataType::kF32, RandomShape(4)}));
         }
         for (int i = 0; i < kAttempts && graph_.nodes().size() < kNodes; ++i) {
             Attempt();

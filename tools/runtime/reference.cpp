@@ -285,7 +285,8 @@ std::vector<std::vector<float>> Interpret(const legacy_graph::Graph& graph,
             tensor.values.assign(inputs[next_input].begin(), inputs[next_input].end()),
                 ++next_input;
         } else if (value.kind == legacy_graph::ValueKind::kConstant) {
-            tensor.values.assign(legacy_graph::Floats(value).begin(), legacy_graph::Floats(value).end());
+            tensor.values.assign(legacy_graph::Floats(value).begin(),
+                                 legacy_graph::Floats(value).end());
         }
         tensors.push_back(std::move(tensor));
     }

@@ -36,8 +36,8 @@ Status ImportBinary(NodeImporter& node) {
         if (!node.HasInput(i)) {
             return Error{ErrorCode::kInvalidArgument, fmt::format("its input {} is missing", i)};
         }
-        FORNAX_ASSIGN_OR_RETURN(result,
-                                node.Add(legacy_graph::op::Binary{function, {}}, {result, node.Input(i)}));
+        FORNAX_ASSIGN_OR_RETURN(
+            result, node.Add(legacy_graph::op::Binary{function, {}}, {result, node.Input(i)}));
     }
     return node.SetOutput(result);
 }

@@ -59,9 +59,9 @@ Result<ValueId> ReduceAxes(NodeImporter& node,
             ++last;
         }
         FORNAX_ASSIGN_OR_RETURN(
-            value,
-            node.Add(legacy_graph::op::Reduce{kind, axes[first], static_cast<uint32_t>(last - first)},
-                     {value}));
+            value, node.Add(legacy_graph::op::Reduce{kind, axes[first],
+                                                     static_cast<uint32_t>(last - first)},
+                            {value}));
         first = last;
     }
     return value;
@@ -73,8 +73,8 @@ Status ImportGlobalPool(NodeImporter& node, ReduceKind kind) {
         return Invalid(
             fmt::format("its input {} has no spatial axis", node.InputShape(0).ToString()));
     }
-    return node.SetOutput(
-        node.Add(legacy_graph::op::Reduce{kind, 2, static_cast<uint32_t>(rank - 2)}, {node.Input(0)}));
+    return node.SetOutput(node.Add(
+        legacy_graph::op::Reduce{kind, 2, static_cast<uint32_t>(rank - 2)}, {node.Input(0)}));
 }
 
 }  // namespace
@@ -161,7 +161,8 @@ Status ImportLayerNormalization(NodeImporter& node) {
     const size_t rank = node.InputShape(0).rank();
     FORNAX_ASSIGN_OR_RETURN(const uint32_t axis,
                             legacy_graph::ResolveAxis(node.Integer("axis", -1), rank));
-    const legacy_graph::op::Reduce mean{ReduceKind::kMean, axis, static_cast<uint32_t>(rank - axis)};
+    const legacy_graph::op::Reduce mean{ReduceKind::kMean, axis,
+                                        static_cast<uint32_t>(rank - axis)};
     FORNAX_ASSIGN_OR_RETURN(const ValueId average, node.Add(mean, {node.Input(0)}));
     FORNAX_ASSIGN_OR_RETURN(const ValueId centred,
                             Combine(node, BinaryFunction::kSub, node.Input(0), average));
@@ -184,8 +185,9 @@ Status ImportLayerNormalization(NodeImporter& node) {
 Status ImportSoftmax(NodeImporter& node) {
     const Shape shape = node.InputShape(0);
     const int64_t default_axis = node.opset() < 13 ? 1 : -1;
-    FORNAX_ASSIGN_OR_RETURN(const uint32_t axis,
-                            legacy_graph::ResolveAxis(node.Integer("axis", default_axis), shape.rank()));
+    FORNAX_ASSIGN_OR_RETURN(
+        const uint32_t axis,
+        legacy_graph::ResolveAxis(node.Integer("axis", default_axis), shape.rank()));
     if (node.opset() >= 13 || axis + 1 == shape.rank()) {
         return node.SetOutput(node.Add(legacy_graph::op::Softmax{axis}, {node.Input(0)}));
     }
@@ -220,7 +222,8 @@ Status ImportReduce(NodeImporter& node) {
     }
     std::vector<uint32_t> axes;
     for (int64_t axis : given) {
-        FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved, legacy_graph::ResolveAxis(axis, shape.rank()));
+        FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved,
+                                legacy_graph::ResolveAxis(axis, shape.rank()));
         axes.push_back(resolved);
     }
     for (uint32_t axis = 0; given.empty() && axis < shape.rank(); ++axis) {

@@ -112,7 +112,8 @@ Status ImportSqueeze(NodeImporter& node) {
         removed[i] = axes.empty() && shape[i] == 1;
     }
     for (int64_t axis : axes) {
-        FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved, legacy_graph::ResolveAxis(axis, shape.rank()));
+        FORNAX_ASSIGN_OR_RETURN(const uint32_t resolved,
+                                legacy_graph::ResolveAxis(axis, shape.rank()));
         if (shape[resolved] != 1) {
             return Invalid(
                 fmt::format("its axis {} of {} is not of size 1", axis, shape.ToString()));
@@ -220,7 +221,8 @@ Status ImportGather(NodeImporter& node) {
     }
     std::vector<int64_t> picked;
     for (int64_t index : indices) {
-        FORNAX_ASSIGN_OR_RETURN(const uint32_t position, legacy_graph::ResolveAxis(index, data.size()));
+        FORNAX_ASSIGN_OR_RETURN(const uint32_t position,
+                                legacy_graph::ResolveAxis(index, data.size()));
         picked.push_back(data[position]);
     }
     return node.SetOutput(node.IntegerConstant(std::move(picked), node.InputShape(1)));

@@ -91,9 +91,10 @@ class ModelImporter {
         FORNAX_ASSIGN_OR_RETURN(const std::vector<int64_t> integers, ReadIntegers(tensor));
         std::vector<uint8_t> bytes(integers.size() * sizeof(int64_t));
         std::copy_n(reinterpret_cast<const uint8_t*>(integers.data()), bytes.size(), bytes.data());
-        return Name(tensor.name(),
-                    graph_.AddConstant(tensor.name(), {legacy_graph::DataType::kI64, std::move(shape)},
-                                       std::move(bytes)));
+        return Name(
+            tensor.name(),
+            graph_.AddConstant(tensor.name(), {legacy_graph::DataType::kI64, std::move(shape)},
+                               std::move(bytes)));
     }
 
     Status ReadInitializers() {
@@ -257,8 +258,8 @@ class ModelImporter {
 }  // namespace
 
 Result<legacy_graph::Graph> ImportModelBytes(const std::string& bytes,
-                                      const std::string& name,
-                                      const ImportOptions& options) {
+                                             const std::string& name,
+                                             const ImportOptions& options) {
     onnx::ModelProto model;
     // Every model has a graph and an operator set: most other files do not parse to that.
     if (!model.ParseFromString(bytes) || !model.has_graph() || model.opset_import_size() == 0) {

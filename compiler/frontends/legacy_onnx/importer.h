@@ -23,7 +23,7 @@ struct ImportOptions {
 // Imports the model that is the contents of a file called `name`. Errors are one sentence that
 // names the file, the node where there is one, and the reason.
 Result<legacy_graph::Graph> ImportModelBytes(const std::string& bytes,
-                                      const std::string& name,
-                                      const ImportOptions& options);
+                                             const std::string& name,
+                                             const ImportOptions& options);
 
 }  // namespace fornax::legacy_onnx

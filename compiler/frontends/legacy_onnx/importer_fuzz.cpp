@@ -243,7 +243,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         fornax::FuzzOutcomes::Count(false);
         return 0;
     }
-    const fornax::Result<fornax::legacy_graph::Plan> plan = fornax::legacy_graph::Compile(std::move(*graph), {});
+    const fornax::Result<fornax::legacy_graph::Plan> plan =
+        fornax::legacy_graph::Compile(std::move(*graph), {});
     fornax::FuzzOutcomes::Count(plan.ok());
     // An internal error is a bug of a pass or of lowering, and so is a plan that no one may run.
     if (plan.ok() ? !fornax::legacy_graph::ValidatePlan(*plan).ok()

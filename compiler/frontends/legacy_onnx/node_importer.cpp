@@ -35,7 +35,8 @@ Status NodeImporter::CheckInputs(size_t required) const {
 
 Result<std::vector<float>> NodeImporter::ConstantFloats(size_t index, std::string_view what) const {
     const legacy_graph::Value& value = graph_[Input(index)];
-    if (value.kind != legacy_graph::ValueKind::kConstant || value.type.type != legacy_graph::DataType::kF32) {
+    if (value.kind != legacy_graph::ValueKind::kConstant ||
+        value.type.type != legacy_graph::DataType::kF32) {
         return Error{ErrorCode::kUnsupported, fmt::format("its {} is not a constant of f32", what)};
     }
     const std::span<const float> floats = legacy_graph::Floats(value);
@@ -45,7 +46,8 @@ Result<std::vector<float>> NodeImporter::ConstantFloats(size_t index, std::strin
 Result<std::vector<int64_t>> NodeImporter::ConstantIntegers(size_t index,
                                                             std::string_view what) const {
     const legacy_graph::Value& value = graph_[Input(index)];
-    if (value.kind != legacy_graph::ValueKind::kConstant || value.type.type != legacy_graph::DataType::kI64) {
+    if (value.kind != legacy_graph::ValueKind::kConstant ||
+        value.type.type != legacy_graph::DataType::kI64) {
         return Error{ErrorCode::kUnsupported, fmt::format("its {} is not a constant of i64", what)};
     }
     const std::span<const int64_t> integers = legacy_graph::Integers(value);
@@ -106,7 +108,8 @@ Result<ValueId> NodeImporter::Scalar(float value) {
 ValueId NodeImporter::IntegerConstant(std::vector<int64_t> values, legacy_graph::Shape shape) {
     std::vector<uint8_t> bytes(values.size() * sizeof(int64_t));
     std::memcpy(bytes.data(), values.data(), bytes.size());
-    return graph_.AddConstant(name_, {legacy_graph::DataType::kI64, std::move(shape)}, std::move(bytes));
+    return graph_.AddConstant(name_, {legacy_graph::DataType::kI64, std::move(shape)},
+                              std::move(bytes));
 }
 
 Status NodeImporter::SetOutput(ValueId value) {

@@ -40,7 +40,9 @@ class NodeImporter {
     // Only for inputs that are there; CheckInputs() has found them all.
     legacy_graph::ValueId Input(size_t index) const;
     const legacy_graph::Shape& InputShape(size_t index) const { return ShapeOf(Input(index)); }
-    const legacy_graph::Shape& ShapeOf(legacy_graph::ValueId id) const { return graph_[id].type.shape; }
+    const legacy_graph::Shape& ShapeOf(legacy_graph::ValueId id) const {
+        return graph_[id].type.shape;
+    }
     // Fails unless every named input is a value that exists and the first `required` are there.
     Status CheckInputs(size_t required) const;
     // The elements of an input that must be a constant; fails with a clause that calls it `what`.
@@ -55,8 +57,10 @@ class NodeImporter {
     std::vector<int64_t> Integers(std::string_view name) const;
 
     // Adds a node of the graph compiler under this node's name.
-    Result<legacy_graph::ValueId> Add(legacy_graph::Operator operation, std::vector<legacy_graph::ValueId> operands);
-    Result<legacy_graph::ValueId> Reshape(legacy_graph::ValueId value, std::span<const int64_t> dims);
+    Result<legacy_graph::ValueId> Add(legacy_graph::Operator operation,
+                                      std::vector<legacy_graph::ValueId> operands);
+    Result<legacy_graph::ValueId> Reshape(legacy_graph::ValueId value,
+                                          std::span<const int64_t> dims);
     Result<legacy_graph::ValueId> Scalar(float value);
     legacy_graph::ValueId IntegerConstant(std::vector<int64_t> values, legacy_graph::Shape shape);
 

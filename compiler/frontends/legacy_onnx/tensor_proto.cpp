@@ -53,7 +53,8 @@ std::string DataTypeName(int32_t data_type) {
 }
 
 Result<legacy_graph::Shape> ReadShape(const onnx::TensorProto& tensor) {
-    return legacy_graph::Shape::Make(std::vector<int64_t>(tensor.dims().begin(), tensor.dims().end()));
+    return legacy_graph::Shape::Make(
+        std::vector<int64_t>(tensor.dims().begin(), tensor.dims().end()));
 }
 
 Result<std::vector<float>> ReadFloats(const onnx::TensorProto& tensor) {
