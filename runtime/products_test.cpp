@@ -1,0 +1,121 @@
+// Sums of products in tiles on a device: sizes around the tile's, layouts, padding and epilogues,
+// against the interpreter.
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/graph/compile.h"
+#include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/testing/compare_tensors.h"
+#include "compiler/graph/testing/random_tensor.h"
+#include "runtime/player_fixture.h"
+
+namespace fornax::runtime {
+namespace {
+
+using graph::Expr;
+using graph::Graph;
+using graph::Tensor;
+using graph::ValueId;
+namespace op = graph::op;
+
+class Products : public PlayerTest {
+  protected:
+    Tensor Random(const std::vector<int64_t>& dims) {
+        return graph::testing::MakeRandomTensor(random_, graph::ElementType::kF32, dims, -4, 4);
+    }
+    ValueId Input(Graph& graph, const std::vector<int64_t>& dims) {
+        inputs_.push_back(Random(dims));
+        return graph.AddInput("in" + std::to_string(inputs_.size()), inputs_.back().type());
+    }
+    static ValueId Add(Graph& graph, graph::Operation operation, std::vector<ValueId> operands) {
+        const Result<graph::NodeId> node =
+            graph.AddNode("node", std::move(operation), std::move(operands));
+        EXPECT_TRUE(node.ok()) << node.error().message;
+        return graph[*node].results[0];
+    }
+    // The graph's one output on the device is the interpreter's to the last bit, since all numbers
+    // are small and whole; and the product was made in tiles.
+    void Check(Graph graph, ValueId output) {
+        graph.AddOutput("y", output);
+        const Result<std::vector<Tensor>> expected = graph::Interpret(graph, inputs_);
+        ASSERT_TRUE(expected.ok()) << expected.error().message;
+        Result<graph::Plan> plan = graph::Compile(std::move(graph), {});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        bool tiles = false;
+        for (const graph::PlanKernel& kernel : plan->kernels) {
+            tiles = tiles || kernel.loop.mapping == graph::loop::Mapping::kProduct;
+        }
+        EXPECT_TRUE(tiles);
+        Session session(Make(std::move(*plan)));
+        const std::vector<Tensor> actual = Run(session, inputs_);
+        ASSERT_EQ(actual.size(), 1U);
+        EXPECT_EQ(graph::testing::Difference(actual[0], (*expected)[0], 0), "");
+    }
+
+    std::vector<Tensor> inputs_;
+
+  private:
+    std::mt19937_64 random_{3};
+};
+
+// Labels "km" and "nk" are operands that lie the other way round.
+TEST_F(Products, OfAnySizeAndLayout) {
+    const std::vector<std::vector<int64_t>> sizes = {{4, 8, 8},     {16, 16, 16}, {17, 33, 19},
+                                                     {31, 64, 16},  {32, 63, 48}, {65, 70, 40},
+                                                     {130, 128, 64}};
+    for (const std::vector<int64_t>& size : sizes) {
+        for (const char* a : {"mk", "km"}) {
+            for (const char* b : {"kn", "nk"}) {
+                for (const bool constant : {false, true}) {
+                    SCOPED_TRACE(fmt::format("{}x{}x{} {} {} {}", size[0], size[1], size[2], a, b,
+                                             constant));
+                    const auto dims = [&](const char* labels) {
+                        std::vector<int64_t> result;
+                        for (const char* label = labels; *label != 0; ++label) {
+                            result.push_back(size[*label == 'm' ? 0 : *label == 'n' ? 1 : 2]);
+                        }
+                        return result;
+                    };
+                    inputs_.clear();
+                    Graph graph;
+                    const ValueId left = Input(graph, dims(a));
+                    const ValueId right = constant ? graph.AddConstant("weights", Random(dims(b)))
+                                                   : Input(graph, dims(b));
+                    const ValueId sum = Add(
+                        graph, op::Contract{a, b, "mn", graph::ElementType::kF32}, {left, right});
+                    const ValueId least = Add(graph, op::Broadcast{graph::Shape{size[0], size[1]}},
+                                              {Input(graph, {1, size[1]})});
+                    const ValueId output =
+                        Add(graph, op::Map{graph::ScalarFunction::kMax}, {sum, least});
+                    Check(std::move(graph), output);
+                }
+            }
+        }
+    }
+}
+
+// A convolution with padding, stride and groups: the places of its windows are computed for the
+// tiles.
+TEST_F(Products, OfConvolutions) {
+    for (const int64_t stride : {1, 2}) {
+        SCOPED_TRACE(stride);
+        inputs_.clear();
+        Graph graph;
+        const ValueId x = Input(graph, {2, 2, 5, 11, 13});  // batch, group, channel, height, width
+        const ValueId weights = graph.AddConstant("weights", Random({2, 6, 5, 3, 3}));
+        const ValueId zero = graph.AddConstant("zero", Tensor::FromFloats({}, std::vector{0.0F}));
+        const std::vector<Expr> around = {0, 0, 0, 1, 1};
+        const ValueId padded = Add(graph, op::Pad{around, around, {0, 0, 0, 0, 0}}, {x, zero});
+        const ValueId rows = Add(graph, op::Window{3, 3, stride, 1}, {padded});
+        const ValueId windows = Add(graph, op::Window{4, 3, stride, 1}, {rows});
+        const ValueId y =
+            Add(graph, op::Contract{"gochw", "bgcijhw", "bgoij", graph::ElementType::kF32},
+                {weights, windows});
+        Check(std::move(graph), y);
+    }
+}
+
+}  // namespace
+}  // namespace fornax::runtime
