@@ -22,7 +22,7 @@ inline constexpr uint64_t kMaxStructureConstant = 4096;
 // become the same SPIR-V, under which the driver keeps native code.
 Hash128 HashStructure(const Graph& graph, const CompileOptions& options);
 
-// Of everything in this build that decides what a plan becomes.
+// The digest of everything in this build that decides what a plan becomes.
 Hash128 CompilerDigest();
 
 }  // namespace fornax::graph

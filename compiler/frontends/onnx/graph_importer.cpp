@@ -10,7 +10,7 @@ namespace {
 
 // Bounds what a small file can grow to through functions and unrolled loops.
 constexpr int64_t kMaxImportedNodes = 200'000;
-// Of functions within functions and subgraphs within subgraphs.
+// The greatest nesting of functions within functions and of subgraphs within subgraphs.
 constexpr int64_t kMaxDepth = 64;
 
 // An error whose text names the node already.

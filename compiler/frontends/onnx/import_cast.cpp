@@ -123,7 +123,7 @@ void ImportConstantOfShape(Node& node) {
     } else {
         value = b.Scalar(ElementType::kF32, 0);
     }
-    // Of few integers it may be a shape that is still to be computed with.
+    // A short tensor of integers may be a shape, so what is known of its elements is kept.
     const Shape shape{dims};
     const auto volume = shape.Volume().constant();
     const auto known = b.KnownIntegers(value);

@@ -46,7 +46,7 @@ Val Plain(Val x, std::span<const int64_t> axes, bool keep) {
     return graph::Reduce(combine, x, axes, keep);
 }
 
-// Of bools, too, whose greatest is "or".
+// The operator takes bools too; their greatest element is their "or".
 template <Combine combine>
 Val Extreme(Val x, std::span<const int64_t> axes, bool keep) {
     if (x.element() == ElementType::kBool) {

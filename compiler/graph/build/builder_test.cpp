@@ -63,7 +63,7 @@ TEST_F(BuilderTest, OperandsAreBroadcastByViews) {
 TEST_F(BuilderTest, SymbolicSizesBroadcastByTheirNames) {
     EXPECT_EQ((Floats("x", {n, 1}) * Floats("y", {m})).shape().ToString(), "[n,m]");
     EXPECT_TRUE(b.sizes().guards().empty());
-    // Of two symbols the hints say whether they are equal, and a guard that it was assumed.
+    // The hints decide whether two symbols are equal, and a guard records the assumption.
     const std::string clause = Clause([&] { Floats("u", {n}) + Floats("v", {m}); });
     EXPECT_EQ(clause, "the sizes n and m of operands are not the same");
 }

@@ -26,7 +26,7 @@ Val GroupNorm(Val x, Val scale, Val bias, int64_t groups, double epsilon, Elemen
 Val InstanceNorm(Val x, Val scale, Val bias, double epsilon);
 // With the given statistics; expands at once.
 Val BatchNorm(Val x, Val scale, Val bias, Val mean, Val variance, double epsilon);
-// Of axes 0 and 2 on.
+// Mean and variance of each channel, over axis 0 and the axes from 2 on.
 struct BatchStatistics {
     Val mean, variance;
 };

@@ -7,7 +7,7 @@ namespace fornax::graph {
 
 // In 0..1, without 1.
 Val RandomUniform(Builder& b, const Shape& shape, uint64_t seed, ElementType element);
-// Of mean 0 and deviation 1.
+// Normally distributed numbers with mean 0 and standard deviation 1.
 Val RandomNormal(Builder& b, const Shape& shape, uint64_t seed, ElementType element);
 // `count` indices a row, drawn from [batch, classes] unnormalised log probabilities.
 Val Multinomial(Val logits, int64_t count, uint64_t seed, ElementType element);

@@ -31,7 +31,7 @@ struct ResizeAxis {
     int64_t axis = 0;
     double scale = 1;  // the result's size over the input's, before rounding
     Expr size;         // of the result
-    // Of kCropAndResize: the part of the axis.
+    // The part of the axis that kCropAndResize takes.
     double begin = 0;
     double end = 1;
 };

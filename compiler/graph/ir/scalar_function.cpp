@@ -347,6 +347,34 @@ ElementType ResultType(ScalarFunction function, ElementType type) {
     return Info(function).result == ResultRule::kBool ? ElementType::kBool : type;
 }
 
+bool IsTranscendental(ScalarFunction function) {
+    switch (function) {
+        case ScalarFunction::kExp:
+        case ScalarFunction::kExpm1:
+        case ScalarFunction::kLog:
+        case ScalarFunction::kLog1p:
+        case ScalarFunction::kSin:
+        case ScalarFunction::kCos:
+        case ScalarFunction::kTan:
+        case ScalarFunction::kAsin:
+        case ScalarFunction::kAcos:
+        case ScalarFunction::kAtan:
+        case ScalarFunction::kSinh:
+        case ScalarFunction::kCosh:
+        case ScalarFunction::kTanh:
+        case ScalarFunction::kAsinh:
+        case ScalarFunction::kAcosh:
+        case ScalarFunction::kAtanh:
+        case ScalarFunction::kErf:
+        case ScalarFunction::kSigmoid:
+        case ScalarFunction::kPow:
+        case ScalarFunction::kAtan2:
+            return true;
+        default:
+            return false;
+    }
+}
+
 Scalar EvaluateScalar(ScalarFunction function,
                       ElementType type,
                       std::span<const Scalar> arguments) {

@@ -25,6 +25,10 @@ bool Accepts(ScalarFunction function, ElementType type);
 // The result's type for arguments of `type` (of Select: the chosen ones).
 ElementType ResultType(ScalarFunction function, ElementType type);
 
+// Whether the function takes a series or a table: ten times the time of an addition, and shaders
+// have none for f64.
+bool IsTranscendental(ScalarFunction function);
+
 // The function's value on elements of `type`, rounded to the result's type. f32 and narrower floats
 // are computed in double. This is the definition that kernels are tested against.
 Scalar EvaluateScalar(ScalarFunction function, ElementType type, std::span<const Scalar> arguments);

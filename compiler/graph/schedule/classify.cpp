@@ -11,33 +11,8 @@ constexpr size_t kMaxSelectedOperands = 2;
 
 // The functions that shaders have no 64-bit form of.
 bool NeedsNarrowFloat(ScalarFunction function) {
-    switch (function) {
-        case ScalarFunction::kExp:
-        case ScalarFunction::kExpm1:
-        case ScalarFunction::kLog:
-        case ScalarFunction::kLog1p:
-        case ScalarFunction::kSin:
-        case ScalarFunction::kCos:
-        case ScalarFunction::kTan:
-        case ScalarFunction::kAsin:
-        case ScalarFunction::kAcos:
-        case ScalarFunction::kAtan:
-        case ScalarFunction::kSinh:
-        case ScalarFunction::kCosh:
-        case ScalarFunction::kTanh:
-        case ScalarFunction::kAsinh:
-        case ScalarFunction::kAcosh:
-        case ScalarFunction::kAtanh:
-        case ScalarFunction::kErf:
-        case ScalarFunction::kSigmoid:
-        case ScalarFunction::kPow:
-        case ScalarFunction::kAtan2:
-        case ScalarFunction::kRem:
-        case ScalarFunction::kMod:
-            return true;
-        default:
-            return false;
-    }
+    return IsTranscendental(function) || function == ScalarFunction::kRem ||
+           function == ScalarFunction::kMod;
 }
 
 struct Classifier {

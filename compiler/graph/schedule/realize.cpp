@@ -23,28 +23,10 @@ constexpr size_t kMaxJoinedBuffers = 24;
 constexpr size_t kMaxReductionLoops = 24;
 
 double FunctionCost(ScalarFunction function) {
+    if (IsTranscendental(function)) {
+        return 10;
+    }
     switch (function) {
-        case ScalarFunction::kExp:
-        case ScalarFunction::kExpm1:
-        case ScalarFunction::kLog:
-        case ScalarFunction::kLog1p:
-        case ScalarFunction::kSin:
-        case ScalarFunction::kCos:
-        case ScalarFunction::kTan:
-        case ScalarFunction::kAsin:
-        case ScalarFunction::kAcos:
-        case ScalarFunction::kAtan:
-        case ScalarFunction::kSinh:
-        case ScalarFunction::kCosh:
-        case ScalarFunction::kTanh:
-        case ScalarFunction::kAsinh:
-        case ScalarFunction::kAcosh:
-        case ScalarFunction::kAtanh:
-        case ScalarFunction::kErf:
-        case ScalarFunction::kSigmoid:
-        case ScalarFunction::kPow:
-        case ScalarFunction::kAtan2:
-            return 10;
         case ScalarFunction::kDiv:
         case ScalarFunction::kFloorDiv:
         case ScalarFunction::kRem:
