@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "compiler/graph/build/build_error.h"
@@ -100,7 +101,9 @@ class Builder {
     // --- Nodes ---
     // Any primitive; folds what is constant.
     Vals Add(Operation operation, const Vals& operands, std::vector<Body> bodies = {});
-    Val AddOne(Operation operation, const Vals& operands) { return Add(operation, operands)[0]; }
+    Val AddOne(Operation operation, const Vals& operands) {
+        return Add(std::move(operation), operands)[0];
+    }
     // The shape that numpy's rules give for these.
     Shape CommonShape(std::span<const Shape> shapes);
     Val Map(ScalarFunction function, Vals operands);
