@@ -37,8 +37,11 @@ class Emitter {
 
   private:
     friend class ProductEmitter;
+    friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
+    bool EmitAttention();
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();

@@ -132,6 +132,7 @@ enum class Mapping : uint8_t {
     kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the
             // points of the others, and the reductions that do not depend on these
     kProduct,  // tiles of a sum of products (product.h) for each workgroup
+    kAttention,  // tiles of scores (attention.h), which are not kept
 };
 
 struct Kernel {
