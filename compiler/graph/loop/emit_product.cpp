@@ -241,7 +241,10 @@ class ProductEmitter {
                     },
                     [&] { return Ids{e_.F(0)}; });
                 const Id place = b_.Add(b_.Mul(at_outer, e_.U(operand.shared_stride)), at_inner);
-                b_.If(b_.ULess(at_outer, e_.U(outer)),
+                // The last invocations can be behind the end of either dimension.
+                const Id in_array =
+                    b_.And(b_.ULess(at_outer, e_.U(outer)), b_.ULess(at_inner, e_.U(inner)));
+                b_.If(in_array,
                       [&] { b_.Store(b_.ElementPointer(operand.shared, place), value[0]); });
                 e_.CloseScope();
                 return {};
