@@ -34,6 +34,9 @@ Result<Graph> LowerControlFlow(Graph graph);
 // change nothing: views of views, casts to the same type, additions of 0.
 Result<Graph> Simplify(Graph graph);
 
+// Makes one product of those that multiply the same value by constant matrices.
+Result<Graph> JoinProducts(Graph graph);
+
 // Puts constant matrices of products into the layout that the products' kernels read. The last
 // pass: Simplify() would fold the views that it leaves.
 Result<Graph> PackWeights(Graph graph);
