@@ -186,5 +186,19 @@ TEST_F(Products, OfConvolutions) {
     }
 }
 
+// A computed operand, many rows and a depth whose last matrix is not whole take the most memory of
+// a workgroup.
+TEST_F(Products, FitTheMemoryOfAWorkgroup) {
+    Graph graph;
+    const ValueId x = Input(graph, {64, 80});
+    const ValueId rows = Add(graph, op::Window{0, 3, 1, 1}, {x});
+    const ValueId weights = graph.AddConstant("weights", Random({130, 23, 3}));
+    const ValueId few =
+        Add(graph, op::Slice{{0, 0, 0}, {1, 1, 1}, graph::Shape{23, 80, 3}}, {rows});
+    const ValueId y =
+        Add(graph, op::Contract{"ock", "cwk", "ow", graph::ElementType::kF32}, {weights, few});
+    Check(std::move(graph), y);
+}
+
 }  // namespace
 }  // namespace fornax::runtime
