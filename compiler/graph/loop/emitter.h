@@ -42,6 +42,10 @@ class Emitter {
     bool EmitProduct();
     // --- emit_few_rows.cpp: a product that HasFewRows()
     void EmitFewRows(const Product& product);
+    // Runs code with the variables of one row.
+    using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
+    Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
+    size_t UnrolledFrom(std::span<const Loop> loops) const;
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
