@@ -38,6 +38,7 @@ class Emitter {
 
   private:
     friend class ProductEmitter;
+    friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
     // --- emit_few_rows.cpp: a product that HasFewRows()
@@ -46,6 +47,8 @@ class Emitter {
     using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
     Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
     size_t UnrolledFrom(std::span<const Loop> loops) const;
+    // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
+    bool EmitAttention();
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
