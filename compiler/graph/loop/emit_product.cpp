@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/few_rows.h"
+
 namespace fornax::graph::loop {
 
 using spv::Op;
@@ -328,11 +330,11 @@ Id ProductEmitter::Between(Id first, Id index, const Expr& end) {
 }
 
 bool Emitter::EmitProduct() {
-    if (kernel_.mapping != Mapping::kProduct || !target_.matrices_f32) {
+    if (kernel_.mapping != Mapping::kProduct) {
         return false;
     }
     const std::optional<Product> product = FindProduct(kernel_, scope_);
-    if (!product || kernel_[product->sum].type != ElementType::kF32) {
+    if (!product) {
         return false;
     }
     for (const ScalarNode& node : kernel_.scalars) {
@@ -340,6 +342,13 @@ bool Emitter::EmitProduct() {
         if (load != nullptr && kernel_[load->buffer].written) {
             return false;
         }
+    }
+    if (HasFewRows(kernel_, scope_, *product)) {
+        EmitFewRows(*product);
+        return true;
+    }
+    if (!target_.matrices_f32 || kernel_[product->sum].type != ElementType::kF32) {
+        return false;
     }
     ProductEmitter(*this, *product).Run();
     return true;
