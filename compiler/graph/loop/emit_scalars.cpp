@@ -80,11 +80,18 @@ Id Emitter::Value(ScalarId id) {
 }
 
 std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
+    return NeededBefore(roots, {});
+}
+
+std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarId end) const {
     std::vector<bool> needed(kernel_.scalars.size());
     for (const ScalarId root : roots) {
         needed[root.value()] = true;
     }
     for (size_t i = needed.size(); i-- > 0;) {
+        if (end.valid() && i == end.value()) {
+            needed[i] = false;
+        }
         if (!needed[i]) {
             continue;
         }

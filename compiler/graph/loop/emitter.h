@@ -111,6 +111,8 @@ class Emitter {
     Id ConstantOf(ElementType type, const Scalar& value);
     // The scalars that `roots` need, themselves included.
     std::vector<bool> Needed(std::span<const ScalarId> roots) const;
+    // The same without `end` and what only that needs.
+    std::vector<bool> NeededBefore(std::span<const ScalarId> roots, ScalarId end) const;
     std::vector<ScalarId> RootsOf(std::span<const Store* const> stores) const;
     // Emits what is needed and has only variables that are bound.
     void Hoist(const std::vector<bool>& needed);
