@@ -33,6 +33,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     }
     graph::CompileOptions options;
     options.strict = request.strict;
+    options.precision = request.precision;
     FORNAX_ASSIGN_OR_RETURN(compiled.plan, graph::Compile(std::move(model.graph), options));
     compiled.fixed_inputs = std::move(model.fixed_inputs);
     compiled.host_functions = &graph::StandardHostFunctions();

@@ -9,13 +9,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan.h"
 #include "runtime/sizes.h"
 
 namespace fornax::runtime {
 
-enum class Precision : uint8_t { kHighest, kHigh, kMedium };
+using graph::Precision;
 
 struct CompileRequest {
     // The model: its contents, what messages call it, and where its external data are (empty: it

@@ -12,6 +12,7 @@
 
 #include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/loop/kernel.h"
+#include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/spirv/module_builder.h"
 
@@ -49,6 +50,8 @@ class Emitter {
     Id StagedValue(ScalarId id);
     void KeepUnrolled(ScalarId id, Id value);
     std::optional<std::vector<int64_t>> UnrolledPlace(ScalarId id) const;
+    // --- emit_few_rows.cpp: a product that HasFewRows()
+    void EmitFewRows(const Product& product);
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
