@@ -71,6 +71,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     graph::CompileOptions options;
     options.strict = request.strict;
     options.dynamic_sizes = request.dynamic_sizes;
+    options.precision = request.precision;
     FORNAX_ASSIGN_OR_RETURN(compiled.plan, graph::Compile(std::move(model.graph), options));
     compiled.fixed_inputs = std::move(model.fixed_inputs);
     compiled.host_functions = &graph::StandardHostFunctions();

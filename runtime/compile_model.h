@@ -11,13 +11,14 @@
 #include <vector>
 
 #include "base/result.h"
+#include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan.h"
 #include "runtime/sizes.h"
 
 namespace fornax::runtime {
 
-enum class Precision : uint8_t { kHighest, kHigh, kMedium };
+using graph::Precision;
 
 // A stage of loading, for indicators of progress.
 struct LoadProgress {

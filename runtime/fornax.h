@@ -131,7 +131,8 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
  *   device: an index into the Vulkan loader's list or a part of a device's name; without it, a
  *     device of Fornax, else the loader's first
  *   dim.NAME: what the model's dimension NAME is expected to be
- *   precision: highest (f32 as it is, the default), high, or medium
+ *   precision: of products of f32: highest (f32, the default), high, or medium (operands may be
+ *     rounded to bf16, sums are of f32)
  *   strict: 1 refuses models of which a part would run on the host; 0 is the default
  *   cache: a directory for compiled pipelines, or none; without it, the user's cache directory
  *   kept_plans, kept_sizes: how many plans of a model, and sizes of a plan in each session, are

@@ -96,6 +96,49 @@ TEST_F(Products, OfAnySizeAndLayout) {
     }
 }
 
+// Few rows read each element of the weights once; an epilogue and a row's factor are their own.
+TEST_F(Products, OfFewRows) {
+    const std::vector<std::vector<int64_t>> sizes = {
+        {1, 8, 8}, {1, 33, 128}, {2, 64, 64}, {3, 45, 96}, {5, 100, 50}, {8, 32, 130}, {8, 31, 9}};
+    for (const std::vector<int64_t>& size : sizes) {
+        const int64_t m = size[0], n = size[1], k = size[2];
+        for (const char* b : {"kn", "nk"}) {
+            for (const bool constant : {false, true}) {
+                // Columns whose ks lie side by side are packed only in constants that are worth it.
+                if (b[0] == 'n' && (!constant || n * k < 4096)) {
+                    continue;
+                }
+                SCOPED_TRACE(fmt::format("{}x{}x{} {} {}", m, n, k, b, constant));
+                inputs_.clear();
+                Graph graph;
+                const std::vector<int64_t> dims =
+                    b[0] == 'k' ? std::vector{k, n} : std::vector{n, k};
+                const ValueId left = Input(graph, {m, k});
+                const ValueId right =
+                    constant ? graph.AddConstant("weights", Random(dims)) : Input(graph, dims);
+                const ValueId sum = Add(
+                    graph, op::Contract{"mk", b, "mn", graph::ElementType::kF32}, {left, right});
+                const ValueId factor =
+                    Add(graph, op::Broadcast{graph::Shape{m, n}}, {Input(graph, {m, 1})});
+                const ValueId output =
+                    Add(graph, op::Map{graph::ScalarFunction::kMul}, {sum, factor});
+                Check(std::move(graph), output);
+            }
+        }
+    }
+}
+
+// Batches of few rows, and operands that are computed.
+TEST_F(Products, OfFewRowsInBatches) {
+    Graph graph;
+    const ValueId a = Input(graph, {3, 2, 40});
+    const ValueId negative = Add(graph, op::Map{graph::ScalarFunction::kNeg}, {a});
+    const ValueId b = Input(graph, {3, 40, 70});
+    const ValueId y =
+        Add(graph, op::Contract{"bmk", "bkn", "bmn", graph::ElementType::kF32}, {negative, b});
+    Check(std::move(graph), y);
+}
+
 // A convolution with padding, stride and groups: the places of its windows are computed for the
 // tiles.
 TEST_F(Products, OfConvolutions) {
@@ -115,6 +158,20 @@ TEST_F(Products, OfConvolutions) {
                 {weights, windows});
         Check(std::move(graph), y);
     }
+}
+
+// A computed operand, many rows and a depth whose last matrix is not whole take the most memory of
+// a workgroup.
+TEST_F(Products, FitTheMemoryOfAWorkgroup) {
+    Graph graph;
+    const ValueId x = Input(graph, {64, 80});
+    const ValueId rows = Add(graph, op::Window{0, 3, 1, 1}, {x});
+    const ValueId weights = graph.AddConstant("weights", Random({130, 23, 3}));
+    const ValueId few =
+        Add(graph, op::Slice{{0, 0, 0}, {1, 1, 1}, graph::Shape{23, 80, 3}}, {rows});
+    const ValueId y =
+        Add(graph, op::Contract{"ock", "cwk", "ow", graph::ElementType::kF32}, {weights, few});
+    Check(std::move(graph), y);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
     target.subgroup_size = device.subgroup_size();
     const auto& counts = device.limits().maxComputeWorkGroupCount;
     target.max_workgroup_count = std::min({counts[0], counts[1], counts[2]});
+    target.max_workgroup_memory = device.limits().maxComputeSharedMemorySize;
     const vulkan::DeviceFeatures& features = device.features();
     target.int64 = features.int64;
     target.float64 = features.float64;

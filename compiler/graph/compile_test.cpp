@@ -1,38 +1,32 @@
 // Random graphs: what the passes and the scheduler make of them computes the same.
+//
+// FORNAX_RANDOM_GRAPHS: how many, from seed FORNAX_RANDOM_SEED on.
 #include "compiler/graph/compile.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
-#include "compiler/graph/interpret/interpreter.h"
-#include "compiler/graph/testing/compare_tensors.h"
-#include "compiler/graph/testing/interpret_plan.h"
+#include "base/environment.h"
 #include "compiler/graph/testing/random_graph.h"
 
 namespace fornax::graph {
 namespace {
 
-constexpr uint64_t kGraphs = 400;
+uint64_t Setting(const char* name, uint64_t otherwise) {
+    const std::optional<std::string> text = EnvironmentText(name);
+    return text ? std::strtoull(text->c_str(), nullptr, 10) : otherwise;
+}
 
 TEST(Compile, RandomGraphsComputeTheSame) {
-    for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
-        const testing::RandomGraph random = testing::MakeRandomGraph(seed);
-        SCOPED_TRACE("seed " + std::to_string(seed));
-        ASSERT_TRUE(Verify(random.graph).ok()) << Verify(random.graph).error().message;
-        const Result<std::vector<Tensor>> expected = Interpret(random.graph, random.inputs);
-        ASSERT_TRUE(expected.ok()) << expected.error().message;
-        const Result<Plan> plan = Compile(random.graph, {});
-        ASSERT_TRUE(plan.ok()) << plan.error().message;
-        const Result<std::vector<Tensor>> actual = testing::InterpretPlan(*plan, random.inputs, {});
-        ASSERT_TRUE(actual.ok()) << actual.error().message;
-        ASSERT_EQ(actual->size(), expected->size());
-        for (size_t i = 0; i < expected->size(); ++i) {
-            const std::string difference = testing::Difference(
-                (*actual)[i], (*expected)[i], random.exact[i] ? 0 : random.tolerance[i]);
-            EXPECT_EQ(difference, "") << "output " << i;
-        }
+    const uint64_t first = Setting("FORNAX_RANDOM_SEED", 1);
+    const uint64_t count = Setting("FORNAX_RANDOM_GRAPHS", 400);
+    size_t all_runs = 0;
+    for (uint64_t seed = first; seed < first + count; ++seed) {
+        size_t runs = 0;
+        EXPECT_EQ(testing::CheckRandomGraphOnHost(seed, &runs), "");
+        all_runs += runs;
     }
+    // Symbols are there, and plans serve more than the sizes that they were made for.
+    EXPECT_GT(all_runs, count * 3 / 2);
 }
 
 }  // namespace

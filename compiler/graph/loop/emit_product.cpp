@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/product_tiles.h"
 
@@ -21,7 +22,8 @@ using spv::Op;
 namespace {
 
 constexpr uint32_t kSide = 16;  // of a matrix
-constexpr int64_t kMaxSteps = 4;
+constexpr uint32_t kMaxSteps = 4;
+constexpr uint32_t kMaxSubgroups = 4;
 
 Expr PointsOf(std::span<const Loop> loops) {
     Expr points(1);
@@ -102,24 +104,46 @@ class ProductEmitter {
         if (can_be_in_place(b, n_, matrix_columns_ * kSide) && !b->unit_depth) {
             b_operand_ = {true, *b, b->padded_rows.value_or(n_)};
         }
-        // More rows for each element of b that is computed.
-        subgroups_ = 1;
-        if (!b_operand_.in_place) {
-            for (const uint32_t count : {4U, 2U}) {
-                if (subgroups_ == 1 && m_least >= int64_t{count} * matrix_rows_ * kSide) {
-                    subgroups_ = count;
+        // More rows for each element of b that is computed, more steps for each barrier.
+        const std::optional<int64_t> depth = k_.constant();
+        const auto choose = [&](uint32_t subgroups, uint32_t steps) {
+            const bool exists =
+                (subgroups == 1 || m_least >= int64_t{subgroups} * matrix_rows_ * kSide) &&
+                (steps == 1 || (depth && *depth >= kSide && *depth / kSide % steps == 0));
+            if (!exists) {
+                return false;
+            }
+            subgroups_ = subgroups;
+            steps_ = steps;
+            tile_m_ = subgroups_ * matrix_rows_ * kSide;
+            tile_n_ = matrix_columns_ * kSide;
+            return SharedBytes() <= e_.target_.max_workgroup_memory;
+        };
+        for (uint32_t subgroups = b_operand_.in_place ? 1 : kMaxSubgroups; subgroups > 0;
+             subgroups /= 2) {
+            for (uint32_t steps = kMaxSteps; steps > 0; --steps) {
+                if (choose(subgroups, steps)) {
+                    return;
                 }
             }
         }
-        tile_m_ = subgroups_ * matrix_rows_ * kSide;
-        tile_n_ = matrix_columns_ * kSide;
+        e_.Reject("its tiles do not fit into the workgroup's memory");
+    }
+
+    // Whether the last ks of a sum are fewer than a matrix has.
+    bool HasRest() const {
         const std::optional<int64_t> depth = k_.constant();
-        steps_ = 1;
-        for (int64_t steps = kMaxSteps; depth && steps_ == 1 && steps > 1; --steps) {
-            if (*depth / kSide % steps == 0 && *depth >= kSide) {
-                steps_ = static_cast<uint32_t>(steps);
-            }
-        }
+        return !depth || *depth % kSide != 0;
+    }
+
+    // The ks of an operand that workgroup memory holds: those of one iteration, or of the rest.
+    uint32_t SharedDepth(const Operand& operand) const {
+        return !operand.in_place ? steps_ * kSide : HasRest() ? kSide : 0;
+    }
+
+    uint32_t SharedBytes() const {
+        return 4 *
+               (tile_m_ * SharedDepth(a_) + tile_n_ * SharedDepth(b_operand_) + tile_m_ * tile_n_);
     }
 
     // The lesser of an index and the last place where a tile begins.
@@ -270,13 +294,11 @@ class ProductEmitter {
 
     void EmitSums() {
         const std::optional<int64_t> depth = k_.constant();
-        const bool has_rest = !depth || *depth % kSide != 0;
-        const uint32_t shared_depth = steps_ * kSide;
-        if (!a_.in_place || has_rest) {
+        if (const uint32_t shared_depth = SharedDepth(a_); shared_depth != 0) {
             a_.shared_stride = shared_depth;
             a_.shared = b_.WorkgroupArray(b_.F32(), tile_m_ * shared_depth);
         }
-        if (!b_operand_.in_place || has_rest) {
+        if (const uint32_t shared_depth = SharedDepth(b_operand_); shared_depth != 0) {
             b_operand_.shared_stride = tile_n_;
             b_operand_.shared = b_.WorkgroupArray(b_.F32(), tile_n_ * shared_depth);
         }
@@ -297,7 +319,7 @@ class ProductEmitter {
                 return {};
             });
         }
-        if (has_rest) {
+        if (HasRest()) {
             const Id rest = b_.ULess(whole, e_.EmitExpr(e_.Simplified(k_)));
             b_.If(rest, [&] {
                 e_.OpenScope();
@@ -379,11 +401,11 @@ class ProductEmitter {
 };
 
 bool Emitter::EmitProduct() {
-    if (kernel_.mapping != Mapping::kProduct || !target_.matrices_f32) {
+    if (kernel_.mapping != Mapping::kProduct) {
         return false;
     }
     const std::optional<Product> product = FindProduct(kernel_, scope_);
-    if (!product || kernel_[product->sum].type != ElementType::kF32) {
+    if (!product) {
         return false;
     }
     for (const ScalarNode& node : kernel_.scalars) {
@@ -391,6 +413,13 @@ bool Emitter::EmitProduct() {
         if (load != nullptr && kernel_[load->buffer].written) {
             return false;
         }
+    }
+    if (HasFewRows(kernel_, scope_, *product)) {
+        EmitFewRows(*product);
+        return true;
+    }
+    if (!target_.matrices_f32 || kernel_[product->sum].type != ElementType::kF32) {
+        return false;
     }
     ProductEmitter(*this, *product).Run();
     return true;

@@ -12,6 +12,7 @@
 
 #include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/loop/kernel.h"
+#include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/spirv/module_builder.h"
 
@@ -39,6 +40,8 @@ class Emitter {
     friend class ProductEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    // --- emit_few_rows.cpp: a product that HasFewRows()
+    void EmitFewRows(const Product& product);
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
