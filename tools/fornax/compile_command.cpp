@@ -86,6 +86,7 @@ Result<graph::Plan> CompilePlan(const Options& options,
     request.directory = path.has_parent_path() ? path.parent_path().string() : ".";
     request.dims = dims;
     request.strict = options.network.strict;
+    request.precision = options.network.ParsedPrecision();
     request.dynamic_sizes = {options.dynamic.begin(), options.dynamic.end()};
     FORNAX_ASSIGN_OR_RETURN(runtime::CompiledModel compiled,
                             runtime::CompileModel(std::move(request)));

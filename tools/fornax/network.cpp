@@ -59,6 +59,18 @@ void NetworkOptions::AddTo(CLI::App& command) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_flag("--strict", strict, "Refuse a model of which a part would run on the host");
+    command
+        .add_option("--precision", precision,
+                    "Of f32 products: highest (f32), high (no less than bf16 in parts) or medium "
+                    "(operands may be rounded to bf16)")
+        ->check(CLI::IsMember({"highest", "high", "medium"}))
+        ->capture_default_str();
+}
+
+graph::Precision NetworkOptions::ParsedPrecision() const {
+    return precision == "medium" ? graph::Precision::kMedium
+           : precision == "high" ? graph::Precision::kHigh
+                                 : graph::Precision::kHighest;
 }
 
 Result<std::map<std::string, int64_t>> NetworkOptions::ParseDims() const {

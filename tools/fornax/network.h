@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "compiler/graph/compile.h"
 #include "compiler/graph/ir/types.h"
 #include "tools/fornax/command.h"
 
@@ -32,10 +33,12 @@ struct NetworkOptions {
     std::string path;
     std::vector<std::string> dims;
     bool strict = false;
+    std::string precision = "highest";
 
     void AddTo(CLI::App& command);
     // The sizes of --dim by name. Fails when one does not have its form.
     Result<std::map<std::string, int64_t>> ParseDims() const;
+    graph::Precision ParsedPrecision() const;
 };
 
 }  // namespace fornax::tool

@@ -116,6 +116,7 @@ Result<NetworkRun> RunNetwork(const NetworkOptions& network,
         model_options.input_values[inputs[i].name] = data.tensors[i];
     }
     model_options.strict = network.strict;
+    model_options.precision = network.ParsedPrecision();
     model_options.cache = options.use_cache ? "" : "none";
     model_options.progress = options.progress;
     NetworkRun run;
