@@ -9,7 +9,6 @@
 #include "compiler/graph/schedule/schedule.h"
 
 namespace fornax::graph {
-namespace {
 
 Status CheckStrict(const Plan& plan) {
     std::set<std::string> reasons;
@@ -27,8 +26,6 @@ Status CheckStrict(const Plan& plan) {
                  fmt::format("{} of {} steps of {} would run on the host: {}.", steps,
                              plan.steps.size(), plan.name, fmt::join(reasons, "; "))};
 }
-
-}  // namespace
 
 Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
