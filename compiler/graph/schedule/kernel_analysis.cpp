@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
@@ -118,6 +119,10 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         return cost;
     }
     const Scope scope = loop::FindScope(kernel);
+    if (loop::FindAttention(kernel, scope)) {
+        kernel.mapping = loop::Mapping::kAttention;
+        return cost;
+    }
     // The rows: the parallel loops that reductions depend on.
     VariableSet rows = 0;
     double longest = 0;
