@@ -364,6 +364,8 @@ Result<Module> Emitter::Run() {
         // Done.
     } else if (CanMapRows()) {
         EmitRows();
+    } else if (EmitWindow()) {
+        // Done.
     } else {
         EmitFlat();
     }

@@ -7,6 +7,7 @@
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/loop/window.h"
 
 namespace fornax::graph {
 namespace {
@@ -140,6 +141,9 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         cost.evaluations += points * row_points * Points(free & ~scope.parallel, scope, sizes);
     }
 
+    if (lane_points == 1 && loop::FindWindow(kernel, scope)) {
+        return cost;
+    }
     if (IsWorthTiles(kernel, scope, sizes)) {
         kernel.mapping = loop::Mapping::kProduct;
         return cost;

@@ -70,6 +70,7 @@ class Realizer {
     }
 
     Realization Run() {
+        FindUsers();
         RealizeWhatMust();
         CountOwnReads();
         EstimateCosts();
@@ -213,6 +214,9 @@ class Realizer {
                 if (computed_only && !IsView(node.operation) &&
                     (reads_[result.value()] - 1) * cost_[result.value()] > kPriceOfMemory) {
                     Realize(result, RealizeReason::kReadOften);
+                } else if (computed_only && Is<op::Map>(node.operation) &&
+                           reads_[result.value()] > 1.01) {
+                    RealizeInstead(result);
                 }
                 evaluations =
                     std::max(evaluations, realized(result) ? 1.0 : reads_[result.value()]);
@@ -220,6 +224,56 @@ class Realizer {
             for (size_t i = 0; i < node.operands.size(); ++i) {
                 reads_[node.operands[i].value()] +=
                     std::max(1.0, evaluations) * Multiplicity(node, ClassOf(n), i);
+            }
+        }
+    }
+
+    // What a reduction's readers make of it element by element takes its place in memory, if it is
+    // all that they read of it: then it is computed once, in the reduction's kernel.
+    void RealizeInstead(ValueId value) {
+        const std::vector<ValueId> readers = Readers(value);
+        if (readers.size() == 1 && readers[0].valid() &&
+            ClassOf(graph_[readers[0]].producer.value()) == NodeClass::kInline &&
+            Volume(readers[0]) == Volume(value)) {
+            return;  // one kernel, which computes it once
+        }
+        std::set<ValueId> seen, reductions;
+        std::vector<ValueId> pending = {value};
+        while (!pending.empty()) {
+            const ValueId current = pending.back();
+            pending.pop_back();
+            if (!seen.insert(current).second) {
+                continue;
+            }
+            if (realized(current)) {
+                const bool is_reduction =
+                    result_.reasons[current.value()] == RealizeReason::kReduction;
+                if (is_reduction && Volume(current) == Volume(value)) {
+                    reductions.insert(current);
+                }
+                continue;
+            }
+            if (const Node* node = graph_.Producer(current)) {
+                pending.insert(pending.end(), node->operands.begin(), node->operands.end());
+            }
+        }
+        if (reductions.size() != 1 || BytesOf(graph_.TypeOf(value).element) >
+                                          BytesOf(graph_.TypeOf(*reductions.begin()).element)) {
+            return;
+        }
+        result_.realized[value.value()] = true;
+        const bool is_all = Readers(*reductions.begin()) == std::vector{value};
+        result_.realized[value.value()] = false;
+        if (is_all) {
+            Realize(value, RealizeReason::kReadOften);
+        }
+    }
+
+    void FindUsers() {
+        users_.resize(graph_.values().size());
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            for (const ValueId operand : graph_.nodes()[n].operands) {
+                users_[operand.value()].push_back(static_cast<uint32_t>(n));
             }
         }
     }
@@ -254,12 +308,6 @@ class Realizer {
 
     // Readers first, so that what a reduction joins is settled.
     void JoinReductions() {
-        users_.resize(graph_.values().size());
-        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-            for (const ValueId operand : graph_.nodes()[n].operands) {
-                users_[operand.value()].push_back(static_cast<uint32_t>(n));
-            }
-        }
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
             const Node& node = graph_.nodes()[n];
             if (node.results.empty()) {
