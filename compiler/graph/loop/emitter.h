@@ -38,10 +38,13 @@ class Emitter {
 
   private:
     friend class ProductEmitter;
+    friend class ByteProductEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
     // --- emit_few_rows.cpp: a product that HasFewRows()
     void EmitFewRows(const Product& product);
+    // --- emit_bytes.cpp: false if the product or the device is not made for it
+    bool EmitByteProduct(const Product& product);
     // Runs code with the variables of one row.
     using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
     Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
