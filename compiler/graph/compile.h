@@ -30,4 +30,7 @@ struct CompileOptions {
 // The plan of a graph that passes Verify(). Errors are sentences.
 Result<Plan> Compile(Graph graph, const CompileOptions& options);
 
+// Fails, with all the reasons, if a step of the plan runs on the host.
+Status CheckStrict(const Plan& plan);
+
 }  // namespace fornax::graph
