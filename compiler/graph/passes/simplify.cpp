@@ -30,7 +30,7 @@ class Simplifier {
     Status Visit(const Node& node) {
         const std::vector<ValueId> operands = cloner_.Map(node.operands);
         if (node.bodies.empty() && node.results.size() == 1) {
-            if (const ValueId same = Unchanged(node, operands); same.valid()) {
+            if (const ValueId same = Unchanged(node.operation, operands); same.valid()) {
                 cloner_.Set(node.results[0], same);
                 return OkStatus();
             }
@@ -42,6 +42,13 @@ class Simplifier {
         std::vector<ValueId> simple = operands;
         ComposeViews(operation, simple);
         FORNAX_RETURN_IF_ERROR(MultiplyByReciprocal(node, operation, simple));
+        ComposeInverses(operation, simple);
+        if (node.results.size() == 1) {
+            if (const ValueId same = Unchanged(operation, simple); same.valid()) {
+                cloner_.Set(node.results[0], same);
+                return OkStatus();
+            }
+        }
         std::string key = OperationKey(operation);
         for (const ValueId operand : simple) {
             key += fmt::format("%{}", operand.value());
@@ -76,7 +83,7 @@ class Simplifier {
     }
 
     // The operand that the node's only result always equals, if there is one.
-    ValueId Unchanged(const Node& node, const std::vector<ValueId>& operands) const {
+    ValueId Unchanged(const Operation& operation, const std::vector<ValueId>& operands) const {
         const auto is_zero = [](const Expr& expr) { return expr == Expr(0); };
         const bool unchanged = std::visit(
             [&](const auto& held) {
@@ -104,8 +111,47 @@ class Simplifier {
                     return std::is_same_v<T, op::Concat> && operands.size() == 1;
                 }
             },
-            node.operation);
+            operation);
         return unchanged ? operands[0] : ValueId();
+    }
+
+    // What an operation that follows undoes: two bitcasts become one, two exclusive ors with one
+    // number none (a bitcast to the same type). So bytes that are stored with another offset for
+    // their products keep it between operators.
+    void ComposeInverses(Operation& operation, std::vector<ValueId>& operands) const {
+        if (Is<op::Bitcast>(operation)) {
+            while (to_.ProducerAs<op::Bitcast>(operands[0]) != nullptr) {
+                operands[0] = to_.Producer(operands[0])->operands[0];
+            }
+            return;
+        }
+        const auto is_xor = [](const Operation* other) {
+            const auto* map = other == nullptr ? nullptr : std::get_if<op::Map>(other);
+            return map != nullptr && map->function == ScalarFunction::kXor;
+        };
+        const Node* before = operands.empty() ? nullptr : to_.Producer(operands[0]);
+        if (!is_xor(&operation) || before == nullptr || !is_xor(&before->operation)) {
+            return;
+        }
+        const std::optional<int64_t> first = SpreadInteger(before->operands[1]);
+        if (first && first == SpreadInteger(operands[1])) {
+            operation = op::Bitcast{to_.TypeOf(operands[0]).element};
+            operands = {before->operands[0]};
+        }
+    }
+
+    // The one integer that all elements of a constant are, if it is spread by views.
+    std::optional<int64_t> SpreadInteger(ValueId value) const {
+        while (to_.ProducerAs<op::Broadcast>(value) != nullptr ||
+               to_.ProducerAs<op::Reshape>(value) != nullptr) {
+            value = to_.Producer(value)->operands[0];
+        }
+        const Value& constant = to_[value];
+        if (constant.kind != ValueKind::kConstant || constant.type.shape.Volume() != Expr(1) ||
+            !IsInteger(constant.type.element)) {
+            return std::nullopt;
+        }
+        return constant.constant.At(0).integer;
     }
 
     // A view of a view of the same kind is one view. An output is in memory anyway: what sees it in
