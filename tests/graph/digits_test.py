@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, onnxruntime_outputs
+from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, onnxruntime_outputs, png_bytes
 
 
 def images():
@@ -130,6 +130,21 @@ class Digits(FornaxCase):
     def test_nothing_but_results_in_files(self):
         result = self.fornax("run", DIGITS, "--input", IMAGES, "--no-cache")
         self.assertEqual(result.stderr, "")
+
+    def test_pictures(self):
+        pixels = np.rint(images()[3, 0] * 255).astype(np.uint8)
+        png = self.directory / "digit.PNG"
+        png.write_bytes(png_bytes(pixels))
+        expected = self.run_model(DIGITS, {"image": pixels[None, None].astype(np.float32) / 255})["probabilities"]
+        text = self.fornax_ok("run", DIGITS, "--input", png, "--output-dir", self.directory)
+        self.assertIn("8x8 to 8x8 (stretch), GRAY, NCHW, (value * 0.00392157 - 0) / 1", text)
+        np.testing.assert_allclose(np.load(self.directory / "probabilities.npy"), expected, atol=1e-5)
+        large = self.directory / "large.png"
+        large.write_bytes(png_bytes(pixels.repeat(5, 0).repeat(5, 1)))
+        self.fornax_ok("run", DIGITS, "--input", f"image={large}", "--output-dir", self.directory)
+        self.assertEqual(np.load(self.directory / "probabilities.npy").argmax(), expected.argmax())
+        text = self.fornax_ok("run", DIGITS, "-i", png, "--fit", "crop", "--scale", "1", "--mean", "128", "--std", "64")
+        self.assertIn("(crop), GRAY, NCHW, (value * 1 - 128) / 64", text)
 
     def test_the_second_run_finds_its_kernels(self):
         first = self.run_digits()

@@ -20,15 +20,9 @@ using Align = TextTable::Align;
 constexpr size_t kMaxListedReaders = 3;
 
 std::string_view NameOf(graph::loop::Mapping mapping) {
-    switch (mapping) {
-        case graph::loop::Mapping::kFlat:
-            return "flat";
-        case graph::loop::Mapping::kRow:
-            return "row";
-        case graph::loop::Mapping::kProduct:
-            break;
-    }
-    return "product";
+    constexpr std::string_view kNames[] = {"flat", "row", "product", "attention"};
+    const auto index = static_cast<size_t>(mapping);
+    return index < std::size(kNames) ? kNames[index] : "other";
 }
 
 double BytesOf(const graph::TensorType& type, const graph::Bindings& sizes) {
