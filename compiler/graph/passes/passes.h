@@ -38,6 +38,9 @@ Result<Graph> Simplify(Graph graph);
 // inserts views where another order is needed.
 Result<Graph> ChooseLayouts(Graph graph);
 
+// Makes one product of those that multiply the same value by constant matrices.
+Result<Graph> JoinProducts(Graph graph);
+
 // Puts constant operands of products into the layout that the products' kernels read. The last
 // pass: Simplify() would fold the views that it leaves.
 Result<Graph> PackWeights(Graph graph);

@@ -3,6 +3,7 @@
 #include "compiler/graph/schedule/realize.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "compiler/graph/loop/scope.h"
@@ -68,6 +69,7 @@ class Realizer {
     }
 
     Realization Run() {
+        FindUsers();
         RealizeWhatMust();
         CountOwnReads();
         EstimateCosts();
@@ -122,8 +124,8 @@ class Realizer {
         }
     }
 
-    // How often an element of each value is read if each node but views is evaluated once: less than
-    // in the end, so what this puts into memory is there for good.
+    // How often an element of each value is read if each node but views is evaluated once: less
+    // than in the end, so what this puts into memory is there for good.
     void CountOwnReads() {
         own_reads_.assign(graph_.values().size(), 0);
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
@@ -211,6 +213,9 @@ class Realizer {
                 if (computed_only && !IsView(node.operation) &&
                     (reads_[result.value()] - 1) * cost_[result.value()] > kPriceOfMemory) {
                     Realize(result, RealizeReason::kReadOften);
+                } else if (computed_only && Is<op::Map>(node.operation) &&
+                           reads_[result.value()] > 1.01) {
+                    RealizeInstead(result);
                 }
                 evaluations =
                     std::max(evaluations, realized(result) ? 1.0 : reads_[result.value()]);
@@ -218,6 +223,56 @@ class Realizer {
             for (size_t i = 0; i < node.operands.size(); ++i) {
                 reads_[node.operands[i].value()] +=
                     std::max(1.0, evaluations) * Multiplicity(node, ClassOf(n), i);
+            }
+        }
+    }
+
+    // What a reduction's readers make of it element by element takes its place in memory, if it is
+    // all that they read of it: then it is computed once, in the reduction's kernel.
+    void RealizeInstead(ValueId value) {
+        const std::vector<ValueId> readers = Readers(value);
+        if (readers.size() == 1 && readers[0].valid() &&
+            ClassOf(graph_[readers[0]].producer.value()) == NodeClass::kInline &&
+            Volume(readers[0]) == Volume(value)) {
+            return;  // one kernel, which computes it once
+        }
+        std::set<ValueId> seen, reductions;
+        std::vector<ValueId> pending = {value};
+        while (!pending.empty()) {
+            const ValueId current = pending.back();
+            pending.pop_back();
+            if (!seen.insert(current).second) {
+                continue;
+            }
+            if (realized(current)) {
+                const bool is_reduction =
+                    result_.reasons[current.value()] == RealizeReason::kReduction;
+                if (is_reduction && Volume(current) == Volume(value)) {
+                    reductions.insert(current);
+                }
+                continue;
+            }
+            if (const Node* node = graph_.Producer(current)) {
+                pending.insert(pending.end(), node->operands.begin(), node->operands.end());
+            }
+        }
+        if (reductions.size() != 1 || BytesOf(graph_.TypeOf(value).element) >
+                                          BytesOf(graph_.TypeOf(*reductions.begin()).element)) {
+            return;
+        }
+        result_.realized[value.value()] = true;
+        const bool is_all = Readers(*reductions.begin()) == std::vector{value};
+        result_.realized[value.value()] = false;
+        if (is_all) {
+            Realize(value, RealizeReason::kReadOften);
+        }
+    }
+
+    void FindUsers() {
+        users_.resize(graph_.values().size());
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            for (const ValueId operand : graph_.nodes()[n].operands) {
+                users_[operand.value()].push_back(static_cast<uint32_t>(n));
             }
         }
     }
@@ -252,17 +307,107 @@ class Realizer {
 
     // Readers first, so that what a reduction joins is settled.
     void JoinReductions() {
-        users_.resize(graph_.values().size());
-        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-            for (const ValueId operand : graph_.nodes()[n].operands) {
-                users_[operand.value()].push_back(static_cast<uint32_t>(n));
-            }
-        }
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
             const Node& node = graph_.nodes()[n];
-            if (!node.results.empty() && MayJoin(node.results[0])) {
+            if (node.results.empty()) {
+                continue;
+            }
+            if (Is<op::Contract>(node.operation) && realized(node.results[0])) {
+                TryAttention(node);
+            }
+            if (MayJoin(node.results[0])) {
                 TryToJoin(node.results[0]);
             }
+        }
+    }
+
+    // A product of probabilities and values takes what lies between it and the product that the
+    // probabilities come from, if all becomes an attention.
+    void TryAttention(const Node& node) {
+        const ValueId value = node.results[0];
+        for (const ValueId operand : node.operands) {
+            std::set<ValueId> products;
+            std::set<ValueId> seen;
+            FindProducts(operand, seen, products);
+            for (const ValueId product : products) {
+                std::set<ValueId> between;
+                std::map<ValueId, bool> depends;
+                if (DependsOn(operand, product, depends, between) &&
+                    BecomesAttention(value, between)) {
+                    StoreInReadersOrder(value);
+                    return;
+                }
+            }
+        }
+    }
+
+    // The nearest products that a value is computed from.
+    void FindProducts(ValueId value, std::set<ValueId>& seen, std::set<ValueId>& products) const {
+        constexpr size_t kMostValues = 100;
+        const Node* node = graph_.Producer(value);
+        if (node == nullptr || seen.size() > kMostValues || !seen.insert(value).second) {
+            return;
+        }
+        if (Is<op::Contract>(node->operation)) {
+            products.insert(value);
+            return;
+        }
+        for (const ValueId operand : node->operands) {
+            FindProducts(operand, seen, products);
+        }
+    }
+
+    // Whether a value is computed from `product`; puts those in memory that are into `between`.
+    bool DependsOn(ValueId value,
+                   ValueId product,
+                   std::map<ValueId, bool>& known,
+                   std::set<ValueId>& between) const {
+        const auto [found, inserted] = known.emplace(value, value == product);
+        if (!inserted) {
+            return found->second;
+        }
+        const Node* node = graph_.Producer(value);
+        if (node != nullptr && !Is<op::Contract>(node->operation)) {
+            for (const ValueId operand : node->operands) {
+                found->second |= DependsOn(operand, product, known, between);
+            }
+        }
+        if (found->second && realized(value)) {
+            between.insert(value);
+        }
+        return found->second;
+    }
+
+    bool BecomesAttention(ValueId value, const std::set<ValueId>& between) {
+        if (between.empty() || OnlyReader(between) != value ||
+            !std::all_of(between.begin(), between.end(), [&](ValueId v) { return MayJoin(v); })) {
+            return false;
+        }
+        for (const ValueId inner : between) {
+            result_.realized[inner.value()] = false;
+        }
+        const bool is_attention = MappingOf(value, {}) == loop::Mapping::kAttention;
+        for (const ValueId inner : between) {
+            result_.realized[inner.value()] = !is_attention;
+            if (is_attention) {
+                result_.reasons[inner.value()] = RealizeReason::kInlined;
+            }
+        }
+        return is_attention;
+    }
+
+    // A result that is only read in another order is stored in that.
+    void StoreInReadersOrder(ValueId value) {
+        const std::vector<uint32_t>& users = users_[value.value()];
+        if (users.size() != 1 || result_.reasons[value.value()] != RealizeReason::kReduction ||
+            !Is<op::Permute>(graph_.nodes()[users[0]].operation)) {
+            return;
+        }
+        const ValueId permuted = graph_.nodes()[users[0]].results[0];
+        if (!realized(permuted)) {
+            Realize(permuted, RealizeReason::kReduction);
+            result_.realized[value.value()] = false;
+            result_.reasons[value.value()] = RealizeReason::kInlined;
         }
     }
 
@@ -336,9 +481,13 @@ class Realizer {
         if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
             return false;
         }
-        bool tiles = false, pointwise = false;
+        std::optional<loop::Mapping> tiles;
+        bool pointwise = false;
         for (const ValueId value : values) {
-            tiles = tiles || MappingOf(value, {}) == loop::Mapping::kProduct;
+            const std::optional<loop::Mapping> alone = MappingOf(value, {});
+            if (alone == loop::Mapping::kProduct || alone == loop::Mapping::kAttention) {
+                tiles = alone;
+            }
             pointwise = pointwise || result_.reasons[value.value()] == RealizeReason::kReadOften;
         }
         for (const ValueId value : values) {
@@ -347,7 +496,7 @@ class Realizer {
         const std::optional<loop::Mapping> mapping = MappingOf(reader, values);
         // A product of tiles stays one: it may have an epilogue, but no second product in it. What
         // was kept because it is read often joins a row, which computes it once.
-        const bool joins = mapping && (!tiles || *mapping == loop::Mapping::kProduct) &&
+        const bool joins = mapping && (!tiles || mapping == tiles) &&
                            (!pointwise || *mapping == loop::Mapping::kRow);
         for (const ValueId value : values) {
             result_.realized[value.value()] = !joins;
