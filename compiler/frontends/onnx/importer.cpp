@@ -27,11 +27,13 @@ std::string Message(std::string text) {
 
 class ModelImporter {
   public:
-    ModelImporter(const onnx::ModelProto& model,
+    // Takes the weights out of the model.
+    ModelImporter(onnx::ModelProto& model,
                   std::string file,
                   std::string directory,
                   const ImportOptions& options)
         : options_(options),
+          taken_(*model.mutable_graph()),
           graph_(model.graph().name().empty() ? "graph" : model.graph().name()),
           builder_(graph_),
           context_{model, options, std::move(file), std::move(directory), {}, FunctionsOf(model)},
@@ -42,7 +44,7 @@ class ModelImporter {
         CheckOperators();
         builder_.SetInputValue([this](graph::ValueId id) { return InputValue(id); });
         const onnx::GraphProto& graph = context_.model.graph();
-        importer_.ImportInitializers(graph);
+        importer_.ImportInitializers(graph, &taken_);
         for (const onnx::ValueInfoProto& input : graph.input()) {
             if (importer_.Lookup(input.name()) == nullptr) {
                 importer_.Name(input.name(), ReadInput(input.name(), input.type()));
@@ -260,6 +262,7 @@ class ModelImporter {
     }
 
     const ImportOptions& options_;
+    onnx::GraphProto& taken_;
     graph::Graph graph_;
     Builder builder_;
     ModelContext context_;

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/frontends/onnx/tensor_proto.h"
+#include "compiler/graph/build/build_error.h"
 #include "compiler/graph/host/host_functions.h"
 #include "compiler/graph/interpret/interpreter.h"
 
@@ -220,6 +222,25 @@ TEST_F(Importer, OtherVersionsAreRefused) {
     EXPECT_EQ(ErrorOf(), "net.onnx: the version of its operator set, 99, is not in 1..28.");
     model.mutable_opset_import(0)->set_version(6);
     EXPECT_THAT(ErrorOf(), HasSubstr("7 is the first that Fornax has of this operator"));
+}
+
+TEST(Tensors, RawDataAreTakenWithoutACopy) {
+    onnx::TensorProto proto;
+    proto.set_data_type(1);
+    proto.add_dims(300);
+    proto.set_raw_data(std::string(1200, '\x01'));
+    const void* data = proto.raw_data().data();
+    const graph::Tensor tensor = TakeTensor(proto, "");
+    EXPECT_EQ(tensor.data->data(), data);
+    EXPECT_EQ(tensor.data->size(), 1200u);
+    EXPECT_FALSE(proto.has_raw_data());
+    // What memory holds in another form is a copy.
+    proto.set_data_type(9);
+    proto.set_raw_data(std::string(300, '\x02'));
+    EXPECT_EQ(TakeTensor(proto, "").At(299).integer, 1);
+    proto.set_data_type(1);
+    proto.set_raw_data("too short");
+    EXPECT_THROW(TakeTensor(proto, ""), graph::BuildError);
 }
 
 TEST_F(Importer, BytesThatAreNoModel) {
