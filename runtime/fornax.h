@@ -176,8 +176,8 @@ FORNAX_API fornax_status fornax_options_set_vulkan_device(fornax_options* option
 
 typedef struct fornax_model fornax_model;
 
-/* Loads and compiles an ONNX file. `options` may be null, and may be destroyed afterwards. The file
- * is read again when other sizes need another plan. */
+/* Loads and compiles an ONNX file, or loads a plan file of `fornax compile`. `options` may be null,
+ * and may be destroyed afterwards. The file is read again when other sizes need another plan. */
 FORNAX_API fornax_status fornax_model_load(const char* path,
                                            const fornax_options* options,
                                            fornax_model** model);

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/product.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/testing/compare_tensors.h"
@@ -137,6 +138,31 @@ TEST_F(Products, OfFewRowsInBatches) {
     const ValueId y =
         Add(graph, op::Contract{"bmk", "bkn", "bmn", graph::ElementType::kF32}, {negative, b});
     Check(std::move(graph), y);
+}
+
+// Weights of 4 bits are decoded in registers, or for many rows before.
+TEST_F(Products, OfBlocks) {
+    for (const int64_t rows : {1, 5, 8, 40}) {
+        for (const graph::BlockWeights form :
+             {graph::BlockWeights{64, 64, 4, 32}, {100, 50, 4, 32}, {96, 33, 2, 16}}) {
+            SCOPED_TRACE(fmt::format("{}x{}x{}", rows, form.n, form.k));
+            inputs_.clear();
+            Graph graph;
+            graph::Builder b(graph);
+            uint8_t* bytes = nullptr;
+            const Tensor weights =
+                Tensor::Zeros(graph::ElementType::kU8,
+                              {form.n, form.blocks(), form.block * form.bits / 8}, &bytes);
+            for (int64_t i = 0; i < weights.count(); ++i) {
+                bytes[i] = static_cast<uint8_t>(i * 37 + i / 5);
+            }
+            const graph::Val y = graph::MatMulBlocks(
+                graph::Val(b, Input(graph, {rows, form.k})), b.Constant(weights),
+                b.Constant(Random({form.n, form.blocks()})),
+                b.Constant(Random({form.n, form.blocks()})), form);
+            Check(std::move(graph), y.id());
+        }
+    }
 }
 
 // A convolution with padding, stride and groups: the places of its windows are computed for the

@@ -53,6 +53,7 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
     target.storage_8bit = features.storage_8bit;
     target.storage_16bit = features.storage_16bit;
     target.subgroup_arithmetic = features.subgroup_arithmetic;
+    target.integer_dot = features.integer_dot;
     target.matrices_f32 = features.matrices_f32;
     target.signed_zero_inf_nan_preserve = features.signed_zero_inf_nan_preserve;
     return target;
@@ -60,7 +61,8 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
 
 Result<std::shared_ptr<const Program>> Program::Create(std::shared_ptr<vulkan::Device> device,
                                                        graph::Plan plan,
-                                                       std::span<const std::byte> pipeline_cache) {
+                                                       std::span<const std::byte> pipeline_cache,
+                                                       const ProgressFunction& progress) {
     std::shared_ptr<Program> program(new Program);
     program->device_ = std::move(device);
     program->plan_ = std::move(plan);
@@ -69,20 +71,27 @@ Result<std::shared_ptr<const Program>> Program::Create(std::shared_ptr<vulkan::D
     std::copy_n(limits.maxComputeWorkGroupCount, 3, program->limits_.max_workgroups.begin());
     program->limits_.max_binding_bytes = limits.maxStorageBufferRange;
     FORNAX_RETURN_IF_ERROR(program->CopyConstants());
-    FORNAX_RETURN_IF_ERROR(program->MakePipelines(pipeline_cache));
+    FORNAX_RETURN_IF_ERROR(program->MakePipelines(pipeline_cache, progress));
     return std::shared_ptr<const Program>(std::move(program));
 }
 
-Status Program::MakePipelines(std::span<const std::byte> pipeline_cache) {
+Status Program::MakePipelines(std::span<const std::byte> pipeline_cache,
+                              const ProgressFunction& progress) {
     const auto start = std::chrono::steady_clock::now();
     FORNAX_ASSIGN_OR_RETURN(factory_, vulkan::PipelineFactory::Create(device_, pipeline_cache));
     const graph::loop::Target target = TargetOf(*device_);
     const size_t count = plan_.kernels.size();
     std::vector<std::optional<Result<MadeKernel>>> made(count);
     std::atomic<size_t> next = 0;
+    std::mutex progress_mutex;
+    size_t done = 0;
     const auto work = [&] {
         for (size_t i = next++; i < count; i = next++) {
             made[i] = MakeKernel(plan_.kernels[i], target, *factory_);
+            if (progress) {
+                const std::lock_guard lock(progress_mutex);
+                progress({"making kernels", ++done, count});
+            }
         }
     };
     std::vector<std::thread> threads;

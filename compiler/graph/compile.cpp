@@ -9,7 +9,6 @@
 #include "compiler/graph/schedule/schedule.h"
 
 namespace fornax::graph {
-namespace {
 
 Status CheckStrict(const Plan& plan) {
     std::set<std::string> reasons;
@@ -28,9 +27,9 @@ Status CheckStrict(const Plan& plan) {
                              plan.steps.size(), plan.name, fmt::join(reasons, "; "))};
 }
 
-}  // namespace
-
-Result<Plan> Compile(Graph graph, const CompileOptions& options) {
+Result<Plan> Compile(Graph graph,
+                     const CompileOptions& options,
+                     std::vector<Boundary>* boundaries) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
@@ -38,12 +37,15 @@ Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));
-    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph));
+    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries));
     if (options.strict) {
         FORNAX_RETURN_IF_ERROR(CheckStrict(plan));
     }

@@ -6,9 +6,11 @@ command's own choice).
 
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 import unittest
+import zlib
 
 import numpy as np
 import onnx
@@ -49,16 +51,13 @@ class FornaxCase(unittest.TestCase):
         path.write_bytes(numpy_helper.from_array(array).SerializeToString())
         return path
 
-    def run_model(self, model, inputs, outputs, *options):
-        """Runs a model or plan file on the arrays and returns arrays, one for each of `outputs` outputs."""
-        arguments = ["run", model]
-        for i, array in enumerate(inputs):
-            arguments += ["--input", self.save_tensor(f"input_{i}.pb", array)]
-        paths = [self.directory / f"output_{i}.pb" for i in range(outputs)]
-        for path in paths:
-            arguments += ["--output", path]
-        self.fornax_ok(*arguments, *options)
-        return [numpy_helper.to_array(onnx.load_tensor(str(path))) for path in paths]
+    def run_model(self, model, inputs, *options):
+        """Runs a model or plan file on arrays by name and returns its outputs as a dictionary of arrays."""
+        np.savez(self.directory / "inputs.npz", **inputs)
+        self.fornax_ok("run", model, "--input", self.directory / "inputs.npz", "--output-dir", self.directory / "results",
+                       "--format", "npz", *options)
+        with np.load(self.directory / "results" / "outputs.npz") as outputs:
+            return dict(outputs)
 
 
 def make_model(nodes, inputs, outputs, constants=None, opset=13):
@@ -81,6 +80,17 @@ def onnxruntime_outputs(model, inputs):
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return session.run(None, inputs)
+
+
+def png_bytes(pixels):
+    """A grey picture as a PNG file."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def random_array(rng, shape, low=-1.0, high=1.0):

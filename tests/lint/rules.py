@@ -45,8 +45,6 @@ MAY_INCLUDE = {
     "compiler/kernel/fuzz": ["base", "hal", "compiler/kernel", *KERNEL_FOLDERS],
     "compiler/graph": ["base", "shaders"],
     "compiler/frontends": ["base", "compiler/graph"],
-    "compiler/legacy_graph": ["base", "shaders"],
-    "compiler/frontends/legacy_onnx": ["base", "compiler/legacy_graph"],
     "shaders": ["base"],
     "driver": ["base", "hal", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE],
     "icd": ["base", "driver"],

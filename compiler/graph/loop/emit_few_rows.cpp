@@ -10,6 +10,9 @@ namespace fornax::graph::loop {
 
 namespace {
 
+// Points of the innermost loops.
+constexpr int64_t kMostUnrolled = 32;
+
 Expr PointsOf(std::span<const Loop> loops) {
     Expr points(1);
     for (const Loop& loop : loops) {
@@ -19,6 +22,73 @@ Expr PointsOf(std::span<const Loop> loops) {
 }
 
 }  // namespace
+
+// The innermost loops are written out: what weights of few bits have in common there, words and
+// scales, is loaded once.
+size_t Emitter::UnrolledFrom(std::span<const Loop> loops) const {
+    size_t first = loops.size();
+    int64_t points = 1;
+    while (first > 0) {
+        const std::optional<int64_t> extent = loops[first - 1].extent.constant();
+        if (!extent || *extent < 1 || points * *extent > kMostUnrolled) {
+            break;
+        }
+        points *= *extent;
+        --first;
+    }
+    return first;
+}
+
+Ids Emitter::FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row) {
+    const ElementType type = kernel_[product.sum].type;
+    const size_t first_unrolled = UnrolledFrom(product.k);
+    const std::span<const Loop> all(product.k);
+    const std::span<const Loop> outer = all.first(first_unrolled);
+    const std::span<const Loop> inner = all.subspan(first_unrolled);
+    const auto point = [&](std::span<const Id> carried) {
+        Ids next;
+        const Id b = Value(product.b);
+        for (uint32_t row = 0; row < carried.size(); ++row) {
+            at_row(row, [&] {
+                const Ids operands = {Value(product.a), b};
+                const Id term = Function(ScalarFunction::kMul, type, operands);
+                next.push_back(CombineValues(Combine::kSum, type, carried[row], term));
+            });
+        }
+        return next;
+    };
+    const std::vector<bool> needed = Needed(std::vector{product.a, product.b});
+    const auto unrolled = [&](std::span<const Id> carried) {
+        Hoist(needed);
+        const VariableSet saved = bound_variables_;
+        for (const Loop& loop : inner) {
+            bound_variables_ |= VariableSet{1} << *scope_.Find(loop.variable);
+        }
+        Ids next = Unrolled(inner, carried, point);
+        bound_variables_ = saved;
+        return next;
+    };
+    if (outer.empty()) {
+        return unrolled(initial);
+    }
+    const size_t merges = merges_.size();
+    std::vector<bool> varying = needed;
+    VariableSet variables = 0;
+    for (const Loop& loop : outer) {
+        variables |= VariableSet{1} << *scope_.Find(loop.variable);
+    }
+    for (size_t i = 0; i < varying.size(); ++i) {
+        varying[i] = varying[i] && (scope_.free[i] & variables) != 0;
+    }
+    const Nest nest = Collapse(outer, UsesIn(varying, {}));
+    Hoist(needed);
+    const VariableSet saved = bound_variables_;
+    bound_variables_ |= variables;
+    Ids result = ForNest(nest, 0, initial, unrolled);
+    bound_variables_ = saved;
+    merges_.erase(merges_.begin() + static_cast<std::ptrdiff_t>(merges), merges_.end());
+    return result;
+}
 
 void Emitter::EmitFewRows(const Product& product) {
     const ElementType type = kernel_[product.sum].type;
@@ -33,7 +103,7 @@ void Emitter::EmitFewRows(const Product& product) {
     const Expr chunks = CeilDiv(columns, local_size_).Simplify(domain_);
     const Id workgroup = WorkgroupIndex(PointsOf(product.batch) * chunks);
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    const auto at_row = [&](uint32_t row, const std::function<void()>& code) {
+    const AtRow at_row = [&](uint32_t row, const std::function<void()>& code) {
         OpenScope();
         BindFromIndex(product.m, U(row));
         code();
@@ -44,20 +114,7 @@ void Emitter::EmitFewRows(const Product& product) {
     };
     const auto sums = [&] {
         const Ids initial(rows, ConstantOf(type, NeutralElement(Combine::kSum, type)));
-        return Reduction(
-            product.k, std::get<Reduce>(kernel_[product.sum].value).body, initial, false,
-            [&](std::span<const Id> carried) {
-                Ids next;
-                const Id b = Value(product.b);
-                for (uint32_t row = 0; row < rows; ++row) {
-                    at_row(row, [&] {
-                        const Ids operands = {Value(product.a), b};
-                        const Id term = Function(ScalarFunction::kMul, type, operands);
-                        next.push_back(CombineValues(Combine::kSum, type, carried[row], term));
-                    });
-                }
-                return next;
-            });
+        return FewRowsSums(product, initial, at_row);
     };
     const auto emit_columns = [&](Id column) {
         OpenScope();

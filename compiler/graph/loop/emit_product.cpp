@@ -525,6 +525,9 @@ bool Emitter::EmitProduct() {
             return false;
         }
     }
+    if (EmitByteProduct(*product)) {
+        return true;
+    }
     if (HasFewRows(kernel_, scope_, *product)) {
         EmitFewRows(*product);
         return true;

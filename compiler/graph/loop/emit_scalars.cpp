@@ -65,6 +65,9 @@ Id Emitter::Value(ScalarId id) {
             return found->second;
         }
     }
+    if (const Id staged = StagedValue(id); staged != 0) {
+        return staged;
+    }
     const ScalarNode& node = kernel_[id];
     // A scalar is emitted in each reduction that uses it, which in kernels from files could be
     // many.
@@ -76,37 +79,17 @@ Id Emitter::Value(ScalarId id) {
     const Id value =
         std::visit([&](const auto& contents) { return Compute(node, contents); }, node.value);
     scopes_.back().emplace(id.value(), value);
+    KeepUnrolled(id, value);
     return value;
 }
 
 std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
-    return NeededBefore(roots, {});
+    return loop::Needed(kernel_, roots, staged_);
 }
 
 std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarId end) const {
-    std::vector<bool> needed(kernel_.scalars.size());
-    for (const ScalarId root : roots) {
-        needed[root.value()] = true;
-    }
-    for (size_t i = needed.size(); i-- > 0;) {
-        if (end.valid() && i == end.value()) {
-            needed[i] = false;
-        }
-        if (!needed[i]) {
-            continue;
-        }
-        const ScalarNode& node = kernel_.scalars[i];
-        for (const ScalarId operand : OperandsOf(node)) {
-            needed[operand.value()] = true;
-        }
-        for (const Expr& expr : ExpressionsOf(node)) {
-            for (const Symbol& symbol : expr.Symbols()) {
-                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
-                    needed[scalar->value()] = true;
-                }
-            }
-        }
-    }
+    std::vector<bool> needed = loop::Needed(kernel_, roots, {&end, 1});
+    needed[end.value()] = false;
     return needed;
 }
 

@@ -360,10 +360,12 @@ Result<Module> Emitter::Run() {
     for (size_t i = 0; i < sizes.size(); ++i) {
         bound_[sizes[i]] = {values[i], 0};
     }
-    if (EmitProduct()) {
+    if (EmitProduct() || EmitAttention()) {
         // Done.
     } else if (CanMapRows()) {
         EmitRows();
+    } else if (EmitWindow()) {
+        // Done.
     } else {
         EmitFlat();
     }

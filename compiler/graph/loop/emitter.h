@@ -31,6 +31,8 @@ struct Nest {
     VariableSet variables = 0;  // of the kernel
 };
 
+class WindowEmitter;
+
 class Emitter {
   public:
     Emitter(const Kernel& kernel, const Target& target);
@@ -38,10 +40,28 @@ class Emitter {
 
   private:
     friend class ProductEmitter;
+    friend class ByteProductEmitter;
+    friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    // --- emit_window.cpp: tiles of a sliding window; false if the kernel has none
+    friend class WindowEmitter;
+    bool EmitWindow();
+    // The value of a scalar that is in workgroup memory, or that an earlier iteration of the same
+    // unrolled reduction has computed; 0 if there is none.
+    Id StagedValue(ScalarId id);
+    void KeepUnrolled(ScalarId id, Id value);
+    std::optional<std::vector<int64_t>> UnrolledPlace(ScalarId id) const;
     // --- emit_few_rows.cpp: a product that HasFewRows()
     void EmitFewRows(const Product& product);
+    // --- emit_bytes.cpp: false if the product or the device is not made for it
+    bool EmitByteProduct(const Product& product);
+    // Runs code with the variables of one row.
+    using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
+    Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
+    size_t UnrolledFrom(std::span<const Loop> loops) const;
+    // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
+    bool EmitAttention();
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
@@ -102,7 +122,7 @@ class Emitter {
     Id Compute(const ScalarNode& node, const Reduce& reduce);
     Id Compute(const ScalarNode& node, const ArgReduce& reduce);
     Id ConstantOf(ElementType type, const Scalar& value);
-    // The scalars that `roots` need, themselves included.
+    // The scalars that `roots` need, themselves included, up to those that are staged.
     std::vector<bool> Needed(std::span<const ScalarId> roots) const;
     // The same without `end` and what only that needs.
     std::vector<bool> NeededBefore(std::span<const ScalarId> roots, ScalarId end) const;
@@ -225,6 +245,11 @@ class Emitter {
     bool uniform_ = false;     // in code that all invocations of the workgroup run
     Id lane_ = 0;              // of this invocation in the workgroup
     std::map<Id, Id> shared_;  // arrays in workgroup memory, by their elements' type
+    // Of kernels of sliding windows, while points are computed:
+    WindowEmitter* window_ = nullptr;
+    std::vector<ScalarId> staged_;  // scalars that are in workgroup memory
+    // Values in unrolled reductions that do not depend on the point, by scalar and place.
+    std::map<std::pair<uint32_t, std::vector<int64_t>>, Id> unrolled_;
 };
 
 }  // namespace fornax::graph::loop

@@ -133,6 +133,7 @@ enum class Mapping : uint8_t {
             // points of the others, and the reductions that do not depend on these
     kProduct,  // a sum of products (product.h): tiles for each workgroup; of few rows (few_rows.h),
                // columns of all rows for each invocation
+    kAttention,  // tiles of scores (attention.h), which are not kept
 };
 
 struct Kernel {

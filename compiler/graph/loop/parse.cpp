@@ -229,7 +229,11 @@ class KernelParser {
             kernel_.mapping = Mapping::kProduct;
             return OkStatus();
         }
-        return line.Missing("'sizes', 'parallel', 'sequential', 'rows', 'product', '%' or 'store'");
+        if (kernel_.mapping == Mapping::kFlat && line.Take("attention")) {
+            kernel_.mapping = Mapping::kAttention;
+            return OkStatus();
+        }
+        return line.Missing("'sizes', 'parallel', 'sequential', 'rows', 'product', 'attention', '%' or 'store'");
     }
 
     Status Head(Line& line) {

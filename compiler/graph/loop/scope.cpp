@@ -142,4 +142,30 @@ std::vector<Expr> ExpressionsOf(const ScalarNode& node) {
     return extents;
 }
 
+std::vector<bool> Needed(const Kernel& kernel,
+                         std::span<const ScalarId> roots,
+                         std::span<const ScalarId> given) {
+    std::vector<bool> needed(kernel.scalars.size());
+    for (const ScalarId root : roots) {
+        needed[root.value()] = true;
+    }
+    for (size_t i = needed.size(); i-- > 0;) {
+        if (!needed[i] || std::find(given.begin(), given.end(), ScalarId(i)) != given.end()) {
+            continue;
+        }
+        const ScalarNode& node = kernel.scalars[i];
+        for (const ScalarId operand : OperandsOf(node)) {
+            needed[operand.value()] = true;
+        }
+        for (const Expr& expr : ExpressionsOf(node)) {
+            for (const Symbol& symbol : expr.Symbols()) {
+                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
+                    needed[scalar->value()] = true;
+                }
+            }
+        }
+    }
+    return needed;
+}
+
 }  // namespace fornax::graph::loop

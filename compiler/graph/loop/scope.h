@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -54,5 +55,10 @@ std::span<const Loop> LoopsOf(const ScalarNode& node);
 std::vector<ScalarId> OperandsOf(const ScalarNode& node);
 // The expressions of the node: indices, values, extents.
 std::vector<Expr> ExpressionsOf(const ScalarNode& node);
+
+// The scalars that `roots` need, themselves included; not what those of `given` need.
+std::vector<bool> Needed(const Kernel& kernel,
+                         std::span<const ScalarId> roots,
+                         std::span<const ScalarId> given = {});
 
 }  // namespace fornax::graph::loop

@@ -65,7 +65,7 @@ class Verifier {
         FORNAX_RETURN_IF_ERROR(CheckCount("stores", kernel_.stores.size(), kMaxStores));
         FORNAX_RETURN_IF_ERROR(CheckCount("sizes", kernel_.sizes.size(), kMaxSizes));
         FORNAX_RETURN_IF_ERROR(CheckName(kernel_.name));
-        if (!IsEnumerator(kernel_.mapping, Mapping::kProduct)) {
+        if (!IsEnumerator(kernel_.mapping, Mapping::kAttention)) {
             return Clause("its mapping does not exist");
         }
         if (kernel_.row_loops > kernel_.parallel.size()) {

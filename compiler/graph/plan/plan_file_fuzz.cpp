@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <random>
 
 #include "base/fuzz_outcomes.h"
+#include "compiler/graph/loop/random_kernel.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/plan/plan_file.h"
 #include "compiler/graph/plan/plan_file_header.h"
@@ -21,7 +23,9 @@ using Input = std::vector<uint8_t>;
 using Random = std::mt19937;
 
 constexpr uint64_t kMaxInterpretedBytes = 1 << 16;
-constexpr double kMaxInterpretedPoints = 2000;
+constexpr double kMaxInterpretedPoints = 300;
+constexpr size_t kSmallSeeds = 16;
+constexpr size_t kSmallKernel = 8;  // scalars
 
 // The header's numbers are right, and weights have no checksums, so that these stop nothing.
 Bytes FileOf(const Input& input) {
@@ -108,16 +112,73 @@ Plan MakeSeed() {
     return plan;
 }
 
-const Plan& Seed() {
-    static const Plan seed = [] {
-        Plan plan = MakeSeed();
-        if (!ValidatePlan(plan).ok()) {
-            std::fprintf(stderr, "%s\n", ValidatePlan(plan).error().message.c_str());
+// One dispatch of a kernel, whose buffers are the plan's inputs and outputs.
+Plan PlanOfKernel(const loop::RandomKernel& random) {
+    Plan plan;
+    plan.kernels.push_back({random.kernel});
+    plan.ranges = random.kernel.sizes;
+    plan.hints = random.sizes;
+    DispatchStep step{"step", KernelId(0), {}, 0, 0, 0};
+    for (const loop::Buffer& buffer : random.kernel.buffers) {
+        const BlockId block(plan.blocks.size());
+        const BlockKind kind = buffer.written ? BlockKind::kOutput : BlockKind::kInput;
+        plan.blocks.push_back({buffer.name, buffer.type, kind, nullptr, nullptr, 0, 1});
+        step.bindings.push_back(block);
+        (buffer.written ? plan.outputs : plan.inputs).push_back({buffer.name, buffer.type, block});
+    }
+    for (uint32_t port = 0; port < plan.inputs.size(); ++port) {
+        const Shape& shape = plan.inputs[port].type.shape;
+        for (uint32_t axis = 0; axis < shape.rank(); ++axis) {
+            const std::vector<Symbol> symbols = shape[axis].Symbols();
+            if (symbols.size() == 1 && shape[axis] == Expr(symbols[0])) {
+                plan.sources.push_back({symbols[0], port, axis});
+            }
+        }
+    }
+    plan.steps.emplace_back(std::move(step));
+    return plan;
+}
+
+// Small plans, which are read many times a second, and one with a part of every kind.
+const std::vector<Plan>& Seeds() {
+    static const std::vector<Plan> seeds = [] {
+        std::vector<Plan> plans = {MakeSeed()};
+        if (!ValidatePlan(plans[0]).ok()) {
+            std::fprintf(stderr, "%s\n", ValidatePlan(plans[0]).error().message.c_str());
             std::abort();
         }
-        return plan;
+        for (uint64_t seed = 0; plans.size() < kSmallSeeds; ++seed) {
+            const loop::RandomKernel random = loop::MakeRandomKernel(seed);
+            Plan plan = PlanOfKernel(random);
+            // Kernels of sizes that are no input's are none that a plan can have alone.
+            if (random.kernel.scalars.size() <= kSmallKernel && ValidatePlan(plan).ok()) {
+                plans.push_back(std::move(plan));
+            }
+        }
+        return plans;
     }();
-    return seed;
+    return seeds;
+}
+
+// The input that was read last and its plan: what is changed next is seldom another.
+struct LastRead {
+    Input input;
+    std::optional<Plan> plan;  // none if it is refused
+};
+
+LastRead& Last() {
+    static LastRead last;
+    return last;
+}
+
+const std::optional<Plan>& Read(const Input& input) {
+    LastRead& last = Last();
+    if (last.input != input || input.empty()) {
+        fornax::Result<Plan> plan = ParsePlan(FileOf(input), WeightCheck::kTrust);
+        last.input = input;
+        last.plan = plan.ok() ? std::optional<Plan>(*std::move(plan)) : std::nullopt;
+    }
+    return last.plan;
 }
 
 int64_t Number(Random& random) {
@@ -374,6 +435,12 @@ void PlaceAndInterpret(const Plan& plan) {
 
 }  // namespace
 
+// Most of the time of small runs is what the allocator keeps for its reports: of where memory was
+// allocated one frame is enough, and what was freed needs not be kept for long.
+extern "C" const char* __asan_default_options() {
+    return "malloc_context_size=1:quarantine_size_mb=4";
+}
+
 // libFuzzer's own change of bytes.
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
@@ -393,8 +460,8 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
     } else if (size >= 8 && kind == 1) {
         ChangeText(input, random);
     } else {
-        const fornax::Result<Plan> read = ParsePlan(FileOf(input), WeightCheck::kTrust);
-        Plan plan = read.ok() ? *read : Seed();
+        const std::optional<Plan>& read = Read(input);
+        Plan plan = read ? *read : Seeds()[random() % Seeds().size()];
         for (uint32_t changes = random() % 3; changes != 0; --changes) {
             ChangePlan(plan, random);
         }
@@ -411,10 +478,10 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    const fornax::Result<Plan> plan =
-        ParsePlan(FileOf(Input(data, data + size)), WeightCheck::kTrust);
-    fornax::FuzzOutcomes::Count(plan.ok());
-    if (!plan.ok()) {
+    Last().input.clear();  // it is this one that is to be read
+    const std::optional<Plan>& plan = Read(Input(data, data + size));
+    fornax::FuzzOutcomes::Count(plan.has_value());
+    if (!plan) {
         return 0;
     }
     // What is accepted can be printed, and written and read again as the same plan.

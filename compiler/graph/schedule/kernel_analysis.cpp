@@ -3,9 +3,12 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/byte_product.h"
+#include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/loop/window.h"
 
 namespace fornax::graph {
 namespace {
@@ -91,7 +94,8 @@ bool IsWorthTiles(const Kernel& kernel, const Scope& scope, const SizeFacts& siz
         Points(product->k, sizes) < kLeastDepth) {
         return false;
     }
-    return loop::HasFewRows(kernel, scope, *product) ||
+    return loop::FindByteProduct(kernel, scope, *product).has_value() ||
+           loop::HasFewRows(kernel, scope, *product) ||
            (kernel[product->sum].type == ElementType::kF32 &&
             Points(product->m, sizes) >= kLeastRows);
 }
@@ -117,6 +121,10 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         return cost;
     }
     const Scope scope = loop::FindScope(kernel);
+    if (loop::FindAttention(kernel, scope)) {
+        kernel.mapping = loop::Mapping::kAttention;
+        return cost;
+    }
     // The rows: the parallel loops that reductions depend on.
     VariableSet rows = 0;
     double longest = 0;
@@ -135,6 +143,9 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         cost.evaluations += points * row_points * Points(free & ~scope.parallel, scope, sizes);
     }
 
+    if (lane_points == 1 && loop::FindWindow(kernel, scope)) {
+        return cost;
+    }
     if (IsWorthTiles(kernel, scope, sizes)) {
         kernel.mapping = loop::Mapping::kProduct;
         return cost;

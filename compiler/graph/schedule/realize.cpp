@@ -3,8 +3,10 @@
 #include "compiler/graph/schedule/realize.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
@@ -68,7 +70,9 @@ class Realizer {
     }
 
     Realization Run() {
+        FindUsers();
         RealizeWhatMust();
+        CountOwnReads();
         EstimateCosts();
         RealizeWhatIsReadOften();
         JoinReductions();
@@ -121,7 +125,26 @@ class Realizer {
         }
     }
 
-    // The simple operations that computing one element takes, from what is in memory so far.
+    // How often an element of each value is read if each node but views is evaluated once: less
+    // than in the end, so what this puts into memory is there for good.
+    void CountOwnReads() {
+        own_reads_.assign(graph_.values().size(), 0);
+        for (size_t n = graph_.nodes().size(); n-- > 0;) {
+            const Node& node = graph_.nodes()[n];
+            double evaluations = 1;
+            if (IsView(node.operation) && !realized(node.results[0])) {
+                evaluations = own_reads_[node.results[0].value()];
+            }
+            for (size_t i = 0; i < node.operands.size(); ++i) {
+                own_reads_[node.operands[i].value()] +=
+                    evaluations * Multiplicity(node, ClassOf(n), i);
+            }
+        }
+    }
+
+    // The simple operations that computing one element takes, from what is in memory so far. What
+    // is read so often that it will be in memory anyway is there for all that follows: else costs
+    // would add up through the whole graph.
     void EstimateCosts() {
         for (size_t n = 0; n < graph_.nodes().size(); ++n) {
             const Node& node = graph_.nodes()[n];
@@ -140,6 +163,9 @@ class Realizer {
             for (const ValueId result : node.results) {
                 if (cost > kMaxInlinedCost) {
                     Realize(StorageOf(graph_, result), RealizeReason::kTooLarge);
+                } else if (!IsView(node.operation) &&
+                           (own_reads_[result.value()] - 1) * cost > kPriceOfMemory) {
+                    Realize(result, RealizeReason::kReadOften);
                 }
                 cost_[result.value()] = cost;
             }
@@ -188,6 +214,9 @@ class Realizer {
                 if (computed_only && !IsView(node.operation) &&
                     (reads_[result.value()] - 1) * cost_[result.value()] > kPriceOfMemory) {
                     Realize(result, RealizeReason::kReadOften);
+                } else if (computed_only && Is<op::Map>(node.operation) &&
+                           reads_[result.value()] > 1.01) {
+                    RealizeInstead(result);
                 }
                 evaluations =
                     std::max(evaluations, realized(result) ? 1.0 : reads_[result.value()]);
@@ -195,6 +224,56 @@ class Realizer {
             for (size_t i = 0; i < node.operands.size(); ++i) {
                 reads_[node.operands[i].value()] +=
                     std::max(1.0, evaluations) * Multiplicity(node, ClassOf(n), i);
+            }
+        }
+    }
+
+    // What a reduction's readers make of it element by element takes its place in memory, if it is
+    // all that they read of it: then it is computed once, in the reduction's kernel.
+    void RealizeInstead(ValueId value) {
+        const std::vector<ValueId> readers = Readers(value);
+        if (readers.size() == 1 && readers[0].valid() &&
+            ClassOf(graph_[readers[0]].producer.value()) == NodeClass::kInline &&
+            Volume(readers[0]) == Volume(value)) {
+            return;  // one kernel, which computes it once
+        }
+        std::set<ValueId> seen, reductions;
+        std::vector<ValueId> pending = {value};
+        while (!pending.empty()) {
+            const ValueId current = pending.back();
+            pending.pop_back();
+            if (!seen.insert(current).second) {
+                continue;
+            }
+            if (realized(current)) {
+                const bool is_reduction =
+                    result_.reasons[current.value()] == RealizeReason::kReduction;
+                if (is_reduction && Volume(current) == Volume(value)) {
+                    reductions.insert(current);
+                }
+                continue;
+            }
+            if (const Node* node = graph_.Producer(current)) {
+                pending.insert(pending.end(), node->operands.begin(), node->operands.end());
+            }
+        }
+        if (reductions.size() != 1 || BytesOf(graph_.TypeOf(value).element) >
+                                          BytesOf(graph_.TypeOf(*reductions.begin()).element)) {
+            return;
+        }
+        result_.realized[value.value()] = true;
+        const bool is_all = Readers(*reductions.begin()) == std::vector{value};
+        result_.realized[value.value()] = false;
+        if (is_all) {
+            Realize(value, RealizeReason::kReadOften);
+        }
+    }
+
+    void FindUsers() {
+        users_.resize(graph_.values().size());
+        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+            for (const ValueId operand : graph_.nodes()[n].operands) {
+                users_[operand.value()].push_back(static_cast<uint32_t>(n));
             }
         }
     }
@@ -229,17 +308,134 @@ class Realizer {
 
     // Readers first, so that what a reduction joins is settled.
     void JoinReductions() {
-        users_.resize(graph_.values().size());
-        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-            for (const ValueId operand : graph_.nodes()[n].operands) {
-                users_[operand.value()].push_back(static_cast<uint32_t>(n));
-            }
-        }
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
             const Node& node = graph_.nodes()[n];
-            if (!node.results.empty() && MayJoin(node.results[0])) {
+            if (node.results.empty()) {
+                continue;
+            }
+            if (Is<op::Contract>(node.operation) && realized(node.results[0])) {
+                TryAttention(node);
+            }
+            if (MayJoin(node.results[0])) {
                 TryToJoin(node.results[0]);
             }
+        }
+    }
+
+    // A product of probabilities and values takes what lies between it and the product that the
+    // probabilities come from, if all becomes an attention.
+    void TryAttention(const Node& node) {
+        const ValueId value = node.results[0];
+        for (const ValueId operand : node.operands) {
+            std::set<ValueId> products;
+            std::set<ValueId> seen;
+            FindProducts(operand, seen, products);
+            for (const ValueId product : products) {
+                std::set<ValueId> between;
+                std::map<ValueId, bool> depends;
+                if (DependsOn(operand, product, depends, between) &&
+                    BecomesAttention(value, between)) {
+                    for (const ValueId factor : graph_.Producer(product)->operands) {
+                        InlineOperand(value, factor);
+                    }
+                    StoreInReadersOrder(value);
+                    return;
+                }
+            }
+        }
+    }
+
+    // The nearest products that a value is computed from.
+    void FindProducts(ValueId value, std::set<ValueId>& seen, std::set<ValueId>& products) const {
+        constexpr size_t kMostValues = 100;
+        const Node* node = graph_.Producer(value);
+        if (node == nullptr || seen.size() > kMostValues || !seen.insert(value).second) {
+            return;
+        }
+        if (Is<op::Contract>(node->operation)) {
+            products.insert(value);
+            return;
+        }
+        for (const ValueId operand : node->operands) {
+            FindProducts(operand, seen, products);
+        }
+    }
+
+    // Whether a value is computed from `product`; puts those in memory that are into `between`.
+    bool DependsOn(ValueId value,
+                   ValueId product,
+                   std::map<ValueId, bool>& known,
+                   std::set<ValueId>& between) const {
+        const auto [found, inserted] = known.emplace(value, value == product);
+        if (!inserted) {
+            return found->second;
+        }
+        const Node* node = graph_.Producer(value);
+        if (node != nullptr && !Is<op::Contract>(node->operation)) {
+            for (const ValueId operand : node->operands) {
+                found->second |= DependsOn(operand, product, known, between);
+            }
+        }
+        if (found->second && realized(value)) {
+            between.insert(value);
+        }
+        return found->second;
+    }
+
+    bool BecomesAttention(ValueId value, const std::set<ValueId>& between) {
+        if (between.empty() || OnlyReader(between) != value ||
+            !std::all_of(between.begin(), between.end(), [&](ValueId v) { return MayJoin(v); })) {
+            return false;
+        }
+        for (const ValueId inner : between) {
+            result_.realized[inner.value()] = false;
+        }
+        const bool is_attention = MappingOf(value, {}) == loop::Mapping::kAttention;
+        for (const ValueId inner : between) {
+            result_.realized[inner.value()] = !is_attention;
+            if (is_attention) {
+                result_.reasons[inner.value()] = RealizeReason::kInlined;
+            }
+        }
+        return is_attention;
+    }
+
+    // What scales the queries or the keys costs less in the attention than as a kernel of its own,
+    // as long as keys are multiplied where they lie.
+    void InlineOperand(ValueId attention, ValueId operand) {
+        while (!realized(operand) && IsView(graph_.Producer(operand)->operation)) {
+            operand = graph_.Producer(operand)->operands[0];
+        }
+        if (!realized(operand) || result_.reasons[operand.value()] != RealizeReason::kReadOften ||
+            OnlyReader({operand}) != attention) {
+            return;
+        }
+        const auto loads_keys = [&] {
+            const loop::Kernel kernel = KernelOf(attention);
+            const auto found = loop::FindAttention(kernel, loop::FindScope(kernel));
+            return found && std::holds_alternative<loop::Load>(kernel[found->key].value);
+        };
+        const bool before = loads_keys();
+        result_.realized[operand.value()] = false;
+        if (MappingOf(attention, {}) == loop::Mapping::kAttention && loads_keys() >= before) {
+            result_.reasons[operand.value()] = RealizeReason::kInlined;
+        } else {
+            result_.realized[operand.value()] = true;
+        }
+    }
+
+    // A result that is only read in another order is stored in that.
+    void StoreInReadersOrder(ValueId value) {
+        const std::vector<uint32_t>& users = users_[value.value()];
+        if (users.size() != 1 || result_.reasons[value.value()] != RealizeReason::kReduction ||
+            !Is<op::Permute>(graph_.nodes()[users[0]].operation)) {
+            return;
+        }
+        const ValueId permuted = graph_.nodes()[users[0]].results[0];
+        if (!realized(permuted)) {
+            Realize(permuted, RealizeReason::kReduction);
+            result_.realized[value.value()] = false;
+            result_.reasons[value.value()] = RealizeReason::kInlined;
         }
     }
 
@@ -313,9 +509,13 @@ class Realizer {
         if (reader_class != NodeClass::kInline && reader_class != NodeClass::kReduction) {
             return false;
         }
-        bool tiles = false, pointwise = false;
+        std::optional<loop::Mapping> tiles;
+        bool pointwise = false;
         for (const ValueId value : values) {
-            tiles = tiles || MappingOf(value, {}) == loop::Mapping::kProduct;
+            const std::optional<loop::Mapping> alone = MappingOf(value, {});
+            if (alone == loop::Mapping::kProduct || alone == loop::Mapping::kAttention) {
+                tiles = alone;
+            }
             pointwise = pointwise || result_.reasons[value.value()] == RealizeReason::kReadOften;
         }
         for (const ValueId value : values) {
@@ -324,7 +524,7 @@ class Realizer {
         const std::optional<loop::Mapping> mapping = MappingOf(reader, values);
         // A product of tiles stays one: it may have an epilogue, but no second product in it. What
         // was kept because it is read often joins a row, which computes it once.
-        const bool joins = mapping && (!tiles || *mapping == loop::Mapping::kProduct) &&
+        const bool joins = mapping && (!tiles || mapping == tiles) &&
                            (!pointwise || *mapping == loop::Mapping::kRow);
         for (const ValueId value : values) {
             result_.realized[value.value()] = !joins;
@@ -333,6 +533,15 @@ class Realizer {
             }
         }
         return joins;
+    }
+
+    loop::Kernel KernelOf(ValueId value) {
+        result_.realized[value.value()] = false;  // computed, not loaded
+        KernelBuilder builder(graph_, result_.realized, "");
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
+        builder.Store(value, index, builder.At(value, index));
+        result_.realized[value.value()] = true;
+        return std::move(builder.kernel());
     }
 
     // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
@@ -359,7 +568,7 @@ class Realizer {
     Realization result_;
     std::vector<NodeClass> classes_;            // by node index
     std::vector<double> cost_;                  // by value index
-    std::vector<double> reads_;                 // by value index, an element
+    std::vector<double> own_reads_, reads_;     // by value index, an element
     std::vector<std::vector<uint32_t>> users_;  // by value index: node indices
 };
 

@@ -1,0 +1,96 @@
+// Which values lie in memory, and how kernels are mapped: by the kernels of small graphs.
+#include "compiler/graph/schedule/schedule.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/graph/ir/text.h"
+
+namespace fornax::graph {
+namespace {
+
+using testing::ElementsAre;
+
+// "product [64,100] exp": the mapping of each kernel, the shape of what it writes, and the costly
+// functions in it.
+std::vector<std::string> KernelsOf(const std::string& text) {
+    const Result<Graph> graph = ParseGraph(text);
+    EXPECT_TRUE(graph.ok()) << graph.error().message;
+    const Result<Plan> plan = graph.ok() ? Schedule(*graph) : Result<Plan>(graph.error());
+    EXPECT_TRUE(plan.ok()) << plan.error().message;
+    std::vector<std::string> kernels;
+    if (!plan.ok()) {
+        return kernels;
+    }
+    for (const auto& step : plan->steps) {
+        const loop::Kernel& kernel =
+            plan->kernels[std::get<DispatchStep>(step).kernel.value()].loop;
+        std::string said = kernel.mapping == loop::Mapping::kFlat  ? "flat"
+                           : kernel.mapping == loop::Mapping::kRow ? "row"
+                                                                   : "product";
+        for (const loop::Buffer& buffer : kernel.buffers) {
+            said += buffer.written ? " " + buffer.type.shape.ToString() : "";
+        }
+        for (const loop::ScalarNode& scalar : kernel.scalars) {
+            const auto* map = std::get_if<loop::Map>(&scalar.value);
+            if (map != nullptr && IsTranscendental(map->function)) {
+                said += fmt::format(" {}", Name(map->function));
+            }
+        }
+        kernels.push_back(said);
+    }
+    return kernels;
+}
+
+// What two readers make of a sum of products is computed in the products' kernel.
+TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
+    EXPECT_THAT(KernelsOf(R"(graph "excite" {
+    %0 = input "x" f32[32,400]
+    %1 = input "w" f32[64,32]
+    %2 = contract "conv" (%1, %0) {a = "ck", b = "kn", result = "cn", accumulate = f32} : f32[64,400]
+    %3 = map "sigmoid" (%2) {function = sigmoid} : f32[64,400]
+    %4 = map "silu" (%2, %3) {function = mul} : f32[64,400]
+    %5 = reduce "sum" (%4) {combine = sum, axes = [1]} : f32[64]
+    %6 = reshape "column" (%5) {shape = [64,1]} : f32[64,1]
+    %7 = broadcast "all" (%6) {shape = [64,400]} : f32[64,400]
+    %8 = map "scaled" (%4, %7) {function = mul} : f32[64,400]
+    output "y" %8
+    output "s" %5
+}
+)"),
+                ElementsAre("product [64,400] sigmoid", "row [64]", "flat [64,400]"));
+}
+
+// The products' kernel keeps what its one reader needs several times of each element.
+TEST(Schedule, ActivationsBeforeAWindowJoinTheReduction) {
+    EXPECT_THAT(KernelsOf(R"(graph "separable" {
+    %0 = input "x" f32[32,400]
+    %1 = input "w" f32[64,32]
+    %2 = input "k" f32[64,3]
+    %3 = contract "conv" (%1, %0) {a = "ck", b = "kn", result = "cn", accumulate = f32} : f32[64,400]
+    %4 = map "activation" (%3) {function = tanh} : f32[64,400]
+    %5 = window "window" (%4) {axis = 1, size = 3, stride = 1, dilation = 1} : f32[64,398,3]
+    %6 = contract "depthwise" (%5, %2) {a = "cnk", b = "ck", result = "cn", accumulate = f32} : f32[64,398]
+    output "y" %6
+}
+)"),
+                ElementsAre("product [64,400] tanh", "flat [64,398]"));
+}
+
+// A window's sums are no product in tiles, whatever their size.
+TEST(Schedule, WindowsAreFlat) {
+    EXPECT_THAT(KernelsOf(R"(graph "depthwise" {
+    %0 = input "x" f32[64,30,30]
+    %1 = input "w" f32[64,3,3]
+    %2 = window "rows" (%0) {axis = 1, size = 3, stride = 1, dilation = 1} : f32[64,28,30,3]
+    %3 = window "columns" (%2) {axis = 2, size = 3, stride = 1, dilation = 1} : f32[64,28,28,3,3]
+    %4 = contract "conv" (%3, %1) {a = "cyxrs", b = "crs", result = "cyx", accumulate = f32} : f32[64,28,28]
+    output "y" %4
+}
+)"),
+                ElementsAre("flat [64,28,28]"));
+}
+
+}  // namespace
+}  // namespace fornax::graph
