@@ -12,7 +12,8 @@ using spv::Op;
 
 namespace {
 
-constexpr uint32_t kMaxSteps = 4;
+// Steps of 16 in an iteration, the best first: sums are loaded and stored once for all of them.
+constexpr uint32_t kSteps[] = {4, 6, 5, 3, 2, 1};
 constexpr uint32_t kMaxSubgroups = 4;
 // More rows than these are worth a matrix.
 constexpr uint32_t kMaxExtraRows = 8;
@@ -105,9 +106,14 @@ void ProductEmitter::ChooseTiles() {
         const bool share_a = !a_.in_place && b_operand_.in_place, share_b = !b_operand_.in_place;
         const uint32_t subgroup_rows = share_b ? subgroups : 1;
         const auto [columns, subgroup_columns] = ChooseColumns(share_a ? subgroups : 1);
-        for (uint32_t steps = kMaxSteps; steps > 0; --steps) {
-            if (TryTiles(rows, columns, subgroup_rows, subgroup_columns, steps)) {
-                return;
+        // An iteration of whole runs stages them whole.
+        for (const bool whole_runs : {true, false}) {
+            for (const uint32_t steps : kSteps) {
+                const bool whole = a_.run == 0 || steps * kSide % a_.run == 0;
+                if (whole == whole_runs &&
+                    TryTiles(rows, columns, subgroup_rows, subgroup_columns, steps)) {
+                    return;
+                }
             }
         }
     }
