@@ -158,7 +158,6 @@ Val Multiply(const Quantised& x,
     }
     Val sums = Contract(words, b.Constant(std::move(packed), b.name() + ".packed"),
                         outer + inner + "u,p" + inner + "qu->" + outer + "pq", ElementType::kI32);
-    Shape result = shape;
     std::vector<Expr> sum_dims(shape.dims().begin(),
                                shape.dims().begin() + static_cast<std::ptrdiff_t>(outer_rank));
     sum_dims.push_back(panels * kPanel);

@@ -140,7 +140,7 @@ std::set<ValueId> PermutedOperands(const Graph& graph) {
 
 }  // namespace
 
-Result<Graph> SinkPermutations(Graph graph) {
+Result<Graph> SinkPermutations(const Graph& graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();
@@ -153,7 +153,7 @@ Result<Graph> SinkPermutations(Graph graph) {
     return result;
 }
 
-Result<Graph> OrderBytes(Graph graph) {
+Result<Graph> OrderBytes(const Graph& graph) {
     const std::set<ValueId> permuted = PermutedOperands(graph);
     return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) -> Status {
         FORNAX_RETURN_IF_ERROR(cloner.CopyNode(node));
