@@ -72,7 +72,9 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     options.strict = request.strict;
     options.dynamic_sizes = request.dynamic_sizes;
     options.precision = request.precision;
-    FORNAX_ASSIGN_OR_RETURN(compiled.plan, graph::Compile(std::move(model.graph), options));
+    FORNAX_ASSIGN_OR_RETURN(
+        compiled.plan, graph::Compile(std::move(model.graph), options,
+                                      request.with_boundaries ? &compiled.boundaries : nullptr));
     compiled.fixed_inputs = std::move(model.fixed_inputs);
     compiled.host_functions = &graph::StandardHostFunctions();
     return compiled;

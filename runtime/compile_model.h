@@ -46,6 +46,7 @@ struct CompileRequest {
     // The names of sizes that the plan is to hold for whatever they are, graph::CompileOptions.
     std::set<std::string> dynamic_sizes;
     ProgressFunction progress;  // may be empty
+    bool with_boundaries = false;
 };
 
 struct CompiledModel {
@@ -59,6 +60,8 @@ struct CompiledModel {
     // The functions that the plan's host calls need; null if it has none. They live as long as the
     // process.
     const graph::HostFunctions* host_functions = nullptr;
+    // Why values lie in memory between kernels, if it was asked for and the plan is not of a file.
+    std::vector<graph::Boundary> boundaries;
 };
 
 // May be called from several threads. Lets go of the bytes when they are read, so that they and the

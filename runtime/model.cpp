@@ -141,6 +141,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     request.precision = options_.precision;
     request.strict = options_.strict;
     request.progress = options_.progress;
+    request.with_boundaries = options_.with_boundaries;
     const std::map<std::string, graph::Tensor> values = request.input_values;
     FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(std::move(request)));
 
@@ -148,6 +149,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     plan->host_functions = compiled.host_functions;
     plan->input_types = std::move(compiled.input_types);
     plan->output_types = std::move(compiled.output_types);
+    plan->boundaries = std::move(compiled.boundaries);
     for (const std::string& name : compiled.fixed_inputs) {
         const std::vector<graph::PlanPort>& ports = compiled.plan.inputs;
         const auto port = std::find_if(ports.begin(), ports.end(),

@@ -32,6 +32,7 @@ struct ModelOptions {
     size_t kept_plans = 8;
     size_t kept_sizes = 4;
     ProgressFunction progress;  // of loading; may be empty
+    bool with_boundaries = false;
 };
 
 // A plan of the model on the device.
@@ -41,6 +42,7 @@ struct ModelPlan {
     std::map<size_t, graph::Tensor> fixed_inputs;
     const graph::HostFunctions* host_functions = nullptr;
     std::vector<graph::TensorType> input_types, output_types;  // see CompiledModel
+    std::vector<graph::Boundary> boundaries;                   // see CompiledModel
 };
 
 struct ModelPort {

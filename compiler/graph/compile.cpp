@@ -27,7 +27,9 @@ Status CheckStrict(const Plan& plan) {
                              plan.steps.size(), plan.name, fmt::join(reasons, "; "))};
 }
 
-Result<Plan> Compile(Graph graph, const CompileOptions& options) {
+Result<Plan> Compile(Graph graph,
+                     const CompileOptions& options,
+                     std::vector<Boundary>* boundaries) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
@@ -46,7 +48,7 @@ Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     }
     FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));
-    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph));
+    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries));
     if (options.strict) {
         FORNAX_RETURN_IF_ERROR(CheckStrict(plan));
     }

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "compiler/graph/ir/graph.h"
 #include "compiler/graph/plan/plan.h"
+#include "compiler/graph/schedule/boundaries.h"
 
 namespace fornax::graph {
 
@@ -28,7 +30,10 @@ struct CompileOptions {
 };
 
 // The plan of a graph that passes Verify(). Errors are sentences.
-Result<Plan> Compile(Graph graph, const CompileOptions& options);
+// `boundaries`, if not null, receives why values lie in memory between kernels.
+Result<Plan> Compile(Graph graph,
+                     const CompileOptions& options,
+                     std::vector<Boundary>* boundaries = nullptr);
 
 // Fails, with all the reasons, if a step of the plan runs on the host.
 Status CheckStrict(const Plan& plan);

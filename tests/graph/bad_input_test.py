@@ -8,7 +8,7 @@ from unittest import mock
 import numpy as np
 from onnx import TensorProto, helper
 
-from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, make_model
+from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, make_model, png_bytes
 
 
 class BadInput(FornaxCase):
@@ -168,6 +168,20 @@ class BadInput(FornaxCase):
         self.assertIn("cut.npz", self.fails("run", DIGITS, "--input", archive))
         self.assertIn(".npz", self.fails("run", DIGITS, "--input", "image.tiff"))
         self.assertIn("none.npy", self.fails("run", DIGITS, "--input", "none.npy"))
+
+    def test_wrong_pictures(self):
+        for data in (b"", b"GIF89a", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff\xe0" + bytes(100)):
+            path = self.directory / "bad.jpg"
+            path.write_bytes(data)
+            self.assertIn("bad.jpg cannot be read as a picture", self.fails("run", DIGITS, "--input", path))
+        picture = self.directory / "good.png"
+        picture.write_bytes(png_bytes(np.zeros((4, 4), np.uint8)))
+        for size in ("0", "8x", "x8", "8x8x8", "-8", "99999999"):
+            self.assertIn(f"--size {size}", self.fails("run", DIGITS, "--input", picture, f"--size={size}"))
+        self.assertIn("image takes", self.fails("run", DIGITS, "--input", picture, "--size", "9x8"))
+        self.assertIn("2 numbers", self.fails("run", DIGITS, "--input", picture, "--mean", "1,2"))
+        tokens = self.save(make_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (2, 3)}, {"y": None}))
+        self.assertIn("3 or 4 dimensions", self.fails("run", tokens, "--input", picture))
 
     def test_wrong_labels(self):
         few = self.directory / "few.txt"

@@ -1,5 +1,6 @@
 """The main job: the digit classifier on its whole test split, its plan file, and the cache."""
 
+import json
 import os
 import re
 import unittest
@@ -8,7 +9,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, onnxruntime_outputs
+from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, onnxruntime_outputs, png_bytes
 
 
 def images():
@@ -102,6 +103,48 @@ class Digits(FornaxCase):
             with self.subTest(name=name):
                 self.fornax_ok("run", DIGITS, "-i", name, "-o", self.directory)
                 np.testing.assert_array_equal(np.load(self.directory / "probabilities.npy"), expected)
+
+    def test_explain_says_why_values_are_kept(self):
+        for text in (self.fornax_ok("compile", DIGITS, "--explain"), self.run_digits("--explain")):
+            self.assertRegex(text, r"(?m)^ +node +operation +kept +bytes +read by +because$")
+            self.assertRegex(text, r"(?m)^ +softmax +.* f32\[\d+,10\] +\d+ +outputs +it is an output of the model$")
+        plan = self.directory / "digits.plan"
+        self.fornax_ok("compile", DIGITS, "-o", plan)
+        self.assertIn("does not hold why", self.fornax_ok("run", plan, "--explain"))
+
+    def test_profile_and_report(self):
+        report, numbers = self.directory / "report", self.directory / "run.json"
+        text = self.run_digits("--profile", "--top-steps", "2", "--write-report", report, "--json", numbers)
+        self.assertRegex(text, r"(?m)^ +all +6 +[\d.]+ +100\.0 ")
+        self.assertRegex(text, r"limits of \d+ threads: [\d.]+ Gop/s of FMA")
+        self.assertIn("and 4 steps more", text)
+        nodes = dict(line.split("\t") for line in (report / "nodes.txt").read_text().splitlines())
+        self.assertLessEqual({node.name for node in onnx.load(str(DIGITS)).graph.node if node.op_type == "Conv"},
+                             set(nodes))
+        for name in ("boundaries.txt", "plan.txt", "memory.txt", "profile.txt"):
+            self.assertTrue((report / name).read_text())
+        values = json.loads(numbers.read_text())
+        self.assertEqual((values["steps"], values["host_steps"], values["runs"]), (6, 0, 1))
+        self.assertGreater(values["limits"]["fma_gflops"], 0)
+
+    def test_nothing_but_results_in_files(self):
+        result = self.fornax("run", DIGITS, "--input", IMAGES, "--no-cache")
+        self.assertEqual(result.stderr, "")
+
+    def test_pictures(self):
+        pixels = np.rint(images()[3, 0] * 255).astype(np.uint8)
+        png = self.directory / "digit.PNG"
+        png.write_bytes(png_bytes(pixels))
+        expected = self.run_model(DIGITS, {"image": pixels[None, None].astype(np.float32) / 255})["probabilities"]
+        text = self.fornax_ok("run", DIGITS, "--input", png, "--output-dir", self.directory)
+        self.assertIn("8x8 to 8x8 (stretch), GRAY, NCHW, (value * 0.00392157 - 0) / 1", text)
+        np.testing.assert_allclose(np.load(self.directory / "probabilities.npy"), expected, atol=1e-5)
+        large = self.directory / "large.png"
+        large.write_bytes(png_bytes(pixels.repeat(5, 0).repeat(5, 1)))
+        self.fornax_ok("run", DIGITS, "--input", f"image={large}", "--output-dir", self.directory)
+        self.assertEqual(np.load(self.directory / "probabilities.npy").argmax(), expected.argmax())
+        text = self.fornax_ok("run", DIGITS, "-i", png, "--fit", "crop", "--scale", "1", "--mean", "128", "--std", "64")
+        self.assertIn("(crop), GRAY, NCHW, (value * 1 - 128) / 64", text)
 
     def test_the_second_run_finds_its_kernels(self):
         first = self.run_digits()

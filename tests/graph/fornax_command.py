@@ -6,9 +6,11 @@ command's own choice).
 
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 import unittest
+import zlib
 
 import numpy as np
 import onnx
@@ -78,6 +80,17 @@ def onnxruntime_outputs(model, inputs):
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return session.run(None, inputs)
+
+
+def png_bytes(pixels):
+    """A grey picture as a PNG file."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    height, width = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 def random_array(rng, shape, low=-1.0, high=1.0):

@@ -13,6 +13,7 @@
 #include "tools/bench/runner.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/manifest.h"
+#include "tools/fornax/reference.h"
 
 namespace fornax::tool {
 namespace {
@@ -90,6 +91,16 @@ void AddBenchChildCommand(CLI::App& app) {
     child->callback([options] { ExitWithCode(bench::ChildMain(*options)); });
 }
 
+[[noreturn]] void Become(std::vector<std::string> words) {
+    std::vector<char*> arguments;
+    for (std::string& word : words) {
+        arguments.push_back(word.data());
+    }
+    arguments.push_back(nullptr);
+    execvp(arguments[0], arguments.data());
+    ExitWithError({ErrorCode::kNotFound, fmt::format("{} cannot be started.", words[0])});
+}
+
 // The programs that it runs come from elsewhere and so does what sets them up: a script of the
 // source tree, which has the options, too.
 void AddBenchLlamaCommand(CLI::App& bench) {
@@ -107,13 +118,25 @@ void AddBenchLlamaCommand(CLI::App& bench) {
         }
         std::vector<std::string> words = command->remaining();
         words.insert(words.begin(), {"python3", script.string()});
-        std::vector<char*> arguments;
-        for (std::string& word : words) {
-            arguments.push_back(word.data());
-        }
-        arguments.push_back(nullptr);
-        execvp("python3", arguments.data());
-        ExitWithError({ErrorCode::kNotFound, "python3 cannot be started."});
+        Become(std::move(words));
+    });
+}
+
+// So does this one, with the networks of tools/models.
+void AddBenchModelsCommand(CLI::App& bench) {
+    CLI::App* command =
+        bench.add_subcommand("models", "Measure networks beside onnxruntime (--help: its options)");
+    command->set_help_flag();
+    command->prefix_command();
+    command->callback([command] {
+        const std::string tree = ValueOrExit(SourceTree());
+        std::vector<std::string> words = {
+            ValueOrExit(FindPython("")),           "-m", "tools.models", "bench", "--fornax",
+            ValueOrExit(ExecutablePath()).string()};
+        const std::vector<std::string> rest = command->remaining();
+        words.insert(words.end(), rest.begin(), rest.end());
+        setenv("PYTHONPATH", tree.c_str(), 1);
+        Become(std::move(words));
     });
 }
 
@@ -153,6 +176,7 @@ void AddBenchCommand(CLI::App& app) {
     command->add_flag("--validate", options->validate,
                       "Run under the Vulkan validation layer, and fail on any message");
     AddBenchLlamaCommand(*command);
+    AddBenchModelsCommand(*command);
     command->callback([command, options, json_file] {
         if (command->get_subcommands().empty()) {
             Bench(*options, *json_file);

@@ -15,6 +15,8 @@
 #include "runtime/compile_model.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/network.h"
+#include "tools/fornax/plan_report.h"
+#include "tools/fornax/progress.h"
 #include "tools/fornax/run_report.h"
 #include "tools/fornax/text_table.h"
 
@@ -37,6 +39,7 @@ struct Options {
     NetworkOptions network;
     std::vector<std::string> dynamic;
     std::string output;
+    std::string report_dir;
     bool explain = false;
 };
 
@@ -74,8 +77,8 @@ Status CheckNames(const Network& network,
     return OkStatus();
 }
 
-Result<graph::Plan> CompilePlan(const Options& options,
-                                const std::map<std::string, int64_t>& dims) {
+Result<runtime::CompiledModel> CompilePlan(const Options& options,
+                                           const std::map<std::string, int64_t>& dims) {
     FORNAX_ASSIGN_OR_RETURN(const Network network, DescribeNetwork(options.network.path));
     FORNAX_RETURN_IF_ERROR(CheckNames(network, dims, options.dynamic));
     runtime::CompileRequest request;
@@ -88,36 +91,46 @@ Result<graph::Plan> CompilePlan(const Options& options,
     request.strict = options.network.strict;
     request.precision = options.network.ParsedPrecision();
     request.dynamic_sizes = {options.dynamic.begin(), options.dynamic.end()};
-    FORNAX_ASSIGN_OR_RETURN(runtime::CompiledModel compiled,
-                            runtime::CompileModel(std::move(request)));
-    return std::move(compiled.plan);
+    request.with_boundaries = options.explain || !options.report_dir.empty();
+    ProgressLine line;
+    request.progress = [&line](const runtime::LoadProgress& progress) {
+        line.Show(progress.stage, progress.done, progress.total);
+    };
+    return runtime::CompileModel(std::move(request));
 }
 
 void Compile(const Options& options) {
-    if (options.output.empty() && !options.explain) {
+    if (options.output.empty() && !options.explain && options.report_dir.empty()) {
         ExitWithError({ErrorCode::kInvalidArgument,
-                       "compile needs a file to write, `-o FILE`, or --explain."},
+                       "compile needs something to do: `-o FILE`, --explain or --write-report."},
                       kExitUsage);
     }
     const std::map<std::string, int64_t> dims =
         ValueOrExit(options.network.ParseDims(), kExitUsage);
     const auto start = std::chrono::steady_clock::now();
-    const graph::Plan plan = ValueOrExit(CompilePlan(options, dims));
+    const runtime::CompiledModel compiled = ValueOrExit(CompilePlan(options, dims));
+    const graph::Plan& plan = compiled.plan;
     const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+    const graph::MemoryPlan memory = ValueOrExit(graph::PlanMemory(plan, plan.hints));
+    FILE* const messages = IsStandardOutput(options.output) ? stderr : stdout;
     if (options.explain) {
-        fmt::print("{}", graph::ToText(plan));
+        fmt::print(messages, "{}{}{}", BoundaryTable(compiled.boundaries, plan.hints),
+                   HostStepList(plan), MemorySummary(plan, memory));
+    }
+    if (!options.report_dir.empty()) {
+        ExitIfError(WritePlanReport(options.report_dir,
+                                    {plan, compiled.boundaries, plan.hints, memory, ""}));
     }
     if (options.output.empty()) {
         return;
     }
     const std::vector<std::byte> bytes = ValueOrExit(graph::SerializePlan(plan));
     ExitIfError(WriteOutputFile(options.output, bytes));
-    FILE* const messages = IsStandardOutput(options.output) ? stderr : stdout;
     fmt::print(messages,
                "plan of {}: compiled in {:.1f} ms, {} steps of {} kernels, {} written to {}\n{}{}",
                Printable(plan.name), time.count(), plan.steps.size(), plan.kernels.size(),
                FormatBytes(bytes.size()), options.output, HostStepList(plan),
-               MemorySummary(plan, ValueOrExit(graph::PlanMemory(plan, plan.hints))));
+               MemorySummary(plan, memory));
 }
 
 }  // namespace
@@ -133,7 +146,11 @@ void AddCompileCommand(CLI::App& app) {
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     compile->add_option("-o,--output", options->output, "The plan file to write");
-    compile->add_flag("--explain", options->explain, "Print the plan");
+    compile->add_flag("--explain", options->explain,
+                      "Print why each value between kernels lies in memory, and how large it is");
+    compile->add_option("--write-report", options->report_dir,
+                        "A directory for text files: nodes.txt (which kernel computes a node), "
+                        "boundaries.txt, plan.txt, memory.txt");
     compile->callback([options] { Compile(*options); });
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "tools/fornax/picture_input.h"
 #include "tools/tensors/tensor_file.h"
 
 namespace fornax::tool {
@@ -33,8 +34,10 @@ std::string NamesOf(const Network& network) {
 
 class InputReader {
   public:
-    InputReader(const Network& network, const std::map<std::string, int64_t>& dims)
-        : network_(network), dims_(dims), given_(network.inputs.size()) {
+    InputReader(const Network& network,
+                const std::map<std::string, int64_t>& dims,
+                const PictureInputOptions& pictures)
+        : network_(network), dims_(dims), pictures_(pictures), given_(network.inputs.size()) {
         sources_.resize(network.inputs.size());
     }
 
@@ -45,6 +48,9 @@ class InputReader {
              at = argument.find('=', at + 1)) {
             named = Find(argument.substr(0, at));
             path = named ? argument.substr(at + 1) : path;
+        }
+        if (tensors::IsPicturePath(path)) {
+            return AssignPicture(named, path);
         }
         FORNAX_ASSIGN_OR_RETURN(std::vector<tensors::NamedTensor> read,
                                 tensors::ReadTensorFile(path));
@@ -60,17 +66,9 @@ class InputReader {
             named = named && !given_[*named] ? named : std::nullopt;
         }
         if (!named) {
-            const auto next = std::ranges::find_if(
-                given_, [](const std::optional<Tensor>& tensor) { return !tensor.has_value(); });
-            if (next == given_.end()) {
-                return Invalid(
-                    fmt::format("The file {} is one more than the inputs of {}, which "
-                                "are: {}.",
-                                path, network_.path, NamesOf(network_)));
-            }
-            named = static_cast<size_t>(next - given_.begin());
+            FORNAX_ASSIGN_OR_RETURN(named, NextInput(path));
         }
-        return Assign(*named, path, std::move(read[0].tensor));
+        return Assign(*named, path, std::move(read[0].tensor), "");
     }
 
     Result<NetworkData> Finish(uint64_t seed) {
@@ -96,6 +94,28 @@ class InputReader {
         return static_cast<size_t>(found - network_.inputs.begin());
     }
 
+    Result<size_t> NextInput(const std::string& path) const {
+        const auto next = std::ranges::find_if(
+            given_, [](const std::optional<Tensor>& tensor) { return !tensor.has_value(); });
+        if (next == given_.end()) {
+            return Invalid(
+                fmt::format("The file {} is one more than the inputs of {}, which are: "
+                            "{}.",
+                            path, network_.path, NamesOf(network_)));
+        }
+        return static_cast<size_t>(next - given_.begin());
+    }
+
+    Status AssignPicture(std::optional<size_t> index, const std::string& path) {
+        if (!index) {
+            FORNAX_ASSIGN_OR_RETURN(index, NextInput(path));
+        }
+        FORNAX_ASSIGN_OR_RETURN(const tensors::Picture picture, tensors::ReadPicture(path));
+        FORNAX_ASSIGN_OR_RETURN(PictureTensor made,
+                                MakePictureTensor(network_.inputs[*index], picture, pictures_));
+        return Assign(*index, path, std::move(made.tensor), made.description);
+    }
+
     Status AssignAll(const std::string& path, std::vector<tensors::NamedTensor> read) {
         for (tensors::NamedTensor& entry : read) {
             const std::optional<size_t> input = Find(entry.name);
@@ -105,12 +125,12 @@ class InputReader {
                                 "are: {}.",
                                 path, entry.name, network_.path, NamesOf(network_)));
             }
-            FORNAX_RETURN_IF_ERROR(Assign(*input, path, std::move(entry.tensor)));
+            FORNAX_RETURN_IF_ERROR(Assign(*input, path, std::move(entry.tensor), ""));
         }
         return OkStatus();
     }
 
-    Status Assign(size_t index, const std::string& path, Tensor tensor) {
+    Status Assign(size_t index, const std::string& path, Tensor tensor, const std::string& how) {
         const NetworkInput& input = network_.inputs[index];
         if (given_[index]) {
             return Invalid(fmt::format("The input {} is given by two files, {} is the second.",
@@ -118,7 +138,7 @@ class InputReader {
         }
         FORNAX_RETURN_IF_ERROR(Convert(input, path, tensor));
         FORNAX_RETURN_IF_ERROR(BindSizes(input, path, tensor));
-        sources_[index] = fmt::format("from {}", path);
+        sources_[index] = fmt::format("from {}{}", path, how);
         given_[index] = std::move(tensor);
         return OkStatus();
     }
@@ -253,6 +273,7 @@ class InputReader {
 
     const Network& network_;
     const std::map<std::string, int64_t>& dims_;
+    const PictureInputOptions& pictures_;
     std::vector<std::optional<Tensor>> given_;  // by input
     std::vector<std::string> sources_;          // by input
     graph::Bindings bindings_;
@@ -260,10 +281,29 @@ class InputReader {
 
 }  // namespace
 
+void PictureInputOptions::AddTo(CLI::App& command) {
+    CLI::Option_group& group = *command.add_option_group("Pictures (.png, .jpg)");
+    group.add_option("--size", size, "WIDTHxHEIGHT that they get, or SIDE (else the input's)");
+    group
+        .add_option("--fit", fit, "How they get it: stretch, crop (the middle) or pad (with black)")
+        ->check(CLI::IsMember({"stretch", "crop", "pad"}))
+        ->capture_default_str();
+    group.add_option("--layout", layout, "NCHW or NHWC (else as the input's shape)")
+        ->check(CLI::IsMember({"NCHW", "NHWC"}));
+    group.add_option("--channels", channels, "RGB, BGR or GRAY (else as the input's shape)")
+        ->check(CLI::IsMember({"RGB", "BGR", "GRAY"}));
+    group
+        .add_option("--scale", scale, "Floats are (value * SCALE - MEAN) / STD of values 0 to 255")
+        ->capture_default_str();
+    group.add_option("--mean", mean, "MEAN, or one for each channel: R,G,B")->delimiter(',');
+    group.add_option("--std", std, "STD, or one for each channel: R,G,B")->delimiter(',');
+}
+
 void InputOptions::AddTo(CLI::App& command) {
+    pictures.AddTo(command);
     command
         .add_option("-i,--input", files,
-                    "[NAME=]FILE: an input as .npy, .npz or .pb (by name, or in their order)")
+                    "[NAME=]FILE: an input as .npy, .npz, .pb, .png or .jpg (by name, or in order)")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_option("--seed", seed, "Of the random numbers that inputs without a file get")
@@ -273,7 +313,7 @@ void InputOptions::AddTo(CLI::App& command) {
 Result<NetworkData> PrepareInputs(const Network& network,
                                   const InputOptions& options,
                                   const std::map<std::string, int64_t>& dims) {
-    InputReader reader(network, dims);
+    InputReader reader(network, dims, options.pictures);
     for (const std::string& file : options.files) {
         FORNAX_RETURN_IF_ERROR(reader.ReadFile(file));
     }

@@ -1,4 +1,5 @@
-// What a network is run on: tensors from files, and seeded random numbers for the other inputs.
+// What a network is run on: tensors and pictures from files, and seeded random numbers for the
+// other inputs.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,23 @@
 
 namespace fornax::tool {
 
+// How pictures become tensors; what is empty follows from the input's shape.
+struct PictureInputOptions {
+    std::string size;  // "WIDTHxHEIGHT", or "SIDE"
+    std::string fit = "stretch";
+    std::string layout;  // "NCHW" or "NHWC"
+    std::string channels;
+    double scale = 1.0 / 255;
+    std::vector<double> mean = {0};
+    std::vector<double> std = {1};
+
+    void AddTo(CLI::App& command);
+};
+
 struct InputOptions {
     std::vector<std::string> files;  // [NAME=]FILE
     uint64_t seed = 1;
+    PictureInputOptions pictures;
 
     void AddTo(CLI::App& command);
 };

@@ -119,6 +119,7 @@ Result<NetworkRun> RunNetwork(const NetworkOptions& network,
     model_options.precision = network.ParsedPrecision();
     model_options.cache = options.use_cache ? "" : "none";
     model_options.progress = options.progress;
+    model_options.with_boundaries = options.with_boundaries;
     NetworkRun run;
     FORNAX_ASSIGN_OR_RETURN(
         run.model, runtime::Model::Load(network.path, model_options, runtime::CompileModel));

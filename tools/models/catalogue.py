@@ -5,7 +5,8 @@ import functools
 from typing import Callable
 
 from tools.models import quantized
-from tools.models.networks import bert, efficientnet, llama, mobilenet, recurrent, resnet, unet, vit, whisper, yolo
+from tools.models.networks import (
+    bert, efficientnet, limits, llama, mobilenet, recurrent, resnet, unet, vit, whisper, yolo)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,3 +82,25 @@ QUANTIZED = {
 }
 
 NETWORKS = {**FLOAT, **QUANTIZED}
+
+
+@dataclasses.dataclass(frozen=True)
+class Limited(Network):
+    amount: Callable  # of the network's parameters: (how much, "flop" or "byte"), what the limit is of
+
+
+SMALL_ROWS = dict(rows=64, width=96)
+# Each is bound by one limit of the machine, which a good kernel comes near to. Not among the networks.
+LIMITS = {
+    "product": Limited("one product of two inputs", limits.product, dict(size=64), lambda size=1024: (2 * size**3, "flop")),
+    "weighted_product": Limited("one product with a constant", limits.weighted_product, dict(size=64),
+                                lambda size=1024: (2 * size**3, "flop")),
+    "attention": Limited("softmax(q k) v, 12 heads, 1,024 keys", limits.attention, dict(heads=2, keys=32, width=16),
+                         lambda heads=12, keys=1024, width=64: (4 * heads * keys * keys * width, "flop")),
+    "elementwise": Limited("functions of single elements", limits.elementwise, SMALL_ROWS,
+                           lambda rows=4096, width=4096: (8 * rows * width, "byte")),
+    "softmax": Limited("rows of 4,096", limits.softmax, SMALL_ROWS,
+                       lambda rows=4096, width=4096: (8 * rows * width, "byte")),
+    "layer_norm": Limited("a sum and its normalisation", limits.layer_norm, SMALL_ROWS,
+                          lambda rows=4096, width=4096: (12 * rows * width, "byte")),
+}

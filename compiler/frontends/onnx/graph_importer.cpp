@@ -1,6 +1,8 @@
 // The nodes of one graph in order: lookup of names, functions, subgraphs.
 #include "compiler/frontends/onnx/graph_importer.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "compiler/frontends/onnx/tensor_proto.h"
@@ -161,17 +163,69 @@ void GraphImporter::ImportInitializers(const onnx::GraphProto& graph) {
 
 void GraphImporter::ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
     for (const onnx::NodeProto& node : nodes) {
-        try {
-            ImportNode(node);
-        } catch (const NodeError&) {
-            throw;
-        } catch (const graph::BuildError& error) {
-            const std::string name = !node.name().empty()      ? node.name()
-                                     : node.output_size() != 0 ? node.output(0)
-                                                               : "without a name";
-            throw NodeError(error.code(), fmt::format("the node {} ({}): {}", name, node.op_type(),
-                                                      error.what()));
+        ImportNamedNode(node);
+    }
+}
+
+void GraphImporter::ImportModelNodes(
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+    constexpr size_t kMaxListed = 8;
+    std::set<std::string> lost;  // values that nodes which failed would have given
+    std::map<std::string, int64_t> operators;
+    std::vector<std::string> messages;
+    const auto reads_lost = [&](const onnx::NodeProto& node) {
+        std::set<std::string> read(node.input().begin(), node.input().end());
+        for (const onnx::AttributeProto& attribute : node.attribute()) {
+            if (attribute.has_g()) {
+                CollectOuterNames(attribute.g(), read);
+            }
         }
+        return std::ranges::any_of(read,
+                                   [&](const std::string& name) { return lost.contains(name); });
+    };
+    for (const onnx::NodeProto& node : nodes) {
+        if (lost.empty() || !reads_lost(node)) {
+            try {
+                ImportNamedNode(node);
+                continue;
+            } catch (const graph::BuildError& error) {
+                if (error.code() != ErrorCode::kUnsupported) {
+                    throw;
+                }
+                ++operators[node.op_type()];
+                messages.emplace_back(error.what());
+            }
+        }
+        lost.insert(node.output().begin(), node.output().end());
+    }
+    if (messages.empty()) {
+        return;
+    }
+    if (messages.size() == 1) {
+        throw NodeError(ErrorCode::kUnsupported, messages[0]);
+    }
+    std::string counts;
+    for (const auto& [name, count] : operators) {
+        counts += fmt::format("{}{} ({})", counts.empty() ? "" : ", ", name, count);
+    }
+    const size_t total = messages.size();
+    messages.resize(std::min(total, kMaxListed));
+    FailUnsupported(fmt::format("{} nodes are not supported, of {}: {}{}", total, counts,
+                                fmt::join(messages, "; "),
+                                total > kMaxListed ? "; and others" : ""));
+}
+
+void GraphImporter::ImportNamedNode(const onnx::NodeProto& node) {
+    try {
+        ImportNode(node);
+    } catch (const NodeError&) {
+        throw;
+    } catch (const graph::BuildError& error) {
+        const std::string name = !node.name().empty()      ? node.name()
+                                 : node.output_size() != 0 ? node.output(0)
+                                                           : "without a name";
+        throw NodeError(error.code(),
+                        fmt::format("the node {} ({}): {}", name, node.op_type(), error.what()));
     }
 }
 

@@ -59,6 +59,9 @@ class GraphImporter {
 
     void ImportInitializers(const onnx::GraphProto& graph);
     void ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+    // The same for the nodes of the model: where one is not supported, those that do not depend on
+    // it are imported before this fails, so that all are told at once.
+    void ImportModelNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
     // Imports a subgraph in place, with these as its inputs; gives its outputs.
     std::vector<Item> Inline(const onnx::GraphProto& graph, const std::vector<Item>& inputs);
     // The values of outer names that a body takes as operands, in the order of the body's inputs
@@ -83,6 +86,8 @@ class GraphImporter {
         const std::function<Vals(GraphImporter& body, const Vals& inputs)>& function);
 
   private:
+    // With errors that name the node.
+    void ImportNamedNode(const onnx::NodeProto& node);
     void ImportNode(const onnx::NodeProto& node);
     void ImportFunction(const onnx::NodeProto& node, const onnx::FunctionProto& function);
 

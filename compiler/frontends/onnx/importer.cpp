@@ -48,7 +48,7 @@ class ModelImporter {
                 importer_.Name(input.name(), ReadInput(input.name(), input.type()));
             }
         }
-        importer_.ImportNodes(graph.node());
+        importer_.ImportModelNodes(graph.node());
         for (const onnx::ValueInfoProto& output : graph.output()) {
             WriteOutput(output.name());
         }
@@ -244,11 +244,18 @@ class ModelImporter {
         if (!options_.strict) {
             return;
         }
+        std::vector<std::string> calls;
         for (const graph::Node& node : graph_.nodes()) {
             if (const auto* call = std::get_if<graph::op::HostCall>(&node.operation)) {
-                FailUnsupported(
-                    fmt::format("the node {} ({}) would run on the host", node.name, call->name));
+                calls.push_back(fmt::format("{} ({})", node.name, call->name));
             }
+        }
+        if (calls.size() == 1) {
+            FailUnsupported(fmt::format("the node {} would run on the host", calls[0]));
+        }
+        if (!calls.empty()) {
+            FailUnsupported(fmt::format("{} nodes would run on the host: {}", calls.size(),
+                                        fmt::join(calls, ", ")));
         }
     }
 

@@ -172,6 +172,23 @@ TEST_F(Importer, MissingOperatorsAreToldAtOnce) {
               "(1).");
 }
 
+TEST_F(Importer, UnsupportedNodesAreToldAtOnce) {
+    Input("x", "2");
+    AddIntegers(net, "pads", {1, 1});
+    for (const char* name : {"a", "b"}) {
+        onnx::AttributeProto* mode = AddAttribute(AddNode(net, "Pad", {"x", "pads"}, {name}),
+                                                  "mode", onnx::AttributeProto::STRING);
+        mode->set_s("odd");
+        // Depends on it, so nothing is known of it.
+        AddNode(net, "Transpose", {name}, {std::string("t") + name});
+    }
+    AddNode(net, "Relu", {"x"}, {"y"});
+    Output("y");
+    EXPECT_EQ(ErrorOf(),
+              "net.onnx: 2 nodes are not supported, of Pad (2): the node the_a (Pad): its mode is "
+              "\"odd\"; the node the_b (Pad): its mode is \"odd\".");
+}
+
 TEST_F(Importer, ErrorsNameTheNode) {
     Input("x", "2,3");
     AddNode(net, "Transpose", {"x"}, {"y"});

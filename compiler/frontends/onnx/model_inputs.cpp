@@ -115,11 +115,14 @@ ModelInput DescribeInput(const onnx::ValueInfoProto& info) {
     input.has_shape = tensor.has_shape();
     for (int i = 0; i < tensor.shape().dim_size(); ++i) {
         const onnx::TensorShapeProto::Dimension& dim = tensor.shape().dim(i);
-        if (dim.has_dim_value()) {
+        // Some exporters write -1 or "?" for a size that may change.
+        if (dim.has_dim_value() && dim.dim_value() != -1) {
             type.shape.mutable_dims().emplace_back(dim.dim_value());
         } else {
-            type.shape.mutable_dims().emplace_back(graph::Symbol(
-                dim.dim_param().empty() ? fmt::format("{}.{}", info.name(), i) : dim.dim_param()));
+            type.shape.mutable_dims().emplace_back(
+                graph::Symbol(dim.dim_param().empty() || dim.dim_param() == "?"
+                                  ? fmt::format("{}.{}", info.name(), i)
+                                  : dim.dim_param()));
         }
     }
     return input;

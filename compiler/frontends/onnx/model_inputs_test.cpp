@@ -30,6 +30,8 @@ onnx::ModelProto SomeModel() {
     shape->add_dim()->set_dim_param("batch");
     shape->add_dim()->set_dim_value(3);
     shape->add_dim();
+    shape->add_dim()->set_dim_value(-1);
+    shape->add_dim()->set_dim_param("?");
     AddInput(model, "weight", onnx::TensorProto::FLOAT);
     AddInput(model, "sparse", onnx::TensorProto::FLOAT);
     AddInput(model, "any", onnx::TensorProto::INT64);
@@ -45,7 +47,7 @@ TEST(ModelInputs, AreThoseWithoutAConstant) {
     ASSERT_EQ(inputs->size(), 3u);
     EXPECT_EQ((*inputs)[0].name, "image");
     EXPECT_TRUE((*inputs)[0].has_shape);
-    EXPECT_EQ((*inputs)[0].type->ToString(), "f32[batch,3,image.2]");
+    EXPECT_EQ((*inputs)[0].type->ToString(), "f32[batch,3,image.2,image.3,image.4]");
     EXPECT_EQ((*inputs)[1].name, "any");
     EXPECT_FALSE((*inputs)[1].has_shape);
     EXPECT_EQ((*inputs)[1].type->element, graph::ElementType::kI64);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -20,7 +21,11 @@ constexpr int64_t kMaxFoldedGrowth = 4;
 
 class Simplifier {
   public:
-    Simplifier(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+    Simplifier(const Graph& from, Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {
+        for (const Output& output : from.outputs()) {
+            outputs_.insert(output.value);
+        }
+    }
 
     Status Visit(const Node& node) {
         const std::vector<ValueId> operands = cloner_.Map(node.operands);
@@ -71,6 +76,9 @@ class Simplifier {
     void SetResults(const Node& node, const std::vector<ValueId>& results) {
         for (size_t i = 0; i < node.results.size(); ++i) {
             cloner_.Set(node.results[i], results[i]);
+            if (outputs_.contains(node.results[i])) {
+                kept_.insert(results[i]);
+            }
         }
     }
 
@@ -146,14 +154,17 @@ class Simplifier {
         return constant.constant.At(0).integer;
     }
 
-    // A view of a view of the same kind is one view.
+    // A view of a view of the same kind is one view. An output is in memory anyway: what sees it in
+    // another order reads it there.
     void ComposeViews(Operation& operation, std::vector<ValueId>& operands) const {
         if (Is<op::Reshape>(operation)) {
             while (to_.ProducerAs<op::Reshape>(operands[0]) != nullptr) {
                 operands[0] = to_.Producer(operands[0])->operands[0];
             }
         } else if (auto* permute = std::get_if<op::Permute>(&operation)) {
-            while (const auto* inner = to_.ProducerAs<op::Permute>(operands[0])) {
+            while (const auto* inner = kept_.contains(operands[0])
+                                           ? nullptr
+                                           : to_.ProducerAs<op::Permute>(operands[0])) {
                 for (int64_t& axis : permute->order) {
                     axis = inner->order[static_cast<size_t>(axis)];
                 }
@@ -254,6 +265,8 @@ class Simplifier {
     Cloner& cloner_;
     Graph& to_;
     std::map<std::string, std::vector<ValueId>> known_;
+    std::set<ValueId> outputs_;  // of the graph that is simplified
+    std::set<ValueId> kept_;     // what they are in the new one
 };
 
 }  // namespace
@@ -262,7 +275,7 @@ Result<Graph> Simplify(Graph graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();
-    Simplifier simplifier(cloner, result);
+    Simplifier simplifier(graph, cloner, result);
     for (const Node& node : graph.nodes()) {
         FORNAX_RETURN_IF_ERROR(simplifier.Visit(node));
     }

@@ -14,8 +14,8 @@ namespace {
 
 class Scheduler {
   public:
-    explicit Scheduler(const Graph& graph)
-        : graph_(graph), realized_(ChooseRealized(graph).realized), plan_(graph) {}
+    Scheduler(const Graph& graph, std::vector<bool> realized)
+        : graph_(graph), realized_(std::move(realized)), plan_(graph) {}
 
     Result<Plan> Run() {
         AddStates();
@@ -166,8 +166,12 @@ class Scheduler {
 
 }  // namespace
 
-Result<Plan> Schedule(const Graph& graph) {
-    return Scheduler(graph).Run();
+Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries) {
+    Realization realization = ChooseRealized(graph);
+    if (boundaries != nullptr) {
+        *boundaries = ExplainBoundaries(graph, realization);
+    }
+    return Scheduler(graph, std::move(realization.realized)).Run();
 }
 
 }  // namespace fornax::graph

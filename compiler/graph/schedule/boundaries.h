@@ -1,0 +1,25 @@
+// Why each value lies in memory: the boundaries between kernels, for --explain.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/graph/ir/graph.h"
+#include "compiler/graph/schedule/realize.h"
+
+namespace fornax::graph {
+
+// A value that one kernel writes and others read.
+struct Boundary {
+    std::string node;                  // that computes it
+    std::string operation;             // "contract", "map exp"
+    TensorType type;                   // what is kept
+    std::string reason;                // a clause
+    std::vector<std::string> nodes;    // all that its kernel computes, `node` first
+    std::vector<std::string> readers;  // the nodes of the kernels that read it, or "outputs"
+};
+
+// In the order of the graph. Inputs, constants and states are no boundaries.
+std::vector<Boundary> ExplainBoundaries(const Graph& graph, const Realization& realization);
+
+}  // namespace fornax::graph
