@@ -57,7 +57,10 @@ struct Features {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR};
 
     // With the structures of the extensions that the device has.
-    void Chain(bool has_matrix, bool has_bfloat16) {
+    VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR integer_dot = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
+
+    void Chain(bool has_matrix, bool has_bfloat16, bool has_integer_dot) {
         core.pNext = &v11;
         v11.pNext = &v12;
         void** end = &v12.pNext;
@@ -67,6 +70,10 @@ struct Features {
         }
         if (has_bfloat16) {
             *end = &bfloat16;
+            end = &bfloat16.pNext;
+        }
+        if (has_integer_dot) {
+            *end = &integer_dot;
         }
     }
 };
@@ -85,6 +92,7 @@ void Select(const Features& has, Features& wanted) {
     wanted.v12.vulkanMemoryModelDeviceScope = has.v12.vulkanMemoryModelDeviceScope;
     wanted.matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
     wanted.bfloat16.shaderBFloat16Type = has.bfloat16.shaderBFloat16Type;
+    wanted.integer_dot.shaderIntegerDotProduct = has.integer_dot.shaderIntegerDotProduct;
     wanted.bfloat16.shaderBFloat16CooperativeMatrix = has.bfloat16.shaderBFloat16CooperativeMatrix;
 }
 
@@ -205,15 +213,16 @@ Status Device::Create() {
         instance_->layer_knows_matrices() && enable(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
     const bool has_bfloat16 =
         instance_->layer_knows_matrices() && enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
+    const bool has_integer_dot = enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
     if (!enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
         features_.host_import_alignment = 0;
     }
     features_.creation_feedback = properties_.apiVersion >= VK_API_VERSION_1_3 ||
                                   enable(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
     Features has, wanted;
-    has.Chain(has_matrix, has_bfloat16);
+    has.Chain(has_matrix, has_bfloat16, has_integer_dot);
     vk.vkGetPhysicalDeviceFeatures2(physical_, &has.core);
-    wanted.Chain(has_matrix, has_bfloat16);
+    wanted.Chain(has_matrix, has_bfloat16, has_integer_dot);
     Select(has, wanted);
     features_.int64 = wanted.core.features.shaderInt64 != 0;
     features_.float64 = wanted.core.features.shaderFloat64 != 0;
@@ -227,6 +236,7 @@ Status Device::Create() {
         wanted.matrix.cooperativeMatrix != 0 && wanted.v12.vulkanMemoryModel != 0;
     features_.matrices_f32 =
         features_.cooperative_matrix && HasMatricesOfF32(*instance_, physical_);
+    features_.integer_dot = wanted.integer_dot.shaderIntegerDotProduct != 0;
     features_.bfloat16 = wanted.bfloat16.shaderBFloat16Type != 0;
 
     const float priority = 1;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/byte_product.h"
 
 namespace fornax::graph {
 namespace {
@@ -153,6 +154,9 @@ Val Convolve(Val x,
              ElementType accumulate) {
     CheckImage(x, w, window.rank());
     window.Check(window.rank());
+    if (const std::optional<Val> y = ConvolveBytes(x, w, window, groups)) {
+        return AddBias(*y, bias);
+    }
     return x.builder().Composite(
         "conv", AttributesOf(x.builder().sizes(), window, groups), {x, w, bias},
         [&](Builder&, Vals in) -> Vals {

@@ -306,6 +306,12 @@ bool Builder::IsFoldable(const Node& node, std::vector<Tensor>& operands) const 
     if (!IsPure(node.operation) || Is<op::Loop>(node.operation) || Is<op::If>(node.operation)) {
         return false;
     }
+    // Products take quantised weights as they are.
+    const auto* composite = std::get_if<op::Composite>(&node.operation);
+    if (composite != nullptr && composite->name == "dequantise" &&
+        graph_.ShapeOf(node.results[0]).rank() > 1) {
+        return false;
+    }
     int64_t operand_elements = 0;
     for (const ValueId id : node.operands) {
         const Value& value = graph_[id];

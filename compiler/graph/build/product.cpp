@@ -7,12 +7,16 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/byte_product.h"
 
 namespace fornax::graph {
 
 Val MatMul(Val a, Val b, std::optional<ElementType> accumulate) {
     if (a.rank() == 0 || b.rank() == 0) {
         FailInvalid("a factor has no dimensions");
+    }
+    if (const std::optional<Val> y = MultiplyBytes(a, b, false); y && !accumulate) {
+        return *y;
     }
     const bool row = a.rank() == 1, column = b.rank() == 1;
     if (row) {
@@ -76,8 +80,11 @@ Val Gemm(Val a, Val b, Val c, double alpha, double beta, bool transpose_a, bool 
         FailInvalid(fmt::format("the factors are {} and {}, not matrices", a.shape().ToString(),
                                 b.shape().ToString()));
     }
-    Val y = Contract(
-        a, b, std::string(transpose_a ? "ki" : "ik") + "," + (transpose_b ? "jk" : "kj") + "->ij");
+    const std::optional<Val> bytes = transpose_a ? std::nullopt : MultiplyBytes(a, b, transpose_b);
+    Val y = bytes ? *bytes
+                  : Contract(a, b,
+                             std::string(transpose_a ? "ki" : "ik") + "," +
+                                 (transpose_b ? "jk" : "kj") + "->ij");
     if (alpha != 1) {
         y = y * alpha;
     }

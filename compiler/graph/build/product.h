@@ -32,6 +32,9 @@ Val Quantise(Val x,
              Overflow overflow,
              ElementType compute);
 Val Dequantise(Val x, Val scale, Val zero, QuantAxis quant, ElementType to);
+// Bytes with another sign, as u8 or i8: the value with 128 more or less. Signed bytes are quantised
+// as unsigned ones, which is what products multiply with signed weights.
+Val FlipSign(Val bytes, ElementType to);
 // i32 products of integers less their zero points, which may be nothing.
 Val MatMulIntegers(Val a, Val a_zero, Val b, Val b_zero);
 // Weights of n columns and k rows, with a scale for each `block` (a power of two from 16 on) of a

@@ -18,6 +18,11 @@ double Greatest(ElementType type) {
 
 }  // namespace
 
+Val FlipSign(Val bytes, ElementType to) {
+    const Val codes = Bitcast(bytes, ElementType::kU8);
+    return Bitcast(map::Xor(codes, Like(codes, 128)), to);
+}
+
 Val SpreadScale(Val scale, Val x, QuantAxis quant) {
     SizeFacts& sizes = scale.builder().sizes();
     if (scale.rank() == 0 || (scale.rank() == 1 && sizes.Equal(scale.dim(0), 1))) {
@@ -69,7 +74,11 @@ Val Quantise(Val x,
                 y = y + SpreadScale(Cast(in[2], y.element()), in[0], quant);
             }
             y = Min(Max(y, Lowest(to)), Greatest(to));
-            return {Cast(Cast(y, ElementType::kI32), to)};
+            const Val integer = Cast(y, ElementType::kI32);
+            if (to == ElementType::kI8) {
+                return {FlipSign(Cast(integer + 128, ElementType::kU8), to)};
+            }
+            return {Cast(integer, to)};
         })[0];
 }
 

@@ -258,11 +258,23 @@ class Finder {
             return false;
         }
         found_.product = *product;
+        found_.factor = 1;
         found_.depth = reduce.loops;
         found_.query = multiplication->arguments[0];
         found_.key = multiplication->arguments[1];
         if (Has(scope_.free[found_.query.value()], keys_)) {
             std::swap(found_.query, found_.key);
+        }
+        // Keys that are loads can be multiplied where they lie.
+        if (const Map* scaled = AsMap(found_.key, ScalarFunction::kMul)) {
+            for (const size_t side : {0, 1}) {
+                const auto* factor = std::get_if<Constant>(&kernel_[scaled->arguments[side]].value);
+                if (factor != nullptr) {
+                    found_.factor = static_cast<float>(factor->value.number);
+                    found_.key = scaled->arguments[1 - side];
+                    break;
+                }
+            }
         }
         return true;
     }

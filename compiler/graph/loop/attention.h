@@ -18,12 +18,15 @@
 namespace fornax::graph::loop {
 
 struct Attention {
-    ScalarId sum;         // over `keys` of the probability times `value`
-    ScalarId value;       // at a key and n
-    ScalarId score;       // at a key and m
-    ScalarId product;     // what the score is a function of: a sum over `depth`
-    ScalarId query, key;  // the operands of the multiplication in it
-    ScalarId none;        // a bool of the row: all its probabilities are 0; or not valid
+    ScalarId sum;      // over `keys` of the probability times `value`
+    ScalarId value;    // at a key and n
+    ScalarId score;    // at a key and m
+    ScalarId product;  // what the score is a function of: a sum over `depth`
+    // The operands of the multiplication in it; the key without `factor`, a constant that
+    // multiplies all of them.
+    ScalarId query, key;
+    float factor = 1;
+    ScalarId none;  // a bool of the row: all its probabilities are 0; or not valid
     Loop keys = {Symbol("$keys"), 1};
     // Parallel loops in their order: those that keys or values and the probability depend on, the
     // probability alone, the values alone. The loops of `product`.

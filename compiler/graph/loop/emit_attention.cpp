@@ -436,7 +436,11 @@ class AttentionEmitter {
                 e_.U(0), count, e_.U(1), initial, [&](Id key, std::span<const Id> carried) -> Ids {
                     e_.OpenScope();
                     e_.Bind(attention_.keys.variable, keys_, b_.Add(first, key));
-                    e_.scopes_.back().emplace(attention_.product.value(), b_.Load(at(key)));
+                    Id product = b_.Load(at(key));
+                    if (attention_.factor != 1) {
+                        product = e_.Binary(Op::OpFMul, product, e_.F(attention_.factor));
+                    }
+                    e_.scopes_.back().emplace(attention_.product.value(), product);
                     const Id score = e_.Value(attention_.score);
                     b_.Store(at(key), score);
                     e_.Unbind(attention_.keys.variable);

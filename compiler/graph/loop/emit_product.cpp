@@ -14,6 +14,8 @@ namespace {
 
 constexpr uint32_t kMaxSteps = 4;
 constexpr uint32_t kMaxSubgroups = 4;
+// More rows than these are worth a matrix.
+constexpr uint32_t kMaxExtraRows = 8;
 
 Expr PointsOf(std::span<const Loop> loops) {
     Expr points(1);
@@ -35,19 +37,29 @@ ProductEmitter::ProductEmitter(Emitter& emitter, const Product& product)
 
 void ProductEmitter::Run() {
     ChooseTiles();
-    const Expr m_tiles = CeilDiv(m_, tile_m_).Simplify(e_.domain_);
+    ChooseLastRows();
     const Expr n_tiles = CeilDiv(n_, tile_n_).Simplify(e_.domain_);
-    const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles * n_tiles);
+    const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles_ * n_tiles);
     e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
         e_.OpenScope();
         // Neighbouring workgroups share the columns, so that those of b stay in a cache.
-        const Id m_count = e_.EmitExpr(m_tiles), n_count = e_.EmitExpr(n_tiles);
+        const Id m_count = e_.EmitExpr(m_tiles_), n_count = e_.EmitExpr(n_tiles);
         const Id rest = b_.UDiv(workgroup, m_count);
         e_.BindFromIndex(product_.batch, b_.UDiv(rest, n_count));
         m_nominal_ = b_.Mul(b_.UMod(workgroup, m_count), e_.U(tile_m_));
         n_nominal_ = b_.Mul(b_.UMod(rest, n_count), e_.U(tile_n_));
-        m_first_ = a_.in_place ? NotBehind(m_nominal_, a_.rows - Expr(tile_m_)) : m_nominal_;
+        m_first_ = m_nominal_;
+        rows_ = e_.U(tile_m_);
+        const uint32_t last_rows = subgroup_rows_ * last_rows_ * kSide + extra_rows_;
+        if (last_rows != tile_m_) {
+            is_last_ = b_.Op(Op::OpIEqual, b_.Bool(),
+                             {b_.UMod(workgroup, m_count), b_.Sub(m_count, e_.U(1))});
+            rows_ = b_.Select(is_last_, e_.U(last_rows), rows_);
+        }
+        if (a_.in_place) {
+            m_first_ = NotBehind(m_nominal_, a_.rows - Expr(last_rows));
+        }
         n_first_ = b_operand_.in_place ? NotBehind(n_nominal_, b_operand_.rows - Expr(tile_n_))
                                        : n_nominal_;
         EmitSums();
@@ -128,6 +140,35 @@ bool ProductEmitter::TryTiles(uint32_t matrix_rows,
            SharedBytes() <= e_.target_.max_workgroup_memory;
 }
 
+void ProductEmitter::ChooseLastRows() {
+    m_tiles_ = CeilDiv(m_, tile_m_).Simplify(e_.domain_);
+    last_rows_ = matrix_rows_;
+    extra_rows_ = 0;
+    const std::optional<int64_t> m = m_.constant();
+    if (!m || *m < tile_m_ || subgroup_rows_ > 1 ||
+        matrix_columns_ * kSide % e_.target_.subgroup_size != 0) {
+        return;
+    }
+    const auto rest = static_cast<uint32_t>(*m % tile_m_);
+    uint32_t rows = rest / kSide;
+    extra_rows_ = rest % kSide;
+    if (extra_rows_ > kMaxExtraRows) {
+        ++rows;
+        extra_rows_ = 0;
+    }
+    if (rows == 0 || rows == matrix_rows_) {
+        // Nothing is left, or it joins the tile before.
+        m_tiles_ = rows == 0 ? Expr(*m / tile_m_) : m_tiles_;
+        rows = matrix_rows_;
+    }
+    last_rows_ = rows;
+    if (SharedBytes() > e_.target_.max_workgroup_memory) {
+        m_tiles_ = CeilDiv(m_, tile_m_).Simplify(e_.domain_);
+        last_rows_ = matrix_rows_;
+        extra_rows_ = 0;
+    }
+}
+
 bool ProductEmitter::HasRest() const {
     const std::optional<int64_t> depth = k_.constant();
     return !depth || *depth % kSide != 0;
@@ -138,7 +179,8 @@ uint32_t ProductEmitter::SharedDepth(const Operand& operand) const {
 }
 
 uint32_t ProductEmitter::SharedBytes() const {
-    return 4 * (tile_m_ * SharedDepth(a_) + tile_n_ * SharedDepth(b_operand_) + tile_m_ * tile_n_);
+    const uint32_t rows = tile_m_ + extra_rows_;
+    return 4 * (rows * SharedDepth(a_) + tile_n_ * SharedDepth(b_operand_) + rows * tile_n_);
 }
 
 Id ProductEmitter::NotBehind(Id first, const Expr& last) {
@@ -177,7 +219,11 @@ Id ProductEmitter::LoadShared(const Operand& operand, bool is_a, Id row, Id k) {
                       e_.U(operand.shared_stride));
 }
 
-void ProductEmitter::Multiply(Id k, uint32_t steps, bool a_in_place, bool b_in_place) {
+void ProductEmitter::Multiply(Id k,
+                              uint32_t steps,
+                              uint32_t rows,
+                              bool a_in_place,
+                              bool b_in_place) {
     const bool several = subgroup_rows_ * subgroup_columns_ > 1;
     const Id subgroup = several ? b_.UDiv(e_.lane_, e_.U(e_.target_.subgroup_size)) : e_.U(0);
     const Id first_row =
@@ -187,7 +233,7 @@ void ProductEmitter::Multiply(Id k, uint32_t steps, bool a_in_place, bool b_in_p
     for (uint32_t step = 0; step < steps; ++step) {
         const Id offset = e_.U(step * kSide);
         Ids left, right;
-        for (uint32_t i = 0; i < matrix_rows_; ++i) {
+        for (uint32_t i = 0; i < rows; ++i) {
             const Id row = b_.Add(first_row, e_.U(i * kSide));
             left.push_back(a_in_place
                                ? LoadInPlace(a_, true, b_.Add(m_first_, row), b_.Add(k, offset))
@@ -199,7 +245,7 @@ void ProductEmitter::Multiply(Id k, uint32_t steps, bool a_in_place, bool b_in_p
                                                      b_.Add(k, offset))
                                        : LoadShared(b_operand_, false, column, offset));
         }
-        for (uint32_t i = 0; i < matrix_rows_; ++i) {
+        for (uint32_t i = 0; i < rows; ++i) {
             for (uint32_t j = 0; j < matrix_columns_; ++j) {
                 const Id pointer = SumPointer(i * matrix_columns_ + j);
                 const Id type = MatrixType(spv::CooperativeMatrixUse::MatrixAccumulatorKHR);
@@ -208,6 +254,91 @@ void ProductEmitter::Multiply(Id k, uint32_t steps, bool a_in_place, bool b_in_p
                     b_.Emit(Op::OpCooperativeMatrixMulAddKHR, type, {left[i], right[j], sum});
                 b_.Store(pointer, next);
             }
+        }
+    }
+}
+
+Id ProductEmitter::LaneOfSubgroup() {
+    const bool several = subgroup_rows_ * subgroup_columns_ > 1;
+    return several ? b_.UMod(e_.lane_, e_.U(e_.target_.subgroup_size)) : e_.lane_;
+}
+
+// The first column of this subgroup in the tile.
+Id ProductEmitter::SubgroupColumn() {
+    if (subgroup_columns_ == 1) {
+        return e_.U(0);
+    }
+    const Id subgroup = b_.UDiv(e_.lane_, e_.U(e_.target_.subgroup_size));
+    return b_.Mul(subgroup, e_.U(matrix_columns_ * kSide));
+}
+
+// Element (row, k + offset), where a row of b is a column of the tile.
+Id ProductEmitter::LoadElement(const Operand& operand,
+                               bool is_a,
+                               bool in_place,
+                               Id row,
+                               Id k,
+                               Id offset) {
+    if (!in_place) {
+        const Id outer = operand.unit_depth ? row : offset,
+                 inner = operand.unit_depth ? offset : row;
+        const Id place = b_.Add(b_.Mul(outer, e_.U(operand.shared_stride)), inner);
+        return b_.Load(b_.ElementPointer(operand.shared, place));
+    }
+    // The access is that of a matrix whose first row and k are multiples of its side.
+    const TileAccess& access = operand.access;
+    const Id in_matrix = b_.UMod(row, e_.U(kSide));
+    e_.Bind(access.row, m_ + n_, b_.Add(is_a ? m_first_ : n_first_, b_.Sub(row, in_matrix)));
+    e_.Bind(access.depth, k_, k);
+    const Id first = e_.EmitExpr(access.offset), stride = e_.EmitExpr(access.stride);
+    e_.Unbind(access.row);
+    e_.Unbind(access.depth);
+    const Id place = access.unit_depth ? b_.Add(b_.Mul(in_matrix, stride), offset)
+                                       : b_.Add(b_.Mul(offset, stride), in_matrix);
+    return b_.Load(b_.ElementPointer(e_.buffers_[access.buffer.value()], b_.Add(first, place)));
+}
+
+void ProductEmitter::MultiplyExtraRows(Id k, uint32_t steps, bool a_in_place, bool b_in_place) {
+    const uint32_t lanes = e_.target_.subgroup_size;
+    const uint32_t first_row = last_rows_ * kSide;
+    const Id first_column = b_.Add(SubgroupColumn(), LaneOfSubgroup());
+    for (uint32_t column = 0; column < matrix_columns_ * kSide; column += lanes) {
+        const Id at_column = b_.Add(first_column, e_.U(column));
+        const auto place = [&](uint32_t row) {
+            return b_.ElementPointer(extra_sums_, e_.U(column / lanes * extra_rows_ + row));
+        };
+        Ids sums;
+        for (uint32_t row = 0; row < extra_rows_; ++row) {
+            sums.push_back(b_.Load(place(row)));
+        }
+        sums = b_.For(e_.U(0), e_.U(steps * kSide), e_.U(1), sums,
+                      [&](Id offset, std::span<const Id> carried) -> Ids {
+                          const Id right =
+                              LoadElement(b_operand_, false, b_in_place, at_column, k, offset);
+                          Ids next;
+                          for (uint32_t row = 0; row < extra_rows_; ++row) {
+                              const Id left = LoadElement(a_, true, a_in_place,
+                                                          e_.U(first_row + row), k, offset);
+                              next.push_back(e_.Fma(left, right, carried[row]));
+                          }
+                          return next;
+                      });
+        for (uint32_t row = 0; row < extra_rows_; ++row) {
+            b_.Store(place(row), sums[row]);
+        }
+    }
+}
+
+void ProductEmitter::StoreExtraRows(Id results) {
+    const uint32_t lanes = e_.target_.subgroup_size;
+    const Id first_column = b_.Add(SubgroupColumn(), LaneOfSubgroup());
+    for (uint32_t column = 0; column < matrix_columns_ * kSide; column += lanes) {
+        for (uint32_t row = 0; row < extra_rows_; ++row) {
+            const Id sum =
+                b_.Load(b_.ElementPointer(extra_sums_, e_.U(column / lanes * extra_rows_ + row)));
+            const Id place = b_.Add(b_.Add(first_column, e_.U(column)),
+                                    e_.U((last_rows_ * kSide + row) * tile_n_));
+            b_.Store(b_.ElementPointer(results, place), sum);
         }
     }
 }
@@ -222,7 +353,23 @@ void ProductEmitter::EmitStep(Id k, uint32_t steps, bool a_in_place, bool b_in_p
     if (!a_in_place || !b_in_place) {
         b_.WorkgroupBarrier();
     }
-    Multiply(k, steps, a_in_place, b_in_place);
+    if (last_rows_ == matrix_rows_) {
+        Multiply(k, steps, matrix_rows_, a_in_place, b_in_place);
+    } else {
+        b_.If(
+            is_last_,
+            [&] {
+                Multiply(k, steps, last_rows_, a_in_place, b_in_place);
+                return Ids();
+            },
+            [&] {
+                Multiply(k, steps, matrix_rows_, a_in_place, b_in_place);
+                return Ids();
+            });
+    }
+    if (extra_rows_ > 0) {
+        b_.If(is_last_, [&] { MultiplyExtraRows(k, steps, a_in_place, b_in_place); });
+    }
     if (!a_in_place || !b_in_place) {
         b_.WorkgroupBarrier();
     }
@@ -235,7 +382,7 @@ void ProductEmitter::EmitSums() {
             operand.shared = b_.WorkgroupArray(b_.F32(), rows * depth);
         }
     };
-    allocate(a_, tile_m_);
+    allocate(a_, tile_m_ + extra_rows_);
     allocate(b_operand_, tile_n_);
     const Id type = MatrixType(spv::CooperativeMatrixUse::MatrixAccumulatorKHR);
     const uint32_t count = matrix_rows_ * matrix_columns_;
@@ -243,6 +390,13 @@ void ProductEmitter::EmitSums() {
     const Id zero = e_.F(0);
     for (uint32_t i = 0; i < count; ++i) {
         b_.Store(SumPointer(i), b_.Emit(Op::OpCompositeConstruct, type, {zero}));
+    }
+    if (extra_rows_ > 0) {
+        const uint32_t sums = extra_rows_ * matrix_columns_ * kSide / e_.target_.subgroup_size;
+        extra_sums_ = b_.FunctionArray(b_.F32(), sums);
+        for (uint32_t i = 0; i < sums; ++i) {
+            b_.Store(b_.ElementPointer(extra_sums_, e_.U(i)), zero);
+        }
     }
     e_.Hoist(e_.Needed(std::vector<ScalarId>{product_.a, product_.b}));
     const Id whole = b_.Mul(b_.UDiv(e_.EmitExpr(e_.Simplified(k_)), e_.U(kSide)), e_.U(kSide));
@@ -266,7 +420,7 @@ void ProductEmitter::EmitSums() {
 }
 
 void ProductEmitter::EmitEpilogue() {
-    const Id results = b_.WorkgroupArray(b_.F32(), tile_m_ * tile_n_);
+    const Id results = b_.WorkgroupArray(b_.F32(), (tile_m_ + extra_rows_) * tile_n_);
     const Id type = MatrixType(spv::CooperativeMatrixUse::MatrixAccumulatorKHR);
     const bool several = subgroup_rows_ * subgroup_columns_ > 1;
     const Id subgroup = several ? b_.UDiv(e_.lane_, e_.U(e_.target_.subgroup_size)) : e_.U(0);
@@ -282,6 +436,9 @@ void ProductEmitter::EmitEpilogue() {
             b_.EmitVoid(Op::OpCooperativeMatrixStoreKHR,
                         {b_.ElementPointer(results, place), sum, layout, e_.U(tile_n_)});
         }
+    }
+    if (extra_rows_ > 0) {
+        b_.If(is_last_, [&] { StoreExtraRows(results); });
     }
     b_.WorkgroupBarrier();
     std::vector<const Store*> stores;
@@ -304,20 +461,20 @@ void ProductEmitter::EmitEpilogue() {
         }
         e_.OpenScope();
         e_.BindFromIndex(product_.n, n);
-        b_.For(e_.U(0), e_.U(tile_m_), e_.U(along), {}, [&](Id base, std::span<const Id>) -> Ids {
+        b_.For(e_.U(0), rows_, e_.U(along), {}, [&](Id base, std::span<const Id>) -> Ids {
             const Id row = b_.Add(base, row_lane);
             const Id m = b_.Add(m_first_, row);
             const Id inside = b_.And(n_inside, Between(m_nominal_, m, m_));
-            b_.If(tile_m_ % along == 0 ? inside : b_.And(inside, b_.ULess(row, e_.U(tile_m_))),
-                  [&] {
-                      e_.OpenScope();
-                      e_.BindFromIndex(row_nest.loops, m);
-                      const Id place = b_.Add(b_.Mul(row, e_.U(tile_n_)), column);
-                      const Id sum = b_.Load(b_.ElementPointer(results, place));
-                      e_.scopes_.back().emplace(product_.sum.value(), sum);
-                      e_.EmitStores(stores);
-                      e_.CloseScope();
-                  });
+            const bool whole = is_last_ == 0 && tile_m_ % along == 0;
+            b_.If(whole ? inside : b_.And(inside, b_.ULess(row, rows_)), [&] {
+                e_.OpenScope();
+                e_.BindFromIndex(row_nest.loops, m);
+                const Id place = b_.Add(b_.Mul(row, e_.U(tile_n_)), column);
+                const Id sum = b_.Load(b_.ElementPointer(results, place));
+                e_.scopes_.back().emplace(product_.sum.value(), sum);
+                e_.EmitStores(stores);
+                e_.CloseScope();
+            });
             return {};
         });
         e_.CloseScope();
@@ -342,6 +499,9 @@ bool Emitter::EmitProduct() {
         if (load != nullptr && kernel_[load->buffer].written) {
             return false;
         }
+    }
+    if (EmitByteProduct(*product)) {
+        return true;
     }
     if (HasFewRows(kernel_, scope_, *product)) {
         EmitFewRows(*product);

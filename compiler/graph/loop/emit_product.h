@@ -6,8 +6,9 @@
 // column or k, so that what follows needs no conditions. At the end the sums go through workgroup
 // memory to the epilogue, the scalars and stores of each point.
 //
-// Tiles that would go over the edge of an operand that is loaded in place begin earlier instead,
-// and leave the stores of rows that the tile before has to that one.
+// The last tile of rows may have fewer matrices, and some rows more that are multiplied without
+// matrices. Tiles that would go over the edge of an operand that is loaded in place all the same
+// begin earlier instead, and leave the stores of rows that the tile before has to that one.
 #pragma once
 
 #include <optional>
@@ -40,6 +41,8 @@ class ProductEmitter {
     };
 
     void ChooseTiles();
+    // How the rows that are left over by whole tiles are computed.
+    void ChooseLastRows();
     // Takes these numbers if they suit the product and the device.
     bool TryTiles(uint32_t matrix_rows,
                   uint32_t matrix_columns,
@@ -63,8 +66,15 @@ class ProductEmitter {
     Id LoadInPlace(const Operand& operand, bool is_a, Id row, Id k);
     Id LoadShared(const Operand& operand, bool is_a, Id row, Id k);
     Id SumPointer(uint32_t i) { return b_.ElementPointer(sums_, e_.U(i)); }
-    // Multiplies `steps` steps of 16 from k on. What is not in place has been staged.
-    void Multiply(Id k, uint32_t steps, bool a_in_place, bool b_in_place);
+    // Multiplies `steps` steps of 16 from k on, of so many rows of matrices. What is not in place
+    // has been staged.
+    void Multiply(Id k, uint32_t steps, uint32_t rows, bool a_in_place, bool b_in_place);
+    // The same of the extra rows: each invocation takes columns.
+    void MultiplyExtraRows(Id k, uint32_t steps, bool a_in_place, bool b_in_place);
+    Id LoadElement(const Operand& operand, bool is_a, bool in_place, Id row, Id k, Id offset);
+    void StoreExtraRows(Id results);
+    Id LaneOfSubgroup();
+    Id SubgroupColumn();
     void EmitStep(Id k, uint32_t steps, bool a_in_place, bool b_in_place);
     void EmitSums();
     void EmitEpilogue();
@@ -93,6 +103,12 @@ class ProductEmitter {
     uint32_t matrix_rows_ = 1, matrix_columns_ = 1, subgroup_rows_ = 1, subgroup_columns_ = 1;
     uint32_t steps_ = 1;
     uint32_t tile_m_ = kSide, tile_n_ = kSide;
+    // Of the last tile: its rows of matrices, and the rows behind these.
+    uint32_t last_rows_ = 1, extra_rows_ = 0;
+    Expr m_tiles_;
+    Id is_last_ = 0;     // whether this is the last tile, if that differs from others
+    Id rows_ = 0;        // of this tile
+    Id extra_sums_ = 0;  // of extra rows, by row and column
     Id m_nominal_ = 0, n_nominal_ = 0;  // where the tile's own rows and columns begin
     Id m_first_ = 0, n_first_ = 0;      // where the tile begins
     Id sums_ = 0;

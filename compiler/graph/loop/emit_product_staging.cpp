@@ -61,7 +61,7 @@ void ProductEmitter::Stage(const Operand& operand, bool is_a, Id k, uint32_t ste
 // Neighbouring invocations take neighbours in the array's inner dimension.
 void ProductEmitter::StageElements(const Operand& operand, bool is_a, Id k, uint32_t steps) {
     const bool unit_depth = operand.unit_depth;
-    const uint32_t depth = steps * kSide, rows = is_a ? tile_m_ : tile_n_;
+    const uint32_t depth = steps * kSide, rows = is_a ? tile_m_ + extra_rows_ : tile_n_;
     const uint32_t inner = unit_depth ? depth : rows, outer = unit_depth ? rows : depth;
     // Of the invocations, `across` lie along the inner dimension.
     const uint32_t across = std::min(inner, invocations());
@@ -143,7 +143,7 @@ void ProductEmitter::StageRuns(Id k, uint32_t steps) {
                 b_.Add(b_.Add(first.back(), e_.U(part - begin)), lane));
         const Id first_row = b_.Add(m_first_, row_lane);
         const Ids start = counts ? VariablesAt(product_.m, first_row) : Ids();
-        b_.For(e_.U(0), e_.U(tile_m_), e_.U(along), start,
+        b_.For(e_.U(0), rows_, e_.U(along), start,
                [&](Id base, std::span<const Id> variables) -> Ids {
                    const Id row = b_.Add(base, row_lane);
                    const Id index = b_.Add(m_first_, row);
@@ -169,10 +169,10 @@ void ProductEmitter::StageRuns(Id k, uint32_t steps) {
                    const Id place =
                        b_.Add(b_.Mul(row, e_.U(a_.shared_stride)), b_.Add(lane, e_.U(part)));
                    const Id pointer = b_.ElementPointer(a_.shared, place);
-                   if (tile_m_ % along == 0) {
+                   if (is_last_ == 0 && tile_m_ % along == 0) {
                        b_.Store(pointer, value[0]);
                    } else {
-                       b_.If(b_.ULess(row, e_.U(tile_m_)), [&] { b_.Store(pointer, value[0]); });
+                       b_.If(b_.ULess(row, rows_), [&] { b_.Store(pointer, value[0]); });
                    }
                    e_.CloseScope();
                    return counts ? NextVariables(product_.m, variables, along) : Ids();

@@ -40,6 +40,7 @@ class Emitter {
 
   private:
     friend class ProductEmitter;
+    friend class ByteProductEmitter;
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
@@ -53,6 +54,8 @@ class Emitter {
     std::optional<std::vector<int64_t>> UnrolledPlace(ScalarId id) const;
     // --- emit_few_rows.cpp: a product that HasFewRows()
     void EmitFewRows(const Product& product);
+    // --- emit_bytes.cpp: false if the product or the device is not made for it
+    bool EmitByteProduct(const Product& product);
     // Runs code with the variables of one row.
     using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
     Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);

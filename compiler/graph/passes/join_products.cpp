@@ -124,14 +124,24 @@ class ProductJoining {
         return graph_[value].kind == ValueKind::kConstant ? value : ValueId();
     }
 
+    static bool IsView(const Operation& operation) {
+        return Is<op::Reshape>(operation) || Is<op::Permute>(operation) || Is<op::Slice>(operation);
+    }
+
+    // Whether an output is the value in some order: the product then writes it there.
+    bool LeadsToOutput(ValueId value) const {
+        const std::vector<NodeId>& users = UsersOf(value);
+        return IsOutput(value) || std::any_of(users.begin(), users.end(), [&](NodeId user) {
+                   return IsView(graph_[user].operation) && LeadsToOutput(graph_[user].results[0]);
+               });
+    }
+
     // Whether a value is likely to be in memory: a product reads it, or it is read in another
     // order. What only elementwise operations read is better the product's epilogue.
     bool IsKept(ValueId value) const {
         const std::vector<NodeId>& users = UsersOf(value);
-        return !IsOutput(value) && std::any_of(users.begin(), users.end(), [&](NodeId user) {
-            const Operation& operation = graph_[user].operation;
-            return Is<op::Contract>(operation) || Is<op::Reshape>(operation) ||
-                   Is<op::Permute>(operation) || Is<op::Slice>(operation);
+        return !LeadsToOutput(value) && std::any_of(users.begin(), users.end(), [&](NodeId user) {
+            return Is<op::Contract>(graph_[user].operation) || IsView(graph_[user].operation);
         });
     }
 

@@ -34,6 +34,15 @@ Result<Graph> LowerControlFlow(Graph graph);
 // change nothing: views of views, casts to the same type, additions of 0.
 Result<Graph> Simplify(Graph graph);
 
+// Moves the permutations behind products of integers through elementwise nodes, so that images
+// between such products keep the products' order in memory.
+Result<Graph> SinkPermutations(Graph graph);
+
+// Copies the bytes that a product of integers reads in another order than memory has. Simplify()
+// would remove the copies.
+Result<Graph> OrderBytes(Graph graph);
+
+// Puts constant matrices of products into the layout that the products' kernels read. The last
 // Gives the activations around convolutions with constant weights an order with channels last, and
 // inserts views where another order is needed.
 Result<Graph> ChooseLayouts(Graph graph);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -20,12 +21,16 @@ constexpr int64_t kMaxFoldedGrowth = 4;
 
 class Simplifier {
   public:
-    Simplifier(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+    Simplifier(const Graph& from, Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {
+        for (const Output& output : from.outputs()) {
+            outputs_.insert(output.value);
+        }
+    }
 
     Status Visit(const Node& node) {
         const std::vector<ValueId> operands = cloner_.Map(node.operands);
         if (node.bodies.empty() && node.results.size() == 1) {
-            if (const ValueId same = Unchanged(node, operands); same.valid()) {
+            if (const ValueId same = Unchanged(node.operation, operands); same.valid()) {
                 cloner_.Set(node.results[0], same);
                 return OkStatus();
             }
@@ -37,6 +42,13 @@ class Simplifier {
         std::vector<ValueId> simple = operands;
         ComposeViews(operation, simple);
         FORNAX_RETURN_IF_ERROR(MultiplyByReciprocal(node, operation, simple));
+        ComposeInverses(operation, simple);
+        if (node.results.size() == 1) {
+            if (const ValueId same = Unchanged(operation, simple); same.valid()) {
+                cloner_.Set(node.results[0], same);
+                return OkStatus();
+            }
+        }
         std::string key = OperationKey(operation);
         for (const ValueId operand : simple) {
             key += fmt::format("%{}", operand.value());
@@ -64,11 +76,14 @@ class Simplifier {
     void SetResults(const Node& node, const std::vector<ValueId>& results) {
         for (size_t i = 0; i < node.results.size(); ++i) {
             cloner_.Set(node.results[i], results[i]);
+            if (outputs_.contains(node.results[i])) {
+                kept_.insert(results[i]);
+            }
         }
     }
 
     // The operand that the node's only result always equals, if there is one.
-    ValueId Unchanged(const Node& node, const std::vector<ValueId>& operands) const {
+    ValueId Unchanged(const Operation& operation, const std::vector<ValueId>& operands) const {
         const auto is_zero = [](const Expr& expr) { return expr == Expr(0); };
         const bool unchanged = std::visit(
             [&](const auto& held) {
@@ -96,18 +111,60 @@ class Simplifier {
                     return std::is_same_v<T, op::Concat> && operands.size() == 1;
                 }
             },
-            node.operation);
+            operation);
         return unchanged ? operands[0] : ValueId();
     }
 
-    // A view of a view of the same kind is one view.
+    // What an operation that follows undoes: two bitcasts become one, two exclusive ors with one
+    // number none (a bitcast to the same type). So bytes that are stored with another offset for
+    // their products keep it between operators.
+    void ComposeInverses(Operation& operation, std::vector<ValueId>& operands) const {
+        if (Is<op::Bitcast>(operation)) {
+            while (to_.ProducerAs<op::Bitcast>(operands[0]) != nullptr) {
+                operands[0] = to_.Producer(operands[0])->operands[0];
+            }
+            return;
+        }
+        const auto is_xor = [](const Operation* other) {
+            const auto* map = other == nullptr ? nullptr : std::get_if<op::Map>(other);
+            return map != nullptr && map->function == ScalarFunction::kXor;
+        };
+        const Node* before = operands.empty() ? nullptr : to_.Producer(operands[0]);
+        if (!is_xor(&operation) || before == nullptr || !is_xor(&before->operation)) {
+            return;
+        }
+        const std::optional<int64_t> first = SpreadInteger(before->operands[1]);
+        if (first && first == SpreadInteger(operands[1])) {
+            operation = op::Bitcast{to_.TypeOf(operands[0]).element};
+            operands = {before->operands[0]};
+        }
+    }
+
+    // The one integer that all elements of a constant are, if it is spread by views.
+    std::optional<int64_t> SpreadInteger(ValueId value) const {
+        while (to_.ProducerAs<op::Broadcast>(value) != nullptr ||
+               to_.ProducerAs<op::Reshape>(value) != nullptr) {
+            value = to_.Producer(value)->operands[0];
+        }
+        const Value& constant = to_[value];
+        if (constant.kind != ValueKind::kConstant || constant.type.shape.Volume() != Expr(1) ||
+            !IsInteger(constant.type.element)) {
+            return std::nullopt;
+        }
+        return constant.constant.At(0).integer;
+    }
+
+    // A view of a view of the same kind is one view. An output is in memory anyway: what sees it in
+    // another order reads it there.
     void ComposeViews(Operation& operation, std::vector<ValueId>& operands) const {
         if (Is<op::Reshape>(operation)) {
             while (to_.ProducerAs<op::Reshape>(operands[0]) != nullptr) {
                 operands[0] = to_.Producer(operands[0])->operands[0];
             }
         } else if (auto* permute = std::get_if<op::Permute>(&operation)) {
-            while (const auto* inner = to_.ProducerAs<op::Permute>(operands[0])) {
+            while (const auto* inner = kept_.contains(operands[0])
+                                           ? nullptr
+                                           : to_.ProducerAs<op::Permute>(operands[0])) {
                 for (int64_t& axis : permute->order) {
                     axis = inner->order[static_cast<size_t>(axis)];
                 }
@@ -208,6 +265,8 @@ class Simplifier {
     Cloner& cloner_;
     Graph& to_;
     std::map<std::string, std::vector<ValueId>> known_;
+    std::set<ValueId> outputs_;  // of the graph that is simplified
+    std::set<ValueId> kept_;     // what they are in the new one
 };
 
 }  // namespace
@@ -216,7 +275,7 @@ Result<Graph> Simplify(Graph graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();
-    Simplifier simplifier(cloner, result);
+    Simplifier simplifier(graph, cloner, result);
     for (const Node& node : graph.nodes()) {
         FORNAX_RETURN_IF_ERROR(simplifier.Visit(node));
     }

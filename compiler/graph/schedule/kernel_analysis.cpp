@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
@@ -93,7 +94,8 @@ bool IsWorthTiles(const Kernel& kernel, const Scope& scope, const SizeFacts& siz
         Points(product->k, sizes) < kLeastDepth) {
         return false;
     }
-    return loop::HasFewRows(kernel, scope, *product) ||
+    return loop::FindByteProduct(kernel, scope, *product).has_value() ||
+           loop::HasFewRows(kernel, scope, *product) ||
            (kernel[product->sum].type == ElementType::kF32 &&
             Points(product->m, sizes) >= kLeastRows);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
@@ -334,6 +335,9 @@ class Realizer {
                 std::map<ValueId, bool> depends;
                 if (DependsOn(operand, product, depends, between) &&
                     BecomesAttention(value, between)) {
+                    for (const ValueId factor : graph_.Producer(product)->operands) {
+                        InlineOperand(value, factor);
+                    }
                     StoreInReadersOrder(value);
                     return;
                 }
@@ -394,6 +398,30 @@ class Realizer {
             }
         }
         return is_attention;
+    }
+
+    // What scales the queries or the keys costs less in the attention than as a kernel of its own,
+    // as long as keys are multiplied where they lie.
+    void InlineOperand(ValueId attention, ValueId operand) {
+        while (!realized(operand) && IsView(graph_.Producer(operand)->operation)) {
+            operand = graph_.Producer(operand)->operands[0];
+        }
+        if (!realized(operand) || result_.reasons[operand.value()] != RealizeReason::kReadOften ||
+            OnlyReader({operand}) != attention) {
+            return;
+        }
+        const auto loads_keys = [&] {
+            const loop::Kernel kernel = KernelOf(attention);
+            const auto found = loop::FindAttention(kernel, loop::FindScope(kernel));
+            return found && std::holds_alternative<loop::Load>(kernel[found->key].value);
+        };
+        const bool before = loads_keys();
+        result_.realized[operand.value()] = false;
+        if (MappingOf(attention, {}) == loop::Mapping::kAttention && loads_keys() >= before) {
+            result_.reasons[operand.value()] = RealizeReason::kInlined;
+        } else {
+            result_.realized[operand.value()] = true;
+        }
     }
 
     // A result that is only read in another order is stored in that.
@@ -505,6 +533,15 @@ class Realizer {
             }
         }
         return joins;
+    }
+
+    loop::Kernel KernelOf(ValueId value) {
+        result_.realized[value.value()] = false;  // computed, not loaded
+        KernelBuilder builder(graph_, result_.realized, "");
+        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
+        builder.Store(value, index, builder.At(value, index));
+        result_.realized[value.value()] = true;
+        return std::move(builder.kernel());
     }
 
     // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.

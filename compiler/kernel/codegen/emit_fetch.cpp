@@ -123,6 +123,20 @@ Value* Emitter::WorkgroupStep(ir::ValueId value, uint32_t& budget) {
             }
             return inst->op == Op::kShl ? builder_.CreateShl(a, by) : builder_.CreateLShr(a, by);
         }
+        // Quotients that go on from one workgroup to the next, and remainders that do not wrap.
+        case Op::kUDiv: {
+            Value* by = factor(1);
+            Value* a = by ? step(0) : nullptr;
+            return a ? builder_.CreateUDiv(a, by) : nullptr;
+        }
+        case Op::kURem:
+            return step(0);
+        case Op::kSelect: {
+            Value* a = step(1);
+            Value* b = a ? step(2) : nullptr;
+            const auto* zero = llvm::dyn_cast_or_null<llvm::ConstantInt>(a);
+            return b && zero && zero->isZero() ? b : b ? a : nullptr;
+        }
         case Op::kZExt:
         case Op::kSExt: {
             Value* a = step(0);
@@ -172,6 +186,31 @@ bool Emitter::ComputesMuch() {
         known->second = visit(visit, around);
     }
     return known->second;
+}
+
+// Whether the kernel multiplies matrices, and this is not in a loop that does: what comes then is
+// over long before memory has brought a line, and the next workgroup's products give it time.
+bool Emitter::FollowsProducts() {
+    auto multiplies = [&](auto& self, ir::BlockId block) -> bool {
+        return std::ranges::any_of(kernel_.block(block).insts, [&](ir::InstId id) {
+            const ir::Instruction& inst = kernel_.inst(id);
+            return inst.op == Op::kMatrixMulAdd ||
+                   std::ranges::any_of(inst.blocks,
+                                       [&](ir::BlockId inner) { return self(self, inner); });
+        });
+    };
+    auto known = [&](ir::BlockId block) {
+        const auto [found, is_new] = multiplies_.try_emplace(block.index, false);
+        if (is_new) {
+            found->second = multiplies(multiplies, block);
+        }
+        return found->second;
+    };
+    return known(kernel_.body) &&
+           std::ranges::none_of(constructs_, [&](const Construct& construct) {
+               const ir::Instruction& inst = kernel_.inst(construct.inst);
+               return inst.op == Op::kLoop && known(inst.blocks[0]);
+           });
 }
 
 // A store that goes past the caches need not read the line first, which is a third of the traffic

@@ -432,7 +432,8 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
     switch (inst.op) {
         case Op::kLoadBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
-            region.fetch_distance = NextWorkgroupDistance(inst);
+            region.fetch_distance =
+                FollowsProducts() ? WorkgroupDistance(operands[1]) : NextWorkgroupDistance(inst);
             region.fetch_ahead =
                 !region.is_volatile && (fetches_loads_ || ComputesMuch() || region.fetch_distance);
             EmitLoad(inst, region, operands[1]);
@@ -441,6 +442,9 @@ void Emitter::EmitMemory(const ir::Instruction& inst) {
         case Op::kStoreBuffer: {
             MemoryRegion region = BufferRegion(inst, operands[0]);
             region.fetch_ahead = !region.is_volatile && !IsLoaded(inst);
+            if (FollowsProducts()) {
+                region.fetch_distance = WorkgroupDistance(operands[1]);
+            }
             region.stream_mask = StreamMask(inst, region);
             EmitStore(region, operands[1], operands.subspan(2));
             return;

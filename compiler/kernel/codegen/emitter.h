@@ -489,6 +489,7 @@ class Emitter {
                         llvm::Value* address,
                         llvm::ArrayRef<uint64_t> lane_bytes);
     llvm::Value* WorkgroupStep(ir::ValueId value, uint32_t& budget);
+    bool FollowsProducts();
     llvm::Value* NextWorkgroupDistance(const ir::Instruction& load);
     llvm::Value* WorkgroupDistance(ir::ValueId offset);
 
@@ -584,6 +585,7 @@ class Emitter {
     Slot kept_mask_;
     std::vector<uint32_t> uses_;              // by value
     std::map<uint32_t, bool> computes_much_;  // by block
+    std::map<uint32_t, bool> multiplies_;     // by block
     const WorkgroupSteps steps_;
     std::map<llvm::Value*, llvm::Value*> stream_masks_;  // by the size of the buffer
     bool streams_ = false;

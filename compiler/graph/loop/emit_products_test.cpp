@@ -1,0 +1,144 @@
+// Products of bytes and of few rows on a device, against the interpreter; every module passes
+// spirv-val.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/graph/loop/byte_product.h"
+#include "compiler/graph/loop/few_rows.h"
+#include "tests/graph/kernel_check.h"
+
+namespace fornax::graph::loop {
+namespace {
+
+class EmitProductsTest : public test::KernelCheck {
+  protected:
+    static bool IsByteProduct(const std::string& text) {
+        const Kernel kernel = Parse(text);
+        const Scope scope = FindScope(kernel);
+        const std::optional<Product> product = FindProduct(kernel, scope);
+        return product && FindByteProduct(kernel, scope, *product);
+    }
+    static bool IsOfFewRows(const std::string& text) {
+        const Kernel kernel = Parse(text);
+        const Scope scope = FindScope(kernel);
+        const std::optional<Product> product = FindProduct(kernel, scope);
+        return product && HasFewRows(kernel, scope, *product);
+    }
+};
+
+// m x n with k words, columns in panels of 16.
+std::string ByteMatrices(int m, int n, int k, const char* a, const char* b) {
+    return fmt::format(
+        "kernel bytes(in a: {3}[{0},{5}], in b: {4}[{6},{2},16,4], in s: f32[{1}], "
+        "out y: f32[{0},{1}])\n"
+        "  parallel $i < {0}, $j < {1}\n"
+        "  product\n"
+        "%0 = load a[$i,4*$r + $u]\n"
+        "%1 = cast i32 %0\n"
+        "%2 = load b[floor($j, 16),$r,mod($j, 16),$u]\n"
+        "%3 = cast i32 %2\n"
+        "%4 = mul %1, %3\n"
+        "%5 = reduce sum $r < {2}, $u < 4 of %4\n"
+        "%6 = cast f32 %5\n"
+        "%7 = load s[$j]\n"
+        "%8 = mul %6, %7\n"
+        "store y[$i,$j] = %8\n",
+        m, n, k, a, b, 4 * k, (n + 15) / 16);
+}
+
+TEST_F(EmitProductsTest, BytesOfAllSigns) {
+    for (const char* a : {"u8", "i8"}) {
+        for (const char* b : {"u8", "i8"}) {
+            const std::string text = ByteMatrices(9, 40, 5, a, b);
+            EXPECT_TRUE(IsByteProduct(text));
+            Check(text);
+        }
+    }
+}
+
+TEST_F(EmitProductsTest, BytesOfAllSizes) {
+    for (const auto& [m, n, k] :
+         {std::tuple(1, 16, 1), {3, 5, 7}, {8, 64, 3}, {16, 31, 2}, {65, 33, 16}}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", m, n, k));
+        Check(ByteMatrices(m, n, k, "u8", "i8"));
+    }
+}
+
+// A window of 3 x 3 with padding; what is outside is 7.
+TEST_F(EmitProductsTest, BytesOfWindows) {
+    for (const int stride : {1, 2}) {
+        const std::string text = fmt::format(
+            "kernel conv(in x: u8[2,9,11,8], in w: i8[2,3,3,2,16,4], out y: i32[2,{0},{1},20])\n"
+            "  parallel $b < 2, $i < {0}, $j < {1}, $o < 20\n"
+            "  product\n"
+            "%0 = constant u8 7\n"
+            "%1 = load x[$b,{2}*$i + $r - 1,{2}*$j + $s - 1,4*$t + $u] otherwise %0\n"
+            "%2 = cast i32 %1\n"
+            "%3 = load w[floor($o, 16),$r,$s,$t,mod($o, 16),$u]\n"
+            "%4 = cast i32 %3\n"
+            "%5 = mul %2, %4\n"
+            "%6 = reduce sum $r < 3, $s < 3, $t < 2, $u < 4 of %5\n"
+            "store y[$b,$i,$j,$o] = %6\n",
+            stride == 1 ? 9 : 5, stride == 1 ? 11 : 6, stride);
+        EXPECT_TRUE(IsByteProduct(text));
+        Check(text);
+    }
+}
+
+TEST_F(EmitProductsTest, BytesThatAreNoWords) {
+    // A word that begins at an odd place, three bytes, and an edge within a word.
+    const auto text = [](const char* index, int places) {
+        return fmt::format(
+            "kernel bytes(in a: u8[5,40], in b: i8[3,9,16,4], out y: i32[5,40])\n"
+            "  parallel $i < 5, $j < 40\n"
+            "  product\n"
+            "%0 = load a[$i,{0}]\n"
+            "%1 = cast i32 %0\n"
+            "%2 = load b[floor($j, 16),$r,mod($j, 16),$u]\n"
+            "%3 = cast i32 %2\n"
+            "%4 = mul %1, %3\n"
+            "%5 = reduce sum $r < 9, $u < {1} of %4\n"
+            "store y[$i,$j] = %5\n",
+            index, places);
+    };
+    EXPECT_TRUE(IsByteProduct(text("4*$r + $u", 4)));
+    for (const auto& [index, places] : {std::pair("4*$r + $u + 1", 4),
+                                        {"3*$r + $u", 4},
+                                        {"4*$r + $u", 3},
+                                        {"4*$r + $u + 6", 4},
+                                        {"4*$r + 2*$u", 4}}) {
+        EXPECT_FALSE(IsByteProduct(text(index, places))) << index;
+        Check(text(index, places));
+    }
+}
+
+// Codes of four bits in words, of which each block of eight columns of k has a scale.
+TEST_F(EmitProductsTest, FewRowsOfDecodedWords) {
+    for (const int rows : {1, 4, 8}) {
+        const std::string text = fmt::format(
+            "kernel words(in x: f32[{0},48], in w: u32[3,6,16], in s: f32[3,6,16], "
+            "out y: f32[{0},40])\n"
+            "  parallel $i < {0}, $j < 40\n"
+            "  product\n"
+            "%0 = load x[$i,8*$r + $u]\n"
+            "%1 = load w[floor($j, 16),$r,mod($j, 16)]\n"
+            "%2 = index 4*$u\n"
+            "%3 = cast u32 %2\n"
+            "%4 = shr %1, %3\n"
+            "%5 = constant u32 15\n"
+            "%6 = and %4, %5\n"
+            "%7 = cast f32 %6\n"
+            "%8 = load s[floor($j, 16),$r,mod($j, 16)]\n"
+            "%9 = mul %7, %8\n"
+            "%10 = mul %0, %9\n"
+            "%11 = reduce sum $r < 6, $u < 8 of %10\n"
+            "store y[$i,$j] = %11\n",
+            rows);
+        EXPECT_TRUE(IsOfFewRows(text));
+        Check(text, {}, {.relative = 1e-4, .floor = 1e-3});
+    }
+}
+
+}  // namespace
+}  // namespace fornax::graph::loop
