@@ -32,6 +32,7 @@ class Convolutions : public PlayerTest {
         inputs_.push_back(Random(dims, 4));
         return builder_.Input("x", inputs_.back().type());
     }
+    Val Constant(const std::vector<int64_t>& dims) { return builder_.Constant(Random(dims, 2)); }
     Val Convolve(Val x, const Layer& layer) {
         const int64_t in = *x.dim(1).constant();
         const Val weights = builder_.Constant(
@@ -95,6 +96,7 @@ TEST_F(Convolutions, OfAnyChannelsAndWindows) {
         {.channels = 16, .dilation = 2, .low = 2, .high = 0},
         {.channels = 24, .kernel = 1, .low = 0, .high = 0},
         {.channels = 33, .kernel = 1, .stride = 2, .low = 0, .high = 0},
+        {.channels = 80},
         {.channels = 64, .kernel = 5, .groups = 2, .low = 3, .high = 1},
         {.channels = 256, .kernel = 2, .low = 0, .high = 0},
     };
@@ -145,6 +147,22 @@ TEST_F(Convolutions, GiveTheirValuesToAll) {
            Convolve(y, {.channels = 32, .groups = 32}),
            graph::Pad(y, 1, {0, 1, 0, 2}, {0, 0, 1, 0}), graph::Reverse(y, 2),
            y + builder_.Constant(Tensor::FromFloats({6}, std::vector<float>{1, 2, 3, 4, 5, 6}))});
+}
+
+// Windows side by side are a product, whose places go through to the next convolution; others are a
+// convolution of the input with zeros between.
+TEST_F(Convolutions, Transposed) {
+    for (const int64_t size : {2, 3}) {
+        SCOPED_TRACE(size);
+        Clear();
+        const Val x = Convolve(Input({2, 16, 5, 7}), {.channels = 32});
+        const Val weights = Constant({32, 16, size, 2});
+        const graph::SpatialWindow window = {{size, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
+        const std::vector<Expr> none = {0, 0};
+        const Val y = graph::ConvolveTransposed(x, weights, Constant({16}), window, none, 1);
+        Check({Convolve(y, {.channels = 16}), y});
+        EXPECT_EQ(products_, 3U);
+    }
 }
 
 }  // namespace

@@ -166,6 +166,41 @@ Val Convolve(Val x,
         })[0];
 }
 
+namespace {
+
+// A transposed convolution whose windows lie side by side: each place of x gives one window.
+Val ScatterWindows(Val x, Val w) {
+    const auto rank = static_cast<size_t>(x.rank() - 2);
+    std::string interleaved = "n";
+    std::vector<Expr> dims = {x.dim(0)};
+    Axes channels_last = {0}, channels_second = {0, x.rank() - 1};
+    for (size_t i = 0; i < rank; ++i) {
+        const auto axis = static_cast<int64_t>(i) + 2;
+        interleaved += {kOutputLabels[i], kWindowLabels[i]};
+        dims.push_back(x.dim(axis) * w.dim(axis));
+        channels_last.push_back(axis);
+        channels_second.push_back(axis - 1);
+    }
+    channels_last.push_back(1);
+    dims.push_back(w.dim(1));
+    const std::string out(kOutputLabels.substr(0, rank)), in(kWindowLabels.substr(0, rank));
+    const Val y = Contract(x, Permute(w, channels_last),
+                           "nc" + out + ",c" + in + "o->" + interleaved + "o", x.element());
+    return Permute(Reshape(y, Shape(std::move(dims))), channels_second);
+}
+
+bool AreSideBySide(const SpatialWindow& window, std::span<const Expr> extra) {
+    for (size_t i = 0; i < window.rank(); ++i) {
+        if (window.size[i] != Expr(window.strides[i]) || window.dilations[i] != 1 ||
+            window.low[i] != Expr(0) || window.high[i] != Expr(0) || extra[i] != Expr(0)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
 Val ConvolveTransposed(Val x,
                        Val w,
                        Val bias,
@@ -178,6 +213,9 @@ Val ConvolveTransposed(Val x,
     attributes["extra"] = Hints(x.builder().sizes(), extra);
     return x.builder().Composite(
         "conv_transpose", std::move(attributes), {x, w, bias}, [&](Builder&, Vals in) -> Vals {
+            if (groups == 1 && AreSideBySide(window, extra)) {
+                return {AddBias(ScatterWindows(in[0], in[1]), in[2])};
+            }
             // A convolution with stride 1 of the input with zeros between, with the mirrored
             // weights.
             std::vector<Expr> none(static_cast<size_t>(in[0].rank()), Expr(0)), low, high;

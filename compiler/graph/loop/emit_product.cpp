@@ -12,7 +12,8 @@ using spv::Op;
 
 namespace {
 
-constexpr uint32_t kMaxSteps = 4;
+// Steps of 16 in an iteration, the best first: sums are loaded and stored once for all of them.
+constexpr uint32_t kSteps[] = {4, 6, 5, 3, 2, 1};
 constexpr uint32_t kMaxSubgroups = 4;
 // More rows than these are worth a matrix.
 constexpr uint32_t kMaxExtraRows = 8;
@@ -76,10 +77,8 @@ void ProductEmitter::ChooseTiles() {
     const std::optional<TileAccess> b =
         FindTileAccess(e_.kernel_, e_.domain_, product_.b, product_.n, product_.k);
     const int64_t m_least = m_.Bounds(e_.domain_.ranges).low;
-    const int64_t n_least = n_.Bounds(e_.domain_.ranges).low;
     const int64_t k_least = k_.Bounds(e_.domain_.ranges).low;
     const uint32_t rows = m_least >= 2 * kSide ? 2 : 1;
-    const uint32_t columns = n_least >= 4 * kSide ? 4 : n_least >= 2 * kSide ? 2 : 1;
     const auto can_be_in_place = [&](const std::optional<TileAccess>& access, const Expr& rows,
                                      int64_t tile) {
         const Expr all = access ? access->padded_rows.value_or(rows) : rows;
@@ -92,28 +91,60 @@ void ProductEmitter::ChooseTiles() {
         a_.rows = a->padded_rows.value_or(m_);
     } else {
         a_.run = RunOf(product_.a);
-        // Rows that lie side by side are computed side by side.
-        a_.unit_depth = a_.run != 0 || product_.m.empty() ||
-                        !IsUnitAlong(product_.a, product_.m.back()) ||
-                        IsUnitAlong(product_.a, product_.k.back());
+        // Rows are computed side by side if ks do not lie so, or rows do.
+        a_.unit_depth = a_.run != 0 || product_.m.empty() || !HasRowStride(product_.a);
     }
     // Columns whose ks lie side by side would be transposed for each multiplication; in
     // workgroup memory they are once.
-    if (can_be_in_place(b, n_, columns * kSide) && !b->unit_depth) {
+    if (can_be_in_place(b, n_, kSide) && !b->unit_depth) {
         b_operand_.in_place = true;
         b_operand_.access = *b;
         b_operand_.rows = b->padded_rows.value_or(n_);
     }
     // Subgroups share what is computed, and more steps a barrier.
-    const bool share_a = !a_.in_place && b_operand_.in_place, share_b = !b_operand_.in_place;
-    for (uint32_t subgroups = share_a || share_b ? kMaxSubgroups : 1; subgroups > 0; --subgroups) {
-        for (uint32_t steps = kMaxSteps; steps > 0; --steps) {
-            if (TryTiles(rows, columns, share_b ? subgroups : 1, share_b ? 1 : subgroups, steps)) {
-                return;
+    for (uint32_t subgroups = kMaxSubgroups; subgroups > 0; --subgroups) {
+        const bool share_a = !a_.in_place && b_operand_.in_place, share_b = !b_operand_.in_place;
+        const uint32_t subgroup_rows = share_b ? subgroups : 1;
+        const auto [columns, subgroup_columns] = ChooseColumns(share_a ? subgroups : 1);
+        // An iteration of whole runs stages them whole.
+        for (const bool whole_runs : {true, false}) {
+            for (const uint32_t steps : kSteps) {
+                const bool whole = a_.run == 0 || steps * kSide % a_.run == 0;
+                if (whole == whole_runs &&
+                    TryTiles(rows, columns, subgroup_rows, subgroup_columns, steps)) {
+                    return;
+                }
             }
         }
     }
     e_.Reject("its tiles do not fit into the workgroup's memory");
+}
+
+// The numbers of matrices in a row of a subgroup's, and of subgroups in a row, at most so many,
+// that take the least time: columns behind the last one, operands that fewer columns share, and odd
+// matrices, which are not multiplied two by two, cost some.
+std::pair<uint32_t, uint32_t> ProductEmitter::ChooseColumns(uint32_t most_subgroups) const {
+    constexpr double kPriceOfStaging = 0.3;  // of a tile's operand, in columns of matrices
+    constexpr std::pair<uint32_t, double> kPrices[] = {{4, 1},    {6, 1.02}, {5, 1.03},
+                                                       {3, 1.04}, {2, 1.01}, {1, 1.1}};
+    const Expr& stored = b_operand_.in_place ? b_operand_.rows : n_;
+    const int64_t least = std::max<int64_t>(stored.Bounds(e_.domain_.ranges).low / kSide, 1);
+    const int64_t all = (n_.constant().value_or(least * kSide) + kSide - 1) / kSide;
+    std::pair<uint32_t, uint32_t> best = {1, 1};
+    double best_cost = -1;
+    for (uint32_t subgroups = most_subgroups; subgroups > 0; --subgroups) {
+        for (const auto& [columns, price] : kPrices) {
+            const int64_t tile = int64_t{columns} * subgroups;
+            const double tiles = static_cast<double>((all + tile - 1) / tile);
+            const double cost =
+                tiles * (static_cast<double>(tile) * price + (a_.in_place ? 0 : kPriceOfStaging));
+            if (tile <= least && (best_cost < 0 || cost < best_cost)) {
+                best = {columns, subgroups};
+                best_cost = cost;
+            }
+        }
+    }
+    return best;
 }
 
 bool ProductEmitter::TryTiles(uint32_t matrix_rows,
@@ -135,7 +166,7 @@ bool ProductEmitter::TryTiles(uint32_t matrix_rows,
     steps_ = steps;
     tile_m_ = subgroup_rows * matrix_rows * kSide;
     tile_n_ = subgroup_columns * matrix_columns * kSide;
-    return suits(m_, subgroup_rows, tile_m_) && suits(n_, subgroup_columns, tile_n_) &&
+    return suits(m_, subgroup_rows, tile_m_) &&
            (steps == 1 || (depth && *depth >= kSide && *depth / kSide % steps == 0)) &&
            SharedBytes() <= e_.target_.max_workgroup_memory;
 }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "compiler/graph/loop/emitter.h"
@@ -41,6 +42,7 @@ class ProductEmitter {
     };
 
     void ChooseTiles();
+    std::pair<uint32_t, uint32_t> ChooseColumns(uint32_t most_subgroups) const;
     // How the rows that are left over by whole tiles are computed.
     void ChooseLastRows();
     // Takes these numbers if they suit the product and the device.
@@ -84,7 +86,12 @@ class ProductEmitter {
     // --- emit_product_staging.cpp
     // The ks of a, from a multiple of their number on, that lie side by side in memory; 0: none.
     uint32_t RunOf(ScalarId operand) const;
-    bool IsUnitAlong(ScalarId operand, const Loop& loop) const;
+    // The stride, at most `most`, of what the operand loads along the loop; 0: there is none.
+    int64_t StrideAlong(ScalarId operand, const Loop& loop, int64_t most) const;
+    // Whether neighbouring rows lie near each other.
+    bool HasRowStride(ScalarId operand) const;
+    // Gives the loops' variables values; rows that are a multiple of 16 share most of them.
+    void BindRow(std::span<const Loop> loops, Id first, Id row);
     // Computes an operand's elements for `steps` steps of 16 into workgroup memory.
     void Stage(const Operand& operand, bool is_a, Id k, uint32_t steps);
     void StageElements(const Operand& operand, bool is_a, Id k, uint32_t steps);

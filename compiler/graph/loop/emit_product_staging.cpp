@@ -14,11 +14,9 @@ constexpr uint32_t kMaxRun = 64;
 
 }  // namespace
 
-// Whether everything that the operand loads lies side by side along the loop, or does not depend on
-// it.
-bool ProductEmitter::IsUnitAlong(ScalarId operand, const Loop& loop) const {
+int64_t ProductEmitter::StrideAlong(ScalarId operand, const Loop& loop, int64_t most) const {
     const std::vector<bool> needed = e_.Needed(std::vector<ScalarId>{operand});
-    bool unit = false;
+    int64_t greatest = 0;
     for (size_t i = 0; i < needed.size(); ++i) {
         const auto* load = std::get_if<Load>(&e_.kernel_.scalars[i].value);
         if (!needed[i] || load == nullptr) {
@@ -28,18 +26,25 @@ bool ProductEmitter::IsUnitAlong(ScalarId operand, const Loop& loop) const {
         if (!offset.Uses(loop.variable)) {
             continue;
         }
-        if (offset.Coefficient(loop.variable) != Expr(1)) {
-            return false;
+        const std::optional<Expr> coefficient = offset.Coefficient(loop.variable);
+        const int64_t stride = coefficient ? coefficient->constant().value_or(0) : 0;
+        if (stride < 1 || stride > most) {
+            return 0;
         }
-        unit = true;
+        greatest = std::max(greatest, stride);
     }
-    return unit;
+    return greatest;
+}
+
+bool ProductEmitter::HasRowStride(ScalarId operand) const {
+    constexpr int64_t kMostStride = 4;
+    return StrideAlong(operand, product_.m.back(), kMostStride) != 0;
 }
 
 uint32_t ProductEmitter::RunOf(ScalarId operand) const {
     const Loop& innermost = product_.k.back();
     const std::optional<int64_t> extent = innermost.extent.constant();
-    if (!extent || !k_.constant() || !IsUnitAlong(operand, innermost)) {
+    if (!extent || !k_.constant() || StrideAlong(operand, innermost, 1) == 0) {
         return 0;
     }
     for (uint32_t run = kMaxRun; run >= kLeastRun; run /= 2) {
@@ -76,7 +81,11 @@ void ProductEmitter::StageElements(const Operand& operand, bool is_a, Id k, uint
         e_.OpenScope();
         const auto bind_row = [&](Id row) {
             const Id index = b_.Add(row_first, row);
-            e_.BindFromIndex(row_loops, index);
+            if (operand.in_place) {
+                e_.BindFromIndex(row_loops, index);
+            } else {
+                BindRow(row_loops, row_first, row);
+            }
             return b_.ULess(index, e_.EmitExpr(e_.Simplified(row_count)));
         };
         const auto bind_depth = [&](Id offset) {
@@ -111,6 +120,23 @@ void ProductEmitter::StageElements(const Operand& operand, bool is_a, Id k, uint
     }
 }
 
+void ProductEmitter::BindRow(std::span<const Loop> loops, Id first, Id row) {
+    const std::optional<int64_t> extent =
+        loops.empty() ? std::nullopt : loops.back().extent.constant();
+    if (!extent || *extent % kSide != 0) {
+        e_.BindFromIndex(loops, b_.Add(first, row));
+        return;
+    }
+    // Tiles of an operand that is not in place begin at a multiple of 16, so only the innermost
+    // variable differs in 16 rows.
+    const Id place = b_.UMod(row, e_.U(kSide));
+    Ids variables = VariablesAt(loops, b_.Add(first, b_.Sub(row, place)));
+    variables.back() = b_.Add(variables.back(), place);
+    for (size_t i = 0; i < loops.size(); ++i) {
+        e_.Bind(loops[i].variable, loops[i].extent, variables[i]);
+    }
+}
+
 // Of a, ks of one run: all loops of k but the innermost one have one value in it, so that what
 // depends on these, such as whether a window's place is inside of an image, is the same for all
 // invocations of a row.
@@ -131,16 +157,12 @@ void ProductEmitter::StageRuns(Id k, uint32_t steps) {
     const bool counts = CanCount(product_.m, along);
     const std::optional<int64_t> m = m_.constant();
     const bool whole_rows = m && *m % tile_m_ == 0;
-    for (uint32_t part = 0; part < depth; part += across) {
+    for (uint32_t begin = 0; begin < depth; begin += run) {
         e_.OpenScope();
-        // The run's beginning decides on the outer loops.
-        const uint32_t begin = part / run * run;
         const Ids first = VariablesAt(product_.k, b_.Add(k, e_.U(begin)));
         for (size_t i = 0; i + 1 < product_.k.size(); ++i) {
             e_.Bind(product_.k[i].variable, product_.k[i].extent, first[i]);
         }
-        e_.Bind(innermost.variable, innermost.extent,
-                b_.Add(b_.Add(first.back(), e_.U(part - begin)), lane));
         const Id first_row = b_.Add(m_first_, row_lane);
         const Ids start = counts ? VariablesAt(product_.m, first_row) : Ids();
         b_.For(e_.U(0), rows_, e_.U(along), start,
@@ -157,22 +179,28 @@ void ProductEmitter::StageRuns(Id k, uint32_t steps) {
                    }
                    const Id inside =
                        whole_rows ? b_.True() : b_.ULess(index, e_.EmitExpr(e_.Simplified(m_)));
-                   const Ids value = b_.If(
-                       inside,
-                       [&] {
-                           e_.OpenScope();
-                           Ids computed = {e_.Value(product_.a)};
-                           e_.CloseScope();
-                           return computed;
-                       },
-                       [&] { return Ids{e_.F(0)}; });
-                   const Id place =
-                       b_.Add(b_.Mul(row, e_.U(a_.shared_stride)), b_.Add(lane, e_.U(part)));
-                   const Id pointer = b_.ElementPointer(a_.shared, place);
-                   if (is_last_ == 0 && tile_m_ % along == 0) {
-                       b_.Store(pointer, value[0]);
-                   } else {
-                       b_.If(b_.ULess(row, rows_), [&] { b_.Store(pointer, value[0]); });
+                   for (uint32_t part = 0; part < run; part += across) {
+                       const Id at = b_.Add(lane, e_.U(part));
+                       e_.OpenScope();
+                       e_.Bind(innermost.variable, innermost.extent, b_.Add(first.back(), at));
+                       const Ids value = b_.If(
+                           inside,
+                           [&] {
+                               e_.OpenScope();
+                               Ids computed = {e_.Value(product_.a)};
+                               e_.CloseScope();
+                               return computed;
+                           },
+                           [&] { return Ids{e_.F(0)}; });
+                       const Id place =
+                           b_.Add(b_.Mul(row, e_.U(a_.shared_stride)), b_.Add(at, e_.U(begin)));
+                       const Id pointer = b_.ElementPointer(a_.shared, place);
+                       if (is_last_ == 0 && tile_m_ % along == 0) {
+                           b_.Store(pointer, value[0]);
+                       } else {
+                           b_.If(b_.ULess(row, rows_), [&] { b_.Store(pointer, value[0]); });
+                       }
+                       e_.CloseScope();
                    }
                    e_.CloseScope();
                    return counts ? NextVariables(product_.m, variables, along) : Ids();

@@ -200,12 +200,17 @@ class LayoutChooser {
 
     Result<bool> Keep(const Node& node, const op::Permute& permute) {
         const Layout* found = LayoutOf(node.operands);
+        if (found == nullptr && PutsLastSecond(permute.order)) {
+            // Channels are last already.
+            const ValueId value = cloner_.Map(node.operands[0]);
+            return Set(node, {value, Inverse(permute.order), permute.order.size() - 1}, false);
+        }
         if (found == nullptr) {
             return false;
         }
         Layout layout = *found;
         layout.order = Reordered(std::span<const int64_t>(Inverse(permute.order)), found->order);
-        return Set(node, std::move(layout));
+        return Set(node, std::move(layout), false);
     }
 
     Result<bool> Keep(const Node& node, const op::Reshape& reshape) {
@@ -412,8 +417,18 @@ class LayoutChooser {
         return nullptr;
     }
 
-    Result<bool> Set(const Node& node, Layout layout) {
-        to_.Rename(layout.value, from_[node.results[0]].name);
+    static bool PutsLastSecond(const Axes& order) {
+        const auto rank = static_cast<int64_t>(order.size());
+        if (rank < 4 || order[0] != 0 || order[1] != rank - 1) {
+            return false;
+        }
+        return std::is_sorted(order.begin() + 2, order.end());
+    }
+
+    Result<bool> Set(const Node& node, Layout layout, bool is_new = true) {
+        if (is_new) {
+            to_.Rename(layout.value, from_[node.results[0]].name);
+        }
         if (std::is_sorted(layout.order.begin(), layout.order.end())) {
             cloner_.Set(node.results[0], layout.value);
         } else {

@@ -174,6 +174,53 @@ TEST(Fetch, RowsThatGoByOnce) {
     EXPECT_EQ(LlvmIr(row(branch)).find(usual_distance), std::string::npos);
 }
 
+// What follows products asks for what the next workgroup accesses, where that is known; the
+// products' own loop does not.
+TEST(Fetch, WhatFollowsProducts) {
+    const auto list = [](const std::string& name, const std::string& type) {
+        std::string text;
+        for (int i = 0; i < 8; ++i) {
+            text += (i == 0 ? "%" : ", %") + name + std::to_string(i) + type;
+        }
+        return text;
+    };
+    std::string zeros;
+    for (int i = 0; i < 8; ++i) {
+        zeros += "%f" + std::to_string(i) + ":f32 = const 0.0\n";
+    }
+    const auto kernel = [&](const std::string& product) {
+        const std::string text =
+            "kernel \"test\" workgroup_size(32, 1, 1) subgroup_size(32) push_constants(4) {\n"
+            "binding 0: storage_buffer set(0) binding(0) count(1) offset(0)\n"
+            "binding 1: storage_buffer set(0) binding(1) count(1) offset(16)\n"
+            "body {\n"
+            "%zero:i32 = const 0\n"
+            "%two:i32 = const 2\n"
+            "%b:buffer = buffer 1, %zero\n"
+            "%length:i32 = load_push %zero align(4)\n"
+            "%i:i32 = builtin local_id_x\n"
+            "%o:i32 = shl %i, %two\n" +
+            zeros + product +
+            "%w:i32 = builtin workgroup_id_x\n"
+            "%tile:i32 = urem %w, %two\n"
+            "%first:i32 = imul %tile, %length\n"
+            "%at:i32 = iadd %first, %o\n"
+            "store_buffer %b, %at, %f0 align(4)\n"
+            "return\n}\n}\n";
+        Result<ir::Kernel> parsed = ir::ParseKernel(text);
+        EXPECT_TRUE(parsed.ok()) << parsed.error().message;
+        Result<RunnableKernel> native = RunnableKernel::Create(*parsed, 0);
+        EXPECT_TRUE(native.ok()) << native.error().message;
+        return native->llvm_ir();
+    };
+    const std::string product = list("r", ":f32") + " = matrix_muladd 32, " + list("f", "") + ", " +
+                                list("f", "") + ", " + list("f", "") + "\n";
+    const std::string usual_distance = "i64 4096";
+    EXPECT_NE(kernel("").find(usual_distance), std::string::npos);
+    EXPECT_EQ(kernel(product).find(usual_distance), std::string::npos);
+    EXPECT_NE(kernel(product).find(", i32 1, i32 3, i32 1)"), std::string::npos);
+}
+
 TEST(Fetch, RowsOfLanesThatRunThroughMemory) {
     // 32 bytes of every 64: each line once.
     EXPECT_EQ(Fetches("%four:i32 = const 4\n"

@@ -63,7 +63,7 @@ class MulAdd {
                                            : function_.getArg(argument++));
         }
         const unsigned wide = bits_ >= 512 ? variant_.side : 1;
-        const std::vector<uint32_t> parts = Parts(wide);
+        const std::vector<uint32_t> parts = Parts();
         for (unsigned row = 0; row < variant_.side; ++row) {
             for (unsigned column = 0; column < variant_.side; column += wide) {
                 uint32_t first = 0;
@@ -78,10 +78,11 @@ class MulAdd {
 
   private:
     // The parts of a matrix, in rows: the accumulators of one part are in registers at once, beside
-    // a row of B and an element of A.
-    std::vector<uint32_t> Parts(unsigned wide) const {
+    // a row of B and an element of A. Not more than eight rows: if a power of two is between them,
+    // they are in one set of the first cache, which has not more ways.
+    std::vector<uint32_t> Parts() const {
         if (bits_ >= 512) {
-            return std::vector<uint32_t>(wide, kMatrixSize / wide);
+            return {kMatrixSize / 2, kMatrixSize / 2};
         }
         return bits_ >= 256 ? std::vector<uint32_t>{6, 6, 4} : std::vector<uint32_t>(8, 2);
     }
