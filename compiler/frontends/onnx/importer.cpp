@@ -140,7 +140,8 @@ class ModelImporter {
                        size_t axis,
                        const onnx::TensorShapeProto::Dimension* dim,
                        std::optional<int64_t> expected) {
-        if (dim != nullptr && dim->has_dim_value()) {
+        // Some exporters write -1 or "?" for a size that may change.
+        if (dim != nullptr && dim->has_dim_value() && dim->dim_value() != -1) {
             const int64_t size = dim->dim_value();
             if (size < 0 || size > graph::kMaxElements) {
                 FailInvalid(fmt::format("the input {} has a dimension of {}", input, size));
@@ -157,7 +158,7 @@ class ModelImporter {
         if (!expected.has_value() && given != options_.dims.end()) {
             hint = given->second;
         }
-        if (name.empty()) {
+        if (name.empty() || name == "?") {
             name = fmt::format("{}.{}", input, axis);
         }
         if (hint < 0 || hint > INT32_MAX) {
