@@ -389,6 +389,10 @@ ScalarId KernelBuilder::At(ValueId value, std::vector<Expr> index) {
     if (found != scalars_.end()) {
         return found->second;
     }
+    if (size() > most_scalars_) {
+        return Constant(source.type.element,
+                        IsFloat(source.type.element) ? Scalar::Float(0) : Scalar::Integer(0));
+    }
     const Node& node = *graph_.Producer(value);
     ValueInliner inliner(*this, node, source.type, std::move(index));
     const ScalarId scalar = std::visit(inliner, node.operation);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/loop/attention.h"
+#include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"

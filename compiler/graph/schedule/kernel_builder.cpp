@@ -26,8 +26,9 @@ bool KernelBuilder::KeyLess::operator()(const Key& a, const Key& b) const {
 
 KernelBuilder::KernelBuilder(const Graph& graph,
                              const std::vector<bool>& realized,
-                             std::string name)
-    : graph_(graph), realized_(realized) {
+                             std::string name,
+                             size_t most_scalars)
+    : graph_(graph), realized_(realized), most_scalars_(most_scalars) {
     kernel_.name = std::move(name);
     kernel_.sizes = graph.sizes().ranges();
     domain_.ranges = graph.sizes().ranges();

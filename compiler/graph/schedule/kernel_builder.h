@@ -5,6 +5,7 @@
 // same value at the same index once only, so a value that several stores need is computed once.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <span>
 #include <string>
@@ -18,7 +19,13 @@ namespace fornax::graph {
 class KernelBuilder {
   public:
     // `realized` says by value index which values are in memory; both outlive the builder.
-    KernelBuilder(const Graph& graph, const std::vector<bool>& realized, std::string name);
+    // At() inlines no more values once the kernel has more than `most_scalars`: such a kernel is
+    // wrong and only its size() counts. Without that, chains of values that are read twice would
+    // take exponential time.
+    KernelBuilder(const Graph& graph,
+                  const std::vector<bool>& realized,
+                  std::string name,
+                  size_t most_scalars = SIZE_MAX);
 
     // A loop over 0..extent-1, or none if the extent is 1: then the index is the constant 0.
     Expr AddParallel(const Expr& extent);
@@ -83,6 +90,7 @@ class KernelBuilder {
 
     const Graph& graph_;
     const std::vector<bool>& realized_;
+    const size_t most_scalars_;
     loop::Kernel kernel_;
     Domain domain_;
     std::map<Key, loop::ScalarId, KeyLess> scalars_;

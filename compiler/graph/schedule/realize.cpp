@@ -411,7 +411,8 @@ class Realizer {
             return;
         }
         const auto loads_keys = [&] {
-            const loop::Kernel kernel = KernelOf(attention);
+            const KernelBuilder builder = BuilderOf(attention);
+            const loop::Kernel& kernel = builder.kernel();
             const auto found = loop::FindAttention(kernel, loop::FindScope(kernel));
             return found && std::holds_alternative<loop::Load>(kernel[found->key].value);
         };
@@ -535,23 +536,20 @@ class Realizer {
         return joins;
     }
 
-    loop::Kernel KernelOf(ValueId value) {
+    // The kernel that computes a value.
+    KernelBuilder BuilderOf(ValueId value) {
         result_.realized[value.value()] = false;  // computed, not loaded
-        KernelBuilder builder(graph_, result_.realized, "");
+        KernelBuilder builder(graph_, result_.realized, "", kMaxScalars);
         const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
         builder.Store(value, index, builder.At(value, index));
         result_.realized[value.value()] = true;
-        return std::move(builder.kernel());
+        return builder;
     }
 
     // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
     // Of the values `once` no element may be computed more often than there are elements.
     std::optional<loop::Mapping> MappingOf(ValueId value, const std::set<ValueId>& once) {
-        result_.realized[value.value()] = false;  // computed, not loaded
-        KernelBuilder builder(graph_, result_.realized, "");
-        const std::vector<Expr> index = builder.AddParallel(graph_.ShapeOf(value));
-        builder.Store(value, index, builder.At(value, index));
-        result_.realized[value.value()] = true;
+        KernelBuilder builder = BuilderOf(value);
         if (builder.size() > kMaxScalars || !FitsOneKernel(builder.kernel()) ||
             ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes()) {
             return std::nullopt;
