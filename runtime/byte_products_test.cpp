@@ -143,5 +143,18 @@ TEST_F(ByteProducts, OfConvolutionsInARow) {
     }
 }
 
+// Three channels are filled up to a word when they are put last.
+TEST_F(ByteProducts, OfPicturesOfThreeChannels) {
+    Graph graph;
+    graph::Builder b(graph);
+    const graph::SpatialWindow window{{5, 5}, {2, 2}, {1, 1}, {2, 2}, {2, 2}};
+    const Val x = Quantised(Input(b, {1, 3, 14, 17}), ElementType::kU8, 0.125, 100);
+    const Val y =
+        graph::Convolve(x, Weights(b, {24, 3, 5, 5}, 0), Val(), window, 1, ElementType::kF32);
+    const auto [products, steps] = Check(std::move(graph), y);
+    EXPECT_EQ(products, 1U);
+    EXPECT_LE(steps, 3U);
+}
+
 }  // namespace
 }  // namespace fornax::runtime

@@ -26,7 +26,7 @@ Result<CompiledModel> ReadPlan(const CompileRequest& request) {
     CompiledModel compiled;
     Result<graph::Plan> plan =
         graph::ParsePlan(graph::Bytes(BytesOf(*request.bytes), request.bytes));
-    Status usable = plan.ok() ? OkStatus() : Status(std::move(plan).error());
+    Status usable = plan.ok() ? OkStatus() : Status(plan.error());
     if (usable.ok() && request.strict) {
         usable = graph::CheckStrict(*plan);
     }

@@ -141,7 +141,8 @@ FORNAX_API fornax_status fornax_options_set(fornax_options* options,
                                             const char* key,
                                             const char* value);
 
-/* What an input is expected to hold, for models in which its values decide shapes. Copies it. */
+/* What an input is expected to hold: its sizes, and its values for models in which they decide
+ * shapes. Copies it. */
 FORNAX_API fornax_status fornax_options_set_input(fornax_options* options,
                                                   const char* name,
                                                   const fornax_tensor* value);

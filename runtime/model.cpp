@@ -132,6 +132,9 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     if (inputs.empty()) {
         request.input_shapes = options_.input_shapes;
     }
+    for (const auto& [name, value] : options_.input_values) {
+        request.input_shapes[name] = value.dims;
+    }
     for (size_t i = 0; i < inputs.size(); ++i) {
         request.input_shapes[inputs_[i].name] = inputs[i].dims;
         if (inputs[i].data != nullptr || inputs[i].strings != nullptr) {

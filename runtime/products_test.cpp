@@ -38,11 +38,11 @@ class Products : public PlayerTest {
     }
     // The graph's one output on the device is the interpreter's to the last bit, since all numbers
     // are small and whole; and the product was made in tiles.
-    void Check(Graph graph, ValueId output) {
+    void Check(Graph graph, ValueId output, const graph::CompileOptions& options = {}) {
         graph.AddOutput("y", output);
         const Result<std::vector<Tensor>> expected = graph::Interpret(graph, inputs_);
         ASSERT_TRUE(expected.ok()) << expected.error().message;
-        Result<graph::Plan> plan = graph::Compile(std::move(graph), {});
+        Result<graph::Plan> plan = graph::Compile(std::move(graph), options);
         ASSERT_TRUE(plan.ok()) << plan.error().message;
         bool tiles = false;
         for (const graph::PlanKernel& kernel : plan->kernels) {
@@ -126,6 +126,47 @@ TEST_F(Products, OfFewRows) {
                 Check(std::move(graph), output);
             }
         }
+    }
+}
+
+// Whole numbers are exact as bf16, so that rounding the weights changes nothing here.
+TEST_F(Products, OfFewRowsInMediumPrecision) {
+    for (const auto& [m, n, k] : {std::tuple(1, 64, 64), {3, 90, 50}, {8, 33, 128}}) {
+        for (const char* b : {"kn", "nk"}) {
+            SCOPED_TRACE(fmt::format("{}x{}x{} {}", m, n, k, b));
+            inputs_.clear();
+            Graph graph;
+            const ValueId left = Input(graph, {m, k});
+            const ValueId right = graph.AddConstant(
+                "weights",
+                Random(b[0] == 'k' ? std::vector<int64_t>{k, n} : std::vector<int64_t>{n, k}));
+            const ValueId y =
+                Add(graph, op::Contract{"mk", b, "mn", graph::ElementType::kF32}, {left, right});
+            Check(std::move(graph), y, {.precision = graph::Precision::kMedium});
+        }
+    }
+}
+
+// Medium precision rounds weights to 8 bits, and nothing else.
+TEST_F(Products, OfMediumPrecisionRoundWeights) {
+    std::vector<float> numbers(64 * 64, 1 + 0x1p-7F + 0x1p-9F);
+    numbers[0] = 1 + 0x1p-8F + 0x1p-20F;
+    const float exact = 1 + 0x1p-12F;
+    for (const auto precision : {graph::Precision::kHighest, graph::Precision::kMedium}) {
+        Graph graph;
+        std::vector<float> x(64, 0);
+        x[0] = exact;
+        const ValueId left = graph.AddInput("x", {graph::ElementType::kF32, graph::Shape({1, 64})});
+        const ValueId right = graph.AddConstant("weights", Tensor::FromFloats({64, 64}, numbers));
+        graph.AddOutput("y", Add(graph, op::Contract{"mk", "kn", "mn", graph::ElementType::kF32},
+                                 {left, right}));
+        Result<graph::Plan> plan = graph::Compile(std::move(graph), {.precision = precision});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        Session session(Make(std::move(*plan)));
+        const std::vector<Tensor> y = Run(session, {Tensor::FromFloats({1, 64}, x)});
+        const bool medium = precision == graph::Precision::kMedium;
+        EXPECT_EQ(y[0].At(0).number, exact * (medium ? 1 + 0x1p-7F : numbers[0]));
+        EXPECT_EQ(y[0].At(1).number, exact * (medium ? 1 + 0x1p-7F : numbers[1]));
     }
 }
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include "compiler/graph/build/normalise.h"
 #include "compiler/graph/build/product.h"
 #include "compiler/graph/compile.h"

@@ -37,12 +37,15 @@ Result<Plan> Compile(Graph graph,
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
-    FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
-    FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(std::move(graph)));
+    if (options.precision == Precision::kMedium) {
+        FORNAX_ASSIGN_OR_RETURN(graph, NarrowWeights(graph));
+    }
     FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));
     FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries));

@@ -17,7 +17,7 @@ namespace fornax::graph {
 enum class Precision : uint8_t {
     kHighest,  // f32
     kHigh,     // no less than operands of bf16 in parts; at present the same as kHighest
-    kMedium,   // operands may be rounded to bf16; sums are of f32
+    kMedium,   // operands may be rounded to bf16: today the weights of products of few rows are
 };
 
 struct CompileOptions {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <mutex>
 #include <string_view>
 
@@ -77,6 +78,13 @@ uint32_t ValidationLayerVersion(PFN_vkGetInstanceProcAddr loader) {
     return 0;
 }
 
+// Whether the user asks the loader for the validation layer.
+bool EnvironmentValidates() {
+    const char* const layers = std::getenv("VK_INSTANCE_LAYERS");
+    return layers != nullptr &&
+           std::string_view(layers).find(kValidationLayer) != std::string_view::npos;
+}
+
 }  // namespace
 
 void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDeviceTable& table) {
@@ -141,16 +149,18 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
     VkValidationFeaturesEXT validation_info = {VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
     validation_info.enabledValidationFeatureCount = 1;
     validation_info.pEnabledValidationFeatures = &kSynchronization;
-    if (instance->options_.validate) {
+    if (instance->options_.validate || EnvironmentValidates()) {
         // The version that the extension came with.
         constexpr uint32_t kFirstWithMatrices = VK_MAKE_API_VERSION(0, 1, 3, 255);
         const uint32_t layer = ValidationLayerVersion(loader);
-        if (layer == 0) {
+        if (layer == 0 && instance->options_.validate) {
             return Error{ErrorCode::kNotFound,
                          "The Vulkan validation layer is not installed; on Debian its package is "
                          "vulkan-validationlayers."};
         }
-        instance->layer_knows_matrices_ = layer >= kFirstWithMatrices;
+        instance->layer_knows_matrices_ = layer == 0 || layer >= kFirstWithMatrices;
+    }
+    if (instance->options_.validate) {
         create_info.enabledLayerCount = 1;
         create_info.ppEnabledLayerNames = &kValidationLayer;
         validation_info.pNext = create_info.pNext;

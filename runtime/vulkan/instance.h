@@ -36,7 +36,8 @@ class Instance {
     VkInstance handle() const { return handle_; }
     const VolkInstanceTable& vk() const { return *table_; }
     PFN_vkGetDeviceProcAddr device_functions() const { return device_functions_; }
-    // No where `validate` found a layer from before VK_KHR_cooperative_matrix, which rejects it.
+    // No where the validation layer is on, by `validate` or VK_INSTANCE_LAYERS, and is from before
+    // VK_KHR_cooperative_matrix, which it would reject.
     bool layer_knows_matrices() const { return layer_knows_matrices_; }
     std::vector<VkPhysicalDevice> PhysicalDevices() const;
     VkPhysicalDeviceProperties PropertiesOf(VkPhysicalDevice device) const;

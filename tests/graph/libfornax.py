@@ -7,11 +7,13 @@ import numpy as np
 
 MAX_RANK = 16
 STRING = 23
-# By the numbers of fornax_type; those of 2 and 4 bits are left out.
+# By the numbers of fornax_type.
 DTYPES = {
-    0: np.bool_, 3: np.int8, 4: np.int16, 5: np.int32, 6: np.int64, 9: np.uint8, 10: np.uint16, 11: np.uint32,
-    12: np.uint64, 14: ml_dtypes.float8_e4m3fn, 15: ml_dtypes.float8_e4m3fnuz, 16: ml_dtypes.float8_e5m2,
-    17: ml_dtypes.float8_e5m2fnuz, 19: np.float16, 20: ml_dtypes.bfloat16, 21: np.float32, 22: np.float64,
+    0: np.bool_, 1: ml_dtypes.int2, 2: ml_dtypes.int4, 3: np.int8, 4: np.int16, 5: np.int32, 6: np.int64,
+    7: ml_dtypes.uint2, 8: ml_dtypes.uint4, 9: np.uint8, 10: np.uint16, 11: np.uint32, 12: np.uint64,
+    13: ml_dtypes.float4_e2m1fn, 14: ml_dtypes.float8_e4m3fn, 15: ml_dtypes.float8_e4m3fnuz,
+    16: ml_dtypes.float8_e5m2, 17: ml_dtypes.float8_e5m2fnuz, 18: ml_dtypes.float8_e8m0fnu, 19: np.float16,
+    20: ml_dtypes.bfloat16, 21: np.float32, 22: np.float64,
 }
 TYPES = {np.dtype(dtype): number for number, dtype in DTYPES.items()}
 

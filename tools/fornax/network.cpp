@@ -12,9 +12,6 @@
 namespace fornax::tool {
 namespace {
 
-// ONNX files are at most 2 GiB of protobuf.
-constexpr size_t kMaxModelBytes = size_t{2} << 30;
-
 Result<Network> DescribePlan(const std::string& path) {
     const Result<graph::Plan> plan = graph::ReadPlanFile(path, graph::WeightCheck::kTrust);
     if (!plan.ok()) {
@@ -34,9 +31,8 @@ Result<Network> DescribeNetwork(const std::string& path) {
     if (graph::LooksLikePlan(file->bytes())) {
         return DescribePlan(path);
     }
-    FORNAX_ASSIGN_OR_RETURN(const std::string bytes, ReadTextFile(path, kMaxModelBytes));
     FORNAX_ASSIGN_OR_RETURN(const std::vector<onnx_frontend::ModelInput> inputs,
-                            onnx_frontend::ReadModelInputs(bytes, path));
+                            onnx_frontend::ReadModelInputs(file->bytes(), path));
     Network network{path, false, {}};
     for (const onnx_frontend::ModelInput& input : inputs) {
         if (!input.type.has_value()) {

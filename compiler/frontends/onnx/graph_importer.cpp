@@ -139,14 +139,17 @@ const Item* GraphImporter::Lookup(const std::string& name) const {
     return outer_ == nullptr ? nullptr : outer_->Lookup(name);
 }
 
-void GraphImporter::ImportInitializers(const onnx::GraphProto& graph) {
+void GraphImporter::ImportInitializers(const onnx::GraphProto& graph, onnx::GraphProto* taken) {
     const auto name_error = [](const std::string& name, const graph::BuildError& error) {
         throw NodeError(error.code(), fmt::format("the initializer {}: {}", name, error.what()));
     };
-    for (const onnx::TensorProto& tensor : graph.initializer()) {
+    for (int i = 0; i < graph.initializer_size(); ++i) {
+        const onnx::TensorProto& tensor = graph.initializer(i);
         try {
-            Name(tensor.name(),
-                 builder_.Constant(ReadTensor(tensor, context_.directory), tensor.name()));
+            graph::Tensor constant =
+                taken != nullptr ? TakeTensor(*taken->mutable_initializer(i), context_.directory)
+                                 : ReadTensor(tensor, context_.directory);
+            Name(tensor.name(), builder_.Constant(std::move(constant), tensor.name()));
         } catch (const graph::BuildError& error) {
             name_error(tensor.name(), error);
         }

@@ -57,7 +57,8 @@ class GraphImporter {
     // Null if there is none.
     const Item* Lookup(const std::string& name) const;
 
-    void ImportInitializers(const onnx::GraphProto& graph);
+    // `taken`, if not null, is the same graph, which is imported only once and loses its weights.
+    void ImportInitializers(const onnx::GraphProto& graph, onnx::GraphProto* taken = nullptr);
     void ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
     // The same for the nodes of the model: where one is not supported, those that do not depend on
     // it are imported before this fails, so that all are told at once.

@@ -22,6 +22,9 @@ Val HeadsOut(Val x, int64_t heads) {
         FailInvalid(fmt::format("it has {} heads", heads));
     }
     const Shape s = x.shape();
+    if (s.rank() != 3) {
+        FailInvalid(fmt::format("an operand is {}, not batch, positions and heads", s.ToString()));
+    }
     return graph::Permute(graph::Reshape(x, {s[0], s[1], heads, FloorDiv(s[2], heads)}),
                           {0, 2, 1, 3});
 }

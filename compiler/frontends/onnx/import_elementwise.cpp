@@ -17,15 +17,33 @@ void Unary(Node& node) {
     node.Out(node.builder().Map(function, {node.In(0)}));
 }
 
+// Up to version 6 of the operator set the second operand could be lined up with the first's axes
+// from `axis` on, where broadcasting lines up the last ones.
+Val SecondOperand(Node& node, int64_t axis) {
+    const Val b = node.In(1);
+    const int64_t rank = node.In(0).rank();
+    const Shape shape = b.shape();
+    std::vector<Expr> dims(shape.dims().begin(), shape.dims().end());
+    for (int64_t next = Builder::Axis(axis, rank) + b.rank(); next < rank; ++next) {
+        dims.emplace_back(1);
+    }
+    return graph::Reshape(b, Shape(std::move(dims)));
+}
+
+Val SecondOperand(Node& node) {
+    return node.version() < 7 && node.HasAttribute("axis") ? SecondOperand(node, node.Int("axis"))
+                                                           : node.In(1);
+}
+
 template <ScalarFunction function>
 void Binary(Node& node) {
-    node.Out(node.builder().Map(function, {node.In(0), node.In(1)}));
+    node.Out(node.builder().Map(function, {node.In(0), SecondOperand(node)}));
 }
 
 // For operands the other way round.
 template <ScalarFunction function>
 void Swapped(Node& node) {
-    node.Out(node.builder().Map(function, {node.In(1), node.In(0)}));
+    node.Out(node.builder().Map(function, {SecondOperand(node), node.In(0)}));
 }
 
 // Folds any number of operands.
@@ -60,7 +78,7 @@ void ImportEqual(Node& node) {
 }
 
 void ImportPow(Node& node) {
-    const Val base = node.In(0), exponent = node.In(1);
+    const Val base = node.In(0), exponent = SecondOperand(node);
     const ElementType type = base.element();
     if (graph::IsFloat(type) || !graph::IsFloat(exponent.element())) {
         const ElementType compute = graph::ComputeType(type);
@@ -109,7 +127,11 @@ void ImportLeakyRelu(Node& node) {
     node.Out(graph::LeakyRelu(node.In(0), node.Float("alpha", 0.01F)));
 }
 void ImportPRelu(Node& node) {
-    node.Out(graph::PRelu(node.In(0), node.In(1)));
+    // Up to version 6 the slopes were those of the channels.
+    const bool channels = node.version() < 7 && node.In(0).rank() > 1;
+    node.Out(graph::PRelu(node.In(0), channels && !(node.In(1).shape() == Shape{1})
+                                          ? SecondOperand(node, 1)
+                                          : node.In(1)));
 }
 void ImportElu(Node& node) {
     node.Out(graph::Elu(node.In(0), node.Float("alpha", 1)));

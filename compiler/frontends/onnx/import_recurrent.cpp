@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "compiler/frontends/onnx/operator_families.h"
-#include "compiler/graph/build/recurrent.h"
+#include "compiler/frontends/onnx/recurrent_attributes.h"
 
 namespace fornax::onnx_frontend {
 namespace {
@@ -64,8 +64,9 @@ void ReadActivations(Node& node, graph::RecurrentOptions& options) {
     }
 }
 
-template <RecurrentKind kind>
-void ImportRecurrent(Node& node) {
+}  // namespace
+
+graph::RecurrentOptions ReadRecurrentOptions(Node& node, RecurrentKind kind) {
     graph::RecurrentOptions options;
     options.kind = kind;
     const std::string direction = node.Text("direction", "forward");
@@ -83,6 +84,14 @@ void ImportRecurrent(Node& node) {
     options.clip = node.Float("clip", 0);
     options.linear_before_reset = node.Int("linear_before_reset", 0) != 0;
     options.input_forget = node.Int("input_forget", 0) != 0;
+    return options;
+}
+
+namespace {
+
+template <RecurrentKind kind>
+void ImportRecurrent(Node& node) {
+    const graph::RecurrentOptions options = ReadRecurrentOptions(node, kind);
     // With layout 1 the batch comes first.
     const bool batch_first = node.Int("layout", 0) != 0;
     const auto swap = [&](Val v) { return v && batch_first ? graph::Permute(v, {1, 0, 2}) : v; };

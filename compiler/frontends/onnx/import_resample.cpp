@@ -118,7 +118,11 @@ void SetSizes(Node& node, Val x, const std::vector<Expr>& sizes, std::vector<Res
     for (ResizeAxis& axis : axes) {
         const double n = static_cast<double>(facts.Fix(x.dim(axis.axis)));
         axis.scale = scale;
-        axis.size = static_cast<int64_t>(std::floor(scale * n + 0.5));
+        const double size = std::floor(scale * n + 0.5);
+        if (!(size <= static_cast<double>(graph::kMaxElements))) {
+            FailInvalid(fmt::format("a size of {} is wanted", size));
+        }
+        axis.size = static_cast<int64_t>(size);
     }
 }
 

@@ -27,11 +27,13 @@ std::string Message(std::string text) {
 
 class ModelImporter {
   public:
-    ModelImporter(const onnx::ModelProto& model,
+    // Takes the weights out of the model.
+    ModelImporter(onnx::ModelProto& model,
                   std::string file,
                   std::string directory,
                   const ImportOptions& options)
         : options_(options),
+          taken_(*model.mutable_graph()),
           graph_(model.graph().name().empty() ? "graph" : model.graph().name()),
           builder_(graph_),
           context_{model, options, std::move(file), std::move(directory), {}, FunctionsOf(model)},
@@ -42,7 +44,7 @@ class ModelImporter {
         CheckOperators();
         builder_.SetInputValue([this](graph::ValueId id) { return InputValue(id); });
         const onnx::GraphProto& graph = context_.model.graph();
-        importer_.ImportInitializers(graph);
+        importer_.ImportInitializers(graph, &taken_);
         for (const onnx::ValueInfoProto& input : graph.input()) {
             if (importer_.Lookup(input.name()) == nullptr) {
                 importer_.Name(input.name(), ReadInput(input.name(), input.type()));
@@ -138,7 +140,8 @@ class ModelImporter {
                        size_t axis,
                        const onnx::TensorShapeProto::Dimension* dim,
                        std::optional<int64_t> expected) {
-        if (dim != nullptr && dim->has_dim_value()) {
+        // Some exporters write -1 or "?" for a size that may change.
+        if (dim != nullptr && dim->has_dim_value() && dim->dim_value() != -1) {
             const int64_t size = dim->dim_value();
             if (size < 0 || size > graph::kMaxElements) {
                 FailInvalid(fmt::format("the input {} has a dimension of {}", input, size));
@@ -155,7 +158,7 @@ class ModelImporter {
         if (!expected.has_value() && given != options_.dims.end()) {
             hint = given->second;
         }
-        if (name.empty()) {
+        if (name.empty() || name == "?") {
             name = fmt::format("{}.{}", input, axis);
         }
         if (hint < 0 || hint > INT32_MAX) {
@@ -260,6 +263,7 @@ class ModelImporter {
     }
 
     const ImportOptions& options_;
+    onnx::GraphProto& taken_;
     graph::Graph graph_;
     Builder builder_;
     ModelContext context_;

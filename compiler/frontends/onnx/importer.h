@@ -1,6 +1,6 @@
 // The ONNX frontend: an .onnx file in, a graph of the graph compiler out.
 //
-// Models of opset 7 to 28 are read, with all element types, functions of their own, subgraphs and
+// Models of opset 6 to 28 are read, with all element types, functions of their own, subgraphs and
 // data in files beside them. Files are not trusted: sizes, shapes and references are checked.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace fornax::onnx_frontend {
 
-// The versions of the operator set of ONNX that the importer knows; of most operators those from 7
+// The versions of the operator set of ONNX that the importer knows; of most operators those from 6
 // on.
 inline constexpr int64_t kFirstOpset = 1;
 inline constexpr int64_t kLastOpset = 28;

@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "compiler/frontends/onnx/tensor_proto.h"
+#include "compiler/graph/build/build_error.h"
 #include "compiler/graph/host/host_functions.h"
 #include "compiler/graph/interpret/interpreter.h"
 
@@ -23,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Dimensions as in "2,n,?": a number, a name, or neither.
+// Dimensions as in "2,n,": a number, a name, or neither.
 void SetType(onnx::ValueInfoProto* value,
              const std::string& name,
              const std::string& dims,
@@ -35,9 +37,9 @@ void SetType(onnx::ValueInfoProto* value,
     std::istringstream list(dims);
     for (std::string dim; std::getline(list, dim, ',');) {
         auto* proto = tensor->mutable_shape()->add_dim();
-        if (dim[0] >= '0' && dim[0] <= '9') {
+        if (dim.find_first_not_of("-0123456789") == std::string::npos && !dim.empty()) {
             proto->set_dim_value(std::stoll(dim));
-        } else if (dim != "?") {
+        } else if (!dim.empty()) {
             proto->set_dim_param(dim);
         }
     }
@@ -149,7 +151,7 @@ TEST_F(Importer, NamedDimensionsStaySymbols) {
 }
 
 TEST_F(Importer, GivenShapesAreHintsForNamesAndSizesForTheRest) {
-    Input("x", "n,?,3");
+    Input("x", "n,,3");
     AddNode(net, "Relu", {"x"}, {"y"});
     Output("y");
     options.input_shapes["x"] = {7, 9, 3};
@@ -159,6 +161,21 @@ TEST_F(Importer, GivenShapesAreHintsForNamesAndSizesForTheRest) {
     EXPECT_EQ(graph.sizes().hints().at(graph::Symbol("x.1")), 9);
     options.input_shapes["x"] = {7, 9, 4};
     EXPECT_EQ(ErrorOf(), "net.onnx: dimension 2 of the input x is 3, not 4.");
+}
+
+// Paddle writes the first, Paddle and MXNet the second.
+TEST_F(Importer, MinusOneAndQuestionMarksAreSizesWithoutAName) {
+    Input("x", "-1,3,?,?");
+    AddNode(net, "Relu", {"x"}, {"y"});
+    Output("y");
+    EXPECT_EQ(Imported().TypeOf(Imported().inputs()[0]).ToString(), "f32[x.0,3,x.2,x.3]");
+    net->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_value(-2);
+    EXPECT_EQ(ErrorOf(), "net.onnx: the input x has a dimension of -2.");
 }
 
 TEST_F(Importer, MissingOperatorsAreToldAtOnce) {
@@ -218,8 +235,47 @@ TEST_F(Importer, OtherVersionsAreRefused) {
     Output("y");
     model.mutable_opset_import(0)->set_version(99);
     EXPECT_EQ(ErrorOf(), "net.onnx: the version of its operator set, 99, is not in 1..28.");
+    model.mutable_opset_import(0)->set_version(5);
+    EXPECT_THAT(ErrorOf(), HasSubstr("6 is the first that Fornax has of this operator"));
+}
+
+// Until version 6 an attribute says where the second operand's axes are among the first's.
+TEST_F(Importer, OperandsOfVersion6AreLinedUpByAnAxis) {
     model.mutable_opset_import(0)->set_version(6);
-    EXPECT_THAT(ErrorOf(), HasSubstr("7 is the first that Fornax has of this operator"));
+    Input("x", "1,2,2");
+    Input("b", "2");
+    onnx::NodeProto* node = AddNode(net, "Add", {"x", "b"}, {"y"});
+    AddAttribute(node, "broadcast", onnx::AttributeProto::INT)->set_i(1);
+    AddAttribute(node, "axis", onnx::AttributeProto::INT)->set_i(1);
+    Output("y");
+    const Tensor x = Floats({1, 2, 2}, {1, 2, 3, 4}), b = Floats({2}, {10, 20});
+    EXPECT_THAT(Run(Imported(), {x, b}), ElementsAre(11, 12, 23, 24));
+    node->set_op_type("PRelu");
+    node->clear_attribute();
+    EXPECT_THAT(Run(Imported(), {Floats({1, 2, 2}, {-1, 2, -3, -4}), b}),
+                ElementsAre(-10, 2, -60, -80));
+    model.mutable_opset_import(0)->set_version(7);
+    EXPECT_THAT(Run(Imported(), {Floats({1, 2, 2}, {-1, 2, -3, -4}), b}),
+                ElementsAre(-10, 2, -30, -80));
+}
+
+TEST(Tensors, RawDataAreTakenWithoutACopy) {
+    onnx::TensorProto proto;
+    proto.set_data_type(1);
+    proto.add_dims(300);
+    proto.set_raw_data(std::string(1200, '\x01'));
+    const void* data = proto.raw_data().data();
+    const graph::Tensor tensor = TakeTensor(proto, "");
+    EXPECT_EQ(tensor.data->data(), data);
+    EXPECT_EQ(tensor.data->size(), 1200u);
+    EXPECT_FALSE(proto.has_raw_data());
+    // What memory holds in another form is a copy.
+    proto.set_data_type(9);
+    proto.set_raw_data(std::string(300, '\x02'));
+    EXPECT_EQ(TakeTensor(proto, "").At(299).integer, 1);
+    proto.set_data_type(1);
+    proto.set_raw_data("too short");
+    EXPECT_THROW(TakeTensor(proto, ""), graph::BuildError);
 }
 
 TEST_F(Importer, BytesThatAreNoModel) {

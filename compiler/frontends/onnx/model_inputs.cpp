@@ -50,7 +50,7 @@ bool ReadRest(CodedInputStream& stream, std::string& text) {
 
 class InputReader {
   public:
-    explicit InputReader(const std::string& bytes)
+    explicit InputReader(std::span<const std::byte> bytes)
         : array_(bytes.data(), static_cast<int>(bytes.size())), stream_(&array_) {
         stream_.SetTotalBytesLimit(INT32_MAX);
     }
@@ -130,7 +130,8 @@ ModelInput DescribeInput(const onnx::ValueInfoProto& info) {
 
 }  // namespace
 
-Result<std::vector<ModelInput>> ReadModelInputs(const std::string& bytes, const std::string& name) {
+Result<std::vector<ModelInput>> ReadModelInputs(std::span<const std::byte> bytes,
+                                                const std::string& name) {
     const Error no_model{ErrorCode::kInvalidArgument,
                          fmt::format("{}: it is not an ONNX model.", name)};
     if (bytes.size() > INT32_MAX) {

@@ -1,7 +1,9 @@
 // What an ONNX model says of its inputs, without importing it.
 #pragma once
 
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,7 @@ struct ModelInput {
 
 // The inputs of the model in these bytes, without those that have a constant. Skips all but them,
 // so that it takes no time for large models. Errors are sentences that call the model `name`.
-Result<std::vector<ModelInput>> ReadModelInputs(const std::string& bytes, const std::string& name);
+Result<std::vector<ModelInput>> ReadModelInputs(std::span<const std::byte> bytes,
+                                                const std::string& name);
 
 }  // namespace fornax::onnx_frontend

@@ -41,8 +41,12 @@ onnx::ModelProto SomeModel() {
     return model;
 }
 
+Result<std::vector<ModelInput>> ReadInputs(const std::string& bytes, const std::string& name) {
+    return ReadModelInputs(std::as_bytes(std::span(bytes)), name);
+}
+
 TEST(ModelInputs, AreThoseWithoutAConstant) {
-    const auto inputs = ReadModelInputs(SomeModel().SerializeAsString(), "m.onnx");
+    const auto inputs = ReadInputs(SomeModel().SerializeAsString(), "m.onnx");
     ASSERT_TRUE(inputs.ok()) << inputs.error().message;
     ASSERT_EQ(inputs->size(), 3u);
     EXPECT_EQ((*inputs)[0].name, "image");
@@ -59,14 +63,14 @@ TEST(ModelInputs, DamagedFilesAreNoModels) {
     for (const std::string& bytes :
          {std::string(), std::string("hello"), std::string(100, '\0'), good.substr(0, 90'000),
           good.substr(0, good.size() - 1), std::string(1000, '\x0a')}) {
-        const auto inputs = ReadModelInputs(bytes, "m.onnx");
+        const auto inputs = ReadInputs(bytes, "m.onnx");
         ASSERT_FALSE(inputs.ok());
         EXPECT_EQ(inputs.error().message, "m.onnx: it is not an ONNX model.");
     }
     onnx::ModelProto strange = SomeModel();
     strange.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
         99);
-    EXPECT_THAT(ReadModelInputs(strange.SerializeAsString(), "m.onnx").error().message,
+    EXPECT_THAT(ReadInputs(strange.SerializeAsString(), "m.onnx").error().message,
                 HasSubstr("m.onnx: "));
 }
 

@@ -112,7 +112,7 @@ struct OperatorEntry {
     std::string_view name;
     size_t required_inputs = 0;
     ImportFunction import = nullptr;
-    int64_t first_version = 7;     // of the operator set, that the function knows
+    int64_t first_version = 6;     // of the operator set, that the function knows
     std::string_view domain = {};  // empty: ONNX's own
 };
 

@@ -25,6 +25,7 @@ std::span<const OperatorEntry> LossOperators();
 std::span<const OperatorEntry> SignalOperators();
 std::span<const OperatorEntry> RandomOperators();
 std::span<const OperatorEntry> HostOperators();
-std::span<const OperatorEntry> ClassicOperators();  // ai.onnx.ml
+std::span<const OperatorEntry> ClassicOperators();    // ai.onnx.ml
+std::span<const OperatorEntry> MicrosoftOperators();  // com.microsoft
 
 }  // namespace fornax::onnx_frontend

@@ -11,11 +11,13 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, const Oper
 Table MakeTable() {
     Table table;
     for (const std::span<const OperatorEntry> family :
-         {ElementwiseOperators(), CastOperators(), ShapeOperators(), IndexOperators(),
-          ReductionOperators(), NormalisationOperators(), WindowOperators(), ProductOperators(),
-          QuantisedOperators(), AttentionOperators(), ResampleOperators(), RecurrentOperators(),
-          ControlOperators(), SequenceOperators(), LossOperators(), SignalOperators(),
-          RandomOperators(), HostOperators(), ClassicOperators()}) {
+         {ElementwiseOperators(), CastOperators(),      ShapeOperators(),
+          IndexOperators(),       ReductionOperators(), NormalisationOperators(),
+          WindowOperators(),      ProductOperators(),   QuantisedOperators(),
+          AttentionOperators(),   ResampleOperators(),  RecurrentOperators(),
+          ControlOperators(),     SequenceOperators(),  LossOperators(),
+          SignalOperators(),      RandomOperators(),    HostOperators(),
+          ClassicOperators(),     MicrosoftOperators()}) {
         for (const OperatorEntry& entry : family) {
             table.emplace(std::pair(entry.domain, entry.name), &entry);
         }

@@ -296,6 +296,26 @@ Tensor ReadTensor(const onnx::TensorProto& proto, const std::string& directory) 
     return tensor;
 }
 
+Tensor TakeTensor(onnx::TensorProto& proto, const std::string& directory) {
+    const ElementType element = ElementTypeOf(proto.data_type());
+    // Types that lie in memory as they do in files; bools are made 0 or 1.
+    const bool is_plain = graph::BitsOf(element) >= 8 && element != ElementType::kBool;
+    if (!is_plain || !proto.has_raw_data() || proto.has_segment() ||
+        proto.data_location() == onnx::TensorProto::EXTERNAL) {
+        return ReadTensor(proto, directory);
+    }
+    Tensor tensor{element, ReadDims(proto.dims()), nullptr, nullptr};
+    const uint64_t needed = PackedBytes(element, tensor.count());
+    if (proto.raw_data().size() != needed) {
+        return ReadTensor(proto, directory);  // which says what is wrong
+    }
+    const auto data = std::make_shared<const std::string>(std::move(*proto.mutable_raw_data()));
+    proto.clear_raw_data();
+    tensor.data =
+        graph::Bytes(std::span(reinterpret_cast<const uint8_t*>(data->data()), data->size()), data);
+    return tensor;
+}
+
 Tensor ReadSparseTensor(const onnx::SparseTensorProto& proto, const std::string& directory) {
     // A dense tensor of this many elements is made of a few bytes.
     constexpr int64_t kMaxSparseElements = int64_t{1} << 28;

@@ -17,6 +17,8 @@ int32_t DataTypeOf(graph::ElementType element);
 // The tensor in the message, whose external data are in files below `directory`. Fails (BuildError)
 // when the message is not whole.
 graph::Tensor ReadTensor(const onnx::TensorProto& proto, const std::string& directory);
+// The same of a message that is read once: its raw data become the tensor's without a copy.
+graph::Tensor TakeTensor(onnx::TensorProto& proto, const std::string& directory);
 graph::Tensor ReadSparseTensor(const onnx::SparseTensorProto& proto, const std::string& directory);
 
 void WriteTensor(const graph::Tensor& tensor, onnx::TensorProto& proto);

@@ -67,10 +67,7 @@ Val Builder::Constant(Tensor tensor, std::string name) {
 Val Builder::Scalar(ElementType element, double value) {
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, {}, &data);
-    WriteElement(
-        element,
-        IsFloat(element) ? Scalar::Float(value) : Scalar::Integer(static_cast<int64_t>(value)),
-        data);
+    WriteElement(element, Scalar::Float(value), data);
     return Constant(std::move(tensor));
 }
 

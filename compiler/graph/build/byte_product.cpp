@@ -158,7 +158,6 @@ Val Multiply(const Quantised& x,
     }
     Val sums = Contract(words, b.Constant(std::move(packed), b.name() + ".packed"),
                         outer + inner + "u,p" + inner + "qu->" + outer + "pq", ElementType::kI32);
-    Shape result = shape;
     std::vector<Expr> sum_dims(shape.dims().begin(),
                                shape.dims().begin() + static_cast<std::ptrdiff_t>(outer_rank));
     sum_dims.push_back(panels * kPanel);
@@ -195,9 +194,15 @@ std::vector<int64_t> ChannelsSecond(int64_t rank) {
     return order;
 }
 
-// [batch, out..., channels, window...] of the padded codes.
-Val Windows(const Quantised& x, const SpatialWindow& window) {
-    Val codes = Permute(x.codes, ChannelsLast(x.codes.rank()));
+// [batch, out..., channels, window...] of the padded codes. Channels are filled up to `channels`.
+Val Windows(const Quantised& x, const SpatialWindow& window, const Expr& channels) {
+    const int64_t rank = x.codes.rank();
+    Val codes = Permute(x.codes, ChannelsLast(rank));
+    std::vector<Expr> none(static_cast<size_t>(rank), Expr(0)), more = none;
+    more.back() = channels - codes.dim(-1);
+    if (!(more.back() == Expr(0))) {
+        codes = Pad(codes, x.zero, none, std::move(more));
+    }
     std::vector<Expr> low = {0}, high = {0};
     low.insert(low.end(), window.low.begin(), window.low.end());
     high.insert(high.end(), window.high.begin(), window.high.end());
@@ -254,13 +259,14 @@ std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int6
     }
     const int64_t rank = x.rank();
     const bool each = channels == 1 && groups == columns && x.dim(1) == Expr(columns);
-    if (!each && (groups != 1 || channels % kWord != 0 || !(x.dim(1) == Expr(channels)))) {
+    if (!each && (groups != 1 || !(x.dim(1) == Expr(channels)))) {
         return std::nullopt;
     }
     if (columns == 0 || channels == 0 || places == 0) {
         return std::nullopt;
     }
-    const Val windows = Windows(*codes, window);
+    const int64_t words = (channels + kWord - 1) / kWord;
+    const Val windows = Windows(*codes, window, each ? columns : words * kWord);
     const size_t outer = static_cast<size_t>(rank) - 1;  // batch and places
     Val y;
     if (each) {
@@ -300,16 +306,15 @@ std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int6
         order.push_back(rank - 1);
         const Val inner = Permute(windows, order);
         std::vector<Expr> dims = DimsOf(inner.shape());
-        dims.back() = channels / kWord;
+        dims.back() = words;
         dims.emplace_back(kWord);
-        y = Multiply(
-            *codes, Reshape(inner, Shape(std::move(dims))), outer, *weights, columns,
-            [&](int64_t word, int64_t at, int64_t column) {
-                const int64_t words = channels / kWord;
-                const int64_t place = word / words, channel = word % words * kWord + at;
-                return weights
-                    ->codes[static_cast<size_t>((column * channels + channel) * places + place)];
-            });
+        y = Multiply(*codes, Reshape(inner, Shape(std::move(dims))), outer, *weights, columns,
+                     [&](int64_t word, int64_t at, int64_t column) {
+                         const int64_t place = word / words, channel = word % words * kWord + at;
+                         const int64_t index = (column * channels + channel) * places + place;
+                         return channel < channels ? weights->codes[static_cast<size_t>(index)]
+                                                   : int8_t{0};
+                     });
     }
     return Permute(y, ChannelsSecond(rank));
 }

@@ -13,8 +13,8 @@ namespace fornax::graph {
 // exact and of i32; the result is of f32.
 std::optional<Val> MultiplyBytes(Val a, Val b, bool transpose_b);
 
-// The same for a convolution without bias (Convolve()), of one group whose channels are divisible
-// by four, or of a channel in each group.
+// The same for a convolution without bias (Convolve()) of one group, or with a
+// channel in each group.
 std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int64_t groups);
 
 }  // namespace fornax::graph

@@ -43,6 +43,9 @@ void CheckPool(Val x, const SpatialWindow& window) {
 }
 
 Val Lowest(Val x) {
+    if (!Accepts(Combine::kMax, x.element())) {
+        FailInvalid(fmt::format("there is no greatest element of type {}", Name(x.element())));
+    }
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(x.element(), {}, &data);
     WriteElement(x.element(), NeutralElement(Combine::kMax, x.element()), data);

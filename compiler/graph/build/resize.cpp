@@ -78,16 +78,22 @@ Taps TapsOf(const ResizeAxis& axis, int64_t n, int64_t m, const ResizeOptions& o
     const double reach = options.mode == ResizeMode::kLinear ? 1 : 2;
     // Antialiasing spreads the kernel when the result is smaller.
     const double spread = options.antialias ? std::min(axis.scale, 1.0) : 1;
+    constexpr int64_t kMaxTableElements = int64_t{1} << 24;
+    if (!(reach / spread <= static_cast<double>(kMaxTableElements))) {
+        FailInvalid(fmt::format("a scale is {}", axis.scale));
+    }
     if (options.mode != ResizeMode::kNearest) {
         result.taps = 2 - 2 * (static_cast<int64_t>(std::floor(-reach / spread)) + 1);
     }
-    constexpr int64_t kMaxTableElements = int64_t{1} << 24;
     if (m < 0 || result.taps > kMaxTableElements / std::max<int64_t>(m, 1)) {
         FailUnsupported(fmt::format("{} elements of {} taps each exceed the limit of {}", m,
                                     result.taps, kMaxTableElements));
     }
     for (int64_t place = 0; place < m; ++place) {
         const double x = Source(place, axis, n, m, options.coordinates);
+        if (!(std::abs(x) <= static_cast<double>(kMaxElements))) {
+            FailInvalid(fmt::format("element {} is that at {} of the operand", place, x));
+        }
         result.outside.push_back(options.coordinates == Coordinates::kCropAndResize &&
                                  (x < 0 || x > static_cast<double>(n - 1)));
         if (options.mode == ResizeMode::kNearest) {

@@ -143,8 +143,10 @@ Val MelWeights(Builder& b,
     for (int64_t i = 0; i < bins + 2; ++i) {
         const double hertz =
             700 * (std::pow(10, (static_cast<double>(i) * spacing + low) / 2595) - 1);
-        edges.push_back(static_cast<int64_t>(std::floor(static_cast<double>(length + 1) * hertz /
-                                                        static_cast<double>(sample_rate))));
+        const double edge =
+            std::floor(static_cast<double>(length + 1) * hertz / static_cast<double>(sample_rate));
+        edges.push_back(
+            static_cast<int64_t>(std::min(edge, static_cast<double>(fornax::graph::kMaxElements))));
     }
     std::vector<float> weights(static_cast<size_t>(rows * bins), 0);
     for (int64_t i = 0; i < bins; ++i) {

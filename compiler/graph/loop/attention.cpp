@@ -25,13 +25,17 @@ class Comparison {
   public:
     Comparison(const Kernel& kernel, const Scope& scope) : kernel_(kernel), scope_(scope) {}
 
-    // Renames a variable of the first scalar; false if it has another name already.
+    // Renames a variable of the first scalar; false if it has another name already, or another
+    // variable this one.
     bool Rename(const Symbol& from, const Symbol& to) {
         const auto [found, inserted] = names_.emplace(from, Expr(to));
-        if (inserted && from != to) {
+        if (!inserted) {
+            return found->second == Expr(to);
+        }
+        if (from != to) {
             renamed_ |= VariableSet{1} << *scope_.Find(from);
         }
-        return found->second == Expr(to);
+        return taken_.insert(to).second;
     }
 
     bool AreSame(ScalarId a, ScalarId b) {
@@ -110,6 +114,7 @@ class Comparison {
     const Kernel& kernel_;
     const Scope& scope_;
     std::map<Symbol, Expr> names_;
+    std::set<Symbol> taken_;
     VariableSet renamed_ = 0;
     std::set<std::pair<uint32_t, uint32_t>> same_;
 };

@@ -2,6 +2,7 @@
 //
 // FORNAX_KERNEL_SEEDS chooses them, "1000" or "5000-9000"; the fast default is for every build.
 #include <cstdlib>
+#include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -81,6 +82,43 @@ TEST_F(RandomKernelsOnDevice, ComputeWhatTheInterpreterComputes) {
     }
     EXPECT_GE(ran + failures, (seeds.end - seeds.first) * 9 / 10)
         << "too many kernels are not supported";
+}
+
+// A valid kernel's text with other numbers in it.
+std::string ChangeNumbers(std::string text, uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (uint64_t changes = 1 + random() % 4; changes > 0; --changes) {
+        const size_t at = text.find_first_of("0123456789", random() % text.size());
+        if (at == std::string::npos) {
+            continue;
+        }
+        text[at] = static_cast<char>('0' + random() % 10);
+        if (random() % 6 == 0) {
+            text.insert(at, 1, static_cast<char>('1' + random() % 9));
+        }
+    }
+    return text;
+}
+
+// What passes the rules of kernels becomes a module that passes the validator, or is refused.
+TEST_F(RandomKernelsOnDevice, KernelsFromStrangersBecomeValidModules) {
+    const Seeds seeds = ChosenSeeds();
+    uint64_t valid = 0;
+    for (uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
+        const std::string text = ChangeNumbers(ToText(MakeRandomKernel(seed).kernel), seed);
+        const Result<Kernel> kernel = ParseKernel(text);
+        if (!kernel.ok()) {
+            continue;
+        }
+        const Result<Module> module = EmitSpirv(*kernel, runner_->target());
+        if (!module.ok()) {
+            EXPECT_EQ(module.error().code, ErrorCode::kUnsupported) << module.error().message;
+            continue;
+        }
+        EXPECT_EQ(test::Validate(module->words), "") << "seed " << seed << "\n" << text;
+        ++valid;
+    }
+    EXPECT_GT(valid, (seeds.end - seeds.first) / 20);
 }
 
 }  // namespace

@@ -606,7 +606,7 @@ bool Emitter::EmitAttention() {
         return false;
     }
     const std::optional<Attention> attention = FindAttention(kernel_, scope_);
-    if (!attention) {
+    if (!attention || !HasNoNegativeExtents()) {
         return false;
     }
     for (const ScalarNode& node : kernel_.scalars) {

@@ -130,6 +130,31 @@ TEST_F(Attentions, WithMaskedKeys) {
     CheckIt(Text("", "20", "70", 16, 16, kByRows, kByRows), {}, -kNever, 4);
 }
 
+// A loop whose extent is negative has no points, in tiles too.
+TEST_F(Attentions, OfNegativeExtents) {
+    std::string text =
+        Text("  sizes m in 0..4096, s in 0..4096\n", "m", "s", 16, 16, kByRows, kByRows);
+    for (size_t at = 0; (at = text.find(" < s of", at)) != std::string::npos;) {
+        text.replace(at, 7, " < s - 20 of");
+    }
+    for (const int s : {3, 20, 25}) {
+        CheckIt(text, {{Symbol("m"), 3}, {Symbol("s"), s}});
+    }
+    for (const int s : {3, 40}) {
+        Check(
+            "kernel product(in a: f32[40,s], in b: f32[s,64], out y: f32[40,64])\n"
+            "  sizes s in 0..4096\n"
+            "  parallel $m < 40, $n < 64\n"
+            "  product\n"
+            "%0 = load a[$m,$k]\n"
+            "%1 = load b[$k,$n]\n"
+            "%2 = mul %0, %1\n"
+            "%3 = reduce sum $k < s - 20 of %2\n"
+            "store y[$m,$n] = %3\n",
+            {{Symbol("s"), s}}, Tolerance{2e-5, 1});
+    }
+}
+
 // What is nearly an attention is computed as it says.
 TEST_F(Attentions, AreNotWhatDiffers) {
     const std::string text = Text("", "5", "7", 4, 3, kByRows, kByRows);

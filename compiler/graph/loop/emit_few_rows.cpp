@@ -45,9 +45,25 @@ Ids Emitter::FewRowsSums(const Product& product, const Ids& initial, const AtRow
     const std::span<const Loop> all(product.k);
     const std::span<const Loop> outer = all.first(first_unrolled);
     const std::span<const Loop> inner = all.subspan(first_unrolled);
+    // A factor of b that is the same at all points that are written out, such as the scale of a
+    // block, multiplies their sum.
+    VariableSet inside = 0;
+    for (const Loop& loop : inner) {
+        inside |= VariableSet{1} << *scope_.Find(loop.variable);
+    }
+    ScalarId term_of_b = product.b, factor;
+    const auto* map = std::get_if<Map>(&kernel_[product.b].value);
+    if (map != nullptr && map->function == ScalarFunction::kMul && type == ElementType::kF32) {
+        for (size_t i = 0; i < 2; ++i) {
+            if ((scope_.free[map->arguments[i].value()] & inside) == 0 && inside != 0) {
+                factor = map->arguments[i];
+                term_of_b = map->arguments[1 - i];
+            }
+        }
+    }
     const auto point = [&](std::span<const Id> carried) {
         Ids next;
-        const Id b = Value(product.b);
+        const Id b = Value(term_of_b);
         for (uint32_t row = 0; row < carried.size(); ++row) {
             at_row(row, [&] {
                 const Ids operands = {Value(product.a), b};
@@ -61,11 +77,14 @@ Ids Emitter::FewRowsSums(const Product& product, const Ids& initial, const AtRow
     const auto unrolled = [&](std::span<const Id> carried) {
         Hoist(needed);
         const VariableSet saved = bound_variables_;
-        for (const Loop& loop : inner) {
-            bound_variables_ |= VariableSet{1} << *scope_.Find(loop.variable);
-        }
-        Ids next = Unrolled(inner, carried, point);
+        bound_variables_ |= inside;
+        const Ids zeros(carried.size(), F(0));
+        Ids next = Unrolled(inner, factor.valid() ? std::span<const Id>(zeros) : carried, point);
         bound_variables_ = saved;
+        for (size_t row = 0; factor.valid() && row < next.size(); ++row) {
+            next[row] = b_.Op(spv::Op::OpFAdd, b_.F32(),
+                              {carried[row], Binary(spv::Op::OpFMul, next[row], Value(factor))});
+        }
         return next;
     };
     if (outer.empty()) {

@@ -522,7 +522,7 @@ bool Emitter::EmitProduct() {
         return false;
     }
     const std::optional<Product> product = FindProduct(kernel_, scope_);
-    if (!product) {
+    if (!product || !HasNoNegativeExtents()) {
         return false;
     }
     for (const ScalarNode& node : kernel_.scalars) {

@@ -256,6 +256,12 @@ void Emitter::EmitTiles(const Nest& nest, size_t other) {
     });
 }
 
+bool Emitter::HasNoNegativeExtents() const {
+    return std::all_of(scope_.variables.begin(), scope_.variables.end(), [&](const Loop& loop) {
+        return domain_.IsNotNegative(Simplified(loop.extent));
+    });
+}
+
 // Rows are for kernels whose points only meet in reductions.
 bool Emitter::CanMapRows() const {
     if (kernel_.mapping != Mapping::kRow || !kernel_.sequential.empty()) {

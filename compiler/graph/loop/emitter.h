@@ -63,6 +63,8 @@ class Emitter {
     // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
     bool EmitAttention();
     // --- emit_spirv.cpp: the mapping of points to invocations
+    // Whether no loop's extent may be negative: tiles are counted without signs.
+    bool HasNoNegativeExtents() const;
     bool CanMapRows() const;
     void EmitFlat();
     void EmitTiles(const Nest& nest, size_t other);

@@ -114,33 +114,44 @@ class Sinking {
     std::set<ValueId> of_product_;  // of `to`: computed of a product's sums, in their order
 };
 
-// Permutations of bytes in memory that products read through further views.
-std::set<ValueId> PermutedOperands(const Graph& graph) {
-    std::set<ValueId> permuted;
+// Whether the view makes bytes follow each other that do not in memory.
+bool ChangesOrder(const Operation& operation) {
+    if (const auto* pad = std::get_if<op::Pad>(&operation)) {
+        return !(pad->low.back() == Expr(0)) || !(pad->high.back() == Expr(0));
+    }
+    return Is<op::Permute>(operation);
+}
+
+// Bytes in another order than memory has, which products read through further views, such as
+// windows.
+std::set<ValueId> ReorderedOperands(const Graph& graph) {
+    std::set<ValueId> reordered;
     for (const Node& node : graph.nodes()) {
-        if (!IsIntegerProduct(node.operation)) {
+        if (!IsIntegerProduct(node.operation) ||
+            graph.TypeOf(node.operands[0]).element != ElementType::kU8) {
             continue;
         }
+        ValueId last;  // before the first window
         ValueId value = node.operands[0];
-        if (graph.TypeOf(value).element != ElementType::kU8) {
-            continue;
-        }
         for (const Node* producer = graph.Producer(value);
              producer != nullptr && IsView(producer->operation); producer = graph.Producer(value)) {
-            const Node* before = graph.Producer(producer->operands[0]);
-            if (Is<op::Permute>(producer->operation) &&
-                (before == nullptr || !IsView(before->operation))) {
-                permuted.insert(value);
+            if (Is<op::Window>(producer->operation)) {
+                last = ValueId();
+            } else if (!last.valid() && ChangesOrder(producer->operation)) {
+                last = value;
             }
             value = producer->operands[0];
         }
+        if (last.valid()) {
+            reordered.insert(last);
+        }
     }
-    return permuted;
+    return reordered;
 }
 
 }  // namespace
 
-Result<Graph> SinkPermutations(Graph graph) {
+Result<Graph> SinkPermutations(const Graph& graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();
@@ -153,11 +164,11 @@ Result<Graph> SinkPermutations(Graph graph) {
     return result;
 }
 
-Result<Graph> OrderBytes(Graph graph) {
-    const std::set<ValueId> permuted = PermutedOperands(graph);
+Result<Graph> OrderBytes(const Graph& graph) {
+    const std::set<ValueId> reordered = ReorderedOperands(graph);
     return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) -> Status {
         FORNAX_RETURN_IF_ERROR(cloner.CopyNode(node));
-        if (node.results.size() == 1 && permuted.contains(node.results[0])) {
+        if (node.results.size() == 1 && reordered.contains(node.results[0])) {
             // A copy, because it is no view and is read often.
             FORNAX_ASSIGN_OR_RETURN(const NodeId copy,
                                     to.AddNode(node.name, op::Bitcast{ElementType::kU8},

@@ -36,11 +36,11 @@ Result<Graph> Simplify(Graph graph);
 
 // Moves the permutations behind products of integers through elementwise nodes, so that images
 // between such products keep the products' order in memory.
-Result<Graph> SinkPermutations(Graph graph);
+Result<Graph> SinkPermutations(const Graph& graph);
 
 // Copies the bytes that a product of integers reads in another order than memory has. Simplify()
 // would remove the copies.
-Result<Graph> OrderBytes(Graph graph);
+Result<Graph> OrderBytes(const Graph& graph);
 
 // Puts constant matrices of products into the layout that the products' kernels read. The last
 // Gives the activations around convolutions with constant weights an order with channels last, and
@@ -49,6 +49,10 @@ Result<Graph> ChooseLayouts(const Graph& graph);
 
 // Makes one product of those that multiply the same value by constant matrices.
 Result<Graph> JoinProducts(Graph graph);
+
+// Rounds the constant matrices of products of at most kMostFewRows rows to bf16: for
+// Precision::kMedium.
+Result<Graph> NarrowWeights(const Graph& graph);
 
 // Puts constant operands of products into the layout that the products' kernels read. The last
 // pass: Simplify() would fold the views that it leaves.

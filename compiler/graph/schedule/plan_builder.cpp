@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
@@ -41,6 +42,23 @@ void EstimateCosts(const loop::Kernel& kernel, DispatchStep& step) {
         (buffer.written ? step.bytes_written : step.bytes_read) += SizeBytes(buffer.type);
     }
     const loop::Scope scope = loop::FindScope(kernel);
+    if (const auto attention = loop::FindAttention(kernel, scope)) {
+        // Each product and each sum once, whatever the kernel's form says.
+        Expr scores = attention->keys.extent, depth(1), columns(1);
+        for (const std::vector<loop::Loop>* loops : {&attention->batch, &attention->m}) {
+            for (const loop::Loop& loop : *loops) {
+                scores *= loop.extent;
+            }
+        }
+        for (const loop::Loop& loop : attention->depth) {
+            depth *= loop.extent;
+        }
+        for (const loop::Loop& loop : attention->n) {
+            columns *= loop.extent;
+        }
+        step.operations = scores * (2 * depth + 2 * columns);
+        return;
+    }
     for (size_t i = 0; i < kernel.scalars.size(); ++i) {
         const auto& value = kernel.scalars[i].value;
         const auto* reduce = std::get_if<loop::Reduce>(&value);

@@ -1,0 +1,227 @@
+// Operators of onnxruntime's domain com.microsoft that its quantisers write.
+#include <fmt/format.h>
+
+#include "compiler/frontends/onnx/operator_families.h"
+#include "compiler/frontends/onnx/recurrent_attributes.h"
+#include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/product.h"
+
+namespace fornax::onnx_frontend {
+namespace {
+
+using graph::Overflow;
+using graph::QuantAxis;
+
+Val Dequantised(Val x, Val scale, Val zero, QuantAxis axis = {}) {
+    return graph::Dequantise(x, scale, zero, axis, ElementType::kF32);
+}
+
+// The f32 numbers of three operands of the node: integers, scale and zero point.
+Val DequantisedAt(Node& node, size_t first, QuantAxis axis = {}) {
+    return Dequantised(node.In(first), node.In(first + 1), node.Opt(first + 2), axis);
+}
+
+// As integers of the type of `like`, by the scale and zero point at `first`.
+Val QuantisedAt(Node& node, Val y, size_t first, Val like) {
+    const Val zero = node.Opt(first + 1);
+    return graph::Quantise(y, node.In(first), zero, {}, zero ? zero.element() : like.element(),
+                           Overflow::kSaturate, ElementType::kF32);
+}
+
+// --- Elementwise and pooling: dequantised, computed, quantised ---
+
+// a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero
+template <auto function>
+void ImportQLinearBinary(Node& node) {
+    const Val y = function(DequantisedAt(node, 0), DequantisedAt(node, 3));
+    node.Out(QuantisedAt(node, y, 6, node.In(0)));
+}
+
+Val Sum(Val a, Val b) {
+    return a + b;
+}
+
+Val Multiplied(Val a, Val b) {
+    return a * b;
+}
+
+void ImportQLinearSigmoid(Node& node) {
+    node.Out(QuantisedAt(node, graph::map::Sigmoid(DequantisedAt(node, 0)), 3, node.In(0)));
+}
+
+void ImportQLinearLeakyRelu(Node& node) {
+    const Val x = DequantisedAt(node, 0);
+    const Val y = graph::Where(graph::Less(x, 0), x * node.Float("alpha", 0.01), x);
+    node.Out(QuantisedAt(node, y, 3, node.In(0)));
+}
+
+void ImportQLinearGlobalAveragePool(Node& node) {
+    const Val x = DequantisedAt(node, 0);
+    if (x.rank() < 3) {
+        FailInvalid(fmt::format("the input is {}", x.shape().ToString()));
+    }
+    const bool channels_last = node.Int("channels_last", 0) != 0;
+    std::vector<int64_t> axes;
+    Expr count(1);
+    for (int64_t axis = channels_last ? 1 : 2; axis < x.rank() - (channels_last ? 1 : 0); ++axis) {
+        axes.push_back(axis);
+        count = count * x.dim(axis);
+    }
+    const Val total = graph::Reduce(graph::Combine::kSum, x, axes, true);
+    const Val y = total / graph::Cast(node.builder().Size(count), ElementType::kF32);
+    node.Out(QuantisedAt(node, y, 3, node.In(0)));
+}
+
+// y_scale, y_zero, then x, scale and zero of each operand
+void ImportQLinearConcat(Node& node) {
+    Vals parts;
+    for (size_t i = 2; i + 2 < node.input_count(); i += 3) {
+        parts.push_back(DequantisedAt(node, i));
+    }
+    if (parts.empty()) {
+        FailInvalid("it has no operands");
+    }
+    node.Out(QuantisedAt(node, graph::Concat(parts, node.Int("axis")), 0, node.In(2)));
+}
+
+// --- Products ---
+
+// A[..., K] times the weights [N, K] of `bits` bits in blocks of K: packed, low bits first, in
+// [N, blocks, block bytes]; scales and zero points are one a block, the latter packed like the
+// weights unless they are of the scales' type.
+void ImportMatMulNBits(Node& node) {
+    Builder& b = node.builder();
+    const int64_t n = node.Int("N"), k = node.Int("K"), block = node.Int("block_size");
+    const int64_t bits = node.Int("bits", 4);
+    if (bits != 2 && bits != 4 && bits != 8) {
+        FailUnsupported(fmt::format("its weights have {} bits", bits));
+    }
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (n < 1 || k < 1 || n > kMost || k > kMost || block < 1 || block > kMost ||
+        block * bits % 8 != 0) {
+        FailInvalid(fmt::format("N is {}, K {} and block_size {}", n, k, block));
+    }
+    if (node.Has(4)) {
+        FailUnsupported("it has g_idx, an order of its own for the rows of the weights");
+    }
+    const Val a = node.In(0), scales = node.In(2);
+    const int64_t blocks = (k + block - 1) / block, in_byte = 8 / bits;
+    // [rows, bytes, 1] to [rows, bytes * in_byte].
+    const auto unpack = [&](Val packed, int64_t bytes) {
+        Val v = graph::Reshape(packed, {n, bytes, 1});
+        if (in_byte > 1) {
+            const Val place = b.Iota(ElementType::kU8, Shape{in_byte}, 0);
+            const Val mask = b.Integer(ElementType::kU8, (int64_t{1} << bits) - 1);
+            v = graph::map::And(
+                graph::map::ShiftRight(v, place * b.Integer(ElementType::kU8, bits)), mask);
+        }
+        return graph::Reshape(v, {n, bytes * in_byte});
+    };
+    const ElementType compute = graph::ComputeType(scales.element());
+    const Val weights =
+        graph::Reshape(unpack(node.In(1), blocks * block / in_byte), {n, blocks, block});
+    Val zero = b.Scalar(compute, static_cast<double>(int64_t{1} << (bits - 1)));
+    if (node.Has(3)) {
+        const bool packed = node.In(3).element() == ElementType::kU8;
+        const int64_t bytes = (blocks + in_byte - 1) / in_byte;
+        const Val points = packed ? graph::SliceAxis(unpack(node.In(3), bytes), 1, 0, blocks)
+                                  : graph::Reshape(node.In(3), {n, blocks});
+        zero = graph::Unsqueeze(graph::Cast(points, compute), 2);
+    }
+    const Val scale =
+        graph::Unsqueeze(graph::Cast(graph::Reshape(scales, {n, blocks}), compute), 2);
+    const Val decoded =
+        graph::Reshape((graph::Cast(weights, compute) - zero) * scale, {n, blocks * block});
+    const Val right = graph::Cast(graph::SliceAxis(decoded, 1, 0, k), a.element());
+    Val y = graph::MatMul(a, graph::Permute(right, {1, 0}));
+    node.Out(node.Has(5) ? y + node.In(5) : y);
+}
+
+// a, b, a_scale, b_scale, a_zero, b_zero, bias
+void ImportMatMulIntegerToFloat(Node& node) {
+    const Val sums = graph::MatMulIntegers(node.In(0), node.Opt(4), node.In(1), node.Opt(5));
+    const Val y = graph::Cast(sums, node.In(2).element()) * (node.In(2) * node.In(3));
+    node.Out(node.Has(6) ? y + node.In(6) : y);
+}
+
+// a, b, b_scale, b_zero, bias
+void ImportDynamicQuantizeMatMul(Node& node) {
+    const graph::QuantisedTensor a = graph::DynamicQuantise(node.In(0));
+    const Val sums = graph::MatMulIntegers(a.value, a.zero, node.In(1), node.Opt(3));
+    const Val y = graph::Cast(sums, ElementType::kF32) * (a.scale * node.In(2));
+    node.Out(node.Has(4) ? y + node.In(4) : y);
+}
+
+// a, a_scale, a_zero, b, b_scale, b_zero, c, y_scale, y_zero. c is in units of both scales; without
+// y_scale the result is f32.
+void ImportQGemm(Node& node) {
+    const auto flip = [](Val v, bool wanted) { return wanted ? graph::Permute(v, {1, 0}) : v; };
+    const bool flip_b = node.Int("transB", 0) != 0;
+    const Val b_scale = node.In(4);
+    const Val a = flip(node.In(0), node.Int("transA", 0) != 0);
+    Val b = graph::Cast(node.In(3), ElementType::kI32);
+    if (node.Has(5)) {
+        b = b -
+            graph::SpreadScale(graph::Cast(node.In(5), ElementType::kI32), b, {flip_b ? 0 : 1, 0});
+    }
+    Val sums = graph::MatMulIntegers(a, node.Opt(2), flip(b, flip_b), Val());
+    if (node.Has(6)) {
+        sums = sums + node.In(6);
+    }
+    const Val y =
+        graph::Cast(sums, ElementType::kF32) * (node.In(1) * b_scale * node.Float("alpha", 1));
+    node.Out(node.Has(7) ? QuantisedAt(node, y, 7, node.In(0)) : y);
+}
+
+// --- Recurrent ---
+
+// X, W, R, B, lengths, h, c, P, W_scale, W_zero, R_scale, R_zero. The weights are [directions,
+// inputs, gates], their scales one a direction or a gate. Activations stay f32, which is nearer to
+// the network that was quantised.
+void ImportDynamicQuantizeLstm(Node& node) {
+    const auto weights = [&](size_t place, size_t scale) {
+        const auto spread = [](Val v) {
+            return v && v.rank() < 3
+                       ? graph::Unsqueeze(v.rank() == 1 ? graph::Unsqueeze(v, 1) : v, 1)
+                       : v;
+        };
+        Val w = graph::Cast(node.In(place), ElementType::kI32);
+        if (node.Has(scale + 1)) {
+            w = w - graph::Cast(spread(node.In(scale + 1)), ElementType::kI32);
+        }
+        return graph::Permute(graph::Cast(w, ElementType::kF32) * spread(node.In(scale)),
+                              {0, 2, 1});
+    };
+    const graph::RecurrentOptions options = ReadRecurrentOptions(node, graph::RecurrentKind::kLstm);
+    const graph::RecurrentResult result =
+        graph::Recurrent({node.In(0), weights(1, 8), weights(2, 10), node.Opt(3), node.Opt(4),
+                          node.Opt(5), node.Opt(6), node.Opt(7)},
+                         options);
+    node.Out(0, result.y);
+    node.Out(1, result.h);
+    node.Out(2, result.c);
+}
+
+constexpr std::string_view kDomain = "com.microsoft";
+
+constexpr OperatorEntry kOperators[] = {
+    {"DynamicQuantizeLSTM", 3, ImportDynamicQuantizeLstm, 1, kDomain},
+    {"DynamicQuantizeMatMul", 3, ImportDynamicQuantizeMatMul, 1, kDomain},
+    {"MatMulIntegerToFloat", 4, ImportMatMulIntegerToFloat, 1, kDomain},
+    {"MatMulNBits", 3, ImportMatMulNBits, 1, kDomain},
+    {"QGemm", 2, ImportQGemm, 1, kDomain},
+    {"QLinearAdd", 2, ImportQLinearBinary<Sum>, 1, kDomain},
+    {"QLinearConcat", 2, ImportQLinearConcat, 1, kDomain},
+    {"QLinearGlobalAveragePool", 2, ImportQLinearGlobalAveragePool, 1, kDomain},
+    {"QLinearLeakyRelu", 2, ImportQLinearLeakyRelu, 1, kDomain},
+    {"QLinearMul", 2, ImportQLinearBinary<Multiplied>, 1, kDomain},
+    {"QLinearSigmoid", 2, ImportQLinearSigmoid, 1, kDomain},
+};
+
+}  // namespace
+
+std::span<const OperatorEntry> MicrosoftOperators() {
+    return kOperators;
+}
+
+}  // namespace fornax::onnx_frontend

@@ -1,0 +1,120 @@
+"""The operators of onnxruntime's domain com.microsoft that its quantisers write, beside onnxruntime.
+
+FORNAX_LIBRARY is the library's path, VK_DRIVER_FILES the driver's manifest.
+"""
+
+import os
+import unittest
+
+import numpy as np
+import onnxruntime
+from onnx import helper, numpy_helper
+
+import libfornax
+
+LIBRARY = libfornax.Library(os.environ["FORNAX_LIBRARY"])
+
+
+class Microsoft(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(7)
+
+    def floats(self, *shape):
+        return self.random.standard_normal(shape).astype(np.float32)
+
+    def bytes(self, *shape):
+        return self.random.integers(0, 256, shape).astype(np.uint8)
+
+    def check(self, operator, inputs, outputs=1, tolerance=1e-5, **attributes):
+        """`inputs` are arrays, or None for what is left out; the first is the model's input, the others constants."""
+        names = ["" if array is None else f"x{i}" for i, array in enumerate(inputs)]
+        node = helper.make_node(operator, names, [f"y{i}" for i in range(outputs)], domain="com.microsoft", **attributes)
+        first = next(i for i, array in enumerate(inputs) if array is not None)
+        element = helper.np_dtype_to_tensor_dtype(inputs[first].dtype)
+        graph = helper.make_graph(
+            [node], "test", [helper.make_tensor_value_info(names[first], element, inputs[first].shape)],
+            [helper.make_empty_tensor_value_info(name) for name in node.output],
+            [numpy_helper.from_array(array, names[i]) for i, array in enumerate(inputs)
+             if array is not None and i != first])
+        model = helper.make_model(graph, ir_version=8, opset_imports=[
+            helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]).SerializeToString()
+        session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+        expected = session.run(None, {names[first]: inputs[first]})
+        with libfornax.Model(LIBRARY, model, cache="none") as fornax:
+            actual = fornax.run(inputs[first])
+        for a, e in zip(actual, expected, strict=True):
+            self.assertEqual((a.dtype, a.shape), (e.dtype, e.shape))
+            difference = np.abs(a.astype(np.float64) - e.astype(np.float64)).max()
+            self.assertLessEqual(difference, tolerance * max(np.abs(e.astype(np.float64)).max(), 1))
+
+    # One quantum, where the sum before it lies between two.
+    QUANTUM = 1.01 / 255
+
+    def scaled(self, scale, zero):
+        return np.array(scale, np.float32), np.array(zero, np.uint8)
+
+    def test_elementwise(self):
+        for operator in ("QLinearAdd", "QLinearMul"):
+            self.check(operator, [self.bytes(2, 3, 5), *self.scaled(0.02, 120), self.bytes(3, 1),
+                                  *self.scaled(0.05, 3), *self.scaled(0.1, 90)], tolerance=self.QUANTUM)
+        self.check("QLinearSigmoid", [self.bytes(7, 9), *self.scaled(0.04, 128), *self.scaled(1 / 256, 0)],
+                   tolerance=self.QUANTUM)
+        self.check("QLinearLeakyRelu", [self.bytes(7, 9), *self.scaled(0.04, 128), *self.scaled(0.03, 20)], alpha=0.2,
+                   tolerance=self.QUANTUM)
+        signed = self.random.integers(-128, 128, (4, 6)).astype(np.int8)
+        self.check("QLinearAdd", [signed, np.float32(0.02), np.int8(3), signed[:1], np.float32(0.01), np.int8(0),
+                                  np.float32(0.05), np.int8(-5)], tolerance=self.QUANTUM)
+
+    def test_pooling_and_concatenation(self):
+        for last in (0, 1):
+            self.check("QLinearGlobalAveragePool", [self.bytes(2, 5, 6, 7), *self.scaled(0.04, 100),
+                                                    *self.scaled(0.03, 90)], channels_last=last,
+                       tolerance=self.QUANTUM)
+        scale, zero = self.scaled(0.05, 77)
+        self.check("QLinearConcat", [scale, zero, self.bytes(2, 3), *self.scaled(0.04, 100), self.bytes(2, 4),
+                                     *self.scaled(0.02, 5)], axis=1, tolerance=self.QUANTUM)
+
+    def test_products_of_weights_in_few_bits(self):
+        for bits, k, n, block in ((4, 64, 24, 32), (4, 70, 5, 16), (8, 64, 24, 32)):
+            blocks = -(-k // block)
+            packed = self.bytes(n, blocks, block * bits // 8)
+            scales = np.abs(self.floats(n * blocks)) * 0.1
+            points = self.bytes(n * -(-blocks * bits // 8))
+            for zero in (None, points):
+                with self.subTest(bits=bits, k=k, zero=zero is not None):
+                    self.check("MatMulNBits", [self.floats(2, 3, k), packed, scales, zero], K=k, N=n, bits=bits,
+                               block_size=block, tolerance=1e-5)
+        self.check("MatMulNBits", [self.floats(1, 64), self.bytes(8, 2, 16), np.abs(self.floats(16)), None, None,
+                                   self.floats(8)], K=64, N=8, bits=4, block_size=32)
+
+    def test_products_of_bytes(self):
+        a, b = self.bytes(5, 16), self.bytes(16, 12)
+        scale_a, zero_a = self.scaled(0.03, 90)
+        for columns in (1, 12):
+            scale_b, zero_b = np.abs(self.floats(columns)), self.bytes(columns)
+            self.check("MatMulIntegerToFloat", [a, b, scale_a, scale_b, zero_a, zero_b, self.floats(12)])
+            self.check("DynamicQuantizeMatMul", [self.floats(5, 16), b, scale_b, zero_b, self.floats(12)])
+        bias = self.random.integers(-9000, 9000, 12).astype(np.int32)
+        for transposed in (0, 1):
+            for scale_b, zero_b in ((np.float32(0.02), np.uint8(30)), (np.abs(self.floats(12)), self.bytes(12))):
+                inputs = [a, scale_a, zero_a, b.T.copy() if transposed else b, scale_b, zero_b, bias]
+                self.check("QGemm", inputs, transB=transposed, alpha=0.5)
+                self.check("QGemm", inputs + [np.float32(9), np.uint8(100)], transB=transposed, tolerance=self.QUANTUM)
+
+    def test_lstm(self):
+        """onnxruntime quantises activations, too: the difference is that of one step of their quantisation."""
+        for gates in (1, 32):
+            weights = [self.random.integers(-128, 128, (2, size, 32)).astype(np.int8) for size in (6, 8)]
+            scales = [(np.abs(self.random.standard_normal((2, gates))) * 0.004 + 0.001).astype(np.float32)
+                      for _ in range(2)]
+            zeros = [np.zeros((2, gates), np.int8)] * 2
+            if gates == 1:
+                scales, zeros = [scale[:, 0] for scale in scales], [zero[:, 0] for zero in zeros]
+            self.check("DynamicQuantizeLSTM",
+                       [self.floats(5, 3, 6), *weights, self.floats(2, 64) * 0.1, None, self.floats(2, 3, 8) * 0.1,
+                        self.floats(2, 3, 8) * 0.1, None, scales[0], zeros[0], scales[1], zeros[1]],
+                       outputs=3, hidden_size=8, direction="bidirectional", tolerance=0.02)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,141 @@
+"""Runs networks through libfornax.so and compares their outputs with onnxruntime's.
+
+    python3 networks.py libfornax.so (--small | MODEL.onnx...) [--only REGEX] [--markdown]
+
+The models are those of tools/models (docs/models.md), each with its cases beside it in MODEL.json; --small makes the
+small variants of all networks. A model's cases run one after the other in one session, so all but the first also
+show that other sizes work. Each model has a process of its own. Exits with 1 if an output is further off than the
+tolerances allow, or a model does not run.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnx
+
+import libfornax
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+from tools.models import compare, inspect_model  # noqa: E402
+from tools.models.cases import read_cases, write_cases  # noqa: E402
+from tools.models.catalogue import NETWORKS  # noqa: E402
+
+ABSOLUTE, RELATIVE, NORM = 1e-5, 1e-3, 1e-5
+# A value that rounds to the other side is off by a whole quantum. onnxruntime's optimised and unoptimised results are
+# that far apart, too, so a quantised network has to be near one of them.
+QUANTISED_NORM = 0.06
+QUANTISED = re.compile(r"_qdq|_dynamic$|_q4|int8|common_old|smart_turn")
+
+
+def run_model(library, path):
+    """The rows of one model, each a dictionary, in this process."""
+    quantised = bool(QUANTISED.search(path.stem)) and path.stem != "yolov8n_dynamic"
+    model = None
+    for case in read_cases(path):
+        row = {"model": path.stem, "case": case.label}
+        arrays = case.arrays()
+        begin = time.monotonic()
+        try:
+            model = model or libfornax.Model(library, path, inputs=arrays)
+            actual = dict(zip([name for name, _, _ in model.outputs()],
+                              model.run(*[arrays[name] for name, _, _ in model.inputs()])))
+        except libfornax.FornaxError as error:
+            yield {**row, "problem": str(error)}
+            continue
+        row["seconds"] = time.monotonic() - begin
+        tolerances = ABSOLUTE, RELATIVE, QUANTISED_NORM if quantised else NORM
+        for optimized in (True, False) if quantised else (True,):
+            differences = compare.compare(actual, compare.reference(path, arrays, optimized))
+            worst = max(differences, key=lambda entry: (not entry.within(*tolerances), bool(entry.problem), entry.norm))
+            if worst.within(*tolerances):
+                break
+        row |= dict(output=worst.name, absolute=worst.absolute, relative=worst.relative, norm=worst.norm)
+        if not worst.within(*tolerances):
+            row["problem"] = f"{worst.name} {worst.problem or 'is further off than the tolerances allow.'}"
+        yield row
+
+
+def child(library, path):
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    for row in run_model(libfornax.Library(library), path):
+        print(json.dumps(row), flush=True)
+
+
+def run_in_child(library, path, seconds):
+    """The rows, and one more if the process died."""
+    command = [sys.executable, __file__, library, str(path), "--child"]
+    with tempfile.TemporaryFile("w+") as errors:
+        try:
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=seconds)
+            lines, ended = result.stdout, result.returncode
+        except subprocess.TimeoutExpired as error:
+            lines, ended = (error.stdout or b"").decode(), f"more than {seconds} s"
+        errors.seek(0)
+        text = errors.read().strip().splitlines()
+    rows = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+    if ended != 0:
+        rows.append({"model": path.stem, "case": "", "problem": f"The process ended with {ended}. {text[-1:]}"})
+    return rows
+
+
+def make_small(folder, only):
+    for name, network in NETWORKS.items():
+        if re.search(only, name):
+            model = network.build(**network.small)
+            onnx.save(model.proto, folder / f"{name}.onnx")
+            write_cases(folder / f"{name}.onnx", model.cases)
+
+
+def print_row(row, markdown):
+    cells = [row["model"], row["case"], f"{row['seconds']:.2f}" if "seconds" in row else ""]
+    cells += [f"{row[key]:.2g}" if key in row else "" for key in ("absolute", "relative", "norm")]
+    cells.append(row.get("problem", ""))
+    if markdown:
+        print("| " + " | ".join(cells) + " |", flush=True)
+    else:
+        print(" ".join(f"{cell:{width}}" for cell, width in zip(cells, (31, 14, 8, 9, 9, 9, 0))), flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("library")
+    parser.add_argument("models", nargs="*", type=pathlib.Path, help="model files, or folders of them")
+    parser.add_argument("--small", action="store_true", help="the small variants of all networks")
+    parser.add_argument("--only", default="", help="models whose name matches this")
+    parser.add_argument("--seconds", type=int, default=600, help="how long a model may take")
+    parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        child(arguments.library, arguments.models[0])
+        return 0
+    failures = runs = 0
+    with contextlib.ExitStack() as stack:
+        models = arguments.models
+        if arguments.small:
+            models = [pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))]
+            make_small(models[0], arguments.only)
+        if arguments.markdown:
+            print("| model | case | s | absolute | relative | norm | problem |\n|---|---|---|---|---|---|---|")
+        for path in inspect_model.models_in(models):
+            if re.search(arguments.only, path.stem):
+                for row in run_in_child(arguments.library, path, arguments.seconds):
+                    print_row(row, arguments.markdown)
+                    runs += 1
+                    failures += "problem" in row
+    print(f"{runs} runs, {failures} of them wrong.")
+    return 1 if failures or not runs else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
