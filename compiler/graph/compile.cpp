@@ -39,7 +39,7 @@ Result<Plan> Compile(Graph graph,
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
-    FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(std::move(graph)));

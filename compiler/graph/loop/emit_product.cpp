@@ -135,9 +135,9 @@ std::pair<uint32_t, uint32_t> ProductEmitter::ChooseColumns(uint32_t most_subgro
     for (uint32_t subgroups = most_subgroups; subgroups > 0; --subgroups) {
         for (const auto& [columns, price] : kPrices) {
             const int64_t tile = int64_t{columns} * subgroups;
-            const double tiles = static_cast<double>((all + tile - 1) / tile);
-            const double cost =
-                tiles * (static_cast<double>(tile) * price + (a_.in_place ? 0 : kPriceOfStaging));
+            const int64_t tiles = (all + tile - 1) / tile;
+            const double cost = static_cast<double>(tiles) * (static_cast<double>(tile) * price +
+                                                              (a_.in_place ? 0 : kPriceOfStaging));
             if (tile <= least && (best_cost < 0 || cost < best_cost)) {
                 best = {columns, subgroups};
                 best_cost = cost;

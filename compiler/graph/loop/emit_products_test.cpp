@@ -1,5 +1,5 @@
-// Products of bytes and of few rows on a device, against the interpreter; every module passes
-// spirv-val.
+// Products of floats in tiles, of bytes and of few rows on a device, against the interpreter; every
+// module passes spirv-val.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -110,6 +110,62 @@ TEST_F(EmitProductsTest, BytesThatAreNoWords) {
                                         {"4*$r + 2*$u", 4}}) {
         EXPECT_FALSE(IsByteProduct(text(index, places))) << index;
         Check(text(index, places));
+    }
+}
+
+// Sums of products of about 1 nearly cancel here and there, so differences are measured against
+// 0.1. Tiles of all shapes: rows that are no multiple of a matrix, columns of odd numbers of
+// matrices.
+TEST_F(EmitProductsTest, FloatsInTiles) {
+    for (const auto& [m, n, k] : {std::tuple(49, 64, 64),
+                                  {36, 80, 96},
+                                  {72, 48, 70},
+                                  {45, 512, 32},
+                                  {16, 16, 16},
+                                  {23, 40, 48}}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", m, n, k));
+        Check(
+            fmt::format("kernel floats(in a: f32[{0},{2}], in b: f32[{3},{2},16], in s: f32[{1}], "
+                        "out y: f32[{0},{1}])\n"
+                        "  parallel $i < {0}, $j < {1}\n"
+                        "  product\n"
+                        "%0 = load a[$i,$r]\n"
+                        "%1 = load b[floor($j, 16),$r,mod($j, 16)]\n"
+                        "%2 = mul %0, %1\n"
+                        "%3 = reduce sum $r < {2} of %2\n"
+                        "%4 = load s[$j]\n"
+                        "%5 = add %3, %4\n"
+                        "store y[$i,$j] = %5\n",
+                        m, n, k, (n + 15) / 16),
+            {}, {.relative = 1e-4, .floor = 1});
+    }
+}
+
+// Windows of 3 x 3 with padding: runs of channels, and of places where channels are few and come
+// first.
+TEST_F(EmitProductsTest, FloatsOfWindows) {
+    for (const int channels : {3, 16, 32, 48}) {
+        for (const int stride : {1, 2}) {
+            SCOPED_TRACE(fmt::format("{} channels, stride {}", channels, stride));
+            const bool first = channels < 16;
+            const std::string index =
+                fmt::format("{1}*$i + $r - 1,{1}*$j + $s - 1", channels, stride);
+            const int columns = first ? 16 : 11;
+            Check(
+                fmt::format(
+                    "kernel conv(in x: f32[{0}], in w: f32[5,3,3,{1},16], out y: f32[{2},{3},80])\n"
+                    "  parallel $i < {2}, $j < {3}, $o < 80\n"
+                    "  product\n"
+                    "%0 = constant f32 0\n"
+                    "%1 = load x[{4}] otherwise %0\n"
+                    "%2 = load w[floor($o, 16),$r,$s,$t,mod($o, 16)]\n"
+                    "%3 = mul %1, %2\n"
+                    "%4 = reduce sum $r < 3, $s < 3, $t < {1} of %3\n"
+                    "store y[$i,$j,$o] = %4\n",
+                    first ? fmt::format("{},20,40", channels) : fmt::format("20,40,{}", channels),
+                    channels, 7, columns, first ? "$t," + index : index + ",$t"),
+                {}, {.relative = 1e-4, .floor = 1});
+        }
     }
 }
 

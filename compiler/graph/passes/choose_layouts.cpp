@@ -473,7 +473,7 @@ class LayoutChooser {
 
 }  // namespace
 
-Result<Graph> ChooseLayouts(Graph graph) {
+Result<Graph> ChooseLayouts(const Graph& graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();

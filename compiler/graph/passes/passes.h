@@ -45,7 +45,7 @@ Result<Graph> OrderBytes(const Graph& graph);
 // Puts constant matrices of products into the layout that the products' kernels read. The last
 // Gives the activations around convolutions with constant weights an order with channels last, and
 // inserts views where another order is needed.
-Result<Graph> ChooseLayouts(Graph graph);
+Result<Graph> ChooseLayouts(const Graph& graph);
 
 // Makes one product of those that multiply the same value by constant matrices.
 Result<Graph> JoinProducts(Graph graph);
