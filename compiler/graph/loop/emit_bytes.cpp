@@ -16,14 +16,6 @@ namespace {
 
 constexpr int64_t kRowsOfTile = 8;
 
-Expr PointsOf(std::span<const Loop> loops) {
-    Expr points(1);
-    for (const Loop& loop : loops) {
-        points *= loop.extent;
-    }
-    return points;
-}
-
 }  // namespace
 
 class ByteProductEmitter {

@@ -13,14 +13,6 @@ namespace {
 // Points of the innermost loops.
 constexpr int64_t kMostUnrolled = 32;
 
-Expr PointsOf(std::span<const Loop> loops) {
-    Expr points(1);
-    for (const Loop& loop : loops) {
-        points *= loop.extent;
-    }
-    return points;
-}
-
 }  // namespace
 
 // The innermost loops are written out: what weights of few bits have in common there, words and

@@ -18,14 +18,6 @@ constexpr uint32_t kMaxSubgroups = 4;
 // More rows than these are worth a matrix.
 constexpr uint32_t kMaxExtraRows = 8;
 
-Expr PointsOf(std::span<const Loop> loops) {
-    Expr points(1);
-    for (const Loop& loop : loops) {
-        points *= loop.extent;
-    }
-    return points;
-}
-
 }  // namespace
 
 ProductEmitter::ProductEmitter(Emitter& emitter, const Product& product)

@@ -233,7 +233,8 @@ class KernelParser {
             kernel_.mapping = Mapping::kAttention;
             return OkStatus();
         }
-        return line.Missing("'sizes', 'parallel', 'sequential', 'rows', 'product', 'attention', '%' or 'store'");
+        return line.Missing(
+            "'sizes', 'parallel', 'sequential', 'rows', 'product', 'attention', '%' or 'store'");
     }
 
     Status Head(Line& line) {

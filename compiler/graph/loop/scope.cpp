@@ -142,6 +142,14 @@ std::vector<Expr> ExpressionsOf(const ScalarNode& node) {
     return extents;
 }
 
+Expr PointsOf(std::span<const Loop> loops) {
+    Expr points(1);
+    for (const Loop& loop : loops) {
+        points *= loop.extent;
+    }
+    return points;
+}
+
 std::vector<bool> Needed(const Kernel& kernel,
                          std::span<const ScalarId> roots,
                          std::span<const ScalarId> given) {

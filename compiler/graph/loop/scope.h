@@ -56,6 +56,9 @@ std::vector<ScalarId> OperandsOf(const ScalarNode& node);
 // The expressions of the node: indices, values, extents.
 std::vector<Expr> ExpressionsOf(const ScalarNode& node);
 
+// How many points loops have together.
+Expr PointsOf(std::span<const Loop> loops);
+
 // The scalars that `roots` need, themselves included; not what those of `given` need.
 std::vector<bool> Needed(const Kernel& kernel,
                          std::span<const ScalarId> roots,
