@@ -79,48 +79,6 @@ Id Emitter::Value(ScalarId id) {
     return value;
 }
 
-std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
-    std::vector<bool> needed(kernel_.scalars.size());
-    for (const ScalarId root : roots) {
-        needed[root.value()] = true;
-    }
-    for (size_t i = needed.size(); i-- > 0;) {
-        if (!needed[i]) {
-            continue;
-        }
-        const ScalarNode& node = kernel_.scalars[i];
-        for (const ScalarId operand : OperandsOf(node)) {
-            needed[operand.value()] = true;
-        }
-        for (const Expr& expr : ExpressionsOf(node)) {
-            for (const Symbol& symbol : expr.Symbols()) {
-                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
-                    needed[scalar->value()] = true;
-                }
-            }
-        }
-    }
-    return needed;
-}
-
-std::vector<ScalarId> Emitter::RootsOf(std::span<const Store* const> stores) const {
-    std::vector<ScalarId> roots;
-    for (const Store* store : stores) {
-        roots.push_back(store->value);
-        if (store->condition.valid()) {
-            roots.push_back(store->condition);
-        }
-        for (const Expr& expr : store->index) {
-            for (const Symbol& symbol : expr.Symbols()) {
-                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
-                    roots.push_back(*scalar);
-                }
-            }
-        }
-    }
-    return roots;
-}
-
 void Emitter::Hoist(const std::vector<bool>& needed) {
     // Bodies of reductions are their own business: they have variables that are not bound.
     for (size_t i = 0; i < needed.size(); ++i) {
@@ -159,7 +117,7 @@ Id Emitter::Compute(const ScalarNode& node, const Load& load) {
     const Id inside = EmitChecks(access);
     const Id offset = EmitExpr(access.offset);
     const auto read = [&] {
-        const Id pointer = b_.ElementPointer(buffers_[load.buffer.value()], offset);
+        const Id pointer = b_.ElementPointer(ArrayOf(load.buffer), offset);
         return FromStorage(b_.Load(pointer), node.type);
     };
     if (b_.ConstantBits(inside) == 1U) {
