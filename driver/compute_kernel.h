@@ -7,7 +7,8 @@
 
 #include <vulkan/vulkan_core.h>
 
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/compiled_kernel.h"
+#include "compiler/kernel/resource_layout.h"
 #include "hal/command_stream.h"
 #include "hal/executable.h"
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "base/hash.h"
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/device.h"
 #include "driver/heap_layout.h"
 #include "driver/kernel_request.h"

@@ -16,7 +16,12 @@
 
 #include "base/hash.h"
 #include "base/result.h"
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/compiled_kernel.h"
+
+namespace fornax::kernel {
+class KernelCompiler;
+}
 
 namespace fornax::driver {
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/disk_cache.h"
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/chain.h"
 #include "driver/entry_point.h"
 #include "driver/extensions.h"
@@ -13,6 +14,10 @@
 #include "driver/supported_api.h"
 
 namespace fornax::driver {
+
+PhysicalDevice::PhysicalDevice(Instance& instance) : Object(instance, kObjectType) {}
+
+PhysicalDevice::~PhysicalDevice() = default;
 
 VkResult PhysicalDevice::Init() {
     auto device = hal::CreateDevice("");

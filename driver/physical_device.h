@@ -7,9 +7,13 @@
 #include <vulkan/vulkan_core.h>
 
 #include "base/per_process.h"
-#include "compiler/kernel/kernel_compiler.h"
+#include "base/result.h"
 #include "driver/object.h"
 #include "hal/device.h"
+
+namespace fornax::kernel {
+class KernelCompiler;
+}
 
 namespace fornax::driver {
 
@@ -35,7 +39,8 @@ class PhysicalDevice : public Object {
     using Handle = VkPhysicalDevice;
     static constexpr VkObjectType kObjectType = VK_OBJECT_TYPE_PHYSICAL_DEVICE;
 
-    explicit PhysicalDevice(Instance& instance) : Object(instance, kObjectType) {}
+    explicit PhysicalDevice(Instance& instance);
+    ~PhysicalDevice();
 
     // Asks the HAL's device what it is.
     VkResult Init();

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/hash.h"
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/chain.h"
 #include "driver/compute_pipeline.h"
 #include "driver/device.h"

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/report.h"

@@ -14,8 +14,12 @@
 
 #include "base/hash.h"
 #include "base/per_process.h"
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/compiled_kernel.h"
 #include "driver/object.h"
+
+namespace fornax::kernel {
+class KernelCompiler;
+}
 
 namespace fornax::driver {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/compile_request.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 

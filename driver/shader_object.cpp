@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compiler/kernel/heap_mappings.h"
+#include "compiler/kernel/kernel_compiler.h"
 #include "driver/command_buffer.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"

@@ -1,4 +1,4 @@
-// The compiler of libfornax: ONNX files through the graph compiler.
+// The compiler of libfornax: ONNX files through the graph compiler, and plan files.
 #include "runtime/compile_model.h"
 
 #include <fmt/format.h>
@@ -6,10 +6,46 @@
 #include "compiler/frontends/onnx/importer.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/host/host_functions.h"
+#include "compiler/graph/plan/plan_file.h"
 
 namespace fornax::runtime {
+namespace {
+
+void Report(const CompileRequest& request, std::string_view stage) {
+    if (request.progress) {
+        request.progress({stage, 0, 0});
+    }
+}
+
+std::span<const uint8_t> BytesOf(const std::string& file) {
+    return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+}
+
+Result<CompiledModel> ReadPlan(const CompileRequest& request) {
+    Report(request, "reading");
+    CompiledModel compiled;
+    Result<graph::Plan> plan =
+        graph::ParsePlan(graph::Bytes(BytesOf(*request.bytes), request.bytes));
+    Status usable = plan.ok() ? OkStatus() : Status(std::move(plan).error());
+    if (usable.ok() && request.strict) {
+        usable = graph::CheckStrict(*plan);
+    }
+    if (!usable.ok()) {
+        return Error{usable.error().code,
+                     fmt::format("{}: {}", request.name, usable.error().message)};
+    }
+    compiled.plan = std::move(*plan);
+    compiled.host_functions = &graph::StandardHostFunctions();
+    return compiled;
+}
+
+}  // namespace
 
 Result<CompiledModel> CompileModel(CompileRequest request) {
+    if (graph::LooksLikePlan(std::as_bytes(std::span(*request.bytes)))) {
+        return ReadPlan(request);
+    }
+    Report(request, "importing");
     onnx_frontend::ImportOptions import_options;
     import_options.dims = request.dims;
     import_options.input_shapes = request.input_shapes;
@@ -19,6 +55,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
                             onnx_frontend::ImportModel(*request.bytes, request.name,
                                                        request.directory, import_options));
     request.bytes.reset();
+    Report(request, "compiling");
     const Status valid = graph::Verify(model.graph);
     if (!valid.ok()) {
         return Error{ErrorCode::kInternal, fmt::format("The graph of {} is not valid: {}",
@@ -33,6 +70,8 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     }
     graph::CompileOptions options;
     options.strict = request.strict;
+    options.dynamic_sizes = request.dynamic_sizes;
+    options.precision = request.precision;
     FORNAX_ASSIGN_OR_RETURN(compiled.plan, graph::Compile(std::move(model.graph), options));
     compiled.fixed_inputs = std::move(model.fixed_inputs);
     compiled.host_functions = &graph::StandardHostFunctions();

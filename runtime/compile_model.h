@@ -5,21 +5,34 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan.h"
 #include "runtime/sizes.h"
 
 namespace fornax::runtime {
 
-enum class Precision : uint8_t { kHighest, kHigh, kMedium };
+using graph::Precision;
+
+// A stage of loading, for indicators of progress.
+struct LoadProgress {
+    std::string_view stage;  // "importing", with static lifetime
+    // How much of it is done; 0 of 0 where that is not known.
+    size_t done = 0;
+    size_t total = 0;
+};
+// May be called from several threads, one at a time.
+using ProgressFunction = std::function<void(const LoadProgress&)>;
 
 struct CompileRequest {
-    // The model: its contents, what messages call it, and where its external data are (empty: it
-    // may have none).
+    // The model, or a plan file that was made of one: its contents, what messages call it, and
+    // where its external data are (empty: it may have none).
     std::shared_ptr<const std::string> bytes;
     std::string name;
     std::string directory;
@@ -30,6 +43,9 @@ struct CompileRequest {
     std::map<std::string, graph::Tensor> input_values;
     Precision precision = Precision::kHighest;
     bool strict = false;  // refuses what would run on the host
+    // The names of sizes that the plan is to hold for whatever they are, graph::CompileOptions.
+    std::set<std::string> dynamic_sizes;
+    ProgressFunction progress;  // may be empty
 };
 
 struct CompiledModel {
@@ -49,7 +65,8 @@ struct CompiledModel {
 // plan's constants do not take memory at the same time.
 using ModelCompiler = std::function<Result<CompiledModel>(CompileRequest)>;
 
-// The compiler that libfornax is linked with.
+// The compiler that libfornax is linked with: ONNX models through the graph compiler. A plan file
+// is read as it is; the sizes, values and precision in the request are those that it was made with.
 Result<CompiledModel> CompileModel(CompileRequest request);
 
 }  // namespace fornax::runtime

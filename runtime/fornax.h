@@ -131,7 +131,8 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
  *   device: an index into the Vulkan loader's list or a part of a device's name; without it, a
  *     device of Fornax, else the loader's first
  *   dim.NAME: what the model's dimension NAME is expected to be
- *   precision: highest (f32 as it is, the default), high, or medium
+ *   precision: of products of f32: highest (f32, the default), high, or medium (operands may be
+ *     rounded to bf16, sums are of f32)
  *   strict: 1 refuses models of which a part would run on the host; 0 is the default
  *   cache: a directory for compiled pipelines, or none; without it, the user's cache directory
  *   kept_plans, kept_sizes: how many plans of a model, and sizes of a plan in each session, are
@@ -175,8 +176,8 @@ FORNAX_API fornax_status fornax_options_set_vulkan_device(fornax_options* option
 
 typedef struct fornax_model fornax_model;
 
-/* Loads and compiles an ONNX file. `options` may be null, and may be destroyed afterwards. The file
- * is read again when other sizes need another plan. */
+/* Loads and compiles an ONNX file, or loads a plan file of `fornax compile`. `options` may be null,
+ * and may be destroyed afterwards. The file is read again when other sizes need another plan. */
 FORNAX_API fornax_status fornax_model_load(const char* path,
                                            const fornax_options* options,
                                            fornax_model** model);

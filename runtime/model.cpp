@@ -129,6 +129,9 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     }
     request.dims = options_.dims;
     request.input_values = options_.input_values;
+    if (inputs.empty()) {
+        request.input_shapes = options_.input_shapes;
+    }
     for (size_t i = 0; i < inputs.size(); ++i) {
         request.input_shapes[inputs_[i].name] = inputs[i].dims;
         if (inputs[i].data != nullptr || inputs[i].strings != nullptr) {
@@ -137,6 +140,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     }
     request.precision = options_.precision;
     request.strict = options_.strict;
+    request.progress = options_.progress;
     const std::map<std::string, graph::Tensor> values = request.input_values;
     FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(std::move(request)));
 
@@ -161,7 +165,8 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     FORNAX_ASSIGN_OR_RETURN(plan->program,
                             Program::Create(device_, std::move(compiled.plan),
                                             pipelines ? std::span<const std::byte>(*pipelines)
-                                                      : std::span<const std::byte>()));
+                                                      : std::span<const std::byte>(),
+                                            options_.progress));
     const PipelineReport& report = plan->program->report();
     const bool is_complete = report.cache_known && report.from_cache == report.pipelines;
     if (cache_ != nullptr && !is_complete) {

@@ -22,6 +22,7 @@ struct ModelOptions {
     std::string device;                             // as vulkan::Instance::Choose() takes it
     std::shared_ptr<vulkan::Device> opened_device;  // instead, if not null
     std::map<std::string, int64_t> dims;            // see CompileRequest
+    std::map<std::string, Dims> input_shapes;       // of inputs in the first plan
     std::map<std::string, graph::Tensor> input_values;
     Precision precision = Precision::kHighest;
     bool strict = false;
@@ -30,6 +31,7 @@ struct ModelOptions {
     // How many plans, and how many sizes of each in a session, are kept.
     size_t kept_plans = 8;
     size_t kept_sizes = 4;
+    ProgressFunction progress;  // of loading; may be empty
 };
 
 // A plan of the model on the device.

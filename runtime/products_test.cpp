@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/product.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/testing/compare_tensors.h"
@@ -62,9 +63,9 @@ class Products : public PlayerTest {
 
 // Labels "km" and "nk" are operands that lie the other way round.
 TEST_F(Products, OfAnySizeAndLayout) {
-    const std::vector<std::vector<int64_t>> sizes = {{4, 8, 8},     {16, 16, 16}, {17, 33, 19},
-                                                     {31, 64, 16},  {32, 63, 48}, {65, 70, 40},
-                                                     {130, 128, 64}};
+    const std::vector<std::vector<int64_t>> sizes = {{4, 8, 8},    {16, 16, 16},  {17, 33, 19},
+                                                     {31, 64, 16}, {32, 63, 48},  {65, 70, 40},
+                                                     {4, 33, 60},  {130, 128, 64}};
     for (const std::vector<int64_t>& size : sizes) {
         for (const char* a : {"mk", "km"}) {
             for (const char* b : {"kn", "nk"}) {
@@ -96,6 +97,74 @@ TEST_F(Products, OfAnySizeAndLayout) {
     }
 }
 
+// Few rows read each element of the weights once; an epilogue and a row's factor are their own.
+TEST_F(Products, OfFewRows) {
+    const std::vector<std::vector<int64_t>> sizes = {
+        {1, 8, 8}, {1, 33, 128}, {2, 64, 64}, {3, 45, 96}, {5, 100, 50}, {8, 32, 130}, {8, 31, 9}};
+    for (const std::vector<int64_t>& size : sizes) {
+        const int64_t m = size[0], n = size[1], k = size[2];
+        for (const char* b : {"kn", "nk"}) {
+            for (const bool constant : {false, true}) {
+                // Columns whose ks lie side by side are packed only in constants that are worth it.
+                if (b[0] == 'n' && (!constant || n * k < 4096)) {
+                    continue;
+                }
+                SCOPED_TRACE(fmt::format("{}x{}x{} {} {}", m, n, k, b, constant));
+                inputs_.clear();
+                Graph graph;
+                const std::vector<int64_t> dims =
+                    b[0] == 'k' ? std::vector{k, n} : std::vector{n, k};
+                const ValueId left = Input(graph, {m, k});
+                const ValueId right =
+                    constant ? graph.AddConstant("weights", Random(dims)) : Input(graph, dims);
+                const ValueId sum = Add(
+                    graph, op::Contract{"mk", b, "mn", graph::ElementType::kF32}, {left, right});
+                const ValueId factor =
+                    Add(graph, op::Broadcast{graph::Shape{m, n}}, {Input(graph, {m, 1})});
+                const ValueId output =
+                    Add(graph, op::Map{graph::ScalarFunction::kMul}, {sum, factor});
+                Check(std::move(graph), output);
+            }
+        }
+    }
+}
+
+// Batches of few rows, and operands that are computed.
+TEST_F(Products, OfFewRowsInBatches) {
+    Graph graph;
+    const ValueId a = Input(graph, {3, 2, 40});
+    const ValueId negative = Add(graph, op::Map{graph::ScalarFunction::kNeg}, {a});
+    const ValueId b = Input(graph, {3, 40, 70});
+    const ValueId y =
+        Add(graph, op::Contract{"bmk", "bkn", "bmn", graph::ElementType::kF32}, {negative, b});
+    Check(std::move(graph), y);
+}
+
+// Weights of 4 bits are decoded in registers, or for many rows before.
+TEST_F(Products, OfBlocks) {
+    for (const int64_t rows : {1, 5, 8, 40}) {
+        for (const graph::BlockWeights form :
+             {graph::BlockWeights{64, 64, 4, 32}, {100, 50, 4, 32}, {96, 33, 2, 16}}) {
+            SCOPED_TRACE(fmt::format("{}x{}x{}", rows, form.n, form.k));
+            inputs_.clear();
+            Graph graph;
+            graph::Builder b(graph);
+            uint8_t* bytes = nullptr;
+            const Tensor weights =
+                Tensor::Zeros(graph::ElementType::kU8,
+                              {form.n, form.blocks(), form.block * form.bits / 8}, &bytes);
+            for (int64_t i = 0; i < weights.count(); ++i) {
+                bytes[i] = static_cast<uint8_t>(i * 37 + i / 5);
+            }
+            const graph::Val y = graph::MatMulBlocks(
+                graph::Val(b, Input(graph, {rows, form.k})), b.Constant(weights),
+                b.Constant(Random({form.n, form.blocks()})),
+                b.Constant(Random({form.n, form.blocks()})), form);
+            Check(std::move(graph), y.id());
+        }
+    }
+}
+
 // A convolution with padding, stride and groups: the places of its windows are computed for the
 // tiles.
 TEST_F(Products, OfConvolutions) {
@@ -115,6 +184,20 @@ TEST_F(Products, OfConvolutions) {
                 {weights, windows});
         Check(std::move(graph), y);
     }
+}
+
+// A computed operand, many rows and a depth whose last matrix is not whole take the most memory of
+// a workgroup.
+TEST_F(Products, FitTheMemoryOfAWorkgroup) {
+    Graph graph;
+    const ValueId x = Input(graph, {64, 80});
+    const ValueId rows = Add(graph, op::Window{0, 3, 1, 1}, {x});
+    const ValueId weights = graph.AddConstant("weights", Random({130, 23, 3}));
+    const ValueId few =
+        Add(graph, op::Slice{{0, 0, 0}, {1, 1, 1}, graph::Shape{23, 80, 3}}, {rows});
+    const ValueId y =
+        Add(graph, op::Contract{"ock", "cwk", "ow", graph::ElementType::kF32}, {weights, few});
+    Check(std::move(graph), y);
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
     target.subgroup_size = device.subgroup_size();
     const auto& counts = device.limits().maxComputeWorkGroupCount;
     target.max_workgroup_count = std::min({counts[0], counts[1], counts[2]});
+    target.max_workgroup_memory = device.limits().maxComputeSharedMemorySize;
     const vulkan::DeviceFeatures& features = device.features();
     target.int64 = features.int64;
     target.float64 = features.float64;
@@ -59,7 +60,8 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
 
 Result<std::shared_ptr<const Program>> Program::Create(std::shared_ptr<vulkan::Device> device,
                                                        graph::Plan plan,
-                                                       std::span<const std::byte> pipeline_cache) {
+                                                       std::span<const std::byte> pipeline_cache,
+                                                       const ProgressFunction& progress) {
     std::shared_ptr<Program> program(new Program);
     program->device_ = std::move(device);
     program->plan_ = std::move(plan);
@@ -68,20 +70,27 @@ Result<std::shared_ptr<const Program>> Program::Create(std::shared_ptr<vulkan::D
     std::copy_n(limits.maxComputeWorkGroupCount, 3, program->limits_.max_workgroups.begin());
     program->limits_.max_binding_bytes = limits.maxStorageBufferRange;
     FORNAX_RETURN_IF_ERROR(program->CopyConstants());
-    FORNAX_RETURN_IF_ERROR(program->MakePipelines(pipeline_cache));
+    FORNAX_RETURN_IF_ERROR(program->MakePipelines(pipeline_cache, progress));
     return std::shared_ptr<const Program>(std::move(program));
 }
 
-Status Program::MakePipelines(std::span<const std::byte> pipeline_cache) {
+Status Program::MakePipelines(std::span<const std::byte> pipeline_cache,
+                              const ProgressFunction& progress) {
     const auto start = std::chrono::steady_clock::now();
     FORNAX_ASSIGN_OR_RETURN(factory_, vulkan::PipelineFactory::Create(device_, pipeline_cache));
     const graph::loop::Target target = TargetOf(*device_);
     const size_t count = plan_.kernels.size();
     std::vector<std::optional<Result<MadeKernel>>> made(count);
     std::atomic<size_t> next = 0;
+    std::mutex progress_mutex;
+    size_t done = 0;
     const auto work = [&] {
         for (size_t i = next++; i < count; i = next++) {
             made[i] = MakeKernel(plan_.kernels[i], target, *factory_);
+            if (progress) {
+                const std::lock_guard lock(progress_mutex);
+                progress({"making kernels", ++done, count});
+            }
         }
     };
     std::vector<std::thread> threads;

@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/plan/plan.h"
+#include "runtime/compile_model.h"
 #include "runtime/launches.h"
 #include "runtime/vulkan/buffer.h"
 #include "runtime/vulkan/device.h"
@@ -33,10 +34,12 @@ class Program {
     // Makes the plan's kernels to SPIR-V and to pipelines, on all processors, and copies its
     // constants to the device. The program keeps the plan without the constants' bytes, which go
     // when the caller's copy of the plan does. `plan` is valid (graph::ValidatePlan).
-    // `pipeline_cache` is what PipelineCacheData() gave on the same driver, or empty.
+    // `pipeline_cache` is what PipelineCacheData() gave on the same driver, or empty. `progress` is
+    // told of each pipeline.
     static Result<std::shared_ptr<const Program>> Create(std::shared_ptr<vulkan::Device> device,
                                                          graph::Plan plan,
-                                                         std::span<const std::byte> pipeline_cache);
+                                                         std::span<const std::byte> pipeline_cache,
+                                                         const ProgressFunction& progress = {});
 
     Program(const Program&) = delete;
     Program& operator=(const Program&) = delete;
@@ -59,7 +62,8 @@ class Program {
 
   private:
     Program() = default;
-    Status MakePipelines(std::span<const std::byte> pipeline_cache);
+    Status MakePipelines(std::span<const std::byte> pipeline_cache,
+                         const ProgressFunction& progress);
     Status CopyConstants();
 
     std::shared_ptr<vulkan::Device> device_;

@@ -1,4 +1,4 @@
-// The graph compiler's kernels as SPIR-V, by name: shaders/NAME.comp, embedded when Fornax is
+// Kernels that a person wrote, as SPIR-V, by name: shaders/NAME.comp, embedded when Fornax is
 // built.
 #pragma once
 

@@ -10,7 +10,6 @@
 #include "compiler/graph/schedule/schedule.h"
 
 namespace fornax::graph {
-namespace {
 
 Status CheckStrict(const Plan& plan) {
     std::set<std::string> reasons;
@@ -29,8 +28,6 @@ Status CheckStrict(const Plan& plan) {
                              plan.steps.size(), plan.name, fmt::join(reasons, "; "))};
 }
 
-}  // namespace
-
 Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
@@ -39,6 +36,8 @@ Result<Plan> Compile(Graph graph, const CompileOptions& options) {
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph), IsRecurrence));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));

@@ -88,6 +88,7 @@ TEST(GraphHash, EveryPartCounts) {
         [](Parts& p) { p.in_body = 2; },
         [](Parts& p) { p.state = "t"; },
         [](Parts& p) { p.options.strict = true; },
+        [](Parts& p) { p.options.precision = Precision::kMedium; },
     };
     std::set<Hash128> hashes;
     for (const auto& change : changes) {

@@ -14,8 +14,10 @@
 #include "base/hash.h"
 #include "base/result.h"
 #include "compiler/kernel/cache_entry.h"
+#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/compiled_kernel.h"
 #include "compiler/kernel/explain.h"
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/target_info.h"
 
 namespace fornax::kernel {
 

@@ -5,7 +5,8 @@
 #include <string_view>
 
 #include "base/hash.h"
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/compile_request.h"
+#include "compiler/kernel/target_info.h"
 
 namespace fornax::kernel {
 

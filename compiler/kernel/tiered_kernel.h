@@ -13,7 +13,7 @@
 #include "base/per_process.h"
 #include "compiler/kernel/cache_entry.h"
 #include "compiler/kernel/codegen/jit_loader.h"
-#include "compiler/kernel/kernel_compiler.h"
+#include "compiler/kernel/compiled_kernel.h"
 
 namespace fornax::kernel {
 

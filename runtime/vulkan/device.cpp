@@ -201,8 +201,10 @@ Status Device::Create() {
         }
         return has;
     };
-    const bool has_matrix = enable(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
-    const bool has_bfloat16 = enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
+    const bool has_matrix =
+        instance_->layer_knows_matrices() && enable(VK_KHR_COOPERATIVE_MATRIX_EXTENSION_NAME);
+    const bool has_bfloat16 =
+        instance_->layer_knows_matrices() && enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
     if (!enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
         features_.host_import_alignment = 0;
     }

@@ -57,6 +57,26 @@ bool HasExtension(PFN_vkGetInstanceProcAddr loader, std::string_view name) {
                        [&](const auto& extension) { return name == extension.extensionName; });
 }
 
+constexpr const char* kValidationLayer = "VK_LAYER_KHRONOS_validation";
+
+// The Vulkan version of the validation layer, or 0 without it.
+uint32_t ValidationLayerVersion(PFN_vkGetInstanceProcAddr loader) {
+    const auto enumerate = reinterpret_cast<PFN_vkEnumerateInstanceLayerProperties>(
+        loader(nullptr, "vkEnumerateInstanceLayerProperties"));
+    uint32_t count = 0;
+    if (enumerate == nullptr || enumerate(&count, nullptr) != VK_SUCCESS) {
+        return 0;
+    }
+    std::vector<VkLayerProperties> layers(count);
+    enumerate(&count, layers.data());
+    for (const VkLayerProperties& layer : layers) {
+        if (layer.layerName == std::string_view(kValidationLayer)) {
+            return layer.specVersion;
+        }
+    }
+    return 0;
+}
+
 }  // namespace
 
 void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDeviceTable& table) {
@@ -115,6 +135,26 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
         create_info.pNext = &messenger_info;  // while the instance comes and goes
         create_info.enabledExtensionCount = 1;
         create_info.ppEnabledExtensionNames = &debug_utils;
+    }
+    constexpr VkValidationFeatureEnableEXT kSynchronization =
+        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
+    VkValidationFeaturesEXT validation_info = {VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT};
+    validation_info.enabledValidationFeatureCount = 1;
+    validation_info.pEnabledValidationFeatures = &kSynchronization;
+    if (instance->options_.validate) {
+        // The version that the extension came with.
+        constexpr uint32_t kFirstWithMatrices = VK_MAKE_API_VERSION(0, 1, 3, 255);
+        const uint32_t layer = ValidationLayerVersion(loader);
+        if (layer == 0) {
+            return Error{ErrorCode::kNotFound,
+                         "The Vulkan validation layer is not installed; on Debian its package is "
+                         "vulkan-validationlayers."};
+        }
+        instance->layer_knows_matrices_ = layer >= kFirstWithMatrices;
+        create_info.enabledLayerCount = 1;
+        create_info.ppEnabledLayerNames = &kValidationLayer;
+        validation_info.pNext = create_info.pNext;
+        create_info.pNext = &validation_info;
     }
     const auto create = reinterpret_cast<PFN_vkCreateInstance>(loader(nullptr, "vkCreateInstance"));
     const VkResult result = create(&create_info, nullptr, &instance->handle_);

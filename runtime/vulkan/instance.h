@@ -13,6 +13,8 @@
 namespace fornax::vulkan {
 
 struct InstanceOptions {
+    // Switches the Khronos validation layer on, with synchronisation validation.
+    bool validate = false;
     // Receives the warnings and errors of validation layers, on any thread.
     std::function<void(const std::string& message)> on_message;
 };
@@ -34,6 +36,8 @@ class Instance {
     VkInstance handle() const { return handle_; }
     const VolkInstanceTable& vk() const { return *table_; }
     PFN_vkGetDeviceProcAddr device_functions() const { return device_functions_; }
+    // No where `validate` found a layer from before VK_KHR_cooperative_matrix, which rejects it.
+    bool layer_knows_matrices() const { return layer_knows_matrices_; }
     std::vector<VkPhysicalDevice> PhysicalDevices() const;
     VkPhysicalDeviceProperties PropertiesOf(VkPhysicalDevice device) const;
 
@@ -50,6 +54,7 @@ class Instance {
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     VkInstance handle_ = VK_NULL_HANDLE;
     bool owned_ = false;
+    bool layer_knows_matrices_ = true;
     std::unique_ptr<VolkInstanceTable> table_;
     PFN_vkGetDeviceProcAddr device_functions_ = nullptr;
 };

@@ -49,16 +49,13 @@ class FornaxCase(unittest.TestCase):
         path.write_bytes(numpy_helper.from_array(array).SerializeToString())
         return path
 
-    def run_model(self, model, inputs, outputs, *options):
-        """Runs a model or plan file on the arrays and returns arrays, one for each of `outputs` outputs."""
-        arguments = ["run", model]
-        for i, array in enumerate(inputs):
-            arguments += ["--input", self.save_tensor(f"input_{i}.pb", array)]
-        paths = [self.directory / f"output_{i}.pb" for i in range(outputs)]
-        for path in paths:
-            arguments += ["--output", path]
-        self.fornax_ok(*arguments, *options)
-        return [numpy_helper.to_array(onnx.load_tensor(str(path))) for path in paths]
+    def run_model(self, model, inputs, *options):
+        """Runs a model or plan file on arrays by name and returns its outputs as a dictionary of arrays."""
+        np.savez(self.directory / "inputs.npz", **inputs)
+        self.fornax_ok("run", model, "--input", self.directory / "inputs.npz", "--output-dir", self.directory / "results",
+                       "--format", "npz", *options)
+        with np.load(self.directory / "results" / "outputs.npz") as outputs:
+            return dict(outputs)
 
 
 def make_model(nodes, inputs, outputs, constants=None, opset=13):

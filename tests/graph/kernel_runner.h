@@ -11,19 +11,16 @@
 
 #include "base/result.h"
 #include "compiler/graph/loop/emit_spirv.h"
+#include "runtime/vulkan/device.h"
 
 namespace fornax::test {
 
-// A device with the features that kernels may use, and one queue. One at a time in a process, since
-// the entry points are global. Not thread-safe.
+// Not thread-safe.
 class KernelRunner {
   public:
     static Result<std::unique_ptr<KernelRunner>> Open();
-    ~KernelRunner();
-    KernelRunner(const KernelRunner&) = delete;
-    KernelRunner& operator=(const KernelRunner&) = delete;
 
-    std::string device_name() const;
+    std::string device_name() const { return device_->name(); }
     const graph::loop::Target& target() const { return target_; }
 
     struct Dispatch {
@@ -47,13 +44,13 @@ class KernelRunner {
 
   private:
     struct Objects;
-    KernelRunner();
-    Status Prepare(const Dispatch& dispatch, std::span<std::vector<uint8_t>> buffers, Objects* o);
-    Status Submit(Objects* o);
-    void Destroy(Objects* o);
+    explicit KernelRunner(std::shared_ptr<vulkan::Device> device);
+    // Everything for `count` dispatches, one after the other, in one command buffer.
+    Result<Objects> Record(const Dispatch& dispatch,
+                           std::span<const std::vector<uint8_t>> buffers,
+                           uint32_t count) const;
 
-    struct Handles;
-    std::unique_ptr<Handles> handles_;
+    std::shared_ptr<vulkan::Device> device_;
     graph::loop::Target target_;
 };
 

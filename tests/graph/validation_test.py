@@ -29,7 +29,7 @@ class Validation(FornaxCase):
     def test_digits(self):
         self.check(DIGITS, "--input", IMAGES)
         self.check(DIGITS, "--input", IMAGES)  # with pipelines from the cache
-        self.check(DIGITS, "--no-fusion", "--batch", "16")
+        self.check(DIGITS, "--dim", "N=16", "--repeat", "3")
 
     def test_graph_with_shared_values_and_parts(self):
         nodes = [

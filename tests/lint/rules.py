@@ -15,6 +15,11 @@ CXX_SUFFIXES = {".h", ".cpp", ".c", ".def", ".comp", ".glsl"}
 KERNEL_FOLDERS = [f"compiler/kernel/{name}" for name in (
     "ir", "analysis", "transform", "codegen", "spirv", "interpret", "fuzz")]
 
+# Headers of the kernel compiler with entries of their own below: the one that all of it stands on, and the façade, which
+# only what stands above the compiler includes, so that a change of it does not rebuild the compiler.
+KERNEL_BINDINGS = "compiler/kernel/binding_layout.h"
+KERNEL_FACADE = "compiler/kernel/kernel_compiler.h"
+
 # Folder or file -> folders whose headers its files may include, beside its own. The longest entry that a
 # path lies under decides, for the file that includes and for the header alike: to name a folder here opens
 # none of the folders in it that have entries of their own. What is missing here may include anything.
@@ -28,20 +33,20 @@ MAY_INCLUDE = {
     "hal/null": ["base", "hal", "hal/support"],
     "hal/conformance": ["base", "hal"],
     "compiler": ["base"],
-    "compiler/kernel": ["base", "hal", *KERNEL_FOLDERS],
-    "compiler/kernel/ir": ["base", "hal", "compiler/kernel"],
+    "compiler/kernel": ["base", "hal", KERNEL_BINDINGS, KERNEL_FACADE, *KERNEL_FOLDERS],
+    KERNEL_BINDINGS: ["hal"],
+    KERNEL_FACADE: ["base", "hal", "compiler/kernel"],
+    "compiler/kernel/ir": ["base", "hal", KERNEL_BINDINGS],
     "compiler/kernel/analysis": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
     "compiler/kernel/transform": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/analysis"],
     "compiler/kernel/codegen": ["base", "hal", "compiler/kernel", "compiler/kernel/ir", "compiler/kernel/analysis"],
     "compiler/kernel/spirv": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
     "compiler/kernel/interpret": ["base", "hal", "compiler/kernel", "compiler/kernel/ir"],
     "compiler/kernel/fuzz": ["base", "hal", "compiler/kernel", *KERNEL_FOLDERS],
-    "compiler/graph": ["base", "compiler/kernel", "shaders"],
+    "compiler/graph": ["base", "shaders"],
     "compiler/frontends": ["base", "compiler/graph"],
-    "compiler/legacy_graph": ["base", "shaders"],
-    "compiler/frontends/legacy_onnx": ["base", "compiler/legacy_graph"],
     "shaders": ["base"],
-    "driver": ["base", "hal", "compiler/kernel"],
+    "driver": ["base", "hal", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE],
     "icd": ["base", "driver"],
     "runtime": ["base", "compiler/graph", "compiler/frontends", "runtime/vulkan"],
     "runtime/vulkan": ["base"],
@@ -59,7 +64,7 @@ TEST_HELPER_FOLDERS = ["base", "tests"]
 DRIVER_NAMESPACE = re.compile(r"^[^\n/]*\bnamespace\s+(?:fornax\s*::\s*)?driver\b[\w:\s]*\{", re.MULTILINE)
 
 # The kernel compiler's tests compare one of its folders with another: the interpreter with native code, for one.
-KERNEL_TEST_FOLDERS = ["compiler/kernel", *KERNEL_FOLDERS]
+KERNEL_TEST_FOLDERS = ["compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE, *KERNEL_FOLDERS]
 
 # What only tests link, though its name does not say so.
 TEST_HELPERS = {

@@ -2,8 +2,10 @@
 // device only runs to check the results.
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <vector>
 
+#include "runtime/vulkan/result.h"
 #include "tools/bench/kernel_workload.h"
 #include "tools/bench/shaders/store_constant.spv.h"
 
@@ -133,16 +135,15 @@ template <UpdateKind kind>
 class Updates : public ApiWorkload {
   public:
     explicit Updates(Device& device) : ApiWorkload(device) {}
-    ~Updates() override {
-        vkDestroyDescriptorUpdateTemplate(device_.handle(), template_, nullptr);
-        vkDestroyDescriptorPool(device_.handle(), pool_, nullptr);
-    }
+    ~Updates() override { vkDestroyDescriptorUpdateTemplate(device_.handle(), template_, nullptr); }
 
     Status Init(uint32_t sets) {
         FORNAX_RETURN_IF_ERROR(Prepare(1));
         FORNAX_RETURN_IF_ERROR(device_.EndCommands(commands_));
-        sets_.resize(sets);
-        FORNAX_RETURN_IF_ERROR(device_.AllocateSets(kernels_[0], sets_, &pool_));
+        FORNAX_ASSIGN_OR_RETURN(owner_, device_.CreateSets(kernels_[0], buffers_, sets));
+        for (uint32_t i = 0; i < sets; ++i) {
+            sets_.push_back((*owner_)[i]);
+        }
         for (uint32_t i = 0; i < kBufferCount; ++i) {
             infos_[i] = {buffers_[i].handle(), 0, VK_WHOLE_SIZE};
         }
@@ -187,10 +188,10 @@ class Updates : public ApiWorkload {
         info.pDescriptorUpdateEntries = entries;
         info.templateType = VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_DESCRIPTOR_SET;
         info.descriptorSetLayout = kernels_[0].set_layout();
-        const VkResult result =
-            vkCreateDescriptorUpdateTemplate(device_.handle(), &info, nullptr, &template_);
-        return result == VK_SUCCESS ? OkStatus()
-                                    : VulkanError("vkCreateDescriptorUpdateTemplate", result);
+        FORNAX_RETURN_IF_FAILED(
+            "vkCreateDescriptorUpdateTemplate",
+            vkCreateDescriptorUpdateTemplate(device_.handle(), &info, nullptr, &template_));
+        return OkStatus();
     }
 
     void Update(VkDescriptorSet set) {
@@ -211,9 +212,9 @@ class Updates : public ApiWorkload {
         vkUpdateDescriptorSets(device_.handle(), kWrites, writes, 0, nullptr);
     }
 
+    std::unique_ptr<vulkan::DescriptorSets> owner_;
     std::vector<VkDescriptorSet> sets_;
     VkDescriptorBufferInfo infos_[kBufferCount] = {};
-    VkDescriptorPool pool_ = VK_NULL_HANDLE;
     VkDescriptorUpdateTemplate template_ = VK_NULL_HANDLE;
 };
 

@@ -74,8 +74,7 @@ Status MeasureShape(const Shape& shape,
 
 // What the parent wants to know about a driver before it measures.
 void Describe(const Device& device, std::ostream& output) {
-    VkPhysicalDeviceProperties core = {};
-    vkGetPhysicalDeviceProperties(device.physical(), &core);
+    const VkPhysicalDeviceProperties& core = device.vulkan().properties();
     nlohmann::json description = {
         {"device", core.deviceName},
         {"is_cpu", core.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU},
@@ -83,16 +82,13 @@ void Describe(const Device& device, std::ostream& output) {
          fmt::format("{}.{}.{}", VK_API_VERSION_MAJOR(core.apiVersion),
                      VK_API_VERSION_MINOR(core.apiVersion), VK_API_VERSION_PATCH(core.apiVersion))},
     };
-    if (core.apiVersion >= VK_API_VERSION_1_2 ||
-        device.HasExtension(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME)) {
-        VkPhysicalDeviceDriverProperties driver = {
-            VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
-        VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2};
-        properties.pNext = &driver;
-        vkGetPhysicalDeviceProperties2(device.physical(), &properties);
-        description["driver"] = driver.driverName;
-        description["driver_info"] = driver.driverInfo;
-    }
+    // The device has at least 1.2, which has the structure.
+    VkPhysicalDeviceDriverProperties driver = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES};
+    VkPhysicalDeviceProperties2 properties = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+                                              &driver};
+    vkGetPhysicalDeviceProperties2(device.vulkan().physical_device(), &properties);
+    description["driver"] = driver.driverName;
+    description["driver_info"] = driver.driverInfo;
     output << description.dump();
 }
 

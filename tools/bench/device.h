@@ -8,69 +8,53 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <volk.h>
 
 #include "base/result.h"
+#include "runtime/vulkan/buffer.h"
+#include "runtime/vulkan/commands.h"
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/pipeline.h"
 
 namespace fornax::bench {
-
-// "vkCreateDevice returned VK_ERROR_INITIALIZATION_FAILED (-3)." as an Error.
-Error VulkanError(const char* function, VkResult result);
-
-class Device;
 
 // A storage and transfer buffer in memory of its own, mapped for as long as it lives.
 class Buffer {
   public:
     Buffer() = default;
-    Buffer(Buffer&& other) noexcept;
-    Buffer& operator=(Buffer&& other) noexcept;
-    ~Buffer();
+    explicit Buffer(std::unique_ptr<vulkan::Buffer> buffer) : buffer_(std::move(buffer)) {}
 
-    VkBuffer handle() const { return handle_; }
-    size_t size_bytes() const { return size_bytes_; }
+    VkBuffer handle() const { return buffer_->handle(); }
 
     // The contents as an array of T. The host may touch them while no submission uses the buffer.
     template <typename T>
     std::span<T> As() const {
-        return {static_cast<T*>(mapped_), size_bytes_ / sizeof(T)};
+        return {reinterpret_cast<T*>(buffer_->data()), buffer_->size_bytes() / sizeof(T)};
     }
 
   private:
-    friend class Device;
-
-    VkDevice device_ = VK_NULL_HANDLE;
-    VkBuffer handle_ = VK_NULL_HANDLE;
-    VkDeviceMemory memory_ = VK_NULL_HANDLE;
-    void* mapped_ = nullptr;
-    size_t size_bytes_ = 0;
+    std::unique_ptr<vulkan::Buffer> buffer_;
 };
 
-// A compute pipeline over one descriptor set of storage buffers and a block of push constants.
+// A compute pipeline over one descriptor set of storage buffers and a block of push constants. The
+// pipeline belongs to the device.
 class Kernel {
   public:
     Kernel() = default;
-    Kernel(Kernel&& other) noexcept;
-    Kernel& operator=(Kernel&& other) noexcept;
-    ~Kernel();
+    Kernel(vulkan::ComputePipeline pipeline, std::unique_ptr<vulkan::DescriptorSets> sets)
+        : pipeline_(pipeline), sets_(std::move(sets)) {}
 
-    VkPipeline pipeline() const { return pipeline_; }
-    VkPipelineLayout layout() const { return layout_; }
-    VkDescriptorSet descriptor_set() const { return descriptor_set_; }
-    VkDescriptorSetLayout set_layout() const { return set_layout_; }
+    VkPipeline pipeline() const { return pipeline_.pipeline; }
+    VkPipelineLayout layout() const { return pipeline_.layout; }
+    VkDescriptorSet descriptor_set() const { return (*sets_)[0]; }
+    VkDescriptorSetLayout set_layout() const { return pipeline_.set_layout; }
 
   private:
-    friend class Device;
-
-    VkDevice device_ = VK_NULL_HANDLE;
-    uint32_t buffer_count_ = 0;
-    VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-    VkDescriptorPool pool_ = VK_NULL_HANDLE;
-    VkDescriptorSet descriptor_set_ = VK_NULL_HANDLE;
-    VkPipelineLayout layout_ = VK_NULL_HANDLE;
-    VkPipeline pipeline_ = VK_NULL_HANDLE;
+    vulkan::ComputePipeline pipeline_;
+    std::unique_ptr<vulkan::DescriptorSets> sets_;
 };
 
 // The first device that the loader offers, with one queue that can compute.
@@ -86,14 +70,12 @@ class Device {
 
     // How long it took from vkCreateInstance to the first queue.
     double start_seconds() const { return start_seconds_; }
-    VkPhysicalDevice physical() const { return physical_; }
-    VkDevice handle() const { return device_; }
-    // Whether the device offers the extension.
-    bool HasExtension(const char* name) const;
+    const vulkan::Device& vulkan() const { return *device_; }
+    VkDevice handle() const { return device_->handle(); }
     // Whether a subgroup of 32, which is the size that shaders get, multiplies matrices of f32 of
-    // 16 x 16. No where a validation layer that is too old for the extension is on.
+    // 16 x 16.
     bool MultipliesFloatMatrices() const;
-    const std::vector<std::string>& validation_messages() const { return *validation_messages_; }
+    const std::vector<std::string>& validation_messages() const { return messages_; }
 
     // The buffer's contents are undefined.
     Result<Buffer> CreateBuffer(size_t size_bytes);
@@ -109,10 +91,10 @@ class Device {
     // Brings a command buffer of BeginCommands that is not in use back into the recording state.
     Status BeginAgain(VkCommandBuffer commands);
 
-    // Fills `sets` with sets of the kernel's layout, from a pool that the caller destroys.
-    Status AllocateSets(const Kernel& kernel,
-                        std::span<VkDescriptorSet> sets,
-                        VkDescriptorPool* pool);
+    // `count` sets of the kernel's layout with the buffers.
+    Result<std::unique_ptr<vulkan::DescriptorSets>> CreateSets(const Kernel& kernel,
+                                                               std::span<const Buffer> buffers,
+                                                               uint32_t count);
 
     // Makes what the commands write visible to the host, and ends the recording.
     Status EndCommands(VkCommandBuffer commands);
@@ -122,21 +104,12 @@ class Device {
 
   private:
     Device() = default;
-    Status CreateInstance(bool validate);
-    Status CreateDevice();
     Status CreateHelpers();
 
     double start_seconds_ = 0;
-    bool layer_knows_matrices_ = true;
-    // On the heap, because the layer's callback holds its address.
-    std::unique_ptr<std::vector<std::string>> validation_messages_ =
-        std::make_unique<std::vector<std::string>>();
-    VkInstance instance_ = VK_NULL_HANDLE;
-    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
-    VkPhysicalDevice physical_ = VK_NULL_HANDLE;
-    VkDevice device_ = VK_NULL_HANDLE;
-    uint32_t queue_family_ = 0;
-    VkQueue queue_ = VK_NULL_HANDLE;
+    std::vector<std::string> messages_;
+    std::shared_ptr<vulkan::Device> device_;
+    std::unique_ptr<vulkan::PipelineFactory> pipelines_;
     VkCommandPool command_pool_ = VK_NULL_HANDLE;
     VkFence fence_ = VK_NULL_HANDLE;
 };

@@ -3,6 +3,8 @@
 
 #include <fmt/core.h>
 
+#include "base/printable.h"
+
 namespace fornax::tool {
 
 // CLI11 runs callbacks inside parse() and knows only exceptions as a way out; RuntimeError is the
@@ -14,7 +16,7 @@ void ExitWithCode(int exit_code) {
 
 void ExitWithError(const Error& error, int exit_code) {
     std::fflush(stdout);  // keeps the message behind the output that led to it
-    fmt::print(stderr, "fornax: {}\n", error.message);
+    fmt::print(stderr, "fornax: {}\n", Printable(error.message));
     ExitWithCode(exit_code);
 }
 

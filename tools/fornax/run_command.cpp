@@ -1,209 +1,127 @@
-// `fornax run`: runs a network on a Vulkan device and prints its results, its times and its memory.
-#include <cstdlib>
+// `fornax run`: runs a network on a Vulkan device, writes its outputs, and prints what it took.
 #include <memory>
-#include <optional>
-#include <random>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "base/hash.h"
+#include "base/file.h"
 #include "tools/fornax/command.h"
-#include "tools/fornax/graph_options.h"
-#include "tools/fornax/graph_report.h"
-#include "tools/fornax/graph_samples.h"
-#include "tools/fornax/manifest.h"
-#include "tools/runtime/plan_runner.h"
+#include "tools/fornax/network.h"
+#include "tools/fornax/network_inputs.h"
+#include "tools/fornax/network_run.h"
+#include "tools/fornax/predictions.h"
+#include "tools/fornax/reference.h"
+#include "tools/fornax/run_report.h"
+#include "tools/tensors/tensor_file.h"
 
 namespace fornax::tool {
 namespace {
 
 constexpr const char* kExamples =
-    "The data of inputs and labels are ONNX tensors (.pb), as ONNX's own test data are. An input "
-    "of\n"
-    "more samples than the network takes at a time is run in batches. Without --input, the "
-    "network\n"
-    "runs on random numbers.\n"
+    "Inputs without a file get random numbers: floats in [-1, 1), integers 0 or 1. Sizes that the\n"
+    "model leaves open are those of the files, else of --dim, else 1.\n"
     "\n"
     "Examples:\n"
     "  fornax run models/digits.onnx --input models/digits_test_images.pb \\\n"
-    "             --labels models/digits_test_labels.pb\n"
-    "  fornax run digits.plan --input image.pb --output scores.pb --device llvmpipe";
-
-constexpr CacheKind kPipelineCacheKind = {"pipelines", "bin", 1, true};
+    "             --truth models/digits_test_labels.pb\n"
+    "  fornax run model.onnx --input tokens=tokens.npy --output-dir results --format npz\n"
+    "  fornax run model.onnx --dim batch=4 --repeat 20 --compare onnxruntime\n"
+    "  fornax run model.plan --input image.npy --device llvmpipe";
 
 struct Options {
-    GraphOptions graph;
-    std::vector<std::string> inputs;
-    std::vector<std::string> outputs;
-    std::string labels;
-    std::string device;
-    bool explain = false;
+    NetworkOptions network;
+    InputOptions inputs;
+    std::string output_dir;
+    std::string format = "npy";
+    std::string compare;
+    std::string python;
+    Tolerances tolerances;
+    PredictionOptions predictions;
+    RunOptions run;
+    bool no_cache = false;
 };
 
-// Makes the loader see the Fornax driver: alone, or, when a device is asked for by name, beside the
-// others. Without a Fornax driver, or when the user has chosen drivers, the loader's list is used
-// as it is.
-void SelectDrivers(const std::string& device) {
-    if (std::getenv("VK_DRIVER_FILES") != nullptr || std::getenv("VK_ICD_FILENAMES") != nullptr) {
-        return;
+std::vector<tensors::NamedTensor> Named(const std::vector<graph::PlanPort>& ports,
+                                        const std::vector<graph::Tensor>& values) {
+    std::vector<tensors::NamedTensor> named;
+    for (size_t i = 0; i < values.size(); ++i) {
+        named.push_back({ports[i].name, values[i]});
     }
-    const Result<std::filesystem::path> manifest = FindManifest();
-    if (!manifest.ok()) {
-        return;
-    }
-    if (device.empty()) {
-        SelectDriver(*manifest);
-    } else {
-        setenv("VK_ADD_DRIVER_FILES", manifest->c_str(), 1);
-    }
+    return named;
 }
 
-// Numbers in [-1, 1), the same in every run.
-std::vector<HostTensor> RandomInputs(const legacy_graph::Plan& plan) {
-    std::mt19937 generator(1);
-    std::uniform_real_distribution<float> uniform(-1, 1);
-    std::vector<HostTensor> inputs;
-    for (const legacy_graph::PlanPort& port : plan.inputs) {
-        HostTensor tensor;
-        tensor.dims.assign(port.type.shape.dims().begin(), port.type.shape.dims().end());
-        tensor.floats.resize(port.type.shape.elements());
-        for (float& value : tensor.floats) {
-            value = uniform(generator);
-        }
-        inputs.push_back(std::move(tensor));
+// A name as a part of a path: what does not serve everywhere becomes '_', and no two are the same.
+std::string FileName(const std::string& name, std::set<std::string>& taken) {
+    std::string file;
+    for (const char c : name) {
+        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                           (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+        file.push_back(plain ? c : '_');
     }
-    return inputs;
+    file = file.empty() || file[0] == '.' ? "_" + file : file.substr(0, 200);
+    std::string unique = file;
+    for (int i = 1; !taken.insert(unique).second; ++i) {
+        unique = fmt::format("{}_{}", file, i);
+    }
+    return unique;
 }
 
-std::vector<HostTensor> ReadInputs(const std::vector<std::string>& paths) {
-    std::vector<HostTensor> inputs;
-    for (const std::string& path : paths) {
-        inputs.push_back(ValueOrExit(legacy_onnx::ReadTensorFile(path)));
+Status WriteOutputs(const Options& options, const std::vector<tensors::NamedTensor>& outputs) {
+    FORNAX_RETURN_IF_ERROR(CreateDirectories(options.output_dir, 0777));
+    if (options.format == "npz") {
+        const std::string path = options.output_dir + "/outputs.npz";
+        FORNAX_RETURN_IF_ERROR(tensors::WriteTensorFile(path, outputs));
+        fmt::print("written    {}\n", path);
+        return OkStatus();
     }
-    return inputs;
+    std::set<std::string> taken;
+    for (const tensors::NamedTensor& output : outputs) {
+        const std::string path = fmt::format("{}/{}.{}", options.output_dir,
+                                             FileName(output.name, taken), options.format);
+        FORNAX_RETURN_IF_ERROR(tensors::WriteTensorFile(path, {output}));
+        fmt::print("written    {}\n", path);
+    }
+    return OkStatus();
 }
 
-std::vector<int64_t> ReadLabels(const std::string& path, size_t samples) {
-    HostTensor labels = ValueOrExit(legacy_onnx::ReadTensorFile(path));
-    if (labels.is_float()) {
-        ExitWithError(
-            {ErrorCode::kInvalidArgument, fmt::format("The labels in {} are not integers.", path)});
-    }
-    if (labels.integers.size() != samples) {
-        ExitWithError(
-            {ErrorCode::kInvalidArgument, fmt::format("The file {} holds {} labels for {} samples.",
-                                                      path, labels.integers.size(), samples)});
-    }
-    return std::move(labels.integers);
-}
-
-// The key of the driver's pipeline cache for this plan: another driver build has another one.
-Hash128 PipelineCacheKey(const runtime::VulkanDevice& device, const legacy_graph::Plan& plan) {
-    const VkPhysicalDeviceProperties& properties = device.properties();
-    return Hasher()
-        .Append("pipelines")
-        .Append(plan.graph_hash)
-        .Append(device.name())
-        .Append(properties.vendorID)
-        .Append(properties.deviceID)
-        .Append(properties.driverVersion)
-        .AppendArray(std::span<const uint8_t>(properties.pipelineCacheUUID))
-        .Finish();
-}
-
-std::unique_ptr<runtime::PlanRunner> MakeRunner(const runtime::VulkanDevice& device,
-                                                const legacy_graph::Plan& plan,
-                                                bool use_cache,
-                                                DiskCache& cache) {
-    const Hash128 key = PipelineCacheKey(device, plan);
-    std::optional<std::vector<std::byte>> stored;
-    if (use_cache) {
-        stored = cache.Get(kPipelineCacheKind, key);
-    }
-    auto runner = ValueOrExit(runtime::PlanRunner::Create(
-        device, plan, stored ? std::span<const std::byte>(*stored) : std::span<const std::byte>()));
-    const runtime::PipelineReport& report = runner->pipelines();
-    if (use_cache && (!stored || report.from_cache < report.pipelines)) {
-        const std::vector<std::byte> data = runner->PipelineCacheData();
-        if (!data.empty() && data != stored) {
-            cache.Put(kPipelineCacheKind, key, data);
-        }
-    }
-    fmt::print("kernels    {} in {:.1f} ms", report.pipelines, report.milliseconds);
-    if (report.cache_known) {
-        fmt::print(", {} of them found in the cache", report.from_cache);
-    } else if (stored) {
-        fmt::print(", with the driver's data found in the cache");
-    }
-    fmt::print("\n");
-    return runner;
-}
-
-void Run(const Options& options) {
-    std::vector<HostTensor> inputs = ReadInputs(options.inputs);
-    // Few samples should not be filled up to the default batch.
-    const bool few =
-        !inputs.empty() && !inputs[0].dims.empty() && inputs[0].dims[0] < kDefaultBatch;
-    const PlanRequest request =
-        ValueOrExit(options.graph.ToRequest(few ? inputs[0].dims[0] : kDefaultBatch), kExitUsage);
-    DiskCache cache = DiskCache::OpenDefault();
-    const LoadedPlan loaded = ValueOrExit(LoadPlan(request, cache));
-    const legacy_graph::Plan& plan = loaded.plan;
-    if (inputs.empty()) {
-        inputs = RandomInputs(plan);
-    }
-    const Batching batching = ValueOrExit(PlanBatches(plan, inputs));
-    const std::vector<int64_t> labels = options.labels.empty()
-                                            ? std::vector<int64_t>()
-                                            : ReadLabels(options.labels, batching.samples);
-    if (options.outputs.size() > plan.outputs.size()) {
+void Run(Options options) {
+    const std::map<std::string, int64_t> dims =
+        ValueOrExit(options.network.ParseDims(), kExitUsage);
+    const Network network = ValueOrExit(DescribeNetwork(options.network.path));
+    if (!options.compare.empty() && network.is_plan) {
         ExitWithError({ErrorCode::kInvalidArgument,
-                       fmt::format("{} output files are given, and the network has {} outputs.",
-                                   options.outputs.size(), plan.outputs.size())});
+                       fmt::format("{} is a plan file, and --compare needs the model that it was "
+                                   "made of.",
+                                   network.path)},
+                      kExitUsage);
     }
+    const NetworkData data = ValueOrExit(PrepareInputs(network, options.inputs, dims));
+    const std::string python =
+        options.compare.empty() ? "" : ValueOrExit(FindPython(options.python));
+    options.run.use_cache = !options.no_cache;
+    const NetworkRun run =
+        ValueOrExit(RunNetwork(options.network, data, network.inputs, dims, options.run));
 
-    fmt::print("model      {} from {}\n", plan.name, options.graph.path);
-    fmt::print("plan       {}, graph {}\n", loaded.Describe(), plan.graph_hash);
-    if (options.explain) {
-        fmt::print("\n{}\n", legacy_graph::ToText(plan));
+    fmt::print("{}{}{}{}{}", PlanSummary(options.network, run), HostStepList(run.graph_plan()),
+               PortList(data, run), TimeSummary(run), MemorySummary(run.graph_plan(), run.memory));
+    const std::vector<tensors::NamedTensor> outputs = Named(run.graph_plan().outputs, run.outputs);
+    if (!options.output_dir.empty()) {
+        ExitIfError(WriteOutputs(options, outputs));
     }
-    SelectDrivers(options.device);
-    const auto device = ValueOrExit(runtime::VulkanDevice::Open(options.device));
-    fmt::print("device     {}\n", device->name());
-    const auto runner = MakeRunner(*device, plan, request.use_cache, cache);
-
-    std::vector<double> nanoseconds(plan.dispatches.size(), 0);
-    double submit_nanoseconds = 0;
-    const std::vector<HostTensor> results = ValueOrExit(
-        RunBatches(plan, batching, inputs,
-                   [&](std::span<const std::span<const float>> in,
-                       std::span<const std::span<float>> out) -> Status {
-                       FORNAX_RETURN_IF_ERROR(runner->Run(in, out));
-                       const std::vector<double>& times = runner->dispatch_nanoseconds();
-                       for (size_t i = 0; i < times.size(); ++i) {
-                           nanoseconds[i] += times[i] / static_cast<double>(batching.runs);
-                       }
-                       submit_nanoseconds += runner->submit_nanoseconds();
-                       return OkStatus();
-                   }));
-    if (runner->dispatch_nanoseconds().empty()) {
-        nanoseconds.clear();
-    }
-    for (size_t i = 0; i < options.outputs.size(); ++i) {
-        ExitIfError(
-            legacy_onnx::WriteTensorFile(options.outputs[i], plan.outputs[i].name, results[i]));
-    }
-
-    fmt::print("runs       {} of {} samples each, {:.1f} us a run from submission to fence\n\n",
-               batching.runs, batching.per_run,
-               submit_nanoseconds / 1e3 / static_cast<double>(batching.runs));
-    fmt::print("dispatches (times are means of {} runs)\n{}\n", batching.runs,
-               DispatchTable(plan, nanoseconds));
-    fmt::print("memory\n{}\n", MemoryTable(plan));
-    if (!options.inputs.empty()) {
-        fmt::print("{}", PredictionReport(results[0], labels));
+    fmt::print("{}", ValueOrExit(DescribePredictions(options.predictions, run.outputs)));
+    if (!options.compare.empty()) {
+        std::fflush(stdout);
+        const Comparison comparison = ValueOrExit(CompareWithOnnxruntime(
+            python, network.path, Named(run.graph_plan().inputs, data.tensors), outputs,
+            options.tolerances));
+        fmt::print("\ndifferences from onnxruntime\n{}", comparison.text);
+        if (!comparison.is_within) {
+            ExitWithError({ErrorCode::kInternal,
+                           "An output differs from onnxruntime's by more than all of the "
+                           "tolerances."});
+        }
     }
 }
 
@@ -213,15 +131,38 @@ void AddRunCommand(CLI::App& app) {
     CLI::App* run = app.add_subcommand("run", "Run a neural network on the Fornax device");
     run->footer(kExamples);
     auto options = std::make_shared<Options>();
-    options->graph.AddTo(*run);
-    run->add_option("--input", options->inputs, "Data of an input, in the order of the inputs");
-    run->add_option("--output", options->outputs,
-                    "Where to write an output, in the order of the outputs");
-    run->add_option("--labels", options->labels, "The right class of every sample");
+    options->network.AddTo(*run);
+    options->inputs.AddTo(*run);
+    run->add_option("-o,--output-dir", options->output_dir,
+                    "A directory for the outputs, a file each, named as they are");
+    run->add_option("--format", options->format, "Of the outputs: npy, npz (one file) or pb")
+        ->check(CLI::IsMember({"npy", "npz", "pb"}))
+        ->capture_default_str();
+    options->predictions.AddTo(*run);
+    run->add_option("--repeat", options->run.repeat, "How often it is run; the median counts")
+        ->check(CLI::Range(1, 1'000'000))
+        ->capture_default_str();
+    run->add_option("--warm-up", options->run.warm_up_seconds,
+                    "Seconds of runs before those that count")
+        ->check(CLI::Range(0.0, 3600.0))
+        ->capture_default_str();
+    run->add_option("--compare", options->compare,
+                    "onnxruntime: print how far each output is from its; exit with 1 if an output "
+                    "is outside of all of the tolerances")
+        ->check(CLI::IsMember({"onnxruntime"}));
+    run->add_option("--absolute", options->tolerances.absolute, "Tolerance of --compare")
+        ->capture_default_str();
+    run->add_option("--relative", options->tolerances.relative, "Tolerance of --compare")
+        ->capture_default_str();
+    run->add_option("--norm", options->tolerances.norm,
+                    "Tolerance of --compare: of the difference, in proportion to the output's")
+        ->capture_default_str();
+    run->add_option("--python", options->python,
+                    "The Python that has onnxruntime (else the source tree's, else python3)");
     run->add_option(
-        "--device", options->device,
+        "--device", options->run.device,
         "A Vulkan device by index or part of its name (default: Fornax, else the first)");
-    run->add_flag("--explain", options->explain, "Print the plan");
+    run->add_flag("--no-cache", options->no_cache, "Neither look into the cache nor write to it");
     run->callback([options] { Run(*options); });
 }
 

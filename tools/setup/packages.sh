@@ -14,7 +14,7 @@ readonly kPackages=(
     llvm-19-dev libzstd-dev zlib1g-dev libxml2-dev libz3-dev libfmt-dev libxxhash-dev libsodium-dev
     # Linked into the command, tests and benchmarks
     libcli11-dev nlohmann-json3-dev libonnx-dev libprotobuf-dev protobuf-compiler
-    libflatbuffers-dev flatbuffers-compiler libgtest-dev libgmock-dev libbenchmark-dev
+    libflatbuffers-dev flatbuffers-compiler libzip-dev libgtest-dev libgmock-dev libbenchmark-dev
     # Vulkan's loader, its validation layers, and lavapipe to compare with
     libvulkan1 vulkan-tools vulkan-validationlayers mesa-vulkan-drivers)
 

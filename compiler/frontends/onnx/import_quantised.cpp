@@ -96,11 +96,26 @@ void ImportQLinearConv(Node& node) {
     node.Out(Requantise(sums, scale, node.In(6), node.In(7)));
 }
 
+// A, B, scales, zero_points, g_idx, bias
+void ImportMatMulNBits(Node& node) {
+    if (node.Has(4)) {
+        FailUnsupported("rows of weights in another order (g_idx) are not supported");
+    }
+    const graph::BlockWeights form{node.Int("K"), node.Int("N"), node.Int("bits", 4),
+                                   node.Int("block_size")};
+    Val y = graph::MatMulBlocks(node.In(0), node.In(1), node.In(2), node.Opt(3), form);
+    if (node.Has(5)) {
+        y = y + node.In(5);
+    }
+    node.Out(y);
+}
+
 constexpr OperatorEntry kOperators[] = {
     {"ConvInteger", 2, ImportConvInteger},
     {"DequantizeLinear", 2, ImportDequantizeLinear},
     {"DynamicQuantizeLinear", 1, ImportDynamicQuantizeLinear},
     {"MatMulInteger", 2, ImportMatMulInteger},
+    {"MatMulNBits", 3, ImportMatMulNBits, 1, "com.microsoft"},
     {"QLinearConv", 8, ImportQLinearConv},
     {"QLinearMatMul", 8, ImportQLinearMatMul},
     {"QuantizeLinear", 2, ImportQuantizeLinear},

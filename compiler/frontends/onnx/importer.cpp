@@ -9,20 +9,20 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
 
+#include "base/printable.h"
 #include "compiler/frontends/onnx/graph_importer.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
 
 namespace fornax::onnx_frontend {
 namespace {
 
-// The file's text in messages: what does not print is left out, and so is what is too long.
-std::string Printable(std::string text) {
+// A message with text of the file, cut where it is too long.
+std::string Message(std::string text) {
     constexpr size_t kMaxLength = 2000;
-    std::ranges::replace_if(text, [](char c) { return c >= 0 && c < ' '; }, ' ');
     if (text.size() > kMaxLength) {
         text = text.substr(0, kMaxLength) + "...";
     }
-    return text;
+    return Printable(text);
 }
 
 class ModelImporter {
@@ -279,7 +279,7 @@ Result<ImportedModel> ImportModel(const std::string& bytes,
     try {
         return ModelImporter(model, name, directory, options).Run();
     } catch (const graph::BuildError& error) {
-        return Error{error.code(), fmt::format("{}: {}.", name, Printable(error.what()))};
+        return Error{error.code(), fmt::format("{}: {}.", name, Message(error.what()))};
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfHostMemory,
                      fmt::format("{}: there is not enough memory to import it.", name)};

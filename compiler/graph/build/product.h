@@ -34,6 +34,18 @@ Val Quantise(Val x,
 Val Dequantise(Val x, Val scale, Val zero, QuantAxis quant, ElementType to);
 // i32 products of integers less their zero points, which may be nothing.
 Val MatMulIntegers(Val a, Val a_zero, Val b, Val b_zero);
+// Weights of n columns and k rows, with a scale for each `block` (a power of two from 16 on) of a
+// column's elements, the last one filled up.
+struct BlockWeights {
+    int64_t k = 0, n = 0;
+    int64_t bits = 4;  // of an element: 2, 4 or 8
+    int64_t block = 32;
+    int64_t blocks() const { return (k + block - 1) / block; }  // of a column
+};
+// x [..., k] times (element - zero) * scale: [..., n]. Constants: u8 `weights` [n, blocks, bytes of
+// a block], elements from the lowest bits on; `scales` [n, blocks]; `zeros` the same in floats, or
+// as u8 whose rows have elements of `bits` like the weights; without them the middle of the range.
+Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form);
 struct QuantisedTensor {
     Val value, scale, zero;
 };

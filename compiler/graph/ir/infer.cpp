@@ -133,8 +133,14 @@ struct Infer {
                                        Name(reduce.combine), Name(in[0].element)));
         }
         std::vector<Expr> dims(in[0].shape.dims().begin(), in[0].shape.dims().end());
+        const Expr size = dims[static_cast<size_t>(reduce.axis)];
         dims.erase(dims.begin() + reduce.axis);
-        return Types{{ElementType::kI64, Shape(std::move(dims))}};
+        const Shape result(std::move(dims));
+        if (!sizes.Less(0, size) && !sizes.Equal(result.Volume(), 0)) {
+            return Invalid(fmt::format("axis {} of {} has no elements to choose from", reduce.axis,
+                                       in[0].shape.ToString()));
+        }
+        return Types{{ElementType::kI64, result}};
     }
 
     Result<Types> operator()(const op::Scan& scan) const {
@@ -367,6 +373,7 @@ struct Infer {
             return Invalid(fmt::format("the body {} has {} inputs, not {}", body.name(),
                                        body.inputs().size(), first + operands.size()));
         }
+        sizes.Merge(body.sizes());  // first: the inputs' sizes may be the body's own symbols
         for (size_t i = 0; i < operands.size(); ++i) {
             const TensorType& wanted = body.TypeOf(body.inputs()[first + i]);
             if (wanted.element != operands[i].element ||
@@ -375,7 +382,6 @@ struct Infer {
                                            wanted.ToString(), first + i, operands[i].ToString()));
             }
         }
-        sizes.Merge(body.sizes());
         return OkStatus();
     }
 

@@ -96,6 +96,37 @@ Graph Parsed(std::string_view text) {
     return std::move(graph).value();
 }
 
+TEST(Text, ABodysInputsMayHaveItsOwnSymbols) {
+    const Graph graph = Parsed(R"(graph "outer" {
+    %0 = input "x" f32[4]
+    %1 = composite "same" (%0) {name = "same", attributes = {}}
+        graph "body" {
+            symbol k = 4 in 0..100
+            %0 = input "x" f32[k]
+            output "y" %0
+        }
+    output "y" %1
+})");
+    ASSERT_EQ(graph.sizes().guards().size(), 1u);
+    EXPECT_EQ(graph.sizes().guards()[0].ToString(), "k == 4");
+}
+
+TEST(Text, TheGreatestOfNothingIsAnError) {
+    EXPECT_THAT(ErrorOf("graph \"g\" {\n%0 = input \"x\" f32[2,0]\n"
+                        "%1 = arg_reduce \"arg\" (%0) {combine = max, axis = 1, last = false}\n}"),
+                HasSubstr("axis 1 of [2,0] has no elements to choose from"));
+    // Where there are no elements of the result, it is none.
+    const Graph graph = Parsed(R"(graph "g" {
+    symbol n = 4 in 0..100
+    %0 = input "x" f32[0,0]
+    %1 = arg_reduce "arg" (%0) {combine = max, axis = 1, last = false}
+    %2 = input "y" f32[2,n]
+    %3 = arg_reduce "arg" (%2) {combine = max, axis = 1, last = false}
+})");
+    ASSERT_EQ(graph.sizes().guards().size(), 1u);
+    EXPECT_EQ(graph.sizes().guards()[0].ToString(), "0 < n");
+}
+
 TEST(Text, EveryOperationIsReadAndWritten) {
     const Graph graph = Parsed(kEverything);
     EXPECT_EQ(ToText(graph), kEverything);

@@ -83,7 +83,7 @@ Nest Emitter::Collapse(std::span<const Loop> loops, std::span<const Expr> users)
         }
         if (!nest.loops.empty()) {
             const Loop inner = nest.loops.back();
-            const Symbol merged(fmt::format("$m{}", merge_count_++));
+            const Symbol merged(fmt::format("$ m{}", merge_count_++));
             const std::map<Symbol, Expr> substitution = {
                 {inner.variable, Expr(merged) - inner.extent * Expr(outer.variable)}};
             std::vector<Expr> after;
@@ -388,7 +388,7 @@ Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& inde
             const Id bound = EmitExpr(Simplified(extent));
             const Id inside = b_.ULess(value, wide ? Widened(bound) : bound);
             access.inside = access.inside == 0 ? inside : b_.And(access.inside, inside);
-            const Symbol opaque(fmt::format("$x{}", opaque_++));
+            const Symbol opaque(fmt::format("$ x{}", opaque_++));
             Bind(opaque, extent, wide ? b_.Op(Op::OpUConvert, b_.U32(), {value}) : value);
             access.offset += Expr(opaque) * stride;
         }

@@ -13,6 +13,7 @@ namespace {
 
 // Reductions of so few points are written out, if that is not too much code.
 constexpr int64_t kMaxUnrolledPoints = 16;
+constexpr int64_t kMaxUnrolledTaps = 64;  // of a window
 constexpr int64_t kMaxUnrolledScalars = 192;
 
 // Accumulators of a reduction over the lanes, if all have as many points.
@@ -140,11 +141,12 @@ Ids Emitter::ForLanes(const Nest& nest,
 }
 
 bool Emitter::ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>& needed) const {
+    const int64_t most = staged_.empty() ? kMaxUnrolledPoints : kMaxUnrolledTaps;
     int64_t points = 1;
     VariableSet variables = 0;
     for (const Loop& loop : loops) {
         const std::optional<int64_t> extent = loop.extent.constant();
-        if (!extent || *extent > kMaxUnrolledPoints) {
+        if (!extent || *extent > most) {
             return false;
         }
         points *= std::max<int64_t>(*extent, 0);
@@ -157,7 +159,7 @@ bool Emitter::ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>&
             scalars += nested ? kMaxUnrolledScalars : 1;
         }
     }
-    return points <= kMaxUnrolledPoints && points * scalars <= kMaxUnrolledScalars;
+    return points <= most && points * scalars <= kMaxUnrolledScalars;
 }
 
 Ids Emitter::Unrolled(std::span<const Loop> loops,

@@ -65,6 +65,9 @@ Id Emitter::Value(ScalarId id) {
             return found->second;
         }
     }
+    if (const Id staged = StagedValue(id); staged != 0) {
+        return staged;
+    }
     const ScalarNode& node = kernel_[id];
     // A scalar is emitted in each reduction that uses it, which in kernels from files could be
     // many.
@@ -76,7 +79,18 @@ Id Emitter::Value(ScalarId id) {
     const Id value =
         std::visit([&](const auto& contents) { return Compute(node, contents); }, node.value);
     scopes_.back().emplace(id.value(), value);
+    KeepUnrolled(id, value);
     return value;
+}
+
+std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
+    return loop::Needed(kernel_, roots, staged_);
+}
+
+std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarId end) const {
+    std::vector<bool> needed = loop::Needed(kernel_, roots, {&end, 1});
+    needed[end.value()] = false;
+    return needed;
 }
 
 void Emitter::Hoist(const std::vector<bool>& needed) {

@@ -363,10 +363,12 @@ Result<Module> Emitter::Run() {
     for (size_t i = 0; i < sizes.size(); ++i) {
         bound_[sizes[i]] = {values[i], 0};
     }
-    if (EmitPhases() || EmitProduct()) {
+    if (EmitPhases() || EmitProduct() || EmitAttention()) {
         // Done.
     } else if (CanMapRows()) {
         EmitRows();
+    } else if (EmitWindow()) {
+        // Done.
     } else {
         EmitFlat();
     }

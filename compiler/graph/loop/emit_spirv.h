@@ -13,7 +13,8 @@ namespace fornax::graph::loop {
 // What code may use: the device's features, and the sizes that choose how it is written.
 struct Target {
     uint32_t subgroup_size = 32;
-    uint32_t max_workgroup_count = 65535;  // along each axis
+    uint32_t max_workgroup_count = 65535;   // along each axis
+    uint32_t max_workgroup_memory = 32768;  // bytes
     bool int64 = true;
     bool float64 = true;
     bool storage_8bit = true;

@@ -12,6 +12,7 @@
 
 #include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/loop/kernel.h"
+#include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/spirv/module_builder.h"
 
@@ -35,6 +36,8 @@ Expr ProductOf(std::span<const Loop> loops);
 // Invocations for so many points in a row: whole vectors, little waste.
 uint32_t LocalSizeFor(const Expr& points);
 
+class WindowEmitter;
+
 class Emitter {
   public:
     Emitter(const Kernel& kernel, const Target& target);
@@ -42,6 +45,7 @@ class Emitter {
 
   private:
     friend class ProductEmitter;
+    friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
     // --- emit_phases.cpp: a group of invocations for each point of the parallel loops; false if
@@ -53,6 +57,22 @@ class Emitter {
     void EmitBlock(const Phase& phase, std::span<const Loop> block);
     void ForBlock(std::span<const Loop> block, const std::function<void(size_t)>& body);
     std::vector<std::vector<ScalarId>> JointReductions(const std::vector<bool>& needed) const;
+    // --- emit_window.cpp: tiles of a sliding window; false if the kernel has none
+    friend class WindowEmitter;
+    bool EmitWindow();
+    // The value of a scalar that is in workgroup memory, or that an earlier iteration of the same
+    // unrolled reduction has computed; 0 if there is none.
+    Id StagedValue(ScalarId id);
+    void KeepUnrolled(ScalarId id, Id value);
+    std::optional<std::vector<int64_t>> UnrolledPlace(ScalarId id) const;
+    // --- emit_few_rows.cpp: a product that HasFewRows()
+    void EmitFewRows(const Product& product);
+    // Runs code with the variables of one row.
+    using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
+    Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
+    size_t UnrolledFrom(std::span<const Loop> loops) const;
+    // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
+    bool EmitAttention();
     // --- emit_spirv.cpp: the mapping of points to invocations
     bool CanMapRows() const;
     void EmitFlat();
@@ -113,9 +133,10 @@ class Emitter {
     Id Compute(const ScalarNode& node, const Reduce& reduce);
     Id Compute(const ScalarNode& node, const ArgReduce& reduce);
     Id ConstantOf(ElementType type, const Scalar& value);
-    std::vector<bool> Needed(std::span<const ScalarId> roots) const {
-        return NeededBy(kernel_, roots);
-    }
+    // The scalars that `roots` need, themselves included, up to those that are staged.
+    std::vector<bool> Needed(std::span<const ScalarId> roots) const;
+    // The same without `end` and what only that needs.
+    std::vector<bool> NeededBefore(std::span<const ScalarId> roots, ScalarId end) const;
     // Emits what is needed and has only variables that are bound.
     void Hoist(const std::vector<bool>& needed);
     void OpenScope() { scopes_.emplace_back(); }
@@ -238,6 +259,11 @@ class Emitter {
     bool uniform_ = false;     // in code that all invocations of the workgroup run
     Id lane_ = 0;              // of this invocation in the workgroup
     std::map<Id, Id> shared_;  // arrays in workgroup memory, by their elements' type
+    // Of kernels of sliding windows, while points are computed:
+    WindowEmitter* window_ = nullptr;
+    std::vector<ScalarId> staged_;  // scalars that are in workgroup memory
+    // Values in unrolled reductions that do not depend on the point, by scalar and place.
+    std::map<std::pair<uint32_t, std::vector<int64_t>>, Id> unrolled_;
 };
 
 }  // namespace fornax::graph::loop

@@ -149,7 +149,9 @@ enum class Mapping : uint8_t {
     kFlat,  // an invocation a point; reductions run in it one after the other
     kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the
             // points of the others, and the reductions that do not depend on these
-    kProduct,  // tiles of a sum of products (product.h) for each workgroup
+    kProduct,  // a sum of products (product.h): tiles for each workgroup; of few rows (few_rows.h),
+               // columns of all rows for each invocation
+    kAttention,  // tiles of scores (attention.h), which are not kept
 };
 
 // When a phase runs: before the sequential loops, in each iteration, or after them.

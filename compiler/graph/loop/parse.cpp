@@ -242,8 +242,13 @@ class KernelParser {
             kernel_.mapping = Mapping::kProduct;
             return OkStatus();
         }
+        if (kernel_.mapping == Mapping::kFlat && line.Take("attention")) {
+            kernel_.mapping = Mapping::kAttention;
+            return OkStatus();
+        }
         return line.Missing(
-            "'sizes', 'local', 'parallel', 'sequential', 'rows', 'product', '%' or 'store'");
+            "'sizes', 'local', 'parallel', 'sequential', 'rows', 'product', 'attention', '%' or "
+            "'store'");
     }
 
     Status NameAndType(Line& line, Buffer& buffer) {

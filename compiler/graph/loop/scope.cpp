@@ -162,13 +162,15 @@ std::vector<Expr> ExpressionsOf(const ScalarNode& node) {
     return extents;
 }
 
-std::vector<bool> NeededBy(const Kernel& kernel, std::span<const ScalarId> roots) {
+std::vector<bool> Needed(const Kernel& kernel,
+                         std::span<const ScalarId> roots,
+                         std::span<const ScalarId> given) {
     std::vector<bool> needed(kernel.scalars.size());
     for (const ScalarId root : roots) {
         needed[root.value()] = true;
     }
     for (size_t i = needed.size(); i-- > 0;) {
-        if (!needed[i]) {
+        if (!needed[i] || std::find(given.begin(), given.end(), ScalarId(i)) != given.end()) {
             continue;
         }
         const ScalarNode& node = kernel.scalars[i];

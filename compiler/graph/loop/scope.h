@@ -62,7 +62,9 @@ std::vector<ScalarId> OperandsOf(const ScalarNode& node);
 std::vector<Expr> ExpressionsOf(const ScalarNode& node);
 // The scalars that stores name: values, conditions and indices.
 std::vector<ScalarId> RootsOf(std::span<const Store* const> stores);
-// Which scalars are needed for `roots`, themselves included.
-std::vector<bool> NeededBy(const Kernel& kernel, std::span<const ScalarId> roots);
+// The scalars that `roots` need, themselves included; not what those of `given` need.
+std::vector<bool> Needed(const Kernel& kernel,
+                         std::span<const ScalarId> roots,
+                         std::span<const ScalarId> given = {});
 
 }  // namespace fornax::graph::loop

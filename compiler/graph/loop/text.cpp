@@ -162,6 +162,8 @@ std::string ToText(const Kernel& kernel) {
         text += fmt::format("  rows {}\n", kernel.row_loops);
     } else if (kernel.mapping == Mapping::kProduct) {
         text += "  product\n";
+    } else if (kernel.mapping == Mapping::kAttention) {
+        text += "  attention\n";
     }
     for (size_t i = 0; i < kernel.scalars.size(); ++i) {
         const ScalarNode& node = kernel.scalars[i];

@@ -68,7 +68,7 @@ class Verifier {
         FORNAX_RETURN_IF_ERROR(CheckCount("phases", kernel_.phases.size(), kMaxPhases));
         FORNAX_RETURN_IF_ERROR(Phases());
         FORNAX_RETURN_IF_ERROR(CheckName(kernel_.name));
-        if (!IsEnumerator(kernel_.mapping, Mapping::kProduct)) {
+        if (!IsEnumerator(kernel_.mapping, Mapping::kAttention)) {
             return Clause("its mapping does not exist");
         }
         if (kernel_.row_loops > kernel_.parallel.size()) {

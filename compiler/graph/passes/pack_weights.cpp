@@ -1,10 +1,14 @@
-// The layout of constant matrices: panels of 16 columns, each column's k after k.
+// The layout of products' constant operands: panels of 16 columns, each column's k after k, where k
+// counts all that is summed over.
 //
 // A product takes 16 columns and some ks at a time. In a row-major matrix each k of these lies in
-// another row, often in another page; in a panel they follow each other.
+// another row, often in another page; in a panel they follow each other. Where there are no
+// columns, as in a depthwise convolution, what the result has last is put last.
 #include <algorithm>
+#include <compare>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "compiler/graph/passes/cloner.h"
 #include "compiler/graph/passes/passes.h"
@@ -18,8 +22,7 @@ constexpr int64_t kLeastElements = 4096;
 
 class WeightPacking {
   public:
-    WeightPacking(const Graph& graph, Cloner& cloner, Graph& to)
-        : graph_(graph), cloner_(cloner), to_(to) {}
+    WeightPacking(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
 
     Status Visit(const Node& node) {
         if (Is<op::Loop>(node.operation)) {
@@ -33,7 +36,8 @@ class WeightPacking {
         const std::string* labels[] = {&contract->a, &contract->b};
         for (size_t i = 0; i < 2; ++i) {
             FORNAX_ASSIGN_OR_RETURN(operands[i],
-                                    Packed(node, operands[i], *labels[i], contract->result, 2));
+                                    Packed(node, operands[i], *labels[i], *labels[1 - i],
+                                           to_.ShapeOf(operands[1 - i]), *contract, false));
         }
         FORNAX_ASSIGN_OR_RETURN(const NodeId copy,
                                 to_.AddNode(node.name, node.operation, std::move(operands)));
@@ -42,35 +46,7 @@ class WeightPacking {
     }
 
   private:
-    // The operand, or a view of its packed copy.
-    Result<ValueId> Packed(const Node& node,
-                           ValueId id,
-                           const std::string& labels,
-                           const std::string& result,
-                           size_t max_rank) {
-        const Value& value = to_[id];
-        if (value.kind != ValueKind::kConstant || value.type.element != ElementType::kF32 ||
-            labels.size() < 2 || labels.size() > max_rank ||
-            value.constant.count() < kLeastElements) {
-            return id;
-        }
-        // Columns are what the result has last; the other dimension is summed over. A first one of
-        // three is that of a batch.
-        const size_t last = labels.size() - 1;
-        const size_t column_axis = labels[last] == result.back() ? last : last - 1;
-        const char depth = labels[last + last - 1 - column_axis];
-        if (labels[column_axis] != result.back() || result.find(depth) != std::string::npos ||
-            (last == 2 && result.find(labels[0]) == std::string::npos)) {
-            return id;
-        }
-        ValueId& view = packed_[{id, column_axis}];
-        if (!view.valid()) {
-            FORNAX_ASSIGN_OR_RETURN(view, Pack(node.name, value.constant, column_axis));
-        }
-        return view;
-    }
-
-    // A loop whose body multiplies by a constant that it reads.
+    // A loop whose body multiplies by a constant that it reads, or by parts of one.
     Status VisitLoop(const Node& node) {
         const Graph& body = *node.bodies[0];
         std::vector<ValueId> operands = cloner_.Map(node.operands);
@@ -82,84 +58,155 @@ class WeightPacking {
             const std::string* labels[] = {&contract->a, &contract->b};
             for (size_t i = 0; i < 2; ++i) {
                 ValueId matrix = inner.operands[i];
-                bool divisible = true;
-                while (const auto* slice = body.ProducerAs<op::Slice>(matrix)) {
-                    divisible = divisible && IsOfPanels(*slice);
+                while (body.ProducerAs<op::Slice>(matrix) != nullptr) {
                     matrix = body.Producer(matrix)->operands[0];
                 }
                 // The body's inputs are the loop's operands behind the number of iterations.
                 const auto input = std::find(body.inputs().begin(), body.inputs().end(), matrix);
-                if (divisible && input != body.inputs().end() && input != body.inputs().begin()) {
-                    ValueId& operand =
-                        operands[static_cast<size_t>(input - body.inputs().begin()) + 1];
-                    FORNAX_ASSIGN_OR_RETURN(operand,
-                                            Packed(node, operand, *labels[i], contract->result, 3));
+                if (input == body.inputs().end() || input == body.inputs().begin()) {
+                    continue;
                 }
+                ValueId& operand = operands[static_cast<size_t>(input - body.inputs().begin()) + 1];
+                FORNAX_ASSIGN_OR_RETURN(
+                    operand, Packed(node, operand, *labels[i], *labels[1 - i],
+                                    body.ShapeOf(inner.operands[1 - i]), *contract, true));
             }
         }
         FORNAX_ASSIGN_OR_RETURN(const NodeId copy, to_.AddNode(node.name, node.operation,
                                                                std::move(operands), node.bodies));
         for (size_t i = 0; i < node.results.size(); ++i) {
-            to_.Rename(to_[copy].results[i], graph_[node.results[i]].name);
             cloner_.Set(node.results[i], to_[copy].results[i]);
         }
         return OkStatus();
     }
 
-    // Whether a part of a matrix begins and ends with panels.
-    static bool IsOfPanels(const op::Slice& slice) {
-        for (size_t i = 0; i < slice.starts.size(); ++i) {
-            const int64_t start = slice.starts[i].constant().value_or(1);
-            const int64_t size = slice.shape[i].constant().value_or(1);
-            if (slice.steps[i] != 1 ||
-                (start != 0 && (start % kPanel != 0 || size % kPanel != 0))) {
-                return false;
+    // The axes of an operand by what they are to the product: those that the result has, but for
+    // the columns; those that are summed over, in the order of the sum's loops; and the columns.
+    struct Arrangement {
+        Axes batch, depth;
+        size_t columns = 0;
+        bool panels = false;
+
+        auto operator<=>(const Arrangement&) const = default;
+    };
+
+    // The operand, or a view of its packed copy.
+    Result<ValueId> Packed(const Node& node,
+                           ValueId id,
+                           const std::string& labels,
+                           const std::string& others,
+                           const Shape& other_shape,
+                           const op::Contract& contract,
+                           bool in_loop) {
+        const Value& value = to_[id];
+        if (value.kind != ValueKind::kConstant || value.type.element != ElementType::kF32 ||
+            labels.size() < 2 ||
+            ((labels.size() == 2 || in_loop) && value.constant.count() < kLeastElements) ||
+            value.constant.count() == 0) {
+            return id;
+        }
+        // Columns are what the result has last, dimensions of 1 aside.
+        Arrangement arrangement;
+        std::optional<size_t> columns;
+        for (const char label : contract.result) {
+            const size_t axis = labels.find(label);
+            const size_t other = others.find(label);
+            if (axis == std::string::npos) {
+                if (other_shape[other] != Expr(1)) {
+                    columns.reset();
+                }
+                continue;
+            }
+            if (columns && value.constant.dims[*columns] != 1 &&
+                others.find(labels[*columns]) == std::string::npos) {
+                return id;  // two loops of columns
+            }
+            arrangement.batch.push_back(static_cast<int64_t>(axis));
+            if (value.constant.dims[axis] != 1) {
+                columns = axis;
             }
         }
-        return true;
+        if (!columns) {
+            return id;
+        }
+        std::erase(arrangement.batch, static_cast<int64_t>(*columns));
+        arrangement.columns = *columns;
+        arrangement.panels = others.find(labels[*columns]) == std::string::npos;
+        for (const char label : contract.a + contract.b) {
+            const size_t axis = labels.find(label);
+            const bool summed = contract.result.find(label) == std::string::npos;
+            if (axis != std::string::npos && summed &&
+                std::find(arrangement.depth.begin(), arrangement.depth.end(),
+                          static_cast<int64_t>(axis)) == arrangement.depth.end()) {
+                arrangement.depth.push_back(static_cast<int64_t>(axis));
+            }
+        }
+        if (arrangement.depth.empty()) {
+            return id;
+        }
+        if (in_loop) {
+            // Invocations load whole panels only if the parts of the columns, gates, begin with
+            // panels; such a part has as many columns as there are ks.
+            const Axes all = {static_cast<int64_t>(arrangement.columns), arrangement.depth[0]};
+            arrangement.panels = std::all_of(all.begin(), all.end(), [&](int64_t axis) {
+                return value.constant.dims[static_cast<size_t>(axis)] % kPanel == 0;
+            });
+        }
+        ValueId& view = packed_[{id, arrangement}];
+        if (!view.valid()) {
+            FORNAX_ASSIGN_OR_RETURN(view, Pack(node.name, value.constant, arrangement));
+        }
+        return view;
     }
 
-    // Of a matrix, or of several in the first dimension.
-    Result<ValueId> Pack(const std::string& name, const Tensor& matrices, size_t column_axis) {
-        const size_t rank = matrices.dims.size(), first = rank - 2;
-        const bool columns_last = column_axis + 1 == rank;
-        const int64_t count = rank == 3 ? matrices.dims[0] : 1;
-        const int64_t columns = matrices.dims[column_axis];
-        const int64_t depth = matrices.dims[columns_last ? first : rank - 1];
-        const int64_t panels = (columns + kPanel - 1) / kPanel;
-        const int64_t column_stride = columns_last ? 1 : depth;
-        const int64_t depth_stride = columns_last ? columns : 1;
-        std::vector<int64_t> dims = {panels, depth, kPanel};
-        if (rank == 3) {
-            dims.insert(dims.begin(), count);
+    Result<ValueId> Pack(const std::string& name,
+                         const Tensor& from,
+                         const Arrangement& arrangement) {
+        const int64_t columns = from.dims[arrangement.columns];
+        const int64_t width = arrangement.panels ? kPanel : columns;
+        const int64_t panels = (columns + width - 1) / width;
+        // The packed axes are batch, panels, depth, place in a panel.
+        std::vector<int64_t> dims;
+        Axes order;  // of the view's axes: the batch's, depth, columns
+        for (const int64_t axis : arrangement.batch) {
+            dims.push_back(from.dims[static_cast<size_t>(axis)]);
         }
-        const std::vector<Expr> shape(matrices.dims.begin(), matrices.dims.end());
-        uint8_t* data = nullptr;
-        Tensor packed = Tensor::Zeros(ElementType::kF32, dims, &data);
-        for (int64_t m = 0; m < count; ++m) {
-            const uint8_t* from = matrices.data->data() + 4 * m * columns * depth;
-            uint8_t* to = data + 4 * m * panels * depth * kPanel;
-            for (int64_t column = 0; column < columns; ++column) {
-                const int64_t panel = column / kPanel, place = column % kPanel;
-                for (int64_t k = 0; k < depth; ++k) {
-                    std::memcpy(to + 4 * ((panel * depth + k) * kPanel + place),
-                                from + 4 * (column * column_stride + k * depth_stride), 4);
-                }
+        dims.push_back(panels);
+        for (const int64_t axis : arrangement.depth) {
+            dims.push_back(from.dims[static_cast<size_t>(axis)]);
+        }
+        dims.push_back(width);
+        ValueId view = to_.AddConstant(name + ".packed", Copy(from, arrangement, dims));
+        // Back to the operand's own indices.
+        const size_t batch = arrangement.batch.size(), rank = dims.size();
+        Axes columns_last;
+        for (size_t i = 0; i < rank; ++i) {
+            if (i != batch) {
+                columns_last.push_back(static_cast<int64_t>(i));
             }
         }
-        ValueId view = to_.AddConstant(name + ".packed", std::move(packed));
-        // Back to the matrices' own indices.
-        Axes order = columns_last ? Axes{1, 0, 2} : Axes{0, 2, 1};
-        std::vector<Expr> whole = {panels * kPanel, panels * kPanel};
-        whole[columns_last ? 0 : 1] = depth;
-        if (rank == 3) {
-            order = columns_last ? Axes{0, 2, 1, 3} : Axes{0, 1, 3, 2};
-            whole.insert(whole.begin(), count);
+        columns_last.insert(columns_last.end() - 1, static_cast<int64_t>(batch));
+        std::vector<Expr> shape;
+        for (const int64_t axis : columns_last) {
+            shape.emplace_back(dims[static_cast<size_t>(axis)]);
         }
-        std::vector<Operation> views = {op::Permute{order}, op::Reshape{Shape(whole)}};
-        if (panels * kPanel != columns) {
-            views.emplace_back(op::Slice{std::vector<Expr>(rank, Expr(0)),
-                                         std::vector<int64_t>(rank, 1), Shape(shape)});
+        shape.pop_back();
+        shape.back() = panels * width;
+        std::vector<Operation> views = {op::Permute{columns_last}, op::Reshape{Shape(shape)}};
+        if (panels * width != columns) {
+            shape.back() = columns;
+            views.emplace_back(op::Slice{std::vector<Expr>(shape.size(), Expr(0)),
+                                         std::vector<int64_t>(shape.size(), 1), Shape(shape)});
+        }
+        Axes axes = arrangement.batch;
+        axes.insert(axes.end(), arrangement.depth.begin(), arrangement.depth.end());
+        axes.push_back(static_cast<int64_t>(arrangement.columns));
+        Axes inverse(axes.size());
+        for (size_t i = 0; i < axes.size(); ++i) {
+            inverse[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
+        }
+        if (!std::is_sorted(inverse.begin(), inverse.end())) {
+            views.emplace_back(op::Permute{inverse});
         }
         for (Operation& operation : views) {
             FORNAX_ASSIGN_OR_RETURN(const NodeId node,
@@ -169,10 +216,58 @@ class WeightPacking {
         return view;
     }
 
-    const Graph& graph_;
+    // The elements in the packed order; 0 behind the last column.
+    static Tensor Copy(const Tensor& from,
+                       const Arrangement& arrangement,
+                       const std::vector<int64_t>& dims) {
+        std::vector<int64_t> strides(from.dims.size(), 1);
+        for (size_t axis = strides.size() - 1; axis-- > 0;) {
+            strides[axis] = strides[axis + 1] * from.dims[axis + 1];
+        }
+        const int64_t column_stride = strides[arrangement.columns];
+        const int64_t columns = from.dims[arrangement.columns];
+        const int64_t width = dims.back(), panels = dims[arrangement.batch.size()];
+        const std::vector<int64_t> batch = Offsets(from, strides, arrangement.batch);
+        const std::vector<int64_t> depth = Offsets(from, strides, arrangement.depth);
+        const auto depth_count = static_cast<int64_t>(depth.size());
+        uint8_t* data = nullptr;
+        Tensor packed = Tensor::Zeros(ElementType::kF32, dims, &data);
+        for (size_t b = 0; b < batch.size(); ++b) {
+            uint8_t* to = data + 4 * static_cast<int64_t>(b) * panels * depth_count * width;
+            for (int64_t column = 0; column < columns; ++column) {
+                const uint8_t* source = from.data->data() + 4 * (batch[b] + column * column_stride);
+                const int64_t panel = column / width, place = column % width;
+                for (int64_t k = 0; k < depth_count; ++k) {
+                    std::memcpy(to + 4 * ((panel * depth_count + k) * width + place),
+                                source + 4 * depth[static_cast<size_t>(k)], 4);
+                }
+            }
+        }
+        return packed;
+    }
+
+    // Where the elements along some axes lie, the last axis innermost.
+    static std::vector<int64_t> Offsets(const Tensor& tensor,
+                                        const std::vector<int64_t>& strides,
+                                        const Axes& axes) {
+        std::vector<int64_t> offsets = {0};
+        for (const int64_t axis : axes) {
+            const auto at = static_cast<size_t>(axis);
+            std::vector<int64_t> next;
+            next.reserve(offsets.size() * static_cast<size_t>(tensor.dims[at]));
+            for (const int64_t offset : offsets) {
+                for (int64_t i = 0; i < tensor.dims[at]; ++i) {
+                    next.push_back(offset + i * strides[at]);
+                }
+            }
+            offsets = std::move(next);
+        }
+        return offsets;
+    }
+
     Cloner& cloner_;
     Graph& to_;
-    std::map<std::pair<ValueId, size_t>, ValueId> packed_;
+    std::map<std::pair<ValueId, Arrangement>, ValueId> packed_;
 };
 
 }  // namespace
@@ -181,7 +276,7 @@ Result<Graph> PackWeights(Graph graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();
-    WeightPacking packing(graph, cloner, result);
+    WeightPacking packing(cloner, result);
     for (const Node& node : graph.nodes()) {
         FORNAX_RETURN_IF_ERROR(packing.Visit(node));
     }

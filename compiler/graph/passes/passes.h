@@ -37,7 +37,11 @@ Result<Graph> LowerControlFlow(Graph graph, const KeepLoop& keep);
 // change nothing: views of views, casts to the same type, additions of 0.
 Result<Graph> Simplify(Graph graph);
 
-// Puts constant matrices of products into the layout that the products' kernels read. The last
+// Gives the activations around convolutions with constant weights an order with channels last, and
+// inserts views where another order is needed.
+Result<Graph> ChooseLayouts(Graph graph);
+
+// Puts constant operands of products into the layout that the products' kernels read. The last
 // pass: Simplify() would fold the views that it leaves.
 Result<Graph> PackWeights(Graph graph);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
 
@@ -86,9 +87,13 @@ std::vector<ScalarId> Reductions(const Kernel& kernel) {
 
 bool IsWorthTiles(const Kernel& kernel, const Scope& scope, const SizeFacts& sizes) {
     const std::optional<loop::Product> product = loop::FindProduct(kernel, scope);
-    return product && kernel[product->sum].type == ElementType::kF32 &&
-           Points(product->n, sizes) >= kLeastColumns && Points(product->m, sizes) >= kLeastRows &&
-           Points(product->k, sizes) >= kLeastDepth;
+    if (!product || Points(product->n, sizes) < kLeastColumns ||
+        Points(product->k, sizes) < kLeastDepth) {
+        return false;
+    }
+    return loop::HasFewRows(kernel, scope, *product) ||
+           (kernel[product->sum].type == ElementType::kF32 &&
+            Points(product->m, sizes) >= kLeastRows);
 }
 
 // The parallel loops with those of `rows` first.

@@ -70,6 +70,7 @@ class Realizer {
 
     Realization Run() {
         RealizeWhatMust();
+        CountOwnReads();
         EstimateCosts();
         RealizeWhatIsReadOften();
         JoinReductions();
@@ -127,7 +128,26 @@ class Realizer {
         }
     }
 
-    // The simple operations that computing one element takes, from what is in memory so far.
+    // How often an element of each value is read if each node but views is evaluated once: less than
+    // in the end, so what this puts into memory is there for good.
+    void CountOwnReads() {
+        own_reads_.assign(graph_.values().size(), 0);
+        for (size_t n = graph_.nodes().size(); n-- > 0;) {
+            const Node& node = graph_.nodes()[n];
+            double evaluations = 1;
+            if (IsView(node.operation) && !realized(node.results[0])) {
+                evaluations = own_reads_[node.results[0].value()];
+            }
+            for (size_t i = 0; i < node.operands.size(); ++i) {
+                own_reads_[node.operands[i].value()] +=
+                    evaluations * Multiplicity(node, ClassOf(n), i);
+            }
+        }
+    }
+
+    // The simple operations that computing one element takes, from what is in memory so far. What
+    // is read so often that it will be in memory anyway is there for all that follows: else costs
+    // would add up through the whole graph.
     void EstimateCosts() {
         for (size_t n = 0; n < graph_.nodes().size(); ++n) {
             const Node& node = graph_.nodes()[n];
@@ -146,6 +166,9 @@ class Realizer {
             for (const ValueId result : node.results) {
                 if (cost > kMaxInlinedCost) {
                     Realize(StorageOf(graph_, result), RealizeReason::kTooLarge);
+                } else if (!IsView(node.operation) &&
+                           (own_reads_[result.value()] - 1) * cost > kPriceOfMemory) {
+                    Realize(result, RealizeReason::kReadOften);
                 }
                 cost_[result.value()] = cost;
             }
@@ -365,7 +388,7 @@ class Realizer {
     Realization result_;
     std::vector<NodeClass> classes_;            // by node index
     std::vector<double> cost_;                  // by value index
-    std::vector<double> reads_;                 // by value index, an element
+    std::vector<double> own_reads_, reads_;     // by value index, an element
     std::vector<std::vector<uint32_t>> users_;  // by value index: node indices
 };
 

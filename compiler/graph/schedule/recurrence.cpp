@@ -364,7 +364,7 @@ class KernelMaker {
             if (loop::LoopsOf(node).empty()) {
                 continue;
             }
-            const std::vector<bool> inside = loop::NeededBy(kernel, operands);
+            const std::vector<bool> inside = loop::Needed(kernel, operands);
             for (size_t i = 0; i < inside.size(); ++i) {
                 if (inside[i] && !loop::LoopsOf(kernel.scalars[i]).empty()) {
                     return false;

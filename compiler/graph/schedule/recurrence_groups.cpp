@@ -38,7 +38,7 @@ std::vector<PhaseAccesses> LocalAccesses(Kernel& kernel) {
                 accesses.stores.push_back({store.buffer, &store.index});
             }
         }
-        const std::vector<bool> needed = NeededBy(kernel, loop::RootsOf(stores));
+        const std::vector<bool> needed = loop::Needed(kernel, loop::RootsOf(stores));
         for (size_t i = 0; i < needed.size(); ++i) {
             auto* load = std::get_if<loop::Load>(&kernel.scalars[i].value);
             if (needed[i] && load != nullptr && Kernel::IsLocal(load->buffer)) {

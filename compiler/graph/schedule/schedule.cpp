@@ -23,7 +23,7 @@ class Scheduler {
         for (const Node& node : graph_.nodes()) {
             AddNode(node);
         }
-        CopyStatesThatAreOutputs();
+        CopyStatesThatAreReadLater();
         AddStateWrites();
         return plan_.Finish();
     }
@@ -109,18 +109,26 @@ class Scheduler {
         plan_.AddHostStep(std::move(step));
     }
 
-    // An output that is a state's value must not see what the run writes to the state.
-    void CopyStatesThatAreOutputs() {
+    // An output or another state that gets a state's value must not see what the run writes to it.
+    void CopyStatesThatAreReadLater() {
         std::map<std::string, BlockId> copies;
-        for (const Output& output : graph_.outputs()) {
-            const ValueId storage = StorageOf(graph_, output.value);
+        const auto keep = [&](const std::string& name, ValueId storage) {
             const auto* read = graph_.ProducerAs<op::ReadState>(storage);
             if (read == nullptr || copies.contains(read->state)) {
-                continue;
+                return;
             }
-            const BlockId copy = plan_.AddBlock(output.name, read->type, BlockKind::kTemporary);
-            AddCopy(output.name, storage, copy);
+            const BlockId copy = plan_.AddBlock(name, read->type, BlockKind::kTemporary);
+            AddCopy(name, storage, copy);
             copies.emplace(read->state, copy);
+        };
+        for (const Output& output : graph_.outputs()) {
+            keep(output.name, StorageOf(graph_, output.value));
+        }
+        for (const Node& node : graph_.nodes()) {
+            const auto* write = std::get_if<op::WriteState>(&node.operation);
+            if (write != nullptr && !KeepsItsValue(node)) {
+                keep(node.name, StorageOf(graph_, node.operands[0]));
+            }
         }
         for (const auto& [state, copy] : copies) {
             plan_.SetBlock(states_.at(state), copy);
@@ -135,10 +143,16 @@ class Scheduler {
         plan_.AddDispatch(name, builder, {to});
     }
 
+    // Whether a state is written what it holds already.
+    bool KeepsItsValue(const Node& write) const {
+        const auto* read = graph_.ProducerAs<op::ReadState>(StorageOf(graph_, write.operands[0]));
+        return read != nullptr && read->state == std::get<op::WriteState>(write.operation).state;
+    }
+
     void AddStateWrites() {
         for (const Node& node : graph_.nodes()) {
             const auto* write = std::get_if<op::WriteState>(&node.operation);
-            if (write == nullptr) {
+            if (write == nullptr || KeepsItsValue(node)) {
                 continue;
             }
             const ValueId storage = StorageOf(graph_, node.operands[0]);

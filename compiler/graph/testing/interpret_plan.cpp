@@ -1,6 +1,8 @@
 // Plays a plan step by step over blocks of host memory.
 #include "compiler/graph/testing/interpret_plan.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace fornax::graph::testing {
@@ -15,18 +17,29 @@ class Player {
     Player(const Plan& plan, Bindings sizes, const InterpretOptions& options)
         : plan_(plan), sizes_(std::move(sizes)), options_(options), blocks_(plan.blocks.size()) {}
 
-    Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs) {
+    Result<std::vector<Tensor>> Run(std::span<const Tensor> inputs, PlanStates* states) {
         for (size_t i = 0; i < plan_.blocks.size(); ++i) {
             if (plan_.blocks[i].data) {
                 Fill(BlockId(i), plan_.blocks[i].data);
             }
         }
+        if (states != nullptr) {
+            for (const auto& [block, bytes] : *states) {
+                blocks_[block.value()] = bytes;
+            }
+        }
         for (size_t i = 0; i < inputs.size(); ++i) {
             Fill(plan_.inputs[i].block, inputs[i].data);
         }
-        for (const PlanStep& step : plan_.steps) {
+        for (size_t i = 0; i < plan_.steps.size(); ++i) {
             FORNAX_RETURN_IF_ERROR(
-                std::visit([&](const auto& held) { return RunStep(held); }, step));
+                std::visit([&](const auto& held) { return RunStep(held); }, plan_.steps[i]));
+            SpoilDead(i);
+        }
+        for (size_t i = 0; states != nullptr && i < plan_.blocks.size(); ++i) {
+            if (plan_.blocks[i].kind == BlockKind::kState) {
+                (*states)[BlockId(i)] = blocks_[i];
+            }
         }
         std::vector<Tensor> outputs;
         for (const PlanPort& port : plan_.outputs) {
@@ -37,6 +50,15 @@ class Player {
     }
 
   private:
+    // Other blocks may have the memory of temporaries that are not in use after a step.
+    void SpoilDead(size_t step) {
+        for (size_t i = 0; i < blocks_.size(); ++i) {
+            if (plan_.blocks[i].kind == BlockKind::kTemporary && plan_.blocks[i].last <= step) {
+                std::fill(blocks_[i].begin(), blocks_[i].end(), uint8_t{0xa5});
+            }
+        }
+    }
+
     void Fill(BlockId block, const Bytes& bytes) {
         blocks_[block.value()].assign(bytes->begin(), bytes->end());
     }
@@ -115,12 +137,13 @@ class Player {
 Result<std::vector<Tensor>> InterpretPlan(const Plan& plan,
                                           std::span<const Tensor> inputs,
                                           const Bindings& hints,
-                                          const InterpretOptions& options) {
+                                          const InterpretOptions& options,
+                                          PlanStates* states) {
     Bindings sizes = hints;
     for (const SymbolSource& source : plan.sources) {
         sizes.insert_or_assign(source.symbol, inputs[source.port].dims[source.axis]);
     }
-    return Player(plan, std::move(sizes), options).Run(inputs);
+    return Player(plan, std::move(sizes), options).Run(inputs, states);
 }
 
 }  // namespace fornax::graph::testing

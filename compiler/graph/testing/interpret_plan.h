@@ -2,6 +2,8 @@
 // from those of the code generator.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -11,11 +13,16 @@
 
 namespace fornax::graph::testing {
 
+// The bytes of a plan's states, by block; nothing of those that no run has used.
+using PlanStates = std::map<BlockId, std::vector<uint8_t>>;
+
 // The outputs for inputs that fit the plan's ports. Symbols have the values that the inputs' sizes
-// give them, or the ones in `hints`.
+// give them, or the ones in `hints`. States
+// begin with what `states` holds, if it is not null, and leave their new values there.
 Result<std::vector<Tensor>> InterpretPlan(const Plan& plan,
                                           std::span<const Tensor> inputs,
                                           const Bindings& hints,
-                                          const InterpretOptions& options = {});
+                                          const InterpretOptions& options = {},
+                                          PlanStates* states = nullptr);
 
 }  // namespace fornax::graph::testing

@@ -22,11 +22,17 @@ Tensor MakeRandomTensor(std::mt19937_64& random,
 }
 
 int64_t LowOf(ElementType type) {
-    return type == ElementType::kBool || !IsSigned(type) ? 0 : -4;
+    if (type == ElementType::kBool || !IsSigned(type)) {
+        return 0;
+    }
+    return BitsOf(type) == 2 ? -2 : -4;
 }
 
 int64_t HighOf(ElementType type) {
-    return type == ElementType::kBool ? 1 : 4;
+    if (type == ElementType::kBool) {
+        return 1;
+    }
+    return BitsOf(type) > 2 ? 4 : IsSigned(type) ? 1 : 3;
 }
 
 }  // namespace fornax::graph::testing

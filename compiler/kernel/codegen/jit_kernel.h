@@ -14,8 +14,8 @@
 #include "base/result.h"
 #include "compiler/kernel/codegen/jit_loader.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/kernel_compiler.h"
 #include "compiler/kernel/quality.h"
+#include "compiler/kernel/target_info.h"
 
 namespace fornax::kernel {
 

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/result.h"
-#include "compiler/kernel/kernel_compiler.h"
 #include "compiler/kernel/quality.h"
+#include "compiler/kernel/target_info.h"
 
 namespace fornax::kernel {
 

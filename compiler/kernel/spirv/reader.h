@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/result.h"
+#include "compiler/kernel/compile_request.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
 

@@ -9,8 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/result.h"
+#include "compiler/kernel/compile_request.h"
 #include "compiler/kernel/ir/kernel.h"
-#include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::kernel {
 

@@ -1,0 +1,72 @@
+// What is read of a model's inputs without importing it, and files that are no models.
+#include "compiler/frontends/onnx/model_inputs.h"
+
+#include <onnx/onnx_pb.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace fornax::onnx_frontend {
+namespace {
+
+using ::testing::HasSubstr;
+
+onnx::TypeProto::Tensor* AddInput(onnx::ModelProto& model, const std::string& name, int32_t type) {
+    onnx::ValueInfoProto* input = model.mutable_graph()->add_input();
+    input->set_name(name);
+    onnx::TypeProto::Tensor* tensor = input->mutable_type()->mutable_tensor_type();
+    tensor->set_elem_type(type);
+    return tensor;
+}
+
+onnx::ModelProto SomeModel() {
+    onnx::ModelProto model;
+    model.set_ir_version(8);
+    onnx::TensorProto* weight = model.mutable_graph()->add_initializer();
+    weight->set_raw_data(std::string(100'000, 'w'));
+    weight->set_name("weight");
+    model.mutable_graph()->add_sparse_initializer()->mutable_values()->set_name("sparse");
+    auto* shape = AddInput(model, "image", onnx::TensorProto::FLOAT)->mutable_shape();
+    shape->add_dim()->set_dim_param("batch");
+    shape->add_dim()->set_dim_value(3);
+    shape->add_dim();
+    AddInput(model, "weight", onnx::TensorProto::FLOAT);
+    AddInput(model, "sparse", onnx::TensorProto::FLOAT);
+    AddInput(model, "any", onnx::TensorProto::INT64);
+    onnx::ValueInfoProto* list = model.mutable_graph()->add_input();
+    list->set_name("list");
+    list->mutable_type()->mutable_sequence_type();
+    return model;
+}
+
+TEST(ModelInputs, AreThoseWithoutAConstant) {
+    const auto inputs = ReadModelInputs(SomeModel().SerializeAsString(), "m.onnx");
+    ASSERT_TRUE(inputs.ok()) << inputs.error().message;
+    ASSERT_EQ(inputs->size(), 3u);
+    EXPECT_EQ((*inputs)[0].name, "image");
+    EXPECT_TRUE((*inputs)[0].has_shape);
+    EXPECT_EQ((*inputs)[0].type->ToString(), "f32[batch,3,image.2]");
+    EXPECT_EQ((*inputs)[1].name, "any");
+    EXPECT_FALSE((*inputs)[1].has_shape);
+    EXPECT_EQ((*inputs)[1].type->element, graph::ElementType::kI64);
+    EXPECT_FALSE((*inputs)[2].type.has_value());
+}
+
+TEST(ModelInputs, DamagedFilesAreNoModels) {
+    const std::string good = SomeModel().SerializeAsString();
+    for (const std::string& bytes :
+         {std::string(), std::string("hello"), std::string(100, '\0'), good.substr(0, 90'000),
+          good.substr(0, good.size() - 1), std::string(1000, '\x0a')}) {
+        const auto inputs = ReadModelInputs(bytes, "m.onnx");
+        ASSERT_FALSE(inputs.ok());
+        EXPECT_EQ(inputs.error().message, "m.onnx: it is not an ONNX model.");
+    }
+    onnx::ModelProto strange = SomeModel();
+    strange.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(
+        99);
+    EXPECT_THAT(ReadModelInputs(strange.SerializeAsString(), "m.onnx").error().message,
+                HasSubstr("m.onnx: "));
+}
+
+}  // namespace
+}  // namespace fornax::onnx_frontend

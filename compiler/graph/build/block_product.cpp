@@ -1,0 +1,152 @@
+// Products with weights of 2 to 8 bits in blocks that have a scale each.
+//
+// The weights are put into panels of 16 columns, whose words of 32 bits follow each other along k:
+// so invocations side by side read neighbouring words, decode them in registers and have the scales
+// beside each other too.
+#include <fmt/format.h>
+
+#include "compiler/graph/build/product.h"
+
+namespace fornax::graph {
+namespace {
+
+constexpr int64_t kPanel = 16;
+constexpr int64_t kWordBits = 32;
+
+int64_t Divided(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+uint32_t ElementOf(const uint8_t* bytes, int64_t index, int64_t bits) {
+    const int64_t bit = index * bits;
+    return (uint32_t{bytes[bit / 8]} >> (bit % 8)) & ((1U << bits) - 1);
+}
+
+// u32 [panels, words of a row, 16] of u8 [n, blocks, bytes of a block].
+Tensor PackWords(const Tensor& weights, const BlockWeights& form) {
+    const int64_t panels = Divided(form.n, kPanel), per_word = kWordBits / form.bits;
+    const int64_t row_bytes = form.blocks() * form.block * form.bits / 8;
+    const int64_t words = form.blocks() * form.block / per_word;
+    uint8_t* data = nullptr;
+    Tensor packed = Tensor::Zeros(ElementType::kU32, {panels, words, kPanel}, &data);
+    auto* to = reinterpret_cast<uint32_t*>(data);
+    for (int64_t n = 0; n < form.n; ++n) {
+        const uint8_t* row = weights.data->data() + n * row_bytes;
+        uint32_t* column = to + n / kPanel * words * kPanel + n % kPanel;
+        for (int64_t word = 0; word < words; ++word) {
+            uint32_t value = 0;
+            for (int64_t byte = 0; byte < 4; ++byte) {
+                value |= uint32_t{row[word * 4 + byte]} << (8 * byte);
+            }
+            column[word * kPanel] = value;
+        }
+    }
+    return packed;
+}
+
+// f32 [panels, blocks, 16] of the elements that `of` gives.
+template <typename Function>
+Tensor PackBlocks(const BlockWeights& form, Function of) {
+    const int64_t panels = Divided(form.n, kPanel), blocks = form.blocks();
+    uint8_t* data = nullptr;
+    Tensor packed = Tensor::Zeros(ElementType::kF32, {panels, blocks, kPanel}, &data);
+    auto* to = reinterpret_cast<float*>(data);
+    for (int64_t n = 0; n < form.n; ++n) {
+        for (int64_t block = 0; block < blocks; ++block) {
+            to[(n / kPanel * blocks + block) * kPanel + n % kPanel] =
+                static_cast<float>(of(n, block));
+        }
+    }
+    return packed;
+}
+
+Tensor Known(Val value, std::string_view what) {
+    const std::optional<Tensor> tensor = value.builder().TryEvaluate(value);
+    if (!tensor) {
+        FailUnsupported(fmt::format("{} of a product of blocks are not constant", what));
+    }
+    return *tensor;
+}
+
+void RequireCount(const Tensor& tensor, int64_t count, std::string_view what) {
+    if (tensor.count() != count) {
+        FailInvalid(fmt::format("{} have {} elements, not {}", what, tensor.count(), count));
+    }
+}
+
+}  // namespace
+
+Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form) {
+    Builder& builder = x.builder();
+    if (form.k < 1 || form.n < 1 || (form.bits != 2 && form.bits != 4 && form.bits != 8) ||
+        form.block < 16 || (form.block & (form.block - 1)) != 0) {
+        FailInvalid(fmt::format("weights of {} x {} with {} bits in blocks of {} do not exist",
+                                form.n, form.k, form.bits, form.block));
+    }
+    const int64_t blocks = form.blocks(), per_word = kWordBits / form.bits;
+    const int64_t panels = Divided(form.n, kPanel), padded = blocks * form.block;
+    const Tensor bytes = Known(weights, "the weights");
+    if (bytes.element != ElementType::kU8) {
+        FailInvalid(fmt::format("the weights are of {}, not of u8", Name(bytes.element)));
+    }
+    RequireCount(bytes, form.n * padded * form.bits / 8, "the weights");
+    const Tensor factors = Known(scales, "the scales");
+    RequireCount(factors, form.n * blocks, "the scales");
+    const auto number = [&](const Tensor& tensor, int64_t n, int64_t block) {
+        return ReadElement(tensor.element,
+                           tensor.data->data() + (n * blocks + block) * BytesOf(tensor.element))
+            .number;
+    };
+    // Of each block, spread over its elements.
+    const Shape shape({panels, blocks, form.block / per_word, per_word, kPanel});
+    const auto spread = [&](Tensor tensor) {
+        return BroadcastTo(Unsqueeze(Unsqueeze(builder.Constant(std::move(tensor)), 2), 3), shape);
+    };
+    Val zero = builder.Scalar(ElementType::kF32, static_cast<double>(1 << (form.bits - 1)));
+    if (zeros) {
+        const Tensor known = Known(zeros, "the zero points");
+        if (known.element == ElementType::kU8) {
+            const int64_t row_bytes = Divided(blocks * form.bits, 8);
+            RequireCount(known, form.n * row_bytes, "the zero points");
+            zero = spread(PackBlocks(form, [&](int64_t n, int64_t block) {
+                return ElementOf(known.data->data() + n * row_bytes, block, form.bits);
+            }));
+        } else {
+            RequireCount(known, form.n * blocks, "the zero points");
+            zero = spread(PackBlocks(
+                form, [&](int64_t n, int64_t block) { return number(known, n, block); }));
+        }
+    }
+    const Val scale = spread(
+        PackBlocks(form, [&](int64_t n, int64_t block) { return number(factors, n, block); }));
+    const Val words =
+        BroadcastTo(Reshape(builder.Constant(PackWords(bytes, form), builder.name() + ".packed"),
+                            Shape({panels, blocks, form.block / per_word, 1, kPanel})),
+                    shape);
+    const Val place = builder.Iota(ElementType::kU32, shape, 3) * static_cast<double>(form.bits);
+    const Val codes = And(map::ShiftRight(words, place),
+                          builder.Integer(ElementType::kU32, (int64_t{1} << form.bits) - 1));
+    const Val decoded = (Cast(codes, ElementType::kF32) - zero) * scale;
+
+    // x as [m, block, word, place], 0 where only the blocks have elements.
+    const int64_t rank = x.rank();
+    Shape outer = x.shape();
+    Expr rows(1);
+    for (int64_t axis = 0; axis + 1 < rank; ++axis) {
+        rows *= x.dim(axis);
+    }
+    Val flat = Reshape(Cast(x, ElementType::kF32), Shape({rows, form.k}));
+    if (padded != form.k) {
+        flat = Pad(flat, 0, {0, 0}, {0, padded - form.k});
+    }
+    flat = Reshape(flat, Shape({rows, blocks, form.block / per_word, per_word}));
+    Val y = Contract(flat, decoded, "mbju,pbjuc->mpc");
+    y = Reshape(y, Shape({rows, panels * kPanel}));
+    if (panels * kPanel != form.n) {
+        y = SliceAxis(y, 1, 0, form.n);
+    }
+    outer[static_cast<size_t>(rank - 1)] = form.n;
+    return Cast(Reshape(y, outer), x.element());
+}
+
+}  // namespace fornax::graph

@@ -1,0 +1,216 @@
+// Operands that no matrix load can take from where they lie: their elements are computed into
+// workgroup memory.
+#include <algorithm>
+
+#include "compiler/graph/loop/emit_product.h"
+
+namespace fornax::graph::loop {
+
+namespace {
+
+// How many ks that lie side by side one staging takes at least and at most.
+constexpr uint32_t kLeastRun = 16;
+constexpr uint32_t kMaxRun = 64;
+
+}  // namespace
+
+// Whether everything that the operand loads lies side by side along the loop, or does not depend on
+// it.
+bool ProductEmitter::IsUnitAlong(ScalarId operand, const Loop& loop) const {
+    const std::vector<bool> needed = e_.Needed(std::vector<ScalarId>{operand});
+    bool unit = false;
+    for (size_t i = 0; i < needed.size(); ++i) {
+        const auto* load = std::get_if<Load>(&e_.kernel_.scalars[i].value);
+        if (!needed[i] || load == nullptr) {
+            continue;
+        }
+        const Expr offset = e_.Offset(load->buffer, load->index).Simplify(e_.domain_);
+        if (!offset.Uses(loop.variable)) {
+            continue;
+        }
+        if (offset.Coefficient(loop.variable) != Expr(1)) {
+            return false;
+        }
+        unit = true;
+    }
+    return unit;
+}
+
+uint32_t ProductEmitter::RunOf(ScalarId operand) const {
+    const Loop& innermost = product_.k.back();
+    const std::optional<int64_t> extent = innermost.extent.constant();
+    if (!extent || !k_.constant() || !IsUnitAlong(operand, innermost)) {
+        return 0;
+    }
+    for (uint32_t run = kMaxRun; run >= kLeastRun; run /= 2) {
+        if (*extent % run == 0) {
+            return run;
+        }
+    }
+    return 0;
+}
+
+void ProductEmitter::Stage(const Operand& operand, bool is_a, Id k, uint32_t steps) {
+    if (is_a && operand.run != 0) {
+        StageRuns(k, steps);
+    } else {
+        StageElements(operand, is_a, k, steps);
+    }
+}
+
+// Neighbouring invocations take neighbours in the array's inner dimension.
+void ProductEmitter::StageElements(const Operand& operand, bool is_a, Id k, uint32_t steps) {
+    const bool unit_depth = operand.unit_depth;
+    const uint32_t depth = steps * kSide, rows = is_a ? tile_m_ : tile_n_;
+    const uint32_t inner = unit_depth ? depth : rows, outer = unit_depth ? rows : depth;
+    // Of the invocations, `across` lie along the inner dimension.
+    const uint32_t across = std::min(inner, invocations());
+    const uint32_t along = invocations() / across;
+    const Id inner_lane = along == 1 ? e_.lane_ : b_.UMod(e_.lane_, e_.U(across));
+    const Id outer_lane = along == 1 ? e_.U(0) : b_.UDiv(e_.lane_, e_.U(across));
+    const Id row_first = is_a ? m_first_ : n_first_;
+    const Expr& row_count = is_a ? m_ : n_;
+    const std::vector<Loop>& row_loops = is_a ? product_.m : product_.n;
+    for (uint32_t part = 0; part < inner; part += across) {
+        const Id at_inner = b_.Add(inner_lane, e_.U(part));
+        e_.OpenScope();
+        const auto bind_row = [&](Id row) {
+            const Id index = b_.Add(row_first, row);
+            e_.BindFromIndex(row_loops, index);
+            return b_.ULess(index, e_.EmitExpr(e_.Simplified(row_count)));
+        };
+        const auto bind_depth = [&](Id offset) {
+            const Id index = b_.Add(k, offset);
+            e_.BindFromIndex(product_.k, index);
+            return b_.ULess(index, e_.EmitExpr(e_.Simplified(k_)));
+        };
+        const Id inner_inside = unit_depth ? bind_depth(at_inner) : bind_row(at_inner);
+        b_.For(e_.U(0), e_.U(outer), e_.U(along), {}, [&](Id base, std::span<const Id>) -> Ids {
+            const Id at_outer = b_.Add(base, outer_lane);
+            e_.OpenScope();
+            const Id outer_inside = unit_depth ? bind_row(at_outer) : bind_depth(at_outer);
+            const Ids value = b_.If(
+                b_.And(inner_inside, outer_inside),
+                [&] {
+                    e_.OpenScope();
+                    Ids computed = {e_.Value(is_a ? product_.a : product_.b)};
+                    e_.CloseScope();
+                    return computed;
+                },
+                [&] { return Ids{e_.F(0)}; });
+            const Id place = b_.Add(b_.Mul(at_outer, e_.U(operand.shared_stride)), at_inner);
+            Id in_array = b_.ULess(at_outer, e_.U(outer));
+            if (inner % across != 0 || invocations() % across != 0) {
+                in_array = b_.And(in_array, b_.ULess(at_inner, e_.U(inner)));
+            }
+            b_.If(in_array, [&] { b_.Store(b_.ElementPointer(operand.shared, place), value[0]); });
+            e_.CloseScope();
+            return {};
+        });
+        e_.CloseScope();
+    }
+}
+
+// Of a, ks of one run: all loops of k but the innermost one have one value in it, so that what
+// depends on these, such as whether a window's place is inside of an image, is the same for all
+// invocations of a row.
+void ProductEmitter::StageRuns(Id k, uint32_t steps) {
+    const uint32_t depth = steps * kSide;
+    uint32_t run = a_.run;
+    while (depth % run != 0) {
+        run /= 2;
+    }
+    uint32_t across = run;
+    while (invocations() % across != 0) {
+        across /= 2;
+    }
+    const uint32_t along = invocations() / across;
+    const Id lane = along == 1 ? e_.lane_ : b_.UMod(e_.lane_, e_.U(across));
+    const Id row_lane = along == 1 ? e_.U(0) : b_.UDiv(e_.lane_, e_.U(across));
+    const Loop& innermost = product_.k.back();
+    const bool counts = CanCount(product_.m, along);
+    const std::optional<int64_t> m = m_.constant();
+    const bool whole_rows = m && *m % tile_m_ == 0;
+    for (uint32_t part = 0; part < depth; part += across) {
+        e_.OpenScope();
+        // The run's beginning decides on the outer loops.
+        const uint32_t begin = part / run * run;
+        const Ids first = VariablesAt(product_.k, b_.Add(k, e_.U(begin)));
+        for (size_t i = 0; i + 1 < product_.k.size(); ++i) {
+            e_.Bind(product_.k[i].variable, product_.k[i].extent, first[i]);
+        }
+        e_.Bind(innermost.variable, innermost.extent,
+                b_.Add(b_.Add(first.back(), e_.U(part - begin)), lane));
+        const Id first_row = b_.Add(m_first_, row_lane);
+        const Ids start = counts ? VariablesAt(product_.m, first_row) : Ids();
+        b_.For(e_.U(0), e_.U(tile_m_), e_.U(along), start,
+               [&](Id base, std::span<const Id> variables) -> Ids {
+                   const Id row = b_.Add(base, row_lane);
+                   const Id index = b_.Add(m_first_, row);
+                   e_.OpenScope();
+                   if (counts) {
+                       for (size_t i = 0; i < product_.m.size(); ++i) {
+                           e_.Bind(product_.m[i].variable, product_.m[i].extent, variables[i]);
+                       }
+                   } else {
+                       e_.BindFromIndex(product_.m, index);
+                   }
+                   const Id inside =
+                       whole_rows ? b_.True() : b_.ULess(index, e_.EmitExpr(e_.Simplified(m_)));
+                   const Ids value = b_.If(
+                       inside,
+                       [&] {
+                           e_.OpenScope();
+                           Ids computed = {e_.Value(product_.a)};
+                           e_.CloseScope();
+                           return computed;
+                       },
+                       [&] { return Ids{e_.F(0)}; });
+                   const Id place =
+                       b_.Add(b_.Mul(row, e_.U(a_.shared_stride)), b_.Add(lane, e_.U(part)));
+                   const Id pointer = b_.ElementPointer(a_.shared, place);
+                   if (tile_m_ % along == 0) {
+                       b_.Store(pointer, value[0]);
+                   } else {
+                       b_.If(b_.ULess(row, e_.U(tile_m_)), [&] { b_.Store(pointer, value[0]); });
+                   }
+                   e_.CloseScope();
+                   return counts ? NextVariables(product_.m, variables, along) : Ids();
+               });
+        e_.CloseScope();
+    }
+}
+
+bool ProductEmitter::CanCount(std::span<const Loop> loops, uint32_t stride) const {
+    return !loops.empty() && loops.back().extent.Bounds(e_.domain_.ranges).low >= stride;
+}
+
+Ids ProductEmitter::VariablesAt(std::span<const Loop> loops, Id index) {
+    Ids variables(loops.size());
+    for (size_t i = loops.size(); i-- > 0;) {
+        const Id extent = e_.EmitExpr(loops[i].extent);
+        variables[i] = i == 0 ? index : b_.UMod(index, extent);
+        index = i == 0 ? index : b_.UDiv(index, extent);
+    }
+    return variables;
+}
+
+Ids ProductEmitter::NextVariables(std::span<const Loop> loops,
+                                  std::span<const Id> variables,
+                                  uint32_t stride) {
+    Ids next(variables.begin(), variables.end());
+    Id more = e_.U(stride);
+    for (size_t i = loops.size(); i-- > 0;) {
+        next[i] = b_.Add(next[i], more);
+        if (i == 0) {
+            break;
+        }
+        const Id extent = e_.EmitExpr(loops[i].extent);
+        const Id below = b_.ULess(next[i], extent);
+        more = b_.Select(below, e_.U(0), e_.U(1));
+        next[i] = b_.Select(below, next[i], b_.Sub(next[i], extent));
+    }
+    return next;
+}
+
+}  // namespace fornax::graph::loop

@@ -1,0 +1,148 @@
+// Convolutions with constant weights on a device: channels last, windows computed for tiles, packed
+// weights, and what keeps the layout behind them, against the interpreter.
+#include <random>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/convolve.h"
+#include "compiler/graph/compile.h"
+#include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/testing/compare_tensors.h"
+#include "compiler/graph/testing/random_tensor.h"
+#include "runtime/player_fixture.h"
+
+namespace fornax::runtime {
+namespace {
+
+using graph::Expr;
+using graph::Graph;
+using graph::Tensor;
+using graph::Val;
+using graph::Vals;
+
+class Convolutions : public PlayerTest {
+  protected:
+    struct Layer {
+        int64_t channels, kernel = 3, stride = 1, dilation = 1, groups = 1, low = 1, high = 1;
+    };
+
+    Val Input(const std::vector<int64_t>& dims) {
+        inputs_.push_back(Random(dims, 4));
+        return builder_.Input("x", inputs_.back().type());
+    }
+    Val Convolve(Val x, const Layer& layer) {
+        const int64_t in = *x.dim(1).constant();
+        const Val weights = builder_.Constant(
+            Random({layer.channels, in / layer.groups, layer.kernel, layer.kernel}, 2));
+        const Val bias = builder_.Constant(Random({layer.channels}, 4));
+        const graph::SpatialWindow window = {{layer.kernel, layer.kernel},
+                                             {layer.stride, layer.stride},
+                                             {layer.dilation, layer.dilation},
+                                             {layer.low, layer.low},
+                                             {layer.high, layer.high}};
+        return graph::Convolve(x, weights, bias, window, layer.groups, graph::ElementType::kF32);
+    }
+    // The outputs on the device are the interpreter's to the last bit, since all numbers are small
+    // and whole.
+    void Check(const Vals& outputs) {
+        for (const Val output : outputs) {
+            graph_.AddOutput("y", output.id());
+        }
+        const Result<std::vector<Tensor>> expected = graph::Interpret(graph_, inputs_);
+        ASSERT_TRUE(expected.ok()) << expected.error().message;
+        Result<graph::Plan> plan = graph::Compile(graph_, {});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        products_ = 0;
+        for (const graph::PlanKernel& kernel : plan->kernels) {
+            products_ += kernel.loop.mapping == graph::loop::Mapping::kProduct ? 1 : 0;
+        }
+        steps_ = plan->steps.size();
+        Session session(Make(std::move(*plan)));
+        const std::vector<Tensor> actual = Run(session, inputs_);
+        ASSERT_EQ(actual.size(), outputs.size());
+        for (size_t i = 0; i < actual.size(); ++i) {
+            EXPECT_EQ(graph::testing::Difference(actual[i], (*expected)[i], 0), "") << i;
+        }
+    }
+    void Clear() {
+        graph_ = Graph();
+        inputs_.clear();
+    }
+
+    Graph graph_;
+    graph::Builder builder_{graph_};
+    std::vector<Tensor> inputs_;
+    size_t products_ = 0, steps_ = 0;
+
+  private:
+    Tensor Random(const std::vector<int64_t>& dims, int64_t most) {
+        return graph::testing::MakeRandomTensor(random_, graph::ElementType::kF32, dims, -most,
+                                                most);
+    }
+
+    std::mt19937_64 random_{5};
+};
+
+// Runs of channels of all lengths, tiles that end behind the last place or channel, windows outside
+// of the image.
+TEST_F(Convolutions, OfAnyChannelsAndWindows) {
+    const std::vector<Layer> layers = {
+        {.channels = 64},
+        {.channels = 200},
+        {.channels = 80, .stride = 2},
+        {.channels = 16, .dilation = 2, .low = 2, .high = 0},
+        {.channels = 24, .kernel = 1, .low = 0, .high = 0},
+        {.channels = 33, .kernel = 1, .stride = 2, .low = 0, .high = 0},
+        {.channels = 64, .kernel = 5, .groups = 2, .low = 3, .high = 1},
+        {.channels = 256, .kernel = 2, .low = 0, .high = 0},
+    };
+    for (const int64_t channels : {16, 20, 32, 48, 64, 130}) {
+        for (size_t i = 0; i < layers.size(); ++i) {
+            SCOPED_TRACE(fmt::format("{} channels, layer {}", channels, i));
+            Clear();
+            const Val x = Input({2, channels, 7, 9});
+            Check({graph::Relu(Convolve(x, layers[i]))});
+            if (layers[i].groups == 1) {
+                EXPECT_EQ(steps_, 1U);
+            }
+        }
+    }
+}
+
+// Nothing between convolutions has a kernel of its own: the layout goes through to the end.
+TEST_F(Convolutions, AreOneKernelEach) {
+    Val x = Input({1, 3, 33, 31});
+    x = graph::Relu(Convolve(x, {.channels = 32, .kernel = 7, .stride = 2, .low = 3, .high = 3}));
+    Val y = graph::Relu(Convolve(x, {.channels = 64, .stride = 2}));
+    y = Convolve(y, {.channels = 48, .kernel = 1, .low = 0, .high = 0});
+    const Val shortcut =
+        Convolve(x, {.channels = 48, .kernel = 1, .stride = 2, .low = 0, .high = 0});
+    Check({graph::Relu(y + shortcut)});
+    EXPECT_EQ(products_, 4U);
+    EXPECT_EQ(steps_, 4U);
+}
+
+// Whatever follows a convolution sees its values in the order of their dimensions.
+TEST_F(Convolutions, GiveTheirValuesToAll) {
+    const Val x = Input({2, 16, 8, 6});
+    const Val y = Convolve(x, {.channels = 32});
+    const graph::SpatialWindow pool = {{2, 2}, {2, 2}, {1, 1}, {0, 0}, {0, 0}};
+    const Val pooled = graph::MaxPool(y, pool, std::vector<Expr>{0, 0}, false, false).values;
+    const Val joined = graph::Concat({y, x, graph::Relu(y)}, 1);
+    const Val half = graph::SliceAxis(joined, 1, 8, 30, 2);
+    const Val flat = graph::Reshape(y, graph::Shape{2, 32, 48});
+    const Val groups = graph::Reshape(y, graph::Shape{2, 4, 8, 8, 6});
+    Check({pooled, joined, half, graph::Permute(flat, {0, 2, 1}),
+           graph::Permute(groups, {0, 2, 1, 3, 4}), graph::Reshape(pooled, graph::Shape{2, 384}),
+           graph::Reduce(graph::Combine::kMax, y, {1}, false),
+           graph::Reduce(graph::Combine::kSum, y, {2, 3}, false), graph::Unsqueeze(y, 1),
+           Convolve(joined, {.channels = 16, .groups = 4}),
+           Convolve(y, {.channels = 32, .groups = 32}),
+           graph::Pad(y, 1, {0, 1, 0, 2}, {0, 0, 1, 0}), graph::Reverse(y, 2),
+           y + builder_.Constant(Tensor::FromFloats({6}, std::vector<float>{1, 2, 3, 4, 5, 6}))});
+}
+
+}  // namespace
+}  // namespace fornax::runtime

@@ -1,0 +1,26 @@
+// What `run` prints of a network and its results.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tools/fornax/network_run.h"
+
+namespace fornax::tool {
+
+// Device, plan and kernels, a line each.
+std::string PlanSummary(const NetworkOptions& network, const NetworkRun& run);
+
+// A line for each step on the host with its reason; "" if there is none.
+std::string HostStepList(const graph::Plan& plan);
+
+// A line for each input and output: its name, type and where it is from, or which numbers it has.
+std::string PortList(const NetworkData& data, const NetworkRun& run);
+
+// "12.30 ms, the median of 20 runs; the least 12.01 ms".
+std::string TimeSummary(const NetworkRun& run);
+
+// The arena beside its lower bound, weights, inputs and outputs.
+std::string MemorySummary(const graph::Plan& plan, const graph::MemoryPlan& memory);
+
+}  // namespace fornax::tool
