@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/passes/passes.h"
+#include "compiler/graph/schedule/recurrence.h"
 #include "compiler/graph/schedule/schedule.h"
 
 namespace fornax::graph {
@@ -34,7 +35,7 @@ Result<Plan> Compile(Graph graph,
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
-    FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph), IsRecurrence));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
     FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(graph));

@@ -1,10 +1,11 @@
 // LSTM, GRU and the plain recurrent network: the inputs' products at once, then a loop over time.
 #include "compiler/graph/build/recurrent.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "compiler/graph/build/activations.h"
-#include "compiler/graph/build/index.h"
 
 namespace fornax::graph {
 namespace {
@@ -55,7 +56,8 @@ size_t ActivationCount(RecurrentKind kind) {
     return kind == RecurrentKind::kRnn ? 1 : kind == RecurrentKind::kGru ? 2 : 3;
 }
 
-// One iteration of one direction.
+// One iteration of several directions with the same activations: tensors are [directions, batch,
+// ...], matrices [directions, rows, hidden].
 class Cell {
   public:
     Cell(const RecurrentOptions& options, size_t direction)
@@ -64,9 +66,9 @@ class Cell {
     struct State {
         Val h, c;
     };
-    // x is the product of the input and w with w's bias, [batch, gates * hidden].
+    // x is the product of the input and w with its bias, [directions, batch, gates * hidden].
     State operator()(Val x, Val r, Val bias, Val peephole, const State& before) const {
-        hidden_ = before.h.dim(1);
+        hidden_ = before.h.dim(2);
         switch (options_.kind) {
             case RecurrentKind::kRnn:
                 return {Act(0, AddTo(x + Times(before.h, r), bias)), {}};
@@ -79,7 +81,7 @@ class Cell {
     }
 
   private:
-    static Val Times(Val h, Val r) { return Contract(h, r, "bh,gh->bg"); }
+    static Val Times(Val h, Val r) { return Contract(h, r, "dbh,dgh->dbg"); }
     static Val AddTo(Val x, Val bias) { return bias ? x + bias : x; }
     Val Act(size_t which, Val x) const {
         if (options_.clip > 0) {
@@ -94,10 +96,10 @@ class Cell {
 
     Val Gru(Val x, Val r, Val bias, Val h) const {
         const auto gate = [&](int64_t i) {
-            return Act(0, AddTo(Gate(x, i) + Times(h, Gate(r, i, 0)), Gate(bias, i)));
+            return Act(0, AddTo(Gate(x, i) + Times(h, Gate(r, i, 1)), Gate(bias, i)));
         };
         const Val update = gate(0), reset = gate(1);
-        const Val r_h = Gate(r, 2, 0), bias_h = Gate(bias, 2);
+        const Val r_h = Gate(r, 2, 1), bias_h = Gate(bias, 2);
         const Val inner = options_.linear_before_reset ? reset * AddTo(Times(h, r_h), bias_h)
                                                        : AddTo(Times(reset * h, r_h), bias_h);
         const Val fresh = Act(1, Gate(x, 2) + inner);
@@ -122,51 +124,56 @@ class Cell {
     mutable Expr hidden_;
 };
 
-// [time, batch, ...] backwards in time, each batch within its length.
-Val Backwards(Val x, Val lengths) {
-    if (!lengths) {
-        return Reverse(x, 0);
-    }
-    const Shape plane{x.dim(0), x.dim(1)};
-    const Val place = x.builder().Iota(ElementType::kI64, plane, 0);
-    const Val mirrored = Where(map::Less(place, lengths), lengths - 1.0 - place, place);
-    return Gather(x, {-1, 1, 2}, {Unsqueeze(mirrored, 2)}, x.shape());
-}
-
-struct Direction {
-    Val y;  // [time, batch, hidden]
+struct Directions {
+    Val y;  // [time, directions, batch, hidden]
     Val h, c;
 };
 
-Direction RunDirection(const Vals& in, const RecurrentOptions& options, size_t direction) {
+// Directions `first` to first + count - 1 in one loop. A direction that is reversed goes through
+// the same inputs from their end; where a batch is shorter, its state waits for its last input.
+Directions RunDirections(const Vals& in,
+                         const RecurrentOptions& options,
+                         size_t first,
+                         size_t count) {
     Builder& b = in[0].builder();
-    const int64_t d = static_cast<int64_t>(direction);
-    const auto mine = [&](Val v) { return v ? Select(v, 0, d) : v; };
-    const Val w = mine(in[1]), r = mine(in[2]), peephole = mine(in[7]), lengths = in[4];
-    const Expr hidden = r.dim(1), gates = hidden * static_cast<int64_t>(GateCount(options.kind));
+    const int64_t directions = static_cast<int64_t>(count);
+    const auto mine = [&](Val v) {
+        return v ? SliceAxis(v, 0, static_cast<int64_t>(first), directions) : v;
+    };
+    const Val x = in[0], w = mine(in[1]), r = mine(in[2]), lengths = in[4];
+    const auto for_batches = [](Val v) { return v ? Unsqueeze(v, 1) : v; };
+    const Val peephole = for_batches(mine(in[7]));
+    const Expr time = x.dim(0), batch = x.dim(1), hidden = r.dim(2);
+    const Expr gates = hidden * static_cast<int64_t>(GateCount(options.kind));
     const Val bias = mine(in[3]);
-    const Val x = options.reversed[direction] ? Backwards(in[0], lengths) : in[0];
-    Val product = Contract(x, w, "tbi,gi->tbg");
+    const Shape columns{gates * directions};
+    Val product = Contract(x, Reshape(w, {gates * directions, w.dim(2)}), "tbi,ni->tbn");
+    Val r_bias = bias ? SliceAxis(bias, 1, gates, gates) : bias;
     if (bias) {
-        product = product + SliceAxis(bias, 0, 0, gates);
+        product = product + Reshape(SliceAxis(bias, 1, 0, gates), columns);
+        // Both biases at once, where nothing comes between them.
+        if (options.kind != RecurrentKind::kGru) {
+            product = product + Reshape(r_bias, columns);
+            r_bias = {};
+        }
     }
-    const Shape state{x.dim(1), hidden};
+    product = Permute(Reshape(product, {time, batch, directions, gates}), {0, 2, 1, 3});
+    const Shape state{directions, batch, hidden};
     const auto initial = [&](Val v) { return v ? mine(v) : b.Full(x.element(), state, 0); };
     const bool lstm = options.kind == RecurrentKind::kLstm;
     Vals carried = {initial(in[5])};
     if (lstm) {
         carried.push_back(initial(in[6]));
     }
-    carried.push_back(b.Full(x.element(), {x.dim(0), x.dim(1), hidden}, 0));
-    const Val r_bias = bias ? SliceAxis(bias, 0, gates, gates) : bias;
+    carried.push_back(b.Full(x.element(), {time, directions, batch, hidden}, 0));
     Vals read = {product, r};
-    for (const Val& optional : {r_bias, peephole, lengths}) {
+    for (const Val& optional : {for_batches(r_bias), peephole, lengths}) {
         if (optional) {
             read.push_back(optional);
         }
     }
-    const Cell cell(options, direction);
-    const Vals results = b.Loop(b.Size(x.dim(0)), carried, read, [&](Builder&, Vals v) -> Vals {
+    const Cell cell(options, first);
+    const Vals results = b.Loop(b.Size(time), carried, read, [&](Builder& body, Vals v) -> Vals {
         size_t next = 1 + carried.size();
         const auto take = [&](bool given) { return given ? v[next++] : Val(); };
         const Val products = v[next++], matrix = v[next++];
@@ -174,12 +181,22 @@ Direction RunDirection(const Vals& in, const RecurrentOptions& options, size_t d
         const Val own_peephole = take(static_cast<bool>(peephole));
         const Val own_lengths = take(static_cast<bool>(lengths));
         const Cell::State before{v[1], lstm ? v[2] : Val()};
-        Cell::State after =
-            cell(TakeOne(products, v[0], 0), matrix, own_bias, own_peephole, before);
+        // Each direction's time, [directions, 1, 1].
+        const Shape ones{directions, 1, 1};
+        const Val last = body.Size(time) - 1.0, forwards = Reshape(v[0], {1, 1, 1});
+        Val now = BroadcastTo(forwards, ones);
+        if (options.reversed[first]) {
+            now = Reshape(last, {1, 1, 1}) - now;
+        } else if (count == 2 && options.reversed[first + 1]) {
+            const Val way = Reshape(last - v[0] * 2.0, {1, 1, 1});
+            now = now + body.Iota(ElementType::kI64, ones, 0) * way;
+        }
+        const std::vector<int64_t> sources = {-1, 0, 1, 2};
+        const Val x_now = Gather(products, sources, {now}, {directions, batch, gates});
+        Cell::State after = cell(x_now, matrix, own_bias, own_peephole, before);
         Val out = after.h;
         if (own_lengths) {
-            // Behind its length a batch keeps its state and gives 0.
-            const Val runs = Unsqueeze(map::Less(v[0], own_lengths), 1);
+            const Val runs = map::Less(now, Reshape(own_lengths, {1, batch, 1}));
             out = Where(runs, after.h, Like(after.h, 0));
             after.h = Where(runs, after.h, before.h);
             after.c = lstm ? Where(runs, after.c, before.c) : after.c;
@@ -188,12 +205,22 @@ Direction RunDirection(const Vals& in, const RecurrentOptions& options, size_t d
         if (lstm) {
             next_values.push_back(after.c);
         }
-        next_values.push_back(PutOne(v[carried.size()], v[0], out, 0));
+        next_values.push_back(Scatter(v[carried.size()], out, sources, {now}));
         return next_values;
     });
-    Val y = results.back();
-    y = options.reversed[direction] ? Backwards(y, lengths) : y;
-    return {y, results[0], lstm ? results[1] : Val()};
+    return {results.back(), results[0], lstm ? results[1] : Val()};
+}
+
+// Whether two directions can share a loop.
+bool AreAlike(const RecurrentOptions& options) {
+    const size_t count = ActivationCount(options.kind);
+    return options.reversed.size() == 2 && !options.reversed[0] && options.reversed[1] &&
+           std::equal(options.activations.begin(),
+                      options.activations.begin() + static_cast<int64_t>(count),
+                      options.activations.begin() + static_cast<int64_t>(count),
+                      [](const RecurrentActivation& x, const RecurrentActivation& y) {
+                          return x.name == y.name && x.alpha == y.alpha && x.beta == y.beta;
+                      });
 }
 
 }  // namespace
@@ -221,15 +248,16 @@ RecurrentResult Recurrent(const RecurrentOperands& o, const RecurrentOptions& op
         {{"directions", static_cast<int64_t>(directions)}},
         {o.x, o.w, o.r, o.bias, lengths, o.h, o.c, o.peephole}, [&](Builder&, Vals in) -> Vals {
             Vals y, h, c;
-            for (size_t d = 0; d < directions; ++d) {
-                const Direction direction = RunDirection(in, options, d);
-                y.push_back(direction.y);
-                h.push_back(direction.h);
-                c.push_back(direction.c);
+            const size_t at_once = AreAlike(options) ? 2 : 1;
+            for (size_t d = 0; d < directions; d += at_once) {
+                const Directions some = RunDirections(in, options, d, at_once);
+                y.push_back(some.y);
+                h.push_back(some.h);
+                c.push_back(some.c);
             }
-            Vals all = {Stack(y, 1), Stack(h, 0)};
+            Vals all = {Concat(y, 1), Concat(h, 0)};
             if (lstm) {
-                all.push_back(Stack(c, 0));
+                all.push_back(Concat(c, 0));
             }
             return all;
         });

@@ -469,7 +469,7 @@ void ProductEmitter::EmitEpilogue() {
         stores.push_back(&store);
     }
     // Row loops that all accesses of the epilogue see as one are one.
-    const std::vector<bool> needed = e_.NeededBefore(e_.RootsOf(stores), product_.sum);
+    const std::vector<bool> needed = e_.NeededBefore(RootsOf(stores), product_.sum);
     const Nest row_nest = e_.Collapse(product_.m, e_.UsesIn(needed, e_.kernel_.stores));
     const uint32_t across = std::min(tile_n_, invocations());
     const uint32_t along = invocations() / across;

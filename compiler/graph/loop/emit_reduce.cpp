@@ -183,7 +183,7 @@ Ids Emitter::Unrolled(std::span<const Loop> loops,
 }
 
 Ids Emitter::Reduction(std::span<const Loop> loops,
-                       ScalarId body_scalar,
+                       std::span<const ScalarId> bodies,
                        std::span<const Id> initial,
                        bool cooperative,
                        const PointBody& body,
@@ -196,7 +196,7 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
         Reject("a reduction is inside of another one with the same variable");
         return {initial.begin(), initial.end()};
     }
-    std::vector<bool> needed = Needed({&body_scalar, 1});
+    std::vector<bool> needed = Needed(bodies);
     const VariableSet saved_variables = bound_variables_;
     const bool saved_uniform = uniform_;
     uniform_ = false;
@@ -229,7 +229,7 @@ Id Emitter::Compute(const ScalarNode& node, const Reduce& reduce) {
     const size_t ways = cooperative ? WaysOf(reduce.loops) : 1;
     const Ids initial(ways, ConstantOf(node.type, NeutralElement(reduce.combine, node.type)));
     const Ids results = Reduction(
-        reduce.loops, reduce.body, initial, cooperative,
+        reduce.loops, {&reduce.body, 1}, initial, cooperative,
         [&](std::span<const Id> carried) -> Ids {
             return {CombineValues(reduce.combine, node.type, carried[0], Value(reduce.body))};
         },
@@ -270,11 +270,12 @@ Id Emitter::Compute(const ScalarNode&, const ArgReduce& reduce) {
     const Id none = U(cooperative && !reduce.last ? UINT32_MAX : 0);
     const Ids initial = {ConstantOf(type, NeutralElement(reduce.combine, type)), none};
     const Symbol& variable = reduce.loop.variable;
-    const Ids result = Reduction(
-        {&reduce.loop, 1}, reduce.body, initial, cooperative, [&](std::span<const Id> carried) {
-            const Id at = EmitExpr(Simplified(Expr(variable)));
-            return ArgStep(reduce, type, carried[0], carried[1], Value(reduce.body), at);
-        });
+    const Ids result =
+        Reduction({&reduce.loop, 1}, {&reduce.body, 1}, initial, cooperative,
+                  [&](std::span<const Id> carried) {
+                      const Id at = EmitExpr(Simplified(Expr(variable)));
+                      return ArgStep(reduce, type, carried[0], carried[1], Value(reduce.body), at);
+                  });
     Id position = result[1];
     if (cooperative) {
         const Id best = AcrossInvocations(reduce.combine, type, result[0]);

@@ -93,24 +93,6 @@ std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarI
     return needed;
 }
 
-std::vector<ScalarId> Emitter::RootsOf(std::span<const Store* const> stores) const {
-    std::vector<ScalarId> roots;
-    for (const Store* store : stores) {
-        roots.push_back(store->value);
-        if (store->condition.valid()) {
-            roots.push_back(store->condition);
-        }
-        for (const Expr& expr : store->index) {
-            for (const Symbol& symbol : expr.Symbols()) {
-                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
-                    roots.push_back(*scalar);
-                }
-            }
-        }
-    }
-    return roots;
-}
-
 void Emitter::Hoist(const std::vector<bool>& needed) {
     // Bodies of reductions are their own business: they have variables that are not bound.
     for (size_t i = 0; i < needed.size(); ++i) {
@@ -149,7 +131,7 @@ Id Emitter::Compute(const ScalarNode& node, const Load& load) {
     const Id inside = EmitChecks(access);
     const Id offset = EmitExpr(access.offset);
     const auto read = [&] {
-        const Id pointer = b_.ElementPointer(buffers_[load.buffer.value()], offset);
+        const Id pointer = b_.ElementPointer(ArrayOf(load.buffer), offset);
         return FromStorage(b_.Load(pointer), node.type);
     };
     if (b_.ConstantBits(inside) == 1U) {

@@ -17,6 +17,8 @@ constexpr uint32_t kMaxLocalSize = 256;
 constexpr uint32_t kTile = 32;     // invocations along each of two loops
 constexpr int64_t kMinLanes = 32;  // of the loops along the invocations, if there are so many
 
+}  // namespace
+
 Expr ProductOf(std::span<const Loop> loops) {
     Expr product(1);
     for (const Loop& loop : loops) {
@@ -25,7 +27,6 @@ Expr ProductOf(std::span<const Loop> loops) {
     return product;
 }
 
-// Invocations for `points` in a row: whole vectors, little waste.
 uint32_t LocalSizeFor(const Expr& points) {
     constexpr int64_t kVector = 16;
     const std::optional<int64_t> constant = points.constant();
@@ -46,8 +47,6 @@ uint32_t LocalSizeFor(const Expr& points) {
     }
     return static_cast<uint32_t>(best);
 }
-
-}  // namespace
 
 Emitter::Emitter(const Kernel& kernel, const Target& target)
     : kernel_(kernel), target_(target), scope_(FindScope(kernel)) {
@@ -122,8 +121,7 @@ void Emitter::EmitStores(std::span<const Store* const> stores) {
     }
     for (const Write& write : writes) {
         b_.If(write.condition, [&] {
-            b_.Store(b_.ElementPointer(buffers_[write.buffer.value()], write.pointer_offset),
-                     write.value);
+            b_.Store(b_.ElementPointer(ArrayOf(write.buffer), write.pointer_offset), write.value);
         });
     }
 }
@@ -361,12 +359,17 @@ Result<Module> Emitter::Run() {
         const Buffer& buffer = kernel_.buffers[i];
         buffers_.push_back(b_.StorageBuffer(i, StorageType(buffer.type.element), buffer.written));
     }
+    for (const Buffer& local : kernel_.locals) {
+        const int64_t count = *local.type.shape.Volume().constant();
+        locals_.push_back(
+            b_.WorkgroupArray(StorageType(local.type.element), static_cast<uint32_t>(count)));
+    }
     const std::vector<Symbol> sizes = SizeSymbols(kernel_);
     const Ids values = b_.PushConstants(static_cast<uint32_t>(sizes.size()));
     for (size_t i = 0; i < sizes.size(); ++i) {
         bound_[sizes[i]] = {values[i], 0};
     }
-    if (EmitProduct() || EmitAttention()) {
+    if (EmitPhases() || EmitProduct() || EmitAttention()) {
         // Done.
     } else if (CanMapRows()) {
         EmitRows();

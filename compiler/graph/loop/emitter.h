@@ -31,6 +31,11 @@ struct Nest {
     VariableSet variables = 0;  // of the kernel
 };
 
+// The number of points.
+Expr ProductOf(std::span<const Loop> loops);
+// Invocations for so many points in a row: whole vectors, little waste.
+uint32_t LocalSizeFor(const Expr& points);
+
 class WindowEmitter;
 
 class Emitter {
@@ -44,6 +49,15 @@ class Emitter {
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    // --- emit_phases.cpp: a group of invocations for each point of the parallel loops; false if
+    // the kernel has no phases
+    bool EmitPhases();
+    void RunPhases(When when);
+    void Iterations(size_t sequential);
+    void EmitPhase(const Phase& phase);
+    void EmitBlock(const Phase& phase, std::span<const Loop> block);
+    void ForBlock(std::span<const Loop> block, const std::function<void(size_t)>& body);
+    std::vector<std::vector<ScalarId>> JointReductions(const std::vector<bool>& needed) const;
     // --- emit_window.cpp: tiles of a sliding window; false if the kernel has none
     friend class WindowEmitter;
     bool EmitWindow();
@@ -128,7 +142,6 @@ class Emitter {
     std::vector<bool> Needed(std::span<const ScalarId> roots) const;
     // The same without `end` and what only that needs.
     std::vector<bool> NeededBefore(std::span<const ScalarId> roots, ScalarId end) const;
-    std::vector<ScalarId> RootsOf(std::span<const Store* const> stores) const;
     // Emits what is needed and has only variables that are bound.
     void Hoist(const std::vector<bool>& needed);
     void OpenScope() { scopes_.emplace_back(); }
@@ -197,7 +210,7 @@ class Emitter {
     bool ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>& needed) const;
     Id EmitExtent(const Expr& extent);
     Ids Reduction(std::span<const Loop> loops,
-                  ScalarId body_scalar,
+                  std::span<const ScalarId> bodies,
                   std::span<const Id> initial,
                   bool cooperative,
                   const PointBody& body,
@@ -219,7 +232,11 @@ class Emitter {
     const Target& target_;
     Scope scope_;
     spirv::ModuleBuilder b_;
-    Ids buffers_;
+    Id ArrayOf(BufferId buffer) const {
+        return Kernel::IsLocal(buffer) ? locals_[buffer.value() - kFirstLocal]
+                                       : buffers_[buffer.value()];
+    }
+    Ids buffers_, locals_;
     Domain domain_;
     std::optional<Error> error_;
     uint32_t local_size_ = 64;  // invocations in a workgroup

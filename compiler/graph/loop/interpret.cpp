@@ -80,7 +80,13 @@ class Interpreter {
         return OkStatus();
     }
 
-    void Run() { Outer(0); }
+    void Run() {
+        for (const Buffer& local : kernel_.locals) {
+            const int64_t count = *local.type.shape.Volume().constant();
+            locals_.emplace_back(static_cast<size_t>(count) * BytesOf(local.type.element));
+        }
+        Outer(0);
+    }
 
   private:
     // What a store does, computed before any store of its point happens.
@@ -103,11 +109,40 @@ class Interpreter {
 
     // The parallel loops, then the sequential ones inside of them.
     void Outer(size_t index) {
+        const bool phases = !kernel_.phases.empty();
+        if (phases && index == kernel_.parallel.size()) {
+            RunPhases(When::kBefore);
+            Iterations(index);
+            RunPhases(When::kAfter);
+            return;
+        }
         if (index == kernel_.parallel.size() + kernel_.sequential.size()) {
-            Stores();
+            std::vector<Write> writes;
+            Compute(kernel_.stores, writes);
+            Apply(writes);
             return;
         }
         ForEach(index, [&] { Outer(index + 1); });
+    }
+
+    void Iterations(size_t index) {
+        if (index == kernel_.parallel.size() + kernel_.sequential.size()) {
+            RunPhases(When::kEach);
+            return;
+        }
+        ForEach(index, [&] { Iterations(index + 1); });
+    }
+
+    void RunPhases(When when) {
+        for (const Phase& phase : kernel_.phases) {
+            if (phase.when == when) {
+                // What local tensors hold is another in each phase.
+                std::fill(cache_.begin(), cache_.end(), Cached());
+                std::vector<Write> writes;
+                Nest(phase.lanes, [&] { Compute(phase.stores, writes); });
+                Apply(writes);
+            }
+        }
     }
 
     template <typename F>
@@ -125,22 +160,28 @@ class Interpreter {
         bindings_[scope_.variables[variable].variable] = value;
     }
 
-    void Stores() {
-        std::vector<Write> writes;
-        for (const Store& store : kernel_.stores) {
+    void Compute(std::span<const Store> stores, std::vector<Write>& writes) {
+        for (const Store& store : stores) {
             if (!store.condition.valid() || Value(store.condition).integer != 0) {
                 writes.push_back(
                     {store.buffer, Element(store.buffer, store.index), Value(store.value)});
             }
         }
+    }
+
+    void Apply(std::span<const Write> writes) {
         for (const Write& write : writes) {
             if (write.element) {
                 const ElementType type = kernel_[write.buffer].type.element;
-                WriteElement(
-                    type, write.value,
-                    buffers_[write.buffer.value()].data() + *write.element * BytesOf(type));
+                WriteElement(type, write.value,
+                             DataOf(write.buffer) + *write.element * BytesOf(type));
             }
         }
+    }
+
+    uint8_t* DataOf(BufferId buffer) {
+        return Kernel::IsLocal(buffer) ? locals_[buffer.value() - kFirstLocal].data()
+                                       : buffers_[buffer.value()].data();
     }
 
     std::optional<int64_t> Evaluate(const Expr& expr) {
@@ -156,7 +197,9 @@ class Interpreter {
     std::optional<size_t> Element(BufferId buffer, const std::vector<Expr>& index) {
         int64_t element = 0;
         for (size_t axis = 0; axis < index.size(); ++axis) {
-            const int64_t dim = dims_[buffer.value()][axis];
+            const int64_t dim = Kernel::IsLocal(buffer)
+                                    ? *kernel_[buffer].type.shape[axis].constant()
+                                    : dims_[buffer.value()][axis];
             const std::optional<int64_t> i = Evaluate(index[axis]);
             if (!i || *i < 0 || *i >= dim) {
                 return std::nullopt;
@@ -187,8 +230,7 @@ class Interpreter {
 
     Scalar Compute(ElementType type, const Load& load) {
         if (const std::optional<size_t> element = Element(load.buffer, load.index)) {
-            return ReadElement(type,
-                               buffers_[load.buffer.value()].data() + *element * BytesOf(type));
+            return ReadElement(type, DataOf(load.buffer) + *element * BytesOf(type));
         }
         if (load.otherwise.valid()) {
             return Value(load.otherwise);
@@ -282,6 +324,7 @@ class Interpreter {
     const Kernel& kernel_;
     const Scope scope_;
     std::span<std::vector<uint8_t>> buffers_;
+    std::vector<std::vector<uint8_t>> locals_;
     std::map<size_t, std::vector<int64_t>> dims_;  // of each buffer
     Bindings bindings_;
     std::vector<int64_t> values_;  // of the scope's variables

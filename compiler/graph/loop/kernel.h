@@ -16,6 +16,24 @@
 // what this point of the parallel loops stored in earlier iterations; no point may read what
 // another one stores. scope.h says which variables a scalar depends on.
 //
+// A kernel may have phases instead of stores, for recurrences: a point of the parallel loops is
+// then a group of invocations that shares local tensors and goes through the phases together:
+//
+//     kernel rnn(in x: f32[n,64], in r: f32[64,64], out y: f32[n,64])
+//       local h: f32[2,64]
+//       sequential $s0 < n
+//       ...
+//       before $i0 < 64                              once, before the sequential loops
+//         store h[0, $i0] = %0
+//       each $i1 < 64                                in each of their iterations; also: after
+//         store h[mod($s0 + 1, 2), $i1] = %9
+//         store y[$s0, $i1] = %9
+//
+// A phase stores at all points of its own loops, in any order and at once. What it stores to local
+// tensors is seen by the group's later phases and iterations; no phase may read what it stores
+// itself, but for what one and the same point does. What a local tensor holds before it is stored
+// to is not defined.
+//
 // Every access is safe whatever a kernel says: an index outside of its dimension loads 0 (or
 // `otherwise`) and stores nothing. The code that is made from a kernel leaves a check out only
 // where the ranges of the index's symbols prove it. So kernels may come from files, and the
@@ -42,7 +60,7 @@ namespace fornax::graph::loop {
 using BufferId = StrongId<struct LoopBufferTag>;
 using ScalarId = StrongId<struct LoopScalarTag>;
 
-// A tensor in row-major order, bound as storage buffer `BufferId` of set 0.
+// A tensor in row-major order, bound as storage buffer `BufferId` of set 0, or local to a group.
 struct Buffer {
     std::string name;
     TensorType type;
@@ -136,19 +154,36 @@ enum class Mapping : uint8_t {
     kAttention,  // tiles of scores (attention.h), which are not kept
 };
 
+// When a phase runs: before the sequential loops, in each iteration, or after them.
+enum class When : uint8_t { kBefore, kEach, kAfter };
+
+struct Phase {
+    When when = When::kEach;
+    std::vector<Loop> lanes;
+    std::vector<Store> stores;
+};
+
+// The ids of local tensors begin here.
+inline constexpr uint32_t kFirstLocal = 1U << 16;
+
 struct Kernel {
     std::string name;
     std::vector<Buffer> buffers;
+    std::vector<Buffer> locals;  // of constant shapes; id kFirstLocal + i
     std::vector<Loop> parallel;
     std::vector<Loop> sequential;
     std::vector<ScalarNode> scalars;  // operands come first
     std::vector<Store> stores;
+    std::vector<Phase> phases;  // instead of stores, in the order of their `when`
     Mapping mapping = Mapping::kFlat;
     uint32_t row_loops = 0;
     Ranges sizes;  // of the symbols that are sizes
 
     const ScalarNode& operator[](ScalarId id) const { return scalars[id.value()]; }
-    const Buffer& operator[](BufferId id) const { return buffers[id.value()]; }
+    const Buffer& operator[](BufferId id) const {
+        return IsLocal(id) ? locals[id.value() - kFirstLocal] : buffers[id.value()];
+    }
+    static bool IsLocal(BufferId id) { return id.value() >= kFirstLocal; }
 };
 
 // The symbols of sizes that the kernel's code takes as push constants, in the order of their names:

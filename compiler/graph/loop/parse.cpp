@@ -200,8 +200,15 @@ class KernelParser {
         if (line.Take("store")) {
             return StoreLine(line);
         }
-        if (!kernel_.stores.empty()) {
-            return line.Missing("'store'");
+        for (const auto& [word, when] :
+             {std::pair("before", When::kBefore), std::pair("each", When::kEach),
+              std::pair("after", When::kAfter)}) {
+            if (line.Take(word)) {
+                return PhaseLine(line, when);
+            }
+        }
+        if (!kernel_.stores.empty() || !kernel_.phases.empty()) {
+            return line.Missing("'store', or a phase");
         }
         if (line.Take("%")) {
             return ScalarLine(line);
@@ -211,6 +218,12 @@ class KernelParser {
         }
         if (kernel_.sizes.empty() && line.Take("sizes")) {
             return Sizes(line);
+        }
+        if (line.Take("local")) {
+            if (kernel_.locals.size() == kMaxLocals) {
+                return Clause(fmt::format("there are more than {} local tensors", kMaxLocals));
+            }
+            return NameAndType(line, kernel_.locals.emplace_back());
         }
         if (kernel_.parallel.empty() && line.Take("parallel")) {
             FORNAX_ASSIGN_OR_RETURN(kernel_.parallel, line.Loops());
@@ -234,7 +247,29 @@ class KernelParser {
             return OkStatus();
         }
         return line.Missing(
-            "'sizes', 'parallel', 'sequential', 'rows', 'product', 'attention', '%' or 'store'");
+            "'sizes', 'local', 'parallel', 'sequential', 'rows', 'product', 'attention', '%' or "
+            "'store'");
+    }
+
+    Status NameAndType(Line& line, Buffer& buffer) {
+        FORNAX_ASSIGN_OR_RETURN(buffer.name, line.Name());
+        FORNAX_RETURN_IF_ERROR(line.Expect(":"));
+        FORNAX_ASSIGN_OR_RETURN(buffer.type.element, line.Type());
+        FORNAX_ASSIGN_OR_RETURN(std::vector<Expr> dims, line.Expressions());
+        buffer.type.shape = Shape(std::move(dims));
+        return OkStatus();
+    }
+
+    Status PhaseLine(Line& line, When when) {
+        if (kernel_.phases.size() == kMaxPhases) {
+            return Clause(fmt::format("there are more than {} phases", kMaxPhases));
+        }
+        Phase& phase = kernel_.phases.emplace_back();
+        phase.when = when;
+        if (!line.AtEnd()) {
+            FORNAX_ASSIGN_OR_RETURN(phase.lanes, line.Loops());
+        }
+        return OkStatus();
     }
 
     Status Head(Line& line) {
@@ -253,11 +288,7 @@ class KernelParser {
             if (!buffer.written) {
                 FORNAX_RETURN_IF_ERROR(line.Expect("in"));
             }
-            FORNAX_ASSIGN_OR_RETURN(buffer.name, line.Name());
-            FORNAX_RETURN_IF_ERROR(line.Expect(":"));
-            FORNAX_ASSIGN_OR_RETURN(buffer.type.element, line.Type());
-            FORNAX_ASSIGN_OR_RETURN(std::vector<Expr> dims, line.Expressions());
-            buffer.type.shape = Shape(std::move(dims));
+            FORNAX_RETURN_IF_ERROR(NameAndType(line, buffer));
         } while (line.Take(","));
         return line.Expect(")");
     }
@@ -284,6 +315,11 @@ class KernelParser {
                 return BufferId(i);
             }
         }
+        for (size_t i = 0; i < kernel_.locals.size(); ++i) {
+            if (kernel_.locals[i].name == name) {
+                return BufferId(kFirstLocal + i);
+            }
+        }
         return Clause(fmt::format("there is no buffer '{}'", name));
     }
 
@@ -296,7 +332,9 @@ class KernelParser {
     }
 
     Status StoreLine(Line& line) {
-        if (kernel_.stores.size() == kMaxStores) {
+        std::vector<Store>& stores =
+            kernel_.phases.empty() ? kernel_.stores : kernel_.phases.back().stores;
+        if (stores.size() == kMaxStores) {
             return Clause(fmt::format("there are more than {} stores", kMaxStores));
         }
         Store store;
@@ -307,7 +345,7 @@ class KernelParser {
         if (line.Take("if")) {
             FORNAX_ASSIGN_OR_RETURN(store.condition, line.Scalar());
         }
-        kernel_.stores.push_back(std::move(store));
+        stores.push_back(std::move(store));
         return OkStatus();
     }
 

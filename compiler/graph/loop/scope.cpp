@@ -32,8 +32,9 @@ VariableSet FreeVariables(const Kernel& kernel, const ScalarNode& node, const Sc
         free |= scope.FreeIn(expr);
     }
     if (const auto* load = std::get_if<Load>(&node.value);
-        load != nullptr && kernel[load->buffer].written) {
-        free |= scope.parallel | scope.sequential;
+        load != nullptr && (kernel[load->buffer].written || Kernel::IsLocal(load->buffer))) {
+        const bool local = Kernel::IsLocal(load->buffer);
+        free |= local ? scope.parallel : scope.parallel | scope.sequential;
     }
     for (const Loop& loop : LoopsOf(node)) {
         free &= ~Bit(*scope.Find(loop.variable));
@@ -89,6 +90,12 @@ Scope FindScope(const Kernel& kernel) {
     scope.parallel = Bit(kernel.parallel.size()) - 1;
     AddLoops(kernel.sequential, scope);
     scope.sequential = (Bit(scope.variables.size()) - 1) & ~scope.parallel;
+    for (const Phase& phase : kernel.phases) {
+        AddLoops(phase.lanes, scope);
+        for (const Loop& loop : phase.lanes) {
+            scope.lanes |= Bit(*scope.Find(loop.variable));
+        }
+    }
     for (const ScalarNode& node : kernel.scalars) {
         AddLoops(LoopsOf(node), scope);
     }
@@ -96,6 +103,19 @@ Scope FindScope(const Kernel& kernel) {
         scope.free.push_back(FreeVariables(kernel, node, scope));
     }
     return scope;
+}
+
+std::vector<const Store*> StoresOf(const Kernel& kernel) {
+    std::vector<const Store*> stores;
+    for (const Store& store : kernel.stores) {
+        stores.push_back(&store);
+    }
+    for (const Phase& phase : kernel.phases) {
+        for (const Store& store : phase.stores) {
+            stores.push_back(&store);
+        }
+    }
+    return stores;
 }
 
 std::span<const Loop> LoopsOf(const ScalarNode& node) {
@@ -174,6 +194,24 @@ std::vector<bool> Needed(const Kernel& kernel,
         }
     }
     return needed;
+}
+
+std::vector<ScalarId> RootsOf(std::span<const Store* const> stores) {
+    std::vector<ScalarId> roots;
+    for (const Store* store : stores) {
+        roots.push_back(store->value);
+        if (store->condition.valid()) {
+            roots.push_back(store->condition);
+        }
+        for (const Expr& expr : store->index) {
+            for (const Symbol& symbol : expr.Symbols()) {
+                if (const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol)) {
+                    roots.push_back(*scalar);
+                }
+            }
+        }
+    }
+    return roots;
 }
 
 }  // namespace fornax::graph::loop

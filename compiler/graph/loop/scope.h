@@ -4,12 +4,14 @@
 //   - of an expression its variables, and for "$v7" the free variables of scalar 7;
 //   - of a scalar those of its operands and expressions;
 //   - of a load from a buffer that the kernel writes also all parallel and sequential variables,
-//     because it sees what its own point stored before;
+//     because it sees what its own point stored before; of a load from a local tensor also all
+//     parallel ones, and what it gives is not the same in two phases;
 //   - of a reduction those of its body and of its loops' extents, without the variables of its
 //     loops.
 // A scalar has one value for each binding of its free variables. So it may be computed once
 // wherever they are bound: outside of every loop whose variable it lacks, and again in each
-// reduction over one that it has. Stores see parallel and sequential variables only.
+// reduction over one that it has. Stores see parallel and sequential variables only, those of
+// phases their lanes' too.
 //
 // All reductions that have a variable in common give it the same extent, so that a variable has one
 // range in the whole kernel.
@@ -30,10 +32,11 @@ using VariableSet = uint64_t;
 inline constexpr size_t kMaxVariables = 64;
 
 struct Scope {
-    // Of the parallel loops, then of the sequential ones, then of reductions, each once.
+    // Of the parallel loops, then of the sequential ones, of phases, and of reductions, each once.
     std::vector<Loop> variables;
     VariableSet parallel = 0;
     VariableSet sequential = 0;
+    VariableSet lanes = 0;          // of all phases
     std::vector<VariableSet> free;  // of each scalar
 
     std::optional<size_t> Find(const Symbol& variable) const;
@@ -49,12 +52,16 @@ Symbol SymbolOfScalar(ScalarId scalar);
 // Of a kernel that Verify() accepts.
 Scope FindScope(const Kernel& kernel);
 
+// The kernel's stores and those of its phases.
+std::vector<const Store*> StoresOf(const Kernel& kernel);
 // The loops of a reduction, else none.
 std::span<const Loop> LoopsOf(const ScalarNode& node);
 // The scalars that the node takes directly, without those of expressions.
 std::vector<ScalarId> OperandsOf(const ScalarNode& node);
 // The expressions of the node: indices, values, extents.
 std::vector<Expr> ExpressionsOf(const ScalarNode& node);
+// The scalars that stores name: values, conditions and indices.
+std::vector<ScalarId> RootsOf(std::span<const Store* const> stores);
 
 // How many points loops have together.
 Expr PointsOf(std::span<const Loop> loops);

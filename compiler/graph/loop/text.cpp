@@ -4,6 +4,7 @@
 //     kernel padded(in x: f32[n,8], out y: f32[n + 2,8])
 //       sizes n in 1..100
 //       parallel $i0 < n + 2, $i1 < 8
+//       local h: f32[2,8]                             in kernels of phases
 //       sequential $s0 < 3
 //       rows 1                                        a workgroup for each point of the first loop
 //       %0 = constant f32 1.5
@@ -15,7 +16,8 @@
 //       %6 = bitcast u32 %0
 //       %7 = reduce sum $r0 < 8, $r1 < n of %1
 //       %8 = position max last $r0 < 8 of %1          an i64
-//       store y[$i0,$i1] = %4 if %3
+//       store y[$i0,$i1] = %4 if %3                   or, before the stores of each phase:
+//       before $i0 < 8                                or each, after; perhaps without loops
 #include "compiler/graph/loop/text.h"
 
 #include <fmt/format.h>
@@ -104,6 +106,16 @@ struct ScalarText {
     }
 };
 
+std::string StoresText(const Kernel& kernel, std::span<const Store> stores) {
+    std::string text;
+    for (const Store& store : stores) {
+        text += fmt::format("  store {} = %{}", AccessText(kernel[store.buffer], store.index),
+                            store.value.value());
+        text += store.condition.valid() ? fmt::format(" if %{}\n", store.condition.value()) : "\n";
+    }
+    return text;
+}
+
 }  // namespace
 
 bool IsPlainName(std::string_view name) {
@@ -137,6 +149,9 @@ std::string ToText(const Kernel& kernel) {
     if (!sizes.empty()) {
         text += fmt::format("  sizes {}\n", sizes);
     }
+    for (const Buffer& local : kernel.locals) {
+        text += fmt::format("  local {}: {}\n", NameText(local.name), local.type.ToString());
+    }
     if (!kernel.parallel.empty()) {
         text += fmt::format("  parallel {}\n", LoopsText(kernel.parallel));
     }
@@ -155,10 +170,12 @@ std::string ToText(const Kernel& kernel) {
         text +=
             fmt::format("  %{} = {}\n", i, std::visit(ScalarText{kernel, node.type}, node.value));
     }
-    for (const Store& store : kernel.stores) {
-        text += fmt::format("  store {} = %{}", AccessText(kernel[store.buffer], store.index),
-                            store.value.value());
-        text += store.condition.valid() ? fmt::format(" if %{}\n", store.condition.value()) : "\n";
+    text += StoresText(kernel, kernel.stores);
+    for (const Phase& phase : kernel.phases) {
+        constexpr std::string_view kWhen[] = {"before", "each", "after"};
+        text += fmt::format("  {}{}{}\n", kWhen[static_cast<size_t>(phase.when)],
+                            phase.lanes.empty() ? "" : " ", LoopsText(phase.lanes));
+        text += StoresText(kernel, phase.stores);
     }
     return text;
 }

@@ -87,7 +87,8 @@ TEST(LoopText, MistakesNameTheirLine) {
         {head + "  %0 = load x[0]\n  %1 = reduce most $r < 2 of %0", "'most' is no combination"},
         {head + "  %0 = load x[0]\n  %1 = position max $r < 2, $q < 2 of %0", "one loop, not 2"},
         {head + "  %0 = load x[0]\n  rows 1", "'%' or 'store' is missing"},
-        {head + "  %0 = load x[0]\n  store y[0] = %0\n  %1 = load x[0]", "'store' is missing"},
+        {head + "  %0 = load x[0]\n  store y[0] = %0\n  %1 = load x[0]",
+         "'store', or a phase is missing"},
     };
     for (const auto& [text, message] : cases) {
         const Result<Kernel> kernel = ParseKernel(text);

@@ -64,6 +64,9 @@ class Verifier {
         FORNAX_RETURN_IF_ERROR(CheckCount("scalars", kernel_.scalars.size(), kMaxScalars));
         FORNAX_RETURN_IF_ERROR(CheckCount("stores", kernel_.stores.size(), kMaxStores));
         FORNAX_RETURN_IF_ERROR(CheckCount("sizes", kernel_.sizes.size(), kMaxSizes));
+        FORNAX_RETURN_IF_ERROR(CheckCount("local tensors", kernel_.locals.size(), kMaxLocals));
+        FORNAX_RETURN_IF_ERROR(CheckCount("phases", kernel_.phases.size(), kMaxPhases));
+        FORNAX_RETURN_IF_ERROR(Phases());
         FORNAX_RETURN_IF_ERROR(CheckName(kernel_.name));
         if (!IsEnumerator(kernel_.mapping, Mapping::kAttention)) {
             return Clause("its mapping does not exist");
@@ -89,27 +92,35 @@ class Verifier {
 
     Status Buffers() {
         std::set<std::string_view> names;
-        for (const Buffer& buffer : kernel_.buffers) {
-            if (!names.insert(buffer.name).second) {
-                return Clause(fmt::format("two buffers have the name '{}'", buffer.name));
-            }
-            FORNAX_RETURN_IF_ERROR(CheckName(buffer.name));
-            if (!IsStored(buffer.type.element)) {
-                return Clause(
-                    fmt::format("the buffer {} is of a type that has no bytes", buffer.name));
-            }
-            const Shape& shape = buffer.type.shape;
-            FORNAX_RETURN_IF_ERROR(CheckCount("dimensions in a buffer", shape.rank(), kMaxRank));
-            for (const Expr& dim : shape.dims()) {
-                FORNAX_RETURN_IF_ERROR(CheckSizesOnly(dim));
+        for (const std::vector<Buffer>* buffers : {&kernel_.buffers, &kernel_.locals}) {
+            for (const Buffer& buffer : *buffers) {
+                if (!names.insert(buffer.name).second) {
+                    return Clause(fmt::format("two buffers have the name '{}'", buffer.name));
+                }
+                FORNAX_RETURN_IF_ERROR(CheckName(buffer.name));
+                if (!IsStored(buffer.type.element)) {
+                    return Clause(
+                        fmt::format("the buffer {} is of a type that has no bytes", buffer.name));
+                }
+                const Shape& shape = buffer.type.shape;
+                FORNAX_RETURN_IF_ERROR(
+                    CheckCount("dimensions in a buffer", shape.rank(), kMaxRank));
+                for (const Expr& dim : shape.dims()) {
+                    FORNAX_RETURN_IF_ERROR(CheckSizesOnly(dim));
+                }
             }
         }
-        return OkStatus();
+        return CheckLocals();
     }
 
     // Collects the variables; extents of reductions are checked with their scalars.
     Status Loops() {
-        for (const std::vector<Loop>* loops : {&kernel_.parallel, &kernel_.sequential}) {
+        std::vector<const std::vector<Loop>*> outer_loops = {&kernel_.parallel,
+                                                             &kernel_.sequential};
+        for (const Phase& phase : kernel_.phases) {
+            outer_loops.push_back(&phase.lanes);
+        }
+        for (const std::vector<Loop>* loops : outer_loops) {
             for (const Loop& loop : *loops) {
                 FORNAX_RETURN_IF_ERROR(CheckSizesOnly(loop.extent));
                 if (Find(loop.variable) != nullptr) {
@@ -167,7 +178,7 @@ class Verifier {
         scalars_ = kernel_.scalars.size();
         FORNAX_RETURN_IF_ERROR(CheckIndex(store.buffer, store.index));
         const Buffer& buffer = kernel_[store.buffer];
-        if (!buffer.written) {
+        if (!buffer.written && !Kernel::IsLocal(store.buffer)) {
             return Clause(fmt::format("the buffer {} is not written", buffer.name));
         }
         FORNAX_ASSIGN_OR_RETURN(const ElementType type, TypeOf(store.value));
@@ -199,21 +210,85 @@ class Verifier {
                     }
                 }
             }
-            const VariableSet inner = scope.free[i] & ~(scope.parallel | scope.sequential);
+            const VariableSet inner =
+                scope.free[i] & ~(scope.parallel | scope.sequential | scope.lanes);
             if (std::popcount(inner) > kMaxNestedVariables) {
                 return Clause(fmt::format("%{} depends on {} variables of reductions, more than {}",
                                           i, std::popcount(inner), kMaxNestedVariables));
             }
         }
-        for (size_t i = 0; i < kernel_.stores.size(); ++i) {
-            FORNAX_RETURN_IF_ERROR(CheckScope(scope, i));
+        size_t index = 0;
+        for (const Store& store : kernel_.stores) {
+            FORNAX_RETURN_IF_ERROR(
+                CheckScope(scope, store, index++, scope.parallel | scope.sequential));
+        }
+        for (const Phase& phase : kernel_.phases) {
+            VariableSet bound = scope.parallel;
+            bound |= phase.when == When::kEach ? scope.sequential : 0;
+            for (const Loop& loop : phase.lanes) {
+                bound |= VariableSet{1} << *scope.Find(loop.variable);
+            }
+            for (const Store& store : phase.stores) {
+                FORNAX_RETURN_IF_ERROR(CheckScope(scope, store, index++, bound));
+            }
         }
         return OkStatus();
     }
 
   private:
-    Status CheckScope(const Scope& scope, size_t index) const {
-        const Store& store = kernel_.stores[index];
+    Status Phases() const {
+        size_t stores = 0;
+        When last = When::kBefore;
+        for (const Phase& phase : kernel_.phases) {
+            if (!IsEnumerator(phase.when, When::kAfter) || phase.when < last) {
+                return Clause("its phases are not in order");
+            }
+            last = phase.when;
+            stores += phase.stores.size();
+            FORNAX_RETURN_IF_ERROR(CheckCount("loops in a phase", phase.lanes.size(), kMaxLoops));
+        }
+        FORNAX_RETURN_IF_ERROR(CheckCount("stores", stores, kMaxStores));
+        if (kernel_.phases.empty() && !kernel_.locals.empty()) {
+            return Clause("it has local tensors without phases");
+        }
+        if (!kernel_.phases.empty() &&
+            (!kernel_.stores.empty() || kernel_.mapping != Mapping::kFlat)) {
+            return Clause("it has phases beside stores or another mapping");
+        }
+        return OkStatus();
+    }
+
+    // Local tensors are of types that workgroup memory always has, and fit into it.
+    Status CheckLocals() const {
+        int64_t total = 0;
+        for (const Buffer& local : kernel_.locals) {
+            const ElementType element = local.type.element;
+            const int64_t bytes = BytesOf(element);
+            if (element == ElementType::kBool || bytes < 4) {
+                return Clause(fmt::format("the local tensor {} is {}, which has not 4 or 8 bytes",
+                                          local.name, Name(element)));
+            }
+            int64_t size = bytes;
+            for (const Expr& dim : local.type.shape.dims()) {
+                const int64_t extent = dim.constant().value_or(0);
+                if (extent < 1 || extent > kMaxLocalBytes || (size *= extent) > kMaxLocalBytes) {
+                    return Clause(fmt::format("the local tensor {} of {} has not 1 to {} bytes",
+                                              local.name, local.type.ToString(), kMaxLocalBytes));
+                }
+            }
+            total += size;
+        }
+        if (total > kMaxLocalBytes) {
+            return Clause(fmt::format("its local tensors have {} bytes, more than {}", total,
+                                      kMaxLocalBytes));
+        }
+        return OkStatus();
+    }
+
+    Status CheckScope(const Scope& scope,
+                      const Store& store,
+                      size_t index,
+                      VariableSet bound) const {
         VariableSet free = scope.free[store.value.value()];
         if (store.condition.valid()) {
             free |= scope.free[store.condition.value()];
@@ -223,9 +298,11 @@ class Verifier {
         }
         for (size_t i = 0; i < scope.variables.size(); ++i) {
             const VariableSet bit = VariableSet{1} << i;
-            if ((free & bit & ~(scope.parallel | scope.sequential)) != 0) {
-                return Clause(fmt::format("store {} depends on {} outside of its reduction", index,
-                                          scope.variables[i].variable.name()));
+            if ((free & bit & ~bound) != 0) {
+                const bool of_phase = (bit & (scope.sequential | scope.lanes)) != 0;
+                return Clause(fmt::format("store {} depends on {} outside of its {}", index,
+                                          scope.variables[i].variable.name(),
+                                          of_phase ? "phase" : "reduction"));
             }
         }
         return OkStatus();
@@ -296,7 +373,9 @@ class Verifier {
     }
 
     Status CheckIndex(BufferId id, const std::vector<Expr>& index) const {
-        if (!id.valid() || id.value() >= kernel_.buffers.size()) {
+        const bool local = id.valid() && Kernel::IsLocal(id);
+        if (!id.valid() || (local ? id.value() - kFirstLocal >= kernel_.locals.size()
+                                  : id.value() >= kernel_.buffers.size())) {
             return Clause("its buffer does not exist");
         }
         const Buffer& buffer = kernel_[id];
@@ -330,6 +409,11 @@ class Verifier {
 
     Result<ElementType> Check(const ScalarNode&, const Load& load) const {
         FORNAX_RETURN_IF_ERROR(CheckIndex(load.buffer, load.index));
+        if (!kernel_.phases.empty() && !Kernel::IsLocal(load.buffer) &&
+            kernel_[load.buffer].written) {
+            return Clause(fmt::format("a kernel of phases loads from {}, to which it stores",
+                                      kernel_[load.buffer].name));
+        }
         const ElementType type = kernel_[load.buffer].type.element;
         if (load.otherwise.valid()) {
             FORNAX_ASSIGN_OR_RETURN(const ElementType otherwise, TypeOf(load.otherwise));
@@ -463,8 +547,9 @@ Status Verify(const Kernel& kernel) {
             return InKernel(kernel, status.error(), fmt::format(" in %{}", i));
         }
     }
-    for (size_t i = 0; i < kernel.stores.size(); ++i) {
-        if (const Status status = verifier.CheckStore(kernel.stores[i]); !status.ok()) {
+    const std::vector<const Store*> stores = StoresOf(kernel);
+    for (size_t i = 0; i < stores.size(); ++i) {
+        if (const Status status = verifier.CheckStore(*stores[i]); !status.ok()) {
             return InKernel(kernel, status.error(), fmt::format(" in store {}", i));
         }
     }
@@ -491,13 +576,18 @@ std::vector<Symbol> SizeSymbols(const Kernel& kernel) {
             add(loop.extent);
         }
     }
+    for (const Phase& phase : kernel.phases) {
+        for (const Loop& loop : phase.lanes) {
+            add(loop.extent);
+        }
+    }
     for (const ScalarNode& node : kernel.scalars) {
         for (const Expr& expr : ExpressionsOf(node)) {
             add(expr);
         }
     }
-    for (const Store& store : kernel.stores) {
-        std::for_each(store.index.begin(), store.index.end(), add);
+    for (const Store* store : StoresOf(kernel)) {
+        std::for_each(store->index.begin(), store->index.end(), add);
     }
     return {symbols.begin(), symbols.end()};
 }

@@ -41,7 +41,8 @@ bool AlwaysGoesOn(const Graph& body) {
 
 class ControlFlowLowering {
   public:
-    ControlFlowLowering(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+    ControlFlowLowering(Cloner& cloner, Graph& to, const KeepLoop& keep)
+        : cloner_(cloner), to_(to), keep_(keep) {}
 
     Status Lower(const Node& node) {
         if (Is<op::If>(node.operation)) {
@@ -61,7 +62,7 @@ class ControlFlowLowering {
     }
 
     Result<std::vector<ValueId>> Inline(const Graph& body, const std::vector<ValueId>& operands) {
-        FORNAX_ASSIGN_OR_RETURN(const Graph lowered, LowerControlFlow(body));
+        FORNAX_ASSIGN_OR_RETURN(const Graph lowered, LowerControlFlow(body, keep_));
         return InlineBody(lowered, operands, to_);
     }
 
@@ -113,6 +114,10 @@ class ControlFlowLowering {
     Status LowerLoop(const Node& node, const op::Loop& loop) {
         const std::vector<ValueId> operands = cloner_.Map(node.operands);
         const std::optional<int64_t> count = ConstantInteger(to_, operands[0]);
+        FORNAX_ASSIGN_OR_RETURN(const bool kept, KeepIfWanted(node, loop, operands));
+        if (kept) {
+            return OkStatus();
+        }
         const Graph& body = *node.bodies[0];
         const bool known = count && *count >= 0 && *count <= kMaxIterations &&
                            static_cast<size_t>(*count) * body.nodes().size() <= kMaxUnrolledNodes &&
@@ -131,15 +136,45 @@ class ControlFlowLowering {
         return OkStatus();
     }
 
+    // The loop with a body of primitives, if that is to stay.
+    Result<bool> KeepIfWanted(const Node& node,
+                              const op::Loop& loop,
+                              const std::vector<ValueId>& operands) {
+        if (!IsPure(*node.bodies[0])) {
+            return false;
+        }
+        const auto keep_none = [](const Graph&, const Node&) { return false; };
+        Result<Graph> body = InlineComposites(*node.bodies[0], keep_none);
+        for (int i = 0; i < 2 && body.ok(); ++i) {
+            body = Simplify(*std::move(body));
+            if (i == 0 && body.ok()) {
+                body = LowerControlFlow(*std::move(body), keep_);
+            }
+        }
+        if (!body.ok()) {
+            return std::move(body).error();
+        }
+        FORNAX_ASSIGN_OR_RETURN(const NodeId kept,
+                                to_.AddNode(node.name, loop, operands,
+                                            {std::make_shared<const Graph>(*std::move(body))}));
+        if (!keep_(to_, to_[kept])) {
+            return false;  // what nobody uses is removed
+        }
+        to_.sizes().Merge(to_[kept].bodies[0]->sizes());
+        SetResults(node, to_[kept].results);
+        return true;
+    }
+
     Cloner& cloner_;
     Graph& to_;
+    const KeepLoop& keep_;
 };
 
 }  // namespace
 
-Result<Graph> LowerControlFlow(Graph graph) {
-    return RewriteGraph(graph, [](const Node& node, Cloner& cloner, Graph& to) {
-        return ControlFlowLowering(cloner, to).Lower(node);
+Result<Graph> LowerControlFlow(Graph graph, const KeepLoop& keep) {
+    return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
+        return ControlFlowLowering(cloner, to, keep).Lower(node);
     });
 }
 

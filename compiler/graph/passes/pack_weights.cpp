@@ -25,6 +25,9 @@ class WeightPacking {
     WeightPacking(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
 
     Status Visit(const Node& node) {
+        if (Is<op::Loop>(node.operation)) {
+            return VisitLoop(node);
+        }
         const auto* contract = std::get_if<op::Contract>(&node.operation);
         if (contract == nullptr || contract->result.empty()) {
             return cloner_.CopyNode(node);
@@ -32,8 +35,9 @@ class WeightPacking {
         std::vector<ValueId> operands = cloner_.Map(node.operands);
         const std::string* labels[] = {&contract->a, &contract->b};
         for (size_t i = 0; i < 2; ++i) {
-            FORNAX_ASSIGN_OR_RETURN(
-                operands[i], Packed(node, i, operands, *labels[i], *labels[1 - i], *contract));
+            FORNAX_ASSIGN_OR_RETURN(operands[i],
+                                    Packed(node, operands[i], *labels[i], *labels[1 - i],
+                                           to_.ShapeOf(operands[1 - i]), *contract, false));
         }
         FORNAX_ASSIGN_OR_RETURN(const NodeId copy,
                                 to_.AddNode(node.name, node.operation, std::move(operands)));
@@ -42,6 +46,40 @@ class WeightPacking {
     }
 
   private:
+    // A loop whose body multiplies by a constant that it reads, or by parts of one.
+    Status VisitLoop(const Node& node) {
+        const Graph& body = *node.bodies[0];
+        std::vector<ValueId> operands = cloner_.Map(node.operands);
+        for (const Node& inner : body.nodes()) {
+            const auto* contract = std::get_if<op::Contract>(&inner.operation);
+            if (contract == nullptr || contract->result.empty()) {
+                continue;
+            }
+            const std::string* labels[] = {&contract->a, &contract->b};
+            for (size_t i = 0; i < 2; ++i) {
+                ValueId matrix = inner.operands[i];
+                while (body.ProducerAs<op::Slice>(matrix) != nullptr) {
+                    matrix = body.Producer(matrix)->operands[0];
+                }
+                // The body's inputs are the loop's operands behind the number of iterations.
+                const auto input = std::find(body.inputs().begin(), body.inputs().end(), matrix);
+                if (input == body.inputs().end() || input == body.inputs().begin()) {
+                    continue;
+                }
+                ValueId& operand = operands[static_cast<size_t>(input - body.inputs().begin()) + 1];
+                FORNAX_ASSIGN_OR_RETURN(
+                    operand, Packed(node, operand, *labels[i], *labels[1 - i],
+                                    body.ShapeOf(inner.operands[1 - i]), *contract, true));
+            }
+        }
+        FORNAX_ASSIGN_OR_RETURN(const NodeId copy, to_.AddNode(node.name, node.operation,
+                                                               std::move(operands), node.bodies));
+        for (size_t i = 0; i < node.results.size(); ++i) {
+            cloner_.Set(node.results[i], to_[copy].results[i]);
+        }
+        return OkStatus();
+    }
+
     // The axes of an operand by what they are to the product: those that the result has, but for
     // the columns; those that are summed over, in the order of the sum's loops; and the columns.
     struct Arrangement {
@@ -54,15 +92,16 @@ class WeightPacking {
 
     // The operand, or a view of its packed copy.
     Result<ValueId> Packed(const Node& node,
-                           size_t operand,
-                           const std::vector<ValueId>& operands,
+                           ValueId id,
                            const std::string& labels,
                            const std::string& others,
-                           const op::Contract& contract) {
-        const ValueId id = operands[operand];
+                           const Shape& other_shape,
+                           const op::Contract& contract,
+                           bool in_loop) {
         const Value& value = to_[id];
         if (value.kind != ValueKind::kConstant || value.type.element != ElementType::kF32 ||
-            labels.size() < 2 || (labels.size() == 2 && value.constant.count() < kLeastElements) ||
+            labels.size() < 2 ||
+            ((labels.size() == 2 || in_loop) && value.constant.count() < kLeastElements) ||
             value.constant.count() == 0) {
             return id;
         }
@@ -73,7 +112,7 @@ class WeightPacking {
             const size_t axis = labels.find(label);
             const size_t other = others.find(label);
             if (axis == std::string::npos) {
-                if (to_.ShapeOf(operands[1 - operand])[other] != Expr(1)) {
+                if (other_shape[other] != Expr(1)) {
                     columns.reset();
                 }
                 continue;
@@ -104,6 +143,14 @@ class WeightPacking {
         }
         if (arrangement.depth.empty()) {
             return id;
+        }
+        if (in_loop) {
+            // Invocations load whole panels only if the parts of the columns, gates, begin with
+            // panels; such a part has as many columns as there are ks.
+            const Axes all = {static_cast<int64_t>(arrangement.columns), arrangement.depth[0]};
+            arrangement.panels = std::all_of(all.begin(), all.end(), [&](int64_t axis) {
+                return value.constant.dims[static_cast<size_t>(axis)] % kPanel == 0;
+            });
         }
         ValueId& view = packed_[{id, arrangement}];
         if (!view.valid()) {

@@ -25,10 +25,13 @@ Result<Graph> InlineComposites(Graph graph,
 // last.
 Result<Graph> ForwardState(Graph graph);
 
+// Whether a loop stays, because it becomes a kernel as it is.
+using KeepLoop = std::function<bool(const Graph&, const Node&)>;
+
 // Makes dispatches of control flow where that is possible: a loop whose number of iterations is
-// known is unrolled, both branches of a condition are computed and the results selected. What is
-// too large, or calls the host, stays.
-Result<Graph> LowerControlFlow(Graph graph);
+// known is unrolled, unless `keep` says that it stays; both branches of a condition are computed
+// and the results selected. What is too large, or calls the host, stays.
+Result<Graph> LowerControlFlow(Graph graph, const KeepLoop& keep);
 
 // Folds what depends on constants only (up to a size), joins equal nodes, and removes nodes that
 // change nothing: views of views, casts to the same type, additions of 0.

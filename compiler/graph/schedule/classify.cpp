@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/schedule/realize.h"
+#include "compiler/graph/schedule/recurrence.h"
 
 namespace fornax::graph {
 namespace {
@@ -44,6 +45,9 @@ struct Classifier {
         return {NodeClass::kHost, "a branch of the condition cannot be computed in advance"};
     }
     Classification operator()(const op::Loop&) const {
+        if (IsRecurrence(graph, node)) {
+            return {NodeClass::kOwnKernel, {}};
+        }
         return {NodeClass::kHost, "the number of iterations is not known in advance"};
     }
     Classification operator()(const op::HostCall& call) const {

@@ -232,7 +232,7 @@ class ValueInliner {
         if (extent == Expr(1)) {
             return 0;
         }
-        loops.push_back(builder_.NewReductionLoop(extent));
+        loops.push_back(builder_.ReductionLoop(extent, loops));
         return loops.back().variable;
     }
 
@@ -368,6 +368,44 @@ const uint8_t* Uniform(const Tensor& tensor) {
     return data;
 }
 
+// A small integer constant as an expression of its index, if it is linear: 0, 1, 2, ... for one.
+std::optional<Expr> Linear(const Tensor& tensor, const Indices& index) {
+    constexpr int64_t kMaxElements = 4096;
+    const int64_t count = tensor.element == ElementType::kI64 ? tensor.count() : 0;
+    if (count == 0 || count > kMaxElements) {
+        return std::nullopt;
+    }
+    const size_t rank = tensor.dims.size();
+    const int64_t first = tensor.At(0).integer;
+    std::vector<int64_t> steps(rank);
+    int64_t stride = 1;
+    for (size_t d = rank; d-- > 0;) {
+        if (tensor.dims[d] > 1 &&
+            __builtin_sub_overflow(tensor.At(stride).integer, first, &steps[d])) {
+            return std::nullopt;
+        }
+        stride *= tensor.dims[d];
+    }
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t value = first, rest = i;
+        for (size_t d = rank; d-- > 0; rest /= tensor.dims[d]) {
+            int64_t part = 0;
+            if (__builtin_mul_overflow(steps[d], rest % tensor.dims[d], &part) ||
+                __builtin_add_overflow(value, part, &value)) {
+                return std::nullopt;
+            }
+        }
+        if (value != tensor.At(i).integer) {
+            return std::nullopt;
+        }
+    }
+    Expr expr(first);
+    for (size_t d = 0; d < rank; ++d) {
+        expr += index[d] * steps[d];
+    }
+    return expr;
+}
+
 }  // namespace
 
 ScalarId KernelBuilder::At(ValueId value, std::vector<Expr> index) {
@@ -379,6 +417,9 @@ ScalarId KernelBuilder::At(ValueId value, std::vector<Expr> index) {
     if (source.kind == ValueKind::kConstant) {
         if (const uint8_t* element = Uniform(source.constant)) {
             return Constant(source.type.element, ReadElement(source.type.element, element));
+        }
+        if (const std::optional<Expr> value = Linear(source.constant, index)) {
+            return Integer(*value);
         }
     }
     if (realized_[value.value()]) {
@@ -393,9 +434,14 @@ ScalarId KernelBuilder::At(ValueId value, std::vector<Expr> index) {
         return Constant(source.type.element,
                         IsFloat(source.type.element) ? Scalar::Float(0) : Scalar::Integer(0));
     }
-    const Node& node = *graph_.Producer(value);
-    ValueInliner inliner(*this, node, source.type, std::move(index));
-    const ScalarId scalar = std::visit(inliner, node.operation);
+    ScalarId scalar;
+    if (const auto given = sources_.find(value.value()); given != sources_.end()) {
+        scalar = given->second(index);
+    } else {
+        const Node& node = *graph_.Producer(value);
+        ValueInliner inliner(*this, node, source.type, std::move(index));
+        scalar = std::visit(inliner, node.operation);
+    }
     scalars_.emplace(std::move(key), scalar);
     return scalar;
 }

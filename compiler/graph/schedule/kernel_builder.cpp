@@ -117,8 +117,43 @@ void KernelBuilder::Store(loop::BufferId buffer,
     for (Expr& expr : index) {
         expr = Simplified(expr);
     }
-    kernel_.buffers[buffer.value()].written = true;
-    kernel_.stores.push_back({buffer, std::move(index), scalar, condition});
+    if (!loop::Kernel::IsLocal(buffer)) {
+        kernel_.buffers[buffer.value()].written = true;
+    }
+    std::vector<loop::Store>& stores =
+        kernel_.phases.empty() ? kernel_.stores : kernel_.phases.back().stores;
+    stores.push_back({buffer, std::move(index), scalar, condition});
+}
+
+std::vector<Expr> KernelBuilder::BeginPhase(loop::When when, const Shape& shape) {
+    loop::Phase& phase = kernel_.phases.emplace_back();
+    phase.when = when;
+    std::vector<Expr> index;
+    for (const Expr& extent : shape.dims()) {
+        if (extent == Expr(1)) {
+            index.emplace_back(0);
+            continue;
+        }
+        const Symbol variable(fmt::format("$i{}", next_loop_++));
+        phase.lanes.push_back({variable, extent});
+        domain_.AddVariable(variable, extent);
+        index.emplace_back(variable);
+    }
+    return index;
+}
+
+loop::BufferId KernelBuilder::AddLocal(TensorType type) {
+    const size_t number = kernel_.locals.size();
+    kernel_.locals.push_back({fmt::format("l{}", number), std::move(type), true});
+    return loop::BufferId(loop::kFirstLocal + number);
+}
+
+void KernelBuilder::Forget(ValueId value) {
+    std::erase_if(scalars_, [&](const auto& known) { return known.first.first == value.value(); });
+}
+
+void KernelBuilder::SetSource(ValueId value, Source source) {
+    sources_[value.value()] = std::move(source);
 }
 
 loop::BufferId KernelBuilder::AddBuffer(TensorType type) {
@@ -154,7 +189,36 @@ loop::ScalarId KernelBuilder::Integer(const Expr& value) {
     return Add(ElementType::kI64, loop::Index{simple});
 }
 
+// Index arithmetic on what are index expressions already, so that accesses see it.
+std::optional<Expr> KernelBuilder::AsExpression(
+    ScalarFunction function,
+    const std::vector<loop::ScalarId>& arguments) const {
+    std::vector<Expr> values;
+    for (const loop::ScalarId argument : arguments) {
+        const loop::ScalarNode& node = kernel_[argument];
+        const auto* index = std::get_if<loop::Index>(&node.value);
+        const auto* constant = std::get_if<loop::Constant>(&node.value);
+        if (node.type != ElementType::kI64 || (index == nullptr && constant == nullptr)) {
+            return std::nullopt;
+        }
+        values.push_back(index != nullptr ? index->value : Expr(constant->value.integer));
+    }
+    switch (function) {
+        case ScalarFunction::kAdd:
+            return values[0] + values[1];
+        case ScalarFunction::kSub:
+            return values[0] - values[1];
+        case ScalarFunction::kMul:
+            return values[0] * values[1];
+        default:
+            return std::nullopt;
+    }
+}
+
 loop::ScalarId KernelBuilder::Map(ScalarFunction function, std::vector<loop::ScalarId> arguments) {
+    if (const std::optional<Expr> value = AsExpression(function, arguments)) {
+        return Integer(*value);
+    }
     const size_t typed = function == ScalarFunction::kSelect ? 1 : 0;
     const ElementType type = ResultType(function, TypeOf(arguments[typed]));
     return Add(type, loop::Map{function, std::move(arguments)});
@@ -230,6 +294,22 @@ loop::Loop KernelBuilder::NewReductionLoop(const Expr& extent) {
     const Symbol variable(fmt::format("$r{}", next_reduction_++));
     domain_.AddVariable(variable, extent);
     return {variable, extent};
+}
+
+loop::Loop KernelBuilder::ReductionLoop(const Expr& extent, std::span<const loop::Loop> siblings) {
+    if (kernel_.phases.empty()) {
+        return NewReductionLoop(extent);
+    }
+    for (const loop::Loop& loop : shared_loops_) {
+        const bool taken = std::any_of(
+            siblings.begin(), siblings.end(),
+            [&](const loop::Loop& sibling) { return sibling.variable == loop.variable; });
+        if (loop.extent == extent && !taken) {
+            return loop;
+        }
+    }
+    shared_loops_.push_back(NewReductionLoop(extent));
+    return shared_loops_.back();
 }
 
 loop::ScalarId KernelBuilder::Reduce(Combine combine,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -53,6 +54,16 @@ class KernelBuilder {
 
     loop::BufferId BufferOf(ValueId value);
 
+    // Phases and local tensors, as loop/kernel.h says. What is stored after this is the phase's,
+    // which has a point for each index of `shape`; gives that index.
+    std::vector<Expr> BeginPhase(loop::When when, const Shape& shape);
+    loop::BufferId AddLocal(TensorType type);
+    // What gives a value that is not in memory, in place of its node.
+    using Source = std::function<loop::ScalarId(const std::vector<Expr>&)>;
+    void SetSource(ValueId value, Source source);
+    // Computes the value anew when it is next asked for.
+    void Forget(ValueId value);
+
     loop::ScalarId Constant(ElementType type, const Scalar& value);
     loop::ScalarId Integer(const Expr& value);  // i64
     loop::ScalarId Map(ScalarFunction function, std::vector<loop::ScalarId> arguments);
@@ -65,6 +76,8 @@ class KernelBuilder {
     Expr AsIndex(loop::ScalarId scalar);
     // A reduction's loops, for bodies made by At().
     loop::Loop NewReductionLoop(const Expr& extent);
+    // In kernels of phases reductions share loops, but not with the `siblings` in one reduction.
+    loop::Loop ReductionLoop(const Expr& extent, std::span<const loop::Loop> siblings);
     loop::ScalarId Reduce(Combine combine, std::vector<loop::Loop> loops, loop::ScalarId body);
 
     // Whether the kernel, with its mapping, computes each element of a value that it inlines once
@@ -84,6 +97,8 @@ class KernelBuilder {
         bool operator()(const Key& a, const Key& b) const;
     };
 
+    std::optional<Expr> AsExpression(ScalarFunction function,
+                                     const std::vector<loop::ScalarId>& arguments) const;
     loop::ScalarId Add(ElementType type, decltype(loop::ScalarNode::value) value);
     Expr Simplified(const Expr& expr) const { return expr.Simplify(domain_); }
     ElementType TypeOf(loop::ScalarId id) const { return kernel_[id].type; }
@@ -96,6 +111,8 @@ class KernelBuilder {
     std::map<Key, loop::ScalarId, KeyLess> scalars_;
     std::map<Key, loop::ScalarId, KeyLess> loads_;
     std::map<uint32_t, loop::BufferId> buffers_;
+    std::map<uint32_t, Source> sources_;
+    std::vector<loop::Loop> shared_loops_;
     std::vector<ValueId> buffer_values_;
     std::map<std::tuple<ElementType, bool, double, int64_t>, loop::ScalarId> constants_;
     uint32_t next_loop_ = 0;

@@ -74,6 +74,11 @@ void EstimateCosts(const loop::Kernel& kernel, DispatchStep& step) {
         }
         step.operations += evaluations;
     }
+    if (!kernel.phases.empty()) {  // whose scalars are computed in each iteration
+        for (const loop::Loop& loop : kernel.sequential) {
+            step.operations *= loop.extent;
+        }
+    }
 }
 
 }  // namespace
@@ -110,15 +115,25 @@ BlockId PlanBuilder::BlockOf(ValueId value) {
 void PlanBuilder::AddDispatch(std::string name,
                               KernelBuilder& builder,
                               const std::vector<BlockId>& extra) {
-    loop::Kernel& kernel = builder.kernel();
-    ChooseMapping(kernel, graph_.sizes());
-    KeepUsedSizes(kernel);
+    ChooseMapping(builder.kernel(), graph_.sizes());
     DispatchStep step;
     step.name = std::move(name);
     size_t next_extra = 0;
     for (const ValueId value : builder.buffer_values()) {
         step.bindings.push_back(value.valid() ? BlockOf(value) : extra[next_extra++]);
     }
+    AddKernel(builder.kernel(), std::move(step));
+}
+
+void PlanBuilder::AddDispatch(std::string name, loop::Kernel kernel, std::vector<BlockId> blocks) {
+    DispatchStep step;
+    step.name = std::move(name);
+    step.bindings = std::move(blocks);
+    AddKernel(std::move(kernel), std::move(step));
+}
+
+void PlanBuilder::AddKernel(loop::Kernel kernel, DispatchStep step) {
+    KeepUsedSizes(kernel);
     EstimateCosts(kernel, step);
     const auto [found, inserted] =
         kernels_.emplace(loop::ToText(kernel), KernelId(plan_.kernels.size()));

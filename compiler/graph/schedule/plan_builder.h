@@ -27,12 +27,15 @@ class PlanBuilder {
     void AddDispatch(std::string name,
                      KernelBuilder& builder,
                      const std::vector<BlockId>& extra = {});
+    // A dispatch of a kernel that is complete, with the blocks of its buffers.
+    void AddDispatch(std::string name, loop::Kernel kernel, std::vector<BlockId> blocks);
     void AddHostStep(HostStep step);
 
     // Ports and lifetimes; nothing may be added afterwards.
     Plan Finish();
 
   private:
+    void AddKernel(loop::Kernel kernel, DispatchStep step);
     void AddPorts();
     void SetLifetimes();
 

@@ -10,6 +10,7 @@
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
+#include "compiler/graph/schedule/recurrence.h"
 
 namespace fornax::graph {
 namespace {
@@ -114,6 +115,11 @@ class Realizer {
             if (ClassOf(n) == NodeClass::kHost) {
                 for (const ValueId operand : node.operands) {
                     Realize(StorageOf(graph_, operand), RealizeReason::kHostOperand);
+                }
+            }
+            if (Is<op::Loop>(node.operation) && ClassOf(n) == NodeClass::kOwnKernel) {
+                for (const ValueId operand : RecurrenceOperands(graph_, node)) {
+                    Realize(operand, RealizeReason::kOwnKernel);
                 }
             }
             if (Is<op::WriteState>(node.operation)) {

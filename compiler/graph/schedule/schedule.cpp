@@ -8,6 +8,7 @@
 #include "compiler/graph/schedule/own_kernels.h"
 #include "compiler/graph/schedule/plan_builder.h"
 #include "compiler/graph/schedule/realize.h"
+#include "compiler/graph/schedule/recurrence.h"
 
 namespace fornax::graph {
 namespace {
@@ -84,6 +85,8 @@ class Scheduler {
             AddScan(graph_, realized_, node, plan_);
         } else if (Is<op::Sort>(node.operation)) {
             AddSort(graph_, realized_, node, plan_);
+        } else if (Is<op::Loop>(node.operation)) {
+            AddRecurrence(graph_, realized_, node, plan_);
         } else {
             AddScatter(graph_, realized_, node, plan_);
         }
