@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "compiler/graph/loop/limits.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/passes/cloner.h"
 #include "compiler/graph/schedule/realize.h"
 #include "compiler/graph/schedule/recurrence_groups.h"
+#include "compiler/graph/schedule/recurrence_kept.h"
 
 namespace fornax::graph {
 namespace {
@@ -25,15 +25,6 @@ constexpr size_t kMaxNodes = 400;
 constexpr size_t kMaxConcatOperands = 8;
 // Points of a batch that share what they load.
 constexpr int64_t kTile = 4;
-
-bool IsView(const Operation& operation) {
-    return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
-           Is<op::Broadcast>(operation) || Is<op::Slice>(operation);
-}
-
-bool IsReduction(const Operation& operation) {
-    return Is<op::Contract>(operation) || Is<op::Reduce>(operation) || Is<op::ArgReduce>(operation);
-}
 
 bool IsTrue(const Value& value) {
     return value.kind == ValueKind::kConstant && value.type.shape.rank() == 0 &&
@@ -169,7 +160,7 @@ class Iteration {
         const Value& source = graph_[value];
         const Node* producer = graph_.Producer(value);
         if (realized != nullptr && !(*realized)[value.value()] && producer != nullptr &&
-            IsView(producer->operation)) {
+            IsPlainView(producer->operation)) {
             const ValueId operand = Operand(producer->operands[0], realized);
             const Result<NodeId> view =
                 step.AddNode(producer->name, producer->operation, {operand});
@@ -185,107 +176,6 @@ class Iteration {
     const Graph& graph_;
     const Node& node_;
     std::map<uint32_t, ValueId> operands_;
-};
-
-// --- What is kept within an iteration ------------------------------------------------------------
-
-// Values that are computed once and kept in a local tensor: what reductions are computed from if it
-// has reductions in it, and reductions that several phases or many points need.
-class KeptValues {
-  public:
-    KeptValues(const Iteration& iteration, std::vector<ValueId> sinks)
-        : step_(iteration.step), sinks_(std::move(sinks)) {
-        users_.resize(step_.values().size());
-        for (size_t n = 0; n < step_.nodes().size(); ++n) {
-            for (const ValueId operand : step_.nodes()[n].operands) {
-                users_[operand.value()].push_back(n);
-            }
-        }
-    }
-
-    std::vector<ValueId> Find() {
-        has_reduction_.assign(step_.values().size(), false);
-        for (const Node& node : step_.nodes()) {
-            for (const ValueId operand : node.operands) {
-                ValueId base = operand;
-                while (step_.Producer(base) != nullptr && IsView(step_.Producer(base)->operation)) {
-                    base = step_.Producer(base)->operands[0];
-                }
-                if (IsReduction(node.operation) && has_reduction_[base.value()]) {
-                    Keep(base);
-                }
-            }
-            bool reduction = IsReduction(node.operation);
-            for (const ValueId operand : node.operands) {
-                reduction = reduction || HasReduction(operand);
-            }
-            for (const ValueId result : node.results) {
-                has_reduction_[result.value()] = reduction;
-            }
-        }
-        // Readers first: what is kept for one is a phase of its own to what comes before.
-        for (size_t n = step_.nodes().size(); n-- > 0;) {
-            const Node& node = step_.nodes()[n];
-            if (IsReduction(node.operation) && !kept_.contains(node.results[0].value()) &&
-                IsReadOften(node.results[0])) {
-                Keep(node.results[0]);
-            }
-        }
-        std::vector<ValueId> values;
-        for (const uint32_t value : kept_) {
-            values.emplace_back(value);  // operands come first
-        }
-        return values;
-    }
-
-  private:
-    void Keep(ValueId value) { kept_.insert(value.value()); }
-    bool HasReduction(ValueId value) const {
-        return has_reduction_[value.value()] && !kept_.contains(value.value());
-    }
-    double Volume(ValueId value) const {
-        return static_cast<double>(step_.sizes().Hint(step_.ShapeOf(value).Volume()));
-    }
-
-    // Whether several phases, or phases of more points, would compute the value.
-    bool IsReadOften(ValueId value) const {
-        std::set<uint32_t> kept_readers;
-        std::vector<Shape> shapes;
-        std::set<uint32_t> seen;
-        std::vector<ValueId> pending = {value};
-        bool many = false;
-        while (!pending.empty()) {
-            const ValueId current = pending.back();
-            pending.pop_back();
-            if (!seen.insert(current.value()).second) {
-                continue;
-            }
-            const bool kept = kept_.contains(current.value());
-            if (kept || std::find(sinks_.begin(), sinks_.end(), current) != sinks_.end()) {
-                many = many || Volume(current) > Volume(value);
-                const Shape& shape = step_.ShapeOf(current);
-                if (kept) {
-                    kept_readers.insert(current.value());
-                } else if (std::find(shapes.begin(), shapes.end(), shape) == shapes.end()) {
-                    shapes.push_back(shape);
-                }
-            }
-            if (kept) {
-                continue;
-            }
-            for (const size_t n : users_[current.value()]) {
-                pending.insert(pending.end(), step_.nodes()[n].results.begin(),
-                               step_.nodes()[n].results.end());
-            }
-        }
-        return many || kept_readers.size() + shapes.size() > 1;
-    }
-
-    const Graph& step_;
-    std::vector<ValueId> sinks_;
-    std::vector<std::vector<size_t>> users_;
-    std::vector<bool> has_reduction_;
-    std::set<uint32_t> kept_;
 };
 
 // --- The kernel ----------------------------------------------------------------------------------
@@ -474,7 +364,7 @@ class KernelMaker {
         for (size_t i = 0; i < it_.next.size(); ++i) {
             sinks.push_back(Sink(i));
         }
-        for (const ValueId value : KeptValues(it_, sinks).Find()) {
+        for (const ValueId value : FindKeptValues(it_.step, sinks)) {
             const TensorType type = it_.step.TypeOf(value);
             const loop::BufferId local = builder_.AddLocal(LocalType(type, 1));
             const Indices index = builder_.BeginPhase(When::kEach, type.shape);
@@ -590,7 +480,7 @@ std::vector<ValueId> RecurrenceOperands(const Graph& graph, const Node& node) {
     std::vector<ValueId> operands;
     for (size_t i = 2; i < node.operands.size(); ++i) {
         ValueId base = node.operands[i];
-        while (graph.Producer(base) != nullptr && IsView(graph.Producer(base)->operation)) {
+        while (graph.Producer(base) != nullptr && IsPlainView(graph.Producer(base)->operation)) {
             base = graph.Producer(base)->operands[0];
         }
         operands.push_back(base);
