@@ -479,8 +479,11 @@ void ProductEmitter::EmitEpilogue() {
         const Id column = b_.Add(column_lane, e_.U(part));
         const Id n = b_.Add(n_first_, column);
         Id n_inside = Between(n_nominal_, n, n_);
-        if (tile_n_ % across != 0 || invocations() % across != 0) {
+        if (tile_n_ % across != 0) {
             n_inside = b_.And(n_inside, b_.ULess(column, e_.U(tile_n_)));
+        }
+        if (invocations() % across != 0) {  // the last ones would be in the next iteration's rows
+            n_inside = b_.And(n_inside, b_.ULess(row_lane, e_.U(along)));
         }
         e_.OpenScope();
         e_.BindFromIndex(product_.n, n);

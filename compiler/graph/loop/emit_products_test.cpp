@@ -1,5 +1,8 @@
 // Products of floats in tiles, of bytes and of few rows on a device, against the interpreter; every
 // module passes spirv-val.
+#include <algorithm>
+#include <cstring>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -194,6 +197,45 @@ TEST_F(EmitProductsTest, FewRowsOfDecodedWords) {
         EXPECT_TRUE(IsOfFewRows(text));
         Check(text, {}, {.relative = 1e-4, .floor = 1e-3});
     }
+}
+
+// Where the columns of a tile do not divide its invocations, some of these are left over, and must
+// not store to the next workgroup's rows.
+TEST_F(EmitProductsTest, AWorkgroupStoresWholeRowsOnly) {
+    if (!runner_->target().matrices_f32) {
+        GTEST_SKIP() << "The device has no matrices of f32.";
+    }
+    const Kernel kernel = Parse(
+        "kernel k(in a: f32[1024,8], in b: f32[3,8,16], out y: f32[1024,48])\n"
+        "  parallel $m < 1024, $n < 48\n"
+        "  product\n"
+        "%0 = load a[$m,$k]\n"
+        "%1 = load b[floor($n, 16),$k,mod($n, 16)]\n"
+        "%2 = mul %0, %1\n"
+        "%3 = reduce sum $k < 8 of %2\n"
+        "store y[$m,$n] = %3\n");
+    const Result<Module> module = EmitSpirv(kernel, runner_->target());
+    ASSERT_TRUE(module.ok()) << module.error().message;
+    test::Buffers buffers = RandomBuffers(kernel, {});
+    constexpr float kUntouched = 1e30F;
+    std::vector<float> y(1024 * 48, kUntouched);
+    buffers[2].assign(reinterpret_cast<const uint8_t*>(y.data()),
+                      reinterpret_cast<const uint8_t*>(y.data() + y.size()));
+    auto dispatch = test::DispatchOf(kernel, *module, {});
+    ASSERT_TRUE(dispatch.ok()) << dispatch.error().message;
+    dispatch->workgroups = {1, 1, 1};
+    const Status ran = runner_->Run(*dispatch, buffers);
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    std::memcpy(y.data(), buffers[2].data(), buffers[2].size());
+    size_t rows = 0;
+    for (size_t row = 0; row < 1024; ++row) {
+        const auto untouched =
+            std::count(y.begin() + row * 48, y.begin() + (row + 1) * 48, kUntouched);
+        EXPECT_TRUE(untouched == 0 || untouched == 48) << "row " << row;
+        rows += untouched == 0 ? 1 : 0;
+    }
+    EXPECT_GT(rows, 0U);
+    EXPECT_LT(rows, 1024U);
 }
 
 }  // namespace
