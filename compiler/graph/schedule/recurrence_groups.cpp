@@ -252,7 +252,7 @@ void FormGroups(Kernel& kernel, const SizeFacts& sizes, int64_t tile) {
             widest = p;
         }
     }
-    if (kernel.phases[widest].lanes.size() < 2) {
+    if (kernel.phases.empty() || kernel.phases[widest].lanes.size() < 2) {
         return;
     }
     const std::vector<loop::Loop> lanes = kernel.phases[widest].lanes;

@@ -133,7 +133,8 @@ Tensor RandomNodes::RandomTensor(ElementType type,
     return MakeRandomTensor(random_.engine, type, dims, low, high);
 }
 
-ValueId RandomNodes::Numbers(ElementType type, const Shape& shape) {
+ValueId RandomNodes::Numbers(ElementType type, const Shape& given) {
+    const Shape shape = given;  // may be of a value, and values move when one is added
     std::vector<int64_t> dims;
     for (const Expr& dim : shape.dims()) {
         dims.push_back(dim.constant().value_or(1));
@@ -145,7 +146,8 @@ ValueId RandomNodes::Numbers(ElementType type, const Shape& shape) {
                : graph_[*graph_.AddNode("repeat", op::Broadcast{shape}, {small})].results[0];
 }
 
-ValueId RandomNodes::Number(ElementType type, const Shape& shape, int64_t value) {
+ValueId RandomNodes::Number(ElementType type, const Shape& given, int64_t value) {
+    const Shape shape = given;
     const ValueId small = graph_.AddConstant(
         "number", RandomTensor(type, std::vector<int64_t>(shape.rank(), 1), value, value));
     return graph_[*graph_.AddNode("repeat", op::Broadcast{shape}, {small})].results[0];
