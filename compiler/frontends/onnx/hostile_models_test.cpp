@@ -76,5 +76,31 @@ TEST(HostileModels, GreatestOfStrings) {
                 HasSubstr("there is no greatest element of type string"));
 }
 
+TEST(HostileModels, NumbersAroundStrings) {
+    EXPECT_THAT(ErrorOf(Model(Input("x", {2, 3}, 8) +
+                              R"(initializer { name: "shape" data_type: 7 dims: 2
+                                               int64_data: 4 int64_data: 4 }
+                                 node { op_type: "CenterCropPad" input: "x" input: "shape"
+                                        output: "y" }
+                                 output { name: "y" })")),
+                HasSubstr("it needs a number where the tensor is of strings"));
+}
+
+// The kernel of the loop would store nothing.
+TEST(HostileModels, LoopsWhoseResultsNobodyReads) {
+    EXPECT_EQ(ErrorOf(Model(Input("x", {1}) +
+                            R"(initializer { name: "count" data_type: 7 int64_data: 200 }
+                               node { op_type: "Loop" input: "count" input: "" output: "unread"
+                                 attribute { name: "body" type: GRAPH g { name: "body"
+                                   input { name: "i" type { tensor_type { elem_type: 7 shape { } } } }
+                                   input { name: "c" type { tensor_type { elem_type: 9 shape { } } } }
+                                   initializer { name: "go" data_type: 9 int32_data: 1 }
+                                   node { op_type: "Neg" input: "x" output: "b" }
+                                   output { name: "go" } output { name: "b" } } } }
+                               node { op_type: "Neg" input: "x" output: "y" }
+                               output { name: "y" })")),
+              "");
+}
+
 }  // namespace
 }  // namespace fornax::onnx_frontend

@@ -64,21 +64,27 @@ Val Builder::Constant(Tensor tensor, std::string name) {
     return {*this, graph_.AddConstant(name.empty() ? name_ : std::move(name), std::move(tensor))};
 }
 
-Val Builder::Scalar(ElementType element, double value) {
+namespace {
+
+Tensor NumberOf(ElementType element, const graph::Scalar& value) {
+    if (element == ElementType::kString) {
+        FailInvalid("it needs a number where the tensor is of strings");
+    }
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, {}, &data);
-    WriteElement(element, Scalar::Float(value), data);
-    return Constant(std::move(tensor));
+    WriteElement(element, value, data);
+    return tensor;
+}
+
+}  // namespace
+
+Val Builder::Scalar(ElementType element, double value) {
+    return Constant(NumberOf(element, Scalar::Float(value)));
 }
 
 Val Builder::Integer(ElementType element, int64_t value) {
-    uint8_t* data = nullptr;
-    Tensor tensor = Tensor::Zeros(element, {}, &data);
-    WriteElement(
-        element,
-        IsFloat(element) ? Scalar::Float(static_cast<double>(value)) : Scalar::Integer(value),
-        data);
-    return Constant(std::move(tensor));
+    return Constant(NumberOf(element, IsFloat(element) ? Scalar::Float(static_cast<double>(value))
+                                                       : Scalar::Integer(value)));
 }
 
 Val Builder::Text(std::string value) {
