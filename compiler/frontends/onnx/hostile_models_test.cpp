@@ -60,6 +60,24 @@ TEST(HostileModels, HeadsOfOperandsThatHaveNone) {
                 HasSubstr("[3,4], not batch, positions and heads"));
 }
 
+TEST(HostileModels, DecayOfTooFewDimensions) {
+    EXPECT_THAT(ErrorOf(Model(Input("x", {1, 3, 4}) + Input("d", {3, 2}) +
+                              R"(node { op_type: "LinearAttention" input: "x" input: "x" input: "x"
+                         input: "" input: "d" output: "y"
+                         attribute { name: "q_num_heads" type: INT i: 2 }
+                         attribute { name: "kv_num_heads" type: INT i: 2 }
+                         attribute { name: "update_rule" type: STRING s: "gated" } }
+                         output { name: "y" })")),
+                HasSubstr("the axis 2 is not in"));
+    EXPECT_THAT(ErrorOf(Model(Input("x", {1, 3, 4}) + Input("d", {1, 3, 2}) + Input("e", {2}) +
+                              R"(node { op_type: "LinearAttention" input: "x" input: "x" input: "x"
+                         input: "" input: "d" input: "e" output: "y"
+                         attribute { name: "q_num_heads" type: INT i: 2 }
+                         attribute { name: "kv_num_heads" type: INT i: 2 } }
+                         output { name: "y" })")),
+                HasSubstr("the axis 1 is not in"));
+}
+
 TEST(HostileModels, NumbersThatIntegersDoNotHold) {
     EXPECT_EQ(ErrorOf(Model(Input("x", {3}, 7) +
                             R"(node { op_type: "Clip" input: "x" output: "y"

@@ -30,8 +30,8 @@ Val HeadsOut(Val x, int64_t heads) {
 }
 
 Val HeadsIn(Val x) {
-    const Shape s = x.shape();
-    return graph::Reshape(graph::Permute(x, {0, 2, 1, 3}), {s[0], s[2], s[1] * s[3]});
+    return graph::Reshape(graph::Permute(x, {0, 2, 1, 3}),
+                          {x.dim(0), x.dim(2), x.dim(1) * x.dim(3)});
 }
 
 double DefaultScale(Node& node, const Expr& size) {
@@ -148,8 +148,7 @@ void ImportLinearAttention(Node& node) {
                    : b.Full(in.query.element(),
                             {in.query.dim(0), key_heads, in.key.dim(3), in.value.dim(3)}, 0);
     const auto per_head = [&](Val x) {
-        const Shape s = x.shape();
-        return graph::Permute(graph::Reshape(x, {s[0], s[1], s[2], 1}), {0, 2, 1, 3});
+        return graph::Permute(graph::Reshape(x, {x.dim(0), x.dim(1), x.dim(2), 1}), {0, 2, 1, 3});
     };
     if (gated) {
         const Val decay = node.In(4);
