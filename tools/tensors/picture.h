@@ -38,7 +38,7 @@ struct PictureOptions {
     PictureFit fit = PictureFit::kStretch;
     bool channels_last = false;    // NHWC, else NCHW
     std::string channels = "RGB";  // RGB, BGR or GRAY
-    // Of a channel with the values 0..255: (value * scale - mean) / std. One number for all
+    // A channel with the values 0..255 becomes (value * scale - mean) / std. One number for all
     // channels or one for each.
     double scale = 1.0 / 255;
     std::vector<double> mean = {0};

@@ -97,7 +97,7 @@ Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& 
                            tensor.data->data() + (n * blocks + block) * BytesOf(tensor.element))
             .number;
     };
-    // Of each block, spread over its elements.
+    // A block has one scale and one zero point, which its elements share.
     const Shape shape({panels, blocks, form.block / per_word, per_word, kPanel});
     const auto spread = [&](Tensor tensor) {
         return BroadcastTo(Unsqueeze(Unsqueeze(builder.Constant(std::move(tensor)), 2), 3), shape);

@@ -13,7 +13,7 @@
 namespace fornax::graph::loop {
 namespace {
 
-// Of depth and n: sums of a tile of queries are in private memory.
+// The limit of depth and of n: the sums of a tile of queries are in private memory.
 constexpr int64_t kMaxColumns = 256;
 
 bool Has(VariableSet set, size_t variable) {

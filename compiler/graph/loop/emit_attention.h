@@ -57,7 +57,7 @@ class AttentionEmitter {
 
     Id LoadInPlace(const TileAccess& access, Id row, Id depth);
 
-    // Of an array of rows of `width` floats.
+    // The array has rows of `width` floats.
     Id LoadShared(spv::CooperativeMatrixUse use,
                   Id array,
                   uint32_t place,

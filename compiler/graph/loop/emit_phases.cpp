@@ -57,11 +57,11 @@ bool Emitter::EmitPhases() {
             const std::span<const Loop> shared = std::span(phase.lanes).subspan(BlockLoops(phase));
             const Expr& last = shared.back().extent;
             const bool is_short = last.constant().value_or(kMaxLocalBytes) < 16;
-            local_size_ = std::max(local_size_, LocalSizeFor(is_short ? ProductOf(shared) : last));
+            local_size_ = std::max(local_size_, LocalSizeFor(is_short ? PointsOf(shared) : last));
         }
     }
     group_ = {local_size_, 1, 1};
-    const Id group = WorkgroupIndex(ProductOf(kernel_.parallel));
+    const Id group = WorkgroupIndex(PointsOf(kernel_.parallel));
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
         OpenScope();

@@ -34,7 +34,7 @@ class ProductEmitter {
         bool in_place = false;
         TileAccess access;  // of an operand in place
         Expr rows;          // its rows (or columns), with those that only memory has
-        // Of a staged operand: whether neighbours in k lie side by side, else neighbours in rows.
+        // Whether neighbours in k lie side by side in workgroup memory, else neighbours in rows.
         bool unit_depth = false;
         uint32_t run = 0;  // so many ks from a multiple of them lie side by side in memory
         Id shared = 0;
@@ -110,7 +110,7 @@ class ProductEmitter {
     uint32_t matrix_rows_ = 1, matrix_columns_ = 1, subgroup_rows_ = 1, subgroup_columns_ = 1;
     uint32_t steps_ = 1;
     uint32_t tile_m_ = kSide, tile_n_ = kSide;
-    // Of the last tile: its rows of matrices, and the rows behind these.
+    // The last tile has its own number of rows of matrices, and rows behind these.
     uint32_t last_rows_ = 1, extra_rows_ = 0;
     Expr m_tiles_;
     Id is_last_ = 0;     // whether this is the last tile, if that differs from others

@@ -68,7 +68,7 @@ void ProductEmitter::StageElements(const Operand& operand, bool is_a, Id k, uint
     const bool unit_depth = operand.unit_depth;
     const uint32_t depth = steps * kSide, rows = is_a ? tile_m_ + extra_rows_ : tile_n_;
     const uint32_t inner = unit_depth ? depth : rows, outer = unit_depth ? rows : depth;
-    // Of the invocations, `across` lie along the inner dimension.
+    // `across` of the invocations lie along the inner dimension.
     const uint32_t across = std::min(inner, invocations());
     const uint32_t along = invocations() / across;
     const Id inner_lane = along == 1 ? e_.lane_ : b_.UMod(e_.lane_, e_.U(across));
@@ -137,9 +137,9 @@ void ProductEmitter::BindRow(std::span<const Loop> loops, Id first, Id row) {
     }
 }
 
-// Of a, ks of one run: all loops of k but the innermost one have one value in it, so that what
-// depends on these, such as whether a window's place is inside of an image, is the same for all
-// invocations of a row.
+// Stages operand a in runs of k. All loops of k but the innermost one have one value in it, so that
+// what depends on these, such as whether a window's place is inside of an image, is the same for
+// all invocations of a row.
 void ProductEmitter::StageRuns(Id k, uint32_t steps) {
     const uint32_t depth = steps * kSide;
     uint32_t run = a_.run;

@@ -19,14 +19,6 @@ constexpr int64_t kMinLanes = 32;  // of the loops along the invocations, if the
 
 }  // namespace
 
-Expr ProductOf(std::span<const Loop> loops) {
-    Expr product(1);
-    for (const Loop& loop : loops) {
-        product *= loop.extent;
-    }
-    return product;
-}
-
 uint32_t LocalSizeFor(const Expr& points) {
     constexpr int64_t kVector = 16;
     const std::optional<int64_t> constant = points.constant();
@@ -166,11 +158,11 @@ void Emitter::EmitFlat() {
     }
     const std::span<const Loop> outer(nest.loops.data(), first);
     const std::span<const Loop> inner(nest.loops.data() + first, nest.loops.size() - first);
-    const Expr points = ProductOf(inner);
+    const Expr points = PointsOf(inner);
     local_size_ = LocalSizeFor(points);
     group_ = {local_size_, 1, 1};
     const Expr chunks = CeilDiv(points, local_size_).Simplify(domain_);
-    const Id workgroup = WorkgroupIndex(ProductOf(outer) * chunks);
+    const Id workgroup = WorkgroupIndex(PointsOf(outer) * chunks);
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
         Id chunk = workgroup;
@@ -231,7 +223,7 @@ void Emitter::EmitTiles(const Nest& nest, size_t other) {
     local_size_ = kTile * kTile;
     group_ = {kTile, kTile, 1};
     const Expr x_tiles = CeilDiv(x_loop.extent, kTile), y_tiles = CeilDiv(y_loop.extent, kTile);
-    const Id workgroup = WorkgroupIndex(ProductOf(outer) * x_tiles * y_tiles);
+    const Id workgroup = WorkgroupIndex(PointsOf(outer) * x_tiles * y_tiles);
     const Id local = b_.BuiltIn(spv::BuiltIn::LocalInvocationId);
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
@@ -299,7 +291,7 @@ void Emitter::EmitRows() {
     const Nest rows = Collapse(row_loops, uses);
     local_size_ = target_.subgroup_size;
     group_ = {local_size_, 1, 1};
-    const Id row = WorkgroupIndex(ProductOf(rows.loops));
+    const Id row = WorkgroupIndex(PointsOf(rows.loops));
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     const auto emit = [&] {
         OpenScope();

@@ -31,8 +31,6 @@ struct Nest {
     VariableSet variables = 0;  // of the kernel
 };
 
-// The number of points.
-Expr ProductOf(std::span<const Loop> loops);
 // Invocations for so many points in a row: whole vectors, little waste.
 uint32_t LocalSizeFor(const Expr& points);
 
@@ -264,7 +262,7 @@ class Emitter {
     bool uniform_ = false;     // in code that all invocations of the workgroup run
     Id lane_ = 0;              // of this invocation in the workgroup
     std::map<Id, Id> shared_;  // arrays in workgroup memory, by their elements' type
-    // Of kernels of sliding windows, while points are computed:
+    // These are set while the points of a sliding window are computed.
     WindowEmitter* window_ = nullptr;
     std::vector<ScalarId> staged_;  // scalars that are in workgroup memory
     // Values in unrolled reductions that do not depend on the point, by scalar and place.

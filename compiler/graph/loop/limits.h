@@ -15,7 +15,7 @@ inline constexpr size_t kMaxScalars = 4096;
 inline constexpr size_t kMaxStores = 64;
 inline constexpr size_t kMaxPhases = 16;
 inline constexpr size_t kMaxLocals = 32;
-// Of the local tensors together: what nearly all devices have.
+// The local tensors of a kernel share this much; nearly all devices have it.
 inline constexpr int64_t kMaxLocalBytes = 32 << 10;
 inline constexpr size_t kMaxSizes = 32;  // the 128 bytes of push constants that every device has
 inline constexpr size_t kMaxExprParts = 4096;

@@ -32,7 +32,7 @@ using VariableSet = uint64_t;
 inline constexpr size_t kMaxVariables = 64;
 
 struct Scope {
-    // Of the parallel loops, then of the sequential ones, of phases, and of reductions, each once.
+    // Each loop once: the parallel ones, then the sequential ones, those of phases, of reductions.
     std::vector<Loop> variables;
     VariableSet parallel = 0;
     VariableSet sequential = 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/ir/text.h"
+#include "compiler/graph/schedule/readers.h"
 
 namespace fornax::graph {
 namespace {
@@ -13,12 +14,7 @@ namespace {
 class Explainer {
   public:
     Explainer(const Graph& graph, const Realization& realization)
-        : graph_(graph), realization_(realization), users_(graph.values().size()) {
-        for (size_t n = 0; n < graph.nodes().size(); ++n) {
-            for (const ValueId operand : graph.nodes()[n].operands) {
-                users_[operand.value()].push_back(n);
-            }
-        }
+        : graph_(graph), realization_(realization), readers_(graph, realization.realized) {
         for (const Output& output : graph.outputs()) {
             outputs_.insert(StorageOf(graph, output.value));
         }
@@ -47,7 +43,7 @@ class Explainer {
         }
         boundary.type = graph_.TypeOf(value);
         boundary.nodes = NodesOf(node);
-        const std::vector<size_t> readers = Readers(value);
+        const std::vector<size_t> readers = NodesThatRead(value);
         for (const size_t reader : readers) {
             boundary.readers.push_back(graph_.nodes()[reader].name);
         }
@@ -109,8 +105,7 @@ class Explainer {
                 break;
         }
         return "in the one kernel that reads it, it would be computed more often, lose its tiles, "
-               "or "
-               "make the kernel too large";
+               "or make the kernel too large";
     }
 
     // The node and those that are inlined into its kernel, by name; several of the graph's may be
@@ -136,38 +131,19 @@ class Explainer {
         return names;
     }
 
-    // The nodes whose kernels read a value, through what is inlined into them.
-    std::vector<size_t> Readers(ValueId value) const {
-        std::set<size_t> readers;
-        std::set<ValueId> seen;
-        std::vector<ValueId> pending = {value};
-        while (!pending.empty()) {
-            const ValueId current = pending.back();
-            pending.pop_back();
-            if (!seen.insert(current).second) {
-                continue;
-            }
-            for (const size_t n : users_[current.value()]) {
-                const Node& node = graph_.nodes()[n];
-                if (node.results.empty()) {
-                    readers.insert(n);
-                }
-                for (const ValueId result : node.results) {
-                    if (realization_.realized[result.value()]) {
-                        readers.insert(n);
-                    } else {
-                        pending.push_back(result);
-                    }
-                }
-            }
+    // The nodes whose kernels read a value.
+    std::vector<size_t> NodesThatRead(ValueId value) const {
+        std::set<size_t> nodes;
+        for (const Readers::Reader& reader : readers_.Of(value)) {
+            nodes.insert(reader.node);
         }
-        return {readers.begin(), readers.end()};
+        return {nodes.begin(), nodes.end()};
     }
 
     const Graph& graph_;
     const Realization& realization_;
-    std::vector<std::vector<size_t>> users_;  // by value index: node indices
-    std::set<ValueId> outputs_;               // where the outputs lie
+    const Readers readers_;
+    std::set<ValueId> outputs_;  // where the outputs lie
 };
 
 }  // namespace

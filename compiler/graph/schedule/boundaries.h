@@ -19,7 +19,7 @@ struct Boundary {
     std::vector<std::string> readers;  // the nodes of the kernels that read it, or "outputs"
 };
 
-// In the order of the graph. Inputs, constants and states are no boundaries.
+// The boundaries are in the order of the graph. Inputs, constants and states are none.
 std::vector<Boundary> ExplainBoundaries(const Graph& graph, const Realization& realization);
 
 }  // namespace fornax::graph

@@ -10,6 +10,7 @@
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
+#include "compiler/graph/schedule/readers.h"
 #include "compiler/graph/schedule/recurrence.h"
 
 namespace fornax::graph {
@@ -59,7 +60,7 @@ bool FitsOneKernel(const loop::Kernel& kernel) {
 
 class Realizer {
   public:
-    explicit Realizer(const Graph& graph) : graph_(graph) {
+    explicit Realizer(const Graph& graph) : graph_(graph), readers_(graph, result_.realized) {
         const size_t count = graph.values().size();
         result_.realized.assign(count, false);
         result_.reasons.assign(count, RealizeReason::kInlined);
@@ -71,7 +72,6 @@ class Realizer {
     }
 
     Realization Run() {
-        FindUsers();
         RealizeWhatMust();
         CountOwnReads();
         EstimateCosts();
@@ -237,7 +237,7 @@ class Realizer {
     // What a reduction's readers make of it element by element takes its place in memory, if it is
     // all that they read of it: then it is computed once, in the reduction's kernel.
     void RealizeInstead(ValueId value) {
-        const std::vector<ValueId> readers = Readers(value);
+        const std::vector<ValueId> readers = ReadersOf(value);
         if (readers.size() == 1 && readers[0].valid() &&
             ClassOf(graph_[readers[0]].producer.value()) == NodeClass::kInline &&
             Volume(readers[0]) == Volume(value)) {
@@ -268,48 +268,20 @@ class Realizer {
             return;
         }
         result_.realized[value.value()] = true;
-        const bool is_all = Readers(*reductions.begin()) == std::vector{value};
+        const bool is_all = ReadersOf(*reductions.begin()) == std::vector{value};
         result_.realized[value.value()] = false;
         if (is_all) {
             Realize(value, RealizeReason::kReadOften);
         }
     }
 
-    void FindUsers() {
-        users_.resize(graph_.values().size());
-        for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-            for (const ValueId operand : graph_.nodes()[n].operands) {
-                users_[operand.value()].push_back(static_cast<uint32_t>(n));
-            }
+    // The values in memory whose kernels read `value`; one is not valid if a state is written.
+    std::vector<ValueId> ReadersOf(ValueId value) const {
+        std::set<ValueId> results;
+        for (const Readers::Reader& reader : readers_.Of(value)) {
+            results.insert(reader.result);
         }
-    }
-
-    // The values in memory whose kernels read `value`, through what is inlined.
-    std::vector<ValueId> Readers(ValueId value) const {
-        std::set<ValueId> readers;
-        std::vector<ValueId> pending = {value};
-        std::set<ValueId> seen;
-        while (!pending.empty()) {
-            const ValueId current = pending.back();
-            pending.pop_back();
-            if (!seen.insert(current).second) {
-                continue;
-            }
-            for (const uint32_t n : users_[current.value()]) {
-                const Node& node = graph_.nodes()[n];
-                for (const ValueId result : node.results) {
-                    if (realized(result)) {
-                        readers.insert(result);
-                    } else {
-                        pending.push_back(result);
-                    }
-                }
-                if (node.results.empty()) {
-                    readers.insert(ValueId());  // a write of state
-                }
-            }
-        }
-        return {readers.begin(), readers.end()};
+        return {results.begin(), results.end()};
     }
 
     // Readers first, so that what a reduction joins is settled.
@@ -433,7 +405,7 @@ class Realizer {
 
     // A result that is only read in another order is stored in that.
     void StoreInReadersOrder(ValueId value) {
-        const std::vector<uint32_t>& users = users_[value.value()];
+        const std::span<const size_t> users = readers_.UsersOf(value);
         if (users.size() != 1 || result_.reasons[value.value()] != RealizeReason::kReduction ||
             !Is<op::Permute>(graph_.nodes()[users[0]].operation)) {
             return;
@@ -481,7 +453,7 @@ class Realizer {
     ValueId OnlyReader(const std::set<ValueId>& values) const {
         ValueId only;
         for (const ValueId value : values) {
-            for (const ValueId reader : Readers(value)) {
+            for (const ValueId reader : ReadersOf(value)) {
                 if (!reader.valid()) {
                     return {};
                 }
@@ -553,7 +525,7 @@ class Realizer {
     }
 
     // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
-    // Of the values `once` no element may be computed more often than there are elements.
+    // The kernel may compute no element of the values `once` twice.
     std::optional<loop::Mapping> MappingOf(ValueId value, const std::set<ValueId>& once) {
         KernelBuilder builder = BuilderOf(value);
         if (builder.size() > kMaxScalars || !FitsOneKernel(builder.kernel()) ||
@@ -570,10 +542,10 @@ class Realizer {
 
     const Graph& graph_;
     Realization result_;
-    std::vector<NodeClass> classes_;            // by node index
-    std::vector<double> cost_;                  // by value index
-    std::vector<double> own_reads_, reads_;     // by value index, an element
-    std::vector<std::vector<uint32_t>> users_;  // by value index: node indices
+    std::vector<NodeClass> classes_;         // by node index
+    std::vector<double> cost_;               // by value index
+    std::vector<double> own_reads_, reads_;  // by value index, an element
+    const Readers readers_;
 };
 
 }  // namespace

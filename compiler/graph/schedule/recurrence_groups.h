@@ -6,8 +6,8 @@
 
 namespace fornax::graph {
 
-// Of local tensors whose first dimension is two copies, that of this iteration and that of the
-// next: removes the second one where no phase would read what it stores itself.
+// The first dimension of the local tensors `copied` is two copies: one for this iteration and one
+// for the next. This removes the second copy where no phase would read what it stores itself.
 void DropCopies(loop::Kernel& kernel, const std::vector<loop::BufferId>& copied);
 
 // Makes parallel loops of those dimensions along which nothing is shared, a batch for instance, so

@@ -67,7 +67,7 @@ bool RandomNodes::AddComposite() {
 bool RandomNodes::AddNetworkFunction() {
     const Known a = Pick();
     const ElementType type = ElementOf(a.id);
-    // Of no elements a mean is NaN, of which no function here knows the bound.
+    // The mean of no elements is NaN, and no function here bounds what follows from that.
     const std::vector<Expr> dims(ShapeOf(a.id).dims().begin(), ShapeOf(a.id).dims().end());
     const bool empty = std::any_of(dims.begin(), dims.end(), [](const Expr& dim) {
         return !dim.is_constant() || dim.constant_part() == 0;

@@ -26,7 +26,8 @@ bool RandomNodes::AddReduce() {
     if (type == ElementType::kBool) {
         combine = random_.OneIn(2) ? Combine::kAnd : Combine::kOr;
     } else if (!random_.OneIn(2) && !(empty && IsFloat(type))) {
-        // Of no floats they are infinite, of which no function here knows the bound.
+        // The greatest of no floats is infinite, and no function here bounds what follows from
+        // that.
         combine = random_.OneIn(2) ? Combine::kMax : Combine::kMin;
     } else if (IsInteger(type) && random_.OneIn(4)) {
         combine = random_.OneIn(2) ? Combine::kXor : Combine::kProduct;

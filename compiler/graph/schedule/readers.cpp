@@ -1,0 +1,50 @@
+#include "compiler/graph/schedule/readers.h"
+
+#include <set>
+#include <utility>
+
+namespace fornax::graph {
+
+Readers::Readers(const Graph& graph, const std::vector<bool>& realized)
+    : graph_(graph), realized_(realized), users_(graph.values().size()) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+        for (const ValueId operand : graph.nodes()[n].operands) {
+            users_[operand.value()].push_back(n);
+        }
+    }
+}
+
+std::vector<Readers::Reader> Readers::Of(ValueId value) const {
+    std::vector<Reader> readers;
+    std::set<std::pair<size_t, ValueId>> known;
+    const auto add = [&](size_t node, ValueId result) {
+        if (known.emplace(node, result).second) {
+            readers.push_back({node, result});
+        }
+    };
+    std::set<ValueId> seen;
+    std::vector<ValueId> pending = {value};
+    while (!pending.empty()) {
+        const ValueId current = pending.back();
+        pending.pop_back();
+        if (!seen.insert(current).second) {
+            continue;
+        }
+        for (const size_t n : UsersOf(current)) {
+            const std::vector<ValueId>& results = graph_.nodes()[n].results;
+            if (results.empty()) {
+                add(n, ValueId());
+            }
+            for (const ValueId result : results) {
+                if (realized_[result.value()]) {
+                    add(n, result);
+                } else {
+                    pending.push_back(result);
+                }
+            }
+        }
+    }
+    return readers;
+}
+
+}  // namespace fornax::graph

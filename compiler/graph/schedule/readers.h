@@ -1,0 +1,34 @@
+// Which kernels read a value, through what is inlined into them.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "compiler/graph/ir/graph.h"
+
+namespace fornax::graph {
+
+class Readers {
+  public:
+    // `realized` says by value index which values are in memory, and may change between calls. Both
+    // must outlive this.
+    Readers(const Graph& graph, const std::vector<bool>& realized);
+
+    struct Reader {
+        size_t node = 0;
+        ValueId result;  // what its kernel computes; not valid for a node without results
+    };
+    // The readers of a value, each once, in no particular order.
+    std::vector<Reader> Of(ValueId value) const;
+
+    // The indices of the nodes that have the value as an operand, once for each operand.
+    std::span<const size_t> UsersOf(ValueId value) const { return users_[value.value()]; }
+
+  private:
+    const Graph& graph_;
+    const std::vector<bool>& realized_;
+    std::vector<std::vector<size_t>> users_;  // by value index
+};
+
+}  // namespace fornax::graph
