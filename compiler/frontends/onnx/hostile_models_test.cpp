@@ -94,6 +94,14 @@ TEST(HostileModels, GreatestOfStrings) {
                 HasSubstr("there is no greatest element of type string"));
 }
 
+TEST(HostileModels, CodesThatDoNotFit) {
+    EXPECT_THAT(ErrorOf(Model(Input("x", {3}) + Input("s", {}) + Input("z", {}, 7) +
+                              R"(node { op_type: "QuantizeLinear" input: "x" input: "s" input: "z"
+                                        output: "y" }
+                                 output { name: "y" })")),
+                HasSubstr("it quantises to i64"));
+}
+
 TEST(HostileModels, NumbersAroundStrings) {
     EXPECT_THAT(ErrorOf(Model(Input("x", {2, 3}, 8) +
                               R"(initializer { name: "shape" data_type: 7 dims: 2

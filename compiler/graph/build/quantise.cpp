@@ -59,6 +59,9 @@ Val Quantise(Val x,
              ElementType to,
              Overflow overflow,
              ElementType compute) {
+    if (IsInteger(to) && BitsOf(to) > (IsSigned(to) ? 32 : 16)) {
+        FailInvalid(fmt::format("it quantises to {}, and the codes are computed in i32", Name(to)));
+    }
     return x.builder().Composite(
         "quantise", {{"axis", quant.axis}, {"block", quant.block}}, {x, scale, zero},
         [&](Builder&, Vals in) -> Vals {
