@@ -58,18 +58,30 @@ Expr OperationsOf(const Attention& attention) {
     return scores * (2 * PointsOf(attention.depth) + 2 * PointsOf(attention.n));
 }
 
+// The scalars of phases that run in each iteration are computed in each, whatever they depend on.
+std::vector<bool> ComputedInEachIteration(const Kernel& kernel) {
+    std::vector<const Store*> stores;
+    for (const Phase& phase : kernel.phases) {
+        for (const Store& store : phase.stores) {
+            if (phase.when == When::kEach) {
+                stores.push_back(&store);
+            }
+        }
+    }
+    return Needed(kernel, RootsOf(stores));
+}
+
 Expr OperationsOf(const Kernel& kernel, const Scope& scope) {
+    const std::vector<bool> each = ComputedInEachIteration(kernel);
     Expr operations(0);
     for (size_t i = 0; i < kernel.scalars.size(); ++i) {
         const ScalarNode& scalar = kernel.scalars[i];
-        if (!LoopsOf(scalar).empty()) {
-            operations += PointsOf(scope.free[OperandsOf(scalar).front().value()], scope);
-        } else if (std::holds_alternative<Map>(scalar.value)) {
-            operations += PointsOf(scope.free[i], scope);
+        const bool reduces = !LoopsOf(scalar).empty();
+        if (!reduces && !std::holds_alternative<Map>(scalar.value)) {
+            continue;
         }
-    }
-    if (!kernel.phases.empty()) {  // whose scalars are computed in each iteration
-        operations *= PointsOf(kernel.sequential);
+        const size_t body = reduces ? OperandsOf(scalar).front().value() : i;
+        operations += PointsOf(scope.free[body] | (each[i] ? scope.sequential : 0), scope);
     }
     return operations;
 }

@@ -74,5 +74,30 @@ TEST(LoopCosts, CountWhatIsStored) {
               (Numbers{0, 8 * 2 + 8, 8 * 2}));
 }
 
+// Two rows of a state, each multiplied by a matrix in each of three iterations.
+TEST(LoopCosts, CountIterationsOfPhasesOnce) {
+    EXPECT_EQ(CostsOf(R"(kernel rnn(in r: f32[8,8], in x: f32[3,2,8], out y: f32[2,8])
+  local h: f32[2,8]
+  parallel $g < 2
+  sequential $t < 3
+  %0 = constant f32 0
+  %1 = load h[mod($t, 2),$k]
+  %2 = load r[$k,$i]
+  %3 = mul %1, %2
+  %4 = reduce sum $k < 8 of %3
+  %5 = load x[$t,$g,$i]
+  %6 = add %4, %5
+  %7 = load h[1,$z]
+  %8 = neg %7
+  before $a < 8
+  store h[0,$a] = %0
+  each $i < 8
+  store h[mod($t + 1, 2),$i] = %6
+  after $z < 8
+  store y[$g,$z] = %8
+)"),
+              (Numbers{2 * 3 * 8 * (2 * 8 + 1) + 2 * 8, 4 * (8 * 8 + 3 * 2 * 8), 4 * 2 * 8}));
+}
+
 }  // namespace
 }  // namespace fornax::graph::loop
