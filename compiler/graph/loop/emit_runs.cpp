@@ -42,6 +42,9 @@ std::optional<Emitter::Runs> Emitter::FindRuns(const Nest& nest,
     const auto extent_of = [&](size_t loop) {
         return nest.loops[loop].extent.constant().value_or(INT32_MAX);
     };
+    if (extent_of(last) < 2) {
+        return std::nullopt;
+    }
     for (const Expr& use : uses) {
         const std::optional<Expr> stride = use.Coefficient(innermost);
         if (!stride || *stride == Expr(0) || *stride == Expr(1)) {

@@ -47,6 +47,11 @@ TEST_F(EmitRunsTest, TranspositionsOfAllTypes) {
     }
 }
 
+TEST_F(EmitRunsTest, TranspositionsWithoutElements) {
+    Check(Transposition(3, "0", "40"));
+    Check(Transposition(3, "40", "0"));
+}
+
 TEST_F(EmitRunsTest, SizesThatAreKnownAtRunTime) {
     for (const int64_t rows : {1, 16, 37}) {
         for (const int64_t columns : {0, 1, 40, 256}) {

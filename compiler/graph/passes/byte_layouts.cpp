@@ -152,16 +152,7 @@ std::set<ValueId> ReorderedOperands(const Graph& graph) {
 }  // namespace
 
 Result<Graph> SinkPermutations(const Graph& graph) {
-    Graph result(graph.name());
-    Cloner cloner(graph, result);
-    cloner.CopyInputs();
-    Sinking sinking(cloner, result);
-    for (const Node& node : graph.nodes()) {
-        FORNAX_RETURN_IF_ERROR(sinking.Visit(node));
-    }
-    cloner.CopyOutputs();
-    result.Compact();
-    return result;
+    return VisitGraph<Sinking>(graph);
 }
 
 Result<Graph> OrderBytes(const Graph& graph) {

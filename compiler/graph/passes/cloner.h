@@ -1,6 +1,7 @@
 // Copies a graph node by node into another one, the frame of every pass that replaces nodes.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "base/result.h"
@@ -43,6 +44,18 @@ Result<Graph> RewriteGraph(const Graph& graph, Rewrite rewrite) {
     cloner.CopyOutputs();
     result.Compact();
     return result;
+}
+
+// As RewriteGraph, by the Visit() of a Visitor, which is made of the cloner and the new graph.
+template <typename Visitor>
+Result<Graph> VisitGraph(const Graph& graph) {
+    std::optional<Visitor> visitor;
+    return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
+        if (!visitor) {
+            visitor.emplace(cloner, to);
+        }
+        return visitor->Visit(node);
+    });
 }
 
 // Copies the nodes of a body; gives the values of its outputs. `operands` are values of `to` in

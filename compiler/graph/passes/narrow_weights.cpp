@@ -200,16 +200,7 @@ class Narrowing {
 }  // namespace
 
 Result<Graph> NarrowWeights(const Graph& graph) {
-    Graph result(graph.name());
-    Cloner cloner(graph, result);
-    cloner.CopyInputs();
-    Narrowing narrowing(cloner, result);
-    for (const Node& node : graph.nodes()) {
-        FORNAX_RETURN_IF_ERROR(narrowing.Visit(node));
-    }
-    cloner.CopyOutputs();
-    result.Compact();
-    return result;
+    return VisitGraph<Narrowing>(graph);
 }
 
 }  // namespace fornax::graph

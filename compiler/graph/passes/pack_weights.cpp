@@ -273,16 +273,7 @@ class WeightPacking {
 }  // namespace
 
 Result<Graph> PackWeights(Graph graph) {
-    Graph result(graph.name());
-    Cloner cloner(graph, result);
-    cloner.CopyInputs();
-    WeightPacking packing(cloner, result);
-    for (const Node& node : graph.nodes()) {
-        FORNAX_RETURN_IF_ERROR(packing.Visit(node));
-    }
-    cloner.CopyOutputs();
-    result.Compact();
-    return result;
+    return VisitGraph<WeightPacking>(graph);
 }
 
 }  // namespace fornax::graph
