@@ -35,6 +35,7 @@ struct Nest {
 uint32_t LocalSizeFor(const Expr& points);
 
 class WindowEmitter;
+struct Window;
 
 class Emitter {
   public:
@@ -59,6 +60,9 @@ class Emitter {
     // --- emit_window.cpp: tiles of a sliding window; false if the kernel has none
     friend class WindowEmitter;
     bool EmitWindow();
+    // --- emit_columns.cpp: sliding windows with lanes; false if the lanes are too few
+    friend class ColumnEmitter;
+    bool EmitColumns(const Window& window);
     // The value of a scalar that is in workgroup memory, or that an earlier iteration of the same
     // unrolled reduction has computed; 0 if there is none.
     Id StagedValue(ScalarId id);
