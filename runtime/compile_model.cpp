@@ -72,6 +72,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     options.strict = request.strict;
     options.dynamic_sizes = request.dynamic_sizes;
     options.precision = request.precision;
+    options.bfloat16_products = request.bfloat16_products;
     FORNAX_ASSIGN_OR_RETURN(
         compiled.plan, graph::Compile(std::move(model.graph), options,
                                       request.with_boundaries ? &compiled.boundaries : nullptr));
