@@ -173,6 +173,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
         }
     }
     request.precision = options_.precision;
+    request.bfloat16_products = device_->features().bfloat16_dot;
     request.strict = options_.strict;
     request.progress = options_.progress;
     request.with_boundaries = options_.with_boundaries;
