@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "compiler/frontends/onnx/fuzz_mutations.h"
 #include "compiler/graph/compile.h"
-#include "compiler/graph/loop/emit_spirv.h"
+#include "compiler/graph/plan/plan_kernel.h"
 
 namespace {
 
@@ -50,9 +50,9 @@ void CheckPlan(const graph::Plan& plan) {
         graph::loop::Target target;
         target.matrices_f32 = matrices;
         for (const graph::PlanKernel& kernel : plan.kernels) {
-            const auto module = graph::loop::EmitSpirv(kernel.loop, target);
+            const auto module = graph::CodeOf(kernel, target);
             if (!module.ok()) {
-                CheckError("EmitSpirv", module.error());
+                CheckError("CodeOf", module.error());
             }
         }
     }

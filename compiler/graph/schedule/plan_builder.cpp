@@ -5,6 +5,7 @@
 
 #include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
 
@@ -135,10 +136,26 @@ void PlanBuilder::AddDispatch(std::string name, loop::Kernel kernel, std::vector
 void PlanBuilder::AddKernel(loop::Kernel kernel, DispatchStep step) {
     KeepUsedSizes(kernel);
     EstimateCosts(kernel, step);
-    const auto [found, inserted] =
-        kernels_.emplace(loop::ToText(kernel), KernelId(plan_.kernels.size()));
+    AddStep({std::move(kernel)}, std::move(step));
+}
+
+void PlanBuilder::AddTemplate(std::string name,
+                              TemplateKernel kernel,
+                              std::vector<BlockId> blocks) {
+    DispatchStep step;
+    step.name = std::move(name);
+    step.bindings = std::move(blocks);
+    step.operations = kernel.operations();
+    for (const loop::Buffer& buffer : kernel.buffers()) {
+        (buffer.written ? step.bytes_written : step.bytes_read) += SizeBytes(buffer.type);
+    }
+    AddStep({.loop = {}, .of_template = std::move(kernel)}, std::move(step));
+}
+
+void PlanBuilder::AddStep(PlanKernel kernel, DispatchStep step) {
+    const auto [found, inserted] = kernels_.emplace(ToText(kernel), KernelId(plan_.kernels.size()));
     if (inserted) {
-        plan_.kernels.push_back({kernel});
+        plan_.kernels.push_back(std::move(kernel));
     }
     step.kernel = found->second;
     plan_.steps.emplace_back(std::move(step));
