@@ -1,4 +1,4 @@
-// Sorts on a device, by the templates and by counting, against the interpreter.
+// Sorts and scans on a device, by the templates and without, against the interpreter.
 #include <random>
 
 #include <fmt/format.h>
@@ -10,6 +10,7 @@
 #include "compiler/graph/plan/plan_file.h"
 #include "compiler/graph/testing/compare_tensors.h"
 #include "compiler/graph/testing/interpret_plan.h"
+#include "compiler/graph/testing/random_tensor.h"
 #include "runtime/player_fixture.h"
 
 namespace fornax::runtime {
@@ -72,6 +73,24 @@ class Templates : public PlayerTest {
         Check(graph, {input}, of_template, 0);
     }
 
+    // The same for a scan of the input as it is, and of one that is not in memory.
+    void CheckScan(const Tensor& input,
+                   const graph::op::Scan& scan,
+                   const std::string& of_template) {
+        SCOPED_TRACE(fmt::format("{} {} axis {}{}{}", input.type().ToString(), Name(scan.combine),
+                                 scan.axis, scan.exclusive ? " exclusive" : "",
+                                 scan.reverse ? " reverse" : ""));
+        Graph graph;
+        graph::Builder builder(graph);
+        const graph::Val x = builder.Input("x", input.type());
+        const auto scanned = [&](graph::Val value) {
+            return graph::Scan(scan.combine, value, scan.axis, scan.exclusive, scan.reverse);
+        };
+        graph.AddOutput("y", scanned(x).id());
+        graph.AddOutput("of_reverse", scanned(graph::Reverse(x, scan.axis)).id());
+        Check(graph, {input}, of_template + of_template, 0);
+    }
+
     void Check(const Graph& graph,
                const std::vector<Tensor>& inputs,
                const std::string& of_template,
@@ -81,7 +100,8 @@ class Templates : public PlayerTest {
         Result<graph::Plan> plan = graph::Compile(graph, {});
         ASSERT_TRUE(plan.ok()) << plan.error().message;
         std::string used;
-        for (const graph::PlanKernel& kernel : plan->kernels) {
+        for (const graph::PlanStep& step : plan->steps) {
+            const auto& kernel = plan->kernels[std::get<graph::DispatchStep>(step).kernel.value()];
             used += kernel.of_template ? kernel.of_template->name() : "";
         }
         EXPECT_EQ(used, of_template);
@@ -180,6 +200,51 @@ TEST_F(Templates, SortSymbolicSizesOfComputedValues) {
             EXPECT_EQ(graph::testing::Difference(actual[i], (*expected)[i], 0), "") << i;
         }
     }
+}
+
+// Small whole numbers, of which all sums are exact.
+TEST_F(Templates, ScanAllTypes) {
+    for (size_t i = 0; i <= static_cast<size_t>(graph::kLastElementType); ++i) {
+        const auto type = static_cast<ElementType>(i);
+        if (type == ElementType::kString || type == ElementType::kBool) {
+            continue;
+        }
+        const std::string of_template = fmt::format(
+            "scan_rows_{}{}", graph::IsFloat(type) ? "f" : "i", BytesOf(type) == 8 ? 64 : 32);
+        const bool keeps_order = BytesOf(type) < 4 || graph::IsSigned(type);
+        const bool is_narrow = BytesOf(type) < 4;
+        const Tensor x = graph::testing::MakeRandomTensor(random_, type, {2, 300},
+                                                          graph::IsSigned(type) ? -1 : 0, 1);
+        CheckScan(x, {graph::Combine::kSum, 1, i % 2 == 0, i % 3 == 0}, of_template);
+        CheckScan(x, {graph::Combine::kMax, 1, true, i % 2 == 0},
+                  keeps_order && !is_narrow ? of_template : "");
+        CheckScan(Random(type, {2, 300}, 40), {graph::Combine::kMin, 1, false, i % 2 == 0},
+                  keeps_order ? of_template : "");
+    }
+}
+
+// Any axis, lengths about those of tiles and runs, all four directions.
+TEST_F(Templates, ScanAllShapes) {
+    for (const int64_t length : {65, 256, 257, 1000, 5003}) {
+        for (const int64_t way : {0, 1, 2, 3}) {
+            const bool exclusive = way % 2 != 0, reverse = way >= 2;
+            const auto whole = [&](const std::vector<int64_t>& dims) {
+                return graph::testing::MakeRandomTensor(random_, ElementType::kF32, dims, -8, 8);
+            };
+            CheckScan(whole({length}), {graph::Combine::kSum, 0, exclusive, reverse},
+                      "scan_rows_f32");
+            CheckScan(whole({3, length}), {graph::Combine::kSum, 1, exclusive, reverse},
+                      "scan_rows_f32");
+            CheckScan(whole({2, length, 3}), {graph::Combine::kSum, 1, exclusive, reverse},
+                      "scan_rows_f32");
+        }
+        CheckScan(Random(ElementType::kI64, {length, 20}, 0), {graph::Combine::kProduct, 0}, "");
+        CheckScan(Random(ElementType::kI32, {length, 2}, 0), {graph::Combine::kProduct, 0},
+                  "scan_rows_i32");
+    }
+    CheckScan(Random(ElementType::kF32, {0, 300}, 40), {graph::Combine::kSum, 1}, "scan_rows_f32");
+    CheckScan(Random(ElementType::kF32, {3, 1}, 40), {graph::Combine::kMax, 1}, "");
+    CheckScan(Random(ElementType::kF32, {3, 0}, 40), {graph::Combine::kMax, 1}, "");
 }
 
 }  // namespace

@@ -1,10 +1,18 @@
-// Concatenations, scans and scatters as loop kernels.
+// Concatenations and scatters as loop kernels.
 #include "compiler/graph/schedule/own_kernels.h"
+
+#include <algorithm>
 
 namespace fornax::graph {
 
 using loop::ScalarId;
 using Indices = std::vector<Expr>;
+
+Indices AxisLast(Indices index, size_t axis) {
+    const auto at = index.begin() + static_cast<ptrdiff_t>(axis);
+    std::rotate(at, at + 1, index.end());
+    return index;
+}
 
 // Each operand is computed straight into its part of the result.
 void AddConcat(const Graph& graph,
@@ -26,39 +34,6 @@ void AddConcat(const Graph& graph,
         }
         begin += shape[axis];
     }
-}
-
-// An invocation goes along the axis, and combines the element with what it stored before.
-void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan) {
-    const auto& scan = std::get<op::Scan>(node.operation);
-    const auto axis = static_cast<size_t>(scan.axis);
-    const TensorType& type = graph.TypeOf(node.results[0]);
-    KernelBuilder builder(graph, realized, "scan");
-    Indices index;
-    for (size_t i = 0; i < type.shape.rank(); ++i) {
-        index.push_back(i == axis ? Expr(0) : builder.AddParallel(type.shape[i]));
-    }
-    const Expr number = builder.AddSequential(type.shape[axis]);
-    const auto place = [&](const Expr& n) {
-        Indices result = index;
-        result[axis] = scan.reverse ? type.shape[axis] - 1 - n : n;
-        return result;
-    };
-    const ScalarId neutral =
-        builder.Constant(type.element, NeutralElement(scan.combine, type.element));
-    const ScalarId before = builder.FreshLoad(node.results[0], place(number - 1), neutral);
-    ScalarId value;
-    if (scan.exclusive) {
-        // The element before, where there is one.
-        const ScalarId first =
-            builder.Map(ScalarFunction::kLess, {builder.Integer(number), builder.Integer(1)});
-        const ScalarId previous = builder.At(node.operands[0], place(number - 1));
-        value = builder.Map(ScalarFunction::kSelect, {first, neutral, previous});
-    } else {
-        value = builder.At(node.operands[0], place(number));
-    }
-    builder.Store(node.results[0], place(number), builder.Combined(scan.combine, before, value));
-    plan.AddDispatch(node.name, builder);
 }
 
 // A copy, then the updates. Dimensions that an update's own place gives are parallel; the others,

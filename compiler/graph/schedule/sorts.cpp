@@ -152,14 +152,6 @@ class KeyBuilder {
     const ElementType type_;
 };
 
-// A tensor's index with the axis behind all others.
-Indices AxisLast(const Indices& index, size_t axis) {
-    Indices moved = index;
-    moved.erase(moved.begin() + static_cast<ptrdiff_t>(axis));
-    moved.push_back(index[axis]);
-    return moved;
-}
-
 // The template for a sort, if there is one for its sizes.
 std::optional<TemplateKernel> TemplateOf(const Graph& graph, const Node& node) {
     const auto& sort = std::get<op::Sort>(node.operation);

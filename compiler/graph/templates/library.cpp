@@ -1,8 +1,10 @@
 // The templates: a kernel of shaders/ is declared here, and nowhere else.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <numeric>
 
+#include "compiler/graph/ir/scalar_function.h"
 #include "compiler/graph/templates/template.h"
 
 namespace fornax::graph {
@@ -41,8 +43,47 @@ void InterpretSort(int64_t words,
     }
 }
 
+// The choice `combine` of scan_rows.
+constexpr Combine kScanned[] = {Combine::kSum, Combine::kProduct, Combine::kMin, Combine::kMax};
+
+template <ElementType type>
+void InterpretScan(std::span<const int64_t> arguments, std::span<std::vector<uint8_t>> buffers) {
+    const Combine combine = kScanned[arguments[0]];
+    const bool exclusive = arguments[1] != 0, reverse = arguments[2] != 0;
+    const int64_t rows = arguments[3], length = arguments[4], bytes = BytesOf(type);
+    for (int64_t row = 0; row < rows; ++row) {
+        Scalar total = NeutralElement(combine, type);
+        for (int64_t i = 0; i < length; ++i) {
+            const int64_t at = (row * length + (reverse ? length - 1 - i : i)) * bytes;
+            const Scalar with =
+                EvaluateCombine(combine, type, total, ReadElement(type, buffers[0].data() + at));
+            WriteElement(type, exclusive ? total : with, buffers[1].data() + at);
+            total = with;
+        }
+    }
+}
+
+template <ElementType type>
+Template ScanRows(std::string_view name) {
+    return {.name = name,
+            .parameters = {{"combine", 0, std::size(kScanned) - 1, true},
+                           {"exclusive", 0, 1, true},
+                           {"reverse", 0, 1, true},
+                           {"rows"},
+                           {"length"}},
+            .buffers = {{"values", type, {"rows", "length"}, false},
+                        {"results", type, {"rows", "length"}, true}},
+            .workgroups = "min(rows, 65535)",
+            .operations = "rows*length",
+            .interpret = InterpretScan<type>};
+}
+
 const std::vector<Template>& Library() {
     static const std::vector<Template> library = {
+        ScanRows<ElementType::kF32>("scan_rows_f32"),
+        ScanRows<ElementType::kF64>("scan_rows_f64"),
+        ScanRows<ElementType::kI32>("scan_rows_i32"),
+        ScanRows<ElementType::kI64>("scan_rows_i64"),
         {.name = "select_rows",
          .parameters = {{"rows"}, {"length"}, {"count", 0, 1024}},
          .buffers = {{"keys", ElementType::kU32, {"rows", "length"}, false},
