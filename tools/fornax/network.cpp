@@ -13,12 +13,10 @@ namespace fornax::tool {
 namespace {
 
 Result<Network> DescribePlan(const std::string& path) {
-    const Result<graph::Plan> plan = graph::ReadPlanFile(path, graph::WeightCheck::kTrust);
-    if (!plan.ok()) {
-        return Error{plan.error().code, fmt::format("{}: {}", path, plan.error().message)};
-    }
+    FORNAX_ASSIGN_OR_RETURN(const graph::Plan plan,
+                            graph::ReadPlanFile(path, graph::WeightCheck::kTrust));
     Network network{path, true, {}};
-    for (const graph::PlanPort& port : plan->inputs) {
+    for (const graph::PlanPort& port : plan.inputs) {
         network.inputs.push_back({port.name, port.type, true});
     }
     return network;

@@ -1,4 +1,4 @@
-// Numbers come from the plan's own estimates: each buffer goes through memory once.
+// Numbers come from the plan's own estimates (compiler/graph/loop/costs.h).
 #include "tools/fornax/plan_report.h"
 
 #include <algorithm>

@@ -285,7 +285,7 @@ Result<ImportedModel> ImportModel(const std::string& bytes,
     if (bytes.size() > INT32_MAX || !model.ParseFromCodedStream(&coded) ||
         !coded.ConsumedEntireMessage() || !model.has_graph()) {
         return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("{}: it is not an ONNX model.", name)};
+                     fmt::format("{}: it is not an ONNX model, or it is cut short.", name)};
     }
     try {
         return ModelImporter(model, name, directory, options).Run();

@@ -133,7 +133,7 @@ ModelInput DescribeInput(const onnx::ValueInfoProto& info) {
 Result<std::vector<ModelInput>> ReadModelInputs(std::span<const std::byte> bytes,
                                                 const std::string& name) {
     const Error no_model{ErrorCode::kInvalidArgument,
-                         fmt::format("{}: it is not an ONNX model.", name)};
+                         fmt::format("{}: it is not an ONNX model, or it is cut short.", name)};
     if (bytes.size() > INT32_MAX) {
         return no_model;
     }

@@ -65,7 +65,7 @@ TEST(ModelInputs, DamagedFilesAreNoModels) {
           good.substr(0, good.size() - 1), std::string(1000, '\x0a')}) {
         const auto inputs = ReadInputs(bytes, "m.onnx");
         ASSERT_FALSE(inputs.ok());
-        EXPECT_EQ(inputs.error().message, "m.onnx: it is not an ONNX model.");
+        EXPECT_EQ(inputs.error().message, "m.onnx: it is not an ONNX model, or it is cut short.");
     }
     onnx::ModelProto strange = SomeModel();
     strange.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(

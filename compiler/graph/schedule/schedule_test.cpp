@@ -92,5 +92,34 @@ TEST(Schedule, WindowsAreFlat) {
                 ElementsAre("flat [64,28,28]"));
 }
 
+// A row is shared by a workgroup where its points lie side by side, and is one invocation's where
+// neighbouring rows do.
+TEST(Schedule, RowsThatLieAcrossTheMemoryAreFlat) {
+    const auto softmax = [](std::string_view axis, std::string_view statistics,
+                            std::string_view inserted) {
+        return fmt::format(R"(graph "softmax" {{
+    %0 = input "x" f32[8,100,200]
+    %1 = reduce "max" (%0) {{combine = max, axes = [{0}]}} : f32[{1}]
+    %2 = reshape "m" (%1) {{shape = [{2}]}} : f32[{2}]
+    %3 = broadcast "all" (%2) {{shape = [8,100,200]}} : f32[8,100,200]
+    %4 = map "less" (%0, %3) {{function = sub}} : f32[8,100,200]
+    %5 = map "exp" (%4) {{function = exp}} : f32[8,100,200]
+    %6 = reduce "sum" (%5) {{combine = sum, axes = [{0}]}} : f32[{1}]
+    %7 = reshape "s" (%6) {{shape = [{2}]}} : f32[{2}]
+    %8 = broadcast "all" (%7) {{shape = [8,100,200]}} : f32[8,100,200]
+    %9 = map "share" (%5, %8) {{function = div}} : f32[8,100,200]
+    output "y" %9
+}}
+)",
+                           axis, statistics, inserted);
+    };
+    EXPECT_THAT(KernelsOf(softmax("1", "8,200", "8,1,200")),
+                ElementsAre("flat [8,100,200] exp exp"));
+    EXPECT_THAT(KernelsOf(softmax("0", "100,200", "1,100,200")),
+                ElementsAre("flat [8,100,200] exp exp"));
+    EXPECT_THAT(KernelsOf(softmax("2", "8,100", "8,100,1")),
+                ElementsAre("row [8,100,200] exp exp"));
+}
+
 }  // namespace
 }  // namespace fornax::graph
