@@ -19,7 +19,7 @@ using graph::Val;
 constexpr int32_t kNeighbours = 0, kHalves = 2;  // which elements are a pair
 
 struct Rotation {
-    int64_t dims = 0;  // that are rotated
+    int64_t first = 0, dims = 0;  // the elements that are rotated
     int32_t mode = 0;
     std::vector<float> scales;  // by pair: the angle of position 1
     float magnitude = 1;
@@ -36,6 +36,7 @@ float PairOfTurns(int64_t dims, int32_t context, float turns, float base) {
 // have theirs scaled, with a ramp between.
 Rotation RotationOf(const Node& node) {
     Rotation rotation;
+    rotation.first = node.integer(15);
     rotation.dims = node.integer(1);
     rotation.mode = node.integer(2);
     const int32_t context = node.integer(4);
@@ -43,7 +44,8 @@ Rotation RotationOf(const Node& node) {
                 beta_fast = node.number(9), beta_slow = node.number(10);
     rotation.magnitude = node.number(8);
     if ((rotation.mode != kNeighbours && rotation.mode != kHalves) || rotation.dims < 2 ||
-        rotation.dims % 2 != 0 || rotation.dims > node.tensor().ne[0]) {
+        rotation.dims % 2 != 0 || rotation.first < 0 ||
+        rotation.first + rotation.dims > node.tensor().ne[0]) {
         graph::FailUnsupported("this mode of rotation is not covered");
     }
     const auto last = static_cast<float>(rotation.dims - 1);
@@ -89,7 +91,7 @@ Val Rotated(const Node& node, bool backward) {
     const int64_t axis = neighbours ? 4 : 3;
     const Shape split = neighbours ? Shape({x.dim(0), x.dim(1), x.dim(2), pairs, 2})
                                    : Shape({x.dim(0), x.dim(1), x.dim(2), 2, pairs});
-    const Val turned = Reshape(SliceAxis(x, 3, 0, rotation.dims), split);
+    const Val turned = Reshape(SliceAxis(x, 3, rotation.first, rotation.dims), split);
     const Val first = SliceAxis(turned, axis, 0, 1), second = SliceAxis(turned, axis, 1, 1);
     const int64_t other = neighbours ? 4 : 3;
     const Val c = Unsqueeze(cosine, other), s = Unsqueeze(sine, other);
@@ -103,11 +105,14 @@ Val Rotated(const Node& node, bool backward) {
     if (rotation.dims == size) {
         return result;
     }
-    // What is behind the rotated elements stays.
+    // The other elements stay.
     const Shape shape = node.shape();
-    result = Pad(result, 0, {0, 0, 0, 0}, {0, 0, 0, size - rotation.dims});
+    const int64_t end = rotation.first + rotation.dims;
+    result = Pad(result, 0, {0, 0, 0, rotation.first}, {0, 0, 0, size - end});
     const Val place = builder.Iota(ElementType::kI32, shape, 3);
-    return Where(Less(place, static_cast<double>(rotation.dims)), result, x);
+    return Where(And(GreaterEqual(place, static_cast<double>(rotation.first)),
+                     Less(place, static_cast<double>(end))),
+                 result, x);
 }
 
 Val Rope(const Node& node) {

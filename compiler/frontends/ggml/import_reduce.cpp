@@ -10,6 +10,10 @@ using graph::Shape;
 using graph::Val;
 
 Val SumNode(const Node& node) {
+    // Of other tensors ggml's CPU backend, which everything is compared with, sums other elements.
+    if (node.source(0).nb[0] != static_cast<uint64_t>(node.source(0).type->block_bytes)) {
+        graph::FailUnsupported("the rows do not lie in one piece");
+    }
     return Sum(node.Float(0), {0, 1, 2, 3});
 }
 Val SumRows(const Node& node) {
