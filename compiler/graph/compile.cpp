@@ -33,24 +33,24 @@ Result<Plan> Compile(Graph graph,
                      std::vector<Boundary>* boundaries) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
-    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
-    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
-    FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(std::move(graph), IsRecurrence));
-    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(std::move(graph), keep_none));
-    FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
+    FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(graph, IsRecurrence));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(graph));
     if (options.precision == Precision::kMedium) {
         FORNAX_ASSIGN_OR_RETURN(graph, NarrowWeights(graph));
         if (options.bfloat16_products) {
             FORNAX_ASSIGN_OR_RETURN(graph, NarrowProducts(graph));
         }
     }
-    FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
+    FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(graph));
     FORNAX_RETURN_IF_ERROR(Verify(graph));
     FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries));
     if (options.strict) {

@@ -14,8 +14,6 @@
 namespace fornax::onnx_frontend {
 namespace {
 
-namespace map = graph::map;
-
 // Loops of at most this many iterations are unrolled.
 constexpr int64_t kUnrolledIterations = 8;
 // And those that have to be, because they are not loops over tensors of fixed types.

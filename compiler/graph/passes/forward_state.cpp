@@ -6,7 +6,7 @@
 
 namespace fornax::graph {
 
-Result<Graph> ForwardState(Graph graph) {
+Result<Graph> ForwardState(const Graph& graph) {
     std::map<std::string, ValueId> current;         // of the new graph
     std::map<std::string, const Node*> last_write;  // of the old one
     for (const Node& node : graph.nodes()) {

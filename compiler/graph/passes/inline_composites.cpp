@@ -27,7 +27,7 @@ Status InlineNode(const Graph& graph,
 
 }  // namespace
 
-Result<Graph> InlineComposites(Graph graph, const Keep& keep) {
+Result<Graph> InlineComposites(const Graph& graph, const Keep& keep) {
     return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
         return InlineNode(graph, node, keep, cloner, to);
     });

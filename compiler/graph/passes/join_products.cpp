@@ -239,7 +239,7 @@ class ProductJoining {
 
 }  // namespace
 
-Result<Graph> JoinProducts(Graph graph) {
+Result<Graph> JoinProducts(const Graph& graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();

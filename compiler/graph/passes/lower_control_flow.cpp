@@ -156,11 +156,11 @@ class ControlFlowLowering {
         const auto keep_none = [](const Graph&, const Node&) { return false; };
         FORNAX_ASSIGN_OR_RETURN(Graph body, InlineComposites(source, keep_none));
         if (!pure) {
-            return LowerControlFlow(std::move(body), keep_);
+            return LowerControlFlow(body, keep_);
         }
-        FORNAX_ASSIGN_OR_RETURN(body, Simplify(std::move(body)));
-        FORNAX_ASSIGN_OR_RETURN(body, LowerControlFlow(std::move(body), keep_));
-        return Simplify(std::move(body));
+        FORNAX_ASSIGN_OR_RETURN(body, Simplify(body));
+        FORNAX_ASSIGN_OR_RETURN(body, LowerControlFlow(body, keep_));
+        return Simplify(body);
     }
 
     Cloner& cloner_;
@@ -171,7 +171,7 @@ class ControlFlowLowering {
 
 }  // namespace
 
-Result<Graph> LowerControlFlow(Graph graph, const KeepLoop& keep) {
+Result<Graph> LowerControlFlow(const Graph& graph, const KeepLoop& keep) {
     size_t unrolled_nodes = 0;
     return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
         return ControlFlowLowering(cloner, to, keep, unrolled_nodes).Lower(node);

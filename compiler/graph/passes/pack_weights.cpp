@@ -272,7 +272,7 @@ class WeightPacking {
 
 }  // namespace
 
-Result<Graph> PackWeights(Graph graph) {
+Result<Graph> PackWeights(const Graph& graph) {
     return VisitGraph<WeightPacking>(graph);
 }
 

@@ -18,12 +18,12 @@ namespace fornax::graph {
 Result<Graph> SpecializeSizes(Graph graph, const std::set<std::string>& dynamic);
 
 // Puts bodies in the place of composites, but for those that `keep` says a template takes.
-Result<Graph> InlineComposites(Graph graph,
+Result<Graph> InlineComposites(const Graph& graph,
                                const std::function<bool(const Graph&, const Node&)>& keep);
 
 // Reads of state after a write become the written value, and one write of each state is left, the
 // last.
-Result<Graph> ForwardState(Graph graph);
+Result<Graph> ForwardState(const Graph& graph);
 
 // Whether a loop stays, because it becomes a kernel as it is.
 using KeepLoop = std::function<bool(const Graph&, const Node&)>;
@@ -31,11 +31,11 @@ using KeepLoop = std::function<bool(const Graph&, const Node&)>;
 // Makes dispatches of control flow where that is possible: a loop whose number of iterations is
 // known is unrolled, unless `keep` says that it stays; both branches of a condition are computed
 // and the results selected. What is too large, or calls the host, stays.
-Result<Graph> LowerControlFlow(Graph graph, const KeepLoop& keep);
+Result<Graph> LowerControlFlow(const Graph& graph, const KeepLoop& keep);
 
 // Folds what depends on constants only (up to a size), joins equal nodes, and removes nodes that
 // change nothing: views of views, casts to the same type, additions of 0.
-Result<Graph> Simplify(Graph graph);
+Result<Graph> Simplify(const Graph& graph);
 
 // Moves the permutations behind products of integers through elementwise nodes, so that images
 // between such products keep the products' order in memory.
@@ -45,13 +45,12 @@ Result<Graph> SinkPermutations(const Graph& graph);
 // would remove the copies.
 Result<Graph> OrderBytes(const Graph& graph);
 
-// Puts constant matrices of products into the layout that the products' kernels read. The last
 // Gives the activations around convolutions with constant weights an order with channels last, and
 // inserts views where another order is needed.
 Result<Graph> ChooseLayouts(const Graph& graph);
 
 // Makes one product of those that multiply the same value by constant matrices.
-Result<Graph> JoinProducts(Graph graph);
+Result<Graph> JoinProducts(const Graph& graph);
 
 // Rounds the constant matrices of products of at most kMostFewRows rows to bf16: for
 // Precision::kMedium.
@@ -63,6 +62,6 @@ Result<Graph> NarrowProducts(const Graph& graph);
 
 // Puts constant operands of products into the layout that the products' kernels read. The last
 // pass: Simplify() would fold the views that it leaves.
-Result<Graph> PackWeights(Graph graph);
+Result<Graph> PackWeights(const Graph& graph);
 
 }  // namespace fornax::graph

@@ -271,7 +271,7 @@ class Simplifier {
 
 }  // namespace
 
-Result<Graph> Simplify(Graph graph) {
+Result<Graph> Simplify(const Graph& graph) {
     Graph result(graph.name());
     Cloner cloner(graph, result);
     cloner.CopyInputs();

@@ -226,8 +226,7 @@ void ChangeOne(std::vector<T>& elements, Random& random, Change&& change) {
             return;
         case 1:
             if (elements.size() < 32) {
-                const T copy = *place;
-                elements.insert(place, copy);
+                elements.insert(place, T(*place));
             }
             return;
         case 2:
