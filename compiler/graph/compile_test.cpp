@@ -110,6 +110,12 @@ TEST(Compile, AStateWhoseOldValueIsReadIsCopied) {
                   3);
 }
 
+// A loop that is no kernel in primitives, and whose body has composites: it was taken for a kernel.
+TEST(Compile, LoopsOfCompositesRunOnTheHost) {
+    uint64_t runs = 0;
+    EXPECT_EQ(testing::CheckRandomGraphOnHost(4011174, &runs), "");
+}
+
 TEST(Compile, RandomGraphsComputeTheSame) {
     const uint64_t first = Setting("FORNAX_RANDOM_SEED", 1);
     const uint64_t count = Setting("FORNAX_RANDOM_GRAPHS", 400);

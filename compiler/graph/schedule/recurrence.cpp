@@ -131,6 +131,10 @@ class Iteration {
 
   private:
     bool MayContain(const Node& node) const {
+        // A loop that LowerControlFlow() left alone has its body as it was.
+        if (Is<op::Composite>(node.operation)) {
+            return false;
+        }
         for (const ValueId operand : node.operands) {
             if (step.TypeOf(operand).element == ElementType::kString) {
                 return false;
