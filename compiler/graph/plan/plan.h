@@ -98,7 +98,7 @@ struct SymbolSource {
 
 struct Plan {
     std::string name;        // of the graph
-    std::string graph_hash;  // 32 hexadecimal digits, or nothing: see graph_hash.h
+    std::string graph_hash;  // 32 hexadecimal digits, or nothing: the key in the plan cache
     std::vector<PlanBlock> blocks;
     std::vector<PlanPort> inputs;
     std::vector<PlanPort> outputs;
@@ -108,6 +108,13 @@ struct Plan {
     Ranges ranges;
     std::vector<Guard> guards;
     Bindings hints;  // the sizes that it was made for first
+    // The types of the model's inputs and outputs, which may be for more sizes than the plan's.
+    // Empty: they are the plan's.
+    std::vector<TensorType> model_inputs;
+    std::vector<TensorType> model_outputs;
+    // Inputs, by number, that the plan does not read because it is right for one value of theirs
+    // alone. Whoever asked for the plan knows the values.
+    std::vector<uint32_t> fixed_inputs;
 };
 
 // The size of a block that holds a symbol without a value.

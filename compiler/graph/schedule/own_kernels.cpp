@@ -36,15 +36,16 @@ void AddConcat(const Graph& graph,
     }
 }
 
-// A copy, then the updates. Dimensions that an update's own place gives are parallel; the others,
-// whose updates may meet in one element, follow each other.
+// A copy unless it is in place, then the updates. Dimensions that an update's own place gives are
+// parallel; the others, whose updates may meet in one element, follow each other.
 void AddScatter(const Graph& graph,
                 std::vector<bool>& realized,
                 const Node& node,
-                PlanBuilder& plan) {
+                PlanBuilder& plan,
+                bool in_place) {
     const auto& scatter = std::get<op::Scatter>(node.operation);
     const ValueId data = node.operands[0], updates = node.operands[1], result = node.results[0];
-    {
+    if (!in_place) {
         KernelBuilder builder(graph, realized, "scatter_copy");
         const Indices index = builder.AddParallel(graph.ShapeOf(data));
         builder.Store(result, index, builder.At(data, index));

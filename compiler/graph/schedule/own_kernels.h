@@ -20,9 +20,11 @@ void AddConcat(const Graph& graph,
                PlanBuilder& plan);
 void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
 void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
+// `in_place`: the result lies where the data do, and only the updates are stored.
 void AddScatter(const Graph& graph,
                 std::vector<bool>& realized,
                 const Node& node,
-                PlanBuilder& plan);
+                PlanBuilder& plan,
+                bool in_place);
 
 }  // namespace fornax::graph
