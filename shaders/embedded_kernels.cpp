@@ -2,9 +2,13 @@
 #include "shaders/embedded_kernels.h"
 
 #include "shaders/scan_rows_f32.spv.h"
+#include "shaders/scan_rows_f32_plain.spv.h"
 #include "shaders/scan_rows_f64.spv.h"
+#include "shaders/scan_rows_f64_plain.spv.h"
 #include "shaders/scan_rows_i32.spv.h"
+#include "shaders/scan_rows_i32_plain.spv.h"
 #include "shaders/scan_rows_i64.spv.h"
+#include "shaders/scan_rows_i64_plain.spv.h"
 #include "shaders/select_rows.spv.h"
 #include "shaders/sort_rows.spv.h"
 
@@ -12,8 +16,10 @@ namespace fornax::shaders {
 
 std::span<const EmbeddedKernel> EmbeddedKernels() {
     static constexpr EmbeddedKernel kKernels[] = {
-        {"scan_rows_f32", spirv::kScanRowsF32}, {"scan_rows_f64", spirv::kScanRowsF64},
-        {"scan_rows_i32", spirv::kScanRowsI32}, {"scan_rows_i64", spirv::kScanRowsI64},
+        {"scan_rows_f32", spirv::kScanRowsF32}, {"scan_rows_f32_plain", spirv::kScanRowsF32Plain},
+        {"scan_rows_f64", spirv::kScanRowsF64}, {"scan_rows_f64_plain", spirv::kScanRowsF64Plain},
+        {"scan_rows_i32", spirv::kScanRowsI32}, {"scan_rows_i32_plain", spirv::kScanRowsI32Plain},
+        {"scan_rows_i64", spirv::kScanRowsI64}, {"scan_rows_i64_plain", spirv::kScanRowsI64Plain},
         {"select_rows", spirv::kSelectRows},    {"sort_rows", spirv::kSortRows},
     };
     return kKernels;

@@ -1,32 +1,38 @@
-// Running combinations of rows of ELEMENT: result i combines values 0 to i, or 0 to i - 1 if it is
-// exclusive, counted from the row's end if it is reverse.
+// Running combinations of rows: result i combines values 0 to i, or 0 to i - 1 if it is exclusive,
+// counted from the row's end if it is reverse.
 //
-// A workgroup goes along a row by tiles. In each, an invocation combines a run of values by itself;
-// what stands before its run are the totals of earlier runs and tiles.
+// A workgroup goes along a row by tiles of a value for each invocation. With PLAIN it does without
+// arithmetic of subgroups.
 #version 450
+#extension GL_EXT_shader_explicit_arithmetic_types_int64 : enable
+#ifndef PLAIN
+#extension GL_KHR_shader_subgroup_arithmetic : require
+#extension GL_EXT_shader_subgroup_extended_types_int64 : enable
+#endif
+
 #if defined(OF_I32)
 #define ELEMENT int
 #define LEAST ELEMENT(0x80000000)
 #define GREATEST ELEMENT(0x7fffffff)
 #elif defined(OF_I64)
-#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require
 #define ELEMENT int64_t
 #define LEAST ELEMENT(0x8000000000000000UL)
 #define GREATEST ELEMENT(0x7fffffffffffffffL)
 #elif defined(OF_F32)
+#define FLOAT
 #define ELEMENT float
 #define LEAST uintBitsToFloat(0xff800000)
 #define GREATEST uintBitsToFloat(0x7f800000)
 #elif defined(OF_F64)
+#define FLOAT
 #define ELEMENT double
 #define LEAST packDouble2x32(uvec2(0, 0xfff00000))
 #define GREATEST packDouble2x32(uvec2(0, 0x7ff00000))
 #endif
 
-const uint kRuns = 16;
-const uint kRun = 16;
+const uint kTile = 32;
 
-layout(local_size_x = 16) in;
+layout(local_size_x = 32) in;
 
 layout(constant_id = 0) const uint kCombine = 0;  // sum, product, least, greatest
 layout(constant_id = 1) const uint kExclusive = 0;
@@ -44,10 +50,14 @@ layout(set = 0, binding = 1) writeonly buffer Results {  // [row][element]
     ELEMENT results[];
 };
 
-shared ELEMENT totals[2][kRuns];  // for every second tile, so that one barrier is enough
+shared ELEMENT parts[kTile];
+
+ELEMENT Neutral() {
+    return kCombine == 0 ? ELEMENT(0) : kCombine == 1 ? ELEMENT(1) : kCombine == 2 ? GREATEST : LEAST;
+}
 
 bool IsNan(ELEMENT x) {
-#if defined(OF_F32) || defined(OF_F64)
+#ifdef FLOAT
     return isnan(x);
 #else
     return false;
@@ -65,47 +75,106 @@ ELEMENT Combined(ELEMENT a, ELEMENT b) {
     return takes_a || IsNan(a) ? a : b;
 }
 
+#ifdef PLAIN
+
+uint Lane() {
+    return gl_LocalInvocationIndex;
+}
+
+// The combination of the tile's values up to the invocation's; `all` becomes that of all.
+ELEMENT Scanned(ELEMENT value, out ELEMENT all) {
+    const uint lane = Lane();
+    for (uint distance = 1; distance < kTile; distance *= 2) {
+        parts[lane] = value;
+        barrier();
+        if (lane >= distance) {
+            value = Combined(parts[lane - distance], value);
+        }
+        barrier();
+    }
+    parts[lane] = value;
+    barrier();
+    all = parts[kTile - 1];
+    barrier();
+    return value;
+}
+
+#else
+
+uint Lane() {
+    return gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
+}
+
+ELEMENT ScannedInSubgroup(ELEMENT value, out ELEMENT all) {
+    if (kCombine == 0) {
+        all = subgroupAdd(value);
+        return subgroupInclusiveAdd(value);
+    }
+    if (kCombine == 1) {
+        all = subgroupMul(value);
+        return subgroupInclusiveMul(value);
+    }
+    // What subgroups make of NaN is not defined.
+    const ELEMENT number = IsNan(value) ? Neutral() : value;
+    const uint nan = IsNan(value) ? 1 : 0;
+    ELEMENT scanned;
+    if (kCombine == 2) {
+        all = subgroupMin(number);
+        scanned = subgroupInclusiveMin(number);
+    } else {
+        all = subgroupMax(number);
+        scanned = subgroupInclusiveMax(number);
+    }
+#ifdef FLOAT
+    const ELEMENT not_a_number = ELEMENT(uintBitsToFloat(0x7fc00000));
+    all = subgroupMax(nan) != 0 ? not_a_number : all;
+    scanned = subgroupInclusiveMax(nan) != 0 ? not_a_number : scanned;
+#endif
+    return scanned;
+}
+
+ELEMENT Scanned(ELEMENT value, out ELEMENT all) {
+    ELEMENT scanned = ScannedInSubgroup(value, all);
+    if (gl_NumSubgroups == 1) {
+        return scanned;
+    }
+    if (subgroupElect()) {
+        parts[gl_SubgroupID] = all;
+    }
+    barrier();
+    ELEMENT before = Neutral();
+    all = Neutral();
+    for (uint i = 0; i < gl_NumSubgroups; ++i) {
+        before = i == gl_SubgroupID ? all : before;
+        all = Combined(all, parts[i]);
+    }
+    barrier();
+    return Combined(before, scanned);
+}
+
+#endif
+
 void main() {
-    const uint run = gl_LocalInvocationIndex;
-    const ELEMENT neutral = kCombine == 0   ? ELEMENT(0)
-                            : kCombine == 1 ? ELEMENT(1)
-                            : kCombine == 2 ? GREATEST
-                                            : LEAST;
+    const uint lane = Lane();
     for (uint row = gl_WorkGroupID.x; row < rows; row += gl_NumWorkGroups.x) {
         const uint first = row * length;
-        ELEMENT carried = neutral;
-        uint parity = 0;
-        for (uint begin = 0; begin < length; begin += kRuns * kRun) {
-            ELEMENT before[kRun];
-            ELEMENT total = neutral;
-            const uint run_begin = begin + run * kRun;
-            for (uint k = 0; k < kRun; ++k) {
-                const uint i = run_begin + k;
-                ELEMENT value = neutral;
-                if (i < length) {
-                    value = values[first + (kReverse != 0 ? length - 1 - i : i)];
-                }
-                const ELEMENT with = Combined(total, value);
-                before[k] = kExclusive != 0 ? total : with;
-                total = with;
-            }
-            totals[parity][run] = total;
-            barrier();
-            ELEMENT earlier = carried;
-            for (uint other = 0; other < kRuns; ++other) {
-                const ELEMENT its = totals[parity][other];
-                carried = Combined(carried, its);
-                earlier = other < run ? carried : earlier;
-            }
-            for (uint k = 0; k < kRun; ++k) {
-                const uint i = run_begin + k;
-                if (i < length) {
-                    results[first + (kReverse != 0 ? length - 1 - i : i)] =
-                        Combined(earlier, before[k]);
-                }
-            }
-            parity = 1 - parity;
+        ELEMENT carried = Neutral();
+        if (kExclusive != 0 && lane == 0 && length != 0) {
+            results[first + (kReverse != 0 ? length - 1 : 0)] = carried;
         }
-        barrier();  // the next row begins with the same parity perhaps
+        for (uint begin = 0; begin < length; begin += kTile) {
+            const uint i = begin + lane;
+            ELEMENT value = Neutral();
+            if (i < length) {
+                value = values[first + (kReverse != 0 ? length - 1 - i : i)];
+            }
+            ELEMENT all;
+            const ELEMENT result = Combined(carried, Scanned(value, all));
+            const uint at = kExclusive != 0 ? i + 1 : i;
+            if (at < length) {
+                results[first + (kReverse != 0 ? length - 1 - at : at)] = result;
+            }
+            carried = Combined(carried, all);
+        }
     }
 }

@@ -65,7 +65,8 @@ std::optional<Emitter::Runs> Emitter::FindRuns(const Nest& nest,
             }
             runs.points = std::min(kRun, extent_of(runs.run));
             const auto whole = static_cast<size_t>(runs.points);
-            if (extent_of(runs.lanes) < kLeastLanes || scalars * whole > kMostScalars) {
+            if (runs.points < 1 || extent_of(runs.lanes) < kLeastLanes ||
+                scalars * whole > kMostScalars) {
                 return std::nullopt;
             }
             return runs;

@@ -117,13 +117,13 @@ Plan MakeSeed() {
 }
 
 // One dispatch of a kernel, whose buffers are the plan's inputs and outputs.
-Plan PlanOfKernel(const loop::Kernel& kernel, const Bindings& hints) {
+Plan PlanOfKernel(const PlanKernel& kernel, const Bindings& hints) {
     Plan plan;
-    plan.kernels.push_back({kernel});
-    plan.ranges = kernel.sizes;
+    plan.kernels.push_back(kernel);
+    plan.ranges = SizesOf(kernel);
     plan.hints = hints;
     DispatchStep step{"step", KernelId(0), {}, 0, 0, 0};
-    for (const loop::Buffer& buffer : kernel.buffers) {
+    for (const loop::Buffer& buffer : BuffersOf(kernel)) {
         const BlockId block(plan.blocks.size());
         const BlockKind kind = buffer.written ? BlockKind::kOutput : BlockKind::kInput;
         plan.blocks.push_back({buffer.name, buffer.type, kind, nullptr, nullptr, 0, 1});
@@ -143,6 +143,22 @@ Plan PlanOfKernel(const loop::Kernel& kernel, const Bindings& hints) {
     return plan;
 }
 
+// Of tensors with n and m as their last dimensions, where the template has two sizes or more.
+Plan PlanOfTemplate(const Template& of) {
+    const Symbol n("n"), m("m");
+    std::vector<Expr> arguments;
+    for (const TemplateParameter& parameter : of.parameters) {
+        const bool is_row = parameter.name == "rows", is_length = parameter.name == "length";
+        arguments.push_back(is_row      ? Expr(n)
+                            : is_length ? Expr(m)
+                                        : Expr(std::max<int64_t>(parameter.low, 1)));
+    }
+    PlanKernel kernel;
+    kernel.of_template =
+        TemplateKernel::Make(of.name, std::move(arguments), {{n, {0, 100}}, {m, {0, 100}}}).value();
+    return PlanOfKernel(kernel, {{n, 3}, {m, 5}});
+}
+
 // One with a part of every kind, kernels of every form, and small plans, which are read many times
 // a second.
 const std::vector<Plan>& Seeds() {
@@ -154,7 +170,10 @@ const std::vector<Plan>& Seeds() {
             for (const auto& [symbol, range] : kernel.sizes) {
                 hints[symbol] = std::min<int64_t>(range.high, 2);
             }
-            plans.push_back(PlanOfKernel(kernel, hints));
+            plans.push_back(PlanOfKernel({kernel}, hints));
+        }
+        for (const Template& of : Templates()) {
+            plans.push_back(PlanOfTemplate(of));
         }
         for (const Plan& plan : plans) {
             if (!ValidatePlan(plan).ok()) {
@@ -165,7 +184,7 @@ const std::vector<Plan>& Seeds() {
         const size_t count = plans.size() + kRandomSeeds;
         for (uint64_t seed = 0; plans.size() < count; ++seed) {
             const loop::RandomKernel random = loop::MakeRandomKernel(seed);
-            Plan plan = PlanOfKernel(random.kernel, random.sizes);
+            Plan plan = PlanOfKernel({random.kernel}, random.sizes);
             // Kernels of sizes that are no input's are none that a plan can have alone.
             if (random.kernel.scalars.size() <= kSmallKernel && ValidatePlan(plan).ok()) {
                 plans.push_back(std::move(plan));
@@ -321,6 +340,21 @@ void ChangeBlock(PlanBlock& block, Random& random) {
     }
 }
 
+void ChangeKernel(PlanKernel& kernel, Random& random) {
+    if (!kernel.of_template) {
+        return;
+    }
+    const std::span<const Expr> held = kernel.of_template->arguments();
+    std::vector<Expr> arguments(held.begin(), held.end());
+    ChangeExpr(arguments[random() % arguments.size()], random);
+    fornax::Result<TemplateKernel> changed = TemplateKernel::Make(
+        kernel.of_template->name(), std::move(arguments),
+        {{Symbol("n"), {0, 100}}, {Symbol("m"), {0, 100}}, {Symbol("k"), {0, 100}}});
+    if (changed.ok()) {
+        kernel.of_template = *std::move(changed);
+    }
+}
+
 void ChangePlan(Plan& plan, Random& random) {
     const auto port = [&](PlanPort& held) {
         if (random() % 2 == 0) {
@@ -329,7 +363,7 @@ void ChangePlan(Plan& plan, Random& random) {
             ChangeType(held.type, random);
         }
     };
-    switch (random() % 8) {
+    switch (random() % 9) {
         case 0:
             return ChangeOne(plan.blocks, random, [&](auto& held) { ChangeBlock(held, random); });
         case 1:
@@ -350,6 +384,9 @@ void ChangePlan(Plan& plan, Random& random) {
                 {static_cast<Relation>(random() % 5), AnyExpr(random), AnyExpr(random)});
             return ChangeOne(plan.guards, random,
                              [&](Guard& guard) { ChangeExpr(guard.a, random); });
+        case 6:
+            return ChangeOne(plan.kernels, random,
+                             [&](PlanKernel& held) { ChangeKernel(held, random); });
         default:
             return ChangeOne(plan.steps, random, [&](PlanStep& step) {
                 std::visit([&](auto& held) { ChangeStep(held, random); }, step);
@@ -420,7 +457,8 @@ void InterpretSmall(const Plan& plan, const MemoryPlan& memory, const Bindings& 
         }
         // The blocks that the plan binds are as large as the kernel's buffers whenever it may run.
         const fornax::Status status = Interpret(kernel, sizes, buffers);
-        if (!status.ok()) {
+        // Sizes that a template is not for are refused before it is run.
+        if (!status.ok() && status.error().code != fornax::ErrorCode::kUnsupported) {
             std::fprintf(stderr, "%s\n", status.error().message.c_str());
             std::abort();
         }

@@ -23,6 +23,9 @@ void InterpretSort(int64_t words,
                    int64_t count,
                    const std::vector<uint8_t>& keys,
                    std::vector<uint8_t>& positions) {
+    if (rows == 0 || length == 0) {
+        return;
+    }
     std::vector<uint32_t> order(static_cast<size_t>(length));
     for (int64_t row = 0; row < rows; ++row) {
         std::iota(order.begin(), order.end(), 0U);
@@ -43,6 +46,9 @@ void InterpretSort(int64_t words,
     }
 }
 
+// A workgroup a row or, on devices that run no more, for several; none for nothing.
+constexpr std::string_view kRowsWithElements = "min(rows, 65535)*min(length, 1)";
+
 // The choice `combine` of scan_rows.
 constexpr Combine kScanned[] = {Combine::kSum, Combine::kProduct, Combine::kMin, Combine::kMax};
 
@@ -51,7 +57,7 @@ void InterpretScan(std::span<const int64_t> arguments, std::span<std::vector<uin
     const Combine combine = kScanned[arguments[0]];
     const bool exclusive = arguments[1] != 0, reverse = arguments[2] != 0;
     const int64_t rows = arguments[3], length = arguments[4], bytes = BytesOf(type);
-    for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t row = 0; length != 0 && row < rows; ++row) {
         Scalar total = NeutralElement(combine, type);
         for (int64_t i = 0; i < length; ++i) {
             const int64_t at = (row * length + (reverse ? length - 1 - i : i)) * bytes;
@@ -73,7 +79,7 @@ Template ScanRows(std::string_view name) {
                            {"length"}},
             .buffers = {{"values", type, {"rows", "length"}, false},
                         {"results", type, {"rows", "length"}, true}},
-            .workgroups = "min(rows, 65535)",
+            .workgroups = kRowsWithElements,
             .operations = "rows*length",
             .interpret = InterpretScan<type>};
 }
@@ -88,7 +94,7 @@ const std::vector<Template>& Library() {
          .parameters = {{"rows"}, {"length"}, {"count", 0, 1024}},
          .buffers = {{"keys", ElementType::kU32, {"rows", "length"}, false},
                      {"positions", ElementType::kI32, {"rows", "count"}, true}},
-         .workgroups = "min(rows, 65535)",
+         .workgroups = kRowsWithElements,
          .operations = "2*rows*length + 2*rows*count*count",
          .interpret =
              [](std::span<const int64_t> a, std::span<std::vector<uint8_t>> buffers) {
@@ -99,7 +105,7 @@ const std::vector<Template>& Library() {
          .buffers = {{"keys", ElementType::kU32, {"words", "rows", "length"}, false},
                      {"scratch", ElementType::kU32, {"rows", "4", "length"}, true},
                      {"positions", ElementType::kI32, {"rows", "count"}, true}},
-         .workgroups = "min(rows, 65535)",
+         .workgroups = kRowsWithElements,
          .operations = "32*words*rows*length",
          .interpret =
              [](std::span<const int64_t> a, std::span<std::vector<uint8_t>> buffers) {

@@ -42,6 +42,8 @@ struct TemplateBuffer {
 };
 
 struct Template {
+    // Of the kernel in shaders/. If there is one of this name with "_plain" behind it too, that is
+    // the one for devices without arithmetic of subgroups.
     std::string_view name;
     // Push constants and specialisation constants 0, 1, ... are the parameters of either kind in
     // this order.
@@ -85,7 +87,7 @@ class TemplateKernel {
     // uses.
     Result<loop::Module> Module(const loop::Target& target) const;
 
-    // As loop::Interpret().
+    // As loop::Interpret(); kUnsupported if an argument is not within its parameter's bounds.
     Status Interpret(const Bindings& sizes, std::span<std::vector<uint8_t>> buffers) const;
 
   private:

@@ -142,12 +142,16 @@ Result<loop::Module> TemplateKernel::Module(const loop::Target& target) const {
                                      name_, Name(buffer.type.element))};
         }
     }
-    loop::Module module;
+    const std::string plain = name_ + "_plain";
+    std::span<const uint32_t> words;
     for (const shaders::EmbeddedKernel& kernel : shaders::EmbeddedKernels()) {
-        if (kernel.name == name_) {
-            module.words.assign(kernel.spirv.begin(), kernel.spirv.end());
+        if ((kernel.name == name_ && words.empty()) ||
+            (kernel.name == plain && !target.subgroup_arithmetic)) {
+            words = kernel.spirv;
         }
     }
+    loop::Module module;
+    module.words.assign(words.begin(), words.end());
     module.workgroups = {Substituted(template_->workgroups), 1, 1};
     for (const Expr& argument : PushConstants()) {
         module.limits.push_back(argument);
@@ -165,7 +169,7 @@ Status TemplateKernel::Interpret(const Bindings& sizes,
         const TemplateParameter& parameter = template_->parameters[i];
         const std::optional<int64_t> value = arguments_[i].Evaluate(sizes);
         if (!value || *value < parameter.low || *value > parameter.high) {
-            return Error{ErrorCode::kInvalidArgument,
+            return Error{ErrorCode::kUnsupported,
                          fmt::format("The kernel {} takes {} from {} to {}; it is {}.", name_,
                                      parameter.name, parameter.low, parameter.high,
                                      value ? std::to_string(*value) : "unknown")};

@@ -2,6 +2,7 @@
 #include "compiler/graph/templates/template.h"
 
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -21,6 +22,7 @@ struct Reflection {
     uint32_t push_constants = 0;       // u32 each
     uint32_t choices = 0;              // specialisation constants
     uint32_t sets = 0;
+    bool has_subgroups = false;
 };
 
 Reflection Reflect(std::span<const uint32_t> words) {
@@ -31,6 +33,10 @@ Reflection Reflect(std::span<const uint32_t> words) {
     for (size_t i = 5; i < words.size(); i += words[i] >> 16) {
         const auto op = static_cast<spv::Op>(words[i] & 0xffff);
         const uint32_t* operands = &words[i + 1];
+        reflection.has_subgroups =
+            reflection.has_subgroups ||
+            (op == spv::Op::OpCapability && static_cast<spv::Capability>(operands[0]) ==
+                                                spv::Capability::GroupNonUniformArithmetic);
         if (op == spv::Op::OpDecorate) {
             switch (static_cast<spv::Decoration>(operands[1])) {
                 case spv::Decoration::Binding:
@@ -81,25 +87,30 @@ Result<TemplateKernel> Some(const Template& of) {
 }
 
 TEST(Template, DeclaresWhatItsCodeHas) {
-    EXPECT_EQ(Templates().size(), shaders::EmbeddedKernels().size());
+    std::set<std::vector<uint32_t>> codes;
     for (const Template& of : Templates()) {
-        SCOPED_TRACE(of.name);
         const Result<TemplateKernel> kernel = Some(of);
         ASSERT_TRUE(kernel.ok()) << kernel.error().message;
-        const Result<loop::Module> module = kernel->Module({});
-        ASSERT_TRUE(module.ok()) << module.error().message;
-        ASSERT_GT(module->words.size(), 5U);
-        const Reflection reflection = Reflect(module->words);
-        EXPECT_EQ(reflection.sets, 1U);
-        EXPECT_EQ(reflection.push_constants, kernel->PushConstants().size());
-        EXPECT_EQ(reflection.choices, kernel->Choices().size());
-        ASSERT_EQ(reflection.written.size(), of.buffers.size());
-        for (uint32_t i = 0; i < of.buffers.size(); ++i) {
-            EXPECT_EQ(reflection.written.at(i), of.buffers[i].written) << of.buffers[i].name;
-        }
-        EXPECT_GT(module->workgroups[0].constant().value_or(0), 0);
         EXPECT_GT(kernel->operations().constant().value_or(0), 0);
+        for (const bool subgroups : {true, false}) {
+            SCOPED_TRACE(fmt::format("{} with subgroups {}", of.name, subgroups));
+            const Result<loop::Module> module = kernel->Module({.subgroup_arithmetic = subgroups});
+            ASSERT_TRUE(module.ok()) << module.error().message;
+            ASSERT_GT(module->words.size(), 5U);
+            codes.insert(module->words);
+            const Reflection reflection = Reflect(module->words);
+            EXPECT_EQ(reflection.sets, 1U);
+            EXPECT_EQ(reflection.push_constants, kernel->PushConstants().size());
+            EXPECT_EQ(reflection.choices, kernel->Choices().size());
+            EXPECT_TRUE(subgroups || !reflection.has_subgroups);
+            ASSERT_EQ(reflection.written.size(), of.buffers.size());
+            for (uint32_t i = 0; i < of.buffers.size(); ++i) {
+                EXPECT_EQ(reflection.written.at(i), of.buffers[i].written) << of.buffers[i].name;
+            }
+            EXPECT_GT(module->workgroups[0].constant().value_or(0), 0);
+        }
     }
+    EXPECT_EQ(codes.size(), shaders::EmbeddedKernels().size());
 }
 
 TEST(Template, ReadsItsText) {
