@@ -89,6 +89,51 @@ TEST_F(EmitProductsTest, BytesOfWindows) {
     }
 }
 
+// The same of bf16, two in a word, with code for devices that multiply them and for others. Windows
+// are outside of the image here and there.
+TEST_F(EmitProductsTest, WordsOfBf16) {
+    std::vector<std::string> texts;
+    for (const auto& [m, n, k] : {std::tuple(9, 16, 5), {16, 40, 64}, {65, 33, 16}}) {
+        texts.push_back(fmt::format(
+            "kernel words(in a: bf16[{0},{3}], in b: bf16[{4},{2},16,2], in s: f32[{1}], "
+            "out y: f32[{0},{1}])\n"
+            "  parallel $i < {0}, $j < {1}\n"
+            "  product\n"
+            "%0 = load a[$i,2*$r + $u]\n"
+            "%1 = cast f32 %0\n"
+            "%2 = load b[floor($j, 16),$r,mod($j, 16),$u]\n"
+            "%3 = cast f32 %2\n"
+            "%4 = mul %1, %3\n"
+            "%5 = reduce sum $r < {2}, $u < 2 of %4\n"
+            "%6 = load s[$j]\n"
+            "%7 = add %5, %6\n"
+            "store y[$i,$j] = %7\n",
+            m, n, k, 2 * k, (n + 15) / 16));
+    }
+    texts.push_back(
+        "kernel conv(in x: bf16[2,9,11,8], in w: bf16[2,3,3,4,16,2], out y: f32[2,5,6,20])\n"
+        "  parallel $b < 2, $i < 5, $j < 6, $o < 20\n"
+        "  product\n"
+        "%0 = constant bf16 0.5\n"
+        "%1 = load x[$b,2*$i + $r - 1,2*$j + $s - 1,2*$t + $u] otherwise %0\n"
+        "%2 = cast f32 %1\n"
+        "%3 = load w[floor($o, 16),$r,$s,$t,mod($o, 16),$u]\n"
+        "%4 = cast f32 %3\n"
+        "%5 = mul %2, %4\n"
+        "%6 = reduce sum $r < 3, $s < 3, $t < 4, $u < 2 of %5\n"
+        "store y[$b,$i,$j,$o] = %6\n");
+    for (const std::string& text : texts) {
+        SCOPED_TRACE(text);
+        EXPECT_TRUE(IsByteProduct(text));
+        Check(text, {}, {.relative = 1e-4, .floor = 1});
+        if (runner_->target().bfloat16_dot) {
+            runner_->target().bfloat16_dot = false;
+            Check(text, {}, {.relative = 1e-4, .floor = 1});
+            runner_->target().bfloat16_dot = true;
+        }
+    }
+}
+
 TEST_F(EmitProductsTest, BytesThatAreNoWords) {
     // A word that begins at an odd place, three bytes, and an edge within a word.
     const auto text = [](const char* index, int places) {

@@ -24,6 +24,8 @@ using loop::VariableSet;
 constexpr double kShortRow = 16;
 // Reductions over fewer points than this stay in one invocation.
 constexpr double kShortReduction = 32;
+// Rows that lie across the memory are not shared by a workgroup if there are so many.
+constexpr double kManyRows = 64;
 // Products with fewer columns, or fewer products a sum, are not worth a tile.
 constexpr double kLeastColumns = 8;
 constexpr double kLeastRows = 4;
@@ -77,6 +79,17 @@ int Contiguity(const Kernel& kernel, const Symbol& variable) {
         }
     }
     return score;
+}
+
+// Whether neighbouring rows lie side by side in memory, and a row's own points do not.
+bool LieAcross(const Kernel& kernel, VariableSet rows) {
+    std::optional<size_t> row, lane;
+    for (size_t i = 0; i < kernel.parallel.size(); ++i) {
+        (((rows >> i) & 1) != 0 ? row : lane) = i;
+    }
+    return row && lane &&
+           Contiguity(kernel, kernel.parallel[*row].variable) >
+               Contiguity(kernel, kernel.parallel[*lane].variable);
 }
 
 std::vector<ScalarId> Reductions(const Kernel& kernel) {
@@ -160,7 +173,9 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         const int across = Contiguity(kernel, kernel.parallel.back().variable);
         cooperative = along_row >= across || row_points < 64;
     }
-    if (cooperative || lane_points > kShortRow) {
+    // Invocations side by side take rows that lie side by side, each goes along its own.
+    const bool across = lane_points > 1 && LieAcross(kernel, rows) && row_points >= kManyRows;
+    if (!across && (cooperative || lane_points > kShortRow)) {
         PutRowsFirst(kernel, rows);
         kernel.mapping = loop::Mapping::kRow;
         kernel.row_loops = static_cast<uint32_t>(__builtin_popcountll(rows));
