@@ -564,6 +564,9 @@ bool Emitter::EmitProduct() {
         EmitFewRows(*product);
         return true;
     }
+    if (EmitRegisterProduct(*product)) {
+        return true;
+    }
     if (!target_.matrices_f32 || kernel_[product->sum].type != ElementType::kF32) {
         return false;
     }

@@ -220,6 +220,58 @@ TEST_F(EmitProductsTest, TilesInGroupsOfRows) {
         {{Symbol("s"), 170}}, {.relative = 1e-4, .floor = 1});
 }
 
+// Products that are computed in registers: rows that no tile divides, columns of half a vector, of
+// memory that has no more of them and that has whole panels, and any number of ks.
+TEST_F(EmitProductsTest, FloatsInRegisters) {
+    for (const auto& [m, n, k] : {std::tuple(49, 24, 24),
+                                  {23, 40, 9},
+                                  {30, 16, 144},
+                                  {112, 96, 16},
+                                  {17, 33, 50},
+                                  {64, 144, 7}}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", m, n, k));
+        for (const bool panels : {true, false}) {
+            Check(fmt::format("kernel floats(in a: f32[2,{0},{2}], in b: f32[{3}], in s: f32[{1}], "
+                              "out y: f32[2,{0},{1}])\n"
+                              "  parallel $h < 2, $i < {0}, $j < {1}\n"
+                              "  product\n"
+                              "%0 = load a[$h,$i,$r]\n"
+                              "%1 = load b[{4}]\n"
+                              "%2 = mul %0, %1\n"
+                              "%3 = reduce sum $r < {2} of %2\n"
+                              "%4 = load s[$j]\n"
+                              "%5 = add %3, %4\n"
+                              "store y[$h,$i,$j] = %5\n",
+                              m, n, k,
+                              panels ? fmt::format("{},{},16", (n + 15) / 16, k)
+                                     : fmt::format("{},{}", k, n),
+                              panels ? "floor($j, 16),$r,mod($j, 16)" : "$r,$j"),
+                  {}, {.relative = 1e-4, .floor = 1});
+        }
+    }
+}
+
+// Windows over three planes: written out, some rows and columns of which are outside of the image,
+// where there is another value than 0. Of 7 x 7 one plane after the other.
+TEST_F(EmitProductsTest, WindowsOfPlanes) {
+    for (const auto& [side, stride, width] : {std::tuple(3, 2, 24), {3, 1, 23}, {7, 2, 30}}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", side, stride, width));
+        Check(fmt::format("kernel conv(in x: f32[2,3,9,{2}], in w: f32[2,3,{0},{0},16], "
+                          "out y: f32[2,{3},{4},20])\n"
+                          "  parallel $b < 2, $i < {3}, $j < {4}, $o < 20\n"
+                          "  product\n"
+                          "%0 = constant f32 0.5\n"
+                          "%1 = load x[$b,$c,{1}*$i + $r - {5},{1}*$j + $s - {5}] otherwise %0\n"
+                          "%2 = load w[floor($o, 16),$c,$r,$s,mod($o, 16)]\n"
+                          "%3 = mul %1, %2\n"
+                          "%4 = reduce sum $c < 3, $r < {0}, $s < {0} of %3\n"
+                          "store y[$b,$i,$j,$o] = %4\n",
+                          side, stride, width, (9 + stride - 1) / stride,
+                          (width + stride - 1) / stride, side / 2),
+              {}, {.relative = 1e-4, .floor = 1});
+    }
+}
+
 // Windows of 3 x 3 with padding: runs of channels, and of places where channels are few and come
 // first.
 TEST_F(EmitProductsTest, FloatsOfWindows) {
@@ -286,10 +338,11 @@ TEST_F(EmitProductsTest, AWorkgroupStoresWholeRowsOnly) {
         "  parallel $m < 1024, $n < 48\n"
         "  product\n"
         "%0 = load a[$m,$k]\n"
-        "%1 = load b[floor($n, 16),$k,mod($n, 16)]\n"
-        "%2 = mul %0, %1\n"
-        "%3 = reduce sum $k < 8 of %2\n"
-        "store y[$m,$n] = %3\n");
+        "%1 = neg %0\n"  // so the operand is staged
+        "%2 = load b[floor($n, 16),$k,mod($n, 16)]\n"
+        "%3 = mul %1, %2\n"
+        "%4 = reduce sum $k < 8 of %3\n"
+        "store y[$m,$n] = %4\n");
     const Result<Module> module = EmitSpirv(kernel, runner_->target());
     ASSERT_TRUE(module.ok()) << module.error().message;
     test::Buffers buffers = RandomBuffers(kernel, {});

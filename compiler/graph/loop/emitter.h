@@ -51,6 +51,7 @@ class Emitter {
   private:
     friend class ProductEmitter;
     friend class ByteProductEmitter;
+    friend class RegisterProductEmitter;
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
@@ -79,6 +80,8 @@ class Emitter {
     void EmitFewRows(const Product& product);
     // --- emit_bytes.cpp: false if the product or the device is not made for it
     bool EmitByteProduct(const Product& product);
+    // --- emit_register_product.cpp: false if matrices are as fast, or the product is no such one
+    bool EmitRegisterProduct(const Product& product);
     // Runs code with the variables of one row.
     using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
     Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
