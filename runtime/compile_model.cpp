@@ -86,6 +86,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     options.strict = request.strict;
     options.dynamic_sizes = request.dynamic_sizes;
     options.precision = request.precision;
+    options.bfloat16_products = request.bfloat16_products;
     CompiledModel compiled;
     FORNAX_ASSIGN_OR_RETURN(
         compiled.plan, graph::Compile(std::move(model.graph), options,

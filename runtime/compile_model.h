@@ -49,7 +49,8 @@ struct CompileRequest {
     // What inputs hold, for those whose values decide shapes.
     std::map<std::string, graph::Tensor> input_values;
     Precision precision = Precision::kHighest;
-    bool strict = false;  // refuses what would run on the host
+    bool bfloat16_products = false;  // graph::CompileOptions: what the device is fast at
+    bool strict = false;             // refuses what would run on the host
     // The names of sizes that the plan is to hold for whatever they are, graph::CompileOptions.
     std::set<std::string> dynamic_sizes;
     ProgressFunction progress;  // may be empty

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/hash.h"
-#include "compiler/graph/loop/emit_spirv.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "runtime/model_cache.h"
 
 namespace fornax::runtime {
@@ -22,7 +22,7 @@ Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
     hasher.AppendArray(std::span<const uint8_t>(properties.pipelineCacheUUID));
     hasher.AppendListSize(plan.kernels.size());
     for (const graph::PlanKernel& kernel : plan.kernels) {
-        hasher.Append(graph::loop::ToText(kernel.loop));
+        hasher.Append(graph::ToText(kernel));
     }
     return hasher.Finish();
 }
@@ -173,6 +173,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
         }
     }
     request.precision = options_.precision;
+    request.bfloat16_products = device_->features().bfloat16_dot;
     request.strict = options_.strict;
     request.progress = options_.progress;
     request.with_boundaries = options_.with_boundaries;

@@ -25,29 +25,34 @@ struct Dependencies {
 
 // What compiling looks at whatever the model is. Not the values of inputs: few models look at them.
 Result<Hash128> RequestKey(const ModelCompiler& compiler, const CompileRequest& request) {
+    // All members by name, so that a new one is not forgotten. Progress changes nothing, and
+    // requests with boundaries are not looked up.
+    [[maybe_unused]] const auto& [file, dims, input_shapes, input_values, precision,
+                                  bfloat16_products, strict, dynamic_sizes, progress,
+                                  with_boundaries] = request;
     Hasher hasher;
     hasher.Append("fornax model").Append(kKeyVersion).Append(compiler.digest);
-    if (request.file.path.empty()) {
-        hasher.Append(HashBytes(std::as_bytes(std::span(*request.file.bytes))));
+    if (file.path.empty()) {
+        hasher.Append(HashBytes(std::as_bytes(std::span(*file.bytes))));
     } else {
-        FORNAX_ASSIGN_OR_RETURN(const Hash128 contents, HashFile(request.file.path));
+        FORNAX_ASSIGN_OR_RETURN(const Hash128 contents, HashFile(file.path));
         hasher.Append(contents);
     }
-    hasher.AppendListSize(request.dims.size());
-    for (const auto& [name, size] : request.dims) {
+    hasher.AppendListSize(dims.size());
+    for (const auto& [name, size] : dims) {
         hasher.Append(name).Append(size);
     }
-    hasher.AppendListSize(request.input_shapes.size());
-    for (const auto& [name, dims] : request.input_shapes) {
-        hasher.Append(name).AppendArray(std::span(dims));
+    hasher.AppendListSize(input_shapes.size());
+    for (const auto& [name, shape] : input_shapes) {
+        hasher.Append(name).AppendArray(std::span(shape));
     }
-    hasher.AppendListSize(request.input_values.size());
-    for (const auto& [name, value] : request.input_values) {
+    hasher.AppendListSize(input_values.size());
+    for (const auto& [name, value] : input_values) {
         hasher.Append(name).Append(value.element).AppendArray(std::span(value.dims));
     }
-    hasher.Append(request.precision).Append(request.strict);
-    hasher.AppendListSize(request.dynamic_sizes.size());
-    for (const std::string& name : request.dynamic_sizes) {
+    hasher.Append(precision).Append(bfloat16_products).Append(strict);
+    hasher.AppendListSize(dynamic_sizes.size());
+    for (const std::string& name : dynamic_sizes) {
         hasher.Append(name);
     }
     return hasher.Finish();

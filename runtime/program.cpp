@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/plan/packing.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "runtime/sizes.h"
 
 namespace fornax::runtime {
@@ -24,17 +25,17 @@ struct MadeKernel {
 Result<MadeKernel> MakeKernel(const graph::PlanKernel& kernel,
                               const graph::loop::Target& target,
                               vulkan::PipelineFactory& factory) {
-    FORNAX_ASSIGN_OR_RETURN(const graph::loop::Module module,
-                            graph::loop::EmitSpirv(kernel.loop, target));
+    FORNAX_ASSIGN_OR_RETURN(const graph::KernelCode made_code, graph::CodeOf(kernel, target));
     MadeKernel made;
-    made.interface.push_constants = graph::loop::SizeSymbols(kernel.loop);
-    made.interface.workgroups = module.workgroups;
-    made.interface.limits = module.limits;
+    made.interface.push_constants = made_code.push_constants;
+    made.interface.workgroups = made_code.module.workgroups;
+    made.interface.limits = made_code.module.limits;
     vulkan::KernelCode code;
-    code.name = kernel.loop.name;
-    code.words = module.words;
-    code.binding_count = static_cast<uint32_t>(kernel.loop.buffers.size());
-    code.push_constant_count = static_cast<uint32_t>(made.interface.push_constants.size());
+    code.name = graph::NameOf(kernel);
+    code.words = made_code.module.words;
+    code.binding_count = static_cast<uint32_t>(graph::BuffersOf(kernel).size());
+    code.push_constant_count = static_cast<uint32_t>(made_code.push_constants.size());
+    code.constants = made_code.constants;
     FORNAX_ASSIGN_OR_RETURN(made.pipeline, factory.Make(code));
     return made;
 }
@@ -54,6 +55,7 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
     target.storage_16bit = features.storage_16bit;
     target.subgroup_arithmetic = features.subgroup_arithmetic;
     target.integer_dot = features.integer_dot;
+    target.bfloat16_dot = features.bfloat16_dot;
     target.matrices_f32 = features.matrices_f32;
     target.signed_zero_inf_nan_preserve = features.signed_zero_inf_nan_preserve;
     return target;
