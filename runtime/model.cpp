@@ -94,7 +94,7 @@ Result<std::shared_ptr<Model>> Model::Load(std::shared_ptr<const std::string> by
 }
 
 Status Model::Start() {
-    if (options_.cache == "") {
+    if (options_.cache.empty()) {
         FORNAX_ASSIGN_OR_RETURN(std::string directory, CacheDirectory());
         cache_ = std::make_unique<DiskCache>(std::move(directory));
     } else if (options_.cache != "none") {
