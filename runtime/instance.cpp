@@ -84,16 +84,16 @@ Status Instance::PlaceStage(size_t index) {
     }
     const graph::MemoryPlan* earlier = index == 0 ? nullptr : &stages_[index - 1].memory;
     FORNAX_ASSIGN_OR_RETURN(stage.memory, graph::PlanMemory(plan(), bindings_, earlier));
-    const auto make = [&](std::unique_ptr<vulkan::Buffer>& buffer, uint64_t size) -> Status {
-        // The old memory goes before the new comes.
-        if (size != 0 && (buffer == nullptr || buffer->size_bytes() < size)) {
-            buffer.reset();
-            FORNAX_ASSIGN_OR_RETURN(buffer, vulkan::Buffer::Create(program_->device(), size));
-        }
-        return OkStatus();
-    };
-    FORNAX_RETURN_IF_ERROR(make(stage.arena, stage.memory.arena_bytes));
-    FORNAX_RETURN_IF_ERROR(make(stage.ports, stage.memory.port_bytes));
+    stage.arena.reset();  // the old memory goes before the new comes
+    if (stage.memory.arena_bytes != 0) {
+        FORNAX_ASSIGN_OR_RETURN(stage.arena, states_->Arena(index, stage.memory.arena_bytes));
+    }
+    const uint64_t port_bytes = stage.memory.port_bytes;
+    if (port_bytes != 0 && (stage.ports == nullptr || stage.ports->size_bytes() < port_bytes)) {
+        stage.ports.reset();
+        FORNAX_ASSIGN_OR_RETURN(stage.ports,
+                                vulkan::Buffer::Create(program_->device(), port_bytes));
+    }
     for (size_t block = 0; block < plan().blocks.size(); ++block) {
         const bool is_new = earlier == nullptr || earlier->sizes[block] == graph::kUnknownSize;
         if (stage.memory.sizes[block] == graph::kUnknownSize) {

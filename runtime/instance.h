@@ -76,7 +76,8 @@ class Instance {
     // (else kUnsupported). Inputs are read from, and outputs written to, InputBytes() and
     // OutputBytes() or what is bound in place. The caller makes earlier writes visible to compute
     // shaders; what the plan writes is made visible to the host, to compute shaders and to copies.
-    // The instance must outlive the execution and stay as it is until then.
+    // The instance must outlive the execution and stay as it is until then, and no other one of its
+    // session may run meanwhile.
     Status Record(VkCommandBuffer commands);
 
     // The values of the plan's symbols: after a run, also of those that host steps gave.
@@ -101,7 +102,8 @@ class Instance {
         graph::Bindings bindings;  // that it is placed for
         bool is_placed = false;
         bool is_recorded = false;
-        std::unique_ptr<vulkan::Buffer> arena, ports;
+        std::shared_ptr<vulkan::Buffer> arena;  // of all instances with these states
+        std::unique_ptr<vulkan::Buffer> ports;
         std::map<uint32_t, Segment> segments;  // by first step
     };
     // Where a block's bytes are.

@@ -94,7 +94,7 @@ Result<std::shared_ptr<Model>> Model::Load(std::shared_ptr<const std::string> by
 }
 
 Status Model::Start() {
-    if (options_.cache == "") {
+    if (options_.cache.empty()) {
         FORNAX_ASSIGN_OR_RETURN(std::string directory, CacheDirectory());
         cache_ = std::make_unique<DiskCache>(std::move(directory));
     } else if (options_.cache != "none") {
@@ -215,18 +215,24 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
 
 Result<std::shared_ptr<const ModelPlan>> Model::PlanFor(std::span<const graph::Tensor> inputs) {
     const std::vector<Dims> dims = DimsOf(inputs);
-    for (size_t i = 0; i < std::min(inputs.size(), inputs_.size()); ++i) {
+    if (inputs.size() != inputs_.size()) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} inputs are given; the model has {}.", inputs.size(), inputs_.size())};
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
         if (inputs[i].element != inputs_[i].element) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("The input {} has elements of type {} and is given as {}.",
                                      inputs_[i].name, graph::Name(inputs_[i].element),
                                      inputs[i].type().ToString())};
         }
-    }
-    if (inputs.size() != inputs_.size()) {
-        return Error{
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} inputs are given; the model has {}.", inputs.size(), inputs_.size())};
+        if (inputs[i].dims.size() != inputs_[i].dims.size()) {
+            return Error{
+                ErrorCode::kInvalidArgument,
+                fmt::format("The input {} is given with {} dimensions; it has {}.", inputs_[i].name,
+                            inputs[i].dims.size(), inputs_[i].dims.size())};
+        }
     }
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const ModelPlan> plan, Find(inputs, dims));
     if (plan != nullptr) {

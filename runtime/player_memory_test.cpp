@@ -96,6 +96,65 @@ TEST_F(PlayerMemoryTest, InputsKeepWhatIsWrittenOnce) {
     }
 }
 
+TEST_F(PlayerMemoryTest, SizesShareTheMemoryOfTemporaries) {
+    const auto arena_bytes = [&] { return session_->states()->arena_bytes(); };
+    std::vector<std::shared_ptr<Instance>> instances = {For(1000)};
+    const uint64_t bytes = arena_bytes();
+    EXPECT_GE(bytes, 4000u);
+    instances.push_back(For(10));
+    EXPECT_EQ(arena_bytes(), bytes);
+    instances.push_back(For(2000));
+    EXPECT_GE(arena_bytes(), 8000u);
+    EXPECT_LT(arena_bytes(), bytes + 8000);  // the smaller one is the first instances' alone
+    const auto value = [](size_t i) { return static_cast<float>(i + 1); };
+    for (size_t i = 0; i < instances.size(); ++i) {
+        const std::span<uint8_t> input = instances[i]->InputBytes(0);
+        const std::vector<float> values(input.size() / sizeof(float), value(i));
+        std::memcpy(input.data(), values.data(), input.size());
+    }
+    for (int repeat = 0; repeat < 2; ++repeat) {
+        for (const auto& instance : instances) {
+            Run(*instance);
+        }
+    }
+    for (size_t i = 0; i < instances.size(); ++i) {
+        EXPECT_THAT(ToFloats(instances[i]->OutputBytes(0)), Each((value(i) + 1) * 2));
+    }
+}
+
+// y = x + w, where w begins with a page, or 4 bytes behind that.
+TEST_F(PlayerMemoryTest, LargeConstantsAreUsedInPlace) {
+    constexpr int64_t kCount = 32 << 10;
+    const std::string add =
+        "kernel add(in x: f32[n], in w: f32[n], out y: f32[n])\n"
+        "  sizes n in 0..1000000\n  parallel $i < n\n"
+        "%0 = load x[$i]\n%1 = load w[$i]\n%2 = add %0, %1\nstore y[$i] = %2\n";
+    for (const size_t skew : {size_t{0}, size_t{4}}) {
+        const auto page = std::shared_ptr<uint8_t>(
+            static_cast<uint8_t*>(std::aligned_alloc(4096, 4 * kCount + 4096)), std::free);
+        auto* w = reinterpret_cast<float*>(page.get() + skew);
+        std::fill_n(w, kCount, 5.0F);
+        std::shared_ptr<const Program> program;
+        BlockId constant;
+        {
+            PlanBuilder builder;
+            const BlockId x = builder.Input("x", kVector), y = builder.Output("y", kVector);
+            const graph::Bytes data({page.get() + skew, size_t{4 * kCount}}, page);
+            constant = builder.Constant("w", {ElementType::kF32, {kCount}, data, nullptr});
+            builder.Dispatch(add, {x, constant, y});
+            program = Make(builder.Finish());
+        }
+        const bool is_in_place = program->constant(constant).buffer->data() == page.get() + skew;
+        EXPECT_EQ(is_in_place, skew == 0 && CanImport());
+        EXPECT_EQ(page.use_count() > 1, is_in_place);  // else it was copied and let go of
+        Session session(program);
+        const std::vector<float> input(kCount, 1);
+        const Result<RunResult> result = session.Run(std::vector{Floats(input)});
+        ASSERT_TRUE(result.ok()) << result.error().message;
+        EXPECT_THAT(ToFloats(*result->outputs.at(0).data), Each(6));
+    }
+}
+
 TEST_F(PlayerMemoryTest, AlignedMemoryIsUsedInPlace) {
     const auto instance = For(5);
     Memory x(5, 64), y(5, 128), z(5, 192);

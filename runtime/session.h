@@ -23,7 +23,8 @@ struct SessionOptions {
     size_t kept_sizes = 4;  // how many instances are kept, at least 1
     // The functions of host calls; they outlive the session and may be called from any thread.
     const graph::HostFunctions* host_functions = nullptr;
-    // Shared with sessions of other plans of the graph; new if null.
+    // Shared with sessions of other plans of the graph, whose runs take turns with this one's; new
+    // if null.
     std::shared_ptr<StateStore> states;
 };
 

@@ -37,6 +37,26 @@ Result<std::shared_ptr<vulkan::Buffer>> StateStore::Get(const std::string& name,
     return buffer;
 }
 
+Result<std::shared_ptr<vulkan::Buffer>> StateStore::Arena(size_t stage, uint64_t size_bytes) {
+    const std::lock_guard lock(mutex_);
+    arenas_.resize(std::max(arenas_.size(), stage + 1));
+    std::shared_ptr<vulkan::Buffer>& arena = arenas_[stage];
+    if (arena == nullptr || arena->size_bytes() < size_bytes) {
+        arena.reset();  // the old memory goes before the new comes
+        FORNAX_ASSIGN_OR_RETURN(arena, vulkan::Buffer::Create(device_, size_bytes));
+    }
+    return arena;
+}
+
+uint64_t StateStore::arena_bytes() const {
+    const std::lock_guard lock(mutex_);
+    uint64_t total = 0;
+    for (const std::shared_ptr<vulkan::Buffer>& arena : arenas_) {
+        total += arena == nullptr ? 0 : arena->size_bytes();
+    }
+    return total;
+}
+
 void StateStore::Set(const std::string& name,
                      uint64_t size_bytes,
                      std::shared_ptr<vulkan::Buffer> buffer) {

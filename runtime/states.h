@@ -1,4 +1,5 @@
-// The values that a plan's states keep between runs.
+// What the instances of a session have in common: the values that states keep between runs, and the
+// memory of temporaries.
 #pragma once
 
 #include <map>
@@ -6,6 +7,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "runtime/vulkan/buffer.h"
@@ -23,6 +25,12 @@ class StateStore {
     Result<std::shared_ptr<vulkan::Buffer>> Get(const std::string& name,
                                                 uint64_t size_bytes,
                                                 std::span<const uint8_t> initial);
+    // The memory of a stage's temporaries, of at least `size_bytes`, which are not 0. It is used
+    // within a run only, so one serves all instances whose runs take turns. Instances that hold an
+    // earlier, smaller one keep it.
+    Result<std::shared_ptr<vulkan::Buffer>> Arena(size_t stage, uint64_t size_bytes);
+    uint64_t arena_bytes() const;  // of all stages
+
     // Gives a state its memory, which the owner of the store may share with others: it holds the
     // state's value from here on. Instances that hold the state keep the old one.
     void Set(const std::string& name, uint64_t size_bytes, std::shared_ptr<vulkan::Buffer> buffer);
@@ -36,8 +44,9 @@ class StateStore {
         std::shared_ptr<vulkan::Buffer> buffer;
     };
     const std::shared_ptr<vulkan::Device> device_;
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::map<std::string, State> states_;
+    std::vector<std::shared_ptr<vulkan::Buffer>> arenas_;  // by stage
 };
 
 }  // namespace fornax::runtime

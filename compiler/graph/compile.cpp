@@ -50,7 +50,7 @@ Result<Plan> Compile(Graph graph,
             FORNAX_ASSIGN_OR_RETURN(graph, NarrowProducts(graph));
         }
     }
-    FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(graph));
+    FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));
     FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries));
     if (options.strict) {

@@ -95,8 +95,47 @@ class LibraryTest(unittest.TestCase):
             onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
             x = RANDOM.standard_normal((2, 8)).astype(np.float32)
             expected = onnxruntime.InferenceSession(path).run(None, {"x": x})[0]
+            for _ in range(2):  # compiled, then found in the cache
+                with libfornax.Model(self.library, path, cache=directory) as loaded:
+                    np.testing.assert_allclose(loaded.run(x)[0], expected, rtol=1e-5, atol=1e-6)
+            # Other weights are another plan, though the model's file is the same.
+            weights = np.fromfile(os.path.join(directory, "weights.bin"), np.float32)
+            (-weights).tofile(os.path.join(directory, "weights.bin"))
+            expected = onnxruntime.InferenceSession(path).run(None, {"x": x})[0]
             with libfornax.Model(self.library, path, cache=directory) as loaded:
                 np.testing.assert_allclose(loaded.run(x)[0], expected, rtol=1e-5, atol=1e-6)
+
+    def test_plans_are_found_in_the_cache(self):
+        model = make_model(
+            [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("TopK", ["a", "k"], ["v", "i"])],
+            {"x": (TensorProto.FLOAT, ["n", 256]), "k": (TensorProto.INT64, [1])},
+            {"v": (TensorProto.FLOAT, ["n", "m"]), "i": (TensorProto.INT64, ["n", "m"])},
+            {"w": RANDOM.standard_normal((256, 300)).astype(np.float32)})
+        reference = onnxruntime.InferenceSession(model.SerializeToString())
+        with tempfile.TemporaryDirectory(prefix="fornax_library_") as directory:
+            for rows, count in ((3, 2), (4, 2), (3, 5), (3, 2), (4, 2), (3, 5)):
+                x = RANDOM.standard_normal((rows, 256)).astype(np.float32)
+                k = np.array([count], np.int64)
+                with libfornax.Model(self.library, model.SerializeToString(), cache=directory) as loaded:
+                    values, positions = loaded.run(x, k)
+                expected = reference.run(None, {"x": x, "k": k})
+                np.testing.assert_allclose(values, expected[0], rtol=1e-4, atol=1e-4)
+                np.testing.assert_array_equal(positions, expected[1])
+            kinds = [name.split("-")[0] for name in os.listdir(directory)]
+            self.assertEqual(kinds.count("graphplan"), 3)
+            self.assertEqual(kinds.count("graphweight"), 1)  # in all of the plans
+
+    def test_sizes_that_cannot_be_are_told_when_they_come(self):
+        model = make_model(
+            [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+            {"x": (TensorProto.FLOAT, ["n"])}, {"y": (TensorProto.FLOAT, [2, "m"])},
+            {"shape": np.array([2, -1], np.int64)})
+        loaded = self.load(model)  # not for n = 1, for which there is no y
+        x = np.arange(6, dtype=np.float32)
+        np.testing.assert_array_equal(loaded.run(x)[0], x.reshape(2, 3))
+        with self.assertRaises(libfornax.FornaxError):
+            loaded.run(x[:5])
+        np.testing.assert_array_equal(loaded.run(x[:4])[0], x[:4].reshape(2, 2))
 
     def test_many_threads_run_one_session(self):
         model = perceptron()

@@ -71,7 +71,8 @@ const Node* Graph::Producer(ValueId id) const {
 
 void Graph::MakeConstant(ValueId id, Tensor tensor) {
     Value& value = values_[id.value()];
-    assert(value.kind == ValueKind::kResult && value.type.element == tensor.element);
+    // Of a constant it replaces the bytes.
+    assert(value.kind != ValueKind::kInput && value.type.element == tensor.element);
     value.kind = ValueKind::kConstant;
     value.producer = NodeId();
     value.constant = std::move(tensor);

@@ -22,7 +22,8 @@ constexpr int64_t kLeastElements = 4096;
 
 class WeightPacking {
   public:
-    WeightPacking(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+    WeightPacking(Graph& from, Cloner& cloner, Graph& to)
+        : from_(from), cloner_(cloner), to_(to), uses_(from.CountUses()) {}
 
     Status Visit(const Node& node) {
         if (Is<op::Loop>(node.operation)) {
@@ -35,9 +36,13 @@ class WeightPacking {
         std::vector<ValueId> operands = cloner_.Map(node.operands);
         const std::string* labels[] = {&contract->a, &contract->b};
         for (size_t i = 0; i < 2; ++i) {
+            const ValueId whole = operands[i];
             FORNAX_ASSIGN_OR_RETURN(operands[i],
-                                    Packed(node, operands[i], *labels[i], *labels[1 - i],
+                                    Packed(node, whole, *labels[i], *labels[1 - i],
                                            to_.ShapeOf(operands[1 - i]), *contract, false));
+            if (operands[i] != whole && uses_[node.operands[i].value()] == 1) {
+                LetGo(node.operands[i], whole);
+            }
         }
         FORNAX_ASSIGN_OR_RETURN(const NodeId copy,
                                 to_.AddNode(node.name, node.operation, std::move(operands)));
@@ -46,6 +51,14 @@ class WeightPacking {
     }
 
   private:
+    // Nobody will read the constant again: a network's weights need not be in memory twice.
+    void LetGo(ValueId in_from, ValueId in_to) {
+        const Tensor& constant = to_[in_to].constant;
+        const Tensor nothing = {constant.element, constant.dims, nullptr, nullptr};
+        from_.MakeConstant(in_from, nothing);
+        to_.MakeConstant(in_to, nothing);
+    }
+
     // A loop whose body multiplies by a constant that it reads, or by parts of one.
     Status VisitLoop(const Node& node) {
         const Graph& body = *node.bodies[0];
@@ -265,15 +278,23 @@ class WeightPacking {
         return offsets;
     }
 
+    Graph& from_;
     Cloner& cloner_;
     Graph& to_;
+    const std::vector<uint32_t> uses_;  // by value of from_
     std::map<std::pair<ValueId, Arrangement>, ValueId> packed_;
 };
 
 }  // namespace
 
-Result<Graph> PackWeights(const Graph& graph) {
-    return VisitGraph<WeightPacking>(graph);
+Result<Graph> PackWeights(Graph graph) {
+    std::optional<WeightPacking> packing;
+    return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
+        if (!packing) {
+            packing.emplace(graph, cloner, to);
+        }
+        return packing->Visit(node);
+    });
 }
 
 }  // namespace fornax::graph

@@ -60,8 +60,9 @@ Result<Graph> NarrowWeights(const Graph& graph);
 // that multiply bf16 faster than f32.
 Result<Graph> NarrowProducts(const Graph& graph);
 
-// Puts constant operands of products into the layout that the products' kernels read. The last
-// pass: Simplify() would fold the views that it leaves.
-Result<Graph> PackWeights(const Graph& graph);
+// Puts constant operands of products into the layout that the products' kernels read; takes the
+// graph, whose weights are let go of one after the other. The last pass: Simplify() would fold the
+// views that it leaves.
+Result<Graph> PackWeights(Graph graph);
 
 }  // namespace fornax::graph
