@@ -44,18 +44,15 @@ class ByteProductEmitter {
         e_.group_ = {e_.local_size_, 1, 1};
         const Expr m_tiles = CeilDiv(m, rows_).Simplify(e_.domain_);
         const Expr n_tiles = CeilDiv(n, e_.local_size_).Simplify(e_.domain_);
-        const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles * n_tiles);
+        const TileGrid grid = e_.OpenTileGrid(product_, m_tiles, n_tiles);
         e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-        b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
+        b_.If(grid.inside, [&] {
             e_.OpenScope();
-            // Neighbouring workgroups share the columns of b.
-            const Id m_count = e_.EmitExpr(m_tiles), n_count = e_.EmitExpr(n_tiles);
-            const Id rest = b_.UDiv(workgroup, m_count);
-            e_.BindFromIndex(product_.batch, b_.UDiv(rest, n_count));
-            m_first_ = b_.Mul(b_.UMod(workgroup, m_count), e_.U(rows_));
+            e_.BindFromIndex(product_.batch, grid.batch);
+            m_first_ = b_.Mul(grid.m, e_.U(rows_));
             m_end_ = e_.EmitExpr(e_.Simplified(m));
             m_divisible_ = e_.Simplified(Mod(m, rows_)) == Expr(0);
-            const Id first = b_.Mul(b_.UMod(rest, n_count), e_.U(e_.local_size_));
+            const Id first = b_.Mul(grid.n, e_.U(e_.local_size_));
             const Id column = b_.Add(first, e_.lane_);
             const Id end = e_.EmitExpr(e_.Simplified(n));
             const std::optional<int64_t> constant = n.constant();

@@ -189,6 +189,37 @@ TEST_F(EmitProductsTest, FloatsInTiles) {
     }
 }
 
+// So many tiles that their rows are in groups: whole ones, and ones with tiles that do not exist,
+// also of bytes, in batches and of sizes that are known at run time only.
+TEST_F(EmitProductsTest, TilesInGroupsOfRows) {
+    for (const auto& [m, n] : {std::pair(256, 200), {300, 200}, {170, 90}}) {
+        SCOPED_TRACE(fmt::format("{} {}", m, n));
+        Check(fmt::format("kernel grid(in a: f32[3,{0},16], in b: f32[3,16,{1}], "
+                          "out y: f32[3,{0},{1}])\n"
+                          "  parallel $h < 3, $i < {0}, $j < {1}\n"
+                          "  product\n"
+                          "%0 = load a[$h,$i,$r]\n"
+                          "%1 = load b[$h,$r,$j]\n"
+                          "%2 = mul %0, %1\n"
+                          "%3 = reduce sum $r < 16 of %2\n"
+                          "store y[$h,$i,$j] = %3\n",
+                          m, n),
+              {}, {.relative = 1e-4, .floor = 1});
+        Check(ByteMatrices(m, n, 3, "u8", "i8"));
+    }
+    Check(
+        "kernel grid(in a: f32[s,16], in b: f32[16,200], out y: f32[s,200])\n"
+        "  parallel $i < s, $j < 200\n"
+        "  product\n"
+        "  sizes s in 65..300\n"
+        "%0 = load a[$i,$r]\n"
+        "%1 = load b[$r,$j]\n"
+        "%2 = mul %0, %1\n"
+        "%3 = reduce sum $r < 16 of %2\n"
+        "store y[$i,$j] = %3\n",
+        {{Symbol("s"), 170}}, {.relative = 1e-4, .floor = 1});
+}
+
 // Windows of 3 x 3 with padding: runs of channels, and of places where channels are few and come
 // first.
 TEST_F(EmitProductsTest, FloatsOfWindows) {

@@ -34,7 +34,14 @@ struct Nest {
 // Invocations for so many points in a row: whole vectors, little waste.
 uint32_t LocalSizeFor(const Expr& points);
 
+// What a workgroup of a product in tiles computes: numbers of the batch and of tiles.
+struct TileGrid {
+    Id batch = 0, m = 0, n = 0;
+    Id inside = 0;  // whether there is such a tile
+};
+
 class WindowEmitter;
+struct Window;
 
 class Emitter {
   public:
@@ -47,6 +54,7 @@ class Emitter {
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    TileGrid OpenTileGrid(const Product& product, const Expr& m_tiles, const Expr& n_tiles);
     // --- emit_phases.cpp: a group of invocations for each point of the parallel loops; false if
     // the kernel has no phases
     bool EmitPhases();
@@ -59,6 +67,9 @@ class Emitter {
     // --- emit_window.cpp: tiles of a sliding window; false if the kernel has none
     friend class WindowEmitter;
     bool EmitWindow();
+    // --- emit_columns.cpp: sliding windows with lanes; false if the lanes are too few
+    friend class ColumnEmitter;
+    bool EmitColumns(const Window& window);
     // The value of a scalar that is in workgroup memory, or that an earlier iteration of the same
     // unrolled reduction has computed; 0 if there is none.
     Id StagedValue(ScalarId id);
