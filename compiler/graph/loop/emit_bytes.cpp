@@ -171,21 +171,22 @@ class ByteProductEmitter {
         return all;
     }
 
-    Id Word(Id words, const Expr& offset) {
-        const Expr place_in_words = FloorDiv(offset, bytes_.floats ? 2 : 4);
-        const Id place = e_.EmitExpr(e_.Simplified(place_in_words));
-        return b_.Load(b_.ElementPointer(words, place));
+    Id PlaceOf(const Expr& offset) {
+        return e_.EmitExpr(e_.Simplified(FloorDiv(offset, bytes_.floats ? 2 : 4)));
     }
 
     Ids Words(std::span<const Id> sums, bool inside) {
-        const Id b = Word(b_words_, e_.AccessOf(bytes_.b.buffer, bytes_.b.index).offset);
+        const Expr offset = e_.AccessOf(bytes_.b.buffer, bytes_.b.index).offset;
+        const Id b = b_.Load(b_.ElementPointer(b_words_, PlaceOf(offset)));
         Ids next;
         for (uint32_t row = 0; row < rows_; ++row) {
             AtRow(row, [&] {
                 const Emitter::Access access = AccessOfA();
-                const auto load = [&] { return Ids{Word(a_words_, access.offset)}; };
+                // Branches would cost more than loading the first word in place of one outside.
                 const Id checks = inside ? b_.True() : e_.EmitChecks(access);
-                const Id a = b_.If(checks, load, [&] { return Ids{e_.U(bytes_.otherwise)}; })[0];
+                const Id place = b_.Select(checks, PlaceOf(access.offset), e_.U(0));
+                const Id word = b_.Load(b_.ElementPointer(a_words_, place));
+                const Id a = b_.Select(checks, word, e_.U(bytes_.otherwise));
                 next.push_back(bytes_.floats ? AddFloats(a, b, sums[row])
                                              : b_.Add(sums[row], Dot(a, b)));
             });

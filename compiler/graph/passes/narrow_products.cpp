@@ -19,9 +19,12 @@ namespace {
 
 constexpr int64_t kPanel = 16;
 constexpr uint32_t kPlaces = 2;  // of a word
-// With fewer columns, what casts cost is more than what multiplications save.
-constexpr int64_t kLeastColumns = 48;
+// Kernels compute 32 columns at once.
+constexpr int64_t kLeastColumns = 32;
 constexpr int64_t kLeastDepth = 32;
+// What is multiplied less often costs more to cast than the multiplications save; the schedule
+// would not even store it.
+constexpr int64_t kLeastReads = 48;
 
 // A product of activations x and constant weights.
 struct Candidate {
@@ -29,6 +32,22 @@ struct Candidate {
     size_t column = 0;   // their axis that the result has, as its last one
     char word = 0;       // the label along which x's elements follow each other
 };
+
+bool IsView(const Operation& operation) {
+    return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
+           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
+           Is<op::Pad>(operation);
+}
+
+// The elements of the value that a view looks at.
+int64_t StoredElements(const Graph& graph, ValueId value) {
+    const Node* node = graph.Producer(value);
+    while (node != nullptr && IsView(node->operation)) {
+        value = node->operands[0];
+        node = graph.Producer(value);
+    }
+    return std::max<int64_t>(1, graph.sizes().Hint(graph.ShapeOf(value).Volume()));
+}
 
 // Whether elements along an axis follow each other in memory, in pairs that begin at a multiple of
 // two. `value` is looked through views.
@@ -110,7 +129,11 @@ std::optional<Candidate> Find(const Graph& graph,
                 found.word = others[axis];
             }
         }
-        if (fits && rows > loop::kMostFewRows && found.word != 0) {
+        const double multiplications =
+            static_cast<double>(rows) * static_cast<double>(weights.constant.count());
+        if (fits && rows > loop::kMostFewRows && found.word != 0 &&
+            multiplications >=
+                static_cast<double>(kLeastReads) * static_cast<double>(StoredElements(graph, x))) {
             return found;
         }
     }
@@ -149,13 +172,8 @@ class Narrowing {
             return known->second;
         }
         const Node* node = to_.Producer(value);
-        const bool is_view =
-            node != nullptr &&
-            (Is<op::Reshape>(node->operation) || Is<op::Permute>(node->operation) ||
-             Is<op::Broadcast>(node->operation) || Is<op::Slice>(node->operation) ||
-             Is<op::Window>(node->operation) || Is<op::Pad>(node->operation));
         ValueId result;
-        if (is_view) {
+        if (node != nullptr && IsView(node->operation)) {
             const Operation view = node->operation;
             std::vector<ValueId> operands = node->operands;
             for (ValueId& operand : operands) {

@@ -3,8 +3,7 @@
 //   translator.cpp    entry point, functions, values and their scopes, the table of opcodes
 //   homes.cpp         values that are used outside of the block that makes them
 //   control_flow.cpp  blocks, structured constructs, phis, calls
-//   variables.cpp     variables
-//   pointers.cpp      access chains, pointers as values
+//   variables.cpp, pointers.cpp  variables; access chains, pointers as values
 //   memory.cpp        loads, stores, copies
 //   atomics.cpp       atomics
 //   large_values.cpp  values that are kept in memory
@@ -13,12 +12,11 @@
 //   subgroups.cpp     operations between the invocations of a subgroup
 //   derivatives.cpp   differences between the invocations of a quad
 //   arithmetic.cpp    everything that works component by component; conversions
-//   dot_product.cpp   integer dot products
+//   dot_product.cpp   dot products of integers, and of bfloat16 added to floats
 //   execution_modes.cpp  the workgroup's size, what float arithmetic may do
 //   float_modes.cpp   flushing of denormals, rounding towards zero
 //   glsl_std_450.cpp  the GLSL.std.450 instructions
-//   images.cpp        images, samplers and texel buffers
-//   sampled_images.cpp instructions that sample
+//   images.cpp, sampled_images.cpp  images, samplers, texel buffers; instructions that sample
 //   image_code.cpp    texels to components and back
 //   image_sampling.cpp filters, levels, comparisons
 //   extensions.cpp    small extensions of SPIR-V
