@@ -37,6 +37,13 @@ Result<std::shared_ptr<vulkan::Buffer>> StateStore::Get(const std::string& name,
     return buffer;
 }
 
+void StateStore::Set(const std::string& name,
+                     uint64_t size_bytes,
+                     std::shared_ptr<vulkan::Buffer> buffer) {
+    const std::lock_guard lock(mutex_);
+    states_[name] = {size_bytes, std::move(buffer)};
+}
+
 void StateStore::Clear() {
     const std::lock_guard lock(mutex_);
     states_.clear();

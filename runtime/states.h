@@ -23,6 +23,9 @@ class StateStore {
     Result<std::shared_ptr<vulkan::Buffer>> Get(const std::string& name,
                                                 uint64_t size_bytes,
                                                 std::span<const uint8_t> initial);
+    // Gives a state its memory, which the owner of the store may share with others: it holds the
+    // state's value from here on. Instances that hold the state keep the old one.
+    void Set(const std::string& name, uint64_t size_bytes, std::shared_ptr<vulkan::Buffer> buffer);
     // All states begin anew, also with another size. Instances that hold a state keep the old one,
     // so no session may be using the store.
     void Clear();

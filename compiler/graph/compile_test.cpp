@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/plan/plan_file.h"
 #include "compiler/graph/testing/compare_tensors.h"
 #include "compiler/graph/testing/interpret_plan.h"
 #include "compiler/graph/testing/random_graph.h"
@@ -20,12 +21,19 @@ uint64_t Setting(const char* name, uint64_t otherwise) {
 }
 
 // What the plan of a graph computes in runs one after the other is what the interpreter does.
-void ExpectTheSame(std::string_view text, const std::vector<Tensor>& inputs, int runs = 1) {
+// `steps`: how many the plan has, if not 0.
+void ExpectTheSame(std::string_view text,
+                   const std::vector<Tensor>& inputs,
+                   int runs = 1,
+                   size_t steps = 0) {
     const Result<Graph> graph = ParseGraph(text);
     ASSERT_TRUE(graph.ok()) << graph.error().message;
     const Result<Plan> plan = Compile(*graph, {});
     ASSERT_TRUE(plan.ok()) << plan.error().message;
     EXPECT_TRUE(ValidatePlan(*plan).ok()) << ValidatePlan(*plan).error().message;
+    if (steps != 0) {
+        EXPECT_EQ(plan->steps.size(), steps) << ToText(*plan);
+    }
     States states;
     testing::PlanStates plan_states;
     for (int run = 0; run < runs; ++run) {
@@ -66,6 +74,42 @@ TEST(Compile, AStateMayKeepItsValue) {
                   {});
 }
 
+// A cache of keys: the rows are written to the state itself, without copies of it.
+TEST(Compile, RowsOfAStateAreUpdatedInPlace) {
+    ExpectTheSame(R"(graph "example" {
+    %0 = input "rows" f32[2,4]
+    %1 = input "at" i64[2,4]
+    %2 = read_state "a" () {state = "a", type = f32[3,2,4]}
+    %3 = reshape "as rows" (%2) {shape = [6,4]} : f32[6,4]
+    %4 = scatter "first" (%3, %0, %1) {sources = [-1, 1], combine = replace} : f32[6,4]
+    %5 = map "sum" (%0, %0) {function = add} : f32[2,4]
+    %6 = scatter "second" (%4, %5, %1) {sources = [-1, 1], combine = sum} : f32[6,4]
+    %7 = reshape "back" (%6) {shape = [3,2,4]} : f32[3,2,4]
+    write_state "to a" (%7) {state = "a"}
+    %8 = map "after" (%6, %6) {function = add} : f32[6,4]
+    output "after" %8
+})",
+                  {Tensor::FromFloats({2, 4}, std::vector<float>{1, 2, 3, 4, 5, 6, 7, 8}),
+                   Tensor::FromIntegers({2, 4}, std::vector<int64_t>{1, 1, 1, 1, 4, 4, 4, 4})},
+                  3, 3);
+}
+
+// What the state held before is read once more, so it is not updated in place.
+TEST(Compile, AStateWhoseOldValueIsReadIsCopied) {
+    ExpectTheSame(R"(graph "example" {
+    %0 = input "rows" f32[1,2]
+    %1 = input "at" i64[1,2]
+    %2 = read_state "a" () {state = "a", type = f32[3,2]}
+    %3 = scatter "new" (%2, %0, %1) {sources = [-1, 1], combine = replace} : f32[3,2]
+    write_state "to a" (%3) {state = "a"}
+    %4 = map "both" (%2, %3) {function = add} : f32[3,2]
+    output "both" %4
+})",
+                  {Tensor::FromFloats({1, 2}, std::vector<float>{1, 2}),
+                   Tensor::FromIntegers({1, 2}, std::vector<int64_t>{2, 2})},
+                  3);
+}
+
 TEST(Compile, RandomGraphsComputeTheSame) {
     const uint64_t first = Setting("FORNAX_RANDOM_SEED", 1);
     const uint64_t count = Setting("FORNAX_RANDOM_GRAPHS", 400);
@@ -77,6 +121,22 @@ TEST(Compile, RandomGraphsComputeTheSame) {
     }
     // Symbols are there, and plans serve more than the sizes that they were made for.
     EXPECT_GT(all_runs, count * 3 / 2);
+}
+
+// Whatever the compiler makes passes ValidatePlan, and its file gives it back.
+TEST(Compile, PlansPassTheRulesAndFilesGiveThemBack) {
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Result<Plan> plan = Compile(testing::MakeRandomGraph(seed).graph, {});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        const Status valid = ValidatePlan(*plan);
+        ASSERT_TRUE(valid.ok()) << valid.error().message << "\n" << ToText(*plan);
+        const Result<std::vector<std::byte>> file = SerializePlan(*plan);
+        ASSERT_TRUE(file.ok()) << file.error().message;
+        const Result<Plan> read = ParsePlan(*file);
+        ASSERT_TRUE(read.ok()) << read.error().message;
+        EXPECT_EQ(ToText(*read), ToText(*plan));
+    }
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-"""llama.cpp with its Vulkan backend, unmodified and prebuilt, on Fornax and on its own CPU backend.
+"""llama.cpp, unmodified and prebuilt, on Fornax and on its own CPU backend: through its Vulkan backend, or
+through libggml-fornax.so if FORNAX_GGML_BACKEND names it.
 
 Environment: FORNAX_MANIFEST, the driver's; FORNAX_NODE_MODULES, the folder that tools/setup/node.sh fills.
 """
@@ -36,6 +37,8 @@ class Llama(unittest.TestCase):
         environment = dict(os.environ, FORNAX_CACHE_DIR=str(self.folder / "cache"))
         manifest = os.environ["FORNAX_MANIFEST"]
         environment.update(VK_DRIVER_FILES=manifest, VK_ICD_FILENAMES=manifest)
+        if backend := os.environ.get("FORNAX_GGML_BACKEND"):
+            environment.update(GGML_BACKEND_PATH=backend, GGML_VK_VISIBLE_DEVICES="")
         node = pathlib.Path(sys.executable).with_name("node")
         command = [node, HERE / "generate.mjs", os.environ["FORNAX_NODE_MODULES"], model, device, str(STEPS)]
         if forced:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Runs ggml's test-backend-ops through a Vulkan driver and prints a table, an operator a line.
+"""Runs ggml's test-backend-ops through a Vulkan driver, or on our own backend of ggml, and prints a table,
+an operator a line.
 
 ggml's own CPU backend is the judge. Each operator runs in a process of its own, so a crash or an endless
 kernel costs that operator only. tools/clients/setup.sh brings the programs.
@@ -8,6 +9,7 @@ kernel costs that operator only. tools/clients/setup.sh brings the programs.
     tools/clients/backend_ops.py --ops 'MUL_MAT|ADD'      operators whose names match
     tools/clients/backend_ops.py --driver lavapipe        on the peer of the same suite
     tools/clients/backend_ops.py --params 'type=f16'      cases whose parameters match
+    tools/clients/backend_ops.py --backend FORNAX0        on libggml-fornax.so, not on ggml's Vulkan backend
 
 Ends with status 1 if a case fails, crashes or runs out of time.
 """
@@ -69,10 +71,11 @@ LONGEST = ("FLASH_ATTN_EXT", "MUL_MAT", "MUL_MAT_ID")
 
 def run_operator(programs: Programs, operator: str, options) -> Outcome:
     start = time.monotonic()
-    arguments = ["test", "-b", "Vulkan0", "-o", operator]
+    arguments = ["test", "-b", options.backend, "-o", operator]
     if options.params:
         arguments += ["-p", options.params]
-    code, text = programs.run(programs.operators, arguments, programs.environment(options.driver),
+    code, text = programs.run(programs.operators, arguments,
+                              programs.environment(options.driver, own_backend=options.backend != "Vulkan0"),
                               options.timeout)
     outcome = parse_output(operator, text)
     outcome.seconds = time.monotonic() - start
@@ -82,8 +85,8 @@ def run_operator(programs: Programs, operator: str, options) -> Outcome:
         outcome.problem = f"ended by signal {-code}"
     elif code != 0 and not outcome.failures:
         outcome.problem = f"exit status {code}"
-    elif "Vulkan0" not in text:
-        outcome.problem = "ggml found no Vulkan device"
+    elif options.backend not in text:
+        outcome.problem = f"ggml found no device {options.backend}"
     if options.log:
         options.log.mkdir(parents=True, exist_ok=True)
         (options.log / f"{operator}.log").write_text(text)
@@ -93,6 +96,8 @@ def run_operator(programs: Programs, operator: str, options) -> Outcome:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--driver", default="fornax", help="fornax (of build/release), lavapipe, or a manifest")
+    parser.add_argument("--backend", default="Vulkan0", choices=("Vulkan0", "FORNAX0"),
+                        help="ggml's Vulkan backend, or libggml-fornax.so of build/release")
     parser.add_argument("--ops", default="", help="operators whose whole names match this expression")
     parser.add_argument("--params", default="", help="only cases whose parameters match this expression")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="processes at once")

@@ -36,10 +36,15 @@ class Programs:
             return self.folder / "usr/share/vulkan/icd.d/lvp_icd.json"
         return Path(driver).resolve()
 
-    def environment(self, driver: str) -> dict[str, str]:
-        """What makes ggml use the first device of a driver, whatever its type."""
+    def environment(self, driver: str, own_backend: bool = False) -> dict[str, str]:
+        """What makes ggml use the first device of a driver, whatever its type: through ggml's Vulkan backend,
+        or through libggml-fornax.so alone."""
         manifest = str(self.manifest(driver))
-        return {"VK_DRIVER_FILES": manifest, "VK_ICD_FILENAMES": manifest, "GGML_VK_VISIBLE_DEVICES": "0"}
+        environment = {"VK_DRIVER_FILES": manifest, "VK_ICD_FILENAMES": manifest, "GGML_VK_VISIBLE_DEVICES": "0"}
+        if own_backend:
+            environment["GGML_VK_VISIBLE_DEVICES"] = ""
+            environment["GGML_BACKEND_PATH"] = str(ROOT / "build/release/plugins/ggml/libggml-fornax.so")
+        return environment
 
     def run(self, program: Path, arguments: list[str], environment: dict[str, str], timeout: float):
         """Exit code, or None when the time was up; standard output with errors."""

@@ -11,7 +11,7 @@
 #include "base/hash.h"
 #include "compiler/frontends/onnx/fuzz_mutations.h"
 #include "compiler/graph/compile.h"
-#include "compiler/graph/loop/emit_spirv.h"
+#include "compiler/graph/plan/plan_kernel.h"
 
 namespace {
 
@@ -60,6 +60,13 @@ void CheckPlan(const graph::Plan& plan) {
         std::fprintf(stderr, "ValidatePlan: %s\n", valid.error().message.c_str());
         std::abort();
     }
+<<<<<<< HEAD
+    for (const bool matrices : {true, false}) {
+        graph::loop::Target target;
+        target.matrices_f32 = matrices;
+        for (const graph::PlanKernel& kernel : plan.kernels) {
+            const auto module = graph::CodeOf(kernel, target);
+=======
     for (const graph::PlanKernel& kernel : plan.kernels) {
         for (const bool matrices : {true, false}) {
             // Other kernels are the same with matrices and without.
@@ -70,8 +77,9 @@ void CheckPlan(const graph::Plan& plan) {
             graph::loop::Target target;
             target.matrices_f32 = matrices;
             const auto module = graph::loop::EmitSpirv(kernel.loop, target);
+>>>>>>> main
             if (!module.ok()) {
-                CheckError("EmitSpirv", module.error());
+                CheckError("CodeOf", module.error());
             }
         }
     }

@@ -34,6 +34,12 @@ struct Nest {
 // Invocations for so many points in a row: whole vectors, little waste.
 uint32_t LocalSizeFor(const Expr& points);
 
+// What a workgroup of a product in tiles computes: numbers of the batch and of tiles.
+struct TileGrid {
+    Id batch = 0, m = 0, n = 0;
+    Id inside = 0;  // whether there is such a tile
+};
+
 class WindowEmitter;
 struct Window;
 
@@ -48,6 +54,7 @@ class Emitter {
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    TileGrid OpenTileGrid(const Product& product, const Expr& m_tiles, const Expr& n_tiles);
     // --- emit_phases.cpp: a group of invocations for each point of the parallel loops; false if
     // the kernel has no phases
     bool EmitPhases();

@@ -381,7 +381,12 @@ void ChangeWord(Input& input, Random& random) {
 }
 
 // How often the kernel's scalars are computed, at most.
-double PointsOf(const loop::Kernel& kernel, const Bindings& sizes) {
+double PointsOf(const PlanKernel& held, const Bindings& sizes) {
+    if (held.of_template) {
+        const std::optional<int64_t> operations = held.of_template->operations().Evaluate(sizes);
+        return operations ? static_cast<double>(*operations) : 1e30;
+    }
+    const loop::Kernel& kernel = held.loop;
     const loop::Scope scope = loop::FindScope(kernel);
     double points = static_cast<double>(kernel.scalars.size() + kernel.stores.size());
     for (const loop::Loop& loop : scope.variables) {
@@ -400,7 +405,7 @@ void InterpretSmall(const Plan& plan, const MemoryPlan& memory, const Bindings& 
         if (step == nullptr) {
             continue;
         }
-        const loop::Kernel& kernel = plan.kernels[step->kernel.value()].loop;
+        const PlanKernel& kernel = plan.kernels[step->kernel.value()];
         std::vector<std::vector<uint8_t>> buffers;
         uint64_t bytes = 0;
         for (const BlockId block : step->bindings) {
@@ -415,7 +420,7 @@ void InterpretSmall(const Plan& plan, const MemoryPlan& memory, const Bindings& 
             continue;
         }
         // The blocks that the plan binds are as large as the kernel's buffers whenever it may run.
-        const fornax::Status status = loop::Interpret(kernel, sizes, buffers);
+        const fornax::Status status = Interpret(kernel, sizes, buffers);
         if (!status.ok()) {
             std::fprintf(stderr, "%s\n", status.error().message.c_str());
             std::abort();
@@ -455,7 +460,7 @@ void WriteCode(const Plan& plan) {
         loop::Target target;
         target.matrices_f32 = true;
         target.integer_dot = true;
-        const auto module = loop::EmitSpirv(kernel.loop, target);
+        const auto module = CodeOf(kernel, target);
         if (!module.ok() && module.error().code == fornax::ErrorCode::kInternal) {
             std::fprintf(stderr, "%s\n", module.error().message.c_str());
             std::abort();

@@ -9,6 +9,7 @@
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/loop/window.h"
+#include "compiler/graph/schedule/split_loops.h"
 
 namespace fornax::graph {
 namespace {
@@ -134,6 +135,7 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
     if (reductions.empty() || !kernel.sequential.empty()) {
         return cost;
     }
+    SplitLoopsOfProduct(kernel);
     const Scope scope = loop::FindScope(kernel);
     if (loop::FindAttention(kernel, scope)) {
         kernel.mapping = loop::Mapping::kAttention;

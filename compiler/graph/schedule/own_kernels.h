@@ -7,15 +7,24 @@
 
 namespace fornax::graph {
 
+// Rows up to this length are sorted by comparing all elements with each other, others by a kernel
+// template, which takes each element twice: for its key and as a result.
+inline constexpr int64_t kShortSort = 128;
+
+// An index or a shape with the axis behind all others.
+std::vector<Expr> AxisLast(std::vector<Expr> index, size_t axis);
+
 void AddConcat(const Graph& graph,
                std::vector<bool>& realized,
                const Node& node,
                PlanBuilder& plan);
 void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
 void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
+// `in_place`: the result lies where the data do, and only the updates are stored.
 void AddScatter(const Graph& graph,
                 std::vector<bool>& realized,
                 const Node& node,
-                PlanBuilder& plan);
+                PlanBuilder& plan,
+                bool in_place);
 
 }  // namespace fornax::graph

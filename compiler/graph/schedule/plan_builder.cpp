@@ -5,6 +5,7 @@
 
 #include "compiler/graph/loop/costs.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
 
@@ -89,10 +90,27 @@ void PlanBuilder::AddKernel(loop::Kernel kernel, DispatchStep step) {
     step.operations = std::move(costs.operations);
     step.bytes_read = std::move(costs.bytes_read);
     step.bytes_written = std::move(costs.bytes_written);
-    const auto [found, inserted] =
-        kernels_.emplace(loop::ToText(kernel), KernelId(plan_.kernels.size()));
+    AddStep({std::move(kernel)}, std::move(step));
+}
+
+void PlanBuilder::AddTemplate(std::string name,
+                              TemplateKernel kernel,
+                              std::vector<BlockId> blocks) {
+    DispatchStep step;
+    step.name = std::move(name);
+    step.bindings = std::move(blocks);
+    step.operations = kernel.operations();
+    for (const loop::Buffer& buffer : kernel.buffers()) {
+        (buffer.written ? step.bytes_written : step.bytes_read) +=
+            buffer.type.shape.Volume() * BytesOf(buffer.type.element);
+    }
+    AddStep({.loop = {}, .of_template = std::move(kernel)}, std::move(step));
+}
+
+void PlanBuilder::AddStep(PlanKernel kernel, DispatchStep step) {
+    const auto [found, inserted] = kernels_.emplace(ToText(kernel), KernelId(plan_.kernels.size()));
     if (inserted) {
-        plan_.kernels.push_back({kernel});
+        plan_.kernels.push_back(std::move(kernel));
     }
     step.kernel = found->second;
     plan_.steps.emplace_back(std::move(step));

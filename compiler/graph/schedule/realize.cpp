@@ -10,6 +10,7 @@
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
+#include "compiler/graph/schedule/own_kernels.h"
 #include "compiler/graph/schedule/readers.h"
 #include "compiler/graph/schedule/recurrence.h"
 
@@ -193,8 +194,9 @@ class Realizer {
             return volume / Volume(value);
         }
         if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
-            return static_cast<double>(
-                graph_.sizes().Hint(graph_.ShapeOf(value)[static_cast<size_t>(sort->axis)]));
+            const int64_t length =
+                graph_.sizes().Hint(graph_.ShapeOf(value)[static_cast<size_t>(sort->axis)]);
+            return length <= kShortSort ? static_cast<double>(length) : 2;
         }
         if (node_class == NodeClass::kInline && !node.results.empty()) {
             return std::max(1.0, Volume(node.results[0]) / Volume(value));

@@ -2,6 +2,7 @@
 #include "compiler/graph/schedule/schedule.h"
 
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -38,6 +39,61 @@ class Scheduler {
                 StateBlock(write->state, graph_.TypeOf(node.operands[0]));
             }
         }
+        FindUpdates();
+    }
+
+    // A state that gets its own value with some elements replaced, and whose old values nothing
+    // else reads, is updated in place: all these values lie in its block.
+    void FindUpdates() {
+        const std::vector<uint32_t> uses = graph_.CountUses();
+        std::vector<bool> is_output(graph_.values().size());
+        for (const Output& output : graph_.outputs()) {
+            is_output[StorageOf(graph_, output.value).value()] = true;
+        }
+        std::map<ValueId, uint32_t> writes;  // of the stored values
+        for (const Node& node : graph_.nodes()) {
+            if (Is<op::WriteState>(node.operation)) {
+                ++writes[StorageOf(graph_, node.operands[0])];
+            }
+        }
+        for (const Node& node : graph_.nodes()) {
+            const auto* write = std::get_if<op::WriteState>(&node.operation);
+            if (write == nullptr) {
+                continue;
+            }
+            const ValueId last = StorageOf(graph_, node.operands[0]);
+            std::vector<ValueId> updates;
+            ValueId value = last;
+            while (graph_.ProducerAs<op::Scatter>(value) != nullptr) {
+                updates.push_back(value);
+                value = OnlyUsedData(*graph_.Producer(value), uses);
+                if (!value.valid()) {
+                    break;
+                }
+            }
+            const auto* read = value.valid() ? graph_.ProducerAs<op::ReadState>(value) : nullptr;
+            if (updates.empty() || read == nullptr || read->state != write->state ||
+                is_output[last.value()] || writes.at(last) != 1) {
+                continue;
+            }
+            for (const ValueId update : updates) {
+                plan_.SetBlock(update, state_blocks_.at(write->state));
+                in_place_.insert(update);
+            }
+        }
+    }
+
+    // The stored value that a scatter updates, or nothing if anything else uses it or a view on the
+    // way to it.
+    ValueId OnlyUsedData(const Node& scatter, const std::vector<uint32_t>& uses) const {
+        ValueId value = scatter.operands[0];
+        const ValueId storage = StorageOf(graph_, value);
+        for (; value != storage; value = graph_.Producer(value)->operands[0]) {
+            if (uses[value.value()] != 1) {
+                return {};
+            }
+        }
+        return uses[storage.value()] == 1 ? storage : ValueId();
     }
 
     BlockId StateBlock(const std::string& state, const TensorType& type) {
@@ -88,7 +144,7 @@ class Scheduler {
         } else if (Is<op::Loop>(node.operation)) {
             AddRecurrence(graph_, realized_, node, plan_);
         } else {
-            AddScatter(graph_, realized_, node, plan_);
+            AddScatter(graph_, realized_, node, plan_, in_place_.contains(node.results[0]));
         }
     }
 
@@ -145,8 +201,10 @@ class Scheduler {
 
     // Whether a state is written what it holds already.
     bool KeepsItsValue(const Node& write) const {
-        const auto* read = graph_.ProducerAs<op::ReadState>(StorageOf(graph_, write.operands[0]));
-        return read != nullptr && read->state == std::get<op::WriteState>(write.operation).state;
+        const ValueId storage = StorageOf(graph_, write.operands[0]);
+        const auto* read = graph_.ProducerAs<op::ReadState>(storage);
+        return in_place_.contains(storage) ||
+               (read != nullptr && read->state == std::get<op::WriteState>(write.operation).state);
     }
 
     void AddStateWrites() {
@@ -165,6 +223,7 @@ class Scheduler {
     PlanBuilder plan_;
     std::map<std::string, ValueId> states_;  // the value that reads each
     std::map<std::string, BlockId> state_blocks_;
+    std::set<ValueId> in_place_;  // results of scatters that lie in their states' blocks
 };
 
 }  // namespace

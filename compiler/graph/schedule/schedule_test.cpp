@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/graph/ir/text.h"
+#include "compiler/graph/loop/product.h"
 
 namespace fornax::graph {
 namespace {
@@ -41,6 +42,32 @@ std::vector<std::string> KernelsOf(const std::string& text) {
         kernels.push_back(said);
     }
     return kernels;
+}
+
+// Windows that lie side by side are columns of a product, also where what follows sees an image.
+TEST(Schedule, WindowsSideBySideAreColumns) {
+    const Result<Graph> graph = ParseGraph(R"(graph "up" {
+    %0 = input "x" f32[1,16,24,12]
+    %1 = input "w" f32[16,2,3,20]
+    %2 = input "b" f32[1,1,1,20]
+    %3 = contract "up" (%0, %1) {a = "ncij", b = "cuvo", result = "niujvo", accumulate = f32} : f32[1,24,2,12,3,20]
+    %4 = reshape "image" (%3) {shape = [1,48,36,20]} : f32[1,48,36,20]
+    %5 = broadcast "bias" (%2) {shape = [1,48,36,20]} : f32[1,48,36,20]
+    %6 = map "sum" (%4, %5) {function = add} : f32[1,48,36,20]
+    output "y" %6
+}
+)");
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const Result<Plan> plan = Schedule(*graph);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    ASSERT_EQ(plan->kernels.size(), 1u);
+    const loop::Kernel& kernel = plan->kernels[0].loop;
+    EXPECT_EQ(kernel.mapping, loop::Mapping::kProduct);
+    const std::optional<loop::Product> product = loop::FindProduct(kernel, loop::FindScope(kernel));
+    ASSERT_TRUE(product);
+    EXPECT_THAT(product->batch, testing::IsEmpty());
+    EXPECT_EQ(loop::PointsOf(product->m), Expr(24 * 12));
+    EXPECT_EQ(loop::PointsOf(product->n), Expr(2 * 3 * 20));
 }
 
 // What two readers make of a sum of products is computed in the products' kernel.

@@ -1,0 +1,342 @@
+// Storages, views and writes; the operators are in the other files.
+#include "compiler/frontends/ggml/importer.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "compiler/frontends/ggml/node.h"
+#include "compiler/frontends/ggml/view.h"
+#include "compiler/graph/build/builder.h"
+
+namespace fornax::ggml_frontend {
+
+using graph::Shape;
+using graph::Val;
+
+namespace {
+
+OperatorFunction FindOperator(std::string_view name) {
+    static const auto* const table = [] {
+        auto* all = new std::map<std::string_view, OperatorFunction>();
+        for (const auto operators : {ElementwiseOperators(), ReductionOperators(), RowOperators(),
+                                     AttentionOperators(), ProductOperators()}) {
+            for (const Operator& one : operators) {
+                all->emplace(one.name, one.function);
+            }
+        }
+        return all;
+    }();
+    const auto found = table->find(name);
+    return found == table->end() ? nullptr : found->second;
+}
+
+// Of a whole storage: bytes in the last dimension of quantised ones.
+Shape StorageShape(const Storage& storage) {
+    const TypeInfo& type = *storage.type;
+    return Shape({storage.ne[3], storage.ne[2], storage.ne[1],
+                  type.is_quantised() ? storage.ne[0] / type.block_elements * type.block_bytes
+                                      : storage.ne[0]});
+}
+
+bool IsView(std::string_view operation) {
+    return operation == "NONE" || operation == "RESHAPE" || operation == "VIEW" ||
+           operation == "PERMUTE" || operation == "TRANSPOSE";
+}
+
+}  // namespace
+
+class Importer {
+  public:
+    Importer(const Graph& graph, const std::string& name)
+        : from_(graph), to_(name), builder_(to_), memory_(graph.storages.size()) {}
+
+    ImportedGraph Run() {
+        for (const uint32_t index : from_.nodes) {
+            Memory& memory = memory_[from_.tensors.at(index).storage];
+            if (!IsView(from_.tensors[index].operation)) {
+                memory.is_written = true;
+            }
+        }
+        for (const uint32_t index : from_.nodes) {
+            const Tensor& tensor = from_.tensors[index];
+            if (IsView(tensor.operation) || tensor.count() == 0) {
+                continue;
+            }
+            node_ = &tensor;
+            builder_.SetName(tensor.name);
+            AddNode(tensor);
+        }
+        AddResults();
+        result_.graph = std::move(to_);
+        return std::move(result_);
+    }
+
+    const Tensor* node() const { return node_; }
+    const Tensor& tensor(int32_t index) const {
+        return from_.tensors.at(static_cast<size_t>(index));
+    }
+    graph::Builder& builder() { return builder_; }
+
+    Val Read(const Tensor& tensor) {
+        CheckType(tensor);
+        return IsWhole(tensor) ? Whole(tensor.storage)
+                               : ReadView(Flat(tensor.storage), ViewOf(tensor));
+    }
+
+  private:
+    struct Memory {
+        Val whole;  // what it holds now, of StorageShape(); nothing before the first use
+        bool is_written = false;  // by any node
+        bool is_state = false;
+    };
+
+    void CheckType(const Tensor& tensor) {
+        const TypeInfo* of_storage = from_.storages.at(tensor.storage).type;
+        if (tensor.type == nullptr || of_storage == nullptr) {
+            graph::FailUnsupported(fmt::format("the type of {} is not covered", tensor.name));
+        }
+        if (tensor.type != of_storage) {
+            graph::FailUnsupported(fmt::format("{} is a view of type {} of memory of type {}",
+                                               tensor.name, tensor.type->name, of_storage->name));
+        }
+        if (tensor.count() == 0) {
+            graph::FailUnsupported(fmt::format("{} has no elements", tensor.name));
+        }
+    }
+
+    StridedView ViewOf(const Tensor& tensor) {
+        const TypeInfo& type = *tensor.type;
+        const int64_t unit = type.is_quantised() ? 1 : type.block_bytes;
+        StridedView view;
+        view.sizes = tensor.ne;
+        for (size_t d = 0; d < kDims; ++d) {
+            view.strides[d] = static_cast<int64_t>(tensor.nb[d]);
+            if (view.strides[d] % unit != 0) {
+                graph::FailUnsupported(
+                    fmt::format("{} lies in strides of {} bytes", tensor.name, tensor.nb[d]));
+            }
+            view.strides[d] /= unit;
+        }
+        if (type.is_quantised()) {
+            if (tensor.ne[0] % type.block_elements != 0 ||
+                tensor.nb[0] != static_cast<uint64_t>(type.block_bytes)) {
+                graph::FailUnsupported(fmt::format("{} has rows of parts of blocks", tensor.name));
+            }
+            view.sizes[0] = tensor.ne[0] / type.block_elements * type.block_bytes;
+            view.strides[0] = 1;
+        }
+        view.offset = static_cast<int64_t>(tensor.offset) / unit;
+        if (static_cast<int64_t>(tensor.offset) % unit != 0) {
+            graph::FailUnsupported(fmt::format("{} begins at byte {}", tensor.name, tensor.offset));
+        }
+        return view;
+    }
+
+    // What a storage holds when it is first used.
+    Val Whole(uint32_t index) {
+        Memory& memory = memory_.at(index);
+        if (memory.whole) {
+            return memory.whole;
+        }
+        const Storage& storage = from_.storages[index];
+        const graph::TensorType type{storage.type->element, StorageShape(storage)};
+        const std::string name = fmt::format("m{}", index);
+        if (memory.is_written && !storage.is_shared) {
+            memory.is_state = true;
+            memory.whole = builder_.AddOne(graph::op::ReadState{name, type}, {});
+            result_.states.push_back({name, index});
+        } else {
+            memory.whole = builder_.Input(name, type);
+            result_.inputs.push_back(index);
+        }
+        return memory.whole;
+    }
+
+    Val Flat(uint32_t index) {
+        const Val whole = Whole(index);
+        return Reshape(whole, Shape({whole.shape().Volume()}));
+    }
+
+    void AddNode(const Tensor& tensor) {
+        const OperatorFunction function = FindOperator(tensor.operation);
+        if (function == nullptr) {
+            graph::FailUnsupported("the operator is not covered");
+        }
+        CheckType(tensor);
+        if (tensor.operation == "SET_ROWS") {
+            memory_[tensor.storage].whole = SetRows(tensor);
+            return;
+        }
+        if (tensor.type->is_quantised()) {
+            graph::FailUnsupported(
+                fmt::format("results of type {} are not covered", tensor.type->name));
+        }
+        Val value = function(Node(*this, tensor));
+        if (value.shape() != ShapeOf(tensor)) {
+            graph::FailInvalid(fmt::format("the result has the shape {}, not {}",
+                                           value.shape().ToString(), ShapeOf(tensor).ToString()));
+        }
+        value = Cast(value, tensor.type->element);
+        Write(tensor, value);
+    }
+
+    void Write(const Tensor& tensor, Val value) {
+        const Storage& storage = from_.storages[tensor.storage];
+        // Where all of it is written, what it held before does not count.
+        memory_[tensor.storage].whole =
+            IsWhole(tensor) ? value
+                            : Reshape(WriteView(Flat(tensor.storage), ViewOf(tensor), value),
+                                      StorageShape(storage));
+    }
+
+    // Whether a tensor is its storage as it is.
+    bool IsWhole(const Tensor& tensor) const {
+        return tensor.ne == from_.storages[tensor.storage].ne && tensor.offset == 0 &&
+               IsContiguous(tensor);
+    }
+
+    static bool IsContiguous(const Tensor& tensor) {
+        const TypeInfo& type = *tensor.type;
+        auto stride = static_cast<uint64_t>(type.block_bytes);
+        for (size_t d = 0; d < kDims; ++d) {
+            if (tensor.ne[d] != 1 && tensor.nb[d] != stride) {
+                return false;
+            }
+            stride *=
+                static_cast<uint64_t>(d == 0 ? tensor.ne[0] / type.block_elements : tensor.ne[d]);
+        }
+        return true;
+    }
+
+    // Rows of the storage are replaced: the node is a view of the whole of it.
+    Val SetRows(const Tensor& tensor) {
+        const Node node(*this, tensor);
+        const Storage& storage = from_.storages[tensor.storage];
+        const TypeInfo& type = *tensor.type;
+        if (type.is_quantised()) {
+            graph::FailUnsupported(fmt::format("rows of type {} are not written", type.name));
+        }
+        if (tensor.offset != 0 || !IsContiguous(tensor) ||
+            tensor.count() != storage.ne[0] * storage.ne[1] * storage.ne[2] * storage.ne[3]) {
+            graph::FailUnsupported("rows of a part of a tensor are not covered");
+        }
+        const Shape shape = ShapeOf(tensor);
+        const Val updates = Cast(node.Raw(0), type.element);
+        // Indices [1 or i3, 1 or i2, rows] for updates [i3, i2, rows, elements].
+        Val index = node.Integer(1);  // [1, i12, i11, i10]
+        const Shape of_index = index.shape();
+        index = Reshape(index, Shape({of_index[1], of_index[2], of_index[3], 1}));
+        Shape repeated = updates.shape();
+        repeated[3] = 1;
+        index = BroadcastTo(RepeatTo(index, repeated), updates.shape());
+        const Val whole = Reshape(Whole(tensor.storage), shape);
+        return Reshape(Scatter(whole, updates, {0, 1, -1, 3}, {index}), StorageShape(storage));
+    }
+
+    void AddResults() {
+        for (uint32_t i = 0; i < memory_.size(); ++i) {
+            Memory& memory = memory_[i];
+            if (!memory.is_written || !memory.whole) {
+                continue;
+            }
+            const std::string name = fmt::format("m{}", i);
+            if (memory.is_state) {
+                builder_.Add(graph::op::WriteState{name}, {memory.whole});
+            } else if (from_.storages[i].is_kept) {
+                to_.AddOutput(name, memory.whole.id());
+                result_.outputs.push_back(i);
+            }
+        }
+    }
+
+    const Graph& from_;
+    graph::Graph to_;
+    graph::Builder builder_;
+    std::vector<Memory> memory_;  // by storage
+    ImportedGraph result_;
+    const Tensor* node_ = nullptr;  // that is being imported
+};
+
+graph::Builder& Node::builder() const {
+    return importer_.builder();
+}
+
+Shape Node::shape() const {
+    return ShapeOf(tensor_);
+}
+
+bool Node::has(size_t source) const {
+    return source < tensor_.sources.size() && tensor_.sources[source] >= 0;
+}
+
+const Tensor& Node::source(size_t index) const {
+    if (!has(index)) {
+        graph::FailInvalid(fmt::format("source {} is left out", index));
+    }
+    return importer_.tensor(tensor_.sources[index]);
+}
+
+Val Node::Raw(size_t index) const {
+    return importer_.Read(source(index));
+}
+
+Val Node::Float(size_t index) const {
+    const Val value = Raw(index);
+    const TypeInfo& type = *source(index).type;
+    return type.is_quantised() ? Decode(value, type) : Cast(value, graph::ElementType::kF32);
+}
+
+Val Node::Integer(size_t index) const {
+    const Val value = Raw(index);
+    if (source(index).type->is_quantised() || !graph::IsInteger(value.element())) {
+        graph::FailInvalid(fmt::format("source {} is of type {}, not of integers", index,
+                                       source(index).type->name));
+    }
+    return Cast(value, graph::ElementType::kI64);
+}
+
+Shape ShapeOf(const Tensor& tensor) {
+    return Shape({tensor.ne[3], tensor.ne[2], tensor.ne[1], tensor.ne[0]});
+}
+
+Val RepeatTo(Val value, const Shape& shape) {
+    for (size_t axis = 0; axis < shape.rank(); ++axis) {
+        const int64_t from = value.shape().Constants()->at(axis);
+        const int64_t to = shape.Constants()->at(axis);
+        if (from == to) {
+            continue;
+        }
+        if (from == 0 || to % from != 0) {
+            graph::FailInvalid(fmt::format("{} cannot be repeated to {}", value.shape().ToString(),
+                                           shape.ToString()));
+        }
+        Shape result = value.shape();
+        result[axis] = to;
+        if (from == 1) {
+            value = BroadcastTo(value, result);
+            continue;
+        }
+        value = Unsqueeze(value, static_cast<int64_t>(axis));
+        Shape repeated = value.shape();
+        repeated[axis] = to / from;
+        value = Reshape(BroadcastTo(value, repeated), result);
+    }
+    return value;
+}
+
+Result<ImportedGraph> Import(const Graph& graph, const std::string& name) {
+    Importer importer(graph, name);
+    try {
+        return importer.Run();
+    } catch (const graph::BuildError& error) {
+        const Tensor* node = importer.node();
+        return Error{error.code(),
+                     fmt::format("{} ({}): {}.", node == nullptr ? name : node->name,
+                                 node == nullptr ? "graph" : node->operation, error.what())};
+    }
+}
+
+}  // namespace fornax::ggml_frontend

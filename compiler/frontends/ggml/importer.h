@@ -1,0 +1,33 @@
+// Builds graph IR of a graph of ggml.
+//
+// Each tensor becomes a value [i3, i2, i1, i0]. What ggml does by writing to memory (views that are
+// written to, operators in place, key-value caches) becomes a sequence of values of the storage.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/frontends/ggml/graph.h"
+#include "compiler/graph/ir/graph.h"
+
+namespace fornax::ggml_frontend {
+
+struct ImportedGraph {
+    graph::Graph graph;
+    // The storages that the graph's inputs and outputs are, in order.
+    std::vector<uint32_t> inputs, outputs;
+    // Storages that are read and written in place: states of the graph, by name.
+    struct State {
+        std::string name;
+        uint32_t storage = 0;
+    };
+    std::vector<State> states;
+};
+
+// Inputs, outputs and states have the type and dimensions of their storage, quantised ones as bytes
+// [i3, i2, i1, bytes of a row]. kUnsupported, with a sentence that names the node, for operators,
+// types and forms that are not covered.
+Result<ImportedGraph> Import(const Graph& graph, const std::string& name);
+
+}  // namespace fornax::ggml_frontend

@@ -1,0 +1,66 @@
+// What the functions of the operators get: a node, its sources as values, its parameters.
+#pragma once
+
+#include <bit>
+#include <string_view>
+
+#include "compiler/frontends/ggml/graph.h"
+#include "compiler/graph/build/builder.h"
+
+namespace fornax::ggml_frontend {
+
+namespace map = graph::map;
+
+class Importer;
+
+// A node that is being imported.
+class Node {
+  public:
+    Node(Importer& importer, const Tensor& tensor) : importer_(importer), tensor_(tensor) {}
+
+    const Tensor& tensor() const { return tensor_; }
+    graph::Builder& builder() const;
+    // [i3, i2, i1, i0] of the result.
+    graph::Shape shape() const;
+
+    bool has(size_t source) const;
+    // Fails if the source is left out.
+    const Tensor& source(size_t index) const;
+    // A source as it lies in memory: of a quantised one the bytes.
+    graph::Val Raw(size_t source) const;
+    // A source's numbers as f32.
+    graph::Val Float(size_t source) const;
+    // A source of integers as i64.
+    graph::Val Integer(size_t source) const;
+
+    int32_t integer(size_t parameter) const { return tensor_.parameters.at(parameter); }
+    float number(size_t parameter) const {
+        return std::bit_cast<float>(tensor_.parameters.at(parameter));
+    }
+
+  private:
+    Importer& importer_;
+    const Tensor& tensor_;
+};
+
+graph::Shape ShapeOf(const Tensor& tensor);
+// The rows of a quantised tensor [.., bytes of a row] as f32 [.., elements].
+graph::Val Decode(graph::Val bytes, const TypeInfo& type);
+// Repeats whole tensors until they have these dimensions, of which theirs are divisors.
+graph::Val RepeatTo(graph::Val value, const graph::Shape& shape);
+
+// The result, of the node's shape; its type may be another one than the node's.
+using OperatorFunction = graph::Val (*)(const Node& node);
+struct Operator {
+    std::string_view name;
+    OperatorFunction function;
+};
+
+// The tables of the families.
+std::span<const Operator> ElementwiseOperators();
+std::span<const Operator> ReductionOperators();
+std::span<const Operator> RowOperators();
+std::span<const Operator> AttentionOperators();
+std::span<const Operator> ProductOperators();
+
+}  // namespace fornax::ggml_frontend

@@ -1,0 +1,124 @@
+// Buffers in the host's memory, which the device uses in place.
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/log.h"
+#include "plugins/ggml/device.h"
+
+namespace fornax::ggml_plugin {
+namespace {
+
+// Whole pages are what devices import.
+constexpr size_t kPage = 4096;
+
+struct Memory {
+    PluginDevice* device = nullptr;
+    uint8_t* data = nullptr;
+    size_t mapped_bytes = 0;  // 0: the caller's
+
+    ~Memory() {
+        if (mapped_bytes != 0) {
+            munmap(data, mapped_bytes);
+        }
+    }
+};
+
+Memory& MemoryOf(const abi::Buffer* buffer) {
+    return *static_cast<Memory*>(buffer->context);
+}
+
+void FreeBuffer(abi::Buffer* buffer) {
+    const std::unique_ptr<Memory> memory(&MemoryOf(buffer));
+    memory->device->Forget(memory->data, buffer->size);
+}
+
+void* GetBase(abi::Buffer* buffer) {
+    return MemoryOf(buffer).data;
+}
+
+void FillTensor(abi::Buffer*, abi::Tensor* tensor, uint8_t value, size_t offset, size_t size) {
+    std::memset(static_cast<uint8_t*>(tensor->data) + offset, value, size);
+}
+
+void SetTensor(abi::Buffer*, abi::Tensor* tensor, const void* data, size_t offset, size_t size) {
+    std::memcpy(static_cast<uint8_t*>(tensor->data) + offset, data, size);
+}
+
+void GetTensor(abi::Buffer*, const abi::Tensor* tensor, void* data, size_t offset, size_t size) {
+    std::memcpy(data, static_cast<const uint8_t*>(tensor->data) + offset, size);
+}
+
+void Clear(abi::Buffer* buffer, uint8_t value) {
+    std::memset(MemoryOf(buffer).data, value, buffer->size);
+}
+
+abi::Buffer* NewBuffer(std::unique_ptr<Memory> memory, size_t size) {
+    abi::BufferFunctions functions = {};
+    functions.free_buffer = FreeBuffer;
+    functions.get_base = GetBase;
+    functions.memset_tensor = FillTensor;
+    functions.set_tensor = SetTensor;
+    functions.get_tensor = GetTensor;
+    functions.clear = Clear;
+    PluginDevice& device = *memory->device;
+    return device.host().buffer_init(device.buffer_type(), functions, memory.release(), size);
+}
+
+template <typename Table>
+PluginDevice& DeviceOfType(abi::BufferType* type) {
+    return DeviceOf(reinterpret_cast<Table*>(type)->device);
+}
+
+template <typename Table>
+abi::Buffer* AllocBuffer(abi::BufferType* type, size_t size) {
+    auto memory = std::make_unique<Memory>();
+    memory->device = &DeviceOfType<Table>(type);
+    memory->mapped_bytes = (size + kPage - 1) / kPage * kPage;
+    void* data = mmap(nullptr, memory->mapped_bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) {
+        LogError("ggml: there is no memory for a buffer of {} bytes.", size);
+        memory->mapped_bytes = 0;
+        return nullptr;
+    }
+    memory->data = static_cast<uint8_t*>(data);
+    return NewBuffer(std::move(memory), size);
+}
+
+template <typename Table>
+size_t Alignment(abi::BufferType* type) {
+    return DeviceOfType<Table>(type).alignment();
+}
+
+template <typename Table>
+const char* TypeName(abi::BufferType* type) {
+    return DeviceOfType<Table>(type).name().c_str();
+}
+
+bool IsHost(abi::BufferType*) {
+    return true;
+}
+
+}  // namespace
+
+template <typename Table>
+void FillBufferType(Table& table, PluginDevice& device) {
+    table.get_name = TypeName<Table>;
+    table.alloc_buffer = AllocBuffer<Table>;
+    table.get_alignment = Alignment<Table>;
+    table.is_host = IsHost;
+    table.device = device.handle();
+}
+template void FillBufferType(abi::BufferType2&, PluginDevice&);
+template void FillBufferType(abi::BufferType3&, PluginDevice&);
+
+abi::Buffer* BufferOfPointer(PluginDevice& device, void* data, size_t size) {
+    auto memory = std::make_unique<Memory>();
+    memory->device = &device;
+    memory->data = static_cast<uint8_t*>(data);
+    return NewBuffer(std::move(memory), size);
+}
+
+}  // namespace fornax::ggml_plugin

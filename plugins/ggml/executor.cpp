@@ -1,0 +1,182 @@
+// What is found again is recognised by the bytes of the host's structures: nodes and leaves with
+// their shapes, parameters, edges and addresses. That is all a plan and its bindings depend on.
+#include "plugins/ggml/executor.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "compiler/graph/compile_cached.h"
+
+namespace fornax::ggml_plugin {
+namespace {
+
+// The part of a tensor before its name, into bytes that are hashed in one go.
+constexpr size_t kHashedBytes = offsetof(abi::Tensor, name);
+
+template <typename Tensors>
+Hash128 HashTensors(const Tensors& tensors, std::vector<std::byte>& bytes) {
+    bytes.resize(tensors.size() * kHashedBytes);
+    std::byte* to = bytes.data();
+    for (const abi::Tensor* tensor : tensors) {
+        std::memcpy(to, tensor, kHashedBytes);
+        to += kHashedBytes;
+    }
+    return HashBytes(bytes);
+}
+
+}  // namespace
+
+// --- Compiler ------------------------------------------------------------------------------------
+
+Compiler::Compiler(std::shared_ptr<vulkan::Device> device)
+    : device_(std::move(device)), cache_([] {
+          Result<std::string> directory = CacheDirectory();
+          return directory.ok() ? *std::move(directory) : std::string();
+      }()) {}
+
+Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_frontend::Graph& graph) {
+    const Hash128 hash = HashOf(graph);
+    const std::lock_guard lock(mutex_);
+    const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                    [&](const Entry& entry) { return entry.hash == hash; });
+    if (found != kept_.end()) {
+        kept_.splice(kept_.begin(), kept_, found);
+        return kept_.front().compiled;
+    }
+    FORNAX_ASSIGN_OR_RETURN(
+        ggml_frontend::ImportedGraph imported,
+        ggml_frontend::Import(graph, fmt::format("graph {}", hash.ToHex().substr(0, 16))));
+    FORNAX_RETURN_IF_ERROR(graph::Verify(imported.graph));
+    graph::CompileOptions options;
+    options.strict = true;
+    FORNAX_ASSIGN_OR_RETURN(graph::CachedPlan plan,
+                            graph::CompileCached(std::move(imported.graph), options, cache_));
+    LogInfo("ggml: graph {} of {} nodes is {} steps ({})", hash.ToHex(), graph.nodes.size(),
+            plan.plan.steps.size(), plan.was_cached ? "HIT" : "MISS");
+    auto compiled = std::make_shared<CompiledGraph>();
+    FORNAX_ASSIGN_OR_RETURN(compiled->program,
+                            runtime::Program::Create(device_, std::move(plan.plan), {}));
+    compiled->inputs = std::move(imported.inputs);
+    compiled->outputs = std::move(imported.outputs);
+    compiled->states = std::move(imported.states);
+    kept_.push_front({hash, compiled});
+    if (kept_.size() > kMaxKept) {
+        kept_.pop_back();
+    }
+    return kept_.front().compiled;
+}
+
+bool Compiler::IsSupported(const ggml_frontend::Graph& graph) {
+    const Hash128 hash = HashOf(graph);
+    const std::lock_guard lock(supported_mutex_);
+    const auto found = supported_.find(hash);
+    if (found != supported_.end()) {
+        return found->second;
+    }
+    const Result<ggml_frontend::ImportedGraph> imported = ggml_frontend::Import(graph, "operator");
+    if (!imported.ok()) {
+        LogDebug("ggml: not supported: {}", imported.error().message);
+    }
+    supported_[hash] = imported.ok();
+    return imported.ok();
+}
+
+// --- BoundGraph ----------------------------------------------------------------------------------
+
+Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
+    std::shared_ptr<const CompiledGraph> compiled,
+    const Capture& capture) {
+    std::shared_ptr<BoundGraph> bound(new BoundGraph());
+    const auto use = [&](uint32_t storage) -> Status {
+        void* address = capture.addresses[storage];
+        if (address == nullptr) {
+            return Error{ErrorCode::kInvalidArgument,
+                         fmt::format("Storage {} of {} bytes has no memory.", storage,
+                                     capture.sizes[storage])};
+        }
+        bound->memory_.push_back({static_cast<const uint8_t*>(address), capture.sizes[storage]});
+        return OkStatus();
+    };
+    runtime::SessionOptions options;
+    options.kept_sizes = 1;
+    options.states = std::make_shared<runtime::StateStore>(compiled->program->device());
+    for (const ggml_frontend::ImportedGraph::State& state : compiled->states) {
+        FORNAX_RETURN_IF_ERROR(use(state.storage));
+        FORNAX_ASSIGN_OR_RETURN(
+            std::unique_ptr<vulkan::Buffer> buffer,
+            vulkan::Buffer::Import(compiled->program->device(), capture.addresses[state.storage],
+                                   capture.sizes[state.storage]));
+        options.states->Set(state.name, capture.sizes[state.storage], std::move(buffer));
+    }
+    bound->session_ = std::make_unique<runtime::Session>(compiled->program, options);
+    std::vector<runtime::Dims> dims;
+    for (const graph::PlanPort& input : compiled->program->plan().inputs) {
+        dims.push_back(*input.type.shape.Constants());
+    }
+    runtime::Fit fit;
+    FORNAX_ASSIGN_OR_RETURN(bound->instance_, bound->session_->For(dims, fit));
+    if (bound->instance_ == nullptr) {
+        return Error{ErrorCode::kInternal, fit.reason};
+    }
+    for (size_t i = 0; i < compiled->inputs.size(); ++i) {
+        const uint32_t storage = compiled->inputs[i];
+        FORNAX_RETURN_IF_ERROR(use(storage));
+        FORNAX_ASSIGN_OR_RETURN(
+            [[maybe_unused]] const bool in_place,
+            bound->instance_->BindInput(i, capture.addresses[storage], capture.sizes[storage]));
+    }
+    for (size_t i = 0; i < compiled->outputs.size(); ++i) {
+        const uint32_t storage = compiled->outputs[i];
+        FORNAX_RETURN_IF_ERROR(use(storage));
+        FORNAX_ASSIGN_OR_RETURN(
+            [[maybe_unused]] const bool in_place,
+            bound->instance_->BindOutput(i, capture.addresses[storage], capture.sizes[storage]));
+    }
+    bound->compiled_ = std::move(compiled);
+    return bound;
+}
+
+bool BoundGraph::Uses(const void* begin, uint64_t size) const {
+    const auto* first = static_cast<const uint8_t*>(begin);
+    return std::any_of(memory_.begin(), memory_.end(), [&](const Range& range) {
+        return range.begin < first + size && first < range.begin + range.size;
+    });
+}
+
+// --- Executor ------------------------------------------------------------------------------------
+
+Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* const> nodes) {
+    thread_local std::vector<std::byte> bytes;
+    const Hash128 hash = HashTensors(nodes, bytes);
+    {
+        const std::lock_guard lock(mutex_);
+        for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
+            // Equal nodes read the same leaves, which so are known to exist.
+            if (entry->nodes == hash && entry->leaves == HashTensors(entry->leaf_tensors, bytes)) {
+                kept_.splice(kept_.begin(), kept_, entry);
+                return kept_.front().bound;
+            }
+        }
+    }
+    Capture capture = CaptureNodes(host_, nodes);
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledGraph> compiled,
+                            compiler_->Compile(capture.graph));
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<BoundGraph> bound,
+                            BoundGraph::Create(std::move(compiled), capture));
+    const std::lock_guard lock(mutex_);
+    const Hash128 leaves = HashTensors(capture.leaves, bytes);
+    kept_.push_front({hash, leaves, std::move(capture.leaves), bound});
+    if (kept_.size() > kMaxKept) {
+        kept_.pop_back();
+    }
+    return bound;
+}
+
+void Executor::Forget(const void* begin, uint64_t size) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(kept_, [&](const Entry& entry) { return entry.bound->Uses(begin, size); });
+}
+
+}  // namespace fornax::ggml_plugin

@@ -1,0 +1,104 @@
+// Runs graphs of the host on a device: compiles what it has not met, binds the tensors' own memory,
+// and finds all of that again when the same graph comes once more.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/disk_cache.h"
+#include "base/result.h"
+#include "compiler/frontends/ggml/importer.h"
+#include "plugins/ggml/capture.h"
+#include "runtime/program.h"
+#include "runtime/session.h"
+
+namespace fornax::ggml_plugin {
+
+// A graph's plan on the device, for any memory.
+struct CompiledGraph {
+    std::shared_ptr<const runtime::Program> program;
+    std::vector<uint32_t> inputs, outputs;  // storages
+    std::vector<ggml_frontend::ImportedGraph::State> states;
+};
+
+// The plans of a device by the hash of their graphs. Thread-safe.
+class Compiler {
+  public:
+    explicit Compiler(std::shared_ptr<vulkan::Device> device);
+
+    const std::shared_ptr<vulkan::Device>& device() const { return device_; }
+    Result<std::shared_ptr<const CompiledGraph>> Compile(const ggml_frontend::Graph& graph);
+    // Whether a graph of one node imports. Remembered.
+    bool IsSupported(const ggml_frontend::Graph& graph);
+
+  private:
+    static constexpr size_t kMaxKept = 64;
+
+    const std::shared_ptr<vulkan::Device> device_;
+    DiskCache cache_;
+    std::mutex mutex_;  // lets one thread compile at a time
+    struct Entry {
+        Hash128 hash;
+        std::shared_ptr<const CompiledGraph> compiled;
+    };
+    std::list<Entry> kept_;  // the last used first
+    std::mutex supported_mutex_;
+    std::map<Hash128, bool> supported_;
+};
+
+// A graph that is ready to run: its plan with the memory of its tensors.
+class BoundGraph {
+  public:
+    static Result<std::shared_ptr<BoundGraph>> Create(std::shared_ptr<const CompiledGraph> compiled,
+                                                      const Capture& capture);
+    Status Run() { return instance_->Run(); }
+    // Whether a byte of [begin, begin + size) is bound.
+    bool Uses(const void* begin, uint64_t size) const;
+
+  private:
+    BoundGraph() = default;
+
+    std::shared_ptr<const CompiledGraph> compiled_;
+    std::unique_ptr<runtime::Session> session_;
+    std::shared_ptr<runtime::Instance> instance_;
+    struct Range {
+        const uint8_t* begin;
+        uint64_t size;
+    };
+    std::vector<Range> memory_;
+};
+
+// One stream of graphs. Prepare() and Run() are for one thread at a time, Forget() for any.
+class Executor {
+  public:
+    Executor(const Host& host, std::shared_ptr<Compiler> compiler)
+        : host_(host), compiler_(std::move(compiler)) {}
+
+    // The graph with these nodes, ready to run; from before if nothing of them has changed.
+    Result<std::shared_ptr<BoundGraph>> Prepare(std::span<abi::Tensor* const> nodes);
+    // Lets go of memory that is about to be freed.
+    void Forget(const void* begin, uint64_t size);
+
+  private:
+    static constexpr size_t kMaxKept = 32;
+
+    struct Entry {
+        Hash128 nodes;   // their bytes, addresses included
+        Hash128 leaves;  // the same of what the nodes read
+        std::vector<const abi::Tensor*> leaf_tensors;
+        std::shared_ptr<BoundGraph> bound;
+    };
+
+    const Host& host_;
+    const std::shared_ptr<Compiler> compiler_;
+    std::mutex mutex_;
+    std::list<Entry> kept_;  // the last used first
+};
+
+}  // namespace fornax::ggml_plugin

@@ -1,0 +1,222 @@
+"""libggml-fornax.so in an unmodified ggml, by its public functions alone.
+
+Environment: FORNAX_GGML_BACKEND, the library; FORNAX_GGML_HOST, the folder of ggml's libraries;
+VK_DRIVER_FILES, the driver's manifest; FORNAX_LOG_LEVEL, info.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from ctypes import byref, c_size_t
+from pathlib import Path
+
+import numpy as np
+
+sys.path.append(str(Path(__file__).parent))
+from ggml_library import F16, F32, I64, Q4_0, Ggml  # noqa: E402  (the folder must be known first)
+
+BACKEND = os.environ["FORNAX_GGML_BACKEND"]
+GPU = 1
+FAILED = -1
+
+
+def captured(function):
+    """What a function writes to standard error, below Python, and its result."""
+    with tempfile.TemporaryFile() as file:
+        saved = os.dup(2)
+        os.dup2(file.fileno(), 2)
+        try:
+            result = function()
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        file.seek(0)
+        return file.read().decode(), result
+
+
+class Backend(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ggml = Ggml(Path(os.environ["FORNAX_GGML_HOST"]))
+        cls.registry = cls.ggml.backend_load(BACKEND.encode())
+        assert cls.registry, "ggml does not load the backend."
+        cls.device = cls.ggml.backend_reg_dev_get(cls.registry, 0)
+
+    def setUp(self):
+        self.backend = self.ggml.backend_dev_init(self.device, None)
+        self.addCleanup(self.ggml.backend_free, self.backend)
+        self.context = self.ggml.context()
+        self.addCleanup(self.ggml.free, self.context)
+        self.random = np.random.default_rng(1)
+
+    def allocate(self):
+        buffer = self.ggml.backend_alloc_ctx_tensors(self.context, self.backend)
+        self.addCleanup(self.ggml.backend_buffer_free, buffer)
+        return buffer
+
+    def floats(self, *shape):
+        return self.random.standard_normal(shape, np.float32)
+
+    def test_device(self):
+        ggml = self.ggml
+        self.assertEqual(ggml.backend_reg_name(self.registry), b"FORNAX")
+        self.assertEqual(ggml.backend_reg_dev_count(self.registry), 1)
+        self.assertEqual(ggml.backend_dev_name(self.device), b"FORNAX0")
+        self.assertIn(b"Fornax", ggml.backend_dev_description(self.device))
+        self.assertEqual(ggml.backend_dev_type(self.device), GPU)
+        free, total = c_size_t(), c_size_t()
+        ggml.backend_dev_memory(self.device, byref(free), byref(total))
+        self.assertGreater(total.value, 0)
+        self.assertLessEqual(free.value, total.value)
+        self.assertEqual(ggml.backend_name(self.backend), b"FORNAX0")
+
+    def product(self):
+        ggml = self.ggml
+        a = ggml.tensor(self.context, F32, 4, 3)
+        b = ggml.tensor(self.context, F32, 4, 2)
+        c = ggml.mul_mat(self.context, a, b)
+        return a, b, c, ggml.graph(self.context, c)
+
+    def test_a_product_is_compiled_once(self):
+        ggml = self.ggml
+        a, b, c, graph = self.product()
+        self.assertTrue(ggml.backend_buffer_is_host(self.allocate()))
+        for run in range(2):
+            x, y = self.floats(3, 4), self.floats(2, 4)
+            ggml.set(a, x)
+            ggml.set(b, y)
+            text, status = captured(lambda: ggml.backend_graph_compute(self.backend, graph))
+            self.assertEqual(status, 0)
+            self.assertEqual(text.count("MISS") + text.count("HIT"), 1 - run, text)
+            np.testing.assert_allclose(ggml.get(c, F32, (2, 3)), y @ x.T, rtol=1e-5, atol=1e-5)
+
+    def test_plans(self):
+        ggml = self.ggml
+        a, b, c, graph = self.product()
+        self.allocate()
+        plan = ggml.backend_graph_plan_create(self.backend, graph)
+        self.assertTrue(plan)
+        for _ in range(2):
+            x, y = self.floats(3, 4), self.floats(2, 4)
+            ggml.set(a, x)
+            ggml.set(b, y)
+            self.assertEqual(ggml.backend_graph_plan_compute(self.backend, plan), 0)
+            np.testing.assert_allclose(ggml.get(c, F32, (2, 3)), y @ x.T, rtol=1e-5, atol=1e-5)
+        ggml.backend_graph_plan_free(self.backend, plan)
+
+    def test_a_changed_parameter_is_another_graph(self):
+        ggml = self.ggml
+        x = ggml.tensor(self.context, F32, 5)
+        graphs = [(factor, ggml.scale(self.context, x, factor)) for factor in (2.0, 3.0)]
+        self.allocate()
+        values = self.floats(5)
+        ggml.set(x, values)
+        for factor, result in graphs:
+            graph = ggml.graph(self.context, result)
+            self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+            np.testing.assert_array_equal(ggml.get(result, F32, (5,)), values * np.float32(factor))
+
+    def test_rows_of_a_cache_are_written_in_place(self):
+        ggml = self.ggml
+        cache = ggml.tensor(self.context, F16, 8, 6)
+        rows = ggml.tensor(self.context, F32, 8, 2)
+        at = ggml.tensor(self.context, I64, 2)
+        written = ggml.set_rows(self.context, cache, rows, at)
+        doubled = ggml.add(self.context, written, written)
+        graph = ggml.graph(self.context, doubled)
+        self.allocate()
+        expected = self.floats(6, 8).astype(np.float16)
+        ggml.set(cache, expected)
+        for places in ([4, 1], [0, 5], [4, 2]):
+            values = self.floats(2, 8)
+            ggml.set(rows, values)
+            ggml.set(at, np.array(places, np.int64))
+            self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+            expected[places] = values.astype(np.float16)
+            np.testing.assert_array_equal(ggml.get(cache, F16, (6, 8)), expected)
+            np.testing.assert_array_equal(ggml.get(doubled, F16, (6, 8)), expected + expected)
+
+    def test_views_are_written_and_read(self):
+        ggml = self.ggml
+        whole = ggml.tensor(self.context, F32, 6, 4)
+        part = ggml.tensor(self.context, F32, 2, 3)
+        # Columns 1 and 2 of rows 1 to 3.
+        view = ggml.view_2d(self.context, whole, 2, 3, 24, 28)
+        copied = ggml.cpy(self.context, part, view)
+        turned = ggml.cont(self.context, ggml.transpose(self.context, whole))
+        more = ggml.add_inplace(self.context, turned, turned)
+        graph = ggml.graph(self.context, copied, more)
+        self.allocate()
+        expected, values = self.floats(4, 6), self.floats(3, 2)
+        ggml.set(whole, expected)
+        ggml.set(part, values)
+        self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+        expected[1:4, 1:3] = values
+        np.testing.assert_array_equal(ggml.get(whole, F32, (4, 6)), expected)
+        np.testing.assert_array_equal(ggml.get(more, F32, (6, 4)), expected.T * 2)
+
+    def test_memory_of_the_caller_is_used_in_place(self):
+        ggml = self.ggml
+        pages = np.zeros(3 * 4096, np.uint8)
+        begin = -pages.ctypes.data % 4096
+        mine = pages[begin:begin + 4096]
+        buffer = ggml.backend_dev_buffer_from_host_ptr(self.device, mine.ctypes.data, mine.nbytes, mine.nbytes)
+        self.addCleanup(ggml.backend_buffer_free, buffer)
+        self.assertEqual(ggml.backend_buffer_get_base(buffer), mine.ctypes.data)
+        x = ggml.tensor(self.context, F32, 16)
+        self.assertEqual(ggml.backend_tensor_alloc(buffer, x, mine.ctypes.data), 0)
+        result = ggml.scale(self.context, x, 0.5)
+        graph = ggml.graph(self.context, result)
+        self.allocate()
+        values = self.floats(16)
+        mine.view(np.float32)[:16] = values
+        self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+        np.testing.assert_array_equal(ggml.get(result, F32, (16,)), values / 2)
+
+    def test_freed_memory_is_let_go_of(self):
+        """The same context again and again: its tensors may get the addresses of the last ones."""
+        ggml = self.ggml
+        for factor in (1.0, 2.0, 4.0):
+            context = ggml.context()
+            x = ggml.tensor(context, F32, 1 << 16)
+            result = ggml.scale(context, x, factor)
+            graph = ggml.graph(context, result)
+            buffer = ggml.backend_alloc_ctx_tensors(context, self.backend)
+            ggml.backend_tensor_memset(x, 0x3F, 0, 1 << 18)
+            self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+            expected = np.full(1 << 16, 0x3F3F3F3F, np.uint32).view(np.float32) * np.float32(factor)
+            np.testing.assert_array_equal(ggml.get(result, F32, (1 << 16,)), expected)
+            ggml.backend_buffer_free(buffer)
+            ggml.free(context)
+
+    def test_what_is_not_covered_is_refused_and_fails_with_a_sentence(self):
+        ggml = self.ggml
+        x = ggml.tensor(self.context, F32, 32)
+        result = ggml.cpy(self.context, x, ggml.tensor(self.context, Q4_0, 32))
+        self.assertFalse(ggml.backend_dev_supports_op(self.device, result))
+        self.assertTrue(ggml.backend_dev_supports_op(self.device, ggml.add(self.context, x, x)))
+        graph = ggml.graph(self.context, result)
+        self.allocate()
+        text, status = captured(lambda: ggml.backend_graph_compute(self.backend, graph))
+        self.assertEqual(status, FAILED)
+        self.assertIn("results of type q4_0 are not covered", text)
+
+
+class Versions(unittest.TestCase):
+    def test_without_a_driver_there_is_no_device(self):
+        script = (f"import sys; sys.path.append({str(Path(__file__).parent)!r})\n"
+                  "from ggml_library import *\nimport os\n"
+                  "ggml = Ggml(Path(os.environ['FORNAX_GGML_HOST']))\n"
+                  f"registry = ggml.backend_load({BACKEND.encode()!r})\n"
+                  "print(ggml.backend_reg_dev_count(registry))\n")
+        environment = dict(os.environ, VK_DRIVER_FILES="/dev/null", VK_ICD_FILENAMES="/dev/null")
+        run = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True,
+                             check=False)
+        self.assertEqual((run.returncode, run.stdout.strip()), (0, "0"), run.stderr)
+        self.assertIn("the backend has no device", run.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,95 @@
+"""ggml as a C library by ctypes: what the tests of our backend use of its public functions."""
+
+import ctypes
+from ctypes import POINTER, c_bool, c_char_p, c_float, c_int, c_int64, c_size_t, c_void_p
+from pathlib import Path
+
+import numpy as np
+
+F32, F16, Q4_0, I64 = 0, 1, 2, 27
+NUMPY = {F32: np.float32, F16: np.float16, I64: np.int64}
+
+
+class InitParams(ctypes.Structure):
+    _fields_ = [("mem_size", c_size_t), ("mem_buffer", c_void_p), ("no_alloc", c_bool)]
+
+
+SIGNATURES = {
+    "ggml_version": (c_char_p, []),
+    "ggml_init": (c_void_p, [InitParams]),
+    "ggml_free": (None, [c_void_p]),
+    "ggml_new_tensor": (c_void_p, [c_void_p, c_int, c_int, POINTER(c_int64)]),
+    "ggml_view_2d": (c_void_p, [c_void_p, c_void_p, c_int64, c_int64, c_size_t, c_size_t]),
+    "ggml_nbytes": (c_size_t, [c_void_p]),
+    "ggml_set_rows": (c_void_p, [c_void_p] * 4),
+    "ggml_mul_mat": (c_void_p, [c_void_p] * 3),
+    "ggml_add": (c_void_p, [c_void_p] * 3),
+    "ggml_add_inplace": (c_void_p, [c_void_p] * 3),
+    "ggml_scale": (c_void_p, [c_void_p, c_void_p, c_float]),
+    "ggml_transpose": (c_void_p, [c_void_p] * 2),
+    "ggml_cont": (c_void_p, [c_void_p] * 2),
+    "ggml_cpy": (c_void_p, [c_void_p] * 3),
+    "ggml_new_graph": (c_void_p, [c_void_p]),
+    "ggml_build_forward_expand": (None, [c_void_p] * 2),
+    "ggml_backend_load": (c_void_p, [c_char_p]),
+    "ggml_backend_reg_name": (c_char_p, [c_void_p]),
+    "ggml_backend_reg_dev_count": (c_size_t, [c_void_p]),
+    "ggml_backend_reg_dev_get": (c_void_p, [c_void_p, c_size_t]),
+    "ggml_backend_dev_name": (c_char_p, [c_void_p]),
+    "ggml_backend_dev_description": (c_char_p, [c_void_p]),
+    "ggml_backend_dev_memory": (None, [c_void_p, POINTER(c_size_t), POINTER(c_size_t)]),
+    "ggml_backend_dev_type": (c_int, [c_void_p]),
+    "ggml_backend_dev_init": (c_void_p, [c_void_p, c_char_p]),
+    "ggml_backend_dev_buffer_from_host_ptr": (c_void_p, [c_void_p, c_void_p, c_size_t, c_size_t]),
+    "ggml_backend_dev_supports_op": (c_bool, [c_void_p] * 2),
+    "ggml_backend_free": (None, [c_void_p]),
+    "ggml_backend_name": (c_char_p, [c_void_p]),
+    "ggml_backend_alloc_ctx_tensors": (c_void_p, [c_void_p] * 2),
+    "ggml_backend_buffer_free": (None, [c_void_p]),
+    "ggml_backend_buffer_is_host": (c_bool, [c_void_p]),
+    "ggml_backend_buffer_get_base": (c_void_p, [c_void_p]),
+    "ggml_backend_tensor_alloc": (c_int, [c_void_p] * 3),
+    "ggml_backend_tensor_set": (None, [c_void_p, c_void_p, c_size_t, c_size_t]),
+    "ggml_backend_tensor_get": (None, [c_void_p, c_void_p, c_size_t, c_size_t]),
+    "ggml_backend_tensor_memset": (None, [c_void_p, ctypes.c_uint8, c_size_t, c_size_t]),
+    "ggml_backend_graph_compute": (c_int, [c_void_p] * 2),
+    "ggml_backend_graph_plan_create": (c_void_p, [c_void_p] * 2),
+    "ggml_backend_graph_plan_compute": (c_int, [c_void_p] * 2),
+    "ggml_backend_graph_plan_free": (None, [c_void_p] * 2),
+}
+
+
+class Ggml:
+    """The functions above as attributes, and a few helpers. Tensors are pointers."""
+
+    def __init__(self, folder: Path):
+        base = ctypes.CDLL(str(folder / "libggml-base.so"), mode=ctypes.RTLD_GLOBAL)
+        registry = ctypes.CDLL(str(next(folder.glob("libggml.v*.so"))), mode=ctypes.RTLD_GLOBAL)
+        for name, (result, arguments) in SIGNATURES.items():
+            function = getattr(base if hasattr(base, name) else registry, name)
+            function.restype, function.argtypes = result, arguments
+            setattr(self, name.removeprefix("ggml_"), function)
+
+    def context(self):
+        return self.init(InitParams(1 << 22, None, True))
+
+    def tensor(self, context, kind, *sizes):
+        """Sizes in ggml's order, the innermost first."""
+        return self.new_tensor(context, kind, len(sizes), (c_int64 * len(sizes))(*sizes))
+
+    def set(self, tensor, array):
+        array = np.ascontiguousarray(array)
+        assert array.nbytes == self.nbytes(tensor), (array.nbytes, self.nbytes(tensor))
+        self.backend_tensor_set(tensor, array.ctypes.data, 0, array.nbytes)
+
+    def get(self, tensor, kind, shape):
+        array = np.empty(shape, NUMPY[kind])
+        assert array.nbytes == self.nbytes(tensor)
+        self.backend_tensor_get(tensor, array.ctypes.data, 0, array.nbytes)
+        return array
+
+    def graph(self, context, *tensors):
+        graph = self.new_graph(context)
+        for tensor in tensors:
+            self.build_forward_expand(graph, tensor)
+        return graph
