@@ -135,7 +135,10 @@ def cases():
     yield Case("reflection pad", [image], [node("Pad", "x p", mode="reflect")],
                constants={"p": np.array([0, 0, 3, 3, 0, 0, 3, 3])})
     yield Case("gather of rows", [(2048, 768)], [node("Gather", "x i")], constants={"i": rng.integers(0, 2048, 2048)})
-    yield Case("resize, nearest 2x", [(2, 64, 40, 40)], [node("Resize", "x  f", mode="nearest", coordinate_transformation_mode="asymmetric", nearest_mode="floor")], constants={"f": np.float32([1, 1, 2, 2])})
+    yield Case("resize, nearest 2x", [(2, 64, 40, 40)],
+               [node("Resize", "x  f", mode="nearest", coordinate_transformation_mode="asymmetric",
+                     nearest_mode="floor")],
+               constants={"f": np.float32([1, 1, 2, 2])})
     yield Case("resize, linear 2x", [(2, 64, 40, 40)], [node("Resize", "x  f", mode="linear")],
                constants={"f": np.float32([1, 1, 2, 2])})
     for size, stride, shape in ((2, 2, (4, 64, 112, 112)), (3, 2, (4, 64, 112, 112)), (3, 1, (4, 64, 56, 56)), (5, 1, (1, 128, 20, 20)),

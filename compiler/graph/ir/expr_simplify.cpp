@@ -278,6 +278,26 @@ Expr SimplifyOnce(const Expr& expr, const Domain& domain) {
     return result;
 }
 
+// c * floor(a / c) + mod(a, c) is a: what a reshape takes apart and an offset puts together.
+Expr Recomposed(const Expr& expr) {
+    for (const ExprTerm& term : expr.terms()) {
+        if (term.factors.size() != 1 || term.factors[0]->kind != AtomKind::kMod) {
+            continue;
+        }
+        const Expr &a = term.factors[0]->a, &b = term.factors[0]->b;
+        const std::optional<int64_t> divisor = b.constant();
+        if (!divisor || *divisor < 2) {
+            continue;
+        }
+        const Expr quotient = term.coefficient * b * FloorDiv(a, b);
+        const Expr rest = expr - quotient;
+        if (quotient.terms().size() == 1 && rest.terms().size() + 1 == expr.terms().size()) {
+            return Recomposed(rest - term.coefficient * Mod(a, b) + term.coefficient * a);
+        }
+    }
+    return expr;
+}
+
 }  // namespace
 
 Expr Expr::Simplify(const Domain& domain) const {
@@ -285,7 +305,7 @@ Expr Expr::Simplify(const Domain& domain) const {
     constexpr int kMaxIterations = 4;
     Expr result = *this;
     for (int i = 0; i < kMaxIterations && !result.is_constant(); ++i) {
-        Expr next = SimplifyOnce(result, domain);
+        Expr next = Recomposed(SimplifyOnce(result, domain));
         if (next == result) {
             break;
         }

@@ -79,6 +79,20 @@ TEST(Expr, RangesSimplifyDivisions) {
     EXPECT_EQ(Max(i, Expr(0)).Simplify(domain), i);
 }
 
+TEST(Expr, QuotientsAndRemaindersAreRecomposed) {
+    const Expr i(kI), j(kJ), n(kN);
+    const Domain domain = LoopsOf(7744, 32);
+    EXPECT_EQ((44 * FloorDiv(i, 44) + Mod(i, 44)).Simplify(domain), i);
+    const Expr offset =
+        (4 * j + FloorDiv(i, 1936)) * 1936 + 44 * Mod(FloorDiv(i, 44), 44) + Mod(i, 44);
+    EXPECT_EQ(offset.Simplify(domain), 7744 * j + i);
+    EXPECT_EQ((-88 * FloorDiv(i + j, 44) - 2 * Mod(i + j, 44)).Simplify(domain), -2 * i - 2 * j);
+    EXPECT_EQ((43 * FloorDiv(i, 44) + Mod(i, 44)).Simplify(domain),
+              43 * FloorDiv(i, 44) + Mod(i, 44));
+    EXPECT_EQ((n * FloorDiv(i, 44) + Mod(i, 44)).Simplify(domain),
+              n * FloorDiv(i, 44) + Mod(i, 44));
+}
+
 TEST(Expr, SymbolicExtentsSimplifyDivisions) {
     Domain domain;
     domain.ranges[kN] = {1, INT32_MAX};

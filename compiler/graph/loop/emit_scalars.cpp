@@ -68,6 +68,11 @@ Id Emitter::Value(ScalarId id) {
     if (const Id staged = StagedValue(id); staged != 0) {
         return staged;
     }
+    if (const auto kept = reads_kept_.find(id.value()); kept != reads_kept_.end()) {
+        const Id value = b_.Load(KeptPlace(kept->second));
+        scopes_.back().emplace(id.value(), value);
+        return value;
+    }
     const ScalarNode& node = kernel_[id];
     // A scalar is emitted in each reduction that uses it, which in kernels from files could be
     // many.
@@ -80,7 +85,14 @@ Id Emitter::Value(ScalarId id) {
         std::visit([&](const auto& contents) { return Compute(node, contents); }, node.value);
     scopes_.back().emplace(id.value(), value);
     KeepUnrolled(id, value);
+    if (const auto kept = writes_kept_.find(id.value()); kept != writes_kept_.end()) {
+        b_.Store(KeptPlace(kept->second), value);
+    }
     return value;
+}
+
+Id Emitter::KeptPlace(const Kept& kept) {
+    return b_.ElementPointer(kept.array, EmitExpr(Simplified(Expr(kept.point))));
 }
 
 std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/kept_values.h"
 
 namespace fornax::graph::loop {
 
@@ -301,6 +302,14 @@ void Emitter::EmitRows() {
     const Nest rows = Collapse(row_loops, uses);
     local_size_ = target_.subgroup_size;
     group_ = {local_size_, 1, 1};
+    // An invocation has the same points of the row in reductions as it has for the stores.
+    for (const KeptValue& value : FindKeptValues(kernel_, scope_)) {
+        const Loop& lane = lane_loops.front();
+        const Id array =
+            b_.WorkgroupArray(b_.F32(), static_cast<uint32_t>(*lane.extent.constant()));
+        writes_kept_.emplace(value.reduced.value(), Kept{array, value.point});
+        reads_kept_.emplace(value.stored.value(), Kept{array, lane.variable});
+    }
     const Id row = WorkgroupIndex(PointsOf(rows.loops));
     lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
     const auto emit = [&] {

@@ -141,6 +141,25 @@ TEST_F(EmitWindowTest, Pooling) {
         "store y[$c,$i,$j] = %7\n");
 }
 
+// Rows that a window along one axis does not share are in one tile nevertheless.
+TEST_F(EmitWindowTest, PoolingAlongRows) {
+    for (const int64_t width : {5, 20, 130}) {
+        const std::string text = fmt::format(
+            "kernel pool(in x: f32[3,21,{0}], out y: f32[3,21,{0}])\n"
+            "  parallel $c < 3, $i < 21, $j < {0}\n"
+            "%0 = constant f32 -inf\n"
+            "%1 = load x[$c,$i,$j + $s - 2] otherwise %0\n"
+            "%2 = reduce max $s < 5 of %1\n"
+            "store y[$c,$i,$j] = %2\n",
+            width);
+        const std::optional<Window> window = Find(text);
+        ASSERT_TRUE(window);
+        ASSERT_EQ(window->axes.size(), 2U);
+        EXPECT_EQ(window->axes[0].point.variable, Symbol("$i"));
+        Check(text);
+    }
+}
+
 TEST_F(EmitWindowTest, SizesAtRunTime) {
     const std::string text =
         "kernel conv(in x: f32[c,h,w], in k: f32[c,3,3], out y: f32[c,h,w])\n"

@@ -294,6 +294,13 @@ class Emitter {
     Id in_grid_ = 0;           // whether the workgroup's number is below their count; 0: it is
     bool uniform_ = false;     // in code that all invocations of the workgroup run
     Id lane_ = 0;              // of this invocation in the workgroup
+    // Of rows: what is kept in workgroup memory, by the point.
+    struct Kept {
+        Id array = 0;
+        Symbol point;
+    };
+    std::map<uint32_t, Kept> writes_kept_, reads_kept_;  // by scalar
+    Id KeptPlace(const Kept& kept);
     std::map<Id, Id> shared_;  // arrays in workgroup memory, by their elements' type
     // These are set while the points of a sliding window are computed.
     WindowEmitter* window_ = nullptr;

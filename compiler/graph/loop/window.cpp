@@ -21,7 +21,8 @@ class Finder {
             return std::nullopt;
         }
         const auto& reduce = std::get<Reduce>(kernel_[main_].value);
-        if (!Stage(reduce.body) || window_.staged.empty() || window_.staged.size() > kMaxStaged) {
+        if (!(StageRows(reduce.body) || Stage(reduce.body)) || window_.staged.empty() ||
+            window_.staged.size() > kMaxStaged) {
             return std::nullopt;
         }
         int64_t strides = 1;
@@ -258,6 +259,25 @@ class Finder {
         }
         return std::all_of(operands.begin(), operands.end(),
                            [&](ScalarId operand) { return Stage(operand); });
+    }
+
+    // A window along one axis takes several rows of the next loop into a tile, if nothing but what
+    // is staged depends on them.
+    bool StageRows(ScalarId body) {
+        const size_t count = kernel_.parallel.size();
+        if (window_.axes.size() > 1 || window_.lanes || count < 2) {
+            return false;
+        }
+        const Window saved = window_;
+        window_.axes.insert(window_.axes.begin(),
+                            {kernel_.parallel[count - 2], 1, std::nullopt, 1});
+        points_ |= Bit(count - 2);
+        if (Stage(body) && !window_.staged.empty()) {
+            return true;
+        }
+        window_ = saved;
+        points_ &= ~Bit(count - 2);
+        return false;
     }
 
     const Kernel& kernel_;

@@ -50,31 +50,32 @@ double Points(VariableSet set, const Scope& scope, const SizeFacts& sizes) {
 }
 
 // The distance in the buffer between neighbours along `variable`: 0, 1, or 2 for anything else.
-int StrideClass(const Kernel& kernel, const loop::Load& load, const Symbol& variable) {
+int StrideClass(const Kernel& kernel,
+                const loop::Load& load,
+                const Symbol& variable,
+                const Domain& domain) {
     const Shape& shape = kernel[load.buffer].type.shape;
-    int stride = 0;
-    for (size_t axis = 0; axis < load.index.size(); ++axis) {
-        const std::optional<Expr> coefficient = load.index[axis].Coefficient(variable);
-        if (!coefficient) {
-            return 2;
-        }
-        if (*coefficient == Expr(0)) {
-            continue;
-        }
-        const bool last =
-            std::all_of(shape.dims().begin() + static_cast<ptrdiff_t>(axis) + 1, shape.dims().end(),
-                        [](const Expr& dim) { return dim == Expr(1); });
-        stride = std::max(stride, last && *coefficient == Expr(1) ? 1 : 2);
+    Expr offset, stride(1);
+    for (size_t axis = load.index.size(); axis-- > 0;) {
+        offset += load.index[axis] * stride;
+        stride *= shape[axis];
     }
-    return stride;
+    const std::optional<Expr> coefficient = offset.Simplify(domain).Coefficient(variable);
+    return coefficient == Expr(0) ? 0 : coefficient == Expr(1) ? 1 : 2;
 }
 
 // Loads of the kernel that lie side by side along `variable`, less those that lie apart.
 int Contiguity(const Kernel& kernel, const Symbol& variable) {
+    Domain domain;
+    domain.ranges = kernel.sizes;
+    const Scope scope = loop::FindScope(kernel);
+    for (const Loop& loop : scope.variables) {
+        domain.AddVariable(loop.variable, loop.extent);
+    }
     int score = 0;
     for (const loop::ScalarNode& scalar : kernel.scalars) {
         if (const auto* load = std::get_if<loop::Load>(&scalar.value)) {
-            const int stride = StrideClass(kernel, *load, variable);
+            const int stride = StrideClass(kernel, *load, variable, domain);
             score += stride == 1 ? 1 : stride == 2 ? -1 : 0;
         }
     }
