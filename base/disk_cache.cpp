@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ namespace {
 constexpr std::array<char, 8> kMagic = {'F', 'R', 'N', 'X', 'C', 'A', 'C', 'H'};
 constexpr uint32_t kHeaderVersion = 1;
 constexpr uint64_t kMaxPayloadBytes = uint64_t{2} << 30;
+constexpr uint64_t kPageBytes = 4096;
 constexpr std::string_view kTemporaryMark = ".tmp-";  // of WriteFileAtomically
 constexpr size_t kTemporaryRandomLetters = 6;
 constexpr uint64_t kBytesBetweenTrims = 16 << 20;
@@ -45,6 +47,10 @@ struct EntryHeader {
     KeyedDigest keyed_digest = {};  // zero in kinds that are not executable
 };
 static_assert(sizeof(EntryHeader) == 88 && std::has_unique_object_representations_v<EntryHeader>);
+
+uint64_t PayloadOffset(const CacheKind& kind) {
+    return kind.mapped ? kPageBytes : sizeof(EntryHeader);
+}
 
 std::span<const std::byte> BytesOf(const EntryHeader& header) {
     return std::as_bytes(std::span(&header, 1));
@@ -237,7 +243,26 @@ std::optional<std::vector<std::byte>> DiskCache::Get(const CacheKind& kind, cons
     if (payload.ok()) {
         return std::move(payload).value();
     }
-    const Error& error = payload.error();
+    Report(payload.error(), file_name, check);
+    return std::nullopt;
+}
+
+std::optional<MappedPayload> DiskCache::Map(const CacheKind& kind, const Hash128& key) {
+    assert(kind.mapped && !kind.executable);
+    if (directory_.empty()) {
+        return std::nullopt;
+    }
+    const std::string file_name = EntryFileName(kind, key);
+    const char* check = "";
+    Result<MappedPayload> payload = LoadMapped(kind, key, file_name, &check);
+    if (payload.ok()) {
+        return std::move(payload).value();
+    }
+    Report(payload.error(), file_name, check);
+    return std::nullopt;
+}
+
+void DiskCache::Report(const Error& error, const std::string& file_name, const char* check) {
     const std::string cause = fmt::format("{} {}", directory_, check);
     switch (error.code) {
         case ErrorCode::kNotFound:
@@ -252,13 +277,18 @@ std::optional<std::vector<std::byte>> DiskCache::Get(const CacheKind& kind, cons
         default:
             LogWarningOnce(cause, "{} The entry is ignored.", error.message);
     }
-    return std::nullopt;
 }
 
-Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
-                                               const Hash128& key,
-                                               const std::string& file_name,
-                                               const char** check) {
+struct DiskCache::OpenEntry {
+    UniqueFd fd;  // at the payload
+    EntryHeader header;
+    std::string path;
+};
+
+Result<DiskCache::OpenEntry> DiskCache::Open(const CacheKind& kind,
+                                             const Hash128& key,
+                                             const std::string& file_name,
+                                             const char** check) {
     const std::string path = Path(file_name);
     struct stat info;
     *check = "owner";
@@ -280,16 +310,35 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
     if (Hash128{header.key_high, header.key_low} != key) {
         return Error{ErrorCode::kDataLoss, fmt::format("{} was stored under another key.", path)};
     }
-    const uint64_t stored_bytes = static_cast<uint64_t>(info.st_size) - sizeof(header);
+    const uint64_t offset = PayloadOffset(kind);
+    if (static_cast<uint64_t>(info.st_size) < offset ||
+        ::lseek(fd.get(), static_cast<off_t>(offset), SEEK_SET) < 0) {
+        return Error{ErrorCode::kDataLoss, fmt::format("{} ends before its payload.", path)};
+    }
+    const uint64_t stored_bytes = static_cast<uint64_t>(info.st_size) - offset;
     if (header.payload_bytes != stored_bytes || stored_bytes > kMaxPayloadBytes) {
         return Error{ErrorCode::kDataLoss, fmt::format("{} has {} bytes of payload instead of {}.",
                                                        path, stored_bytes, header.payload_bytes)};
     }
 
-    std::vector<std::byte> payload(stored_bytes);
-    FORNAX_RETURN_IF_ERROR(ReadExactly(fd.get(), payload, path));
+    // It is used. Whether that can be written down does not matter.
+    if (std::time(nullptr) - info.st_mtime > kUseGranularitySeconds) {
+        ::futimens(fd.get(), nullptr);
+    }
+    return OpenEntry{std::move(fd), header, path};
+}
+
+Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
+                                               const Hash128& key,
+                                               const std::string& file_name,
+                                               const char** check) {
+    FORNAX_ASSIGN_OR_RETURN(const OpenEntry entry, Open(kind, key, file_name, check));
+    const EntryHeader& header = entry.header;
+    std::vector<std::byte> payload(header.payload_bytes);
+    FORNAX_RETURN_IF_ERROR(ReadExactly(entry.fd.get(), payload, entry.path));
     if (HashBytes(payload) != Hash128{header.digest_high, header.digest_low}) {
-        return Error{ErrorCode::kDataLoss, fmt::format("{} is damaged: its digest differs.", path)};
+        return Error{ErrorCode::kDataLoss,
+                     fmt::format("{} is damaged: its digest differs.", entry.path)};
     }
     KeyedDigest expected = {};
     *check = "keyed digest";
@@ -298,14 +347,34 @@ Result<std::vector<std::byte>> DiskCache::Load(const CacheKind& kind,
         expected = SignEntry(secret, file_name, header, payload);
     }
     if (!SameDigest(header.keyed_digest, expected)) {
-        return Error{ErrorCode::kDataLoss,
-                     fmt::format("{} does not prove that user {} wrote it.", path, ::geteuid())};
-    }
-    // It was used. Whether that can be written down does not matter.
-    if (std::time(nullptr) - info.st_mtime > kUseGranularitySeconds) {
-        ::futimens(fd.get(), nullptr);
+        return Error{ErrorCode::kDataLoss, fmt::format("{} does not prove that user {} wrote it.",
+                                                       entry.path, ::geteuid())};
     }
     return payload;
+}
+
+Result<MappedPayload> DiskCache::LoadMapped(const CacheKind& kind,
+                                            const Hash128& key,
+                                            const std::string& file_name,
+                                            const char** check) {
+    FORNAX_ASSIGN_OR_RETURN(const OpenEntry entry, Open(kind, key, file_name, check));
+    const EntryHeader& header = entry.header;
+    // Read, not through the mapping, so that its pages take no memory before they are used.
+    FORNAX_ASSIGN_OR_RETURN(const Hash128 digest,
+                            HashFile(entry.fd.get(), header.payload_bytes, entry.path));
+    if (digest != Hash128{header.digest_high, header.digest_low}) {
+        return Error{ErrorCode::kDataLoss,
+                     fmt::format("{} is damaged: its digest differs.", entry.path)};
+    }
+    const size_t size_bytes = PayloadOffset(kind) + header.payload_bytes;
+    void* mapping = ::mmap(nullptr, size_bytes, PROT_READ, MAP_PRIVATE, entry.fd.get(), 0);
+    if (mapping == MAP_FAILED) {
+        return Error{ErrorCode::kIo,
+                     fmt::format("{} cannot be mapped: {}.", entry.path, ErrnoMessage(errno))};
+    }
+    const std::span bytes(static_cast<const std::byte*>(mapping), size_bytes);
+    return MappedPayload{bytes.subspan(PayloadOffset(kind)),
+                         std::make_shared<const MappedFile>(bytes)};
 }
 
 bool DiskCache::Put(const CacheKind& kind, const Hash128& key, std::span<const std::byte> payload) {
@@ -344,7 +413,10 @@ Status DiskCache::Store(const CacheKind& kind,
         FORNAX_ASSIGN_OR_RETURN(const UserSecret secret, Secret());
         header.keyed_digest = SignEntry(secret, file_name, header, payload);
     }
-    const std::span<const std::byte> parts[] = {BytesOf(header), payload};
+    const std::array<std::byte, kPageBytes> padding = {};
+    const size_t padding_bytes = PayloadOffset(kind) - sizeof(header);
+    const std::span<const std::byte> parts[] = {BytesOf(header),
+                                                std::span(padding).first(padding_bytes), payload};
     return WriteFileAtomically(Path(file_name), parts, 0600);
 }
 

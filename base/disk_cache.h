@@ -1,7 +1,8 @@
 // Compiled results kept between processes: native kernels, plans, pipeline data.
 //
 // One file an entry, named <kind>-<32 hex digits of the key>.<extension>, in the cache directory:
-// header (magic, versions, key, payload size, XXH3-128 digest, keyed digest), then the payload.
+// header (magic, versions, key, payload size, XXH3-128 digest, keyed digest), then the payload, in
+// kinds that are mapped into memory from the second page on.
 // Entries are written atomically and every field is checked on reading. A damaged entry is removed
 // with a warning and counts as missing; so does, without being touched, one that another user owns
 // or may write to. A cache that cannot be used (no directory, full disk) costs a warning and
@@ -20,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -48,6 +50,7 @@ struct CacheKind {
     std::string_view extension;  // e.g. "o"
     uint32_t version;            // of the payload's format; entries of another version are missing
     bool executable;             // the payload is code that will be run in this process
+    bool mapped = false;         // the payload begins with a page of the file, for Map()
 };
 
 struct CacheEntry {
@@ -56,6 +59,12 @@ struct CacheEntry {
     Hash128 key;
     uint64_t size_bytes = 0;  // of the file
     std::time_t modified = 0;
+};
+
+// Bytes that stay what they are as long as `owner` lives, whatever becomes of the entry.
+struct MappedPayload {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;
 };
 
 struct CacheClearResult {
@@ -77,9 +86,15 @@ class DiskCache {
 
     // Empty if there is none.
     const std::string& directory() const { return directory_; }
+    // What all entries may take; 0: no limit.
+    uint64_t limit_bytes() const { return limit_bytes_; }
 
     // The payload stored under the key, or nothing.
     std::optional<std::vector<std::byte>> Get(const CacheKind& kind, const Hash128& key);
+
+    // The same without a copy, for kinds that are mapped and not executable: a file in memory,
+    // whose pages are the system's until they are read. Begins with a page.
+    std::optional<MappedPayload> Map(const CacheKind& kind, const Hash128& key);
 
     // Stores the payload, replacing an older one. False if that is not possible; the first time,
     // after a warning.
@@ -96,10 +111,22 @@ class DiskCache {
     CacheClearResult Trim();
 
   private:
+    struct OpenEntry;
+    // `check` becomes the one that failed.
+    Result<OpenEntry> Open(const CacheKind& kind,
+                           const Hash128& key,
+                           const std::string& file_name,
+                           const char** check);
     Result<std::vector<std::byte>> Load(const CacheKind& kind,
                                         const Hash128& key,
                                         const std::string& file_name,
-                                        const char** check);  // the one that failed
+                                        const char** check);
+    Result<MappedPayload> LoadMapped(const CacheKind& kind,
+                                     const Hash128& key,
+                                     const std::string& file_name,
+                                     const char** check);
+    // Tells the user what matters, and removes what is damaged.
+    void Report(const Error& error, const std::string& file_name, const char* check);
     Status Store(const CacheKind& kind,
                  const Hash128& key,
                  const std::string& file_name,

@@ -408,5 +408,42 @@ TEST_F(DiskCacheTest, ReadersSeeWholeEntriesWhileWritersReplaceThem) {
     EXPECT_THAT(g_warnings, IsEmpty());
 }
 
+constexpr CacheKind kMapped = {.name = "big",
+                               .extension = "bin",
+                               .version = 1,
+                               .executable = false,
+                               .mapped = true};
+
+TEST_F(DiskCacheTest, MapsFromAPageOn) {
+    DiskCache cache(directory_.path());
+    EXPECT_FALSE(cache.Map(kMapped, kKey).has_value());
+    for (const std::string& text :
+         {std::string("short"), std::string(100'000, 'x'), std::string()}) {
+        ASSERT_TRUE(cache.Put(kMapped, kKey, Payload(text)));
+        const std::optional<MappedPayload> mapped = cache.Map(kMapped, kKey);
+        ASSERT_TRUE(mapped.has_value());
+        EXPECT_EQ(reinterpret_cast<uintptr_t>(mapped->bytes.data()) % 4096, 0u);
+        EXPECT_EQ(*cache.Get(kMapped, kKey), Payload(text));
+        // What is mapped stays when the entry goes.
+        ASSERT_EQ(::unlink(PathOf(kMapped).c_str()), 0);
+        EXPECT_EQ(std::vector(mapped->bytes.begin(), mapped->bytes.end()), Payload(text));
+    }
+    EXPECT_THAT(g_warnings, IsEmpty());
+}
+
+TEST_F(DiskCacheTest, DamagedEntriesAreNotMapped) {
+    DiskCache cache(directory_.path());
+    ASSERT_TRUE(cache.Put(kMapped, kKey, Payload("payload")));
+    const std::string good = Contents(kMapped);
+    std::string changed = good, short_one = good.substr(0, 1000);
+    changed.back() ^= 1;
+    for (const std::string& bad : {changed, short_one, good.substr(0, good.size() - 1)}) {
+        Write(kMapped, bad);
+        EXPECT_FALSE(cache.Map(kMapped, kKey).has_value());
+        EXPECT_FALSE(Exists(kMapped));
+    }
+    EXPECT_FALSE(g_warnings.empty());
+}
+
 }  // namespace
 }  // namespace fornax

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -22,6 +23,7 @@
 #include <optional>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace fornax {
 namespace {
@@ -34,10 +36,21 @@ Error IoError(const std::string& path, const char* action, int error) {
     return {code, fmt::format("{} cannot be {}: {}.", path, action, ErrnoMessage(error))};
 }
 
-Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& path) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(fd, bytes.data(), std::min(bytes.size(), kMaxTransferBytes));
-        if (count < 0) {
+using Parts = std::span<const std::span<const std::byte>>;
+
+// In one call where the system takes it: file systems then lay large files out in huge pages, of
+// which mappings profit.
+Status WriteParts(int fd, Parts parts, const std::string& path) {
+    std::vector<iovec> left;
+    for (const auto& part : parts) {
+        if (!part.empty()) {
+            left.push_back({const_cast<std::byte*>(part.data()), part.size()});
+        }
+    }
+    for (size_t first = 0; first < left.size();) {
+        const size_t count = std::min<size_t>(left.size() - first, IOV_MAX);
+        ssize_t written = ::writev(fd, &left[first], static_cast<int>(count));
+        if (written < 0) {
             if (errno == EINTR) {
                 continue;
             }
@@ -49,16 +62,16 @@ Status WriteAll(int fd, std::span<const std::byte> bytes, const std::string& pat
             }
             return IoError(path, "written", errno);
         }
-        bytes = bytes.subspan(static_cast<size_t>(count));
-    }
-    return OkStatus();
-}
-
-using Parts = std::span<const std::span<const std::byte>>;
-
-Status WriteParts(int fd, Parts parts, const std::string& path) {
-    for (const auto& part : parts) {
-        FORNAX_RETURN_IF_ERROR(WriteAll(fd, part, path));
+        for (; first < left.size() && written > 0; ++first) {
+            iovec& part = left[first];
+            const size_t step = std::min(part.iov_len, static_cast<size_t>(written));
+            part.iov_base = static_cast<std::byte*>(part.iov_base) + step;
+            part.iov_len -= step;
+            written -= static_cast<ssize_t>(step);
+            if (part.iov_len != 0) {
+                break;
+            }
+        }
     }
     return OkStatus();
 }
@@ -248,27 +261,6 @@ Status WriteNewFile(const std::string& path, Parts parts) {
     return status;
 }
 
-struct OpenFile {
-    UniqueFd fd;
-    uint64_t size_bytes = 0;
-};
-
-Result<OpenFile> OpenRegular(const std::string& path) {
-    // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused.
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!fd.valid()) {
-        return IoError(path, "opened", errno);
-    }
-    struct stat info;
-    if (::fstat(fd.get(), &info) != 0) {
-        return IoError(path, "read", errno);
-    }
-    if (!S_ISREG(info.st_mode)) {
-        return Error{ErrorCode::kInvalidArgument, fmt::format("{} is not a regular file.", path)};
-    }
-    return OpenFile{std::move(fd), static_cast<uint64_t>(info.st_size)};
-}
-
 template <typename Container>
 Result<Container> ReadInto(const std::string& path, size_t limit_bytes) {
     FORNAX_ASSIGN_OR_RETURN(const OpenFile file, OpenRegular(path));
@@ -295,6 +287,22 @@ void UniqueFd::Reset() {
 
 std::string ErrnoMessage(int error) {
     return std::generic_category().message(error);
+}
+
+Result<OpenFile> OpenRegular(const std::string& path) {
+    // O_NONBLOCK: opening a pipe must not wait for a writer before it is refused.
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!fd.valid()) {
+        return IoError(path, "opened", errno);
+    }
+    struct stat info;
+    if (::fstat(fd.get(), &info) != 0) {
+        return IoError(path, "read", errno);
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return Error{ErrorCode::kInvalidArgument, fmt::format("{} is not a regular file.", path)};
+    }
+    return OpenFile{std::move(fd), static_cast<uint64_t>(info.st_size)};
 }
 
 Status ReadExactly(int fd, std::span<std::byte> into, const std::string& path_for_messages) {
@@ -338,6 +346,24 @@ MappedFile::~MappedFile() {
     if (!bytes_.empty()) {
         ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
     }
+}
+
+Result<Hash128> HashFile(const std::string& path) {
+    FORNAX_ASSIGN_OR_RETURN(const OpenFile file, OpenRegular(path));
+    return HashFile(file.fd.get(), file.size_bytes, path);
+}
+
+Result<Hash128> HashFile(int fd, uint64_t size_bytes, const std::string& path) {
+    constexpr uint64_t kPartBytes = 256 << 10;  // stays in the cache of a core
+    std::vector<std::byte> part(std::min(size_bytes, kPartBytes));
+    ByteHasher hasher;
+    while (size_bytes != 0) {
+        const std::span<std::byte> next(part.data(), std::min<uint64_t>(size_bytes, part.size()));
+        FORNAX_RETURN_IF_ERROR(ReadExactly(fd, next, path));
+        hasher.Append(next);
+        size_bytes -= next.size();
+    }
+    return hasher.Finish();
 }
 
 Result<std::string> ReadTextFile(const std::string& path, size_t limit_bytes) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 
 namespace fornax {
@@ -44,10 +45,25 @@ class UniqueFd {
     int fd_ = -1;
 };
 
+struct OpenFile {
+    UniqueFd fd;
+    uint64_t size_bytes = 0;
+};
+
+// A file to read from. Fails with kNotFound, kIo, or kInvalidArgument for what is not a regular
+// file.
+Result<OpenFile> OpenRegular(const std::string& path);
+
 // The whole file. Fails with kNotFound, kIo, or kInvalidArgument for what is not a regular file or
 // is larger than `limit_bytes`.
 Result<std::vector<std::byte>> ReadFile(const std::string& path, size_t limit_bytes);
 Result<std::string> ReadTextFile(const std::string& path, size_t limit_bytes);
+
+// HashBytes() of the whole file, of which no more than a small part is in memory at a time. Fails
+// as ReadFile().
+Result<Hash128> HashFile(const std::string& path);
+// The same of the next `size_bytes` of an open file; kDataLoss if it ends earlier.
+Result<Hash128> HashFile(int fd, uint64_t size_bytes, const std::string& path_for_messages);
 
 // A file in memory, read-only, without reading it. Overwriting the file in place changes the bytes,
 // and shortening it makes reading them a fault; replacing it by another of its name does neither.

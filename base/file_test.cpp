@@ -59,6 +59,22 @@ TEST(FileTest, MapsWhatWasWritten) {
     EXPECT_EQ(folder.error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(FileTest, HashesFilesInParts) {
+    const TestDirectory directory;
+    const std::string path = directory / "file";
+    EXPECT_EQ(HashFile(path).error().code, ErrorCode::kNotFound);
+    for (const size_t size : {size_t{0}, size_t{5}, size_t{256} << 10, size_t{600'000}}) {
+        std::string text(size, 'a');
+        for (size_t i = 0; i < size; i += 1000) {
+            text[i] = static_cast<char>('b' + i / 1000 % 20);
+        }
+        ASSERT_TRUE(WriteFileAtomically(path, text, 0600).ok());
+        const Result<Hash128> hash = HashFile(path);
+        ASSERT_TRUE(hash.ok()) << hash.error().message;
+        EXPECT_EQ(*hash, HashBytes(std::as_bytes(std::span(text))));
+    }
+}
+
 TEST(FileTest, ReadsAnEmptyFile) {
     TestDirectory directory;
     ASSERT_TRUE(WriteFileAtomically(directory / "empty", std::string(), 0600).ok());

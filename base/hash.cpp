@@ -54,6 +54,23 @@ Hash128 HashBytes(std::span<const std::byte> bytes) {
     return FromXxh(XXH3_128bits(bytes.data(), bytes.size()));
 }
 
+struct ByteHasher::State {
+    XXH3_state_t xxh;
+};
+
+ByteHasher::ByteHasher() : state_(std::make_unique<State>()) {
+    XXH3_128bits_reset(&state_->xxh);
+}
+ByteHasher::~ByteHasher() = default;
+
+void ByteHasher::Append(std::span<const std::byte> bytes) {
+    XXH3_128bits_update(&state_->xxh, bytes.data(), bytes.size());
+}
+
+Hash128 ByteHasher::Finish() const {
+    return FromXxh(XXH3_128bits_digest(&state_->xxh));
+}
+
 Hasher::Hasher() : state_(std::make_unique<State>()) {
     XXH3_128bits_reset(&state_->xxh);
 }

@@ -35,6 +35,20 @@ struct Hash128 {
 // The plain XXH3-128 of some bytes: a checksum, without the framing of Hasher.
 Hash128 HashBytes(std::span<const std::byte> bytes);
 
+// The same of bytes that come in parts. Not thread-safe.
+class ByteHasher {
+  public:
+    ByteHasher();
+    ~ByteHasher();
+
+    void Append(std::span<const std::byte> bytes);
+    Hash128 Finish() const;
+
+  private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
 template <typename T>
 concept HashableScalar =
     (std::is_arithmetic_v<T> && !std::same_as<T, long double>) ||  // it has padding

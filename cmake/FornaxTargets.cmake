@@ -16,7 +16,8 @@ endfunction()
 
 # fornax_test(NAME SOURCES a_test.cpp ... [DEPS targets ...] [ENVIRONMENT VAR=value] [PRECOMPILED flavour] [SLOW]
 #             [SANITIZE address thread])
-# A GoogleTest program; each of its tests is a test of ctest.
+# A GoogleTest program; each of its tests is a test of ctest, NAME.Suite.Test: of tests with the same name in one folder
+# the properties of the last would count for all.
 #
 # SLOW: `./check quick` leaves its tests out (label slow). SANITIZE: ./check also runs it with these sanitisers; in a
 # build with one of them the target sanitized_tests builds all such programs, and their tests have the label sanitized.
@@ -54,5 +55,5 @@ function(fornax_test name)
     if(label)
         list(APPEND properties LABELS ${label})
     endif()
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
+    gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST PROPERTIES ${properties})
 endfunction()

@@ -1,9 +1,10 @@
 # Writes a header with a digest of source files, for cache keys: cmake -D FOLDER=... -D OUTPUT=... -P SourcesDigest.cmake
 #
-# All sources below FOLDER count but tests. The header is rewritten only when the digest changes.
+# All sources below FOLDER, that of the compilers, count but tests and the kernel compiler's. The header is rewritten only when the digest changes.
 file(GLOB_RECURSE sources RELATIVE ${FOLDER} ${FOLDER}/*.h ${FOLDER}/*.cpp ${FOLDER}/*.def ${FOLDER}/*.fbs)
 list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cpp$")
 list(FILTER sources EXCLUDE REGEX "(^|/)testing/")
+list(FILTER sources EXCLUDE REGEX "^kernel/")
 list(SORT sources)
 set(all "")
 foreach(source IN LISTS sources)

@@ -3,6 +3,7 @@
 #include "driver/supported_api.h"
 
 #include "base/environment.h"
+#include "compiler/kernel/kernel_compiler.h"
 
 namespace fornax::driver {
 namespace {
@@ -354,12 +355,18 @@ bool OffersStatistics() {
     return EnvironmentFlag("FORNAX_PIPELINE_STATISTICS");
 }
 
+// Only where that is faster than multiplying floats: programs ask so which to use.
+bool OffersBFloatDotProducts() {
+    return kernel::KernelCompiler::HasBFloatDotProducts();
+}
+
 }  // namespace
 
 const ApiSet& SupportedApi() {
     static const ApiSet api = [] {
         ApiSet supported = kSupportedApi;
         supported.device.KHR_pipeline_executable_properties = OffersStatistics();
+        supported.device.VALVE_shader_mixed_float_dot_product = OffersBFloatDotProducts();
         return supported;
     }();
     return api;
@@ -369,6 +376,7 @@ const FeatureSet& SupportedFeatures() {
     static const FeatureSet features = [] {
         FeatureSet supported = kSupportedFeatures;
         supported.pipelineExecutableInfo = OffersStatistics();
+        supported.shaderMixedFloatDotProductBFloat16Acc = OffersBFloatDotProducts();
         return supported;
     }();
     return features;

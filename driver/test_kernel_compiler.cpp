@@ -124,6 +124,10 @@ void RefuseToLoad(bool refuse) {
 
 namespace fornax::kernel {
 
+bool KernelCompiler::HasBFloatDotProducts() {
+    return true;
+}
+
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string&) {
     return std::unique_ptr<KernelCompiler>(new driver_test::TestKernelCompiler);
 }

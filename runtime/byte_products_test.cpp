@@ -143,6 +143,41 @@ TEST_F(ByteProducts, OfConvolutionsInARow) {
     }
 }
 
+// Operators of integers: zero points of columns, and results that are integers.
+TEST_F(ByteProducts, OfIntegers) {
+    for (const ElementType type : {ElementType::kU8, ElementType::kI8}) {
+        SCOPED_TRACE(graph::Name(type));
+        Graph graph;
+        graph::Builder b(graph);
+        const Val scale = b.Scalar(ElementType::kF32, 0.125), zero = b.Scalar(type, 3);
+        const auto codes = [&](Val x) {
+            return graph::Quantise(x, scale, zero, {}, type, graph::Overflow::kSaturate,
+                                   ElementType::kF32);
+        };
+        // Codes and zero points that leave a byte's range nowhere.
+        uint8_t* codes_data = nullptr;
+        uint8_t* zeros_data = nullptr;
+        Tensor weights = Tensor::Zeros(ElementType::kU8, {24, 20}, &codes_data);
+        Tensor zeros = Tensor::Zeros(ElementType::kU8, {20}, &zeros_data);
+        for (int64_t i = 0; i < weights.count(); ++i) {
+            codes_data[i] = static_cast<uint8_t>(i * 7 % 120);
+        }
+        for (int64_t i = 0; i < zeros.count(); ++i) {
+            zeros_data[i] = static_cast<uint8_t>(40 + i);
+        }
+        const graph::SpatialWindow three{{3, 3}, {2, 1}, {1, 1}, {1, 0}, {1, 2}};
+        Val y = graph::MatMulIntegers(codes(Input(b, {5, 24})), zero, b.Constant(weights),
+                                      b.Constant(zeros));
+        const Val image = codes(Input(b, {1, 8, 9, 10}));
+        Val z =
+            graph::ConvolveIntegers(image, zero, b.Constant(Bytes(ElementType::kI8, {20, 8, 3, 3})),
+                                    b.Scalar(ElementType::kI8, 0), three, 1);
+        y = graph::Cast(graph::Reduce(graph::Combine::kMax, y, {0, 1}, false), ElementType::kF32);
+        z = graph::Cast(z, ElementType::kF32) + y;
+        EXPECT_EQ(Check(std::move(graph), z).first, 2U);
+    }
+}
+
 // Three channels are filled up to a word when they are put last.
 TEST_F(ByteProducts, OfPicturesOfThreeChannels) {
     Graph graph;

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include "base/file.h"
 #include "compiler/frontends/onnx/importer.h"
+#include "compiler/frontends/onnx/model_inputs.h"
 #include "compiler/graph/compile.h"
+#include "compiler/graph/graph_hash.h"
 #include "compiler/graph/host/host_functions.h"
 #include "compiler/graph/plan/plan_file.h"
+#include "runtime/model_cache.h"
 
 namespace fornax::runtime {
 namespace {
@@ -17,67 +21,116 @@ void Report(const CompileRequest& request, std::string_view stage) {
     }
 }
 
-std::span<const uint8_t> BytesOf(const std::string& file) {
-    return {reinterpret_cast<const uint8_t*>(file.data()), file.size()};
+Result<graph::Plan> ParsePlanFile(const ModelFile& file) {
+    if (!file.path.empty()) {
+        return graph::ReadPlanFile(file.path);
+    }
+    const std::span bytes(reinterpret_cast<const uint8_t*>(file.bytes->data()), file.bytes->size());
+    Result<graph::Plan> plan = graph::ParsePlan(graph::Bytes(bytes, file.bytes));
+    if (!plan.ok()) {
+        return Error{plan.error().code, fmt::format("{}: {}", file.name(), plan.error().message)};
+    }
+    return plan;
 }
 
 Result<CompiledModel> ReadPlan(const CompileRequest& request) {
     Report(request, "reading");
     CompiledModel compiled;
-    Result<graph::Plan> plan =
-        graph::ParsePlan(graph::Bytes(BytesOf(*request.bytes), request.bytes));
-    Status usable = plan.ok() ? OkStatus() : Status(plan.error());
-    if (usable.ok() && request.strict) {
-        usable = graph::CheckStrict(*plan);
+    FORNAX_ASSIGN_OR_RETURN(compiled.plan, ParsePlanFile(request.file));
+    if (request.strict) {
+        const Status usable = graph::CheckStrict(compiled.plan);
+        if (!usable.ok()) {
+            return Error{usable.error().code,
+                         fmt::format("{}: {}", request.file.name(), usable.error().message)};
+        }
     }
-    if (!usable.ok()) {
-        return Error{usable.error().code,
-                     fmt::format("{}: {}", request.name, usable.error().message)};
-    }
-    compiled.plan = std::move(*plan);
     compiled.host_functions = &graph::StandardHostFunctions();
     return compiled;
+}
+
+Result<onnx_frontend::ImportedModel> Import(const CompileRequest& request) {
+    Report(request, "importing");
+    onnx_frontend::ImportOptions options;
+    options.dims = request.dims;
+    options.input_shapes = request.input_shapes;
+    options.input_values = request.input_values;
+    options.strict = request.strict;
+    return request.file.path.empty()
+               ? onnx_frontend::ImportModel(*request.file.bytes, request.file.name(), "", options)
+               : onnx_frontend::ImportModelFile(request.file.path, options);
 }
 
 }  // namespace
 
 Result<CompiledModel> CompileModel(CompileRequest request) {
-    if (graph::LooksLikePlan(std::as_bytes(std::span(*request.bytes)))) {
+    FORNAX_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(request.file));
+    if (is_plan) {
         return ReadPlan(request);
     }
-    Report(request, "importing");
-    onnx_frontend::ImportOptions import_options;
-    import_options.dims = request.dims;
-    import_options.input_shapes = request.input_shapes;
-    import_options.input_values = request.input_values;
-    import_options.strict = request.strict;
-    FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model,
-                            onnx_frontend::ImportModel(*request.bytes, request.name,
-                                                       request.directory, import_options));
-    request.bytes.reset();
+    FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model, Import(request));
+    request.file.bytes.reset();
     Report(request, "compiling");
     const Status valid = graph::Verify(model.graph);
     if (!valid.ok()) {
         return Error{ErrorCode::kInternal, fmt::format("The graph of {} is not valid: {}",
-                                                       request.name, valid.error().message)};
+                                                       request.file.name(), valid.error().message)};
     }
-    CompiledModel compiled;
+    std::vector<graph::TensorType> inputs, outputs;
     for (const graph::ValueId input : model.graph.inputs()) {
-        compiled.input_types.push_back(model.graph.TypeOf(input));
+        inputs.push_back(model.graph.TypeOf(input));
     }
     for (const graph::Output& output : model.graph.outputs()) {
-        compiled.output_types.push_back(model.graph.TypeOf(output.value));
+        outputs.push_back(model.graph.TypeOf(output.value));
     }
     graph::CompileOptions options;
     options.strict = request.strict;
     options.dynamic_sizes = request.dynamic_sizes;
     options.precision = request.precision;
+    options.bfloat16_products = request.bfloat16_products;
+    CompiledModel compiled;
     FORNAX_ASSIGN_OR_RETURN(
         compiled.plan, graph::Compile(std::move(model.graph), options,
                                       request.with_boundaries ? &compiled.boundaries : nullptr));
-    compiled.fixed_inputs = std::move(model.fixed_inputs);
+    compiled.plan.model_inputs = std::move(inputs);
+    compiled.plan.model_outputs = std::move(outputs);
+    for (size_t i = 0; i < compiled.plan.inputs.size(); ++i) {
+        if (std::ranges::count(model.fixed_inputs, compiled.plan.inputs[i].name) != 0) {
+            compiled.plan.fixed_inputs.push_back(static_cast<uint32_t>(i));
+        }
+    }
     compiled.host_functions = &graph::StandardHostFunctions();
+    compiled.external_files = std::move(model.external_files);
     return compiled;
+}
+
+Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
+    FORNAX_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(file));
+    if (is_plan) {
+        return std::optional<ModelDescription>();
+    }
+    std::shared_ptr<const MappedFile> mapped;
+    std::span<const std::byte> bytes;
+    if (file.path.empty()) {
+        bytes = std::as_bytes(std::span(*file.bytes));
+    } else {
+        FORNAX_ASSIGN_OR_RETURN(mapped, MappedFile::Open(file.path));
+        bytes = mapped->bytes();
+    }
+    FORNAX_ASSIGN_OR_RETURN(const onnx_frontend::ModelPorts ports,
+                            onnx_frontend::ReadModelPorts(bytes, file.name()));
+    ModelDescription description;
+    description.output_count = ports.output_count;
+    bool is_whole = ports.has_only_tensors;
+    for (const onnx_frontend::ModelInput& input : ports.inputs) {
+        is_whole &= input.type.has_value() && input.has_shape;
+        description.names.push_back(input.name);
+        description.types.push_back(input.type.value_or(graph::TensorType()));
+    }
+    return is_whole ? std::optional(std::move(description)) : std::nullopt;
+}
+
+ModelCompiler LinkedCompiler() {
+    return {DescribeModel, CompileModel, graph::CompilerDigest(), &graph::StandardHostFunctions()};
 }
 
 }  // namespace fornax::runtime

@@ -5,11 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
@@ -30,19 +32,25 @@ struct LoadProgress {
 // May be called from several threads, one at a time.
 using ProgressFunction = std::function<void(const LoadProgress&)>;
 
-struct CompileRequest {
-    // The model, or a plan file that was made of one: its contents, what messages call it, and
-    // where its external data are (empty: it may have none).
-    std::shared_ptr<const std::string> bytes;
-    std::string name;
-    std::string directory;
+// A model, or a plan file that was made of one. A file is read when it is needed, and not kept.
+struct ModelFile {
+    std::string path;                          // "": there is none
+    std::shared_ptr<const std::string> bytes;  // its contents, if there is no path
 
+    // What messages call it, and where its external data are ("": it may have none).
+    std::string name() const { return path.empty() ? "model" : path; }
+    std::string directory() const;
+};
+
+struct CompileRequest {
+    ModelFile file;
     std::map<std::string, int64_t> dims;       // named dimensions: what they are expected to be
     std::map<std::string, Dims> input_shapes;  // inputs: the sizes that the plan must be for
     // What inputs hold, for those whose values decide shapes.
     std::map<std::string, graph::Tensor> input_values;
     Precision precision = Precision::kHighest;
-    bool strict = false;  // refuses what would run on the host
+    bool bfloat16_products = false;  // graph::CompileOptions: what the device is fast at
+    bool strict = false;             // refuses what would run on the host
     // The names of sizes that the plan is to hold for whatever they are, graph::CompileOptions.
     std::set<std::string> dynamic_sizes;
     ProgressFunction progress;  // may be empty
@@ -50,26 +58,39 @@ struct CompileRequest {
 };
 
 struct CompiledModel {
+    // Its fixed inputs are those for whose value in CompileRequest::input_values alone it is right.
     graph::Plan plan;
-    // The types of the model's inputs and outputs, which may be for more sizes than the plan's.
-    // Empty: they are the plan's.
-    std::vector<graph::TensorType> input_types;
-    std::vector<graph::TensorType> output_types;
-    // Inputs for whose value in CompileRequest::input_values alone the plan is right.
-    std::vector<std::string> fixed_inputs;
     // The functions that the plan's host calls need; null if it has none. They live as long as the
     // process.
     const graph::HostFunctions* host_functions = nullptr;
     // Why values lie in memory between kernels, if it was asked for and the plan is not of a file.
     std::vector<graph::Boundary> boundaries;
+    // The files, below the model's directory, that the plan was made of besides the model.
+    std::set<std::string> external_files;
 };
 
-// May be called from several threads. Lets go of the bytes when they are read, so that they and the
-// plan's constants do not take memory at the same time.
-using ModelCompiler = std::function<Result<CompiledModel>(CompileRequest)>;
+// What a model says of itself without being compiled.
+struct ModelDescription {
+    std::vector<std::string> names;        // of the inputs
+    std::vector<graph::TensorType> types;  // open sizes are symbols of the names in CompileRequest
+    size_t output_count = 0;
+};
+
+struct ModelCompiler {
+    // Nothing where it can only be told by compiling.
+    std::function<Result<std::optional<ModelDescription>>(const ModelFile&)> describe;
+    // May be called from several threads.
+    std::function<Result<CompiledModel>(CompileRequest)> compile;
+    // Of everything besides the request that decides what becomes of a model.
+    Hash128 digest;
+    // Of plans that `compile` made earlier; null if they need none.
+    const graph::HostFunctions* host_functions = nullptr;
+};
 
 // The compiler that libfornax is linked with: ONNX models through the graph compiler. A plan file
 // is read as it is; the sizes, values and precision in the request are those that it was made with.
 Result<CompiledModel> CompileModel(CompileRequest request);
+Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file);
+ModelCompiler LinkedCompiler();
 
 }  // namespace fornax::runtime

@@ -68,7 +68,7 @@ Status SetOption(ModelOptions& options, const std::string& key, const std::strin
     return OkStatus();
 }
 
-Status FillPort(const std::vector<ModelPort>& ports, size_t index, fornax_port& port) {
+Status FillPort(std::span<const ModelPort> ports, size_t index, fornax_port& port) {
     if (index >= ports.size()) {
         return Error{ErrorCode::kInvalidArgument,
                      fmt::format("Number {} is asked for; there are {}.", index, ports.size())};
@@ -260,7 +260,7 @@ fornax_status fornax_model_load(const char* path,
         FORNAX_RETURN_IF_NULL(model);
         return Load(
             Model::Load(std::string(path), options == nullptr ? ModelOptions() : options->options,
-                        CompileModel),
+                        LinkedCompiler()),
             model);
     });
 }
@@ -276,7 +276,7 @@ fornax_status fornax_model_load_bytes(const void* data,
             std::make_shared<const std::string>(static_cast<const char*>(data), size_bytes);
         return Load(
             Model::Load(std::move(bytes), options == nullptr ? ModelOptions() : options->options,
-                        CompileModel),
+                        LinkedCompiler()),
             model);
     });
 }
@@ -290,7 +290,7 @@ size_t fornax_model_input_count(const fornax_model* model) {
 }
 
 size_t fornax_model_output_count(const fornax_model* model) {
-    return model == nullptr ? 0 : model->model->outputs().size();
+    return model == nullptr ? 0 : model->model->output_count();
 }
 
 fornax_status fornax_model_input(const fornax_model* model, size_t index, fornax_port* port) {
@@ -305,7 +305,8 @@ fornax_status fornax_model_output(const fornax_model* model, size_t index, forna
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_NULL(model);
         FORNAX_RETURN_IF_NULL(port);
-        return FillPort(model->model->outputs(), index, *port);
+        FORNAX_ASSIGN_OR_RETURN(const std::span<const ModelPort> outputs, model->model->Outputs());
+        return FillPort(outputs, index, *port);
     });
 }
 

@@ -134,9 +134,10 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
  *   precision: of products of f32: highest (f32, the default), high, or medium (operands may be
  *     rounded to bf16, sums are of f32)
  *   strict: 1 refuses models of which a part would run on the host; 0 is the default
- *   cache: a directory for compiled pipelines, or none; without it, the user's cache directory
+ *   cache: a directory for plans, their weights and pipelines, or none; without it, the user's
+ *     cache directory (FORNAX_CACHE_DIR). FORNAX_CACHE_MIB limits what it takes
  *   kept_plans, kept_sizes: how many plans of a model, and sizes of a plan in each session, are
- *     kept for runs to come (8 and 4) */
+ *     kept for runs to come (8 and 4); those not used for longest go */
 FORNAX_API fornax_status fornax_options_set(fornax_options* options,
                                             const char* key,
                                             const char* value);
@@ -177,8 +178,11 @@ FORNAX_API fornax_status fornax_options_set_vulkan_device(fornax_options* option
 
 typedef struct fornax_model fornax_model;
 
-/* Loads and compiles an ONNX file, or loads a plan file of `fornax compile`. `options` may be null,
- * and may be destroyed afterwards. The file is read again when other sizes need another plan. */
+/* Loads an ONNX file, or a plan file of `fornax compile`. A model whose sizes are known, by itself
+ * or by the options, is compiled now, or found in the cache; else that is done for the first sizes
+ * that it is run with, which then may fail for what the model is. `options` may be null, and may be
+ * destroyed afterwards. The file is read again when other sizes need another plan. A plan file
+ * stays mapped: replace it by another rather than overwrite it. */
 FORNAX_API fornax_status fornax_model_load(const char* path,
                                            const fornax_options* options,
                                            fornax_model** model);
@@ -190,7 +194,8 @@ FORNAX_API fornax_status fornax_model_load_bytes(const void* data,
 /* Sessions keep what they need of a model that is destroyed. */
 FORNAX_API void fornax_model_destroy(fornax_model* model);
 
-/* An input or output of the model. */
+/* An input or output of the model. Asking for an output of a model that is not compiled yet compiles
+ * it, for sizes of 1 where nothing else is known. */
 typedef struct fornax_port {
     const char* name; /* the model's */
     fornax_type type;

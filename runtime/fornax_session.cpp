@@ -94,14 +94,14 @@ Status AllocateStrings(const std::vector<std::string>& strings, fornax_tensor& o
 
 Status CopyOutput(const Instance& instance,
                   size_t index,
-                  const ModelPort& port,
+                  const graph::PlanPort& port,
                   fornax_tensor& output) {
     const std::optional<Dims> dims = instance.OutputDims(index);
     if (!dims) {
         return Error{ErrorCode::kInternal,
                      fmt::format("The output {} has no size after the run.", port.name)};
     }
-    if (port.element == graph::ElementType::kString) {
+    if (port.type.element == graph::ElementType::kString) {
         const graph::Strings strings = instance.OutputStrings(index);
         if (output.data != nullptr || strings == nullptr) {
             return Error{ErrorCode::kInvalidArgument,
@@ -109,7 +109,7 @@ Status CopyOutput(const Instance& instance,
                                      "memory.",
                                      port.name)};
         }
-        SetDims(output, port.element, *dims);
+        SetDims(output, port.type.element, *dims);
         return AllocateStrings(*strings, output);
     }
     const std::span<const uint8_t> bytes = instance.OutputBytes(index);
@@ -128,7 +128,7 @@ Status CopyOutput(const Instance& instance,
                      fmt::format("The output {} has {} bytes; there is room for {}.", port.name,
                                  bytes.size(), output.size_bytes)};
     }
-    SetDims(output, port.element, *dims);
+    SetDims(output, port.type.element, *dims);
     if (!bytes.empty()) {
         std::memcpy(output.data, bytes.data(), bytes.size());
     }
@@ -191,10 +191,10 @@ fornax_status fornax_run(fornax_session* session,
         if (input_count != 0) {
             FORNAX_RETURN_IF_NULL(inputs);
         }
-        if (output_count != model.outputs().size()) {
+        if (output_count != model.output_count()) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("{} outputs are asked for; the model has {}.", output_count,
-                                     model.outputs().size())};
+                                     model.output_count())};
         }
         if (output_count != 0) {
             FORNAX_RETURN_IF_NULL(outputs);
@@ -206,14 +206,21 @@ fornax_status fornax_run(fornax_session* session,
         for (fornax_tensor& output : made) {
             output.owner = nullptr;
         }
-        Status status = session->session.With(
-            sizes, [&](Instance& instance, const ModelPlan& /*plan*/) -> Status {
+        Status status =
+            session->session.With(sizes, [&](Instance& instance, const ModelPlan& plan) -> Status {
+                const std::vector<graph::PlanPort>& ports = plan.program->plan().outputs;
+                if (ports.size() != output_count) {
+                    return Error{ErrorCode::kUnsupported,
+                                 fmt::format("The model has {} outputs for these inputs, and {} by "
+                                             "what it says.",
+                                             ports.size(), output_count)};
+                }
                 for (size_t i = 0; i < input_count; ++i) {
                     FORNAX_RETURN_IF_ERROR(CopyInput(instance, i, inputs[i], sizes[i]));
                 }
                 FORNAX_RETURN_IF_ERROR(instance.Run());
                 for (size_t i = 0; i < output_count; ++i) {
-                    FORNAX_RETURN_IF_ERROR(CopyOutput(instance, i, model.outputs()[i], made[i]));
+                    FORNAX_RETURN_IF_ERROR(CopyOutput(instance, i, ports[i], made[i]));
                 }
                 return OkStatus();
             });
@@ -291,7 +298,7 @@ fornax_status fornax_session_bind_output(fornax_session* session,
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
         FORNAX_RETURN_IF_ERROR(
-            CheckIndex(index, session->session.model().outputs().size(), "output"));
+            CheckIndex(index, session->plan->program->plan().outputs.size(), "output"));
         FORNAX_ASSIGN_OR_RETURN(const bool is_in_place,
                                 session->instance->BindOutput(index, data, size_bytes));
         if (in_place != nullptr) {
@@ -314,7 +321,7 @@ fornax_status fornax_session_output(const fornax_session* session,
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
         FORNAX_RETURN_IF_NULL(output);
-        const std::vector<ModelPort>& ports = session->session.model().outputs();
+        const std::vector<graph::PlanPort>& ports = session->plan->program->plan().outputs;
         FORNAX_RETURN_IF_ERROR(CheckIndex(index, ports.size(), "output"));
         const std::optional<Dims> dims = session->instance->OutputDims(index);
         if (!dims) {
@@ -324,7 +331,7 @@ fornax_status fornax_session_output(const fornax_session* session,
                                      ports[index].name)};
         }
         fornax_tensor made = {};
-        SetDims(made, ports[index].element, *dims);
+        SetDims(made, ports[index].type.element, *dims);
         if (session->has_run) {
             const std::span<const uint8_t> bytes = session->instance->OutputBytes(index);
             made.data = const_cast<uint8_t*>(bytes.data());

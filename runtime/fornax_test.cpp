@@ -122,15 +122,41 @@ TEST_F(ApiTest, CCallsIt) {
 }
 
 TEST_F(ApiTest, OtherSizesAreCompiledOnce) {
-    Load("add and double");
     const int before = CompileCount();
-    EXPECT_THAT(Run(std::vector<float>(4, 1)), Each(4));
-    EXPECT_EQ(CompileCount(), before);
+    Load("add and double");
+    EXPECT_EQ(CompileCount(), before);  // its sizes are not known
     EXPECT_THAT(Run(std::vector<float>(100, 1)), Each(4));
     EXPECT_EQ(CompileCount(), before + 1);
     EXPECT_THAT(Run(std::vector<float>(50, 1)), Each(4));
     EXPECT_THAT(Run(std::vector<float>(3, 1)), Each(4));
     EXPECT_EQ(CompileCount(), before + 1);
+    EXPECT_THAT(Run(std::vector<float>(101, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before + 2);
+}
+
+TEST_F(ApiTest, ErrorsOfCompilingComeWithTheSizes) {
+    Load("up to ten");
+    std::vector<float> values(11, 1);
+    fornax_tensor in = Vector(values), out = {};
+    EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_UNSUPPORTED);
+    EXPECT_STREQ(fornax_error_message(), "The size 11 is beyond 10.");
+    EXPECT_THAT(Run({1, 2}), ElementsAre(4, 6));
+    fornax_port port = {};
+    ASSERT_FORNAX(fornax_model_output(model_, 0, &port));
+    EXPECT_EQ(port.dims[0], -1);
+}
+
+TEST_F(ApiTest, ExpectedInputsAreTheSizesOfTheFirstPlan) {
+    std::vector<float> values(1000, 1);
+    const fornax_tensor input = Vector(values);
+    ASSERT_FORNAX(fornax_options_set_input(options_, "x", &input));
+    const int before = CompileCount();
+    Load("add and double");
+    EXPECT_EQ(CompileCount(), before + 1);
+    EXPECT_THAT(Run(std::vector<float>(999, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before + 1);
+    EXPECT_THAT(Run(std::vector<float>(1001, 1)), Each(4));
+    EXPECT_EQ(CompileCount(), before + 2);
 }
 
 TEST_F(ApiTest, ExpectedSizesAreOptions) {
@@ -143,8 +169,14 @@ TEST_F(ApiTest, ExpectedSizesAreOptions) {
 
 TEST_F(ApiTest, ValuesThatDecideShapesAreCompiledIn) {
     const std::string text = "scale";
-    EXPECT_EQ(fornax_model_load_bytes(text.data(), text.size(), options_, &model_),
-              FORNAX_UNSUPPORTED);
+    ASSERT_FORNAX(fornax_model_load_bytes(text.data(), text.size(), options_, &model_));
+    ASSERT_FORNAX(fornax_session_create(model_, &session_));
+    fornax_tensor without_values[2] = {};
+    without_values[0].rank = without_values[1].rank = 1;
+    without_values[1].dims[0] = 1;
+    EXPECT_EQ(fornax_session_set_sizes(session_, without_values, 2), FORNAX_UNSUPPORTED);
+    fornax_session_destroy(session_);
+    fornax_model_destroy(model_);
     std::vector<float> k = {3};
     const fornax_tensor value = Vector(k);
     ASSERT_FORNAX(fornax_options_set_input(options_, "k", &value));
@@ -158,11 +190,11 @@ TEST_F(ApiTest, ValuesThatDecideShapesAreCompiledIn) {
     };
     const int before = CompileCount();
     EXPECT_THAT(run(3), ElementsAre(3, 6));
-    EXPECT_EQ(CompileCount(), before);
+    EXPECT_EQ(CompileCount(), before + 1);
     EXPECT_THAT(run(5), ElementsAre(5, 10));
     EXPECT_THAT(run(3), ElementsAre(3, 6));
     EXPECT_THAT(run(5), ElementsAre(5, 10));
-    EXPECT_EQ(CompileCount(), before + 1);
+    EXPECT_EQ(CompileCount(), before + 2);
 }
 
 TEST_F(ApiTest, MemoryIsBoundWithoutCopies) {

@@ -135,8 +135,8 @@ Status Instance::PlaceBlock(size_t index, size_t stage_index) {
     }
     switch (block.kind) {
         case graph::BlockKind::kConstant:
-            SetMemory(index, kConstantRegion, *program_->constants(),
-                      program_->constant_offset(graph::BlockId(index)), size);
+            SetMemory(index, kConstantRegion, *program_->constant(graph::BlockId(index)).buffer,
+                      program_->constant(graph::BlockId(index)).offset, size);
             break;
         case graph::BlockKind::kInput:
         case graph::BlockKind::kOutput:

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/plan/plan_kernel.h"
 #include "runtime/instance.h"
 
 namespace fornax::runtime {
@@ -31,8 +32,8 @@ Result<Instance::Segment> Instance::PrepareSegment(uint32_t first, uint32_t end)
         }
         vulkan::DescriptorSets::Set set;
         set.layout = program_->pipeline(step.kernel).set_layout;
-        const std::vector<graph::loop::Buffer>& buffers =
-            plan().kernels[step.kernel.value()].loop.buffers;
+        const std::span<const graph::loop::Buffer> buffers =
+            graph::BuffersOf(plan().kernels[step.kernel.value()]);
         for (size_t b = 0; b < step.bindings.size(); ++b) {
             const Memory& memory = memory_[step.bindings[b].value()];
             // Kernels without access to single bytes access whole words.

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/plan/barriers.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "runtime/sizes.h"
 
 namespace fornax::runtime {
@@ -41,16 +42,15 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
         if (is_empty) {
             continue;
         }
-        for (const graph::Symbol& symbol : kernel.push_constants) {
-            const auto value = bindings.find(symbol);
-            if (value == bindings.end() || value->second < 0 || value->second > UINT32_MAX) {
+        for (const graph::Expr& constant : kernel.push_constants) {
+            const std::optional<int64_t> value = constant.Evaluate(bindings);
+            if (!value || *value < 0 || *value > UINT32_MAX) {
                 return Error{
                     ErrorCode::kUnsupported,
-                    fmt::format(
-                        "The dispatch {} takes {} as 32 bits; it is {}.", step.name, symbol.name(),
-                        value == bindings.end() ? "unknown" : std::to_string(value->second))};
+                    fmt::format("The dispatch {} takes {} as 32 bits; it is {}.", step.name,
+                                constant.ToString(), value ? std::to_string(*value) : "unknown")};
             }
-            launch.push_constants.push_back(static_cast<uint32_t>(value->second));
+            launch.push_constants.push_back(static_cast<uint32_t>(*value));
         }
         for (const graph::Expr& size : kernel.limits) {
             const std::optional<int64_t> value = size.Evaluate(bindings);
@@ -63,8 +63,8 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
             }
         }
         graph::DispatchAccess access;
-        const std::vector<graph::loop::Buffer>& buffers =
-            plan.kernels[step.kernel.value()].loop.buffers;
+        const std::span<const graph::loop::Buffer> buffers =
+            graph::BuffersOf(plan.kernels[step.kernel.value()]);
         for (size_t b = 0; b < step.bindings.size(); ++b) {
             const Place& place = places[step.bindings[b].value()];
             if (place.size > limits.max_binding_bytes) {

@@ -21,7 +21,7 @@ struct Place {
 
 // What a kernel's code needs to be dispatched.
 struct KernelInterface {
-    std::vector<graph::Symbol> push_constants;  // u32 each
+    std::vector<graph::Expr> push_constants;  // u32 each
     std::array<graph::Expr, 3> workgroups;
     // Sizes that must be at most 2^31 - 1: the code's indices are of 32 bits.
     std::vector<graph::Expr> limits;

@@ -1,21 +1,18 @@
 #include "runtime/model.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include <fmt/format.h>
 
-#include "base/file.h"
 #include "base/hash.h"
-#include "compiler/graph/loop/emit_spirv.h"
+#include "compiler/graph/plan/plan_kernel.h"
+#include "runtime/model_cache.h"
 
 namespace fornax::runtime {
 namespace {
 
 // Version 1 of what drivers give; the key names driver and kernels.
 constexpr CacheKind kPipelines = {"graphpipelines", "bin", 1, true};
-// ONNX files are at most 2 GiB of protobuf; weights beyond lie in files beside them.
-constexpr size_t kMaxModelBytes = size_t{2} << 30;
 
 // Of kernels and driver, not of weights: a model whose weights alone changed finds its pipelines.
 Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
@@ -25,21 +22,25 @@ Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
     hasher.AppendArray(std::span<const uint8_t>(properties.pipelineCacheUUID));
     hasher.AppendListSize(plan.kernels.size());
     for (const graph::PlanKernel& kernel : plan.kernels) {
-        hasher.Append(graph::loop::ToText(kernel.loop));
+        hasher.Append(graph::ToText(kernel));
     }
     return hasher.Finish();
+}
+
+ModelPort PortOf(const std::string& name, const graph::TensorType& type) {
+    ModelPort port{name, type.element, {}};
+    for (const graph::Expr& dim : type.shape.dims()) {
+        port.dims.push_back(dim.constant().value_or(-1));
+    }
+    return port;
 }
 
 std::vector<ModelPort> PortsOf(std::span<const graph::PlanPort> ports,
                                std::span<const graph::TensorType> types) {
     std::vector<ModelPort> made;
     for (size_t i = 0; i < ports.size(); ++i) {
-        const graph::TensorType& type = types.size() == ports.size() ? types[i] : ports[i].type;
-        ModelPort model_port{ports[i].name, type.element, {}};
-        for (const graph::Expr& dim : type.shape.dims()) {
-            model_port.dims.push_back(dim.constant().value_or(-1));
-        }
-        made.push_back(std::move(model_port));
+        made.push_back(
+            PortOf(ports[i].name, types.size() == ports.size() ? types[i] : ports[i].type));
     }
     return made;
 }
@@ -74,7 +75,7 @@ Result<std::shared_ptr<Model>> Model::Load(const std::string& path,
                                            ModelOptions options,
                                            ModelCompiler compiler) {
     std::shared_ptr<Model> model(new Model);
-    model->path_ = path;
+    model->file_.path = path;
     model->options_ = std::move(options);
     model->compiler_ = std::move(compiler);
     FORNAX_RETURN_IF_ERROR(model->Start());
@@ -85,7 +86,7 @@ Result<std::shared_ptr<Model>> Model::Load(std::shared_ptr<const std::string> by
                                            ModelOptions options,
                                            ModelCompiler compiler) {
     std::shared_ptr<Model> model(new Model);
-    model->bytes_ = std::move(bytes);
+    model->file_.bytes = std::move(bytes);
     model->options_ = std::move(options);
     model->compiler_ = std::move(compiler);
     FORNAX_RETURN_IF_ERROR(model->Start());
@@ -103,30 +104,60 @@ Status Model::Start() {
     if (device_ == nullptr) {
         FORNAX_ASSIGN_OR_RETURN(device_, vulkan::Device::Open(options_.device));
     }
-    FORNAX_ASSIGN_OR_RETURN(first_, Compile({}));
-    plans_.push_back(first_);
-    inputs_ = PortsOf(first_->program->plan().inputs, first_->input_types);
-    outputs_ = PortsOf(first_->program->plan().outputs, first_->output_types);
+    FORNAX_ASSIGN_OR_RETURN(const std::optional<ModelDescription> description,
+                            compiler_.describe(file_));
+    if (description && !KnowsSizes(*description)) {
+        for (size_t i = 0; i < description->names.size(); ++i) {
+            inputs_.push_back(PortOf(description->names[i], description->types[i]));
+        }
+        output_count_ = description->output_count;
+        return OkStatus();
+    }
+    const std::lock_guard lock(compile_mutex_);
+    FORNAX_ASSIGN_OR_RETURN(const std::shared_ptr<const ModelPlan> plan, Compile({}));
+    Keep(plan);
+    const graph::Plan& first = plan->program->plan();
+    inputs_ = PortsOf(first.inputs, first.model_inputs);
+    output_count_ = first.outputs.size();
     return OkStatus();
 }
 
-std::shared_ptr<const ModelPlan> Model::first_plan() const {
-    const std::lock_guard lock(mutex_);
-    return first_;
+bool Model::KnowsSizes(const ModelDescription& description) const {
+    for (size_t i = 0; i < description.names.size(); ++i) {
+        if (options_.input_shapes.contains(description.names[i]) ||
+            options_.input_values.contains(description.names[i])) {
+            continue;
+        }
+        for (const graph::Expr& dim : description.types[i].shape.dims()) {
+            for (const graph::Symbol& symbol : dim.Symbols()) {
+                if (!options_.dims.contains(std::string(symbol.name()))) {
+                    return false;
+                }
+            }
+        }
+    }
+    return true;
+}
+
+Result<std::span<const ModelPort>> Model::Outputs() {
+    const auto known = [&]() -> std::optional<std::span<const ModelPort>> {
+        const std::lock_guard lock(mutex_);
+        return outputs_ ? std::optional<std::span<const ModelPort>>(*outputs_) : std::nullopt;
+    };
+    if (const auto ports = known()) {
+        return *ports;
+    }
+    const std::lock_guard lock(compile_mutex_);
+    if (!known()) {
+        FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const ModelPlan> plan, Compile({}));
+        Keep(std::move(plan));
+    }
+    return *known();
 }
 
 Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::Tensor> inputs) {
     CompileRequest request;
-    if (bytes_ != nullptr) {
-        request.bytes = bytes_;
-        request.name = "model";
-    } else {
-        FORNAX_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(path_, kMaxModelBytes));
-        request.bytes = std::make_shared<const std::string>(std::move(bytes));
-        const std::filesystem::path path(path_);
-        request.name = path_;
-        request.directory = path.has_parent_path() ? path.parent_path().string() : ".";
-    }
+    request.file = file_;
     request.dims = options_.dims;
     request.input_values = options_.input_values;
     if (inputs.empty()) {
@@ -142,24 +173,23 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
         }
     }
     request.precision = options_.precision;
+    request.bfloat16_products = device_->features().bfloat16_dot;
     request.strict = options_.strict;
     request.progress = options_.progress;
     request.with_boundaries = options_.with_boundaries;
     const std::map<std::string, graph::Tensor> values = request.input_values;
-    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, compiler_(std::move(request)));
+    Result<CompiledModel> result =
+        cache_ == nullptr ? compiler_.compile(std::move(request))
+                          : CompileThroughCache(*cache_, compiler_, std::move(request));
+    FORNAX_ASSIGN_OR_RETURN(CompiledModel compiled, std::move(result));
 
     auto plan = std::make_shared<ModelPlan>();
     plan->host_functions = compiled.host_functions;
-    plan->input_types = std::move(compiled.input_types);
-    plan->output_types = std::move(compiled.output_types);
     plan->boundaries = std::move(compiled.boundaries);
-    for (const std::string& name : compiled.fixed_inputs) {
-        const std::vector<graph::PlanPort>& ports = compiled.plan.inputs;
-        const auto port = std::find_if(ports.begin(), ports.end(),
-                                       [&](const auto& other) { return other.name == name; });
-        const auto value = values.find(name);
-        if (port != ports.end() && value != values.end()) {
-            plan->fixed_inputs[static_cast<size_t>(port - ports.begin())] = value->second;
+    for (const uint32_t input : compiled.plan.fixed_inputs) {
+        const auto value = values.find(compiled.plan.inputs[input].name);
+        if (value != values.end()) {
+            plan->fixed_inputs[input] = value->second;
         }
     }
     std::optional<std::vector<std::byte>> pipelines;
@@ -193,6 +223,32 @@ Result<std::shared_ptr<const ModelPlan>> Model::PlanFor(std::span<const graph::T
                                      inputs[i].type().ToString())};
         }
     }
+    if (inputs.size() != inputs_.size()) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} inputs are given; the model has {}.", inputs.size(), inputs_.size())};
+    }
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const ModelPlan> plan, Find(inputs, dims));
+    if (plan != nullptr) {
+        return plan;
+    }
+    const std::lock_guard lock(compile_mutex_);
+    // Another thread may have made it meanwhile.
+    FORNAX_ASSIGN_OR_RETURN(plan, Find(inputs, dims));
+    if (plan != nullptr) {
+        return plan;
+    }
+    FORNAX_ASSIGN_OR_RETURN(plan, Compile(inputs));
+    FORNAX_ASSIGN_OR_RETURN(const Fit fit, FitSizes(plan->program->plan(), dims));
+    if (!fit.ok) {
+        return Error{ErrorCode::kInvalidArgument, fit.reason};
+    }
+    Keep(plan);
+    return plan;
+}
+
+Result<std::shared_ptr<const ModelPlan>> Model::Find(std::span<const graph::Tensor> inputs,
+                                                     std::span<const Dims> dims) {
     const std::lock_guard lock(mutex_);
     for (size_t i = 0; i < plans_.size(); ++i) {
         FORNAX_ASSIGN_OR_RETURN(const Fit fit, FitSizes(plans_[i]->program->plan(), dims));
@@ -202,16 +258,19 @@ Result<std::shared_ptr<const ModelPlan>> Model::PlanFor(std::span<const graph::T
             return plans_.front();
         }
     }
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const ModelPlan> plan, Compile(inputs));
-    FORNAX_ASSIGN_OR_RETURN(const Fit fit, FitSizes(plan->program->plan(), dims));
-    if (!fit.ok) {
-        return Error{ErrorCode::kInvalidArgument, fit.reason};
+    return std::shared_ptr<const ModelPlan>();
+}
+
+void Model::Keep(std::shared_ptr<const ModelPlan> plan) {
+    const std::lock_guard lock(mutex_);
+    if (!outputs_) {
+        const graph::Plan& first = plan->program->plan();
+        outputs_ = PortsOf(first.outputs, first.model_outputs);
     }
-    plans_.insert(plans_.begin(), plan);
+    plans_.insert(plans_.begin(), std::move(plan));
     if (plans_.size() > std::max<size_t>(options_.kept_plans, 1)) {
         plans_.pop_back();
     }
-    return plan;
 }
 
 // --- Sessions ------------------------------------------------------------------------------------

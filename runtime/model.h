@@ -26,7 +26,8 @@ struct ModelOptions {
     std::map<std::string, graph::Tensor> input_values;
     Precision precision = Precision::kHighest;
     bool strict = false;
-    // Where pipelines are kept between processes: a directory, "" for the user's cache, or "none".
+    // Where plans and pipelines are kept between processes: a directory, "" for the user's cache,
+    // or "none".
     std::string cache;
     // How many plans, and how many sizes of each in a session, are kept.
     size_t kept_plans = 8;
@@ -41,8 +42,7 @@ struct ModelPlan {
     // The inputs, by number, whose values it was compiled with, and that alone it is right for.
     std::map<size_t, graph::Tensor> fixed_inputs;
     const graph::HostFunctions* host_functions = nullptr;
-    std::vector<graph::TensorType> input_types, output_types;  // see CompiledModel
-    std::vector<graph::Boundary> boundaries;                   // see CompiledModel
+    std::vector<graph::Boundary> boundaries;  // see CompiledModel
 };
 
 struct ModelPort {
@@ -51,10 +51,12 @@ struct ModelPort {
     Dims dims;  // -1 where the size may change
 };
 
-// Thread-safe.
+// Thread-safe. While one thread waits for a plan that is compiled, others get those that there are;
+// one is compiled at a time, so threads that want the same get the same.
 class Model {
   public:
-    // Reads the file and compiles it.
+    // Compiles the model, unless it leaves sizes open of which the options say nothing: then the
+    // first sizes that PlanFor() is asked for are the first that it is compiled for.
     static Result<std::shared_ptr<Model>> Load(const std::string& path,
                                                ModelOptions options,
                                                ModelCompiler compiler);
@@ -64,30 +66,37 @@ class Model {
                                                ModelCompiler compiler);
 
     const std::vector<ModelPort>& inputs() const { return inputs_; }
-    const std::vector<ModelPort>& outputs() const { return outputs_; }
+    size_t output_count() const { return output_count_; }
+    // Compiles the model, for sizes of 1 where it is not known better, if that was not done yet: a
+    // model does not say itself how large what it computes is. The ports stay as long as the model.
+    Result<std::span<const ModelPort>> Outputs();
     const ModelOptions& options() const { return options_; }
     const std::shared_ptr<vulkan::Device>& device() const { return device_; }
-    // The plan that was made first, for what it is expected to run with.
-    std::shared_ptr<const ModelPlan> first_plan() const;
-
     // A plan for these inputs, of which data are looked at only where values decide shapes.
     Result<std::shared_ptr<const ModelPlan>> PlanFor(std::span<const graph::Tensor> inputs);
 
   private:
     Model() = default;
     Status Start();
+    // Whether the options say how large all inputs are.
+    bool KnowsSizes(const ModelDescription& description) const;
+    Result<std::shared_ptr<const ModelPlan>> Find(std::span<const graph::Tensor> inputs,
+                                                  std::span<const Dims> dims);
+    // compile_mutex_ is held.
     Result<std::shared_ptr<const ModelPlan>> Compile(std::span<const graph::Tensor> inputs);
+    void Keep(std::shared_ptr<const ModelPlan> plan);
 
-    std::string path_;  // if `bytes_` is null
-    std::shared_ptr<const std::string> bytes_;
+    ModelFile file_;
     ModelOptions options_;
     ModelCompiler compiler_;
     std::shared_ptr<vulkan::Device> device_;
     std::unique_ptr<DiskCache> cache_;  // null: none
-    std::vector<ModelPort> inputs_, outputs_;
-    mutable std::mutex mutex_;  // guards plans_, and lets one thread compile at a time
+    std::vector<ModelPort> inputs_;
+    size_t output_count_ = 0;
+    std::mutex compile_mutex_;  // held while compiling; taken before mutex_
+    std::mutex mutex_;          // guards what follows
     std::vector<std::shared_ptr<const ModelPlan>> plans_;  // the last used first
-    std::shared_ptr<const ModelPlan> first_;
+    std::optional<std::vector<ModelPort>> outputs_;        // once there was a plan
 };
 
 // Runs a model with inputs of any sizes, with states of its own. Run() is thread-safe, as

@@ -1,13 +1,16 @@
 // Sums of products in tiles on a device: sizes around the tile's, layouts, padding and epilogues,
 // against the interpreter.
+#include <algorithm>
 #include <random>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "compiler/graph/build/convolve.h"
 #include "compiler/graph/build/product.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/testing/compare_tensors.h"
 #include "compiler/graph/testing/random_tensor.h"
 #include "runtime/player_fixture.h"
@@ -53,6 +56,18 @@ class Products : public PlayerTest {
         const std::vector<Tensor> actual = Run(session, inputs_);
         ASSERT_EQ(actual.size(), 1U);
         EXPECT_EQ(graph::testing::Difference(actual[0], (*expected)[0], 0), "");
+    }
+
+    // Whether a kernel of the plan multiplies words of bf16.
+    static bool HasWords(Graph graph, ValueId output, const graph::CompileOptions& options) {
+        graph.AddOutput("y", output);
+        const Result<graph::Plan> plan = graph::Compile(std::move(graph), options);
+        EXPECT_TRUE(plan.ok());
+        return std::ranges::any_of(plan->kernels, [](const graph::PlanKernel& kernel) {
+            const graph::loop::Scope scope = graph::loop::FindScope(kernel.loop);
+            const auto product = graph::loop::FindProduct(kernel.loop, scope);
+            return product && graph::loop::FindByteProduct(kernel.loop, scope, *product);
+        });
     }
 
     std::vector<Tensor> inputs_;
@@ -168,6 +183,80 @@ TEST_F(Products, OfMediumPrecisionRoundWeights) {
         EXPECT_EQ(y[0].At(0).number, exact * (medium ? 1 + 0x1p-7F : numbers[0]));
         EXPECT_EQ(y[0].At(1).number, exact * (medium ? 1 + 0x1p-7F : numbers[1]));
     }
+}
+
+// Whole numbers are exact as bf16, and their sums as f32: products of words, with columns that do
+// not fill the last panel, and values that others read too.
+TEST_F(Products, OfManyRowsInMediumPrecision) {
+    const graph::CompileOptions medium = {.precision = graph::Precision::kMedium,
+                                          .bfloat16_products = true};
+    for (const auto& [m, n, k] : {std::tuple(9, 48, 64), {33, 100, 50}, {16, 64, 34}}) {
+        for (const char* b : {"kn", "nk"}) {
+            SCOPED_TRACE(fmt::format("{}x{}x{} {}", m, n, k, b));
+            inputs_.clear();
+            Graph graph;
+            const ValueId x = Input(graph, {m, k});
+            const ValueId negative = Add(graph, op::Map{graph::ScalarFunction::kNeg}, {x});
+            const ValueId weights = graph.AddConstant(
+                "weights",
+                Random(b[0] == 'k' ? std::vector<int64_t>{k, n} : std::vector<int64_t>{n, k}));
+            const ValueId y = Add(graph, op::Contract{"mk", b, "mn", graph::ElementType::kF32},
+                                  {negative, weights});
+            ASSERT_TRUE(HasWords(graph, y, medium));
+            Check(std::move(graph), y, medium);
+        }
+    }
+}
+
+// Convolutions of 3 x 3 and 1 x 1: what lies between them is stored as bf16.
+TEST_F(Products, OfConvolutionsInMediumPrecision) {
+    const graph::CompileOptions medium = {.precision = graph::Precision::kMedium,
+                                          .bfloat16_products = true};
+    for (const int64_t stride : {1, 2}) {
+        SCOPED_TRACE(stride);
+        inputs_.clear();
+        Graph graph;
+        graph::Builder b(graph);
+        graph::SpatialWindow window;
+        window.size = {3, 3};
+        window.strides = {stride, stride};
+        window.dilations = {1, 1};
+        window.low = {1, 1};
+        window.high = {1, 1};
+        graph::Val x(b, Input(graph, {2, 6, 9, 11}));
+        x = graph::Convolve(x, b.Constant(Random({64, 6, 3, 3})), graph::Val(), window, 1,
+                            graph::ElementType::kF32);
+        x = graph::Min(graph::Max(x, -4.0), 4.0);
+        window.strides = {1, 1};
+        x = graph::Convolve(x, b.Constant(Random({52, 64, 3, 3})), graph::Val(), window, 1,
+                            graph::ElementType::kF32);
+        window.size = {1, 1};
+        window.low = {0, 0};
+        window.high = {0, 0};
+        x = graph::Min(graph::Max(x, -4.0), 4.0);
+        x = graph::Convolve(x, b.Constant(Random({48, 52, 1, 1})), graph::Val(), window, 1,
+                            graph::ElementType::kF32);
+        ASSERT_TRUE(HasWords(graph, x.id(), medium));
+        Check(std::move(graph), x.id(), medium);
+    }
+}
+
+// Both operands are rounded to 8 bits, and nothing else.
+TEST_F(Products, OfManyRowsInMediumPrecisionRoundOperands) {
+    Graph graph;
+    std::vector<float> x(16 * 64, 0), weights(64 * 64, 1 + 0x1p-7F + 0x1p-9F);
+    x[0] = 1 + 0x1p-8F + 0x1p-20F;
+    x[1] = 0x1p-20F;
+    graph.AddOutput("y",
+                    Add(graph, op::Contract{"mk", "kn", "mn", graph::ElementType::kF32},
+                        {graph.AddInput("x", {graph::ElementType::kF32, graph::Shape({16, 64})}),
+                         graph.AddConstant("weights", Tensor::FromFloats({64, 64}, weights))}));
+    Result<graph::Plan> plan = graph::Compile(
+        std::move(graph), {.precision = graph::Precision::kMedium, .bfloat16_products = true});
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    Session session(Make(std::move(*plan)));
+    const std::vector<Tensor> y = Run(session, {Tensor::FromFloats({16, 64}, x)});
+    EXPECT_EQ(y[0].At(0).number, (1 + 0x1p-7) * (1 + 0x1p-7) + 0x1p-20);
 }
 
 // Batches of few rows, and operands that are computed.

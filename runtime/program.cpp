@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/plan/packing.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "runtime/sizes.h"
 
 namespace fornax::runtime {
@@ -24,17 +25,17 @@ struct MadeKernel {
 Result<MadeKernel> MakeKernel(const graph::PlanKernel& kernel,
                               const graph::loop::Target& target,
                               vulkan::PipelineFactory& factory) {
-    FORNAX_ASSIGN_OR_RETURN(const graph::loop::Module module,
-                            graph::loop::EmitSpirv(kernel.loop, target));
+    FORNAX_ASSIGN_OR_RETURN(const graph::KernelCode made_code, graph::CodeOf(kernel, target));
     MadeKernel made;
-    made.interface.push_constants = graph::loop::SizeSymbols(kernel.loop);
-    made.interface.workgroups = module.workgroups;
-    made.interface.limits = module.limits;
+    made.interface.push_constants = made_code.push_constants;
+    made.interface.workgroups = made_code.module.workgroups;
+    made.interface.limits = made_code.module.limits;
     vulkan::KernelCode code;
-    code.name = kernel.loop.name;
-    code.words = module.words;
-    code.binding_count = static_cast<uint32_t>(kernel.loop.buffers.size());
-    code.push_constant_count = static_cast<uint32_t>(made.interface.push_constants.size());
+    code.name = graph::NameOf(kernel);
+    code.words = made_code.module.words;
+    code.binding_count = static_cast<uint32_t>(graph::BuffersOf(kernel).size());
+    code.push_constant_count = static_cast<uint32_t>(made_code.push_constants.size());
+    code.constants = made_code.constants;
     FORNAX_ASSIGN_OR_RETURN(made.pipeline, factory.Make(code));
     return made;
 }
@@ -54,6 +55,7 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
     target.storage_16bit = features.storage_16bit;
     target.subgroup_arithmetic = features.subgroup_arithmetic;
     target.integer_dot = features.integer_dot;
+    target.bfloat16_dot = features.bfloat16_dot;
     target.matrices_f32 = features.matrices_f32;
     target.signed_zero_inf_nan_preserve = features.signed_zero_inf_nan_preserve;
     return target;
@@ -70,7 +72,7 @@ Result<std::shared_ptr<const Program>> Program::Create(std::shared_ptr<vulkan::D
     const VkPhysicalDeviceLimits& limits = program->device_->limits();
     std::copy_n(limits.maxComputeWorkGroupCount, 3, program->limits_.max_workgroups.begin());
     program->limits_.max_binding_bytes = limits.maxStorageBufferRange;
-    FORNAX_RETURN_IF_ERROR(program->CopyConstants());
+    FORNAX_RETURN_IF_ERROR(program->PlaceConstants());
     FORNAX_RETURN_IF_ERROR(program->MakePipelines(pipeline_cache, progress));
     return std::shared_ptr<const Program>(std::move(program));
 }
@@ -119,8 +121,9 @@ Status Program::MakePipelines(std::span<const std::byte> pipeline_cache,
     return OkStatus();
 }
 
-Status Program::CopyConstants() {
-    constant_offsets_.assign(plan_.blocks.size(), 0);
+Status Program::PlaceConstants() {
+    constants_.resize(plan_.blocks.size());
+    std::vector<size_t> copied;
     uint64_t total = 0;
     for (size_t i = 0; i < plan_.blocks.size(); ++i) {
         const graph::PlanBlock& block = plan_.blocks[i];
@@ -143,27 +146,46 @@ Status Program::CopyConstants() {
                                      block.name, block.type.ToString(), given,
                                      is_string ? "strings" : "bytes", needed)};
         }
-        if (!is_string) {
-            constant_offsets_[i] = total;
-            total += (given + graph::kTensorAlignment - 1) / graph::kTensorAlignment *
-                     graph::kTensorAlignment;
+        if (is_string || given == 0 || ImportConstant(i)) {
+            continue;
         }
+        copied.push_back(i);
+        constants_[i].offset = total;
+        total += (given + graph::kTensorAlignment - 1) / graph::kTensorAlignment *
+                 graph::kTensorAlignment;
     }
     if (total == 0) {
         return OkStatus();
     }
-    FORNAX_ASSIGN_OR_RETURN(constants_, vulkan::Buffer::Create(device_, total));
-    for (size_t i = 0; i < plan_.blocks.size(); ++i) {
+    FORNAX_ASSIGN_OR_RETURN(std::unique_ptr<vulkan::Buffer> buffer,
+                            vulkan::Buffer::Create(device_, total));
+    for (const size_t i : copied) {
         graph::PlanBlock& block = plan_.blocks[i];
-        if (block.kind == graph::BlockKind::kConstant && block.data != nullptr) {
-            if (!block.data->empty()) {
-                std::memcpy(constants_->data() + constant_offsets_[i], block.data->data(),
-                            block.data->size());
-            }
-            block.data.reset();
-        }
+        constants_[i].buffer = buffer.get();
+        std::memcpy(buffer->data() + constants_[i].offset, block.data->data(), block.data->size());
+        block.data.reset();
     }
+    buffers_.push_back(std::move(buffer));
     return OkStatus();
+}
+
+bool Program::ImportConstant(size_t index) {
+    // Each takes an allocation, of which devices give some thousands.
+    constexpr size_t kMinImportedBytes = 64 << 10;
+    constexpr size_t kMaxImported = 2000;
+    const graph::Bytes& data = plan_.blocks[index].data;
+    if (data->size() < kMinImportedBytes || buffers_.size() >= kMaxImported) {
+        return false;
+    }
+    // Kernels only read constants.
+    Result<std::unique_ptr<vulkan::Buffer>> imported =
+        vulkan::Buffer::Import(device_, const_cast<uint8_t*>(data->data()), data->size());
+    if (!imported.ok()) {
+        return false;
+    }
+    constants_[index].buffer = imported->get();
+    buffers_.push_back(std::move(imported).value());
+    return true;
 }
 
 }  // namespace fornax::runtime

@@ -25,15 +25,21 @@ struct PipelineReport {
     double milliseconds = 0;  // for all of them
 };
 
+struct ConstantPlace {
+    const vulkan::Buffer* buffer = nullptr;
+    uint64_t offset = 0;  // from Buffer::data()
+};
+
 // What kernels may use on a device.
 graph::loop::Target TargetOf(const vulkan::Device& device);
 
 // Immutable, so safe to share between threads.
 class Program {
   public:
-    // Makes the plan's kernels to SPIR-V and to pipelines, on all processors, and copies its
-    // constants to the device. The program keeps the plan without the constants' bytes, which go
-    // when the caller's copy of the plan does. `plan` is valid (graph::ValidatePlan).
+    // Makes the plan's kernels to SPIR-V and to pipelines, on all processors, and gives its
+    // constants to the device: those that it can use where they are stay there, such as mapped
+    // files of the cache; of the others the program keeps no bytes, and those of the plan go when
+    // the caller's copy does. `plan` is valid (graph::ValidatePlan).
     // `pipeline_cache` is what PipelineCacheData() gave on the same driver, or empty. `progress` is
     // told of each pipeline.
     static Result<std::shared_ptr<const Program>> Create(std::shared_ptr<vulkan::Device> device,
@@ -52,10 +58,8 @@ class Program {
         return pipelines_[id.value()];
     }
     const LaunchLimits& limits() const { return limits_; }
-    // Null if there are none.
-    const vulkan::Buffer* constants() const { return constants_.get(); }
-    // Where a constant lies in constants().
-    uint64_t constant_offset(graph::BlockId id) const { return constant_offsets_[id.value()]; }
+    // Where a constant of at least a byte lies.
+    const ConstantPlace& constant(graph::BlockId id) const { return constants_[id.value()]; }
 
     const PipelineReport& report() const { return report_; }
     std::vector<std::byte> PipelineCacheData() const { return factory_->CacheData(); }
@@ -64,7 +68,8 @@ class Program {
     Program() = default;
     Status MakePipelines(std::span<const std::byte> pipeline_cache,
                          const ProgressFunction& progress);
-    Status CopyConstants();
+    Status PlaceConstants();
+    bool ImportConstant(size_t index);
 
     std::shared_ptr<vulkan::Device> device_;
     graph::Plan plan_;
@@ -73,8 +78,9 @@ class Program {
     std::unique_ptr<vulkan::PipelineFactory> factory_;
     std::vector<KernelInterface> kernels_;
     std::vector<vulkan::ComputePipeline> pipelines_;  // by kernel
-    std::unique_ptr<vulkan::Buffer> constants_;
-    std::vector<uint64_t> constant_offsets_;  // by block
+    // Of constants; with an imported one the plan keeps its bytes.
+    std::vector<std::unique_ptr<vulkan::Buffer>> buffers_;
+    std::vector<ConstantPlace> constants_;  // by block
     PipelineReport report_;
 };
 

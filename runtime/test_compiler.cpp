@@ -1,7 +1,12 @@
 #include "runtime/test_compiler.h"
 
+#include <algorithm>
 #include <atomic>
+#include <string>
 
+#include <fmt/format.h>
+
+#include "base/file.h"
 #include "runtime/compile_model.h"
 #include "runtime/player_fixture.h"
 
@@ -9,6 +14,11 @@ namespace fornax::runtime {
 namespace {
 
 std::atomic<int> compile_count = 0;
+std::atomic<bool> gate_is_closed = false;
+std::atomic<int> waiting_count = 0;
+
+constexpr std::string_view kModels[] = {"add and double", "up to ten", "total",
+                                        "scale",          "external",  "gate"};
 
 using graph::BlockId;
 using graph::ElementType;
@@ -86,13 +96,19 @@ const graph::HostFunctions& Functions() {
 }
 
 // y = x * k, where the plan is for one value of k.
-graph::Plan Scale(float k) {
+graph::Plan Scale(float k, bool has_input = true) {
     PlanBuilder builder;
     const BlockId x = builder.Input("x", kVector);
-    builder.Input("k", {ElementType::kF32, {1}});
+    if (has_input) {
+        builder.Input("k", {ElementType::kF32, {1}});
+    }
     const BlockId y = builder.Output("y", kVector);
     builder.Dispatch(Elementwise("mul", k), {x, y});
     return builder.Finish();
+}
+
+Result<std::string> ContentsOf(const ModelFile& file) {
+    return file.path.empty() ? *file.bytes : ReadTextFile(file.path, 1000);
 }
 
 }  // namespace
@@ -101,12 +117,42 @@ int CompileCount() {
     return compile_count;
 }
 
+void CloseGate() {
+    waiting_count = 0;
+    gate_is_closed = true;
+}
+
+void OpenGate() {
+    gate_is_closed = false;
+    gate_is_closed.notify_all();
+}
+
+int WaitingCount() {
+    return waiting_count;
+}
+
 Result<CompiledModel> CompileModel(CompileRequest request) {
     ++compile_count;
-    const std::string& model = *request.bytes;
+    FORNAX_ASSIGN_OR_RETURN(const std::string model, ContentsOf(request.file));
     CompiledModel compiled;
     if (model == "add and double") {
         compiled.plan = AddAndDouble(request);
+    } else if (model == "up to ten") {
+        const auto shape = request.input_shapes.find("x");
+        if (shape != request.input_shapes.end() && shape->second[0] > 10) {
+            return Error{ErrorCode::kUnsupported,
+                         fmt::format("The size {} is beyond 10.", shape->second[0])};
+        }
+        compiled.plan = AddAndDouble(request);
+    } else if (model == "gate") {
+        ++waiting_count;
+        gate_is_closed.wait(true);
+        compiled.plan = AddAndDouble(request);
+    } else if (model == "external") {
+        FORNAX_ASSIGN_OR_RETURN(const std::string factor,
+                                ReadTextFile(request.file.directory() + "/factor", 100));
+        compiled.plan = Scale(std::stof(factor), false);
+        compiled.external_files = {"factor"};
     } else if (model == "total") {
         compiled.plan = Total(request);
     } else if (model == "strings") {
@@ -121,11 +167,35 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
             return Error{ErrorCode::kUnsupported, "The value of the input k has to be known."};
         }
         compiled.plan = Scale(static_cast<float>(k->second.At(0).number));
-        compiled.fixed_inputs = {"k"};
+        compiled.plan.fixed_inputs = {1};
     } else {
-        return Error{ErrorCode::kInvalidArgument, request.name + " is no model."};
+        return Error{ErrorCode::kInvalidArgument, request.file.name() + " is no model."};
+    }
+    compiled.plan.ranges = {{kN, {0, 1'000'000}}};
+    if (model == "strings") {
+        compiled.plan.ranges[Symbol("m")] = {0, 1000};
     }
     return compiled;
+}
+
+Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
+    FORNAX_ASSIGN_OR_RETURN(const std::string model, ContentsOf(file));
+    if (model == "strings") {
+        return std::optional<ModelDescription>();
+    }
+    if (!std::ranges::count(kModels, model)) {
+        return Error{ErrorCode::kInvalidArgument, file.name() + " is no model."};
+    }
+    ModelDescription description{{"x"}, {kVector}, 1};
+    if (model == "scale") {
+        description.names.push_back("k");
+        description.types.push_back({ElementType::kF32, {1}});
+    }
+    return std::optional(std::move(description));
+}
+
+ModelCompiler LinkedCompiler() {
+    return {DescribeModel, CompileModel, {1, 2}, &Functions()};
 }
 
 }  // namespace fornax::runtime

@@ -6,4 +6,9 @@ namespace fornax::runtime {
 // How often CompileModel() was called.
 int CompileCount();
 
+// While the gate is closed, compiling the model "gate" waits; how many do.
+void CloseGate();
+void OpenGate();
+int WaitingCount();
+
 }  // namespace fornax::runtime

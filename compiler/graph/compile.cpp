@@ -46,6 +46,9 @@ Result<Plan> Compile(Graph graph,
     FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(std::move(graph)));
     if (options.precision == Precision::kMedium) {
         FORNAX_ASSIGN_OR_RETURN(graph, NarrowWeights(graph));
+        if (options.bfloat16_products) {
+            FORNAX_ASSIGN_OR_RETURN(graph, NarrowProducts(graph));
+        }
     }
     FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));

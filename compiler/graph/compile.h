@@ -17,7 +17,7 @@ namespace fornax::graph {
 enum class Precision : uint8_t {
     kHighest,  // f32
     kHigh,     // no less than operands of bf16 in parts; at present the same as kHighest
-    kMedium,   // operands may be rounded to bf16: today the weights of products of few rows are
+    kMedium,   // operands of products with constant matrices may be rounded to bf16
 };
 
 struct CompileOptions {
@@ -27,6 +27,9 @@ struct CompileOptions {
     // be what their hints say, which makes faster kernels, and another plan for each.
     std::set<std::string> dynamic_sizes;
     Precision precision = Precision::kHighest;
+    // The device multiplies bf16 faster than f32, so that kMedium is worth it for products that are
+    // not bound by reading their weights.
+    bool bfloat16_products = false;
 };
 
 // The plan of a graph that passes Verify(). Errors are sentences.

@@ -7,6 +7,7 @@
 
 #include "base/environment.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/plan/plan_file.h"
 #include "compiler/graph/testing/compare_tensors.h"
 #include "compiler/graph/testing/interpret_plan.h"
 #include "compiler/graph/testing/random_graph.h"
@@ -120,6 +121,22 @@ TEST(Compile, RandomGraphsComputeTheSame) {
     }
     // Symbols are there, and plans serve more than the sizes that they were made for.
     EXPECT_GT(all_runs, count * 3 / 2);
+}
+
+// Whatever the compiler makes passes ValidatePlan, and its file gives it back.
+TEST(Compile, PlansPassTheRulesAndFilesGiveThemBack) {
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
+        SCOPED_TRACE("seed " + std::to_string(seed));
+        Result<Plan> plan = Compile(testing::MakeRandomGraph(seed).graph, {});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        const Status valid = ValidatePlan(*plan);
+        ASSERT_TRUE(valid.ok()) << valid.error().message << "\n" << ToText(*plan);
+        const Result<std::vector<std::byte>> file = SerializePlan(*plan);
+        ASSERT_TRUE(file.ok()) << file.error().message;
+        const Result<Plan> read = ParsePlan(*file);
+        ASSERT_TRUE(read.ok()) << read.error().message;
+        EXPECT_EQ(ToText(*read), ToText(*plan));
+    }
 }
 
 }  // namespace

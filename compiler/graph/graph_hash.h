@@ -1,4 +1,5 @@
-// The hash of a graph: the key under which its plan is cached.
+// The hash of a graph, for keys of what is made of it, and the digest of the compilers, which is in
+// the keys of models' plans (runtime/model_cache.h).
 #pragma once
 
 #include "base/hash.h"
@@ -22,7 +23,7 @@ inline constexpr uint64_t kMaxStructureConstant = 4096;
 // become the same SPIR-V, under which the driver keeps native code.
 Hash128 HashStructure(const Graph& graph, const CompileOptions& options);
 
-// The digest of everything in this build that decides what a plan becomes.
+// The digest of everything in this build that decides what a plan becomes, frontends included.
 Hash128 CompilerDigest();
 
 }  // namespace fornax::graph

@@ -89,6 +89,7 @@ TEST(GraphHash, EveryPartCounts) {
         [](Parts& p) { p.state = "t"; },
         [](Parts& p) { p.options.strict = true; },
         [](Parts& p) { p.options.precision = Precision::kMedium; },
+        [](Parts& p) { p.options.bfloat16_products = true; },
     };
     std::set<Hash128> hashes;
     for (const auto& change : changes) {

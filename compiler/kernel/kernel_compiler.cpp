@@ -423,6 +423,11 @@ Result<CompileTier> ChooseTier() {
 
 }  // namespace
 
+bool KernelCompiler::HasBFloatDotProducts() {
+    const Result<TargetInfo> target = DetectTarget(EnvironmentText("FORNAX_CPU").value_or(""));
+    return target.ok() && HasBFloatDot(*target);
+}
+
 Result<std::unique_ptr<KernelCompiler>> KernelCompiler::Create(const std::string& cache_directory) {
     FORNAX_ASSIGN_OR_RETURN(TargetInfo target,
                             DetectTarget(EnvironmentText("FORNAX_CPU").value_or("")));

@@ -60,7 +60,10 @@ struct Features {
     VkPhysicalDeviceShaderIntegerDotProductFeaturesKHR integer_dot = {
         VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES_KHR};
 
-    void Chain(bool has_matrix, bool has_bfloat16, bool has_integer_dot) {
+    VkPhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE mixed_dot = {
+        VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MIXED_FLOAT_DOT_PRODUCT_FEATURES_VALVE};
+
+    void Chain(bool has_matrix, bool has_bfloat16, bool has_integer_dot, bool has_mixed_dot) {
         core.pNext = &v11;
         v11.pNext = &v12;
         void** end = &v12.pNext;
@@ -74,6 +77,10 @@ struct Features {
         }
         if (has_integer_dot) {
             *end = &integer_dot;
+            end = &integer_dot.pNext;
+        }
+        if (has_mixed_dot) {
+            *end = &mixed_dot;
         }
     }
 };
@@ -93,6 +100,8 @@ void Select(const Features& has, Features& wanted) {
     wanted.matrix.cooperativeMatrix = has.matrix.cooperativeMatrix;
     wanted.bfloat16.shaderBFloat16Type = has.bfloat16.shaderBFloat16Type;
     wanted.integer_dot.shaderIntegerDotProduct = has.integer_dot.shaderIntegerDotProduct;
+    wanted.mixed_dot.shaderMixedFloatDotProductBFloat16Acc =
+        has.mixed_dot.shaderMixedFloatDotProductBFloat16Acc;
     wanted.bfloat16.shaderBFloat16CooperativeMatrix = has.bfloat16.shaderBFloat16CooperativeMatrix;
 }
 
@@ -214,15 +223,17 @@ Status Device::Create() {
     const bool has_bfloat16 =
         instance_->layer_knows_matrices() && enable(VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME);
     const bool has_integer_dot = enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME);
+    const bool has_mixed_dot =
+        has_bfloat16 && enable(VK_VALVE_SHADER_MIXED_FLOAT_DOT_PRODUCT_EXTENSION_NAME);
     if (!enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME)) {
         features_.host_import_alignment = 0;
     }
     features_.creation_feedback = properties_.apiVersion >= VK_API_VERSION_1_3 ||
                                   enable(VK_EXT_PIPELINE_CREATION_FEEDBACK_EXTENSION_NAME);
     Features has, wanted;
-    has.Chain(has_matrix, has_bfloat16, has_integer_dot);
+    has.Chain(has_matrix, has_bfloat16, has_integer_dot, has_mixed_dot);
     vk.vkGetPhysicalDeviceFeatures2(physical_, &has.core);
-    wanted.Chain(has_matrix, has_bfloat16, has_integer_dot);
+    wanted.Chain(has_matrix, has_bfloat16, has_integer_dot, has_mixed_dot);
     Select(has, wanted);
     features_.int64 = wanted.core.features.shaderInt64 != 0;
     features_.float64 = wanted.core.features.shaderFloat64 != 0;
@@ -238,6 +249,8 @@ Status Device::Create() {
         features_.cooperative_matrix && HasMatricesOfF32(*instance_, physical_);
     features_.integer_dot = wanted.integer_dot.shaderIntegerDotProduct != 0;
     features_.bfloat16 = wanted.bfloat16.shaderBFloat16Type != 0;
+    features_.bfloat16_dot =
+        features_.bfloat16 && wanted.mixed_dot.shaderMixedFloatDotProductBFloat16Acc != 0;
 
     const float priority = 1;
     VkDeviceQueueCreateInfo queue_info = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};

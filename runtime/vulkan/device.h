@@ -25,7 +25,8 @@ struct DeviceFeatures {
     bool cooperative_matrix = false;
     bool matrices_f32 = false;  // of 16 x 16 x 16, with sums in f32, in subgroups
     bool bfloat16 = false;
-    bool integer_dot = false;  // shaderIntegerDotProduct
+    bool integer_dot = false;   // shaderIntegerDotProduct
+    bool bfloat16_dot = false;  // shaderMixedFloatDotProductBFloat16Acc
     // Whether pipelines can say if they came from a cache.
     bool creation_feedback = false;
     // Of VK_EXT_external_memory_host, or 0 without it.

@@ -4,8 +4,8 @@
 // for outputs, then inputs as NAME=FILE.pb, or NAME#COUNT for a sequence, whose items are inputs of
 // their own (NAME.0, ...), or NAME#-1 for an optional that is empty. Writes FOLDER/OUTPUT.pb and
 // answers with one line: "ok" and OUTPUT#COUNT of each output (-1: a tensor, -2: nothing), or
-// "unsupported" or "error" and a sentence, separated by tabs. With --device the model runs on the
-// Vulkan device that the loader offers first, else in the interpreter.
+// "unsupported" or "error" and a sentence, separated by tabs. With --device NAME the model runs on
+// the Vulkan device whose name contains that, else in the interpreter.
 #include <onnx/onnx_pb.h>
 
 #include <filesystem>
@@ -71,9 +71,9 @@ std::string Describe(const Error& error) {
 // Null: the interpreter runs the models.
 std::shared_ptr<vulkan::Device> g_device;
 
-Status OpenDevice() {
+Status OpenDevice(const std::string& choice) {
     FORNAX_ASSIGN_OR_RETURN(const auto instance, vulkan::Instance::Create({}));
-    FORNAX_ASSIGN_OR_RETURN(const auto physical, instance->Choose(""));
+    FORNAX_ASSIGN_OR_RETURN(const auto physical, instance->Choose(choice));
     FORNAX_ASSIGN_OR_RETURN(g_device, vulkan::Device::Open(instance, physical));
     return OkStatus();
 }
@@ -155,8 +155,8 @@ std::string RunSafely(const std::string& line) {
 }  // namespace fornax
 
 int main(int count, char** arguments) {
-    if (count > 1 && std::string_view(arguments[1]) == "--device") {
-        const fornax::Status opened = fornax::OpenDevice();
+    if (count > 2 && std::string_view(arguments[1]) == "--device") {
+        const fornax::Status opened = fornax::OpenDevice(arguments[2]);
         if (!opened.ok()) {
             std::cerr << opened.error().message << '\n';
             return 2;

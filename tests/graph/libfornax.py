@@ -134,7 +134,7 @@ class Model:
     def run(self, *arrays):
         """The outputs, as a list."""
         tensors, keep = zip(*map(to_tensor, arrays)) if arrays else ((), ())
-        count = len(self.outputs())
+        count = self.library.functions.fornax_model_output_count(self.handle)
         outputs = (Tensor * max(count, 1))()
         self.library.call("fornax_run", self.session, (Tensor * max(len(tensors), 1))(*tensors),
                           ctypes.c_size_t(len(tensors)), outputs, ctypes.c_size_t(count))

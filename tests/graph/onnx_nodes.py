@@ -5,6 +5,9 @@
 Needs the Python packages onnx, numpy and ml_dtypes. Every case is a model, inputs and the outputs that onnx's
 reference gives. Prints how many cases pass, are wrong, are refused as unsupported, fail otherwise or crash, and a
 table by operator. Exits with 1 if a case is wrong or crashes, or fewer than --at-least pass.
+
+--device NAME runs them on a Vulkan device. On lavapipe (--device llvmpipe) cases that it gets wrong itself are counted
+apart: KNOWN says which and why.
 """
 import argparse
 import collections
@@ -20,7 +23,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
-KINDS = ("pass", "wrong", "unsupported", "error", "crash")
+KINDS = ("pass", "wrong", "unsupported", "error", "crash", "known")
 CASE_SECONDS = 60
 
 
@@ -28,7 +31,7 @@ class Evaluator:
     """The program, started again when it dies."""
 
     def __init__(self, program, device):
-        self.command = [program] + (["--device"] if device else [])
+        self.command = [program] + (["--device", device] if device is not None else [])
         self.process = None
 
     def run(self, line):
@@ -142,6 +145,17 @@ RANDOM_CASES = {
 # are 0.
 ABSOLUTE = {"test_dft_inverse": 1e-6, "test_dft_inverse_opset19": 1e-6}
 
+# What devices other than ours get wrong themselves, by a part of the device's name.
+KNOWN = {
+    "llvmpipe": {
+        # A 32-bit integer that is widened to 64 bits compares wrongly with a constant: the first element's position, 0,
+        # is not less than 1 (Mesa 22.3).
+        "test_cumprod_1d_exclusive", "test_cumprod_1d_int32_exclusive", "test_cumprod_1d_reverse_exclusive",
+        # The logarithm of numbers near 1 is off by 1e-7.
+        "test_mish", "test_mish_expanded",
+    },
+}
+
 
 def name_dimensions(model):
     """Gives every dimension of the inputs a name: sizes become symbols."""
@@ -190,11 +204,13 @@ def main():
     parser.add_argument("--list-failures", action="store_true")
     parser.add_argument("--symbolic", action="store_true", help="with names for the inputs' dimensions")
     parser.add_argument("--at-least", type=int, default=0, help="fail if fewer cases pass")
-    parser.add_argument("--device", action="store_true", help="run on the first Vulkan device, not in the interpreter")
+    parser.add_argument("--device", help="run on the Vulkan device of this name, not in the interpreter")
+    parser.add_argument("--every", type=int, default=1, help="run each Nth case only")
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     with np.errstate(all="ignore"):
-        cases = [c for c in load_model_tests(kind="node") if re.search(arguments.only, c.name)]
+        cases = [c for c in load_model_tests(kind="node") if re.search(arguments.only, c.name)][::arguments.every]
+    known = KNOWN.get(arguments.device, set())
     evaluator = Evaluator(arguments.program, arguments.device)
     totals = collections.Counter()
     by_operator = collections.defaultdict(collections.Counter)
@@ -202,6 +218,7 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         for case in cases:
             kind, reason = run_case(evaluator, case, pathlib.Path(name), arguments.symbolic)
+            kind = "known" if kind == "wrong" and case.name in known else kind
             totals[kind] += 1
             operators = {node.op_type for node in case.model.graph.node}
             by_operator[operators.pop() if len(operators) == 1 else "(several)"][kind] += 1

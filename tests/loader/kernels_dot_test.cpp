@@ -1,8 +1,13 @@
-// Every form of the integer dot product through the loader, against sums on the host.
+// Every form of the integer dot product, and those of bfloat16 added to floats, through the loader,
+// against sums on the host.
+#include <bit>
+#include <cmath>
+#include <cstring>
 #include <optional>
 #include <random>
 
 #include "tests/loader/shaders/dots.spv.h"
+#include "tests/loader/shaders/mixed_dot.spv.h"
 #include "tests/loader/types_fixture.h"
 
 namespace fornax::test {
@@ -139,6 +144,61 @@ TEST_F(KernelsDotTest, EveryFormGivesTheSum) {
     EXPECT_EQ(wrong, 0u);
     for (size_t j = 0; j < kResults; ++j) {
         EXPECT_GT(compared[j], 50u) << "Too few inputs test result " << j << ".";
+    }
+}
+
+class KernelsMixedDotTest : public VulkanTest {
+  protected:
+    void SetUp() override {
+        VulkanTest::SetUp();
+        uint32_t count = 0;
+        vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, nullptr);
+        std::vector<VkExtensionProperties> extensions(count);
+        vkEnumerateDeviceExtensionProperties(physical_, nullptr, &count, extensions.data());
+        const char* const wanted = VK_VALVE_SHADER_MIXED_FLOAT_DOT_PRODUCT_EXTENSION_NAME;
+        if (std::ranges::none_of(extensions, [&](const VkExtensionProperties& extension) {
+                return std::strcmp(extension.extensionName, wanted) == 0;
+            })) {
+            GTEST_SKIP() << "The processor has no such instruction.";
+        }
+        VulkanTest::TearDown();
+        more_extensions_ = {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, wanted};
+        more_features_ = &dot_;
+        VulkanTest::SetUp();
+    }
+
+    VkPhysicalDeviceShaderBfloat16FeaturesKHR bfloat16_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_BFLOAT16_FEATURES_KHR,
+        .shaderBFloat16Type = VK_TRUE};
+    VkPhysicalDeviceShaderMixedFloatDotProductFeaturesVALVE dot_{
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_MIXED_FLOAT_DOT_PRODUCT_FEATURES_VALVE,
+        .pNext = &bfloat16_,
+        .shaderMixedFloatDotProductBFloat16Acc = VK_TRUE};
+};
+
+TEST_F(KernelsMixedDotTest, PairsAreAddedToFloatsAndToBFloats) {
+    constexpr uint32_t kCount = 4096;
+    std::array buffers = {MakeBuffer(3 * kCount), MakeBuffer(2 * kCount)};
+    std::mt19937 random(5);
+    // Exponents of which neither products nor sums leave the normal numbers.
+    const auto exponent = [&] { return static_cast<uint32_t>(100 + random() % 50); };
+    for (uint32_t i = 0; i < 3 * kCount; ++i) {
+        buffers[0].words[i] =
+            (static_cast<uint32_t>(random()) & 0x807f807fU) | exponent() << 7 | exponent() << 23;
+    }
+    Run(MakePipeline(spirv::kMixedDot, buffers), kCount / 64);
+    const auto number = [](uint32_t bits) { return double{std::bit_cast<float>(bits)}; };
+    for (uint32_t i = 0; i < kCount; ++i) {
+        const uint32_t* words = buffers[0].words + size_t{3} * i;
+        const double a[] = {number(words[0] << 16), number(words[0] & 0xffff0000U)};
+        const double b[] = {number(words[1] << 16), number(words[1] & 0xffff0000U)};
+        const double c = number(words[2]);
+        const double wide = a[0] * b[0] + a[1] * b[1] + c;
+        const double narrow = a[1] * b[0] + a[0] * b[1] + c;
+        const double scale = std::abs(a[0] * b[0]) + std::abs(a[1] * b[1]) + std::abs(c);
+        const double other = std::abs(a[1] * b[0]) + std::abs(a[0] * b[1]) + std::abs(c);
+        ASSERT_NEAR(number(buffers[1].words[2 * i]), wide, scale * 0x1p-22) << i;
+        ASSERT_NEAR(number(buffers[1].words[2 * i + 1]), narrow, other * 0x1p-7) << i;
     }
 }
 

@@ -32,9 +32,6 @@ constexpr const char* kExamples =
     "  fornax compile models/digits.onnx -o digits.plan --dynamic N\n"
     "  fornax compile model.onnx --dim batch=8 --explain";
 
-// ONNX files are at most 2 GiB of protobuf.
-constexpr size_t kMaxModelBytes = size_t{2} << 30;
-
 struct Options {
     NetworkOptions network;
     std::vector<std::string> dynamic;
@@ -82,11 +79,7 @@ Result<runtime::CompiledModel> CompilePlan(const Options& options,
     FORNAX_ASSIGN_OR_RETURN(const Network network, DescribeNetwork(options.network.path));
     FORNAX_RETURN_IF_ERROR(CheckNames(network, dims, options.dynamic));
     runtime::CompileRequest request;
-    FORNAX_ASSIGN_OR_RETURN(std::string bytes, ReadTextFile(network.path, kMaxModelBytes));
-    request.bytes = std::make_shared<const std::string>(std::move(bytes));
-    request.name = network.path;
-    const std::filesystem::path path(network.path);
-    request.directory = path.has_parent_path() ? path.parent_path().string() : ".";
+    request.file.path = network.path;
     request.dims = dims;
     request.strict = options.network.strict;
     request.precision = options.network.ParsedPrecision();

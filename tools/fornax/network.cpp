@@ -13,12 +13,10 @@ namespace fornax::tool {
 namespace {
 
 Result<Network> DescribePlan(const std::string& path) {
-    const Result<graph::Plan> plan = graph::ReadPlanFile(path, graph::WeightCheck::kTrust);
-    if (!plan.ok()) {
-        return Error{plan.error().code, fmt::format("{}: {}", path, plan.error().message)};
-    }
+    FORNAX_ASSIGN_OR_RETURN(const graph::Plan plan,
+                            graph::ReadPlanFile(path, graph::WeightCheck::kTrust));
     Network network{path, true, {}};
-    for (const graph::PlanPort& port : plan->inputs) {
+    for (const graph::PlanPort& port : plan.inputs) {
         network.inputs.push_back({port.name, port.type, true});
     }
     return network;
@@ -31,10 +29,10 @@ Result<Network> DescribeNetwork(const std::string& path) {
     if (graph::LooksLikePlan(file->bytes())) {
         return DescribePlan(path);
     }
-    FORNAX_ASSIGN_OR_RETURN(const std::vector<onnx_frontend::ModelInput> inputs,
-                            onnx_frontend::ReadModelInputs(file->bytes(), path));
+    FORNAX_ASSIGN_OR_RETURN(const onnx_frontend::ModelPorts ports,
+                            onnx_frontend::ReadModelPorts(file->bytes(), path));
     Network network{path, false, {}};
-    for (const onnx_frontend::ModelInput& input : inputs) {
+    for (const onnx_frontend::ModelInput& input : ports.inputs) {
         if (!input.type.has_value()) {
             return Error{ErrorCode::kUnsupported,
                          fmt::format("The input {} of {} is a sequence, a map or optional; the "

@@ -122,7 +122,7 @@ Result<NetworkRun> RunNetwork(const NetworkOptions& network,
     model_options.with_boundaries = options.with_boundaries;
     NetworkRun run;
     FORNAX_ASSIGN_OR_RETURN(
-        run.model, runtime::Model::Load(network.path, model_options, runtime::CompileModel));
+        run.model, runtime::Model::Load(network.path, model_options, runtime::LinkedCompiler()));
     runtime::ModelSession session(run.model);
     FORNAX_RETURN_IF_ERROR(session.With(
         data.tensors, [&](runtime::Instance& instance, const runtime::ModelPlan&) -> Status {

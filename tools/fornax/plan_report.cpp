@@ -1,4 +1,4 @@
-// Numbers come from the plan's own estimates: each buffer goes through memory once.
+// Numbers come from the plan's own estimates (compiler/graph/loop/costs.h).
 #include "tools/fornax/plan_report.h"
 
 #include <algorithm>
@@ -88,7 +88,7 @@ std::vector<ProfileRow> RowsOf(const graph::Plan& plan,
         row.node = Printable(dispatch.name);
         row.kernel =
             fmt::format("{} {}", dispatch.kernel.value(), Printable(graph::NameOf(kernel)));
-        row.mapping = NameOf(kernel.loop.mapping);
+        row.mapping = kernel.of_template ? "template" : NameOf(kernel.loop.mapping);
         const auto number = [&](const graph::Expr& expr) {
             return static_cast<double>(expr.Evaluate(sizes).value_or(0));
         };

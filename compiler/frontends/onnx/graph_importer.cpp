@@ -2,6 +2,7 @@
 #include "compiler/frontends/onnx/graph_importer.h"
 
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -11,7 +12,7 @@ namespace fornax::onnx_frontend {
 namespace {
 
 // Bounds what a small file can grow to through functions and unrolled loops.
-constexpr int64_t kMaxImportedNodes = 200'000;
+constexpr size_t kMaxImportedNodes = 200'000;
 // The greatest nesting of functions within functions and of subgraphs within subgraphs.
 constexpr int64_t kMaxDepth = 64;
 
@@ -20,6 +21,17 @@ class NodeError : public graph::BuildError {
   public:
     using BuildError::BuildError;
 };
+
+// How many nodes these are with the bodies of composites in their places.
+size_t PrimitivesOf(std::span<const graph::Node> nodes) {
+    size_t count = 0;
+    for (const graph::Node& node : nodes) {
+        count += graph::Is<graph::op::Composite>(node.operation)
+                     ? PrimitivesOf(node.bodies[0]->nodes())
+                     : 1;
+    }
+    return count;
+}
 
 class DepthScope {
   public:
@@ -233,9 +245,7 @@ void GraphImporter::ImportNamedNode(const onnx::NodeProto& node) {
 }
 
 void GraphImporter::ImportNode(const onnx::NodeProto& node) {
-    if (++context_.imported_nodes > kMaxImportedNodes) {
-        FailUnsupported(fmt::format("the model has more than {} nodes", kMaxImportedNodes));
-    }
+    CountNodes(1);
     const auto function = context_.functions.find(FunctionKey(node.domain(), node.op_type()));
     if (function != context_.functions.end()) {
         return ImportFunction(node, *function->second);
@@ -273,9 +283,23 @@ void GraphImporter::ImportNode(const onnx::NodeProto& node) {
                                     entry->required_inputs));
         }
     }
+    const size_t first = builder_.graph().nodes().size();
+    const size_t before = context_.imported_nodes;
     entry->import(context);
+    // Those of subgraphs that it inlined have been counted.
+    const size_t counted = context_.imported_nodes - before;
+    const size_t primitives = PrimitivesOf(builder_.graph().nodes().subspan(first));
+    CountNodes(primitives - std::min(primitives, counted));
     for (int i = 0; i < node.output_size(); ++i) {
         Name(node.output(i), context.outputs()[static_cast<size_t>(i)]);
+    }
+}
+
+// A small file may stand for many nodes: loops, functions that call functions.
+void GraphImporter::CountNodes(size_t count) {
+    context_.imported_nodes += count;
+    if (context_.imported_nodes > kMaxImportedNodes) {
+        FailUnsupported(fmt::format("the model has more than {} nodes", kMaxImportedNodes));
     }
 }
 

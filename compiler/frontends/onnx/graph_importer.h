@@ -22,8 +22,9 @@ struct ModelContext {
     std::string directory;
     std::map<std::string, int64_t> versions;  // of the operator sets, by domain
     std::map<std::string, const onnx::FunctionProto*> functions;
-    // Nodes imported so far, unrolled and inlined ones again each time.
-    int64_t imported_nodes = 0;
+    // Nodes imported so far, unrolled and inlined ones again each time, in primitives of graphs
+    // where they are more than one.
+    size_t imported_nodes = 0;
     int64_t depth = 0;
 };
 
@@ -91,6 +92,8 @@ class GraphImporter {
     void ImportNamedNode(const onnx::NodeProto& node);
     void ImportNode(const onnx::NodeProto& node);
     void ImportFunction(const onnx::NodeProto& node, const onnx::FunctionProto& function);
+    // Fails if the model has too many with these.
+    void CountNodes(size_t count);
 
     ModelContext& context_;
     Builder& builder_;

@@ -30,17 +30,19 @@ std::string Input(const std::string& name, const std::vector<int64_t>& dims, int
            "} } } } ";
 }
 
-// The error of importing and compiling, or "".
-std::string ErrorOf(const std::string& text) {
+// What importing and compiling give.
+Result<graph::Plan> PlanOf(const std::string& text) {
     onnx::ModelProto model;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &model));
-    Result<ImportedModel> imported = ImportModel(model.SerializeAsString(), "net.onnx", "", {});
-    if (!imported.ok()) {
-        EXPECT_NE(imported.error().code, ErrorCode::kInternal) << imported.error().message;
-        return imported.error().message;
-    }
-    EXPECT_TRUE(graph::Verify(imported->graph).ok());
-    const Result<graph::Plan> plan = graph::Compile(std::move(imported->graph), {});
+    FORNAX_ASSIGN_OR_RETURN(ImportedModel imported,
+                            ImportModel(model.SerializeAsString(), "net.onnx", "", {}));
+    EXPECT_TRUE(graph::Verify(imported.graph).ok());
+    return graph::Compile(std::move(imported.graph), {});
+}
+
+// The error of importing and compiling, or "".
+std::string ErrorOf(const std::string& text) {
+    const Result<graph::Plan> plan = PlanOf(text);
     if (!plan.ok()) {
         EXPECT_NE(plan.error().code, ErrorCode::kInternal) << plan.error().message;
         return plan.error().message;
@@ -126,6 +128,70 @@ TEST(HostileModels, LoopsThatRepeatTheSame) {
                                    output { name: "go" } output { name: "b" } } } }
                                output { name: "y" })")),
               "");
+}
+
+// A Loop of these trips around `nodes`, which make a value of this name, as a node that makes "y".
+std::string Loop(int trips, const std::string& nodes, const std::string& value) {
+    return R"(node { op_type: "Constant" output: "trips" attribute {
+                name: "value_int" type: INT i: )" +
+           std::to_string(trips) + R"( } }
+              node { op_type: "Loop" input: "trips" input: "" input: "x" output: "y"
+                attribute { name: "body" type: GRAPH g { name: "body"
+                  input { name: "i" } input { name: "c" } input { name: "x" }
+                  initializer { name: "go" data_type: 9 int32_data: 1 } )" +
+           nodes + R"( output { name: "go" } output { name: ")" + value + "\" } } } } ";
+}
+
+constexpr const char* kRoiAlign =
+    R"(node { op_type: "RoiAlign" input: "x" input: "rois" input: "batch" output: "y"
+         attribute { name: "output_height" type: INT i: 5 }
+         attribute { name: "output_width" type: INT i: 5 }
+         attribute { name: "sampling_ratio" type: INT i: 2 } } )";
+
+std::string RoiInputs() {
+    return Input("x", {1, 1, 5, 5}) + Input("rois", {1, 4}) + Input("batch", {1}, 7);
+}
+
+// A node may be hundreds of primitives: so many of them are not unrolled.
+TEST(HostileModels, LoopsOfLargeNodes) {
+    const Result<graph::Plan> plan =
+        PlanOf(Model(RoiInputs() + Loop(256, kRoiAlign, "y") + "output { name: \"y\" }"));
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    EXPECT_LT(plan->steps.size(), 100);
+}
+
+TEST(HostileModels, FunctionsThatAreManyLargeNodes) {
+    std::string functions;
+    for (int level = 0; level < 5; ++level) {
+        functions += R"(functions { domain: "test" opset_import { version: 23 } name: "f)" +
+                     std::to_string(level) +
+                     R"(" input: "x" input: "rois" input: "batch" output: "y" )";
+        for (int call = 0; call < 8; ++call) {
+            functions += level == 0
+                             ? std::string(kRoiAlign)
+                             : R"(node { domain: "test" input: "x" input: "rois" input: "batch"
+                                         output: "y" op_type: "f)" +
+                                   std::to_string(level - 1) + "\" } ";
+            const std::string name = call == 7 ? "y" : "y" + std::to_string(call);
+            functions.replace(functions.rfind("output: \"y\""), 11, "output: \"" + name + "\"");
+        }
+        functions += "} ";
+    }
+    EXPECT_THAT(ErrorOf(Model(RoiInputs() +
+                              R"(node { op_type: "f4" domain: "test" input: "x" input: "rois"
+                                        input: "batch" output: "y" }
+                                 output { name: "y" })") +
+                        R"(opset_import { domain: "test" version: 1 } )" + functions),
+                HasSubstr("the model has more than 200000 nodes"));
+}
+
+// Each level is lowered once, not twice for each level around it.
+TEST(HostileModels, LoopsInLoops) {
+    std::string nodes = R"(node { op_type: "Neg" input: "x" output: "y" } )";
+    for (int level = 0; level < 30; ++level) {
+        nodes = Loop(9, nodes, "y");
+    }
+    EXPECT_EQ(ErrorOf(Model(Input("x", {2}) + nodes + "output { name: \"y\" }")), "");
 }
 
 }  // namespace

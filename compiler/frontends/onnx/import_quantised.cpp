@@ -67,17 +67,9 @@ void ImportQLinearMatMul(Node& node) {
     node.Out(Requantise(product, scale, node.In(6), node.In(7)));
 }
 
-// Without zero points, which are subtracted before.
 Val ConvolveIntegers(Node& node, Val x, Val x_zero, Val w, Val w_zero) {
-    Val left = graph::Cast(x, ElementType::kI32), right = graph::Cast(w, ElementType::kI32);
-    if (x_zero) {
-        left = left - graph::Cast(graph::Reshape(x_zero, Shape{}), ElementType::kI32);
-    }
-    if (w_zero) {
-        right = right - graph::SpreadScale(graph::Cast(w_zero, ElementType::kI32), w, {0, 0});
-    }
-    return graph::Convolve(left, right, Val(), ReadWindow(node, x, w), node.Int("group", 1),
-                           ElementType::kI32);
+    return graph::ConvolveIntegers(x, x_zero, w, w_zero, ReadWindow(node, x, w),
+                                   node.Int("group", 1));
 }
 
 void ImportConvInteger(Node& node) {

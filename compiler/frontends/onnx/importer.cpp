@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 
 #include <fmt/format.h>
 #include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <onnx/onnx_pb.h>
 
+#include "base/file.h"
 #include "base/printable.h"
 #include "compiler/frontends/onnx/graph_importer.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
@@ -23,6 +26,10 @@ std::string Message(std::string text) {
         text = text.substr(0, kMaxLength) + "...";
     }
     return Printable(text);
+}
+
+Error NoModel(const std::string& name) {
+    return {ErrorCode::kInvalidArgument, fmt::format("{}: it is not an ONNX model, or it is cut short.", name)};
 }
 
 class ModelImporter {
@@ -57,7 +64,7 @@ class ModelImporter {
         // What only served to compute shapes is of no more use.
         graph_.Compact();
         CheckHost();
-        return {std::move(graph_), {fixed_.begin(), fixed_.end()}, std::move(output_lengths_)};
+        return {std::move(graph_), {fixed_.begin(), fixed_.end()}, std::move(output_lengths_), {}};
     }
 
   private:
@@ -272,29 +279,79 @@ class ModelImporter {
     std::map<std::string, int64_t> output_lengths_;
 };
 
-}  // namespace
-
-Result<ImportedModel> ImportModel(const std::string& bytes,
-                                  const std::string& name,
-                                  const std::string& directory,
-                                  const ImportOptions& options) {
-    onnx::ModelProto model;
-    google::protobuf::io::ArrayInputStream stream(
-        bytes.data(), static_cast<int>(std::min<size_t>(bytes.size(), INT32_MAX)));
-    google::protobuf::io::CodedInputStream coded(&stream);
-    if (bytes.size() > INT32_MAX || !model.ParseFromCodedStream(&coded) ||
-        !coded.ConsumedEntireMessage() || !model.has_graph()) {
-        return Error{ErrorCode::kInvalidArgument,
-                     fmt::format("{}: it is not an ONNX model.", name)};
+// The files that tensors anywhere in the message have their data in.
+void AddExternalFiles(const google::protobuf::Message& message, std::set<std::string>& files) {
+    if (const auto* tensor = dynamic_cast<const onnx::TensorProto*>(&message)) {
+        for (const onnx::StringStringEntryProto& entry : tensor->external_data()) {
+            if (entry.key() == "location") {
+                files.insert(entry.value());
+            }
+        }
+        return;
     }
+    const google::protobuf::Reflection& reflection = *message.GetReflection();
+    std::vector<const google::protobuf::FieldDescriptor*> fields;
+    reflection.ListFields(message, &fields);
+    for (const google::protobuf::FieldDescriptor* field : fields) {
+        if (field->cpp_type() != google::protobuf::FieldDescriptor::CPPTYPE_MESSAGE) {
+            continue;
+        }
+        if (!field->is_repeated()) {
+            AddExternalFiles(reflection.GetMessage(message, field), files);
+            continue;
+        }
+        for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+            AddExternalFiles(reflection.GetRepeatedMessage(message, field, i), files);
+        }
+    }
+}
+
+Result<ImportedModel> Import(google::protobuf::io::ZeroCopyInputStream& stream,
+                             const std::string& name,
+                             const std::string& directory,
+                             const ImportOptions& options) {
+    onnx::ModelProto model;
+    google::protobuf::io::CodedInputStream coded(&stream);
+    if (!model.ParseFromCodedStream(&coded) || !coded.ConsumedEntireMessage() ||
+        !model.has_graph()) {
+        return NoModel(name);
+    }
+    std::set<std::string> external_files;
+    AddExternalFiles(model, external_files);
     try {
-        return ModelImporter(model, name, directory, options).Run();
+        ImportedModel imported = ModelImporter(model, name, directory, options).Run();
+        imported.external_files = std::move(external_files);
+        return imported;
     } catch (const graph::BuildError& error) {
         return Error{error.code(), fmt::format("{}: {}.", name, Message(error.what()))};
     } catch (const std::bad_alloc&) {
         return Error{ErrorCode::kOutOfHostMemory,
                      fmt::format("{}: there is not enough memory to import it.", name)};
     }
+}
+
+}  // namespace
+
+Result<ImportedModel> ImportModel(const std::string& bytes,
+                                  const std::string& name,
+                                  const std::string& directory,
+                                  const ImportOptions& options) {
+    if (bytes.size() > INT32_MAX) {
+        return NoModel(name);
+    }
+    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+    return Import(stream, name, directory, options);
+}
+
+Result<ImportedModel> ImportModelFile(const std::string& path, const ImportOptions& options) {
+    FORNAX_ASSIGN_OR_RETURN(const OpenFile file, OpenRegular(path));
+    if (file.size_bytes > INT32_MAX) {
+        return NoModel(path);
+    }
+    constexpr int kPartBytes = 256 << 10;
+    google::protobuf::io::FileInputStream stream(file.fd.get(), kPartBytes);
+    const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+    return Import(stream, path, parent.empty() ? "." : parent.string(), options);
 }
 
 }  // namespace fornax::onnx_frontend

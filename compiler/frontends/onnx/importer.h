@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,8 @@ struct ImportedModel {
     // because it is a sequence, or -1 for a tensor, which is one output of its name, or -2 for an
     // optional that is empty.
     std::map<std::string, int64_t> output_lengths;
+    // The locations, below the model's directory, of all files of external data that it names.
+    std::set<std::string> external_files;
 };
 
 // Imports the model that is the contents of a file called `name`; `directory` is where its external
@@ -54,5 +57,7 @@ Result<ImportedModel> ImportModel(const std::string& bytes,
                                   const std::string& name,
                                   const std::string& directory,
                                   const ImportOptions& options);
+// The same of a file, which is never in memory as a whole.
+Result<ImportedModel> ImportModelFile(const std::string& path, const ImportOptions& options);
 
 }  // namespace fornax::onnx_frontend

@@ -48,9 +48,9 @@ bool ReadRest(CodedInputStream& stream, std::string& text) {
     return stream.ReadString(&text, stream.BytesUntilLimit());
 }
 
-class InputReader {
+class PortReader {
   public:
-    explicit InputReader(std::span<const std::byte> bytes)
+    explicit PortReader(std::span<const std::byte> bytes)
         : array_(bytes.data(), static_cast<int>(bytes.size())), stream_(&array_) {
         stream_.SetTotalBytesLimit(INT32_MAX);
     }
@@ -68,6 +68,7 @@ class InputReader {
     }
 
     const std::vector<onnx::ValueInfoProto>& inputs() const { return inputs_; }
+    const std::vector<onnx::ValueInfoProto>& outputs() const { return outputs_; }
     bool IsConstant(const std::string& name) const { return constants_.contains(name); }
 
   private:
@@ -75,6 +76,10 @@ class InputReader {
         if (field == onnx::GraphProto::kInputFieldNumber) {
             std::string text;
             return ReadRest(stream_, text) && inputs_.emplace_back().ParseFromString(text);
+        }
+        if (field == onnx::GraphProto::kOutputFieldNumber) {
+            std::string text;
+            return ReadRest(stream_, text) && outputs_.emplace_back().ParseFromString(text);
         }
         if (field == onnx::GraphProto::kInitializerFieldNumber) {
             return ForEachField(stream_, [&](int number) { return ReadConstantName(number); });
@@ -99,7 +104,7 @@ class InputReader {
     google::protobuf::io::ArrayInputStream array_;
     CodedInputStream stream_;
     bool has_graph_ = false;
-    std::vector<onnx::ValueInfoProto> inputs_;
+    std::vector<onnx::ValueInfoProto> inputs_, outputs_;
     std::set<std::string> constants_;
 };
 
@@ -130,28 +135,33 @@ ModelInput DescribeInput(const onnx::ValueInfoProto& info) {
 
 }  // namespace
 
-Result<std::vector<ModelInput>> ReadModelInputs(std::span<const std::byte> bytes,
-                                                const std::string& name) {
+Result<ModelPorts> ReadModelPorts(std::span<const std::byte> bytes, const std::string& name) {
     const Error no_model{ErrorCode::kInvalidArgument,
-                         fmt::format("{}: it is not an ONNX model.", name)};
+                         fmt::format("{}: it is not an ONNX model, or it is cut short.", name)};
     if (bytes.size() > INT32_MAX) {
         return no_model;
     }
-    InputReader reader(bytes);
+    PortReader reader(bytes);
     if (!reader.Read()) {
         return no_model;
     }
-    std::vector<ModelInput> inputs;
+    ModelPorts ports;
     try {
         for (const onnx::ValueInfoProto& info : reader.inputs()) {
             if (!reader.IsConstant(info.name())) {
-                inputs.push_back(DescribeInput(info));
+                ports.inputs.push_back(DescribeInput(info));
+                ports.has_only_tensors &= info.type().has_tensor_type();
             }
+        }
+        for (const onnx::ValueInfoProto& info : reader.outputs()) {
+            ports.has_only_tensors &=
+                !info.type().has_sequence_type() && !info.type().has_optional_type();
+            ++ports.output_count;
         }
     } catch (const graph::BuildError& error) {
         return Error{error.code(), fmt::format("{}: {}.", name, error.what())};
     }
-    return inputs;
+    return ports;
 }
 
 }  // namespace fornax::onnx_frontend

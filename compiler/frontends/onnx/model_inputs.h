@@ -1,4 +1,4 @@
-// What an ONNX model says of its inputs, without importing it.
+// What an ONNX model says of its inputs and outputs, without importing it.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,14 @@ struct ModelInput {
     bool has_shape = false;  // else the rank is not known either
 };
 
-// The inputs of the model in these bytes, without those that have a constant. Skips all but them,
-// so that it takes no time for large models. Errors are sentences that call the model `name`.
-Result<std::vector<ModelInput>> ReadModelInputs(std::span<const std::byte> bytes,
-                                                const std::string& name);
+struct ModelPorts {
+    std::vector<ModelInput> inputs;  // without those that have a constant
+    size_t output_count = 0;
+    bool has_only_tensors = true;  // among inputs and outputs
+};
+
+// The inputs and outputs of the model in these bytes. Skips all but them, so that it takes no time
+// for large models. Errors are sentences that call the model `name`.
+Result<ModelPorts> ReadModelPorts(std::span<const std::byte> bytes, const std::string& name);
 
 }  // namespace fornax::onnx_frontend

@@ -42,7 +42,9 @@ onnx::ModelProto SomeModel() {
 }
 
 Result<std::vector<ModelInput>> ReadInputs(const std::string& bytes, const std::string& name) {
-    return ReadModelInputs(std::as_bytes(std::span(bytes)), name);
+    FORNAX_ASSIGN_OR_RETURN(ModelPorts ports,
+                            ReadModelPorts(std::as_bytes(std::span(bytes)), name));
+    return std::move(ports.inputs);
 }
 
 TEST(ModelInputs, AreThoseWithoutAConstant) {
@@ -58,6 +60,24 @@ TEST(ModelInputs, AreThoseWithoutAConstant) {
     EXPECT_FALSE((*inputs)[2].type.has_value());
 }
 
+TEST(ModelInputs, OutputsAreCounted) {
+    onnx::ModelProto model;
+    AddInput(model, "x", onnx::TensorProto::FLOAT);
+    for (const char* name : {"y", "z"}) {
+        model.mutable_graph()->add_output()->set_name(name);
+    }
+    auto bytes = model.SerializeAsString();
+    auto ports = ReadModelPorts(std::as_bytes(std::span(bytes)), "m.onnx");
+    ASSERT_TRUE(ports.ok()) << ports.error().message;
+    EXPECT_EQ(ports->output_count, 2u);
+    EXPECT_TRUE(ports->has_only_tensors);
+    model.mutable_graph()->mutable_output(1)->mutable_type()->mutable_sequence_type();
+    bytes = model.SerializeAsString();
+    ports = ReadModelPorts(std::as_bytes(std::span(bytes)), "m.onnx");
+    ASSERT_TRUE(ports.ok()) << ports.error().message;
+    EXPECT_FALSE(ports->has_only_tensors);
+}
+
 TEST(ModelInputs, DamagedFilesAreNoModels) {
     const std::string good = SomeModel().SerializeAsString();
     for (const std::string& bytes :
@@ -65,7 +85,7 @@ TEST(ModelInputs, DamagedFilesAreNoModels) {
           good.substr(0, good.size() - 1), std::string(1000, '\x0a')}) {
         const auto inputs = ReadInputs(bytes, "m.onnx");
         ASSERT_FALSE(inputs.ok());
-        EXPECT_EQ(inputs.error().message, "m.onnx: it is not an ONNX model.");
+        EXPECT_EQ(inputs.error().message, "m.onnx: it is not an ONNX model, or it is cut short.");
     }
     onnx::ModelProto strange = SomeModel();
     strange.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(

@@ -2,8 +2,9 @@
 //
 // A format that describes quantised networks by dequantise, product, quantise means the product of
 // integers. Here it is that: exact sums of bytes, for which kernels have instructions, and one
-// scale behind them. k lies innermost and in words of four bytes in both operands: images have
-// their channels last, and constant weights lie in panels of 16 columns.
+// scale behind them. Operators of integers are the sums alone. k lies innermost and in words of
+// four bytes in both operands: images have their channels last, and constant weights lie in panels
+// of 16 columns.
 #include "compiler/graph/build/byte_product.h"
 
 #include <string>
@@ -16,8 +17,8 @@ namespace {
 constexpr int64_t kPanel = 16;
 constexpr int64_t kWord = 4;
 
-// (codes - zero) * scale. The scale and the zero point, if there is one, are one number or run
-// along `axis` of the codes.
+// (codes - zero) * scale. The scale, if there is one, and the zero point, if there is one, are one
+// number or run along `axis` of the codes.
 struct Quantised {
     Val codes, scale, zero;
     int64_t axis = 0;
@@ -46,41 +47,37 @@ bool IsOneNumber(Val value) {
 }
 
 // Activations: u8 with one scale and zero point; signed ones become that.
-std::optional<Quantised> Activations(Val x) {
-    std::optional<Quantised> result = QuantisedOf(x);
-    if (!result ||
-        (result->codes.element() != ElementType::kU8 &&
-         result->codes.element() != ElementType::kI8) ||
-        !IsOneNumber(result->scale) || (result->zero && !IsOneNumber(result->zero))) {
+std::optional<Quantised> Activations(std::optional<Quantised> x) {
+    if (!x || (x->codes.element() != ElementType::kU8 && x->codes.element() != ElementType::kI8) ||
+        (x->scale && !IsOneNumber(x->scale)) ||
+        (x->zero && (!IsOneNumber(x->zero) || x->zero.element() != x->codes.element()))) {
         return std::nullopt;
     }
-    result->scale = Reshape(result->scale, Shape{});
-    const ElementType element = result->codes.element();
-    result->zero = result->zero ? Reshape(result->zero, Shape{}) : x.builder().Scalar(element, 0);
+    const ElementType element = x->codes.element();
+    x->zero = x->zero ? Reshape(x->zero, Shape{}) : x->codes.builder().Scalar(element, 0);
     if (element == ElementType::kI8) {
-        result->codes = FlipSign(result->codes, ElementType::kU8);
-        result->zero = FlipSign(result->zero, ElementType::kU8);
+        x->codes = FlipSign(x->codes, ElementType::kU8);
+        x->zero = FlipSign(x->zero, ElementType::kU8);
     }
-    return result;
+    return x;
 }
 
 // Constant weights less their zero points, if these fit a signed byte.
 struct Weights {
     std::vector<int64_t> dims;
     std::vector<int8_t> codes;
-    Val scale;  // one number, or one for each column
 };
 
-std::optional<Weights> WeightsOf(Val w, int64_t column_axis) {
-    const std::optional<Quantised> quantised = QuantisedOf(w);
-    if (!quantised || (!IsOneNumber(quantised->scale) &&
+std::optional<Weights> WeightsOf(const std::optional<Quantised>& quantised, int64_t column_axis) {
+    if (!quantised || (quantised->scale && !IsOneNumber(quantised->scale) &&
                        (quantised->scale.rank() != 1 || quantised->axis != column_axis))) {
         return std::nullopt;
     }
-    Builder& b = w.builder();
+    Builder& b = quantised->codes.builder();
     const Tensor* codes = b.ConstantOf(quantised->codes);
     const Tensor* zero = quantised->zero ? b.ConstantOf(quantised->zero) : nullptr;
-    if (codes == nullptr || (quantised->zero && zero == nullptr) ||
+    if (codes == nullptr ||
+        (quantised->zero && (zero == nullptr || zero->element != codes->element)) ||
         (codes->element != ElementType::kI8 && codes->element != ElementType::kU8)) {
         return std::nullopt;
     }
@@ -91,7 +88,9 @@ std::optional<Weights> WeightsOf(Val w, int64_t column_axis) {
         inner *= codes->dims[axis];
     }
     const int64_t columns = codes->dims[static_cast<size_t>(column_axis)];
-    if (zero != nullptr && zero->count() != 1 && zero->count() != columns) {
+    const bool zeros_of_columns = zero != nullptr && zero->count() == columns &&
+                                  zero->dims.size() == 1 && quantised->axis == column_axis;
+    if (zero != nullptr && zero->count() != 1 && !zeros_of_columns) {
         return std::nullopt;
     }
     std::vector<int64_t> zeros(static_cast<size_t>(columns), 0);
@@ -108,8 +107,6 @@ std::optional<Weights> WeightsOf(Val w, int64_t column_axis) {
         }
         result.codes.push_back(static_cast<int8_t>(code));
     }
-    result.scale =
-        IsOneNumber(quantised->scale) ? Reshape(quantised->scale, Shape{}) : quantised->scale;
     return result;
 }
 
@@ -117,15 +114,10 @@ Tensor ByteTensor(std::vector<int64_t> dims, uint8_t** data) {
     return Tensor::Zeros(ElementType::kI8, std::move(dims), data);
 }
 
-// f32 [outer..., columns] of words [outer..., k dims..., 4]: the sums over k less the zero point's
-// part, scaled. `at` gives the weights of (word of k, place in it, column).
+// i32 [outer..., columns] of words [outer..., k dims..., 4]: the sums over k less the zero point's
+// part. `at` gives the weights of (word of k, place in it, column).
 template <typename At>
-Val Multiply(const Quantised& x,
-             Val words,
-             size_t outer_rank,
-             const Weights& weights,
-             int64_t columns,
-             At at) {
+Val Multiply(const Quantised& x, Val words, size_t outer_rank, int64_t columns, At at) {
     Builder& b = words.builder();
     const Shape shape = words.shape();
     const int64_t panels = (columns + kPanel - 1) / kPanel;
@@ -168,8 +160,13 @@ Val Multiply(const Quantised& x,
         WriteElement(ElementType::kI32, Scalar::Integer(totals[static_cast<size_t>(column)]),
                      total_data + column * BytesOf(ElementType::kI32));
     }
-    const Val part = Cast(x.zero, ElementType::kI32) * b.Constant(std::move(total));
-    return Cast(sums - part, ElementType::kF32) * (weights.scale * x.scale);
+    return sums - Cast(x.zero, ElementType::kI32) * b.Constant(std::move(total));
+}
+
+// The sums as floats. Their columns are last.
+Val Scaled(Val sums, const Quantised& x, const Quantised& weights) {
+    const Val scale = IsOneNumber(weights.scale) ? Reshape(weights.scale, Shape{}) : weights.scale;
+    return Cast(sums, ElementType::kF32) * (scale * Reshape(x.scale, Shape{}));
 }
 
 std::vector<Expr> DimsOf(const Shape& shape) {
@@ -216,16 +213,17 @@ Val Windows(const Quantised& x, const SpatialWindow& window, const Expr& channel
     return codes;
 }
 
-}  // namespace
-
-std::optional<Val> MultiplyBytes(Val a, Val b, bool transpose_b) {
-    if (a.rank() < 2 || b.rank() != 2) {
+// The sums of MultiplyBytes().
+std::optional<Val> MatrixSums(const std::optional<Quantised>& a,
+                              const std::optional<Quantised>& b,
+                              bool transpose_b) {
+    if (!a || !b || a->codes.rank() < 2 || b->codes.rank() != 2) {
         return std::nullopt;
     }
     const int64_t depth_axis = transpose_b ? 1 : 0, column_axis = 1 - depth_axis;
     const std::optional<Quantised> x = Activations(a);
     const std::optional<Weights> w = x ? WeightsOf(b, column_axis) : std::nullopt;
-    if (!w || !(a.dim(-1) == b.dim(depth_axis))) {
+    if (!w || !(a->codes.dim(-1) == b->codes.dim(depth_axis))) {
         return std::nullopt;
     }
     const int64_t depth = w->dims[static_cast<size_t>(depth_axis)];
@@ -233,20 +231,23 @@ std::optional<Val> MultiplyBytes(Val a, Val b, bool transpose_b) {
     if (depth % kWord != 0 || depth == 0 || columns == 0) {
         return std::nullopt;
     }
-    std::vector<Expr> dims = DimsOf(a.shape());
+    std::vector<Expr> dims = DimsOf(x->codes.shape());
     const size_t outer = dims.size() - 1;
     dims.back() = depth / kWord;
     dims.emplace_back(kWord);
     const Val words = Reshape(x->codes, Shape(std::move(dims)));
-    return Multiply(*x, words, outer, *w, columns,
-                    [&](int64_t word, int64_t place, int64_t column) {
-                        const int64_t k = word * kWord + place;
-                        const int64_t at = transpose_b ? column * depth + k : k * columns + column;
-                        return w->codes[static_cast<size_t>(at)];
-                    });
+    return Multiply(*x, words, outer, columns, [&](int64_t word, int64_t place, int64_t column) {
+        const int64_t k = word * kWord + place;
+        const int64_t at = transpose_b ? column * depth + k : k * columns + column;
+        return w->codes[static_cast<size_t>(at)];
+    });
 }
 
-std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int64_t groups) {
+// The sums of ConvolveBytes(), with the channels last.
+std::optional<Val> ImageSums(const std::optional<Quantised>& x,
+                             const std::optional<Quantised>& w,
+                             const SpatialWindow& window,
+                             int64_t groups) {
     const std::optional<Quantised> codes = Activations(x);
     const std::optional<Weights> weights = codes ? WeightsOf(w, 0) : std::nullopt;
     if (!weights) {
@@ -257,9 +258,10 @@ std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int6
     for (size_t axis = 2; axis < weights->dims.size(); ++axis) {
         places *= weights->dims[axis];
     }
-    const int64_t rank = x.rank();
-    const bool each = channels == 1 && groups == columns && x.dim(1) == Expr(columns);
-    if (!each && (groups != 1 || !(x.dim(1) == Expr(channels)))) {
+    const int64_t rank = codes->codes.rank();
+    const Expr all_channels = codes->codes.dim(1);
+    const bool each = channels == 1 && groups == columns && all_channels == Expr(columns);
+    if (!each && (groups != 1 || !(all_channels == Expr(channels)))) {
         return std::nullopt;
     }
     if (columns == 0 || channels == 0 || places == 0) {
@@ -288,12 +290,11 @@ std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int6
                     weights->codes[static_cast<size_t>(column * places + place)]);
             }
         }
-        Builder& b = x.builder();
+        Builder& b = windows.builder();
         const Val part = Cast(codes->zero, ElementType::kI32);
         y = Contract(Cast(windows, ElementType::kI32) - part,
                      Cast(b.Constant(std::move(packed)), ElementType::kI32),
                      out + "z" + in + "," + in + "z->" + out + "z", ElementType::kI32);
-        y = Cast(y, ElementType::kF32) * (weights->scale * codes->scale);
     } else {
         // [batch, out..., window..., words, 4]
         std::vector<int64_t> order;
@@ -308,7 +309,7 @@ std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int6
         std::vector<Expr> dims = DimsOf(inner.shape());
         dims.back() = words;
         dims.emplace_back(kWord);
-        y = Multiply(*codes, Reshape(inner, Shape(std::move(dims))), outer, *weights, columns,
+        y = Multiply(*codes, Reshape(inner, Shape(std::move(dims))), outer, columns,
                      [&](int64_t word, int64_t at, int64_t column) {
                          const int64_t place = word / words, channel = word % words * kWord + at;
                          const int64_t index = (column * channels + channel) * places + place;
@@ -316,7 +317,37 @@ std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int6
                                                    : int8_t{0};
                      });
     }
-    return Permute(y, ChannelsSecond(rank));
+    return y;
+}
+
+}  // namespace
+
+std::optional<Val> MultiplyBytes(Val a, Val b, bool transpose_b) {
+    const std::optional<Quantised> x = QuantisedOf(a), w = QuantisedOf(b);
+    const std::optional<Val> sums = MatrixSums(x, w, transpose_b);
+    return sums ? std::optional(Scaled(*sums, *x, *w)) : std::nullopt;
+}
+
+std::optional<Val> MultiplyCodes(Val a, Val a_zero, Val b, Val b_zero) {
+    return MatrixSums(Quantised{a, Val(), a_zero}, Quantised{b, Val(), b_zero, 1}, false);
+}
+
+std::optional<Val> ConvolveBytes(Val x, Val w, const SpatialWindow& window, int64_t groups) {
+    const std::optional<Quantised> codes = QuantisedOf(x), weights = QuantisedOf(w);
+    const std::optional<Val> sums = ImageSums(codes, weights, window, groups);
+    return sums ? std::optional(Permute(Scaled(*sums, *codes, *weights), ChannelsSecond(x.rank())))
+                : std::nullopt;
+}
+
+std::optional<Val> ConvolveCodes(Val x,
+                                 Val x_zero,
+                                 Val w,
+                                 Val w_zero,
+                                 const SpatialWindow& window,
+                                 int64_t groups) {
+    const std::optional<Val> sums =
+        ImageSums(Quantised{x, Val(), x_zero}, Quantised{w, Val(), w_zero}, window, groups);
+    return sums ? std::optional(Permute(*sums, ChannelsSecond(x.rank()))) : std::nullopt;
 }
 
 }  // namespace fornax::graph

@@ -5,6 +5,7 @@
 
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/byte_product.h"
+#include "compiler/graph/build/product.h"
 
 namespace fornax::graph {
 namespace {
@@ -200,6 +201,27 @@ bool AreSideBySide(const SpatialWindow& window, std::span<const Expr> extra) {
 }
 
 }  // namespace
+
+Val ConvolveIntegers(Val x,
+                     Val x_zero,
+                     Val w,
+                     Val w_zero,
+                     const SpatialWindow& window,
+                     int64_t groups) {
+    CheckImage(x, w, window.rank());
+    window.Check(window.rank());
+    if (const auto sums = ConvolveCodes(x, x_zero, w, w_zero, window, groups)) {
+        return *sums;
+    }
+    Val left = Cast(x, ElementType::kI32), right = Cast(w, ElementType::kI32);
+    if (x_zero) {
+        left = left - Cast(Reshape(x_zero, Shape{}), ElementType::kI32);
+    }
+    if (w_zero) {
+        right = right - SpreadScale(Cast(w_zero, ElementType::kI32), w, {0, 0});
+    }
+    return Convolve(left, right, Val(), window, groups, ElementType::kI32);
+}
 
 Val ConvolveTransposed(Val x,
                        Val w,

@@ -31,6 +31,14 @@ Val Convolve(Val x,
              const SpatialWindow& window,
              int64_t groups,
              ElementType accumulate);
+// i32 convolutions of integers less their zero points, which may be nothing: x_zero of one element,
+// w_zero of one or one an output channel.
+Val ConvolveIntegers(Val x,
+                     Val x_zero,
+                     Val w,
+                     Val w_zero,
+                     const SpatialWindow& window,
+                     int64_t groups);
 // w is [channels, out channels / groups, spatial...]; low and high are cut from the result.
 // `extra` rows are added behind each axis before that.
 Val ConvolveTransposed(Val x,

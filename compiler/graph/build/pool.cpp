@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <optional>
 
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/convolve.h"
@@ -32,6 +33,28 @@ Val Windows(Val x, Val with, const SpatialWindow& window, std::span<const Expr> 
     return x;
 }
 
+// Whether a maximum along one axis after the other, which is a kernel each, takes less than all at
+// once: what is written between costs as much as comparing a few elements.
+bool IsLessByAxis(const SpatialWindow& window) {
+    constexpr int64_t kPriceOfMemory = 6;
+    int64_t all = 1, by_axis = 0;
+    // The last axis is first, so the others' strides have not thinned out what it computes.
+    for (size_t i = window.rank(); i-- > 0;) {
+        const std::optional<int64_t> size = window.size[i].constant();
+        constexpr int64_t kMostSize = 1 << 10;
+        if (!size || *size > kMostSize || all > kMostSize) {
+            return false;
+        }
+        all *= *size;
+        int64_t computed = *size + (i > 0 ? kPriceOfMemory : 0);
+        for (size_t outer = 0; outer < i; ++outer) {
+            computed *= window.strides[outer];
+        }
+        by_axis += computed;
+    }
+    return by_axis < all;
+}
+
 void CheckPool(Val x, const SpatialWindow& window) {
     window.Check(window.rank());
     if (x.rank() != static_cast<int64_t>(window.rank()) + 2) {
@@ -50,6 +73,17 @@ Val Lowest(Val x) {
     Tensor tensor = Tensor::Zeros(x.element(), {}, &data);
     WriteElement(x.element(), NeutralElement(Combine::kMax, x.element()), data);
     return x.builder().Constant(std::move(tensor));
+}
+
+// The greatest elements of windows along one axis.
+Val MaximumAlong(Val x, const SpatialWindow& window, std::span<const Expr> extra, size_t i) {
+    const auto axis = static_cast<int64_t>(i) + 2;
+    std::vector<Expr> low(static_cast<size_t>(x.rank()), Expr(0)), high = low;
+    low[i + 2] = window.low[i];
+    high[i + 2] = window.high[i] + (extra.empty() ? Expr(0) : extra[i]);
+    x = Window(Pad(x, Lowest(x), low, high), axis, window.size[i], window.strides[i],
+               window.dilations[i]);
+    return Reduce(Combine::kMax, x, {-1}, false);
 }
 
 Attributes AttributesOf(const SizeFacts& sizes, const SpatialWindow& window) {
@@ -116,6 +150,13 @@ MaxPoolResult MaxPool(Val x,
     const Vals results = x.builder().Composite(
         "max_pool", std::move(attributes), {x}, [&](Builder& b, Vals in) -> Vals {
             const size_t rank = window.rank();
+            if (!with_positions && IsLessByAxis(window)) {
+                Val values = in[0];
+                for (size_t i = rank; i-- > 0;) {
+                    values = MaximumAlong(values, window, extra, i);
+                }
+                return {values};
+            }
             const Val windows = Windows(in[0], Lowest(in[0]), window, extra);
             const Val values =
                 Reduce(Combine::kMax, windows, LastAxes(windows.rank(), rank), false);

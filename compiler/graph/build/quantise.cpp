@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/byte_product.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::graph {
@@ -106,6 +107,9 @@ Val Dequantise(Val x, Val scale, Val zero, QuantAxis quant, ElementType to) {
 }
 
 Val MatMulIntegers(Val a, Val a_zero, Val b, Val b_zero) {
+    if (const std::optional<Val> y = MultiplyCodes(a, a_zero, b, b_zero)) {
+        return *y;
+    }
     return a.builder().Composite(
         "matmul_integer", {}, {a, a_zero, b, b_zero}, [&](Builder&, Vals in) -> Vals {
             Val left = Cast(in[0], ElementType::kI32), right = Cast(in[2], ElementType::kI32);

@@ -1,4 +1,4 @@
-// Recognises products of bytes.
+// Recognises products of bytes and of bf16.
 #include "compiler/graph/loop/byte_product.h"
 
 #include <algorithm>
@@ -8,14 +8,15 @@ namespace {
 
 constexpr int64_t kWordBytes = 4;
 
-bool IsByte(ElementType type) {
-    return type == ElementType::kI8 || type == ElementType::kU8;
-}
-
-// The load of bytes that the operand widens.
-const Load* WidenedLoad(const Kernel& kernel, ScalarId operand) {
+// The load of bytes, or of bf16, that the operand widens.
+const Load* WidenedLoad(const Kernel& kernel, ScalarId operand, bool floats) {
     const auto* cast = std::get_if<Cast>(&kernel[operand].value);
-    if (cast == nullptr || !IsByte(kernel[cast->argument].type)) {
+    if (cast == nullptr) {
+        return nullptr;
+    }
+    const ElementType type = kernel[cast->argument].type;
+    const bool is_byte = type == ElementType::kI8 || type == ElementType::kU8;
+    if (floats ? type != ElementType::kBF16 : !is_byte) {
         return nullptr;
     }
     const auto* load = std::get_if<Load>(&kernel[cast->argument].value);
@@ -23,10 +24,11 @@ const Load* WidenedLoad(const Kernel& kernel, ScalarId operand) {
     return written ? nullptr : load;
 }
 
-// The load of a word's first byte, if the last loop's points follow each other in one word.
+// The load of a word's first element, if the last loop's points follow each other in one word.
 std::optional<Load> WordOf(const Kernel& kernel,
                            const Load& load,
                            const Symbol& place,
+                           int64_t word,
                            const Domain& domain) {
     const Shape& shape = kernel[load.buffer].type.shape;
     Load first = load;
@@ -54,7 +56,7 @@ std::optional<Load> WordOf(const Kernel& kernel,
     }
     offset = offset.Simplify(domain);
     if (offset.Coefficient(place) != Expr(1) ||
-        Mod(offset.Without(place), kWordBytes).Simplify(domain) != Expr(0)) {
+        Mod(offset.Without(place), word).Simplify(domain) != Expr(0)) {
         return std::nullopt;
     }
     return first;
@@ -65,12 +67,15 @@ std::optional<Load> WordOf(const Kernel& kernel,
 std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
                                            const Scope& scope,
                                            const Product& product) {
-    if (kernel[product.sum].type != ElementType::kI32 || product.k.empty() || product.n.empty() ||
-        product.k.back().extent != Expr(kWordBytes)) {
+    const ElementType sum = kernel[product.sum].type;
+    const bool floats = sum == ElementType::kF32;
+    const int64_t word = floats ? kWordBytes / 2 : kWordBytes;
+    if ((!floats && sum != ElementType::kI32) || product.k.empty() || product.n.empty() ||
+        product.k.back().extent != Expr(word)) {
         return std::nullopt;
     }
-    const Load* a = WidenedLoad(kernel, product.a);
-    const Load* b = WidenedLoad(kernel, product.b);
+    const Load* a = WidenedLoad(kernel, product.a, floats);
+    const Load* b = WidenedLoad(kernel, product.b, floats);
     if (a == nullptr || b == nullptr) {
         return std::nullopt;
     }
@@ -80,8 +85,8 @@ std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
         domain.AddVariable(loop.variable, loop.extent);
     }
     const Symbol& place = product.k.back().variable;
-    std::optional<Load> a_word = WordOf(kernel, *a, place, domain);
-    std::optional<Load> b_word = WordOf(kernel, *b, place, domain);
+    std::optional<Load> a_word = WordOf(kernel, *a, place, word, domain);
+    std::optional<Load> b_word = WordOf(kernel, *b, place, word, domain);
     if (!a_word || !b_word) {
         return std::nullopt;
     }
@@ -98,8 +103,12 @@ std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
         if (constant == nullptr) {
             return std::nullopt;
         }
-        bytes.otherwise = (static_cast<uint32_t>(constant->value.integer) & 0xFFU) * 0x01010101U;
+        uint8_t element[kWordBytes] = {};
+        WriteElement(kernel[a->otherwise].type, constant->value, element);
+        bytes.otherwise =
+            floats ? (element[0] | element[1] << 8U) * 0x00010001U : element[0] * 0x01010101U;
     }
+    bytes.floats = floats;
     bytes.a_signed = IsSigned(kernel[a->buffer].type.element);
     bytes.b_signed = IsSigned(kernel[b->buffer].type.element);
     bytes.a = std::move(*a_word);

@@ -1,4 +1,4 @@
-// Products of bytes whose operands lie as words of four along k (emit_bytes.cpp).
+// Products of bytes or bf16 whose operands lie as words of 32 bits along k (emit_bytes.cpp).
 #pragma once
 
 #include <optional>
@@ -9,15 +9,16 @@
 namespace fornax::graph::loop {
 
 struct ByteProduct {
-    // The first byte of a word: what the operands load with 0 for the last loop of k. Only a may
-    // be outside of its buffer, with all bytes of a word at once.
+    // The first element of a word: what the operands load with 0 for the last loop of k. Only a may
+    // be outside of its buffer, with all elements of a word at once.
     Load a, b;
+    bool floats = false;  // words of two bf16; else of four bytes
     bool a_signed = false, b_signed = false;
     uint32_t otherwise = 0;  // the word of a that is outside
 };
 
-// Nullopt unless the sum is of i32, the operands are bytes from memory, and the last loop of k has
-// four points that are words of both.
+// Nullopt unless the sum is of i32 and the operands are bytes from memory, or the sum is of f32 and
+// they are bf16 from memory, and the last loop of k has the points of one word of both.
 std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
                                            const Scope& scope,
                                            const Product& product);

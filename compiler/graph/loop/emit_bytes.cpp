@@ -1,8 +1,8 @@
-// Sums of products of bytes: tiles of rows by columns in registers.
+// Sums of products of bytes and of bf16: tiles of rows by columns in registers.
 //
-// An invocation computes one column of a few rows. Along k it takes words, four bytes at a time: of
-// b its own, of a one for all invocations, and adds their dot product to the row's sum. So a
-// multiplication costs a quarter of one of f32, and nothing is converted.
+// An invocation computes one column of a few rows. Along k it takes words, four bytes or two bf16
+// at a time: of b its own, of a one for all invocations, and adds their dot product to the row's
+// sum. So a multiplication costs a quarter or half of one of f32, and nothing is converted.
 #include <algorithm>
 
 #include "compiler/graph/loop/byte_product.h"
@@ -24,9 +24,16 @@ class ByteProductEmitter {
         : e_(emitter), b_(emitter.b_), product_(product), bytes_(bytes) {
         a_words_ = b_.StorageBuffer(bytes.a.buffer.value(), b_.U32(), false);
         b_words_ = b_.StorageBuffer(bytes.b.buffer.value(), b_.U32(), false);
-        b_.Capability(spv::Capability::DotProduct);
-        b_.Capability(spv::Capability::DotProductInput4x8BitPacked);
-        b_.Extension("SPV_KHR_integer_dot_product");
+        if (!bytes_.floats) {
+            b_.Capability(spv::Capability::DotProduct);
+            b_.Capability(spv::Capability::DotProductInput4x8BitPacked);
+            b_.Extension("SPV_KHR_integer_dot_product");
+        } else if (e_.target_.bfloat16_dot) {
+            b_.Capability(spv::Capability::BFloat16TypeKHR);
+            b_.Capability(spv::Capability::DotProductBFloat16AccVALVE);
+            b_.Extension("SPV_KHR_bfloat16");
+            b_.Extension("SPV_VALVE_mixed_float_dot_product");
+        }
     }
 
     void Run() {
@@ -37,18 +44,15 @@ class ByteProductEmitter {
         e_.group_ = {e_.local_size_, 1, 1};
         const Expr m_tiles = CeilDiv(m, rows_).Simplify(e_.domain_);
         const Expr n_tiles = CeilDiv(n, e_.local_size_).Simplify(e_.domain_);
-        const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles * n_tiles);
+        const TileGrid grid = e_.OpenTileGrid(product_, m_tiles, n_tiles);
         e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-        b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
+        b_.If(grid.inside, [&] {
             e_.OpenScope();
-            // Neighbouring workgroups share the columns of b.
-            const Id m_count = e_.EmitExpr(m_tiles), n_count = e_.EmitExpr(n_tiles);
-            const Id rest = b_.UDiv(workgroup, m_count);
-            e_.BindFromIndex(product_.batch, b_.UDiv(rest, n_count));
-            m_first_ = b_.Mul(b_.UMod(workgroup, m_count), e_.U(rows_));
+            e_.BindFromIndex(product_.batch, grid.batch);
+            m_first_ = b_.Mul(grid.m, e_.U(rows_));
             m_end_ = e_.EmitExpr(e_.Simplified(m));
             m_divisible_ = e_.Simplified(Mod(m, rows_)) == Expr(0);
-            const Id first = b_.Mul(b_.UMod(rest, n_count), e_.U(e_.local_size_));
+            const Id first = b_.Mul(grid.n, e_.U(e_.local_size_));
             const Id column = b_.Add(first, e_.lane_);
             const Id end = e_.EmitExpr(e_.Simplified(n));
             const std::optional<int64_t> constant = n.constant();
@@ -74,7 +78,7 @@ class ByteProductEmitter {
     void EmitColumn(Id column) {
         e_.OpenScope();
         e_.BindFromIndex(product_.n, column);
-        const Ids zero(rows_, e_.U(0));
+        const Ids zero(rows_, bytes_.floats ? e_.F(0) : e_.U(0));
         const Ids sums = Along(0, zero);
         std::vector<const Store*> stores;
         for (const Store& store : e_.kernel_.stores) {
@@ -168,7 +172,8 @@ class ByteProductEmitter {
     }
 
     Id Word(Id words, const Expr& offset) {
-        const Id place = e_.EmitExpr(e_.Simplified(FloorDiv(offset, 4)));
+        const Expr place_in_words = FloorDiv(offset, bytes_.floats ? 2 : 4);
+        const Id place = e_.EmitExpr(e_.Simplified(place_in_words));
         return b_.Load(b_.ElementPointer(words, place));
     }
 
@@ -181,7 +186,8 @@ class ByteProductEmitter {
                 const auto load = [&] { return Ids{Word(a_words_, access.offset)}; };
                 const Id checks = inside ? b_.True() : e_.EmitChecks(access);
                 const Id a = b_.If(checks, load, [&] { return Ids{e_.U(bytes_.otherwise)}; })[0];
-                next.push_back(b_.Add(sums[row], Dot(a, b)));
+                next.push_back(bytes_.floats ? AddFloats(a, b, sums[row])
+                                             : b_.Add(sums[row], Dot(a, b)));
             });
         }
         return next;
@@ -197,6 +203,23 @@ class ByteProductEmitter {
         return b_.Emit(op, b_.U32(), {swap ? b : a, swap ? a : b, kPacked4x8});
     }
 
+    // The sum and the products of two words' bf16.
+    Id AddFloats(Id a, Id b, Id sum) {
+        if (e_.target_.bfloat16_dot) {
+            const Id type = b_.Vector(b_.BFloat16(), 2);
+            return b_.Emit(Op::OpFDot2MixAcc32VALVE, b_.F32(),
+                           {e_.BitsAs(type, a), e_.BitsAs(type, b), sum});
+        }
+        const auto lower = [&](Id word) {
+            return e_.BitsAs(b_.F32(), b_.Op(Op::OpShiftLeftLogical, b_.U32(), {word, e_.U(16)}));
+        };
+        const auto upper = [&](Id word) {
+            return e_.BitsAs(b_.F32(),
+                             b_.Op(Op::OpBitwiseAnd, b_.U32(), {word, e_.U(0xFFFF0000U)}));
+        };
+        return e_.Fma(upper(a), upper(b), e_.Fma(lower(a), lower(b), sum));
+    }
+
     Emitter& e_;
     spirv::ModuleBuilder& b_;
     const Product& product_;
@@ -208,11 +231,9 @@ class ByteProductEmitter {
 };
 
 bool Emitter::EmitByteProduct(const Product& product) {
-    if (!target_.integer_dot || !target_.storage_8bit) {
-        return false;
-    }
     const std::optional<ByteProduct> bytes = FindByteProduct(kernel_, scope_, product);
-    if (!bytes) {
+    if (!bytes ||
+        (bytes->floats ? !target_.storage_16bit : !target_.integer_dot || !target_.storage_8bit)) {
         return false;
     }
     ByteProductEmitter(*this, product, *bytes).Run();

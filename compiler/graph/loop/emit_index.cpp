@@ -369,8 +369,9 @@ Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& inde
     for (size_t axis = shape.rank(); axis-- > 0;) {
         const Expr extent = shape[axis];
         if (!UsesScalar(index[axis])) {
+            // Of loops that became one, the kernel's own variables tell more than quotients do.
             const Expr simple = Simplified(index[axis]);
-            if (!Proven(simple, extent)) {
+            if (!Proven(index[axis].Simplify(domain_), extent) && !Proven(simple, extent)) {
                 access.checks.emplace_back(simple, extent);
             }
         } else {

@@ -15,6 +15,9 @@ namespace {
 // Steps of 16 in an iteration, the best first: sums are loaded and stored once for all of them.
 constexpr uint32_t kSteps[] = {4, 6, 5, 3, 2, 1};
 constexpr uint32_t kMaxSubgroups = 4;
+// Groups of rows, each of which is worth reading all of b once more.
+constexpr int64_t kMaxRowGroups = 8;
+constexpr int64_t kLeastTilesOfGroup = 2;
 // More rows than these are worth a matrix.
 constexpr uint32_t kMaxExtraRows = 8;
 
@@ -32,22 +35,19 @@ void ProductEmitter::Run() {
     ChooseTiles();
     ChooseLastRows();
     const Expr n_tiles = CeilDiv(n_, tile_n_).Simplify(e_.domain_);
-    const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles_ * n_tiles);
+    const TileGrid grid = e_.OpenTileGrid(product_, m_tiles_, n_tiles);
     e_.lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    b_.If(e_.in_grid_ == 0 ? b_.True() : e_.in_grid_, [&] {
+    b_.If(grid.inside, [&] {
         e_.OpenScope();
-        // Neighbouring workgroups share the columns, so that those of b stay in a cache.
-        const Id m_count = e_.EmitExpr(m_tiles_), n_count = e_.EmitExpr(n_tiles);
-        const Id rest = b_.UDiv(workgroup, m_count);
-        e_.BindFromIndex(product_.batch, b_.UDiv(rest, n_count));
-        m_nominal_ = b_.Mul(b_.UMod(workgroup, m_count), e_.U(tile_m_));
-        n_nominal_ = b_.Mul(b_.UMod(rest, n_count), e_.U(tile_n_));
+        e_.BindFromIndex(product_.batch, grid.batch);
+        m_nominal_ = b_.Mul(grid.m, e_.U(tile_m_));
+        n_nominal_ = b_.Mul(grid.n, e_.U(tile_n_));
         m_first_ = m_nominal_;
         rows_ = e_.U(tile_m_);
         const uint32_t last_rows = subgroup_rows_ * last_rows_ * kSide + extra_rows_;
         if (last_rows != tile_m_) {
-            is_last_ = b_.Op(Op::OpIEqual, b_.Bool(),
-                             {b_.UMod(workgroup, m_count), b_.Sub(m_count, e_.U(1))});
+            is_last_ =
+                b_.Op(Op::OpIEqual, b_.Bool(), {grid.m, b_.Sub(e_.EmitExpr(m_tiles_), e_.U(1))});
             rows_ = b_.Select(is_last_, e_.U(last_rows), rows_);
         }
         if (a_.in_place) {
@@ -61,6 +61,37 @@ void ProductEmitter::Run() {
     });
     e_.local_size_ = invocations();
     e_.group_ = {e_.local_size_, 1, 1};
+}
+
+// Neighbouring workgroups share the columns, so that those of b stay in a cache, but only within a
+// group of rows: workers take contiguous parts of the grid, so what a worker writes are rows, which
+// it reads again in the next kernel. A line that another processor has read takes long to be
+// written again.
+TileGrid Emitter::OpenTileGrid(const Product& product, const Expr& m_tiles, const Expr& n_tiles) {
+    int64_t groups = 1;
+    if (n_tiles != Expr(1)) {
+        const int64_t least = m_tiles.Bounds(domain_.ranges).low;
+        groups = kMaxRowGroups;
+        while (groups > 1 && least < groups * kLeastTilesOfGroup) {
+            groups /= 2;
+        }
+    }
+    // The last group may have tiles that do not exist.
+    const Expr group_tiles = CeilDiv(m_tiles, groups).Simplify(domain_);
+    const Expr all = groups == 1 ? m_tiles : group_tiles * groups;
+    const Id workgroup = WorkgroupIndex(PointsOf(product.batch) * all * n_tiles);
+    TileGrid grid;
+    const Id tiles = EmitExpr(group_tiles), columns = EmitExpr(n_tiles);
+    const Id strip = b_.UDiv(workgroup, tiles), group = b_.UDiv(strip, columns);
+    grid.n = b_.UMod(strip, columns);
+    grid.batch = groups == 1 ? group : b_.UDiv(group, U(groups));
+    const Id first = groups == 1 ? U(0) : b_.Mul(b_.UMod(group, U(groups)), tiles);
+    grid.m = b_.Add(first, b_.UMod(workgroup, tiles));
+    grid.inside = in_grid_ == 0 ? b_.True() : in_grid_;
+    if (all.Simplify(domain_) != m_tiles) {
+        grid.inside = b_.And(grid.inside, b_.ULess(grid.m, EmitExpr(m_tiles)));
+    }
+    return grid;
 }
 
 void ProductEmitter::ChooseTiles() {

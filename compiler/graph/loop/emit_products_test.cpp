@@ -89,6 +89,51 @@ TEST_F(EmitProductsTest, BytesOfWindows) {
     }
 }
 
+// The same of bf16, two in a word, with code for devices that multiply them and for others. Windows
+// are outside of the image here and there.
+TEST_F(EmitProductsTest, WordsOfBf16) {
+    std::vector<std::string> texts;
+    for (const auto& [m, n, k] : {std::tuple(9, 16, 5), {16, 40, 64}, {65, 33, 16}}) {
+        texts.push_back(fmt::format(
+            "kernel words(in a: bf16[{0},{3}], in b: bf16[{4},{2},16,2], in s: f32[{1}], "
+            "out y: f32[{0},{1}])\n"
+            "  parallel $i < {0}, $j < {1}\n"
+            "  product\n"
+            "%0 = load a[$i,2*$r + $u]\n"
+            "%1 = cast f32 %0\n"
+            "%2 = load b[floor($j, 16),$r,mod($j, 16),$u]\n"
+            "%3 = cast f32 %2\n"
+            "%4 = mul %1, %3\n"
+            "%5 = reduce sum $r < {2}, $u < 2 of %4\n"
+            "%6 = load s[$j]\n"
+            "%7 = add %5, %6\n"
+            "store y[$i,$j] = %7\n",
+            m, n, k, 2 * k, (n + 15) / 16));
+    }
+    texts.push_back(
+        "kernel conv(in x: bf16[2,9,11,8], in w: bf16[2,3,3,4,16,2], out y: f32[2,5,6,20])\n"
+        "  parallel $b < 2, $i < 5, $j < 6, $o < 20\n"
+        "  product\n"
+        "%0 = constant bf16 0.5\n"
+        "%1 = load x[$b,2*$i + $r - 1,2*$j + $s - 1,2*$t + $u] otherwise %0\n"
+        "%2 = cast f32 %1\n"
+        "%3 = load w[floor($o, 16),$r,$s,$t,mod($o, 16),$u]\n"
+        "%4 = cast f32 %3\n"
+        "%5 = mul %2, %4\n"
+        "%6 = reduce sum $r < 3, $s < 3, $t < 4, $u < 2 of %5\n"
+        "store y[$b,$i,$j,$o] = %6\n");
+    for (const std::string& text : texts) {
+        SCOPED_TRACE(text);
+        EXPECT_TRUE(IsByteProduct(text));
+        Check(text, {}, {.relative = 1e-4, .floor = 1});
+        if (runner_->target().bfloat16_dot) {
+            runner_->target().bfloat16_dot = false;
+            Check(text, {}, {.relative = 1e-4, .floor = 1});
+            runner_->target().bfloat16_dot = true;
+        }
+    }
+}
+
 TEST_F(EmitProductsTest, BytesThatAreNoWords) {
     // A word that begins at an odd place, three bytes, and an edge within a word.
     const auto text = [](const char* index, int places) {
@@ -142,6 +187,37 @@ TEST_F(EmitProductsTest, FloatsInTiles) {
                         m, n, k, (n + 15) / 16),
             {}, {.relative = 1e-4, .floor = 1});
     }
+}
+
+// So many tiles that their rows are in groups: whole ones, and ones with tiles that do not exist,
+// also of bytes, in batches and of sizes that are known at run time only.
+TEST_F(EmitProductsTest, TilesInGroupsOfRows) {
+    for (const auto& [m, n] : {std::pair(256, 200), {300, 200}, {170, 90}}) {
+        SCOPED_TRACE(fmt::format("{} {}", m, n));
+        Check(fmt::format("kernel grid(in a: f32[3,{0},16], in b: f32[3,16,{1}], "
+                          "out y: f32[3,{0},{1}])\n"
+                          "  parallel $h < 3, $i < {0}, $j < {1}\n"
+                          "  product\n"
+                          "%0 = load a[$h,$i,$r]\n"
+                          "%1 = load b[$h,$r,$j]\n"
+                          "%2 = mul %0, %1\n"
+                          "%3 = reduce sum $r < 16 of %2\n"
+                          "store y[$h,$i,$j] = %3\n",
+                          m, n),
+              {}, {.relative = 1e-4, .floor = 1});
+        Check(ByteMatrices(m, n, 3, "u8", "i8"));
+    }
+    Check(
+        "kernel grid(in a: f32[s,16], in b: f32[16,200], out y: f32[s,200])\n"
+        "  parallel $i < s, $j < 200\n"
+        "  product\n"
+        "  sizes s in 65..300\n"
+        "%0 = load a[$i,$r]\n"
+        "%1 = load b[$r,$j]\n"
+        "%2 = mul %0, %1\n"
+        "%3 = reduce sum $r < 16 of %2\n"
+        "store y[$i,$j] = %3\n",
+        {{Symbol("s"), 170}}, {.relative = 1e-4, .floor = 1});
 }
 
 // Windows of 3 x 3 with padding: runs of channels, and of places where channels are few and come

@@ -95,13 +95,15 @@ void Emitter::BindFromIndex(std::span<const Loop> loops, Id index) {
     }
 }
 
-void Emitter::EmitStores(std::span<const Store* const> stores) {
-    struct Write {
-        Id condition, pointer_offset, value;
-        BufferId buffer;
-    };
-    // All values before any store: a load sees what earlier points stored.
-    std::vector<Write> writes;
+std::vector<const Store*> Emitter::AllStores() const {
+    std::vector<const Store*> stores;
+    for (const Store& store : kernel_.stores) {
+        stores.push_back(&store);
+    }
+    return stores;
+}
+
+void Emitter::ComputeWrites(std::span<const Store* const> stores, std::vector<Write>& writes) {
     for (const Store* store : stores) {
         const Access access = AccessOf(store->buffer, store->index);
         Id condition = EmitChecks(access);
@@ -111,18 +113,25 @@ void Emitter::EmitStores(std::span<const Store* const> stores) {
         const Id value = ToStorage(Value(store->value), kernel_[store->buffer].type.element);
         writes.push_back({condition, EmitExpr(access.offset), value, store->buffer});
     }
+}
+
+void Emitter::Do(std::span<const Write> writes) {
     for (const Write& write : writes) {
         b_.If(write.condition, [&] {
-            b_.Store(b_.ElementPointer(ArrayOf(write.buffer), write.pointer_offset), write.value);
+            b_.Store(b_.ElementPointer(ArrayOf(write.buffer), write.offset), write.value);
         });
     }
 }
 
+// All values before any store: a load sees what earlier points stored.
+void Emitter::EmitStores(std::span<const Store* const> stores) {
+    std::vector<Write> writes;
+    ComputeWrites(stores, writes);
+    Do(writes);
+}
+
 void Emitter::EmitPoint(size_t sequential) {
-    std::vector<const Store*> stores;
-    for (const Store& store : kernel_.stores) {
-        stores.push_back(&store);
-    }
+    const std::vector<const Store*> stores = AllStores();
     if (sequential == kernel_.sequential.size()) {
         EmitStores(stores);
         return;
@@ -139,13 +148,14 @@ void Emitter::EmitPoint(size_t sequential) {
 }
 
 void Emitter::EmitFlat() {
-    std::vector<const Store*> stores;
-    for (const Store& store : kernel_.stores) {
-        stores.push_back(&store);
-    }
-    const std::vector<bool> needed = Needed(RootsOf(stores));
+    const std::vector<bool> needed = Needed(RootsOf(AllStores()));
     const Nest nest = Collapse(kernel_.parallel, UsesIn(needed, kernel_.stores));
-    if (const std::optional<size_t> other = TiledLoop(nest, UsesIn(needed, kernel_.stores))) {
+    const std::vector<Expr> uses = UsesIn(needed, kernel_.stores);
+    if (const std::optional<Runs> runs = FindRuns(nest, uses, needed)) {
+        EmitRuns(nest, *runs);
+        return;
+    }
+    if (const std::optional<size_t> other = TiledLoop(nest, uses)) {
         EmitTiles(nest, *other);
         return;
     }

@@ -22,7 +22,8 @@ struct Target {
     bool subgroup_arithmetic = true;  // and votes
     // Cooperative matrices of 16 x 16 x 16 f32 in subgroups of subgroup_size.
     bool matrices_f32 = false;
-    bool integer_dot = false;  // shaderIntegerDotProduct
+    bool integer_dot = false;   // shaderIntegerDotProduct
+    bool bfloat16_dot = false;  // shaderMixedFloatDotProductBFloat16Acc
     // shaderSignedZeroInfNanPreserveFloat32: without it NaN and infinities are at the device's
     // mercy.
     bool signed_zero_inf_nan_preserve = false;

@@ -324,6 +324,9 @@ bool Emitter::EmitWindow() {
     if (!window) {
         return false;
     }
+    if (window->lanes) {
+        return EmitColumns(*window);
+    }
     WindowEmitter emitter(*this, *window);
     if (!emitter.ChooseTile()) {
         return false;

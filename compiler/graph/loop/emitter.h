@@ -34,7 +34,14 @@ struct Nest {
 // Invocations for so many points in a row: whole vectors, little waste.
 uint32_t LocalSizeFor(const Expr& points);
 
+// What a workgroup of a product in tiles computes: numbers of the batch and of tiles.
+struct TileGrid {
+    Id batch = 0, m = 0, n = 0;
+    Id inside = 0;  // whether there is such a tile
+};
+
 class WindowEmitter;
+struct Window;
 
 class Emitter {
   public:
@@ -47,6 +54,7 @@ class Emitter {
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
+    TileGrid OpenTileGrid(const Product& product, const Expr& m_tiles, const Expr& n_tiles);
     // --- emit_phases.cpp: a group of invocations for each point of the parallel loops; false if
     // the kernel has no phases
     bool EmitPhases();
@@ -59,6 +67,9 @@ class Emitter {
     // --- emit_window.cpp: tiles of a sliding window; false if the kernel has none
     friend class WindowEmitter;
     bool EmitWindow();
+    // --- emit_columns.cpp: sliding windows with lanes; false if the lanes are too few
+    friend class ColumnEmitter;
+    bool EmitColumns(const Window& window);
     // The value of a scalar that is in workgroup memory, or that an earlier iteration of the same
     // unrolled reduction has computed; 0 if there is none.
     Id StagedValue(ScalarId id);
@@ -74,6 +85,17 @@ class Emitter {
     size_t UnrolledFrom(std::span<const Loop> loops) const;
     // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
     bool EmitAttention();
+    // --- emit_runs.cpp: a run of points for each invocation
+    struct Runs {
+        size_t lanes = 0;    // the loop whose points neighbouring invocations take
+        size_t run = 0;      // the loop that has the runs
+        int64_t points = 1;  // of a run
+    };
+    std::optional<Runs> FindRuns(const Nest& nest,
+                                 std::span<const Expr> uses,
+                                 const std::vector<bool>& needed) const;
+    void EmitRuns(const Nest& nest, const Runs& runs);
+    void EmitRun(const Loop& loop, Id first, int64_t points);
     // --- emit_spirv.cpp: the mapping of points to invocations
     // Whether no loop's extent may be negative: tiles are counted without signs.
     bool HasNoNegativeExtents() const;
@@ -85,6 +107,14 @@ class Emitter {
     void EmitRows();
     // The sequential loops and in them the stores.
     void EmitPoint(size_t sequential);
+    std::vector<const Store*> AllStores() const;
+    struct Write {
+        Id condition, offset, value;
+        BufferId buffer;
+    };
+    // What the stores write at the point that is bound, and writing it.
+    void ComputeWrites(std::span<const Store* const> stores, std::vector<Write>& writes);
+    void Do(std::span<const Write> writes);
     void EmitStores(std::span<const Store* const> stores);
     VariableSet FreeOf(const Store& store) const;
     // The number of this workgroup among `count`, and the sizes of the grid that has them.

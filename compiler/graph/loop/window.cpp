@@ -31,8 +31,9 @@ class Finder {
         if (window_.taps() < kLeastReuse * strides || window_.taps() > kMaxTaps) {
             return std::nullopt;
         }
+        window_.main = main_;
         for (size_t i = 0; i < kernel_.parallel.size(); ++i) {
-            if ((points_ & Bit(i)) == 0) {
+            if ((points_ & Bit(i)) == 0 && !(window_.lanes && i + 1 == kernel_.parallel.size())) {
                 window_.outer.push_back(kernel_.parallel[i]);
             }
         }
@@ -178,8 +179,8 @@ class Finder {
             return axis.point.variable == x.variable;
         };
         if (std::none_of(axes.begin(), axes.end(), is_last)) {
-            axes.push_back({x, 1, std::nullopt, 1});
-            points_ |= Bit(last);
+            window_.lanes = x;
+            return !axes.empty() && axes.size() <= 2;
         }
         const auto found = std::find_if(axes.begin(), axes.end(), is_last);
         std::rotate(found, found + 1, axes.end());
@@ -217,6 +218,11 @@ class Finder {
         return true;
     }
 
+    // Along lanes elements lie side by side; what has none is read by all lanes alike.
+    bool HasLanes(ScalarId id) const {
+        return !window_.lanes || (scope_.free[id.value()] & Bit(kernel_.parallel.size() - 1)) != 0;
+    }
+
     // Finds the greatest parts of a reduction's body that can be staged. False if something that
     // depends on the points is read otherwise.
     bool Stage(ScalarId id) {
@@ -232,7 +238,7 @@ class Finder {
         if (!reads) {
             return true;
         }
-        if (IsStageable(id)) {
+        if (IsStageable(id) && HasLanes(id)) {
             if (std::find(window_.staged.begin(), window_.staged.end(), id) ==
                 window_.staged.end()) {
                 window_.staged.push_back(id);

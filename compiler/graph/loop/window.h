@@ -21,8 +21,11 @@ struct WindowAxis {
 };
 
 struct Window {
-    // One or two; the last is the one along which elements lie side by side.
+    // One or two; the last is the one along which elements lie side by side, if there are no lanes.
     std::vector<WindowAxis> axes;
+    // The last parallel loop, if elements lie side by side along it and the window does not slide
+    // there: channels that come last.
+    std::optional<Loop> lanes;
     // The other parallel loops.
     std::vector<Loop> outer;
     // What depends on the axes' loops only through the elements' places.
@@ -30,6 +33,7 @@ struct Window {
     // All reductions of the kernel. None reads memory at a place that depends on the points, beside
     // through what is staged.
     std::vector<ScalarId> reductions;
+    ScalarId main;  // the reduction that reads memory
 
     int64_t taps() const { return axes.front().width * (axes.size() > 1 ? axes[1].width : 1); }
 };

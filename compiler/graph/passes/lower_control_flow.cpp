@@ -8,7 +8,8 @@ namespace fornax::graph {
 namespace {
 
 constexpr int64_t kMaxIterations = 1024;
-constexpr size_t kMaxUnrolledNodes = 40000;
+// Of all loops of a graph together; primitives, as a composite may be hundreds of them.
+constexpr size_t kMaxUnrolledNodes = 20000;
 
 // Whether nothing in the graph has to run exactly when it is reached.
 bool IsPure(const Graph& graph) {
@@ -41,8 +42,8 @@ bool AlwaysGoesOn(const Graph& body) {
 
 class ControlFlowLowering {
   public:
-    ControlFlowLowering(Cloner& cloner, Graph& to, const KeepLoop& keep)
-        : cloner_(cloner), to_(to), keep_(keep) {}
+    ControlFlowLowering(Cloner& cloner, Graph& to, const KeepLoop& keep, size_t& unrolled_nodes)
+        : cloner_(cloner), to_(to), keep_(keep), unrolled_nodes_(unrolled_nodes) {}
 
     Status Lower(const Node& node) {
         if (Is<op::If>(node.operation)) {
@@ -111,70 +112,69 @@ class ControlFlowLowering {
         return AddNode(name, op::Map{ScalarFunction::kSelect}, {condition, a, b});
     }
 
+    // The body is lowered once, whatever becomes of the loop: else each loop inside of it would be
+    // lowered twice for each one around it.
     Status LowerLoop(const Node& node, const op::Loop& loop) {
         const std::vector<ValueId> operands = cloner_.Map(node.operands);
         const std::optional<int64_t> count = ConstantInteger(to_, operands[0]);
-        FORNAX_ASSIGN_OR_RETURN(const bool kept, KeepIfWanted(node, loop, operands));
-        if (kept) {
-            return OkStatus();
-        }
-        const Graph& body = *node.bodies[0];
         const bool known = count && *count >= 0 && *count <= kMaxIterations &&
-                           static_cast<size_t>(*count) * body.nodes().size() <= kMaxUnrolledNodes &&
-                           ConstantInteger(to_, operands[1]) == 1 && AlwaysGoesOn(body) &&
-                           !HasStrings(body);
-        if (!known) {
+                           ConstantInteger(to_, operands[1]) == 1 && !HasStrings(*node.bodies[0]);
+        const bool pure = IsPure(*node.bodies[0]);
+        if (!known && !pure) {
             return cloner_.CopyNode(node);
         }
+        FORNAX_ASSIGN_OR_RETURN(Graph body, LowerBody(*node.bodies[0], pure));
+        if (pure) {
+            FORNAX_ASSIGN_OR_RETURN(
+                const NodeId kept,
+                to_.AddNode(node.name, loop, operands, {std::make_shared<const Graph>(body)}));
+            if (keep_(to_, to_[kept])) {
+                to_.sizes().Merge(to_[kept].bodies[0]->sizes());
+                SetResults(node, to_[kept].results);
+                return OkStatus();
+            }
+            // What nobody uses is removed.
+        }
+        const size_t nodes = known ? static_cast<size_t>(*count) * body.nodes().size() : 0;
+        if (!known || !AlwaysGoesOn(body) || nodes > kMaxUnrolledNodes - unrolled_nodes_) {
+            return cloner_.CopyNode(node);
+        }
+        unrolled_nodes_ += nodes;
         std::vector<ValueId> inputs(operands.begin() + 1, operands.end());
         for (int64_t i = 0; i < *count; ++i) {
             inputs[0] = to_.AddConstant(node.name, Tensor::FromIntegers({}, std::span(&i, 1)));
-            FORNAX_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs, Inline(body, inputs));
+            FORNAX_ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
+                                    InlineBody(body, inputs, to_));
             std::copy(outputs.begin() + 1, outputs.end(), inputs.begin() + 1);
         }
         SetResults(node, {inputs.begin() + 1, inputs.begin() + 1 + loop.carried});
         return OkStatus();
     }
 
-    // The loop with a body of primitives, if that is to stay.
-    Result<bool> KeepIfWanted(const Node& node,
-                              const op::Loop& loop,
-                              const std::vector<ValueId>& operands) {
-        if (!IsPure(*node.bodies[0])) {
-            return false;
-        }
+    // A loop's body in primitives.
+    Result<Graph> LowerBody(const Graph& source, bool pure) {
         const auto keep_none = [](const Graph&, const Node&) { return false; };
-        Result<Graph> body = InlineComposites(*node.bodies[0], keep_none);
-        for (int i = 0; i < 2 && body.ok(); ++i) {
-            body = Simplify(*std::move(body));
-            if (i == 0 && body.ok()) {
-                body = LowerControlFlow(*std::move(body), keep_);
-            }
+        FORNAX_ASSIGN_OR_RETURN(Graph body, InlineComposites(source, keep_none));
+        if (!pure) {
+            return LowerControlFlow(std::move(body), keep_);
         }
-        if (!body.ok()) {
-            return std::move(body).error();
-        }
-        FORNAX_ASSIGN_OR_RETURN(const NodeId kept,
-                                to_.AddNode(node.name, loop, operands,
-                                            {std::make_shared<const Graph>(*std::move(body))}));
-        if (!keep_(to_, to_[kept])) {
-            return false;  // what nobody uses is removed
-        }
-        to_.sizes().Merge(to_[kept].bodies[0]->sizes());
-        SetResults(node, to_[kept].results);
-        return true;
+        FORNAX_ASSIGN_OR_RETURN(body, Simplify(std::move(body)));
+        FORNAX_ASSIGN_OR_RETURN(body, LowerControlFlow(std::move(body), keep_));
+        return Simplify(std::move(body));
     }
 
     Cloner& cloner_;
     Graph& to_;
     const KeepLoop& keep_;
+    size_t& unrolled_nodes_;
 };
 
 }  // namespace
 
 Result<Graph> LowerControlFlow(Graph graph, const KeepLoop& keep) {
+    size_t unrolled_nodes = 0;
     return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
-        return ControlFlowLowering(cloner, to, keep).Lower(node);
+        return ControlFlowLowering(cloner, to, keep, unrolled_nodes).Lower(node);
     });
 }
 

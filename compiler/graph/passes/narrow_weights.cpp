@@ -3,11 +3,11 @@
 // Such a product takes as long as its weights take to be read, so half the bytes are half the time.
 // Two ks of a column are one word; words lie in panels of 16 columns, as PackWeights() lays floats
 // out. The kernel makes f32 of them in registers: only weights are rounded.
-#include <bit>
 #include <cstring>
 #include <optional>
 
 #include "compiler/graph/loop/few_rows.h"
+#include "compiler/graph/passes/bf16.h"
 #include "compiler/graph/passes/cloner.h"
 #include "compiler/graph/passes/passes.h"
 
@@ -18,13 +18,6 @@ constexpr int64_t kPanel = 16;
 constexpr int64_t kPlaces = 2;  // of a word
 // Smaller matrices stay in a cache as they are.
 constexpr int64_t kLeastElements = 4096;
-
-// The upper half of the number's bits, rounded to nearest, ties to even; a NaN stays one.
-uint32_t RoundedToBf16(float value) {
-    const auto bits = std::bit_cast<uint32_t>(value);
-    const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
-    return is_nan ? bits >> 16 | 0x40U : (bits + 0x7FFFU + (bits >> 16 & 1U)) >> 16;
-}
 
 // A product [..., k] x [k, n] with few rows.
 struct Candidate {
@@ -186,7 +179,7 @@ class Narrowing {
             for (int64_t word = 0; word < words; ++word) {
                 const float* first = from + column * column_stride + kPlaces * word * depth_stride;
                 to[(column / kPanel * words + word) * kPanel + column % kPanel] =
-                    RoundedToBf16(first[0]) | RoundedToBf16(first[depth_stride]) << 16;
+                    RoundedToBf16(first[0]) | uint32_t{RoundedToBf16(first[depth_stride])} << 16;
             }
         }
         return packed;

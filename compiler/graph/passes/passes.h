@@ -57,6 +57,10 @@ Result<Graph> JoinProducts(Graph graph);
 // Precision::kMedium.
 Result<Graph> NarrowWeights(const Graph& graph);
 
+// Makes products of more rows products of bf16, added in f32: for Precision::kMedium on devices
+// that multiply bf16 faster than f32.
+Result<Graph> NarrowProducts(const Graph& graph);
+
 // Puts constant operands of products into the layout that the products' kernels read. The last
 // pass: Simplify() would fold the views that it leaves.
 Result<Graph> PackWeights(Graph graph);

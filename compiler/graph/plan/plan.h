@@ -3,8 +3,8 @@
 // A plan is a list of steps, dispatches of kernels and calls on the host, over blocks of memory.
 // All sizes in it are expressions of the graph's symbols: for given inputs the runtime binds the
 // symbols, checks the guards, evaluates the sizes, and places the blocks in memory. The plan holds
-// no code: kernels are loop kernels (or parameters of templates), from which SPIR-V is made on
-// loading.
+// no code: kernels are loop kernels, from which SPIR-V is made on loading, or arguments of
+// templates.
 //
 // A plan is immutable once made and safe to share.
 #pragma once
@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "base/strong_id.h"
 #include "compiler/graph/ir/graph.h"
 #include "compiler/graph/loop/kernel.h"
+#include "compiler/graph/templates/template.h"
 
 namespace fornax::graph {
 
@@ -80,9 +82,11 @@ struct HostStep {
 
 using PlanStep = std::variant<DispatchStep, HostStep>;
 
-// One kernel; a variant once templates join loop kernels.
+// A loop kernel or, where there is one, a template with its arguments; `loop` is empty then.
+// plan_kernel.h has what both have.
 struct PlanKernel {
     loop::Kernel loop;
+    std::optional<TemplateKernel> of_template = std::nullopt;
 };
 
 // What a graph's symbol stands for: dimension `axis` of input `port`.
@@ -94,7 +98,7 @@ struct SymbolSource {
 
 struct Plan {
     std::string name;        // of the graph
-    std::string graph_hash;  // 32 hexadecimal digits, or nothing: see graph_hash.h
+    std::string graph_hash;  // 32 hexadecimal digits, or nothing: the key in the plan cache
     std::vector<PlanBlock> blocks;
     std::vector<PlanPort> inputs;
     std::vector<PlanPort> outputs;
@@ -104,6 +108,13 @@ struct Plan {
     Ranges ranges;
     std::vector<Guard> guards;
     Bindings hints;  // the sizes that it was made for first
+    // The types of the model's inputs and outputs, which may be for more sizes than the plan's.
+    // Empty: they are the plan's.
+    std::vector<TensorType> model_inputs;
+    std::vector<TensorType> model_outputs;
+    // Inputs, by number, that the plan does not read because it is right for one value of theirs
+    // alone. Whoever asked for the plan knows the values.
+    std::vector<uint32_t> fixed_inputs;
 };
 
 // The size of a block that holds a symbol without a value.

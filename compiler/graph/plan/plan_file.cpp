@@ -31,8 +31,14 @@ size_t Size(const T* vector) {
 // does not do: `budget` ends the reading of a small file that would become a large plan.
 class PlanReader {
   public:
-    PlanReader(const stored::Plan& stored, uint64_t structure_bytes, Bytes weights)
-        : stored_(stored), budget_(structure_bytes), weights_(std::move(weights)) {}
+    PlanReader(const stored::Plan& stored,
+               uint64_t structure_bytes,
+               Bytes weights,
+               const WeightSource& elsewhere)
+        : stored_(stored),
+          budget_(structure_bytes),
+          weights_(std::move(weights)),
+          elsewhere_(elsewhere) {}
 
     Result<Plan> Read(WeightCheck check) {
         FORNAX_ASSIGN_OR_RETURN(plan_.name, Text(stored_.name()));
@@ -55,6 +61,12 @@ class PlanReader {
             }
             FORNAX_RETURN_IF_ERROR(step.host() != nullptr ? ReadHost(*step.host())
                                                           : ReadDispatch(*step.dispatch()));
+        }
+        FORNAX_ASSIGN_OR_RETURN(plan_.model_inputs, ReadTypes(stored_.model_inputs()));
+        FORNAX_ASSIGN_OR_RETURN(plan_.model_outputs, ReadTypes(stored_.model_outputs()));
+        FORNAX_RETURN_IF_ERROR(Spend(sizeof(uint32_t) * Size(stored_.fixed_inputs())));
+        for (size_t i = 0; i < Size(stored_.fixed_inputs()); ++i) {
+            plan_.fixed_inputs.push_back(stored_.fixed_inputs()->Get(i));
         }
         FORNAX_RETURN_IF_ERROR(ValidatePlan(plan_));
         return std::move(plan_);
@@ -142,6 +154,19 @@ class PlanReader {
         for (size_t i = 0; i < Size(stored_.weights()); ++i) {
             const stored::Weight& weight = *stored_.weights()->Get(i);
             FORNAX_RETURN_IF_ERROR(Spend(sizeof(uint32_t)));
+            if (weight.elsewhere()) {
+                const Hash128 digest = {weight.digest_high(), weight.digest_low()};
+                Bytes data = elsewhere_ ? elsewhere_(digest) : nullptr;
+                if (!data || data->size() != weight.size()) {
+                    return Error{
+                        ErrorCode::kNotFound,
+                        fmt::format("Weight {} of the plan, {} bytes of digest {}, is kept "
+                                    "elsewhere and is not there.",
+                                    i, weight.size(), digest.ToHex())};
+                }
+                parts_.push_back(std::move(data));
+                continue;
+            }
             if (weight.offset() > available || weight.size() > available - weight.offset() ||
                 weight.offset() % kTensorAlignment != 0) {
                 return Damaged(fmt::format(
@@ -274,6 +299,7 @@ class PlanReader {
     const stored::Plan& stored_;
     uint64_t budget_;
     Bytes weights_;
+    const WeightSource& elsewhere_;
     std::vector<Bytes> parts_;
     std::vector<Expr> expressions_;
     Plan plan_;
@@ -299,7 +325,7 @@ Status CheckHeader(const PlanFileHeader& header, uint64_t file_bytes) {
 
 }  // namespace
 
-Result<Plan> ParsePlan(const Bytes& file, WeightCheck check) {
+Result<Plan> ParsePlan(const Bytes& file, WeightCheck check, const WeightSource& elsewhere) {
     if (!file || !LooksLikePlan(std::as_bytes(*file))) {
         return Damaged("The data do not begin with the header of a plan.");
     }
@@ -324,7 +350,7 @@ Result<Plan> ParsePlan(const Bytes& file, WeightCheck check) {
         return Damaged("The plan's structure is damaged.");
     }
     return PlanReader(*stored::GetPlan(structure.data()), structure.size(),
-                      file.Part(WeightsOffset(header), header.weight_bytes))
+                      file.Part(WeightsOffset(header), header.weight_bytes), elsewhere)
         .Read(check);
 }
 

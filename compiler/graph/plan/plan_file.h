@@ -14,10 +14,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/hash.h"
 #include "base/result.h"
 #include "compiler/graph/plan/plan.h"
 
@@ -32,14 +34,23 @@ inline constexpr uint32_t kOldestPlanFormatVersion = 2;
 enum class WeightCheck : uint8_t { kVerify, kTrust };
 
 // The file of a plan that passes ValidatePlan(). Fails for a structure beyond FlatBuffers' limit of
-// 2 GiB; weights have none.
-Result<std::vector<std::byte>> SerializePlan(const Plan& plan);
+// 2 GiB; weights have none. Weights of `elsewhere_bytes` or more are left out: the file names them
+// by HashBytes() of their bytes.
+Result<std::vector<std::byte>> SerializePlan(const Plan& plan,
+                                             uint64_t elsewhere_bytes = UINT64_MAX);
+
+// The bytes of weights that files leave out; null where there are none under the digest. Whoever
+// gives them has verified them.
+using WeightSource = std::function<Bytes(const Hash128& digest)>;
 
 // Reads untrusted bytes. Weights stay where they are: the plan's blocks keep `file` alive, which
 // must not change, and are aligned if its beginning is. Fails with kDataLoss and a sentence
 // when the file is not whole and undamaged, kUnsupported when it is of another version, or as
-// ValidatePlan() does, which every plan passes that is returned.
-Result<Plan> ParsePlan(const Bytes& file, WeightCheck check = WeightCheck::kVerify);
+// ValidatePlan() does, which every plan passes that is returned; kNotFound where `elsewhere` does
+// not have a weight.
+Result<Plan> ParsePlan(const Bytes& file,
+                       WeightCheck check = WeightCheck::kVerify,
+                       const WeightSource& elsewhere = {});
 // The same for a copy of the bytes.
 Result<Plan> ParsePlan(std::span<const std::byte> file);
 

@@ -1,5 +1,6 @@
 // Coverage-guided fuzzing of what becomes of a plan's file: any structure behind a right header is
-// parsed, validated, printed, placed in memory, and its small kernels are interpreted.
+// parsed, validated, printed, placed in memory, its small kernels are interpreted, and SPIR-V is
+// written for its kernels.
 //
 // An input is the size of the weights (4 bytes), the structure, and the weights.
 #include <algorithm>
@@ -9,8 +10,10 @@
 #include <random>
 
 #include "base/fuzz_outcomes.h"
+#include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/loop/random_kernel.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/plan/fuzz_kernels.h"
 #include "compiler/graph/plan/plan_file.h"
 #include "compiler/graph/plan/plan_file_header.h"
 #include "compiler/graph/plan/plan_kernel.h"
@@ -24,8 +27,9 @@ using Random = std::mt19937;
 
 constexpr uint64_t kMaxInterpretedBytes = 1 << 16;
 constexpr double kMaxInterpretedPoints = 300;
-constexpr size_t kSmallSeeds = 16;
-constexpr size_t kSmallKernel = 8;  // scalars
+constexpr size_t kRandomSeeds = 16;
+constexpr size_t kSmallKernel = 8;   // scalars
+constexpr uint32_t kWritesCode = 4;  // one plan of so many
 
 // The header's numbers are right, and weights have no checksums, so that these stop nothing.
 Bytes FileOf(const Input& input) {
@@ -113,13 +117,13 @@ Plan MakeSeed() {
 }
 
 // One dispatch of a kernel, whose buffers are the plan's inputs and outputs.
-Plan PlanOfKernel(const loop::RandomKernel& random) {
+Plan PlanOfKernel(const loop::Kernel& kernel, const Bindings& hints) {
     Plan plan;
-    plan.kernels.push_back({random.kernel});
-    plan.ranges = random.kernel.sizes;
-    plan.hints = random.sizes;
+    plan.kernels.push_back({kernel});
+    plan.ranges = kernel.sizes;
+    plan.hints = hints;
     DispatchStep step{"step", KernelId(0), {}, 0, 0, 0};
-    for (const loop::Buffer& buffer : random.kernel.buffers) {
+    for (const loop::Buffer& buffer : kernel.buffers) {
         const BlockId block(plan.blocks.size());
         const BlockKind kind = buffer.written ? BlockKind::kOutput : BlockKind::kInput;
         plan.blocks.push_back({buffer.name, buffer.type, kind, nullptr, nullptr, 0, 1});
@@ -139,17 +143,29 @@ Plan PlanOfKernel(const loop::RandomKernel& random) {
     return plan;
 }
 
-// Small plans, which are read many times a second, and one with a part of every kind.
+// One with a part of every kind, kernels of every form, and small plans, which are read many times
+// a second.
 const std::vector<Plan>& Seeds() {
     static const std::vector<Plan> seeds = [] {
         std::vector<Plan> plans = {MakeSeed()};
-        if (!ValidatePlan(plans[0]).ok()) {
-            std::fprintf(stderr, "%s\n", ValidatePlan(plans[0]).error().message.c_str());
-            std::abort();
+        for (const char* text : kFuzzKernels) {
+            const loop::Kernel kernel = loop::ParseKernel(text).value();
+            Bindings hints;
+            for (const auto& [symbol, range] : kernel.sizes) {
+                hints[symbol] = std::min<int64_t>(range.high, 2);
+            }
+            plans.push_back(PlanOfKernel(kernel, hints));
         }
-        for (uint64_t seed = 0; plans.size() < kSmallSeeds; ++seed) {
+        for (const Plan& plan : plans) {
+            if (!ValidatePlan(plan).ok()) {
+                std::fprintf(stderr, "%s\n", ValidatePlan(plan).error().message.c_str());
+                std::abort();
+            }
+        }
+        const size_t count = plans.size() + kRandomSeeds;
+        for (uint64_t seed = 0; plans.size() < count; ++seed) {
             const loop::RandomKernel random = loop::MakeRandomKernel(seed);
-            Plan plan = PlanOfKernel(random);
+            Plan plan = PlanOfKernel(random.kernel, random.sizes);
             // Kernels of sizes that are no input's are none that a plan can have alone.
             if (random.kernel.scalars.size() <= kSmallKernel && ValidatePlan(plan).ok()) {
                 plans.push_back(std::move(plan));
@@ -365,7 +381,12 @@ void ChangeWord(Input& input, Random& random) {
 }
 
 // How often the kernel's scalars are computed, at most.
-double PointsOf(const loop::Kernel& kernel, const Bindings& sizes) {
+double PointsOf(const PlanKernel& held, const Bindings& sizes) {
+    if (held.of_template) {
+        const std::optional<int64_t> operations = held.of_template->operations().Evaluate(sizes);
+        return operations ? static_cast<double>(*operations) : 1e30;
+    }
+    const loop::Kernel& kernel = held.loop;
     const loop::Scope scope = loop::FindScope(kernel);
     double points = static_cast<double>(kernel.scalars.size() + kernel.stores.size());
     for (const loop::Loop& loop : scope.variables) {
@@ -384,7 +405,7 @@ void InterpretSmall(const Plan& plan, const MemoryPlan& memory, const Bindings& 
         if (step == nullptr) {
             continue;
         }
-        const loop::Kernel& kernel = plan.kernels[step->kernel.value()].loop;
+        const PlanKernel& kernel = plan.kernels[step->kernel.value()];
         std::vector<std::vector<uint8_t>> buffers;
         uint64_t bytes = 0;
         for (const BlockId block : step->bindings) {
@@ -399,7 +420,7 @@ void InterpretSmall(const Plan& plan, const MemoryPlan& memory, const Bindings& 
             continue;
         }
         // The blocks that the plan binds are as large as the kernel's buffers whenever it may run.
-        const fornax::Status status = loop::Interpret(kernel, sizes, buffers);
+        const fornax::Status status = Interpret(kernel, sizes, buffers);
         if (!status.ok()) {
             std::fprintf(stderr, "%s\n", status.error().message.c_str());
             std::abort();
@@ -431,6 +452,20 @@ void PlaceAndInterpret(const Plan& plan) {
         some[source.symbol] = 3;
     }
     (void)PlanMemory(plan, some);
+}
+
+// What the runtime does with the plan's kernels: code, or an error that is no internal one.
+void WriteCode(const Plan& plan) {
+    for (const PlanKernel& kernel : plan.kernels) {
+        loop::Target target;
+        target.matrices_f32 = true;
+        target.integer_dot = true;
+        const auto module = CodeOf(kernel, target);
+        if (!module.ok() && module.error().code == fornax::ErrorCode::kInternal) {
+            std::fprintf(stderr, "%s\n", module.error().message.c_str());
+            std::abort();
+        }
+    }
 }
 
 }  // namespace
@@ -497,5 +532,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         std::abort();
     }
     PlaceAndInterpret(*plan);
+    if (fornax::HashBytes(std::as_bytes(std::span(data, size))).low % kWritesCode == 0) {
+        WriteCode(*plan);
+    }
     return 0;
 }

@@ -1,12 +1,13 @@
-// What the rest of the compiler and the runtime ask of a plan's kernel, whatever its kind: to add a
-// kind, add it to PlanKernel and to plan_kernel.cpp.
+// What the rest of the compiler and the runtime ask of a plan's kernel, whatever its kind.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
+#include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/plan/plan.h"
 
 namespace fornax::graph {
@@ -24,5 +25,18 @@ Status VerifyKernel(const PlanKernel& kernel);
 // VerifyKernel().
 std::string ToText(const PlanKernel& kernel);
 Result<PlanKernel> ParsePlanKernel(std::string_view text);
+
+// SPIR-V, as loop::EmitSpirv() says, and how it is specialised.
+struct KernelCode {
+    loop::Module module;
+    std::vector<Expr> push_constants;  // u32 each
+    std::vector<uint32_t> constants;   // specialisation constants 0, 1, ...
+};
+Result<KernelCode> CodeOf(const PlanKernel& kernel, const loop::Target& target);
+
+// The kernel on host buffers, as loop::Interpret() says.
+Status Interpret(const PlanKernel& kernel,
+                 const Bindings& sizes,
+                 std::span<std::vector<uint8_t>> buffers);
 
 }  // namespace fornax::graph

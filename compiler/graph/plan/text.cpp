@@ -71,8 +71,11 @@ class PlanWriter {
         Line("plan {} of graph {}", Quoted(plan_.name),
              plan_.graph_hash.empty() ? "without a hash" : plan_.graph_hash);
         WriteSymbols();
-        WritePorts("input", plan_.inputs);
-        WritePorts("output", plan_.outputs);
+        WritePorts("input", plan_.inputs, plan_.model_inputs);
+        WritePorts("output", plan_.outputs, plan_.model_outputs);
+        for (const uint32_t input : plan_.fixed_inputs) {
+            Line("for one value of input {}", input);
+        }
         WriteBlocks();
         for (size_t i = 0; i < plan_.kernels.size(); ++i) {
             Line("kernel {}", i);
@@ -111,10 +114,14 @@ class PlanWriter {
         }
     }
 
-    void WritePorts(const char* kind, const std::vector<PlanPort>& ports) {
+    void WritePorts(const char* kind,
+                    const std::vector<PlanPort>& ports,
+                    const std::vector<TensorType>& model_types) {
         for (size_t i = 0; i < ports.size(); ++i) {
-            Line("{} {} {}: {} in block {}", kind, i, Quoted(ports[i].name),
-                 ports[i].type.ToString(), ports[i].block.value());
+            const bool is_narrowed = i < model_types.size() && model_types[i] != ports[i].type;
+            Line("{} {} {}: {} in block {}{}", kind, i, Quoted(ports[i].name),
+                 ports[i].type.ToString(), ports[i].block.value(),
+                 is_narrowed ? ", in the model " + model_types[i].ToString() : "");
         }
     }
 

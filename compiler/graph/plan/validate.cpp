@@ -58,7 +58,7 @@ class Validator {
              {&Validator::CheckCounts, &Validator::CheckSymbols, &Validator::CheckGuards,
               &Validator::CheckBlocks, &Validator::CheckInputs, &Validator::CheckSources,
               &Validator::CheckGuardSymbols, &Validator::CheckKernels, &Validator::CheckSteps,
-              &Validator::CheckOutputs}) {
+              &Validator::CheckOutputs, &Validator::CheckModel}) {
             FORNAX_RETURN_IF_ERROR((this->*rule)());
         }
         return OkStatus();
@@ -281,6 +281,41 @@ class Validator {
                           plan_.blocks[i].kind == BlockKind::kInput ||
                           plan_.blocks[i].kind == BlockKind::kConstant ||
                           plan_.blocks[i].kind == BlockKind::kState;
+        }
+        return OkStatus();
+    }
+
+    // What the model says of its ports is told to programs, and nothing is computed from it.
+    Status CheckModel() {
+        FORNAX_RETURN_IF_ERROR(CheckModelTypes("an input", plan_.inputs, plan_.model_inputs));
+        FORNAX_RETURN_IF_ERROR(CheckModelTypes("an output", plan_.outputs, plan_.model_outputs));
+        for (const uint32_t input : plan_.fixed_inputs) {
+            if (input >= plan_.inputs.size()) {
+                return Clause(
+                    fmt::format("input {} of {} has a fixed value", input, plan_.inputs.size()));
+            }
+        }
+        return OkStatus();
+    }
+
+    static Status CheckModelTypes(const char* what,
+                                  const std::vector<PlanPort>& ports,
+                                  const std::vector<TensorType>& types) {
+        if (!types.empty() && types.size() != ports.size()) {
+            return Clause(
+                fmt::format("its model has {} types for {} ports", types.size(), ports.size()));
+        }
+        for (size_t i = 0; i < types.size(); ++i) {
+            if (types[i].element != ports[i].type.element ||
+                types[i].shape.rank() != ports[i].type.shape.rank()) {
+                return Clause(fmt::format("{} is {}, and {} in the model", what,
+                                          ports[i].type.ToString(), types[i].ToString()));
+            }
+            for (const Expr& dim : types[i].shape.dims()) {
+                if (const Status size = loop::CheckExprSize(dim); !size.ok()) {
+                    return Clause(fmt::format("{}: {}", what, size.error().message));
+                }
+            }
         }
         return OkStatus();
     }

@@ -22,11 +22,13 @@ struct Weight {
     uint64_t offset = 0;
     std::span<const uint8_t> bytes;
     Hash128 digest;
+    bool is_elsewhere = false;
 };
 
 class PlanWriter {
   public:
-    explicit PlanWriter(const Plan& plan) : plan_(plan) {}
+    PlanWriter(const Plan& plan, uint64_t elsewhere_bytes)
+        : plan_(plan), elsewhere_bytes_(elsewhere_bytes) {}
 
     Status Write() {
         std::vector<Offset<flatbuffers::String>> kernels;
@@ -60,8 +62,11 @@ class PlanWriter {
         std::vector<Offset<stored::Weight>> weights;
         for (const Weight& weight : weights_) {
             weights.push_back(stored::CreateWeight(builder_, weight.offset, weight.bytes.size(),
-                                                   weight.digest.high, weight.digest.low));
+                                                   weight.digest.high, weight.digest.low,
+                                                   weight.is_elsewhere));
         }
+        const auto model_inputs = WriteTypes(plan_.model_inputs);
+        const auto model_outputs = WriteTypes(plan_.model_outputs);
         const std::vector<std::string>& texts = expressions_;
         builder_.Finish(stored::CreatePlan(
             builder_, builder_.CreateString(plan_.name), builder_.CreateString(plan_.graph_hash),
@@ -69,15 +74,20 @@ class PlanWriter {
             builder_.CreateVector(guards), builder_.CreateVector(sources),
             builder_.CreateVector(weights), builder_.CreateVector(blocks),
             builder_.CreateVector(inputs), builder_.CreateVector(outputs),
-            builder_.CreateVector(kernels), builder_.CreateVector(steps)));
+            builder_.CreateVector(kernels), builder_.CreateVector(steps),
+            builder_.CreateVector(model_inputs), builder_.CreateVector(model_outputs),
+            builder_.CreateVector(plan_.fixed_inputs)));
         return OkStatus();
     }
 
     std::vector<std::byte> File() const {
         PlanFileHeader header;
         header.structure_bytes = builder_.GetSize();
-        header.weight_bytes =
-            weights_.empty() ? 0 : weights_.back().offset + weights_.back().bytes.size();
+        for (const Weight& weight : weights_) {
+            if (!weight.is_elsewhere) {
+                header.weight_bytes = weight.offset + weight.bytes.size();
+            }
+        }
         header.checksum =
             HashBytes(std::as_bytes(std::span(builder_.GetBufferPointer(), builder_.GetSize())));
         const uint64_t weights = WeightsOffset(header);
@@ -85,7 +95,7 @@ class PlanWriter {
         std::memcpy(file.data(), &header, sizeof(header));
         std::memcpy(file.data() + sizeof(header), builder_.GetBufferPointer(), builder_.GetSize());
         for (const Weight& weight : weights_) {
-            if (!weight.bytes.empty()) {
+            if (!weight.is_elsewhere && !weight.bytes.empty()) {
                 std::memcpy(file.data() + weights + weight.offset, weight.bytes.data(),
                             weight.bytes.size());
             }
@@ -167,7 +177,11 @@ class PlanWriter {
         }
         const auto number = static_cast<uint32_t>(weights_.size());
         weight_numbers_.emplace(digest, number);
-        weights_.push_back({next_weight_, *data, digest});
+        if (data->size() >= elsewhere_bytes_) {
+            weights_.push_back({0, *data, digest, true});
+            return number + 1;
+        }
+        weights_.push_back({next_weight_, *data, digest, false});
         next_weight_ += (data->size() + kTensorAlignment - 1) / kTensorAlignment * kTensorAlignment;
         return number + 1;
     }
@@ -239,6 +253,7 @@ class PlanWriter {
     }
 
     const Plan& plan_;
+    const uint64_t elsewhere_bytes_;
     flatbuffers::FlatBufferBuilder builder_;
     std::vector<std::string> expressions_;
     std::map<std::string, uint32_t> numbers_;
@@ -274,14 +289,14 @@ uint64_t StructureBytes(const Plan& plan) {
 
 }  // namespace
 
-Result<std::vector<std::byte>> SerializePlan(const Plan& plan) {
+Result<std::vector<std::byte>> SerializePlan(const Plan& plan, uint64_t elsewhere_bytes) {
     if (StructureBytes(plan) > kMaxStructureBytes / 2) {
         return Error{ErrorCode::kUnsupported,
                      fmt::format("The structure of the plan {} has more than {} bytes, the limit "
                                  "of its file.",
                                  plan.name, kMaxStructureBytes / 2)};
     }
-    PlanWriter writer(plan);
+    PlanWriter writer(plan, elsewhere_bytes);
     FORNAX_RETURN_IF_ERROR(writer.Write());
     return writer.File();
 }

@@ -9,6 +9,7 @@
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/loop/window.h"
+#include "compiler/graph/schedule/split_loops.h"
 
 namespace fornax::graph {
 namespace {
@@ -23,6 +24,8 @@ using loop::VariableSet;
 constexpr double kShortRow = 16;
 // Reductions over fewer points than this stay in one invocation.
 constexpr double kShortReduction = 32;
+// Rows that lie across the memory are not shared by a workgroup if there are so many.
+constexpr double kManyRows = 64;
 // Products with fewer columns, or fewer products a sum, are not worth a tile.
 constexpr double kLeastColumns = 8;
 constexpr double kLeastRows = 4;
@@ -78,6 +81,17 @@ int Contiguity(const Kernel& kernel, const Symbol& variable) {
     return score;
 }
 
+// Whether neighbouring rows lie side by side in memory, and a row's own points do not.
+bool LieAcross(const Kernel& kernel, VariableSet rows) {
+    std::optional<size_t> row, lane;
+    for (size_t i = 0; i < kernel.parallel.size(); ++i) {
+        (((rows >> i) & 1) != 0 ? row : lane) = i;
+    }
+    return row && lane &&
+           Contiguity(kernel, kernel.parallel[*row].variable) >
+               Contiguity(kernel, kernel.parallel[*lane].variable);
+}
+
 std::vector<ScalarId> Reductions(const Kernel& kernel) {
     std::vector<ScalarId> reductions;
     for (size_t i = 0; i < kernel.scalars.size(); ++i) {
@@ -120,6 +134,7 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
     if (reductions.empty() || !kernel.sequential.empty()) {
         return cost;
     }
+    SplitLoopsOfProduct(kernel);
     const Scope scope = loop::FindScope(kernel);
     if (loop::FindAttention(kernel, scope)) {
         kernel.mapping = loop::Mapping::kAttention;
@@ -158,7 +173,9 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         const int across = Contiguity(kernel, kernel.parallel.back().variable);
         cooperative = along_row >= across || row_points < 64;
     }
-    if (cooperative || lane_points > kShortRow) {
+    // Invocations side by side take rows that lie side by side, each goes along its own.
+    const bool across = lane_points > 1 && LieAcross(kernel, rows) && row_points >= kManyRows;
+    if (!across && (cooperative || lane_points > kShortRow)) {
         PutRowsFirst(kernel, rows);
         kernel.mapping = loop::Mapping::kRow;
         kernel.row_loops = static_cast<uint32_t>(__builtin_popcountll(rows));

@@ -224,6 +224,10 @@ loop::ScalarId KernelBuilder::Map(ScalarFunction function, std::vector<loop::Sca
     return Add(type, loop::Map{function, std::move(arguments)});
 }
 
+loop::ScalarId KernelBuilder::Bitcast(loop::ScalarId argument, ElementType type) {
+    return TypeOf(argument) == type ? argument : Add(type, loop::Bitcast{argument});
+}
+
 loop::ScalarId KernelBuilder::Cast(loop::ScalarId argument, ElementType type) {
     if (TypeOf(argument) == type) {
         return argument;

@@ -68,6 +68,7 @@ class KernelBuilder {
     loop::ScalarId Integer(const Expr& value);  // i64
     loop::ScalarId Map(ScalarFunction function, std::vector<loop::ScalarId> arguments);
     loop::ScalarId Cast(loop::ScalarId argument, ElementType type);
+    loop::ScalarId Bitcast(loop::ScalarId argument, ElementType type);
     // Two values combined, as reductions do.
     loop::ScalarId Combined(Combine combine, loop::ScalarId a, loop::ScalarId b);
     loop::ScalarId InRange(const Expr& value, const Expr& extent);

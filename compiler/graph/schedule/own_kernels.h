@@ -7,6 +7,13 @@
 
 namespace fornax::graph {
 
+// Rows up to this length are sorted by comparing all elements with each other, others by a kernel
+// template, which takes each element twice: for its key and as a result.
+inline constexpr int64_t kShortSort = 128;
+
+// An index or a shape with the axis behind all others.
+std::vector<Expr> AxisLast(std::vector<Expr> index, size_t axis);
+
 void AddConcat(const Graph& graph,
                std::vector<bool>& realized,
                const Node& node,

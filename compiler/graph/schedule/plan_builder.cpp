@@ -3,8 +3,9 @@
 
 #include <algorithm>
 
-#include "compiler/graph/loop/attention.h"
+#include "compiler/graph/loop/costs.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
 
@@ -23,10 +24,6 @@ BlockKind KindOf(const Value& value) {
     return BlockKind::kTemporary;
 }
 
-Expr SizeBytes(const TensorType& type) {
-    return type.shape.Volume() * BytesOf(type.element);
-}
-
 // A kernel asks for the sizes that it uses: others may have no value yet when it runs.
 void KeepUsedSizes(loop::Kernel& kernel) {
     Ranges used;
@@ -34,51 +31,6 @@ void KeepUsedSizes(loop::Kernel& kernel) {
         used.emplace(symbol, kernel.sizes.at(symbol));
     }
     kernel.sizes = std::move(used);
-}
-
-// What a dispatch moves if each buffer goes through memory once, and the operations of its points.
-void EstimateCosts(const loop::Kernel& kernel, DispatchStep& step) {
-    for (const loop::Buffer& buffer : kernel.buffers) {
-        (buffer.written ? step.bytes_written : step.bytes_read) += SizeBytes(buffer.type);
-    }
-    const loop::Scope scope = loop::FindScope(kernel);
-    if (const auto attention = loop::FindAttention(kernel, scope)) {
-        // Each product and each sum once, whatever the kernel's form says.
-        Expr scores = attention->keys.extent, depth(1), columns(1);
-        for (const std::vector<loop::Loop>* loops : {&attention->batch, &attention->m}) {
-            for (const loop::Loop& loop : *loops) {
-                scores *= loop.extent;
-            }
-        }
-        for (const loop::Loop& loop : attention->depth) {
-            depth *= loop.extent;
-        }
-        for (const loop::Loop& loop : attention->n) {
-            columns *= loop.extent;
-        }
-        step.operations = scores * (2 * depth + 2 * columns);
-        return;
-    }
-    for (size_t i = 0; i < kernel.scalars.size(); ++i) {
-        const auto& value = kernel.scalars[i].value;
-        const auto* reduce = std::get_if<loop::Reduce>(&value);
-        if (!std::holds_alternative<loop::Map>(value) && reduce == nullptr) {
-            continue;
-        }
-        const loop::VariableSet free = scope.free[reduce != nullptr ? reduce->body.value() : i];
-        Expr evaluations(1);
-        for (size_t variable = 0; variable < scope.variables.size(); ++variable) {
-            if (((free >> variable) & 1) != 0) {
-                evaluations *= scope.variables[variable].extent;
-            }
-        }
-        step.operations += evaluations;
-    }
-    if (!kernel.phases.empty()) {  // whose scalars are computed in each iteration
-        for (const loop::Loop& loop : kernel.sequential) {
-            step.operations *= loop.extent;
-        }
-    }
 }
 
 }  // namespace
@@ -134,11 +86,31 @@ void PlanBuilder::AddDispatch(std::string name, loop::Kernel kernel, std::vector
 
 void PlanBuilder::AddKernel(loop::Kernel kernel, DispatchStep step) {
     KeepUsedSizes(kernel);
-    EstimateCosts(kernel, step);
-    const auto [found, inserted] =
-        kernels_.emplace(loop::ToText(kernel), KernelId(plan_.kernels.size()));
+    loop::KernelCosts costs = loop::EstimateCosts(kernel);
+    step.operations = std::move(costs.operations);
+    step.bytes_read = std::move(costs.bytes_read);
+    step.bytes_written = std::move(costs.bytes_written);
+    AddStep({std::move(kernel)}, std::move(step));
+}
+
+void PlanBuilder::AddTemplate(std::string name,
+                              TemplateKernel kernel,
+                              std::vector<BlockId> blocks) {
+    DispatchStep step;
+    step.name = std::move(name);
+    step.bindings = std::move(blocks);
+    step.operations = kernel.operations();
+    for (const loop::Buffer& buffer : kernel.buffers()) {
+        (buffer.written ? step.bytes_written : step.bytes_read) +=
+            buffer.type.shape.Volume() * BytesOf(buffer.type.element);
+    }
+    AddStep({.loop = {}, .of_template = std::move(kernel)}, std::move(step));
+}
+
+void PlanBuilder::AddStep(PlanKernel kernel, DispatchStep step) {
+    const auto [found, inserted] = kernels_.emplace(ToText(kernel), KernelId(plan_.kernels.size()));
     if (inserted) {
-        plan_.kernels.push_back({kernel});
+        plan_.kernels.push_back(std::move(kernel));
     }
     step.kernel = found->second;
     plan_.steps.emplace_back(std::move(step));

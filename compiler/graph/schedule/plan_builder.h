@@ -29,6 +29,8 @@ class PlanBuilder {
                      const std::vector<BlockId>& extra = {});
     // A dispatch of a kernel that is complete, with the blocks of its buffers.
     void AddDispatch(std::string name, loop::Kernel kernel, std::vector<BlockId> blocks);
+    // A dispatch of a template, with the blocks of its buffers.
+    void AddTemplate(std::string name, TemplateKernel kernel, std::vector<BlockId> blocks);
     void AddHostStep(HostStep step);
 
     // Ports and lifetimes; nothing may be added afterwards.
@@ -36,6 +38,7 @@ class PlanBuilder {
 
   private:
     void AddKernel(loop::Kernel kernel, DispatchStep step);
+    void AddStep(PlanKernel kernel, DispatchStep step);
     void AddPorts();
     void SetLifetimes();
 

@@ -1,9 +1,16 @@
 #include "compiler/graph/schedule/readers.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 namespace fornax::graph {
+
+bool IsView(const Operation& operation) {
+    return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
+           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
+           Is<op::Pad>(operation);
+}
 
 Readers::Readers(const Graph& graph, const std::vector<bool>& realized)
     : graph_(graph), realized_(realized), users_(graph.values().size()) {
@@ -45,6 +52,16 @@ std::vector<Readers::Reader> Readers::Of(ValueId value) const {
         }
     }
     return readers;
+}
+
+bool Readers::OnlyConcatenate(ValueId value) const {
+    const std::span<const size_t> users = UsersOf(value);
+    return !users.empty() && std::all_of(users.begin(), users.end(), [&](size_t user) {
+        const Node& node = graph_.nodes()[user];
+        return Is<op::Concat>(node.operation) ||
+               (IsView(node.operation) && !realized_[node.results[0].value()] &&
+                OnlyConcatenate(node.results[0]));
+    });
 }
 
 }  // namespace fornax::graph

@@ -9,6 +9,9 @@
 
 namespace fornax::graph {
 
+// Nodes that only say where the elements of their operand are.
+bool IsView(const Operation& operation);
+
 class Readers {
   public:
     // `realized` says by value index which values are in memory, and may change between calls. Both
@@ -24,6 +27,9 @@ class Readers {
 
     // The indices of the nodes that have the value as an operand, once for each operand.
     std::span<const size_t> UsersOf(ValueId value) const { return users_[value.value()]; }
+
+    // Whether all that is made of a value is a copy, which no reduction joins.
+    bool OnlyConcatenate(ValueId value) const;
 
   private:
     const Graph& graph_;

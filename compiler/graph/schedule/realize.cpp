@@ -10,6 +10,7 @@
 #include "compiler/graph/loop/scope.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
+#include "compiler/graph/schedule/own_kernels.h"
 #include "compiler/graph/schedule/readers.h"
 #include "compiler/graph/schedule/recurrence.h"
 
@@ -42,12 +43,6 @@ double FunctionCost(ScalarFunction function) {
         default:
             return 1;
     }
-}
-
-bool IsView(const Operation& operation) {
-    return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
-           Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
-           Is<op::Pad>(operation);
 }
 
 bool FitsOneKernel(const loop::Kernel& kernel) {
@@ -170,7 +165,8 @@ class Realizer {
                 if (cost > kMaxInlinedCost) {
                     Realize(StorageOf(graph_, result), RealizeReason::kTooLarge);
                 } else if (!IsView(node.operation) &&
-                           (own_reads_[result.value()] - 1) * cost > kPriceOfMemory) {
+                           (own_reads_[result.value()] - 1) * cost > kPriceOfMemory &&
+                           !IsReadAtOnePoint(result)) {
                     Realize(result, RealizeReason::kReadOften);
                 }
                 cost_[result.value()] = cost;
@@ -198,8 +194,9 @@ class Realizer {
             return volume / Volume(value);
         }
         if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
-            return static_cast<double>(
-                graph_.sizes().Hint(graph_.ShapeOf(value)[static_cast<size_t>(sort->axis)]));
+            const int64_t length =
+                graph_.sizes().Hint(graph_.ShapeOf(value)[static_cast<size_t>(sort->axis)]);
+            return length <= kShortSort ? static_cast<double>(length) : 2;
         }
         if (node_class == NodeClass::kInline && !node.results.empty()) {
             return std::max(1.0, Volume(node.results[0]) / Volume(value));
@@ -217,11 +214,14 @@ class Realizer {
             double evaluations = 0;
             for (const ValueId result : node.results) {
                 const bool computed_only = !realized(result) && ClassOf(n) == NodeClass::kInline;
+                if (computed_only && reads_[result.value()] > 1.01 && IsReadAtOnePoint(result)) {
+                    reads_[result.value()] = 1;
+                }
                 if (computed_only && !IsView(node.operation) &&
                     (reads_[result.value()] - 1) * cost_[result.value()] > kPriceOfMemory) {
                     Realize(result, RealizeReason::kReadOften);
                 } else if (computed_only && Is<op::Map>(node.operation) &&
-                           reads_[result.value()] > 1.01) {
+                           (reads_[result.value()] > 1.01 || readers_.OnlyConcatenate(result))) {
                     RealizeInstead(result);
                 }
                 evaluations =
@@ -232,6 +232,19 @@ class Realizer {
                     std::max(1.0, evaluations) * Multiplicity(node, ClassOf(n), i);
             }
         }
+    }
+
+    // Whether several uses are one evaluation: all compute the same point of one kernel.
+    bool IsReadAtOnePoint(ValueId value) const {
+        for (const size_t user : readers_.UsersOf(value)) {
+            const Node& node = graph_.nodes()[user];
+            const bool pointwise = Is<op::Map>(node.operation) || Is<op::Cast>(node.operation);
+            if (!pointwise ||
+                (!realized(node.results[0]) && reads_[node.results[0].value()] > 1.01)) {
+                return false;
+            }
+        }
+        return ReadersOf(value).size() == 1;
     }
 
     // What a reduction's readers make of it element by element takes its place in memory, if it is

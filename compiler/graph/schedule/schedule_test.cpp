@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/graph/ir/text.h"
+#include "compiler/graph/loop/product.h"
 
 namespace fornax::graph {
 namespace {
@@ -43,6 +44,32 @@ std::vector<std::string> KernelsOf(const std::string& text) {
     return kernels;
 }
 
+// Windows that lie side by side are columns of a product, also where what follows sees an image.
+TEST(Schedule, WindowsSideBySideAreColumns) {
+    const Result<Graph> graph = ParseGraph(R"(graph "up" {
+    %0 = input "x" f32[1,16,24,12]
+    %1 = input "w" f32[16,2,3,20]
+    %2 = input "b" f32[1,1,1,20]
+    %3 = contract "up" (%0, %1) {a = "ncij", b = "cuvo", result = "niujvo", accumulate = f32} : f32[1,24,2,12,3,20]
+    %4 = reshape "image" (%3) {shape = [1,48,36,20]} : f32[1,48,36,20]
+    %5 = broadcast "bias" (%2) {shape = [1,48,36,20]} : f32[1,48,36,20]
+    %6 = map "sum" (%4, %5) {function = add} : f32[1,48,36,20]
+    output "y" %6
+}
+)");
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const Result<Plan> plan = Schedule(*graph);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    ASSERT_EQ(plan->kernels.size(), 1u);
+    const loop::Kernel& kernel = plan->kernels[0].loop;
+    EXPECT_EQ(kernel.mapping, loop::Mapping::kProduct);
+    const std::optional<loop::Product> product = loop::FindProduct(kernel, loop::FindScope(kernel));
+    ASSERT_TRUE(product);
+    EXPECT_THAT(product->batch, testing::IsEmpty());
+    EXPECT_EQ(loop::PointsOf(product->m), Expr(24 * 12));
+    EXPECT_EQ(loop::PointsOf(product->n), Expr(2 * 3 * 20));
+}
+
 // What two readers make of a sum of products is computed in the products' kernel.
 TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
     EXPECT_THAT(KernelsOf(R"(graph "excite" {
@@ -60,6 +87,40 @@ TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
 }
 )"),
                 ElementsAre("product [64,400] sigmoid", "row [64]", "flat [64,400]"));
+}
+
+// A concatenation copies: what its operands are made of joins their reductions.
+TEST(Schedule, ActivationsBeforeAConcatenationJoinTheReduction) {
+    EXPECT_THAT(
+        KernelsOf(R"(graph "cat" {
+    %0 = input "x" f32[32,400]
+    %1 = input "w" f32[64,32]
+    %2 = input "y" f32[16,400]
+    %3 = input "z" f32[16,400]
+    %4 = contract "conv" (%1, %0) {a = "ck", b = "kn", result = "cn", accumulate = f32} : f32[64,400]
+    %5 = map "sigmoid" (%4) {function = sigmoid} : f32[64,400]
+    %6 = map "silu" (%4, %5) {function = mul} : f32[64,400]
+    %7 = concat "cat" (%6, %2, %3) {axis = 0} : f32[96,400]
+    output "o" %7
+}
+)"),
+        ElementsAre("product [64,400] sigmoid", "flat [96,400]", "flat [96,400]", "flat [96,400]"));
+}
+
+// What one kernel uses twice at a point it computes once.
+TEST(Schedule, UsesInOneKernelAreOneRead) {
+    EXPECT_THAT(KernelsOf(R"(graph "chain" {
+    %0 = input "x" f32[64,400]
+    %1 = map "a" (%0) {function = exp} : f32[64,400]
+    %2 = map "b" (%1) {function = tanh} : f32[64,400]
+    %3 = map "c" (%2) {function = sin} : f32[64,400]
+    %4 = map "d" (%3) {function = log1p} : f32[64,400]
+    %5 = map "e" (%4) {function = sigmoid} : f32[64,400]
+    %6 = map "f" (%4, %5) {function = mul} : f32[64,400]
+    output "y" %6
+}
+)"),
+                ElementsAre("flat [64,400] exp tanh sin log1p sigmoid"));
 }
 
 // The products' kernel keeps what its one reader needs several times of each element.
@@ -90,6 +151,35 @@ TEST(Schedule, WindowsAreFlat) {
 }
 )"),
                 ElementsAre("flat [64,28,28]"));
+}
+
+// A row is shared by a workgroup where its points lie side by side, and is one invocation's where
+// neighbouring rows do.
+TEST(Schedule, RowsThatLieAcrossTheMemoryAreFlat) {
+    const auto softmax = [](std::string_view axis, std::string_view statistics,
+                            std::string_view inserted) {
+        return fmt::format(R"(graph "softmax" {{
+    %0 = input "x" f32[8,100,200]
+    %1 = reduce "max" (%0) {{combine = max, axes = [{0}]}} : f32[{1}]
+    %2 = reshape "m" (%1) {{shape = [{2}]}} : f32[{2}]
+    %3 = broadcast "all" (%2) {{shape = [8,100,200]}} : f32[8,100,200]
+    %4 = map "less" (%0, %3) {{function = sub}} : f32[8,100,200]
+    %5 = map "exp" (%4) {{function = exp}} : f32[8,100,200]
+    %6 = reduce "sum" (%5) {{combine = sum, axes = [{0}]}} : f32[{1}]
+    %7 = reshape "s" (%6) {{shape = [{2}]}} : f32[{2}]
+    %8 = broadcast "all" (%7) {{shape = [8,100,200]}} : f32[8,100,200]
+    %9 = map "share" (%5, %8) {{function = div}} : f32[8,100,200]
+    output "y" %9
+}}
+)",
+                           axis, statistics, inserted);
+    };
+    EXPECT_THAT(KernelsOf(softmax("1", "8,200", "8,1,200")),
+                ElementsAre("flat [8,100,200] exp exp"));
+    EXPECT_THAT(KernelsOf(softmax("0", "100,200", "1,100,200")),
+                ElementsAre("flat [8,100,200] exp exp"));
+    EXPECT_THAT(KernelsOf(softmax("2", "8,100", "8,100,1")),
+                ElementsAre("row [8,100,200] exp exp"));
 }
 
 }  // namespace

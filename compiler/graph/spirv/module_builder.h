@@ -43,6 +43,7 @@ class ModuleBuilder {
     Id Bool();
     Id Int(uint32_t bits);
     Id Float(uint32_t bits);
+    Id BFloat16();
     Id U32() { return Int(32); }
     Id F32() { return Float(32); }
     Id Vector(Id component, uint32_t count);

@@ -44,6 +44,13 @@ Id ModuleBuilder::Float(uint32_t bits) {
     return id;
 }
 
+Id ModuleBuilder::BFloat16() {
+    const uint32_t operands[] = {16, static_cast<uint32_t>(spv::FPEncoding::BFloat16KHR)};
+    const Id id = Declare(spv::Op::OpTypeFloat, operands);
+    bits_[id] = 16;
+    return id;
+}
+
 Id ModuleBuilder::Vector(Id component, uint32_t count) {
     const uint32_t operands[] = {component, count};
     return Declare(spv::Op::OpTypeVector, operands);

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/plan/plan_kernel.h"
+
 namespace fornax::graph::testing {
 namespace {
 
@@ -85,19 +87,20 @@ class Player {
     }
 
     Status RunStep(const DispatchStep& step) {
-        const loop::Kernel& kernel = plan_.kernels[step.kernel.value()].loop;
+        const PlanKernel& kernel = plan_.kernels[step.kernel.value()];
+        const std::span<const loop::Buffer> kernel_buffers = BuffersOf(kernel);
         std::vector<std::vector<uint8_t>> buffers;
         for (size_t i = 0; i < step.bindings.size(); ++i) {
             FORNAX_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                                    Dims(kernel.buffers[i].type.shape));
-            size_t bytes = BytesOf(kernel.buffers[i].type.element);
+                                    Dims(kernel_buffers[i].type.shape));
+            size_t bytes = BytesOf(kernel_buffers[i].type.element);
             for (const int64_t dim : dims) {
                 bytes *= static_cast<size_t>(dim);
             }
             buffers.push_back(std::move(blocks_[step.bindings[i].value()]));
             buffers.back().resize(bytes);
         }
-        Status status = loop::Interpret(kernel, sizes_, buffers);
+        Status status = Interpret(kernel, sizes_, buffers);
         for (size_t i = 0; i < step.bindings.size(); ++i) {
             blocks_[step.bindings[i].value()] = std::move(buffers[i]);
         }

@@ -45,6 +45,10 @@ bool HasVnni(const llvm::IRBuilderBase& builder) {
     return ModuleFlag(builder, kVnniFlag) != 0;
 }
 
+bool HasBFloatDot(const llvm::IRBuilderBase& builder) {
+    return ModuleFlag(builder, kBFloatDotFlag) != 0;
+}
+
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& b, llvm::Value* value) {
     llvm::Type* f32 = SameShape(value->getType(), b.getFloatTy());
     if (VectorBitsOf(b) >= 256) {

@@ -1,5 +1,6 @@
-// Dot products of four bytes in a word, added onto a word: one instruction with VNNI, else two
-// multiplications of 16-bit pairs.
+// Dot products of what two words hold, added onto a third. Of four bytes: one instruction with
+// VNNI, else two multiplications of 16-bit pairs. Of two bfloat16: VDPBF16PS, else two
+// multiply-adds.
 #include <algorithm>
 
 #include <llvm/Analysis/ValueTracking.h>
@@ -123,24 +124,18 @@ llvm::Value* Part(llvm::IRBuilderBase& builder,
     return builder.CreateShuffleVector(vector, pick);
 }
 
-}  // namespace
-
-llvm::Value* EmitDot4(const PureOp& op) {
-    auto* type = llvm::dyn_cast<llvm::FixedVectorType>(op.in[0]->getType());
-    if (!type) {
-        return DotEmitter(op.builder, op.op, 0).Scalar(op.in[0], op.in[1], op.in[2]);
-    }
-    // A register at a time; the last one may be partly used.
-    const unsigned width = type->getNumElements();
+// `dot` of a register at a time; the last one may be partly used.
+template <typename Dot>
+llvm::Value* ByRegisters(const PureOp& op, Dot&& dot) {
+    const unsigned width = llvm::cast<llvm::FixedVectorType>(op.in[0]->getType())->getNumElements();
     const unsigned part = VectorBitsOf(op.builder) / 32;
-    DotEmitter emitter(op.builder, op.op, part * 32);
     llvm::SmallVector<llvm::Value*, 16> parts;
     for (unsigned at = 0; at < width; at += part) {
         llvm::Value* operands[3];
         for (int i = 0; i < 3; ++i) {
             operands[i] = width == part ? op.in[i] : Part(op.builder, op.in[i], at, part);
         }
-        parts.push_back(emitter.Vector(operands[0], operands[1], operands[2]));
+        parts.push_back(dot(operands[0], operands[1], operands[2]));
     }
     while (parts.size() > 1) {
         llvm::SmallVector<llvm::Value*, 16> joined;
@@ -155,6 +150,42 @@ llvm::Value* EmitDot4(const PureOp& op) {
         parts = joined;
     }
     return width < part ? Part(op.builder, parts[0], 0, width) : parts[0];
+}
+
+}  // namespace
+
+llvm::Value* EmitDot4(const PureOp& op) {
+    if (!op.in[0]->getType()->isVectorTy()) {
+        return DotEmitter(op.builder, op.op, 0).Scalar(op.in[0], op.in[1], op.in[2]);
+    }
+    DotEmitter emitter(op.builder, op.op, VectorBitsOf(op.builder));
+    return ByRegisters(op, [&](llvm::Value* a, llvm::Value* b, llvm::Value* sum) {
+        return emitter.Vector(a, b, sum);
+    });
+}
+
+llvm::Value* EmitBFloatDot2(const PureOp& op) {
+    llvm::IRBuilderBase& b = op.builder;
+    llvm::Type* type = op.in[0]->getType();
+    if (type->isVectorTy() && HasBFloatDot(b)) {
+        return ByRegisters(op, [&](llvm::Value* x, llvm::Value* y, llvm::Value* sum) {
+            const auto count = llvm::cast<llvm::FixedVectorType>(x->getType())->getNumElements();
+            auto* pairs = llvm::FixedVectorType::get(b.getBFloatTy(), count * 2);
+            return b.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {},
+                                     {sum, b.CreateBitCast(x, pairs), b.CreateBitCast(y, pairs)});
+        });
+    }
+    llvm::Value* sum = op.in[2];
+    for (const bool upper : {false, true}) {
+        const auto half = [&](llvm::Value* word) {
+            word = upper ? b.CreateAnd(word, llvm::ConstantInt::get(type, 0xffff0000U))
+                         : b.CreateShl(word, llvm::ConstantInt::get(type, 16));
+            return b.CreateBitCast(word, sum->getType());
+        };
+        const PureOp fma = {b, Op::kFma, {half(op.in[0]), half(op.in[1]), sum}, op.result};
+        sum = EmitFloatOp(fma)[0];
+    }
+    return sum;
 }
 
 }  // namespace fornax::kernel

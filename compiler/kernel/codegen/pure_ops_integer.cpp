@@ -269,6 +269,8 @@ Values IntegerEmitter::Emit() {
         case Op::kUDot4:
         case Op::kSUDot4:
             return {EmitDot4({b_, op_, in_, result_})};
+        case Op::kBFloatDot2:
+            return {EmitBFloatDot2({b_, op_, in_, result_})};
         case Op::kLaneRange:
             // Of each lane by itself; the emitter knows more (Emitter::EmitLaneRange).
             return {a, Int(0)};

@@ -36,10 +36,11 @@ inline llvm::Value* AnyValue(llvm::IRBuilderBase& builder, llvm::Value* value) {
     return llvm::Constant::replaceUndefsWith(constant, llvm::Constant::getNullValue(element));
 }
 
-// The module's kNativeHalfFlag, kFmaFlag and kVnniFlag.
+// The module's kNativeHalfFlag, kFmaFlag, kVnniFlag and kBFloatDotFlag.
 bool HasNativeHalf(const llvm::IRBuilderBase& builder);
 bool HasFma(const llvm::IRBuilderBase& builder);
 bool HasVnni(const llvm::IRBuilderBase& builder);
+bool HasBFloatDot(const llvm::IRBuilderBase& builder);
 
 // Between f16 and f32, in the shape of the value. LLVM's own conversions are calls without F16C.
 llvm::Value* FloatFromHalf(llvm::IRBuilderBase& builder, llvm::Value* value);
@@ -54,6 +55,7 @@ llvm::Value* FusedMultiplyAdd(llvm::IRBuilderBase& builder,
 
 Values EmitIntegerOp(const PureOp& op);
 llvm::Value* EmitDot4(const PureOp& op);
+llvm::Value* EmitBFloatDot2(const PureOp& op);
 Values EmitConversionOp(const PureOp& op);
 Values EmitFloatOp(const PureOp& op);  // f32 and f64; f16 for what pure_ops.cpp lists as native
 

@@ -351,11 +351,55 @@ TEST(FusedOp, RoundsOnceOnEveryTarget) {
     }
 }
 
+// Numbers far from the ends of f32, whose products and sums are not: one rounding is as good as
+// two.
+TEST(BFloatDot, AddsTwoProductsOnEveryTarget) {
+    const OpSignature signature{
+        Op::kBFloatDot2, {Type::kI32, Type::kI32, Type::kF32}, {Type::kF32}, {}, 0};
+    std::mt19937_64 random(9);
+    const auto exponent = [&] { return 100 + random() % 50; };
+    std::vector<Column> in = {Column(Type::kI32), Column(Type::kI32), Column(Type::kF32)};
+    for (size_t i = 0; i < kCount; ++i) {
+        for (Column& column : in) {
+            const uint64_t numbers = exponent() << 7 | exponent() << 23;
+            column.bits[i] = numbers | (random() & 0x807f807fU);
+        }
+    }
+    for (Column& column : in) {
+        column.Store();
+    }
+    const auto number = [](uint64_t bits) {
+        return double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
+    };
+    for (const TargetInfo& target : TestTargets()) {
+        for (const uint32_t lanes : {0U, 4U, 16U, 32U}) {
+            auto compiled = CompiledOp::Create(target, signature, lanes);
+            ASSERT_TRUE(compiled.ok()) << compiled.error().message;
+            Column out(Type::kF32);
+            const void* const inputs[] = {in[0].stored.data(), in[1].stored.data(),
+                                          in[2].stored.data()};
+            void* const outputs[] = {out.stored.data()};
+            compiled->Run(inputs, outputs, kCount);
+            out.Load();
+            for (size_t i = 0; i < kCount; ++i) {
+                const uint64_t a = in[0].bits[i], b = in[1].bits[i];
+                const double low = number(a << 16) * number(b << 16);
+                const double high = number(a & 0xffff0000U) * number(b & 0xffff0000U);
+                const double sum = number(in[2].bits[i]);
+                const double scale = std::abs(low) + std::abs(high) + std::abs(sum);
+                ASSERT_NEAR(number(out.bits[i]), low + high + sum, scale * 0x1p-22)
+                    << std::hex << a << " " << b << ", " << std::dec << lanes << " lanes, "
+                    << target.cpu_name;
+            }
+        }
+    }
+}
+
 std::vector<Op> ExactOps() {
     std::vector<Op> list;
     for (Op op = Op::kIAdd; op <= Op::kModf; op = static_cast<Op>(static_cast<int>(op) + 1)) {
         bool inexact = (op >= Op::kExp && op <= Op::kATanh) || op == Op::kFRem || op == Op::kFMod ||
-                       op == Op::kRSqrt;
+                       op == Op::kRSqrt || op == Op::kBFloatDot2;
         if (!inexact) {
             list.push_back(op);
         }

@@ -346,6 +346,16 @@ uint64_t Dot4(Op op, std::span<const uint64_t> in) {
     return sum & Mask(32);
 }
 
+uint64_t BFloatDot2(std::span<const uint64_t> in) {
+    uint64_t sum = in[2];
+    for (const uint32_t shift : {0U, 16U}) {
+        const uint64_t operands[] = {in[0] << (16 - shift) & 0xffff0000U,
+                                     in[1] << (16 - shift) & 0xffff0000U, sum};
+        sum = EvaluateFma(Type::kF32, operands);
+    }
+    return sum;
+}
+
 // Operations with two results.
 bool EvaluatePair(Op op, Type type, std::span<const uint64_t> in, std::span<uint64_t> out) {
     uint32_t width = BitWidth(type);
@@ -469,6 +479,9 @@ bool Evaluate(const Kernel& kernel,
         case Op::kUDot4:
         case Op::kSUDot4:
             out[0] = Dot4(inst.op, in);
+            return true;
+        case Op::kBFloatDot2:
+            out[0] = BFloatDot2(in);
             return true;
         case Op::kLdexp: {
             auto exponent = static_cast<int32_t>(in[1]);

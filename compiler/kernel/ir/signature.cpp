@@ -288,6 +288,11 @@ std::string Checker::Check() {
         case Op::kUDot4:
         case Op::kSUDot4:
             return AllAlike([](Type type) { return type == Type::kI32; }, "i32");
+        case Op::kBFloatDot2:
+            if (Out() != Type::kF32 || In(2) != Out()) {
+                return WrongResult(0, "f32 like operand 2");
+            }
+            return NeedI32({0, 1});
         case Op::kIEq:
         case Op::kINe:
             return Comparison(integer_or_bool, "an integer or bool");

@@ -105,6 +105,7 @@ constexpr spv::Capability kCapabilities[] = {
     spv::Capability::BFloat16TypeKHR,
     spv::Capability::BFloat16DotProductKHR,
     spv::Capability::BFloat16CooperativeMatrixKHR,
+    spv::Capability::DotProductBFloat16AccVALVE,
     spv::Capability::CooperativeMatrixKHR,
     spv::Capability::Shader64BitIndexingEXT,
     // Of other entry points of a module: FragmentOnly.

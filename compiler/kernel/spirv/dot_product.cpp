@@ -1,5 +1,6 @@
-// Integer dot products (SPIR-V 1.6 and SPV_KHR_integer_dot_product). Vectors of 8-bit components
-// are packed into words, for which the IR has operations.
+// Integer dot products (SPIR-V 1.6 and SPV_KHR_integer_dot_product), and those of bfloat16 that are
+// added in binary32 (SPV_VALVE_mixed_float_dot_product). Vectors of 8-bit components and of
+// bfloat16 are packed into words, for which the IR has operations.
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -106,6 +107,62 @@ Status Translator::IntegerDot(const Inst& inst) {
         sum = AddSaturating(sum, accumulator, first_signed);
     }
     return Define(inst, {sum});
+}
+
+// The accumulator and the result are of binary32, or both of bfloat16.
+Status Translator::MixedFloatDot(const Inst& inst) {
+    const bool narrow = inst.op == Op::OpFDot2MixAcc16VALVE;
+    FORNAX_ASSIGN_OR_RETURN(const Type* type, TypeOf(inst, inst.type));
+    FORNAX_ASSIGN_OR_RETURN(Tuple a, UseTuple(inst, inst[0]));
+    FORNAX_ASSIGN_OR_RETURN(Tuple b, UseTuple(inst, inst[1]));
+    FORNAX_ASSIGN_OR_RETURN(ir::ValueId sum, UseScalar(inst, inst[2]));
+    for (const uint32_t operand : {0, 1, 2}) {
+        FORNAX_ASSIGN_OR_RETURN(const Type* given, ValueType(inst, inst[operand]));
+        if ((operand < 2 || narrow) && !types_.IsBFloat16(*given)) {
+            return Unsupported(inst, "has operands of other elements than bfloat16");
+        }
+    }
+    const bool fits =
+        narrow ? types_.IsBFloat16(*type)
+               : types_.ScalarOf(*type) == ir::Type::kF32 && kernel_.type(sum) == ir::Type::kF32;
+    if (!fits || type->scalars != 1 || a.size() != 2 || b.size() != 2) {
+        return Invalid(inst, "has operands that do not fit its result type");
+    }
+    if (narrow) {
+        sum = FromBFloat16(sum);
+    }
+    if (modes_.PreservesDenormals(ir::Type::kF32)) {
+        for (const size_t i : {0, 1}) {
+            sum = Emit(ir::Op::kFma, ir::Type::kF32, {FromBFloat16(a[i]), FromBFloat16(b[i]), sum});
+        }
+    } else {
+        sum = Emit(ir::Op::kBFloatDot2, ir::Type::kF32, {WordOfHalves(a), WordOfHalves(b), sum});
+    }
+    return Define(inst, {narrow ? ToBFloat16(sum) : sum});
+}
+
+// The word of two elements of 16 bits, the first in the lower half; the one that they were taken
+// from, if there is one (Bitcast).
+ir::ValueId Translator::WordOfHalves(const Tuple& halves) {
+    const auto shifted = [&](ir::ValueId half, uint32_t by) -> ir::ValueId {
+        const ir::Instruction* part = kernel_.Definition(half);
+        const ir::Instruction* shift = part != nullptr && part->op == ir::Op::kTrunc
+                                           ? kernel_.Definition(part->operands[0])
+                                           : nullptr;
+        uint64_t amount = 0;
+        const bool is_word = shift != nullptr && shift->op == ir::Op::kLShr &&
+                             kernel_.type(shift->results[0]) == ir::Type::kI32 &&
+                             kernel_.IsConst(shift->operands[1], &amount) && amount == by;
+        return is_word ? shift->operands[0] : ir::ValueId();
+    };
+    const ir::ValueId word = shifted(halves[1], 16);
+    if (word.valid() && shifted(halves[0], 0) == word) {
+        return word;
+    }
+    const ir::ValueId low = Emit(ir::Op::kZExt, ir::Type::kI32, {halves[0]});
+    const ir::ValueId high = Emit(ir::Op::kShl, ir::Type::kI32,
+                                  {Emit(ir::Op::kZExt, ir::Type::kI32, {halves[1]}), Int(16)});
+    return Emit(ir::Op::kOr, ir::Type::kI32, {low, high});
 }
 
 }  // namespace fornax::kernel::spirv

@@ -141,6 +141,9 @@ Translator::Handler Translator::FindHandler(Op op) {
         case Op::OpUDotAccSat:
         case Op::OpSUDotAccSat:
             return &Translator::IntegerDot;
+        case Op::OpFDot2MixAcc32VALVE:
+        case Op::OpFDot2MixAcc16VALVE:
+            return &Translator::MixedFloatDot;
         case Op::OpConvertFToU:
         case Op::OpConvertFToS:
         case Op::OpConvertSToF:

@@ -470,6 +470,8 @@ class Translator {
 
     // --- dot_product.cpp ---
     Status IntegerDot(const Inst& inst);
+    Status MixedFloatDot(const Inst& inst);
+    ir::ValueId WordOfHalves(const Tuple& halves);
     ir::ValueId AddSaturating(ir::ValueId a, ir::ValueId b, bool is_signed);
 
     // --- execution_modes.cpp ---
