@@ -1,6 +1,4 @@
 // Buffers in the host's memory, which the device uses in place.
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 
@@ -10,19 +8,10 @@
 namespace fornax::ggml_plugin {
 namespace {
 
-// Whole pages are what devices import.
-constexpr size_t kPage = 4096;
-
 struct Memory {
     PluginDevice* device = nullptr;
     uint8_t* data = nullptr;
-    size_t mapped_bytes = 0;  // 0: the caller's
-
-    ~Memory() {
-        if (mapped_bytes != 0) {
-            munmap(data, mapped_bytes);
-        }
-    }
+    std::unique_ptr<Pages> pages;  // null: the memory is the caller's
 };
 
 Memory& MemoryOf(const abi::Buffer* buffer) {
@@ -38,12 +27,31 @@ void* GetBase(abi::Buffer* buffer) {
     return MemoryOf(buffer).data;
 }
 
-void FillTensor(abi::Buffer*, abi::Tensor* tensor, uint8_t value, size_t offset, size_t size) {
-    std::memset(static_cast<uint8_t*>(tensor->data) + offset, value, size);
+// Packs of weights that change are made anew.
+void NoteWritten(abi::Buffer* buffer, const void* begin, size_t size) {
+    if (buffer->usage == abi::kUsageWeights) {
+        MemoryOf(buffer).device->Forget(begin, size);
+    }
 }
 
-void SetTensor(abi::Buffer*, abi::Tensor* tensor, const void* data, size_t offset, size_t size) {
-    std::memcpy(static_cast<uint8_t*>(tensor->data) + offset, data, size);
+void FillTensor(abi::Buffer* buffer,
+                abi::Tensor* tensor,
+                uint8_t value,
+                size_t offset,
+                size_t size) {
+    uint8_t* begin = static_cast<uint8_t*>(tensor->data) + offset;
+    std::memset(begin, value, size);
+    NoteWritten(buffer, begin, size);
+}
+
+void SetTensor(abi::Buffer* buffer,
+               abi::Tensor* tensor,
+               const void* data,
+               size_t offset,
+               size_t size) {
+    uint8_t* begin = static_cast<uint8_t*>(tensor->data) + offset;
+    std::memcpy(begin, data, size);
+    NoteWritten(buffer, begin, size);
 }
 
 void GetTensor(abi::Buffer*, const abi::Tensor* tensor, void* data, size_t offset, size_t size) {
@@ -52,6 +60,7 @@ void GetTensor(abi::Buffer*, const abi::Tensor* tensor, void* data, size_t offse
 
 void Clear(abi::Buffer* buffer, uint8_t value) {
     std::memset(MemoryOf(buffer).data, value, buffer->size);
+    NoteWritten(buffer, MemoryOf(buffer).data, buffer->size);
 }
 
 abi::Buffer* NewBuffer(std::unique_ptr<Memory> memory, size_t size) {
@@ -73,17 +82,15 @@ PluginDevice& DeviceOfType(abi::BufferType* type) {
 
 template <typename Table>
 abi::Buffer* AllocBuffer(abi::BufferType* type, size_t size) {
-    auto memory = std::make_unique<Memory>();
-    memory->device = &DeviceOfType<Table>(type);
-    memory->mapped_bytes = (size + kPage - 1) / kPage * kPage;
-    void* data = mmap(nullptr, memory->mapped_bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (data == MAP_FAILED) {
-        LogError("ggml: there is no memory for a buffer of {} bytes.", size);
-        memory->mapped_bytes = 0;
+    Result<std::unique_ptr<Pages>> pages = Pages::Allocate(size);
+    if (!pages.ok()) {
+        LogError("ggml: a buffer could not be made. {}", pages.error().message);
         return nullptr;
     }
-    memory->data = static_cast<uint8_t*>(data);
+    auto memory = std::make_unique<Memory>();
+    memory->device = &DeviceOfType<Table>(type);
+    memory->pages = std::move(*pages);
+    memory->data = memory->pages->data();
     return NewBuffer(std::move(memory), size);
 }
 

@@ -88,6 +88,7 @@ class Builder {
         if (is_new) {
             Storage& storage = capture_.graph.storages.emplace_back();
             storage.type = host_.TypeOf(root);
+            storage.is_weights = root.buffer != nullptr && root.buffer->usage == abi::kUsageWeights;
             std::copy(std::begin(root.ne), std::end(root.ne), storage.ne.begin());
             capture_.addresses.push_back(root.data);
             capture_.sizes.push_back(SizeOf(storage));
@@ -179,7 +180,7 @@ Hash128 HashOf(const ggml_frontend::Graph& graph) {
     hasher.AppendListSize(graph.storages.size());
     for (const Storage& storage : graph.storages) {
         hasher.Append(type_name(storage.type)).AppendArray(std::span(storage.ne));
-        hasher.Append(storage.is_kept).Append(storage.is_shared);
+        hasher.Append(storage.is_kept).Append(storage.is_shared).Append(storage.is_weights);
     }
     return hasher.Finish();
 }

@@ -134,6 +134,7 @@ std::shared_ptr<Executor> PluginDevice::AddExecutor() {
 }
 
 void PluginDevice::Forget(const void* begin, uint64_t size) {
+    compiler_->weights().Forget(begin, size);
     const std::lock_guard lock(mutex_);
     for (const std::weak_ptr<Executor>& weak : executors_) {
         if (const std::shared_ptr<Executor> executor = weak.lock()) {

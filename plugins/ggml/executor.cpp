@@ -87,7 +87,8 @@ bool Compiler::IsSupported(const ggml_frontend::Graph& graph) {
 
 Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
     std::shared_ptr<const CompiledGraph> compiled,
-    const Capture& capture) {
+    const Capture& capture,
+    WeightStore& weights) {
     std::shared_ptr<BoundGraph> bound(new BoundGraph());
     const auto use = [&](uint32_t storage) -> Status {
         void* address = capture.addresses[storage];
@@ -121,11 +122,21 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
         return Error{ErrorCode::kInternal, fit.reason};
     }
     for (size_t i = 0; i < compiled->inputs.size(); ++i) {
-        const uint32_t storage = compiled->inputs[i];
+        const auto& [storage, part] = compiled->inputs[i];
         FORNAX_RETURN_IF_ERROR(use(storage));
-        FORNAX_ASSIGN_OR_RETURN(
-            [[maybe_unused]] const bool in_place,
-            bound->instance_->BindInput(i, capture.addresses[storage], capture.sizes[storage]));
+        const void* data = capture.addresses[storage];
+        uint64_t size = capture.sizes[storage];
+        if (part != ggml_frontend::Part::kWhole) {
+            const ggml_frontend::Storage& matrix = capture.graph.storages[storage];
+            FORNAX_ASSIGN_OR_RETURN(
+                std::shared_ptr<const PackedWeights> pack,
+                weights.Get(*matrix.type, data, size, matrix.ne[0], matrix.ne[1]));
+            data = pack->part(part)->data();
+            size = pack->part(part)->size_bytes();
+            bound->weights_.push_back(std::move(pack));
+        }
+        FORNAX_ASSIGN_OR_RETURN([[maybe_unused]] const bool in_place,
+                                bound->instance_->BindInput(i, data, size));
     }
     for (size_t i = 0; i < compiled->outputs.size(); ++i) {
         const uint32_t storage = compiled->outputs[i];
@@ -138,10 +149,33 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
     return bound;
 }
 
+Status BoundGraph::Run() {
+    if (!LogEnabled(LogLevel::kDebug)) {
+        return instance_->Run();
+    }
+    std::vector<runtime::StepTime> times;
+    FORNAX_RETURN_IF_ERROR(instance_->Run(&times));
+    constexpr size_t kShown = 20;
+    double total = 0;
+    for (const runtime::StepTime& time : times) {
+        total += time.nanoseconds;
+    }
+    std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) {
+        return a.nanoseconds > b.nanoseconds;
+    });
+    LogDebug("ggml: {} steps in {:.3f} ms", times.size(), total / 1e6);
+    for (size_t i = 0; i < std::min(kShown, times.size()); ++i) {
+        const graph::PlanStep& step = compiled_->program->plan().steps[times[i].step];
+        const auto* dispatch = std::get_if<graph::DispatchStep>(&step);
+        LogDebug("ggml: {:9.3f} ms step {} {}", times[i].nanoseconds / 1e6, times[i].step,
+                 dispatch == nullptr ? "on the host" : dispatch->name);
+    }
+    return OkStatus();
+}
+
 bool BoundGraph::Uses(const void* begin, uint64_t size) const {
-    const auto* first = static_cast<const uint8_t*>(begin);
     return std::any_of(memory_.begin(), memory_.end(), [&](const Range& range) {
-        return range.begin < first + size && first < range.begin + range.size;
+        return Overlap(range.begin, range.size, begin, size);
     });
 }
 
@@ -164,7 +198,7 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledGraph> compiled,
                             compiler_->Compile(capture.graph));
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<BoundGraph> bound,
-                            BoundGraph::Create(std::move(compiled), capture));
+                            BoundGraph::Create(std::move(compiled), capture, compiler_->weights()));
     const std::lock_guard lock(mutex_);
     const Hash128 leaves = HashTensors(capture.leaves, bytes);
     kept_.push_front({hash, leaves, std::move(capture.leaves), bound});

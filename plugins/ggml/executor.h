@@ -15,6 +15,7 @@
 #include "base/result.h"
 #include "compiler/frontends/ggml/importer.h"
 #include "plugins/ggml/capture.h"
+#include "plugins/ggml/weights.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
 
@@ -23,7 +24,8 @@ namespace fornax::ggml_plugin {
 // A graph's plan on the device, for any memory.
 struct CompiledGraph {
     std::shared_ptr<const runtime::Program> program;
-    std::vector<uint32_t> inputs, outputs;  // storages
+    std::vector<ggml_frontend::ImportedGraph::Input> inputs;
+    std::vector<uint32_t> outputs;  // storages
     std::vector<ggml_frontend::ImportedGraph::State> states;
 };
 
@@ -36,6 +38,7 @@ class Compiler {
     Result<std::shared_ptr<const CompiledGraph>> Compile(const ggml_frontend::Graph& graph);
     // Whether a graph of one node imports. Remembered.
     bool IsSupported(const ggml_frontend::Graph& graph);
+    WeightStore& weights() { return weights_; }
 
   private:
     static constexpr size_t kMaxKept = 64;
@@ -50,14 +53,17 @@ class Compiler {
     std::list<Entry> kept_;  // the last used first
     std::mutex supported_mutex_;
     std::map<Hash128, bool> supported_;
+    WeightStore weights_;
 };
 
 // A graph that is ready to run: its plan with the memory of its tensors.
 class BoundGraph {
   public:
     static Result<std::shared_ptr<BoundGraph>> Create(std::shared_ptr<const CompiledGraph> compiled,
-                                                      const Capture& capture);
-    Status Run() { return instance_->Run(); }
+                                                      const Capture& capture,
+                                                      WeightStore& weights);
+    // At log level debug, says which steps took longest.
+    Status Run();
     // Whether a byte of [begin, begin + size) is bound.
     bool Uses(const void* begin, uint64_t size) const;
 
@@ -72,6 +78,7 @@ class BoundGraph {
         uint64_t size;
     };
     std::vector<Range> memory_;
+    std::vector<std::shared_ptr<const PackedWeights>> weights_;
 };
 
 // One stream of graphs. Prepare() and Run() are for one thread at a time, Forget() for any.

@@ -59,6 +59,8 @@ struct Storage {
     bool is_kept = true;
     // Shares bytes with another storage of the graph: what is written to it lies elsewhere first.
     bool is_shared = false;
+    // Weights, which stay as they are from run to run: products may read a packed copy.
+    bool is_weights = false;
 };
 
 struct Graph {

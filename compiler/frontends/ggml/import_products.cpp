@@ -1,16 +1,50 @@
 // Matrix products.
 #include "compiler/frontends/ggml/node.h"
+#include "compiler/graph/build/product.h"
 
 namespace fornax::ggml_frontend {
 namespace {
 
+using graph::ElementType;
 using graph::Expr;
 using graph::Shape;
 using graph::Val;
 
+// The rows of the second operand times weights in panels.
+Val PackedProduct(const Node& node) {
+    const TypeInfo& type = *node.source(0).type;
+    const PackForm form = *PackFormOf(type);
+    const int64_t k = node.source(0).ne[0], n = node.source(0).ne[1];
+    const int64_t panels = (n + graph::kPanelColumns - 1) / graph::kPanelColumns;
+    const Val x = node.Float(1);
+    if (form.bits == 0) {
+        const Val w =
+            node.PackPart(0, Part::kCodes, type.element, Shape({panels, k, graph::kPanelColumns}));
+        const Expr rows = x.dim(0) * x.dim(1) * x.dim(2);
+        Val y = Contract(Reshape(x, Shape({rows, k})), Cast(w, ElementType::kF32), "mk,pkc->mpc");
+        y = Reshape(y, Shape({rows, panels * graph::kPanelColumns}));
+        return Reshape(SliceAxis(y, 1, 0, n), node.shape());
+    }
+    const Shape blocks({panels, k / form.block, graph::kPanelColumns});
+    const Val words = node.PackPart(0, Part::kCodes, ElementType::kU32,
+                                    Shape({panels, k * form.bits / 32, graph::kPanelColumns}));
+    const Val scales = node.PackPart(0, Part::kScales, ElementType::kF32, blocks);
+    Val zero, least;
+    if (form.has_least) {
+        least = node.PackPart(0, Part::kLeast, ElementType::kF32, blocks);
+    } else {
+        zero = node.builder().Scalar(ElementType::kF32, form.zero);
+    }
+    return MatMulPanels(x, words, scales, zero, least,
+                        {.k = k, .n = n, .bits = form.bits, .block = form.block});
+}
+
 // result[i3, i2, n, m] = sum over k of a[i3 / r3, i2 / r2, m, k] * b[i3, i2, n, k]: several
 // matrices of b share one of a.
 Val MatMulNode(const Node& node) {
+    if (node.IsPacked(0)) {
+        return PackedProduct(node);
+    }
     const Val a = node.Float(0), b = node.Float(1);
     const Tensor &of_a = node.source(0), &of_b = node.source(1);
     for (const size_t d : {size_t{2}, size_t{3}}) {

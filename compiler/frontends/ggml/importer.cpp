@@ -86,6 +86,24 @@ class Importer {
                                : ReadView(Flat(tensor.storage), ViewOf(tensor));
     }
 
+    bool HasPack(const Tensor& tensor) {
+        CheckType(tensor);
+        const Storage& storage = from_.storages[tensor.storage];
+        return storage.is_weights && !memory_[tensor.storage].is_written && IsWhole(tensor) &&
+               tensor.ne[2] == 1 && tensor.ne[3] == 1 &&
+               IsPacked(*tensor.type, tensor.ne[0], tensor.ne[1]);
+    }
+
+    Val PackPart(uint32_t storage, Part part, graph::ElementType element, Shape shape) {
+        Val& value = pack_parts_[{storage, part}];
+        if (!value) {
+            value = builder_.Input(fmt::format("m{}.{}", storage, static_cast<int>(part)),
+                                   {element, std::move(shape)});
+            result_.inputs.push_back({storage, part});
+        }
+        return value;
+    }
+
   private:
     struct Memory {
         Val whole;  // what it holds now, of StorageShape(); nothing before the first use
@@ -150,7 +168,7 @@ class Importer {
             result_.states.push_back({name, index});
         } else {
             memory.whole = builder_.Input(name, type);
-            result_.inputs.push_back(index);
+            result_.inputs.push_back({index});
         }
         return memory.whole;
     }
@@ -256,6 +274,7 @@ class Importer {
     graph::Graph to_;
     graph::Builder builder_;
     std::vector<Memory> memory_;  // by storage
+    std::map<std::pair<uint32_t, Part>, Val> pack_parts_;
     ImportedGraph result_;
     const Tensor* node_ = nullptr;  // that is being imported
 };
@@ -296,6 +315,14 @@ Val Node::Integer(size_t index) const {
                                        source(index).type->name));
     }
     return Cast(value, graph::ElementType::kI64);
+}
+
+bool Node::IsPacked(size_t index) const {
+    return importer_.HasPack(source(index));
+}
+
+Val Node::PackPart(size_t index, Part part, graph::ElementType element, Shape shape) const {
+    return importer_.PackPart(source(index).storage, part, element, std::move(shape));
 }
 
 Shape ShapeOf(const Tensor& tensor) {

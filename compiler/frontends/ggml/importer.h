@@ -9,14 +9,22 @@
 
 #include "base/result.h"
 #include "compiler/frontends/ggml/graph.h"
+#include "compiler/frontends/ggml/pack.h"
 #include "compiler/graph/ir/graph.h"
 
 namespace fornax::ggml_frontend {
 
 struct ImportedGraph {
     graph::Graph graph;
-    // The storages that the graph's inputs and outputs are, in order.
-    std::vector<uint32_t> inputs, outputs;
+    // A storage, or a part of the pack of one.
+    struct Input {
+        uint32_t storage = 0;
+        Part part = Part::kWhole;
+        bool operator==(const Input&) const = default;
+    };
+    // What the graph's inputs are, and the storages that its outputs are, in order.
+    std::vector<Input> inputs;
+    std::vector<uint32_t> outputs;
     // Storages that are read and written in place: states of the graph, by name.
     struct State {
         std::string name;
@@ -25,9 +33,9 @@ struct ImportedGraph {
     std::vector<State> states;
 };
 
-// Inputs, outputs and states have the type and dimensions of their storage, quantised ones as bytes
-// [i3, i2, i1, bytes of a row]. kUnsupported, with a sentence that names the node, for operators,
-// types and forms that are not covered.
+// Inputs that are whole storages, outputs and states have the type and dimensions of their storage,
+// quantised ones as bytes [i3, i2, i1, bytes of a row]. kUnsupported, with a sentence that names
+// the node, for operators, types and forms that are not covered.
 Result<ImportedGraph> Import(const Graph& graph, const std::string& name);
 
 }  // namespace fornax::ggml_frontend

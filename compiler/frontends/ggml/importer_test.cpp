@@ -76,7 +76,7 @@ TEST(GgmlImporter, MatricesOfTheSecondOperandShareOneOfTheFirst) {
     const Result<ImportedGraph> imported = Import(graph, "test");
     ASSERT_TRUE(imported.ok()) << imported.error().message;
     // The product's operands are read second operand last.
-    const bool a_first = imported->inputs[0] == 0;
+    const bool a_first = imported->inputs[0].storage == 0;
     EXPECT_EQ(RunOne(graph, a_first ? std::vector{x, y} : std::vector{y, x}),
               (std::vector<float>{32, 3200}));
 }
@@ -124,7 +124,7 @@ TEST(GgmlImporter, WhatIsWrittenInPlaceIsAState) {
     ASSERT_TRUE(imported.ok()) << imported.error().message;
     ASSERT_EQ(imported->states.size(), 1U);
     EXPECT_EQ(imported->states[0].storage, 0U);
-    EXPECT_EQ(imported->inputs, (std::vector<uint32_t>{1, 2}));
+    EXPECT_EQ(imported->inputs, (std::vector<ImportedGraph::Input>{{1}, {2}}));
     EXPECT_TRUE(imported->outputs.empty());
 
     // Memory that others use too is read before and written behind the run.

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "compiler/frontends/ggml/graph.h"
+#include "compiler/frontends/ggml/pack.h"
 #include "compiler/graph/build/builder.h"
 
 namespace fornax::ggml_frontend {
@@ -32,6 +33,14 @@ class Node {
     graph::Val Float(size_t source) const;
     // A source of integers as i64.
     graph::Val Integer(size_t source) const;
+
+    // Whether a source is a matrix of weights of which the graph may read a pack.
+    bool IsPacked(size_t source) const;
+    // An input that is a part of the pack of a source's storage, of the element type and shape.
+    graph::Val PackPart(size_t source,
+                        Part part,
+                        graph::ElementType element,
+                        graph::Shape shape) const;
 
     int32_t integer(size_t parameter) const { return tensor_.parameters.at(parameter); }
     float number(size_t parameter) const {

@@ -10,7 +10,7 @@
 namespace fornax::graph {
 namespace {
 
-constexpr int64_t kPanel = 16;
+constexpr int64_t kPanel = kPanelColumns;
 constexpr int64_t kWordBits = 32;
 
 int64_t Divided(int64_t a, int64_t b) {
@@ -74,59 +74,39 @@ void RequireCount(const Tensor& tensor, int64_t count, std::string_view what) {
     }
 }
 
-}  // namespace
-
-Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form) {
-    Builder& builder = x.builder();
+void CheckForm(const BlockWeights& form) {
     if (form.k < 1 || form.n < 1 || (form.bits != 2 && form.bits != 4 && form.bits != 8) ||
         form.block < 16 || (form.block & (form.block - 1)) != 0) {
         FailInvalid(fmt::format("weights of {} x {} with {} bits in blocks of {} do not exist",
                                 form.n, form.k, form.bits, form.block));
     }
+}
+
+}  // namespace
+
+Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockWeights& form) {
+    CheckForm(form);
+    Builder& builder = x.builder();
     const int64_t blocks = form.blocks(), per_word = kWordBits / form.bits;
     const int64_t panels = Divided(form.n, kPanel), padded = blocks * form.block;
-    const Tensor bytes = Known(weights, "the weights");
-    if (bytes.element != ElementType::kU8) {
-        FailInvalid(fmt::format("the weights are of {}, not of u8", Name(bytes.element)));
-    }
-    RequireCount(bytes, form.n * padded * form.bits / 8, "the weights");
-    const Tensor factors = Known(scales, "the scales");
-    RequireCount(factors, form.n * blocks, "the scales");
-    const auto number = [&](const Tensor& tensor, int64_t n, int64_t block) {
-        return ReadElement(tensor.element,
-                           tensor.data->data() + (n * blocks + block) * BytesOf(tensor.element))
-            .number;
-    };
     // A block has one scale and one zero point, which its elements share.
     const Shape shape({panels, blocks, form.block / per_word, per_word, kPanel});
-    const auto spread = [&](Tensor tensor) {
-        return BroadcastTo(Unsqueeze(Unsqueeze(builder.Constant(std::move(tensor)), 2), 3), shape);
+    const auto spread = [&](Val value) {
+        return value.rank() == 0 ? value : BroadcastTo(Unsqueeze(Unsqueeze(value, 2), 3), shape);
     };
-    Val zero = builder.Scalar(ElementType::kF32, static_cast<double>(1 << (form.bits - 1)));
-    if (zeros) {
-        const Tensor known = Known(zeros, "the zero points");
-        if (known.element == ElementType::kU8) {
-            const int64_t row_bytes = Divided(blocks * form.bits, 8);
-            RequireCount(known, form.n * row_bytes, "the zero points");
-            zero = spread(PackBlocks(form, [&](int64_t n, int64_t block) {
-                return ElementOf(known.data->data() + n * row_bytes, block, form.bits);
-            }));
-        } else {
-            RequireCount(known, form.n * blocks, "the zero points");
-            zero = spread(PackBlocks(
-                form, [&](int64_t n, int64_t block) { return number(known, n, block); }));
-        }
-    }
-    const Val scale = spread(
-        PackBlocks(form, [&](int64_t n, int64_t block) { return number(factors, n, block); }));
-    const Val words =
-        BroadcastTo(Reshape(builder.Constant(PackWords(bytes, form), builder.name() + ".packed"),
-                            Shape({panels, blocks, form.block / per_word, 1, kPanel})),
-                    shape);
+    const Val spread_words = BroadcastTo(
+        Reshape(words, Shape({panels, blocks, form.block / per_word, 1, kPanel})), shape);
     const Val place = builder.Iota(ElementType::kU32, shape, 3) * static_cast<double>(form.bits);
-    const Val codes = And(map::ShiftRight(words, place),
+    const Val codes = And(map::ShiftRight(spread_words, place),
                           builder.Integer(ElementType::kU32, (int64_t{1} << form.bits) - 1));
-    const Val decoded = (Cast(codes, ElementType::kF32) - zero) * scale;
+    Val decoded = Cast(codes, ElementType::kF32);
+    if (zero) {
+        decoded = decoded - spread(zero);
+    }
+    decoded = decoded * spread(scales);
+    if (least) {
+        decoded = decoded + spread(least);
+    }
 
     // x as [m, block, word, place], 0 where only the blocks have elements.
     const int64_t rank = x.rank();
@@ -147,6 +127,43 @@ Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& 
     }
     outer[static_cast<size_t>(rank - 1)] = form.n;
     return Cast(Reshape(y, outer), x.element());
+}
+
+Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form) {
+    CheckForm(form);
+    Builder& builder = x.builder();
+    const int64_t blocks = form.blocks(), padded = blocks * form.block;
+    const Tensor bytes = Known(weights, "the weights");
+    if (bytes.element != ElementType::kU8) {
+        FailInvalid(fmt::format("the weights are of {}, not of u8", Name(bytes.element)));
+    }
+    RequireCount(bytes, form.n * padded * form.bits / 8, "the weights");
+    const Tensor factors = Known(scales, "the scales");
+    RequireCount(factors, form.n * blocks, "the scales");
+    const auto number = [&](const Tensor& tensor, int64_t n, int64_t block) {
+        return ReadElement(tensor.element,
+                           tensor.data->data() + (n * blocks + block) * BytesOf(tensor.element))
+            .number;
+    };
+    Val zero = builder.Scalar(ElementType::kF32, static_cast<double>(1 << (form.bits - 1)));
+    if (zeros) {
+        const Tensor known = Known(zeros, "the zero points");
+        if (known.element == ElementType::kU8) {
+            const int64_t row_bytes = Divided(blocks * form.bits, 8);
+            RequireCount(known, form.n * row_bytes, "the zero points");
+            zero = builder.Constant(PackBlocks(form, [&](int64_t n, int64_t block) {
+                return ElementOf(known.data->data() + n * row_bytes, block, form.bits);
+            }));
+        } else {
+            RequireCount(known, form.n * blocks, "the zero points");
+            zero = builder.Constant(PackBlocks(
+                form, [&](int64_t n, int64_t block) { return number(known, n, block); }));
+        }
+    }
+    const Val scale = builder.Constant(
+        PackBlocks(form, [&](int64_t n, int64_t block) { return number(factors, n, block); }));
+    const Val words = builder.Constant(PackWords(bytes, form), builder.name() + ".packed");
+    return MatMulPanels(x, words, scale, zero, {}, form);
 }
 
 }  // namespace fornax::graph

@@ -49,6 +49,12 @@ struct BlockWeights {
 // a block], elements from the lowest bits on; `scales` [n, blocks]; `zeros` the same in floats, or
 // as u8 whose rows have elements of `bits` like the weights; without them the middle of the range.
 Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form);
+// The same with weights that lie in panels of 16 columns already, constant or not: `words`, u32
+// [panels, words of a column, 16], elements from the lowest bits on; `scales`, f32
+// [panels, blocks, 16]. An element is (bits - zero) * scale + least, where `zero` and `least` are
+// f32 of the shape of the scales, or one number, or nothing. Columns from n on may hold anything.
+inline constexpr int64_t kPanelColumns = 16;
+Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockWeights& form);
 struct QuantisedTensor {
     Val value, scale, zero;
 };

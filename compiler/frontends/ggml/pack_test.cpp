@@ -1,0 +1,144 @@
+// Products with packed weights are those with the weights as they lie.
+#include "compiler/frontends/ggml/pack.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "compiler/frontends/ggml/importer.h"
+#include "compiler/graph/interpret/interpreter.h"
+
+namespace fornax::ggml_frontend {
+namespace {
+
+using graph::ElementType;
+using graph::Tensor;
+
+constexpr int64_t kK = 256, kN = 19, kRows = 2;
+
+Graph Product(const TypeInfo& type, bool is_weights) {
+    const auto tensor = [](const TypeInfo& of, int64_t ne0, int64_t ne1, uint32_t storage) {
+        ggml_frontend::Tensor made;
+        made.type = &of;
+        made.ne = {ne0, ne1, 1, 1};
+        made.nb[0] = static_cast<uint64_t>(of.block_bytes);
+        made.nb[1] = static_cast<uint64_t>(ne0 / of.block_elements * of.block_bytes);
+        made.nb[2] = made.nb[3] = made.nb[1] * static_cast<uint64_t>(ne1);
+        made.storage = storage;
+        return made;
+    };
+    const TypeInfo& f32 = *FindType("f32");
+    Graph graph;
+    graph.tensors = {tensor(type, kK, kN, 0), tensor(f32, kK, kRows, 1), tensor(f32, kN, kRows, 2)};
+    graph.tensors[2].operation = "MUL_MAT";
+    graph.tensors[2].sources = {0, 1};
+    graph.nodes = {2};
+    for (const ggml_frontend::Tensor& one : graph.tensors) {
+        Storage storage;
+        storage.type = one.type;
+        storage.ne = one.ne;
+        graph.storages.push_back(storage);
+    }
+    graph.storages[0].is_weights = is_weights;
+    return graph;
+}
+
+// Random bytes whose scales are finite numbers.
+std::vector<uint8_t> RandomRows(const TypeInfo& type) {
+    std::mt19937 random(3);
+    const int64_t blocks = kN * kK / type.block_elements;
+    std::vector<uint8_t> bytes(static_cast<size_t>(blocks * type.block_bytes));
+    for (uint8_t& byte : bytes) {
+        byte = static_cast<uint8_t>(random());
+    }
+    const auto set_half = [&](size_t at) { bytes[at + 1] = 0x30 | (bytes[at + 1] & 0x83); };
+    for (int64_t block = 0; block < blocks; ++block) {
+        const auto at = static_cast<size_t>(block * type.block_bytes);
+        if (type.element == ElementType::kF32) {
+            const auto value = static_cast<float>(random() % 1000) / 500 - 1;
+            std::memcpy(&bytes[at], &value, sizeof(value));
+        } else if (!type.is_quantised()) {
+            set_half(at);
+        } else if (type.name == "q6_K") {
+            set_half(at + 208);
+        } else {
+            set_half(at);
+            const bool two = type.name == "q4_1" || type.name == "q5_1" || type.name == "q4_K";
+            if (two) {
+                set_half(at + 2);
+            }
+        }
+    }
+    return bytes;
+}
+
+Tensor Bytes(ElementType element, std::vector<int64_t> dims, const std::vector<uint8_t>& bytes) {
+    uint8_t* data = nullptr;
+    Tensor tensor = Tensor::Zeros(element, std::move(dims), &data);
+    EXPECT_EQ(tensor.data->size(), bytes.size());
+    std::memcpy(data, bytes.data(), bytes.size());
+    return tensor;
+}
+
+class PackTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(PackTest, ProductsAreTheSame) {
+    const TypeInfo& type = *FindType(GetParam());
+    ASSERT_TRUE(IsPacked(type, kK, kN));
+    const std::vector<uint8_t> rows = RandomRows(type);
+    std::vector<uint8_t> codes(PackBytes(type, Part::kCodes, kK, kN)),
+        scales(PackBytes(type, Part::kScales, kK, kN)),
+        least(PackBytes(type, Part::kLeast, kK, kN));
+    Pack(type, rows.data(), kK, kN,
+         {codes.data(), reinterpret_cast<float*>(scales.data()),
+          reinterpret_cast<float*>(least.data())});
+    std::vector<float> numbers(kK * kRows);
+    std::mt19937 random(5);
+    for (float& number : numbers) {
+        number = static_cast<float>(random() % 1000) / 500 - 1;
+    }
+    const Tensor x = Tensor::FromFloats({1, 1, kRows, kK}, numbers);
+
+    std::vector<Tensor> results;
+    for (const bool packed : {false, true}) {
+        const Result<ImportedGraph> imported = Import(Product(type, packed), "test");
+        ASSERT_TRUE(imported.ok()) << imported.error().message;
+        std::vector<Tensor> inputs;
+        for (size_t i = 0; i < imported->inputs.size(); ++i) {
+            const ImportedGraph::Input& input = imported->inputs[i];
+            if (input.storage == 1) {
+                inputs.push_back(x);
+                continue;
+            }
+            EXPECT_EQ(input.part != Part::kWhole, packed);
+            const graph::TensorType& of = imported->graph.TypeOf(imported->graph.inputs()[i]);
+            inputs.push_back(Bytes(of.element, *of.shape.Constants(),
+                                   input.part == Part::kWhole    ? rows
+                                   : input.part == Part::kCodes  ? codes
+                                   : input.part == Part::kScales ? scales
+                                                                 : least));
+        }
+        const Result<std::vector<Tensor>> outputs = graph::Interpret(imported->graph, inputs);
+        ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+        results.push_back((*outputs)[0]);
+    }
+    double greatest = 0;
+    for (int64_t i = 0; i < kN * kRows; ++i) {
+        greatest = std::max(greatest, std::abs(results[0].At(i).number));
+    }
+    ASSERT_GT(greatest, 0);
+    for (int64_t i = 0; i < kN * kRows; ++i) {
+        EXPECT_NEAR(results[0].At(i).number, results[1].At(i).number, 1e-5 * greatest) << i;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Types,
+    PackTest,
+    testing::Values("f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_K", "q6_K"),
+    [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace fornax::ggml_frontend
