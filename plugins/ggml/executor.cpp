@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "compiler/graph/compile_cached.h"
+#include "compiler/graph/compile.h"
+#include "compiler/graph/graph_hash.h"
+#include "compiler/graph/plan/plan_cache.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -51,13 +53,19 @@ Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_fronte
     FORNAX_RETURN_IF_ERROR(graph::Verify(imported.graph));
     graph::CompileOptions options;
     options.strict = true;
-    FORNAX_ASSIGN_OR_RETURN(graph::CachedPlan plan,
-                            graph::CompileCached(std::move(imported.graph), options, cache_));
+    const Hash128 key = graph::HashGraph(imported.graph, options);
+    std::optional<graph::Plan> plan = graph::FindPlan(cache_, key);
+    const bool was_cached = plan.has_value();
+    if (!was_cached) {
+        FORNAX_ASSIGN_OR_RETURN(plan, graph::Compile(std::move(imported.graph), options));
+        plan->graph_hash = key.ToHex();
+        graph::StorePlan(cache_, key, *plan);
+    }
     LogInfo("ggml: graph {} of {} nodes is {} steps ({})", hash.ToHex(), graph.nodes.size(),
-            plan.plan.steps.size(), plan.was_cached ? "HIT" : "MISS");
+            plan->steps.size(), was_cached ? "HIT" : "MISS");
     auto compiled = std::make_shared<CompiledGraph>();
     FORNAX_ASSIGN_OR_RETURN(compiled->program,
-                            runtime::Program::Create(device_, std::move(plan.plan), {}));
+                            runtime::Program::Create(device_, *std::move(plan), {}));
     compiled->inputs = std::move(imported.inputs);
     compiled->outputs = std::move(imported.outputs);
     compiled->states = std::move(imported.states);
@@ -160,9 +168,8 @@ Status BoundGraph::Run() {
     for (const runtime::StepTime& time : times) {
         total += time.nanoseconds;
     }
-    std::sort(times.begin(), times.end(), [](const auto& a, const auto& b) {
-        return a.nanoseconds > b.nanoseconds;
-    });
+    std::sort(times.begin(), times.end(),
+              [](const auto& a, const auto& b) { return a.nanoseconds > b.nanoseconds; });
     LogDebug("ggml: {} steps in {:.3f} ms", times.size(), total / 1e6);
     for (size_t i = 0; i < std::min(kShown, times.size()); ++i) {
         const graph::PlanStep& step = compiled_->program->plan().steps[times[i].step];
