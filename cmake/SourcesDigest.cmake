@@ -1,14 +1,16 @@
-# Writes a header with a digest of source files, for cache keys: cmake -D FOLDER=... -D OUTPUT=... -P SourcesDigest.cmake
+# Writes a header with a digest of source files, for cache keys: cmake -D ROOT=... -D OUTPUT=... -P SourcesDigest.cmake
 #
-# All sources below FOLDER, that of the compilers, count but tests and the kernel compiler's. The header is rewritten only when the digest changes.
-file(GLOB_RECURSE sources RELATIVE ${FOLDER} ${FOLDER}/*.h ${FOLDER}/*.cpp ${FOLDER}/*.def ${FOLDER}/*.fbs)
+# All sources of compiler/ below ROOT count but tests and the kernel compiler's, and the kernel templates of shaders/. The header is rewritten only
+# when the digest changes.
+file(GLOB_RECURSE sources RELATIVE ${ROOT}
+     ${ROOT}/compiler/*.h ${ROOT}/compiler/*.cpp ${ROOT}/compiler/*.def ${ROOT}/compiler/*.fbs ${ROOT}/shaders/*.comp)
 list(FILTER sources EXCLUDE REGEX "_(test|fuzz|bench)\\.cpp$")
 list(FILTER sources EXCLUDE REGEX "(^|/)testing/")
-list(FILTER sources EXCLUDE REGEX "^kernel/")
+list(FILTER sources EXCLUDE REGEX "^compiler/kernel/")
 list(SORT sources)
 set(all "")
 foreach(source IN LISTS sources)
-    file(SHA256 ${FOLDER}/${source} digest)
+    file(SHA256 ${ROOT}/${source} digest)
     string(APPEND all "${source} ${digest}\n")
 endforeach()
 string(SHA256 digest "${all}")
