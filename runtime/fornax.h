@@ -194,8 +194,8 @@ FORNAX_API fornax_status fornax_model_load_bytes(const void* data,
 /* Sessions keep what they need of a model that is destroyed. */
 FORNAX_API void fornax_model_destroy(fornax_model* model);
 
-/* An input or output of the model. Asking for an output of a model that is not compiled yet compiles
- * it, for sizes of 1 where nothing else is known. */
+/* An input or output of the model. Asking for an output of a model that is not compiled yet
+ * compiles it, for sizes of 1 where nothing else is known. */
 typedef struct fornax_port {
     const char* name; /* the model's */
     fornax_type type;

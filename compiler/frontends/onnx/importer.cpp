@@ -29,7 +29,8 @@ std::string Message(std::string text) {
 }
 
 Error NoModel(const std::string& name) {
-    return {ErrorCode::kInvalidArgument, fmt::format("{}: it is not an ONNX model, or it is cut short.", name)};
+    return {ErrorCode::kInvalidArgument,
+            fmt::format("{}: it is not an ONNX model, or it is cut short.", name)};
 }
 
 class ModelImporter {

@@ -291,9 +291,9 @@ class Emitter {
     uint32_t opaque_ = 0;
     bool rows_ = false;  // mapped so
     uint32_t merge_count_ = 0;
-    Id in_grid_ = 0;           // whether the workgroup's number is below their count; 0: it is
-    bool uniform_ = false;     // in code that all invocations of the workgroup run
-    Id lane_ = 0;              // of this invocation in the workgroup
+    Id in_grid_ = 0;        // whether the workgroup's number is below their count; 0: it is
+    bool uniform_ = false;  // in code that all invocations of the workgroup run
+    Id lane_ = 0;           // of this invocation in the workgroup
     // Of rows: what is kept in workgroup memory, by the point.
     struct Kept {
         Id array = 0;
