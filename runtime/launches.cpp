@@ -63,6 +63,7 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
             }
         }
         graph::DispatchAccess access;
+        bool writes_bytes = false;
         const std::span<const graph::loop::Buffer> buffers =
             graph::BuffersOf(plan.kernels[step.kernel.value()]);
         for (size_t b = 0; b < step.bindings.size(); ++b) {
@@ -77,7 +78,11 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
             access.reads.push_back(range);
             if (buffers[b].written) {
                 access.writes.push_back(range);
+                writes_bytes |= place.size != 0;
             }
+        }
+        if (!writes_bytes) {
+            continue;
         }
         accesses.push_back(std::move(access));
         launches.push_back(std::move(launch));

@@ -162,7 +162,8 @@ class KernelsMixedDotTest : public VulkanTest {
             GTEST_SKIP() << "The processor has no such instruction.";
         }
         VulkanTest::TearDown();
-        more_extensions_ = {VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, wanted};
+        more_extensions_ = {VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME,
+                            VK_KHR_SHADER_BFLOAT16_EXTENSION_NAME, wanted};
         more_features_ = &dot_;
         VulkanTest::SetUp();
     }

@@ -62,7 +62,7 @@ class Importer {
         }
         for (const uint32_t index : from_.nodes) {
             const Tensor& tensor = from_.tensors[index];
-            if (IsView(tensor.operation) || tensor.count() == 0) {
+            if (IsView(tensor.operation)) {
                 continue;
             }
             node_ = &tensor;
@@ -182,6 +182,9 @@ class Importer {
         const OperatorFunction function = FindOperator(tensor.operation);
         if (function == nullptr) {
             graph::FailUnsupported("the operator is not covered");
+        }
+        if (tensor.count() == 0) {
+            return;  // nothing is computed
         }
         CheckType(tensor);
         if (tensor.operation == "SET_ROWS") {

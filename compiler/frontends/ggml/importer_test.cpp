@@ -160,6 +160,10 @@ TEST(GgmlImporter, ErrorsNameTheNode) {
     imported = Import(builder.graph, "test");
     ASSERT_FALSE(imported.ok());
     EXPECT_EQ(imported.error().message, "to q4_0 (FUTURE_OPERATOR): the operator is not covered.");
+
+    // Nothing has to be computed, and still it is not said to be covered.
+    builder.graph.tensors.back().ne = {0, 1, 1, 1};
+    EXPECT_FALSE(Import(builder.graph, "test").ok());
 }
 
 }  // namespace

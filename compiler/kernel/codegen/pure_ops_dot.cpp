@@ -182,8 +182,8 @@ llvm::Value* EmitBFloatDot2(const PureOp& op) {
                          : b.CreateShl(word, llvm::ConstantInt::get(type, 16));
             return b.CreateBitCast(word, sum->getType());
         };
-        const PureOp fma = {b, Op::kFma, {half(op.in[0]), half(op.in[1]), sum}, op.result};
-        sum = EmitFloatOp(fma)[0];
+        llvm::Value* const operands[] = {half(op.in[0]), half(op.in[1]), sum};
+        sum = EmitFloatOp({b, Op::kFma, operands, op.result})[0];
     }
     return sum;
 }
