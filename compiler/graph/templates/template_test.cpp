@@ -32,7 +32,7 @@ Reflection Reflect(std::span<const uint32_t> words) {
     uint32_t push_pointer = 0;
     for (size_t i = 5; i < words.size(); i += words[i] >> 16) {
         const auto op = static_cast<spv::Op>(words[i] & 0xffff);
-        const uint32_t* operands = &words[i + 1];
+        const uint32_t* operands = words.data() + i + 1;  // none at the end
         reflection.has_subgroups =
             reflection.has_subgroups ||
             (op == spv::Op::OpCapability && static_cast<spv::Capability>(operands[0]) ==
