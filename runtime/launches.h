@@ -40,8 +40,9 @@ struct Launch {
 };
 
 // The dispatches of steps `first` to before `end`, all of which are dispatches. Those without
-// workgroups, and those that would write tensors without elements only, are left out. `places` are by block. Before the first launch everything has to be
-// visible. Fails if a size does not evaluate or is beyond the limits.
+// workgroups, and those that would write tensors without elements only, are left out. `places` are
+// by block. Before the first launch everything has to be visible. Fails if a size does not evaluate
+// or is beyond the limits.
 Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
                                          uint32_t first,
                                          uint32_t end,
