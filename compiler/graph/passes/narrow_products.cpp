@@ -10,14 +10,13 @@
 #include <optional>
 
 #include "compiler/graph/loop/few_rows.h"
-#include "compiler/graph/passes/bf16.h"
 #include "compiler/graph/passes/cloner.h"
+#include "compiler/graph/passes/narrowing.h"
 #include "compiler/graph/passes/passes.h"
 
 namespace fornax::graph {
 namespace {
 
-constexpr int64_t kPanel = 16;
 constexpr uint32_t kPlaces = 2;  // of a word
 // Kernels compute 32 columns at once.
 constexpr int64_t kLeastColumns = 32;
@@ -140,31 +139,16 @@ std::optional<Candidate> Find(const Graph& graph,
     return std::nullopt;
 }
 
-class Narrowing {
+class Narrowing : ProductRewriter {
   public:
-    Narrowing(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+    Narrowing(Cloner& cloner, Graph& to) : ProductRewriter(cloner, to) {}
 
     Status Visit(const Node& node) {
-        const auto* contract = std::get_if<op::Contract>(&node.operation);
-        const std::vector<ValueId> operands = cloner_.Map(node.operands);
-        const std::optional<Candidate> found =
-            contract == nullptr ? std::nullopt : Find(to_, *contract, operands);
-        if (!found) {
-            return cloner_.CopyNode(node);
-        }
-        name_ = node.name;
-        FORNAX_ASSIGN_OR_RETURN(const ValueId result, Rewrite(*contract, *found, operands));
-        cloner_.Set(node.results[0], result);
-        return OkStatus();
+        return VisitProduct(node, Find,
+                            [this](const auto&... product) { return Rewrite(product...); });
     }
 
   private:
-    Result<ValueId> Add(Operation operation, std::vector<ValueId> operands) {
-        FORNAX_ASSIGN_OR_RETURN(const NodeId id,
-                                to_.AddNode(name_, std::move(operation), std::move(operands)));
-        return to_[id].results[0];
-    }
-
     // The value as bf16, by the same views of another one.
     Result<ValueId> Narrowed(ValueId value) {
         const auto known = narrowed_.find(value);
@@ -234,12 +218,11 @@ class Narrowing {
         order.push_back(static_cast<int64_t>(word_axis) + 1);
         FORNAX_ASSIGN_OR_RETURN(x, Add(op::Permute{std::move(order)}, {x}));
 
-        const std::string fresh = NewLabels(contract);
+        const std::string fresh = NewLabels(contract, 3);
         const std::string place = fresh.substr(0, 1), column = fresh.substr(1, 2);
         const Tensor& weights = to_[operands[found.operand]].constant;
         const int64_t columns = weights.dims[found.column];
         Tensor packed = Pack(weights, own, found.column, depth);
-        const int64_t stored = packed.dims[0] * kPanel;
         const ValueId panels = to_.AddConstant(name_ + ".packed", std::move(packed));
         std::vector<Expr> result;
         for (const char label : rows) {
@@ -249,28 +232,7 @@ class Narrowing {
             ValueId y, Add(op::Contract{x_labels + place, column[0] + depth + column[1] + place,
                                         rows + column, ElementType::kF32},
                            {x, panels}));
-        result.emplace_back(stored);
-        FORNAX_ASSIGN_OR_RETURN(y, Add(op::Reshape{Shape(result)}, {y}));
-        if (stored != columns) {
-            result.back() = columns;
-            FORNAX_ASSIGN_OR_RETURN(
-                y, Add(op::Slice{std::vector<Expr>(result.size(), Expr(0)),
-                                 std::vector<int64_t>(result.size(), 1), Shape(result)},
-                       {y}));
-        }
-        return y;
-    }
-
-    // Three letters that the product does not have.
-    static std::string NewLabels(const op::Contract& contract) {
-        const std::string used = contract.a + contract.b + contract.result;
-        std::string labels;
-        for (char label = 'a'; labels.size() < 3; label = label == 'z' ? 'A' : label + 1) {
-            if (used.find(label) == std::string::npos) {
-                labels += label;
-            }
-        }
-        return labels;
+        return WithoutPanels(y, std::move(result), columns);
     }
 
     // [panels, depth..., 16, 2], the last label of `depth` in words.
@@ -318,25 +280,13 @@ class Narrowing {
         return packed;
     }
 
-    Cloner& cloner_;
-    Graph& to_;
-    std::string name_;
     std::map<ValueId, ValueId> narrowed_;
 };
 
 }  // namespace
 
 Result<Graph> NarrowProducts(const Graph& graph) {
-    Graph result(graph.name());
-    Cloner cloner(graph, result);
-    cloner.CopyInputs();
-    Narrowing narrowing(cloner, result);
-    for (const Node& node : graph.nodes()) {
-        FORNAX_RETURN_IF_ERROR(narrowing.Visit(node));
-    }
-    cloner.CopyOutputs();
-    result.Compact();
-    return result;
+    return VisitGraph<Narrowing>(graph);
 }
 
 }  // namespace fornax::graph

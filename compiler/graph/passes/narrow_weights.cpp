@@ -7,14 +7,13 @@
 #include <optional>
 
 #include "compiler/graph/loop/few_rows.h"
-#include "compiler/graph/passes/bf16.h"
 #include "compiler/graph/passes/cloner.h"
+#include "compiler/graph/passes/narrowing.h"
 #include "compiler/graph/passes/passes.h"
 
 namespace fornax::graph {
 namespace {
 
-constexpr int64_t kPanel = 16;
 constexpr int64_t kPlaces = 2;  // of a word
 // Smaller matrices stay in a cache as they are.
 constexpr int64_t kLeastElements = 4096;
@@ -69,30 +68,16 @@ std::optional<Candidate> Find(const Graph& graph,
     return std::nullopt;
 }
 
-class Narrowing {
+class Narrowing : ProductRewriter {
   public:
-    Narrowing(Cloner& cloner, Graph& to) : cloner_(cloner), to_(to) {}
+    Narrowing(Cloner& cloner, Graph& to) : ProductRewriter(cloner, to) {}
 
     Status Visit(const Node& node) {
-        const auto* contract = std::get_if<op::Contract>(&node.operation);
-        const std::vector<ValueId> operands = cloner_.Map(node.operands);
-        const std::optional<Candidate> found =
-            contract == nullptr ? std::nullopt : Find(to_, *contract, operands);
-        if (!found) {
-            return cloner_.CopyNode(node);
-        }
-        name_ = node.name;
-        FORNAX_ASSIGN_OR_RETURN(const ValueId result, Rewrite(*contract, *found, operands));
-        cloner_.Set(node.results[0], result);
-        return OkStatus();
+        return VisitProduct(node, Find,
+                            [this](const auto&... product) { return Rewrite(product...); });
     }
 
   private:
-    Result<ValueId> Add(Operation operation, std::vector<ValueId> operands) {
-        FORNAX_ASSIGN_OR_RETURN(const NodeId id,
-                                to_.AddNode(name_, std::move(operation), std::move(operands)));
-        return to_[id].results[0];
-    }
     Result<ValueId> Spread(uint32_t value, const Shape& shape) {
         uint8_t* data = nullptr;
         Tensor number =
@@ -129,7 +114,7 @@ class Narrowing {
         dims[found.x_axis] = words;
         dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(found.x_axis) + 1, Expr(kPlaces));
         FORNAX_ASSIGN_OR_RETURN(x, Add(op::Reshape{Shape(std::move(dims))}, {x}));
-        const std::string fresh = NewLabels(contract);
+        const std::string fresh = NewLabels(contract, 4);
         const std::string depth = fresh.substr(0, 2), column = fresh.substr(2, 2);
         std::string x_labels = found.operand == 0 ? contract.b : contract.a;
         x_labels.replace(found.x_axis, 1, depth);
@@ -142,28 +127,7 @@ class Narrowing {
         FORNAX_ASSIGN_OR_RETURN(
             ValueId y, Add(op::Contract{x_labels, weight_labels, rows + column, ElementType::kF32},
                            {x, packed}));
-        result.emplace_back(panels * kPanel);
-        FORNAX_ASSIGN_OR_RETURN(y, Add(op::Reshape{Shape(result)}, {y}));
-        if (panels * kPanel != columns) {
-            result.back() = columns;
-            FORNAX_ASSIGN_OR_RETURN(
-                y, Add(op::Slice{std::vector<Expr>(result.size(), Expr(0)),
-                                 std::vector<int64_t>(result.size(), 1), Shape(result)},
-                       {y}));
-        }
-        return y;
-    }
-
-    // Four letters that the product does not have.
-    static std::string NewLabels(const op::Contract& contract) {
-        const std::string used = contract.a + contract.b + contract.result;
-        std::string labels;
-        for (char label = 'a'; labels.size() < 4; label = label == 'z' ? 'A' : label + 1) {
-            if (used.find(label) == std::string::npos) {
-                labels += label;
-            }
-        }
-        return labels;
+        return WithoutPanels(y, std::move(result), columns);
     }
 
     static Tensor Pack(const Tensor& weights, size_t k_axis) {
@@ -184,10 +148,6 @@ class Narrowing {
         }
         return packed;
     }
-
-    Cloner& cloner_;
-    Graph& to_;
-    std::string name_;
 };
 
 }  // namespace
