@@ -10,7 +10,7 @@ using graph::Shape;
 using graph::Val;
 
 Val SumNode(const Node& node) {
-    // Of other tensors ggml's CPU backend, which everything is compared with, sums other elements.
+    // ggml's CPU backend, the reference, sums other elements of tensors with gaps in their rows.
     if (node.source(0).nb[0] != static_cast<uint64_t>(node.source(0).type->block_bytes)) {
         graph::FailUnsupported("the rows do not lie in one piece");
     }

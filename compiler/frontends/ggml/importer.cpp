@@ -33,7 +33,7 @@ OperatorFunction FindOperator(std::string_view name) {
     return found == table->end() ? nullptr : found->second;
 }
 
-// Of a whole storage: bytes in the last dimension of quantised ones.
+// The shape of a whole storage; quantised ones have bytes in the last dimension.
 Shape StorageShape(const Storage& storage) {
     const TypeInfo& type = *storage.type;
     return Shape({storage.ne[3], storage.ne[2], storage.ne[1],

@@ -71,7 +71,7 @@ const Node* Graph::Producer(ValueId id) const {
 
 void Graph::MakeConstant(ValueId id, Tensor tensor) {
     Value& value = values_[id.value()];
-    // Of a constant it replaces the bytes.
+    // A constant gets other bytes.
     assert(value.kind != ValueKind::kInput && value.type.element == tensor.element);
     value.kind = ValueKind::kConstant;
     value.producer = NodeId();

@@ -37,7 +37,7 @@ class ElementCounter {
         elements_[buffer.value()] += PointsOf(variables, scope_);
     }
 
-    // Of all buffers, none with more bytes than it has.
+    // The sum over all buffers, none of which counts more bytes than it has.
     Expr Bytes(const Kernel& kernel) const {
         Expr bytes(0);
         for (size_t i = 0; i < elements_.size(); ++i) {

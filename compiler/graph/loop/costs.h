@@ -16,7 +16,7 @@ struct KernelCosts {
     Expr bytes_written;
 };
 
-// Of a kernel that Verify() accepts.
+// The kernel has passed Verify().
 KernelCosts EstimateCosts(const Kernel& kernel);
 
 }  // namespace fornax::graph::loop

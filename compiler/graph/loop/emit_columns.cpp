@@ -328,7 +328,7 @@ class ColumnEmitter {
     bool only_ = false;             // there is one column
     Id first_ = 0;                  // the column's first point
     std::optional<Range> x_range_;  // of the column's points, if their windows are inside
-    // Of the row of the window, by the staged scalar and the place.
+    // The elements of the window's row that are loaded, by staged scalar and place.
     std::map<std::pair<size_t, int64_t>, Id> elements_;
 };
 

@@ -369,7 +369,8 @@ Emitter::Access Emitter::AccessOf(BufferId buffer, const std::vector<Expr>& inde
     for (size_t axis = shape.rank(); axis-- > 0;) {
         const Expr extent = shape[axis];
         if (!UsesScalar(index[axis])) {
-            // Of loops that became one, the kernel's own variables tell more than quotients do.
+            // Where loops were collapsed, ranges of the kernel's variables are tighter than those
+            // of the quotients that replace them.
             const Expr simple = Simplified(index[axis]);
             if (!Proven(index[axis].Simplify(domain_), extent) && !Proven(simple, extent)) {
                 access.checks.emplace_back(simple, extent);

@@ -294,7 +294,7 @@ class Emitter {
     Id in_grid_ = 0;        // whether the workgroup's number is below their count; 0: it is
     bool uniform_ = false;  // in code that all invocations of the workgroup run
     Id lane_ = 0;           // of this invocation in the workgroup
-    // Of rows: what is kept in workgroup memory, by the point.
+    // The row mapping's values that are kept in workgroup memory, one a point.
     struct Kept {
         Id array = 0;
         Symbol point;
