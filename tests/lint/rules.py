@@ -84,6 +84,7 @@ FORBIDDEN_TEXT = [
     (re.compile(r"(?<![\w.$}/-])/(?:work|root|farm|mnt)/|(?<![\w.$}/-])/home/\w"), "a path of one machine"),
     (re.compile(r"deb\.deb" r"ian\.org|snapshot\.deb" r"ian|archive\.ubun" r"tu|pypi\.o" r"rg|"
                 r"pythonhos" r"ted|npmjs\.o" r"rg|artifactregis" r"try"), "the host of a package registry"),
+    (re.compile(r"^(?:<{7}|>{7}) .*", re.MULTILINE), "the mark of a conflict that was not merged"),
 ]
 
 

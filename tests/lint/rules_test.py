@@ -202,9 +202,11 @@ class Files(unittest.TestCase):
             self.assertEqual(len(findings(lists, ("base/a.cpp", text))), 1, text)
 
     def test_forbidden_text(self):
-        for text in ["/wo" "rk/x", "see /ro" "ot/x", "'/ho" "me/me/x'", "http://pypi.o" "rg/simple"]:
+        for text in ["/wo" "rk/x", "see /ro" "ot/x", "'/ho" "me/me/x'", "http://pypi.o" "rg/simple",
+                     "a\n" + "<" * 7 + " HEAD", "a\n" + ">" * 7 + " main"]:
             self.assertEqual(len(messages("docs/a.md", text + "\n")), 1, text)
-        for text in ["$HOME/wo" "rk/x", "the wo" "rk/flow", "tests/ro" "ot/a", "~/.cac" "he/fornax", "/usr/sh" "are/x"]:
+        for text in ["$HOME/wo" "rk/x", "the wo" "rk/flow", "tests/ro" "ot/a", "~/.cac" "he/fornax", "/usr/sh" "are/x",
+                     "x <" "<<<<<< y", "=" * 7]:
             self.assertEqual(messages("docs/a.md", text + "\n"), [], text)
 
     def test_white_space(self):

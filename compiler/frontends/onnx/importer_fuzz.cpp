@@ -60,13 +60,6 @@ void CheckPlan(const graph::Plan& plan) {
         std::fprintf(stderr, "ValidatePlan: %s\n", valid.error().message.c_str());
         std::abort();
     }
-<<<<<<< HEAD
-    for (const bool matrices : {true, false}) {
-        graph::loop::Target target;
-        target.matrices_f32 = matrices;
-        for (const graph::PlanKernel& kernel : plan.kernels) {
-            const auto module = graph::CodeOf(kernel, target);
-=======
     for (const graph::PlanKernel& kernel : plan.kernels) {
         for (const bool matrices : {true, false}) {
             // Other kernels are the same with matrices and without.
@@ -76,8 +69,7 @@ void CheckPlan(const graph::Plan& plan) {
             }
             graph::loop::Target target;
             target.matrices_f32 = matrices;
-            const auto module = graph::loop::EmitSpirv(kernel.loop, target);
->>>>>>> main
+            const auto module = graph::CodeOf(kernel, target);
             if (!module.ok()) {
                 CheckError("CodeOf", module.error());
             }
