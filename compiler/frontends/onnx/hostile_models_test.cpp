@@ -80,6 +80,28 @@ TEST(HostileModels, DecayOfTooFewDimensions) {
                 HasSubstr("the axis 1 is not in"));
 }
 
+// Tables of numbers that take the input's type.
+TEST(HostileModels, TreesOverStrings) {
+    const std::string trees = R"(node { op_type: "TreeEnsemble" domain: "ai.onnx.ml" input: "x"
+        output: "y" attribute { name: "n_targets" type: INT i: 1 }
+        attribute { name: "nodes_featureids" type: INTS ints: 0 }
+        attribute { name: "nodes_modes" type: TENSOR t { dims: 1 data_type: 2 int32_data: 0 } }
+        attribute { name: "nodes_splits" type: TENSOR
+                    t { dims: 1 data_type: 11 double_data: 3.5 } }
+        attribute { name: "nodes_truenodeids" type: INTS ints: 0 }
+        attribute { name: "nodes_falsenodeids" type: INTS ints: 1 }
+        attribute { name: "nodes_trueleafs" type: INTS ints: 1 }
+        attribute { name: "nodes_falseleafs" type: INTS ints: 1 }
+        attribute { name: "leaf_targetids" type: INTS ints: 0 ints: 0 }
+        attribute { name: "leaf_weights" type: TENSOR
+                    t { dims: 2 data_type: 11 double_data: 1 double_data: 2 } }
+        attribute { name: "tree_roots" type: INTS ints: 0 } } output { name: "y" }
+        } opset_import { domain: "ai.onnx.ml" version: 5 )";
+    EXPECT_EQ(ErrorOf(Model(Input("x", {3, 1}, 11) + trees)), "");
+    EXPECT_THAT(ErrorOf(Model(Input("x", {3, 1}, 8) + trees)),
+                HasSubstr("it needs a number where the tensor is of strings"));
+}
+
 TEST(HostileModels, NumbersThatIntegersDoNotHold) {
     EXPECT_EQ(ErrorOf(Model(Input("x", {3}, 7) +
                             R"(node { op_type: "Clip" input: "x" output: "y"

@@ -61,15 +61,15 @@ Val Builder::Input(std::string name, TensorType type) {
 }
 
 Val Builder::Constant(Tensor tensor, std::string name) {
+    if (tensor.element == ElementType::kString && tensor.strings == nullptr) {
+        FailInvalid("it needs a number where the tensor is of strings");
+    }
     return {*this, graph_.AddConstant(name.empty() ? name_ : std::move(name), std::move(tensor))};
 }
 
 namespace {
 
 Tensor NumberOf(ElementType element, const graph::Scalar& value) {
-    if (element == ElementType::kString) {
-        FailInvalid("it needs a number where the tensor is of strings");
-    }
     uint8_t* data = nullptr;
     Tensor tensor = Tensor::Zeros(element, {}, &data);
     WriteElement(element, value, data);
