@@ -163,7 +163,7 @@ TEST(UniqueFdTest, ClosesWhatItOwns) {
     {
         UniqueFd first(ends[1]);
         UniqueFd second(std::move(first));
-        EXPECT_FALSE(first.valid());
+        EXPECT_FALSE(first.valid());  // NOLINT(bugprone-use-after-move): moved from is empty
         EXPECT_EQ(second.get(), ends[1]);
     }
     char byte;

@@ -123,6 +123,18 @@ Result<std::shared_ptr<Device>> Device::Open(std::shared_ptr<const Instance> ins
     return device;
 }
 
+Result<std::shared_ptr<Device>> Device::Open(std::shared_ptr<const Instance> instance,
+                                             VkPhysicalDevice physical_device,
+                                             const VkDeviceCreateInfo& info) {
+    std::shared_ptr<Device> device(new Device);
+    device->instance_ = std::move(instance);
+    device->physical_ = physical_device;
+    device->Describe();
+    device->features_ = {};
+    FORNAX_RETURN_IF_ERROR(device->CreateWith(info));
+    return device;
+}
+
 std::shared_ptr<Device> Device::Wrap(const ForeignDevice& foreign) {
     std::shared_ptr<Device> device(new Device);
     device->instance_ = Instance::Wrap(foreign.instance, foreign.functions);
@@ -262,12 +274,23 @@ Status Device::Create() {
     device_info.pQueueCreateInfos = &queue_info;
     device_info.enabledExtensionCount = static_cast<uint32_t>(enabled.size());
     device_info.ppEnabledExtensionNames = enabled.data();
+    return CreateWith(device_info);
+}
+
+Status Device::CreateWith(const VkDeviceCreateInfo& info) {
     FORNAX_RETURN_IF_FAILED("vkCreateDevice",
-                            vk.vkCreateDevice(physical_, &device_info, nullptr, &device_));
+                            instance_->vk().vkCreateDevice(physical_, &info, nullptr, &device_));
     owned_ = true;
+    const VkDeviceQueueCreateInfo& first = info.pQueueCreateInfos[0];
+    queue_family_ = first.queueFamilyIndex;
     table_ = std::make_unique<VolkDeviceTable>();
     LoadDeviceTable(instance_->device_functions(), device_, *table_);
-    table_->vkGetDeviceQueue(device_, queue_family_, 0, &queue_);
+    // vkGetDeviceQueue wants no flags at any queue of the family
+    // (VUID-vkGetDeviceQueue-flags-01841).
+    VkDeviceQueueInfo2 queue_info = {VK_STRUCTURE_TYPE_DEVICE_QUEUE_INFO_2};
+    queue_info.flags = first.flags;
+    queue_info.queueFamilyIndex = queue_family_;
+    table_->vkGetDeviceQueue2(device_, &queue_info, &queue_);
     return OkStatus();
 }
 

@@ -56,6 +56,11 @@ class Device {
     static Result<std::shared_ptr<Device>> Open(const std::string& choice);
     static Result<std::shared_ptr<Device>> Open(std::shared_ptr<const Instance> instance,
                                                 VkPhysicalDevice physical_device);
+    // With what `info` says and nothing else, for clients with features of their own, of which
+    // features() knows none. Submit() uses queue 0 of the first family of `info`.
+    static Result<std::shared_ptr<Device>> Open(std::shared_ptr<const Instance> instance,
+                                                VkPhysicalDevice physical_device,
+                                                const VkDeviceCreateInfo& info);
     static std::shared_ptr<Device> Wrap(const ForeignDevice& foreign);
     ~Device();
 
@@ -65,6 +70,7 @@ class Device {
     const Instance& instance() const { return *instance_; }
     VkPhysicalDevice physical_device() const { return physical_; }
     VkDevice handle() const { return device_; }
+    VkQueue queue() const { return queue_; }
     const VolkDeviceTable& vk() const { return *table_; }
     uint32_t queue_family() const { return queue_family_; }
     const DeviceFeatures& features() const { return features_; }
@@ -88,6 +94,7 @@ class Device {
     Device() = default;
     void Describe();
     Status Create();
+    Status CreateWith(const VkDeviceCreateInfo& info);
 
     std::shared_ptr<const Instance> instance_;
     VkPhysicalDevice physical_ = VK_NULL_HANDLE;

@@ -95,6 +95,11 @@ void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDev
     vkGetDeviceProcAddr = before;
 }
 
+void LoadGlobalFunctions(const Instance& instance) {
+    const std::lock_guard lock(VolkMutex());
+    volkLoadInstance(instance.handle());
+}
+
 void Instance::Load(PFN_vkGetInstanceProcAddr functions) {
     const std::lock_guard lock(VolkMutex());
     const PFN_vkGetDeviceProcAddr device_before = vkGetDeviceProcAddr;
@@ -124,7 +129,7 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
     }
     VkApplicationInfo application = {VK_STRUCTURE_TYPE_APPLICATION_INFO};
     application.pApplicationName = "fornax";
-    application.apiVersion = VK_API_VERSION_1_3;
+    application.apiVersion = options.api_version;
     VkInstanceCreateInfo create_info = {VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO};
     create_info.pApplicationInfo = &application;
     std::shared_ptr<Instance> instance(new Instance);
@@ -136,11 +141,15 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
     messenger_info.messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT;
     messenger_info.pfnUserCallback = OnMessage;
     messenger_info.pUserData = &instance->options_;
+    VkDebugUtilsMessengerCreateInfoEXT early_messenger_info = messenger_info;
+    if (instance->options_.driver_messages) {
+        messenger_info.messageType |= VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT;
+    }
     const char* const debug_utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
     const bool with_messages =
         instance->options_.on_message != nullptr && HasExtension(loader, debug_utils);
     if (with_messages) {
-        create_info.pNext = &messenger_info;  // while the instance comes and goes
+        create_info.pNext = &early_messenger_info;  // while the instance comes and goes
         create_info.enabledExtensionCount = 1;
         create_info.ppEnabledExtensionNames = &debug_utils;
     }
@@ -159,12 +168,13 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
                          "vulkan-validationlayers."};
         }
         instance->layer_knows_matrices_ = layer == 0 || layer >= kFirstWithMatrices;
+        // Read by the layer and by nobody else.
+        validation_info.pNext = create_info.pNext;
+        create_info.pNext = &validation_info;
     }
     if (instance->options_.validate) {
         create_info.enabledLayerCount = 1;
         create_info.ppEnabledLayerNames = &kValidationLayer;
-        validation_info.pNext = create_info.pNext;
-        create_info.pNext = &validation_info;
     }
     const auto create = reinterpret_cast<PFN_vkCreateInstance>(loader(nullptr, "vkCreateInstance"));
     const VkResult result = create(&create_info, nullptr, &instance->handle_);

@@ -13,10 +13,14 @@
 namespace fornax::vulkan {
 
 struct InstanceOptions {
-    // Switches the Khronos validation layer on, with synchronisation validation.
+    // Switches the Khronos validation layer on. Its synchronisation validation is on here and where
+    // VK_INSTANCE_LAYERS names the layer.
     bool validate = false;
+    uint32_t api_version = VK_API_VERSION_1_3;  // at least 1.1
     // Receives the warnings and errors of validation layers, on any thread.
     std::function<void(const std::string& message)> on_message;
+    // Whether it also receives those of drivers, once the instance is there.
+    bool driver_messages = false;
 };
 
 // An instance with its own table of functions: several of them, and those of other libraries, live
@@ -59,6 +63,10 @@ class Instance {
     std::unique_ptr<VolkInstanceTable> table_;
     PFN_vkGetDeviceProcAddr device_functions_ = nullptr;
 };
+
+// Makes volk's global functions those of the loader, which serve all instances and devices: for
+// programs that call Vulkan by its functions' names. Thread-safe.
+void LoadGlobalFunctions(const Instance& instance);
 
 // The functions of a device, taken from `functions`. Thread-safe.
 void LoadDeviceTable(PFN_vkGetDeviceProcAddr functions, VkDevice device, VolkDeviceTable& table);

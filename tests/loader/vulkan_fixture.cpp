@@ -12,14 +12,6 @@ namespace {
 constexpr uint32_t kPoison = 0xDEADF00D;
 constexpr VkDeviceSize kMargin = 256;  // bytes on both sides of a range
 
-VKAPI_ATTR VkBool32 VKAPI_CALL Hear(VkDebugUtilsMessageSeverityFlagBitsEXT,
-                                    VkDebugUtilsMessageTypeFlagsEXT,
-                                    const VkDebugUtilsMessengerCallbackDataEXT* data,
-                                    void* messages) {
-    static_cast<std::vector<std::string>*>(messages)->push_back(data->pMessage);
-    return VK_FALSE;
-}
-
 }  // namespace
 
 void VulkanTest::SetUp() {
@@ -36,47 +28,19 @@ void VulkanTest::SetUp() {
         };
         ASSERT_TRUE(std::ranges::any_of(layers, knows)) << "No validation layer of these headers.";
     }
-    VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-                                  .apiVersion = api_version_};
-    VkDebugUtilsMessengerCreateInfoEXT messenger{
-        .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
-                           VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
-        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
-                       VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT,
-        .pfnUserCallback = Hear,
-        .pUserData = &messages_};
-    const VkValidationFeatureEnableEXT enables[] = {
-        VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT};
-    // Read by the validation layer where VK_INSTANCE_LAYERS names it, and by nobody else.
-    VkValidationFeaturesEXT features{.sType = VK_STRUCTURE_TYPE_VALIDATION_FEATURES_EXT,
-                                     .enabledValidationFeatureCount = 1,
-                                     .pEnabledValidationFeatures = enables};
-    const char* extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
-    VkInstanceCreateInfo info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-                              .pNext = &features,
-                              .pApplicationInfo = &application,
-                              .enabledExtensionCount = 1,
-                              .ppEnabledExtensionNames = extensions};
-    ASSERT_VK(vkCreateInstance(&info, nullptr, &instance_));
+    auto instance = vulkan::Instance::Create(
+        {.api_version = api_version_,
+         .on_message = [this](const std::string& message) { messages_.push_back(message); },
+         .driver_messages = true});
+    ASSERT_TRUE(instance.ok()) << instance.error().message;
+    owned_instance_ = *instance;
+    instance_ = owned_instance_->handle();
     volkLoadInstance(instance_);
-    ASSERT_VK(vkCreateDebugUtilsMessengerEXT(instance_, &messenger, nullptr, &messenger_));
-
-    uint32_t count = 0;
-    ASSERT_VK(vkEnumeratePhysicalDevices(instance_, &count, nullptr));
-    std::vector<VkPhysicalDevice> all(count);
-    ASSERT_VK(vkEnumeratePhysicalDevices(instance_, &count, all.data()));
     // Tests with references of their own can be tried on another driver.
     const char* other = std::getenv("FORNAX_TEST_DEVICE");
-    const std::string wanted = other ? other : "Fornax";
-    for (VkPhysicalDevice candidate : all) {
-        VkPhysicalDeviceProperties properties;
-        vkGetPhysicalDeviceProperties(candidate, &properties);
-        if (std::string(properties.deviceName).starts_with(wanted)) {
-            physical_ = candidate;
-        }
-    }
-    ASSERT_NE(physical_, nullptr) << "The loader offers no device called " << wanted << ".";
+    const auto chosen = owned_instance_->Choose(other != nullptr ? other : "Fornax");
+    ASSERT_TRUE(chosen.ok()) << chosen.error().message;
+    physical_ = *chosen;
     uint32_t family_count = 0;
     vkGetPhysicalDeviceQueueFamilyProperties(physical_, &family_count, nullptr);
     std::vector<VkQueueFamilyProperties> families(family_count);
@@ -126,7 +90,10 @@ void VulkanTest::SetUp() {
         .enabledExtensionCount = static_cast<uint32_t>(device_extensions.size()),
         .ppEnabledExtensionNames = device_extensions.data(),
         .pEnabledFeatures = &core};
-    ASSERT_VK(vkCreateDevice(physical_, &device, nullptr, &device_));
+    auto opened = vulkan::Device::Open(owned_instance_, physical_, device);
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    owned_device_ = *opened;
+    device_ = owned_device_->handle();
     volkLoadDevice(device_);
     for (uint32_t i = 0; i < 2 && queue_infos_.empty(); ++i) {
         vkGetDeviceQueue(device_, 0, std::min(i, queue_count - 1), &queues_[i]);
@@ -151,20 +118,14 @@ void VulkanTest::TearDown() {
             (*action)();
         }
         vkDestroyCommandPool(device_, pool_, nullptr);
-        vkDestroyDevice(device_, nullptr);
     }
-    if (messenger_) {
-        vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, nullptr);
-    }
-    if (instance_) {
-        vkDestroyInstance(instance_, nullptr);
-    }
+    owned_device_ = nullptr;
+    owned_instance_ = nullptr;
     for (const std::string& message : messages_) {
         ADD_FAILURE() << message;
     }
     // A test may set up again, for another device.
     device_ = VK_NULL_HANDLE;
-    messenger_ = VK_NULL_HANDLE;
     instance_ = VK_NULL_HANDLE;
     buffers_.clear();
     at_end_.clear();

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,9 @@
 
 #include <gtest/gtest.h>
 #include <volk.h>
+
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/instance.h"
 
 namespace fornax::test {
 
@@ -104,7 +108,8 @@ class VulkanTest : public testing::Test {
     const void* stage_chain_ = nullptr;
 
   private:
-    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    std::shared_ptr<const vulkan::Instance> owned_instance_;
+    std::shared_ptr<vulkan::Device> owned_device_;
     std::vector<std::function<void()>> at_end_;
     std::vector<TestBuffer> buffers_;
 };

@@ -2,25 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <string_view>
 
 #include "tools/soak/shaders/count.spv.h"
 
 namespace fornax::soak {
-
-namespace {
-
-VKAPI_ATTR VkBool32 VKAPI_CALL Hear(VkDebugUtilsMessageSeverityFlagBitsEXT,
-                                    VkDebugUtilsMessageTypeFlagsEXT,
-                                    const VkDebugUtilsMessengerCallbackDataEXT* data,
-                                    void* client) {
-    static std::mutex mutex;
-    const std::lock_guard lock(mutex);
-    static_cast<Client*>(client)->messages.emplace_back(data->pMessage);
-    return VK_FALSE;
-}
-
-}  // namespace
 
 bool Client::Check(VkResult result, const char* what) {
     if (result == VK_SUCCESS) {
@@ -36,53 +21,22 @@ Client::Client() {
     Init();
 }
 
-void Client::Init() {
-    static const VkResult found = volkInitialize();
-    if (!Check(found, "volkInitialize")) {
-        return;
-    }
-    const VkApplicationInfo application{.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
-                                        .apiVersion = VK_API_VERSION_1_3};
-    const char* instance_extensions[] = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME};
-    const VkInstanceCreateInfo instance_info{.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
-                                             .pApplicationInfo = &application,
-                                             .enabledExtensionCount = 1,
-                                             .ppEnabledExtensionNames = instance_extensions};
-    if (!Check(vkCreateInstance(&instance_info, nullptr, &instance), "vkCreateInstance")) {
-        return;
-    }
-    // The loader's own functions serve all instances and devices.
+Status Client::Open() {
+    FORNAX_ASSIGN_OR_RETURN(instance_, vulkan::Instance::Create({
+                                           .on_message =
+                                               [this](const std::string& message) {
+                                                   const std::lock_guard lock(message_mutex_);
+                                                   messages.push_back(message);
+                                               },
+                                           .driver_messages = true,
+                                       }));
+    instance = instance_->handle();
     static const bool loaded = [this] {
-        volkLoadInstance(instance);
+        vulkan::LoadGlobalFunctions(*instance_);
         return true;
     }();
     (void)loaded;
-    const VkDebugUtilsMessengerCreateInfoEXT messenger{
-        .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT,
-        .messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT |
-                           VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT,
-        .messageType = VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT |
-                       VK_DEBUG_UTILS_MESSAGE_TYPE_VALIDATION_BIT_EXT,
-        .pfnUserCallback = Hear,
-        .pUserData = this};
-    if (!Check(vkCreateDebugUtilsMessengerEXT(instance, &messenger, nullptr, &messenger_),
-               "vkCreateDebugUtilsMessengerEXT")) {
-        return;
-    }
-    VkPhysicalDevice all[8];
-    uint32_t count = 8;
-    vkEnumeratePhysicalDevices(instance, &count, all);
-    for (uint32_t i = 0; i < count; ++i) {
-        VkPhysicalDeviceProperties properties;
-        vkGetPhysicalDeviceProperties(all[i], &properties);
-        if (std::string_view(properties.deviceName).starts_with("Fornax")) {
-            physical = all[i];
-        }
-    }
-    if (!physical) {
-        error_ = "The loader offers no device called Fornax.";
-        return;
-    }
+    FORNAX_ASSIGN_OR_RETURN(physical, instance_->Choose("Fornax"));
     const float priority = 1.0f;
     const VkDeviceQueueCreateInfo queues{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
                                          .queueCount = 1,
@@ -107,10 +61,17 @@ void Client::Init() {
                                          .pQueueCreateInfos = &queues,
                                          .enabledExtensionCount = std::size(device_extensions),
                                          .ppEnabledExtensionNames = device_extensions};
-    if (!Check(vkCreateDevice(physical, &device_info, nullptr, &device), "vkCreateDevice")) {
+    FORNAX_ASSIGN_OR_RETURN(device_, vulkan::Device::Open(instance_, physical, device_info));
+    device = device_->handle();
+    queue = device_->queue();
+    return OkStatus();
+}
+
+void Client::Init() {
+    if (const Status opened = Open(); !opened.ok()) {
+        error_ = opened.error().message;
         return;
     }
-    vkGetDeviceQueue(device, 0, 0, &queue);
     pool = MakePool();
     const VkDescriptorSetLayoutBinding binding{0, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1,
                                                VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
@@ -139,13 +100,6 @@ Client::~Client() {
         vkDestroyPipelineLayout(device, layout, nullptr);
         vkDestroyDescriptorSetLayout(device, set_layout, nullptr);
         vkDestroyCommandPool(device, pool, nullptr);
-        vkDestroyDevice(device, nullptr);
-    }
-    if (messenger_) {
-        vkDestroyDebugUtilsMessengerEXT(instance, messenger_, nullptr);
-    }
-    if (instance) {
-        vkDestroyInstance(instance, nullptr);
     }
 }
 

@@ -5,12 +5,16 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
 #include <volk.h>
+
+#include "runtime/vulkan/device.h"
+#include "runtime/vulkan/instance.h"
 
 namespace fornax::soak {
 
@@ -78,10 +82,13 @@ class Client {
 
   private:
     bool Check(VkResult result, const char* what);
+    Status Open();
     void Init();
 
     std::mutex queue_mutex_;
-    VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
+    std::mutex message_mutex_;  // of `messages`
+    std::shared_ptr<const vulkan::Instance> instance_;
+    std::shared_ptr<vulkan::Device> device_;
     std::string error_;
 };
 
