@@ -87,6 +87,13 @@ int32_t RunKernel(const CompiledKernel& kernel) {
 }
 
 class KernelCompilerTest : public testing::Test {
+  public:
+    ~KernelCompilerTest() override {
+        SetLogLevel(previous_level_);
+        fs::permissions(directory_, fs::perms::owner_all);
+        fs::remove_all(directory_);
+    }
+
   protected:
     KernelCompilerTest() {
         std::string name = testing::UnitTest::GetInstance()->current_test_info()->name();
@@ -96,11 +103,6 @@ class KernelCompilerTest : public testing::Test {
         previous_level_ = GetLogLevel();
         SetLogLevel(LogLevel::kOff);
         reads = 0;
-    }
-    ~KernelCompilerTest() override {
-        SetLogLevel(previous_level_);
-        fs::permissions(directory_, fs::perms::owner_all);
-        fs::remove_all(directory_);
     }
 
     std::unique_ptr<KernelCompiler> MakeCompiler(bool with_cache = true) {

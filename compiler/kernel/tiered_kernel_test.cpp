@@ -150,6 +150,12 @@ std::vector<uint32_t> RunBits(const CompiledKernel& kernel) {
 }
 
 class TieredKernelTest : public testing::Test {
+  public:
+    ~TieredKernelTest() override {
+        SetLogLevel(previous_level_);
+        fs::remove_all(directory_);
+    }
+
   protected:
     TieredKernelTest() {
         directory_ = fs::temp_directory_path() /
@@ -158,10 +164,6 @@ class TieredKernelTest : public testing::Test {
         fs::create_directories(directory_);
         previous_level_ = GetLogLevel();
         SetLogLevel(LogLevel::kOff);
-    }
-    ~TieredKernelTest() override {
-        SetLogLevel(previous_level_);
-        fs::remove_all(directory_);
     }
 
     std::unique_ptr<KernelCompiler> MakeCompiler(const char* tier) {

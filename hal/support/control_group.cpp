@@ -155,7 +155,7 @@ std::optional<std::string> PathBelow(const Mount& mount, const std::string& grou
     if (!group.starts_with('/') || group == "/.." || group.starts_with("/../")) {
         return std::nullopt;
     }
-    const std::string below = group == "/" ? "" : group;
+    std::string below = group == "/" ? "" : group;
     if (mount.root == "/") {
         return below;
     }

@@ -103,7 +103,7 @@ Val Builder::Sizes(std::span<const Expr> values) {
     return FromContents(ElementType::kI64, Shape{static_cast<int64_t>(values.size())}, values);
 }
 
-Val Builder::FromContents(ElementType element, Shape shape, std::span<const Expr> values) {
+Val Builder::FromContents(ElementType element, const Shape& shape, std::span<const Expr> values) {
     const bool constant =
         std::ranges::all_of(values, [](const Expr& value) { return value.is_constant(); });
     if (constant) {

@@ -75,7 +75,7 @@ class Builder {
     Val Integers(std::span<const int64_t> values);
     Val Sizes(std::span<const Expr> values);
     // A tensor of known elements, in row-major order.
-    Val FromContents(ElementType element, Shape shape, std::span<const Expr> values);
+    Val FromContents(ElementType element, const Shape& shape, std::span<const Expr> values);
     Val Size(const Expr& value);
     Val Full(ElementType element, const Shape& shape, double value);
     Val Iota(ElementType element, const Shape& shape, int64_t axis);

@@ -137,7 +137,7 @@ void ApplyAutoPad(SpatialWindow& window, AutoPad mode, const Shape& input) {
         if (mode == AutoPad::kValid) {
             continue;
         }
-        const Expr n = input[i + 2];
+        const Expr& n = input[i + 2];
         const Expr covered = (CeilDiv(n, window.strides[i]) - 1) * window.strides[i] +
                              (window.size[i] - 1) * window.dilations[i] + 1;
         const Expr total = Max(covered - n, 0);

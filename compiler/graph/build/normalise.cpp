@@ -96,7 +96,7 @@ Val GroupNorm(Val x, Val scale, Val bias, int64_t groups, double epsilon, Elemen
         "group_norm", {{"groups", groups}, {"epsilon", epsilon}}, {x, scale, bias},
         [&](Builder& b, Vals in) -> Vals {
             const Shape shape = in[0].shape();
-            const Expr channels = shape[1];
+            const Expr& channels = shape[1];
             if (groups < 1 || !b.sizes().Equal(Mod(channels, groups), 0)) {
                 FailInvalid(fmt::format("{} channels are not divisible into {} groups",
                                         channels.ToString(), groups));

@@ -127,7 +127,7 @@ std::vector<int64_t> SpatialAxes(Val x) {
 SpatialWindow CeilWindows(SpatialWindow window, const Shape& input, std::vector<Expr>& extra) {
     extra.clear();
     for (size_t i = 0; i < window.rank(); ++i) {
-        const Expr n = input[i + 2];
+        const Expr& n = input[i + 2];
         const Expr padded = n + window.low[i] + window.high[i];
         const Expr covered = (window.size[i] - 1) * window.dilations[i] + 1;
         const Expr last = CeilDiv(padded - covered, window.strides[i]) * window.strides[i];

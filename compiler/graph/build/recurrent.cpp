@@ -246,7 +246,8 @@ RecurrentResult Recurrent(const RecurrentOperands& o, const RecurrentOptions& op
     const Vals results = o.x.builder().Composite(
         kNames[static_cast<size_t>(options.kind)],
         {{"directions", static_cast<int64_t>(directions)}},
-        {o.x, o.w, o.r, o.bias, lengths, o.h, o.c, o.peephole}, [&](Builder&, Vals in) -> Vals {
+        {o.x, o.w, o.r, o.bias, lengths, o.h, o.c, o.peephole},
+        [&](Builder&, const Vals& in) -> Vals {
             Vals y, h, c;
             const size_t at_once = AreAlike(options) ? 2 : 1;
             for (size_t d = 0; d < directions; d += at_once) {

@@ -15,7 +15,9 @@ using F = ScalarFunction;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-double Float(F function, std::vector<double> arguments, ElementType type = ElementType::kF32) {
+double Float(F function,
+             const std::vector<double>& arguments,
+             ElementType type = ElementType::kF32) {
     std::vector<Scalar> scalars;
     for (const double argument : arguments) {
         scalars.push_back(Scalar::Float(argument));
@@ -24,7 +26,9 @@ double Float(F function, std::vector<double> arguments, ElementType type = Eleme
     return result.is_float ? result.number : static_cast<double>(result.integer);
 }
 
-int64_t Int(F function, std::vector<int64_t> arguments, ElementType type = ElementType::kI32) {
+int64_t Int(F function,
+            const std::vector<int64_t>& arguments,
+            ElementType type = ElementType::kI32) {
     std::vector<Scalar> scalars;
     for (const int64_t argument : arguments) {
         scalars.push_back(Scalar::Integer(argument));

@@ -107,15 +107,15 @@ Ids Emitter::ForLanes(const Nest& nest,
         const std::optional<int64_t> constant = points.constant();
         const bool whole = constant && *constant != 0 && *constant % local_size_ == 0;
         const auto guarded = [&](Id point, std::span<const Id> inside) {
-            const Ids unchanged(inside.begin(), inside.end());
             const auto first_way = [&] {
                 Ids next = at(point, inside.first(inside.size() / ways));
                 next.insert(next.end(), inside.begin() + static_cast<std::ptrdiff_t>(next.size()),
                             inside.end());
                 return next;
             };
-            return whole ? first_way()
-                         : b_.If(b_.ULess(point, end), first_way, [&] { return unchanged; });
+            return whole ? first_way() : b_.If(b_.ULess(point, end), first_way, [&] {
+                return Ids(inside.begin(), inside.end());
+            });
         };
         if (constant && *constant <= local_size_) {
             return guarded(lane_, values);

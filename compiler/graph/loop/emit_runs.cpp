@@ -18,7 +18,8 @@ constexpr size_t kMostScalars = 320;  // of a run
 
 // The share of the vectors over so many lanes that are not full.
 double PartialVectors(int64_t lanes) {
-    return lanes % kVector == 0 ? 0 : 1.0 / static_cast<double>(lanes / kVector + 1);
+    const int64_t whole = lanes / kVector;
+    return lanes % kVector == 0 ? 0 : 1.0 / static_cast<double>(whole + 1);
 }
 
 }  // namespace

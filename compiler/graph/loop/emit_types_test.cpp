@@ -145,7 +145,7 @@ TEST_F(EmitTypesTest, Casts) {
     for (const ElementType from : kTypes) {
         for (const char* how : {"", " saturate", " up", " saturate down"}) {
             const bool rounds = BitsOf(from) >= 16 && IsFloat(from);
-            if (!rounds && std::string_view(how) != "") {
+            if (!rounds && !std::string_view(how).empty()) {
                 continue;
             }
             std::string parameters, body, stores;

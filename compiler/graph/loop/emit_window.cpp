@@ -155,8 +155,10 @@ class WindowEmitter {
             (window_.axes.size() == 1 && tile.groups * tile.rows > 1 && tile.lanes != 8)) {
             return INFINITY;
         }
-        const auto vectors = static_cast<double>(invocations / kLanes);
-        const double staging = 8.0 * static_cast<double>(staged * elements / kLanes);
+        const int64_t whole_vectors = invocations / kLanes;
+        const int64_t staged_vectors = staged * elements / kLanes;
+        const auto vectors = static_cast<double>(whole_vectors);
+        const double staging = 8.0 * static_cast<double>(staged_vectors);
         const double load = x_.stride > 1 ? 3 : tile.lanes == 8 ? 2 : 1.3;
         const auto reads = static_cast<double>((y_.stride * (tile.rows - 1) + y_.width) * x_.width);
         const auto rows = static_cast<double>(tile.rows);

@@ -162,7 +162,7 @@ Expr RandomScalars::RandomAtom() {
 }
 
 Expr RandomScalars::RandomIndex(const Expr& dim) {
-    const Expr a = RandomAtom();
+    Expr a = RandomAtom();
     switch (Below(14)) {
         case 0:
             return a + Between(-2, 2);

@@ -98,7 +98,8 @@ class Finder {
         for (uint32_t offset : factor.offsets) {
             for (uint32_t line = 0; line < ir::kMatrixSize; ++line) {
                 const auto begin =
-                    written_.begin() + static_cast<std::ptrdiff_t>(offset + line * factor.stride);
+                    written_.begin() +
+                    static_cast<std::ptrdiff_t>(size_t{offset} + size_t{line} * factor.stride);
                 const auto end = begin + static_cast<std::ptrdiff_t>(line_bytes);
                 if (std::find(begin, end, true) != end) {
                     return true;

@@ -48,10 +48,10 @@ constexpr char kPrologue[] = R"(
 
 template <typename Check>
 void ForEachWidth(const ir::Kernel& kernel,
-                  Buffers buffers,
+                  const Buffers& buffers,
                   const uint32_t (&groups)[3],
                   Check check,
-                  std::vector<uint32_t> push = {}) {
+                  const std::vector<uint32_t>& push = {}) {
     for (uint32_t lanes : kWidths) {
         for (const char* cpu : {"", "x86-64-v3"}) {
             SCOPED_TRACE(testing::Message() << "lanes " << lanes << " cpu " << cpu);

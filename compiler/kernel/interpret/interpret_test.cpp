@@ -162,7 +162,7 @@ TEST(RandomKernel, IsValidAndEnds) {
         ASSERT_EQ(ir::PrintKernel(*parsed), ir::PrintKernel(kernel)) << seed;
         TestDispatch dispatch(kernel, seed, !options.portable);
         TestDispatch again(kernel, seed, !options.portable);
-        std::vector<uint8_t> before = dispatch.memory();
+        const std::vector<uint8_t> before(dispatch.memory());
         status = Interpret(kernel, dispatch.frame(), 0, TestDispatch::kWorkgroups, {10'000'000});
         ASSERT_TRUE(status.ok()) << seed << ": " << status.error().message;
         status = Interpret(*parsed, again.frame(), 0, TestDispatch::kWorkgroups, {10'000'000});

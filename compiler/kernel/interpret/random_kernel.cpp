@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <utility>
 
 #include "compiler/kernel/interpret/random_places.h"
 #include "compiler/kernel/interpret/test_dispatch.h"

@@ -75,9 +75,9 @@ TEST(ReaderValues, MatrixLayoutsOfBlocks) {
         o[i] = floatBitsToUint(m[2].y + a * 100 + rows2[1][2].y * 10000 + tail + back.z);)",
         [](uint32_t i) {
             // std140: mat3x2 columns of 16 bytes; row_major mat3x2 has 2 rows of 16 bytes.
-            float column = 100 + (48 + 2 * 16) / 4 + 1;
-            float row = 100 + (96 + (i % 2) * 16) / 4 + i % 3;
-            return Bits(column + row * 100 + 80000 + (100 + 128 / 4) + 9);
+            float column = 100 + (48 + 2 * 16) / 4.0f + 1;
+            float row = 100 + (96 + (i % 2) * 16) / 4.0f + i % 3;
+            return Bits(column + row * 100 + 80000 + (100 + 128 / 4.0f) + 9);
         },
         R"(
         layout(set = 0, binding = 2) uniform U {
