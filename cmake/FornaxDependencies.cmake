@@ -52,6 +52,14 @@ add_library(fornax_spirv_headers INTERFACE)
 target_include_directories(fornax_spirv_headers SYSTEM INTERFACE ${FORNAX_DEPS}/usr/include)
 add_library(fornax::spirv_headers ALIAS fornax_spirv_headers)
 
+# `#include <onnxruntime/onnxruntime_c_api.h>`. Nothing of it is linked: who loads a plug-in gives its functions.
+add_library(fornax_onnxruntime_headers INTERFACE)
+if(NOT EXISTS ${FORNAX_DEPS}/usr/include/onnxruntime/onnxruntime_ep_c_api.h)
+    message(FATAL_ERROR "The prefix ${FORNAX_DEPS} lacks onnxruntime's headers; run tools/setup/prefix.sh first.")
+endif()
+target_include_directories(fornax_onnxruntime_headers SYSTEM INTERFACE ${FORNAX_DEPS}/usr/include)
+add_library(fornax::onnxruntime_headers ALIAS fornax_onnxruntime_headers)
+
 # Loads the Vulkan loader at run time; every Vulkan program of ours uses it, the driver does not.
 add_library(fornax_volk STATIC ${FORNAX_DEPS}/usr/include/volk.c)
 set_source_files_properties(${FORNAX_DEPS}/usr/include/volk.c PROPERTIES COMPILE_OPTIONS -w)

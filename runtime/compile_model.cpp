@@ -69,6 +69,11 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
     }
     FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model, Import(request));
     request.file.bytes.reset();
+    return CompileImported(std::move(model), request);
+}
+
+Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
+                                      const CompileRequest& request) {
     Report(request, "compiling");
     const Status valid = graph::Verify(model.graph);
     if (!valid.ok()) {

@@ -18,6 +18,10 @@
 #include "compiler/graph/plan/plan.h"
 #include "runtime/sizes.h"
 
+namespace fornax::onnx_frontend {
+struct ImportedModel;
+}  // namespace fornax::onnx_frontend
+
 namespace fornax::runtime {
 
 using graph::Precision;
@@ -90,6 +94,9 @@ struct ModelCompiler {
 // The compiler that libfornax is linked with: ONNX models through the graph compiler. A plan file
 // is read as it is; the sizes, values and precision in the request are those that it was made with.
 Result<CompiledModel> CompileModel(CompileRequest request);
+// The same from a model that was imported for the request, whose file is not looked at.
+Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
+                                      const CompileRequest& request);
 Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file);
 ModelCompiler LinkedCompiler();
 

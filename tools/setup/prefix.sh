@@ -1,7 +1,8 @@
 #!/bin/bash
 # Fills the prefix .deps/ with what the build needs newer than the distribution has it: Vulkan headers
 # and vk.xml, volk, the SPIR-V headers and grammar, the programs glslang and spirv-{as,dis,val,opt}, and
-# for the tests the Vulkan loader and the validation layers that know what the headers know.
+# for the tests the Vulkan loader and the validation layers that know what the headers know. Also the
+# headers of onnxruntime with its interface of plug-ins.
 #
 # Packages of a newer Debian suite are downloaded through a private apt configuration and unpacked;
 # nothing is installed, root is not needed, and the system's apt state is not touched. The programs run
@@ -18,16 +19,17 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tools/setup/debian_suite.sh
 . "$here/debian_suite.sh"
 
-readonly kLayoutVersion=2
+readonly kLayoutVersion=3
 readonly kSuite=${FORNAX_DEPS_SUITE:-forky}
 readonly kMinVulkanHeader=350 # VK_HEADER_VERSION of Vulkan 1.4
 readonly kMinGlslangMajor=16
 readonly kPackages=(libvulkan-dev spirv-headers libvulkan-volk-dev glslang-tools spirv-tools
-    libvulkan1 vulkan-validationlayers libc6 libstdc++6 libgcc-s1)
+    libvulkan1 vulkan-validationlayers libonnxruntime-dev libc6 libstdc++6 libgcc-s1)
 readonly kPrograms=(glslang spirv-as spirv-dis spirv-val spirv-opt)
 # What a complete prefix holds; checked before the rename.
 readonly kLayers=usr/share/vulkan/explicit_layer.d
 readonly kExpected=("$kLayers/VkLayer_khronos_validation.json" usr/include/vulkan/vulkan_core.h
+    usr/include/onnxruntime/onnxruntime_ep_c_api.h
     usr/include/vk_video usr/include/volk.h usr/include/volk.c usr/share/vulkan/registry/vk.xml usr/include/spirv/unified1/spirv.hpp11
     usr/include/spirv/unified1/spirv.core.grammar.json
     usr/include/spirv/unified1/extinst.glsl.std.450.grammar.json)
@@ -75,7 +77,7 @@ FillFromSystem() {
         mkdir -p "$fresh/$(dirname "$path")"
         [[ -e $fresh/$path ]] || ln -s "/$path" "$fresh/$path"
     done
-    for path in usr/include/vulkan usr/include/spirv "$kLayers"; do
+    for path in usr/include/vulkan usr/include/spirv usr/include/onnxruntime "$kLayers"; do
         rm -rf "${fresh:?}/$path"
         ln -s "/$path" "$fresh/$path"
     done

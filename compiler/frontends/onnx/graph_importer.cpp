@@ -33,6 +33,22 @@ size_t PrimitivesOf(std::span<const graph::Node> nodes) {
     return count;
 }
 
+// Why the filter does not take one of these, bodies of composites included; "" if it does.
+std::string FirstReason(const graph::Graph& graph,
+                        std::span<const graph::Node> nodes,
+                        const NodeFilter& filter) {
+    for (const graph::Node& node : nodes) {
+        std::string reason = filter(graph, node);
+        if (reason.empty() && graph::Is<graph::op::Composite>(node.operation)) {
+            reason = FirstReason(*node.bodies[0], node.bodies[0]->nodes(), filter);
+        }
+        if (!reason.empty()) {
+            return reason;
+        }
+    }
+    return "";
+}
+
 class DepthScope {
   public:
     explicit DepthScope(ModelContext& context) : context_(context) {
@@ -158,6 +174,13 @@ void GraphImporter::ImportInitializers(const onnx::GraphProto& graph, onnx::Grap
     for (int i = 0; i < graph.initializer_size(); ++i) {
         const onnx::TensorProto& tensor = graph.initializer(i);
         try {
+            if (context_.values != nullptr) {
+                const auto value = context_.values->find(tensor.name());
+                if (value != context_.values->end()) {
+                    Name(tensor.name(), builder_.Constant(value->second, tensor.name()));
+                    continue;
+                }
+            }
             graph::Tensor constant =
                 taken != nullptr ? TakeTensor(*taken->mutable_initializer(i), context_.directory)
                                  : ReadTensor(tensor, context_.directory);
@@ -228,6 +251,41 @@ void GraphImporter::ImportModelNodes(
     FailUnsupported(fmt::format("{} nodes are not supported, of {}: {}{}", total, counts,
                                 fmt::join(messages, "; "),
                                 total > kMaxListed ? "; and others" : ""));
+}
+
+NodeCheck GraphImporter::CheckModelNodes(
+    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+    const NodeFilter& filter,
+    const std::function<std::optional<Item>(const std::string& name)>& replacement) {
+    NodeCheck check;
+    for (const onnx::NodeProto& node : nodes) {
+        std::string reason;
+        const size_t first = builder_.graph().nodes().size();
+        try {
+            ImportNode(node);
+            reason = FirstReason(builder_.graph(), builder_.graph().nodes().subspan(first), filter);
+        } catch (const graph::BuildError& error) {
+            reason = error.what();
+        }
+        for (const std::string& name : node.output()) {
+            if (reason.empty()) {
+                const Item* item = Lookup(name);
+                if (item != nullptr && item->kind == Item::Kind::kTensor) {
+                    check.ranks[name] = item->tensor.shape().rank();
+                }
+                continue;
+            }
+            items_.erase(name);
+            if (name.empty()) {
+                continue;
+            }
+            if (std::optional<Item> item = replacement(name)) {
+                Name(name, *std::move(item));
+            }
+        }
+        check.reasons.push_back(std::move(reason));
+    }
+    return check;
 }
 
 void GraphImporter::ImportNamedNode(const onnx::NodeProto& node) {

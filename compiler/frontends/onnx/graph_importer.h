@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "compiler/frontends/onnx/importer.h"
+#include "compiler/frontends/onnx/model_message.h"
 #include "compiler/frontends/onnx/node.h"
 
 namespace fornax::onnx_frontend {
@@ -26,6 +27,8 @@ struct ModelContext {
     // where they are more than one.
     size_t imported_nodes = 0;
     int64_t depth = 0;
+    // Of initializers without data; null if there are none.
+    const InitializerValues* values = nullptr;
 };
 
 // "ai.onnx" is the empty domain.
@@ -64,6 +67,12 @@ class GraphImporter {
     // The same for the nodes of the model: where one is not supported, those that do not depend on
     // it are imported before this fails, so that all are told at once.
     void ImportModelNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
+    // CheckNodes() of the nodes of the model; `replacement` gives what stands for a value of a node
+    // that is not taken, if there is something.
+    NodeCheck CheckModelNodes(
+        const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+        const NodeFilter& filter,
+        const std::function<std::optional<Item>(const std::string& name)>& replacement);
     // Imports a subgraph in place, with these as its inputs; gives its outputs.
     std::vector<Item> Inline(const onnx::GraphProto& graph, const std::vector<Item>& inputs);
     // The values of outer names that a body takes as operands, in the order of the body's inputs

@@ -39,13 +39,16 @@ class ModelImporter {
     ModelImporter(onnx::ModelProto& model,
                   std::string file,
                   std::string directory,
-                  const ImportOptions& options)
+                  const ImportOptions& options,
+                  const InitializerValues* values = nullptr)
         : options_(options),
           taken_(*model.mutable_graph()),
           graph_(model.graph().name().empty() ? "graph" : model.graph().name()),
           builder_(graph_),
           context_{model, options, std::move(file), std::move(directory), {}, FunctionsOf(model)},
-          importer_(context_, builder_) {}
+          importer_(context_, builder_) {
+        context_.values = values;
+    }
 
     ImportedModel Run() {
         ReadVersions();
@@ -68,7 +71,37 @@ class ModelImporter {
         return {std::move(graph_), {fixed_.begin(), fixed_.end()}, std::move(output_lengths_), {}};
     }
 
+    NodeCheck Check(const NodeFilter& filter) {
+        ReadVersions();
+        const onnx::GraphProto& graph = context_.model.graph();
+        importer_.ImportInitializers(graph, &taken_);
+        for (const onnx::ValueInfoProto& input : graph.input()) {
+            if (importer_.Lookup(input.name()) == nullptr) {
+                if (std::optional<Item> item = TryInput(input.name(), input.type())) {
+                    importer_.Name(input.name(), *std::move(item));
+                }
+            }
+        }
+        std::map<std::string, const onnx::TypeProto*> types;
+        for (const onnx::ValueInfoProto& value : graph.value_info()) {
+            types.emplace(value.name(), &value.type());
+        }
+        return importer_.CheckModelNodes(graph.node(), filter, [&](const std::string& name) {
+            const auto type = types.find(name);
+            return type == types.end() ? std::nullopt : TryInput(name, *type->second);
+        });
+    }
+
   private:
+    // An input, or nothing if there is none of this type.
+    std::optional<Item> TryInput(const std::string& name, const onnx::TypeProto& type) {
+        try {
+            return ReadInput(name, type);
+        } catch (const graph::BuildError&) {
+            return std::nullopt;
+        }
+    }
+
     void ReadVersions() {
         for (const onnx::OperatorSetIdProto& import : context_.model.opset_import()) {
             context_.versions[NormalDomain(import.domain())] = import.version();
@@ -307,6 +340,19 @@ void AddExternalFiles(const google::protobuf::Message& message, std::set<std::st
     }
 }
 
+// What `function` gives, or the error that it throws.
+template <typename Function>
+auto Guarded(const std::string& name, const Function& function) -> Result<decltype(function())> {
+    try {
+        return function();
+    } catch (const graph::BuildError& error) {
+        return Error{error.code(), fmt::format("{}: {}.", name, Message(error.what()))};
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::kOutOfHostMemory,
+                     fmt::format("{}: there is not enough memory to import it.", name)};
+    }
+}
+
 Result<ImportedModel> Import(google::protobuf::io::ZeroCopyInputStream& stream,
                              const std::string& name,
                              const std::string& directory,
@@ -319,19 +365,30 @@ Result<ImportedModel> Import(google::protobuf::io::ZeroCopyInputStream& stream,
     }
     std::set<std::string> external_files;
     AddExternalFiles(model, external_files);
-    try {
+    return Guarded(name, [&] {
         ImportedModel imported = ModelImporter(model, name, directory, options).Run();
         imported.external_files = std::move(external_files);
         return imported;
-    } catch (const graph::BuildError& error) {
-        return Error{error.code(), fmt::format("{}: {}.", name, Message(error.what()))};
-    } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::kOutOfHostMemory,
-                     fmt::format("{}: there is not enough memory to import it.", name)};
-    }
+    });
 }
 
 }  // namespace
+
+Result<ImportedModel> ImportModelMessage(onnx::ModelProto& model,
+                                         const std::string& name,
+                                         const InitializerValues& values,
+                                         const ImportOptions& options) {
+    return Guarded(name, [&] { return ModelImporter(model, name, "", options, &values).Run(); });
+}
+
+Result<NodeCheck> CheckNodes(onnx::ModelProto& model,
+                             const InitializerValues& values,
+                             const ImportOptions& options,
+                             const NodeFilter& filter) {
+    const std::string name = "model";
+    return Guarded(name,
+                   [&] { return ModelImporter(model, name, "", options, &values).Check(filter); });
+}
 
 Result<ImportedModel> ImportModel(const std::string& bytes,
                                   const std::string& name,
