@@ -83,26 +83,25 @@ Status Provider::Choose(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
         // onnxruntime asks for subgraphs first. A node is taken with its subgraphs or not at all.
         return OkStatus();
     }
+    refusal_ = OkStatus();
     Result<Claim> chosen = ChooseNodes(api_, graph);
     if (!chosen.ok()) {
-        if (options_.strict) {
-            return std::move(chosen).error();
-        }
         logger_.Warning(
             fmt::format("Fornax leaves the model to others: {}", chosen.error().message));
-        return OkStatus();
+        return options_.strict ? Refuse(graph, support, std::move(chosen).error()) : OkStatus();
     }
     logger_.Info(Describe(*chosen));
-    std::string left;
     for (const Claim::Left& node : chosen->left) {
         logger_.Info(fmt::format("Fornax leaves {} to others: {}.", node.node, node.reason));
-        left = left.empty() ? fmt::format("{}: {}", node.node, node.reason) : left;
     }
     if (options_.strict && !chosen->left.empty()) {
-        return Error{ErrorCode::kUnsupported,
-                     fmt::format("Fornax: {} of {} nodes would be left to other providers, the "
-                                 "first of them {}.",
-                                 chosen->left.size(), chosen->node_count, left)};
+        return Refuse(
+            graph, support,
+            {ErrorCode::kUnsupported,
+             fmt::format("Fornax: {} of {} nodes would be left to other providers, the first of "
+                         "them {}: {}.",
+                         chosen->left.size(), chosen->node_count, chosen->left[0].node,
+                         chosen->left[0].reason)});
     }
     for (const Claim::Group& group : chosen->groups) {
         OrtNodeFusionOptions fusion = {};
@@ -111,6 +110,22 @@ Status Provider::Choose(const OrtGraph* graph, OrtEpGraphSupportInfo* support) {
         fusion.drop_constant_initializers = group.is_static;
         FORNAX_RETURN_IF_ERROR(api_.Take(api_.ep->EpGraphSupportInfo_AddNodesToFuse(
             support, group.nodes.data(), group.nodes.size(), &fusion)));
+    }
+    return OkStatus();
+}
+
+// onnxruntime goes on with other providers after an error here, so the error is kept, and a node
+// taken for which it is told. Not one of a function of the model, which becomes other nodes.
+Status Provider::Refuse(const OrtGraph* graph, OrtEpGraphSupportInfo* support, Error error) {
+    refusal_ = std::move(error);
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<const OrtNode*> nodes, NodesOf(api_, graph));
+    for (const OrtNode* node : nodes) {
+        FORNAX_ASSIGN_OR_RETURN(const std::string domain, DomainOf(api_, node));
+        if (domain.empty() || domain == "ai.onnx" || domain == "ai.onnx.ml" ||
+            domain == "com.microsoft") {
+            return api_.Take(
+                api_.ep->EpGraphSupportInfo_AddNodesToFuse(support, &node, 1, nullptr));
+        }
     }
     return OkStatus();
 }
@@ -124,6 +139,9 @@ OrtStatus* Provider::CompileImpl(OrtEp* self,
     auto* provider = static_cast<Provider*>(self);
     std::fill_n(infos, count, nullptr);
     return Guarded(provider->api_, [&]() -> Status {
+        if (!provider->refusal_.ok()) {
+            return provider->refusal_;
+        }
         for (size_t i = 0; i < count; ++i) {
             Status status = provider->CompileOne(graphs[i], fused_nodes[i], i == 0, &infos[i],
                                                  &context_nodes[i]);

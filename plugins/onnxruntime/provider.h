@@ -34,6 +34,7 @@ class Provider : public OrtEp {
                                               size_t count) noexcept;
 
     Status Choose(const OrtGraph* graph, OrtEpGraphSupportInfo* support);
+    Status Refuse(const OrtGraph* graph, OrtEpGraphSupportInfo* support, Error error);
     Status CompileOne(const OrtGraph* graph,
                       const OrtNode* fused,
                       bool is_first,
@@ -44,6 +45,7 @@ class Provider : public OrtEp {
     const Options options_;
     const std::shared_ptr<vulkan::Device> device_;
     const Logger logger_;
+    Status refusal_;  // why the session is not to be made, if there is a reason
 };
 
 }  // namespace fornax::onnxruntime_plugin

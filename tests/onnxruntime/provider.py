@@ -37,7 +37,8 @@ def session(model, options=None, config=None, severity=QUIET, **settings):
     for name, value in settings.items():
         setattr(chosen, name, value)
     chosen.add_provider_for_devices(devices(), {"cache": "none"} if options is None else options)
-    return onnxruntime.InferenceSession(str(model) if isinstance(model, Path) else model, chosen)
+    # Without this, onnxruntime's Python makes a session of the CPU provider alone where another one fails.
+    return onnxruntime.InferenceSession(str(model) if isinstance(model, Path) else model, chosen, enable_fallback=0)
 
 
 def reference(model, **settings):
