@@ -65,11 +65,11 @@ void KeepConstants(graph::Plan& plan, const InitializerValues& weights) {
     }
 }
 
-runtime::ModelCompiler CompilerOf(std::shared_ptr<const onnx::ModelProto> partition) {
+runtime::ModelCompiler CompilerOf(const std::shared_ptr<const onnx::ModelProto>& partition) {
     runtime::ModelCompiler compiler;
     compiler.describe = runtime::DescribeModel;
     compiler.compile =
-        [partition](runtime::CompileRequest request) -> Result<runtime::CompiledModel> {
+        [partition](const runtime::CompileRequest& request) -> Result<runtime::CompiledModel> {
         if (current_weights == nullptr) {
             return Error{ErrorCode::kInternal, "A partition is compiled outside of a run."};
         }
@@ -243,6 +243,16 @@ Status Partition::FindPlanPorts(const OrtNode* fused) {
         outputs.push_back(output.name);
     }
     FORNAX_RETURN_IF_ERROR(SetPorts(fused, inputs, outputs));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs_[i].element != model_->inputs()[i].element) {
+            return Error{
+                ErrorCode::kDataLoss,
+                fmt::format("Fornax: a compiled partition of the model reads {} as {}, the model "
+                            "has it as {}.",
+                            inputs[i], graph::Name(model_->inputs()[i].element),
+                            graph::Name(inputs_[i].element))};
+        }
+    }
     for (size_t i = 0; i < outputs.size(); ++i) {
         if (outputs_[i].element != output_ports[i].element) {
             return Error{
@@ -331,7 +341,8 @@ Result<InitializerValues> Partition::WeightsOf(OrtKernelContext* context) const 
         }
         FORNAX_ASSIGN_OR_RETURN(const TensorView view, ViewOf(api_, value));
         const std::optional<graph::ElementType> element = ElementOf(view.number);
-        if (!element) {
+        // The compiler's elements are whole bytes, and packed ones are never left out of a message.
+        if (!element || !HasWholeBytes(*element)) {
             return Error{
                 ErrorCode::kInvalidArgument,
                 fmt::format("Fornax: the constant {} is of no type that there is.", port.name)};

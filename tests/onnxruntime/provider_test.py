@@ -88,6 +88,12 @@ class Provider(Case):
         for batch in (1, 3, 200, 3, 0, 1):
             self.check(made, model, {"x": floats(batch, 300)})
 
+    def test_it_is_found_by_its_name(self):
+        model = perceptron()
+        made = onnxruntime.InferenceSession(model, providers=[(provider.NAME, {"cache": "none"})], enable_fallback=0)
+        self.assertEqual(made.get_providers()[0], provider.NAME)
+        self.check(made, model, {"x": floats(3, 300)})
+
     def test_fixed_sizes(self):
         model = perceptron(batch=4)
         made = provider.session(model)
@@ -316,7 +322,15 @@ class Contexts(Case):
         model = onnx.load(one)
         model.graph.input[0].type.tensor_type.elem_type = TensorProto.DOUBLE
         onnx.save(model, other)
-        self.assertFails(".", lambda: provider.session(other).run(None, {"x": np.ones((4, 300))}))
+        self.assertFails("reads x as f32", lambda: provider.session(other))
+
+    def test_by_the_compiler_of_onnxruntime(self):
+        model = perceptron(batch=4)
+        options = onnxruntime.SessionOptions()
+        options.add_provider_for_devices(provider.devices(), {"cache": "none"})
+        path = self.folder / "compiled.onnx"
+        onnxruntime.ModelCompiler(options, model, embed_compiled_data_into_model=True).compile_to_file(str(path))
+        self.check(provider.session(path), model, {"x": floats(4, 300)})
 
 
 class Loading(Case):
