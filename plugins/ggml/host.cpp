@@ -16,9 +16,13 @@ namespace {
 struct Supported {
     int major, first_minor, last_minor;
     int api_version;
+    // The last ones that are known to be there: ggml does not check numbers.
+    const char *last_type, *last_gated;
 };
 // graph_optimize() changed its parameters within API version 2; it is never given.
-constexpr Supported kSupported[] = {{0, 21, 25, 2}, {0, 27, 27, 3}};
+constexpr Supported kSupported[] = {{0, 21, 24, 2, "mxfp4", "GLU_GEGLU_QUICK"},
+                                    {0, 25, 25, 2, "q2_0", "GLU_SWIGLU_CLAMP"},
+                                    {0, 27, 27, 3, "q2_0", "GLU_SWIGLU_CLAMP"}};
 
 // More than any version has; the names behind the last are not read.
 constexpr int kMaxNames = 512;
@@ -57,7 +61,7 @@ Result<Layout> LayoutOf(const std::string& version) {
     const bool parsed = std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2;
     for (const Supported& one : kSupported) {
         if (parsed && major == one.major && minor >= one.first_minor && minor <= one.last_minor) {
-            return Layout{one.api_version};
+            return Layout{one.api_version, one.last_type, one.last_gated};
         }
         known += fmt::format("{}{}.{}", known.empty() ? "" : ", ", one.major, one.first_minor);
         if (one.last_minor != one.first_minor) {
@@ -118,16 +122,16 @@ Result<Host> Host::Find() {
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_glu_op_name", name_of));
     for (int i = 0; i < kMaxNames; ++i) {
         host.gated_.push_back(fmt::format("GLU_{}", name_of(i)));
-        if (host.gated_.back() == "GLU_GEGLU_QUICK") {
+        if (host.gated_.back() == host.layout_.last_gated) {
             break;
         }
     }
-    // Numbers of types are written to model files and never change; bf16 is the last that is known.
+    // Numbers of types are written to model files and never change.
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_type_name", name_of));
     for (int i = 0; i < kMaxNames; ++i) {
         const char* name = name_of(i);
         host.types_.push_back(name == nullptr ? nullptr : ggml_frontend::FindType(name));
-        if (name != nullptr && std::strcmp(name, "bf16") == 0) {
+        if (name != nullptr && name == std::string_view(host.layout_.last_type)) {
             break;
         }
     }

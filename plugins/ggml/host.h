@@ -13,6 +13,8 @@ namespace fornax::ggml_plugin {
 // Which of the structures of abi.h a version of ggml has.
 struct Layout {
     int api_version = 0;
+    // The last names of types and of gated operators that the version is known to have.
+    const char *last_type = "", *last_gated = "";
 };
 
 // The layout of a version ("0.27.0"), or an error that says which versions are supported.

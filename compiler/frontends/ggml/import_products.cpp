@@ -58,8 +58,65 @@ Val MatMulNode(const Node& node) {
     return Reshape(product, node.shape());
 }
 
+// Rows [tokens, used] of matrices [experts, rows, k] by their numbers, as numbers [.., k].
+Val ExpertRows(const Node& node, Val index, const Shape& shape) {
+    const TypeInfo& type = *node.source(0).type;
+    const Val data = node.Raw(0);  // [1, experts, rows, k or bytes]
+    Shape gathered = shape;
+    gathered[3] = data.dim(3);
+    const Val rows = Gather(Reshape(data, Shape({data.dim(1), data.dim(2), data.dim(3)})),
+                            {-1, 2, 3}, {index}, gathered);
+    return type.is_quantised() ? Decode(rows, type) : Cast(rows, ElementType::kF32);
+}
+
+// result[1, t, u, m] = sum over k of a[ids[t, u], m, k] * b[t, u % nb, k].
+Val MatMulByIndex(const Node& node) {
+    const Tensor &of_a = node.source(0), &of_b = node.source(1), &of_ids = node.source(2);
+    const int64_t k = of_a.ne[0], rows = of_a.ne[1], used = of_ids.ne[0], tokens = of_ids.ne[1];
+    if (of_a.ne[3] != 1 || of_b.ne[3] != 1 || of_ids.ne[2] != 1 || of_ids.ne[3] != 1 ||
+        of_b.ne[2] != tokens || of_b.ne[0] != k) {
+        graph::FailInvalid("the operands do not have the dimensions of the indices");
+    }
+    const Val index = Reshape(node.Integer(2), Shape({tokens, used, 1, 1}));
+    const Val a = ExpertRows(node, index, Shape({tokens, used, rows, k}));
+    const Val b = Reshape(RepeatTo(node.Float(1), Shape({1, tokens, used, k})),
+                          Shape({tokens, used, k}));
+    return Reshape(Contract(b, a, "tuk,tumk->tum"), node.shape());
+}
+
+// Each row plus the row of a table that its index names.
+Val AddByIndex(const Node& node) {
+    const Val a = node.Float(0), table = node.Float(1);
+    const Tensor &of_a = node.source(0), &of_ids = node.source(2);
+    if (of_a.ne[3] != 1 || node.source(1).ne[2] != 1 || node.source(1).ne[3] != 1 ||
+        of_ids.ne[0] != of_a.ne[1] || of_ids.ne[1] != of_a.ne[2] || of_ids.ne[2] != 1 ||
+        of_ids.ne[3] != 1) {
+        graph::FailInvalid("the operands do not have the dimensions of the indices");
+    }
+    const Val index = Reshape(node.Integer(2), Shape({1, of_ids.ne[1], of_ids.ne[0], 1}));
+    return a + Gather(Reshape(table, Shape({table.dim(2), table.dim(3)})), {-1, 3}, {index},
+                      node.shape());
+}
+
+// result[i3, i2, n, m] = sum over k of a[i3 / r3, i2 / r2, k, m] * b[i3, i2, k, n].
+Val OuterProduct(const Node& node) {
+    const Val a = node.Float(0), b = node.Float(1);
+    const Tensor &of_a = node.source(0), &of_b = node.source(1);
+    for (const size_t d : {size_t{2}, size_t{3}}) {
+        if (of_a.ne[d] == 0 || of_b.ne[d] % of_a.ne[d] != 0) {
+            graph::FailInvalid("the matrices cannot be repeated");
+        }
+    }
+    const Shape split({of_a.ne[3], of_b.ne[3] / of_a.ne[3], of_a.ne[2], of_b.ne[2] / of_a.ne[2],
+                       of_b.ne[1], of_b.ne[0]});
+    return Reshape(Contract(Reshape(b, split), a, "hrgskn,hgkm->hrgsnm"), node.shape());
+}
+
 constexpr Operator kOperators[] = {
     {"MUL_MAT", MatMulNode},
+    {"MUL_MAT_ID", MatMulByIndex},
+    {"ADD_ID", AddByIndex},
+    {"OUT_PROD", OuterProduct},
 };
 
 }  // namespace
