@@ -51,6 +51,11 @@ Val SignsOfSeven(Val bits) {
     return SignsOf(Or(bits, parity * 128.0));
 }
 
+// The scale of whole blocks, for numbers [rows, blocks, .., ..].
+Val ScaleOf(Val blocks) {
+    return Reshape(HalfAt(blocks, 0), BlockShape(blocks, {1, 1}));
+}
+
 Val Whole(Val numbers) {
     return Reshape(numbers, BlockShape(numbers, {256}));
 }
@@ -74,7 +79,7 @@ Val DecodeIq2Xxs(Val blocks) {
                             {8, 2});
     const Val packed = Spread(Select(word, 3, 1), {8, 1}, {8, 4});
     const Val signs = SignsOfSeven(Bits(packed, Places(packed, 3, 7), 7));
-    const Val scale = (Number(Bits(packed, 28, 4)) + 0.5) * HalfAt(blocks, 0) * 0.25;
+    const Val scale = (Number(Bits(packed, 28, 4)) + 0.5) * ScaleOf(blocks) * 0.25;
     const Val grid = VectorsAt(Vectors::kIq2Xxs, SliceAxis(bytes, 3, 0, 4));
     return Whole(grid * signs * Unsqueeze(scale, 4));
 }
@@ -106,7 +111,7 @@ Val DecodeIq3Xxs(Val blocks) {
     const Val place = Reshape(BytesAt(blocks, 2, 64), BlockShape(blocks, {8, 4, 2}));
     const Val packed = Spread(LongWordsAt(blocks, 66, 8), {8, 1}, {8, 4});
     const Val signs = SignsOfSeven(Bits(packed, Places(packed, 3, 7), 7));
-    const Val scale = (Number(Bits(packed, 28, 4)) + 0.5) * HalfAt(blocks, 0) * 0.5;
+    const Val scale = (Number(Bits(packed, 28, 4)) + 0.5) * ScaleOf(blocks) * 0.5;
     const Val grid =
         Reshape(VectorsAt(Vectors::kIq3Xxs, place), BlockShape(blocks, {8, 4, 8}));
     return Whole(grid * signs * Unsqueeze(scale, 4));
@@ -133,7 +138,7 @@ Val DecodeIq1S(Val blocks) {
     const Val low = Integers(Reshape(BytesAt(blocks, 2, 32), BlockShape(blocks, {8, 4})));
     const Val word = Spread(WordsAt(blocks, 34, 8), {8, 1}, {8, 4});
     const Val place = Or(low, Bits(word, Places(word, 3, 3), 3) * 256.0);
-    const Val scale = (Number(Bits(word, 12, 3)) * 2.0 + 1.0) * HalfAt(blocks, 0);
+    const Val scale = (Number(Bits(word, 12, 3)) * 2.0 + 1.0) * ScaleOf(blocks);
     return Whole((VectorsAt(Vectors::kIq1, place) + EighthOf(Bits(word, 15, 1))) *
                  Unsqueeze(scale, 4));
 }
@@ -147,7 +152,7 @@ Val DecodeIq1M(Val blocks) {
     // Three bits for two vectors each.
     const Val three = Spread(words, {4, 1}, {4, 4});
     const Val scale = (Number(Bits(three, Places(three, 3, 3), 3)) * 2.0 + 1.0) *
-                      Cast(half, ElementType::kF32);
+                      Unsqueeze(Cast(half, ElementType::kF32), 3);
     const Val low = Integers(Reshape(BytesAt(blocks, 0, 32), BlockShape(blocks, {8, 4})));
     const Val high = Reshape(Integers(Halves(BytesAt(blocks, 32, 16))), BlockShape(blocks, {8, 4}));
     const Val place = Or(low, Bits(high, 0, 3) * 256.0);

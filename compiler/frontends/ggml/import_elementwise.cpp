@@ -20,15 +20,16 @@ Val Binary(const Node& node) {
 
 // Numbers to the node's type as ggml converts them: to integers by cutting off.
 Val Converted(const Node& node, Val value) {
-    const ElementType to = node.tensor().type->element;
+    const TypeInfo& type = *node.tensor().type;
+    const ElementType to = type.is_quantised() ? ElementType::kF32 : type.element;
     return graph::IsFloat(value.element()) && graph::IsInteger(to) ? Cast(map::Trunc(value), to)
                                                                    : Cast(value, to);
 }
 
 // The elements in order, in the node's type and shape.
 Val Copy(const Node& node) {
-    if (node.source(0).type == node.tensor().type && node.source(0).ne == node.tensor().ne) {
-        return node.Raw(0);  // of quantised types the bytes
+    if (node.source(0).type == node.tensor().type) {
+        return Reshape(node.Raw(0), node.memory_shape());  // of quantised types the bytes
     }
     const Val value = node.source(0).type->is_quantised() ? node.Float(0) : node.Raw(0);
     return Reshape(Converted(node, value), node.shape());

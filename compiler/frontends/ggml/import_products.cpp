@@ -1,4 +1,6 @@
 // Matrix products.
+#include <algorithm>
+
 #include "compiler/frontends/ggml/node.h"
 #include "compiler/graph/build/product.h"
 
@@ -78,6 +80,24 @@ Val MatMulByIndex(const Node& node) {
         graph::FailInvalid("the operands do not have the dimensions of the indices");
     }
     const Val index = Reshape(node.Integer(2), Shape({tokens, used, 1, 1}));
+    // Where the rows of all tokens are too many, each token is multiplied by all matrices.
+    constexpr int64_t kMostGathered = int64_t{1} << 28;
+    if (rows * k > kMostGathered / std::max<int64_t>(tokens * used, 1)) {
+        const Val all = node.Float(0);
+        const Val products =
+            Contract(Reshape(node.Float(1), Shape({tokens, of_b.ne[1], k})),
+                     Reshape(all, Shape({of_a.ne[2], rows, k})), "tuk,emk->tuem");
+        const Shape shape({tokens, used, rows});
+        const Val slot = of_b.ne[1] == used
+                             ? node.builder().Iota(ElementType::kI64, shape, 1)
+                             : node.builder().Full(ElementType::kI64, shape, 0);
+        if (of_b.ne[1] != used && of_b.ne[1] != 1) {
+            graph::FailUnsupported("these dimensions are not covered");
+        }
+        return Reshape(Gather(products, {0, -1, -2, 2},
+                              {slot, Reshape(index, Shape({tokens, used, 1}))}, shape),
+                       node.shape());
+    }
     const Val a = ExpertRows(node, index, Shape({tokens, used, rows, k}));
     const Val b = Reshape(RepeatTo(node.Float(1), Shape({1, tokens, used, k})),
                           Shape({tokens, used, k}));

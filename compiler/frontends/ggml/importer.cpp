@@ -35,12 +35,6 @@ OperatorFunction FindOperator(std::string_view name) {
     return found == table->end() ? nullptr : found->second;
 }
 
-// Quantised tensors have bytes in the last dimension.
-Shape MemoryShape(const TypeInfo& type, const std::array<int64_t, kDims>& ne) {
-    return Shape({ne[3], ne[2], ne[1],
-                  type.is_quantised() ? ne[0] / type.block_elements * type.block_bytes : ne[0]});
-}
-
 // The shape of a whole storage.
 Shape StorageShape(const Storage& storage) {
     return MemoryShape(*storage.type, storage.ne);
@@ -195,6 +189,10 @@ class Importer {
             return;  // nothing is computed
         }
         CheckType(tensor);
+        if (tensor.operation == "SET_ROWS" && !tensor.sources.empty() && tensor.sources[0] >= 0 &&
+            this->tensor(tensor.sources[0]).count() == 0) {
+            return;  // no row is written
+        }
         for (const int32_t source : tensor.sources) {
             if (source >= 0) {
                 CheckType(this->tensor(source));
@@ -302,6 +300,10 @@ Shape Node::shape() const {
     return ShapeOf(tensor_);
 }
 
+Shape Node::memory_shape() const {
+    return MemoryShape(*tensor_.type, tensor_.ne);
+}
+
 bool Node::has(size_t source) const {
     return source < tensor_.sources.size() && tensor_.sources[source] >= 0;
 }
@@ -343,6 +345,11 @@ bool Node::IsPacked(size_t index) const {
 
 Val Node::PackPart(size_t index, Part part, graph::ElementType element, Shape shape) const {
     return importer_.PackPart(source(index).storage, part, element, std::move(shape));
+}
+
+Shape MemoryShape(const TypeInfo& type, const std::array<int64_t, kDims>& ne) {
+    return Shape({ne[3], ne[2], ne[1],
+                  type.is_quantised() ? ne[0] / type.block_elements * type.block_bytes : ne[0]});
 }
 
 Shape ShapeOf(const Tensor& tensor) {

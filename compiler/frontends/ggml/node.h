@@ -23,6 +23,8 @@ class Node {
     graph::Builder& builder() const;
     // [i3, i2, i1, i0] of the result.
     graph::Shape shape() const;
+    // The same, of a quantised result with the bytes of a row.
+    graph::Shape memory_shape() const;
 
     bool has(size_t source) const;
     // Fails if the source is left out.
@@ -56,6 +58,8 @@ class Node {
 };
 
 graph::Shape ShapeOf(const Tensor& tensor);
+// Quantised tensors have bytes in the last dimension.
+graph::Shape MemoryShape(const TypeInfo& type, const std::array<int64_t, kDims>& ne);
 // The rows of a quantised tensor [.., bytes of a row] as f32 [.., elements].
 graph::Val Decode(graph::Val bytes, const TypeInfo& type);
 // Numbers [.., elements] as rows of a quantised type [.., bytes of a row], as ggml's reference
