@@ -1,4 +1,4 @@
-// Numbers as quantised blocks, as ggml's reference rounds them.
+// Numbers as quantised blocks, as ggml's reference rounds them; q8_0 as its CPU backend does.
 #include "compiler/frontends/ggml/blocks.h"
 #include "compiler/graph/build/index.h"
 
@@ -96,8 +96,9 @@ Val FiveBits(const Scaled& scaled) {
 }
 
 Val EncodeQ8_0(Val x) {
-    const Val scale = GreatestMagnitude(x) / 127.0;
-    const Val codes = Rounded(x * Inverse(scale));
+    const Val greatest = GreatestMagnitude(x);
+    const Val scale = greatest / 127.0;
+    const Val codes = map::Round(x * (Inverse(greatest) * 127.0));
     const Val bytes = Bitcast(Cast(codes, ElementType::kI8), ElementType::kU8);
     return graph::Concat({HalfBytes(scale), bytes}, 2);
 }

@@ -31,6 +31,11 @@ Val Copy(const Node& node) {
     if (node.source(0).type == node.tensor().type) {
         return Reshape(node.Raw(0), node.memory_shape());  // of quantised types the bytes
     }
+    if (node.tensor().type->is_quantised() && node.source(0).type->element != ElementType::kF32) {
+        // Numbers of few bits often lie in the middle between two codes, where ggml's own backends
+        // choose differently.
+        graph::FailUnsupported("only f32 is quantised");
+    }
     const Val value = node.source(0).type->is_quantised() ? node.Float(0) : node.Raw(0);
     return Reshape(Converted(node, value), node.shape());
 }
@@ -155,7 +160,7 @@ Val GatedOai(const Node& node) {
 // The gate up to a limit, the other within it on both sides.
 Val GatedClamped(const Node& node) {
     const Gate gate = GateOf(node);
-    const float limit = node.number(2);
+    const float limit = node.number(3);
     return Silu(Min(gate.x, limit)) * Min(Max(gate.gate, -limit), limit);
 }
 
