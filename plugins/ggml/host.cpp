@@ -27,18 +27,22 @@ constexpr Supported kSupported[] = {{0, 21, 24, 2, "mxfp4", "GLU_GEGLU_QUICK"},
 // More than any version has; the names behind the last are not read.
 constexpr int kMaxNames = 512;
 
-void* FindLibrary() {
-    std::string path;
+void* FindLibrary(const char* prefix) {
+    struct Search {
+        std::string prefix, path;
+    } search{std::string("/") + prefix, ""};
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* found) {
             const char* name = std::strrchr(info->dlpi_name, '/');
-            if (name != nullptr && std::strncmp(name, "/libggml-base", 13) == 0) {
-                *static_cast<std::string*>(found) = info->dlpi_name;
+            auto& wanted = *static_cast<Search*>(found);
+            if (name != nullptr && std::string_view(name).starts_with(wanted.prefix)) {
+                wanted.path = info->dlpi_name;
                 return 1;
             }
             return 0;
         },
-        &path);
+        &search);
+    const std::string& path = search.path;
     // A program may have ggml linked into itself.
     return path.empty() ? dlopen(nullptr, RTLD_NOW) : dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
 }
@@ -75,7 +79,7 @@ Result<Layout> LayoutOf(const std::string& version) {
 
 Result<Host> Host::Find() {
     Host host;
-    void* library = FindLibrary();
+    void* library = FindLibrary("libggml-base");
     if (library == nullptr) {
         return Error{ErrorCode::kNotFound, "No ggml is loaded in this process."};
     }
@@ -97,6 +101,14 @@ Result<Host> Host::Find() {
         ggml_plugin::Find(library, "ggml_backend_buffer_is_host", host.buffer_is_host));
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_graph_n_nodes", host.graph_n_nodes));
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_graph_nodes", host.graph_nodes));
+    FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_nbytes", host.tensor_bytes));
+    FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_backend_free", host.backend_free));
+    FORNAX_RETURN_IF_ERROR(
+        ggml_plugin::Find(library, "ggml_backend_graph_compute", host.backend_graph_compute));
+    if (void* registry = FindLibrary("libggml."); registry != nullptr) {
+        host.backend_init_by_type = reinterpret_cast<decltype(host.backend_init_by_type)>(
+            dlsym(registry, "ggml_backend_init_by_type"));
+    }
 
     // The enumerations' numbers differ between versions, the names do not. Each function is asked
     // for numbers up to the last name that is known to be there: ggml does not check them.
