@@ -102,18 +102,29 @@ abi::Status Compute(abi::Backend* backend, abi::Graph* graph) {
 
 // --- Copies and events ---------------------------------------------------------------------------
 
-void SetTensorAsync(abi::Backend*, abi::Tensor* tensor, const void* data, size_t offset, size_t size) {
+void SetTensorAsync(abi::Backend*,
+                    abi::Tensor* tensor,
+                    const void* data,
+                    size_t offset,
+                    size_t size) {
     abi::Buffer* buffer = BufferOf(*tensor);
     buffer->functions.set_tensor(buffer, tensor, data, offset, size);
 }
 
-void GetTensorAsync(abi::Backend*, const abi::Tensor* tensor, void* data, size_t offset, size_t size) {
+void GetTensorAsync(abi::Backend*,
+                    const abi::Tensor* tensor,
+                    void* data,
+                    size_t offset,
+                    size_t size) {
     abi::Buffer* buffer = BufferOf(*tensor);
     buffer->functions.get_tensor(buffer, tensor, data, offset, size);
 }
 
 // False: the host copies by itself.
-bool CopyTensorAsync(abi::Backend*, abi::Backend* to, const abi::Tensor* source, abi::Tensor* target) {
+bool CopyTensorAsync(abi::Backend*,
+                     abi::Backend* to,
+                     const abi::Tensor* source,
+                     abi::Tensor* target) {
     abi::Buffer* buffer = BufferOf(*target);
     return to->device == DeviceHandleOf(buffer) && buffer->functions.cpy_tensor != nullptr &&
            buffer->functions.cpy_tensor(buffer, source, target);
@@ -162,9 +173,8 @@ abi::Status ComputePlan(abi::Backend* backend, void* plan) {
     if (host_plan.bound != nullptr) {
         status = Guarded([&] { return Run(*host_plan.bound); });
     }
-    return status == abi::kStatusSuccess
-               ? status
-               : ComputeOnCpu(StreamOf(backend), host_plan.graph, status);
+    return status == abi::kStatusSuccess ? status
+                                         : ComputeOnCpu(StreamOf(backend), host_plan.graph, status);
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ class Builder {
                 lifetime.is_computed |= node->view_src == nullptr;
                 for (const int32_t source : ggml_frontend::WrittenSources(tensor)) {
                     const auto at = static_cast<size_t>(source);
-                    lifetimes_[capture_.graph.tensors[at].storage].last_write =
-                        lifetime.last_write;
+                    lifetimes_[capture_.graph.tensors[at].storage].last_write = lifetime.last_write;
                 }
             }
         }

@@ -63,7 +63,8 @@ void ChooseLogLevel() {
     }
     LogLevel level = LogLevel::kInfo;
     const std::optional<std::string> name = EnvironmentText("GGML_LOG_LEVEL");
-    if ((name && ParseLogLevel(*name, &level)) || (!name && EnvironmentFlag("FORNAX_GGML_VERBOSE"))) {
+    if ((name && ParseLogLevel(*name, &level)) ||
+        (!name && EnvironmentFlag("FORNAX_GGML_VERBOSE"))) {
         SetLogLevel(level);
     }
 }
@@ -96,8 +97,8 @@ abi::Registry* Start() {
         kTraced<"get_device", GetDevice>, kTraced<"get_proc_address", GetProcAddress>};
     ClearCacheIfAsked();
     for (const std::string& choice : ChosenDevices()) {
-        Result<std::unique_ptr<PluginDevice>> device = PluginDevice::Open(
-            *plugin.host, &plugin.registry, choice, plugin.devices.size());
+        Result<std::unique_ptr<PluginDevice>> device =
+            PluginDevice::Open(*plugin.host, &plugin.registry, choice, plugin.devices.size());
         if (!device.ok()) {
             LogError("ggml: the backend has no device{}. {}",
                      choice.empty() ? "" : " \"" + choice + "\"", device.error().message);

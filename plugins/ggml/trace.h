@@ -19,10 +19,10 @@ inline std::string Shown(const char* text) {
     return text == nullptr ? "null" : fmt::format("\"{}\"", text);
 }
 inline std::string Shown(const abi::Tensor* tensor) {
-    return tensor == nullptr ? "null"
-                             : fmt::format("tensor \"{}\" [{}, {}, {}, {}]", tensor->name,
-                                           tensor->ne[0], tensor->ne[1], tensor->ne[2],
-                                           tensor->ne[3]);
+    return tensor == nullptr
+               ? "null"
+               : fmt::format("tensor \"{}\" [{}, {}, {}, {}]", tensor->name, tensor->ne[0],
+                             tensor->ne[1], tensor->ne[2], tensor->ne[3]);
 }
 template <typename T>
 std::string Shown(T value) {
@@ -40,14 +40,15 @@ template <size_t kSize>
 struct EntryName {
     char text[kSize] = {};
     // Not explicit: a literal is converted.
-    constexpr EntryName(const char (&literal)[kSize]) {
-        std::copy(literal, literal + kSize, text);
-    }
+    constexpr EntryName(const char (&literal)[kSize]) { std::copy(literal, literal + kSize, text); }
 };
 
 template <EntryName kName, auto kFunction>
 struct TracedCall;
-template <EntryName kName, typename Result, typename... Arguments, Result (*kFunction)(Arguments...)>
+template <EntryName kName,
+          typename Result,
+          typename... Arguments,
+          Result (*kFunction)(Arguments...)>
 struct TracedCall<kName, kFunction> {
     static Result Call(Arguments... arguments) {
         if (!LogEnabled(LogLevel::kDebug)) {

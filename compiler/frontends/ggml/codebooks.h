@@ -10,7 +10,7 @@ namespace fornax::ggml_frontend {
 struct Codebook {
     std::span<const uint16_t> codes;
     int elements = 8;
-    int bits = 2;              // of an element
+    int bits = 2;                    // of an element
     std::span<const float> numbers;  // of an element's bits
 };
 

@@ -46,8 +46,8 @@ Val Words(Val blocks, int64_t start, int64_t count, int64_t bytes, ElementType t
     Val word;
     for (int64_t i = 0; i < bytes; ++i) {
         const Val byte = Cast(Select(split, 3, i), type);
-        word = i == 0 ? byte
-                      : Or(word, map::ShiftLeft(byte, Like(byte, static_cast<double>(8 * i))));
+        word =
+            i == 0 ? byte : Or(word, map::ShiftLeft(byte, Like(byte, static_cast<double>(8 * i))));
     }
     return word;
 }
@@ -109,8 +109,7 @@ Val FifthBits(Val bytes) {
 // Elements of `bits` bits one after the other, from the lowest bits of each byte on.
 Val InOrder(Val bytes, int64_t count, int64_t bits) {
     const Shape shape = BlockShape(bytes, {count, 8 / bits});
-    const Val shift =
-        bytes.builder().Iota(ElementType::kU8, shape, 3) * static_cast<double>(bits);
+    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 3) * static_cast<double>(bits);
     return Reshape(Bits(BroadcastTo(Unsqueeze(bytes, 3), shape), shift, bits),
                    BlockShape(bytes, {count * 8 / bits}));
 }
@@ -131,9 +130,9 @@ std::vector<float> HalvedByteFloats() {
     std::vector<float> numbers;
     for (int code = 0; code < 256; ++code) {
         const int exponent = code >> 3 & 15, mantissa = code & 7;
-        const float number =
-            exponent == 0 ? std::ldexp(static_cast<float>(mantissa), -9)
-                          : std::ldexp(1 + static_cast<float>(mantissa) / 8, exponent - 7);
+        const float number = exponent == 0
+                                 ? std::ldexp(static_cast<float>(mantissa), -9)
+                                 : std::ldexp(1 + static_cast<float>(mantissa) / 8, exponent - 7);
         numbers.push_back(code == 0 || code == 0x7F ? 0 : number / 2);
     }
     return numbers;

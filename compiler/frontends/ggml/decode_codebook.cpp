@@ -28,8 +28,8 @@ Val VectorsAt(Vectors vectors, Val places) {
     std::vector<float> numbers;
     for (const uint16_t code : book.codes) {
         for (int i = 0; i < book.elements; ++i) {
-            numbers.push_back(
-                book.numbers[static_cast<size_t>(code >> (i * book.bits) & ((1 << book.bits) - 1))]);
+            numbers.push_back(book.numbers[static_cast<size_t>(code >> (i * book.bits) &
+                                                               ((1 << book.bits) - 1))]);
         }
     }
     const Val table = places.builder().Constant(graph::Tensor::FromFloats(
@@ -75,8 +75,8 @@ Val Halves(Val bytes) {
 // bits of scale.
 Val DecodeIq2Xxs(Val blocks) {
     const Val bytes = Reshape(BytesAt(blocks, 2, 64), BlockShape(blocks, {8, 8}));
-    const Val word = Spread(LongWordsAt(Reshape(bytes, BlockShape(blocks, {64})), 0, 16), {8, 2},
-                            {8, 2});
+    const Val word =
+        Spread(LongWordsAt(Reshape(bytes, BlockShape(blocks, {64})), 0, 16), {8, 2}, {8, 2});
     const Val packed = Spread(Select(word, 3, 1), {8, 1}, {8, 4});
     const Val signs = SignsOfSeven(Bits(packed, Places(packed, 3, 7), 7));
     const Val scale = (Number(Bits(packed, 28, 4)) + 0.5) * ScaleOf(blocks) * 0.25;
@@ -112,8 +112,7 @@ Val DecodeIq3Xxs(Val blocks) {
     const Val packed = Spread(LongWordsAt(blocks, 66, 8), {8, 1}, {8, 4});
     const Val signs = SignsOfSeven(Bits(packed, Places(packed, 3, 7), 7));
     const Val scale = (Number(Bits(packed, 28, 4)) + 0.5) * ScaleOf(blocks) * 0.5;
-    const Val grid =
-        Reshape(VectorsAt(Vectors::kIq3Xxs, place), BlockShape(blocks, {8, 4, 8}));
+    const Val grid = Reshape(VectorsAt(Vectors::kIq3Xxs, place), BlockShape(blocks, {8, 4, 8}));
     return Whole(grid * signs * Unsqueeze(scale, 4));
 }
 
@@ -123,8 +122,8 @@ Val DecodeIq3S(Val blocks) {
     const Val place = Or(low, Bits(high, Places(high, 3, 1), 1) * 256.0);
     const Val signs = SignsOf(Reshape(BytesAt(blocks, 74, 32), BlockShape(blocks, {8, 4})));
     const Val four = Reshape(Halves(BytesAt(blocks, 106, 4)), BlockShape(blocks, {8, 1, 1}));
-    const Val scale = (Number(four) * 2.0 + 1.0) *
-                      Reshape(HalfAt(blocks, 0), BlockShape(blocks, {1, 1, 1}));
+    const Val scale =
+        (Number(four) * 2.0 + 1.0) * Reshape(HalfAt(blocks, 0), BlockShape(blocks, {1, 1, 1}));
     const Val grid = Reshape(VectorsAt(Vectors::kIq3S, place), BlockShape(blocks, {8, 4, 8}));
     return Whole(grid * signs * scale);
 }

@@ -133,10 +133,10 @@ Val Digits(Val bytes, int64_t count, int64_t digits) {
 }
 
 Val DecodeTq1(Val blocks) {
-    const Val digits = graph::Concat({Digits(BytesAt(blocks, 0, 32), 32, 5),
-                                      Digits(BytesAt(blocks, 32, 16), 16, 5),
-                                      Digits(BytesAt(blocks, 48, 4), 4, 4)},
-                                     2);
+    const Val digits = graph::Concat(
+        {Digits(BytesAt(blocks, 0, 32), 32, 5), Digits(BytesAt(blocks, 32, 16), 16, 5),
+         Digits(BytesAt(blocks, 48, 4), 4, 4)},
+        2);
     return (Number(digits) - 1.0) * HalfAt(blocks, 52);
 }
 

@@ -52,8 +52,8 @@ Val JoinedNibbles(Val codes) {
 Val JoinedBits(Val codes, int64_t bits) {
     const int64_t each = 8 / bits, count = *codes.dim(2).constant() / each;
     const Val split = Reshape(codes, BlockShape(codes, {count, each}));
-    const Val shift = codes.builder().Iota(ElementType::kI32, split.shape(), 3) *
-                      static_cast<double>(bits);
+    const Val shift =
+        codes.builder().Iota(ElementType::kI32, split.shape(), 3) * static_cast<double>(bits);
     return Bytes(Reshape(Sum(map::ShiftLeft(split, shift), {3}), BlockShape(codes, {count})));
 }
 
@@ -91,8 +91,8 @@ Val FourBits(const Scaled& scaled) {
     return WithHeads(scaled, {JoinedNibbles(scaled.codes)});
 }
 Val FiveBits(const Scaled& scaled) {
-    return WithHeads(scaled, {JoinedBits(Bits(scaled.codes, 4, 1), 1),
-                              JoinedNibbles(Bits(scaled.codes, 0, 4))});
+    return WithHeads(
+        scaled, {JoinedBits(Bits(scaled.codes, 4, 1), 1), JoinedNibbles(Bits(scaled.codes, 0, 4))});
 }
 
 Val EncodeQ8_0(Val x) {
@@ -123,8 +123,8 @@ Val EncodeIq4Nl(Val x) {
     const Val scaled = x * Inverse(rough);
     Val codes;
     for (size_t i = 0; i + 1 < numbers.size(); ++i) {
-        const Val above = Cast(GreaterEqual(scaled, (numbers[i] + numbers[i + 1]) / 2.0),
-                               ElementType::kI32);
+        const Val above =
+            Cast(GreaterEqual(scaled, (numbers[i] + numbers[i + 1]) / 2.0), ElementType::kI32);
         codes = codes ? codes + above : above;
     }
     const Val q = LookUp(numbers, codes);

@@ -24,8 +24,8 @@ constexpr size_t kPositions = 4;
 struct Rotation {
     int64_t first = 0, dims = 0;  // the elements that are rotated
     int32_t mode = 0;
-    std::vector<float> scales;         // by pair: the angle of position 1
-    std::vector<size_t> sections;      // by pair: which of the positions; empty: there is one
+    std::vector<float> scales;     // by pair: the angle of position 1
+    std::vector<size_t> sections;  // by pair: which of the positions; empty: there is one
     float magnitude = 1;
 };
 
@@ -78,8 +78,8 @@ Rotation RotationOf(const Node& node) {
                 beta_fast = node.number(9), beta_slow = node.number(10);
     rotation.magnitude = node.number(8);
     const int64_t dims = rotation.dims;
-    const bool has_sections = rotation.mode == kSections || rotation.mode == kImage ||
-                              rotation.mode == kInterleaved;
+    const bool has_sections =
+        rotation.mode == kSections || rotation.mode == kImage || rotation.mode == kInterleaved;
     if (rotation.mode == kImage) {
         // Angles are as of half the elements, of which all are rotated.
         rotation.dims *= 2;

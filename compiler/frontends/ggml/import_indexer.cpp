@@ -9,8 +9,8 @@ using graph::ElementType;
 using graph::Shape;
 using graph::Val;
 
-// Queries [streams, tokens, heads, size], keys [streams, keys, 1, size], a weight for each token and
-// head: the positive products of all heads, weighted, and a mask of fewer streams.
+// Queries [streams, tokens, heads, size], keys [streams, keys, 1, size], a weight for each token
+// and head: the positive products of all heads, weighted, and a mask of fewer streams.
 Val LightningIndexer(const Node& node) {
     const Val query = node.Float(0), key = node.Float(1), weight = node.Float(2);
     const Tensor &of_query = node.source(0), &of_key = node.source(1), &of_weight = node.source(2);
@@ -49,8 +49,8 @@ Val SpreadToStreams(const Node& node) {
     const Val x = node.Float(0), before = node.Float(1), weight = node.Float(2);
     const Tensor& of_before = node.source(1);
     const int64_t size = of_before.ne[0], streams = of_before.ne[1], tokens = of_before.ne[2];
-    Val result = Reshape(x, Shape({tokens, 1, size})) *
-                 Reshape(weight, Shape({tokens, streams, 1}));
+    Val result =
+        Reshape(x, Shape({tokens, 1, size})) * Reshape(weight, Shape({tokens, streams, 1}));
     const Val old = Reshape(before, Shape({tokens, streams, size}));
     if (node.has(3)) {
         const Val mix = Reshape(node.Float(3), Shape({tokens, streams, streams}));
@@ -76,8 +76,8 @@ Val MixOfStreams(const Node& node) {
     const int64_t tokens = node.source(0).ne[1];
     const Shape shape({tokens, kStreams, kStreams});  // [.., from, to]
     const Val scale = Reshape(SliceAxis(node.Float(1), 3, 2, 1), Shape({1, 1, 1}));
-    const Val base = Reshape(SliceAxis(node.Float(2), 3, kFirst, kCount),
-                             Shape({1, kStreams, kStreams}));
+    const Val base =
+        Reshape(SliceAxis(node.Float(2), 3, kFirst, kCount), Shape({1, kStreams, kStreams}));
     const Val mixes = Reshape(SliceAxis(node.Float(0), 3, kFirst, kCount), shape);
     const Val scores = mixes * scale + base;
     const Val power = map::Exp(scores - Reduce(Combine::kMax, scores, {2}, true));

@@ -91,10 +91,9 @@ Val TimestepEmbedding(const Node& node) {
     }
     graph::Builder& builder = node.builder();
     const int64_t count = node.source(0).ne[0];
-    const Val angle =
-        Reshape(node.Float(0), Shape({1, 1, count, 1})) *
-        Reshape(builder.Constant(graph::Tensor::FromFloats({half}, frequencies)),
-                Shape({1, 1, 1, half}));
+    const Val angle = Reshape(node.Float(0), Shape({1, 1, count, 1})) *
+                      Reshape(builder.Constant(graph::Tensor::FromFloats({half}, frequencies)),
+                              Shape({1, 1, 1, half}));
     Val result = graph::Concat({map::Cos(angle), map::Sin(angle)}, 3);
     if (size % 2 != 0) {
         result = Pad(result, 0, {0, 0, 0, 0}, {0, 0, 0, 1});

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/frontends/ggml/node.h"
+#include "compiler/graph/build/index.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::ggml_frontend {
@@ -60,15 +61,27 @@ Val MatMulNode(const Node& node) {
     return Reshape(product, node.shape());
 }
 
-// Rows [tokens, used] of matrices [experts, rows, k] by their numbers, as numbers [.., k].
-Val ExpertRows(const Node& node, Val index, const Shape& shape) {
-    const TypeInfo& type = *node.source(0).type;
-    const Val data = node.Raw(0);  // [1, experts, rows, k or bytes]
-    Shape gathered = shape;
-    gathered[3] = data.dim(3);
-    const Val rows = Gather(Reshape(data, Shape({data.dim(1), data.dim(2), data.dim(3)})),
-                            {-1, 2, 3}, {index}, gathered);
-    return type.is_quantised() ? Decode(rows, type) : Cast(rows, ElementType::kF32);
+// Rows b [tokens, used, k] times the matrices of their indices [tokens, used] among those of
+// `data`, [experts, rows, k or bytes].
+Val ProductsByIndex(const TypeInfo& type, Val data, Val b, Val index) {
+    const Expr tokens = b.dim(0), used = b.dim(1), rows = data.dim(1);
+    const Val at = Reshape(index, Shape({tokens, used, 1, 1}));
+    const Val gathered = Gather(data, {-1, 2, 3}, {at}, Shape({tokens, used, rows, data.dim(2)}));
+    const Val a = type.is_quantised() ? Decode(gathered, type) : Cast(gathered, ElementType::kF32);
+    return Contract(b, a, "tuk,tumk->tum");
+}
+
+// The most tokens that divide all and whose matrices have no more elements than that together.
+int64_t TokensAtOnce(int64_t tokens, int64_t elements_of_token) {
+    constexpr int64_t kMostGathered = int64_t{1} << 26;
+    int64_t best = 1;
+    for (int64_t count = 1; count <= tokens; ++count) {
+        if (tokens % count == 0 &&
+            count <= kMostGathered / std::max<int64_t>(elements_of_token, 1)) {
+            best = count;
+        }
+    }
+    return best;
 }
 
 // result[1, t, u, m] = sum over k of a[ids[t, u], m, k] * b[t, u % nb, k].
@@ -79,29 +92,30 @@ Val MatMulByIndex(const Node& node) {
         of_b.ne[2] != tokens || of_b.ne[0] != k) {
         graph::FailInvalid("the operands do not have the dimensions of the indices");
     }
-    const Val index = Reshape(node.Integer(2), Shape({tokens, used, 1, 1}));
-    // Where the rows of all tokens are too many, each token is multiplied by all matrices.
-    constexpr int64_t kMostGathered = int64_t{1} << 28;
-    if (rows * k > kMostGathered / std::max<int64_t>(tokens * used, 1)) {
-        const Val all = node.Float(0);
-        const Val products =
-            Contract(Reshape(node.Float(1), Shape({tokens, of_b.ne[1], k})),
-                     Reshape(all, Shape({of_a.ne[2], rows, k})), "tuk,emk->tuem");
-        const Shape shape({tokens, used, rows});
-        const Val slot = of_b.ne[1] == used
-                             ? node.builder().Iota(ElementType::kI64, shape, 1)
-                             : node.builder().Full(ElementType::kI64, shape, 0);
-        if (of_b.ne[1] != used && of_b.ne[1] != 1) {
-            graph::FailUnsupported("these dimensions are not covered");
-        }
-        return Reshape(Gather(products, {0, -1, -2, 2},
-                              {slot, Reshape(index, Shape({tokens, used, 1}))}, shape),
+    const TypeInfo& type = *of_a.type;
+    const Val raw = node.Raw(0);
+    const Val data = Reshape(raw, Shape({raw.dim(1), raw.dim(2), raw.dim(3)}));
+    const Val b = RepeatTo(node.Float(1), Shape({1, tokens, used, k}));
+    const Val index = Reshape(node.Integer(2), Shape({tokens, used}));
+    const int64_t count = TokensAtOnce(tokens, used * rows * k);
+    if (count == tokens) {
+        return Reshape(ProductsByIndex(type, data, Reshape(b, Shape({tokens, used, k})), index),
                        node.shape());
     }
-    const Val a = ExpertRows(node, index, Shape({tokens, used, rows, k}));
-    const Val b = Reshape(RepeatTo(node.Float(1), Shape({1, tokens, used, k})),
-                          Shape({tokens, used, k}));
-    return Reshape(Contract(b, a, "tuk,tumk->tum"), node.shape());
+    // Many large matrices: some tokens after the others, as each has its own.
+    graph::Builder& builder = node.builder();
+    const int64_t parts = tokens / count;
+    const Val empty = builder.Full(ElementType::kF32, Shape({parts, count, used, rows}), 0);
+    const Val all = builder.Loop(builder.Size(parts), {empty},
+                                 {data, Reshape(b, Shape({parts, count, used, k})),
+                                  Reshape(index, Shape({parts, count, used}))},
+                                 [&](graph::Builder&, graph::Vals v) -> graph::Vals {
+                                     const Val product =
+                                         ProductsByIndex(type, v[2], graph::TakeOne(v[3], v[0], 0),
+                                                         graph::TakeOne(v[4], v[0], 0));
+                                     return {graph::PutOne(v[1], v[0], product, 0)};
+                                 })[0];
+    return Reshape(all, node.shape());
 }
 
 // Each row plus the row of a table that its index names.

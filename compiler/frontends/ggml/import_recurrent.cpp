@@ -34,7 +34,8 @@ Recurrence Recur(Val state, const Vals& read, int64_t states, const StepFunction
     // Few tokens are written out: decoding has one, and states that are returned have to be seen.
     constexpr int64_t kMostUnrolled = 8;
     if (states < 1 || states > std::min(tokens, kMostUnrolled)) {
-        graph::FailUnsupported(fmt::format("{} states of {} tokens are not covered", states, tokens));
+        graph::FailUnsupported(
+            fmt::format("{} states of {} tokens are not covered", states, tokens));
     }
     const int64_t unrolled = tokens <= 2 ? tokens : states - (states == 1 ? 1 : 0);
     const int64_t looped = tokens - unrolled;
@@ -119,8 +120,10 @@ Val StateScan(const Node& node) {
     };
     const int64_t states = std::max(node.integer(0), 1);
     const Recurrence recurrence =
-        Recur(state, {node.Float(1), rate, node.Float(4), node.Float(5), BroadcastTo(Unsqueeze(a, 0), Shape({1, tokens, heads, 1, node.source(3).ne[0]}))}, states,
-              [&](Val s, const Vals& at) -> Step {
+        Recur(state,
+              {node.Float(1), rate, node.Float(4), node.Float(5),
+               BroadcastTo(Unsqueeze(a, 0), Shape({1, tokens, heads, 1, node.source(3).ne[0]}))},
+              states, [&](Val s, const Vals& at) -> Step {
                   const Val dt = Reshape(at[1], Shape({sequences, heads, 1, 1}));
                   const Val x = Unsqueeze(at[0], -1) * dt;  // [sequences, heads, elements, 1]
                   const Val decay = map::Exp(dt * at[4]);
@@ -160,13 +163,12 @@ Val GatedLinear(const Node& node) {
     const int64_t sequences = node.source(4).ne[1];
     const float scale = node.number(0);
     const auto at = [&](size_t source) { return BySequence(node, source, sequences); };
-    return Joined(node,
-                  Recur(StateOf(node, 4, heads, size), {at(0), at(1), at(2), at(3)}, 1,
-                        [&](Val state, const Vals& t) -> Step {
-                            const Val next = state * Unsqueeze(t[3], -1) +
-                                             Unsqueeze(t[0], -1) * Unsqueeze(t[1], -2);
-                            return {Contract(t[2] * scale, next, "bhi,bhij->bhj"), next};
-                        }));
+    return Joined(node, Recur(StateOf(node, 4, heads, size), {at(0), at(1), at(2), at(3)}, 1,
+                              [&](Val state, const Vals& t) -> Step {
+                                  const Val next = state * Unsqueeze(t[3], -1) +
+                                                   Unsqueeze(t[0], -1) * Unsqueeze(t[1], -2);
+                                  return {Contract(t[2] * scale, next, "bhi,bhij->bhj"), next};
+                              }));
 }
 
 Val Rwkv6(const Node& node) {
@@ -177,14 +179,13 @@ Val Rwkv6(const Node& node) {
     // What the present token counts more, the same for all.
     const Val bonus = BroadcastTo(Reshape(node.Float(3), Shape({1, 1, heads, size})),
                                   Shape({1, tokens, heads, size}));
-    return Joined(
-        node, Recur(StateOf(node, 5, heads, size), {at(0), at(1), at(2), at(4), bonus}, 1,
-                    [&](Val state, const Vals& t) -> Step {
-                        const Val outer = Unsqueeze(t[0], -1) * Unsqueeze(t[1], -2);
-                        const Val seen = outer * Unsqueeze(t[4], -1) + state;
-                        return {Contract(t[2], seen, "bhi,bhij->bhj"),
-                                state * Unsqueeze(t[3], -1) + outer};
-                    }));
+    return Joined(node, Recur(StateOf(node, 5, heads, size), {at(0), at(1), at(2), at(4), bonus}, 1,
+                              [&](Val state, const Vals& t) -> Step {
+                                  const Val outer = Unsqueeze(t[0], -1) * Unsqueeze(t[1], -2);
+                                  const Val seen = outer * Unsqueeze(t[4], -1) + state;
+                                  return {Contract(t[2], seen, "bhi,bhij->bhj"),
+                                          state * Unsqueeze(t[3], -1) + outer};
+                              }));
 }
 
 // The state's rows are the value's elements here.
@@ -193,21 +194,21 @@ Val Rwkv7(const Node& node) {
     const int64_t sequences = node.source(6).ne[1];
     const auto at = [&](size_t source) { return BySequence(node, source, sequences); };
     return Joined(
-        node,
-        Recur(StateOf(node, 6, heads, size), {at(0), at(1), at(2), at(3), at(4), at(5)}, 1,
-              [&](Val state, const Vals& t) -> Step {
-                  const Val removed = Contract(state, t[4], "bhij,bhj->bhi");
-                  const Val next = state * Unsqueeze(t[1], -2) +
-                                   Unsqueeze(t[3], -1) * Unsqueeze(t[2], -2) +
-                                   Unsqueeze(removed, -1) * Unsqueeze(t[5], -2);
-                  return {Contract(next, t[0], "bhij,bhj->bhi"), next};
-              }));
+        node, Recur(StateOf(node, 6, heads, size), {at(0), at(1), at(2), at(3), at(4), at(5)}, 1,
+                    [&](Val state, const Vals& t) -> Step {
+                        const Val removed = Contract(state, t[4], "bhij,bhj->bhi");
+                        const Val next = state * Unsqueeze(t[1], -2) +
+                                         Unsqueeze(t[3], -1) * Unsqueeze(t[2], -2) +
+                                         Unsqueeze(removed, -1) * Unsqueeze(t[5], -2);
+                        return {Contract(next, t[0], "bhij,bhj->bhi"), next};
+                    }));
 }
 
 // The delta rule. The state's rows are the value's elements, its columns the key's.
 Val GatedDelta(const Node& node) {
     const Tensor& of_v = node.source(2);
-    const int64_t size = of_v.ne[0], heads = of_v.ne[1], tokens = of_v.ne[2], sequences = of_v.ne[3];
+    const int64_t size = of_v.ne[0], heads = of_v.ne[1], tokens = of_v.ne[2],
+                  sequences = of_v.ne[3];
     if (node.source(5).count() != sequences * heads * size * size) {
         graph::FailUnsupported("this state is not covered");
     }
@@ -218,8 +219,8 @@ Val GatedDelta(const Node& node) {
         if (tensor.ne[3] == 0 || sequences % tensor.ne[3] != 0) {
             graph::FailInvalid("the sequences are not divisible");
         }
-        const Shape shape({tensor.ne[3], sequences / tensor.ne[3], tensor.ne[2], tensor.ne[1],
-                           tensor.ne[0]});
+        const Shape shape(
+            {tensor.ne[3], sequences / tensor.ne[3], tensor.ne[2], tensor.ne[1], tensor.ne[0]});
         const Val spread = Reshape(BroadcastTo(Unsqueeze(node.Float(source), 1), shape),
                                    Shape({sequences, tokens, tensor.ne[1], tensor.ne[0]}));
         return RepeatTo(spread, Shape({sequences, tokens, heads, tensor.ne[0]}));
@@ -244,8 +245,8 @@ Val SolveTriangle(const Node& node) {
     graph::Builder& builder = node.builder();
     const int64_t n = node.source(0).ne[0];
     const Val empty = builder.Full(ElementType::kF32, node.shape(), 0);
-    const Val solved = builder.Loop(
-        builder.Size(n), {empty}, {a, b}, [&](graph::Builder& body, Vals v) -> Vals {
+    const Val solved =
+        builder.Loop(builder.Size(n), {empty}, {a, b}, [&](graph::Builder& body, Vals v) -> Vals {
             const Val row = graph::TakeOne(v[2], v[0], 2), right = graph::TakeOne(v[3], v[0], 2);
             const Val place = body.Iota(ElementType::kI64, row.shape(), 2);
             const Val zero = Like(row, 0);
@@ -258,12 +259,8 @@ Val SolveTriangle(const Node& node) {
 }
 
 constexpr Operator kOperators[] = {
-    {"SSM_SCAN", StateScan},
-    {"GATED_LINEAR_ATTN", GatedLinear},
-    {"RWKV_WKV6", Rwkv6},
-    {"RWKV_WKV7", Rwkv7},
-    {"GATED_DELTA_NET", GatedDelta},
-    {"SOLVE_TRI", SolveTriangle},
+    {"SSM_SCAN", StateScan}, {"GATED_LINEAR_ATTN", GatedLinear}, {"RWKV_WKV6", Rwkv6},
+    {"RWKV_WKV7", Rwkv7},    {"GATED_DELTA_NET", GatedDelta},    {"SOLVE_TRI", SolveTriangle},
 };
 
 }  // namespace

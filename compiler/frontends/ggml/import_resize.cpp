@@ -91,7 +91,8 @@ Val TriangleMatrix(graph::Builder& builder, const Line& line) {
     std::vector<float> matrix(static_cast<size_t>(line.from * line.to), 0);
     for (int64_t i = 0; i < line.to; ++i) {
         const float centre = (static_cast<float>(i) + line.offset) / line.scale;
-        const auto first = std::max<int64_t>(static_cast<int64_t>(centre - support + line.offset), 0);
+        const auto first =
+            std::max<int64_t>(static_cast<int64_t>(centre - support + line.offset), 0);
         const auto end =
             std::min<int64_t>(static_cast<int64_t>(centre + support + line.offset), line.from);
         float total = 0;

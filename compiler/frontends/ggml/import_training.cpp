@@ -55,8 +55,8 @@ Val GetRowsGradient(const Node& node) {
         graph::FailUnsupported("more than one matrix is not covered");
     }
     const Shape shape({of_rows.ne[1], of_rows.ne[0]});
-    const Val zeros = node.builder().Full(
-        ElementType::kF32, Shape({node.tensor().ne[1], node.tensor().ne[0]}), 0);
+    const Val zeros = node.builder().Full(ElementType::kF32,
+                                          Shape({node.tensor().ne[1], node.tensor().ne[0]}), 0);
     const Val result = Scatter(zeros, Reshape(rows, shape), {-1, 1},
                                {Reshape(index, Shape({of_rows.ne[1], 1}))}, Combine::kSum);
     return Reshape(result, node.shape());

@@ -95,10 +95,9 @@ Val Convolution3D(const Node& node) {
     const SpatialWindow window =
         Fitted(WindowOf(Parameters3D(node), {w.dim(1), w.dim(2), w.dim(3)}),
                {from.ne[2], from.ne[1], from.ne[0]}, {to.ne[2], to.ne[1], to.ne[0]});
-    const Val y =
-        Convolve(Reshape(x, Shape({batch, channels, x.dim(1), x.dim(2), x.dim(3)})),
-                 Reshape(w, Shape({out, channels, w.dim(1), w.dim(2), w.dim(3)})), {},
-                 window, 1, ElementType::kF32);
+    const Val y = Convolve(Reshape(x, Shape({batch, channels, x.dim(1), x.dim(2), x.dim(3)})),
+                           Reshape(w, Shape({out, channels, w.dim(1), w.dim(2), w.dim(3)})), {},
+                           window, 1, ElementType::kF32);
     return Reshape(y, node.shape());
 }
 
@@ -111,9 +110,9 @@ Val ConvolutionTransposed1D(const Node& node) {
     }
     const SpatialWindow window = WindowOf({{node.integer(0)}, {0}, {1}}, {w.dim(3)});
     const std::vector<Expr> extra = {0};
-    const Val y = ConvolveTransposed(Reshape(x, Shape({x.dim(1), x.dim(2), x.dim(3)})),
-                                     Reshape(w, Shape({w.dim(1), w.dim(2), w.dim(3)})), {}, window,
-                                     extra, 1);
+    const Val y =
+        ConvolveTransposed(Reshape(x, Shape({x.dim(1), x.dim(2), x.dim(3)})),
+                           Reshape(w, Shape({w.dim(1), w.dim(2), w.dim(3)})), {}, window, extra, 1);
     return Reshape(y, node.shape());
 }
 
@@ -121,8 +120,7 @@ Val ConvolutionTransposed1D(const Node& node) {
 Val ConvolutionTransposed2D(const Node& node) {
     const Val w = node.Float(0), x = node.Float(1);
     const int64_t stride = node.integer(0);
-    const SpatialWindow window =
-        WindowOf({{stride, stride}, {0, 0}, {1, 1}}, {w.dim(2), w.dim(3)});
+    const SpatialWindow window = WindowOf({{stride, stride}, {0, 0}, {1, 1}}, {w.dim(2), w.dim(3)});
     const std::vector<Expr> extra = {0, 0};
     return ConvolveTransposed(x, w, {}, window, extra, 1);
 }
@@ -181,8 +179,8 @@ Val VolumeToColumns(const Node& node) {
     const SpatialWindow window =
         Fitted(WindowOf(Parameters3D(node), {kernel.ne[2], kernel.ne[1], kernel.ne[0]}),
                {from.ne[2], from.ne[1], from.ne[0]}, {to.ne[3] / batch, to.ne[2], to.ne[1]});
-    const Val volume = Reshape(x, Shape({node.source(1).ne[3] / channels, channels, x.dim(1),
-                                         x.dim(2), x.dim(3)}));
+    const Val volume = Reshape(
+        x, Shape({node.source(1).ne[3] / channels, channels, x.dim(1), x.dim(2), x.dim(3)}));
     return Reshape(ChannelsBeforeWindow(WindowsOf(volume, window), 3), node.shape());
 }
 
@@ -193,8 +191,7 @@ Val ColumnsToLine(const Node& node) {
     if (channels < 1 || columns.ne[0] % channels != 0) {
         graph::FailInvalid("the columns are not divisible by the channels");
     }
-    const SpatialWindow window =
-        WindowOf({{stride}, {cut}, {1}}, {Expr(columns.ne[0] / channels)});
+    const SpatialWindow window = WindowOf({{stride}, {cut}, {1}}, {Expr(columns.ne[0] / channels)});
     const Val x = TransposeMatrix(Reshape(node.Float(0), Shape({1, columns.ne[1], columns.ne[0]})));
     const std::vector<Expr> image = {node.tensor().ne[0]};
     return Reshape(ColumnsToImage(x, window, image), node.shape());
@@ -249,13 +246,11 @@ Val Pool1D(const Node& node) {
 }
 
 Val Pool2D(const Node& node) {
-    const SpatialWindow window =
-        Fitted2D(node,
-                 WindowOf({{node.integer(4), node.integer(3)},
-                           {node.integer(6), node.integer(5)},
-                           {1, 1}},
-                          {Expr(node.integer(2)), Expr(node.integer(1))}),
-                 node.source(0));
+    const SpatialWindow window = Fitted2D(
+        node,
+        WindowOf({{node.integer(4), node.integer(3)}, {node.integer(6), node.integer(5)}, {1, 1}},
+                 {Expr(node.integer(2)), Expr(node.integer(1))}),
+        node.source(0));
     const Val x = node.Float(0);
     return IsMean(node) ? MeanOfWindows(x, window) : Greatest(x, window);
 }
@@ -265,8 +260,7 @@ Val StateConvolution(const Node& node) {
     const Val x = node.Float(0), filter = node.Float(1);
     const int64_t size = node.source(1).ne[0];
     const Val windows = Window(x, 3, size, 1, 1);  // [1, sequences, channels, times, size]
-    const Val products =
-        windows * Reshape(filter, Shape({1, 1, filter.dim(2), 1, filter.dim(3)}));
+    const Val products = windows * Reshape(filter, Shape({1, 1, filter.dim(2), 1, filter.dim(3)}));
     return Permute(Sum(products, {4}, false), {0, 1, 3, 2});
 }
 

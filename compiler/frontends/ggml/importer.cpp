@@ -198,7 +198,8 @@ class Importer {
                 CheckType(this->tensor(source));
             }
         }
-        Val value = tensor.operation == "SET_ROWS" ? WithRows(tensor) : function(Node(*this, tensor));
+        Val value =
+            tensor.operation == "SET_ROWS" ? WithRows(tensor) : function(Node(*this, tensor));
         const Shape in_memory = MemoryShape(*tensor.type, tensor.ne);
         if (tensor.type->is_quantised() && value.element() != graph::ElementType::kU8) {
             value = Encode(value, *tensor.type);
@@ -215,8 +216,8 @@ class Importer {
     void Write(const Tensor& tensor, Val value) {
         const Storage& storage = from_.storages[tensor.storage];
         // Where all of it is written, what it held before does not count.
-        const bool is_all = tensor.offset == 0 && IsContiguous(tensor) &&
-                            tensor.count() == CountOf(storage);
+        const bool is_all =
+            tensor.offset == 0 && IsContiguous(tensor) && tensor.count() == CountOf(storage);
         memory_[tensor.storage].whole =
             is_all ? Reshape(value, StorageShape(storage))
                    : Reshape(WriteView(Flat(tensor.storage), ViewOf(tensor), value),
@@ -247,8 +248,8 @@ class Importer {
     Val WithRows(const Tensor& tensor) {
         const Node node(*this, tensor);
         const TypeInfo& type = *tensor.type;
-        const Val updates = type.is_quantised() ? Encode(node.Float(0), type)
-                                                : Cast(node.Raw(0), type.element);
+        const Val updates =
+            type.is_quantised() ? Encode(node.Float(0), type) : Cast(node.Raw(0), type.element);
         // Indices [1 or i3, 1 or i2, rows] for updates [i3, i2, rows, elements].
         Val index = node.Integer(1);  // [1, i12, i11, i10]
         const Shape of_index = index.shape();
@@ -258,8 +259,8 @@ class Importer {
         index = BroadcastTo(RepeatTo(index, repeated), updates.shape());
         const bool is_whole = IsContiguous(tensor) && tensor.offset == 0 &&
                               tensor.count() == CountOf(from_.storages[tensor.storage]);
-        const Val rows = is_whole ? Reshape(Whole(tensor.storage), MemoryShape(type, tensor.ne))
-                                  : Read(tensor);
+        const Val rows =
+            is_whole ? Reshape(Whole(tensor.storage), MemoryShape(type, tensor.ne)) : Read(tensor);
         return Scatter(rows, updates, {0, 1, -1, 3}, {index});
     }
 
