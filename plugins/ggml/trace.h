@@ -24,6 +24,9 @@ inline std::string Shown(const abi::Tensor* tensor) {
                : fmt::format("tensor \"{}\" [{}, {}, {}, {}]", tensor->name, tensor->ne[0],
                              tensor->ne[1], tensor->ne[2], tensor->ne[3]);
 }
+inline std::string Shown(abi::Tensor* tensor) {
+    return Shown(static_cast<const abi::Tensor*>(tensor));
+}
 template <typename T>
 std::string Shown(T value) {
     if constexpr (std::is_pointer_v<T>) {
