@@ -20,7 +20,7 @@ struct Event;
 
 enum Status : int { kStatusAllocFailed = -2, kStatusFailed = -1, kStatusSuccess = 0 };
 
-inline constexpr int kDeviceTypeGpu = 1;
+inline constexpr int kDeviceTypeCpu = 0, kDeviceTypeGpu = 1;
 inline constexpr int32_t kFlagCompute = 16;
 inline constexpr int kUsageWeights = 1;
 
@@ -108,19 +108,19 @@ struct BufferType3 {
 struct BackendFunctions {
     const char* (*get_name)(Backend*);
     void (*free)(Backend*);
-    void (*set_tensor_async)();
-    void (*get_tensor_async)();
+    void (*set_tensor_async)(Backend*, Tensor*, const void* data, size_t offset, size_t size);
+    void (*get_tensor_async)(Backend*, const Tensor*, void* data, size_t offset, size_t size);
     void (*set_tensor_2d_async)();
     void (*get_tensor_2d_async)();
-    bool (*cpy_tensor_async)();
+    bool (*cpy_tensor_async)(Backend* from, Backend* to, const Tensor* src, Tensor* dst);
     void (*synchronize)(Backend*);
     void* (*graph_plan_create)(Backend*, const Graph*);
     void (*graph_plan_free)(Backend*, void* plan);
     void (*graph_plan_update)(Backend*, void* plan, const Graph*);
     Status (*graph_plan_compute)(Backend*, void* plan);
     Status (*graph_compute)(Backend*, Graph*);
-    void (*event_record)();
-    void (*event_wait)();
+    void (*event_record)(Backend*, Event*);
+    void (*event_wait)(Backend*, Event*);
     // Its parameters differ between versions of one API version.
     void (*graph_optimize)();
 };
@@ -128,6 +128,11 @@ struct BackendFunctions {
 struct Backend {
     const uint8_t* guid;  // 16 bytes
     BackendFunctions functions;
+    Device* device;
+    void* context;
+};
+
+struct Event {
     Device* device;
     void* context;
 };

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "plugins/ggml/device.h"
+#include "plugins/ggml/trace.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -63,14 +64,29 @@ void Clear(abi::Buffer* buffer, uint8_t value) {
     NoteWritten(buffer, MemoryOf(buffer).data, buffer->size);
 }
 
+// From any memory that the host's processor reads; false: the host copies by itself.
+bool CopyTensor(abi::Buffer* buffer, const abi::Tensor* source, abi::Tensor* target) {
+    const Host& host = MemoryOf(buffer).device->host();
+    const size_t size = host.tensor_bytes(target);
+    if (source->buffer == nullptr || !host.buffer_is_host(BufferOf(*source)) ||
+        source->type != target->type || size != host.tensor_bytes(source) ||
+        std::memcmp(source->nb, target->nb, sizeof(source->nb)) != 0) {
+        return false;
+    }
+    std::memmove(target->data, source->data, size);
+    NoteWritten(buffer, target->data, size);
+    return true;
+}
+
 abi::Buffer* NewBuffer(std::unique_ptr<Memory> memory, size_t size) {
     abi::BufferFunctions functions = {};
-    functions.free_buffer = FreeBuffer;
-    functions.get_base = GetBase;
-    functions.memset_tensor = FillTensor;
-    functions.set_tensor = SetTensor;
-    functions.get_tensor = GetTensor;
-    functions.clear = Clear;
+    functions.free_buffer = kTraced<"free_buffer", FreeBuffer>;
+    functions.get_base = kTraced<"get_base", GetBase>;
+    functions.memset_tensor = kTraced<"memset_tensor", FillTensor>;
+    functions.set_tensor = kTraced<"set_tensor", SetTensor>;
+    functions.get_tensor = kTraced<"get_tensor", GetTensor>;
+    functions.cpy_tensor = kTraced<"cpy_tensor", CopyTensor>;
+    functions.clear = kTraced<"clear", Clear>;
     PluginDevice& device = *memory->device;
     return device.host().buffer_init(device.buffer_type(), functions, memory.release(), size);
 }
@@ -112,14 +128,24 @@ bool IsHost(abi::BufferType*) {
 
 template <typename Table>
 void FillBufferType(Table& table, PluginDevice& device) {
-    table.get_name = TypeName<Table>;
-    table.alloc_buffer = AllocBuffer<Table>;
-    table.get_alignment = Alignment<Table>;
-    table.is_host = IsHost;
+    table.get_name = kTraced<"buffer_type_get_name", TypeName<Table>>;
+    table.alloc_buffer = kTraced<"alloc_buffer", AllocBuffer<Table>>;
+    table.get_alignment = kTraced<"get_alignment", Alignment<Table>>;
+    table.is_host = kTraced<"is_host", IsHost>;
     table.device = device.handle();
 }
 template void FillBufferType(abi::BufferType2&, PluginDevice&);
 template void FillBufferType(abi::BufferType3&, PluginDevice&);
+
+abi::Buffer* BufferOf(const abi::Tensor& tensor) {
+    return tensor.view_src == nullptr ? tensor.buffer : tensor.view_src->buffer;
+}
+
+abi::Device* DeviceHandleOf(const abi::Buffer* buffer) {
+    return buffer->functions.get_base == kTraced<"get_base", GetBase>
+               ? MemoryOf(buffer).device->handle()
+               : nullptr;
+}
 
 abi::Buffer* BufferOfPointer(PluginDevice& device, void* data, size_t size) {
     auto memory = std::make_unique<Memory>();

@@ -37,6 +37,10 @@ class Builder {
             if (!IsView(tensor.operation)) {
                 lifetime.last_write = static_cast<int64_t>(capture_.graph.nodes.size());
                 lifetime.is_computed |= node->view_src == nullptr;
+                for (const int32_t source : ggml_frontend::WrittenSources(tensor)) {
+                    const auto at = static_cast<size_t>(source);
+                    lifetimes_[capture_.graph.tensors[at].storage].last_write = lifetime.last_write;
+                }
             }
         }
         FindShared();

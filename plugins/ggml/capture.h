@@ -26,4 +26,11 @@ Capture CaptureNodes(const Host& host, std::span<abi::Tensor* const> nodes);
 // Covers everything but names and addresses.
 Hash128 HashOf(const ggml_frontend::Graph& graph);
 
+// At level debug, a line for each node: name, operator, type, sizes, sources.
+void LogNodes(const Capture& capture);
+
+// At level debug, why an operator is left to other backends. With FORNAX_GGML_REPORT also a line in
+// the file of that name.
+void ReportRefused(const std::string& reason);
+
 }  // namespace fornax::ggml_plugin

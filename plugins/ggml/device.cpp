@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 
+#include <fmt/format.h>
+
+#include "base/environment.h"
 #include "base/log.h"
+#include "plugins/ggml/trace.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -40,7 +44,9 @@ void GetProperties(abi::Device* device, abi::DeviceProperties* properties) {
     properties->type = GetType(device);
     properties->device_id = nullptr;
     properties->capabilities = {};
+    properties->capabilities.async = true;
     properties->capabilities.buffer_from_host_ptr = true;
+    properties->capabilities.events = true;
 }
 
 abi::Backend* InitBackend(abi::Device* device, const char*) {
@@ -54,6 +60,14 @@ abi::BufferType* GetBufferType(abi::Device* device) {
 abi::Buffer* BufferFromPointer(abi::Device* device, void* data, size_t size, size_t) {
     return BufferOfPointer(DeviceOf(device), data, size);
 }
+
+abi::Event* NewEvent(abi::Device* device) {
+    return new abi::Event{device, nullptr};
+}
+void FreeEvent(abi::Device*, abi::Event* event) {
+    delete event;
+}
+void WaitOnHost(abi::Device*, abi::Event*) {}
 
 bool SupportsOperator(abi::Device* device, const abi::Tensor* tensor) {
     return DeviceOf(device).IsSupported(*tensor);
@@ -69,38 +83,50 @@ PluginDevice& DeviceOf(const abi::Device* device) {
     return *static_cast<PluginDevice*>(device->context);
 }
 
-PluginDevice::PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> device)
-    : host_(host), name_("FORNAX0"), description_(device->name()) {
+Status InjectedFault(std::string_view place) {
+    const std::optional<std::string> chosen = EnvironmentText("FORNAX_GGML_FAULT");
+    if (chosen && *chosen == place) {
+        return Error{ErrorCode::kInternal,
+                     fmt::format("FORNAX_GGML_FAULT asks for a failure in \"{}\".", place)};
+    }
+    return OkStatus();
+}
+
+PluginDevice::PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> device, size_t index)
+    : host_(host), name_(fmt::format("FORNAX{}", index)), description_(device->name()) {
     alignment_ = std::max<size_t>(alignment_, device->limits().minStorageBufferOffsetAlignment);
     compiler_ = std::make_shared<Compiler>(std::move(device));
     abi::DeviceFunctions& functions = handle_.functions;
-    functions.get_name = GetName;
-    functions.get_description = GetDescription;
-    functions.get_memory = GetMemory;
-    functions.get_type = GetType;
-    functions.get_props = GetProperties;
-    functions.init_backend = InitBackend;
-    functions.get_buffer_type = GetBufferType;
-    functions.buffer_from_host_ptr = BufferFromPointer;
-    functions.supports_op = SupportsOperator;
-    functions.supports_buft = SupportsBufferType;
+    functions.get_name = kTraced<"device_get_name", GetName>;
+    functions.get_description = kTraced<"get_description", GetDescription>;
+    functions.get_memory = kTraced<"get_memory", GetMemory>;
+    functions.get_type = kTraced<"get_type", GetType>;
+    functions.get_props = kTraced<"get_props", GetProperties>;
+    functions.init_backend = kTraced<"init_backend", InitBackend>;
+    functions.get_buffer_type = kTraced<"get_buffer_type", GetBufferType>;
+    functions.buffer_from_host_ptr = kTraced<"buffer_from_host_ptr", BufferFromPointer>;
+    functions.supports_op = kTraced<"supports_op", SupportsOperator>;
+    functions.supports_buft = kTraced<"supports_buft", SupportsBufferType>;
+    functions.event_new = kTraced<"event_new", NewEvent>;
+    functions.event_free = kTraced<"event_free", FreeEvent>;
+    functions.event_synchronize = kTraced<"event_synchronize", WaitOnHost>;
     handle_.context = this;
     FillBufferType(buffer_type_2_, *this);
     FillBufferType(buffer_type_3_, *this);
 }
 
 Result<std::unique_ptr<PluginDevice>> PluginDevice::Open(const Host& host,
-                                                         abi::Registry* registry) {
-    const char* choice = std::getenv("FORNAX_GGML_DEVICE");
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Device> opened,
-                            vulkan::Device::Open(choice == nullptr ? "" : choice));
+                                                         abi::Registry* registry,
+                                                         const std::string& choice,
+                                                         size_t index) {
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Device> opened, vulkan::Device::Open(choice));
     if (opened->features().host_import_alignment == 0) {
         return Error{ErrorCode::kUnsupported,
                      "The device " + opened->name() +
                          " cannot use memory of the host in place: it lacks "
                          "VK_EXT_external_memory_host."};
     }
-    std::unique_ptr<PluginDevice> device(new PluginDevice(host, std::move(opened)));
+    std::unique_ptr<PluginDevice> device(new PluginDevice(host, std::move(opened), index));
     device->handle_.registry = registry;
     return device;
 }

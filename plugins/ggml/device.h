@@ -1,4 +1,4 @@
-// The one device that this backend reports, and what the host's functions get at it by.
+// A device that this backend reports, and what the host's functions get at it by.
 #pragma once
 
 #include <memory>
@@ -16,8 +16,12 @@ namespace fornax::ggml_plugin {
 // Lives as long as the process: the host keeps pointers into it.
 class PluginDevice {
   public:
-    // Opens the first device of Fornax, or the one that FORNAX_GGML_DEVICE names.
-    static Result<std::unique_ptr<PluginDevice>> Open(const Host& host, abi::Registry* registry);
+    // Opens the Vulkan device that `choice` names, as `fornax run --device`; empty: the first of
+    // Fornax. The host gets it as FORNAX and the index.
+    static Result<std::unique_ptr<PluginDevice>> Open(const Host& host,
+                                                      abi::Registry* registry,
+                                                      const std::string& choice,
+                                                      size_t index);
 
     const Host& host() const { return host_; }
     const std::string& name() const { return name_; }
@@ -33,7 +37,7 @@ class PluginDevice {
     void Forget(const void* begin, uint64_t size);
 
   private:
-    PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> device);
+    PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> device, size_t index);
 
     const Host& host_;
     std::string name_, description_;
@@ -54,8 +58,14 @@ template <typename BufferTypeTable>
 void FillBufferType(BufferTypeTable& table, PluginDevice& device);
 extern template void FillBufferType(abi::BufferType2&, PluginDevice&);
 extern template void FillBufferType(abi::BufferType3&, PluginDevice&);
+// The buffer of a tensor or of what it is a view of.
+abi::Buffer* BufferOf(const abi::Tensor& tensor);
+// The device of a buffer of ours; null for another's.
+abi::Device* DeviceHandleOf(const abi::Buffer* buffer);
 // A buffer of memory that the caller keeps.
 abi::Buffer* BufferOfPointer(PluginDevice& device, void* data, size_t size);
+// An error if FORNAX_GGML_FAULT names this place ("prepare" or "run"): tests inject failures so.
+Status InjectedFault(std::string_view place);
 // Null after an error, which is logged.
 abi::Backend* NewBackend(PluginDevice& device);
 

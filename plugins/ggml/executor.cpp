@@ -85,7 +85,7 @@ bool Compiler::IsSupported(const ggml_frontend::Graph& graph) {
     }
     const Result<ggml_frontend::ImportedGraph> imported = ggml_frontend::Import(graph, "operator");
     if (!imported.ok()) {
-        LogDebug("ggml: not supported: {}", imported.error().message);
+        ReportRefused(imported.error().message);
     }
     supported_[hash] = imported.ok();
     return imported.ok();
@@ -202,6 +202,7 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
         }
     }
     Capture capture = CaptureNodes(host_, nodes);
+    LogNodes(capture);
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledGraph> compiled,
                             compiler_->Compile(capture.graph));
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<BoundGraph> bound,

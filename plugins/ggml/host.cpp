@@ -16,25 +16,33 @@ namespace {
 struct Supported {
     int major, first_minor, last_minor;
     int api_version;
+    // The last ones that are known to be there: ggml does not check numbers.
+    const char *last_type, *last_gated;
 };
 // graph_optimize() changed its parameters within API version 2; it is never given.
-constexpr Supported kSupported[] = {{0, 21, 25, 2}, {0, 27, 27, 3}};
+constexpr Supported kSupported[] = {{0, 21, 24, 2, "mxfp4", "GLU_GEGLU_QUICK"},
+                                    {0, 25, 25, 2, "q2_0", "GLU_SWIGLU_CLAMP"},
+                                    {0, 27, 27, 3, "q2_0", "GLU_SWIGLU_CLAMP"}};
 
 // More than any version has; the names behind the last are not read.
 constexpr int kMaxNames = 512;
 
-void* FindLibrary() {
-    std::string path;
+void* FindLibrary(const char* prefix) {
+    struct Search {
+        std::string prefix, path;
+    } search{std::string("/") + prefix, ""};
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* found) {
             const char* name = std::strrchr(info->dlpi_name, '/');
-            if (name != nullptr && std::strncmp(name, "/libggml-base", 13) == 0) {
-                *static_cast<std::string*>(found) = info->dlpi_name;
+            auto& wanted = *static_cast<Search*>(found);
+            if (name != nullptr && std::string_view(name).starts_with(wanted.prefix)) {
+                wanted.path = info->dlpi_name;
                 return 1;
             }
             return 0;
         },
-        &path);
+        &search);
+    const std::string& path = search.path;
     // A program may have ggml linked into itself.
     return path.empty() ? dlopen(nullptr, RTLD_NOW) : dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
 }
@@ -57,7 +65,7 @@ Result<Layout> LayoutOf(const std::string& version) {
     const bool parsed = std::sscanf(version.c_str(), "%d.%d", &major, &minor) == 2;
     for (const Supported& one : kSupported) {
         if (parsed && major == one.major && minor >= one.first_minor && minor <= one.last_minor) {
-            return Layout{one.api_version};
+            return Layout{one.api_version, one.last_type, one.last_gated};
         }
         known += fmt::format("{}{}.{}", known.empty() ? "" : ", ", one.major, one.first_minor);
         if (one.last_minor != one.first_minor) {
@@ -71,7 +79,7 @@ Result<Layout> LayoutOf(const std::string& version) {
 
 Result<Host> Host::Find() {
     Host host;
-    void* library = FindLibrary();
+    void* library = FindLibrary("libggml-base");
     if (library == nullptr) {
         return Error{ErrorCode::kNotFound, "No ggml is loaded in this process."};
     }
@@ -93,6 +101,14 @@ Result<Host> Host::Find() {
         ggml_plugin::Find(library, "ggml_backend_buffer_is_host", host.buffer_is_host));
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_graph_n_nodes", host.graph_n_nodes));
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_graph_nodes", host.graph_nodes));
+    FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_nbytes", host.tensor_bytes));
+    FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_backend_free", host.backend_free));
+    FORNAX_RETURN_IF_ERROR(
+        ggml_plugin::Find(library, "ggml_backend_graph_compute", host.backend_graph_compute));
+    if (void* registry = FindLibrary("libggml."); registry != nullptr) {
+        host.backend_init_by_type = reinterpret_cast<decltype(host.backend_init_by_type)>(
+            dlsym(registry, "ggml_backend_init_by_type"));
+    }
 
     // The enumerations' numbers differ between versions, the names do not. Each function is asked
     // for numbers up to the last name that is known to be there: ggml does not check them.
@@ -118,16 +134,16 @@ Result<Host> Host::Find() {
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_glu_op_name", name_of));
     for (int i = 0; i < kMaxNames; ++i) {
         host.gated_.push_back(fmt::format("GLU_{}", name_of(i)));
-        if (host.gated_.back() == "GLU_GEGLU_QUICK") {
+        if (host.gated_.back() == host.layout_.last_gated) {
             break;
         }
     }
-    // Numbers of types are written to model files and never change; bf16 is the last that is known.
+    // Numbers of types are written to model files and never change.
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_type_name", name_of));
     for (int i = 0; i < kMaxNames; ++i) {
         const char* name = name_of(i);
         host.types_.push_back(name == nullptr ? nullptr : ggml_frontend::FindType(name));
-        if (name != nullptr && std::strcmp(name, "bf16") == 0) {
+        if (name != nullptr && name == std::string_view(host.layout_.last_type)) {
             break;
         }
     }

@@ -13,6 +13,8 @@ namespace fornax::ggml_plugin {
 // Which of the structures of abi.h a version of ggml has.
 struct Layout {
     int api_version = 0;
+    // The last names of types and of gated operators that the version is known to have.
+    const char *last_type = "", *last_gated = "";
 };
 
 // The layout of a version ("0.27.0"), or an error that says which versions are supported.
@@ -35,6 +37,11 @@ class Host {
     bool (*buffer_is_host)(abi::Buffer*);
     int (*graph_n_nodes)(const abi::Graph*);
     abi::Tensor** (*graph_nodes)(const abi::Graph*);
+    size_t (*tensor_bytes)(const abi::Tensor*);
+    void (*backend_free)(abi::Backend*);
+    abi::Status (*backend_graph_compute)(abi::Backend*, abi::Graph*);
+    // Of ggml's registry, which a program may lack: then null.
+    abi::Backend* (*backend_init_by_type)(int type, const char* parameters) = nullptr;
 
   private:
     Host() = default;

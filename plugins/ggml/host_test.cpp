@@ -21,8 +21,8 @@ TEST(GgmlHost, OtherVersionsAreRefusedWithASentence) {
         const Result<Layout> layout = LayoutOf(version);
         ASSERT_FALSE(layout.ok()) << version;
         EXPECT_EQ(layout.error().message,
-                  std::string("This backend knows the interface of ggml 0.21 to 0.25, 0.27; this "
-                              "is ggml ") +
+                  std::string("This backend knows the interface of ggml 0.21 to 0.24, 0.25, 0.27; "
+                              "this is ggml ") +
                       version + ".");
     }
 }

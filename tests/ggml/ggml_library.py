@@ -6,8 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-F32, F16, Q4_0, I64 = 0, 1, 2, 27
-NUMPY = {F32: np.float32, F16: np.float16, I64: np.int64}
+F32, F16, Q4_0, I32, I64 = 0, 1, 2, 26, 27
+NUMPY = {F32: np.float32, F16: np.float16, I32: np.int32, I64: np.int64}
+
+
+class TypeTraits(ctypes.Structure):
+    """The beginning of what ggml tells of a type."""
+    _fields_ = [("name", c_char_p), ("elements", c_int64), ("interleave", c_int64), ("bytes", c_size_t),
+                ("is_quantised", c_bool), ("to_float", ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_int64))]
 
 
 class InitParams(ctypes.Structure):
@@ -29,6 +35,20 @@ SIGNATURES = {
     "ggml_transpose": (c_void_p, [c_void_p] * 2),
     "ggml_cont": (c_void_p, [c_void_p] * 2),
     "ggml_cpy": (c_void_p, [c_void_p] * 3),
+    "ggml_get_rows": (c_void_p, [c_void_p] * 3),
+    "ggml_opt_step_adamw": (c_void_p, [c_void_p] * 6),
+    "ggml_get_type_traits": (POINTER(TypeTraits), [c_int]),
+    "ggml_set_param": (None, [c_void_p]),
+    "ggml_backend_tensor_set_async": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_size_t]),
+    "ggml_backend_tensor_get_async": (None, [c_void_p, c_void_p, c_void_p, c_size_t, c_size_t]),
+    "ggml_backend_tensor_copy_async": (None, [c_void_p] * 4),
+    "ggml_backend_tensor_copy": (None, [c_void_p] * 2),
+    "ggml_backend_synchronize": (None, [c_void_p]),
+    "ggml_backend_event_new": (c_void_p, [c_void_p]),
+    "ggml_backend_event_free": (None, [c_void_p]),
+    "ggml_backend_event_record": (None, [c_void_p] * 2),
+    "ggml_backend_event_wait": (None, [c_void_p] * 2),
+    "ggml_backend_event_synchronize": (None, [c_void_p]),
     "ggml_new_graph": (c_void_p, [c_void_p]),
     "ggml_build_forward_expand": (None, [c_void_p] * 2),
     "ggml_backend_load": (c_void_p, [c_char_p]),

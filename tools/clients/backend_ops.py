@@ -25,7 +25,8 @@ from pathlib import Path
 
 from programs import Programs, default_folder, table
 
-CASE = re.compile(r"^\s+(\w+)(\(.*?\)): (.*)$")
+# A failed case says before its name by how much it is off.
+CASE = re.compile(r"^(?:\s+|(\[\w+\].*?)\s+)(\w+)(\([a-zA-Z].*\)): (.*)$")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -55,13 +56,13 @@ def parse_output(operator: str, text: str) -> Outcome:
         match = CASE.match(line)
         if not match:
             continue
-        name, parameters, result = match.groups()
+        error, name, parameters, result = match.groups()
         if result.startswith("not supported"):
             outcome.unsupported += 1
         elif result.rstrip().endswith("OK"):
             outcome.passed += 1
         else:
-            outcome.failures.append(f"{name}{parameters}: {result}")
+            outcome.failures.append(f"{name}{parameters}: {result} {error or ''}")
     return outcome
 
 

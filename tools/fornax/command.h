@@ -42,7 +42,7 @@ T ValueOrExit(Result<T> result, int exit_code = kExitFailure) {
     return std::move(result).value();
 }
 
-// Cuts the command that exec shall run, from the first word that is not an option of exec or from
+// Cuts the command that exec or ggml shall run, from the first word that is no option of it or from
 // behind
 // `--`, off the process's arguments. Leaves other subcommands' arguments alone and returns nothing
 // then.

@@ -85,6 +85,7 @@ TEST_F(CommandTest, WrongUsageIsTwo) {
     EXPECT_EQ(Fornax({"info", "--no-such-option"}), 2);
     EXPECT_EQ(Fornax({"exec"}), 2);
     EXPECT_EQ(Fornax({"exec", "--"}), 2);
+    EXPECT_EQ(Fornax({"ggml", "--"}), 2);
     EXPECT_EQ(Fornax({"bench", "--repetitions", "0"}), 2);
 }
 
@@ -114,6 +115,18 @@ TEST_F(CommandTest, ExecGivesTheCommandTheDriverAndItsArguments) {
     EXPECT_EQ(Fornax({"exec", "--", "sh", "-c", script, "name", "--help", "--", "a b"}), 9);
     EXPECT_EQ(output_, manifest.string() + " " + manifest.string() + " --help -- a b\n");
     EXPECT_EQ(Fornax({"exec", "sh", "-c", "exit 4"}), 4);
+}
+
+TEST_F(CommandTest, GgmlGivesTheCommandTheBackendAndTheDriver) {
+    const fs::path manifest = directory_ / "some.json";
+    std::ofstream(manifest) << "{}";
+    environment_["FORNAX_MANIFEST"] = manifest;
+    environment_["GGML_VK_VISIBLE_DEVICES"] = "0";
+    const std::string script =
+        "echo $VK_DRIVER_FILES ${GGML_VK_VISIBLE_DEVICES-unset} $1; test -f $GGML_BACKEND_PATH; "
+        "exit $((7 + $?))";
+    EXPECT_EQ(Fornax({"ggml", "--", "sh", "-c", script, "name", "--help"}), 7) << output_;
+    EXPECT_EQ(output_, manifest.string() + " --help\n");
 }
 
 TEST_F(CommandTest, ExecFailsAsEnvDoes) {

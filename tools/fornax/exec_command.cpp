@@ -1,7 +1,8 @@
-// `fornax exec -- COMMAND...`: runs any Vulkan program on the Fornax device.
+// `fornax exec -- COMMAND...` runs any Vulkan program on the Fornax device, `fornax ggml -- ...`
+// any program of ggml.
 //
-// It points the Vulkan loader to the Fornax manifest by environment variables and becomes the
-// command, so signals, exit status and standard streams are the command's own.
+// They point the Vulkan loader to the Fornax manifest and ggml to its backend by environment
+// variables and become the command, so signals, exit status and standard streams are its own.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -29,14 +30,17 @@ constexpr const char* kExamples =
     "Exit status: the command's own; 125 when the Fornax driver is missing, 126 when the command\n"
     "cannot be run, 127 when there is no such command.";
 
-[[noreturn]] void Exec(std::vector<std::string> command) {
-    if (command.empty()) {
-        ExitWithError({ErrorCode::kInvalidArgument,
-                       "exec needs a command, as in `fornax exec -- vulkaninfo --summary`."},
-                      kExitUsage);
-    }
-    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
+constexpr const char* kGgmlExamples =
+    "The command and its arguments follow, best behind `--`. It finds the device FORNAX0 beside\n"
+    "the processor; ggml's Vulkan backend does not see it.\n"
+    "\n"
+    "Examples:\n"
+    "  fornax ggml -- llama-bench -m model.gguf -ngl 99\n"
+    "  FORNAX_LOG_LEVEL=info fornax ggml -- llama-cli -m model.gguf -p Hello\n"
+    "\n"
+    "Exit status: as of exec; 125 also when libggml-fornax.so is missing.";
 
+[[noreturn]] void Become(std::vector<std::string> command) {
     std::vector<char*> arguments;
     for (std::string& argument : command) {
         arguments.push_back(argument.data());
@@ -51,11 +55,30 @@ constexpr const char* kExamples =
         exec_error == ENOENT ? kExitExecNotFound : kExitExecNotRunnable);
 }
 
+void CheckCommand(const std::vector<std::string>& command, const char* message) {
+    if (command.empty()) {
+        ExitWithError({ErrorCode::kInvalidArgument, message}, kExitUsage);
+    }
+}
+
+[[noreturn]] void Exec(std::vector<std::string> command) {
+    CheckCommand(command, "exec needs a command, as in `fornax exec -- vulkaninfo --summary`.");
+    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
+    Become(std::move(command));
+}
+
+[[noreturn]] void ExecGgml(std::vector<std::string> command) {
+    CheckCommand(command, "ggml needs a command, as in `fornax ggml -- llama-bench -m MODEL`.");
+    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
+    SelectGgmlBackend(ValueOrExit(FindGgmlBackend(), kExitExecFailed));
+    Become(std::move(command));
+}
+
 }  // namespace
 
 // CLI11 would read options of the command, such as --help, as its own, even behind `--`.
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
-    if (arguments.empty() || arguments.front() != "exec") {
+    if (arguments.empty() || (arguments.front() != "exec" && arguments.front() != "ggml")) {
         return {};
     }
     auto first =
@@ -73,7 +96,10 @@ std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
 void AddExecCommand(CLI::App& app, std::vector<std::string> command) {
     CLI::App* exec = app.add_subcommand("exec", "Run a Vulkan program on the Fornax device");
     exec->footer(kExamples);
-    exec->callback([command = std::move(command)] { Exec(command); });
+    exec->callback([command] { Exec(command); });
+    CLI::App* ggml = app.add_subcommand("ggml", "Run a program of ggml on the Fornax device");
+    ggml->footer(kGgmlExamples);
+    ggml->callback([command = std::move(command)] { ExecGgml(command); });
 }
 
 }  // namespace fornax::tool

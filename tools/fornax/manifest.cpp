@@ -72,4 +72,32 @@ void SelectDriver(const fs::path& manifest) {
     unsetenv("VK_LOADER_DRIVERS_DISABLE");
 }
 
+Result<fs::path> FindGgmlBackend() {
+    FORNAX_ASSIGN_OR_RETURN(const fs::path executable, ExecutablePath());
+    const fs::path prefix = executable.parent_path().parent_path();
+    utsname machine = {};
+    uname(&machine);
+    const char* const name = "libggml-fornax.so";
+    const std::vector<fs::path> candidates = {
+        prefix / "plugins" / "ggml" / name,
+        prefix / "lib" / name,
+        prefix / "lib" / fmt::format("{}-linux-gnu", machine.machine) / name,
+    };
+    std::error_code ignored;
+    for (const fs::path& candidate : candidates) {
+        if (fs::is_regular_file(candidate, ignored)) {
+            return candidate;
+        }
+    }
+    return Error{
+        ErrorCode::kNotFound,
+        fmt::format("The backend of ggml is neither {} nor {} nor {}.", candidates[0].string(),
+                    candidates[1].string(), candidates[2].string())};
+}
+
+void SelectGgmlBackend(const fs::path& backend) {
+    setenv("GGML_BACKEND_PATH", backend.c_str(), 1);
+    setenv("GGML_VK_VISIBLE_DEVICES", "", 1);
+}
+
 }  // namespace fornax::tool

@@ -27,4 +27,9 @@ Result<std::filesystem::path> FindManifest();
 // `manifest` and no other. To be called before the loader's first use and before any thread starts.
 void SelectDriver(const std::filesystem::path& manifest);
 
+// libggml-fornax.so beside this program, in the build's or an installation's folder.
+Result<std::filesystem::path> FindGgmlBackend();
+// Makes programs of ggml load it, and ggml's Vulkan backend leave the device alone.
+void SelectGgmlBackend(const std::filesystem::path& backend);
+
 }  // namespace fornax::tool

@@ -1,163 +1,204 @@
-// Blocks of quantised weights as numbers, in terms of the graph IR.
+// Blocks of quantised weights as numbers, in terms of the graph IR: blocks with one scale, and what
+// the other families are written with.
 //
 // The forms of the blocks are those of ggml's documentation of its types: a block has a scale, for
 // some types a least value, and its elements' bits in halves.
 #include <cmath>
 
-#include <fmt/format.h>
-
-#include "compiler/frontends/ggml/node.h"
+#include "compiler/frontends/ggml/blocks.h"
 
 namespace fornax::ggml_frontend {
-namespace {
 
 using graph::ElementType;
 using graph::Expr;
 using graph::Shape;
 using graph::Val;
 
-// Bytes [rows, blocks, bytes of a block]: `count` of each block from `start` on.
-Val Part(Val blocks, int64_t start, int64_t count) {
+Val BytesAt(Val blocks, int64_t start, int64_t count) {
     return SliceAxis(blocks, 2, start, count);
 }
 
-// The f16 at byte `start` of each block as f32 [rows, blocks, 1].
 Val HalfAt(Val blocks, int64_t start) {
-    const Val low = Cast(Part(blocks, start, 1), ElementType::kU16);
-    const Val high = Cast(Part(blocks, start + 1, 1), ElementType::kU16);
+    const Val low = Cast(BytesAt(blocks, start, 1), ElementType::kU16);
+    const Val high = Cast(BytesAt(blocks, start + 1, 1), ElementType::kU16);
     const Val eight = Like(high, 8);
     return Cast(Bitcast(Or(low, map::ShiftLeft(high, eight)), ElementType::kF16),
                 ElementType::kF32);
 }
 
-Val Bits(Val bytes, int64_t first, int64_t count) {
-    return And(map::ShiftRight(bytes, Like(bytes, static_cast<double>(first))),
-               Like(bytes, static_cast<double>((1 << count) - 1)));
-}
-
-// The halves of 16 bytes: the low ones are elements 0 to 15, the high ones 16 to 31.
-Val Nibbles(Val bytes) {
-    const Shape shape({bytes.dim(0), bytes.dim(1), 2, 16});
-    const Val spread = BroadcastTo(Unsqueeze(bytes, 2), shape);
-    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 2) * 4.0;
-    const Val nibbles = And(map::ShiftRight(spread, shift), Like(spread, 15));
-    return Reshape(nibbles, Shape({bytes.dim(0), bytes.dim(1), 32}));
-}
-
-// The fifth bits: bit i of four bytes belongs to element i. Already at its place, 0 or 16.
-Val FifthBits(Val bytes) {
-    const Shape shape({bytes.dim(0), bytes.dim(1), 4, 8});
-    const Val spread = BroadcastTo(Unsqueeze(bytes, 3), shape);
-    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 3);
-    const Val bits = And(map::ShiftRight(spread, shift), Like(spread, 1)) * 16.0;
-    return Reshape(bits, Shape({bytes.dim(0), bytes.dim(1), 32}));
-}
-
-Val Number(Val bytes) {
-    return Cast(bytes, ElementType::kF32);
-}
-
-// Eight groups of 32 elements; 12 bytes hold 6 bits of scale and 6 of least value for each: bytes 0
-// to 3 those of groups 0 to 3, bytes 4 to 7 their least values, and the last ones have what is
-// missing in the two highest bits of the first eight.
-struct GroupScales {
-    Val scale, least;  // [rows, blocks, 8]
-};
-GroupScales SixBitScales(Val blocks, int64_t start) {
-    const Val a = Part(blocks, start, 4), b = Part(blocks, start + 4, 4),
-              c = Part(blocks, start + 8, 4);
-    const auto joined = [](Val low, Val high) { return Or(low, high * 16.0); };
-    // Without a concatenation, which would be in memory.
-    const auto both = [&](Val first, Val second) {
-        const Shape shape({first.dim(0), first.dim(1), 2, 4});
-        const Val half = first.builder().Iota(ElementType::kU8, shape, 2);
-        const Val selected = Where(graph::Equal(half, 0), BroadcastTo(Unsqueeze(first, 2), shape),
-                                   BroadcastTo(Unsqueeze(second, 2), shape));
-        return Reshape(selected, Shape({first.dim(0), first.dim(1), 8}));
-    };
-    return {both(Bits(a, 0, 6), joined(Bits(c, 0, 4), Bits(a, 6, 2))),
-            both(Bits(b, 0, 6), joined(Bits(c, 4, 4), Bits(b, 6, 2)))};
-}
-
-Val DecodeQ4K(Val blocks) {
-    const Expr rows = blocks.dim(0), count = blocks.dim(1);
-    const GroupScales groups = SixBitScales(blocks, 4);
-    const Shape shape({rows, count, 4, 2, 32});
-    // 32 bytes hold two groups: the low halves one, the high halves the next.
-    const Val bytes =
-        BroadcastTo(Reshape(Part(blocks, 16, 128), Shape({rows, count, 4, 1, 32})), shape);
-    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 3) * 4.0;
-    const Val codes = Number(And(map::ShiftRight(bytes, shift), Like(bytes, 15)));
-    const auto spread = [&](Val group) {
-        return BroadcastTo(Reshape(group, Shape({rows, count, 4, 2, 1})), shape);
-    };
-    const Val scale = spread(HalfAt(blocks, 0) * Number(groups.scale));
-    const Val least = spread(HalfAt(blocks, 2) * Number(groups.least));
-    return Reshape(codes * scale - least, Shape({rows, count, 256}));
-}
-
-// Two halves of 128 elements in four runs of 32: 64 bytes of low halves, 32 of pairs of high bits,
-// and a signed scale for 16 elements each.
-Val DecodeQ6K(Val blocks) {
-    const Expr rows = blocks.dim(0), count = blocks.dim(1);
-    // [.., half, run / 2, run % 2, element]
-    const Shape shape({rows, count, 2, 2, 2, 32});
-    const Val low =
-        BroadcastTo(Reshape(Part(blocks, 0, 128), Shape({rows, count, 2, 1, 2, 32})), shape);
-    const Val high =
-        BroadcastTo(Reshape(Part(blocks, 128, 64), Shape({rows, count, 2, 1, 1, 32})), shape);
-    graph::Builder& builder = blocks.builder();
-    const Val pair = builder.Iota(ElementType::kU8, shape, 3);
-    const Val of_pair = builder.Iota(ElementType::kU8, shape, 4);
-    const Val four = And(map::ShiftRight(low, pair * 4.0), Like(low, 15));
-    const Val two = And(map::ShiftRight(high, pair * 4.0 + of_pair * 2.0), Like(high, 3));
-    const Val codes = Number(Or(four, two * 16.0)) - 32.0;
-    const Val scale = Cast(Bitcast(Part(blocks, 192, 16), ElementType::kI8), ElementType::kF32) *
-                      HalfAt(blocks, 208);
-    const Val spread =
-        BroadcastTo(Reshape(scale, Shape({rows, count, 16, 1})), Shape({rows, count, 16, 16}));
-    return Reshape(codes, Shape({rows, count, 256})) * Reshape(spread, Shape({rows, count, 256}));
-}
-
-Val DecodeBlocks(Val blocks, Blocks kind) {
-    switch (kind) {
-        case Blocks::kQ4_0:
-            return (Number(Nibbles(Part(blocks, 2, 16))) - 8.0) * HalfAt(blocks, 0);
-        case Blocks::kQ4_1:
-            return Number(Nibbles(Part(blocks, 4, 16))) * HalfAt(blocks, 0) + HalfAt(blocks, 2);
-        case Blocks::kQ5_0:
-            return (Number(Or(Nibbles(Part(blocks, 6, 16)), FifthBits(Part(blocks, 2, 4)))) -
-                    16.0) *
-                   HalfAt(blocks, 0);
-        case Blocks::kQ5_1:
-            return Number(Or(Nibbles(Part(blocks, 8, 16)), FifthBits(Part(blocks, 4, 4)))) *
-                       HalfAt(blocks, 0) +
-                   HalfAt(blocks, 2);
-        case Blocks::kQ8_0:
-            return Cast(Bitcast(Part(blocks, 2, 32), ElementType::kI8), ElementType::kF32) *
-                   HalfAt(blocks, 0);
-        case Blocks::kQ4K:
-            return DecodeQ4K(blocks);
-        case Blocks::kQ6K:
-            return DecodeQ6K(blocks);
-        case Blocks::kNone:
-            break;
+Shape BlockShape(Val blocks, std::initializer_list<int64_t> dims) {
+    std::vector<Expr> all = {blocks.dim(0), blocks.dim(1)};
+    for (const int64_t dim : dims) {
+        all.emplace_back(dim);
     }
-    graph::FailUnsupported("the type has no blocks");
+    return Shape(std::move(all));
+}
+
+Val Spread(Val value, std::initializer_list<int64_t> dims, std::initializer_list<int64_t> to) {
+    return BroadcastTo(Reshape(value, BlockShape(value, dims)), BlockShape(value, to));
+}
+
+namespace {
+
+Val Words(Val blocks, int64_t start, int64_t count, int64_t bytes, ElementType type) {
+    const Val split =
+        Reshape(BytesAt(blocks, start, count * bytes), BlockShape(blocks, {count, bytes}));
+    Val word;
+    for (int64_t i = 0; i < bytes; ++i) {
+        const Val byte = Cast(Select(split, 3, i), type);
+        word =
+            i == 0 ? byte : Or(word, map::ShiftLeft(byte, Like(byte, static_cast<double>(8 * i))));
+    }
+    return word;
 }
 
 }  // namespace
 
+Val WordsAt(Val blocks, int64_t start, int64_t count) {
+    return Words(blocks, start, count, 2, ElementType::kI32);
+}
+
+Val LongWordsAt(Val blocks, int64_t start, int64_t count) {
+    return Words(blocks, start, count, 4, ElementType::kU32);
+}
+
+Val Bits(Val value, int64_t first, int64_t count) {
+    return Bits(value, Like(value, static_cast<double>(first)), count);
+}
+
+Val Bits(Val value, Val first, int64_t count) {
+    return And(map::ShiftRight(value, first),
+               Like(value, static_cast<double>((int64_t{1} << count) - 1)));
+}
+
+Val Nibbles(Val bytes) {
+    const Shape shape = BlockShape(bytes, {2, 16});
+    const Val spread = BroadcastTo(Unsqueeze(bytes, 2), shape);
+    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 2) * 4.0;
+    const Val nibbles = And(map::ShiftRight(spread, shift), Like(spread, 15));
+    return Reshape(nibbles, BlockShape(bytes, {32}));
+}
+
+Val Number(Val integers) {
+    return Cast(integers, ElementType::kF32);
+}
+
+Val LookUp(std::span<const float> table, Val places) {
+    const Val constant = places.builder().Constant(graph::Tensor::FromFloats(
+        {static_cast<int64_t>(table.size())}, std::vector<float>(table.begin(), table.end())));
+    return Gather(constant, {-1}, {Cast(places, ElementType::kI64)}, places.shape());
+}
+
+std::span<const float> UnevenNumbers() {
+    static constexpr float kNumbers[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                                         1,    13,   25,  38,  53,  69,  89,  113};
+    return kNumbers;
+}
+
+namespace {
+
+// The fifth bits: bit i of four bytes belongs to element i. Already at its place, 0 or 16.
+Val FifthBits(Val bytes) {
+    const Shape shape = BlockShape(bytes, {4, 8});
+    const Val spread = BroadcastTo(Unsqueeze(bytes, 3), shape);
+    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 3);
+    const Val bits = And(map::ShiftRight(spread, shift), Like(spread, 1)) * 16.0;
+    return Reshape(bits, BlockShape(bytes, {32}));
+}
+
+// Elements of `bits` bits one after the other, from the lowest bits of each byte on.
+Val InOrder(Val bytes, int64_t count, int64_t bits) {
+    const Shape shape = BlockShape(bytes, {count, 8 / bits});
+    const Val shift = bytes.builder().Iota(ElementType::kU8, shape, 3) * static_cast<double>(bits);
+    return Reshape(Bits(BroadcastTo(Unsqueeze(bytes, 3), shape), shift, bits),
+                   BlockShape(bytes, {count * 8 / bits}));
+}
+
+// Floats of a sign, two bits of exponent and one of mantissa, doubled.
+constexpr float kFourBitFloats[] = {0, 1, 2, 3, 4, 6, 8, 12, -0.0F, -1, -2, -3, -4, -6, -8, -12};
+
+// A power of two by its exponent of eight bits, halved.
+Val HalfPower(Val exponent) {
+    const Val wide = Cast(exponent, ElementType::kU32);
+    const Val small = map::ShiftLeft(Like(wide, 0x00200000), wide);  // two are denormal
+    const Val normal = map::ShiftLeft(wide - 1.0, Like(wide, 23));
+    return Bitcast(Where(Less(wide, 2), small, normal), ElementType::kF32);
+}
+
+// Half of a float without sign, with four bits of exponent and three of mantissa.
+std::vector<float> HalvedByteFloats() {
+    std::vector<float> numbers;
+    for (int code = 0; code < 256; ++code) {
+        const int exponent = code >> 3 & 15, mantissa = code & 7;
+        const float number = exponent == 0
+                                 ? std::ldexp(static_cast<float>(mantissa), -9)
+                                 : std::ldexp(1 + static_cast<float>(mantissa) / 8, exponent - 7);
+        numbers.push_back(code == 0 || code == 0x7F ? 0 : number / 2);
+    }
+    return numbers;
+}
+
+// Four groups of 16 elements, each with a scale.
+Val DecodeNvFp4(Val blocks) {
+    const Val bytes = Spread(BytesAt(blocks, 4, 32), {4, 1, 8}, {4, 2, 8});
+    const Val shift = blocks.builder().Iota(ElementType::kU8, bytes.shape(), 3) * 4.0;
+    const Val scale = LookUp(HalvedByteFloats(), BytesAt(blocks, 0, 4));
+    const Val numbers = LookUp(kFourBitFloats, Bits(bytes, shift, 4)) *
+                        Reshape(scale, BlockShape(blocks, {4, 1, 1}));
+    return Reshape(numbers, BlockShape(blocks, {64}));
+}
+
+}  // namespace
+
+Val DecodeScaled(Val blocks, Blocks kind) {
+    switch (kind) {
+        case Blocks::kQ1_0:
+            return (Number(InOrder(BytesAt(blocks, 2, 16), 16, 1)) * 2.0 - 1.0) * HalfAt(blocks, 0);
+        case Blocks::kQ2_0:
+            return (Number(InOrder(BytesAt(blocks, 2, 16), 16, 2)) - 1.0) * HalfAt(blocks, 0);
+        case Blocks::kQ4_0:
+            return (Number(Nibbles(BytesAt(blocks, 2, 16))) - 8.0) * HalfAt(blocks, 0);
+        case Blocks::kQ4_1:
+            return Number(Nibbles(BytesAt(blocks, 4, 16))) * HalfAt(blocks, 0) + HalfAt(blocks, 2);
+        case Blocks::kQ5_0:
+            return (Number(Or(Nibbles(BytesAt(blocks, 6, 16)), FifthBits(BytesAt(blocks, 2, 4)))) -
+                    16.0) *
+                   HalfAt(blocks, 0);
+        case Blocks::kQ5_1:
+            return Number(Or(Nibbles(BytesAt(blocks, 8, 16)), FifthBits(BytesAt(blocks, 4, 4)))) *
+                       HalfAt(blocks, 0) +
+                   HalfAt(blocks, 2);
+        case Blocks::kQ8_0:
+            return Cast(Bitcast(BytesAt(blocks, 2, 32), ElementType::kI8), ElementType::kF32) *
+                   HalfAt(blocks, 0);
+        case Blocks::kIq4Nl:
+            return LookUp(UnevenNumbers(), Nibbles(BytesAt(blocks, 2, 16))) * HalfAt(blocks, 0);
+        case Blocks::kMxFp4:
+            return LookUp(kFourBitFloats, Nibbles(BytesAt(blocks, 1, 16))) *
+                   HalfPower(BytesAt(blocks, 0, 1));
+        case Blocks::kNvFp4:
+            return DecodeNvFp4(blocks);
+        default:
+            return {};
+    }
+}
+
 Val Decode(Val bytes, const TypeInfo& type) {
     Shape shape = bytes.shape();
-    const int64_t blocks = shape.Constants()->back() / type.block_bytes;
+    const int64_t count = shape.Constants()->back() / type.block_bytes;
     Expr rows(1);
     for (size_t axis = 0; axis + 1 < shape.rank(); ++axis) {
         rows *= shape[axis];
     }
-    const Val decoded =
-        DecodeBlocks(Reshape(bytes, Shape({rows, blocks, type.block_bytes})), type.blocks);
-    shape[shape.rank() - 1] = blocks * type.block_elements;
+    const Val blocks = Reshape(bytes, Shape({rows, count, type.block_bytes}));
+    Val decoded;
+    for (const auto& family : {DecodeScaled, DecodeGroups, DecodeCodebook}) {
+        decoded = decoded ? decoded : family(blocks, type.blocks);
+    }
+    if (!decoded) {
+        graph::FailUnsupported("the type has no blocks");
+    }
+    shape[shape.rank() - 1] = count * type.block_elements;
     return Reshape(decoded, shape);
 }
 

@@ -19,7 +19,34 @@ inline constexpr size_t kDims = 4;
 inline constexpr size_t kParameters = 16;
 
 // How the bits of a quantised block become numbers; decode.cpp has one function each.
-enum class Blocks : uint8_t { kNone, kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ4K, kQ6K };
+enum class Blocks : uint8_t {
+    kNone,
+    kQ1_0,
+    kQ2_0,
+    kQ4_0,
+    kQ4_1,
+    kQ5_0,
+    kQ5_1,
+    kQ8_0,
+    kMxFp4,
+    kNvFp4,
+    kQ2K,
+    kQ3K,
+    kQ4K,
+    kQ5K,
+    kQ6K,
+    kTq1_0,
+    kTq2_0,
+    kIq1S,
+    kIq1M,
+    kIq2Xxs,
+    kIq2Xs,
+    kIq2S,
+    kIq3Xxs,
+    kIq3S,
+    kIq4Nl,
+    kIq4Xs,
+};
 
 struct TypeInfo {
     std::string_view name;
@@ -62,6 +89,9 @@ struct Storage {
     // Weights, which stay as they are from run to run: products may read a packed copy.
     bool is_weights = false;
 };
+
+// The sources of a node that its operator writes, beside its result: those of the optimiser's step.
+std::vector<int32_t> WrittenSources(const Tensor& node);
 
 struct Graph {
     std::vector<Tensor> tensors;

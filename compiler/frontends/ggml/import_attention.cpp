@@ -16,14 +16,48 @@ using graph::Val;
 
 // --- Rotary embeddings ---------------------------------------------------------------------------
 
-constexpr int32_t kNeighbours = 0, kHalves = 2;  // which elements are a pair
+// Which elements are a pair: neighbours, else of two halves. The others have four positions a
+// token, each for a section of the pairs, which come one after the other or by turns.
+constexpr int32_t kNeighbours = 0, kHalves = 2, kSections = 8, kImage = 24, kInterleaved = 40;
+constexpr size_t kPositions = 4;
 
 struct Rotation {
     int64_t first = 0, dims = 0;  // the elements that are rotated
     int32_t mode = 0;
-    std::vector<float> scales;  // by pair: the angle of position 1
+    std::vector<float> scales;     // by pair: the angle of position 1
+    std::vector<size_t> sections;  // by pair: which of the positions; empty: there is one
     float magnitude = 1;
 };
+
+// The section of each pair, and how many pairs of its section precede it.
+struct Section {
+    size_t index = 0;
+    int64_t place = 0;
+};
+Section SectionOf(const Node& node, int32_t mode, int64_t pair) {
+    int64_t sizes[kPositions], all = 0;
+    for (size_t i = 0; i < kPositions; ++i) {
+        sizes[i] = node.integer(11 + i);
+        if (sizes[i] < 0) {
+            graph::FailInvalid("a section of positions has a negative size");
+        }
+        all += sizes[i];
+    }
+    if (all == 0) {
+        graph::FailInvalid("the sections of positions are empty");
+    }
+    const int64_t place = pair % all;
+    if (mode == kInterleaved) {
+        const auto turn = static_cast<size_t>(place % 3);
+        return {place < 3 * sizes[turn] ? turn : 3, place};
+    }
+    size_t index = 0;
+    int64_t begin = 0;
+    while (index + 1 < kPositions && place >= begin + sizes[index]) {
+        begin += sizes[index++];
+    }
+    return {index, place - begin};
+}
 
 // The pair whose angle turns `turns` times within the context that a model was trained with.
 float PairOfTurns(int64_t dims, int32_t context, float turns, float base) {
@@ -43,18 +77,32 @@ Rotation RotationOf(const Node& node) {
     const float base = node.number(5), scale = node.number(6), mix = node.number(7),
                 beta_fast = node.number(9), beta_slow = node.number(10);
     rotation.magnitude = node.number(8);
-    if ((rotation.mode != kNeighbours && rotation.mode != kHalves) || rotation.dims < 2 ||
-        rotation.dims % 2 != 0 || rotation.first < 0 ||
+    const int64_t dims = rotation.dims;
+    const bool has_sections =
+        rotation.mode == kSections || rotation.mode == kImage || rotation.mode == kInterleaved;
+    if (rotation.mode == kImage) {
+        // Angles are as of half the elements, of which all are rotated.
+        rotation.dims *= 2;
+        if (rotation.first != 0 || rotation.dims != node.tensor().ne[0]) {
+            graph::FailUnsupported("parts of images' positions are not covered");
+        }
+    }
+    if ((rotation.mode != kNeighbours && rotation.mode != kHalves && !has_sections) || dims < 2 ||
+        dims % 2 != 0 || rotation.first < 0 ||
         rotation.first + rotation.dims > node.tensor().ne[0]) {
         graph::FailUnsupported("this mode of rotation is not covered");
     }
-    const auto last = static_cast<float>(rotation.dims - 1);
-    const float low =
-        std::max(0.0F, std::floor(PairOfTurns(rotation.dims, context, beta_fast, base)));
-    const float high =
-        std::min(last, std::ceil(PairOfTurns(rotation.dims, context, beta_slow, base)));
+    const auto last = static_cast<float>(dims - 1);
+    const float low = std::max(0.0F, std::floor(PairOfTurns(dims, context, beta_fast, base)));
+    const float high = std::min(last, std::ceil(PairOfTurns(dims, context, beta_slow, base)));
     for (int64_t pair = 0; pair < rotation.dims / 2; ++pair) {
-        const float exponent = -2 * static_cast<float>(pair) / static_cast<float>(rotation.dims);
+        int64_t place = pair;
+        if (has_sections) {
+            const Section section = SectionOf(node, rotation.mode, pair);
+            rotation.sections.push_back(section.index);
+            place = rotation.mode == kImage ? section.place : pair;
+        }
+        const float exponent = -2 * static_cast<float>(place) / static_cast<float>(dims);
         const float angle = std::pow(base, exponent);
         float share = 0;  // of the angle that is not scaled
         if (mix != 0) {
@@ -74,12 +122,31 @@ Val Rotated(const Node& node, bool backward) {
     const Val x = node.Float(0);  // [i3, positions, heads, elements]
     graph::Builder& builder = node.builder();
     const int64_t pairs = rotation.dims / 2;
-    // [1, positions, 1, pairs]
+    const int64_t tokens = node.tensor().ne[2];
+    const bool has_sections = !rotation.sections.empty();
+    const auto positions = static_cast<int64_t>(has_sections ? kPositions : 1);
+    if (node.source(1).count() != positions * tokens) {
+        graph::FailInvalid("the positions are not those of the tokens");
+    }
     const Val position =
-        Cast(Reshape(node.Integer(1), Shape({1, x.dim(1), 1, 1})), ElementType::kF32);
-    Val angle =
-        position * Reshape(builder.Constant(graph::Tensor::FromFloats({pairs}, rotation.scales)),
-                           Shape({1, 1, 1, pairs}));
+        Cast(Reshape(node.Integer(1), Shape({positions, tokens})), ElementType::kF32);
+    // [1, tokens, 1, pairs]: each pair takes the position of its section.
+    Val angle;
+    for (int64_t which = 0; which < positions; ++which) {
+        std::vector<float> scales = rotation.scales;
+        bool is_used = !has_sections;
+        for (size_t pair = 0; has_sections && pair < scales.size(); ++pair) {
+            const bool is_its = static_cast<int64_t>(rotation.sections[pair]) == which;
+            is_used |= is_its;
+            scales[pair] = is_its ? scales[pair] : 0;
+        }
+        if (is_used) {
+            const Val term = Reshape(Select(position, 0, which), Shape({1, tokens, 1, 1})) *
+                             Reshape(builder.Constant(graph::Tensor::FromFloats({pairs}, scales)),
+                                     Shape({1, 1, 1, pairs}));
+            angle = angle ? angle + term : term;
+        }
+    }
     if (node.has(2)) {
         angle = angle / Reshape(SliceAxis(node.Float(2), 3, 0, pairs), Shape({1, 1, 1, pairs}));
     }

@@ -20,13 +20,22 @@ Val Binary(const Node& node) {
 
 // Numbers to the node's type as ggml converts them: to integers by cutting off.
 Val Converted(const Node& node, Val value) {
-    const ElementType to = node.tensor().type->element;
+    const TypeInfo& type = *node.tensor().type;
+    const ElementType to = type.is_quantised() ? ElementType::kF32 : type.element;
     return graph::IsFloat(value.element()) && graph::IsInteger(to) ? Cast(map::Trunc(value), to)
                                                                    : Cast(value, to);
 }
 
 // The elements in order, in the node's type and shape.
 Val Copy(const Node& node) {
+    if (node.source(0).type == node.tensor().type) {
+        return Reshape(node.Raw(0), node.memory_shape());  // of quantised types the bytes
+    }
+    if (node.tensor().type->is_quantised() && node.source(0).type->element != ElementType::kF32) {
+        // Numbers of few bits often lie in the middle between two codes, where ggml's own backends
+        // choose differently.
+        graph::FailUnsupported("only f32 is quantised");
+    }
     const Val value = node.source(0).type->is_quantised() ? node.Float(0) : node.Raw(0);
     return Reshape(Converted(node, value), node.shape());
 }
@@ -59,7 +68,8 @@ Val LeakyReluNode(const Node& node) {
 
 Val ConcatNode(const Node& node) {
     const int32_t dim = node.integer(0);
-    if (dim < 0 || dim >= static_cast<int32_t>(kDims) || node.source(0).type->is_quantised()) {
+    if (dim < 0 || dim >= static_cast<int32_t>(kDims) ||
+        node.source(0).type != node.source(1).type) {
         graph::FailUnsupported("this concatenation is not covered");
     }
     return graph::Concat({node.Raw(0), node.Raw(1)}, 3 - dim);
@@ -147,6 +157,13 @@ Val GatedOai(const Node& node) {
     return x * map::Sigmoid(x * alpha) * (y + 1.0);
 }
 
+// The gate up to a limit, the other within it on both sides.
+Val GatedClamped(const Node& node) {
+    const Gate gate = GateOf(node);
+    const float limit = node.number(3);
+    return Silu(Min(gate.x, limit)) * Min(Max(gate.gate, -limit), limit);
+}
+
 constexpr Operator kOperators[] = {
     {"ADD", Binary<map::Add>},
     {"SUB", Binary<map::Sub>},
@@ -192,6 +209,7 @@ constexpr Operator kOperators[] = {
     {"GLU_GEGLU", Gated<GeluTanh>},
     {"GLU_SWIGLU", Gated<Silu>},
     {"GLU_SWIGLU_OAI", GatedOai},
+    {"GLU_SWIGLU_CLAMP", GatedClamped},
     {"GLU_GEGLU_ERF", Gated<GeluErf>},
     {"GLU_GEGLU_QUICK", Gated<GeluQuick>},
 };

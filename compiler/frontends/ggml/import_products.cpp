@@ -1,5 +1,8 @@
 // Matrix products.
+#include <algorithm>
+
 #include "compiler/frontends/ggml/node.h"
+#include "compiler/graph/build/index.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::ggml_frontend {
@@ -58,8 +61,96 @@ Val MatMulNode(const Node& node) {
     return Reshape(product, node.shape());
 }
 
+// Rows b [tokens, used, k] times the matrices of their indices [tokens, used] among those of
+// `data`, [experts, rows, k or bytes].
+Val ProductsByIndex(const TypeInfo& type, Val data, Val b, Val index) {
+    const Expr tokens = b.dim(0), used = b.dim(1), rows = data.dim(1);
+    const Val at = Reshape(index, Shape({tokens, used, 1, 1}));
+    const Val gathered = Gather(data, {-1, 2, 3}, {at}, Shape({tokens, used, rows, data.dim(2)}));
+    const Val a = type.is_quantised() ? Decode(gathered, type) : Cast(gathered, ElementType::kF32);
+    return Contract(b, a, "tuk,tumk->tum");
+}
+
+// The most tokens that divide all and whose matrices have no more elements than that together.
+int64_t TokensAtOnce(int64_t tokens, int64_t elements_of_token) {
+    constexpr int64_t kMostGathered = int64_t{1} << 26;
+    int64_t best = 1;
+    for (int64_t count = 1; count <= tokens; ++count) {
+        if (tokens % count == 0 &&
+            count <= kMostGathered / std::max<int64_t>(elements_of_token, 1)) {
+            best = count;
+        }
+    }
+    return best;
+}
+
+// result[1, t, u, m] = sum over k of a[ids[t, u], m, k] * b[t, u % nb, k].
+Val MatMulByIndex(const Node& node) {
+    const Tensor &of_a = node.source(0), &of_b = node.source(1), &of_ids = node.source(2);
+    const int64_t k = of_a.ne[0], rows = of_a.ne[1], used = of_ids.ne[0], tokens = of_ids.ne[1];
+    if (of_a.ne[3] != 1 || of_b.ne[3] != 1 || of_ids.ne[2] != 1 || of_ids.ne[3] != 1 ||
+        of_b.ne[2] != tokens || of_b.ne[0] != k) {
+        graph::FailInvalid("the operands do not have the dimensions of the indices");
+    }
+    const TypeInfo& type = *of_a.type;
+    const Val raw = node.Raw(0);
+    const Val data = Reshape(raw, Shape({raw.dim(1), raw.dim(2), raw.dim(3)}));
+    const Val b = RepeatTo(node.Float(1), Shape({1, tokens, used, k}));
+    const Val index = Reshape(node.Integer(2), Shape({tokens, used}));
+    const int64_t count = TokensAtOnce(tokens, used * rows * k);
+    if (count == tokens) {
+        return Reshape(ProductsByIndex(type, data, Reshape(b, Shape({tokens, used, k})), index),
+                       node.shape());
+    }
+    // Many large matrices: some tokens after the others, as each has its own.
+    graph::Builder& builder = node.builder();
+    const int64_t parts = tokens / count;
+    const Val empty = builder.Full(ElementType::kF32, Shape({parts, count, used, rows}), 0);
+    const Val all = builder.Loop(builder.Size(parts), {empty},
+                                 {data, Reshape(b, Shape({parts, count, used, k})),
+                                  Reshape(index, Shape({parts, count, used}))},
+                                 [&](graph::Builder&, graph::Vals v) -> graph::Vals {
+                                     const Val product =
+                                         ProductsByIndex(type, v[2], graph::TakeOne(v[3], v[0], 0),
+                                                         graph::TakeOne(v[4], v[0], 0));
+                                     return {graph::PutOne(v[1], v[0], product, 0)};
+                                 })[0];
+    return Reshape(all, node.shape());
+}
+
+// Each row plus the row of a table that its index names.
+Val AddByIndex(const Node& node) {
+    const Val a = node.Float(0), table = node.Float(1);
+    const Tensor &of_a = node.source(0), &of_ids = node.source(2);
+    if (of_a.ne[3] != 1 || node.source(1).ne[2] != 1 || node.source(1).ne[3] != 1 ||
+        of_ids.ne[0] != of_a.ne[1] || of_ids.ne[1] != of_a.ne[2] || of_ids.ne[2] != 1 ||
+        of_ids.ne[3] != 1) {
+        graph::FailInvalid("the operands do not have the dimensions of the indices");
+    }
+    const Val index = Reshape(node.Integer(2), Shape({1, of_ids.ne[1], of_ids.ne[0], 1}));
+    return a + Gather(Reshape(table, Shape({table.dim(2), table.dim(3)})), {-1, 3}, {index},
+                      node.shape());
+}
+
+// result[i3, i2, n, m] = sum over k of a[i3 / r3, i2 / r2, k, m] * b[i3, i2, k, n].
+Val OuterProduct(const Node& node) {
+    const Val a = node.Float(0), b = node.Float(1);
+    const Tensor &of_a = node.source(0), &of_b = node.source(1);
+    for (const size_t d : {size_t{2}, size_t{3}}) {
+        if (of_a.ne[d] == 0 || of_b.ne[d] % of_a.ne[d] != 0) {
+            graph::FailInvalid("the matrices cannot be repeated");
+        }
+    }
+    const Shape split({of_a.ne[3], of_b.ne[3] / of_a.ne[3], of_a.ne[2], of_b.ne[2] / of_a.ne[2],
+                       of_b.ne[1], of_b.ne[0]});
+    return Reshape(Contract(Reshape(b, split), a, "hrgskn,hgkm->hrgsnm"), node.shape());
+}
+
 constexpr Operator kOperators[] = {
     {"MUL_MAT", MatMulNode},
+    {"MUL_MAT_ID", MatMulByIndex},
+    {"ADD_ID", AddByIndex},
+    {"OUT_PROD", OuterProduct},
 };
 
 }  // namespace

@@ -21,8 +21,10 @@ namespace {
 OperatorFunction FindOperator(std::string_view name) {
     static const auto* const table = [] {
         auto* all = new std::map<std::string_view, OperatorFunction>();
-        for (const auto operators : {ElementwiseOperators(), ReductionOperators(), RowOperators(),
-                                     AttentionOperators(), ProductOperators()}) {
+        for (const auto operators :
+             {ElementwiseOperators(), ReductionOperators(), RowOperators(), AttentionOperators(),
+              ProductOperators(), WindowOperators(), TrainingOperators(), PlaceOperators(),
+              ResizeOperators(), RecurrentOperators(), IndexerOperators()}) {
             for (const Operator& one : operators) {
                 all->emplace(one.name, one.function);
             }
@@ -33,12 +35,9 @@ OperatorFunction FindOperator(std::string_view name) {
     return found == table->end() ? nullptr : found->second;
 }
 
-// The shape of a whole storage; quantised ones have bytes in the last dimension.
+// The shape of a whole storage.
 Shape StorageShape(const Storage& storage) {
-    const TypeInfo& type = *storage.type;
-    return Shape({storage.ne[3], storage.ne[2], storage.ne[1],
-                  type.is_quantised() ? storage.ne[0] / type.block_elements * type.block_bytes
-                                      : storage.ne[0]});
+    return MemoryShape(*storage.type, storage.ne);
 }
 
 bool IsView(std::string_view operation) {
@@ -58,6 +57,9 @@ class Importer {
             Memory& memory = memory_[from_.tensors.at(index).storage];
             if (!IsView(from_.tensors[index].operation)) {
                 memory.is_written = true;
+                for (const int32_t written : WrittenSources(from_.tensors[index])) {
+                    memory_[tensor(written).storage].is_written = true;
+                }
             }
         }
         for (const uint32_t index : from_.nodes) {
@@ -187,32 +189,42 @@ class Importer {
             return;  // nothing is computed
         }
         CheckType(tensor);
-        if (tensor.operation == "SET_ROWS") {
-            memory_[tensor.storage].whole = SetRows(tensor);
-            return;
+        if (tensor.operation == "SET_ROWS" && !tensor.sources.empty() && tensor.sources[0] >= 0 &&
+            this->tensor(tensor.sources[0]).count() == 0) {
+            return;  // no row is written
         }
-        if (tensor.type->is_quantised()) {
-            graph::FailUnsupported(
-                fmt::format("results of type {} are not covered", tensor.type->name));
+        for (const int32_t source : tensor.sources) {
+            if (source >= 0) {
+                CheckType(this->tensor(source));
+            }
         }
-        Val value = function(Node(*this, tensor));
-        if (value.shape() != ShapeOf(tensor)) {
+        Val value =
+            tensor.operation == "SET_ROWS" ? WithRows(tensor) : function(Node(*this, tensor));
+        const Shape in_memory = MemoryShape(*tensor.type, tensor.ne);
+        if (tensor.type->is_quantised() && value.element() != graph::ElementType::kU8) {
+            value = Encode(value, *tensor.type);
+        }
+        if (value.shape() != in_memory) {
             graph::FailInvalid(fmt::format("the result has the shape {}, not {}",
-                                           value.shape().ToString(), ShapeOf(tensor).ToString()));
+                                           value.shape().ToString(), in_memory.ToString()));
         }
         value = Cast(value, tensor.type->element);
         Write(tensor, value);
     }
 
+  public:
     void Write(const Tensor& tensor, Val value) {
         const Storage& storage = from_.storages[tensor.storage];
         // Where all of it is written, what it held before does not count.
+        const bool is_all =
+            tensor.offset == 0 && IsContiguous(tensor) && tensor.count() == CountOf(storage);
         memory_[tensor.storage].whole =
-            IsWhole(tensor) ? value
-                            : Reshape(WriteView(Flat(tensor.storage), ViewOf(tensor), value),
-                                      StorageShape(storage));
+            is_all ? Reshape(value, StorageShape(storage))
+                   : Reshape(WriteView(Flat(tensor.storage), ViewOf(tensor), value),
+                             StorageShape(storage));
     }
 
+  private:
     // Whether a tensor is its storage as it is.
     bool IsWhole(const Tensor& tensor) const {
         return tensor.ne == from_.storages[tensor.storage].ne && tensor.offset == 0 &&
@@ -232,20 +244,12 @@ class Importer {
         return true;
     }
 
-    // Rows of the storage are replaced: the node is a view of the whole of it.
-    Val SetRows(const Tensor& tensor) {
+    // The tensor with rows replaced by source 0.
+    Val WithRows(const Tensor& tensor) {
         const Node node(*this, tensor);
-        const Storage& storage = from_.storages[tensor.storage];
         const TypeInfo& type = *tensor.type;
-        if (type.is_quantised()) {
-            graph::FailUnsupported(fmt::format("rows of type {} are not written", type.name));
-        }
-        if (tensor.offset != 0 || !IsContiguous(tensor) ||
-            tensor.count() != storage.ne[0] * storage.ne[1] * storage.ne[2] * storage.ne[3]) {
-            graph::FailUnsupported("rows of a part of a tensor are not covered");
-        }
-        const Shape shape = ShapeOf(tensor);
-        const Val updates = Cast(node.Raw(0), type.element);
+        const Val updates =
+            type.is_quantised() ? Encode(node.Float(0), type) : Cast(node.Raw(0), type.element);
         // Indices [1 or i3, 1 or i2, rows] for updates [i3, i2, rows, elements].
         Val index = node.Integer(1);  // [1, i12, i11, i10]
         const Shape of_index = index.shape();
@@ -253,8 +257,15 @@ class Importer {
         Shape repeated = updates.shape();
         repeated[3] = 1;
         index = BroadcastTo(RepeatTo(index, repeated), updates.shape());
-        const Val whole = Reshape(Whole(tensor.storage), shape);
-        return Reshape(Scatter(whole, updates, {0, 1, -1, 3}, {index}), StorageShape(storage));
+        const bool is_whole = IsContiguous(tensor) && tensor.offset == 0 &&
+                              tensor.count() == CountOf(from_.storages[tensor.storage]);
+        const Val rows =
+            is_whole ? Reshape(Whole(tensor.storage), MemoryShape(type, tensor.ne)) : Read(tensor);
+        return Scatter(rows, updates, {0, 1, -1, 3}, {index});
+    }
+
+    static int64_t CountOf(const Storage& storage) {
+        return storage.ne[0] * storage.ne[1] * storage.ne[2] * storage.ne[3];
     }
 
     void AddResults() {
@@ -290,6 +301,10 @@ Shape Node::shape() const {
     return ShapeOf(tensor_);
 }
 
+Shape Node::memory_shape() const {
+    return MemoryShape(*tensor_.type, tensor_.ne);
+}
+
 bool Node::has(size_t source) const {
     return source < tensor_.sources.size() && tensor_.sources[source] >= 0;
 }
@@ -320,12 +335,22 @@ Val Node::Integer(size_t index) const {
     return Cast(value, graph::ElementType::kI64);
 }
 
+void Node::WriteSource(size_t index, Val value) const {
+    const Tensor& written = source(index);
+    importer_.Write(written, Cast(value, written.type->element));
+}
+
 bool Node::IsPacked(size_t index) const {
     return importer_.HasPack(source(index));
 }
 
 Val Node::PackPart(size_t index, Part part, graph::ElementType element, Shape shape) const {
     return importer_.PackPart(source(index).storage, part, element, std::move(shape));
+}
+
+Shape MemoryShape(const TypeInfo& type, const std::array<int64_t, kDims>& ne) {
+    return Shape({ne[3], ne[2], ne[1],
+                  type.is_quantised() ? ne[0] / type.block_elements * type.block_bytes : ne[0]});
 }
 
 Shape ShapeOf(const Tensor& tensor) {

@@ -148,18 +148,27 @@ TEST(GgmlImporter, WhatIsOverwrittenLaterIsNoOutput) {
 
 TEST(GgmlImporter, ErrorsNameTheNode) {
     Builder builder;
-    const int32_t x = builder.Add("f32", {32, 1, 1, 1});
-    builder.Node("CPY", "q4_0", {32, 1, 1, 1}, {x});
-    builder.graph.tensors.back().name = "to q4_0";
+    const int32_t x = builder.Add("f32", {256, 1, 1, 1});
+    builder.Node("CPY", "q4_K", {256, 1, 1, 1}, {x});
+    builder.graph.tensors.back().name = "to q4_K";
     Result<ImportedGraph> imported = Import(builder.graph, "test");
     ASSERT_FALSE(imported.ok());
     EXPECT_EQ(imported.error().code, ErrorCode::kUnsupported);
-    EXPECT_EQ(imported.error().message, "to q4_0 (CPY): results of type q4_0 are not covered.");
+    EXPECT_EQ(imported.error().message, "to q4_K (CPY): results of type q4_K are not covered.");
 
     builder.graph.tensors.back().operation = "FUTURE_OPERATOR";
     imported = Import(builder.graph, "test");
     ASSERT_FALSE(imported.ok());
-    EXPECT_EQ(imported.error().message, "to q4_0 (FUTURE_OPERATOR): the operator is not covered.");
+    EXPECT_EQ(imported.error().message, "to q4_K (FUTURE_OPERATOR): the operator is not covered.");
+
+    // A type that is not known to the frontend.
+    builder.graph.tensors.back().operation = "CPY";
+    builder.graph.tensors[0].type = nullptr;
+    builder.graph.storages[0].type = nullptr;
+    imported = Import(builder.graph, "test");
+    ASSERT_FALSE(imported.ok());
+    EXPECT_EQ(imported.error().message, "to q4_K (CPY): the type of node is not covered.");
+    builder.graph.tensors.back().operation = "FUTURE_OPERATOR";
 
     // Nothing has to be computed, and still it is not said to be covered.
     builder.graph.tensors.back().ne = {0, 1, 1, 1};

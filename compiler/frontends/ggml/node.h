@@ -23,6 +23,8 @@ class Node {
     graph::Builder& builder() const;
     // [i3, i2, i1, i0] of the result.
     graph::Shape shape() const;
+    // The same, of a quantised result with the bytes of a row.
+    graph::Shape memory_shape() const;
 
     bool has(size_t source) const;
     // Fails if the source is left out.
@@ -33,6 +35,9 @@ class Node {
     graph::Val Float(size_t source) const;
     // A source of integers as i64.
     graph::Val Integer(size_t source) const;
+
+    // The result's storage holds this behind the node: the operator writes its source too.
+    void WriteSource(size_t source, graph::Val value) const;
 
     // Whether a source is a matrix of weights of which the graph may read a pack.
     bool IsPacked(size_t source) const;
@@ -53,8 +58,13 @@ class Node {
 };
 
 graph::Shape ShapeOf(const Tensor& tensor);
+// Quantised tensors have bytes in the last dimension.
+graph::Shape MemoryShape(const TypeInfo& type, const std::array<int64_t, kDims>& ne);
 // The rows of a quantised tensor [.., bytes of a row] as f32 [.., elements].
 graph::Val Decode(graph::Val bytes, const TypeInfo& type);
+// Numbers [.., elements] as rows of a quantised type [.., bytes of a row], as ggml's reference
+// converts them. Fails for types that are not written.
+graph::Val Encode(graph::Val numbers, const TypeInfo& type);
 // Repeats whole tensors until they have these dimensions, of which theirs are divisors.
 graph::Val RepeatTo(graph::Val value, const graph::Shape& shape);
 
@@ -71,5 +81,11 @@ std::span<const Operator> ReductionOperators();
 std::span<const Operator> RowOperators();
 std::span<const Operator> AttentionOperators();
 std::span<const Operator> ProductOperators();
+std::span<const Operator> WindowOperators();
+std::span<const Operator> TrainingOperators();
+std::span<const Operator> PlaceOperators();
+std::span<const Operator> ResizeOperators();
+std::span<const Operator> RecurrentOperators();
+std::span<const Operator> IndexerOperators();
 
 }  // namespace fornax::ggml_frontend

@@ -109,7 +109,7 @@ void TakeBlock(Blocks kind, const uint8_t* block, uint8_t* codes, float* scales,
         case Blocks::kQ6K:
             TakeQ6K(block, codes, scales);
             break;
-        case Blocks::kNone:
+        default:  // not packed
             break;
     }
 }
@@ -203,7 +203,7 @@ std::optional<PackForm> PackFormOf(const TypeInfo& type) {
             return PackForm{.bits = 4, .block = 32, .has_least = true};
         case Blocks::kQ6K:
             return PackForm{.bits = 8, .block = 16, .zero = 32};
-        case Blocks::kNone:
+        default:  // not packed
             break;
     }
     if (type.element == ElementType::kF32 || type.element == ElementType::kF16 ||
