@@ -1,14 +1,17 @@
 """Times operators that are bound by memory, in models of one or a few nodes, beside onnxruntime and a copy of the same bytes.
 
-    python tests/graph/moves_bench.py libfornax.so [--only PART] [--markdown]
+    python tests/graph/moves_bench.py libfornax.so [--only PART] [--large] [--markdown]
 
 Inputs and outputs stay where each of the two keeps them, so nothing is copied in or out. A copy reads and writes as
-many bytes as the operator's inputs and outputs have, by two threads.
+many bytes as the operator's inputs and outputs have, by two threads. With `--large` it is elementwise chains, normalisations,
+softmax and reductions with an input of 128 MB, which no cache holds.
 """
 
 import argparse
 import ctypes
+import itertools
 import pathlib
+import re
 import sys
 import threading
 import time
@@ -58,7 +61,8 @@ def node(operator, inputs, output="out", **attributes):
     return helper.make_node(operator, inputs.split(" "), [output], **attributes)
 
 
-def cases():
+def chains(scale):
+    """Elementwise operators, normalisations, softmax, reductions: `scale` times as many rows, images or columns."""
     rng = np.random.default_rng(2)
 
     def weights(*shape):
@@ -67,44 +71,53 @@ def cases():
     def positive(*shape):
         return np.abs(weights(*shape)) + 0.5
 
-    image, odd_image = (8, 64, 56, 56), (8, 61, 55, 57)
-    yield Case("add of two", [(2048, 1024)] * 2, [node("Add", "x y")])
-    yield Case("chain: mul, add, sigmoid, mul", [(2048, 1024)] * 2,
+    rows, image = 2048 * scale, (8 * scale, 64, 56, 56)
+    yield Case("add of two", [(rows, 1024)] * 2, [node("Add", "x y")])
+    yield Case("chain: mul, add, sigmoid, mul", [(rows, 1024)] * 2,
                [node("Mul", "x y", "a"), node("Add", "a y", "b"), node("Sigmoid", "b", "c"), node("Mul", "c b")])
-    yield Case("gelu", [(2048, 1024)], [node("Gelu", "x")])
-    yield Case("add of a row", [(2048, 1024)], [node("Add", "x w")], constants={"w": weights(1024)})
-    yield Case("add of a column", [(2048, 1024)], [node("Add", "x w")], constants={"w": weights(2048, 1)})
+    yield Case("gelu", [(rows, 1024)], [node("Gelu", "x")])
+    yield Case("add of a row", [(rows, 1024)], [node("Add", "x w")], constants={"w": weights(1024)})
+    yield Case("add of a column", [(rows, 1024)], [node("Add", "x w")], constants={"w": weights(rows, 1)})
     yield Case("add of channels, NCHW", [image], [node("Add", "x w")], constants={"w": weights(64, 1, 1)})
     yield Case("batch normalisation", [image], [node("BatchNormalization", "x s b m v")],
                constants={"s": weights(64), "b": weights(64), "m": weights(64), "v": positive(64)})
-    for axis, shape in ((-1, (2048, 1024)), (1, (16, 128, 1024)), (1, (16, 128, 1021)), (0, (1024, 2048)), (1, (8, 21, 128, 128)),
-                        (2, (8, 512, 16, 32))):
+    for axis, shape in ((-1, (rows, 1024)), (1, (16 * scale, 128, 1024)), (1, (16 * scale, 128, 1021)), (0, (1024, rows)),
+                        (1, (8 * scale, 21, 128, 128)), (2, (8 * scale, 512, 16, 32))):
         yield Case(f"softmax, axis {axis % len(shape)} of {shape}", [shape], [node("Softmax", "x", axis=axis)])
-    yield Case("softmax of 77", [(24576, 77)], [node("Softmax", "x")])
-    yield Case("layer normalisation, 768", [(2048, 768)], [node("LayerNormalization", "x s b")],
+    yield Case("softmax of 77", [(24576 * scale, 77)], [node("Softmax", "x")])
+    yield Case("layer normalisation, 768", [(rows, 768)], [node("LayerNormalization", "x s b")],
                constants={"s": weights(768), "b": weights(768)})
-    yield Case("layer normalisation, 96", [(16384, 96)], [node("LayerNormalization", "x s b")],
+    yield Case("layer normalisation, 96", [(8 * rows, 96)], [node("LayerNormalization", "x s b")],
                constants={"s": weights(96), "b": weights(96)})
-    yield Case("RMS normalisation, 1024", [(2048, 1024)],
+    yield Case("RMS normalisation, 1024", [(rows, 1024)],
                [node("Mul", "x x", "q"), node("ReduceMean", "q axes", "m"), node("Add", "m e", "n"), node("Sqrt", "n", "r"),
                 node("Div", "x r", "d"), node("Mul", "d s")],
                constants={"axes": np.array([-1]), "e": np.float32([1e-5]), "s": weights(1024)})
-    yield Case("group normalisation, 32 groups", [(8, 128, 44, 44)],
+    yield Case("group normalisation, 32 groups", [(8 * scale, 128, 44, 44)],
                [node("Reshape", "x s1", "r"), node("InstanceNormalization", "r s b", "n"), node("Reshape", "n s2", "o"),
                 node("Mul", "o w", "m"), node("Add", "m a")],
-               constants={"s1": np.array([8, 32, -1]), "s2": np.array([8, 128, 44, 44]), "s": np.ones(32, np.float32),
+               constants={"s1": np.array([8 * scale, 32, -1]), "s2": np.array([8 * scale, 128, 44, 44]), "s": np.ones(32, np.float32),
                           "b": np.zeros(32, np.float32), "w": weights(128, 1, 1), "a": weights(128, 1, 1)})
     yield Case("instance normalisation", [image], [node("InstanceNormalization", "x s b")],
                constants={"s": weights(64), "b": weights(64)})
-    for axes, shape in (((0,), (2048, 1024)), ((1,), (16, 128, 1024)), ((1,), (16, 128, 1021)), ((1,), (2048, 1024)),
-                        ((0, 1), (2048, 1024)), ((0, 2, 3), image), ((1,), (8, 256, 28, 36))):
+    for axes, shape in (((0,), (rows, 1024)), ((1,), (16 * scale, 128, 1024)), ((1,), (16 * scale, 128, 1021)), ((1,), (rows, 1024)),
+                        ((0, 1), (rows, 1024)), ((0, 2, 3), image), ((1,), (8 * scale, 256, 28, 36))):
         yield Case(f"sum over {axes} of {shape}", [shape], [node("ReduceSum", "x axes", keepdims=0)],
                    constants={"axes": np.array(axes)})
-    yield Case("max over (1,) of (16, 128, 1024)", [(16, 128, 1024)], [node("ReduceMax", "x axes", keepdims=0)],
+    yield Case("max over (1,) of (16, 128, 1024)", [(16 * scale, 128, 1024)], [node("ReduceMax", "x axes", keepdims=0)],
                constants={"axes": np.array([1])})
-    yield Case("argmax over 1 of (8, 21, 128, 128)", [(8, 21, 128, 128)], [node("ArgMax", "x", axis=1, keepdims=0)])
-    yield Case("argmax over 1 of (2048, 1024)", [(2048, 1024)], [node("ArgMax", "x", axis=1, keepdims=0)])
+    yield Case("argmax over 1 of (8, 21, 128, 128)", [(8 * scale, 21, 128, 128)], [node("ArgMax", "x", axis=1, keepdims=0)])
+    yield Case("argmax over 1 of (2048, 1024)", [(rows, 1024)], [node("ArgMax", "x", axis=1, keepdims=0)])
     yield Case("global average pool", [image], [node("GlobalAveragePool", "x")])
+
+
+def moves():
+    rng = np.random.default_rng(2)
+
+    def weights(*shape):
+        return rng.standard_normal(shape, np.float32)
+
+    image, odd_image = (8, 64, 56, 56), (8, 61, 55, 57)
     for order, shape in (((1, 0), (2048, 1024)), ((1, 0), (2047, 1023)), ((0, 2, 1), (16, 256, 512)), ((0, 2, 1), (16, 197, 768)),
                          ((0, 2, 1), (17, 255, 511)), ((0, 2, 3, 1), image), ((0, 2, 3, 1), odd_image),
                          ((0, 3, 1, 2), (8, 56, 56, 64)), ((0, 3, 1, 2), (8, 55, 57, 61)), ((0, 3, 1, 2), (4, 384, 384, 3)),
@@ -232,41 +245,50 @@ def seconds_of(run, budget):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("library", type=pathlib.Path)
-    parser.add_argument("--only", default="", help="cases whose names contain this")
+    parser.add_argument("--only", default="", help="cases in whose names this expression is found")
     parser.add_argument("--seconds", type=float, default=0.15, help="for each measurement")
+    parser.add_argument("--large", action="store_true", help="an input of 128 MB")
     parser.add_argument("--markdown", action="store_true")
     arguments = parser.parse_args()
     library = libfornax.Library(arguments.library)
-    chosen = [case for case in cases() if arguments.only in case.name]
-    sessions = []
-    for case in chosen:
-        expected, runtime_run = onnxruntime_session(case)
-        model, run, output = fornax_session(library, case)
-        run()
-        sessions.append((case, expected, runtime_run, model, run, output))
-    time.sleep(1)  # the optimized tier is compiled in the background
+    cases = chains(16) if arguments.large else itertools.chain(chains(1), moves())
+    chosen = [case for case in cases if re.search(arguments.only, case.name)]
     line = "| {:48} | {:>7} | {:>7} | {:>7} | {:>5} | {:>6} |" if arguments.markdown else "{:48} {:>8} {:>8} {:>8} {:>6} {:>6}"
     print(line.format("operator", "us", "ort us", "GB/s", "copy", "ratio"))
     if arguments.markdown:
         print("|---|---|---|---|---|---|")
-    for case, expected, runtime_run, model, run, output in sessions:
-        size_bytes = sum(array.nbytes for array in case.feeds.values()) + expected.nbytes
-        for _ in range(3):
+    together = 1 if arguments.large else len(chosen)
+    for first in range(0, len(chosen), together):
+        sessions = []
+        for case in chosen[first:first + together]:
+            expected, runtime_run = onnxruntime_session(case)
+            model, run, output = fornax_session(library, case)
             run()
-        copy = copier(size_bytes)
-        copy()
-        ours, theirs, copied = [], [], []
-        for _ in range(3):
-            ours.append(seconds_of(run, arguments.seconds / 3))
-            theirs.append(seconds_of(runtime_run, arguments.seconds / 3))
-            copied.append(min(copy() for _ in range(2)))
-        got = output()
-        wrong = ""
-        if expected.size and not np.allclose(got.astype(np.float64), expected.astype(np.float64), rtol=1e-3, atol=1e-3):
-            wrong = "  WRONG"
-        time_s = min(ours)
-        print(line.format(case.name, f"{time_s * 1e6:.0f}", f"{min(theirs) * 1e6:.0f}", f"{size_bytes / time_s / 1e9:.1f}",
-                          f"{100 * min(copied) / time_s:.0f} %", f"{min(theirs) / time_s:.2f}") + wrong, flush=True)
+            sessions.append((case, expected, runtime_run, model, run, output))
+        time.sleep(1)  # the optimized tier is compiled in the background
+        for case, expected, runtime_run, model, run, output in sessions:
+            measure(case, expected, runtime_run, run, output, arguments.seconds, line)
+            del model
+
+
+def measure(case, expected, runtime_run, run, output, seconds, line):
+    size_bytes = sum(array.nbytes for array in case.feeds.values()) + expected.nbytes
+    for _ in range(3):
+        run()
+    copy = copier(size_bytes)
+    copy()
+    ours, theirs, copied = [], [], []
+    for _ in range(3):
+        ours.append(seconds_of(run, seconds / 3))
+        theirs.append(seconds_of(runtime_run, seconds / 3))
+        copied.append(min(copy() for _ in range(2)))
+    got = output()
+    wrong = ""
+    if expected.size and not np.allclose(got.astype(np.float64), expected.astype(np.float64), rtol=1e-3, atol=1e-3):
+        wrong = "  WRONG"
+    time_s = min(ours)
+    print(line.format(case.name, f"{time_s * 1e6:.0f}", f"{min(theirs) * 1e6:.0f}", f"{size_bytes / time_s / 1e9:.1f}",
+                      f"{100 * min(copied) / time_s:.0f} %", f"{min(theirs) / time_s:.2f}") + wrong, flush=True)
 
 
 if __name__ == "__main__":

@@ -358,7 +358,9 @@ Id Emitter::FloatFunction(ScalarFunction function,
 }
 
 Id Emitter::CombineValues(Combine combine, ElementType type, Id a, Id b) {
-    const Ids both = {a, b};
+    // Of the two that a minimum compares, the test for NaN is of the first: where that is the new
+    // value, a loop's iterations do not wait for the test of the one before.
+    const Ids both = {b, a};
     switch (combine) {
         case Combine::kSum:
             return IsFloat(type) ? Binary(Op::OpFAdd, a, b) : b_.Add(a, b);  // wrapped at the end

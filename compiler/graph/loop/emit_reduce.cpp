@@ -288,6 +288,10 @@ Id Emitter::Compute(const ScalarNode&, const ArgReduce& reduce) {
                                      b_.Select(is_best, position, none));
         position = b_.Select(Test(Op::OpIEqual, position, U(UINT32_MAX)), U(0), position);
     }
+    return WidePosition(position);
+}
+
+Id Emitter::WidePosition(Id position) {
     const Id wide = b_.Op(Op::OpUConvert, TypeOf(Held::kI64), {position});
     narrow_[wide] = position;
     return wide;

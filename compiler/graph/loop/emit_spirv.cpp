@@ -156,6 +156,9 @@ void Emitter::EmitFlat() {
         EmitRuns(nest, *runs);
         return;
     }
+    if (EmitAcross(nest, uses)) {
+        return;
+    }
     if (const std::optional<size_t> other = TiledLoop(nest, uses)) {
         EmitTiles(nest, *other);
         return;

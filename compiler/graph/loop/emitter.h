@@ -88,6 +88,9 @@ class Emitter {
     size_t UnrolledFrom(std::span<const Loop> loops) const;
     // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
     bool EmitAttention();
+    // --- emit_across.cpp: reductions row by row; false if rows do not lie across the memory
+    friend class AcrossEmitter;
+    bool EmitAcross(const Nest& nest, std::span<const Expr> uses);
     // --- emit_runs.cpp: a run of points for each invocation
     struct Runs {
         size_t lanes = 0;    // the loop whose points neighbouring invocations take
@@ -248,6 +251,8 @@ class Emitter {
                   size_t ways = 1);
     Id AcrossInvocations(Combine combine, ElementType type, Id value);
     Id AcrossSubgroup(Combine combine, ElementType type, Id value);
+    // A position of 32 bits as the i64 that it is.
+    Id WidePosition(Id position);
     Ids ArgStep(const ArgReduce& reduce, ElementType type, Id best, Id position, Id value, Id at);
 
     Id TypeOf(Held held);

@@ -1,6 +1,7 @@
 // The pass pipeline of jit.h.
 #include "compiler/kernel/codegen/jit.h"
 
+#include "compiler/kernel/codegen/cheap_floats.h"
 #include "compiler/kernel/codegen/contract.h"
 #include "compiler/kernel/codegen/promote_slots.h"
 #include "compiler/kernel/codegen/quick_constants.h"
@@ -184,7 +185,9 @@ Status OptimizeModule(llvm::Module& module,
                 llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()),
                                                       /*UseMemorySSA=*/true));
             passes.addPass(VersionLoopsPass());
+            passes.addPass(ReciprocalsPass());
         }
+        passes.addPass(KeepNanPass());
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
     }

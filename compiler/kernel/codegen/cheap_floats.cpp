@@ -1,0 +1,245 @@
+#include "compiler/kernel/codegen/cheap_floats.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/Analysis/LoopInfo.h>
+#include <llvm/Analysis/VectorUtils.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/PatternMatch.h>
+#include <llvm/Transforms/Utils/BasicBlockUtils.h>
+
+#include "compiler/kernel/codegen/target_machine.h"
+
+namespace fornax::kernel {
+
+namespace {
+
+using V = llvm::Value*;
+
+// --- Quotients -----------------------------------------------------------------------------------
+
+// y = 1 / b, q = a * y, r = a - q * b and q + r * y, each rounded once, give a / b rounded to
+// nearest for all significands of a and b (which the hardest of them for each b show: 93 million),
+// as long as r is exact and nothing overflows or is denormal. That r is a multiple of 2^-46 * a.
+// Within these exponents all of it holds; a power of two where two ranges meet.
+constexpr int kLeastDivisor = -20;
+constexpr int kEndOfDivisors = 40;
+constexpr int kLeastDividend = -80;
+constexpr int kEndOfDividends = 80;
+
+constexpr uint32_t kMagnitude = 0x7fffffff;
+// A quotient of fewer lanes costs about as much as the multiply-adds and the test.
+constexpr unsigned kLeastLanes = 8;
+// Each quotient is a branch of its own.
+constexpr size_t kMostQuotients = 256;
+
+constexpr uint32_t BitsOfPower(int exponent) {
+    return static_cast<uint32_t>(127 + exponent) << 23;
+}
+
+V IntegerOf(llvm::IRBuilder<>& b, V value) {
+    llvm::Type* type = b.getInt32Ty();
+    if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType())) {
+        type = llvm::FixedVectorType::get(type, vector->getNumElements());
+    }
+    V bits = b.CreateBitCast(value, type);
+    return b.CreateAnd(bits, llvm::ConstantInt::get(type, kMagnitude));
+}
+
+// Whether 2^least <= |value| < 2^end, of its magnitude's bits.
+V IsBetween(llvm::IRBuilder<>& b, V magnitude, int least, int end) {
+    const auto constant = [&](uint32_t bits) {
+        return llvm::ConstantInt::get(magnitude->getType(), bits);
+    };
+    return b.CreateICmpULT(b.CreateSub(magnitude, constant(BitsOfPower(least))),
+                           constant(BitsOfPower(end) - BitsOfPower(least)));
+}
+
+V AllOf(llvm::IRBuilder<>& b, V lanes) {
+    auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(lanes->getType());
+    if (!vector) {
+        return lanes;
+    }
+    V bits = b.CreateBitCast(lanes, b.getIntNTy(vector->getNumElements()));
+    return b.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
+}
+
+class Quotients {
+  public:
+    Quotients(llvm::Function& function, llvm::LoopInfo& loops)
+        : function_(function), loops_(loops) {}
+
+    bool Run() {
+        llvm::SmallVector<llvm::Instruction*, 16> found;
+        for (llvm::Instruction& instruction : llvm::instructions(function_)) {
+            if (IsCandidate(instruction) && found.size() < kMostQuotients) {
+                found.push_back(&instruction);
+            }
+        }
+        // Where reciprocals are computed is decided before loops change.
+        llvm::SmallVector<Divisor, 16> divisors;
+        for (llvm::Instruction* division : found) {
+            divisors.push_back(ReciprocalOf(*division));
+        }
+        for (size_t i = 0; i < found.size(); ++i) {
+            Replace(*found[i], divisors[i]);
+        }
+        return !found.empty();
+    }
+
+  private:
+    struct Divisor {
+        V reciprocal = nullptr;
+        V ordinary = nullptr;  // i1: its quotients may be products
+    };
+
+    // The outermost loop in each iteration of which the value is the same; null if there is none.
+    llvm::Loop* LoopOf(const llvm::Instruction& user, V value) const {
+        llvm::Loop* outermost = nullptr;
+        for (llvm::Loop* loop = loops_.getLoopFor(user.getParent());
+             loop != nullptr && loop->isLoopInvariant(value) && loop->getLoopPreheader() != nullptr;
+             loop = loop->getParentLoop()) {
+            outermost = loop;
+        }
+        return outermost;
+    }
+
+    bool IsCandidate(const llvm::Instruction& instruction) const {
+        if (instruction.getOpcode() != llvm::Instruction::FDiv) {
+            return false;
+        }
+        const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+        if (vector == nullptr || !vector->getElementType()->isFloatTy() ||
+            vector->getNumElements() < kLeastLanes ||
+            llvm::isa<llvm::Constant>(instruction.getOperand(0))) {
+            return false;
+        }
+        V divisor = instruction.getOperand(1);
+        return llvm::getSplatValue(divisor) != nullptr || LoopOf(instruction, divisor) != nullptr;
+    }
+
+    // Of splats nothing but the scalar is divided. What is computed at one place several times is
+    // removed by EarlyCSE.
+    Divisor ReciprocalOf(llvm::Instruction& division) {
+        V divisor = division.getOperand(1);
+        V scalar = llvm::getSplatValue(divisor);
+        V value = scalar != nullptr ? scalar : divisor;
+        llvm::Loop* loop = LoopOf(division, value);
+        llvm::IRBuilder<> b(loop != nullptr ? loop->getLoopPreheader()->getTerminator()
+                                            : &division);
+        V reciprocal = b.CreateFDiv(llvm::ConstantFP::get(value->getType(), 1.0), value);
+        V lanes = IsBetween(b, IntegerOf(b, value), kLeastDivisor, kEndOfDivisors);
+        V ordinary = b.CreateFreeze(AllOf(b, lanes));
+        if (scalar != nullptr) {
+            auto* vector = llvm::cast<llvm::FixedVectorType>(division.getType());
+            reciprocal = b.CreateVectorSplat(vector->getNumElements(), reciprocal);
+        }
+        return {reciprocal, ordinary};
+    }
+
+    // Where a lane's dividend is out of the range, all are divided.
+    void Replace(llvm::Instruction& division, const Divisor& divisor) {
+        llvm::IRBuilder<> b(&division);
+        V a = division.getOperand(0), minus_b = b.CreateFNeg(division.getOperand(1));
+        const auto fma = [&](V x, V y, V z) {
+            return b.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {x, y, z});
+        };
+        V product = b.CreateFMul(a, divisor.reciprocal);
+        V rest = fma(product, minus_b, a);
+        V quotient = fma(rest, divisor.reciprocal, product);
+        V between = IsBetween(b, IntegerOf(b, a), kLeastDividend, kEndOfDividends);
+        V fits = b.CreateAnd(divisor.ordinary, b.CreateFreeze(AllOf(b, between)));
+
+        llvm::MDNode* rarely = llvm::MDBuilder(b.getContext()).createBranchWeights(1, 1000);
+        llvm::Instruction* end = llvm::SplitBlockAndInsertIfThen(
+            b.CreateNot(fits), &division, /*Unreachable=*/false, rarely, /*DTU=*/nullptr, &loops_);
+        llvm::BasicBlock* before = end->getParent()->getSinglePredecessor();
+        llvm::BasicBlock* after = division.getParent();
+        llvm::Instruction* exact = division.clone();
+        exact->insertBefore(end);
+        b.SetInsertPoint(after, after->begin());
+        llvm::PHINode* either = b.CreatePHI(division.getType(), 2);
+        either->addIncoming(quotient, before);
+        either->addIncoming(exact, end->getParent());
+        division.replaceAllUsesWith(either);
+        division.eraseFromParent();
+    }
+
+    llvm::Function& function_;
+    llvm::LoopInfo& loops_;
+};
+
+// --- Minima and maxima ---------------------------------------------------------------------------
+
+// select(x is NaN or x beyond y, x, y) becomes select(x is NaN, x, select(x beyond y, x, y)).
+bool Part(llvm::SelectInst& select) {
+    namespace m = llvm::PatternMatch;
+    V x = select.getTrueValue(), y = select.getFalseValue();
+    V first = nullptr, second = nullptr;
+    if (!select.getType()->isVectorTy() || !select.getType()->isFPOrFPVectorTy() ||
+        !m::match(select.getCondition(),
+                  m::m_OneUse(m::m_LogicalOr(m::m_Value(first), m::m_Value(second))))) {
+        return false;
+    }
+    const auto is_nan = [&](V condition) {
+        llvm::FCmpInst::Predicate predicate = {};
+        return m::match(condition, m::m_FCmp(predicate, m::m_Specific(x),
+                                             m::m_CombineOr(m::m_Specific(x), m::m_AnyZeroFP()))) &&
+               predicate == llvm::FCmpInst::FCMP_UNO;
+    };
+    const auto is_beyond = [&](V condition) {
+        auto* compare = llvm::dyn_cast<llvm::FCmpInst>(condition);
+        if (compare == nullptr) {
+            return false;
+        }
+        const bool same = compare->getOperand(0) == x && compare->getOperand(1) == y;
+        const bool swapped = compare->getOperand(0) == y && compare->getOperand(1) == x;
+        const llvm::FCmpInst::Predicate predicate = compare->getPredicate();
+        return (same || swapped) &&
+               (predicate == llvm::FCmpInst::FCMP_OGT || predicate == llvm::FCmpInst::FCMP_OLT);
+    };
+    if (!is_nan(first)) {
+        std::swap(first, second);
+    }
+    if (!is_nan(first) || !is_beyond(second)) {
+        return false;
+    }
+    llvm::IRBuilder<> b(&select);
+    V result = b.CreateSelect(first, x, b.CreateSelect(second, x, y));
+    select.replaceAllUsesWith(result);
+    return true;
+}
+
+}  // namespace
+
+llvm::PreservedAnalyses ReciprocalsPass::run(llvm::Function& function,
+                                             llvm::FunctionAnalysisManager& analyses) {
+    // Multiply-adds are instructions there.
+    if (FlagOf(*function.getParent(), kVectorBitsFlag) < 256) {
+        return llvm::PreservedAnalyses::all();
+    }
+    auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
+    return Quotients(function, loops).Run() ? llvm::PreservedAnalyses::none()
+                                            : llvm::PreservedAnalyses::all();
+}
+
+llvm::PreservedAnalyses KeepNanPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+    llvm::SmallVector<llvm::SelectInst*, 16> parted;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+        if (auto* select = llvm::dyn_cast<llvm::SelectInst>(&instruction)) {
+            if (Part(*select)) {
+                parted.push_back(select);
+            }
+        }
+    }
+    for (llvm::SelectInst* select : parted) {
+        select->eraseFromParent();
+    }
+    llvm::PreservedAnalyses preserved;
+    preserved.preserveSet<llvm::CFGAnalyses>();
+    return preserved;
+}
+
+}  // namespace fornax::kernel

@@ -1,0 +1,26 @@
+// Float operations for which there is something cheaper with the same result.
+#pragma once
+
+#include <llvm/IR/PassManager.h>
+
+namespace fornax::kernel {
+
+// Quotients of vectors of f32 whose divisor is a scalar, or the same in each iteration of a loop,
+// are products with its reciprocal, which is computed once. Two multiply-adds round them as a
+// division does (cheap_floats.cpp). Divisions of 512 bits keep their unit busy for ten cycles, or
+// more than twice as many on older processors.
+// After LICM.
+class ReciprocalsPass : public llvm::PassInfoMixin<ReciprocalsPass> {
+  public:
+    llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+};
+
+// Minima and maxima that keep NaN become the processor's minimum or maximum and a selection: of
+// "x is NaN, or greater than y" LLVM's combiner makes two comparisons, an operation on masks and a
+// selection that all wait for one another. After that combiner.
+class KeepNanPass : public llvm::PassInfoMixin<KeepNanPass> {
+  public:
+    llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+};
+
+}  // namespace fornax::kernel

@@ -1,0 +1,196 @@
+// Quotients by what all lanes or all iterations share, and minima and maxima that keep NaN: to the
+// last bit what the plain operations give.
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "compiler/kernel/codegen/two_buffer_kernel.h"
+
+namespace fornax::kernel {
+namespace {
+
+constexpr uint32_t kGroup = 64;
+
+// Any NaN is as good as another.
+uint32_t Canonical(float value) {
+    return std::isnan(value) ? 0x7fc00000U : std::bit_cast<uint32_t>(value);
+}
+
+std::vector<float> Numbers() {
+    const float infinity = std::numeric_limits<float>::infinity();
+    std::vector<float> numbers = {
+        0.0F,     1.0F,     3.0F,      0.1F,       0x1p-80F,  0x1.fffffep-81F,
+        0x1p-81F, 0x1p80F,  0x1p79F,   0x1p100F,   0x1p127F,  0x1.fffffep127F,
+        0x1p-20F, 0x1p-21F, 0x1p40F,   0x1p39F,    0x1p-126F, 0x1p-149F,
+        infinity, 0x1p-60F, 0x1p-130F, 16777215.0F};
+    std::mt19937 random(1);
+    while (numbers.size() < 96) {
+        // Close to 1, where the processor's own rounding is the hardest to get right.
+        numbers.push_back(std::ldexp(1 + static_cast<float>(random() % (1U << 23)) * 0x1p-23F,
+                                     static_cast<int>(random() % 60) - 30));
+    }
+    const size_t positive = numbers.size();
+    for (size_t i = 0; i < positive; ++i) {
+        numbers.push_back(-numbers[i]);
+    }
+    numbers.resize(191);
+    numbers.push_back(std::numeric_limits<float>::quiet_NaN());
+    return numbers;
+}
+
+std::vector<uint32_t> Bits(const std::vector<float>& numbers) {
+    std::vector<uint32_t> bits;
+    for (const float number : numbers) {
+        bits.push_back(std::bit_cast<uint32_t>(number));
+    }
+    return bits;
+}
+
+constexpr char kPlace[] = R"(
+    %w:i32 = builtin workgroup_id_x
+    %li:i32 = builtin local_index
+    %size:i32 = const 64
+    %first:i32 = imul %w, %size
+    %i:i32 = iadd %first, %li
+    %o:i32 = shl %i, %two
+)";
+
+constexpr char kDivideByScalar[] = R"(
+    %a:f32 = load_buffer %in, %o align(4)
+    %b:f32 = load_push %zero align(4)
+    %q:f32 = fdiv %a, %b
+    store_buffer %out, %o, %q align(4)
+    return
+)";
+
+// Quotients of all numbers and of one in turn, by the same lane's number.
+constexpr char kDivideInLoop[] = R"(
+    %one:i32 = const 1
+    %b:f32 = load_buffer %in, %o align(4)
+    %count:i32 = load_push %zero align(4)
+    loop @0 (%k:i32 = %zero) {
+      %goes:bool = ult %k, %count
+      if %goes {
+        yield
+      } else {
+        exit @0
+      }
+      %from:i32 = shl %k, %two
+      %a:f32 = load_buffer %in, %from align(4)
+      %other:f32 = fneg %b
+      %mixed:f32 = fadd %a, %a
+      %li1:i32 = and %li, %one
+      %odd:bool = ine %li1, %zero
+      %x:f32 = select %odd, %a, %mixed
+      %q:f32 = fdiv %x, %other
+      %row:i32 = imul %k, %count
+      %at0:i32 = iadd %row, %i
+      %at:i32 = shl %at0, %two
+      store_buffer %out, %at, %q align(4)
+      continue @0 %k
+    } continuing (%k2:i32) {
+      %next:i32 = iadd %k2, %one
+      next %next
+    }
+    return
+)";
+
+TEST(CheapFloats, QuotientsByAScalarAreThoseOfDivisions) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, kDivideByScalar);
+    const std::vector<float> numbers = Numbers();
+    for (size_t i = 0; i < numbers.size(); i += 3) {
+        const float divisor = numbers[i];
+        SCOPED_TRACE(divisor);
+        Launch launch = {.push_constants = {std::bit_cast<uint32_t>(divisor)}};
+        launch.groups[0] = static_cast<uint32_t>(numbers.size()) / kGroup;
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0);
+        ASSERT_TRUE(native.ok()) << native.error().message;
+        std::vector<std::vector<uint32_t>> buffers = {Bits(numbers),
+                                                      std::vector<uint32_t>(numbers.size())};
+        const uint32_t groups[3] = {launch.groups[0], 1, 1};
+        ASSERT_TRUE(native->Run(buffers, launch.push_constants, groups).ok());
+        for (size_t k = 0; k < numbers.size(); ++k) {
+            volatile float quotient = numbers[k] / divisor;
+            ASSERT_EQ(Canonical(std::bit_cast<float>(buffers[1][k])), Canonical(quotient))
+                << numbers[k] << " / " << divisor;
+        }
+    }
+}
+
+TEST(CheapFloats, QuotientsByAnInvariantAreThoseOfDivisions) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, kDivideInLoop);
+    const std::vector<float> numbers = Numbers();
+    const auto count = static_cast<uint32_t>(numbers.size());
+    Launch launch = {.push_constants = {count}};
+    launch.groups[0] = count / kGroup;
+    ForEachWidth(kernel, {Bits(numbers), std::vector<uint32_t>(size_t{count} * count)}, launch,
+                 [&](const Buffers& results) {
+                     for (uint32_t k = 0; k < count; ++k) {
+                         for (uint32_t i = 0; i < count; ++i) {
+                             volatile float a = i % 2 == 1 ? numbers[k] : numbers[k] + numbers[k];
+                             volatile float quotient = a / -numbers[i];
+                             ASSERT_EQ(Canonical(std::bit_cast<float>(results[1][k * count + i])),
+                                       Canonical(quotient))
+                                 << a << " / " << -numbers[i];
+                         }
+                     }
+                 });
+}
+
+// Else the tests above say nothing.
+TEST(CheapFloats, QuotientsAreProducts) {
+    for (const char* body : {kDivideByScalar, kDivideInLoop}) {
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, body);
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+        ASSERT_TRUE(native.ok());
+        EXPECT_NE(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
+        EXPECT_NE(native->optimized_llvm_ir().find("llvm.fma.v16f32"), std::string::npos);
+    }
+}
+
+// The greater of each number and another one, or NaN if either is.
+constexpr char kGreatest[] = R"(
+    %a:f32 = load_buffer %in, %o align(4)
+    %shift:i32 = load_push %zero align(4)
+    %p:i32 = xor %o, %shift
+    %b:f32 = load_buffer %in, %p align(4)
+    %beyond:bool = folt %b, %a
+    %number:f32 = select %beyond, %a, %b
+    %nan:bool = is_nan %a
+    %g:f32 = select %nan, %a, %number
+    store_buffer %out, %o, %g align(4)
+    return
+)";
+
+TEST(CheapFloats, MaximaKeepNan) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, kGreatest);
+    std::vector<float> numbers = Numbers();
+    numbers[5] = std::numeric_limits<float>::quiet_NaN();
+    for (const uint32_t other : {0U, 1U, 32U, 63U}) {
+        Launch launch = {.push_constants = {other * 4}};
+        launch.groups[0] = static_cast<uint32_t>(numbers.size()) / kGroup;
+        ForEachWidth(
+            kernel, {Bits(numbers), std::vector<uint32_t>(numbers.size())}, launch,
+            [&](const Buffers& results) {
+                for (uint32_t i = 0; i < numbers.size(); ++i) {
+                    const float a = numbers[i], b = numbers[i ^ other];
+                    const float greatest = std::isnan(a) ? a : b < a ? a : b;
+                    ASSERT_EQ(Canonical(std::bit_cast<float>(results[1][i])), Canonical(greatest))
+                        << a << ", " << b;
+                }
+            });
+    }
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16);
+    ASSERT_TRUE(native.ok());
+    EXPECT_EQ(native->optimized_llvm_ir().find("or <16 x i1>"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace fornax::kernel
