@@ -29,6 +29,9 @@ class Products : public PlayerTest {
     Tensor Random(const std::vector<int64_t>& dims) {
         return graph::testing::MakeRandomTensor(random_, graph::ElementType::kF32, dims, -4, 4);
     }
+    Tensor RandomOf(graph::ElementType element, const std::vector<int64_t>& dims) {
+        return graph::testing::MakeRandomTensor(random_, element, dims, -4, 4);
+    }
     ValueId Input(Graph& graph, const std::vector<int64_t>& dims) {
         inputs_.push_back(Random(dims));
         return graph.AddInput("in" + std::to_string(inputs_.size()), inputs_.back().type());
@@ -106,6 +109,61 @@ TEST_F(Products, OfAnySizeAndLayout) {
                     const ValueId output =
                         Add(graph, op::Map{graph::ScalarFunction::kMax}, {sum, least});
                     Check(std::move(graph), output);
+                }
+            }
+        }
+    }
+}
+
+// Operands of 16 bits are multiplied and added in f32. All numbers are small and whole, so that the
+// sums are exact before they are rounded once.
+TEST_F(Products, OfNarrowFloats) {
+    const std::vector<std::vector<int64_t>> sizes = {{1, 64, 96},  {3, 90, 50},   {8, 33, 128},
+                                                     {16, 16, 16}, {17, 33, 19},  {49, 70, 32},
+                                                     {65, 70, 40}, {128, 96, 64}, {130, 64, 512}};
+    using graph::ElementType;
+    const std::tuple<ElementType, ElementType, ElementType> types[] = {
+        {ElementType::kF16, ElementType::kF16, ElementType::kF16},
+        {ElementType::kBF16, ElementType::kBF16, ElementType::kBF16},
+        {ElementType::kF16, ElementType::kF16, ElementType::kF32},
+        {ElementType::kBF16, ElementType::kBF16, ElementType::kF32},
+        {ElementType::kF16, ElementType::kBF16, ElementType::kF32},
+        {ElementType::kF32, ElementType::kF16, ElementType::kF32}};
+    for (const std::vector<int64_t>& size : sizes) {
+        for (const auto& [a, b, sum] : types) {
+            for (const char* labels : {"kn", "nk"}) {
+                for (const bool constant : {false, true}) {
+                    const int64_t m = size[0], n = size[1], k = size[2];
+                    // Columns whose ks lie side by side are packed only in constants that are
+                    // worth it.
+                    if (m <= 8 && labels[0] == 'n' && (!constant || n * k < 4096)) {
+                        continue;
+                    }
+                    for (const bool words : {false, true}) {
+                        SCOPED_TRACE(fmt::format("{}x{}x{} {} {} {} {} {} {}", m, n, k,
+                                                 graph::Name(a), graph::Name(b), graph::Name(sum),
+                                                 labels, constant, words));
+                        inputs_.clear();
+                        Graph graph;
+                        const auto dims = labels[0] == 'k' ? std::vector{k, n} : std::vector{n, k};
+                        inputs_.push_back(RandomOf(a, {m, k}));
+                        const ValueId left = graph.AddInput("x", inputs_.back().type());
+                        ValueId right;
+                        if (constant) {
+                            right = graph.AddConstant("weights", RandomOf(b, dims));
+                        } else {
+                            inputs_.push_back(RandomOf(b, dims));
+                            right = graph.AddInput("w", inputs_.back().type());
+                        }
+                        ValueId y =
+                            Add(graph, op::Contract{"mk", labels, "mn", sum}, {left, right});
+                        const graph::CompileOptions options = {.bfloat16_products = words};
+                        if (constant && words && a == ElementType::kBF16 &&
+                            b == ElementType::kBF16 && m >= 49 && n >= 32) {
+                            EXPECT_TRUE(HasWords(graph, y, options));
+                        }
+                        Check(std::move(graph), y, options);
+                    }
                 }
             }
         }

@@ -46,9 +46,10 @@ Result<Plan> Compile(Graph graph,
     FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(graph));
     if (options.precision == Precision::kMedium) {
         FORNAX_ASSIGN_OR_RETURN(graph, NarrowWeights(graph));
-        if (options.bfloat16_products) {
-            FORNAX_ASSIGN_OR_RETURN(graph, NarrowProducts(graph));
-        }
+    }
+    if (options.bfloat16_products) {
+        FORNAX_ASSIGN_OR_RETURN(graph,
+                                NarrowProducts(graph, options.precision == Precision::kMedium));
     }
     FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     FORNAX_RETURN_IF_ERROR(Verify(graph));

@@ -327,6 +327,36 @@ TEST_F(EmitProductsTest, FewRowsOfDecodedWords) {
     }
 }
 
+// Operands of 16 bits are widened where they are loaded, the sum is rounded once: in tiles, in
+// registers and with few rows; b in panels and as it lies.
+TEST_F(EmitProductsTest, NarrowFloats) {
+    for (const char* type : {"f16", "bf16"}) {
+        for (const auto& [m, n, k] :
+             {std::tuple(3, 48, 40), {17, 33, 21}, {32, 48, 32}, {49, 40, 24}}) {
+            for (const bool panels : {false, true}) {
+                SCOPED_TRACE(fmt::format("{} {} {} {} {}", type, m, n, k, panels));
+                const std::string b =
+                    panels ? fmt::format("{},{},16", (n + 15) / 16, k) : fmt::format("{},{}", k, n);
+                Check(fmt::format("kernel narrow(in a: {3}[{0},{2}], in b: {3}[{4}], "
+                                  "out y: {3}[{0},{1}])\n"
+                                  "  parallel $i < {0}, $j < {1}\n"
+                                  "  product\n"
+                                  "%0 = load a[$i,$r]\n"
+                                  "%1 = cast f32 %0\n"
+                                  "%2 = load b[{5}]\n"
+                                  "%3 = cast f32 %2\n"
+                                  "%4 = mul %1, %3\n"
+                                  "%5 = reduce sum $r < {2} of %4\n"
+                                  "%6 = cast {3} %5\n"
+                                  "store y[$i,$j] = %6\n",
+                                  m, n, k, type, b,
+                                  panels ? "floor($j, 16),$r,mod($j, 16)" : "$r,$j"),
+                      {}, {.relative = 1e-2, .floor = 1});
+            }
+        }
+    }
+}
+
 // Where the columns of a tile do not divide its invocations, some of these are left over, and must
 // not store to the next workgroup's rows.
 TEST_F(EmitProductsTest, AWorkgroupStoresWholeRowsOnly) {

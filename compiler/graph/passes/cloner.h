@@ -47,12 +47,12 @@ Result<Graph> RewriteGraph(const Graph& graph, Rewrite rewrite) {
 }
 
 // As RewriteGraph, by the Visit() of a Visitor, which is made of the cloner and the new graph.
-template <typename Visitor>
-Result<Graph> VisitGraph(const Graph& graph) {
+template <typename Visitor, typename... Options>
+Result<Graph> VisitGraph(const Graph& graph, Options... options) {
     std::optional<Visitor> visitor;
     return RewriteGraph(graph, [&](const Node& node, Cloner& cloner, Graph& to) {
         if (!visitor) {
-            visitor.emplace(cloner, to);
+            visitor.emplace(cloner, to, options...);
         }
         return visitor->Visit(node);
     });

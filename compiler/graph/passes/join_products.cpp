@@ -33,10 +33,11 @@ class ProductJoining {
         for (size_t n = 0; n < graph.nodes().size(); ++n) {
             if (const std::optional<Candidate> candidate = Find(NodeId(n))) {
                 const auto& contract = std::get<op::Contract>(graph.nodes()[n].operation);
-                groups[{graph.nodes()[n].operands[0], contract.a + "," + contract.b + "," +
-                                                          contract.result + "," +
-                                                          std::string(Name(contract.accumulate))}]
-                    .push_back(*candidate);
+                const ElementType element = graph.TypeOf(graph.nodes()[n].operands[1]).element;
+                const std::string kind = contract.a + "," + contract.b + "," + contract.result +
+                                         "," + std::string(Name(contract.accumulate)) + "," +
+                                         std::string(Name(element));
+                groups[{graph.nodes()[n].operands[0], kind}].push_back(*candidate);
             }
         }
         for (auto& [key, group] : groups) {
@@ -75,8 +76,7 @@ class ProductJoining {
         if (contract == nullptr || contract->b.size() != 2 ||
             graph_[node.operands[1]].kind != ValueKind::kConstant ||
             graph_[node.operands[0]].kind == ValueKind::kConstant ||
-            graph_.TypeOf(node.operands[1]).element != ElementType::kF32 ||
-            IsOutput(node.results[0])) {
+            !IsFloat(graph_.TypeOf(node.operands[1]).element) || IsOutput(node.results[0])) {
             return std::nullopt;
         }
         Candidate candidate;
@@ -177,9 +177,11 @@ class ProductJoining {
 
     Tensor JoinBiases(const std::vector<Candidate>& group, std::vector<int64_t> dims) const {
         uint8_t* data = nullptr;
-        Tensor joined = Tensor::Zeros(ElementType::kF32, std::move(dims), &data);
+        const auto& contract = std::get<op::Contract>(graph_[group[0].contract].operation);
+        Tensor joined = Tensor::Zeros(contract.accumulate, std::move(dims), &data);
         for (const Candidate& candidate : group) {
-            const auto bytes = static_cast<size_t>(candidate.columns) * sizeof(float);
+            const size_t bytes =
+                static_cast<size_t>(candidate.columns) * BytesOf(contract.accumulate);
             if (candidate.bias.valid()) {
                 std::memcpy(data, graph_[candidate.bias].constant.data->data(), bytes);
             }

@@ -1,4 +1,5 @@
-// Products of many rows with constant matrices as products of bf16 that are added in f32.
+// Products of many rows with constant matrices as products of bf16 that are added in f32: those
+// whose operands are bf16, and those of f32 if they may be rounded.
 //
 // Kernels multiply words of two bf16 that follow each other along k (loop/byte_product.h) and have
 // no instructions but loads beside the multiplications. So the values around a product lie in
@@ -94,8 +95,14 @@ bool LiesInWords(const Graph& graph, ValueId value, size_t axis) {
 
 std::optional<Candidate> Find(const Graph& graph,
                               const op::Contract& contract,
-                              const std::vector<ValueId>& operands) {
-    if (contract.accumulate != ElementType::kF32 || contract.result.empty()) {
+                              const std::vector<ValueId>& operands,
+                              bool may_round) {
+    const ElementType element = graph.TypeOf(operands[0]).element;
+    const bool is_bfloat16 = element == ElementType::kBF16;
+    if (contract.result.empty() || graph.TypeOf(operands[1]).element != element ||
+        !(is_bfloat16 || (element == ElementType::kF32 && may_round)) ||
+        !(contract.accumulate == ElementType::kF32 ||
+          (is_bfloat16 && contract.accumulate == element))) {
         return std::nullopt;
     }
     for (size_t operand = 0; operand < 2; ++operand) {
@@ -104,8 +111,7 @@ std::optional<Candidate> Find(const Graph& graph,
         const std::string& own = operand == 0 ? contract.a : contract.b;
         const std::string& others = operand == 0 ? contract.b : contract.a;
         const size_t column = own.find(contract.result.back());
-        if (weights.kind != ValueKind::kConstant || weights.type.element != ElementType::kF32 ||
-            graph[x].kind == ValueKind::kConstant || graph.TypeOf(x).element != ElementType::kF32 ||
+        if (weights.kind != ValueKind::kConstant || graph[x].kind == ValueKind::kConstant ||
             column == std::string::npos || weights.constant.count() == 0 ||
             weights.constant.dims[column] < kLeastColumns ||
             weights.constant.count() / weights.constant.dims[column] < kLeastDepth) {
@@ -141,16 +147,21 @@ std::optional<Candidate> Find(const Graph& graph,
 
 class Narrowing : ProductRewriter {
   public:
-    Narrowing(Cloner& cloner, Graph& to) : ProductRewriter(cloner, to) {}
+    Narrowing(Cloner& cloner, Graph& to, bool may_round)
+        : ProductRewriter(cloner, to), may_round_(may_round) {}
 
     Status Visit(const Node& node) {
-        return VisitProduct(node, Find,
-                            [this](const auto&... product) { return Rewrite(product...); });
+        return VisitProduct(
+            node, [this](const auto&... product) { return Find(product..., may_round_); },
+            [this](const auto&... product) { return Rewrite(product...); });
     }
 
   private:
     // The value as bf16, by the same views of another one.
     Result<ValueId> Narrowed(ValueId value) {
+        if (to_.TypeOf(value).element == ElementType::kBF16) {
+            return value;
+        }
         const auto known = narrowed_.find(value);
         if (known != narrowed_.end()) {
             return known->second;
@@ -232,6 +243,9 @@ class Narrowing : ProductRewriter {
             ValueId y, Add(op::Contract{x_labels + place, column[0] + depth + column[1] + place,
                                         rows + column, ElementType::kF32},
                            {x, panels}));
+        if (contract.accumulate != ElementType::kF32) {
+            FORNAX_ASSIGN_OR_RETURN(y, Add(op::Cast{contract.accumulate}, {y}));
+        }
         return WithoutPanels(y, std::move(result), columns);
     }
 
@@ -263,30 +277,38 @@ class Narrowing : ProductRewriter {
         dims.push_back(kPlaces);
         uint8_t* data = nullptr;
         Tensor packed = Tensor::Zeros(ElementType::kBF16, dims, &data);
-        const auto* from = reinterpret_cast<const float*>(weights.data->data());
-        auto* to = reinterpret_cast<uint16_t*>(data);
         const int64_t stride = strides[column_axis];
-        for (int64_t first = 0; first < columns; first += kPanel) {
-            const int64_t end = std::min(first + kPanel, columns);
-            for (size_t k = 0; k < offsets.size(); ++k) {
-                const float* row = from + offsets[k];
-                uint16_t* word = to + k / kPlaces * kPlaces * kPanel + k % kPlaces;
-                for (int64_t column = first; column < end; ++column) {
-                    word[(column - first) * kPlaces] = RoundedToBf16(row[column * stride]);
+        const auto pack = [&](const auto* from, auto convert) {
+            auto* to = reinterpret_cast<uint16_t*>(data);
+            for (int64_t first = 0; first < columns; first += kPanel) {
+                const int64_t end = std::min(first + kPanel, columns);
+                for (size_t k = 0; k < offsets.size(); ++k) {
+                    const auto* row = from + offsets[k];
+                    uint16_t* word = to + k / kPlaces * kPlaces * kPanel + k % kPlaces;
+                    for (int64_t column = first; column < end; ++column) {
+                        word[(column - first) * kPlaces] = convert(row[column * stride]);
+                    }
                 }
+                to += static_cast<int64_t>(offsets.size()) * kPanel;
             }
-            to += static_cast<int64_t>(offsets.size()) * kPanel;
+        };
+        const uint8_t* from = weights.data->data();
+        if (weights.element == ElementType::kBF16) {
+            pack(reinterpret_cast<const uint16_t*>(from), [](uint16_t bits) { return bits; });
+        } else {
+            pack(reinterpret_cast<const float*>(from), RoundedToBf16);
         }
         return packed;
     }
 
+    bool may_round_;
     std::map<ValueId, ValueId> narrowed_;
 };
 
 }  // namespace
 
-Result<Graph> NarrowProducts(const Graph& graph) {
-    return VisitGraph<Narrowing>(graph);
+Result<Graph> NarrowProducts(const Graph& graph, bool may_round) {
+    return VisitGraph<Narrowing>(graph, may_round);
 }
 
 }  // namespace fornax::graph

@@ -112,7 +112,10 @@ class WeightPacking {
                            const op::Contract& contract,
                            bool in_loop) {
         const Value& value = to_[id];
-        if (value.kind != ValueKind::kConstant || value.type.element != ElementType::kF32 ||
+        const ElementType element = value.type.element;
+        if (value.kind != ValueKind::kConstant ||
+            (element != ElementType::kF32 && element != ElementType::kF16 &&
+             element != ElementType::kBF16) ||
             labels.size() < 2 ||
             ((labels.size() == 2 || in_loop) && value.constant.count() < kLeastElements) ||
             value.constant.count() == 0) {
@@ -244,17 +247,26 @@ class WeightPacking {
         const std::vector<int64_t> depth = Offsets(from, strides, arrangement.depth);
         const auto depth_count = static_cast<int64_t>(depth.size());
         uint8_t* data = nullptr;
-        Tensor packed = Tensor::Zeros(ElementType::kF32, dims, &data);
-        for (size_t b = 0; b < batch.size(); ++b) {
-            uint8_t* to = data + 4 * static_cast<int64_t>(b) * panels * depth_count * width;
-            for (int64_t column = 0; column < columns; ++column) {
-                const uint8_t* source = from.data->data() + 4 * (batch[b] + column * column_stride);
-                const int64_t panel = column / width, place = column % width;
-                for (int64_t k = 0; k < depth_count; ++k) {
-                    std::memcpy(to + 4 * ((panel * depth_count + k) * width + place),
-                                source + 4 * depth[static_cast<size_t>(k)], 4);
+        Tensor packed = Tensor::Zeros(from.element, dims, &data);
+        const auto copy = [&]<typename T>(T) {
+            constexpr auto bytes = static_cast<int64_t>(sizeof(T));
+            for (size_t b = 0; b < batch.size(); ++b) {
+                uint8_t* to = data + bytes * static_cast<int64_t>(b) * panels * depth_count * width;
+                for (int64_t column = 0; column < columns; ++column) {
+                    const uint8_t* source =
+                        from.data->data() + bytes * (batch[b] + column * column_stride);
+                    const int64_t panel = column / width, place = column % width;
+                    for (int64_t k = 0; k < depth_count; ++k) {
+                        std::memcpy(to + bytes * ((panel * depth_count + k) * width + place),
+                                    source + bytes * depth[static_cast<size_t>(k)], sizeof(T));
+                    }
                 }
             }
+        };
+        if (BytesOf(from.element) == sizeof(uint16_t)) {
+            copy(uint16_t{});
+        } else {
+            copy(uint32_t{});
         }
         return packed;
     }

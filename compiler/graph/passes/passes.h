@@ -56,9 +56,9 @@ Result<Graph> JoinProducts(const Graph& graph);
 // Precision::kMedium.
 Result<Graph> NarrowWeights(const Graph& graph);
 
-// Makes products of more rows products of bf16, added in f32: for Precision::kMedium on devices
-// that multiply bf16 faster than f32.
-Result<Graph> NarrowProducts(const Graph& graph);
+// Makes products of more rows products of bf16, added in f32: for devices that multiply bf16 faster
+// than f32. Those of f32 are among them only if they may be rounded: for Precision::kMedium.
+Result<Graph> NarrowProducts(const Graph& graph, bool may_round);
 
 // Puts constant operands of products into the layout that the products' kernels read; takes the
 // graph, whose weights are let go of one after the other. The last pass: Simplify() would fold the

@@ -69,17 +69,26 @@ class ValueInliner {
                 }
             }
         }
+        // Narrow floats are multiplied and added in f32 and rounded once, so that their kernels are
+        // those of f32 with casts.
+        const bool is_narrow = IsFloat(contract.accumulate) && BytesOf(contract.accumulate) < 4;
+        const ElementType wide = is_narrow ? ElementType::kF32 : contract.accumulate;
         ScalarId factors[2];
         for (size_t operand = 0; operand < 2; ++operand) {
             Indices index;
             for (const char label : *labels[operand]) {
                 index.push_back(places.at(label));
             }
-            factors[operand] =
+            // A wider operand is an element of the product's type first.
+            const ScalarId element =
                 builder_.Cast(Operand(operand, std::move(index)), contract.accumulate);
+            factors[operand] = builder_.Cast(element, wide);
         }
-        const ScalarId product = builder_.Map(ScalarFunction::kMul, {factors[0], factors[1]});
-        return loops.empty() ? product : builder_.Reduce(Combine::kSum, std::move(loops), product);
+        ScalarId product = builder_.Map(ScalarFunction::kMul, {factors[0], factors[1]});
+        if (!loops.empty()) {
+            product = builder_.Reduce(Combine::kSum, std::move(loops), product);
+        }
+        return builder_.Cast(product, contract.accumulate);
     }
 
     ScalarId operator()(const op::Reshape&) {
