@@ -78,11 +78,12 @@ Result<std::shared_ptr<const PackedWeights>> WeightStore::Get(const ggml_fronten
     FORNAX_RETURN_IF_ERROR(make(Part::kCodes, pack->codes));
     FORNAX_RETURN_IF_ERROR(make(Part::kScales, pack->scales));
     FORNAX_RETURN_IF_ERROR(make(Part::kLeast, pack->least));
-    const auto floats = [](const std::unique_ptr<Pages>& pages) {
-        return pages == nullptr ? nullptr : reinterpret_cast<float*>(pages->data());
+    const auto halves = [](const std::unique_ptr<Pages>& pages) {
+        return pages == nullptr ? nullptr : reinterpret_cast<uint16_t*>(pages->data());
     };
-    ggml_frontend::Pack(type, static_cast<const uint8_t*>(rows), k, n,
-                        {pack->codes->data(), floats(pack->scales), floats(pack->least)});
+    FORNAX_RETURN_IF_ERROR(
+        ggml_frontend::Pack(type, static_cast<const uint8_t*>(rows), k, n,
+                            {pack->codes->data(), halves(pack->scales), halves(pack->least)}));
     packs_.push_back(pack);
     return packs_.back();
 }

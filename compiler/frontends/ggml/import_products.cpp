@@ -29,17 +29,17 @@ Val PackedProduct(const Node& node) {
         return Reshape(SliceAxis(y, 1, 0, n), node.shape());
     }
     const Shape blocks({panels, k / form.block, graph::kPanelColumns});
-    const Val words = node.PackPart(0, Part::kCodes, ElementType::kU32,
-                                    Shape({panels, k * form.bits / 32, graph::kPanelColumns}));
-    const Val scales = node.PackPart(0, Part::kScales, ElementType::kF32, blocks);
-    Val zero, least;
+    const int64_t words = form.block * form.bits / 32;
+    const Val codes =
+        node.PackPart(0, Part::kCodes, ElementType::kU8,
+                      Shape({panels, k / form.block, words, graph::kPanelColumns, 4}));
+    const Val scales = node.PackPart(0, Part::kScales, ElementType::kF16, blocks);
+    Val least;
     if (form.has_least) {
-        least = node.PackPart(0, Part::kLeast, ElementType::kF32, blocks);
-    } else {
-        zero = node.builder().Scalar(ElementType::kF32, form.zero);
+        least = node.PackPart(0, Part::kLeast, ElementType::kF16, blocks);
     }
-    return MatMulPanels(x, words, scales, zero, least,
-                        {.k = k, .n = n, .bits = form.bits, .block = form.block});
+    return MatMulByteBlocks(x, codes, scales, form.zero, least,
+                            {.k = k, .n = n, .bits = form.bits, .block = form.block});
 }
 
 // result[i3, i2, n, m] = sum over k of a[i3 / r3, i2 / r2, m, k] * b[i3, i2, n, k]: several

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -15,7 +16,7 @@ namespace {
 using graph::ElementType;
 using graph::kPanelColumns;
 
-constexpr int64_t kWordBits = 32;
+constexpr int64_t kWordBytes = 4;
 // Smaller matrices stay in a cache as they are.
 constexpr int64_t kLeastElements = 4096;
 
@@ -133,6 +134,9 @@ class Packer {
         }
     }
 
+    // Whether all scales so far were.
+    bool fits() const { return fits_; }
+
   private:
     void PutFloats(const uint8_t* row, int64_t panel, int64_t place) {
         const int64_t bytes = type_.block_bytes;
@@ -158,24 +162,33 @@ class Packer {
     }
 
     void PutColumn(int64_t panel, int64_t place) {
-        const int64_t per_word = kWordBits / form_.bits, words = k_ / per_word;
-        auto* to = reinterpret_cast<uint32_t*>(to_.codes) + panel * words * kPanelColumns + place;
+        const int64_t parts = 8 / form_.bits, bytes = form_.block / parts,
+                      blocks = k_ / form_.block;
         const uint8_t* code = column_.codes.data();
-        for (int64_t word = 0; word < words; ++word) {
-            uint32_t value = 0;
-            for (int64_t i = 0; i < per_word; ++i) {
-                value |= uint32_t{*code++} << (i * form_.bits);
-            }
-            to[word * kPanelColumns] = value;
-        }
-        const int64_t blocks = k_ / form_.block;
+        uint8_t* to = to_.codes + panel * blocks * bytes * kPanelColumns + place * kWordBytes;
         for (int64_t block = 0; block < blocks; ++block) {
+            for (int64_t word = 0; word < bytes / kWordBytes; ++word) {
+                for (int64_t i = 0; i < kWordBytes; ++i) {
+                    const uint8_t* first = code + word * kWordBytes + i;
+                    to[i] = parts == 1 ? *first : static_cast<uint8_t>(*first | first[bytes] << 4);
+                }
+                to += kPanelColumns * kWordBytes;
+            }
+            code += form_.block;
             const int64_t at = (panel * blocks + block) * kPanelColumns + place;
-            to_.scales[at] = column_.scales[static_cast<size_t>(block)];
+            to_.scales[at] = Half(column_.scales[static_cast<size_t>(block)]);
             if (form_.has_least) {
-                to_.least[at] = column_.least[static_cast<size_t>(block)];
+                to_.least[at] = Half(column_.least[static_cast<size_t>(block)]);
             }
         }
+    }
+
+    uint16_t Half(float value) {
+        uint8_t bytes[2] = {};
+        graph::WriteElement(ElementType::kF16, graph::Scalar::Float(value), bytes);
+        const auto half = static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
+        fits_ = fits_ && ((half & 0x7C00) != 0x7C00 || !std::isfinite(value));
+        return half;
     }
 
     const TypeInfo& type_;
@@ -183,6 +196,7 @@ class Packer {
     const int64_t k_, n_;
     const PackTarget to_;
     Column column_;
+    bool fits_ = true;
 };
 
 }  // namespace
@@ -226,22 +240,26 @@ uint64_t PackBytes(const TypeInfo& type, Part part, int64_t k, int64_t n) {
             return static_cast<uint64_t>(form.bits == 0 ? columns * k * type.block_bytes
                                                         : columns * k * form.bits / 8);
         case Part::kScales:
-            return form.bits == 0 ? 0 : static_cast<uint64_t>(columns * (k / form.block)) * 4;
+            return form.bits == 0 ? 0 : static_cast<uint64_t>(columns * (k / form.block)) * 2;
         case Part::kLeast:
-            return form.has_least ? static_cast<uint64_t>(columns * (k / form.block)) * 4 : 0;
+            return form.has_least ? static_cast<uint64_t>(columns * (k / form.block)) * 2 : 0;
         case Part::kWhole:
             break;
     }
     return 0;
 }
 
-void Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackTarget to) {
+Status Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackTarget to) {
     const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
     std::atomic<int64_t> next = 0;
+    std::atomic<bool> fits = true;
     const auto work = [&] {
         Packer packer(type, k, n, to);
         for (int64_t panel = next++; panel < panels; panel = next++) {
             packer.PackPanel(rows, panel);
+        }
+        if (!packer.fits()) {
+            fits = false;
         }
     };
     std::vector<std::thread> threads;
@@ -252,6 +270,11 @@ void Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackT
     for (std::thread& thread : threads) {
         thread.join();
     }
+    if (!fits) {
+        return Error{ErrorCode::kUnsupported,
+                     "A scale of the weights is beyond 65504, the greatest number of f16."};
+    }
+    return OkStatus();
 }
 
 }  // namespace fornax::ggml_frontend

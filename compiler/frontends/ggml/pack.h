@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/result.h"
 #include "compiler/frontends/ggml/graph.h"
 
 namespace fornax::ggml_frontend {
@@ -12,8 +13,10 @@ namespace fornax::ggml_frontend {
 // What of a storage an input of a graph is: all of it as it lies, or what a pack of it holds.
 enum class Part : uint8_t {
     kWhole,
-    kCodes,   // u32 [panels, words of a column, 16]; of floats their type [panels, k, 16]
-    kScales,  // f32 [panels, blocks of a column, 16]
+    // Bytes [panels, blocks, words of a block, 16, 4], of 4 bits with the block's second half in
+    // the high halves; of floats their type [panels, k, 16].
+    kCodes,
+    kScales,  // f16 [panels, blocks of a column, 16]
     kLeast,   // the same
 };
 
@@ -39,10 +42,11 @@ uint64_t PackBytes(const TypeInfo& type, Part part, int64_t k, int64_t n);
 // are.
 struct PackTarget {
     uint8_t* codes = nullptr;
-    float* scales = nullptr;
-    float* least = nullptr;
+    uint16_t* scales = nullptr;  // f16
+    uint16_t* least = nullptr;
 };
-// Packs the n rows of k elements each that a tensor [k, n] has in memory, on all processors.
-void Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackTarget to);
+// Packs the n rows of k elements each that a tensor [k, n] has in memory, on all processors. Fails
+// if a scale is beyond what f16 holds.
+Status Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackTarget to);
 
 }  // namespace fornax::ggml_frontend

@@ -129,6 +129,63 @@ Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockW
     return Cast(Reshape(y, outer), x.element());
 }
 
+Val MatMulByteBlocks(Val x,
+                     Val codes,
+                     Val scales,
+                     double zero,
+                     Val least,
+                     const BlockWeights& form) {
+    constexpr int64_t kWordBytes = 4;
+    constexpr double kGreatest = 127;
+    CheckForm(form);
+    if (form.k % form.block != 0 || form.bits < 4) {
+        FailInvalid(fmt::format("{} elements of {} bits are not whole blocks of {} bytes", form.k,
+                                form.bits, form.block));
+    }
+    const int64_t panels = Divided(form.n, kPanel), blocks = form.blocks();
+    const int64_t parts = 8 / form.bits, words = form.block / parts / kWordBytes;
+    Shape outer = x.shape();
+    Expr rows(1);
+    for (int64_t axis = 0; axis + 1 < x.rank(); ++axis) {
+        rows *= x.dim(axis);
+    }
+    // The rows: codes, their sums, and the greatest magnitude of each block.
+    const Val flat = Reshape(Cast(x, ElementType::kF32), Shape({rows, blocks, form.block}));
+    const Val greatest = Reduce(Combine::kMax, map::Abs(flat), {2}, true);
+    // Elements of blocks of zeros are 0, not 0 / 0.
+    const Val shares = Where(Equal(flat, 0), flat, flat / greatest);
+    const Val rounded = Cast(map::Round(shares * kGreatest), ElementType::kI8);
+    const Val total = Sum(Cast(rounded, ElementType::kF32), {2}) * greatest;
+
+    const Shape shape({panels, blocks, parts, words, kPanel, kWordBytes});
+    Val elements = BroadcastTo(Unsqueeze(codes, 2), shape);
+    if (parts > 1) {
+        Builder& builder = x.builder();
+        const Val place = builder.Iota(ElementType::kU8, shape, 2) * static_cast<double>(form.bits);
+        elements = And(map::ShiftRight(elements, place),
+                       builder.Integer(ElementType::kU8, (int64_t{1} << form.bits) - 1));
+    }
+    const Val sums = Contract(Reshape(rounded, Shape({rows, blocks, parts, words, kWordBytes})),
+                              elements, "mbhji,pbhjci->mpbc", ElementType::kI32);
+    const auto of_row = [&](Val value) { return Reshape(value, Shape({rows, 1, blocks, 1})); };
+    const auto of_column = [&](Val value) { return Unsqueeze(Cast(value, ElementType::kF32), 0); };
+    Val term = Cast(sums, ElementType::kF32) * of_row(greatest);
+    if (zero != 0) {
+        term = term - of_row(total) * zero;
+    }
+    term = term * of_column(scales);
+    if (least) {
+        term = term + of_row(total) * of_column(least);
+    }
+    Val y = Sum(term, {2}, false) * (1 / kGreatest);
+    y = Reshape(y, Shape({rows, panels * kPanel}));
+    if (panels * kPanel != form.n) {
+        y = SliceAxis(y, 1, 0, form.n);
+    }
+    outer[static_cast<size_t>(x.rank() - 1)] = form.n;
+    return Cast(Reshape(y, outer), x.element());
+}
+
 Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form) {
     CheckForm(form);
     Builder& builder = x.builder();

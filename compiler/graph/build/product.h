@@ -55,6 +55,16 @@ Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& 
 // f32 of the shape of the scales, or one number, or nothing. Columns from n on may hold anything.
 inline constexpr int64_t kPanelColumns = 16;
 Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockWeights& form);
+// The same with bytes, where x is rounded to 8 bits with a scale for each block of a row: `codes`,
+// u8 [panels, blocks, words of a block, 16, 4]; of 4 bits the low halves of the bytes are the first
+// half of the block's elements. `scales` and `least` [panels, blocks, 16] are of any float, and
+// `zero` is a number. k is a multiple of the block.
+Val MatMulByteBlocks(Val x,
+                     Val codes,
+                     Val scales,
+                     double zero,
+                     Val least,
+                     const BlockWeights& form);
 struct QuantisedTensor {
     Val value, scale, zero;
 };

@@ -8,20 +8,98 @@ namespace {
 
 constexpr int64_t kWordBytes = 4;
 
-// The load of bytes, or of bf16, that the operand widens.
-const Load* WidenedLoad(const Kernel& kernel, ScalarId operand, bool floats) {
+// An operand before it is widened: a load, and what is taken of the bytes that it loads.
+struct Narrow {
+    const Load* load = nullptr;
+    Expr shift = 0;
+    uint32_t mask = 0xFF;
+};
+
+// An integer scalar as an expression of loop variables.
+std::optional<Expr> ExpressionOf(const Kernel& kernel, ScalarId id) {
+    const ScalarNode& node = kernel[id];
+    if (const auto* cast = std::get_if<Cast>(&node.value)) {
+        return IsInteger(kernel[cast->argument].type) ? ExpressionOf(kernel, cast->argument)
+                                                      : std::nullopt;
+    }
+    if (const auto* constant = std::get_if<Constant>(&node.value)) {
+        return IsInteger(node.type) ? std::optional(Expr(constant->value.integer)) : std::nullopt;
+    }
+    if (const auto* index = std::get_if<Index>(&node.value)) {
+        return index->value;
+    }
+    const auto* map = std::get_if<Map>(&node.value);
+    if (map == nullptr || map->function != ScalarFunction::kMul) {
+        return std::nullopt;
+    }
+    const std::optional<Expr> a = ExpressionOf(kernel, map->arguments[0]),
+                              b = ExpressionOf(kernel, map->arguments[1]);
+    return a && b ? std::optional(*a * *b) : std::nullopt;
+}
+
+const Map* MapOf(const Kernel& kernel, ScalarId id, ScalarFunction function) {
+    const auto* map = std::get_if<Map>(&kernel[id].value);
+    return map != nullptr && map->function == function ? map : nullptr;
+}
+
+// What of bytes `id` takes: (byte >> shift) & mask, where no bit of the next byte passes the mask.
+std::optional<Narrow> BitsOfBytes(const Kernel& kernel,
+                                  ScalarId id,
+                                  const Symbol& place,
+                                  const Domain& domain) {
+    const Map* mask = MapOf(kernel, id, ScalarFunction::kAnd);
+    if (mask == nullptr || kernel[id].type != ElementType::kU8) {
+        return std::nullopt;
+    }
+    for (size_t side = 0; side < 2; ++side) {
+        const auto* constant = std::get_if<Constant>(&kernel[mask->arguments[1 - side]].value);
+        ScalarId bytes = mask->arguments[side];
+        if (constant == nullptr) {
+            continue;
+        }
+        Narrow narrow;
+        narrow.mask = static_cast<uint32_t>(constant->value.integer) & 0xFFU;
+        if (const Map* shift = MapOf(kernel, bytes, ScalarFunction::kShiftRight)) {
+            const std::optional<Expr> amount = ExpressionOf(kernel, shift->arguments[1]);
+            const Range bits = amount ? amount->Bounds(domain.ranges) : Range{-1, -1};
+            if (bits.low < 0 || bits.high > 7 || amount->Uses(place) ||
+                narrow.mask >> (8 - bits.high) != 0) {
+                return std::nullopt;
+            }
+            narrow.shift = *amount;
+            bytes = shift->arguments[0];
+        }
+        narrow.load = std::get_if<Load>(&kernel[bytes].value);
+        return narrow.load == nullptr ? std::nullopt : std::optional(narrow);
+    }
+    return std::nullopt;
+}
+
+// What the operand widens: bytes, or bf16.
+std::optional<Narrow> Widened(const Kernel& kernel,
+                              ScalarId operand,
+                              bool floats,
+                              const Symbol& place,
+                              const Domain& domain) {
     const auto* cast = std::get_if<Cast>(&kernel[operand].value);
     if (cast == nullptr) {
-        return nullptr;
+        return std::nullopt;
     }
     const ElementType type = kernel[cast->argument].type;
     const bool is_byte = type == ElementType::kI8 || type == ElementType::kU8;
     if (floats ? type != ElementType::kBF16 : !is_byte) {
-        return nullptr;
+        return std::nullopt;
     }
-    const auto* load = std::get_if<Load>(&kernel[cast->argument].value);
-    const bool written = load != nullptr && kernel[load->buffer].written;
-    return written ? nullptr : load;
+    Narrow narrow;
+    narrow.load = std::get_if<Load>(&kernel[cast->argument].value);
+    if (narrow.load == nullptr) {
+        std::optional<Narrow> bits = BitsOfBytes(kernel, cast->argument, place, domain);
+        if (!bits) {
+            return std::nullopt;
+        }
+        narrow = *std::move(bits);
+    }
+    return kernel[narrow.load->buffer].written ? std::nullopt : std::optional(narrow);
 }
 
 // The load of a word's first element, if the last loop's points follow each other in one word.
@@ -74,17 +152,18 @@ std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
         product.k.back().extent != Expr(word)) {
         return std::nullopt;
     }
-    const Load* a = WidenedLoad(kernel, product.a, floats);
-    const Load* b = WidenedLoad(kernel, product.b, floats);
-    if (a == nullptr || b == nullptr) {
-        return std::nullopt;
-    }
     Domain domain;
     domain.ranges = kernel.sizes;
     for (const Loop& loop : scope.variables) {
         domain.AddVariable(loop.variable, loop.extent);
     }
     const Symbol& place = product.k.back().variable;
+    const std::optional<Narrow> narrow_a = Widened(kernel, product.a, floats, place, domain);
+    const std::optional<Narrow> narrow_b = Widened(kernel, product.b, floats, place, domain);
+    if (!narrow_a || !narrow_b || narrow_a->mask != 0xFF) {
+        return std::nullopt;
+    }
+    const Load *a = narrow_a->load, *b = narrow_b->load;
     std::optional<Load> a_word = WordOf(kernel, *a, place, word, domain);
     std::optional<Load> b_word = WordOf(kernel, *b, place, word, domain);
     if (!a_word || !b_word) {
@@ -109,6 +188,8 @@ std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
             floats ? (element[0] | element[1] << 8U) * 0x00010001U : element[0] * 0x01010101U;
     }
     bytes.floats = floats;
+    bytes.b_shift = narrow_b->shift;
+    bytes.b_mask = narrow_b->mask;
     bytes.a_signed = IsSigned(kernel[a->buffer].type.element);
     bytes.b_signed = IsSigned(kernel[b->buffer].type.element);
     bytes.a = std::move(*a_word);

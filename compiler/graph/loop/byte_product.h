@@ -15,6 +15,10 @@ struct ByteProduct {
     bool floats = false;  // words of two bf16; else of four bytes
     bool a_signed = false, b_signed = false;
     uint32_t otherwise = 0;  // the word of a that is outside
+    // An element of b is (byte >> b_shift) & b_mask: several of fewer bits lie in one byte. The
+    // shift is the same for a whole word, and what it brings from the next byte is masked.
+    Expr b_shift = 0;
+    uint32_t b_mask = 0xFF;
 };
 
 // Nullopt unless the sum is of i32 and the operands are bytes from memory, or the sum is of f32 and

@@ -3,8 +3,11 @@
 // An invocation computes one column of a few rows. Along k it takes words, four bytes or two bf16
 // at a time: of b its own, of a one for all invocations, and adds their dot product to the row's
 // sum. So a multiplication costs a quarter or half of one of f32, and nothing is converted.
+//
+// A sum over blocks takes the words of b of a block into registers, which all rows multiply by.
 #include <algorithm>
 
+#include "compiler/graph/loop/block_product.h"
 #include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/loop/emitter.h"
 
@@ -15,13 +18,20 @@ using spv::Op;
 namespace {
 
 constexpr int64_t kRowsOfTile = 8;
+// Of sums over blocks: what is made of the words of b is made for more rows.
+constexpr int64_t kRowsOfBlocks = 12;
+constexpr uint32_t kLanesOfBlocks = 16;
 
 }  // namespace
 
 class ByteProductEmitter {
   public:
-    ByteProductEmitter(Emitter& emitter, const Product& product, const ByteProduct& bytes)
-        : e_(emitter), b_(emitter.b_), product_(product), bytes_(bytes) {
+    // `blocks`, if not null, is the sum that the product is in.
+    ByteProductEmitter(Emitter& emitter,
+                       const Product& product,
+                       const ByteProduct& bytes,
+                       const BlockProduct* blocks = nullptr)
+        : e_(emitter), b_(emitter.b_), product_(product), bytes_(bytes), blocks_(blocks) {
         a_words_ = b_.StorageBuffer(bytes.a.buffer.value(), b_.U32(), false);
         b_words_ = b_.StorageBuffer(bytes.b.buffer.value(), b_.U32(), false);
         if (!bytes_.floats) {
@@ -39,8 +49,9 @@ class ByteProductEmitter {
     void Run() {
         const Expr m = PointsOf(product_.m), n = PointsOf(product_.n);
         const int64_t most = std::max<int64_t>(m.Bounds(e_.domain_.ranges).high, 1);
-        rows_ = static_cast<uint32_t>(std::min(kRowsOfTile, most));
-        e_.local_size_ = e_.target_.subgroup_size;
+        const int64_t rows = blocks_ == nullptr ? kRowsOfTile : kRowsOfBlocks;
+        rows_ = static_cast<uint32_t>(std::min(rows, most));
+        e_.local_size_ = blocks_ == nullptr ? e_.target_.subgroup_size : kLanesOfBlocks;
         e_.group_ = {e_.local_size_, 1, 1};
         const Expr m_tiles = CeilDiv(m, rows_).Simplify(e_.domain_);
         const Expr n_tiles = CeilDiv(n, e_.local_size_).Simplify(e_.domain_);
@@ -78,8 +89,10 @@ class ByteProductEmitter {
     void EmitColumn(Id column) {
         e_.OpenScope();
         e_.BindFromIndex(product_.n, column);
-        const Ids zero(rows_, bytes_.floats ? e_.F(0) : e_.U(0));
-        const Ids sums = Along(0, zero);
+        const bool floats = bytes_.floats || blocks_ != nullptr;
+        const Ids zero(rows_, floats ? e_.F(0) : e_.U(0));
+        const Ids sums = blocks_ == nullptr ? Along(0, zero) : AlongBlocks(0, zero);
+        const ScalarId sum = blocks_ == nullptr ? product_.sum : blocks_->sum;
         std::vector<const Store*> stores;
         for (const Store& store : e_.kernel_.stores) {
             stores.push_back(&store);
@@ -87,7 +100,7 @@ class ByteProductEmitter {
         for (uint32_t row = 0; row < rows_; ++row) {
             const auto store = [&] {
                 AtRow(row, [&] {
-                    e_.scopes_.back().emplace(product_.sum.value(), sums[row]);
+                    e_.scopes_.back().emplace(sum.value(), sums[row]);
                     e_.EmitStores(stores);
                 });
             };
@@ -147,6 +160,85 @@ class ByteProductEmitter {
                       });
     }
 
+    // The loops of the blocks from `depth` on.
+    Ids AlongBlocks(size_t depth, std::span<const Id> carried) {
+        if (depth == blocks_->blocks.size()) {
+            return Block(carried);
+        }
+        const Loop& loop = blocks_->blocks[depth];
+        return b_.For(e_.U(0), e_.EmitExtent(loop.extent), e_.U(1), carried,
+                      [&](Id index, std::span<const Id> values) {
+                          e_.OpenScope();
+                          e_.Bind(loop.variable, loop.extent, index);
+                          Ids next = AlongBlocks(depth + 1, values);
+                          e_.Unbind(loop.variable);
+                          e_.CloseScope();
+                          return next;
+                      });
+    }
+
+    // What the term of a block needs, without all that depends on the sum in it.
+    std::vector<bool> NeededBesideSum() const {
+        std::vector<bool> needed = e_.NeededBefore({&blocks_->term, 1}, product_.sum);
+        std::vector<bool> depends(needed.size(), false);
+        depends[product_.sum.value()] = true;
+        for (size_t i = product_.sum.value() + 1; i < needed.size(); ++i) {
+            const ScalarNode& node = e_.kernel_.scalars[i];
+            for (const ScalarId operand : OperandsOf(node)) {
+                depends[i] = depends[i] || depends[operand.value()];
+            }
+            for (const Expr& expr : ExpressionsOf(node)) {
+                for (const Symbol& symbol : expr.Symbols()) {
+                    const std::optional<ScalarId> scalar = ScalarOfSymbol(symbol);
+                    depends[i] = depends[i] || (scalar && depends[scalar->value()]);
+                }
+            }
+            needed[i] = needed[i] && !depends[i];
+        }
+        return needed;
+    }
+
+    Ids Block(std::span<const Id> sums) {
+        // What the rows have in common, such as scales of columns, is computed once.
+        const VariableSet saved = e_.bound_variables_;
+        for (const std::vector<Loop>* loops : {&product_.batch, &product_.n, &blocks_->blocks}) {
+            for (const Loop& loop : *loops) {
+                e_.bound_variables_ |= VariableSet{1} << *e_.scope_.Find(loop.variable);
+            }
+        }
+        e_.Hoist(NeededBesideSum());
+        e_.bound_variables_ = saved;
+        const std::span<const Loop> loops(product_.k.data(), product_.k.size() - 1);
+        // Words that several elements of fewer bits share are loaded once.
+        Ids words;
+        std::vector<std::pair<Expr, Id>> loaded;
+        e_.Unrolled(loops, {}, [&](std::span<const Id>) {
+            const Expr offset = e_.Simplified(e_.AccessOf(bytes_.b.buffer, bytes_.b.index).offset);
+            auto found = std::find_if(loaded.begin(), loaded.end(),
+                                      [&](const auto& one) { return one.first == offset; });
+            if (found == loaded.end()) {
+                loaded.emplace_back(offset, b_.Load(b_.ElementPointer(b_words_, PlaceOf(offset))));
+                found = loaded.end() - 1;
+            }
+            words.push_back(BitsOf(found->second));
+            return Ids();
+        });
+        Ids next;
+        for (uint32_t row = 0; row < rows_; ++row) {
+            AtRow(row, [&] {
+                size_t word = 0;
+                const Ids dot = e_.Unrolled(loops, Ids{e_.U(0)}, [&](std::span<const Id> sum) {
+                    const Expr offset = AccessOfA().offset;
+                    const Id a = b_.Load(b_.ElementPointer(a_words_, PlaceOf(offset)));
+                    return Ids{b_.Add(sum[0], Dot(a, words[word++]))};
+                });
+                e_.scopes_.back().emplace(product_.sum.value(), dot[0]);
+                next.push_back(e_.Binary(Op::OpFAdd, sums[row], e_.Value(blocks_->term)));
+            });
+        }
+        return next;
+    }
+
     Emitter::Access AccessOfA() { return e_.AccessOf(bytes_.a.buffer, bytes_.a.index); }
 
     // Whether the words of all rows are inside of a; 0 if that depends on `variable` or is known.
@@ -177,7 +269,7 @@ class ByteProductEmitter {
 
     Ids Words(std::span<const Id> sums, bool inside) {
         const Expr offset = e_.AccessOf(bytes_.b.buffer, bytes_.b.index).offset;
-        const Id b = b_.Load(b_.ElementPointer(b_words_, PlaceOf(offset)));
+        const Id b = BitsOf(b_.Load(b_.ElementPointer(b_words_, PlaceOf(offset))));
         Ids next;
         for (uint32_t row = 0; row < rows_; ++row) {
             AtRow(row, [&] {
@@ -192,6 +284,17 @@ class ByteProductEmitter {
             });
         }
         return next;
+    }
+
+    // What of a word's bytes the elements of b are.
+    Id BitsOf(Id word) {
+        const Expr shift = e_.Simplified(bytes_.b_shift);
+        if (shift != Expr(0)) {
+            word = b_.Op(Op::OpShiftRightLogical, b_.U32(), {word, e_.EmitExpr(shift)});
+        }
+        return bytes_.b_mask == 0xFF
+                   ? word
+                   : b_.Op(Op::OpBitwiseAnd, b_.U32(), {word, e_.U(bytes_.b_mask * 0x01010101U)});
     }
 
     Id Dot(Id a, Id b) {
@@ -225,6 +328,7 @@ class ByteProductEmitter {
     spirv::ModuleBuilder& b_;
     const Product& product_;
     const ByteProduct& bytes_;
+    const BlockProduct* const blocks_;
     Id a_words_ = 0, b_words_ = 0;  // the operands' buffers as words
     uint32_t rows_ = 1;             // of a tile
     bool m_divisible_ = false;
@@ -238,6 +342,15 @@ bool Emitter::EmitByteProduct(const Product& product) {
         return false;
     }
     ByteProductEmitter(*this, product, *bytes).Run();
+    return true;
+}
+
+bool Emitter::EmitBlockProduct() {
+    const std::optional<BlockProduct> blocks = FindBlockProduct(kernel_, scope_);
+    if (!blocks || !target_.integer_dot || !target_.storage_8bit) {
+        return false;
+    }
+    ByteProductEmitter(*this, blocks->product, blocks->bytes, &*blocks).Run();
     return true;
 }
 

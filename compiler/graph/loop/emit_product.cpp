@@ -547,8 +547,7 @@ bool Emitter::EmitProduct() {
     if (kernel_.mapping != Mapping::kProduct) {
         return false;
     }
-    const std::optional<Product> product = FindProduct(kernel_, scope_);
-    if (!product || !HasNoNegativeExtents()) {
+    if (!HasNoNegativeExtents()) {
         return false;
     }
     for (const ScalarNode& node : kernel_.scalars) {
@@ -556,6 +555,13 @@ bool Emitter::EmitProduct() {
         if (load != nullptr && kernel_[load->buffer].written) {
             return false;
         }
+    }
+    if (EmitBlockProduct()) {
+        return true;
+    }
+    const std::optional<Product> product = FindProduct(kernel_, scope_);
+    if (!product) {
+        return false;
     }
     if (EmitByteProduct(*product)) {
         return true;

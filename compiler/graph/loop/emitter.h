@@ -80,6 +80,7 @@ class Emitter {
     void EmitFewRows(const Product& product);
     // --- emit_bytes.cpp: false if the product or the device is not made for it
     bool EmitByteProduct(const Product& product);
+    bool EmitBlockProduct();
     // --- emit_register_product.cpp: false if matrices are as fast, or the product is no such one
     bool EmitRegisterProduct(const Product& product);
     // Runs code with the variables of one row.

@@ -30,16 +30,20 @@ std::optional<ScalarId> OnlySum(const Kernel& kernel) {
 
 std::optional<Product> FindProduct(const Kernel& kernel, const Scope& scope) {
     const std::optional<ScalarId> sum = OnlySum(kernel);
-    if (!sum || !kernel.sequential.empty()) {
+    return sum ? ProductOf(kernel, scope, *sum) : std::nullopt;
+}
+
+std::optional<Product> ProductOf(const Kernel& kernel, const Scope& scope, ScalarId sum) {
+    if (!kernel.sequential.empty()) {
         return std::nullopt;
     }
-    const auto& reduce = std::get<Reduce>(kernel[*sum].value);
+    const auto& reduce = std::get<Reduce>(kernel[sum].value);
     const auto* multiplication = std::get_if<Map>(&kernel[reduce.body].value);
     if (multiplication == nullptr || multiplication->function != ScalarFunction::kMul) {
         return std::nullopt;
     }
     Product product;
-    product.sum = *sum;
+    product.sum = sum;
     product.a = multiplication->arguments[0];
     product.b = multiplication->arguments[1];
     product.k = reduce.loops;

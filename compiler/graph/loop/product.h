@@ -26,4 +26,7 @@ struct Product {
 // parallel loop.
 std::optional<Product> FindProduct(const Kernel& kernel, const Scope& scope);
 
+// The product that a reduction of the kernel is, whatever else the kernel has.
+std::optional<Product> ProductOf(const Kernel& kernel, const Scope& scope, ScalarId sum);
+
 }  // namespace fornax::graph::loop

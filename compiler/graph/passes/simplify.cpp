@@ -28,7 +28,10 @@ class Simplifier {
     }
 
     Status Visit(const Node& node) {
-        const std::vector<ValueId> operands = cloner_.Map(node.operands);
+        std::vector<ValueId> operands = cloner_.Map(node.operands);
+        for (ValueId& operand : operands) {
+            operand = SameConstant(operand);
+        }
         if (node.bodies.empty() && node.results.size() == 1) {
             if (const ValueId same = Unchanged(node.operation, operands); same.valid()) {
                 cloner_.Set(node.results[0], same);
@@ -68,6 +71,23 @@ class Simplifier {
     }
 
   private:
+    // The first constant with the same few elements, so that nodes with equal ones are one.
+    ValueId SameConstant(ValueId value) {
+        constexpr int64_t kMostBytes = 4096;
+        const Value& constant = to_[value];
+        if (constant.kind != ValueKind::kConstant ||
+            constant.type.element == ElementType::kString ||
+            constant.constant.count() * BytesOf(constant.type.element) > kMostBytes) {
+            return value;
+        }
+        const int64_t bytes = constant.constant.count() * BytesOf(constant.type.element);
+        std::string key = fmt::format("{} {} ", Name(constant.type.element),
+                                      fmt::join(constant.constant.dims, ","));
+        key.append(reinterpret_cast<const char*>(constant.constant.data->data()),
+                   static_cast<size_t>(bytes));
+        return constants_.emplace(std::move(key), value).first->second;
+    }
+
     static bool HasEffect(const Operation& operation) {
         return Is<op::HostCall>(operation) || Is<op::ReadState>(operation) ||
                Is<op::WriteState>(operation);
@@ -265,8 +285,9 @@ class Simplifier {
     Cloner& cloner_;
     Graph& to_;
     std::map<std::string, std::vector<ValueId>> known_;
-    std::set<ValueId> outputs_;  // of the graph that is simplified
-    std::set<ValueId> kept_;     // what they are in the new one
+    std::map<std::string, ValueId> constants_;  // by type and bytes
+    std::set<ValueId> outputs_;                 // of the graph that is simplified
+    std::set<ValueId> kept_;                    // what they are in the new one
 };
 
 }  // namespace

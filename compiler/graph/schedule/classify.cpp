@@ -76,4 +76,22 @@ ValueId StorageOf(const Graph& graph, ValueId value) {
     return value;
 }
 
+double FunctionCost(ScalarFunction function) {
+    if (IsTranscendental(function)) {
+        return 10;
+    }
+    switch (function) {
+        case ScalarFunction::kDiv:
+        case ScalarFunction::kFloorDiv:
+        case ScalarFunction::kRem:
+        case ScalarFunction::kMod:
+        case ScalarFunction::kSqrt:
+        case ScalarFunction::kRsqrt:
+        case ScalarFunction::kReciprocal:
+            return 4;
+        default:
+            return 1;
+    }
+}
+
 }  // namespace fornax::graph

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/graph/loop/attention.h"
+#include "compiler/graph/loop/block_product.h"
 #include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
@@ -161,6 +162,10 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
 
     if (lane_points == 1 && loop::FindWindow(kernel, scope)) {
         return cost;
+    }
+    if (loop::FindBlockProduct(kernel, scope)) {
+        kernel.mapping = loop::Mapping::kProduct;
+        return {};  // the inner sum has its own value for each block
     }
     if (IsWorthTiles(kernel, scope, sizes)) {
         kernel.mapping = loop::Mapping::kProduct;

@@ -19,6 +19,8 @@ namespace {
 
 // The price of keeping a value and loading it again, in simple operations an element.
 constexpr double kPriceOfMemory = 40;
+// What takes no more simple operations and reads nothing is never kept.
+constexpr double kCheap = 4;
 // The most scalars that one kernel holds.
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
@@ -26,24 +28,6 @@ constexpr double kMaxInlinedCost = 160;
 constexpr size_t kMaxJoinedBuffers = 24;
 // The most loops of reductions that one kernel holds.
 constexpr size_t kMaxReductionLoops = 24;
-
-double FunctionCost(ScalarFunction function) {
-    if (IsTranscendental(function)) {
-        return 10;
-    }
-    switch (function) {
-        case ScalarFunction::kDiv:
-        case ScalarFunction::kFloorDiv:
-        case ScalarFunction::kRem:
-        case ScalarFunction::kMod:
-        case ScalarFunction::kSqrt:
-        case ScalarFunction::kRsqrt:
-        case ScalarFunction::kReciprocal:
-            return 4;
-        default:
-            return 1;
-    }
-}
 
 bool FitsOneKernel(const loop::Kernel& kernel) {
     size_t loops = 0;
@@ -61,6 +45,7 @@ class Realizer {
         result_.reasons.assign(count, RealizeReason::kInlined);
         cost_.assign(count, 1);
         reads_.assign(count, 0);
+        from_nothing_.assign(graph.nodes().size(), false);
         for (const Node& node : graph.nodes()) {
             classes_.push_back(Classify(graph, node).node_class);
         }
@@ -83,6 +68,10 @@ class Realizer {
             result_.realized[value.value()] = true;
             result_.reasons[value.value()] = reason;
         }
+    }
+    // A number that follows from its position alone is computed again sooner than it is loaded.
+    bool IsCheap(size_t node) const {
+        return from_nothing_[node] && cost_[graph_.nodes()[node].results[0].value()] <= kCheap;
     }
     double Volume(ValueId value) const {
         return std::max<double>(
@@ -158,13 +147,21 @@ class Realizer {
             } else if (IsView(node.operation)) {
                 cost = 0;
             }
+            bool from_nothing = true;
             for (const ValueId operand : node.operands) {
                 cost += realized(operand) ? 1 : cost_[operand.value()];
+                const Value& value = graph_[operand];
+                const bool is_number =
+                    value.kind == ValueKind::kConstant && value.type.shape.Volume() == Expr(1);
+                from_nothing =
+                    from_nothing && (is_number || (value.kind == ValueKind::kResult &&
+                                                   from_nothing_[value.producer.value()]));
             }
+            from_nothing_[n] = from_nothing;
             for (const ValueId result : node.results) {
                 if (cost > kMaxInlinedCost) {
                     Realize(StorageOf(graph_, result), RealizeReason::kTooLarge);
-                } else if (!IsView(node.operation) &&
+                } else if (!IsView(node.operation) && (cost > kCheap || !from_nothing) &&
                            (own_reads_[result.value()] - 1) * cost > kPriceOfMemory &&
                            !IsReadAtOnePoint(result)) {
                     Realize(result, RealizeReason::kReadOften);
@@ -217,7 +214,7 @@ class Realizer {
                 if (computed_only && reads_[result.value()] > 1.01 && IsReadAtOnePoint(result)) {
                     reads_[result.value()] = 1;
                 }
-                if (computed_only && !IsView(node.operation) &&
+                if (computed_only && !IsView(node.operation) && !IsCheap(n) &&
                     (reads_[result.value()] - 1) * cost_[result.value()] > kPriceOfMemory) {
                     Realize(result, RealizeReason::kReadOften);
                 } else if (computed_only && Is<op::Map>(node.operation) &&
@@ -299,6 +296,11 @@ class Realizer {
 
     // Readers first, so that what a reduction joins is settled.
     void JoinReductions() {
+        for (const Node& node : graph_.nodes()) {
+            if (Is<op::Contract>(node.operation) && MayJoin(node.results[0])) {
+                TryBlocks(node.results[0]);
+            }
+        }
         for (size_t n = graph_.nodes().size(); n-- > 0;) {
             const Node& node = graph_.nodes()[n];
             if (node.results.empty()) {
@@ -310,6 +312,14 @@ class Realizer {
             if (MayJoin(node.results[0])) {
                 TryToJoin(node.results[0]);
             }
+        }
+    }
+
+    // A sum over blocks takes the integer product in it, before it joins a reader itself: the sums
+    // of all blocks would fill a memory.
+    void TryBlocks(ValueId product) {
+        if (graph_.TypeOf(product).element == ElementType::kI32) {
+            Join({product});
         }
     }
 
@@ -556,6 +566,7 @@ class Realizer {
     const Graph& graph_;
     Realization result_;
     std::vector<NodeClass> classes_;         // by node index
+    std::vector<bool> from_nothing_;         // by node index: nothing in memory is read
     std::vector<double> cost_;               // by value index
     std::vector<double> own_reads_, reads_;  // by value index, an element
     const Readers readers_;

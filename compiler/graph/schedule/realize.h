@@ -49,4 +49,7 @@ struct Realization {
 
 Realization ChooseRealized(const Graph& graph);
 
+// The simple operations that a scalar function takes.
+double FunctionCost(ScalarFunction function);
+
 }  // namespace fornax::graph
