@@ -513,8 +513,8 @@ void ProductEmitter::EmitEpilogue() {
         if (tile_n_ % across != 0) {
             n_inside = b_.And(n_inside, b_.ULess(column, e_.U(tile_n_)));
         }
-        if (invocations() % across != 0) {  // the last ones would be in the next iteration's rows
-            n_inside = b_.And(n_inside, b_.ULess(row_lane, e_.U(along)));
+        if (invocations() % across != 0) {  // those left over belong to no row of the tile
+            n_inside = b_.And(n_inside, b_.ULess(e_.lane_, e_.U(along * across)));
         }
         e_.OpenScope();
         e_.BindFromIndex(product_.n, n);

@@ -472,5 +472,41 @@ TEST_F(EmitProductsTest, AWorkgroupStoresWholeRowsOnly) {
     EXPECT_LT(rows, 1024U);
 }
 
+// The same where one row of the tile takes more than half of the invocations: those that are left
+// over must not store to the next workgroup's columns.
+TEST_F(EmitProductsTest, AWorkgroupStoresItsColumnsOnly) {
+    if (!runner_->target().matrices_f32) {
+        GTEST_SKIP() << "The device has no matrices of f32.";
+    }
+    constexpr size_t kRows = 96;
+    constexpr size_t kColumns = 4096;
+    const Kernel kernel = Parse(
+        "kernel k(in a: f32[96,64], in b: f32[64,4096], out y: f32[96,4096])\n"
+        "  parallel $m < 96, $n < 4096\n"
+        "  product\n"
+        "%0 = load a[$m,$k]\n"
+        "%1 = load b[$k,$n]\n"
+        "%2 = neg %1\n"  // so the operand is staged
+        "%3 = mul %0, %2\n"
+        "%4 = reduce sum $k < 64 of %3\n"
+        "store y[$m,$n] = %4\n");
+    const Result<Module> module = EmitSpirv(kernel, runner_->target());
+    ASSERT_TRUE(module.ok()) << module.error().message;
+    test::Buffers buffers = RandomBuffers(kernel, {});
+    constexpr float kUntouched = 1e30F;
+    std::vector<float> y(kRows * kColumns, kUntouched);
+    buffers[2].assign(reinterpret_cast<const uint8_t*>(y.data()),
+                      reinterpret_cast<const uint8_t*>(y.data() + y.size()));
+    auto dispatch = test::DispatchOf(kernel, *module, {});
+    ASSERT_TRUE(dispatch.ok()) << dispatch.error().message;
+    const size_t workgroups = dispatch->workgroups[0];
+    dispatch->workgroups = {1, 1, 1};
+    const Status ran = runner_->Run(*dispatch, buffers);
+    ASSERT_TRUE(ran.ok()) << ran.error().message;
+    std::memcpy(y.data(), buffers[2].data(), buffers[2].size());
+    const auto touched = y.size() - static_cast<size_t>(std::count(y.begin(), y.end(), kUntouched));
+    EXPECT_EQ(touched * workgroups, y.size());
+}
+
 }  // namespace
 }  // namespace fornax::graph::loop
