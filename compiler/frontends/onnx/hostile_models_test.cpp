@@ -216,5 +216,18 @@ TEST(HostileModels, LoopsInLoops) {
     EXPECT_EQ(ErrorOf(Model(Input("x", {2}) + nodes + "output { name: \"y\" }")), "");
 }
 
+// A step of the host whose result gives a size alone is not left out.
+TEST(HostileModels, ASizeThatNobodyElseReads) {
+    const Result<graph::Plan> plan =
+        PlanOf(Model(Input("x", {2, 2}) + R"(node { op_type: "NonZero" input: "x" output: "places" }
+                                      node { op_type: "RandomUniformLike" input: "places" output: "y"
+                                             attribute { name: "dtype" type: INT i: 1 }
+                                             attribute { name: "seed" type: FLOAT f: 1 } }
+                                      output { name: "y" })"));
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    const Status valid = graph::ValidatePlan(*plan);
+    EXPECT_TRUE(valid.ok()) << valid.error().message;
+}
+
 }  // namespace
 }  // namespace fornax::onnx_frontend

@@ -1,6 +1,7 @@
 // Building and changing graphs.
 #include "compiler/graph/ir/graph.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace fornax::graph {
@@ -91,6 +92,30 @@ std::vector<uint32_t> Graph::CountUses() const {
     return uses;
 }
 
+namespace {
+
+// Whether a size of the results is in no operand.
+bool DefinesSizes(const Graph& graph, const Node& node) {
+    const auto operand_has = [&](const Symbol& symbol) {
+        return std::ranges::any_of(node.operands, [&](ValueId operand) {
+            const std::span<const Expr> dims = graph.ShapeOf(operand).dims();
+            return std::ranges::any_of(dims, [&](const Expr& dim) { return dim.Uses(symbol); });
+        });
+    };
+    for (const ValueId result : node.results) {
+        for (const Expr& dim : graph.ShapeOf(result).dims()) {
+            for (const Symbol& symbol : dim.Symbols()) {
+                if (!operand_has(symbol)) {
+                    return true;
+                }
+            }
+        }
+    }
+    return false;
+}
+
+}  // namespace
+
 void Graph::Compact() {
     std::vector<bool> live(values_.size(), false);
     for (const ValueId input : inputs_) {
@@ -102,7 +127,9 @@ void Graph::Compact() {
     std::vector<bool> live_nodes(nodes_.size(), false);
     for (size_t n = nodes_.size(); n-- > 0;) {
         const Node& node = nodes_[n];
-        bool used = Is<op::WriteState>(node.operation);
+        // What the host computes may be used for its size alone, which no value shows.
+        bool used = Is<op::WriteState>(node.operation) ||
+                    (Is<op::HostCall>(node.operation) && DefinesSizes(*this, node));
         for (const ValueId result : node.results) {
             // A result that became a constant has no producer anymore.
             used = used ||
