@@ -40,7 +40,7 @@ class Host {
     size_t (*tensor_bytes)(const abi::Tensor*);
     void (*backend_free)(abi::Backend*);
     abi::Status (*backend_graph_compute)(abi::Backend*, abi::Graph*);
-    // Of ggml's registry, which a program may lack: then null.
+    // A function of ggml's registry; null in a program without one.
     abi::Backend* (*backend_init_by_type)(int type, const char* parameters) = nullptr;
 
   private:

@@ -63,7 +63,7 @@ class Logger {
 // The type of a value; `element` is nothing where there is none of ours.
 struct ValueType {
     ONNXType kind = ONNX_TYPE_UNKNOWN;
-    // Of tensors.
+    // For tensors only.
     ONNXTensorElementDataType number = ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED;
     std::vector<int64_t> dims;       // -1 where the size is open
     std::vector<std::string> names;  // of open sizes; "" where there is none

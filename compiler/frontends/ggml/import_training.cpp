@@ -10,7 +10,7 @@ using graph::ElementType;
 using graph::Shape;
 using graph::Val;
 
-// Of y = softmax(scale * x + mask), from the gradient of y and y.
+// The gradient of x in y = softmax(scale * x + mask), from y and its gradient.
 Val SoftmaxGradient(const Node& node) {
     const Val dy = node.Float(0), y = node.Float(1);
     return (dy - Sum(dy * y, {3})) * y * node.number(0);

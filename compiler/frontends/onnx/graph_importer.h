@@ -27,7 +27,7 @@ struct ModelContext {
     // where they are more than one.
     size_t imported_nodes = 0;
     int64_t depth = 0;
-    // Of initializers without data; null if there are none.
+    // Finds the data of initializers that hold none; null if all do.
     const InitializerValues* values = nullptr;
 };
 

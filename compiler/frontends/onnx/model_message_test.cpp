@@ -87,7 +87,7 @@ TEST(ModelMessage, NodesAreCheckedOneByOne) {
     model.mutable_graph()->mutable_node(6)->add_attribute()->set_name("keepdims");
     model.mutable_graph()->mutable_node(6)->mutable_attribute(0)->set_type(
         onnx::AttributeProto::INT);
-    // Of d nothing is known.
+    // Nothing is known of d.
     SetType(model.mutable_graph()->add_value_info(), "b", {4});
     const Result<NodeCheck> check = CheckNodes(model, {}, {}, NoHostCalls);
     ASSERT_TRUE(check.ok()) << check.error().message;

@@ -18,7 +18,7 @@ using spv::Op;
 namespace {
 
 constexpr int64_t kRowsOfTile = 8;
-// Of sums over blocks: what is made of the words of b is made for more rows.
+// Sums over blocks decode the words of b once for more rows.
 constexpr int64_t kRowsOfBlocks = 12;
 constexpr uint32_t kLanesOfBlocks = 16;
 

@@ -358,7 +358,7 @@ Id Emitter::FloatFunction(ScalarFunction function,
 }
 
 Id Emitter::CombineValues(Combine combine, ElementType type, Id a, Id b) {
-    // Of the two that a minimum compares, the test for NaN is of the first: where that is the new
+    // A minimum tests the first of its two operands for NaN: where that is the new
     // value, a loop's iterations do not wait for the test of the one before.
     const Ids both = {b, a};
     switch (combine) {

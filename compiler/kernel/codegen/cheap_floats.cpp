@@ -120,7 +120,7 @@ class Quotients {
         return llvm::getSplatValue(divisor) != nullptr || LoopOf(instruction, divisor) != nullptr;
     }
 
-    // Of splats nothing but the scalar is divided. What is computed at one place several times is
+    // A splat is divided as a scalar. What is computed at one place several times is
     // removed by EarlyCSE.
     Divisor ReciprocalOf(llvm::Instruction& division) {
         V divisor = division.getOperand(1);
