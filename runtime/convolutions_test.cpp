@@ -56,8 +56,10 @@ class Convolutions : public PlayerTest {
         Result<graph::Plan> plan = graph::Compile(graph_, {});
         ASSERT_TRUE(plan.ok()) << plan.error().message;
         products_ = 0;
+        transforms_ = 0;
         for (const graph::PlanKernel& kernel : plan->kernels) {
             products_ += kernel.loop.mapping == graph::loop::Mapping::kProduct ? 1 : 0;
+            transforms_ += kernel.loop.name == "concat" ? 1 : 0;
         }
         steps_ = plan->steps.size();
         Session session(Make(std::move(*plan)));
@@ -75,7 +77,7 @@ class Convolutions : public PlayerTest {
     Graph graph_;
     graph::Builder builder_{graph_};
     std::vector<Tensor> inputs_;
-    size_t products_ = 0, steps_ = 0;
+    size_t products_ = 0, transforms_ = 0, steps_ = 0;
 
   private:
     Tensor Random(const std::vector<int64_t>& dims, int64_t most) {
@@ -110,10 +112,41 @@ TEST_F(Convolutions, OfAnyChannelsAndWindows) {
             const Val last = graph::Permute(graph::Relu(Convolve(x, layers[i])), {0, 2, 3, 1});
             Check({y, last});
             if (layers[i].groups == 1) {
-                EXPECT_EQ(steps_, 2U);
+                EXPECT_EQ(steps_, transforms_ == 0 ? 2U : 4U + transforms_);
             }
         }
     }
+}
+
+// Large enough for fewer multiplications: transforms of the image, a product, and the
+// results. Odd sizes, all paddings, channels that fill no matrix, sums behind it.
+TEST_F(Convolutions, WithFewerMultiplications) {
+    struct Case {
+        int64_t channels, height, width;
+        Layer layer;
+    };
+    const std::vector<Case> cases = {
+        {32, 30, 33, {.channels = 32}},
+        {36, 23, 25, {.channels = 50, .low = 0, .high = 0}},
+        {64, 17, 17, {.channels = 40, .low = 2, .high = 1}},
+        {16, 43, 40, {.channels = 80, .low = 0, .high = 3}},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(fmt::format("{} channels, {} x {}", c.channels, c.height, c.width));
+        Clear();
+        const Val x = Input({2, c.channels, c.height, c.width});
+        const Val y = Convolve(x, c.layer);
+        Check({graph::Relu(y), graph::Permute(graph::Relu(y + y), {0, 2, 3, 1})});
+        EXPECT_EQ(products_, 1U);
+        EXPECT_GE(transforms_, 1U);
+    }
+    // Two in a row, and a stride that has no such form.
+    Clear();
+    const Val x = Input({1, 32, 42, 42});
+    const Val y = graph::Relu(Convolve(x, {.channels = 32}));
+    Check(
+        {Convolve(graph::Relu(Convolve(y, {.channels = 32})) + y, {.channels = 64, .stride = 2})});
+    EXPECT_EQ(products_, 2U);  // kernels: the first two have the same
 }
 
 // Nothing between convolutions has a kernel of its own: the layout goes through to the end.

@@ -17,6 +17,10 @@ namespace fornax::graph {
 // these sizes alone then, and its kernels need no arithmetic for them.
 Result<Graph> SpecializeSizes(Graph graph, const std::set<std::string>& dynamic);
 
+// Gives convolutions with constant weights a form with fewer multiplications where that is faster.
+// Before InlineComposites(), because it finds them by their names.
+Result<Graph> MultiplyLess(const Graph& graph);
+
 // Puts bodies in the place of composites, but for those that `keep` says a template takes.
 Result<Graph> InlineComposites(const Graph& graph,
                                const std::function<bool(const Graph&, const Node&)>& keep);

@@ -14,25 +14,49 @@ Indices AxisLast(Indices index, size_t axis) {
     return index;
 }
 
-// Each operand is computed straight into its part of the result.
+namespace {
+
+// The values in memory that computing an operand reads.
+std::vector<ValueId> ReadBy(const Graph& graph,
+                            const std::vector<bool>& realized,
+                            ValueId operand) {
+    KernelBuilder builder(graph, realized, "concat");
+    builder.At(operand, builder.AddParallel(graph.ShapeOf(operand)));
+    std::vector<ValueId> values = builder.buffer_values();
+    std::sort(values.begin(), values.end());
+    return values;
+}
+
+}  // namespace
+
+// Each operand is computed straight into its part of the result. Neighbours of one shape that are
+// made of the same values have one kernel, which reads these once.
 void AddConcat(const Graph& graph,
                std::vector<bool>& realized,
                const Node& node,
                PlanBuilder& plan) {
     const auto axis = static_cast<size_t>(std::get<op::Concat>(node.operation).axis);
     Expr begin;
-    for (const ValueId operand : node.operands) {
-        const Shape& shape = graph.ShapeOf(operand);
-        if (shape.Volume() != Expr(0)) {
-            KernelBuilder builder(graph, realized, "concat");
-            const Indices index = builder.AddParallel(shape);
-            const ScalarId value = builder.At(operand, index);
+    for (size_t first = 0, end = 0; first < node.operands.size(); first = end) {
+        const Shape& shape = graph.ShapeOf(node.operands[first]);
+        const std::vector<ValueId> read = ReadBy(graph, realized, node.operands[first]);
+        end = first + 1;
+        while (end < node.operands.size() && graph.ShapeOf(node.operands[end]) == shape &&
+               !read.empty() && ReadBy(graph, realized, node.operands[end]) == read) {
+            ++end;
+        }
+        KernelBuilder builder(graph, realized, "concat");
+        const Indices index = builder.AddParallel(shape);
+        for (size_t i = first; i < end; ++i) {
+            const ScalarId value = builder.At(node.operands[i], index);
             Indices place = index;
             place[axis] += begin;
             builder.Store(node.results[0], std::move(place), value);
+            begin += shape[axis];
+        }
+        if (shape.Volume() != Expr(0)) {
             plan.AddDispatch(node.name, builder);
         }
-        begin += shape[axis];
     }
 }
 
