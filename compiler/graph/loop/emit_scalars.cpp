@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/value_ranges.h"
 
 namespace fornax::graph::loop {
 
@@ -182,8 +183,22 @@ Id Emitter::Compute(const ScalarNode&, const Map& map) {
 }
 
 Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
-    return Convert(Value(cast.argument), kernel_[cast.argument].type, node.type, cast.overflow,
-                   cast.rounding);
+    const ElementType from = kernel_[cast.argument].type;
+    const Id value = Value(cast.argument);
+    // Of what is known to fit, as quantised values are, only NaN is left to care for.
+    const std::optional<ValueRange> range = RangeOf(kernel_, cast.argument);
+    if (range && IsInteger(node.type) && node.type != ElementType::kBool &&
+        from != ElementType::kBool && Fits(*range, node.type)) {
+        if (from == ElementType::kF32 && HeldAs(node.type) == Held::kI32) {
+            const Id safe = b_.Select(IsNan(value), F(0), value);
+            return b_.Op(IsSigned(node.type) ? Op::OpConvertFToS : Op::OpConvertFToU,
+                         TypeFor(node.type), {safe});
+        }
+        if (IsInteger(from) && HeldAs(from) == Held::kI32 && HeldAs(node.type) == Held::kI32) {
+            return value;
+        }
+    }
+    return Convert(value, from, node.type, cast.overflow, cast.rounding);
 }
 
 Id Emitter::Compute(const ScalarNode& node, const Bitcast& cast) {

@@ -370,5 +370,33 @@ INSTANTIATE_TEST_SUITE_P(EmitTypes,
                              return std::string(Name(info.param.function));
                          });
 
+// What is clamped to a type's numbers is cast without a test of its range; NaN, and what is clamped
+// to more than the type has, are cast as ever.
+TEST_F(EmitTypesTest, CastsOfClampedValues) {
+    struct Case {
+        const char *low, *high, *through, *to;
+    };
+    for (const Case& c : {Case{"0", "255", "i32", "u8"}, Case{"-128", "127", "i32", "i8"},
+                          Case{"-1", "300", "i32", "u8"}, Case{"0", "255.75", "u8", "i32"},
+                          Case{"-0.5", "65535", "u16", "i16"}, Case{"3", "7", "u32", "u4"}}) {
+        SCOPED_TRACE(fmt::format("{} to {} as {}, {}", c.low, c.high, c.through, c.to));
+        CheckExactly(
+            fmt::format("kernel clamp(in x: f32[4096], out y: {1}[4096], out z: f32[4096])\n"
+                        "  parallel $i0 < 4096\n"
+                        "  %0 = load x[$i0]\n"
+                        "  %1 = constant f32 {2}\n"
+                        "  %2 = max %0, %1\n"
+                        "  %3 = constant f32 {3}\n"
+                        "  %4 = min %3, %2\n"
+                        "  %5 = cast {0} %4\n"
+                        "  %6 = cast {1} %5\n"
+                        "  %7 = cast f32 %6\n"
+                        "  store y[$i0] = %6\n"
+                        "  store z[$i0] = %7\n",
+                        c.through, c.to, c.low, c.high),
+            {ValuesOf(ElementType::kF32)});
+    }
+}
+
 }  // namespace
 }  // namespace fornax::graph::loop
