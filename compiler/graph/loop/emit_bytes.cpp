@@ -17,10 +17,29 @@ using spv::Op;
 
 namespace {
 
-constexpr int64_t kRowsOfTile = 8;
+// Rows of a tile, the best first. Others are chosen where the last tile would waste more.
+constexpr int64_t kRowsOfTile[] = {8, 7, 10};
+constexpr double kPriceOfOtherRows = 1.04;
+// What a tile costs beside its rows, in rows.
+constexpr double kPriceOfTile = 0.5;
 // Sums over blocks decode the words of b once for more rows.
 constexpr int64_t kRowsOfBlocks = 12;
 constexpr uint32_t kLanesOfBlocks = 16;
+
+int64_t RowsOfTile(int64_t rows) {
+    int64_t best = kRowsOfTile[0];
+    double best_cost = 0;
+    for (const int64_t of_tile : kRowsOfTile) {
+        const auto tiles = static_cast<double>((rows + of_tile - 1) / of_tile);
+        const double cost = tiles * (static_cast<double>(of_tile) + kPriceOfTile) *
+                            (of_tile == kRowsOfTile[0] ? 1 : kPriceOfOtherRows);
+        if (of_tile == kRowsOfTile[0] || cost < best_cost) {
+            best = of_tile;
+            best_cost = cost;
+        }
+    }
+    return best;
+}
 
 }  // namespace
 
@@ -49,7 +68,7 @@ class ByteProductEmitter {
     void Run() {
         const Expr m = PointsOf(product_.m), n = PointsOf(product_.n);
         const int64_t most = std::max<int64_t>(m.Bounds(e_.domain_.ranges).high, 1);
-        const int64_t rows = blocks_ == nullptr ? kRowsOfTile : kRowsOfBlocks;
+        const int64_t rows = blocks_ == nullptr ? RowsOfTile(most) : kRowsOfBlocks;
         rows_ = static_cast<uint32_t>(std::min(rows, most));
         e_.local_size_ = blocks_ == nullptr ? e_.target_.subgroup_size : kLanesOfBlocks;
         e_.group_ = {e_.local_size_, 1, 1};

@@ -39,13 +39,17 @@ constexpr uint32_t BitsOfPower(int exponent) {
     return static_cast<uint32_t>(127 + exponent) << 23;
 }
 
-V IntegerOf(llvm::IRBuilder<>& b, V value) {
+V BitsOf(llvm::IRBuilder<>& b, V value) {
     llvm::Type* type = b.getInt32Ty();
     if (auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(value->getType())) {
         type = llvm::FixedVectorType::get(type, vector->getNumElements());
     }
-    V bits = b.CreateBitCast(value, type);
-    return b.CreateAnd(bits, llvm::ConstantInt::get(type, kMagnitude));
+    return b.CreateBitCast(value, type);
+}
+
+V MagnitudeOf(llvm::IRBuilder<>& b, V value) {
+    V bits = BitsOf(b, value);
+    return b.CreateAnd(bits, llvm::ConstantInt::get(bits->getType(), kMagnitude));
 }
 
 // Whether 2^least <= |value| < 2^end, of its magnitude's bits.
@@ -130,7 +134,7 @@ class Quotients {
         llvm::IRBuilder<> b(loop != nullptr ? loop->getLoopPreheader()->getTerminator()
                                             : &division);
         V reciprocal = b.CreateFDiv(llvm::ConstantFP::get(value->getType(), 1.0), value);
-        V lanes = IsBetween(b, IntegerOf(b, value), kLeastDivisor, kEndOfDivisors);
+        V lanes = IsBetween(b, MagnitudeOf(b, value), kLeastDivisor, kEndOfDivisors);
         V ordinary = b.CreateFreeze(AllOf(b, lanes));
         if (scalar != nullptr) {
             auto* vector = llvm::cast<llvm::FixedVectorType>(division.getType());
@@ -149,8 +153,12 @@ class Quotients {
         V product = b.CreateFMul(a, divisor.reciprocal);
         V rest = fma(product, minus_b, a);
         V quotient = fma(rest, divisor.reciprocal, product);
-        V between = IsBetween(b, IntegerOf(b, a), kLeastDividend, kEndOfDividends);
-        V fits = b.CreateAnd(divisor.ordinary, b.CreateFreeze(AllOf(b, between)));
+        V between = IsBetween(b, MagnitudeOf(b, a), kLeastDividend, kEndOfDividends);
+        // Of 0 all are 0 and the quotient's sign is the divisor's; that of -0 would be lost. Behind
+        // a quantised activation every other number is 0.
+        V bits = BitsOf(b, a);
+        V zero = b.CreateICmpEQ(bits, llvm::Constant::getNullValue(bits->getType()));
+        V fits = b.CreateAnd(divisor.ordinary, b.CreateFreeze(AllOf(b, b.CreateOr(between, zero))));
 
         llvm::MDNode* rarely = llvm::MDBuilder(b.getContext()).createBranchWeights(1, 1000);
         llvm::Instruction* end = llvm::SplitBlockAndInsertIfThen(

@@ -142,6 +142,32 @@ TEST(CheapFloats, QuotientsByAnInvariantAreThoseOfDivisions) {
                  });
 }
 
+// Zeros of both signs among ordinary numbers, whose vectors are products as long as no -0 is there.
+TEST(CheapFloats, QuotientsOfZerosKeepTheirSigns) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, kDivideByScalar);
+    std::vector<float> numbers(4 * kGroup);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+        const float zero = i >= 2 * kGroup && i % 7 == 0 ? -0.0F : 0.0F;
+        numbers[i] = i % 3 == 0 ? zero : static_cast<float>(i) - 100.5F;
+    }
+    for (const float divisor : {3.0F, -0.7F}) {
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 0);
+        ASSERT_TRUE(native.ok()) << native.error().message;
+        std::vector<std::vector<uint32_t>> buffers = {Bits(numbers),
+                                                      std::vector<uint32_t>(numbers.size())};
+        const std::vector<uint32_t> constants = {std::bit_cast<uint32_t>(divisor)};
+        const uint32_t groups[3] = {4, 1, 1};
+        ASSERT_TRUE(native->Run(buffers, constants, groups).ok());
+        for (size_t k = 0; k < numbers.size(); ++k) {
+            volatile float quotient = numbers[k] / divisor;
+            const float expected = quotient;
+            EXPECT_EQ(buffers[1][k], std::bit_cast<uint32_t>(expected))
+                << numbers[k] << " / " << divisor;
+        }
+    }
+}
+
 // Else the tests above say nothing.
 TEST(CheapFloats, QuotientsAreProducts) {
     for (const char* body : {kDivideByScalar, kDivideInLoop}) {
