@@ -30,8 +30,9 @@ int64_t RowsOfTile(int64_t rows) {
     int64_t best = kRowsOfTile[0];
     double best_cost = 0;
     for (const int64_t of_tile : kRowsOfTile) {
-        const auto tiles = static_cast<double>((rows + of_tile - 1) / of_tile);
-        const double cost = tiles * (static_cast<double>(of_tile) + kPriceOfTile) *
+        const int64_t tiles = (rows + of_tile - 1) / of_tile;
+        const double cost = static_cast<double>(tiles) *
+                            (static_cast<double>(of_tile) + kPriceOfTile) *
                             (of_tile == kRowsOfTile[0] ? 1 : kPriceOfOtherRows);
         if (of_tile == kRowsOfTile[0] || cost < best_cost) {
             best = of_tile;
