@@ -9,47 +9,13 @@
 #include "compiler/graph/compile.h"
 #include "compiler/graph/graph_hash.h"
 #include "compiler/graph/host/host_functions.h"
-#include "compiler/graph/plan/plan_file.h"
 #include "runtime/model_cache.h"
 
 namespace fornax::runtime {
 namespace {
 
-void Report(const CompileRequest& request, std::string_view stage) {
-    if (request.progress) {
-        request.progress({stage, 0, 0});
-    }
-}
-
-Result<graph::Plan> ParsePlanFile(const ModelFile& file) {
-    if (!file.path.empty()) {
-        return graph::ReadPlanFile(file.path);
-    }
-    const std::span bytes(reinterpret_cast<const uint8_t*>(file.bytes->data()), file.bytes->size());
-    Result<graph::Plan> plan = graph::ParsePlan(graph::Bytes(bytes, file.bytes));
-    if (!plan.ok()) {
-        return Error{plan.error().code, fmt::format("{}: {}", file.name(), plan.error().message)};
-    }
-    return plan;
-}
-
-Result<CompiledModel> ReadPlan(const CompileRequest& request) {
-    Report(request, "reading");
-    CompiledModel compiled;
-    FORNAX_ASSIGN_OR_RETURN(compiled.plan, ParsePlanFile(request.file));
-    if (request.strict) {
-        const Status usable = graph::CheckStrict(compiled.plan);
-        if (!usable.ok()) {
-            return Error{usable.error().code,
-                         fmt::format("{}: {}", request.file.name(), usable.error().message)};
-        }
-    }
-    compiled.host_functions = &graph::StandardHostFunctions();
-    return compiled;
-}
-
 Result<onnx_frontend::ImportedModel> Import(const CompileRequest& request) {
-    Report(request, "importing");
+    ReportStage(request, "importing");
     onnx_frontend::ImportOptions options;
     options.dims = request.dims;
     options.input_shapes = request.input_shapes;
@@ -65,7 +31,7 @@ Result<onnx_frontend::ImportedModel> Import(const CompileRequest& request) {
 Result<CompiledModel> CompileModel(CompileRequest request) {
     FORNAX_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(request.file));
     if (is_plan) {
-        return ReadPlan(request);
+        return ReadPlanModel(request);
     }
     FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model, Import(request));
     request.file.bytes.reset();
@@ -74,7 +40,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
 
 Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
                                       const CompileRequest& request) {
-    Report(request, "compiling");
+    ReportStage(request, "compiling");
     const Status valid = graph::Verify(model.graph);
     if (!valid.ok()) {
         return Error{ErrorCode::kInternal, fmt::format("The graph of {} is not valid: {}",

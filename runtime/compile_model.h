@@ -97,6 +97,9 @@ Result<CompiledModel> CompileModel(CompileRequest request);
 // The same from a model that was imported for the request, whose file is not looked at.
 Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
                                       const CompileRequest& request);
+// A plan file as a model.
+Result<CompiledModel> ReadPlanModel(const CompileRequest& request);
+void ReportStage(const CompileRequest& request, std::string_view stage);
 Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file);
 ModelCompiler LinkedCompiler();
 

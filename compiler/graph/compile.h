@@ -32,8 +32,13 @@ struct CompileOptions {
     bool bfloat16_products = false;
 };
 
-// The plan of a graph that passes Verify(). Errors are sentences.
-// `boundaries`, if not null, receives why values lie in memory between kernels.
+// Whether this program was linked with the compiler (fornax_graph) or without it
+// (fornax_graph_absent).
+bool HasCompiler();
+
+// The plan of a graph that passes Verify(). Errors are sentences;
+// kUnsupported without a compiler. `boundaries`, if not null, receives why values lie in memory
+// between kernels.
 Result<Plan> Compile(Graph graph,
                      const CompileOptions& options,
                      std::vector<Boundary>* boundaries = nullptr);

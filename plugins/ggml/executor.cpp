@@ -7,9 +7,6 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
-#include "compiler/graph/compile.h"
-#include "compiler/graph/graph_hash.h"
-#include "compiler/graph/plan/plan_cache.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -32,11 +29,7 @@ Hash128 HashTensors(const Tensors& tensors, std::vector<std::byte>& bytes) {
 
 // --- Compiler ------------------------------------------------------------------------------------
 
-Compiler::Compiler(std::shared_ptr<vulkan::Device> device)
-    : device_(std::move(device)), cache_([] {
-          Result<std::string> directory = CacheDirectory();
-          return directory.ok() ? *std::move(directory) : std::string();
-      }()) {}
+Compiler::Compiler(std::shared_ptr<vulkan::Device> device) : device_(std::move(device)) {}
 
 Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_frontend::Graph& graph) {
     const Hash128 hash = HashOf(graph);
@@ -53,19 +46,13 @@ Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_fronte
     FORNAX_RETURN_IF_ERROR(graph::Verify(imported.graph));
     graph::CompileOptions options;
     options.strict = true;
-    const Hash128 key = graph::HashGraph(imported.graph, options);
-    std::optional<graph::Plan> plan = graph::FindPlan(cache_, key);
-    const bool was_cached = plan.has_value();
-    if (!was_cached) {
-        FORNAX_ASSIGN_OR_RETURN(plan, graph::Compile(std::move(imported.graph), options));
-        plan->graph_hash = key.ToHex();
-        graph::StorePlan(cache_, key, *plan);
-    }
-    LogInfo("ggml: graph {} of {} nodes is {} steps ({})", hash.ToHex(), graph.nodes.size(),
-            plan->steps.size(), was_cached ? "HIT" : "MISS");
+    const std::string what = fmt::format("graph {} of {} nodes", hash.ToHex(), graph.nodes.size());
+    FORNAX_ASSIGN_OR_RETURN(PlanSource::Found made,
+                            plans_.Get(std::move(imported.graph), options, what));
+    LogInfo("ggml: {} is {} steps ({})", what, made.plan.steps.size(), made.from);
     auto compiled = std::make_shared<CompiledGraph>();
     FORNAX_ASSIGN_OR_RETURN(compiled->program,
-                            runtime::Program::Create(device_, *std::move(plan), {}));
+                            runtime::Program::Create(device_, std::move(made.plan), {}));
     compiled->inputs = std::move(imported.inputs);
     compiled->outputs = std::move(imported.outputs);
     compiled->states = std::move(imported.states);

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "base/disk_cache.h"
 #include "base/result.h"
 #include "compiler/frontends/ggml/importer.h"
 #include "plugins/ggml/capture.h"
+#include "plugins/ggml/plans.h"
 #include "plugins/ggml/weights.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
@@ -44,8 +44,8 @@ class Compiler {
     static constexpr size_t kMaxKept = 64;
 
     const std::shared_ptr<vulkan::Device> device_;
-    DiskCache cache_;
     std::mutex mutex_;  // lets one thread compile at a time
+    PlanSource plans_;
     struct Entry {
         Hash128 hash;
         std::shared_ptr<const CompiledGraph> compiled;

@@ -46,13 +46,13 @@ assert (ggml.get(y, F32, (8,)) == values * 3).all()
 LOAD_CPU = "assert ggml.backend_load(str(folder / 'libggml-cpu-x64.so').encode())\n"
 
 
-def run(script: str, **variables: str) -> str:
-    """Standard error of a process that ran the script, which has to succeed."""
+def run(script: str, backend: str = BACKEND, **variables: str) -> str:
+    """Standard error of a process that ran the script with a backend, which has to succeed."""
     environment = {**os.environ, **variables}
     for name in [name for name, value in variables.items() if value == ""]:
         del environment[name]
-    process = subprocess.run([sys.executable, "-c", PRELUDE + script], env=environment, capture_output=True,
-                             text=True, check=False, timeout=120)
+    process = subprocess.run([sys.executable, "-c", PRELUDE.replace(BACKEND, backend) + script], env=environment,
+                             capture_output=True, text=True, check=False, timeout=120)
     assert process.returncode == 0, process.stderr
     return process.stderr
 

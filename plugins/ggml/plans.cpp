@@ -1,0 +1,143 @@
+// Looks for plans in order, and says where one came from or what is missing.
+#include "plugins/ggml/plans.h"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/log.h"
+#include "compiler/graph/graph_hash.h"
+#include "compiler/graph/plan/plan_cache.h"
+
+namespace fornax::ggml_plugin {
+namespace {
+
+std::optional<graph::KernelDirectory> ExportDirectory() {
+    const std::optional<std::string> path = EnvironmentText("FORNAX_GGML_EXPORT");
+    return path ? std::optional<graph::KernelDirectory>(*path) : std::nullopt;
+}
+
+std::string DefaultCacheDirectory() {
+    Result<std::string> directory = CacheDirectory();
+    return directory.ok() ? *std::move(directory) : std::string();
+}
+
+// Sizes that either leaves open are the plan's guards to check.
+bool Fits(const graph::TensorType& type, const graph::TensorType& plan) {
+    if (type.element != plan.element || type.shape.rank() != plan.shape.rank()) {
+        return false;
+    }
+    for (size_t axis = 0; axis < type.shape.rank(); ++axis) {
+        const graph::Expr &a = type.shape[axis], &b = plan.shape[axis];
+        if (a.is_constant() && b.is_constant() && a != b) {
+            return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+PlanSource::PlanSource()
+    : directory_(graph::KernelDirectory::FromEnvironment()),
+      exported_(ExportDirectory()),
+      cache_(DefaultCacheDirectory()) {}
+
+Result<PlanSource::Found> PlanSource::Get(graph::Graph graph,
+                                          const graph::CompileOptions& options,
+                                          const std::string& what) {
+    const Hash128 key = graph::HashGraph(graph, options);
+    FORNAX_ASSIGN_OR_RETURN(Found found, Find(std::move(graph), options, key, what));
+    if (exported_) {
+        const Status written = exported_->Write(key, found.plan);
+        if (!written.ok()) {
+            LogWarning("ggml: {} is not exported. {}", what, written.error().message);
+        }
+    }
+    return found;
+}
+
+Result<PlanSource::Found> PlanSource::Find(graph::Graph graph,
+                                           const graph::CompileOptions& options,
+                                           const Hash128& key,
+                                           const std::string& what) {
+    if (directory_) {
+        Result<graph::Plan> plan = directory_->Find(key);
+        if (plan.ok()) {
+            const Status fits = CheckInterface(graph, *plan);
+            if (fits.ok()) {
+                return Found{*std::move(plan), fmt::format("HIT in {}", directory_->path())};
+            }
+            plan = Error{ErrorCode::kDataLoss,
+                         fmt::format("{} is of another graph: {}.", directory_->FileOf(key),
+                                     fits.error().message)};
+        }
+        if (plan.error().code == ErrorCode::kNotFound) {
+            LogInfo("ggml: {} has no plan {}.", what, directory_->FileOf(key));
+        } else {
+            LogWarningOnce(directory_->FileOf(key), "ggml: the plan of {} is skipped. {}", what,
+                           plan.error().message);
+        }
+    }
+    if (!graph::HasCompiler()) {
+        return Error{
+            ErrorCode::kNotFound,
+            directory_ ? fmt::format("This build has no graph compiler, and {} has no usable plan "
+                                     "in FORNAX_KERNEL_DIR, where it is {}.",
+                                     what, directory_->FileOf(key))
+                       : fmt::format("This build has no graph compiler, and FORNAX_KERNEL_DIR is "
+                                     "not set to a directory that has {}.plan of {}.",
+                                     key.ToHex(), what)};
+    }
+    if (std::optional<graph::Plan> plan = graph::FindPlan(cache_, key)) {
+        if (CheckInterface(graph, *plan).ok()) {
+            return Found{*std::move(plan), "HIT"};
+        }
+    }
+    FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, graph::Compile(std::move(graph), options));
+    plan.graph_hash = key.ToHex();
+    graph::StorePlan(cache_, key, plan);
+    return Found{std::move(plan), "MISS"};
+}
+
+Status CheckInterface(const graph::Graph& graph, const graph::Plan& plan) {
+    const auto differ = [](std::string_view kind, std::string_view name) {
+        return Error{ErrorCode::kDataLoss, fmt::format("the {} {} differs", kind, name)};
+    };
+    if (graph.inputs().size() != plan.inputs.size() ||
+        graph.outputs().size() != plan.outputs.size()) {
+        return Error{
+            ErrorCode::kDataLoss,
+            fmt::format("it has {} inputs and {} outputs instead of {} and {}", plan.inputs.size(),
+                        plan.outputs.size(), graph.inputs().size(), graph.outputs().size())};
+    }
+    for (size_t i = 0; i < plan.inputs.size(); ++i) {
+        if (!Fits(graph.TypeOf(graph.inputs()[i]), plan.inputs[i].type)) {
+            return differ("input", plan.inputs[i].name);
+        }
+    }
+    for (size_t i = 0; i < plan.outputs.size(); ++i) {
+        if (!Fits(graph.TypeOf(graph.outputs()[i].value), plan.outputs[i].type)) {
+            return differ("output", plan.outputs[i].name);
+        }
+    }
+    std::map<std::string_view, const graph::TensorType*> states;
+    for (const graph::Node& node : graph.nodes()) {
+        if (const auto* read = std::get_if<graph::op::ReadState>(&node.operation)) {
+            states[read->state] = &read->type;
+        }
+    }
+    for (const graph::PlanBlock& block : plan.blocks) {
+        if (block.kind != graph::BlockKind::kState) {
+            continue;
+        }
+        const auto state = states.find(block.name);
+        if (state == states.end() || !Fits(*state->second, block.type)) {
+            return differ("state", block.name);
+        }
+    }
+    return OkStatus();
+}
+
+}  // namespace fornax::ggml_plugin

@@ -1,0 +1,45 @@
+// Where plans of captured graphs come from: the directory of kernels, the cache, the compiler.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/disk_cache.h"
+#include "base/result.h"
+#include "compiler/graph/compile.h"
+#include "compiler/graph/plan/kernel_directory.h"
+
+namespace fornax::ggml_plugin {
+
+class PlanSource {
+  public:
+    PlanSource();
+
+    struct Found {
+        graph::Plan plan;
+        std::string from;  // for messages: "HIT", "MISS", "HIT in DIR"
+    };
+    // The plan of a verified graph. FORNAX_KERNEL_DIR wins over the cache. What is damaged there is
+    // told and made anew. A build without the compiler has the directory alone: the error names the
+    // graph, which messages call `what`, and the file that is missing. FORNAX_GGML_EXPORT gets the
+    // plan as well. For one thread at a time.
+    Result<Found> Get(graph::Graph graph,
+                      const graph::CompileOptions& options,
+                      const std::string& what);
+
+  private:
+    Result<Found> Find(graph::Graph graph,
+                       const graph::CompileOptions& options,
+                       const Hash128& key,
+                       const std::string& what);
+
+    const std::optional<graph::KernelDirectory> directory_;
+    const std::optional<graph::KernelDirectory> exported_;
+    DiskCache cache_;
+};
+
+// Whether a plan that was read from a file has the inputs, outputs and states of the graph that it
+// is to compute. The error is a clause.
+Status CheckInterface(const graph::Graph& graph, const graph::Plan& plan);
+
+}  // namespace fornax::ggml_plugin
