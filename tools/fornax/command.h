@@ -49,6 +49,10 @@ T ValueOrExit(Result<T> result, int exit_code = kExitFailure) {
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments);
 
 void AddExecCommand(CLI::App& app, std::vector<std::string> command);
+void AddGgmlExportCommand(CLI::App& ggml, std::vector<std::string> command);
+// This process becomes the command, or fails as env(1) does.
+[[noreturn]] void BecomeCommand(std::vector<std::string> command);
+
 void AddBenchCommand(CLI::App& app);
 void AddCacheCommand(CLI::App& app);
 void AddCompileCommand(CLI::App& app);

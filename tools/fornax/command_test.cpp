@@ -86,6 +86,8 @@ TEST_F(CommandTest, WrongUsageIsTwo) {
     EXPECT_EQ(Fornax({"exec"}), 2);
     EXPECT_EQ(Fornax({"exec", "--"}), 2);
     EXPECT_EQ(Fornax({"ggml", "--"}), 2);
+    EXPECT_EQ(Fornax({"ggml", "export", "model.gguf", "--", "true"}), 2);
+    EXPECT_THAT(output_, HasSubstr("--output"));
     EXPECT_EQ(Fornax({"bench", "--repetitions", "0"}), 2);
 }
 

@@ -36,11 +36,33 @@ constexpr const char* kGgmlExamples =
     "\n"
     "Examples:\n"
     "  fornax ggml -- llama-bench -m model.gguf -ngl 99\n"
+    "  fornax ggml export model.gguf -o kernels    (`fornax ggml export --help`)\n"
     "  FORNAX_LOG_LEVEL=info fornax ggml -- llama-cli -m model.gguf -p Hello\n"
     "\n"
     "Exit status: as of exec; 125 also when libggml-fornax.so is missing.";
 
-[[noreturn]] void Become(std::vector<std::string> command) {
+void CheckCommand(const std::vector<std::string>& command, const char* message) {
+    if (command.empty()) {
+        ExitWithError({ErrorCode::kInvalidArgument, message}, kExitUsage);
+    }
+}
+
+[[noreturn]] void Exec(std::vector<std::string> command) {
+    CheckCommand(command, "exec needs a command, as in `fornax exec -- vulkaninfo --summary`.");
+    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
+    BecomeCommand(std::move(command));
+}
+
+[[noreturn]] void ExecGgml(std::vector<std::string> command) {
+    CheckCommand(command, "ggml needs a command, as in `fornax ggml -- llama-bench -m MODEL`.");
+    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
+    SelectGgmlBackend(ValueOrExit(FindGgmlBackend(), kExitExecFailed));
+    BecomeCommand(std::move(command));
+}
+
+}  // namespace
+
+void BecomeCommand(std::vector<std::string> command) {
     std::vector<char*> arguments;
     for (std::string& argument : command) {
         arguments.push_back(argument.data());
@@ -55,35 +77,18 @@ constexpr const char* kGgmlExamples =
         exec_error == ENOENT ? kExitExecNotFound : kExitExecNotRunnable);
 }
 
-void CheckCommand(const std::vector<std::string>& command, const char* message) {
-    if (command.empty()) {
-        ExitWithError({ErrorCode::kInvalidArgument, message}, kExitUsage);
-    }
-}
-
-[[noreturn]] void Exec(std::vector<std::string> command) {
-    CheckCommand(command, "exec needs a command, as in `fornax exec -- vulkaninfo --summary`.");
-    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
-    Become(std::move(command));
-}
-
-[[noreturn]] void ExecGgml(std::vector<std::string> command) {
-    CheckCommand(command, "ggml needs a command, as in `fornax ggml -- llama-bench -m MODEL`.");
-    SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
-    SelectGgmlBackend(ValueOrExit(FindGgmlBackend(), kExitExecFailed));
-    Become(std::move(command));
-}
-
-}  // namespace
-
 // CLI11 would read options of the command, such as --help, as its own, even behind `--`.
 std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
     if (arguments.empty() || (arguments.front() != "exec" && arguments.front() != "ggml")) {
         return {};
     }
+    // Options of export come before its command.
+    const bool is_export =
+        arguments.front() == "ggml" && arguments.size() > 1 && arguments[1] == "export";
     auto first =
-        std::find_if(arguments.begin() + 1, arguments.end(), [](const std::string& argument) {
-            return argument == "--" || argument.empty() || argument.front() != '-';
+        std::find_if(arguments.begin() + 1, arguments.end(), [&](const std::string& argument) {
+            return argument == "--" ||
+                   (!is_export && (argument.empty() || argument.front() != '-'));
         });
     std::vector<std::string> command(first, arguments.end());
     arguments.erase(first, arguments.end());
@@ -99,7 +104,12 @@ void AddExecCommand(CLI::App& app, std::vector<std::string> command) {
     exec->callback([command] { Exec(command); });
     CLI::App* ggml = app.add_subcommand("ggml", "Run a program of ggml on the Fornax device");
     ggml->footer(kGgmlExamples);
-    ggml->callback([command = std::move(command)] { ExecGgml(command); });
+    AddGgmlExportCommand(*ggml, command);
+    ggml->callback([ggml, command = std::move(command)] {
+        if (ggml->get_subcommands().empty()) {
+            ExecGgml(command);
+        }
+    });
 }
 
 }  // namespace fornax::tool
