@@ -11,6 +11,16 @@ bool HasCompiler() {
     return true;
 }
 
+Result<Graph> LowerToPrimitives(Graph graph) {
+    const auto keep_none = [](const Graph&, const Node&) { return false; };
+    FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), {}));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
+    FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(graph, keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
+    return Simplify(graph);
+}
+
 Result<Plan> Compile(Graph graph,
                      const CompileOptions& options,
                      std::vector<Boundary>* boundaries) {

@@ -7,6 +7,10 @@ bool HasCompiler() {
     return false;
 }
 
+Result<Graph> LowerToPrimitives(Graph) {
+    return Error{ErrorCode::kUnsupported, "This build has no graph compiler."};
+}
+
 Result<Plan> Compile(Graph, const CompileOptions&, std::vector<Boundary>*) {
     return Error{ErrorCode::kUnsupported, "This build has no graph compiler."};
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "plugins/ggml/export.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -192,6 +193,7 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     LogNodes(capture);
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledGraph> compiled,
                             compiler_->Compile(capture.graph));
+    ExportOnce(capture);
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<BoundGraph> bound,
                             BoundGraph::Create(std::move(compiled), capture, compiler_->weights()));
     const std::lock_guard lock(mutex_);

@@ -15,7 +15,11 @@ namespace {
 
 std::optional<graph::KernelDirectory> ExportDirectory() {
     const std::optional<std::string> path = EnvironmentText("FORNAX_GGML_EXPORT");
-    return path ? std::optional<graph::KernelDirectory>(*path) : std::nullopt;
+    const std::string formats =
+        "," + EnvironmentText("FORNAX_GGML_EXPORT_FORMATS").value_or("plan") + ",";
+    return path && formats.find(",plan,") != std::string::npos
+               ? std::optional<graph::KernelDirectory>(*path)
+               : std::nullopt;
 }
 
 std::string DefaultCacheDirectory() {

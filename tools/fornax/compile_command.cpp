@@ -11,6 +11,9 @@
 
 #include "base/file.h"
 #include "base/printable.h"
+#include "compiler/frontends/onnx/importer.h"
+#include "compiler/graph/compile.h"
+#include "compiler/graph/export/exported_model.h"
 #include "compiler/graph/plan/plan_file.h"
 #include "runtime/compile_model.h"
 #include "tools/fornax/command.h"
@@ -37,6 +40,7 @@ struct Options {
     std::vector<std::string> dynamic;
     std::string output;
     std::string report_dir;
+    std::string emit = "plan";
     bool explain = false;
 };
 
@@ -92,6 +96,29 @@ Result<runtime::CompiledModel> CompilePlan(const Options& options,
     return runtime::CompileModel(std::move(request));
 }
 
+// The model in ONNX's operators of today, as the graph compiler reads it.
+Status EmitOnnx(const Options& options, const std::map<std::string, int64_t>& dims) {
+    onnx_frontend::ImportOptions import;
+    import.dims = dims;
+    import.strict = options.network.strict;
+    FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model,
+                            onnx_frontend::ImportModelFile(options.network.path, import));
+    for (const auto& [name, length] : model.output_lengths) {
+        if (length != -1) {
+            return Error{ErrorCode::kUnsupported,
+                         fmt::format("{}: the output {} is no tensor, so it is not exported.",
+                                     options.network.path, name)};
+        }
+    }
+    FORNAX_ASSIGN_OR_RETURN(const graph::Graph graph,
+                            graph::LowerToPrimitives(std::move(model.graph)));
+    FORNAX_ASSIGN_OR_RETURN(const graph::ExportedModel exported, graph::ExportGraph(graph));
+    FORNAX_RETURN_IF_ERROR(graph::WriteOnnx(exported, options.output));
+    fmt::print("{} nodes of opset {} written to {}\n", exported.nodes.size(), graph::kExportedOpset,
+               options.output);
+    return OkStatus();
+}
+
 void Compile(const Options& options) {
     if (options.output.empty() && !options.explain && options.report_dir.empty()) {
         ExitWithError({ErrorCode::kInvalidArgument,
@@ -100,6 +127,14 @@ void Compile(const Options& options) {
     }
     const std::map<std::string, int64_t> dims =
         ValueOrExit(options.network.ParseDims(), kExitUsage);
+    if (options.emit == "onnx") {
+        if (options.output.empty()) {
+            ExitWithError({ErrorCode::kInvalidArgument, "--emit onnx needs `-o FILE`."},
+                          kExitUsage);
+        }
+        ExitIfError(EmitOnnx(options, dims));
+        return;
+    }
     const auto start = std::chrono::steady_clock::now();
     const runtime::CompiledModel compiled = ValueOrExit(CompilePlan(options, dims));
     const graph::Plan& plan = compiled.plan;
@@ -138,7 +173,11 @@ void AddCompileCommand(CLI::App& app) {
                      "A size that the plan serves whatever it is, by name")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    compile->add_option("-o,--output", options->output, "The plan file to write");
+    compile->add_option("-o,--output", options->output, "The file to write");
+    compile
+        ->add_option("--emit", options->emit,
+                     "plan, or onnx: the model in ONNX's operators, for the sizes of --dim")
+        ->check(CLI::IsMember({"plan", "onnx"}));
     compile->add_flag("--explain", options->explain,
                       "Print why each value between kernels lies in memory, and how large it is");
     compile->add_option("--write-report", options->report_dir,

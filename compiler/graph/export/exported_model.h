@@ -1,0 +1,61 @@
+// A graph in ONNX's operators, before it becomes a file: plain data that every writer reads.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/result.h"
+#include "compiler/graph/ir/graph.h"
+
+namespace fornax::graph {
+
+// Operators are those of this version of ONNX.
+inline constexpr int64_t kExportedOpset = 23;
+
+struct ExportedNode {
+    using Attribute = std::variant<int64_t, std::vector<int64_t>, std::string>;
+    std::string op;
+    std::vector<std::string> inputs;
+    std::vector<std::string> outputs;
+    std::map<std::string, Attribute> attributes;
+};
+
+struct ExportedPort {
+    std::string name;
+    ElementType element = ElementType::kF32;
+    std::vector<int64_t> dims;
+};
+
+struct ExportedModel {
+    std::string name;
+    // States are the last inputs, and the last outputs have their new values.
+    std::vector<ExportedPort> inputs, outputs;
+    std::vector<std::pair<std::string, Tensor>> weights;
+    std::vector<ExportedNode> nodes;
+};
+
+struct ExportOptions {
+    // What inputs hold that are weights, by number.
+    std::map<size_t, Tensor> weights;
+    // Other names for inputs, outputs and states.
+    std::map<std::string, std::string> names;
+};
+
+// A graph that passes Verify(), whose sizes are constants, without composites, control flow and
+// host calls (see LowerToPrimitives). What depends on weights and constants alone is computed, but
+// for views. kUnsupported, with a sentence that names the node, for what has no operator.
+Result<ExportedModel> ExportGraph(const Graph& graph, const ExportOptions& options = {});
+
+// TensorProto.DataType.
+Result<int32_t> OnnxTypeOf(ElementType element);
+
+// Writes an ONNX file. Weights beyond `inline_bytes` together, of which a file may hold 2 GiB, go
+// into a second file beside it, `path` and ".data".
+Status WriteOnnx(const ExportedModel& model,
+                 const std::string& path,
+                 uint64_t inline_bytes = uint64_t{1} << 30);
+
+}  // namespace fornax::graph
