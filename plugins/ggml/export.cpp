@@ -25,6 +25,7 @@ constexpr std::string_view kKeywords[] = {
     "or",    "pass",     "raise", "return", "self", "try",    "while",  "with",     "yield"};
 
 std::string Identifier(std::string_view name) {
+    name = name.substr(0, name.find(" ("));  // ggml says so that it is a view, and of what kind
     std::string result;
     for (const char c : name) {
         const bool is_plain =

@@ -12,7 +12,10 @@ import sys
 import tempfile
 import unittest
 
+import gguf
 import numpy as np
+import onnx
+import onnxruntime
 
 HERE = pathlib.Path(__file__).parent
 sys.path.append(str(HERE.parents[1] / "tools/clients"))
@@ -68,6 +71,50 @@ class Export(unittest.TestCase):
         error, logits = (np.array(cpu["steps"][0]["logits"]) - expected["steps"][0]["logits"],
                          np.array(expected["steps"][0]["logits"]))
         self.assertLess(np.sum(error**2) / np.sum(logits**2), 2e-3)
+
+    def test_onnxruntime_computes_the_same_from_exported_graphs(self):
+        for type_name, most_error in (("f16", 1e-4), ("q4_0", 2e-3)):
+            write_model(self.model, type_name)
+            done = self.export("--formats", "onnx", "--", NODE, HERE / "generate.mjs", MODULES, "{}", "vulkan", "2")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            expected, _ = self.generate(GGML_BACKEND_PATH=str(self.backend()))
+            self.check_graphs(expected, most_error)
+            for file in self.kernels.iterdir():
+                file.unlink()
+
+    def check_graphs(self, expected, most_error):
+        sessions = {}
+        for file in self.kernels.glob("*.onnx"):
+            onnx.checker.check_model(file, full_check=True)
+            session = onnxruntime.InferenceSession(file)
+            shapes = {port.name: port.shape for port in session.get_inputs()}
+            sessions[shapes["FORNAX0_inp_pos_0"][-1]] = session, shapes
+        table = next(tensor for tensor in gguf.GGUFReader(self.model).tensors if tensor.name == "token_embd.weight")
+        table = gguf.quants.dequantize(table.data, table.tensor_type)
+        tokens = expected["prompt"]
+        caches, begin = {}, 0
+        for step in expected["steps"][:2]:
+            session, shapes = sessions[len(tokens)]
+            at = np.arange(begin, begin + len(tokens))
+            values = {"FORNAX0_embd_0": table[tokens], "FORNAX0_inp_pos_0": at, "FORNAX0_attn_inp_k_idxs_0": at,
+                      "FORNAX0_attn_inp_v_idxs_0": at, "FORNAX0_out_ids_0": [len(tokens) - 1],
+                      "FORNAX0_attn_inp_kq_mask_0": np.where(
+                          np.arange(shapes["FORNAX0_attn_inp_kq_mask_0"][-1]) > at[:, None], -np.inf, 0)}
+            inputs = {}
+            for port in session.get_inputs():
+                kind = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int32)": np.int32,
+                        "tensor(int64)": np.int64}[port.type]
+                value = values[port.name] if port.name in values else caches.get(port.name, np.zeros(port.shape))
+                self.assertTrue(port.name in values or port.name.startswith("cache_"), port.name)
+                inputs[port.name] = np.asarray(value, kind).reshape(port.shape)
+            names = [port.name for port in session.get_outputs()]
+            results = dict(zip(names, session.run(None, inputs), strict=True))
+            caches = {name.removesuffix("_new"): value for name, value in results.items() if name.endswith("_new")}
+            logits = np.array(step["logits"])
+            error = results["result_output"].reshape(-1) - logits
+            self.assertLess(np.sum(error**2) / np.sum(logits**2), most_error)
+            begin += len(tokens)
+            tokens = [step["token"]]
 
     @staticmethod
     def backend():

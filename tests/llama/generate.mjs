@@ -4,7 +4,7 @@
 //   MODULES  the folder of node_modules
 //   DEVICE   cpu or vulkan
 //   TOKEN    what to go on with after each step, instead of the likeliest token
-// Prints a JSON object: the devices' names, the layers on them, and for each step the likeliest token
+// Prints a JSON object: the devices' names, the layers on them, the prompt's tokens, and for each step the likeliest token
 // and the logits of all tokens.
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
@@ -28,7 +28,7 @@ const model = await llama.loadModel({modelPath: model_path, gpuLayers: on_cpu ? 
 const context = await model.createContext({contextSize: 512, batchSize: 512});
 const sequence = context.getSequence();
 let input = [model.tokens.bos, ...model.tokenize(PROMPT.repeat(REPEATS))];
-const result = {devices: await llama.getGpuDeviceNames(), layers: model.gpuLayers, steps: []};
+const result = {devices: await llama.getGpuDeviceNames(), layers: model.gpuLayers, prompt: [...input], steps: []};
 for (let step = 0; step < Number(steps); ++step) {
     const last = input.pop();
     const output = await sequence.controlledEvaluate(
