@@ -2,7 +2,6 @@
 // kernels alone: products read the weights as the file has them.
 #include "plugins/ggml/export.h"
 
-#include <array>
 #include <mutex>
 #include <set>
 
@@ -17,26 +16,6 @@
 
 namespace fornax::ggml_plugin {
 namespace {
-
-constexpr std::string_view kKeywords[] = {
-    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
-    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
-    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
-    "or",    "pass",     "raise", "return", "self", "try",    "while",  "with",     "yield"};
-
-std::string Identifier(std::string_view name) {
-    name = name.substr(0, name.find(" ("));  // ggml says so that it is a view, and of what kind
-    std::string result;
-    for (const char c : name) {
-        const bool is_plain =
-            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        result += is_plain ? c : '_';
-    }
-    if (result.empty() || (result.front() >= '0' && result.front() <= '9')) {
-        result = "v" + result;
-    }
-    return std::ranges::count(kKeywords, result) != 0 ? result + "_" : result;
-}
 
 bool IsAsked(std::string_view format) {
     const std::string formats =
@@ -70,7 +49,11 @@ Status Export(const Capture& capture, const std::string& directory, const std::s
     }
     FORNAX_ASSIGN_OR_RETURN(const graph::ExportedModel model, graph::ExportGraph(lowered, options));
     FORNAX_RETURN_IF_ERROR(CreateDirectories(directory, 0755));
-    return graph::WriteOnnx(model, fmt::format("{}/graph_{}.onnx", directory, hash));
+    const std::string file = fmt::format("{}/graph_{}", directory, hash);
+    if (IsAsked("onnx")) {
+        FORNAX_RETURN_IF_ERROR(graph::WriteOnnx(model, file + ".onnx"));
+    }
+    return IsAsked("torch") ? graph::WriteTorch(model, file + ".py") : OkStatus();
 }
 
 }  // namespace
@@ -86,7 +69,9 @@ std::map<std::string, std::string> PortNames(const ggml_frontend::Graph& graph) 
             if (!name.empty() || (whole && (tensor.offset != 0 || tensor.ne != storage.ne))) {
                 continue;
             }
-            const std::string wanted = Identifier(tensor.name);
+            // What follows in parentheses says that it is a view, and of what kind.
+            const std::string wanted =
+                graph::PythonIdentifier(tensor.name.substr(0, tensor.name.find(" (")));
             name = wanted;
             for (int i = 2; !taken.insert(name).second; ++i) {
                 name = fmt::format("{}_{}", wanted, i);
@@ -98,7 +83,7 @@ std::map<std::string, std::string> PortNames(const ggml_frontend::Graph& graph) 
 
 void ExportOnce(const Capture& capture) {
     const std::optional<std::string> directory = EnvironmentText("FORNAX_GGML_EXPORT");
-    if (!directory || !IsAsked("onnx")) {
+    if (!directory || (!IsAsked("onnx") && !IsAsked("torch"))) {
         return;
     }
     static std::mutex mutex;

@@ -1,7 +1,8 @@
 """`fornax ggml export` with a model of llama.cpp: its directory suffices for a backend without the compiler.
 
 Environment: FORNAX_COMMAND, the command; FORNAX_MANIFEST, the driver's; FORNAX_NODE_MODULES, the folder that
-tools/setup/node.sh fills; FORNAX_GGML_WITHOUT_COMPILER, the backend of a build without the graph compiler.
+tools/setup/node.sh fills; FORNAX_GGML_WITHOUT_COMPILER, the backend of a build without the graph compiler;
+FORNAX_TORCH_PYTHON, a Python with PyTorch, else this one; without PyTorch its test is skipped.
 """
 
 import json
@@ -24,6 +25,19 @@ from write_llama import write_model  # noqa: E402  (the folder must be known fir
 NODE = pathlib.Path(sys.executable).with_name("node")
 MODULES = os.environ["FORNAX_NODE_MODULES"]
 STEPS = "3"
+TORCH_PYTHON = os.environ.get("FORNAX_TORCH_PYTHON", sys.executable)
+# Computes the traced module as well, in a process that does not know the script.
+TRACED = """
+import sys, numpy, torch
+module, script, inputs, outputs = torch.jit.load(sys.argv[1]), *sys.argv[2:]
+spec = __import__("importlib.util").util.spec_from_file_location("script", script)
+names = __import__("importlib.util").util.module_from_spec(spec); spec.loader.exec_module(names)
+arrays = numpy.load(inputs)
+results = module(*[torch.from_numpy(arrays[name]) for name, _, _ in names.INPUTS])
+expected = numpy.load(outputs)
+for name, result in zip(names.OUTPUTS, results):
+    assert numpy.array_equal(result.numpy(), expected[name]), name
+"""
 
 
 class Export(unittest.TestCase):
@@ -82,13 +96,36 @@ class Export(unittest.TestCase):
             for file in self.kernels.iterdir():
                 file.unlink()
 
-    def check_graphs(self, expected, most_error):
-        sessions = {}
+    def test_pytorch_computes_the_same_from_exported_scripts(self):
+        if subprocess.run([TORCH_PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+            self.skipTest("PyTorch is not installed.")
+        write_model(self.model, "q8_0")
+        done = self.export("--formats", "onnx,torch", "--", NODE, HERE / "generate.mjs", MODULES, "{}", "vulkan", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        expected, _ = self.generate(GGML_BACKEND_PATH=str(self.backend()))
+        self.check_graphs(expected, 2e-3, with_scripts=True)
+
+    def check_script(self, script, inputs, names, session):
+        arrays, outputs, module = (self.folder / name for name in ("inputs.npz", "outputs.npz", "module.pt"))
+        np.savez(arrays, **inputs)
+        for command in ([script, "-o", module, arrays, outputs], ["-c", TRACED, module, script, arrays, outputs]):
+            done = self.run_command([TORCH_PYTHON, *command])
+            self.assertEqual(done.returncode, 0, done.stderr)
+        results = np.load(outputs)
+        for name, expected in zip(names, session.run(None, inputs), strict=True):
+            np.testing.assert_allclose(results[name], expected, rtol=1e-2, atol=1e-3 * np.abs(expected).max(),
+                                       err_msg=name)
+
+    def check_graphs(self, expected, most_error, with_scripts=False):
+        sessions, scripts = {}, {}
         for file in self.kernels.glob("*.onnx"):
             onnx.checker.check_model(file, full_check=True)
             session = onnxruntime.InferenceSession(file)
             shapes = {port.name: port.shape for port in session.get_inputs()}
-            sessions[shapes["FORNAX0_inp_pos_0"][-1]] = session, shapes
+            count = shapes["FORNAX0_inp_pos_0"][-1]
+            sessions[count] = session, shapes
+            if with_scripts:
+                scripts[count] = file.with_suffix(".py")
         table = next(tensor for tensor in gguf.GGUFReader(self.model).tensors if tensor.name == "token_embd.weight")
         table = gguf.quants.dequantize(table.data, table.tensor_type)
         tokens = expected["prompt"]
@@ -108,6 +145,8 @@ class Export(unittest.TestCase):
                 self.assertTrue(port.name in values or port.name.startswith("cache_"), port.name)
                 inputs[port.name] = np.asarray(value, kind).reshape(port.shape)
             names = [port.name for port in session.get_outputs()]
+            if scripts:
+                self.check_script(scripts[len(tokens)], inputs, names, session)
             results = dict(zip(names, session.run(None, inputs), strict=True))
             caches = {name.removesuffix("_new"): value for name, value in results.items() if name.endswith("_new")}
             logits = np.array(step["logits"])

@@ -96,8 +96,8 @@ Result<runtime::CompiledModel> CompilePlan(const Options& options,
     return runtime::CompileModel(std::move(request));
 }
 
-// The model in ONNX's operators of today, as the graph compiler reads it.
-Status EmitOnnx(const Options& options, const std::map<std::string, int64_t>& dims) {
+// The model as the graph compiler reads it, for other programs.
+Status EmitModel(const Options& options, const std::map<std::string, int64_t>& dims) {
     onnx_frontend::ImportOptions import;
     import.dims = dims;
     import.strict = options.network.strict;
@@ -112,8 +112,13 @@ Status EmitOnnx(const Options& options, const std::map<std::string, int64_t>& di
     }
     FORNAX_ASSIGN_OR_RETURN(const graph::Graph graph,
                             graph::LowerToPrimitives(std::move(model.graph)));
-    FORNAX_ASSIGN_OR_RETURN(const graph::ExportedModel exported, graph::ExportGraph(graph));
-    FORNAX_RETURN_IF_ERROR(graph::WriteOnnx(exported, options.output));
+    graph::ExportOptions names;
+    if (options.emit == "torch") {
+        names.names = graph::PythonNames(graph);
+    }
+    FORNAX_ASSIGN_OR_RETURN(const graph::ExportedModel exported, graph::ExportGraph(graph, names));
+    FORNAX_RETURN_IF_ERROR(options.emit == "onnx" ? graph::WriteOnnx(exported, options.output)
+                                                  : graph::WriteTorch(exported, options.output));
     fmt::print("{} nodes of opset {} written to {}\n", exported.nodes.size(), graph::kExportedOpset,
                options.output);
     return OkStatus();
@@ -127,12 +132,13 @@ void Compile(const Options& options) {
     }
     const std::map<std::string, int64_t> dims =
         ValueOrExit(options.network.ParseDims(), kExitUsage);
-    if (options.emit == "onnx") {
+    if (options.emit != "plan") {
         if (options.output.empty()) {
-            ExitWithError({ErrorCode::kInvalidArgument, "--emit onnx needs `-o FILE`."},
+            ExitWithError({ErrorCode::kInvalidArgument,
+                           fmt::format("--emit {} needs `-o FILE`.", options.emit)},
                           kExitUsage);
         }
-        ExitIfError(EmitOnnx(options, dims));
+        ExitIfError(EmitModel(options, dims));
         return;
     }
     const auto start = std::chrono::steady_clock::now();
@@ -175,9 +181,11 @@ void AddCompileCommand(CLI::App& app) {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     compile->add_option("-o,--output", options->output, "The file to write");
     compile
-        ->add_option("--emit", options->emit,
-                     "plan, or onnx: the model in ONNX's operators, for the sizes of --dim")
-        ->check(CLI::IsMember({"plan", "onnx"}));
+        ->add_option(
+            "--emit", options->emit,
+            "plan, onnx (the model in operators of ONNX) or torch (as a script of PyTorch), "
+            "for the sizes of --dim")
+        ->check(CLI::IsMember({"plan", "onnx", "torch"}));
     compile->add_flag("--explain", options->explain,
                       "Print why each value between kernels lies in memory, and how large it is");
     compile->add_option("--write-report", options->report_dir,

@@ -147,9 +147,10 @@ void AddGgmlExportCommand(CLI::App& ggml, std::vector<std::string> command) {
     app->add_option("model", options->model, "A GGUF file")->required();
     app->add_option("-o,--output", options->output, "The directory to write to")->required();
     app->add_option("--formats", options->formats,
-                    "What to write of each graph: plan (for FORNAX_KERNEL_DIR), onnx")
+                    "What to write of each graph: plan (for FORNAX_KERNEL_DIR), onnx, torch (a "
+                    "script of PyTorch)")
         ->delimiter(',')
-        ->check(CLI::IsMember({"plan", "onnx"}));
+        ->check(CLI::IsMember({"plan", "onnx", "torch"}));
     app->add_option("--prompt", options->prompt, "Tokens of the prompt")
         ->check(CLI::Range(1, 1 << 20));
     app->add_option("--tokens", options->tokens, "Tokens that are generated")

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -57,5 +58,14 @@ Result<int32_t> OnnxTypeOf(ElementType element);
 Status WriteOnnx(const ExportedModel& model,
                  const std::string& path,
                  uint64_t inline_bytes = uint64_t{1} << 30);
+
+// A name of letters, digits and underscores that Python and the script leave free.
+std::string PythonIdentifier(std::string_view name);
+// Such names for all inputs, outputs and states.
+std::map<std::string, std::string> PythonNames(const Graph& graph);
+
+// Writes a Python script with the model as a torch.nn.Module, whose weights are in a file beside
+// it, `path` and ".weights". Names of ports must be identifiers of Python.
+Status WriteTorch(const ExportedModel& model, const std::string& path);
 
 }  // namespace fornax::graph
