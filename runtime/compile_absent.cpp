@@ -18,6 +18,7 @@ Error NoCompiler(const ModelFile& file) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): the signature of the one with a compiler
 Result<CompiledModel> CompileModel(CompileRequest request) {
     FORNAX_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(request.file));
     if (!is_plan) {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "base/file.h"
 #include "compiler/graph/build/build_error.h"
