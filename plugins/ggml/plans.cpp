@@ -6,9 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/environment.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "compiler/graph/graph_hash.h"
 #include "compiler/graph/plan/plan_cache.h"
+#include "plugins/ggml/compile_process.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -20,6 +22,12 @@ std::optional<graph::KernelDirectory> ExportDirectory() {
     return path && formats.find(",plan,") != std::string::npos
                ? std::optional<graph::KernelDirectory>(*path)
                : std::nullopt;
+}
+
+// Of a file; of a name in PATH there is none, so that it is the name alone that counts.
+Hash128 VersionOf(const std::string& compiler) {
+    const Result<Hash128> contents = HashFile(compiler);
+    return contents.ok() ? *contents : Hash128{};
 }
 
 std::string DefaultCacheDirectory() {
@@ -46,6 +54,7 @@ bool Fits(const graph::TensorType& type, const graph::TensorType& plan) {
 PlanSource::PlanSource()
     : directory_(graph::KernelDirectory::FromEnvironment()),
       exported_(ExportDirectory()),
+      compiler_(EnvironmentText("FORNAX_COMPILER")),
       cache_(DefaultCacheDirectory()) {}
 
 Result<PlanSource::Found> PlanSource::Get(graph::Graph graph,
@@ -84,25 +93,48 @@ Result<PlanSource::Found> PlanSource::Find(graph::Graph graph,
                            plan.error().message);
         }
     }
-    if (!graph::HasCompiler()) {
+    const bool is_off = compiler_ == "off";
+    if (is_off || (!compiler_ && !graph::HasCompiler())) {
+        const std::string_view reason =
+            is_off ? "FORNAX_COMPILER is off" : "This build has no graph compiler";
         return Error{
             ErrorCode::kNotFound,
-            directory_ ? fmt::format("This build has no graph compiler, and {} has no usable plan "
-                                     "in FORNAX_KERNEL_DIR, where it is {}.",
-                                     what, directory_->FileOf(key))
-                       : fmt::format("This build has no graph compiler, and FORNAX_KERNEL_DIR is "
-                                     "not set to a directory that has {}.plan of {}.",
-                                     key.ToHex(), what)};
+            directory_ ? fmt::format("{}, and {} has no usable plan in FORNAX_KERNEL_DIR, where it "
+                                     "is {}.",
+                                     reason, what, directory_->FileOf(key))
+                       : fmt::format("{}, and FORNAX_KERNEL_DIR is not set to a directory that has "
+                                     "{}.plan of {}.",
+                                     reason, key.ToHex(), what)};
     }
-    if (std::optional<graph::Plan> plan = graph::FindPlan(cache_, key)) {
+    Hash128 cache_key = key;
+    if (compiler_) {  // its plans are not those of the linked one
+        cache_key = Hasher().Append(key).Append(*compiler_).Append(VersionOf(*compiler_)).Finish();
+    }
+    if (std::optional<graph::Plan> plan = graph::FindPlan(cache_, cache_key)) {
         if (CheckInterface(graph, *plan).ok()) {
             return Found{*std::move(plan), "HIT"};
         }
     }
-    FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, graph::Compile(std::move(graph), options));
-    plan.graph_hash = key.ToHex();
-    graph::StorePlan(cache_, key, plan);
+    FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, Compile(std::move(graph), options));
+    plan.graph_hash = cache_key.ToHex();
+    graph::StorePlan(cache_, cache_key, plan);
     return Found{std::move(plan), "MISS"};
+}
+
+Result<graph::Plan> PlanSource::Compile(graph::Graph graph,
+                                        const graph::CompileOptions& options) const {
+    if (!compiler_) {
+        return graph::Compile(std::move(graph), options);
+    }
+    FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, CompileInProcess(*compiler_, graph, options));
+    const Status fits = CheckInterface(graph, plan);
+    if (!fits.ok()) {
+        return Error{
+            fits.error().code,
+            fmt::format("The compiler {} of FORNAX_COMPILER made another graph's plan: {}.",
+                        *compiler_, fits.error().message)};
+    }
+    return plan;
 }
 
 Status CheckInterface(const graph::Graph& graph, const graph::Plan& plan) {

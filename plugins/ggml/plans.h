@@ -20,8 +20,9 @@ class PlanSource {
         std::string from;  // for messages: "HIT", "MISS", "HIT in DIR"
     };
     // The plan of a verified graph. FORNAX_KERNEL_DIR wins over the cache. What is damaged there is
-    // told and made anew. A build without the compiler has the directory alone: the error names the
-    // graph, which messages call `what`, and the file that is missing. FORNAX_GGML_EXPORT gets the
+    // told and made anew. FORNAX_COMPILER names a compiler to run in place of the linked one, or is
+    // "off". Without any the directory is all there is: the error names the graph, which messages
+    // call `what`, and the file that is missing. FORNAX_GGML_EXPORT gets the
     // plan as well. For one thread at a time.
     Result<Found> Get(graph::Graph graph,
                       const graph::CompileOptions& options,
@@ -32,9 +33,11 @@ class PlanSource {
                        const graph::CompileOptions& options,
                        const Hash128& key,
                        const std::string& what);
+    Result<graph::Plan> Compile(graph::Graph graph, const graph::CompileOptions& options) const;
 
     const std::optional<graph::KernelDirectory> directory_;
     const std::optional<graph::KernelDirectory> exported_;
+    const std::optional<std::string> compiler_;  // FORNAX_COMPILER
     DiskCache cache_;
 };
 

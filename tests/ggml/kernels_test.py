@@ -98,6 +98,24 @@ class Kernels(unittest.TestCase):
         self.assertTrue(Path(named[1]).exists())  # the name that was told is the one that is looked for
         self.run_script(OTHER, WITHOUT_COMPILER, FORNAX_KERNEL_DIR=str(self.kernels))
 
+    def test_the_compiler_may_be_a_process_or_off(self):
+        command = os.environ["FORNAX_COMMAND"]
+        for backend in (BACKEND, WITHOUT_COMPILER):
+            self.cache = self.cache.with_name(f"cache of {Path(backend).parent.name}")
+            self.assertIn("MISS", self.run_script(COMPUTE, backend, FORNAX_COMPILER=command))
+            self.assertIn("HIT", self.run_script(COMPUTE, backend, FORNAX_COMPILER=command))
+            self.assertIn("MISS", self.run_script(OTHER, backend, FORNAX_COMPILER=command))
+            off = self.run_script(LOAD_CPU + COMPUTE, backend, FORNAX_COMPILER="off")
+            self.assertIn("FORNAX_COMPILER is off, and FORNAX_KERNEL_DIR is not set", off)
+            self.assertIn("the CPU backend computes the graph", off)
+        for compiler, told in (("/nowhere/fornax", "/nowhere/fornax of FORNAX_COMPILER cannot be run: No such file"),
+                               ("false", "false of FORNAX_COMPILER ended with status 1"),
+                               ("true", "fornax-compile-")):
+            text = self.run_script(LOAD_CPU + COMPUTE, FORNAX_COMPILER=compiler, TMPDIR=str(self.cache.parent))
+            self.assertIn(told, text)
+            self.assertIn("the CPU backend computes the graph", text)
+        self.assertEqual(list(self.cache.parent.glob("fornax-compile-*")), [])
+
     def test_a_directory_that_cannot_be_written_costs_a_warning(self):
         text = self.run_script(COMPUTE, FORNAX_GGML_EXPORT="/proc/nowhere")
         self.assertIn("is not exported. ", text)

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -78,8 +79,42 @@ Status CheckNames(const Network& network,
     return OkStatus();
 }
 
+constexpr std::string_view kGraphBegin = "graph \"";
+
+// The text of a graph, if the file holds one.
+std::optional<std::string> ReadGraphText(const std::string& path) {
+    const Result<std::shared_ptr<const MappedFile>> file = MappedFile::Open(path);
+    if (!file.ok()) {
+        return std::nullopt;
+    }
+    const std::span<const std::byte> bytes = (*file)->bytes();
+    std::string text(reinterpret_cast<const char*>(bytes.data()),
+                     std::min(bytes.size(), kGraphBegin.size()));
+    if (text != kGraphBegin) {
+        return std::nullopt;
+    }
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    return text;
+}
+
+Result<runtime::CompiledModel> CompileGraphText(const Options& options, const std::string& text) {
+    FORNAX_ASSIGN_OR_RETURN(graph::Graph graph, graph::ParseGraph(text));
+    FORNAX_RETURN_IF_ERROR(graph::Verify(graph));
+    graph::CompileOptions compile;
+    compile.strict = options.network.strict;
+    compile.precision = options.network.ParsedPrecision();
+    compile.dynamic_sizes = {options.dynamic.begin(), options.dynamic.end()};
+    runtime::CompiledModel compiled;
+    FORNAX_ASSIGN_OR_RETURN(compiled.plan,
+                            graph::Compile(std::move(graph), compile, &compiled.boundaries));
+    return compiled;
+}
+
 Result<runtime::CompiledModel> CompilePlan(const Options& options,
                                            const std::map<std::string, int64_t>& dims) {
+    if (const std::optional<std::string> text = ReadGraphText(options.network.path)) {
+        return CompileGraphText(options, *text);
+    }
     FORNAX_ASSIGN_OR_RETURN(const Network network, DescribeNetwork(options.network.path));
     FORNAX_RETURN_IF_ERROR(CheckNames(network, dims, options.dynamic));
     runtime::CompileRequest request;

@@ -1,0 +1,108 @@
+// Starts the compiler, waits for it, and reads what it wrote as untrusted bytes.
+#include "plugins/ggml/compile_process.h"
+
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "base/environment.h"
+#include "base/file.h"
+#include "compiler/graph/plan/plan_file.h"
+
+namespace fornax::ggml_plugin {
+namespace {
+
+class TemporaryDirectory {
+  public:
+    TemporaryDirectory()
+        : path_(EnvironmentText("TMPDIR").value_or("/tmp") + "/fornax-compile-XXXXXX") {
+        if (::mkdtemp(path_.data()) == nullptr) {
+            path_.clear();
+        }
+    }
+    ~TemporaryDirectory() {
+        if (!path_.empty()) {
+            std::error_code ignored;
+            std::filesystem::remove_all(path_, ignored);
+        }
+    }
+    TemporaryDirectory(const TemporaryDirectory&) = delete;
+    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+    const std::string& path() const { return path_; }
+
+  private:
+    std::string path_;
+};
+
+// The exit status; -1 if the program around us takes its children's statuses itself.
+Result<int> Run(std::vector<std::string> command) {
+    std::vector<char*> arguments;
+    for (std::string& argument : command) {
+        arguments.push_back(argument.data());
+    }
+    arguments.push_back(nullptr);
+    // What it prints is for readers, and standard output may be somebody's data.
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    pid_t child = 0;
+    const int error =
+        posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error != 0) {
+        return Error{ErrorCode::kNotFound,
+                     fmt::format("The compiler {} of FORNAX_COMPILER cannot be run: {}.",
+                                 command[0], ErrnoMessage(error))};
+    }
+    int status = 0;
+    pid_t waited = 0;
+    do {
+        waited = ::waitpid(child, &status, 0);
+    } while (waited < 0 && errno == EINTR);
+    if (waited < 0) {
+        return -1;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+Result<graph::Plan> CompileInProcess(const std::string& compiler,
+                                     const graph::Graph& graph,
+                                     const graph::CompileOptions& options) {
+    const TemporaryDirectory directory;
+    if (directory.path().empty()) {
+        return Error{ErrorCode::kIo,
+                     fmt::format("There is no temporary directory: {}.", ErrnoMessage(errno))};
+    }
+    const std::string text_file = directory.path() + "/graph", plan_file = text_file + ".plan";
+    FORNAX_RETURN_IF_ERROR(WriteFileAtomically(text_file, graph::ToText(graph), 0600));
+    // All options by name, so that a new one is not forgotten.
+    const auto& [strict, dynamic_sizes, precision, bfloat16_products] = options;
+    if (precision != graph::Precision::kHighest || bfloat16_products) {
+        return Error{ErrorCode::kUnsupported,
+                     "The compiler of FORNAX_COMPILER is not asked for less precise products."};
+    }
+    std::vector<std::string> command = {compiler, "compile", text_file, "-o", plan_file};
+    if (strict) {
+        command.emplace_back("--strict");
+    }
+    for (const std::string& name : dynamic_sizes) {
+        command.insert(command.end(), {"--dynamic", name});
+    }
+    FORNAX_ASSIGN_OR_RETURN(const int code, Run(std::move(command)));
+    if (code > 0) {
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("The compiler {} of FORNAX_COMPILER ended with status {}.",
+                                 compiler, code)};
+    }
+    return graph::ReadPlanFile(plan_file);
+}
+
+}  // namespace fornax::ggml_plugin
