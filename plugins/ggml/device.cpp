@@ -119,7 +119,9 @@ Result<std::unique_ptr<PluginDevice>> PluginDevice::Open(const Host& host,
                                                          abi::Registry* registry,
                                                          const std::string& choice,
                                                          size_t index) {
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Device> opened, vulkan::Device::Open(choice));
+    // Another driver's device is slower than the host's own backend: it has to be chosen by name.
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<vulkan::Device> opened,
+                            vulkan::Device::Open(choice.empty() ? "Fornax" : choice));
     if (opened->features().host_import_alignment == 0) {
         return Error{ErrorCode::kUnsupported,
                      "The device " + opened->name() +

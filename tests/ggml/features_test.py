@@ -6,6 +6,7 @@ Environment: as of backend_test.py.
 """
 
 import ctypes
+import glob
 import os
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from ggml_library import F32, I32, Ggml  # noqa: E402  (the folder must be known
 
 BACKEND = os.environ["FORNAX_GGML_BACKEND"]
 HOST = Path(os.environ["FORNAX_GGML_HOST"])
+LAVAPIPE = ":".join(glob.glob("/usr/share/vulkan/icd.d/lvp_icd*.json"))
 PRELUDE = f"""
 import sys
 sys.path.append({str(Path(__file__).parent)!r})
@@ -146,6 +148,16 @@ class Devices(unittest.TestCase):
     def test_a_device_that_does_not_exist_is_left_out(self):
         text = run("assert len(devices) == 1\n" + COMPUTE, FORNAX_GGML_DEVICE="Fornax,nonsense")
         self.assertIn('no device "nonsense"', text)
+
+    @unittest.skipUnless(LAVAPIPE, "lavapipe is not installed")
+    def test_devices_of_other_drivers_have_to_be_chosen(self):
+        both = f"{LAVAPIPE}:{os.environ['VK_DRIVER_FILES']}"
+        run("assert len(devices) == 1\n"
+            "assert b'Fornax' in ggml.backend_dev_description(devices[0])\n", VK_DRIVER_FILES=both)
+        text = run("assert not devices\n", VK_DRIVER_FILES=LAVAPIPE)
+        self.assertIn("There is no Vulkan device Fornax; there are: 0 llvmpipe", text)
+        run("assert b'llvmpipe' in ggml.backend_dev_description(devices[0])\n",
+            VK_DRIVER_FILES=both, FORNAX_GGML_DEVICE="llvmpipe")
 
     def test_copies_and_events(self):
         run(COMPUTE + """

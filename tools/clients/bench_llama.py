@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Measures llama.cpp on Fornax, on lavapipe and on ggml's own CPU backend, and prints one table.
 
-Operators run in test-backend-ops' perf mode, a 1.1-billion-parameter model of seeded weights in
+Drivers: `plugin` is libggml-fornax.so, `fornax` and `lavapipe` are ggml's Vulkan backend on that driver. The
+ratios are of the first one to the others. Operators run in test-backend-ops' perf mode, a 1.1-billion-parameter model of seeded weights in
 llama-bench; the drivers take turns, and the median of the repetitions counts. What is measured runs once
 before, with FORNAX_TIER=1, so that the driver's disk cache has the full code of its kernels: the largest
 take longer to compile than some of the rows run. The last rows are the wall time from the start of a
 process to its first token.
-tools/clients/setup.sh brings the programs; models are written to the models folder once (2.2 GB).
+tools/clients/setup.sh brings the programs; models are written to the models folder once (6.8 GB).
 
     fornax bench llama                          the whole table; lavapipe takes most of an hour
-    fornax bench llama --drivers fornax,cpu     without lavapipe
+    fornax bench llama --drivers plugin,fornax,cpu     without lavapipe
     fornax bench llama --filter 'q4_0|soft_max' rows whose names match
 """
 
@@ -30,6 +31,8 @@ PERF = re.compile(r"([\d.]+) us/run -\s*([\d.]+) (\w+)/run -\s*(?:\x1b\[[\d;]*m)
 THREADS = "2"
 PROMPT = 512
 GENERATED = 64
+DRIVERS = ("plugin", "fornax", "lavapipe", "cpu")
+DEVICES = {"plugin": "FORNAX0", "cpu": "CPU"}  # as ggml names them; else Vulkan0
 
 
 @dataclass
@@ -54,7 +57,11 @@ class Bench:
     warm: set[tuple] = field(default_factory=set)  # (driver, arguments...) that have run
 
     def environment(self, driver: str) -> dict[str, str]:
-        return {} if driver == "cpu" else self.programs.environment(driver)
+        if driver == "cpu":
+            return {}
+        if driver == "plugin":
+            return self.programs.environment("fornax", own_backend=True)
+        return self.programs.environment(driver)
 
     def run(self, program: Path, arguments: list[str], driver: str, tier: str | None = None) -> str:
         environment = self.environment(driver)
@@ -76,7 +83,7 @@ class Bench:
 
     def operator(self, name: str, parameters: str, driver: str) -> float:
         """GFLOP/s, or GB/s for operators without floating-point operations to count."""
-        backend = "CPU" if driver == "cpu" else "Vulkan0"
+        backend = DEVICES.get(driver, "Vulkan0")
         text = self.run_warm(self.programs.operators,
                              ["perf", "-b", backend, "-o", name, "-p", parameters], driver)
         found = PERF.findall(text)
@@ -91,13 +98,19 @@ class Bench:
             print(f"writing {path}", file=sys.stderr)
             self.models.mkdir(parents=True, exist_ok=True)
             fresh = path.with_suffix(".new")
-            subprocess.run([ROOT / ".venv/bin/python3", Path(__file__).with_name("write_llama.py"), fresh,
-                            "--type", type_name, "--shape", "1b"], check=True)
+            if type_name == "q4_K":  # which the Python package does not write
+                self.run(self.programs.folder / "usr/bin/llama-quantize",
+                         ["--pure", str(self.model("f16")), str(fresh), type_name], "cpu")
+            else:
+                subprocess.run([ROOT / ".venv/bin/python3", Path(__file__).with_name("write_llama.py"), fresh,
+                                "--type", type_name, "--shape", "1b"], check=True)
             fresh.rename(path)
         return path
 
     def on_device(self, driver: str) -> list[str]:
-        return ["-dev", "none", "-ngl", "0"] if driver == "cpu" else ["-dev", "Vulkan0", "-ngl", "99"]
+        if driver == "cpu":
+            return ["-dev", "none", "-ngl", "0"]
+        return ["-dev", DEVICES.get(driver, "Vulkan0"), "-ngl", "99"]
 
     def llama(self, type_name: str, prompt: int, generated: int, driver: str) -> float:
         """Tokens a second."""
@@ -143,7 +156,7 @@ def all_rows() -> list[Row]:
                      r"type_src=f32,type_dst=f32,ne_src=\[8192,512,2,1\],permute_src=\[0,2,1,3\]", "GB/s"),
         operator_row("sum_rows 8192x8192", "SUM_ROWS", r"ne=\[8192,8192,1,1\]", "GB/s"),
     ]
-    for type_name in ("f16", "q4_0"):
+    for type_name in ("f16", "bf16", "q8_0", "q4_0", "q4_K"):
         rows.append(Row(f"pp{PROMPT} {type_name}", "tokens/s",
                         lambda bench, driver, t=type_name: bench.llama(t, PROMPT, 0, driver)))
         rows.append(Row(f"tg{GENERATED} {type_name}", "tokens/s",
@@ -159,11 +172,11 @@ def cell(row: Row, driver: str) -> str:
     return "-"
 
 
-def ratio(row: Row, driver: str) -> str:
-    """How many times better Fornax is."""
-    if "fornax" not in row.values or driver not in row.values:
+def ratio(row: Row, first: str, driver: str) -> str:
+    """How many times better the first driver is."""
+    if first not in row.values or driver not in row.values:
         return "-"
-    own, other = (statistics.median(row.values[d]) for d in ("fornax", driver))
+    own, other = (statistics.median(row.values[d]) for d in (first, driver))
     return f"{other / own if row.unit == 's' else own / other:.2f}"
 
 
@@ -193,8 +206,8 @@ def measure(rows: list[Row], drivers: list[str], bench: Bench, repetitions: int)
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fornax bench llama", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--drivers", default="fornax,lavapipe,cpu",
-                        help="of fornax, lavapipe, cpu (separated by commas)")
+    parser.add_argument("--drivers", default=",".join(DRIVERS),
+                        help=f"of {', '.join(DRIVERS)} (separated by commas)")
     parser.add_argument("--filter", default="", help="rows whose names match this regular expression")
     parser.add_argument("--repetitions", type=int, default=3, help="runs of each; the median counts")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one run")
@@ -205,7 +218,7 @@ def main() -> int:
     options = parser.parse_args()
 
     drivers = options.drivers.split(",")
-    unknown = set(drivers) - {"fornax", "lavapipe", "cpu"}
+    unknown = set(drivers) - set(DRIVERS)
     if unknown:
         parser.error(f"There is no driver {', '.join(sorted(unknown))}.")
     rows = [row for row in all_rows() if re.search(options.filter, row.name)]
@@ -222,9 +235,9 @@ def main() -> int:
     except KeyboardInterrupt:
         print("\nCut off: medians of fewer repetitions, and - for what was not measured.", file=sys.stderr)
 
-    others = [driver for driver in drivers if driver != "fornax"]
+    first, others = drivers[0], drivers[1:]
     print(table([["case", "unit", *drivers, *(f"x {driver}" for driver in others), ""],
-                 *[[row.name, row.unit, *(cell(row, d) for d in drivers), *(ratio(row, d) for d in others), ""]
+                 *[[row.name, row.unit, *(cell(row, d) for d in drivers), *(ratio(row, first, d) for d in others), ""]
                    for row in rows]]))
     for row in rows:
         for driver, problem in row.problems.items():
