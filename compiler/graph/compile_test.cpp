@@ -111,6 +111,19 @@ TEST(Compile, AStateWhoseOldValueIsReadIsCopied) {
 }
 
 // A loop that is no kernel in primitives, and whose body has composites: it was taken for a kernel.
+// f8e8m0 has no 0 for what lies outside.
+TEST(Compile, RowsOfATypeWithoutZero) {
+    ExpectTheSame(R"(graph "example" {
+    %0 = input "x" f32[4]
+    %1 = input "at" i64[3]
+    %2 = cast "codes" (%0) {to = f8e8m0}
+    %3 = gather "rows" (%2, %1) {sources = [-1], shape = [3]}
+    output "y" %3
+})",
+                  {Tensor::FromFloats({4}, std::vector<float>{1, 2, 4, 8}),
+                   Tensor::FromIntegers({3}, std::vector<int64_t>{3, 0, 2})});
+}
+
 TEST(Compile, LoopsOfCompositesRunOnTheHost) {
     uint64_t runs = 0;
     EXPECT_EQ(testing::CheckRandomGraphOnHost(4011174, &runs), "");

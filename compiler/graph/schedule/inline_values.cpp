@@ -1,10 +1,22 @@
 // What each primitive becomes inside of a kernel: KernelBuilder::At.
 #include <algorithm>
+#include <array>
 #include <cassert>
 
 #include "compiler/graph/schedule/kernel_builder.h"
 
 namespace fornax::graph {
+
+namespace {
+
+// 0, or what it is rounded to in a type that has none (f8e8m0).
+Scalar ZeroOf(ElementType type) {
+    std::array<uint8_t, sizeof(uint64_t)> bytes = {};
+    WriteElement(type, IsFloat(type) ? Scalar::Float(0) : Scalar::Integer(0), bytes.data());
+    return ReadElement(type, bytes.data());
+}
+
+}  // namespace
 
 using loop::ScalarId;
 using Indices = std::vector<Expr>;
@@ -212,9 +224,9 @@ class ValueInliner {
         if (!inside.valid()) {
             return value;
         }
-        const Scalar zero = IsFloat(type_.element) ? Scalar::Float(0) : Scalar::Integer(0);
-        return builder_.Map(ScalarFunction::kSelect,
-                            {inside, value, builder_.Constant(type_.element, zero)});
+        return builder_.Map(
+            ScalarFunction::kSelect,
+            {inside, value, builder_.Constant(type_.element, ZeroOf(type_.element))});
     }
 
     ScalarId operator()(const op::Iota& iota) {
@@ -440,8 +452,7 @@ ScalarId KernelBuilder::At(ValueId value, std::vector<Expr> index) {
         return found->second;
     }
     if (size() > most_scalars_) {
-        return Constant(source.type.element,
-                        IsFloat(source.type.element) ? Scalar::Float(0) : Scalar::Integer(0));
+        return Constant(source.type.element, ZeroOf(source.type.element));
     }
     ScalarId scalar;
     if (const auto given = sources_.find(value.value()); given != sources_.end()) {
