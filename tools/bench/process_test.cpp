@@ -14,13 +14,15 @@ namespace {
 using ::testing::HasSubstr;
 
 class ProcessTest : public ::testing::Test {
+  public:
+    ~ProcessTest() override { std::filesystem::remove_all(directory_); }
+
   protected:
     ProcessTest() {
         std::string name = ::testing::TempDir() + "fornax_process_XXXXXX";
         directory_ = mkdtemp(name.data());
         options_.log = directory_ / "log";
     }
-    ~ProcessTest() override { std::filesystem::remove_all(directory_); }
 
     Result<int> RunShell(const std::string& script) {
         options_.arguments = {"/bin/sh", "-c", script};

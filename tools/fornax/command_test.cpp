@@ -39,12 +39,14 @@ std::optional<fs::path> TestManifest() {
 }
 
 class CommandTest : public ::testing::Test {
+  public:
+    ~CommandTest() override { fs::remove_all(directory_); }
+
   protected:
     CommandTest() {
         std::string name = ::testing::TempDir() + "fornax_command_XXXXXX";
         directory_ = mkdtemp(name.data());
     }
-    ~CommandTest() override { fs::remove_all(directory_); }
 
     // Runs `fornax ARGUMENTS...`. Output and error streams come together in output_.
     int Fornax(std::vector<std::string> arguments) {

@@ -317,6 +317,11 @@ TEST_F(Importer, FunctionsThatCallThemselvesEnd) {
 }
 
 class ExternalData : public Importer {
+  public:
+    ~ExternalData() override {
+        std::filesystem::remove_all(std::filesystem::path(directory).parent_path());
+    }
+
   protected:
     ExternalData() {
         const auto base =
@@ -340,9 +345,6 @@ class ExternalData : public Importer {
         Input("x", "2");
         AddNode(net, "Add", {"x", "w"}, {"y"});
         Output("y");
-    }
-    ~ExternalData() override {
-        std::filesystem::remove_all(std::filesystem::path(directory).parent_path());
     }
     void Set(const std::string& key, const std::string& value) {
         onnx::TensorProto* tensor = net->mutable_initializer(0);
