@@ -6,39 +6,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 
-#include "base/environment.h"
 #include "base/file.h"
+#include "base/scratch_directory.h"
 #include "compiler/graph/plan/plan_file.h"
 
 namespace fornax::ggml_plugin {
 namespace {
-
-class TemporaryDirectory {
-  public:
-    TemporaryDirectory()
-        : path_(EnvironmentText("TMPDIR").value_or("/tmp") + "/fornax-compile-XXXXXX") {
-        if (::mkdtemp(path_.data()) == nullptr) {
-            path_.clear();
-        }
-    }
-    ~TemporaryDirectory() {
-        if (!path_.empty()) {
-            std::error_code ignored;
-            std::filesystem::remove_all(path_, ignored);
-        }
-    }
-    TemporaryDirectory(const TemporaryDirectory&) = delete;
-    TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-    const std::string& path() const { return path_; }
-
-  private:
-    std::string path_;
-};
 
 // The exit status; -1 if the program around us takes its children's statuses itself.
 Result<int> Run(std::vector<std::string> command) {
@@ -76,12 +52,8 @@ Result<int> Run(std::vector<std::string> command) {
 Result<graph::Plan> CompileInProcess(const std::string& compiler,
                                      const graph::Graph& graph,
                                      const graph::CompileOptions& options) {
-    const TemporaryDirectory directory;
-    if (directory.path().empty()) {
-        return Error{ErrorCode::kIo,
-                     fmt::format("There is no temporary directory: {}.", ErrnoMessage(errno))};
-    }
-    const std::string text_file = directory.path() + "/graph", plan_file = text_file + ".plan";
+    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create("compile"));
+    const std::string text_file = scratch / "graph", plan_file = scratch / "graph.plan";
     FORNAX_RETURN_IF_ERROR(WriteFileAtomically(text_file, graph::ToText(graph), 0600));
     // All options by name, so that a new one is not forgotten.
     const auto& [strict, dynamic_sizes, precision, bfloat16_products] = options;

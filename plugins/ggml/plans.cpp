@@ -24,7 +24,7 @@ std::optional<graph::KernelDirectory> ExportDirectory() {
                : std::nullopt;
 }
 
-// Of a file; of a name in PATH there is none, so that it is the name alone that counts.
+// The hash of a file's contents. A name that is looked up in PATH has none: its name alone counts.
 Hash128 VersionOf(const std::string& compiler) {
     const Result<Hash128> contents = HashFile(compiler);
     return contents.ok() ? *contents : Hash128{};

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/scratch_directory.h"
 #include "compiler/kernel/codegen/target.h"
 #include "tools/bench/affinity.h"
 #include "tools/bench/process.h"
@@ -22,33 +23,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr double kChildTimeoutSeconds = 120;
-
-// A directory for cache directories and children's output, removed with the object.
-class ScratchDirectory {
-  public:
-    static Result<ScratchDirectory> Create() {
-        std::error_code error;
-        std::string name = (fs::temp_directory_path(error) / "fornax-bench-XXXXXX").string();
-        if (error || mkdtemp(name.data()) == nullptr) {
-            return Error{ErrorCode::kIo, "No temporary directory can be created; is TMPDIR right?"};
-        }
-        return ScratchDirectory(name);
-    }
-    ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-    ScratchDirectory& operator=(ScratchDirectory&&) = delete;
-    ~ScratchDirectory() {
-        std::error_code ignored;
-        if (!path_.empty()) {
-            fs::remove_all(path_, ignored);
-        }
-    }
-    const fs::path& path() const { return path_; }
-
-  private:
-    explicit ScratchDirectory(fs::path path) : path_(std::move(path)) {}
-
-    fs::path path_;
-};
 
 class Runner {
   public:
@@ -292,7 +266,7 @@ ReportRow Runner::MeasureRow(const Shape& shape, const std::vector<Driver>& driv
 }  // namespace
 
 Result<std::vector<Report>> RunBenchmarks(const BenchOptions& options) {
-    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create());
+    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create("bench"));
     Runner runner(options, scratch);
     FORNAX_ASSIGN_OR_RETURN(const std::vector<const Shape*> shapes, runner.FindShapes());
     // What cannot be run is said before anything is measured.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/scratch_directory.h"
 #include "tools/bench/process.h"
 
 namespace fornax::tool {
@@ -19,33 +20,6 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxLogBytes = size_t{1} << 24;
 constexpr double kSecondsToImport = 120;
 constexpr double kSecondsToCompare = 3600;
-
-class ScratchDirectory {
-  public:
-    static Result<ScratchDirectory> Create() {
-        std::string path = (fs::temp_directory_path() / "fornax-run-XXXXXX").string();
-        if (::mkdtemp(path.data()) == nullptr) {
-            return Error{ErrorCode::kIo, fmt::format("No directory can be created in {}.",
-                                                     fs::temp_directory_path().string())};
-        }
-        return ScratchDirectory(path);
-    }
-    ScratchDirectory(ScratchDirectory&& other) noexcept : path_(std::move(other.path_)) {
-        other.path_.clear();
-    }
-    ScratchDirectory& operator=(ScratchDirectory&&) = delete;
-    ~ScratchDirectory() {
-        std::error_code ignored;
-        if (!path_.empty()) {
-            fs::remove_all(path_, ignored);
-        }
-    }
-    std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-
-  private:
-    explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-    std::string path_;
-};
 
 struct Finished {
     int code = 0;
@@ -99,7 +73,7 @@ Result<std::string> FindPython(const std::string& chosen) {
     } else if (chosen.find('/') == std::string::npos) {
         candidates = {Which(chosen)};
     }
-    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create());
+    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create("run"));
     std::string tried;
     for (const std::string& candidate : candidates) {
         if (candidate.empty() || ::access(candidate.c_str(), X_OK) != 0) {
@@ -136,7 +110,7 @@ Result<Comparison> CompareWithOnnxruntime(const std::string& python,
                                           const std::vector<tensors::NamedTensor>& outputs,
                                           const Tolerances& tolerances) {
     FORNAX_RETURN_IF_ERROR(SourceTree());
-    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create());
+    FORNAX_ASSIGN_OR_RETURN(const ScratchDirectory scratch, ScratchDirectory::Create("run"));
     FORNAX_RETURN_IF_ERROR(tensors::WriteTensorFile(scratch / "inputs.npz", inputs));
     FORNAX_RETURN_IF_ERROR(tensors::WriteTensorFile(scratch / "outputs.npz", outputs));
     FORNAX_ASSIGN_OR_RETURN(

@@ -110,22 +110,21 @@ std::string Lowering::Ints(const std::vector<int64_t>& values) {
 }
 
 std::string Lowering::Number(ElementType element, double value) {
-    std::string& name = numbers_[fmt::format("{} {}", Name(element), value)];
-    if (name.empty()) {
-        uint8_t* data = nullptr;
-        Tensor tensor = Tensor::Zeros(element, {}, &data);
-        WriteElement(element, Scalar::Float(value), data);
-        name = Weight(std::move(tensor));
-    }
-    return name;
+    return ScalarWeight(element, Scalar::Float(value), fmt::format("{} {}", Name(element), value));
 }
 
 std::string Lowering::Integer(ElementType element, int64_t value) {
-    std::string& name = numbers_[fmt::format("{} int {}", Name(element), value)];
+    return ScalarWeight(element, Scalar::Integer(value),
+                        fmt::format("{} int {}", Name(element), value));
+}
+
+// The weight of a number, which is written once for each `key`.
+std::string Lowering::ScalarWeight(ElementType element, const Scalar& value, std::string key) {
+    std::string& name = numbers_[std::move(key)];
     if (name.empty()) {
         uint8_t* data = nullptr;
         Tensor tensor = Tensor::Zeros(element, {}, &data);
-        WriteElement(element, Scalar::Integer(value), data);
+        WriteElement(element, value, data);
         name = Weight(std::move(tensor));
     }
     return name;

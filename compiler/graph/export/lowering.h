@@ -30,7 +30,7 @@ class Lowering {
 
     using Attributes = std::map<std::string, ExportedNode::Attribute>;
     std::string Emit(std::string_view op, Names inputs, Attributes attributes = {});
-    // Of an operator with two results.
+    // Emits an operator that has two results.
     Names EmitTwo(std::string_view op, Names inputs, Attributes attributes = {});
     std::string Ints(const std::vector<int64_t>& values);
     // A number without dimensions.
@@ -51,6 +51,7 @@ class Lowering {
     bool IsKnown(ValueId value);
     // Whether a known value is computed in the file nevertheless, as it would only take space.
     bool IsCheap(const Node& node) const;
+    std::string ScalarWeight(ElementType element, const Scalar& value, std::string key);
     const Tensor& Evaluate(ValueId value, std::map<uint32_t, Tensor>& memo);
     std::string UniqueName(std::string wanted);
     std::string ExternalName(const std::string& name);

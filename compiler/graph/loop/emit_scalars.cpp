@@ -185,7 +185,7 @@ Id Emitter::Compute(const ScalarNode&, const Map& map) {
 Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
     const ElementType from = kernel_[cast.argument].type;
     const Id value = Value(cast.argument);
-    // Of what is known to fit, as quantised values are, only NaN is left to care for.
+    // A value whose range fits, as that of a quantised value does, needs a test for NaN only.
     const std::optional<ValueRange> range = RangeOf(kernel_, cast.argument);
     if (range && IsInteger(node.type) && node.type != ElementType::kBool &&
         from != ElementType::kBool && Fits(*range, node.type)) {

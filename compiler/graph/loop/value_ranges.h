@@ -11,8 +11,8 @@ struct ValueRange {
     double low = 0, high = 0;
 };
 
-// Of a float that is not NaN; of an integer that has not wrapped. Nullopt: nothing is known.
-// Clamped values have one, as quantisation makes them, and what is cast from these.
+// The range of a float holds unless it is NaN. Nullopt if there is no bound. Clamped values have a
+// range, as quantisation makes them, and so do casts of clamped values.
 std::optional<ValueRange> RangeOf(const Kernel& kernel, ScalarId id);
 
 // Whether all whole numbers of the range are numbers of the integer type.

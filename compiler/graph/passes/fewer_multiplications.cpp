@@ -14,8 +14,8 @@
 namespace fornax::graph {
 namespace {
 
-// Of a tile of 2 x 2 results: 36 multiply-adds for each pair of channels become 16, and there are
-// 16 numbers of a channel.
+// A tile has 2 x 2 results and 16 numbers a channel; 36 multiply-adds for each pair of channels
+// become 16.
 constexpr double kSavedOperations = 2 * (36 - 16);
 constexpr double kBytesOfTile = 16 * sizeof(float);
 // Operations in the time that a byte takes to be written or read: measured on two cores of a Zen 4,
@@ -24,7 +24,7 @@ constexpr double kBytesOfTile = 16 * sizeof(float);
 constexpr double kOperationsPerCachedByte = 1.5;
 constexpr double kOperationsPerByte = 4;
 constexpr double kCacheBytes = 16 << 20;
-// What so many more bytes are worth is not known.
+// Larger arrays were not measured.
 constexpr double kMostBytes = 256 << 20;
 // Fewer tiles are a product of few rows, which takes as long as reading its weights.
 constexpr double kLeastTiles = 16;

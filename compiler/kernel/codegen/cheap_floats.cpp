@@ -154,8 +154,8 @@ class Quotients {
         V rest = fma(product, minus_b, a);
         V quotient = fma(rest, divisor.reciprocal, product);
         V between = IsBetween(b, MagnitudeOf(b, a), kLeastDividend, kEndOfDividends);
-        // Of 0 all are 0 and the quotient's sign is the divisor's; that of -0 would be lost. Behind
-        // a quantised activation every other number is 0.
+        // A dividend of 0 gives 0 with the divisor's sign in each step; a dividend of -0 would lose
+        // its sign. Quantised activations have many zeros, and one would divide the whole vector.
         V bits = BitsOf(b, a);
         V zero = b.CreateICmpEQ(bits, llvm::Constant::getNullValue(bits->getType()));
         V fits = b.CreateAnd(divisor.ordinary, b.CreateFreeze(AllOf(b, b.CreateOr(between, zero))));
