@@ -26,10 +26,7 @@ Result<Plan> Compile(Graph graph,
                      std::vector<Boundary>* boundaries) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
-    // Products of bf16 take less time than what this saves.
-    if (!options.bfloat16_products || options.precision != Precision::kMedium) {
-        FORNAX_ASSIGN_OR_RETURN(graph, MultiplyLess(graph));
-    }
+    FORNAX_ASSIGN_OR_RETURN(graph, MultiplyLess(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(graph, IsRecurrence));

@@ -8,8 +8,7 @@ namespace fornax::graph {
 
 // A convolution of stride 1 of x [batch, channels, height, width] by constant weights
 // [out channels, channels, 3, 3], both f32. Four results of a channel take 16 multiplications
-// instead of 36. Sums are of products of transformed operands, so they are rounded otherwise than
-// those of Convolve(): by about twice as much.
+// instead of 36. Its rounding errors are others than those of Convolve().
 Val ConvolveWinograd(Val x, const Tensor& weights, const SpatialWindow& window);
 
 }  // namespace fornax::graph
