@@ -473,6 +473,27 @@ TEST_F(Importer, SizesOfResultsMayDependOnTheData) {
     EXPECT_EQ(ErrorOf(), "net.onnx: the node the_places (nonzero) would run on the host.");
 }
 
+// The graph's Loop has one type of all iterations, and names no size that its body's host calls tell.
+TEST_F(Importer, SizesWithinLoopsMayDependOnTheData) {
+    Input("x", "n");
+    Input("count", "", onnx::TensorProto::INT64);
+    onnx::NodeProto* node = AddNode(net, "Loop", {"count", ""}, {"y"});
+    onnx::GraphProto* body = AddAttribute(node, "body", onnx::AttributeProto::GRAPH)->mutable_g();
+    SetType(body->add_input(), "i", "", onnx::TensorProto::INT64);
+    SetType(body->add_input(), "go", "", onnx::TensorProto::BOOL);
+    AddNode(body, "Unique", {"x"}, {"values"});
+    body->add_output()->set_name("go");
+    body->add_output()->set_name("values");
+    Output("y");
+    const Tensor times = Tensor::FromIntegers({}, std::vector<int64_t>{20});
+    options.input_values["count"] = times;
+    const graph::Graph graph = Imported();
+    EXPECT_EQ(graph.TypeOf(graph.outputs()[0].value).shape.rank(), 2);
+    const std::vector<float> result = Run(graph, {Floats({4}, {0, 3, 0, 1}), times});
+    ASSERT_EQ(result.size(), 60);
+    EXPECT_THAT(std::span(result).last(3), ElementsAre(0, 1, 3));
+}
+
 TEST_F(Importer, SequencesAreListsOfValues) {
     Input("x", "2");
     AddNode(net, "SequenceConstruct", {"x", "x"}, {"s"});

@@ -184,6 +184,9 @@ Vals Builder::Add(Operation operation, const Vals& operands, std::vector<Body> b
     if (!node.ok()) {
         throw BuildError(node.error().code, node.error().message);
     }
+    for (const ValueId id : graph_[*node].results) {
+        RequireVisibleSizes(graph_.TypeOf(id));
+    }
     Fold(*node);
     const std::vector<ValueId>& results = graph_[*node].results;
     Vals values;
@@ -263,10 +266,39 @@ Val Builder::Map(ScalarFunction function, Vals operands) {
     return AddOne(op::Map{function}, operands);
 }
 
+void Builder::RequireVisibleSizes(const TensorType& type) const {
+    if (hidden_sizes_.empty()) {
+        return;
+    }
+    for (const Expr& dim : type.shape.dims()) {
+        for (const Symbol& symbol : dim.Symbols()) {
+            if (hidden_sizes_.contains(symbol)) {
+                FailUnsupported(fmt::format("its result is {}, where {} depends on the data "
+                                            "within a loop or a branch",
+                                            type.ToString(), symbol.name()));
+            }
+        }
+    }
+}
+
 Body Builder::MakeBody(const std::string& name,
                        const Vals& operands,
                        const BodyFunction& function,
                        size_t varying) {
+    Body body = BuildBody(name, operands, function, varying);
+    for (const auto& [symbol, hint] : body->sizes().hints()) {
+        if (!sizes().hints().contains(symbol)) {
+            hidden_sizes_.insert(symbol);
+        }
+    }
+    sizes().Merge(body->sizes());
+    return body;
+}
+
+Body Builder::BuildBody(const std::string& name,
+                        const Vals& operands,
+                        const BodyFunction& function,
+                        size_t varying) {
     auto body = std::make_shared<Graph>(name);
     body->sizes().Merge(sizes());
     Builder builder(*body);
@@ -298,7 +330,6 @@ Body Builder::MakeBody(const std::string& name,
     for (size_t i = 0; i < outputs.size(); ++i) {
         body->AddOutput(fmt::format("{}", i), outputs[i].id());
     }
-    sizes().Merge(body->sizes());
     body->Compact();
     return body;
 }
@@ -307,7 +338,8 @@ Vals Builder::Composite(std::string name,
                         Attributes attributes,
                         const Vals& operands,
                         const BodyFunction& function) {
-    Body body = MakeBody(name, operands, function);
+    Body body = BuildBody(name, operands, function, 0);
+    sizes().Merge(body->sizes());
     Vals given;
     std::vector<int64_t> present;
     for (size_t i = 0; i < operands.size(); ++i) {

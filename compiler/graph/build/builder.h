@@ -113,6 +113,7 @@ class Builder {
                    const Vals& operands,
                    const BodyFunction& function);
     // The body's inputs are like the operands; nothing is known of the first `varying` of them.
+    // For loops and branches: what has a size that only the body's host calls tell fails outside.
     Body MakeBody(const std::string& name,
                   const Vals& operands,
                   const BodyFunction& function,
@@ -134,6 +135,11 @@ class Builder {
   private:
     friend class Val;
     void Fold(NodeId node);
+    Body BuildBody(const std::string& name,
+                   const Vals& operands,
+                   const BodyFunction& function,
+                   size_t varying);
+    void RequireVisibleSizes(const TensorType& type) const;
     bool IsFoldable(const Node& node, std::vector<Tensor>& operands) const;
     std::optional<std::vector<Expr>> ContentsOf(const Node& node);
 
@@ -143,6 +149,7 @@ class Builder {
     std::map<std::string, Val> sizes_;  // by the expression's text
     std::map<ValueId, Tensor> evaluated_;
     std::function<std::optional<Tensor>(ValueId)> input_value_;
+    std::set<Symbol> hidden_sizes_;  // of host calls within the bodies of loops and branches
     int64_t unknown_sizes_ = 0;
     bool building_contents_ = false;
 };
