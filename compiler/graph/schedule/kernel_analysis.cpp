@@ -128,6 +128,15 @@ void PutRowsFirst(Kernel& kernel, VariableSet rows) {
 
 }  // namespace
 
+bool FitsOneKernel(const loop::Kernel& kernel) {
+    constexpr size_t kMaxReductionLoops = 24;
+    size_t loops = 0;
+    for (const loop::ScalarNode& node : kernel.scalars) {
+        loops += loop::LoopsOf(node).size();
+    }
+    return loops <= kMaxReductionLoops && kernel.buffers.size() <= kMaxReadBuffers;
+}
+
 ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
     kernel.mapping = loop::Mapping::kFlat;
     kernel.row_loops = 0;

@@ -6,6 +6,12 @@
 
 namespace fornax::graph {
 
+// The most tensors in memory that one kernel reads; loop::kMaxBuffers has room for its results too.
+inline constexpr size_t kMaxReadBuffers = 24;
+
+// Whether the buffers and the loops of reductions are few enough for one kernel.
+bool FitsOneKernel(const loop::Kernel& kernel);
+
 // How often the kernel would evaluate its reductions' bodies, relative to computing each reduction
 // once: 1 if nothing is computed twice. By the hints of `sizes`.
 struct ReductionCost {

@@ -1,7 +1,6 @@
 #include "compiler/graph/schedule/readers.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace fornax::graph {
@@ -52,6 +51,33 @@ std::vector<Readers::Reader> Readers::Of(ValueId value) const {
         }
     }
     return readers;
+}
+
+std::vector<ValueId> Readers::ResultsOf(ValueId value) const {
+    std::set<ValueId> results;
+    for (const Reader& reader : Of(value)) {
+        results.insert(reader.result);
+    }
+    return {results.begin(), results.end()};
+}
+
+std::set<ValueId> Readers::BuffersOf(std::span<const ValueId> operands) const {
+    std::set<ValueId> buffers, seen;
+    std::vector<ValueId> pending(operands.begin(), operands.end());
+    while (!pending.empty()) {
+        const ValueId value = pending.back();
+        pending.pop_back();
+        if (!seen.insert(value).second) {
+            continue;
+        }
+        const Node* producer = graph_.Producer(value);
+        if (realized_[value.value()] || producer == nullptr) {
+            buffers.insert(value);
+        } else {
+            pending.insert(pending.end(), producer->operands.begin(), producer->operands.end());
+        }
+    }
+    return buffers;
 }
 
 bool Readers::OnlyConcatenate(ValueId value) const {

@@ -1,7 +1,8 @@
-// Which kernels read a value, through what is inlined into them.
+// Which kernels read a value and which values a kernel reads, through what is inlined into them.
 #pragma once
 
 #include <cstddef>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -24,9 +25,14 @@ class Readers {
     };
     // The readers of a value, each once, in no particular order.
     std::vector<Reader> Of(ValueId value) const;
+    // The values in memory whose kernels read `value`; one is not valid if a state is written.
+    std::vector<ValueId> ResultsOf(ValueId value) const;
 
     // The indices of the nodes that have the value as an operand, once for each operand.
     std::span<const size_t> UsersOf(ValueId value) const { return users_[value.value()]; }
+
+    // The other way round: the values in memory from which the operands are computed.
+    std::set<ValueId> BuffersOf(std::span<const ValueId> operands) const;
 
     // Whether all that is made of a value is a copy, which no reduction joins.
     bool OnlyConcatenate(ValueId value) const;

@@ -25,18 +25,6 @@ constexpr double kCheap = 4;
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
 constexpr double kMaxInlinedCost = 160;
-constexpr size_t kMaxJoinedBuffers = 24;
-// The most loops of reductions that one kernel holds.
-constexpr size_t kMaxReductionLoops = 24;
-
-bool FitsOneKernel(const loop::Kernel& kernel) {
-    size_t loops = 0;
-    for (const loop::ScalarNode& node : kernel.scalars) {
-        loops += loop::LoopsOf(node).size();
-    }
-    return loops <= kMaxReductionLoops && kernel.buffers.size() <= kMaxJoinedBuffers;
-}
-
 class Realizer {
   public:
     explicit Realizer(const Graph& graph) : graph_(graph), readers_(graph, result_.realized) {
@@ -44,6 +32,7 @@ class Realizer {
         result_.realized.assign(count, false);
         result_.reasons.assign(count, RealizeReason::kInlined);
         cost_.assign(count, 1);
+        buffers_.assign(count, 0);
         reads_.assign(count, 0);
         from_nothing_.assign(graph.nodes().size(), false);
         for (const Node& node : graph.nodes()) {
@@ -138,7 +127,13 @@ class Realizer {
     void EstimateCosts() {
         for (size_t n = 0; n < graph_.nodes().size(); ++n) {
             const Node& node = graph_.nodes()[n];
+            const size_t buffers = CountBuffers(node);
             if (ClassOf(n) != NodeClass::kInline) {
+                if (buffers > kMaxReadBuffers && !Is<op::Concat>(node.operation)) {
+                    std::ranges::for_each(node.operands, [this](ValueId operand) {
+                        Realize(StorageOf(graph_, operand), RealizeReason::kTooLarge);
+                    });
+                }
                 continue;
             }
             double cost = Is<op::RandomBits>(node.operation) ? 60 : 1;
@@ -159,7 +154,8 @@ class Realizer {
             }
             from_nothing_[n] = from_nothing;
             for (const ValueId result : node.results) {
-                if (cost > kMaxInlinedCost) {
+                buffers_[result.value()] = buffers;
+                if (cost > kMaxInlinedCost || buffers > kMaxReadBuffers) {
                     Realize(StorageOf(graph_, result), RealizeReason::kTooLarge);
                 } else if (!IsView(node.operation) && (cost > kCheap || !from_nothing) &&
                            (own_reads_[result.value()] - 1) * cost > kPriceOfMemory &&
@@ -169,6 +165,14 @@ class Realizer {
                 cost_[result.value()] = cost;
             }
         }
+    }
+
+    size_t CountBuffers(const Node& node) const {
+        size_t most = 0;
+        for (const ValueId operand : node.operands) {
+            most += realized(operand) ? 1 : buffers_[operand.value()];
+        }
+        return most > kMaxReadBuffers ? readers_.BuffersOf(node.operands).size() : most;
     }
 
     // How often a node reads each element of an operand, for one evaluation of each of its
@@ -241,13 +245,13 @@ class Realizer {
                 return false;
             }
         }
-        return ReadersOf(value).size() == 1;
+        return readers_.ResultsOf(value).size() == 1;
     }
 
     // What a reduction's readers make of it element by element takes its place in memory, if it is
     // all that they read of it: then it is computed once, in the reduction's kernel.
     void RealizeInstead(ValueId value) {
-        const std::vector<ValueId> readers = ReadersOf(value);
+        const std::vector<ValueId> readers = readers_.ResultsOf(value);
         if (readers.size() == 1 && readers[0].valid() &&
             ClassOf(graph_[readers[0]].producer.value()) == NodeClass::kInline &&
             Volume(readers[0]) == Volume(value)) {
@@ -278,20 +282,11 @@ class Realizer {
             return;
         }
         result_.realized[value.value()] = true;
-        const bool is_all = ReadersOf(*reductions.begin()) == std::vector{value};
+        const bool is_all = readers_.ResultsOf(*reductions.begin()) == std::vector{value};
         result_.realized[value.value()] = false;
         if (is_all) {
             Realize(value, RealizeReason::kReadOften);
         }
-    }
-
-    // The values in memory whose kernels read `value`; one is not valid if a state is written.
-    std::vector<ValueId> ReadersOf(ValueId value) const {
-        std::set<ValueId> results;
-        for (const Readers::Reader& reader : readers_.Of(value)) {
-            results.insert(reader.result);
-        }
-        return {results.begin(), results.end()};
     }
 
     // Readers first, so that what a reduction joins is settled.
@@ -476,7 +471,7 @@ class Realizer {
     ValueId OnlyReader(const std::set<ValueId>& values) const {
         ValueId only;
         for (const ValueId value : values) {
-            for (const ValueId reader : ReadersOf(value)) {
+            for (const ValueId reader : readers_.ResultsOf(value)) {
                 if (!reader.valid()) {
                     return {};
                 }
@@ -568,6 +563,7 @@ class Realizer {
     std::vector<NodeClass> classes_;         // by node index
     std::vector<bool> from_nothing_;         // by node index: nothing in memory is read
     std::vector<double> cost_;               // by value index
+    std::vector<size_t> buffers_;            // by value index, at least those that it reads
     std::vector<double> own_reads_, reads_;  // by value index, an element
     const Readers readers_;
 };

@@ -123,6 +123,35 @@ TEST(Schedule, UsesInOneKernelAreOneRead) {
                 ElementsAre("flat [64,400] exp tanh sin log1p sigmoid"));
 }
 
+// A kernel has a bounded number of buffers, whether a chain or a reduction reads them.
+TEST(Schedule, ManyOperandsTakeSeveralKernels) {
+    for (const bool reduced : {false, true}) {
+        std::string text = "graph \"sum\" {\n    %0 = input \"0\" f32[64]\n";
+        for (int i = 1; i <= 40; ++i) {
+            text += fmt::format("    %{} = input \"{}\" f32[64]\n", i, i);
+        }
+        for (int i = 1; i <= 40; ++i) {
+            text += fmt::format("    %{} = map \"s\" (%{}, %{}) {{function = add}} : f32[64]\n",
+                                40 + i, i == 1 ? 0 : 39 + i, i);
+        }
+        const int half = 60;  // reads 21 inputs
+        text += reduced ? fmt::format(
+                              "    %81 = map \"t\" (%80) {{function = sin}} : f32[64]\n"
+                              "    %82 = contract \"dot\" (%{}, %81) {{a = \"i\", b = "
+                              "\"i\", result = \"\", accumulate = f32}} : f32[]\n"
+                              "    output \"y\" %82\n}}\n",
+                              half)
+                        : "    output \"y\" %80\n}\n";
+        const Result<Graph> graph = ParseGraph(text);
+        ASSERT_TRUE(graph.ok()) << graph.error().message;
+        const Result<Plan> plan = Schedule(*graph);
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        EXPECT_GT(plan->kernels.size(), 1u);
+        const Status valid = ValidatePlan(*plan);
+        EXPECT_TRUE(valid.ok()) << valid.error().message;
+    }
+}
+
 // The products' kernel keeps what its one reader needs several times of each element.
 TEST(Schedule, ActivationsBeforeAWindowJoinTheReduction) {
     EXPECT_THAT(KernelsOf(R"(graph "separable" {
