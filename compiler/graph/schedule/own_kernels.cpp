@@ -16,15 +16,22 @@ Indices AxisLast(Indices index, size_t axis) {
 
 namespace {
 
-// The values in memory that computing an operand reads.
-std::vector<ValueId> ReadBy(const Graph& graph,
-                            const std::vector<bool>& realized,
-                            ValueId operand) {
+// The most operands of a concatenation, and the most scalars of these, in one kernel.
+constexpr size_t kMaxNeighbours = 16;
+constexpr size_t kMaxScalars = 400;
+
+// What computing an operand takes.
+struct Part {
+    std::vector<ValueId> read;  // the values in memory
+    size_t scalars = 0;
+};
+
+Part PartOf(const Graph& graph, const std::vector<bool>& realized, ValueId operand) {
     KernelBuilder builder(graph, realized, "concat");
     builder.At(operand, builder.AddParallel(graph.ShapeOf(operand)));
-    std::vector<ValueId> values = builder.buffer_values();
-    std::sort(values.begin(), values.end());
-    return values;
+    Part part{builder.buffer_values(), builder.size()};
+    std::sort(part.read.begin(), part.read.end());
+    return part;
 }
 
 }  // namespace
@@ -36,14 +43,20 @@ void AddConcat(const Graph& graph,
                const Node& node,
                PlanBuilder& plan) {
     const auto axis = static_cast<size_t>(std::get<op::Concat>(node.operation).axis);
+    std::vector<Part> parts;
+    for (const ValueId operand : node.operands) {
+        parts.push_back(PartOf(graph, realized, operand));
+    }
     Expr begin;
-    for (size_t first = 0, end = 0; first < node.operands.size(); first = end) {
+    for (size_t first = 0, end = 0; first < parts.size(); first = end) {
         const Shape& shape = graph.ShapeOf(node.operands[first]);
-        const std::vector<ValueId> read = ReadBy(graph, realized, node.operands[first]);
+        size_t scalars = parts[first].scalars;
         end = first + 1;
-        while (end < node.operands.size() && graph.ShapeOf(node.operands[end]) == shape &&
-               !read.empty() && ReadBy(graph, realized, node.operands[end]) == read) {
-            ++end;
+        while (end < std::min(parts.size(), first + kMaxNeighbours) &&
+               graph.ShapeOf(node.operands[end]) == shape && !parts[first].read.empty() &&
+               parts[end].read == parts[first].read &&
+               scalars + parts[end].scalars <= kMaxScalars) {
+            scalars += parts[end++].scalars;
         }
         KernelBuilder builder(graph, realized, "concat");
         const Indices index = builder.AddParallel(shape);

@@ -152,6 +152,27 @@ TEST(Schedule, ManyOperandsTakeSeveralKernels) {
     }
 }
 
+// Operands of a concatenation that read the same share kernels, of which each has a bounded number.
+TEST(Schedule, ManyEqualOperandsOfAConcatenation) {
+    constexpr int kOperands = 100;
+    std::string text = "graph \"repeat\" {\n    %0 = input \"x\" f32[64]\n";
+    std::string operands;
+    for (int i = 1; i <= kOperands; ++i) {
+        text += fmt::format("    %{} = map \"s\" (%0) {{function = sin}} : f32[64]\n", i);
+        operands += fmt::format("{}%{}", i == 1 ? "" : ", ", i);
+    }
+    text += fmt::format(
+        "    %{0} = concat \"all\" ({1}) {{axis = 0}} : f32[{2}]\n    output \"y\" %{0}\n}}\n",
+        kOperands + 1, operands, kOperands * 64);
+    const Result<Graph> graph = ParseGraph(text);
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    const Result<Plan> plan = Schedule(*graph);
+    ASSERT_TRUE(plan.ok()) << plan.error().message;
+    EXPECT_LT(plan->kernels.size(), static_cast<size_t>(kOperands));
+    const Status valid = ValidatePlan(*plan);
+    EXPECT_TRUE(valid.ok()) << valid.error().message;
+}
+
 // The products' kernel keeps what its one reader needs several times of each element.
 TEST(Schedule, ActivationsBeforeAWindowJoinTheReduction) {
     EXPECT_THAT(KernelsOf(R"(graph "separable" {
