@@ -28,6 +28,7 @@ Result<std::unique_ptr<Pages>> Pages::Allocate(uint64_t size_bytes) {
     }
     pages->data_ = static_cast<uint8_t*>(data);
     pages->size_bytes_ = rounded;
+    madvise(data, rounded, MADV_HUGEPAGE);  // else writing small pages first takes most of a pack
     return pages;
 }
 

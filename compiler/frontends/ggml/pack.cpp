@@ -9,25 +9,33 @@
 #include <vector>
 
 #include "compiler/graph/build/product.h"
+#include "compiler/kernel/ir/half.h"
 
 namespace fornax::ggml_frontend {
 namespace {
 
 using graph::ElementType;
 using graph::kPanelColumns;
+using kernel::ir::FloatToHalf;
+using kernel::ir::HalfToFloat;
 
 constexpr int64_t kWordBytes = 4;
 // Smaller matrices stay in a cache as they are.
 constexpr int64_t kLeastElements = 4096;
 
-float HalfAt(const uint8_t* bytes) {
-    return static_cast<float>(graph::ReadElement(ElementType::kF16, bytes).number);
+uint16_t HalfAt(const uint8_t* bytes) {
+    return static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
 }
 
-// One column: a code for each element, scale and least value for each block of the form.
-struct Column {
-    std::vector<uint8_t> codes;
-    std::vector<float> scales, least;
+bool IsFinite(uint16_t half) {
+    return (half & 0x7C00) != 0x7C00;
+}
+
+// One block of a column: a code for each element, f16 for each block of the form.
+struct Block {
+    uint8_t codes[256];
+    uint16_t scales[16], least[16];
+    bool fits = true;  // whether f16 holds these
 };
 
 // Codes of 32 elements in 16 bytes: the low halves come first.
@@ -45,73 +53,101 @@ void AddFifthBits(const uint8_t* bytes, uint8_t* codes) {
     }
 }
 
+// A product of a block's scale with the integer of a group, which may be beyond f16.
+uint16_t ScaleOf(float scale, int factor, bool& fits) {
+    const float product = scale * static_cast<float>(factor);
+    const uint16_t half = FloatToHalf(product);
+    fits = fits && (IsFinite(half) || !std::isfinite(product));
+    return half;
+}
+
 // 256 elements in eight groups; see SixBitScales() of decode.cpp.
-void TakeQ4K(const uint8_t* block, uint8_t* codes, float* scales, float* least) {
-    const float scale = HalfAt(block), of_least = HalfAt(block + 2);
+void TakeQ4K(const uint8_t* block, Block& to) {
+    const float scale = HalfToFloat(HalfAt(block)), of_least = HalfToFloat(HalfAt(block + 2));
     const uint8_t* six = block + 4;
     for (int group = 0; group < 8; ++group) {
         const int i = group % 4;
         const int sc = group < 4 ? six[i] & 63 : (six[8 + i] & 15) | six[i] >> 6 << 4;
         const int mn = group < 4 ? six[4 + i] & 63 : six[8 + i] >> 4 | six[4 + i] >> 6 << 4;
-        scales[group] = scale * static_cast<float>(sc);
-        least[group] = -of_least * static_cast<float>(mn);
+        to.scales[group] = ScaleOf(scale, sc, to.fits);
+        to.least[group] = ScaleOf(-of_least, mn, to.fits);
         const uint8_t* bytes = block + 16 + group / 2 * 32;
+        const int shift = group % 2 * 4;
         for (int e = 0; e < 32; ++e) {
-            codes[group * 32 + e] = bytes[e] >> (group % 2 * 4) & 15;
+            to.codes[group * 32 + e] = bytes[e] >> shift & 15;
         }
     }
 }
 
 // 256 elements in sixteen groups; see DecodeQ6K() of decode.cpp.
-void TakeQ6K(const uint8_t* block, uint8_t* codes, float* scales) {
-    for (int i = 0; i < 256; ++i) {
-        const int half = i / 128, run = i / 32 % 4, e = i % 32;
-        const int four = block[half * 64 + run % 2 * 32 + e] >> (run / 2 * 4) & 15;
-        const int two = block[128 + half * 32 + e] >> (run * 2) & 3;
-        codes[i] = static_cast<uint8_t>(four | two << 4);
+void TakeQ6K(const uint8_t* block, Block& to) {
+    for (int half = 0; half < 2; ++half) {
+        const uint8_t *low = block + half * 64, *high = block + 128 + half * 32;
+        uint8_t* codes = to.codes + half * 128;
+        for (int e = 0; e < 32; ++e) {
+            codes[e] = static_cast<uint8_t>((low[e] & 15) | (high[e] & 3) << 4);
+            codes[e + 32] = static_cast<uint8_t>((low[e + 32] & 15) | (high[e] & 12) << 2);
+            codes[e + 64] = static_cast<uint8_t>(low[e] >> 4 | (high[e] & 48));
+            codes[e + 96] = static_cast<uint8_t>(low[e + 32] >> 4 | (high[e] & 192) >> 2);
+        }
     }
+    const float scale = HalfToFloat(HalfAt(block + 208));
     for (int group = 0; group < 16; ++group) {
-        scales[group] =
-            HalfAt(block + 208) * static_cast<float>(static_cast<int8_t>(block[192 + group]));
+        to.scales[group] = ScaleOf(scale, static_cast<int8_t>(block[192 + group]), to.fits);
     }
 }
 
-void TakeBlock(Blocks kind, const uint8_t* block, uint8_t* codes, float* scales, float* least) {
+void TakeBlock(Blocks kind, const uint8_t* block, Block& to) {
     switch (kind) {
         case Blocks::kQ4_0:
-            scales[0] = HalfAt(block);
-            TakeNibbles(block + 2, codes);
+            to.scales[0] = HalfAt(block);
+            TakeNibbles(block + 2, to.codes);
             break;
         case Blocks::kQ4_1:
-            scales[0] = HalfAt(block);
-            least[0] = HalfAt(block + 2);
-            TakeNibbles(block + 4, codes);
+            to.scales[0] = HalfAt(block);
+            to.least[0] = HalfAt(block + 2);
+            TakeNibbles(block + 4, to.codes);
             break;
         case Blocks::kQ5_0:
-            scales[0] = HalfAt(block);
-            TakeNibbles(block + 6, codes);
-            AddFifthBits(block + 2, codes);
+            to.scales[0] = HalfAt(block);
+            TakeNibbles(block + 6, to.codes);
+            AddFifthBits(block + 2, to.codes);
             break;
         case Blocks::kQ5_1:
-            scales[0] = HalfAt(block);
-            least[0] = HalfAt(block + 2);
-            TakeNibbles(block + 8, codes);
-            AddFifthBits(block + 4, codes);
+            to.scales[0] = HalfAt(block);
+            to.least[0] = HalfAt(block + 2);
+            TakeNibbles(block + 8, to.codes);
+            AddFifthBits(block + 4, to.codes);
             break;
         case Blocks::kQ8_0:
-            scales[0] = HalfAt(block);
+            to.scales[0] = HalfAt(block);
             for (int i = 0; i < 32; ++i) {
-                codes[i] = block[2 + i] ^ 0x80;  // 128 more
+                to.codes[i] = block[2 + i] ^ 0x80;  // 128 more
             }
             break;
         case Blocks::kQ4K:
-            TakeQ4K(block, codes, scales, least);
+            TakeQ4K(block, to);
             break;
         case Blocks::kQ6K:
-            TakeQ6K(block, codes, scales);
+            TakeQ6K(block, to);
             break;
         default:  // not packed
             break;
+    }
+}
+
+using EightHalves = uint16_t __attribute__((vector_size(16)));
+
+// A square of eight rows and columns of 16 bits: interleaving its halves three times.
+void Transpose(EightHalves (&rows)[8]) {
+    for (int round = 0; round < 3; ++round) {
+        EightHalves next[8];
+        for (int i = 0; i < 4; ++i) {
+            const EightHalves a = rows[i], b = rows[i + 4];
+            next[2 * i] = __builtin_shufflevector(a, b, 0, 8, 1, 9, 2, 10, 3, 11);
+            next[2 * i + 1] = __builtin_shufflevector(a, b, 4, 12, 5, 13, 6, 14, 7, 15);
+        }
+        std::copy(std::begin(next), std::end(next), std::begin(rows));
     }
 }
 
@@ -120,83 +156,88 @@ class Packer {
     Packer(const TypeInfo& type, int64_t k, int64_t n, PackTarget to)
         : type_(type), form_(*PackFormOf(type)), k_(k), n_(n), to_(to) {}
 
-    // The columns of one panel.
+    // The columns of one panel. Reads them side by side, so that the panel is written in order.
     void PackPanel(const uint8_t* rows, int64_t panel) {
         const int64_t row_bytes = k_ / type_.block_elements * type_.block_bytes;
-        const int64_t end = std::min(n_, (panel + 1) * kPanelColumns);
-        for (int64_t n = panel * kPanelColumns; n < end; ++n) {
-            if (form_.bits == 0) {
-                PutFloats(rows + n * row_bytes, panel, n % kPanelColumns);
-            } else {
-                Take(rows + n * row_bytes);
-                PutColumn(panel, n % kPanelColumns);
+        const int64_t columns = std::min(n_ - panel * kPanelColumns, kPanelColumns);
+        const uint8_t* first = rows + panel * kPanelColumns * row_bytes;
+        if (form_.bits == 0) {
+            PutFloats(first, columns, panel);
+            return;
+        }
+        for (int64_t i = 0; i < k_ / type_.block_elements; ++i) {
+            for (int64_t n = 0; n < columns; ++n) {
+                TakeBlock(type_.blocks, first + n * row_bytes + i * type_.block_bytes, block_);
+                PutBlock(panel, i, n);
             }
         }
     }
 
-    // Whether all scales so far were.
-    bool fits() const { return fits_; }
+    // Whether all scales so far were within f16.
+    bool fits() const { return block_.fits; }
 
   private:
-    void PutFloats(const uint8_t* row, int64_t panel, int64_t place) {
-        const int64_t bytes = type_.block_bytes;
-        uint8_t* to = to_.codes + (panel * k_ * kPanelColumns + place) * bytes;
-        for (int64_t k = 0; k < k_; ++k) {
-            std::memcpy(to + k * kPanelColumns * bytes, row + k * bytes,
-                        static_cast<size_t>(bytes));
+    void PutFloats(const uint8_t* rows, int64_t columns, int64_t panel) {
+        const int64_t bytes = type_.block_bytes, row_bytes = k_ * bytes;
+        uint8_t* to = to_.codes + panel * k_ * kPanelColumns * bytes;
+        int64_t k = 0;
+        if (bytes == 2 && columns == kPanelColumns) {
+            for (; k + 8 <= k_; k += 8) {
+                TransposeHalves(rows + k * 2, row_bytes, to + k * kPanelColumns * 2);
+                TransposeHalves(rows + 8 * row_bytes + k * 2, row_bytes,
+                                to + k * kPanelColumns * 2 + 16);
+            }
+        }
+        for (; k < k_; ++k) {
+            for (int64_t n = 0; n < columns; ++n) {
+                std::memcpy(to + (k * kPanelColumns + n) * bytes, rows + n * row_bytes + k * bytes,
+                            static_cast<size_t>(bytes));
+            }
         }
     }
 
-    void Take(const uint8_t* row) {
-        const int64_t blocks = k_ / form_.block;
-        column_.codes.resize(static_cast<size_t>(k_));
-        column_.scales.resize(static_cast<size_t>(blocks));
-        column_.least.resize(static_cast<size_t>(blocks));
-        const int64_t scales_of_block = type_.block_elements / form_.block;
-        for (int64_t i = 0; i < k_ / type_.block_elements; ++i) {
-            TakeBlock(type_.blocks, row + i * type_.block_bytes,
-                      column_.codes.data() + i * type_.block_elements,
-                      column_.scales.data() + i * scales_of_block,
-                      column_.least.data() + i * scales_of_block);
+    // Eight places of eight columns.
+    static void TransposeHalves(const uint8_t* from, int64_t row_bytes, uint8_t* to) {
+        EightHalves square[8];
+        for (int64_t i = 0; i < 8; ++i) {
+            std::memcpy(&square[i], from + i * row_bytes, sizeof(square[i]));
+        }
+        Transpose(square);
+        for (int64_t i = 0; i < 8; ++i) {
+            std::memcpy(to + i * kPanelColumns * 2, &square[i], sizeof(square[i]));
         }
     }
 
-    void PutColumn(int64_t panel, int64_t place) {
-        const int64_t parts = 8 / form_.bits, bytes = form_.block / parts,
-                      blocks = k_ / form_.block;
-        const uint8_t* code = column_.codes.data();
-        uint8_t* to = to_.codes + panel * blocks * bytes * kPanelColumns + place * kWordBytes;
-        for (int64_t block = 0; block < blocks; ++block) {
+    // Block `index` of the type, of the column at `place` of a panel.
+    void PutBlock(int64_t panel, int64_t index, int64_t place) {
+        const int64_t parts = 8 / form_.bits, bytes = form_.block / parts;
+        const int64_t blocks = k_ / form_.block,
+                      blocks_of_type = type_.block_elements / form_.block;
+        for (int64_t b = 0; b < blocks_of_type; ++b) {
+            const uint8_t* codes = block_.codes + b * form_.block;
+            const int64_t at = panel * blocks + index * blocks_of_type + b;
+            uint8_t* to = to_.codes + at * bytes * kPanelColumns + place * kWordBytes;
+            uint8_t joined[32];
+            for (int64_t i = 0; i < bytes; ++i) {
+                joined[i] =
+                    parts == 1 ? codes[i] : static_cast<uint8_t>(codes[i] | codes[bytes + i] << 4);
+            }
             for (int64_t word = 0; word < bytes / kWordBytes; ++word) {
-                for (int64_t i = 0; i < kWordBytes; ++i) {
-                    const uint8_t* first = code + word * kWordBytes + i;
-                    to[i] = parts == 1 ? *first : static_cast<uint8_t>(*first | first[bytes] << 4);
-                }
-                to += kPanelColumns * kWordBytes;
+                std::memcpy(to + word * kPanelColumns * kWordBytes, joined + word * kWordBytes,
+                            kWordBytes);
             }
-            code += form_.block;
-            const int64_t at = (panel * blocks + block) * kPanelColumns + place;
-            to_.scales[at] = Half(column_.scales[static_cast<size_t>(block)]);
+            to_.scales[at * kPanelColumns + place] = block_.scales[b];
             if (form_.has_least) {
-                to_.least[at] = Half(column_.least[static_cast<size_t>(block)]);
+                to_.least[at * kPanelColumns + place] = block_.least[b];
             }
         }
-    }
-
-    uint16_t Half(float value) {
-        uint8_t bytes[2] = {};
-        graph::WriteElement(ElementType::kF16, graph::Scalar::Float(value), bytes);
-        const auto half = static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
-        fits_ = fits_ && ((half & 0x7C00) != 0x7C00 || !std::isfinite(value));
-        return half;
     }
 
     const TypeInfo& type_;
     const PackForm form_;
     const int64_t k_, n_;
     const PackTarget to_;
-    Column column_;
-    bool fits_ = true;
+    Block block_;
 };
 
 }  // namespace
