@@ -142,6 +142,7 @@ struct DeviceCapabilities {
     bool host_buffer;
     bool buffer_from_host_ptr;
     bool events;
+    bool mmap_support;  // padding before ggml 0.27
 };
 
 struct DeviceProperties {

@@ -47,6 +47,7 @@ void GetProperties(abi::Device* device, abi::DeviceProperties* properties) {
     properties->capabilities.async = true;
     properties->capabilities.buffer_from_host_ptr = true;
     properties->capabilities.events = true;
+    properties->capabilities.mmap_support = true;  // models stay where the file is mapped
 }
 
 abi::Backend* InitBackend(abi::Device* device, const char*) {
