@@ -125,6 +125,24 @@ struct BackendFunctions {
     void (*graph_optimize)();
 };
 
+// Nodes are read through functions; this is for what has none.
+struct Graph {
+    int size, n_nodes, n_leafs;
+    Tensor **nodes, **grads, **grad_accs, **leafs;
+    int32_t* use_counts;
+    struct {
+        size_t size;
+        uint32_t* used;
+        Tensor** keys;
+    } visited;
+    int order;
+    // Graphs with the same number are the same graph, unchanged; 0 says nothing. Not in all
+    // versions: see Host::IdentifierOf().
+    uint64_t identifier;
+};
+// What a graph of two nodes takes in a version that has the number.
+inline constexpr size_t kGraphOfTwoBytes = sizeof(Graph) + 112;
+
 struct Backend {
     const uint8_t* guid;  // 16 bytes
     BackendFunctions functions;

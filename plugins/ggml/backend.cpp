@@ -45,7 +45,8 @@ std::span<abi::Tensor* const> NodesOf(const Host& host, const abi::Graph* graph)
 
 Result<std::shared_ptr<BoundGraph>> Prepare(Stream& stream, const abi::Graph* graph) {
     FORNAX_RETURN_IF_ERROR(InjectedFault("prepare"));
-    return stream.executor->Prepare(NodesOf(stream.device->host(), graph));
+    const Host& host = stream.device->host();
+    return stream.executor->Prepare(NodesOf(host, graph), host.IdentifierOf(*graph));
 }
 
 Status Run(BoundGraph& bound) {

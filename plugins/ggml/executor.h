@@ -87,8 +87,10 @@ class Executor {
     Executor(const Host& host, std::shared_ptr<Compiler> compiler)
         : host_(host), compiler_(std::move(compiler)) {}
 
-    // The graph with these nodes, ready to run; from before if nothing of them has changed.
-    Result<std::shared_ptr<BoundGraph>> Prepare(std::span<abi::Tensor* const> nodes);
+    // The graph with these nodes, ready to run; from before if nothing of them has changed. One
+    // that has been here under the same identifier other than 0 has not.
+    Result<std::shared_ptr<BoundGraph>> Prepare(std::span<abi::Tensor* const> nodes,
+                                                uint64_t identifier);
     // Lets go of memory that is about to be freed.
     void Forget(const void* begin, uint64_t size);
 
@@ -96,6 +98,8 @@ class Executor {
     static constexpr size_t kMaxKept = 32;
 
     struct Entry {
+        uint64_t identifier = 0;  // of the graph that was here last, and where its nodes are
+        std::span<abi::Tensor* const> place;
         Hash128 nodes;   // their bytes, addresses included
         Hash128 leaves;  // the same of what the nodes read
         std::vector<const abi::Tensor*> leaf_tensors;

@@ -105,6 +105,10 @@ Result<Host> Host::Find() {
     FORNAX_RETURN_IF_ERROR(ggml_plugin::Find(library, "ggml_backend_free", host.backend_free));
     FORNAX_RETURN_IF_ERROR(
         ggml_plugin::Find(library, "ggml_backend_graph_compute", host.backend_graph_compute));
+    size_t (*graph_overhead)(size_t size, bool grads) = nullptr;
+    FORNAX_RETURN_IF_ERROR(
+        ggml_plugin::Find(library, "ggml_graph_overhead_custom", graph_overhead));
+    host.has_identifiers_ = graph_overhead(2, false) == abi::kObjectBytes + abi::kGraphOfTwoBytes;
     if (void* registry = FindLibrary("libggml."); registry != nullptr) {
         host.backend_init_by_type = reinterpret_cast<decltype(host.backend_init_by_type)>(
             dlsym(registry, "ggml_backend_init_by_type"));

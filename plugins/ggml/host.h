@@ -33,6 +33,12 @@ class Host {
     const std::string& OperationOf(const abi::Tensor& tensor) const;
     const ggml_frontend::TypeInfo* TypeOf(const abi::Tensor& tensor) const;
 
+    // A number that no other graph of this process has or had, and no changed version of this one;
+    // 0 if ggml has not given it one.
+    uint64_t IdentifierOf(const abi::Graph& graph) const {
+        return has_identifiers_ ? graph.identifier : 0;
+    }
+
     abi::Buffer* (*buffer_init)(abi::BufferType*, abi::BufferFunctions, void* context, size_t size);
     bool (*buffer_is_host)(abi::Buffer*);
     int (*graph_n_nodes)(const abi::Graph*);
@@ -50,7 +56,8 @@ class Host {
     std::string version_;
     std::vector<std::string> operations_, unary_, gated_;  // by number
     std::vector<const ggml_frontend::TypeInfo*> types_;    // by number
-    int unary_number_ = -1, gated_number_ = -1;            // among the operators
+    bool has_identifiers_ = false;
+    int unary_number_ = -1, gated_number_ = -1;  // among the operators
 };
 
 }  // namespace fornax::ggml_plugin

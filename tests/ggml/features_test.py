@@ -8,6 +8,7 @@ Environment: as of backend_test.py.
 import ctypes
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -57,6 +58,39 @@ def run(script: str, backend: str = BACKEND, **variables: str) -> str:
                              capture_output=True, text=True, check=False, timeout=120)
     assert process.returncode == 0, process.stderr
     return process.stderr
+
+
+# ggml's scheduler numbers the graphs that it hands out; what it splits again gets another number.
+SCHEDULE = LOAD_CPU + """
+backend = ggml.backend_dev_init(devices[0], None)
+cpu = ggml.backend_init_by_type(0, None)
+scheduler = ggml.backend_sched_new((c_void_p * 2)(backend, cpu), None, 2, 64, False, False)
+buffer = ggml.backend_alloc_ctx_tensors(context, backend)
+for factor in range(4):
+    if factor == 2:
+        ggml.backend_sched_reset(scheduler)
+    values = np.arange(8, dtype=np.float32) * factor
+    ggml.set(x, values)
+    assert ggml.backend_sched_graph_compute(scheduler, graph) == 0
+    assert (ggml.get(y, F32, (8,)) == values * 3).all()
+"""
+
+
+class Graphs(unittest.TestCase):
+    def test_are_found_again(self):
+        text = run(SCHEDULE, FORNAX_LOG_LEVEL="debug")
+        found = re.findall(r"a graph of 1 nodes is found by its (\w+) in", text)
+        self.assertEqual(found, ["identifier", "contents", "identifier"], text)
+
+    def test_that_were_changed_are_not_found(self):
+        text = run(COMPUTE + """
+z = ggml.scale(context, y, 2.0)
+more = ggml.backend_alloc_ctx_tensors(context, backend)
+ggml.build_forward_expand(graph, z)
+assert ggml.backend_graph_compute(backend, graph) == 0
+assert (ggml.get(z, F32, (8,)) == values * 6).all()
+""", FORNAX_LOG_LEVEL="debug")
+        self.assertNotIn("is found by", text)
 
 
 class Messages(unittest.TestCase):
