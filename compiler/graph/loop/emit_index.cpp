@@ -269,7 +269,8 @@ Id Emitter::EmitAtom(const ExprAtom& atom) {
             if (found != bound_.end()) {
                 return found->second.value;
             }
-            return Reject(fmt::format("{} has no value here", atom.symbol->name()));
+            return Reject(fmt::format("{} has no value here", atom.symbol->name()),
+                          ErrorCode::kInternal);
         }
         case AtomKind::kFloorDiv:
         case AtomKind::kMod:

@@ -326,6 +326,33 @@ TEST_F(EmitProductsTest, FloatsInRegisters) {
     }
 }
 
+// Rows, columns and batches that other memory names have no strides.
+TEST_F(EmitProductsTest, RowsThatMemoryNames) {
+    for (const auto& [m, n, k] :
+         {std::tuple(48, 64, 32), {2, 64, 64}, {49, 24, 24}, {32, 256, 256}}) {
+        for (const auto& [a, b] : {std::pair("0,mod($v0, 24),$r", "0,$r,$j"),
+                                   {"0,$i,$r", "mod($v0, 3),$r,$j"},
+                                   {"0,$i,$r", "0,$r,mod($v1, 24)"},
+                                   {"0,mod($v0, 24),$r", "0,$r,mod($v1, 24)"},
+                                   {"0,mod($v0, 24),floor($r, 2)", "mod($v0, 3),$r,$j"}}) {
+            SCOPED_TRACE(fmt::format("{} {} {}: {}, {}", m, n, k, a, b));
+            Check(fmt::format("kernel rows(in u: i64[{0}], in v: i64[{1}], in a: f32[1,{0},{2}], "
+                              "in b: f32[3,{2},{1}], out y: f32[{0},{1}])\n"
+                              "  parallel $i < {0}, $j < {1}\n"
+                              "  product\n"
+                              "%0 = load u[$i]\n"
+                              "%1 = load v[$j]\n"
+                              "%2 = load a[{3}]\n"
+                              "%3 = load b[{4}]\n"
+                              "%4 = mul %2, %3\n"
+                              "%5 = reduce sum $r < {2} of %4\n"
+                              "store y[$i,$j] = %5\n",
+                              m, n, k, a, b),
+                  {}, {.relative = 1e-4, .floor = 1});
+        }
+    }
+}
+
 // Windows over three planes: written out, some rows and columns of which are outside of the image,
 // where there is another value than 0. Of 7 x 7 one plane after the other.
 TEST_F(EmitProductsTest, WindowsOfPlanes) {

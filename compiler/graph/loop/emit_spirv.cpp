@@ -52,10 +52,10 @@ Emitter::Emitter(const Kernel& kernel, const Target& target)
     }
 }
 
-Id Emitter::Reject(std::string why) {
+Id Emitter::Reject(const std::string& why, ErrorCode code) {
     if (!error_) {
-        error_ = Error{ErrorCode::kUnsupported,
-                       fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};
+        error_ =
+            Error{code, fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};
     }
     return U(0);
 }

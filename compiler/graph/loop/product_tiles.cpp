@@ -1,7 +1,10 @@
 // Finds strides of an operand along its rows and along k.
 #include "compiler/graph/loop/product_tiles.h"
 
+#include <algorithm>
 #include <map>
+
+#include "compiler/graph/loop/scope.h"
 
 namespace fornax::graph::loop {
 namespace {
@@ -100,6 +103,11 @@ std::optional<TileAccess> FindTileAccess(const Kernel& kernel,
     Expr offset, stride(1);
     for (size_t axis = shape.rank(); axis-- > 0;) {
         const Expr index = load->index[axis].Simplify(domain);
+        // What memory says has no stride.
+        const std::vector<Symbol> symbols = index.Symbols();
+        if (std::any_of(symbols.begin(), symbols.end(), ScalarOfSymbol)) {
+            return std::nullopt;
+        }
         if (!domain.IsNotNegative(index) || !domain.IsLess(index, shape[axis])) {
             return std::nullopt;
         }
