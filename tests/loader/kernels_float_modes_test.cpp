@@ -9,16 +9,13 @@
 
 #include <spirv/unified1/spirv.hpp>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "tests/loader/shaders/fused.spv.h"
 #include "tests/loader/shaders/strict_floats.spv.h"
 #include "tests/loader/types_fixture.h"
 
 namespace fornax::test {
 namespace {
-
-using kernel::ir::DoubleToHalf;
-using kernel::ir::HalfToDouble;
 
 struct Half {
     uint16_t bits = 0;

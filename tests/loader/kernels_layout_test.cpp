@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "tests/loader/shaders/layouts.spv.h"
 #include "tests/loader/shaders/sparse_words.spv.h"
 #include "tests/loader/vulkan_fixture.h"
@@ -154,15 +154,14 @@ TEST_F(KernelsLayoutTest, FewWordsOfLongRuns) {
     for (uint32_t i = 0; i < kWorkgroups; ++i) {
         for (uint32_t k = 0; k < 8; ++k) {
             uint32_t* record = buffers[0].words + i * 16;
-            record[k] = kernel::ir::FloatToHalf(static_cast<float>(dividend(i, k)));
-            record[8 + k] = kernel::ir::FloatToHalf(static_cast<float>(k + 2));
+            record[k] = FloatToHalf(static_cast<float>(dividend(i, k)));
+            record[8 + k] = FloatToHalf(static_cast<float>(k + 2));
         }
     }
     Run(MakePipeline(spirv::kSparseWords, buffers), kWorkgroups);
     for (uint32_t i = 0; i < kWorkgroups; ++i) {
         for (uint32_t k = 0; k < 5; ++k) {
-            const uint16_t half =
-                kernel::ir::FloatToHalf(static_cast<float>(dividend(i, k) % (k + 2)));
+            const uint16_t half = FloatToHalf(static_cast<float>(dividend(i, k) % (k + 2)));
             ASSERT_EQ(buffers[1].words[i * 8 + k], uint32_t{kMinusOne} << 16 | half)
                 << i << " " << k;
         }

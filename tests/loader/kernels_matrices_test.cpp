@@ -9,7 +9,7 @@
 #include <limits>
 #include <random>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "tests/loader/matrix_features.h"
 #include "tests/loader/shaders/matrices_bf16.spv.h"
 #include "tests/loader/shaders/matrices_f16.spv.h"
@@ -33,7 +33,7 @@ constexpr uint32_t kColumns = 48;
 constexpr uint32_t kProducts = 64;
 
 uint16_t Half(float value) {
-    return kernel::ir::FloatToHalf(value);
+    return FloatToHalf(value);
 }
 float Float(float value) {
     return value;
@@ -224,7 +224,7 @@ class KernelsMatricesTest : public VulkanTest {
                      << row << ", " << column;
              }});
     }
-    static float Narrowest(uint16_t bits) { return kernel::ir::HalfToFloat(bits); }
+    static float Narrowest(uint16_t bits) { return HalfToFloat(bits); }
     static float FromBfloat(uint16_t bits) {
         return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
     }

@@ -1,7 +1,7 @@
 // Workgroup memory with explicit layouts and with initial zeros, through the loader.
 #include <algorithm>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "tests/loader/shaders/shared_blocks.spv.h"
 #include "tests/loader/shaders/zero_shared.spv.h"
 #include "tests/loader/types_fixture.h"
@@ -9,7 +9,6 @@
 namespace fornax::test {
 namespace {
 
-using kernel::ir::DoubleToHalf;
 using KernelsSharedTest = TypesTest;
 
 TEST_F(KernelsSharedTest, BlocksAreViewsOfOneMemory) {

@@ -2,15 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "tests/loader/shaders/small_storage.spv.h"
 #include "tests/loader/types_fixture.h"
 
 namespace fornax::test {
 namespace {
-
-using kernel::ir::DoubleToHalf;
-using kernel::ir::HalfToDouble;
 
 class KernelsStorageTest : public TypesTest {
   protected:

@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "tests/loader/shaders/type_arithmetic.spv.h"
 #include "tests/loader/shaders/type_conversions.spv.h"
 #include "tests/loader/types_fixture.h"
@@ -19,8 +19,8 @@ using KernelsTypesTest = TypesTest;
 struct Half {
     uint16_t bits = 0;
     explicit Half(uint16_t b) : bits(b) {}
-    explicit Half(double value) : bits(kernel::ir::DoubleToHalf(value)) {}
-    operator double() const { return kernel::ir::HalfToDouble(bits); }
+    explicit Half(double value) : bits(DoubleToHalf(value)) {}
+    operator double() const { return HalfToDouble(bits); }
 };
 
 // What a result may be: its bits, any NaN, or anything.
@@ -153,7 +153,7 @@ std::vector<uint64_t> SourceWords(size_t count) {
                          std::nan("")}) {
         words.push_back(std::bit_cast<uint64_t>(value));
         words.push_back(std::bit_cast<uint32_t>(static_cast<float>(value)));
-        words.push_back(kernel::ir::DoubleToHalf(value));
+        words.push_back(DoubleToHalf(value));
     }
     std::mt19937_64 random(11);
     while (words.size() < count) {

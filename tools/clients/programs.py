@@ -46,14 +46,16 @@ class Programs:
             environment["GGML_BACKEND_PATH"] = str(ROOT / "build/release/plugins/ggml/libggml-fornax.so")
         return environment
 
-    def run(self, program: Path, arguments: list[str], environment: dict[str, str], timeout: float):
-        """Exit code, or None when the time was up; standard output with errors."""
+    def run(self, program: Path, arguments: list[str], environment: dict[str, str], timeout: float,
+            folder: Path | None = None):
+        """Exit code, or None when the time was up; standard output with errors. The folder holds ggml's
+        backends in place of the packaged ones."""
         libraries = [self.libraries, self.libraries / "ggml", self.libraries / "llama"]
         command = [self.libraries / "ld-linux-x86-64.so.2", "--library-path", ":".join(map(str, libraries)),
                    program, *arguments]
         # ggml looks for its backends in the current folder.
         with tempfile.TemporaryFile() as output:
-            process = subprocess.Popen(command, cwd=self.backends, stdin=subprocess.DEVNULL,
+            process = subprocess.Popen(command, cwd=folder or self.backends, stdin=subprocess.DEVNULL,
                                        stdout=output, stderr=subprocess.STDOUT,
                                        env={**os.environ, **environment})
             try:

@@ -8,16 +8,14 @@
 #include <thread>
 #include <vector>
 
+#include "base/half.h"
 #include "compiler/graph/build/product.h"
-#include "compiler/kernel/ir/half.h"
 
 namespace fornax::ggml_frontend {
 namespace {
 
 using graph::ElementType;
 using graph::kPanelColumns;
-using kernel::ir::FloatToHalf;
-using kernel::ir::HalfToFloat;
 
 constexpr int64_t kWordBytes = 4;
 // Smaller matrices stay in a cache as they are.

@@ -473,7 +473,8 @@ TEST_F(Importer, SizesOfResultsMayDependOnTheData) {
     EXPECT_EQ(ErrorOf(), "net.onnx: the node the_places (nonzero) would run on the host.");
 }
 
-// The graph's Loop has one type of all iterations, and names no size that its body's host calls tell.
+// The graph's Loop has one type of all iterations, and names no size that its body's host calls
+// tell.
 TEST_F(Importer, SizesWithinLoopsMayDependOnTheData) {
     Input("x", "n");
     Input("count", "", onnx::TensorProto::INT64);

@@ -9,12 +9,12 @@
 #include <random>
 #include <string>
 
+#include "base/half.h"
 #include "compiler/kernel/analysis/matrix_factors.h"
 #include "compiler/kernel/codegen/matrix_vectors.h"
 #include "compiler/kernel/codegen/target_machine.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
 #include "compiler/kernel/ir/text.h"
 
@@ -166,11 +166,11 @@ body {
 }
 
 float ValueOf(uint16_t bits, bool bfloat) {
-    return bfloat ? std::bit_cast<float>(uint32_t{bits} << 16) : ir::HalfToFloat(bits);
+    return bfloat ? std::bit_cast<float>(uint32_t{bits} << 16) : HalfToFloat(bits);
 }
 uint16_t BitsOf(float value, bool bfloat) {
     return bfloat ? static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16)
-                  : ir::FloatToHalf(value);
+                  : FloatToHalf(value);
 }
 void Put(std::vector<uint32_t>& words, uint32_t at_bytes, uint16_t bits) {
     uint32_t& word = words[at_bytes / 4];

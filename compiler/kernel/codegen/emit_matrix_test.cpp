@@ -9,10 +9,10 @@
 #include <functional>
 #include <random>
 
+#include "base/half.h"
 #include "compiler/kernel/analysis/matrix_places.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
 #include "compiler/kernel/ir/text.h"
 
@@ -127,8 +127,8 @@ TEST(EmitMatrix, HalfProducts) {
     std::vector<uint16_t> a(kElements), b(kElements);
     std::vector<uint32_t> c(kElements);
     for (uint32_t i = 0; i < kElements; ++i) {
-        a[i] = ir::FloatToHalf(static_cast<float>(random() % 4096) / 64 - 32);
-        b[i] = ir::FloatToHalf(static_cast<float>(random() % 2048) / 128 - 8);
+        a[i] = FloatToHalf(static_cast<float>(random() % 4096) / 64 - 32);
+        b[i] = FloatToHalf(static_cast<float>(random() % 2048) / 128 - 8);
         c[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 100));
     }
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
@@ -138,8 +138,7 @@ TEST(EmitMatrix, HalfProducts) {
             for (uint32_t i = 0; i < kElements; ++i) {
                 double sum = std::bit_cast<float>(c[i]);
                 for (uint32_t k = 0; k < 16; ++k) {
-                    sum +=
-                        ir::HalfToDouble(a[i / 16 * 16 + k]) * ir::HalfToDouble(b[k * 16 + i % 16]);
+                    sum += HalfToDouble(a[i / 16 * 16 + k]) * HalfToDouble(b[k * 16 + i % 16]);
                 }
                 ASSERT_NEAR(std::bit_cast<float>(results[1][i]), sum, 0.01) << i;
             }
@@ -162,15 +161,15 @@ TEST(EmitMatrix, HalfProductsAreExact) {
         b[i] = static_cast<uint16_t>(random() % (row == 3 ? 0x400 : 0x7c00));
     }
     const ir::Kernel kernel = MulAddKernel(32, "f16", "f32", 2, 0);
-    ForEachCpu(
-        kernel, {Words(a, b, c), std::vector<uint32_t>(kElements, 7)}, [&](const Buffers& results) {
-            for (uint32_t i = 0; i < kElements; ++i) {
-                const uint32_t row = i / 16;
-                const float product =
-                    ir::HalfToFloat(a[row * 16 + row]) * ir::HalfToFloat(b[row * 16 + i % 16]);
-                ASSERT_EQ(std::bit_cast<float>(results[1][i]), product) << i;
-            }
-        });
+    ForEachCpu(kernel, {Words(a, b, c), std::vector<uint32_t>(kElements, 7)},
+               [&](const Buffers& results) {
+                   for (uint32_t i = 0; i < kElements; ++i) {
+                       const uint32_t row = i / 16;
+                       const float product =
+                           HalfToFloat(a[row * 16 + row]) * HalfToFloat(b[row * 16 + i % 16]);
+                       ASSERT_EQ(std::bit_cast<float>(results[1][i]), product) << i;
+                   }
+               });
 }
 
 // Infinities, NaN and zeros of both signs meet each other and ordinary numbers.
@@ -187,12 +186,12 @@ TEST(EmitMatrix, SpecialNumbers) {
     }
     for (const bool bfloat : {false, true}) {
         auto number = [&](uint16_t bits) {
-            return bfloat ? std::bit_cast<float>(uint32_t{bits} << 16) : ir::HalfToFloat(bits);
+            return bfloat ? std::bit_cast<float>(uint32_t{bits} << 16) : HalfToFloat(bits);
         };
         if (bfloat) {
             for (std::vector<uint16_t>* matrix : {&a, &b}) {
                 for (uint16_t& bits : *matrix) {
-                    const float value = ir::HalfToFloat(bits);
+                    const float value = HalfToFloat(bits);
                     bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16);
                 }
             }
@@ -247,8 +246,8 @@ TEST(EmitMatrix, SumsThatShareFactors) {
     constexpr uint32_t kFactors = 4;  // of A: (row, step); of B: (step, column)
     std::vector<uint16_t> a(kFactors * kElements), b(kFactors * kElements);
     for (size_t i = 0; i < a.size(); ++i) {
-        a[i] = ir::FloatToHalf(static_cast<float>(random() % 9) - 4);
-        b[i] = ir::FloatToHalf(static_cast<float>(random() % 7) - 3);
+        a[i] = FloatToHalf(static_cast<float>(random() % 9) - 4);
+        b[i] = FloatToHalf(static_cast<float>(random() % 7) - 3);
     }
     for (const uint32_t wanted : {0u, 1u, 2u, 3u}) {
         const uint32_t size = 32;
@@ -306,8 +305,8 @@ TEST(EmitMatrix, SumsThatShareFactors) {
                            for (uint32_t k = 0; k < 32; ++k) {
                                const size_t of_a = (wanted / 2 * 2 + k / 16) * kElements;
                                const size_t of_b = (k / 16 * 2 + wanted % 2) * kElements;
-                               sum += ir::HalfToFloat(a[of_a + i / 16 * 16 + k % 16]) *
-                                      ir::HalfToFloat(b[of_b + k % 16 * 16 + i % 16]) *
+                               sum += HalfToFloat(a[of_a + i / 16 * 16 + k % 16]) *
+                                      HalfToFloat(b[of_b + k % 16 * 16 + i % 16]) *
                                       (wanted == 2 && k < 16 ? 2.0f : 1.0f);
                            }
                            ASSERT_EQ(std::bit_cast<float>(results[1][i]), sum) << i;
@@ -362,14 +361,14 @@ TEST(EmitMatrix, SumsInPrivateMemory) {
     std::vector<uint16_t> a(kElements), b(kElements);
     std::vector<uint32_t> c(kElements);
     for (uint32_t i = 0; i < kElements; ++i) {
-        a[i] = ir::FloatToHalf(static_cast<float>(random() % 9) - 4);
-        b[i] = ir::FloatToHalf(static_cast<float>(random() % 7) - 3);
+        a[i] = FloatToHalf(static_cast<float>(random() % 9) - 4);
+        b[i] = FloatToHalf(static_cast<float>(random() % 7) - 3);
         c[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 100));
     }
     std::vector<float> product(kElements);
     for (uint32_t i = 0; i < kElements; ++i) {
         for (uint32_t k = 0; k < 16; ++k) {
-            product[i] += ir::HalfToFloat(a[i / 16 * 16 + k]) * ir::HalfToFloat(b[k * 16 + i % 16]);
+            product[i] += HalfToFloat(a[i / 16 * 16 + k]) * HalfToFloat(b[k * 16 + i % 16]);
         }
     }
     for (const uint32_t size : {8u, 16u, 32u, 64u}) {
@@ -436,14 +435,14 @@ TEST(EmitMatrix, SumsThatGoFromProductToProduct) {
     std::vector<uint16_t> a(kElements), b(kElements);
     std::vector<uint32_t> c(kElements);
     for (uint32_t i = 0; i < kElements; ++i) {
-        a[i] = ir::FloatToHalf(static_cast<float>(random() % 15) - 7);
-        b[i] = ir::FloatToHalf(static_cast<float>(random() % 31) - 15);
+        a[i] = FloatToHalf(static_cast<float>(random() % 15) - 7);
+        b[i] = FloatToHalf(static_cast<float>(random() % 31) - 15);
         c[i] = std::bit_cast<uint32_t>(static_cast<float>(random() % 100));
     }
     auto product = [](const std::vector<uint16_t>& x, const std::vector<uint16_t>& y, uint32_t i) {
         float sum = 0;
         for (uint32_t k = 0; k < 16; ++k) {
-            sum += ir::HalfToFloat(x[i / 16 * 16 + k]) * ir::HalfToFloat(y[k * 16 + i % 16]);
+            sum += HalfToFloat(x[i / 16 * 16 + k]) * HalfToFloat(y[k * 16 + i % 16]);
         }
         return sum;
     };

@@ -6,9 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/half.h"
 #include "compiler/kernel/codegen/kernel_harness.h"
 #include "compiler/kernel/codegen/test_targets.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/text.h"
 
 namespace fornax::kernel {
@@ -82,8 +82,7 @@ TEST(Narrowing, HalvesAreRoundedInMemory) {
         in, [&](const std::vector<uint32_t>& out, uint32_t n) {
             for (uint32_t i = 0; i < 2 * kCount; ++i) {
                 const uint32_t found = out[i / 2] >> (i % 2 * 16) & 0xffff;
-                const uint32_t expected =
-                    i < n ? ir::FloatToHalf(std::bit_cast<float>(in[i])) : 0xa5a5;
+                const uint32_t expected = i < n ? FloatToHalf(std::bit_cast<float>(in[i])) : 0xa5a5;
                 ASSERT_EQ(found, expected) << "of " << std::bit_cast<float>(in[i % kCount]);
             }
         });

@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/half.h"
 #include "compiler/kernel/codegen/op_harness.h"
 #include "compiler/kernel/codegen/test_targets.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/evaluate.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/signature.h"
 
 namespace fornax::kernel {
@@ -32,7 +32,7 @@ size_t StoredBytes(Type type) {
 double ToDouble(Type type, uint64_t bits) {
     switch (type) {
         case Type::kF16:
-            return ir::HalfToDouble(static_cast<uint16_t>(bits));
+            return HalfToDouble(static_cast<uint16_t>(bits));
         case Type::kF32:
             return std::bit_cast<float>(static_cast<uint32_t>(bits));
         default:

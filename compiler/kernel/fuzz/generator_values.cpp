@@ -2,8 +2,8 @@
 #include <bit>
 #include <iterator>
 
+#include "base/half.h"
 #include "compiler/kernel/fuzz/generator.h"
-#include "compiler/kernel/ir/half.h"
 
 #include <spirv/unified1/GLSL.std.450.h>
 
@@ -38,7 +38,7 @@ ValueType Generator::AnyType() {
 uint64_t Generator::FloatBits(Kind kind, double value) {
     switch (kind) {
         case Kind::kF16:
-            return ir::DoubleToHalf(value);
+            return DoubleToHalf(value);
         case Kind::kF32:
             return std::bit_cast<uint32_t>(static_cast<float>(value));
         default:

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 
 namespace fornax::kernel {
 
@@ -58,7 +58,7 @@ namespace {
 
 double ToDouble(ir::Type type, uint64_t bits) {
     if (type == ir::Type::kF16) {
-        return ir::HalfToDouble(static_cast<uint16_t>(bits));
+        return HalfToDouble(static_cast<uint16_t>(bits));
     }
     return type == ir::Type::kF32 ? std::bit_cast<float>(static_cast<uint32_t>(bits))
                                   : std::bit_cast<double>(bits);
@@ -73,7 +73,7 @@ uint64_t ApplyFloatAtomic(AtomicOp op, ir::Type type, uint64_t old, uint64_t val
     }
     // The second rounding does not change sums of f32 or f16.
     if (type == ir::Type::kF16) {
-        return ir::DoubleToHalf(a + b);
+        return DoubleToHalf(a + b);
     }
     return type == ir::Type::kF32 ? std::bit_cast<uint32_t>(static_cast<float>(a + b))
                                   : std::bit_cast<uint64_t>(a + b);

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 
 namespace fornax::kernel {
 

@@ -6,9 +6,9 @@
 #include <cassert>
 #include <cmath>
 
+#include "base/half.h"
 #include "compiler/kernel/ir/evaluate.h"
 #include "compiler/kernel/ir/group.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/matrix.h"
 
 namespace fornax::kernel {

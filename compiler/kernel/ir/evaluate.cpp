@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 
 namespace fornax::kernel::ir {
 

@@ -3,9 +3,9 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "base/half.h"
 #include "compiler/kernel/ir/builder.h"
 #include "compiler/kernel/ir/group.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/text_tables.h"

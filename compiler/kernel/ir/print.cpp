@@ -36,8 +36,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/half.h"
 #include "compiler/kernel/ir/group.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/kernel.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/text_tables.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "compiler/kernel/spirv/translator.h"
 
 namespace fornax::kernel::spirv {
@@ -79,7 +79,7 @@ ir::ValueId Translator::Float(ir::Type type, double value) {
         case ir::Type::kF64:
             return builder_.Const(type, std::bit_cast<uint64_t>(value));
         case ir::Type::kF16:
-            return builder_.Const(type, ir::FloatToHalf(static_cast<float>(value)));
+            return builder_.Const(type, FloatToHalf(static_cast<float>(value)));
         default:
             return builder_.Const(type, std::bit_cast<uint32_t>(static_cast<float>(value)));
     }

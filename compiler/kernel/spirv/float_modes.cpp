@@ -9,7 +9,7 @@
 #include <bit>
 #include <limits>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 
 namespace fornax::kernel::spirv {
 
@@ -39,7 +39,7 @@ ValueId FloatModes::Real(Type type, double value) {
         return builder_.Const(type, std::bit_cast<uint64_t>(value));
     }
     if (type == Type::kF16) {
-        return builder_.Const(type, ir::FloatToHalf(static_cast<float>(value)));
+        return builder_.Const(type, FloatToHalf(static_cast<float>(value)));
     }
     return builder_.ConstF32(static_cast<float>(value));
 }

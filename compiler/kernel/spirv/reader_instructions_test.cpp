@@ -9,7 +9,7 @@
 #include <limits>
 #include <string>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
 
@@ -559,8 +559,7 @@ TEST(ReaderInstructions, LdexpOfExponentsOfEveryWidth) {
                                 "%bits = OpBitcast %ushort %f\n"
                                 "%r = OpUConvert %uint %bits",
                      with),
-              inputs,
-              [&](uint32_t x, uint32_t y) { return uint32_t{ir::DoubleToHalf(power(x, y))}; });
+              inputs, [&](uint32_t x, uint32_t y) { return uint32_t{DoubleToHalf(power(x, y))}; });
     }
 }
 

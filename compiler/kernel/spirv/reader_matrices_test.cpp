@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstring>
 
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/spirv/reader.h"
 #include "compiler/kernel/spirv/shader_harness.h"
@@ -66,7 +66,7 @@ TEST(ReaderMatrices, Products) {
         data.output.resize(256 + 320 + 128);
         std::vector<uint16_t> halves(640);
         for (size_t i = 0; i < halves.size(); ++i) {
-            halves[i] = ir::FloatToHalf(static_cast<float>(i % 23) - 11);
+            halves[i] = FloatToHalf(static_cast<float>(i % 23) - 11);
         }
         data.storage.resize(320);
         memcpy(data.storage.data(), halves.data(), 1280);
@@ -79,15 +79,15 @@ TEST(ReaderMatrices, Products) {
                 float sum = 0.5f;
                 int32_t whole = 0;
                 for (uint32_t k = 0; k < 16; ++k) {
-                    sum += (ir::HalfToFloat(halves[row * 24 + k]) + 1) * 2 *
-                           ir::HalfToFloat(halves[384 + column * 16 + k]);
+                    sum += (HalfToFloat(halves[row * 24 + k]) + 1) * 2 *
+                           HalfToFloat(halves[384 + column * 16 + k]);
                     whole +=
                         static_cast<int8_t>(bytes[row * 16 + k]) * bytes[256 + k * 16 + column];
                 }
                 ASSERT_EQ(std::bit_cast<float>(data.output[row * 16 + column]), sum)
                     << row << ", " << column;
                 const uint32_t pair = data.output[576 + row * 8 + column / 2];
-                ASSERT_EQ(pair >> column % 2 * 16 & 0xffff, ir::FloatToHalf(sum))
+                ASSERT_EQ(pair >> column % 2 * 16 & 0xffff, FloatToHalf(sum))
                     << row << ", " << column;
                 whole = (whole + static_cast<int32_t>(sum)) * 3;
                 ASSERT_EQ(data.output[256 + column * 20 + row], static_cast<uint32_t>(whole))

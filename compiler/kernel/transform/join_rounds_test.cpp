@@ -2,8 +2,8 @@
 // the same.
 #include <gtest/gtest.h>
 
+#include "base/half.h"
 #include "compiler/kernel/interpret/interpret.h"
-#include "compiler/kernel/ir/half.h"
 #include "compiler/kernel/ir/text.h"
 #include "compiler/kernel/ir/verify.h"
 #include "compiler/kernel/transform/pass_test_util.h"
@@ -118,7 +118,7 @@ std::vector<uint32_t> Results(const ir::Kernel& kernel, uint32_t rounds) {
     std::vector<uint32_t> in(kMostRounds * 128);
     for (uint32_t i = 0; i < in.size(); ++i) {
         const auto half = [&](uint32_t k) {
-            return uint32_t{ir::FloatToHalf(static_cast<float>((i * 7 + k * 5) % 11) - 5)};
+            return uint32_t{FloatToHalf(static_cast<float>((i * 7 + k * 5) % 11) - 5)};
         };
         in[i] = half(0) | half(1) << 16;
     }

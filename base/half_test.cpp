@@ -1,11 +1,11 @@
 // Conversions to and from half precision against exact values, ties and specials.
-#include "compiler/kernel/ir/half.h"
+#include "base/half.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-namespace fornax::kernel::ir {
+namespace fornax {
 namespace {
 
 TEST(Half, EveryValueSurvivesTheRoundTrip) {
@@ -47,4 +47,4 @@ TEST(Half, RoundsToNearestEven) {
 }
 
 }  // namespace
-}  // namespace fornax::kernel::ir
+}  // namespace fornax

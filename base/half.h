@@ -5,7 +5,7 @@
 #include <bit>
 #include <cstdint>
 
-namespace fornax::kernel::ir {
+namespace fornax {
 
 // Exact; a NaN keeps its payload.
 inline double HalfToDouble(uint16_t half) {
@@ -60,4 +60,4 @@ inline uint16_t FloatToHalf(float value) {
     return DoubleToHalf(value);
 }
 
-}  // namespace fornax::kernel::ir
+}  // namespace fornax
