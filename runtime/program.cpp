@@ -56,6 +56,8 @@ graph::loop::Target TargetOf(const vulkan::Device& device) {
     target.subgroup_arithmetic = features.subgroup_arithmetic;
     target.integer_dot = features.integer_dot;
     target.bfloat16_dot = features.bfloat16_dot;
+    // Vulkan has no property for it. Processors that multiply bf16 have AVX-512.
+    target.wide_registers = features.bfloat16_dot;
     target.matrices_f32 = features.matrices_f32;
     target.signed_zero_inf_nan_preserve = features.signed_zero_inf_nan_preserve;
     return target;

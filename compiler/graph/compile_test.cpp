@@ -3,9 +3,13 @@
 // FORNAX_RANDOM_GRAPHS: how many, from seed FORNAX_RANDOM_SEED on.
 #include "compiler/graph/compile.h"
 
+#include <numeric>
+
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/environment.h"
+#include "compiler/graph/build/recurrent.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan_file.h"
 #include "compiler/graph/testing/compare_tensors.h"
@@ -127,6 +131,44 @@ TEST(Compile, RowsOfATypeWithoutZero) {
 TEST(Compile, LoopsOfCompositesRunOnTheHost) {
     uint64_t runs = 0;
     EXPECT_EQ(testing::CheckRandomGraphOnHost(4011174, &runs), "");
+}
+
+// Panels of 64 ks are 4 KiB, those of 40 are not: an invocation reads one of each gate at once, so
+// the first have a line more, lest they compete for the same sets of the first cache.
+TEST(Compile, PanelsOfGatesDoNotShareCacheSets) {
+    for (const auto& [hidden, stored] : {std::pair(64, 65), {48, 48}}) {
+        const auto numbers = [](std::vector<int64_t> dims) {
+            std::vector<float> values(static_cast<size_t>(
+                std::accumulate(dims.begin(), dims.end(), 1, std::multiplies())));
+            for (size_t i = 0; i < values.size(); ++i) {
+                values[i] = static_cast<float>(i * 7 % 33) / 64 - 0.25F;
+            }
+            return Tensor::FromFloats(std::move(dims), values);
+        };
+        const Tensor x = numbers({3, 1, 8});
+        Graph graph;
+        Builder b(graph);
+        RecurrentOperands operands;
+        operands.x = b.Input("x", x.type());
+        operands.w = b.Constant(numbers({1, 3 * hidden, 8}));
+        operands.r = b.Constant(numbers({1, 3 * hidden, hidden}));
+        RecurrentOptions options;
+        options.kind = RecurrentKind::kGru;
+        options.reversed = {false};
+        options.activations = {{"sigmoid"}, {"tanh"}};
+        options.linear_before_reset = true;
+        graph.AddOutput("y", Recurrent(operands, options).y.id());
+        const Result<Plan> plan = Compile(graph, {});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        EXPECT_THAT(ToText(*plan),
+                    ::testing::HasSubstr("constant f32[1," + std::to_string(3 * hidden / 16) + "," +
+                                         std::to_string(stored) + ",16]"));
+        const Result<std::vector<Tensor>> expected = Interpret(graph, std::vector{x});
+        const Result<std::vector<Tensor>> actual =
+            testing::InterpretPlan(*plan, std::vector{x}, {});
+        ASSERT_TRUE(expected.ok() && actual.ok());
+        EXPECT_EQ(testing::Difference((*actual)[0], (*expected)[0], 1e-5), "");
+    }
 }
 
 TEST(Compile, RandomGraphsComputeTheSame) {

@@ -15,9 +15,9 @@ namespace {
 // Steps of 16 in an iteration, the best first: sums are loaded and stored once for all of them.
 constexpr uint32_t kSteps[] = {4, 6, 5, 3, 2, 1};
 constexpr uint32_t kMaxSubgroups = 4;
-// Groups of rows, each of which is worth reading all of b once more.
+// Groups of rows, each of which is worth reading all of b once more, and the least rows of one.
 constexpr int64_t kMaxRowGroups = 8;
-constexpr int64_t kLeastTilesOfGroup = 2;
+constexpr int64_t kLeastRowsOfGroup = 64;
 // More rows than these are worth a matrix.
 constexpr uint32_t kMaxExtraRows = 8;
 
@@ -67,12 +67,15 @@ void ProductEmitter::Run() {
 // group of rows: workers take contiguous parts of the grid, so what a worker writes are rows, which
 // it reads again in the next kernel. A line that another processor has read takes long to be
 // written again.
-TileGrid Emitter::OpenTileGrid(const Product& product, const Expr& m_tiles, const Expr& n_tiles) {
+TileGrid Emitter::OpenTileGrid(const Product& product,
+                               const Expr& m_tiles,
+                               const Expr& n_tiles,
+                               uint32_t tile_rows) {
     int64_t groups = 1;
     if (n_tiles != Expr(1)) {
         const int64_t least = m_tiles.Bounds(domain_.ranges).low;
         groups = kMaxRowGroups;
-        while (groups > 1 && least < groups * kLeastTilesOfGroup) {
+        while (groups > 1 && least < groups * (kLeastRowsOfGroup / tile_rows)) {
             groups /= 2;
         }
     }

@@ -296,9 +296,14 @@ TEST_F(EmitProductsTest, TilesInGroupsOfRows) {
 }
 
 // Products that are computed in registers: rows that no tile divides, columns of half a vector, of
-// memory that has no more of them and that has whole panels, and any number of ks.
+// memory that has no more of them and that has whole panels, and any number of ks. Three panels,
+// and seventeen, of which none is behind the last. Long ones only in wide registers.
 TEST_F(EmitProductsTest, FloatsInRegisters) {
     for (const auto& [m, n, k] : {std::tuple(49, 24, 24),
+                                  {20, 272, 9},
+                                  {23, 64, 257},
+                                  {40, 32, 258},
+                                  {17, 48, 260},
                                   {23, 40, 9},
                                   {30, 16, 144},
                                   {112, 96, 16},
@@ -306,22 +311,28 @@ TEST_F(EmitProductsTest, FloatsInRegisters) {
                                   {64, 144, 7}}) {
         SCOPED_TRACE(fmt::format("{} {} {}", m, n, k));
         for (const bool panels : {true, false}) {
-            Check(fmt::format("kernel floats(in a: f32[2,{0},{2}], in b: f32[{3}], in s: f32[{1}], "
-                              "out y: f32[2,{0},{1}])\n"
-                              "  parallel $h < 2, $i < {0}, $j < {1}\n"
-                              "  product\n"
-                              "%0 = load a[$h,$i,$r]\n"
-                              "%1 = load b[{4}]\n"
-                              "%2 = mul %0, %1\n"
-                              "%3 = reduce sum $r < {2} of %2\n"
-                              "%4 = load s[$j]\n"
-                              "%5 = add %3, %4\n"
-                              "store y[$h,$i,$j] = %5\n",
-                              m, n, k,
-                              panels ? fmt::format("{},{},16", (n + 15) / 16, k)
-                                     : fmt::format("{},{}", k, n),
-                              panels ? "floor($j, 16),$r,mod($j, 16)" : "$r,$j"),
-                  {}, {.relative = 1e-4, .floor = 1});
+            const bool wide = runner_->target().wide_registers;
+            for (const bool wide_registers : {false, true}) {
+                runner_->target().wide_registers = wide_registers;
+                Check(fmt::format(
+                          "kernel floats(in a: f32[2,{0},{2}], in b: f32[{3}], in s: f32[{1}], "
+                          "out y: f32[2,{0},{1}])\n"
+                          "  parallel $h < 2, $i < {0}, $j < {1}\n"
+                          "  product\n"
+                          "%0 = load a[$h,$i,$r]\n"
+                          "%1 = load b[{4}]\n"
+                          "%2 = mul %0, %1\n"
+                          "%3 = reduce sum $r < {2} of %2\n"
+                          "%4 = load s[$j]\n"
+                          "%5 = add %3, %4\n"
+                          "store y[$h,$i,$j] = %5\n",
+                          m, n, k,
+                          panels ? fmt::format("{},{},16", (n + 15) / 16, k)
+                                 : fmt::format("{},{}", k, n),
+                          panels ? "floor($j, 16),$r,mod($j, 16)" : "$r,$j"),
+                      {}, {.relative = 1e-4, .floor = 1});
+            }
+            runner_->target().wide_registers = wide;
         }
     }
 }

@@ -3,9 +3,11 @@
 // An invocation computes one column of a few rows. Along k it takes an element of b of its own and
 // for each row one of a, which is the same for all invocations. So any number of ks costs what it
 // is, operands of windows are read where they lie, and what follows the sums finds them in
-// registers. Matrices read b less often, so long sums of many columns are theirs.
+// registers. Matrices read b less often, so long sums of many columns are theirs where registers
+// are few.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 
 #include "compiler/graph/loop/emitter.h"
@@ -23,10 +25,14 @@ constexpr std::array<uint32_t, 5> kRows = {6, 5, 4, 7, 8};
 constexpr int64_t kMostUnrolled = 49;
 // Ks side by side that are a loop.
 constexpr int64_t kLeastRun = 8;
-// Products of more ks, or elements of b than the second cache holds beside the rest, are not slower
-// with matrices.
+// Products of more ks, or elements of b than the second cache holds beside the rest, are long:
+// matrices read b less often. Registers of 512 bits hold so many sums that this does not count.
 constexpr int64_t kMostDepth = 256;
 constexpr int64_t kMostElements = 96 << 10;
+// Tiles of long products.
+constexpr uint32_t kLeastRows = 5, kMostRows = 8;
+constexpr uint32_t kMostSums = 288;
+constexpr double kPriceOfColumns = 0.3;  // in rows
 
 }  // namespace
 
@@ -63,7 +69,12 @@ class RegisterProductEmitter {
         // conditions here cost more.
         const bool in_place =
             FindTileAccess(kernel, e_.domain_, product_.a, product_.m, product_.k).has_value();
-        return *k <= kMostDepth && *n * *k <= kMostElements && (in_place || !HasRuns());
+        is_long_ = *k > kMostDepth || *n * *k > kMostElements;
+        if (is_long_) {
+            return e_.target_.wide_registers && in_place && b_access_->padded_rows &&
+                   TileColumns() != kPanel;
+        }
+        return in_place || !HasRuns();
     }
 
     void Run() {
@@ -111,6 +122,9 @@ class RegisterProductEmitter {
     // All columns of some rows, and then the next rows, as long as b stays in a cache: what is
     // stored lies side by side.
     TileGrid OpenGrid(const Expr& m_tiles, const Expr& n_tiles) {
+        if (is_long_) {
+            return e_.OpenTileGrid(product_, m_tiles, n_tiles, rows_);
+        }
         const Id workgroup = e_.WorkgroupIndex(PointsOf(product_.batch) * m_tiles * n_tiles);
         const Id rows = e_.EmitExpr(m_tiles), columns = e_.EmitExpr(n_tiles);
         const Id rest = b_.UDiv(workgroup, columns);
@@ -120,19 +134,24 @@ class RegisterProductEmitter {
                 .inside = e_.in_grid_ == 0 ? b_.True() : e_.in_grid_};
     }
 
+    // The columns of a tile: of two vectors if these have panels, of three if they divide the
+    // panels, or of one. Loads of a panel that does not exist would be made lane by lane.
+    uint32_t TileColumns() const {
+        const int64_t panels = (*PointsOf(product_.n).constant() + kPanel - 1) / kPanel;
+        return panels % 2 == 0 ? 2 * kPanel : panels % 3 == 0 ? 3 * kPanel : kPanel;
+    }
+
     void ChooseTile() {
-        // Half of a vector costs more than the columns of one that are computed in vain.
-        const int64_t n = *PointsOf(product_.n).constant();
-        const int64_t wide = 2 * kPanel;
-        const int64_t in_vain = (n + wide - 1) / wide * wide - (n + kPanel - 1) / kPanel * kPanel;
-        columns_ = 8 * in_vain > n ? kPanel : static_cast<uint32_t>(wide);
-        const std::optional<int64_t> extent = product_.m.back().extent.constant();
-        for (const uint32_t rows : kRows) {
-            if (extent && *extent % rows == 0) {
-                rows_ = rows;
-                rows_divide_ = true;
-                break;
-            }
+        columns_ = TileColumns();
+        if (is_long_) {
+            ChooseLongTile();
+        } else {
+            const std::optional<int64_t> extent = product_.m.back().extent.constant();
+            const auto rows = std::find_if(kRows.begin(), kRows.end(), [&](uint32_t rows) {
+                return extent && *extent % rows == 0;
+            });
+            rows_divide_ = rows != kRows.end();
+            rows_ = rows_divide_ ? *rows : rows_;
         }
         // Elements side by side would be loaded together and taken apart again, if they were
         // written out.
@@ -145,6 +164,24 @@ class RegisterProductEmitter {
             }
             points *= *loop;
             --unrolled_from_;
+        }
+    }
+
+    // The rows of a tile that take the least time: those that are computed in vain, and elements of
+    // b that fewer rows share, cost some.
+    void ChooseLongTile() {
+        const int64_t m = *PointsOf(product_.m).constant();
+        const std::optional<int64_t> extent = product_.m.back().extent.constant();
+        double best = INFINITY;
+        for (uint32_t rows = std::min(kMostRows, kMostSums / columns_); rows >= kLeastRows;
+             --rows) {
+            const int64_t tiles = (m + rows - 1) / rows;
+            const double cost = static_cast<double>(tiles) * (rows + kPriceOfColumns);
+            if (cost < best) {
+                best = cost;
+                rows_ = rows;
+                rows_divide_ = extent && *extent % rows == 0;
+            }
         }
     }
 
@@ -351,6 +388,7 @@ class RegisterProductEmitter {
     const Load* a_ = nullptr;
     std::optional<TileAccess> b_access_;
     uint32_t rows_ = 8, columns_ = 2 * kPanel;
+    bool is_long_ = false;      // b does not stay in the second cache
     bool rows_divide_ = false;  // the innermost loop of rows
     size_t unrolled_from_;      // the first of k's loops that is written out
     Ids first_;                 // if so: the variables of the tile's first row

@@ -24,6 +24,8 @@ struct Target {
     bool matrices_f32 = false;
     bool integer_dot = false;   // shaderIntegerDotProduct
     bool bfloat16_dot = false;  // shaderMixedFloatDotProductBFloat16Acc
+    // 8 x 32 sums of f32 and their operands are kept in registers: there are 32 of 512 bits.
+    bool wide_registers = false;
     // shaderSignedZeroInfNanPreserveFloat32: without it NaN and infinities are at the device's
     // mercy.
     bool signed_zero_inf_nan_preserve = false;

@@ -55,7 +55,10 @@ class Emitter {
     friend class AttentionEmitter;
     // --- emit_product.cpp: tiles of a sum of products; false if the kernel or the device has none
     bool EmitProduct();
-    TileGrid OpenTileGrid(const Product& product, const Expr& m_tiles, const Expr& n_tiles);
+    TileGrid OpenTileGrid(const Product& product,
+                          const Expr& m_tiles,
+                          const Expr& n_tiles,
+                          uint32_t tile_rows = 32);
     // --- emit_phases.cpp: a group of invocations for each point of the parallel loops; false if
     // the kernel has no phases
     bool EmitPhases();

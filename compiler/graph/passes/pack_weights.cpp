@@ -17,6 +17,8 @@ namespace fornax::graph {
 namespace {
 
 constexpr int64_t kPanel = 16;
+// Cache lines so many bytes apart share a set of the first cache.
+constexpr int64_t kSetDistance = 4096;
 // Smaller matrices stay in the first cache as they are.
 constexpr int64_t kLeastElements = 4096;
 
@@ -99,6 +101,7 @@ class WeightPacking {
         Axes batch, depth;
         size_t columns = 0;
         bool panels = false;
+        bool side_by_side = false;  // several panels, of gates, are read at once
 
         auto operator<=>(const Arrangement&) const = default;
     };
@@ -167,6 +170,7 @@ class WeightPacking {
             arrangement.panels = std::all_of(all.begin(), all.end(), [&](int64_t axis) {
                 return value.constant.dims[static_cast<size_t>(axis)] % kPanel == 0;
             });
+            arrangement.side_by_side = true;
         }
         ValueId& view = packed_[{id, arrangement}];
         if (!view.valid()) {
@@ -183,18 +187,34 @@ class WeightPacking {
         const int64_t panels = (columns + width - 1) / width;
         // The packed axes are batch, panels, depth, place in a panel.
         std::vector<int64_t> dims;
-        Axes order;  // of the view's axes: the batch's, depth, columns
         for (const int64_t axis : arrangement.batch) {
             dims.push_back(from.dims[static_cast<size_t>(axis)]);
         }
         dims.push_back(panels);
+        int64_t depth = 1;
         for (const int64_t axis : arrangement.depth) {
             dims.push_back(from.dims[static_cast<size_t>(axis)]);
+            depth *= dims.back();
         }
         dims.push_back(width);
-        ValueId view = to_.AddConstant(name + ".packed", Copy(from, arrangement, dims));
-        // Back to the operand's own indices.
         const size_t batch = arrangement.batch.size(), rank = dims.size();
+        // Panels of a multiple of 4 KiB compete for the same sets of the first cache.
+        const bool aliased = arrangement.panels && arrangement.side_by_side &&
+                             depth * width * BytesOf(from.element) % kSetDistance == 0;
+        const int64_t stored = aliased ? depth + 1 : depth;
+        std::vector<int64_t> packed = dims;
+        std::vector<Operation> views;
+        if (aliased) {
+            packed.erase(packed.begin() + static_cast<int64_t>(batch) + 1, packed.end());
+            packed.insert(packed.end(), {depth, width});
+            const Shape part(std::vector<Expr>(packed.begin(), packed.end()));
+            packed[batch + 1] = stored;
+            views = {op::Slice{std::vector<Expr>(part.rank(), Expr(0)),
+                               std::vector<int64_t>(part.rank(), 1), part},
+                     op::Reshape{Shape(std::vector<Expr>(dims.begin(), dims.end()))}};
+        }
+        ValueId view = to_.AddConstant(name + ".packed", Copy(from, arrangement, packed, stored));
+        // Back to the operand's own indices.
         Axes columns_last;
         for (size_t i = 0; i < rank; ++i) {
             if (i != batch) {
@@ -208,7 +228,7 @@ class WeightPacking {
         }
         shape.pop_back();
         shape.back() = panels * width;
-        std::vector<Operation> views = {op::Permute{columns_last}, op::Reshape{Shape(shape)}};
+        views.insert(views.end(), {op::Permute{columns_last}, op::Reshape{Shape(shape)}});
         if (panels * width != columns) {
             shape.back() = columns;
             views.emplace_back(op::Slice{std::vector<Expr>(shape.size(), Expr(0)),
@@ -232,10 +252,11 @@ class WeightPacking {
         return view;
     }
 
-    // The elements in the packed order; 0 behind the last column.
+    // The elements in the packed order, `stored` ks a panel; 0 behind the last column and k.
     static Tensor Copy(const Tensor& from,
                        const Arrangement& arrangement,
-                       const std::vector<int64_t>& dims) {
+                       const std::vector<int64_t>& dims,
+                       int64_t stored) {
         std::vector<int64_t> strides(from.dims.size(), 1);
         for (size_t axis = strides.size() - 1; axis-- > 0;) {
             strides[axis] = strides[axis + 1] * from.dims[axis + 1];
@@ -251,13 +272,13 @@ class WeightPacking {
         const auto copy = [&]<typename T>(T) {
             constexpr auto bytes = static_cast<int64_t>(sizeof(T));
             for (size_t b = 0; b < batch.size(); ++b) {
-                uint8_t* to = data + bytes * static_cast<int64_t>(b) * panels * depth_count * width;
+                uint8_t* to = data + bytes * static_cast<int64_t>(b) * panels * stored * width;
                 for (int64_t column = 0; column < columns; ++column) {
                     const uint8_t* source =
                         from.data->data() + bytes * (batch[b] + column * column_stride);
                     const int64_t panel = column / width, place = column % width;
                     for (int64_t k = 0; k < depth_count; ++k) {
-                        std::memcpy(to + bytes * ((panel * depth_count + k) * width + place),
+                        std::memcpy(to + bytes * ((panel * stored + k) * width + place),
                                     source + bytes * depth[static_cast<size_t>(k)], sizeof(T));
                     }
                 }

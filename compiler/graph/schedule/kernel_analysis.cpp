@@ -27,6 +27,8 @@ constexpr double kShortRow = 16;
 constexpr double kShortReduction = 32;
 // Rows that lie across the memory are not shared by a workgroup if there are so many.
 constexpr double kManyRows = 64;
+// Rows that lie side by side fill vectors if there are so many.
+constexpr double kVector = 16;
 // Products with fewer columns, or fewer products a sum, are not worth a tile.
 constexpr double kLeastColumns = 8;
 constexpr double kLeastRows = 4;
@@ -186,7 +188,7 @@ ReductionCost ChooseMapping(Kernel& kernel, const SizeFacts& sizes) {
         const int along_row =
             Contiguity(kernel, loop::LoopsOf(kernel[reductions.back()]).back().variable);
         const int across = Contiguity(kernel, kernel.parallel.back().variable);
-        cooperative = along_row >= across || row_points < 64;
+        cooperative = along_row >= across || row_points < kVector;
     }
     // Invocations side by side take rows that lie side by side, each goes along its own.
     const bool across = lane_points > 1 && LieAcross(kernel, rows) && row_points >= kManyRows;

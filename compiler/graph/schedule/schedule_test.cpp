@@ -232,5 +232,20 @@ TEST(Schedule, RowsThatLieAcrossTheMemoryAreFlat) {
                 ElementsAre("row [8,100,200] exp exp"));
 }
 
+// Vectors are full of channels that lie side by side, be they few; fewer than a vector share rows.
+TEST(Schedule, MeansOfChannelsAreFlat) {
+    const auto mean = [](int channels) {
+        return fmt::format(R"(graph "mean" {{
+    %0 = input "x" f32[60,60,{0}]
+    %1 = reduce "sum" (%0) {{combine = sum, axes = [0, 1]}} : f32[{0}]
+    output "y" %1
+}}
+)",
+                           channels);
+    };
+    EXPECT_THAT(KernelsOf(mean(32)), ElementsAre("flat [32]"));
+    EXPECT_THAT(KernelsOf(mean(8)), ElementsAre("row [8]"));
+}
+
 }  // namespace
 }  // namespace fornax::graph
