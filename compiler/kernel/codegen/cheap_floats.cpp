@@ -1,5 +1,8 @@
 #include "compiler/kernel/codegen/cheap_floats.h"
 
+#include <cmath>
+
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/VectorUtils.h>
@@ -70,17 +73,102 @@ V AllOf(llvm::IRBuilder<>& b, V lanes) {
     return b.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
 }
 
+float MostOfDividends() {
+    return std::ldexp(1.0F, kEndOfDividends);
+}
+
+// Whether a value is at least (at most) a number of an ordinary magnitude, or NaN: a clamp's
+// selections, the outer one or the one inside of it.
+bool IsBounded(V value, bool below, int depth = 2) {
+    namespace m = llvm::PatternMatch;
+    using P = llvm::FCmpInst::Predicate;
+    V left = nullptr, right = nullptr, yes = nullptr, no = nullptr;
+    P predicate = {};
+    if (depth == 0 ||
+        !m::match(value, m::m_Select(m::m_FCmp(predicate, m::m_Value(left), m::m_Value(right)),
+                                     m::m_Value(yes), m::m_Value(no)))) {
+        return false;
+    }
+    const llvm::APFloat* limit = nullptr;
+    if (!m::match(right, m::m_APFloat(limit))) {
+        std::swap(left, right);
+        predicate = llvm::FCmpInst::getSwappedPredicate(predicate);
+        if (!m::match(right, m::m_APFloat(limit))) {
+            return false;
+        }
+    }
+    if (yes == right && no == left) {
+        std::swap(yes, no);
+        predicate = llvm::FCmpInst::getInversePredicate(predicate);
+    }
+    if (yes != left || no != right || limit->isNaN() ||
+        std::fabs(limit->convertToFloat()) >= MostOfDividends()) {
+        return false;
+    }
+    const bool greatest = predicate == P::FCMP_OGT || predicate == P::FCMP_OGE ||
+                          predicate == P::FCMP_UGT || predicate == P::FCMP_UGE;
+    const bool least = predicate == P::FCMP_OLT || predicate == P::FCMP_OLE ||
+                       predicate == P::FCMP_ULT || predicate == P::FCMP_ULE;
+    return (below ? greatest : least) || ((greatest || least) && IsBounded(left, below, depth - 1));
+}
+
+// Whether 0 and -0 give the same.
+bool LosesSignOfZero(const llvm::User& user) {
+    const llvm::APFloat* other = nullptr;
+    return llvm::isa<llvm::FPToSIInst>(user) ||
+           (llvm::PatternMatch::match(
+                &user, llvm::PatternMatch::m_c_FAdd(llvm::PatternMatch::m_Value(),
+                                                    llvm::PatternMatch::m_APFloat(other))) &&
+            !other->isNegZero());
+}
+
+// Whether only the whole number is asked for that is nearest to the quotient.
+bool IsRoundedOnly(const llvm::Instruction& division) {
+    return !division.use_empty() && llvm::all_of(division.users(), [](const llvm::User* user) {
+        const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(user);
+        return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::roundeven &&
+               llvm::all_of(call->users(),
+                            [](const llvm::User* next) { return LosesSignOfZero(*next); });
+    });
+}
+
+// A dividend of a small magnitude gives a quotient that rounds to 0, whatever its last bits are.
+// This holds as long as the divisor is not so small that quotients of the small are large.
+bool NeedsNoTest(const llvm::Instruction& division) {
+    const llvm::APFloat* divisor = nullptr;
+    if (!llvm::PatternMatch::match(division.getOperand(1),
+                                   llvm::PatternMatch::m_APFloat(divisor))) {
+        return false;
+    }
+    const float magnitude = std::fabs(divisor->convertToFloat());
+    return magnitude >= std::ldexp(1.0F, kLeastDivisor) &&
+           magnitude < std::ldexp(1.0F, kEndOfDivisors) && IsRoundedOnly(division) &&
+           IsBounded(division.getOperand(0), true) && IsBounded(division.getOperand(0), false);
+}
+
 class Quotients {
   public:
     Quotients(llvm::Function& function, llvm::LoopInfo& loops)
         : function_(function), loops_(loops) {}
 
     bool Run() {
-        llvm::SmallVector<llvm::Instruction*, 16> found;
+        llvm::SmallVector<llvm::Instruction*, 16> found, plain;
         for (llvm::Instruction& instruction : llvm::instructions(function_)) {
-            if (IsCandidate(instruction) && found.size() < kMostQuotients) {
+            if (!IsCandidate(instruction)) {
+                continue;
+            }
+            if (NeedsNoTest(instruction)) {
+                plain.push_back(&instruction);
+            } else if (found.size() < kMostQuotients) {
                 found.push_back(&instruction);
             }
+        }
+        for (llvm::Instruction* division : plain) {
+            llvm::IRBuilder<> b(division);
+            V divisor = division->getOperand(1);
+            V reciprocal = b.CreateFDiv(llvm::ConstantFP::get(divisor->getType(), 1.0), divisor);
+            division->replaceAllUsesWith(Product(b, *division, reciprocal));
+            division->eraseFromParent();
         }
         // Where reciprocals are computed is decided before loops change.
         llvm::SmallVector<Divisor, 16> divisors;
@@ -90,7 +178,7 @@ class Quotients {
         for (size_t i = 0; i < found.size(); ++i) {
             Replace(*found[i], divisors[i]);
         }
-        return !found.empty();
+        return !found.empty() || !plain.empty();
     }
 
   private:
@@ -143,16 +231,21 @@ class Quotients {
         return {reciprocal, ordinary};
     }
 
-    // Where a lane's dividend is out of the range, all are divided.
-    void Replace(llvm::Instruction& division, const Divisor& divisor) {
-        llvm::IRBuilder<> b(&division);
+    static V Product(llvm::IRBuilder<>& b, llvm::Instruction& division, V reciprocal) {
         V a = division.getOperand(0), minus_b = b.CreateFNeg(division.getOperand(1));
         const auto fma = [&](V x, V y, V z) {
             return b.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {x, y, z});
         };
-        V product = b.CreateFMul(a, divisor.reciprocal);
+        V product = b.CreateFMul(a, reciprocal);
         V rest = fma(product, minus_b, a);
-        V quotient = fma(rest, divisor.reciprocal, product);
+        return fma(rest, reciprocal, product);
+    }
+
+    // Where a lane's dividend is out of the range, all are divided.
+    void Replace(llvm::Instruction& division, const Divisor& divisor) {
+        llvm::IRBuilder<> b(&division);
+        V a = division.getOperand(0);
+        V quotient = Product(b, division, divisor.reciprocal);
         V between = IsBetween(b, MagnitudeOf(b, a), kLeastDividend, kEndOfDividends);
         // A dividend of 0 gives 0 with the divisor's sign in each step; a dividend of -0 would lose
         // its sign. Quantised activations have many zeros, and one would divide the whole vector.
@@ -231,6 +324,34 @@ llvm::PreservedAnalyses ReciprocalsPass::run(llvm::Function& function,
     auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
     return Quotients(function, loops).Run() ? llvm::PreservedAnalyses::none()
                                             : llvm::PreservedAnalyses::all();
+}
+
+// A conversion of what is rounded already rounds itself: to nearest, ties to even, as the processor
+// is set.
+llvm::PreservedAnalyses RoundingCastsPass::run(llvm::Function& function,
+                                               llvm::FunctionAnalysisManager&) {
+    namespace m = llvm::PatternMatch;
+    llvm::SmallVector<llvm::FPToSIInst*, 16> found;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+        auto* cast = llvm::dyn_cast<llvm::FPToSIInst>(&instruction);
+        if (cast != nullptr && cast->getType()->isVectorTy() &&
+            cast->getType()->getScalarType()->isIntegerTy(32) &&
+            cast->getSrcTy()->getScalarType()->isFloatTy() &&
+            m::match(cast->getOperand(0),
+                     m::m_OneUse(m::m_Intrinsic<llvm::Intrinsic::roundeven>(m::m_Value())))) {
+            found.push_back(cast);
+        }
+    }
+    for (llvm::FPToSIInst* cast : found) {
+        llvm::IRBuilder<> b(cast);
+        auto* rounding = llvm::cast<llvm::IntrinsicInst>(cast->getOperand(0));
+        V value = rounding->getArgOperand(0);
+        cast->replaceAllUsesWith(b.CreateIntrinsic(llvm::Intrinsic::lrint,
+                                                   {cast->getType(), value->getType()}, {value}));
+        cast->eraseFromParent();
+        rounding->eraseFromParent();
+    }
+    return found.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
 }
 
 llvm::PreservedAnalyses KeepNanPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {

@@ -180,6 +180,68 @@ TEST(CheapFloats, QuotientsAreProducts) {
     }
 }
 
+// Quotients of clamped numbers as whole numbers.
+constexpr char kQuantise[] = R"(
+    %a:f32 = load_buffer %in, %o align(4)
+    %least:f32 = const -3.125
+    %most:f32 = const 2.5
+    %divisor:f32 = const 0.024574565
+    %above:bool = folt %least, %a
+    %a1:f32 = select %above, %a, %least
+    %below:bool = folt %a1, %most
+    %a2:f32 = select %below, %a1, %most
+    %q:f32 = fdiv %a2, %divisor
+    %rounded:f32 = round_even %q
+    %whole:i32 = ftos %rounded
+    store_buffer %out, %o, %whole align(4)
+    return
+)";
+
+TEST(CheapFloats, QuotientsOfClampedNumbersNeedNoTest) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, kQuantise);
+    constexpr float kDivisor = 0.024574565F;
+    std::vector<float> numbers = Numbers();
+    for (int i = -256; i < 256; ++i) {
+        const float tie = (static_cast<float>(i) + 0.5F) * kDivisor;
+        numbers.push_back(tie);
+        numbers.push_back(std::nextafter(tie, 100.0F));
+        numbers.push_back(std::nextafter(tie, -100.0F));
+    }
+    numbers.resize(numbers.size() / kGroup * kGroup);
+    Launch launch;
+    launch.groups[0] = static_cast<uint32_t>(numbers.size()) / kGroup;
+    ForEachWidth(kernel, {Bits(numbers), std::vector<uint32_t>(numbers.size())}, launch,
+                 [&](const Buffers& results) {
+                     for (size_t i = 0; i < numbers.size(); ++i) {
+                         const float least = numbers[i] > -3.125F ? numbers[i] : -3.125F;
+                         volatile float quotient = (least < 2.5F ? least : 2.5F) / kDivisor;
+                         ASSERT_EQ(static_cast<int32_t>(results[1][i]),
+                                   static_cast<int32_t>(std::nearbyint(quotient)))
+                             << numbers[i];
+                     }
+                 });
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+    ASSERT_TRUE(native.ok());
+    EXPECT_EQ(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
+    EXPECT_NE(native->optimized_llvm_ir().find("llvm.lrint.v16i32"), std::string::npos);
+}
+
+// A zero's sign is seen, and a dividend without a bound may overflow: these are tested.
+TEST(CheapFloats, OtherRoundedQuotientsAreTested) {
+    for (const auto& [from, to] :
+         {std::pair("%whole:i32 = ftos %rounded", "%whole:i32 = bitcast %rounded"),
+          std::pair("select %above, %a, %least", "select %above, %a, %a")}) {
+        std::string body = kQuantise;
+        body.replace(body.find(from), std::string(from).size(), to);
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, body);
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+        ASSERT_TRUE(native.ok());
+        EXPECT_NE(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
+    }
+}
+
 // The greater of each number and another one, or NaN if either is.
 constexpr char kGreatest[] = R"(
     %a:f32 = load_buffer %in, %o align(4)

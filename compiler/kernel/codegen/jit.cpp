@@ -188,6 +188,7 @@ Status OptimizeModule(llvm::Module& module,
             passes.addPass(ReciprocalsPass());
         }
         passes.addPass(KeepNanPass());
+        passes.addPass(RoundingCastsPass());
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
     }
