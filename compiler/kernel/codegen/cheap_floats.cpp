@@ -1,6 +1,8 @@
 #include "compiler/kernel/codegen/cheap_floats.h"
 
+#include <bit>
 #include <cmath>
+#include <optional>
 
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
@@ -12,6 +14,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include "compiler/kernel/codegen/target_machine.h"
 
@@ -313,7 +316,102 @@ bool Part(llvm::SelectInst& select) {
     return true;
 }
 
+// --- Numbers of few bits -------------------------------------------------------------------------
+
+// f32 of (word >> place & mask) + plus.
+struct Field {
+    V word = nullptr;
+    unsigned place = 0;
+    uint32_t mask = 0;
+    int plus = 0;
+};
+
+constexpr unsigned kMantissaBits = 23;
+constexpr unsigned kMostFieldBits = 16;
+
+unsigned BitsOfField(const Field& field) {
+    return static_cast<unsigned>(std::bit_width(field.mask));
+}
+
+std::optional<Field> FindField(const llvm::Instruction& instruction) {
+    namespace m = llvm::PatternMatch;
+    const bool is_signed = llvm::isa<llvm::SIToFPInst>(instruction);
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+    if ((!is_signed && !llvm::isa<llvm::UIToFPInst>(instruction)) || vector == nullptr ||
+        !vector->getElementType()->isFloatTy() ||
+        !instruction.getOperand(0)->getType()->getScalarType()->isIntegerTy(32)) {
+        return std::nullopt;
+    }
+    Field field;
+    const llvm::APInt *plus = nullptr, *mask = nullptr, *place = nullptr;
+    V value = instruction.getOperand(0), inner = nullptr;
+    if (m::match(value, m::m_OneUse(m::m_Add(m::m_Value(inner), m::m_APInt(plus))))) {
+        // A sum below 0 would be a large unsigned number.
+        if (plus->abs().getActiveBits() > kMostFieldBits || (!is_signed && plus->isNegative())) {
+            return std::nullopt;
+        }
+        field.plus = static_cast<int>(plus->getSExtValue());
+        value = inner;
+    }
+    if (!value->hasOneUse()) {
+        return std::nullopt;
+    }
+    field.mask = ~0U;
+    if (m::match(value, m::m_And(m::m_Value(inner), m::m_APInt(mask)))) {
+        field.mask = static_cast<uint32_t>(mask->getZExtValue());
+        value = inner;
+    }
+    if (m::match(value, m::m_LShr(m::m_Value(inner), m::m_APInt(place))) && place->ult(32)) {
+        field.place = static_cast<unsigned>(place->getZExtValue());
+        field.mask &= ~0U >> field.place;
+        value = inner;
+    }
+    field.word = value;
+    // A mask and a conversion alone are as many instructions.
+    const bool pays = field.place != 0 || field.plus != 0;
+    return pays && field.mask != 0 && BitsOfField(field) <= kMostFieldBits ? std::optional(field)
+                                                                           : std::nullopt;
+}
+
+// Below the exponent of 2^(23 - place), a bit at `place` counts 1.
+V NumberOf(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
+    constexpr unsigned kHalf = 16;
+    const unsigned bits = BitsOfField(field);
+    unsigned shift = 0;
+    if (field.place + bits > kMantissaBits) {
+        // Several fields share the shift by half a word.
+        shift = field.place >= kHalf && field.place - kHalf + bits <= kMantissaBits ? kHalf
+                                                                                    : field.place;
+    }
+    const unsigned place = field.place - shift;
+    V word = field.word;
+    const auto constant = [&](uint32_t value) {
+        return llvm::ConstantInt::get(word->getType(), value);
+    };
+    const float one = std::ldexp(1.0F, static_cast<int>(kMantissaBits - place));
+    V shifted = shift == 0 ? word : b.CreateLShr(word, constant(shift));
+    V masked = b.CreateAnd(shifted, constant(field.mask << place));
+    V number = b.CreateBitCast(b.CreateOr(masked, constant(std::bit_cast<uint32_t>(one))), type);
+    // Both are whole numbers of at most 24 bits, and so is the difference.
+    return b.CreateFSub(number, llvm::ConstantFP::get(type, one - static_cast<float>(field.plus)));
+}
+
 }  // namespace
+
+llvm::PreservedAnalyses FieldsPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+    llvm::SmallVector<std::pair<llvm::Instruction*, Field>, 16> found;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+        if (const std::optional<Field> field = FindField(instruction)) {
+            found.emplace_back(&instruction, *field);
+        }
+    }
+    for (const auto& [cast, field] : found) {
+        llvm::IRBuilder<> b(cast);
+        cast->replaceAllUsesWith(NumberOf(b, field, cast->getType()));
+        llvm::RecursivelyDeleteTriviallyDeadInstructions(cast);
+    }
+    return found.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
+}
 
 llvm::PreservedAnalyses ReciprocalsPass::run(llvm::Function& function,
                                              llvm::FunctionAnalysisManager& analyses) {

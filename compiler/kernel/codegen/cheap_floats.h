@@ -17,6 +17,14 @@ class ReciprocalsPass : public llvm::PassInfoMixin<ReciprocalsPass> {
     llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
 };
 
+// Fields of words as floats, such as weights of four bits: their bits become those of a mantissa in
+// place, from which a constant is subtracted. So most of them are not shifted, and what is added to
+// them costs nothing.
+class FieldsPass : public llvm::PassInfoMixin<FieldsPass> {
+  public:
+    llvm::PreservedAnalyses run(llvm::Function& function, llvm::FunctionAnalysisManager& analyses);
+};
+
 // Rounding to even and converting to 32-bit integers are one instruction.
 class RoundingCastsPass : public llvm::PassInfoMixin<RoundingCastsPass> {
   public:

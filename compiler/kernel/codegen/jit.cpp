@@ -189,6 +189,7 @@ Status OptimizeModule(llvm::Module& module,
         }
         passes.addPass(KeepNanPass());
         passes.addPass(RoundingCastsPass());
+        passes.addPass(FieldsPass());
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
     }
