@@ -156,7 +156,7 @@ class ByteProductEmitter {
         }
         if (depth + 1 == loops) {
             // Outside of the innermost loop it is known whether its words are in the padding.
-            const Id inside = AllInside(product_.k[depth].variable);
+            const Id inside = AllInside(product_.k[depth]);
             if (inside != 0) {
                 return b_.If(
                     inside, [&] { return LoopAt(depth, carried, true); },
@@ -261,26 +261,35 @@ class ByteProductEmitter {
 
     Emitter::Access AccessOfA() { return e_.AccessOf(bytes_.a.buffer, bytes_.a.index); }
 
-    // Whether the words of all rows are inside of a; 0 if that depends on `variable` or is known.
-    Id AllInside(const Symbol& variable) {
+    // Whether the words of all rows are inside of a at all points of the loop; 0 if that is known
+    // or no condition tells it.
+    Id AllInside(const Loop& loop) {
         Id all = 0;
+        bool linear = true;
         for (uint32_t row = 0; row < rows_; ++row) {
-            bool depends = false;
             AtRow(row, [&] {
-                const Emitter::Access access = AccessOfA();
+                Emitter::Access access = AccessOfA();
+                std::vector<std::pair<Expr, Expr>> checks;
                 for (const auto& [index, extent] : access.checks) {
-                    depends = depends || index.Uses(variable);
+                    if (!index.Uses(loop.variable)) {
+                        checks.emplace_back(index, extent);
+                        continue;
+                    }
+                    // Both ends are inside, and so is what is between.
+                    linear = linear && index.Coefficient(loop.variable).has_value();
+                    for (const Expr& end : {Expr(0), loop.extent - 1}) {
+                        checks.emplace_back(e_.Simplified(index.Substitute({{loop.variable, end}})),
+                                            extent);
+                    }
                 }
-                if (!depends && !access.checks.empty()) {
+                access.checks = std::move(checks);
+                if (linear && !access.checks.empty()) {
                     const Id inside = e_.EmitChecks(access);
                     all = all == 0 ? inside : b_.And(all, inside);
                 }
             });
-            if (depends) {
-                return 0;
-            }
         }
-        return all;
+        return linear ? all : 0;
     }
 
     Id PlaceOf(const Expr& offset) {

@@ -164,6 +164,30 @@ TEST_F(EmitProductsTest, BytesOfWindows) {
     }
 }
 
+// Places of one word: whether a tile's windows are inside is decided for each of their rows.
+TEST_F(EmitProductsTest, BytesOfWindowsOfOneWord) {
+    for (const auto& [stride, before] : {std::pair(1, 2), std::pair(2, 3), std::pair(1, 0)}) {
+        SCOPED_TRACE(fmt::format("stride {}, {} before", stride, before));
+        const int height = (12 + 2 * before - 3) / stride + 1;
+        const int width = (40 + 2 * before - 5) / stride + 1;
+        const std::string text = fmt::format(
+            "kernel conv(in x: u8[2,12,40,4], in w: i8[2,3,5,16,4], out y: i32[2,{0},{1},20])\n"
+            "  parallel $b < 2, $i < {0}, $j < {1}, $o < 20\n"
+            "  product\n"
+            "%0 = constant u8 9\n"
+            "%1 = load x[$b,{2}*$i + $r - {3},{2}*$j + $s - {3},$u] otherwise %0\n"
+            "%2 = cast i32 %1\n"
+            "%3 = load w[floor($o, 16),$r,$s,mod($o, 16),$u]\n"
+            "%4 = cast i32 %3\n"
+            "%5 = mul %2, %4\n"
+            "%6 = reduce sum $r < 3, $s < 5, $u < 4 of %5\n"
+            "store y[$b,$i,$j,$o] = %6\n",
+            height, width, stride, before);
+        EXPECT_TRUE(IsByteProduct(text));
+        Check(text);
+    }
+}
+
 // The same of bf16, two in a word, with code for devices that multiply them and for others. Windows
 // are outside of the image here and there.
 TEST_F(EmitProductsTest, WordsOfBf16) {

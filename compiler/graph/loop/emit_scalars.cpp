@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/quantised.h"
 #include "compiler/graph/loop/value_ranges.h"
 
 namespace fornax::graph::loop {
@@ -184,12 +185,22 @@ Id Emitter::Compute(const ScalarNode&, const Map& map) {
 
 Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
     const ElementType from = kernel_[cast.argument].type;
+    if (node.type == ElementType::kF32) {
+        if (const Id value = Dequantised(cast); value != 0) {
+            return value;
+        }
+    }
     const Id value = Value(cast.argument);
     // A value whose range fits, as that of a quantised value does, needs a test for NaN only.
     const std::optional<ValueRange> range = RangeOf(kernel_, cast.argument);
     if (range && IsInteger(node.type) && node.type != ElementType::kBool &&
         from != ElementType::kBool && Fits(*range, node.type)) {
         if (from == ElementType::kF32 && HeldAs(node.type) == Held::kI32) {
+            if (const std::optional<Quantised> quantised = FindQuantised(kernel_, cast.argument)) {
+                const Id whole = WholeQuotient(cast.argument, *quantised);
+                return b_.Add(b_.Op(Op::OpConvertFToS, b_.U32(), {whole}),
+                              U(static_cast<uint32_t>(quantised->zero)));
+            }
             const Id safe = b_.Select(IsNan(value), F(0), value);
             return b_.Op(IsSigned(node.type) ? Op::OpConvertFToS : Op::OpConvertFToU,
                          TypeFor(node.type), {safe});
@@ -199,6 +210,46 @@ Id Emitter::Compute(const ScalarNode& node, const loop::Cast& cast) {
         }
     }
     return Convert(value, from, node.type, cast.overflow, cast.rounding);
+}
+
+// In 0 there is no sign, as in an integer.
+Id Emitter::Dequantised(const loop::Cast& cast) {
+    if (!IsInteger(kernel_[cast.argument].type)) {
+        return 0;
+    }
+    const std::optional<WholeNumber> whole = FindWholeNumber(kernel_, cast.argument);
+    const std::optional<Quantised> quantised =
+        whole ? FindQuantised(kernel_, whole->number) : std::nullopt;
+    if (!quantised) {
+        return 0;
+    }
+    const auto plus = static_cast<float>(quantised->zero + whole->plus);
+    return Binary(Op::OpFAdd, WholeQuotient(whole->number, *quantised), F(plus));
+}
+
+// Clamped before it is divided, a quotient has the range for which kernels divide by multiplying.
+Id Emitter::WholeQuotient(ScalarId id, const Quantised& quantised) {
+    constexpr uint32_t kWhole = 1U << 31;  // beside the scalar itself
+    const uint32_t key = id.value() | kWhole;
+    for (const std::map<uint32_t, Id>& scope : scopes_) {
+        if (const auto found = scope.find(key); found != scope.end()) {
+            return found->second;
+        }
+    }
+    Id dividend = Value(quantised.dividend);
+    const auto times_divisor = [&](float whole) { return F(whole * quantised.divisor); };
+    const auto zero = static_cast<float>(quantised.zero);
+    // NaN becomes the integer 0. The selection below makes it the least number, which may be that.
+    if (quantised.low != -zero) {
+        dividend = b_.Select(IsNan(dividend), times_divisor(-zero), dividend);
+    }
+    const Id low = times_divisor(quantised.low), high = times_divisor(quantised.high);
+    dividend = b_.Select(Test(Op::OpFOrdGreaterThan, dividend, low), dividend, low);
+    dividend = b_.Select(Test(Op::OpFOrdLessThan, dividend, high), dividend, high);
+    const Id quotient = Binary(Op::OpFDiv, dividend, F(quantised.divisor));
+    const Id whole = Function(ScalarFunction::kRound, ElementType::kF32, Ids{quotient});
+    scopes_.back().emplace(key, whole);
+    return whole;
 }
 
 Id Emitter::Compute(const ScalarNode& node, const Bitcast& cast) {

@@ -398,5 +398,62 @@ TEST_F(EmitTypesTest, CastsOfClampedValues) {
     }
 }
 
+// Quotients halfway between whole numbers, near that, and at both ends of the clamp.
+std::vector<uint8_t> DividendsOf(float divisor) {
+    std::vector<uint8_t> bytes = ValuesOf(ElementType::kF32);
+    std::mt19937 random(3);
+    for (size_t i = kCount / 4; i < kCount; ++i) {
+        const auto half = static_cast<float>(static_cast<int>(random() % 1200) - 600) / 2;
+        volatile float value = half * divisor;
+        for (uint32_t steps = random() % 3; steps > 0; --steps) {
+            value = std::nextafter(value, random() % 2 == 0 ? INFINITY : -INFINITY);
+        }
+        const float written = value;
+        std::memcpy(&bytes[i * sizeof(float)], &written, sizeof(float));
+    }
+    return bytes;
+}
+
+// Clamped before they are divided, and back in f32 without an integer between.
+TEST_F(EmitTypesTest, QuantisedValues) {
+    struct Case {
+        int low, high, zero, plus;
+        const char *through, *to;
+    };
+    for (const float divisor : {0.0245745648F, 0.0156862754F, 1.0F, 0.5F, 3.1e-7F, 1e-12F, 7e20F}) {
+        for (const Case& c :
+             {Case{0, 255, 0, 0, "i32", "u8"}, Case{0, 255, 127, -127, "i32", "u8"},
+              Case{-128, 127, -5, 5, "i32", "i8"}, Case{-128, 127, 3, 0, "i16", "i8"},
+              Case{0, 65535, 32768, -7, "i32", "u16"}, Case{3, 200, 1, -1, "i32", "u8"},
+              Case{0, 300, 5, -5, "i32", "u8"}, Case{0, 15, 8, -8, "u8", "u4"}}) {
+            SCOPED_TRACE(fmt::format("{} and {} to {} by {}", c.zero, c.low, c.high, divisor));
+            CheckExactly(
+                fmt::format("kernel quantise(in x: f32[4096], out y: {1}[4096], out z: f32[4096])\n"
+                            "  parallel $i0 < 4096\n"
+                            "  %0 = load x[$i0]\n"
+                            "  %1 = constant f32 {2}\n"
+                            "  %2 = div %0, %1\n"
+                            "  %3 = round %2\n"
+                            "  %4 = constant f32 {3}\n"
+                            "  %5 = add %3, %4\n"
+                            "  %6 = constant f32 {4}\n"
+                            "  %7 = max %5, %6\n"
+                            "  %8 = constant f32 {5}\n"
+                            "  %9 = min %7, %8\n"
+                            "  %10 = cast {0} %9\n"
+                            "  %11 = cast {1} %10\n"
+                            "  %12 = cast i32 %11\n"
+                            "  %13 = constant i32 {6}\n"
+                            "  %14 = sub %12, %13\n"
+                            "  %15 = cast f32 %14\n"
+                            "  store y[$i0] = %11\n"
+                            "  store z[$i0] = %15\n",
+                            c.through, c.to, static_cast<double>(divisor), c.zero, c.low, c.high,
+                            -c.plus),
+                {DividendsOf(divisor)});
+        }
+    }
+}
+
 }  // namespace
 }  // namespace fornax::graph::loop

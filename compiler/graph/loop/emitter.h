@@ -42,6 +42,7 @@ struct TileGrid {
 
 class WindowEmitter;
 struct Window;
+struct Quantised;
 
 class Emitter {
   public:
@@ -176,6 +177,10 @@ class Emitter {
     Id Compute(const ScalarNode& node, const Reduce& reduce);
     Id Compute(const ScalarNode& node, const ArgReduce& reduce);
     Id ConstantOf(ElementType type, const Scalar& value);
+    // The f32 of an integer that was quantised, without the integer; 0 if it was not.
+    Id Dequantised(const Cast& cast);
+    // The whole number of a quotient, clamped; without the zero point.
+    Id WholeQuotient(ScalarId id, const Quantised& quantised);
     // The scalars that `roots` need, themselves included, up to those that are staged.
     std::vector<bool> Needed(std::span<const ScalarId> roots) const;
     // The same without `end` and what only that needs.

@@ -1,5 +1,10 @@
 #include "compiler/kernel/codegen/cheap_floats.h"
 
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/Analysis/LoopInfo.h>
 #include <llvm/Analysis/VectorUtils.h>
@@ -9,6 +14,7 @@
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/PatternMatch.h>
 #include <llvm/Transforms/Utils/BasicBlockUtils.h>
+#include <llvm/Transforms/Utils/Local.h>
 
 #include "compiler/kernel/codegen/target_machine.h"
 
@@ -70,17 +76,102 @@ V AllOf(llvm::IRBuilder<>& b, V lanes) {
     return b.CreateICmpEQ(bits, llvm::Constant::getAllOnesValue(bits->getType()));
 }
 
+float MostOfDividends() {
+    return std::ldexp(1.0F, kEndOfDividends);
+}
+
+// Whether a value is at least (at most) a number of an ordinary magnitude, or NaN: a clamp's
+// selections, the outer one or the one inside of it.
+bool IsBounded(V value, bool below, int depth = 2) {
+    namespace m = llvm::PatternMatch;
+    using P = llvm::FCmpInst::Predicate;
+    V left = nullptr, right = nullptr, yes = nullptr, no = nullptr;
+    P predicate = {};
+    if (depth == 0 ||
+        !m::match(value, m::m_Select(m::m_FCmp(predicate, m::m_Value(left), m::m_Value(right)),
+                                     m::m_Value(yes), m::m_Value(no)))) {
+        return false;
+    }
+    const llvm::APFloat* limit = nullptr;
+    if (!m::match(right, m::m_APFloat(limit))) {
+        std::swap(left, right);
+        predicate = llvm::FCmpInst::getSwappedPredicate(predicate);
+        if (!m::match(right, m::m_APFloat(limit))) {
+            return false;
+        }
+    }
+    if (yes == right && no == left) {
+        std::swap(yes, no);
+        predicate = llvm::FCmpInst::getInversePredicate(predicate);
+    }
+    if (yes != left || no != right || limit->isNaN() ||
+        std::fabs(limit->convertToFloat()) >= MostOfDividends()) {
+        return false;
+    }
+    const bool greatest = predicate == P::FCMP_OGT || predicate == P::FCMP_OGE ||
+                          predicate == P::FCMP_UGT || predicate == P::FCMP_UGE;
+    const bool least = predicate == P::FCMP_OLT || predicate == P::FCMP_OLE ||
+                       predicate == P::FCMP_ULT || predicate == P::FCMP_ULE;
+    return (below ? greatest : least) || ((greatest || least) && IsBounded(left, below, depth - 1));
+}
+
+// Whether 0 and -0 give the same.
+bool LosesSignOfZero(const llvm::User& user) {
+    const llvm::APFloat* other = nullptr;
+    return llvm::isa<llvm::FPToSIInst>(user) ||
+           (llvm::PatternMatch::match(
+                &user, llvm::PatternMatch::m_c_FAdd(llvm::PatternMatch::m_Value(),
+                                                    llvm::PatternMatch::m_APFloat(other))) &&
+            !other->isNegZero());
+}
+
+// Whether only the whole number is asked for that is nearest to the quotient.
+bool IsRoundedOnly(const llvm::Instruction& division) {
+    return !division.use_empty() && llvm::all_of(division.users(), [](const llvm::User* user) {
+        const auto* call = llvm::dyn_cast<llvm::IntrinsicInst>(user);
+        return call != nullptr && call->getIntrinsicID() == llvm::Intrinsic::roundeven &&
+               llvm::all_of(call->users(),
+                            [](const llvm::User* next) { return LosesSignOfZero(*next); });
+    });
+}
+
+// A dividend of a small magnitude gives a quotient that rounds to 0, whatever its last bits are.
+// This holds as long as the divisor is not so small that quotients of the small are large.
+bool NeedsNoTest(const llvm::Instruction& division) {
+    const llvm::APFloat* divisor = nullptr;
+    if (!llvm::PatternMatch::match(division.getOperand(1),
+                                   llvm::PatternMatch::m_APFloat(divisor))) {
+        return false;
+    }
+    const float magnitude = std::fabs(divisor->convertToFloat());
+    return magnitude >= std::ldexp(1.0F, kLeastDivisor) &&
+           magnitude < std::ldexp(1.0F, kEndOfDivisors) && IsRoundedOnly(division) &&
+           IsBounded(division.getOperand(0), true) && IsBounded(division.getOperand(0), false);
+}
+
 class Quotients {
   public:
     Quotients(llvm::Function& function, llvm::LoopInfo& loops)
         : function_(function), loops_(loops) {}
 
     bool Run() {
-        llvm::SmallVector<llvm::Instruction*, 16> found;
+        llvm::SmallVector<llvm::Instruction*, 16> found, plain;
         for (llvm::Instruction& instruction : llvm::instructions(function_)) {
-            if (IsCandidate(instruction) && found.size() < kMostQuotients) {
+            if (!IsCandidate(instruction)) {
+                continue;
+            }
+            if (NeedsNoTest(instruction)) {
+                plain.push_back(&instruction);
+            } else if (found.size() < kMostQuotients) {
                 found.push_back(&instruction);
             }
+        }
+        for (llvm::Instruction* division : plain) {
+            llvm::IRBuilder<> b(division);
+            V divisor = division->getOperand(1);
+            V reciprocal = b.CreateFDiv(llvm::ConstantFP::get(divisor->getType(), 1.0), divisor);
+            division->replaceAllUsesWith(Product(b, *division, reciprocal));
+            division->eraseFromParent();
         }
         // Where reciprocals are computed is decided before loops change.
         llvm::SmallVector<Divisor, 16> divisors;
@@ -90,7 +181,7 @@ class Quotients {
         for (size_t i = 0; i < found.size(); ++i) {
             Replace(*found[i], divisors[i]);
         }
-        return !found.empty();
+        return !found.empty() || !plain.empty();
     }
 
   private:
@@ -143,16 +234,21 @@ class Quotients {
         return {reciprocal, ordinary};
     }
 
-    // Where a lane's dividend is out of the range, all are divided.
-    void Replace(llvm::Instruction& division, const Divisor& divisor) {
-        llvm::IRBuilder<> b(&division);
+    static V Product(llvm::IRBuilder<>& b, llvm::Instruction& division, V reciprocal) {
         V a = division.getOperand(0), minus_b = b.CreateFNeg(division.getOperand(1));
         const auto fma = [&](V x, V y, V z) {
             return b.CreateIntrinsic(llvm::Intrinsic::fma, {a->getType()}, {x, y, z});
         };
-        V product = b.CreateFMul(a, divisor.reciprocal);
+        V product = b.CreateFMul(a, reciprocal);
         V rest = fma(product, minus_b, a);
-        V quotient = fma(rest, divisor.reciprocal, product);
+        return fma(rest, reciprocal, product);
+    }
+
+    // Where a lane's dividend is out of the range, all are divided.
+    void Replace(llvm::Instruction& division, const Divisor& divisor) {
+        llvm::IRBuilder<> b(&division);
+        V a = division.getOperand(0);
+        V quotient = Product(b, division, divisor.reciprocal);
         V between = IsBetween(b, MagnitudeOf(b, a), kLeastDividend, kEndOfDividends);
         // A dividend of 0 gives 0 with the divisor's sign in each step; a dividend of -0 would lose
         // its sign. Quantised activations have many zeros, and one would divide the whole vector.
@@ -220,7 +316,102 @@ bool Part(llvm::SelectInst& select) {
     return true;
 }
 
+// --- Numbers of few bits -------------------------------------------------------------------------
+
+// f32 of (word >> place & mask) + plus.
+struct Field {
+    V word = nullptr;
+    unsigned place = 0;
+    uint32_t mask = 0;
+    int plus = 0;
+};
+
+constexpr unsigned kMantissaBits = 23;
+constexpr unsigned kMostFieldBits = 16;
+
+unsigned BitsOfField(const Field& field) {
+    return static_cast<unsigned>(std::bit_width(field.mask));
+}
+
+std::optional<Field> FindField(const llvm::Instruction& instruction) {
+    namespace m = llvm::PatternMatch;
+    const bool is_signed = llvm::isa<llvm::SIToFPInst>(instruction);
+    const auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(instruction.getType());
+    if ((!is_signed && !llvm::isa<llvm::UIToFPInst>(instruction)) || vector == nullptr ||
+        !vector->getElementType()->isFloatTy() ||
+        !instruction.getOperand(0)->getType()->getScalarType()->isIntegerTy(32)) {
+        return std::nullopt;
+    }
+    Field field;
+    const llvm::APInt *plus = nullptr, *mask = nullptr, *place = nullptr;
+    V value = instruction.getOperand(0), inner = nullptr;
+    if (m::match(value, m::m_OneUse(m::m_Add(m::m_Value(inner), m::m_APInt(plus))))) {
+        // A sum below 0 would be a large unsigned number.
+        if (plus->abs().getActiveBits() > kMostFieldBits || (!is_signed && plus->isNegative())) {
+            return std::nullopt;
+        }
+        field.plus = static_cast<int>(plus->getSExtValue());
+        value = inner;
+    }
+    if (!value->hasOneUse()) {
+        return std::nullopt;
+    }
+    field.mask = ~0U;
+    if (m::match(value, m::m_And(m::m_Value(inner), m::m_APInt(mask)))) {
+        field.mask = static_cast<uint32_t>(mask->getZExtValue());
+        value = inner;
+    }
+    if (m::match(value, m::m_LShr(m::m_Value(inner), m::m_APInt(place))) && place->ult(32)) {
+        field.place = static_cast<unsigned>(place->getZExtValue());
+        field.mask &= ~0U >> field.place;
+        value = inner;
+    }
+    field.word = value;
+    // A mask and a conversion alone are as many instructions.
+    const bool pays = field.place != 0 || field.plus != 0;
+    return pays && field.mask != 0 && BitsOfField(field) <= kMostFieldBits ? std::optional(field)
+                                                                           : std::nullopt;
+}
+
+// Below the exponent of 2^(23 - place), a bit at `place` counts 1.
+V NumberOf(llvm::IRBuilder<>& b, const Field& field, llvm::Type* type) {
+    constexpr unsigned kHalf = 16;
+    const unsigned bits = BitsOfField(field);
+    unsigned shift = 0;
+    if (field.place + bits > kMantissaBits) {
+        // Several fields share the shift by half a word.
+        shift = field.place >= kHalf && field.place - kHalf + bits <= kMantissaBits ? kHalf
+                                                                                    : field.place;
+    }
+    const unsigned place = field.place - shift;
+    V word = field.word;
+    const auto constant = [&](uint32_t value) {
+        return llvm::ConstantInt::get(word->getType(), value);
+    };
+    const float one = std::ldexp(1.0F, static_cast<int>(kMantissaBits - place));
+    V shifted = shift == 0 ? word : b.CreateLShr(word, constant(shift));
+    V masked = b.CreateAnd(shifted, constant(field.mask << place));
+    V number = b.CreateBitCast(b.CreateOr(masked, constant(std::bit_cast<uint32_t>(one))), type);
+    // Both are whole numbers of at most 24 bits, and so is the difference.
+    return b.CreateFSub(number, llvm::ConstantFP::get(type, one - static_cast<float>(field.plus)));
+}
+
 }  // namespace
+
+llvm::PreservedAnalyses FieldsPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {
+    llvm::SmallVector<std::pair<llvm::Instruction*, Field>, 16> found;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+        if (const std::optional<Field> field = FindField(instruction)) {
+            found.emplace_back(&instruction, *field);
+        }
+    }
+    for (const auto& [cast, field] : found) {
+        llvm::IRBuilder<> b(cast);
+        cast->replaceAllUsesWith(NumberOf(b, field, cast->getType()));
+        llvm::RecursivelyDeleteTriviallyDeadInstructions(cast);
+    }
+    return found.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
+}
 
 llvm::PreservedAnalyses ReciprocalsPass::run(llvm::Function& function,
                                              llvm::FunctionAnalysisManager& analyses) {
@@ -231,6 +422,34 @@ llvm::PreservedAnalyses ReciprocalsPass::run(llvm::Function& function,
     auto& loops = analyses.getResult<llvm::LoopAnalysis>(function);
     return Quotients(function, loops).Run() ? llvm::PreservedAnalyses::none()
                                             : llvm::PreservedAnalyses::all();
+}
+
+// A conversion of what is rounded already rounds itself: to nearest, ties to even, as the processor
+// is set.
+llvm::PreservedAnalyses RoundingCastsPass::run(llvm::Function& function,
+                                               llvm::FunctionAnalysisManager&) {
+    namespace m = llvm::PatternMatch;
+    llvm::SmallVector<llvm::FPToSIInst*, 16> found;
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+        auto* cast = llvm::dyn_cast<llvm::FPToSIInst>(&instruction);
+        if (cast != nullptr && cast->getType()->isVectorTy() &&
+            cast->getType()->getScalarType()->isIntegerTy(32) &&
+            cast->getSrcTy()->getScalarType()->isFloatTy() &&
+            m::match(cast->getOperand(0),
+                     m::m_OneUse(m::m_Intrinsic<llvm::Intrinsic::roundeven>(m::m_Value())))) {
+            found.push_back(cast);
+        }
+    }
+    for (llvm::FPToSIInst* cast : found) {
+        llvm::IRBuilder<> b(cast);
+        auto* rounding = llvm::cast<llvm::IntrinsicInst>(cast->getOperand(0));
+        V value = rounding->getArgOperand(0);
+        cast->replaceAllUsesWith(b.CreateIntrinsic(llvm::Intrinsic::lrint,
+                                                   {cast->getType(), value->getType()}, {value}));
+        cast->eraseFromParent();
+        rounding->eraseFromParent();
+    }
+    return found.empty() ? llvm::PreservedAnalyses::all() : llvm::PreservedAnalyses::none();
 }
 
 llvm::PreservedAnalyses KeepNanPass::run(llvm::Function& function, llvm::FunctionAnalysisManager&) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <random>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "compiler/kernel/codegen/two_buffer_kernel.h"
@@ -177,6 +178,117 @@ TEST(CheapFloats, QuotientsAreProducts) {
         ASSERT_TRUE(native.ok());
         EXPECT_NE(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
         EXPECT_NE(native->optimized_llvm_ir().find("llvm.fma.v16f32"), std::string::npos);
+    }
+}
+
+// Quotients of clamped numbers as whole numbers.
+constexpr char kQuantise[] = R"(
+    %a:f32 = load_buffer %in, %o align(4)
+    %least:f32 = const -3.125
+    %most:f32 = const 2.5
+    %divisor:f32 = const 0.024574565
+    %above:bool = folt %least, %a
+    %a1:f32 = select %above, %a, %least
+    %below:bool = folt %a1, %most
+    %a2:f32 = select %below, %a1, %most
+    %q:f32 = fdiv %a2, %divisor
+    %rounded:f32 = round_even %q
+    %whole:i32 = ftos %rounded
+    store_buffer %out, %o, %whole align(4)
+    return
+)";
+
+TEST(CheapFloats, QuotientsOfClampedNumbersNeedNoTest) {
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, kQuantise);
+    constexpr float kDivisor = 0.024574565F;
+    std::vector<float> numbers = Numbers();
+    for (int i = -256; i < 256; ++i) {
+        const float tie = (static_cast<float>(i) + 0.5F) * kDivisor;
+        numbers.push_back(tie);
+        numbers.push_back(std::nextafter(tie, 100.0F));
+        numbers.push_back(std::nextafter(tie, -100.0F));
+    }
+    numbers.resize(numbers.size() / kGroup * kGroup);
+    Launch launch;
+    launch.groups[0] = static_cast<uint32_t>(numbers.size()) / kGroup;
+    ForEachWidth(kernel, {Bits(numbers), std::vector<uint32_t>(numbers.size())}, launch,
+                 [&](const Buffers& results) {
+                     for (size_t i = 0; i < numbers.size(); ++i) {
+                         const float least = numbers[i] > -3.125F ? numbers[i] : -3.125F;
+                         volatile float quotient = (least < 2.5F ? least : 2.5F) / kDivisor;
+                         ASSERT_EQ(static_cast<int32_t>(results[1][i]),
+                                   static_cast<int32_t>(std::nearbyint(quotient)))
+                             << numbers[i];
+                     }
+                 });
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+    ASSERT_TRUE(native.ok());
+    EXPECT_EQ(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
+    EXPECT_NE(native->optimized_llvm_ir().find("llvm.lrint.v16i32"), std::string::npos);
+}
+
+// A zero's sign is seen, and a dividend without a bound may overflow: these are tested.
+TEST(CheapFloats, OtherRoundedQuotientsAreTested) {
+    for (const auto& [from, to] :
+         {std::pair("%whole:i32 = ftos %rounded", "%whole:i32 = bitcast %rounded"),
+          std::pair("select %above, %a, %least", "select %above, %a, %a")}) {
+        std::string body = kQuantise;
+        body.replace(body.find(from), std::string(from).size(), to);
+        const ir::Kernel kernel =
+            TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, body);
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+        ASSERT_TRUE(native.ok());
+        EXPECT_NE(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
+    }
+}
+
+// Every field of a word as a number, after an offset.
+TEST(CheapFloats, FieldsAreTheirNumbers) {
+    struct Case {
+        int bits, plus;
+        bool is_cast;  // in the code for vectors
+    };
+    for (const Case& c :
+         {Case{4, -8, false}, Case{4, 0, true}, Case{8, -128, false}, Case{2, -1, false},
+          Case{5, 3, false}, Case{16, -32768, false}, Case{20, -9, true}}) {
+        SCOPED_TRACE(c.bits);
+        const int fields = 32 / c.bits;
+        std::string body = fmt::format(
+            "%word:i32 = load_buffer %in, %o align(4)\n%mask:i32 = const {}\n%plus:f32 = const "
+            "{}.0\n%fields:i32 = const {}\n%four:i32 = const 4\n%to0:i32 = imul %o, %fields\n",
+            (1U << c.bits) - 1, c.plus, fields);
+        for (int i = 0; i < fields; ++i) {
+            body += fmt::format(
+                "%p{0}:i32 = const {1}\n%s{0}:i32 = lshr %word, %p{0}\n%f{0}:i32 = and %s{0}, "
+                "%mask\n"
+                "%g{0}:f32 = utof %f{0}\n%n{0}:f32 = fadd %g{0}, %plus\n"
+                "store_buffer %out, %to{0}, %n{0} align(4)\n%to{2}:i32 = iadd %to{0}, %four\n",
+                i, i * c.bits, i + 1);
+        }
+        const ir::Kernel kernel = TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)",
+                                                  kPlace, body + "return\n");
+        std::vector<uint32_t> words = {0, ~0U, 0x0F1E2D3C, 0x80000001};
+        std::mt19937 random(c.bits);
+        while (words.size() < 2 * kGroup) {
+            words.push_back(static_cast<uint32_t>(random()));
+        }
+        Launch launch;
+        launch.groups[0] = 2;
+        ForEachWidth(
+            kernel, {words, std::vector<uint32_t>(words.size() * fields)}, launch,
+            [&](const Buffers& results) {
+                for (size_t i = 0; i < words.size() * fields; ++i) {
+                    const uint32_t word = words[i / fields];
+                    const uint32_t field = word >> (i % fields * c.bits) & ((1U << c.bits) - 1);
+                    const float number = static_cast<float>(field) + static_cast<float>(c.plus);
+                    ASSERT_EQ(results[1][i], std::bit_cast<uint32_t>(number))
+                        << word << " " << i % fields;
+                }
+            });
+        const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+        ASSERT_TRUE(native.ok());
+        EXPECT_EQ(native->optimized_llvm_ir().find("tofp") != std::string::npos, c.is_cast);
     }
 }
 

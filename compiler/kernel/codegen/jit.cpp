@@ -188,6 +188,8 @@ Status OptimizeModule(llvm::Module& module,
             passes.addPass(ReciprocalsPass());
         }
         passes.addPass(KeepNanPass());
+        passes.addPass(RoundingCastsPass());
+        passes.addPass(FieldsPass());
         passes.addPass(llvm::EarlyCSEPass());
         passes.addPass(llvm::SimplifyCFGPass());
     }
