@@ -269,8 +269,7 @@ Id Emitter::EmitAtom(const ExprAtom& atom) {
             if (found != bound_.end()) {
                 return found->second.value;
             }
-            return Reject(fmt::format("{} has no value here", atom.symbol->name()),
-                          ErrorCode::kInternal);
+            return Reject(fmt::format("{} has no value here", atom.symbol->name()));
         }
         case AtomKind::kFloorDiv:
         case AtomKind::kMod:

@@ -52,7 +52,7 @@ Emitter::Emitter(const Kernel& kernel, const Target& target)
     }
 }
 
-Id Emitter::Reject(const std::string& why, ErrorCode code) {
+Id Emitter::Reject(const std::string& why) {
     if (!error_) {
         error_ =
             Error{code, fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};

@@ -131,7 +131,7 @@ class Emitter {
     // The number of this workgroup among `count`, and the sizes of the grid that has them.
     Id WorkgroupIndex(const Expr& count);
     void BindFromIndex(std::span<const Loop> loops, Id index);
-    Id Reject(const std::string& why, ErrorCode code = ErrorCode::kUnsupported);
+    Id Reject(const std::string& why);
 
     // --- emit_index.cpp: expressions
     // One loop for adjacent ones wherever all accesses of `users` allow it.
