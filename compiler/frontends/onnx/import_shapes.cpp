@@ -455,8 +455,8 @@ void ImportRange(Node& node) {
         if (step == 0) {
             FailInvalid("the step is 0");
         }
-        const Expr low = from ? (*from)[0] : Expr(node.Integer(0, "the start"));
-        const Expr high = to ? (*to)[0] : Expr(node.Integer(1, "the limit"));
+        const Expr low = from && from->size() == 1 ? (*from)[0] : node.Integer(0, "the start");
+        const Expr high = to && to->size() == 1 ? (*to)[0] : node.Integer(1, "the limit");
         const Expr length = step > 0 ? high - low : low - high;
         const Expr count =
             b.sizes().Less(0, length) ? CeilDiv(length, step > 0 ? step : -step) : Expr(0);

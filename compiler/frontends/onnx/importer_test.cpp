@@ -462,6 +462,24 @@ TEST_F(Importer, InputsThatDecideShapesBecomeFixed) {
     EXPECT_EQ(result->graph.TypeOf(result->graph.outputs()[0].value).ToString(), "f32[2,3]");
 }
 
+TEST_F(Importer, RangesAreOfOneNumberEach) {
+    Input("x", "n");
+    onnx::TensorProto* nothing = net->add_initializer();
+    nothing->set_name("nothing");
+    nothing->set_data_type(onnx::TensorProto::INT64);
+    nothing->add_dims(0);
+    onnx::TensorProto* one = net->add_initializer();
+    one->set_name("one");
+    one->set_data_type(onnx::TensorProto::INT64);
+    one->add_int64_data(1);
+    onnx::NodeProto* node = AddNode(net, "Range", {"nothing", "one", "one"}, {"y"});
+    Output("y");
+    EXPECT_THAT(ErrorOf(), HasSubstr("the node the_y (Range): the start"));
+    node->set_input(0, "one");
+    node->set_input(1, "nothing");
+    EXPECT_THAT(ErrorOf(), HasSubstr("the node the_y (Range): the limit"));
+}
+
 TEST_F(Importer, SizesOfResultsMayDependOnTheData) {
     Input("x", "n");
     AddNode(net, "NonZero", {"x"}, {"places"});

@@ -54,8 +54,8 @@ Emitter::Emitter(const Kernel& kernel, const Target& target)
 
 Id Emitter::Reject(const std::string& why) {
     if (!error_) {
-        error_ =
-            Error{code, fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};
+        error_ = Error{ErrorCode::kUnsupported,
+                       fmt::format("The kernel {} is not for the device: {}.", kernel_.name, why)};
     }
     return U(0);
 }
