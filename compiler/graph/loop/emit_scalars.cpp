@@ -224,7 +224,13 @@ Id Emitter::Dequantised(const loop::Cast& cast) {
         return 0;
     }
     const auto plus = static_cast<float>(quantised->zero + whole->plus);
-    return Binary(Op::OpFAdd, WholeQuotient(whole->number, *quantised), F(plus));
+    const Id number = WholeQuotient(whole->number, *quantised);
+    if (plus != 0) {
+        return Binary(Op::OpFAdd, number, F(plus));
+    }
+    // Adding 0 would do it, but drivers leave that out. Above 0 nothing was a negative 0.
+    return quantised->low >= 0 ? number
+                               : b_.Select(Test(Op::OpFUnordNotEqual, number, F(0)), number, F(0));
 }
 
 // Clamped before it is divided, a quotient has the range for which kernels divide by multiplying.

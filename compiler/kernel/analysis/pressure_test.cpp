@@ -28,7 +28,10 @@ uint32_t LiveValues(const std::string& body) {
 }
 )");
     EXPECT_TRUE(kernel.ok()) << kernel.error().message;
-    return kernel.ok() ? EstimatePressure(*kernel, ShapeAnalysis(*kernel, 16, FindWorkgroupLevel(*kernel))).live_values : 0;
+    return kernel.ok()
+               ? EstimatePressure(*kernel, ShapeAnalysis(*kernel, 16, FindWorkgroupLevel(*kernel)))
+                     .live_values
+               : 0;
 }
 
 constexpr char kTwoBranches[] = R"(
