@@ -87,8 +87,8 @@ class Executor {
     Executor(const Host& host, std::shared_ptr<Compiler> compiler)
         : host_(host), compiler_(std::move(compiler)) {}
 
-    // The graph with these nodes, ready to run; from before if nothing of them has changed. One
-    // that has been here under the same identifier other than 0 has not.
+    // The graph with these nodes, ready to run; from before if nothing of them has changed. Nodes
+    // in the same place under the same identifier have not, unless the identifier is 0.
     Result<std::shared_ptr<BoundGraph>> Prepare(std::span<abi::Tensor* const> nodes,
                                                 uint64_t identifier);
     // Lets go of memory that is about to be freed.

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).parent))
-from ggml_library import F16, F32, I64, Ggml  # noqa: E402  (the folder must be known first)
+from ggml_library import F16, F32, I64, DeviceProperties, Ggml  # noqa: E402  (the folder must be known first)
 
 BACKEND = os.environ["FORNAX_GGML_BACKEND"]
 GPU = 1
@@ -70,6 +70,12 @@ class Backend(unittest.TestCase):
         self.assertGreater(total.value, 0)
         self.assertLessEqual(free.value, total.value)
         self.assertEqual(ggml.backend_name(self.backend), b"FORNAX0")
+        properties = DeviceProperties()
+        ggml.backend_dev_get_props(self.device, byref(properties))
+        self.assertEqual(properties.name, b"FORNAX0")
+        # Models stay where llama.cpp maps the file if both are told (ggml 0.27 asks for the second).
+        self.assertTrue(properties.buffer_from_host_ptr)
+        self.assertTrue(properties.mmap_support)
 
     def product(self):
         ggml = self.ggml

@@ -20,6 +20,12 @@ class InitParams(ctypes.Structure):
     _fields_ = [("mem_size", c_size_t), ("mem_buffer", c_void_p), ("no_alloc", c_bool)]
 
 
+class DeviceProperties(ctypes.Structure):
+    _fields_ = [("name", c_char_p), ("description", c_char_p), ("memory_free", c_size_t), ("memory_total", c_size_t),
+                ("type", c_int), ("device_id", c_char_p), ("async", c_bool), ("host_buffer", c_bool),
+                ("buffer_from_host_ptr", c_bool), ("events", c_bool), ("mmap_support", c_bool)]
+
+
 SIGNATURES = {
     "ggml_version": (c_char_p, []),
     "ggml_init": (c_void_p, [InitParams]),
@@ -58,6 +64,7 @@ SIGNATURES = {
     "ggml_backend_dev_name": (c_char_p, [c_void_p]),
     "ggml_backend_dev_description": (c_char_p, [c_void_p]),
     "ggml_backend_dev_memory": (None, [c_void_p, POINTER(c_size_t), POINTER(c_size_t)]),
+    "ggml_backend_dev_get_props": (None, [c_void_p, POINTER(DeviceProperties)]),
     "ggml_backend_dev_type": (c_int, [c_void_p]),
     "ggml_backend_dev_init": (c_void_p, [c_void_p, c_char_p]),
     "ggml_backend_dev_buffer_from_host_ptr": (c_void_p, [c_void_p, c_void_p, c_size_t, c_size_t]),

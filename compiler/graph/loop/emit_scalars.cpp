@@ -224,13 +224,11 @@ Id Emitter::Dequantised(const loop::Cast& cast) {
         return 0;
     }
     const auto plus = static_cast<float>(quantised->zero + whole->plus);
-    const Id number = WholeQuotient(whole->number, *quantised);
-    if (plus != 0) {
-        return Binary(Op::OpFAdd, number, F(plus));
-    }
-    // Adding 0 would do it, but drivers leave that out. Above 0 nothing was a negative 0.
-    return quantised->low >= 0 ? number
-                               : b_.Select(Test(Op::OpFUnordNotEqual, number, F(0)), number, F(0));
+    // Adding 0 clears the sign of 0, which tells the kernel compiler that the quotient's is not
+    // needed. Some drivers leave that sum out; a selection clears the sign there, too.
+    const Id sum = Binary(Op::OpFAdd, WholeQuotient(whole->number, *quantised), F(plus));
+    const bool may_be_negative_zero = plus == 0 && quantised->low < 0;
+    return may_be_negative_zero ? b_.Select(Test(Op::OpFUnordNotEqual, sum, F(0)), sum, F(0)) : sum;
 }
 
 // Clamped before it is divided, a quotient has the range for which kernels divide by multiplying.

@@ -7,9 +7,9 @@
 namespace fornax::graph::loop {
 namespace {
 
-// Of whole numbers: their products with a divisor round to them again when they are divided.
+// The greatest whole number: its product with a divisor rounds to it again when it is divided.
 constexpr double kMostWhole = 1 << 16;
-// Of divisors: products and quotients are far from overflowing.
+// Divisors between these keep products and quotients far from overflowing.
 constexpr double kLeastDivisor = 0x1p-60, kMostDivisor = 0x1p60;
 // Kernels from files may have long chains.
 constexpr int kMostCasts = 4;

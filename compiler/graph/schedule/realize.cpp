@@ -25,6 +25,7 @@ constexpr double kCheap = 4;
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
 constexpr double kMaxInlinedCost = 160;
+
 class Realizer {
   public:
     explicit Realizer(const Graph& graph) : graph_(graph), readers_(graph, result_.realized) {

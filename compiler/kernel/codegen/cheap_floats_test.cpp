@@ -228,6 +228,19 @@ TEST(CheapFloats, QuotientsOfClampedNumbersNeedNoTest) {
     EXPECT_NE(native->optimized_llvm_ir().find("llvm.lrint.v16i32"), std::string::npos);
 }
 
+// Adding 0 clears the sign of 0, so the quotient's does not matter.
+TEST(CheapFloats, RoundedQuotientsWithoutASignOfZeroNeedNoTest) {
+    std::string body = kQuantise;
+    const std::string whole = "%whole:i32 = ftos %rounded";
+    body.replace(body.find(whole), whole.size(),
+                 "%nothing:f32 = const 0.0\n%whole:f32 = fadd %rounded, %nothing");
+    const ir::Kernel kernel =
+        TwoBufferKernel("workgroup_size(64, 1, 1) push_constants(4)", kPlace, body);
+    const Result<RunnableKernel> native = RunnableKernel::Create(kernel, 16, "x86-64-v3");
+    ASSERT_TRUE(native.ok());
+    EXPECT_EQ(native->optimized_llvm_ir().find("fdiv"), std::string::npos);
+}
+
 // A zero's sign is seen, and a dividend without a bound may overflow: these are tested.
 TEST(CheapFloats, OtherRoundedQuotientsAreTested) {
     for (const auto& [from, to] :
