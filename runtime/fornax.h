@@ -132,6 +132,11 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
  *   device: an index into the Vulkan loader's list or a part of a device's name; without it, a
  *     device of Fornax, else the loader's first
  *   dim.NAME: what the model's dimension NAME is expected to be
+ *   dynamic.NAME: 1 keeps the model's dimension NAME open: one plan is for whatever it is, where
+ *     else each size gets a plan of its own, which runs faster. For models whose sizes are new at
+ *     nearly each run. Dimensions without a name are called INPUT.AXIS. A name that the model does
+ *     not have is an error of loading
+ *   dynamic: 1 keeps all dimensions open that the model does; 0 is the default
  *   precision: of products of f32: highest (f32, the default), high, or medium (operands may be
  *     rounded to bf16, sums are of f32)
  *   strict: 1 refuses models of which a part would run on the host; 0 is the default

@@ -117,6 +117,37 @@ TEST_F(ApiTest, ExpectedSizesAreOptions) {
     EXPECT_EQ(CompileCount(), before);
 }
 
+TEST_F(ApiTest, SizesThatStayOpenAreCompiledOnce) {
+    for (const char* option : {"dynamic.n", "dynamic"}) {
+        ASSERT_FORNAX(fornax_options_set(options_, option, "1"));
+        Load("add and double");
+        const int before = CompileCount();
+        for (const size_t size : {3, 50, 51, 2000}) {
+            EXPECT_THAT(Run(std::vector<float>(size, 1)), Each(4));
+        }
+        EXPECT_EQ(CompileCount(), before + 1);
+        ASSERT_FORNAX(fornax_options_set(options_, option, "0"));
+        fornax_session_destroy(session_);
+        fornax_model_destroy(model_);
+    }
+    Load("add and double");
+    const int before = CompileCount();
+    EXPECT_THAT(Run({1, 1}), Each(4));
+    EXPECT_THAT(Run({1, 1, 1}), Each(4));
+    EXPECT_EQ(CompileCount(), before + 2);
+}
+
+TEST_F(ApiTest, NamesOfOpenSizesAreTheModels) {
+    ASSERT_FORNAX(fornax_options_set(options_, "dynamic.m", "1"));
+    const std::string text = "add and double";
+    EXPECT_EQ(fornax_model_load_bytes(text.data(), text.size(), options_, &model_),
+              FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "model leaves no size m open; those that it does are: n.");
+    EXPECT_EQ(fornax_options_set(options_, "dynamic.", "1"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "dynamic.n", "2"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "dynamic", "n"), FORNAX_INVALID_ARGUMENT);
+}
+
 TEST_F(ApiTest, ValuesThatDecideShapesAreCompiledIn) {
     const std::string text = "scale";
     ASSERT_FORNAX(fornax_model_load_bytes(text.data(), text.size(), options_, &model_));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fornax::runtime {
 namespace {
@@ -105,6 +106,33 @@ Result<Fit> FitSizes(const graph::Plan& plan, std::span<const Dims> dims) {
     }
     std::string guard = FailedGuard(plan, fit.bindings);
     return guard.empty() ? fit : misfit(std::move(guard));
+}
+
+std::set<std::string> OpenSizes(std::span<const graph::TensorType> inputs) {
+    std::set<std::string> open;
+    for (const graph::TensorType& type : inputs) {
+        for (const graph::Expr& dim : type.shape.dims()) {
+            for (const graph::Symbol& symbol : dim.Symbols()) {
+                open.insert(std::string(symbol.name()));
+            }
+        }
+    }
+    return open;
+}
+
+Status CheckSizeNames(const std::string& model,
+                      const std::set<std::string>& names,
+                      std::span<const graph::TensorType> inputs) {
+    const std::set<std::string> open = OpenSizes(inputs);
+    for (const std::string& name : names) {
+        if (!open.contains(name)) {
+            return Error{
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} leaves no size {} open; those that it does are: {}.", model, name,
+                            open.empty() ? "none" : fmt::to_string(fmt::join(open, ", ")))};
+        }
+    }
+    return OkStatus();
 }
 
 Result<Dims> EvaluateShape(const graph::Shape& shape, const graph::Bindings& bindings) {

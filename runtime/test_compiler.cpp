@@ -29,7 +29,8 @@ using graph::TensorType;
 const Symbol kN("n");
 const TensorType kVector = {ElementType::kF32, {kN}};
 
-// y = (x + 1) * 2. Each plan is for n up to what it is compiled for, or 4 without that.
+// y = (x + 1) * 2. Each plan is for n up to what it is compiled for, or 4 without that, unless n is
+// to stay open.
 graph::Plan AddAndDouble(const CompileRequest& request) {
     PlanBuilder builder;
     const BlockId x = builder.Input("x", kVector), y = builder.Output("y", kVector);
@@ -40,7 +41,9 @@ graph::Plan AddAndDouble(const CompileRequest& request) {
     const auto dim = request.dims.find("n");
     int64_t limit = dim == request.dims.end() ? 4 : dim->second;
     limit = shape == request.input_shapes.end() ? limit : shape->second[0];
-    builder.plan().guards = {{graph::Relation::kLessEqual, kN, limit}};
+    if (!request.dynamic_sizes.all && !request.dynamic_sizes.names.contains("n")) {
+        builder.plan().guards = {{graph::Relation::kLessEqual, kN, limit}};
+    }
     std::get<graph::DispatchStep>(builder.plan().steps[0]).operations = kN;
     return builder.Finish();
 }
