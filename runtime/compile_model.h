@@ -16,7 +16,7 @@
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan.h"
-#include "runtime/sizes.h"
+#include "runtime/plan/sizes.h"
 
 namespace fornax::onnx_frontend {
 struct ImportedModel;

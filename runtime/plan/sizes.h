@@ -52,4 +52,8 @@ Status CheckSizeNames(const std::string& model,
 // The dimensions of a shape; an error, with the shape, if one has no value or is below 0.
 Result<Dims> EvaluateShape(const graph::Shape& shape, const graph::Bindings& bindings);
 
+// How many bytes of a constant a device holds: none of strings. An error if it is given with more
+// or fewer than its type says.
+Result<uint64_t> ConstantBytes(const graph::PlanBlock& block);
+
 }  // namespace fornax::runtime

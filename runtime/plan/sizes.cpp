@@ -1,4 +1,4 @@
-#include "runtime/sizes.h"
+#include "runtime/plan/sizes.h"
 
 #include <algorithm>
 
@@ -147,6 +147,25 @@ Result<Dims> EvaluateShape(const graph::Shape& shape, const graph::Bindings& bin
         dims.push_back(*value);
     }
     return dims;
+}
+
+Result<uint64_t> ConstantBytes(const graph::PlanBlock& block) {
+    FORNAX_ASSIGN_OR_RETURN(const Dims dims, EvaluateShape(block.type.shape, {}));
+    uint64_t count = 1;
+    for (const int64_t dim : dims) {
+        count *= static_cast<uint64_t>(dim);
+    }
+    const bool is_string = block.type.element == graph::ElementType::kString;
+    const uint64_t needed = is_string ? count : count * graph::BytesOf(block.type.element);
+    const uint64_t given = is_string ? (block.strings == nullptr ? 0 : block.strings->size())
+                                     : (block.data == nullptr ? 0 : block.data->size());
+    if (given != needed) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("The constant {} of type {} is given with {} {} instead of {}.", block.name,
+                        block.type.ToString(), given, is_string ? "strings" : "bytes", needed)};
+    }
+    return is_string ? 0 : given;
 }
 
 }  // namespace fornax::runtime
