@@ -1,6 +1,7 @@
 // Making executables of compiled kernels.
 #include "driver/compute_kernel.h"
 
+#include "compiler/kernel/kernel_desc.h"
 #include "driver/device.h"
 #include "driver/pipeline_layout.h"
 
@@ -15,19 +16,8 @@ VkResult ComputeKernel::Init(const Device& device,
     for (uint32_t i = 0; i < set_count_; ++i) {
         dynamic_offset_counts_[i] = static_cast<uint8_t>(layout.sets()[i].dynamic_offset_count);
     }
-    auto executable = device.hal().CreateExecutable({
-        .entry = kernel->entry,
-        .context = kernel->context,
-        .workgroup_size = kernel->workgroup_size,
-        .shared_bytes = kernel->shared_bytes,
-        .scratch_bytes = kernel->scratch_bytes,
-        .push_constant_bytes = push_constant_bytes_,
-        .descriptor_set_mask = kernel->used_sets,
-        .independent_workgroups = kernel->independent_workgroups,
-        .interruptible = kernel->interruptible,
-        .name = kernel->name,
-        .code = kernel,
-    });
+    auto executable =
+        device.hal().CreateExecutable(kernel::DescribeExecutable(kernel, push_constant_bytes_));
     if (!executable) {
         return Fail(device, executable.error());
     }

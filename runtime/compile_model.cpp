@@ -55,7 +55,10 @@ Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
     }
     graph::CompileOptions options;
     options.strict = request.strict;
-    options.dynamic_sizes = request.dynamic_sizes;
+    FORNAX_RETURN_IF_ERROR(
+        CheckSizeNames(request.file.name(), request.dynamic_sizes.names, inputs));
+    options.dynamic_sizes =
+        request.dynamic_sizes.all ? OpenSizes(inputs) : request.dynamic_sizes.names;
     options.precision = request.precision;
     options.bfloat16_products = request.bfloat16_products;
     CompiledModel compiled;

@@ -16,7 +16,7 @@
 #include "compiler/graph/compile.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan.h"
-#include "runtime/sizes.h"
+#include "runtime/plan/sizes.h"
 
 namespace fornax::onnx_frontend {
 struct ImportedModel;
@@ -55,8 +55,8 @@ struct CompileRequest {
     Precision precision = Precision::kHighest;
     bool bfloat16_products = false;  // graph::CompileOptions: what the device is fast at
     bool strict = false;             // refuses what would run on the host
-    // The names of sizes that the plan is to hold for whatever they are, graph::CompileOptions.
-    std::set<std::string> dynamic_sizes;
+    // See graph::CompileOptions. A plan file is for the sizes that it is for.
+    DynamicSizes dynamic_sizes;
     ProgressFunction progress;  // may be empty
     bool with_boundaries = false;
 };

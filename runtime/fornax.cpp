@@ -62,6 +62,16 @@ Status SetOption(ModelOptions& options, const std::string& key, const std::strin
     } else if (key.starts_with("dim.") && key.size() > 4) {
         FORNAX_ASSIGN_OR_RETURN(const uint64_t number, ToNumber(key, value, INT32_MAX));
         options.dims[key.substr(4)] = static_cast<int64_t>(number);
+    } else if (key == "dynamic") {
+        FORNAX_ASSIGN_OR_RETURN(const uint64_t number, ToNumber(key, value, 1));
+        options.dynamic_sizes.all = number != 0;
+    } else if (key.starts_with("dynamic.") && key.size() > 8) {
+        FORNAX_ASSIGN_OR_RETURN(const uint64_t number, ToNumber(key, value, 1));
+        if (number != 0) {
+            options.dynamic_sizes.names.insert(key.substr(8));
+        } else {
+            options.dynamic_sizes.names.erase(key.substr(8));
+        }
     } else {
         return Error{ErrorCode::kInvalidArgument, fmt::format("There is no option '{}'.", key)};
     }

@@ -22,7 +22,8 @@
  * Threads: options and tensors are used by one thread at a time. All functions of a model, and
  * fornax_run(), may be called from several threads at once. The other functions of one session are
  * for one thread at a time, and not while another one calls fornax_run() on it; sessions of one
- * model run at once.
+ * model run at once. One thread may have many runs under way, each of a session of its own:
+ * fornax_session_start() and fornax_session_wait().
  *
  * The interface only grows: a program that is built with an older header works with a newer
  * library of the same major version.
@@ -131,6 +132,11 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
  *   device: an index into the Vulkan loader's list or a part of a device's name; without it, a
  *     device of Fornax, else the loader's first
  *   dim.NAME: what the model's dimension NAME is expected to be
+ *   dynamic.NAME: 1 keeps the model's dimension NAME open: one plan is for whatever it is, where
+ *     else each size gets a plan of its own, which runs faster. For models whose sizes are new at
+ *     nearly each run. Dimensions without a name are called INPUT.AXIS. A name that the model does
+ *     not have is an error of loading
+ *   dynamic: 1 keeps all dimensions open that the model does; 0 is the default
  *   precision: of products of f32: highest (f32, the default), high, or medium (operands may be
  *     rounded to bf16, sums are of f32)
  *   strict: 1 refuses models of which a part would run on the host; 0 is the default
@@ -264,6 +270,20 @@ FORNAX_API fornax_status fornax_session_bind_output(fornax_session* session,
                                                     size_t size_bytes,
                                                     int* in_place);
 FORNAX_API fornax_status fornax_session_run(fornax_session* session);
+
+/* fornax_session_run() in two halves. fornax_session_start() begins a run and returns. It goes on
+ * by itself, parts on the host in a thread of the library. fornax_session_wait() ends it, and
+ * returns what fornax_session_run() would have; or FORNAX_TIMEOUT if the run is not done after the
+ * time, and then it goes on and is waited for again (0: only asks; UINT64_MAX: until it is done).
+ * The two may be called by different threads.
+ *
+ * In between the memory of inputs, also the caller's, stays as it is, and that of outputs is the
+ * run's. A session has one run under way at most: its other functions, fornax_run() among them,
+ * return FORNAX_INVALID_ARGUMENT, except for fornax_session_destroy(), which waits first, and what
+ * fornax_session_step() tells of an earlier profile. The model may be used, and destroyed. If
+ * fornax_session_start() fails, no run is under way. */
+FORNAX_API fornax_status fornax_session_start(fornax_session* session);
+FORNAX_API fornax_status fornax_session_wait(fornax_session* session, uint64_t timeout_nanoseconds);
 /* An output of the last run, where it is: valid until the next run or other sizes. Before a run
  * there are type and dims only, if they do not depend on values (else FORNAX_NOT_FOUND). Not of
  * strings. */

@@ -26,7 +26,8 @@ struct fornax_session {
     // Of the sizes that are set.
     std::shared_ptr<fornax::runtime::Instance> instance;
     std::shared_ptr<const fornax::runtime::ModelPlan> plan;
-    bool has_run = false;  // with these sizes
+    bool has_run = false;     // with these sizes
+    bool is_running = false;  // between fornax_session_start() and fornax_session_wait()
     std::vector<fornax::runtime::StepTime> times;
     std::shared_ptr<const fornax::runtime::ModelPlan> profiled_plan;
     fornax::graph::Bindings profiled_sizes;

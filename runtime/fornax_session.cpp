@@ -135,8 +135,17 @@ Status CopyOutput(const Instance& instance,
     return OkStatus();
 }
 
-Status CheckSizesAreSet(const fornax_session* session) {
+Status CheckIsIdle(const fornax_session* session) {
     FORNAX_RETURN_IF_NULL(session);
+    if (session->is_running) {
+        return Error{ErrorCode::kInvalidArgument,
+                     "A run of the session is under way: fornax_session_wait() ends it."};
+    }
+    return OkStatus();
+}
+
+Status CheckIsReady(const fornax_session* session) {
+    FORNAX_RETURN_IF_ERROR(CheckIsIdle(session));
     if (session->instance == nullptr) {
         return Error{ErrorCode::kInvalidArgument,
                      "The sizes of the inputs are not set: fornax_session_set_sizes() does it."};
@@ -167,12 +176,12 @@ fornax_status fornax_session_create(fornax_model* model, fornax_session** sessio
 }
 
 void fornax_session_destroy(fornax_session* session) {
-    delete session;
+    delete session;  // instances wait for their runs
 }
 
 fornax_status fornax_session_reset(fornax_session* session) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_NULL(session);
+        FORNAX_RETURN_IF_ERROR(CheckIsIdle(session));
         session->instance.reset();
         session->plan.reset();
         session->session.ResetStates();
@@ -186,7 +195,7 @@ fornax_status fornax_run(fornax_session* session,
                          fornax_tensor* outputs,
                          size_t output_count) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_NULL(session);
+        FORNAX_RETURN_IF_ERROR(CheckIsIdle(session));
         const Model& model = session->session.model();
         if (input_count != 0) {
             FORNAX_RETURN_IF_NULL(inputs);
@@ -239,7 +248,7 @@ fornax_status fornax_session_set_sizes(fornax_session* session,
                                        const fornax_tensor* inputs,
                                        size_t input_count) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_NULL(session);
+        FORNAX_RETURN_IF_ERROR(CheckIsIdle(session));
         if (input_count != 0) {
             FORNAX_RETURN_IF_NULL(inputs);
         }
@@ -260,7 +269,7 @@ fornax_status fornax_session_input_memory(fornax_session* session,
                                           void** data,
                                           size_t* size_bytes) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         FORNAX_RETURN_IF_NULL(data);
         FORNAX_RETURN_IF_NULL(size_bytes);
         FORNAX_RETURN_IF_ERROR(
@@ -278,7 +287,7 @@ fornax_status fornax_session_bind_input(fornax_session* session,
                                         size_t size_bytes,
                                         int* in_place) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         FORNAX_RETURN_IF_ERROR(
             CheckIndex(index, session->session.model().inputs().size(), "input"));
         FORNAX_ASSIGN_OR_RETURN(const bool is_in_place,
@@ -296,7 +305,7 @@ fornax_status fornax_session_bind_output(fornax_session* session,
                                          size_t size_bytes,
                                          int* in_place) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         FORNAX_RETURN_IF_ERROR(
             CheckIndex(index, session->plan->program->plan().outputs.size(), "output"));
         FORNAX_ASSIGN_OR_RETURN(const bool is_in_place,
@@ -310,8 +319,37 @@ fornax_status fornax_session_bind_output(fornax_session* session,
 
 fornax_status fornax_session_run(fornax_session* session) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         return RunInstance(*session, nullptr);
+    });
+}
+
+fornax_status fornax_session_start(fornax_session* session) {
+    return Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
+        session->has_run = false;
+        FORNAX_RETURN_IF_ERROR(session->instance->Start());
+        session->is_running = true;
+        return OkStatus();
+    });
+}
+
+fornax_status fornax_session_wait(fornax_session* session, uint64_t timeout_nanoseconds) {
+    return Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_NULL(session);
+        if (!session->is_running) {
+            return Error{ErrorCode::kInvalidArgument,
+                         "No run of the session is under way: fornax_session_start() begins one."};
+        }
+        session->is_running = false;  // whatever fails or is thrown
+        FORNAX_ASSIGN_OR_RETURN(session->has_run, session->instance->Wait(timeout_nanoseconds));
+        if (!session->has_run) {
+            session->is_running = true;
+            return Error{ErrorCode::kTimeout,
+                         fmt::format("The run is still under way after {} nanoseconds.",
+                                     timeout_nanoseconds)};
+        }
+        return OkStatus();
     });
 }
 
@@ -319,7 +357,7 @@ fornax_status fornax_session_output(const fornax_session* session,
                                     size_t index,
                                     fornax_tensor* output) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         FORNAX_RETURN_IF_NULL(output);
         const std::vector<graph::PlanPort>& ports = session->plan->program->plan().outputs;
         FORNAX_RETURN_IF_ERROR(CheckIndex(index, ports.size(), "output"));
@@ -344,7 +382,7 @@ fornax_status fornax_session_output(const fornax_session* session,
 
 fornax_status fornax_session_record(fornax_session* session, void* command_buffer) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         FORNAX_RETURN_IF_NULL(command_buffer);
         FORNAX_RETURN_IF_ERROR(
             session->instance->Record(static_cast<VkCommandBuffer>(command_buffer)));
@@ -355,7 +393,7 @@ fornax_status fornax_session_record(fornax_session* session, void* command_buffe
 
 fornax_status fornax_session_profile(fornax_session* session) {
     return Guarded([&]() -> Status {
-        FORNAX_RETURN_IF_ERROR(CheckSizesAreSet(session));
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
         std::vector<StepTime> times;
         FORNAX_RETURN_IF_ERROR(RunInstance(*session, &times));
         session->times = std::move(times);

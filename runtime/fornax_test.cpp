@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/test_directory.h"
+#include "runtime/fornax_fixture.h"
 #include "runtime/test_compiler.h"
 #include "runtime/vulkan/commands.h"
 #include "runtime/vulkan/device.h"
@@ -25,57 +26,6 @@ using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
-
-#define ASSERT_FORNAX(call) ASSERT_EQ(call, FORNAX_OK) << fornax_error_message()
-
-fornax_tensor Vector(std::vector<float>& values) {
-    return {FORNAX_F32,
-            1,
-            {static_cast<int64_t>(values.size())},
-            values.data(),
-            values.size() * sizeof(float),
-            nullptr};
-}
-
-std::vector<float> Floats(const fornax_tensor& tensor) {
-    std::vector<float> values(tensor.size_bytes / sizeof(float));
-    if (!values.empty()) {
-        std::memcpy(values.data(), tensor.data, tensor.size_bytes);
-    }
-    return values;
-}
-
-class ApiTest : public testing::Test {
-  protected:
-    void SetUp() override {
-        options_ = fornax_options_create();
-        ASSERT_NE(options_, nullptr);
-        ASSERT_FORNAX(fornax_options_set(options_, "cache", "none"));
-    }
-    void TearDown() override {
-        fornax_session_destroy(session_);
-        fornax_model_destroy(model_);
-        fornax_options_destroy(options_);
-    }
-    void Load(const std::string& model) {
-        ASSERT_FORNAX(fornax_model_load_bytes(model.data(), model.size(), options_, &model_));
-        ASSERT_FORNAX(fornax_session_create(model_, &session_));
-    }
-    // The output of a run with one vector.
-    std::vector<float> Run(std::vector<float> values) {
-        const fornax_tensor in = Vector(values);
-        fornax_tensor out = {};
-        EXPECT_EQ(fornax_run(session_, &in, 1, &out, 1), FORNAX_OK) << fornax_error_message();
-        std::vector<float> result = Floats(out);
-        fornax_tensor_release(&out);
-        EXPECT_EQ(out.data, nullptr);
-        return result;
-    }
-
-    fornax_options* options_ = nullptr;
-    fornax_model* model_ = nullptr;
-    fornax_session* session_ = nullptr;
-};
 
 TEST_F(ApiTest, ModelsTellTheirInputsAndOutputs) {
     Load("add and double");
@@ -165,6 +115,37 @@ TEST_F(ApiTest, ExpectedSizesAreOptions) {
     const int before = CompileCount();
     EXPECT_THAT(Run(std::vector<float>(1000, 1)), Each(4));
     EXPECT_EQ(CompileCount(), before);
+}
+
+TEST_F(ApiTest, SizesThatStayOpenAreCompiledOnce) {
+    for (const char* option : {"dynamic.n", "dynamic"}) {
+        ASSERT_FORNAX(fornax_options_set(options_, option, "1"));
+        Load("add and double");
+        const int before = CompileCount();
+        for (const size_t size : {3, 50, 51, 2000}) {
+            EXPECT_THAT(Run(std::vector<float>(size, 1)), Each(4));
+        }
+        EXPECT_EQ(CompileCount(), before + 1);
+        ASSERT_FORNAX(fornax_options_set(options_, option, "0"));
+        fornax_session_destroy(session_);
+        fornax_model_destroy(model_);
+    }
+    Load("add and double");
+    const int before = CompileCount();
+    EXPECT_THAT(Run({1, 1}), Each(4));
+    EXPECT_THAT(Run({1, 1, 1}), Each(4));
+    EXPECT_EQ(CompileCount(), before + 2);
+}
+
+TEST_F(ApiTest, NamesOfOpenSizesAreTheModels) {
+    ASSERT_FORNAX(fornax_options_set(options_, "dynamic.m", "1"));
+    const std::string text = "add and double";
+    EXPECT_EQ(fornax_model_load_bytes(text.data(), text.size(), options_, &model_),
+              FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(), "model leaves no size m open; those that it does are: n.");
+    EXPECT_EQ(fornax_options_set(options_, "dynamic.", "1"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "dynamic.n", "2"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_options_set(options_, "dynamic", "n"), FORNAX_INVALID_ARGUMENT);
 }
 
 TEST_F(ApiTest, ValuesThatDecideShapesAreCompiledIn) {

@@ -47,6 +47,9 @@ Result<std::unique_ptr<Instance>> Instance::Create(std::shared_ptr<const Program
 }
 
 Instance::~Instance() {
+    if (thread_.valid()) {
+        thread_.wait();
+    }
     ForgetRecordings(0);
 }
 
@@ -265,6 +268,16 @@ Result<bool> Instance::BindOutput(size_t index, void* data, uint64_t size_bytes)
                 size_bytes);
 }
 
+void Instance::CopyInputs() {
+    for (size_t i = 0; i < bound_inputs_.size(); ++i) {
+        const Bound& bound = bound_inputs_[i];
+        const std::span<uint8_t> bytes = InputBytes(i);
+        if (bound.data != nullptr && bound.in_place == nullptr && !bytes.empty()) {
+            std::memcpy(bytes.data(), bound.data, bytes.size());
+        }
+    }
+}
+
 Status Instance::CopyOutputs() {
     for (size_t i = 0; i < bound_outputs_.size(); ++i) {
         const Bound& bound = bound_outputs_[i];
@@ -292,13 +305,7 @@ Status Instance::Run(std::vector<StepTime>* times) {
         times->clear();
     }
     bindings_ = input_bindings_;
-    for (size_t i = 0; i < bound_inputs_.size(); ++i) {
-        const Bound& bound = bound_inputs_[i];
-        const std::span<uint8_t> bytes = InputBytes(i);
-        if (bound.data != nullptr && bound.in_place == nullptr && !bytes.empty()) {
-            std::memcpy(bytes.data(), bound.data, bytes.size());
-        }
-    }
+    CopyInputs();
     for (size_t s = 0; s < stages_.size(); ++s) {
         FORNAX_RETURN_IF_ERROR(RecordStage(s, times != nullptr));
         const Stage& range = program_->stages()[s];
@@ -322,6 +329,50 @@ Status Instance::Run(std::vector<StepTime>* times) {
         }
     }
     return CopyOutputs();
+}
+
+Status Instance::Start() {
+    const bool has_host_steps = std::ranges::any_of(plan().steps, [](const graph::PlanStep& step) {
+        return std::holds_alternative<graph::HostStep>(step);
+    });
+    // Somebody has to submit what follows a host step, also while nobody waits.
+    if (has_host_steps) {
+        thread_ = std::async(std::launch::async, [this] { return Run(); });
+        return OkStatus();
+    }
+    CopyInputs();
+    FORNAX_RETURN_IF_ERROR(RecordStage(0, false));
+    // All steps are one segment, if there are any.
+    for (const auto& [first, segment] : stages_[0].segments) {
+        if (segment.commands != nullptr) {
+            FORNAX_RETURN_IF_ERROR(segment.commands->Submit());
+            submitted_ = segment.commands.get();
+        }
+    }
+    return OkStatus();
+}
+
+Result<bool> Instance::Wait(uint64_t timeout_nanoseconds) {
+    if (thread_.valid()) {
+        // The clock of some libraries overflows with more.
+        constexpr uint64_t kLongest = uint64_t{1} << 60;
+        const std::chrono::nanoseconds timeout(std::min(timeout_nanoseconds, kLongest));
+        if (thread_.wait_for(timeout) != std::future_status::ready) {
+            return false;
+        }
+        FORNAX_RETURN_IF_ERROR(thread_.get());
+        return true;
+    }
+    if (submitted_ != nullptr) {
+        Result<bool> done = submitted_->WaitFor(timeout_nanoseconds);
+        if (done.ok() && !*done) {
+            return false;
+        }
+        submitted_ = nullptr;
+        FORNAX_RETURN_IF_ERROR(done);
+    }
+    FORNAX_RETURN_IF_ERROR(CopyOutputs());
+    return true;
 }
 
 graph::Tensor Instance::TensorOf(graph::BlockId id, const Dims& dims) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,9 +16,9 @@
 #include "base/result.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan.h"
-#include "runtime/launches.h"
+#include "runtime/plan/launches.h"
+#include "runtime/plan/sizes.h"
 #include "runtime/program.h"
-#include "runtime/sizes.h"
 #include "runtime/states.h"
 #include "runtime/vulkan/buffer.h"
 #include "runtime/vulkan/commands.h"
@@ -71,6 +72,13 @@ class Instance {
     // Runs the plan and waits. With `times`, takes the time of each step. After an error the
     // outputs and the states are undefined.
     Status Run(std::vector<StepTime>* times = nullptr);
+
+    // The same in two halves: Start() begins a run, which goes on by itself, and Wait() ends it. In
+    // between nothing else is called but the destructor, which waits, and the other instances of
+    // the session do not run.
+    Status Start();
+    // False if the run is not done after the time: then it goes on. An error of the run ends it.
+    Result<bool> Wait(uint64_t timeout_nanoseconds);
 
     // Records the plan into a command buffer of the program's device, for a plan without host steps
     // (else kUnsupported). Inputs are read from, and outputs written to, InputBytes() and
@@ -147,6 +155,7 @@ class Instance {
     Status BindResultSizes(const graph::HostStep& step, std::span<const graph::Tensor> results);
     graph::Tensor TensorOf(graph::BlockId id, const Dims& dims) const;
     void Store(graph::BlockId id, const graph::Tensor& tensor);
+    void CopyInputs();
     Status CopyOutputs();
 
     // instance_commands.cpp: what goes to the device.
@@ -168,6 +177,9 @@ class Instance {
     std::vector<Bound> bound_inputs_, bound_outputs_;
     std::vector<StageState> stages_;  // behind what they refer to
     std::vector<Segment> recorded_;   // of Record()
+    // Of Start(): what the device carries out, or a thread for plans with host steps.
+    vulkan::Commands* submitted_ = nullptr;
+    std::future<Status> thread_;
 };
 
 }  // namespace fornax::runtime

@@ -141,13 +141,7 @@ Status Instance::RunSegment(Segment& segment, std::vector<StepTime>* times) {
 }
 
 Status Instance::Record(VkCommandBuffer commands) {
-    for (const graph::PlanStep& step : plan().steps) {
-        if (const auto* host = std::get_if<graph::HostStep>(&step)) {
-            return Error{ErrorCode::kUnsupported,
-                         fmt::format("{} runs {} on the host ({}), so it cannot be recorded.",
-                                     plan().name, host->name, host->reason)};
-        }
-    }
+    FORNAX_RETURN_IF_ERROR(CheckRecordable(plan()));
     FORNAX_ASSIGN_OR_RETURN(Segment segment,
                             PrepareSegment(0, static_cast<uint32_t>(plan().steps.size())));
     RecordLaunches(segment, commands, nullptr);

@@ -106,6 +106,10 @@ Status Model::Start() {
     }
     FORNAX_ASSIGN_OR_RETURN(const std::optional<ModelDescription> description,
                             compiler_.describe(file_));
+    if (description) {
+        FORNAX_RETURN_IF_ERROR(
+            CheckSizeNames(file_.name(), options_.dynamic_sizes.names, description->types));
+    }
     if (description && !KnowsSizes(*description)) {
         for (size_t i = 0; i < description->names.size(); ++i) {
             inputs_.push_back(PortOf(description->names[i], description->types[i]));
@@ -159,6 +163,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     CompileRequest request;
     request.file = file_;
     request.dims = options_.dims;
+    request.dynamic_sizes = options_.dynamic_sizes;
     request.input_values = options_.input_values;
     if (inputs.empty()) {
         request.input_shapes = options_.input_shapes;

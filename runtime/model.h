@@ -22,7 +22,9 @@ struct ModelOptions {
     std::string device;                             // as vulkan::Instance::Choose() takes it
     std::shared_ptr<vulkan::Device> opened_device;  // instead, if not null
     std::map<std::string, int64_t> dims;            // see CompileRequest
-    std::map<std::string, Dims> input_shapes;       // of inputs in the first plan
+    // Sizes that one plan is for whatever they are, instead of a plan for each.
+    DynamicSizes dynamic_sizes;
+    std::map<std::string, Dims> input_shapes;  // of inputs in the first plan
     std::map<std::string, graph::Tensor> input_values;
     Precision precision = Precision::kHighest;
     bool strict = false;

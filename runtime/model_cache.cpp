@@ -16,7 +16,7 @@ namespace fornax::runtime {
 namespace {
 
 // Counts changes of what keys mean.
-constexpr uint32_t kKeyVersion = 1;
+constexpr uint32_t kKeyVersion = 2;
 
 struct Dependencies {
     std::set<std::string> files;   // of external data, below the model's directory
@@ -51,8 +51,8 @@ Result<Hash128> RequestKey(const ModelCompiler& compiler, const CompileRequest& 
         hasher.Append(name).Append(value.element).AppendArray(std::span(value.dims));
     }
     hasher.Append(precision).Append(bfloat16_products).Append(strict);
-    hasher.AppendListSize(dynamic_sizes.size());
-    for (const std::string& name : dynamic_sizes) {
+    hasher.Append(dynamic_sizes.all).AppendListSize(dynamic_sizes.names.size());
+    for (const std::string& name : dynamic_sizes.names) {
         hasher.Append(name);
     }
     return hasher.Finish();

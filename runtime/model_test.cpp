@@ -80,6 +80,11 @@ TEST_F(ModelCacheTest, PlansAreFoundAgain) {
     options_.dims = {{"n", 2}};
     EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
     options_.dims.clear();
+    options_.dynamic_sizes.names = {"n"};
+    EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
+    options_.dynamic_sizes = {{}, true};
+    EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
+    options_.dynamic_sizes = {};
     ModelCompiler other = LinkedCompiler();
     other.digest = {3, 4};
     const int before = CompileCount();

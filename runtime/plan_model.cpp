@@ -40,6 +40,12 @@ Result<CompiledModel> ReadPlanModel(const CompileRequest& request) {
                          fmt::format("{}: {}", request.file.name(), usable.error().message)};
         }
     }
+    std::vector<graph::TensorType> inputs;
+    for (const graph::PlanPort& port : compiled.plan.inputs) {
+        inputs.push_back(port.type);
+    }
+    FORNAX_RETURN_IF_ERROR(
+        CheckSizeNames(request.file.name(), request.dynamic_sizes.names, inputs));
     compiled.host_functions = &graph::StandardHostFunctions();
     return compiled;
 }

@@ -1,47 +1,14 @@
 #include "runtime/program.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstring>
-#include <mutex>
-#include <optional>
-#include <thread>
-
-#include <fmt/format.h>
 
 #include "compiler/graph/plan/packing.h"
-#include "compiler/graph/plan/plan_kernel.h"
-#include "runtime/sizes.h"
+#include "runtime/plan/kernels.h"
+#include "runtime/plan/sizes.h"
 
 namespace fornax::runtime {
-namespace {
-
-struct MadeKernel {
-    KernelInterface interface;
-    vulkan::ComputePipeline pipeline;
-};
-
-Result<MadeKernel> MakeKernel(const graph::PlanKernel& kernel,
-                              const graph::loop::Target& target,
-                              vulkan::PipelineFactory& factory) {
-    FORNAX_ASSIGN_OR_RETURN(const graph::KernelCode made_code, graph::CodeOf(kernel, target));
-    MadeKernel made;
-    made.interface.push_constants = made_code.push_constants;
-    made.interface.workgroups = made_code.module.workgroups;
-    made.interface.limits = made_code.module.limits;
-    vulkan::KernelCode code;
-    code.name = graph::NameOf(kernel);
-    code.words = made_code.module.words;
-    code.binding_count = static_cast<uint32_t>(graph::BuffersOf(kernel).size());
-    code.push_constant_count = static_cast<uint32_t>(made_code.push_constants.size());
-    code.constants = made_code.constants;
-    FORNAX_ASSIGN_OR_RETURN(made.pipeline, factory.Make(code));
-    return made;
-}
-
-}  // namespace
-
 graph::loop::Target TargetOf(const vulkan::Device& device) {
     graph::loop::Target target;
     target.subgroup_size = device.subgroup_size();
@@ -83,40 +50,28 @@ Status Program::MakePipelines(std::span<const std::byte> pipeline_cache,
                               const ProgressFunction& progress) {
     const auto start = std::chrono::steady_clock::now();
     FORNAX_ASSIGN_OR_RETURN(factory_, vulkan::PipelineFactory::Create(device_, pipeline_cache));
-    const graph::loop::Target target = TargetOf(*device_);
-    const size_t count = plan_.kernels.size();
-    std::vector<std::optional<Result<MadeKernel>>> made(count);
-    std::atomic<size_t> next = 0;
-    std::mutex progress_mutex;
-    size_t done = 0;
-    const auto work = [&] {
-        for (size_t i = next++; i < count; i = next++) {
-            made[i] = MakeKernel(plan_.kernels[i], target, *factory_);
-            if (progress) {
-                const std::lock_guard lock(progress_mutex);
-                progress({"making kernels", ++done, count});
-            }
-        }
+    kernels_.resize(plan_.kernels.size());
+    pipelines_.resize(plan_.kernels.size());
+    const auto make = [this](size_t i, const KernelShader& shader) -> Status {
+        vulkan::KernelCode code;
+        code.name = shader.name;
+        code.words = shader.words;
+        code.binding_count = shader.binding_count;
+        code.push_constant_count = shader.push_constant_count();
+        code.constants = shader.constants;
+        FORNAX_ASSIGN_OR_RETURN(pipelines_[i], factory_->Make(code));
+        kernels_[i] = shader.interface;
+        return OkStatus();
     };
-    std::vector<std::thread> threads;
-    const size_t thread_count =
-        std::min<size_t>(std::max(std::thread::hardware_concurrency(), 1u), count);
-    for (size_t i = 1; i < thread_count; ++i) {
-        threads.emplace_back(work);
+    std::function<void(size_t, size_t)> report_done;
+    if (progress) {
+        report_done = [&](size_t done, size_t total) { progress({"making kernels", done, total}); };
     }
-    work();
-    for (std::thread& thread : threads) {
-        thread.join();
+    FORNAX_RETURN_IF_ERROR(MakeKernels(plan_, TargetOf(*device_), make, report_done));
+    for (const vulkan::ComputePipeline& pipeline : pipelines_) {
+        report_.from_cache += pipeline.from_cache ? 1 : 0;
     }
-    for (std::optional<Result<MadeKernel>>& kernel : made) {
-        if (!kernel->ok()) {
-            return std::move(*kernel).error();
-        }
-        kernels_.push_back((*kernel)->interface);
-        pipelines_.push_back((*kernel)->pipeline);
-        report_.from_cache += (*kernel)->pipeline.from_cache ? 1 : 0;
-    }
-    report_.pipelines = count;
+    report_.pipelines = pipelines_.size();
     report_.cache_known = device_->features().creation_feedback;
     report_.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -132,23 +87,8 @@ Status Program::PlaceConstants() {
         if (block.kind != graph::BlockKind::kConstant) {
             continue;
         }
-        FORNAX_ASSIGN_OR_RETURN(const Dims dims, EvaluateShape(block.type.shape, {}));
-        uint64_t count = 1;
-        for (const int64_t dim : dims) {
-            count *= static_cast<uint64_t>(dim);
-        }
-        const bool is_string = block.type.element == graph::ElementType::kString;
-        const uint64_t needed = is_string ? count : count * graph::BytesOf(block.type.element);
-        const uint64_t given = is_string ? (block.strings == nullptr ? 0 : block.strings->size())
-                                         : (block.data == nullptr ? 0 : block.data->size());
-        if (given != needed) {
-            return Error{ErrorCode::kInvalidArgument,
-                         fmt::format("The constant {} of type {} is given with {} {} instead of "
-                                     "{}.",
-                                     block.name, block.type.ToString(), given,
-                                     is_string ? "strings" : "bytes", needed)};
-        }
-        if (is_string || given == 0 || ImportConstant(i)) {
+        FORNAX_ASSIGN_OR_RETURN(const uint64_t given, ConstantBytes(block));
+        if (given == 0 || ImportConstant(i)) {
             continue;
         }
         copied.push_back(i);

@@ -10,7 +10,7 @@
 #include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/plan/plan.h"
 #include "runtime/compile_model.h"
-#include "runtime/launches.h"
+#include "runtime/plan/launches.h"
 #include "runtime/vulkan/buffer.h"
 #include "runtime/vulkan/device.h"
 #include "runtime/vulkan/pipeline.h"

@@ -13,8 +13,8 @@
 
 #include "base/result.h"
 #include "runtime/instance.h"
+#include "runtime/plan/sizes.h"
 #include "runtime/program.h"
-#include "runtime/sizes.h"
 #include "runtime/states.h"
 
 namespace fornax::runtime {

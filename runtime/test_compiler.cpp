@@ -17,8 +17,8 @@ std::atomic<int> compile_count = 0;
 std::atomic<bool> gate_is_closed = false;
 std::atomic<int> waiting_count = 0;
 
-constexpr std::string_view kModels[] = {"add and double", "up to ten", "total",
-                                        "scale",          "external",  "gate"};
+constexpr std::string_view kModels[] = {"add and double", "up to ten", "total",   "scale",
+                                        "external",       "gate",      "positive"};
 
 using graph::BlockId;
 using graph::ElementType;
@@ -29,7 +29,8 @@ using graph::TensorType;
 const Symbol kN("n");
 const TensorType kVector = {ElementType::kF32, {kN}};
 
-// y = (x + 1) * 2. Each plan is for n up to what it is compiled for, or 4 without that.
+// y = (x + 1) * 2. Each plan is for n up to what it is compiled for, or 4 without that, unless n is
+// to stay open.
 graph::Plan AddAndDouble(const CompileRequest& request) {
     PlanBuilder builder;
     const BlockId x = builder.Input("x", kVector), y = builder.Output("y", kVector);
@@ -40,7 +41,9 @@ graph::Plan AddAndDouble(const CompileRequest& request) {
     const auto dim = request.dims.find("n");
     int64_t limit = dim == request.dims.end() ? 4 : dim->second;
     limit = shape == request.input_shapes.end() ? limit : shape->second[0];
-    builder.plan().guards = {{graph::Relation::kLessEqual, kN, limit}};
+    if (!request.dynamic_sizes.all && !request.dynamic_sizes.names.contains("n")) {
+        builder.plan().guards = {{graph::Relation::kLessEqual, kN, limit}};
+    }
     std::get<graph::DispatchStep>(builder.plan().steps[0]).operations = kN;
     return builder.Finish();
 }
@@ -76,8 +79,46 @@ graph::Plan Strings() {
     return builder.Finish();
 }
 
+// y = the values of x + 1 that are above 0, twice: the device, the host and the device again, which
+// knows the size then. For n as AddAndDouble().
+graph::Plan Positive() {
+    PlanBuilder builder;
+    const TensorType out = {ElementType::kF32, {Symbol("m")}};
+    const BlockId x = builder.Input("x", kVector), y = builder.Output("y", out);
+    const BlockId t = builder.Block("t", kVector), u = builder.Block("u", out);
+    builder.Dispatch(Elementwise("add", 1), {x, t});
+    graph::op::HostCall call;
+    call.name = "positive";
+    call.types = {out};
+    builder.Host(call, {t}, {u});
+    builder.Dispatch(
+        "kernel twice(in x: f32[m], out y: f32[m])\n  sizes m in 0..1000\n  parallel $i < m\n"
+        "%0 = load x[$i]\n%1 = add %0, %0\nstore y[$i] = %1\n",
+        {u, y});
+    return builder.Finish();
+}
+
+Result<std::vector<graph::Tensor>> KeepPositive(const graph::Tensor& x) {
+    ++waiting_count;
+    gate_is_closed.wait(true);
+    std::vector<float> kept;
+    for (const float value : ToFloats(x)) {
+        if (value > 1000) {
+            return Error{ErrorCode::kUnsupported, fmt::format("{} is beyond 1000.", value)};
+        }
+        if (value > 0) {
+            kept.push_back(value);
+        }
+    }
+    return std::vector{Floats(kept)};
+}
+
 const graph::HostFunctions& Functions() {
     static const graph::HostFunctions functions = {
+        {"positive",
+         [](const graph::op::HostCall&, std::span<const graph::Tensor> operands) {
+             return KeepPositive(operands[0]);
+         }},
         {"twice",
          [](const graph::op::HostCall&,
             std::span<const graph::Tensor> operands) -> Result<std::vector<graph::Tensor>> {
@@ -161,6 +202,9 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
         }
         compiled.plan = Strings();
         compiled.host_functions = &Functions();
+    } else if (model == "positive") {
+        compiled.plan = Positive();
+        compiled.host_functions = &Functions();
     } else if (model == "scale") {
         const auto k = request.input_values.find("k");
         if (k == request.input_values.end()) {
@@ -172,7 +216,7 @@ Result<CompiledModel> CompileModel(CompileRequest request) {
         return Error{ErrorCode::kInvalidArgument, request.file.name() + " is no model."};
     }
     compiled.plan.ranges = {{kN, {0, 1'000'000}}};
-    if (model == "strings") {
+    if (model == "strings" || model == "positive") {
         compiled.plan.ranges[Symbol("m")] = {0, 1000};
     }
     return compiled;

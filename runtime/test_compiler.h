@@ -6,7 +6,8 @@ namespace fornax::runtime {
 // How often CompileModel() was called.
 int CompileCount();
 
-// While the gate is closed, compiling the model "gate" waits; how many do.
+// While the gate is closed, compiling the model "gate" and the host step of the model "positive"
+// wait; how many do.
 void CloseGate();
 void OpenGate();
 int WaitingCount();

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "runtime/vulkan/result.h"
 
 namespace fornax::vulkan {
 namespace {
 
-// Above what a watchdog lets a workgroup take, so that a hanging device is an error and no hang.
+// An hour: above what a watchdog lets a workgroup take, so that a hanging device is an error and no
+// hang.
 constexpr uint64_t kTimeoutNanoseconds = 3'600'000'000'000;
 
 }  // namespace
@@ -138,12 +141,26 @@ Status Commands::Submit() {
 }
 
 Status Commands::Wait() {
+    const Result<bool> done = WaitFor(kTimeoutNanoseconds);
+    return done.ok() ? OkStatus() : done.error();
+}
+
+Result<bool> Commands::WaitFor(uint64_t timeout_nanoseconds) {
     const VolkDeviceTable& vk = device_->vk();
-    FORNAX_RETURN_IF_FAILED("vkWaitForFences", vk.vkWaitForFences(device_->handle(), 1, &fence_,
-                                                                  VK_TRUE, kTimeoutNanoseconds));
+    const VkResult result = vk.vkWaitForFences(device_->handle(), 1, &fence_, VK_TRUE,
+                                               std::min(timeout_nanoseconds, kTimeoutNanoseconds));
+    if (result == VK_TIMEOUT && timeout_nanoseconds < kTimeoutNanoseconds) {
+        return false;
+    }
+    if (result == VK_TIMEOUT) {
+        return Error{ErrorCode::kDeviceLost,
+                     fmt::format("The device {} has not finished what it was given within an hour.",
+                                 device_->name())};
+    }
+    FORNAX_RETURN_IF_FAILED("vkWaitForFences", result);
     submitted_ = false;
     FORNAX_RETURN_IF_FAILED("vkResetFences", vk.vkResetFences(device_->handle(), 1, &fence_));
-    return OkStatus();
+    return true;
 }
 
 Result<std::vector<double>> Commands::Timestamps() const {

@@ -59,6 +59,9 @@ class Commands {
     Status Submit();
     // For the last Submit().
     Status Wait();
+    // False if it is not done after the time. A device that takes longer than any work does is an
+    // error, however long the time is.
+    Result<bool> WaitFor(uint64_t timeout_nanoseconds);
     // After Wait(), what WriteTimestamp() marked, in nanoseconds since some moment; empty without
     // timestamps.
     Result<std::vector<double>> Timestamps() const;

@@ -71,6 +71,13 @@ class Digits(FornaxCase):
         self.assertIn("f32[3,10]", text)
         self.assertNotIn("accuracy", text)
 
+    def test_sizes_stay_open(self):
+        self.assertRegex(self.run_digits("--dynamic", "N"), r"accuracy +9[7-9]")
+        for command in (("run",), ("compile", "--explain")):
+            result = self.fornax(*command, DIGITS, "--dynamic", "n")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("leaves no size n open; those that it does are: N.", result.stderr)
+
     def test_labels_name_the_greatest_scores(self):
         labels = self.directory / "labels.txt"
         labels.write_text("".join(f"the digit {i}\n" for i in range(10)))

@@ -83,13 +83,16 @@ class Model:
     """A model with one session."""
 
     def __init__(self, library, model, **options):
-        """`model` is a path or bytes; options are those of fornax_options_set(), `dim` a dictionary."""
+        """`model` is a path or bytes; options are those of fornax_options_set(), `dim` a dictionary,
+        `dynamic_sizes` a list of names."""
         self.library = library
         self.handle, self.session = ctypes.c_void_p(), ctypes.c_void_p()
         made = ctypes.c_void_p(library.functions.fornax_options_create())
         try:
             for name, size in options.pop("dim", {}).items():
                 library.call("fornax_options_set", made, f"dim.{name}".encode(), str(size).encode())
+            for name in options.pop("dynamic_sizes", []):
+                library.call("fornax_options_set", made, f"dynamic.{name}".encode(), b"1")
             for name, array in options.pop("inputs", {}).items():
                 tensor, keep = to_tensor(array)
                 library.call("fornax_options_set_input", made, name.encode(), ctypes.byref(tensor))

@@ -67,6 +67,20 @@ class LibraryTest(unittest.TestCase):
             if batch != 0:
                 np.testing.assert_allclose(actual, reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
 
+    def test_one_plan_serves_sizes_that_stay_open(self):
+        model = perceptron()
+        reference = onnxruntime.InferenceSession(model.SerializeToString())
+        for options, plans in (({}, 4), ({"dynamic_sizes": ["batch"]}, 1), ({"dynamic": 1}, 1)):
+            with tempfile.TemporaryDirectory(prefix="fornax_library_") as directory:
+                with libfornax.Model(self.library, model.SerializeToString(), cache=directory, **options) as loaded:
+                    for batch in (2, 3, 200, 33):
+                        x = RANDOM.standard_normal((batch, 8)).astype(np.float32)
+                        np.testing.assert_allclose(loaded.run(x)[0], reference.run(None, {"x": x})[0], rtol=1e-5, atol=1e-6)
+                kinds = [name.split("-")[0] for name in os.listdir(directory)]
+                self.assertEqual(kinds.count("graphplan"), plans, options)
+        with self.assertRaisesRegex(libfornax.FornaxError, "no size n open; those that it does are: batch."):
+            self.load(model, dynamic_sizes=["n"])
+
     def test_profiles_name_the_steps(self):
         loaded = self.load(perceptron())
         steps = loaded.profile(np.ones((4, 8), np.float32))

@@ -48,7 +48,10 @@ MAY_INCLUDE = {
     "shaders": ["base"],
     "driver": ["base", "hal", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE],
     "icd": ["base", "driver"],
-    "runtime": ["base", "compiler/graph", "compiler/frontends", "runtime/vulkan"],
+    "runtime": ["base", "compiler/graph", "compiler/frontends", "runtime/plan", "runtime/vulkan"],
+    # What players have in common knows neither Vulkan nor the HAL; the HAL's player is for the driver.
+    "runtime/plan": ["base", "compiler/graph"],
+    "runtime/hal": ["base", "hal", "compiler/graph", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE, "runtime/plan"],
     "runtime/vulkan": ["base"],
     "tools": None,
     "tests": None,
@@ -155,10 +158,11 @@ def check_include_direction(file):
 
 
 def check_vulkan_headers(file):
-    """The HAL and the compiler know nothing of the Vulkan API."""
+    """The HAL, the compiler and what plays plans without Vulkan know nothing of its API."""
     if file.suffix not in CXX_SUFFIXES:
         return
-    if not any(is_under(file.path, folder) for folder in ("base", "hal", "compiler", "shaders")):
+    if not any(is_under(file.path, folder)
+               for folder in ("base", "hal", "compiler", "shaders", "runtime/plan", "runtime/hal")):
         return
     for header, line in includes(file):
         if VULKAN_HEADER.match(header):

@@ -43,6 +43,10 @@ class IncludeDirection(unittest.TestCase):
             ("driver/device.h", '"compiler/kernel/kernel_compiler.h"'),
             ("driver/device.h", "<vulkan/vulkan.h>"),
             ("icd/entry.h", '"driver/device.h"'),
+            ("runtime/program.h", '"runtime/plan/launches.h"'),
+            ("runtime/hal/hal_program.h", '"runtime/plan/launches.h"'),
+            ("runtime/hal/hal_program.h", '"hal/device.h"'),
+            ("runtime/hal/hal_program.h", '"compiler/kernel/kernel_compiler.h"'),
             ("tools/fornax/main.h", '"hal/model/model.h"'),
             ("base/file.h", "<vector>"),
             ("base/file.h", "<sys/stat.h>"),
@@ -52,6 +56,11 @@ class IncludeDirection(unittest.TestCase):
     def test_upwards_is_found(self):
         for path, include in [
             ("base/file.h", '"hal/device.h"'),
+            ("runtime/program.h", '"hal/device.h"'),
+            ("runtime/plan/launches.h", '"hal/device.h"'),
+            ("runtime/plan/launches.h", '"runtime/program.h"'),
+            ("runtime/hal/hal_program.h", '"runtime/program.h"'),
+            ("runtime/hal/hal_program.h", '"hal/model/device.h"'),
             ("hal/device.h", '"driver/device.h"'),
             ("hal/device.h", '"hal/support/host_heap.h"'),
             ("hal/device.h", '"hal/model/model.h"'),
@@ -112,7 +121,8 @@ class IncludeDirection(unittest.TestCase):
 
 class VulkanHeaders(unittest.TestCase):
     def test_found_below_the_driver(self):
-        for path in ["compiler/kernel/a.h", "compiler/graph/a.h", "hal/model/a.h", "base/a.h"]:
+        for path in ["compiler/kernel/a.h", "compiler/graph/a.h", "hal/model/a.h", "base/a.h", "runtime/plan/a.h",
+                     "runtime/hal/a.h"]:
             for include in ["<vulkan/vulkan.h>", '"vulkan/vulkan_core.h"', "<volk.h>"]:
                 self.assertEqual(len(messages(path, header(include))), 1, f"{path} {include}")
 

@@ -38,7 +38,6 @@ constexpr const char* kExamples =
 
 struct Options {
     NetworkOptions network;
-    std::vector<std::string> dynamic;
     std::string output;
     std::string report_dir;
     std::string emit = "plan";
@@ -52,31 +51,6 @@ bool IsStandardOutput(const std::string& path) {
     return ::stat(path.c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &output) == 0 &&
            named.st_dev == output.st_dev && named.st_ino == output.st_ino &&
            !S_ISCHR(named.st_mode);
-}
-
-Status CheckNames(const Network& network,
-                  const std::map<std::string, int64_t>& dims,
-                  const std::vector<std::string>& dynamic) {
-    std::set<std::string> open, asked(dynamic.begin(), dynamic.end());
-    for (const NetworkInput& input : network.inputs) {
-        for (const graph::Expr& dim : input.type.shape.dims()) {
-            for (const graph::Symbol& symbol : dim.Symbols()) {
-                open.insert(symbol.name());
-            }
-        }
-    }
-    for (const auto& [name, size] : dims) {
-        asked.insert(name);
-    }
-    for (const std::string& name : asked) {
-        if (!open.contains(name)) {
-            return Error{
-                ErrorCode::kInvalidArgument,
-                fmt::format("{} leaves no size {} open; those that it does are: {}.", network.path,
-                            name, open.empty() ? "none" : fmt::to_string(fmt::join(open, ", ")))};
-        }
-    }
-    return OkStatus();
 }
 
 constexpr std::string_view kGraphBegin = "graph \"";
@@ -103,7 +77,7 @@ Result<runtime::CompiledModel> CompileGraphText(const Options& options, const st
     graph::CompileOptions compile;
     compile.strict = options.network.strict;
     compile.precision = options.network.ParsedPrecision();
-    compile.dynamic_sizes = {options.dynamic.begin(), options.dynamic.end()};
+    compile.dynamic_sizes = {options.network.dynamic.begin(), options.network.dynamic.end()};
     runtime::CompiledModel compiled;
     FORNAX_ASSIGN_OR_RETURN(compiled.plan,
                             graph::Compile(std::move(graph), compile, &compiled.boundaries));
@@ -116,13 +90,21 @@ Result<runtime::CompiledModel> CompilePlan(const Options& options,
         return CompileGraphText(options, *text);
     }
     FORNAX_ASSIGN_OR_RETURN(const Network network, DescribeNetwork(options.network.path));
-    FORNAX_RETURN_IF_ERROR(CheckNames(network, dims, options.dynamic));
+    std::set<std::string> names(options.network.dynamic.begin(), options.network.dynamic.end());
+    for (const auto& [name, size] : dims) {
+        names.insert(name);
+    }
+    std::vector<graph::TensorType> types;
+    for (const NetworkInput& input : network.inputs) {
+        types.push_back(input.type);
+    }
+    FORNAX_RETURN_IF_ERROR(runtime::CheckSizeNames(network.path, names, types));
     runtime::CompileRequest request;
     request.file.path = network.path;
     request.dims = dims;
     request.strict = options.network.strict;
     request.precision = options.network.ParsedPrecision();
-    request.dynamic_sizes = {options.dynamic.begin(), options.dynamic.end()};
+    request.dynamic_sizes.names = {options.network.dynamic.begin(), options.network.dynamic.end()};
     request.with_boundaries = options.explain || !options.report_dir.empty();
     ProgressLine line;
     request.progress = [&line](const runtime::LoadProgress& progress) {
@@ -209,11 +191,6 @@ void AddCompileCommand(CLI::App& app) {
     compile->footer(kExamples);
     auto options = std::make_shared<Options>();
     options->network.AddTo(*compile);
-    compile
-        ->add_option("--dynamic", options->dynamic,
-                     "A size that the plan serves whatever it is, by name")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     compile->add_option("-o,--output", options->output, "The file to write");
     compile
         ->add_option(

@@ -52,6 +52,12 @@ void NetworkOptions::AddTo(CLI::App& command) {
                     "NAME=SIZE: a size that the model leaves open (else the inputs' or 1)")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    command
+        .add_option("--dynamic", dynamic,
+                    "A size that the plan serves whatever it is, by name, which makes slower "
+                    "kernels")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     command.add_flag("--strict", strict, "Refuse a model of which a part would run on the host");
     command
         .add_option("--precision", precision,

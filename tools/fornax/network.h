@@ -32,6 +32,7 @@ Result<Network> DescribeNetwork(const std::string& path);
 struct NetworkOptions {
     std::string path;
     std::vector<std::string> dims;
+    std::vector<std::string> dynamic;
     bool strict = false;
     std::string precision = "highest";
 

@@ -111,6 +111,7 @@ Result<NetworkRun> RunNetwork(const NetworkOptions& network,
     runtime::ModelOptions model_options;
     model_options.device = options.device;
     model_options.dims = dims;
+    model_options.dynamic_sizes.names = {network.dynamic.begin(), network.dynamic.end()};
     for (size_t i = 0; i < inputs.size(); ++i) {
         model_options.input_shapes[inputs[i].name] = data.tensors[i].dims;
         model_options.input_values[inputs[i].name] = data.tensors[i];

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,7 +33,27 @@ std::string FailedGuard(const graph::Plan& plan, const graph::Bindings& bindings
 std::string DescribeSymbols(std::span<const graph::Expr> expressions,
                             const graph::Bindings& bindings);
 
+// Names of sizes that plans are to hold for whatever they are.
+struct DynamicSizes {
+    std::set<std::string> names;
+    bool all = false;  // besides those named
+
+    friend bool operator==(const DynamicSizes&, const DynamicSizes&) = default;
+};
+
+// The names of the sizes that inputs of these types leave open.
+std::set<std::string> OpenSizes(std::span<const graph::TensorType> inputs);
+
+// Fails if one of the names is of no such size, with all that there are.
+Status CheckSizeNames(const std::string& model,
+                      const std::set<std::string>& names,
+                      std::span<const graph::TensorType> inputs);
+
 // The dimensions of a shape; an error, with the shape, if one has no value or is below 0.
 Result<Dims> EvaluateShape(const graph::Shape& shape, const graph::Bindings& bindings);
+
+// How many bytes of a constant a device holds: none of strings. An error if it is given with more
+// or fewer than its type says.
+Result<uint64_t> ConstantBytes(const graph::PlanBlock& block);
 
 }  // namespace fornax::runtime

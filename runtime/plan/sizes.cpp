@@ -1,8 +1,9 @@
-#include "runtime/sizes.h"
+#include "runtime/plan/sizes.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace fornax::runtime {
 namespace {
@@ -107,6 +108,33 @@ Result<Fit> FitSizes(const graph::Plan& plan, std::span<const Dims> dims) {
     return guard.empty() ? fit : misfit(std::move(guard));
 }
 
+std::set<std::string> OpenSizes(std::span<const graph::TensorType> inputs) {
+    std::set<std::string> open;
+    for (const graph::TensorType& type : inputs) {
+        for (const graph::Expr& dim : type.shape.dims()) {
+            for (const graph::Symbol& symbol : dim.Symbols()) {
+                open.insert(std::string(symbol.name()));
+            }
+        }
+    }
+    return open;
+}
+
+Status CheckSizeNames(const std::string& model,
+                      const std::set<std::string>& names,
+                      std::span<const graph::TensorType> inputs) {
+    const std::set<std::string> open = OpenSizes(inputs);
+    for (const std::string& name : names) {
+        if (!open.contains(name)) {
+            return Error{
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} leaves no size {} open; those that it does are: {}.", model, name,
+                            open.empty() ? "none" : fmt::to_string(fmt::join(open, ", ")))};
+        }
+    }
+    return OkStatus();
+}
+
 Result<Dims> EvaluateShape(const graph::Shape& shape, const graph::Bindings& bindings) {
     Dims dims;
     for (const graph::Expr& dim : shape.dims()) {
@@ -119,6 +147,25 @@ Result<Dims> EvaluateShape(const graph::Shape& shape, const graph::Bindings& bin
         dims.push_back(*value);
     }
     return dims;
+}
+
+Result<uint64_t> ConstantBytes(const graph::PlanBlock& block) {
+    FORNAX_ASSIGN_OR_RETURN(const Dims dims, EvaluateShape(block.type.shape, {}));
+    uint64_t count = 1;
+    for (const int64_t dim : dims) {
+        count *= static_cast<uint64_t>(dim);
+    }
+    const bool is_string = block.type.element == graph::ElementType::kString;
+    const uint64_t needed = is_string ? count : count * graph::BytesOf(block.type.element);
+    const uint64_t given = is_string ? (block.strings == nullptr ? 0 : block.strings->size())
+                                     : (block.data == nullptr ? 0 : block.data->size());
+    if (given != needed) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("The constant {} of type {} is given with {} {} instead of {}.", block.name,
+                        block.type.ToString(), given, is_string ? "strings" : "bytes", needed)};
+    }
+    return is_string ? 0 : given;
 }
 
 }  // namespace fornax::runtime

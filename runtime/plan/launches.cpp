@@ -1,4 +1,4 @@
-#include "runtime/launches.h"
+#include "runtime/plan/launches.h"
 
 #include <set>
 
@@ -6,7 +6,7 @@
 
 #include "compiler/graph/plan/barriers.h"
 #include "compiler/graph/plan/plan_kernel.h"
-#include "runtime/sizes.h"
+#include "runtime/plan/sizes.h"
 
 namespace fornax::runtime {
 
@@ -92,6 +92,17 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
         launches[i].barrier_before = barriers[i];
     }
     return launches;
+}
+
+Status CheckRecordable(const graph::Plan& plan) {
+    for (const graph::PlanStep& step : plan.steps) {
+        if (const auto* host = std::get_if<graph::HostStep>(&step)) {
+            return Error{ErrorCode::kUnsupported,
+                         fmt::format("{} runs {} on the host ({}), so it cannot be recorded.",
+                                     plan.name, host->name, host->reason)};
+        }
+    }
+    return OkStatus();
 }
 
 std::vector<Stage> StagesOf(const graph::Plan& plan) {

@@ -51,6 +51,10 @@ Result<std::vector<Launch>> PlanLaunches(const graph::Plan& plan,
                                          std::span<const KernelInterface> kernels,
                                          const LaunchLimits& limits);
 
+// Fails (kUnsupported) if a step of the plan runs on the host, so that no command buffer or stream
+// holds the whole plan.
+Status CheckRecordable(const graph::Plan& plan);
+
 // The steps of a plan between which sizes become known: a stage ends with a host step that gives a
 // symbol its value. There is at least one stage, and none ends with the last step but the last.
 struct Stage {
