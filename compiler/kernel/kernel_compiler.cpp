@@ -259,18 +259,23 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
         std::unique_ptr<PendingObject> pending;
     };
     auto work = std::make_shared<Work>(Work{std::move(backend), std::move(compiled.better)});
-    state.background.Add(
-        [this, &state, key, work, lasts, target = std::weak_ptr<TieredKernel>(kernel)](bool run) {
-            Status status = run ? FinishTiered(state, key, *work->pending, target.lock(), lasts)
-                                : Status(Error{ErrorCode::kInternal, "It was not waited for."});
-            if (status.ok()) {
-                return;
-            }
-            LogDebug("A kernel keeps its quick code: {}", status.error().message);
-            if (auto abandoned = target.lock()) {
-                abandoned->Abandon();
-            }
-        });
+    const auto weak = std::weak_ptr(kernel);
+    const auto run_time = [weak]() -> std::optional<std::chrono::nanoseconds> {
+        const std::shared_ptr<TieredKernel> alive = weak.lock();
+        return alive ? std::optional(alive->quick_time()) : std::nullopt;
+    };
+    const auto job = [this, &state, key, work, lasts, weak](bool run) {
+        Status status = run ? FinishTiered(state, key, *work->pending, weak.lock(), lasts)
+                            : Status(Error{ErrorCode::kInternal, "It was not waited for."});
+        if (status.ok()) {
+            return;
+        }
+        LogDebug("A kernel keeps its quick code: {}", status.error().message);
+        if (auto abandoned = weak.lock()) {
+            abandoned->Abandon();
+        }
+    };
+    state.background.Add({run_time, job});
     return KernelPtr(std::move(kernel));
 }
 

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-#include <chrono>
+#include <algorithm>
 #include <system_error>
 
 namespace fornax::kernel {
@@ -35,8 +35,21 @@ void TieredKernel::Run(const hal::DispatchFrame* dispatch,
                        uint64_t first_workgroup,
                        uint64_t count) {
     const auto* self = static_cast<const TieredKernel*>(dispatch->kernel_context);
-    hal::KernelEntry full = self->full_entry_.load(std::memory_order_acquire);
-    (full ? full : self->quick_entry_)(dispatch, worker, first_workgroup, count);
+    if (hal::KernelEntry full = self->full_entry_.load(std::memory_order_acquire)) {
+        full(dispatch, worker, first_workgroup, count);
+        return;
+    }
+    // A kernel that is stopped does not come back here; what it took is not counted.
+    const auto start = std::chrono::steady_clock::now();
+    self->quick_entry_(dispatch, worker, first_workgroup, count);
+    const std::chrono::nanoseconds time = std::chrono::steady_clock::now() - start;
+    self->quick_nanoseconds_.fetch_add(time.count(), std::memory_order_relaxed);
+}
+
+std::chrono::nanoseconds TieredKernel::quick_time() const {
+    return is_waited_for_.load(std::memory_order_relaxed)
+               ? std::chrono::nanoseconds::max()
+               : std::chrono::nanoseconds(quick_nanoseconds_.load(std::memory_order_relaxed));
 }
 
 void TieredKernel::Install(std::unique_ptr<LoadedObject> full, std::vector<uint8_t> bytes) {
@@ -52,6 +65,7 @@ void TieredKernel::Abandon() {
 }
 
 const std::vector<uint8_t>& TieredKernel::Serialized() const {
+    is_waited_for_.store(true, std::memory_order_relaxed);
     while (decided_.load(std::memory_order_acquire) == 0) {
         if (process_ != ProcessGeneration()) {
             return nothing_;
@@ -65,13 +79,15 @@ BackgroundQueue::~BackgroundQueue() {
     std::deque<Job> dropped;
     {
         std::unique_lock lock(mutex_);
+        ending_ = true;
+        changed_.notify_all();
         changed_.wait_for(lock, kPatienceAtEnd, [&] { return jobs_.empty() && !busy_; });
         stopping_ = true;
         dropped.swap(jobs_);
     }
     changed_.notify_all();
     for (Job& job : dropped) {
-        job(/*run=*/false);
+        job.work(/*run=*/false);
     }
     if (thread_.joinable()) {
         thread_.join();
@@ -79,6 +95,7 @@ BackgroundQueue::~BackgroundQueue() {
 }
 
 void BackgroundQueue::Add(Job job) {
+    std::vector<Job> dropped;
     {
         std::unique_lock lock(mutex_);
         if (!thread_.joinable()) {
@@ -96,30 +113,81 @@ void BackgroundQueue::Add(Job job) {
         }
         if (thread_.joinable()) {
             jobs_.push_back(std::move(job));
-            lock.unlock();
-            changed_.notify_all();
-            return;
+            last_activity_ = std::chrono::steady_clock::now();
+            dropped = TakeOrphans();
+        } else {
+            dropped.push_back(std::move(job));
         }
     }
-    job(/*run=*/false);
+    changed_.notify_all();
+    for (Job& orphan : dropped) {
+        orphan.work(/*run=*/false);
+    }
+}
+
+std::vector<BackgroundQueue::Job> BackgroundQueue::TakeOrphans() {
+    std::vector<Job> taken;
+    if (jobs_.size() <= kMaxOrphans) {
+        return taken;
+    }
+    const auto is_orphan = [](const Job& job) { return !job.run_time(); };
+    auto orphans = static_cast<size_t>(std::count_if(jobs_.begin(), jobs_.end(), is_orphan));
+    std::erase_if(jobs_, [&](Job& job) {
+        if (orphans <= kMaxOrphans || !is_orphan(job)) {
+            return false;
+        }
+        --orphans;
+        taken.push_back(std::move(job));
+        return true;
+    });
+    return taken;
+}
+
+std::optional<BackgroundQueue::Job> BackgroundQueue::Take() {
+    using std::chrono::nanoseconds;
+    const auto now = std::chrono::steady_clock::now();
+    nanoseconds sum{0};
+    size_t best = 0;
+    std::optional<nanoseconds> most;
+    for (size_t i = 0; i < jobs_.size(); ++i) {
+        const std::optional<nanoseconds> time = jobs_[i].run_time();
+        sum += std::min(time.value_or(nanoseconds(0)), nanoseconds(kWorthIt));
+        if (time > most) {  // no time is the least
+            best = i;
+            most = time;
+        }
+    }
+    if (sum != run_time_) {
+        run_time_ = sum;
+        last_activity_ = now;
+    }
+    const bool is_turn = most >= kWorthIt || ending_ || now >= last_activity_ + kCalm;
+    if (jobs_.empty() || !is_turn) {
+        return std::nullopt;
+    }
+    Job job = std::move(jobs_[best]);
+    jobs_.erase(jobs_.begin() + static_cast<std::ptrdiff_t>(best));
+    run_time_ -= std::min(most.value_or(nanoseconds(0)), nanoseconds(kWorthIt));
+    return job;
 }
 
 void BackgroundQueue::Work() {
+    constexpr std::chrono::milliseconds kLooksEvery{20};
     std::unique_lock lock(mutex_);
-    while (true) {
-        changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
-        if (stopping_) {
-            return;
+    while (!stopping_) {
+        if (std::optional<Job> job = Take()) {
+            busy_ = true;
+            lock.unlock();
+            job->work(/*run=*/true);
+            job.reset();
+            lock.lock();
+            busy_ = false;
+            changed_.notify_all();
+        } else if (jobs_.empty()) {
+            changed_.wait(lock);
+        } else {
+            changed_.wait_for(lock, kLooksEvery);
         }
-        Job job = std::move(jobs_.front());
-        jobs_.pop_front();
-        busy_ = true;
-        lock.unlock();
-        job(/*run=*/true);
-        job = nullptr;
-        lock.lock();
-        busy_ = false;
-        changed_.notify_all();
     }
 }
 

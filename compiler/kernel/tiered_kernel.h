@@ -2,12 +2,15 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/per_process.h"
@@ -31,6 +34,9 @@ class TieredKernel : public CompiledKernel {
     // was there at the fork.
     const std::vector<uint8_t>& Serialized() const override;
     bool is_full() const { return full_entry_.load(std::memory_order_acquire) != nullptr; }
+    // For how long the quick code has run, over all workers. While somebody waits for the full
+    // code, as long as there is.
+    std::chrono::nanoseconds quick_time() const;
 
   private:
     static void Run(const hal::DispatchFrame* dispatch,
@@ -42,6 +48,8 @@ class TieredKernel : public CompiledKernel {
     std::unique_ptr<LoadedObject> full_;
     hal::KernelEntry quick_entry_;
     std::atomic<hal::KernelEntry> full_entry_ = nullptr;
+    mutable std::atomic<int64_t> quick_nanoseconds_ = 0;
+    mutable std::atomic<bool> is_waited_for_ = false;
     // Whether `serialized` is what it will be. No lock: nothing of it may be left held, or waited
     // for, when a child process destroys the kernel.
     std::atomic<uint32_t> decided_ = 0;
@@ -50,10 +58,25 @@ class TieredKernel : public CompiledKernel {
 };
 
 // Jobs for one thread, which starts with the first. Of one process (base/per_process.h).
+//
+// The job goes first whose kernel has run longest. Where all processors are busy a compilation
+// takes from what runs, so it had better pay: jobs of kernels that have hardly run wait until no
+// kernel has come and none has run for a while, or for the queue's end. Those of kernels that no
+// longer exist, which only fill the cache, are the last of them.
 class BackgroundQueue {
   public:
-    // `run` is false when the job is only told that it will never run.
-    using Job = std::function<void(bool run)>;
+    struct Job {
+        // For how long what the job would make faster has run; nothing once it is gone.
+        std::function<std::optional<std::chrono::nanoseconds>()> run_time;
+        // `run` is false when the job is only told that it will never run.
+        std::function<void(bool run)> work;
+    };
+    // A kernel that has run so long is worth its compilation, which takes tens of times as much.
+    static constexpr std::chrono::milliseconds kWorthIt{1};
+    // What the jobs of other kernels wait for.
+    static constexpr std::chrono::milliseconds kCalm{250};
+    // Of jobs whose kernels are gone; more of them are dropped, the oldest first.
+    static constexpr size_t kMaxOrphans = 256;
 
     BackgroundQueue() = default;
     BackgroundQueue(const BackgroundQueue&) = delete;
@@ -66,10 +89,18 @@ class BackgroundQueue {
 
   private:
     void Work();
+    // Removes the job whose turn it is, if it is anybody's. `mutex_` is held.
+    std::optional<Job> Take();
+    // Removes what exceeds kMaxOrphans. `mutex_` is held.
+    std::vector<Job> TakeOrphans();
 
     std::mutex mutex_;  // guards what follows
     std::condition_variable changed_;
-    std::deque<Job> jobs_;
+    std::deque<Job> jobs_;  // in the order in which they came
+    // When a job came, or the kernels of jobs_ were seen to have run for another time in sum.
+    std::chrono::steady_clock::time_point last_activity_;
+    std::chrono::nanoseconds run_time_{0};
+    bool ending_ = false;
     bool stopping_ = false;
     bool busy_ = false;
     std::thread thread_;

@@ -295,30 +295,116 @@ TEST_F(TieredKernelTest, OtherTiersAreRefused) {
     EXPECT_THAT(compiler.error().message, testing::HasSubstr("FORNAX_TIER"));
 }
 
-TEST(BackgroundQueue, RunsInOrderAndTellsWhatItDrops) {
-    std::vector<int> ran;
-    std::vector<int> dropped;
-    std::promise<void> release;
-    std::optional<BackgroundQueue> queue(std::in_place);
-    auto job = [&](int number) {
-        return [&, number](bool run) { (run ? ran : dropped).push_back(number); };
-    };
-    queue->Add(job(1));
-    queue->Add([&](bool run) {
-        ran.push_back(run ? 2 : -2);
-        release.get_future().wait();
-    });
-    queue->Add(job(3));
-    queue->Add(job(4));
-    // The second holds the thread beyond the queue's patience.
+using std::chrono_literals::operator""ms;
+using Clock = std::chrono::steady_clock;
+
+// A queue whose thread is held by a first job until Release().
+class BackgroundQueueTest : public testing::Test {
+  protected:
+    BackgroundQueueTest() : queue_(std::in_place) {
+        std::promise<void> holds;
+        queue_->Add({[] { return std::optional(BackgroundQueue::kWorthIt); },
+                     [&](bool) {
+                         holds.set_value();
+                         release_.get_future().wait();
+                     }});
+        holds.get_future().wait();
+    }
+
+    // A job of a kernel that has run for `time`, or that is gone.
+    void Add(int number, std::optional<std::chrono::nanoseconds> time) {
+        queue_->Add({[time] { return time; },
+                     [this, number](bool run) { (run ? ran_ : dropped_).push_back(number); }});
+    }
+    void Release() { release_.set_value(); }
+
+    std::promise<void> release_;
+    std::vector<int> ran_, dropped_;
+    std::optional<BackgroundQueue> queue_;
+};
+
+TEST_F(BackgroundQueueTest, WhatHasRunMostGoesFirst) {
+    Add(1, 0ms);
+    Add(2, std::nullopt);
+    Add(3, 5ms);
+    Add(4, 0ms);
+    Add(5, 1ms);
+    Add(6, 90ms);
+    Release();
+    queue_.reset();
+    EXPECT_THAT(ran_, testing::ElementsAre(6, 3, 5, 1, 4, 2));
+    EXPECT_THAT(dropped_, testing::IsEmpty());
+}
+
+// Promises of when a job begins.
+BackgroundQueue::Job Begins(std::function<std::optional<std::chrono::nanoseconds>()> run_time,
+                            std::promise<Clock::time_point>& begun) {
+    return {std::move(run_time), [&](bool) { begun.set_value(Clock::now()); }};
+}
+
+TEST_F(BackgroundQueueTest, WhatHasHardlyRunWaitsUntilNoneComesOrRuns) {
+    std::promise<Clock::time_point> cold, hot;
+    std::atomic<int64_t> microseconds = 0;
+    Release();
+    queue_->Add(Begins([&] { return std::chrono::microseconds(microseconds.load()); }, cold));
+    std::this_thread::sleep_for(BackgroundQueue::kCalm / 2);
+    microseconds = 30;
+    std::this_thread::sleep_for(BackgroundQueue::kCalm / 2);
+    queue_->Add(Begins([] { return 7ms; }, hot));
+    const Clock::time_point last = Clock::now();
+    const Clock::time_point cold_begun = cold.get_future().get();
+    EXPECT_LT(hot.get_future().get(), cold_begun);
+    EXPECT_GE(cold_begun - last, BackgroundQueue::kCalm - 1ms);
+}
+
+TEST_F(BackgroundQueueTest, AKernelThatKeepsRunningIsCompiledInTheMidst) {
+    std::promise<Clock::time_point> begun;
+    std::atomic<int64_t> microseconds = 0;
+    Release();
+    queue_->Add(Begins([&] { return std::chrono::microseconds(microseconds += 90); }, begun));
+    EXPECT_EQ(begun.get_future().wait_for(std::chrono::seconds(20)), std::future_status::ready);
+    EXPECT_GE(microseconds, 1000);
+}
+
+TEST_F(BackgroundQueueTest, TellsWhatItDropsAtItsEnd) {
+    Add(1, 3ms);
+    Add(2, std::nullopt);
+    // The first job holds the thread beyond the queue's patience.
     std::thread releaser([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-        release.set_value();
+        std::this_thread::sleep_for(1500ms);
+        Release();
     });
-    queue.reset();
+    queue_.reset();
     releaser.join();
-    EXPECT_THAT(ran, testing::ElementsAre(1, 2));
-    EXPECT_THAT(dropped, testing::ElementsAre(3, 4));
+    EXPECT_THAT(ran_, testing::IsEmpty());
+    EXPECT_THAT(dropped_, testing::ElementsAre(1, 2));
+}
+
+TEST_F(BackgroundQueueTest, DropsTheOldestOfManyThatAreGone) {
+    constexpr int kMost = BackgroundQueue::kMaxOrphans;
+    Add(-1, 0ms);
+    for (int i = 0; i < kMost + 2; ++i) {
+        Add(i, std::nullopt);
+    }
+    EXPECT_THAT(dropped_, testing::ElementsAre(0, 1));
+    Release();
+    queue_.reset();
+    EXPECT_EQ(ran_.size(), size_t{kMost} + 1);
+    EXPECT_EQ(ran_.front(), -1);
+}
+
+TEST_F(TieredKernelTest, CountsForHowLongTheQuickCodeRuns) {
+    auto compiler = MakeCompiler(nullptr);
+    const auto kernel = Compile(*compiler);
+    auto* tiered = dynamic_cast<const TieredKernel*>(kernel.get());
+    ASSERT_NE(tiered, nullptr);
+    EXPECT_EQ(tiered->quick_time().count(), 0);
+    RunBits(*kernel);
+    if (!tiered->is_full()) {
+        EXPECT_GT(tiered->quick_time().count(), 0);
+    }
+    kernel->Serialized();
+    EXPECT_EQ(tiered->quick_time(), std::chrono::nanoseconds::max());
 }
 
 }  // namespace

@@ -398,13 +398,19 @@ class Realizer {
     }
 
     // What scales the queries or the keys costs less in the attention than as a kernel of its own,
-    // as long as keys are multiplied where they lie.
+    // as long as keys are multiplied where they lie. A sum stays in the mapping that it has.
     void InlineOperand(ValueId attention, ValueId operand) {
         while (!realized(operand) && IsView(graph_.Producer(operand)->operation)) {
             operand = graph_.Producer(operand)->operands[0];
         }
         if (!realized(operand) || result_.reasons[operand.value()] != RealizeReason::kReadOften ||
             OnlyReader({operand}) != attention) {
+            return;
+        }
+        const KernelBuilder own = BuilderOf(operand);
+        if (std::ranges::any_of(own.kernel().scalars, [](const loop::ScalarNode& scalar) {
+                return std::holds_alternative<loop::Reduce>(scalar.value);
+            })) {
             return;
         }
         const auto loads_keys = [&] {

@@ -107,6 +107,35 @@ TEST(Schedule, ActivationsBeforeAConcatenationJoinTheReduction) {
         ElementsAre("product [64,400] sigmoid", "flat [96,400]", "flat [96,400]", "flat [96,400]"));
 }
 
+// The queries of an attention may be an integer product with scales: that keeps its kernel.
+TEST(Schedule, QueriesOfAnAttentionKeepTheirSums) {
+    EXPECT_THAT(KernelsOf(R"(graph "attention" {
+    %0 = input "x" u8[2,32,64]
+    %1 = input "w" i8[64,64]
+    %2 = input "scale" f32[1,1,64]
+    %3 = input "k" f32[2,32,64]
+    %4 = input "v" f32[2,32,64]
+    %5 = contract "product" (%0, %1) {a = "bmk", b = "kn", result = "bmn", accumulate = i32} : i32[2,32,64]
+    %6 = cast "floats" (%5) {to = f32} : f32[2,32,64]
+    %7 = broadcast "scales" (%2) {shape = [2,32,64]} : f32[2,32,64]
+    %8 = map "q" (%6, %7) {function = mul} : f32[2,32,64]
+    %9 = contract "scores" (%8, %3) {a = "bmk", b = "bnk", result = "bmn", accumulate = f32} : f32[2,32,32]
+    %10 = reduce "max" (%9) {combine = max, axes = [2]} : f32[2,32]
+    %11 = reshape "column" (%10) {shape = [2,32,1]} : f32[2,32,1]
+    %12 = broadcast "maxima" (%11) {shape = [2,32,32]} : f32[2,32,32]
+    %13 = map "less" (%9, %12) {function = sub} : f32[2,32,32]
+    %14 = map "exp" (%13) {function = exp} : f32[2,32,32]
+    %15 = reduce "sum" (%14) {combine = sum, axes = [2]} : f32[2,32]
+    %16 = reshape "column2" (%15) {shape = [2,32,1]} : f32[2,32,1]
+    %17 = broadcast "sums" (%16) {shape = [2,32,32]} : f32[2,32,32]
+    %18 = map "probabilities" (%14, %17) {function = div} : f32[2,32,32]
+    %19 = contract "values" (%18, %4) {a = "bmk", b = "bkn", result = "bmn", accumulate = f32} : f32[2,32,64]
+    output "y" %19
+}
+)"),
+                ElementsAre("flat [2,32,64]", "product [2,32,64] exp exp"));
+}
+
 // What one kernel uses twice at a point it computes once.
 TEST(Schedule, UsesInOneKernelAreOneRead) {
     EXPECT_THAT(KernelsOf(R"(graph "chain" {
