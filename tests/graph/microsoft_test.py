@@ -97,9 +97,9 @@ class Microsoft(unittest.TestCase):
         self.check("MatMulNBits", [self.floats(3, k), packed, scales, points], given=4, K=k, N=n, bits=4,
                    block_size=block)
         groups = self.random.integers(0, k // block, k).astype(np.int32)
-        for zero in (None, points):
-            self.check("MatMulNBits", [self.floats(3, k), packed, scales, zero, groups], K=k, N=n, bits=4,
-                       block_size=block)
+        # With zero points onnxruntime gives something else than the formula, which block_product_test.cpp checks.
+        self.check("MatMulNBits", [self.floats(3, k), packed, scales, None, groups], K=k, N=n, bits=4,
+                   block_size=block)
 
     def test_products_of_bytes(self):
         a, b = self.bytes(5, 16), self.bytes(16, 12)
