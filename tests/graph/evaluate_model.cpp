@@ -29,6 +29,7 @@
 #include "runtime/vulkan/device.h"
 #include "runtime/vulkan/instance.h"
 #include "tests/graph/spirv_check.h"
+#include "tools/tensors/tensor_proto.h"
 
 namespace fornax {
 namespace {
@@ -164,7 +165,7 @@ std::string Run(const std::string& line) {
     }
     for (size_t i = 0; i < outcome->outputs.size(); ++i) {
         onnx::TensorProto proto;
-        onnx_frontend::WriteTensor(outcome->outputs[i], proto);
+        tensors::WriteTensor(outcome->outputs[i], proto);
         std::ofstream file(job.folder + "/" + model->graph.outputs()[i].name + ".pb",
                            std::ios::binary);
         proto.SerializeToOstream(&file);
