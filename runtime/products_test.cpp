@@ -347,7 +347,7 @@ TEST_F(Products, OfBlocks) {
             const graph::Val y = graph::MatMulBlocks(
                 graph::Val(b, Input(graph, {rows, form.k})), b.Constant(weights),
                 b.Constant(Random({form.n, form.blocks()})),
-                b.Constant(Random({form.n, form.blocks()})), form);
+                b.Constant(Random({form.n, form.blocks()})), graph::Val(), form);
             Check(std::move(graph), y.id());
         }
     }

@@ -8,12 +8,15 @@
 
 #include "compiler/graph/build/normalise.h"
 #include "compiler/graph/build/product.h"
+#include "compiler/graph/build/recurrent.h"
 #include "compiler/graph/compile.h"
 
 namespace fornax::graph {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::Field;
 using ::testing::HasSubstr;
 
 class BoundariesTest : public ::testing::Test {
@@ -30,6 +33,16 @@ class BoundariesTest : public ::testing::Test {
         const Result<Plan> plan = Compile(std::move(graph), {}, &boundaries);
         EXPECT_TRUE(plan.ok()) << plan.error().message;
         return boundaries;
+    }
+
+    // The reason of the first boundary of this node.
+    static std::string ReasonOf(const std::vector<Boundary>& boundaries, const std::string& node) {
+        for (const Boundary& boundary : boundaries) {
+            if (boundary.node == node) {
+                return boundary.reason;
+            }
+        }
+        return "it is no boundary";
     }
 
     Graph graph{"test"};
@@ -69,6 +82,83 @@ TEST_F(BoundariesTest, WhatTheHostDoesSaysWhy) {
     EXPECT_EQ(boundaries[0].node, "abs");
     EXPECT_EQ(boundaries[0].reason, "the host reads it");
     EXPECT_THAT(boundaries[1].reason, HasSubstr("the host computes it"));
+}
+
+// One kernel reads each of these, and each stays alone for another reason.
+TEST_F(BoundariesTest, AReductionThatJoinsNoReaderSaysWhatWouldHappenThere) {
+    const Val square = b.Input("s", {ElementType::kF32, {96, 96}});
+    const Val twice = Named("twice", [&] { return MatMul(x, square); });
+    const Val product = Named("product", [&] { return MatMul(twice, square); });
+    const Val other = b.Input("o", {ElementType::kF32, {96, 96}});
+    const Val more = b.Input("m", {ElementType::kF32, {64, 96}});
+    const Val first = Named("first", [&] { return MatMul(x, other); });
+    const Val second = Named("second", [&] { return MatMul(more, square); });
+    const Val both = Named("both", [&] { return first + second; });
+    Vals rows;
+    for (int i = 0; i < 24; ++i) {
+        rows.push_back(b.Input(fmt::format("r{}", i), {ElementType::kF32, {64}}));
+    }
+    const Val total = Named("total", [&] { return Sum(x, {1}, false); });
+    const Val many = Named("many", [&] {
+        Val sum = total;
+        for (const Val row : rows) {
+            sum = sum * row;
+        }
+        return sum;
+    });
+    const std::vector<Boundary> boundaries = Explain({product, both, many});
+    EXPECT_EQ(ReasonOf(boundaries, "twice"),
+              "in the one kernel that reads it, it would be computed more than once");
+    EXPECT_EQ(ReasonOf(boundaries, "first"),
+              "in the one kernel that reads it, a product, which it is or holds, would not be "
+              "computed in tiles");
+    EXPECT_EQ(ReasonOf(boundaries, "total"),
+              "in the one kernel that reads it, it would be more loops, or more to read from "
+              "memory, than one kernel may have");
+}
+
+TEST_F(BoundariesTest, TheInputProductOfALoopOverTimeSaysThatTheLoopReadsIt) {
+    const Val steps = b.Input("steps", {ElementType::kF32, {10, 1, 16}});
+    const Val w = b.Input("w", {ElementType::kF32, {1, 32, 16}});
+    const Val r = b.Input("r", {ElementType::kF32, {1, 32, 8}});
+    RecurrentOptions options;
+    options.reversed = {false};
+    options.activations = {{"sigmoid"}, {"tanh"}, {"tanh"}};
+    const Val y = Named("lstm", [&] {
+        return Recurrent({steps, w, r, Val(), Val(), Val(), Val(), Val()}, options).y;
+    });
+    const std::vector<Boundary> boundaries = Explain({y});
+    EXPECT_THAT(boundaries, Contains(Field("reason", &Boundary::reason,
+                                           "a loop, which is one kernel, reads a part of it in "
+                                           "each of its iterations")));
+    for (const Boundary& boundary : boundaries) {
+        EXPECT_NE(boundary.reason, "contract has kernels of its own");
+    }
+}
+
+TEST_F(BoundariesTest, WhatASortKeepsBetweenItsKernelsIsListed) {
+    const Val few = Named("few", [&] { return Sort(x, 1, false, 96).values; });
+    const Val rows = b.Input("rows", {ElementType::kF32, {4, 1000}});
+    const Val all = Named("all", [&] { return Sort(rows, 1, false, 1000).values; });
+    const std::vector<Boundary> boundaries = Explain({few, all});
+    for (const auto& [node, kept] :
+         {std::pair("few", "ranks"), {"all", "keys"}, {"all", "positions"}}) {
+        EXPECT_THAT(boundaries,
+                    Contains(AllOf(Field("node", &Boundary::node, node),
+                                   Field("operation", &Boundary::operation, kept),
+                                   Field("readers", &Boundary::readers, ElementsAre(node)))));
+    }
+}
+
+TEST_F(BoundariesTest, TheCopyOfAStateIsListed) {
+    const TensorType type = {ElementType::kF32, {64, 96}};
+    const Val before = b.Add(op::ReadState{"memory", type}, {})[0];
+    b.Add(op::WriteState{"memory"}, {x + before});
+    const std::vector<Boundary> boundaries = Explain({before});
+    EXPECT_THAT(boundaries,
+                Contains(AllOf(Field("operation", &Boundary::operation, "copy"),
+                               Field("readers", &Boundary::readers, ElementsAre("outputs")),
+                               Field("reason", &Boundary::reason, HasSubstr("memory")))));
 }
 
 }  // namespace

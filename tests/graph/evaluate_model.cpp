@@ -3,9 +3,10 @@
 // Reads one job a line from standard input, fields separated by tabs: the model's file, the folder
 // for outputs, then inputs as NAME=FILE.pb, or NAME#COUNT for a sequence, whose items are inputs of
 // their own (NAME.0, ...), or NAME#-1 for an optional that is empty. Writes FOLDER/OUTPUT.pb and
-// answers with one line: "ok" and OUTPUT#COUNT of each output (-1: a tensor, -2: nothing), or
-// "unsupported" or "error" and a sentence, separated by tabs. With --device NAME the model runs on
-// the Vulkan device whose name contains that, else in the interpreter.
+// answers with one line: "ok", the number of modules that were validated, and OUTPUT#COUNT of each
+// output (-1: a tensor, -2: nothing), or "unsupported", "error" or "invalid" and a sentence,
+// separated by tabs. With --device NAME the model runs on the Vulkan device whose name contains
+// that, else in the interpreter; with --validate behind it spirv-val checks every kernel's module.
 #include <onnx/onnx_pb.h>
 
 #include <filesystem>
@@ -23,9 +24,12 @@
 #include "compiler/graph/compile.h"
 #include "compiler/graph/host/host_functions.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/plan/plan_kernel.h"
 #include "runtime/session.h"
 #include "runtime/vulkan/device.h"
 #include "runtime/vulkan/instance.h"
+#include "tests/graph/spirv_check.h"
+#include "tools/tensors/tensor_proto.h"
 
 namespace fornax {
 namespace {
@@ -70,6 +74,7 @@ std::string Describe(const Error& error) {
 
 // Null: the interpreter runs the models.
 std::shared_ptr<vulkan::Device> g_device;
+bool g_validate = false;
 
 Status OpenDevice(const std::string& choice) {
     FORNAX_ASSIGN_OR_RETURN(const auto instance, vulkan::Instance::Create({}));
@@ -78,15 +83,40 @@ Status OpenDevice(const std::string& choice) {
     return OkStatus();
 }
 
-Result<std::vector<graph::Tensor>> Compute(const graph::Graph& graph,
-                                           const std::vector<graph::Tensor>& inputs) {
+struct Outcome {
+    std::vector<graph::Tensor> outputs;
+    size_t validated = 0;  // modules
+    std::string invalid;   // what the validator says against the first that is not valid
+};
+
+// Counts the modules of a plan's kernels that are valid, until one is not.
+Status ValidateKernels(const graph::Plan& plan, Outcome& outcome) {
+    for (const graph::PlanKernel& kernel : plan.kernels) {
+        FORNAX_ASSIGN_OR_RETURN(const graph::KernelCode code,
+                                graph::CodeOf(kernel, runtime::TargetOf(*g_device)));
+        const std::string said = test::Validate(code.module.words);
+        if (!said.empty()) {
+            outcome.invalid = fmt::format("The kernel {}: {}", graph::NameOf(kernel), said);
+            break;
+        }
+        ++outcome.validated;
+    }
+    return OkStatus();
+}
+
+Result<Outcome> Compute(const graph::Graph& graph, const std::vector<graph::Tensor>& inputs) {
+    Outcome outcome;
     const graph::HostFunctions& functions = graph::StandardHostFunctions();
     if (g_device == nullptr) {
         graph::InterpretOptions options;
         options.host_functions = &functions;
-        return graph::Interpret(graph, inputs, options);
+        FORNAX_ASSIGN_OR_RETURN(outcome.outputs, graph::Interpret(graph, inputs, options));
+        return outcome;
     }
     FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, graph::Compile(graph, {}));
+    if (g_validate) {
+        FORNAX_RETURN_IF_ERROR(ValidateKernels(plan, outcome));
+    }
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const runtime::Program> program,
                             runtime::Program::Create(g_device, std::move(plan), {}));
     runtime::SessionOptions options;
@@ -96,7 +126,8 @@ Result<std::vector<graph::Tensor>> Compute(const graph::Graph& graph,
     if (!result.fit.ok) {
         return Error{ErrorCode::kInternal, result.fit.reason};
     }
-    return std::move(result.outputs);
+    outcome.outputs = std::move(result.outputs);
+    return outcome;
 }
 
 std::string Run(const std::string& line) {
@@ -125,18 +156,21 @@ std::string Run(const std::string& line) {
         }
         inputs.push_back(input->second);
     }
-    const Result<std::vector<graph::Tensor>> outputs = Compute(model->graph, inputs);
-    if (!outputs.ok()) {
-        return Describe(outputs.error());
+    const Result<Outcome> outcome = Compute(model->graph, inputs);
+    if (!outcome.ok()) {
+        return Describe(outcome.error());
     }
-    for (size_t i = 0; i < outputs->size(); ++i) {
+    if (!outcome->invalid.empty()) {
+        return fmt::format("invalid\t{}", outcome->invalid);
+    }
+    for (size_t i = 0; i < outcome->outputs.size(); ++i) {
         onnx::TensorProto proto;
-        onnx_frontend::WriteTensor((*outputs)[i], proto);
+        tensors::WriteTensor(outcome->outputs[i], proto);
         std::ofstream file(job.folder + "/" + model->graph.outputs()[i].name + ".pb",
                            std::ios::binary);
         proto.SerializeToOstream(&file);
     }
-    std::string answer = "ok";
+    std::string answer = fmt::format("ok\t{}", outcome->validated);
     for (const auto& [name, length] : model->output_lengths) {
         answer += fmt::format("\t{}#{}", name, length);
     }
@@ -161,6 +195,7 @@ int main(int count, char** arguments) {
             std::cerr << opened.error().message << '\n';
             return 2;
         }
+        fornax::g_validate = count > 3 && std::string_view(arguments[3]) == "--validate";
     }
     for (std::string line; std::getline(std::cin, line);) {
         std::string answer = fornax::RunSafely(line);

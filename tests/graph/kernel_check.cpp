@@ -1,13 +1,10 @@
 // The comparison of kernels on a device with the interpreter.
 #include "tests/graph/kernel_check.h"
 
-#include <unistd.h>
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <random>
 
-#include <fmt/format.h>
+#include "tests/graph/spirv_check.h"
 
 namespace fornax::test {
 
@@ -26,30 +23,6 @@ void KernelCheck::SetUpTestSuite() {
 
 void KernelCheck::TearDownTestSuite() {
     runner_.reset();
-}
-
-std::string Validate(std::span<const uint32_t> words) {
-    const std::string path = fmt::format("{}/kernel_check_{}.spv", testing::TempDir(), getpid());
-    std::ofstream(path, std::ios::binary)
-        .write(reinterpret_cast<const char*>(words.data()),
-               static_cast<std::streamsize>(words.size_bytes()));
-    const std::string command =
-        fmt::format("{} --target-env vulkan1.2 {} 2>&1", FORNAX_SPIRV_VAL, path);
-    std::string said;
-    if (FILE* pipe = popen(command.c_str(), "r"); pipe != nullptr) {
-        char buffer[256];
-        while (const size_t count = std::fread(buffer, 1, sizeof(buffer), pipe)) {
-            said.append(buffer, count);
-        }
-        const int status = pclose(pipe);
-        if (status != 0 && said.empty()) {
-            said = fmt::format("the validator ended with {}", status);
-        }
-    } else {
-        said = "the validator did not start";
-    }
-    std::remove(path.c_str());
-    return said;
 }
 
 Kernel KernelCheck::Parse(const std::string& text) {

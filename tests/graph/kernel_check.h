@@ -20,9 +20,6 @@ struct Tolerance {
     double floor = 1e-30;
 };
 
-// What SPIRV-Tools' validator says against the module, for Vulkan 1.2; empty if nothing.
-std::string Validate(std::span<const uint32_t> words);
-
 class KernelCheck : public testing::Test {
   protected:
     static void SetUpTestSuite();

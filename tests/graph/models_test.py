@@ -1,5 +1,6 @@
 """The networks of tools/models in small variants, and what measures and compares them; with onnxruntime alone."""
 
+import dataclasses
 import json
 import pathlib
 import sys
@@ -148,6 +149,19 @@ class Packaged(unittest.TestCase):
         for entry in models.values():
             self.assertRegex(entry.sha256, r"^[0-9a-f]{64}$")
             self.assertTrue(entry.member.endswith(".onnx") and entry.licence and entry.cases)
+            self.assertLessEqual(set(entry.quantised), set(quantized.FORMS))
+        self.assertGreaterEqual(sum(bool(entry.quantised) for entry in models.values()), 6)
+
+    def test_quantised_forms_stand_beside_the_model(self):
+        model = NETWORKS["bert_base"].build(**NETWORKS["bert_base"].small)
+        entry = dataclasses.replace(next(iter(packaged.packaged_models().values())), name="small", cases=model.cases,
+                                    quantised=["products_qdq", "dynamic"])
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "small.onnx"
+            onnx.save(model.proto, path)
+            for form, operator in zip(packaged.quantise(entry, path), ("QuantizeLinear", "MatMulInteger"), strict=True):
+                self.assertIn(operator, {node.op_type for node in onnx.load(form).graph.node})
+                self.assertEqual(read_cases(form), model.cases)
 
     def test_a_model_that_is_not_the_listed_one_is_refused(self):
         entry = next(iter(packaged.packaged_models().values()))

@@ -1,13 +1,15 @@
 """Runs networks through libfornax.so and compares their outputs with onnxruntime's.
 
-    python3 networks.py libfornax.so (--small | MODEL.onnx...) [--only REGEX] [--markdown]
+    python3 networks.py libfornax.so (--small | MODEL.onnx...) [--only REGEX] [--markdown] [--spirv-val PROGRAM]
 
 The models are those of tools/models (docs/models.md), each with its cases beside it in MODEL.json; --small makes the
 small variants of all networks. A model's cases run one after the other in one session, so all but the first also
 show that other sizes work. Each model has a process of its own. Exits with 1 if an output is further off than the
-tolerances allow, or a model does not run.
+tolerances allow, or a model does not run. With --spirv-val that program checks the modules of all kernels that the
+driver, which has to be Fornax, is given.
 """
 import argparse
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -112,12 +114,36 @@ def child(library, path):
             print(json.dumps(row), flush=True)
 
 
-def run_in_child(library, path, seconds):
+def invalid_modules(validator, folder):
+    """How many modules the driver has written to a folder, and what the validator says against some of them."""
+    modules = sorted(folder.glob("*.spv"))
+    commands = [[validator, "--target-env", "vulkan1.2", str(module)] for module in modules]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda c: subprocess.run(c, capture_output=True, text=True, check=False), commands))
+    return len(modules), [f"{module.stem}: {(result.stdout + result.stderr).strip().splitlines()[:1]}"
+                          for module, result in zip(modules, results) if result.returncode != 0]
+
+
+def run_validated(validator, library, path, seconds):
+    """The rows of run_in_child, one more if a module is not valid, and the number of modules."""
+    with tempfile.TemporaryDirectory() as folder:
+        dump = pathlib.Path(folder, "dump")
+        # An empty cache, because only kernels that are compiled are written.
+        rows = run_in_child(library, path, seconds, FORNAX_DUMP=str(dump), FORNAX_CACHE_DIR=str(pathlib.Path(folder, "cache")))
+        count, invalid = invalid_modules(validator, dump)
+    if invalid or not count:
+        problem = f"{len(invalid)} of {count} modules are not valid: {invalid[:3]}" if count else "There are no modules."
+        rows.append({"model": path.stem, "case": "spirv-val", "problem": problem})
+    return rows, count - len(invalid)
+
+
+def run_in_child(library, path, seconds, **environment):
     """The rows, and one more if the process died."""
     command = [sys.executable, __file__, library, str(path), "--child"]
     with tempfile.TemporaryFile("w+") as errors:
         try:
-            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=seconds)
+            result = subprocess.run(command, stdout=subprocess.PIPE, stderr=errors, text=True, timeout=seconds,
+                                    env={**os.environ, **environment}, check=False)
             lines, ended = result.stdout, result.returncode
         except subprocess.TimeoutExpired as error:
             lines, ended = (error.stdout or b"").decode(), f"more than {seconds} s"
@@ -155,12 +181,13 @@ def main():
     parser.add_argument("--only", default="", help="models whose name matches this")
     parser.add_argument("--seconds", type=int, default=600, help="how long a model may take")
     parser.add_argument("--markdown", action="store_true")
+    parser.add_argument("--spirv-val", help="the program that checks the modules of all kernels")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.child:
         child(arguments.library, arguments.models[0])
         return 0
-    failures = runs = 0
+    failures = runs = valid = 0
     with contextlib.ExitStack() as stack:
         models = arguments.models
         if arguments.small:
@@ -170,10 +197,17 @@ def main():
             print("| model | case | s | absolute | relative | norm | problem |\n|---|---|---|---|---|---|---|")
         for path in inspect_model.models_in(models):
             if re.search(arguments.only, path.stem):
-                for row in run_in_child(arguments.library, path, arguments.seconds):
+                if arguments.spirv_val:
+                    rows, count = run_validated(arguments.spirv_val, arguments.library, path, arguments.seconds)
+                    valid += count
+                else:
+                    rows = run_in_child(arguments.library, path, arguments.seconds)
+                for row in rows:
                     print_row(row, arguments.markdown)
                     runs += 1
                     failures += "problem" in row
+    if arguments.spirv_val:
+        print(f"{valid} modules are valid.")
     print(f"{runs} runs, {failures} of them wrong.")
     return 1 if failures or not runs else 0
 

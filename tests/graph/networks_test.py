@@ -88,5 +88,21 @@ class Noise(unittest.TestCase):
         self.assertFalse(self.within(2.1, 3))
 
 
+class Modules(unittest.TestCase):
+    """A validator that takes what contains the word good."""
+
+    def test_what_the_validator_refuses_is_counted_and_named(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            validator = folder / "validator"
+            validator.write_text("#!/bin/sh\ngrep -q good \"$3\" || { echo lacks OpFunctionEnd; exit 1; }\n")
+            validator.chmod(0o700)
+            (folder / "first.spv").write_text("good")
+            (folder / "second.spv").write_text("bad")
+            count, invalid = networks.invalid_modules(str(validator), folder)
+        self.assertEqual(count, 2)
+        self.assertEqual(invalid, ["second: ['lacks OpFunctionEnd']"])
+
+
 if __name__ == "__main__":
     unittest.main()

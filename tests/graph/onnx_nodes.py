@@ -7,7 +7,8 @@ reference gives. Prints how many cases pass, are wrong, are refused as unsupport
 table by operator. Exits with 1 if a case is wrong or crashes, or fewer than --at-least pass.
 
 --device NAME runs them on a Vulkan device. On lavapipe (--device llvmpipe) cases that it gets wrong itself are counted
-apart: KNOWN says which and why.
+apart: KNOWN says which and why. With --validate spirv-val checks the modules of all kernels that are made, and a case
+with one that is not valid is another reason to exit with 1.
 """
 import argparse
 import collections
@@ -23,16 +24,18 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 
-KINDS = ("pass", "wrong", "unsupported", "error", "crash", "known")
+KINDS = ("pass", "wrong", "unsupported", "error", "crash", "known", "invalid")
 CASE_SECONDS = 60
 
 
 class Evaluator:
     """The program, started again when it dies."""
 
-    def __init__(self, program, device):
+    def __init__(self, program, device, validate=False):
         self.command = [program] + (["--device", device] if device is not None else [])
+        self.command += ["--validate"] if validate else []
         self.process = None
+        self.validated = 0  # modules
 
     def run(self, line):
         if self.process is None or self.process.poll() is not None:
@@ -182,7 +185,8 @@ def run_case(evaluator, case, folder, symbolic):
     answer = evaluator.run("\t".join([str(model), str(folder)] + fields))
     if answer[0] != "ok":
         return answer[0], answer[1]
-    lengths = {field.rsplit("#", 1)[0]: int(field.rsplit("#", 1)[1]) for field in answer[1:]}
+    evaluator.validated += int(answer[1])
+    lengths = {field.rsplit("#", 1)[0]: int(field.rsplit("#", 1)[1]) for field in answer[2:]}
     random = case.name in RANDOM_CASES or any(node.op_type in RANDOM for node in case.model.graph.node)
     for output, expected in zip(case.model.graph.output, outputs):
         rtol = case.rtol
@@ -206,12 +210,15 @@ def main():
     parser.add_argument("--at-least", type=int, default=0, help="fail if fewer cases pass")
     parser.add_argument("--device", help="run on the Vulkan device of this name, not in the interpreter")
     parser.add_argument("--every", type=int, default=1, help="run each Nth case only")
+    parser.add_argument("--validate", action="store_true", help="check the device's kernels with spirv-val")
     arguments = parser.parse_args()
+    if arguments.validate and arguments.device is None:
+        parser.error("--validate needs --device: the interpreter has no kernels.")
     warnings.filterwarnings("ignore")
     with np.errstate(all="ignore"):
         cases = [c for c in load_model_tests(kind="node") if re.search(arguments.only, c.name)][::arguments.every]
     known = KNOWN.get(arguments.device, set())
-    evaluator = Evaluator(arguments.program, arguments.device)
+    evaluator = Evaluator(arguments.program, arguments.device, arguments.validate)
     totals = collections.Counter()
     by_operator = collections.defaultdict(collections.Counter)
     failures = []
@@ -232,7 +239,10 @@ def main():
         if sum(counts.values()) != counts["pass"]:
             print(f"{operator:28}" + "".join(f"{counts[kind]:>13}" for kind in KINDS))
     print(f"{'all ' + str(len(cases)):28}" + "".join(f"{totals[kind]:>13}" for kind in KINDS))
-    return 1 if totals["wrong"] or totals["crash"] or totals["pass"] < arguments.at_least else 0
+    if arguments.validate:
+        print(f"{evaluator.validated} modules are valid.")
+    unsound = totals["wrong"] + totals["crash"] + totals["invalid"] + (arguments.validate and not evaluator.validated)
+    return 1 if unsound or totals["pass"] < arguments.at_least else 0
 
 
 if __name__ == "__main__":

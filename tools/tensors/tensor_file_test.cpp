@@ -19,6 +19,22 @@ std::vector<NamedTensor> SomeTensors() {
             {"empty", Tensor::FromFloats({0, 4}, {})}};
 }
 
+// Elements that messages pack, two or four a byte.
+std::vector<NamedTensor> NarrowTensors() {
+    std::vector<NamedTensor> tensors;
+    for (const graph::ElementType element :
+         {graph::ElementType::kU4, graph::ElementType::kI4, graph::ElementType::kU2,
+          graph::ElementType::kI2, graph::ElementType::kBool}) {
+        uint8_t* data = nullptr;
+        Tensor tensor = Tensor::Zeros(element, {5}, &data);
+        for (const int64_t i : {1, 3, 4}) {
+            WriteElement(element, graph::Scalar::Integer(1), data + i);
+        }
+        tensors.push_back({std::string(Name(element)), tensor});
+    }
+    return tensors;
+}
+
 void ExpectSame(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>& b) {
     ASSERT_EQ(a.size(), b.size());
     for (size_t i = 0; i < a.size(); ++i) {
@@ -48,6 +64,16 @@ TEST_F(TensorFile, OneTensorMakesARoundTrip) {
             ExpectSame(*read, {tensor});
             EXPECT_EQ((*read)[0].name, std::string_view(name) == "x.npy" ? "" : tensor.name);
         }
+    }
+}
+
+TEST_F(TensorFile, NarrowElementsMakeARoundTripThroughMessages) {
+    for (const NamedTensor& tensor : NarrowTensors()) {
+        SCOPED_TRACE(tensor.name);
+        ASSERT_TRUE(WriteTensorFile(directory_ / "x.pb", {tensor}).ok());
+        const auto read = ReadTensorFile(directory_ / "x.pb");
+        ASSERT_TRUE(read.ok()) << read.error().message;
+        ExpectSame(*read, {tensor});
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "compiler/frontends/onnx/node_errors.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
 
 namespace fornax::onnx_frontend {
@@ -16,8 +17,7 @@ constexpr size_t kMaxImportedNodes = 200'000;
 // The greatest nesting of functions within functions and of subgraphs within subgraphs.
 constexpr int64_t kMaxDepth = 64;
 
-// An error whose text names the node already.
-class NodeError : public graph::BuildError {
+class MissingOperator : public graph::BuildError {
   public:
     using BuildError::BuildError;
 };
@@ -54,7 +54,7 @@ class DepthScope {
     explicit DepthScope(ModelContext& context) : context_(context) {
         if (++context_.depth > kMaxDepth) {
             --context_.depth;
-            FailUnsupported(fmt::format(
+            throw LimitError(fmt::format(
                 "functions and subgraphs are nested deeper than the limit of {}", kMaxDepth));
         }
     }
@@ -118,6 +118,20 @@ void CollectOuterNames(const onnx::GraphProto& graph, std::set<std::string>& nam
     }
 }
 
+std::set<std::string> NamesReadBy(const onnx::NodeProto& node) {
+    std::set<std::string> names(node.input().begin(), node.input().end());
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
+        if (attribute.has_g()) {
+            CollectOuterNames(attribute.g(), names);
+        }
+    }
+    return names;
+}
+
+bool Intersects(const std::set<std::string>& a, const std::set<std::string>& b) {
+    return std::ranges::any_of(a, [&](const std::string& name) { return b.contains(name); });
+}
+
 }  // namespace
 
 std::string NormalDomain(const std::string& domain) {
@@ -169,7 +183,8 @@ const Item* GraphImporter::Lookup(const std::string& name) const {
 
 void GraphImporter::ImportInitializers(const onnx::GraphProto& graph, onnx::GraphProto* taken) {
     const auto name_error = [](const std::string& name, const graph::BuildError& error) {
-        throw NodeError(error.code(), fmt::format("the initializer {}: {}", name, error.what()));
+        throw graph::BuildError(error.code(),
+                                fmt::format("the initializer {}: {}", name, error.what()));
     };
     for (int i = 0; i < graph.initializer_size(); ++i) {
         const onnx::TensorProto& tensor = graph.initializer(i);
@@ -199,64 +214,61 @@ void GraphImporter::ImportInitializers(const onnx::GraphProto& graph, onnx::Grap
     }
 }
 
-void GraphImporter::ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-    for (const onnx::NodeProto& node : nodes) {
-        ImportNamedNode(node);
-    }
-}
-
-void GraphImporter::ImportModelNodes(
-    const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
-    constexpr size_t kMaxListed = 8;
-    std::set<std::string> lost;  // values that nodes which failed would have given
-    std::map<std::string, int64_t> operators;
-    std::vector<std::string> messages;
-    const auto reads_lost = [&](const onnx::NodeProto& node) {
-        std::set<std::string> read(node.input().begin(), node.input().end());
-        for (const onnx::AttributeProto& attribute : node.attribute()) {
-            if (attribute.has_g()) {
-                CollectOuterNames(attribute.g(), read);
+void GraphImporter::ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                                const Replacement& replacement) {
+    // Values that nodes which failed would have given: those that are missing, and those that have
+    // a replacement or are computed from one.
+    std::set<std::string> lost, assumed;
+    std::vector<NodeProblem> problems;
+    const auto lose = [&](const onnx::NodeProto& node) {
+        for (const std::string& name : node.output()) {
+            std::optional<Item> item = replacement ? replacement(name) : std::nullopt;
+            if (item.has_value() && !items_.contains(name)) {
+                Name(name, *std::move(item));
+                assumed.insert(name);
+            } else if (!name.empty()) {
+                lost.insert(name);
             }
         }
-        return std::ranges::any_of(read,
-                                   [&](const std::string& name) { return lost.contains(name); });
     };
     for (const onnx::NodeProto& node : nodes) {
-        if (lost.empty() || !reads_lost(node)) {
-            try {
-                ImportNamedNode(node);
-                continue;
-            } catch (const graph::BuildError& error) {
-                if (error.code() != ErrorCode::kUnsupported) {
-                    throw;
-                }
-                ++operators[node.op_type()];
-                messages.emplace_back(error.what());
-            }
+        std::set<std::string> read;
+        if (!problems.empty()) {
+            read = NamesReadBy(node);
         }
-        lost.insert(node.output().begin(), node.output().end());
+        if (Intersects(read, lost)) {
+            lose(node);
+            continue;
+        }
+        const bool assumes = Intersects(read, assumed);
+        try {
+            ImportNamedNode(node);
+            if (assumes) {
+                assumed.insert(node.output().begin(), node.output().end());
+            }
+        } catch (const NodeErrors& errors) {
+            // What an assumption leads to is no error of the model.
+            if (errors.code() != ErrorCode::kUnsupported && !assumes) {
+                throw;
+            }
+            for (const NodeProblem& problem : errors.problems()) {
+                if (errors.code() == ErrorCode::kUnsupported &&
+                    (!assumes || problem.kind != NodeProblem::Kind::kDependsOnData)) {
+                    problems.push_back(problem);
+                }
+            }
+            lose(node);
+        }
     }
-    if (messages.empty()) {
-        return;
+    if (!problems.empty()) {
+        throw NodeErrors(ErrorCode::kUnsupported, std::move(problems));
     }
-    if (messages.size() == 1) {
-        throw NodeError(ErrorCode::kUnsupported, messages[0]);
-    }
-    std::string counts;
-    for (const auto& [name, count] : operators) {
-        counts += fmt::format("{}{} ({})", counts.empty() ? "" : ", ", name, count);
-    }
-    const size_t total = messages.size();
-    messages.resize(std::min(total, kMaxListed));
-    FailUnsupported(fmt::format("{} nodes are not supported, of {}: {}{}", total, counts,
-                                fmt::join(messages, "; "),
-                                total > kMaxListed ? "; and others" : ""));
 }
 
 NodeCheck GraphImporter::CheckModelNodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
     const NodeFilter& filter,
-    const std::function<std::optional<Item>(const std::string& name)>& replacement) {
+    const Replacement& replacement) {
     NodeCheck check;
     for (const onnx::NodeProto& node : nodes) {
         std::string reason;
@@ -289,16 +301,21 @@ NodeCheck GraphImporter::CheckModelNodes(
 }
 
 void GraphImporter::ImportNamedNode(const onnx::NodeProto& node) {
+    const auto fail = [&](const graph::BuildError& error, NodeProblem::Kind kind) {
+        throw NodeErrors(error.code(), {{kind, &node, error.what()}});
+    };
     try {
         ImportNode(node);
-    } catch (const NodeError&) {
+    } catch (const NodeErrors&) {
         throw;
+    } catch (const LimitError&) {
+        throw;
+    } catch (const MissingOperator& error) {
+        fail(error, NodeProblem::Kind::kMissingOperator);
+    } catch (const graph::DependsOnData& error) {
+        fail(error, NodeProblem::Kind::kDependsOnData);
     } catch (const graph::BuildError& error) {
-        const std::string name = !node.name().empty()      ? node.name()
-                                 : node.output_size() != 0 ? node.output(0)
-                                                           : "without a name";
-        throw NodeError(error.code(),
-                        fmt::format("the node {} ({}): {}", name, node.op_type(), error.what()));
+        fail(error, NodeProblem::Kind::kOther);
     }
 }
 
@@ -311,7 +328,7 @@ void GraphImporter::ImportNode(const onnx::NodeProto& node) {
     const std::string domain = NormalDomain(node.domain());
     const OperatorEntry* entry = FindOperator(domain, node.op_type());
     if (entry == nullptr) {
-        FailUnsupported("Fornax does not have this operator");
+        throw MissingOperator(ErrorCode::kUnsupported, "Fornax does not have this operator");
     }
     const auto version = context_.versions.find(domain);
     const int64_t number = version == context_.versions.end() ? 1 : version->second;
@@ -357,7 +374,7 @@ void GraphImporter::ImportNode(const onnx::NodeProto& node) {
 void GraphImporter::CountNodes(size_t count) {
     context_.imported_nodes += count;
     if (context_.imported_nodes > kMaxImportedNodes) {
-        FailUnsupported(fmt::format("the model has more than {} nodes", kMaxImportedNodes));
+        throw LimitError(fmt::format("the model has more than {} nodes", kMaxImportedNodes));
     }
 }
 

@@ -3,7 +3,9 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -63,16 +65,17 @@ class GraphImporter {
 
     // `taken`, if not null, is the same graph, which is imported only once and loses its weights.
     void ImportInitializers(const onnx::GraphProto& graph, onnx::GraphProto* taken = nullptr);
-    void ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-    // The same for the nodes of the model: where one is not supported, those that do not depend on
-    // it are imported before this fails, so that all are told at once.
-    void ImportModelNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes);
-    // CheckNodes() of the nodes of the model; `replacement` gives what stands for a value of a node
-    // that is not taken, if there is something.
-    NodeCheck CheckModelNodes(
-        const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
-        const NodeFilter& filter,
-        const std::function<std::optional<Item>(const std::string& name)>& replacement);
+    // What stands for a value of a node that cannot be imported, if there is something.
+    using Replacement = std::function<std::optional<Item>(const std::string& name)>;
+    // Where a node is not supported, those behind it are imported before this throws NodeErrors, as
+    // far as they do not depend on it or its values have a replacement.
+    void ImportNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                     const Replacement& replacement = {});
+    // CheckNodes() of the nodes of the model, with replacements for values of nodes that are not
+    // taken.
+    NodeCheck CheckModelNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                              const NodeFilter& filter,
+                              const Replacement& replacement);
     // Imports a subgraph in place, with these as its inputs; gives its outputs.
     std::vector<Item> Inline(const onnx::GraphProto& graph, const std::vector<Item>& inputs);
     // The values of outer names that a body takes as operands, in the order of the body's inputs

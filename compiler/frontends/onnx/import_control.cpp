@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "compiler/frontends/onnx/graph_importer.h"
+#include "compiler/frontends/onnx/node_errors.h"
 #include "compiler/frontends/onnx/operator_families.h"
 #include "compiler/graph/build/index.h"
 
@@ -55,8 +56,9 @@ void OutAll(Node& node, const std::vector<Item>& items) {
 
 // --- If ------------------------------------------------------------------------------------------
 
-// An If node, if both branches give tensors of the same types.
-std::optional<Vals> TryIfNode(Node& node, Val condition) {
+// An If node, if both branches give tensors of the same types. `problems` receives the nodes of
+// both that are not supported.
+std::optional<Vals> TryIfNode(Node& node, Val condition, std::vector<NodeProblem>& problems) {
     GraphImporter& importer = node.importer();
     const onnx::GraphProto* graphs[] = {&node.Subgraph("then_branch"),
                                         &node.Subgraph("else_branch")};
@@ -66,10 +68,20 @@ std::optional<Vals> TryIfNode(Node& node, Val condition) {
     std::vector<graph::Body> bodies;
     try {
         for (const onnx::GraphProto* graph : graphs) {
-            bodies.push_back(
-                importer.MakeBody("branch", {}, captures, 0, [&](GraphImporter& body, const Vals&) {
-                    return TensorsOf(body.Inline(*graph, {}));
-                }));
+            try {
+                bodies.push_back(importer.MakeBody("branch", {}, captures, 0,
+                                                   [&](GraphImporter& body, const Vals&) {
+                                                       return TensorsOf(body.Inline(*graph, {}));
+                                                   }));
+            } catch (const NodeErrors& errors) {
+                if (errors.code() != ErrorCode::kUnsupported) {
+                    throw;
+                }
+                problems.insert(problems.end(), errors.problems().begin(), errors.problems().end());
+            }
+        }
+        if (!problems.empty()) {
+            return std::nullopt;
         }
         Vals operands = {graph::Reshape(condition, Shape{})};
         operands.insert(operands.end(), captures.operands.begin(), captures.operands.end());
@@ -84,13 +96,21 @@ void ImportIf(Node& node) {
     const Val condition = node.In(0);
     std::optional<bool> known = KnownBool(b, condition);
     if (!known.has_value()) {
-        if (const std::optional<Vals> results = TryIfNode(node, condition)) {
+        std::vector<NodeProblem> problems;
+        if (const std::optional<Vals> results = TryIfNode(node, condition, problems)) {
             for (size_t i = 0; i < results->size(); ++i) {
                 node.Out(i, (*results)[i]);
             }
             return;
         }
-        known = RequireBool(b, condition);
+        try {
+            known = RequireBool(b, condition);
+        } catch (const graph::DependsOnData&) {
+            if (!problems.empty()) {
+                throw NodeErrors(ErrorCode::kUnsupported, std::move(problems));
+            }
+            throw;
+        }
     }
     OutAll(node, node.importer().Inline(node.Subgraph(*known ? "then_branch" : "else_branch"), {}));
 }
@@ -210,7 +230,7 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
         };
         importer.MakeBody("loop", inputs_of(carried), captures, 1 + carried.size(), probe);
         if (stops || (plan.condition && KnownBool(b, plan.condition) != true)) {
-            FailUnsupported(
+            throw graph::DependsOnData(
                 "the number of its iterations, and with it the size of its results, "
                 "depends on the data");
         }

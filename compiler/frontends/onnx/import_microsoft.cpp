@@ -86,57 +86,6 @@ void ImportQLinearConcat(Node& node) {
 
 // --- Products ---
 
-// A[..., K] times the weights [N, K] of `bits` bits in blocks of K: packed, low bits first, in
-// [N, blocks, block bytes]; scales and zero points are one a block, the latter packed like the
-// weights unless they are of the scales' type.
-void ImportMatMulNBits(Node& node) {
-    Builder& b = node.builder();
-    const int64_t n = node.Int("N"), k = node.Int("K"), block = node.Int("block_size");
-    const int64_t bits = node.Int("bits", 4);
-    if (bits != 2 && bits != 4 && bits != 8) {
-        FailUnsupported(fmt::format("its weights have {} bits", bits));
-    }
-    constexpr int64_t kMost = int64_t{1} << 31;
-    if (n < 1 || k < 1 || n > kMost || k > kMost || block < 1 || block > kMost ||
-        block * bits % 8 != 0) {
-        FailInvalid(fmt::format("N is {}, K {} and block_size {}", n, k, block));
-    }
-    if (node.Has(4)) {
-        FailUnsupported("it has g_idx, an order of its own for the rows of the weights");
-    }
-    const Val a = node.In(0), scales = node.In(2);
-    const int64_t blocks = (k + block - 1) / block, in_byte = 8 / bits;
-    // [rows, bytes, 1] to [rows, bytes * in_byte].
-    const auto unpack = [&](Val packed, int64_t bytes) {
-        Val v = graph::Reshape(packed, {n, bytes, 1});
-        if (in_byte > 1) {
-            const Val place = b.Iota(ElementType::kU8, Shape{in_byte}, 0);
-            const Val mask = b.Integer(ElementType::kU8, (int64_t{1} << bits) - 1);
-            v = graph::map::And(
-                graph::map::ShiftRight(v, place * b.Integer(ElementType::kU8, bits)), mask);
-        }
-        return graph::Reshape(v, {n, bytes * in_byte});
-    };
-    const ElementType compute = graph::ComputeType(scales.element());
-    const Val weights =
-        graph::Reshape(unpack(node.In(1), blocks * block / in_byte), {n, blocks, block});
-    Val zero = b.Scalar(compute, static_cast<double>(int64_t{1} << (bits - 1)));
-    if (node.Has(3)) {
-        const bool packed = node.In(3).element() == ElementType::kU8;
-        const int64_t bytes = (blocks + in_byte - 1) / in_byte;
-        const Val points = packed ? graph::SliceAxis(unpack(node.In(3), bytes), 1, 0, blocks)
-                                  : graph::Reshape(node.In(3), {n, blocks});
-        zero = graph::Unsqueeze(graph::Cast(points, compute), 2);
-    }
-    const Val scale =
-        graph::Unsqueeze(graph::Cast(graph::Reshape(scales, {n, blocks}), compute), 2);
-    const Val decoded =
-        graph::Reshape((graph::Cast(weights, compute) - zero) * scale, {n, blocks * block});
-    const Val right = graph::Cast(graph::SliceAxis(decoded, 1, 0, k), a.element());
-    Val y = graph::MatMul(a, graph::Permute(right, {1, 0}));
-    node.Out(node.Has(5) ? y + node.In(5) : y);
-}
-
 // a, b, a_scale, b_scale, a_zero, b_zero, bias
 void ImportMatMulIntegerToFloat(Node& node) {
     const Val sums = graph::MatMulIntegers(node.In(0), node.Opt(4), node.In(1), node.Opt(5));
@@ -208,7 +157,6 @@ constexpr OperatorEntry kOperators[] = {
     {"DynamicQuantizeLSTM", 3, ImportDynamicQuantizeLstm, 1, kDomain},
     {"DynamicQuantizeMatMul", 3, ImportDynamicQuantizeMatMul, 1, kDomain},
     {"MatMulIntegerToFloat", 4, ImportMatMulIntegerToFloat, 1, kDomain},
-    {"MatMulNBits", 3, ImportMatMulNBits, 1, kDomain},
     {"QGemm", 2, ImportQGemm, 1, kDomain},
     {"QLinearAdd", 2, ImportQLinearBinary<Sum>, 1, kDomain},
     {"QLinearConcat", 2, ImportQLinearConcat, 1, kDomain},

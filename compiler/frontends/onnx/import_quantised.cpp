@@ -90,12 +90,9 @@ void ImportQLinearConv(Node& node) {
 
 // A, B, scales, zero_points, g_idx, bias
 void ImportMatMulNBits(Node& node) {
-    if (node.Has(4)) {
-        FailUnsupported("rows of weights in another order (g_idx) are not supported");
-    }
     const graph::BlockWeights form{node.Int("K"), node.Int("N"), node.Int("bits", 4),
                                    node.Int("block_size")};
-    Val y = graph::MatMulBlocks(node.In(0), node.In(1), node.In(2), node.Opt(3), form);
+    Val y = graph::MatMulBlocks(node.In(0), node.In(1), node.In(2), node.Opt(3), node.Opt(4), form);
     if (node.Has(5)) {
         y = y + node.In(5);
     }

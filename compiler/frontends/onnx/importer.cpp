@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "compiler/frontends/onnx/graph_importer.h"
+#include "compiler/frontends/onnx/node_errors.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
 
 namespace fornax::onnx_frontend {
@@ -21,7 +22,7 @@ namespace {
 
 // A message with text of the file, cut where it is too long.
 std::string Message(std::string text) {
-    constexpr size_t kMaxLength = 2000;
+    constexpr size_t kMaxLength = 4000;
     if (text.size() > kMaxLength) {
         text = text.substr(0, kMaxLength) + "...";
     }
@@ -52,17 +53,25 @@ class ModelImporter {
 
     ImportedModel Run() {
         ReadVersions();
-        CheckOperators();
-        builder_.SetInputValue([this](graph::ValueId id) { return InputValue(id); });
-        const onnx::GraphProto& graph = context_.model.graph();
-        importer_.ImportInitializers(graph, &taken_);
-        for (const onnx::ValueInfoProto& input : graph.input()) {
-            if (importer_.Lookup(input.name()) == nullptr) {
-                importer_.Name(input.name(), ReadInput(input.name(), input.type()));
+        const std::map<std::string, int64_t> missing = MissingOperators();
+        std::vector<NodeProblem> problems;
+        try {
+            ImportGraph();
+        } catch (const NodeErrors& errors) {
+            if (errors.code() == ErrorCode::kUnsupported) {
+                problems = errors.problems();
+            } else if (missing.empty()) {
+                throw;
+            }
+        } catch (const graph::BuildError&) {
+            if (missing.empty()) {
+                throw;
             }
         }
-        importer_.ImportModelNodes(graph.node());
-        for (const onnx::ValueInfoProto& output : graph.output()) {
+        if (!missing.empty() || !problems.empty()) {
+            FailUnsupported(TextOf(missing, problems));
+        }
+        for (const onnx::ValueInfoProto& output : context_.model.graph().output()) {
             WriteOutput(output.name());
         }
         // What only served to compute shapes is of no more use.
@@ -82,17 +91,34 @@ class ModelImporter {
                 }
             }
         }
-        std::map<std::string, const onnx::TypeProto*> types;
-        for (const onnx::ValueInfoProto& value : graph.value_info()) {
-            types.emplace(value.name(), &value.type());
-        }
-        return importer_.CheckModelNodes(graph.node(), filter, [&](const std::string& name) {
-            const auto type = types.find(name);
-            return type == types.end() ? std::nullopt : TryInput(name, *type->second);
-        });
+        return importer_.CheckModelNodes(graph.node(), filter, ReplacementByType());
     }
 
   private:
+    void ImportGraph() {
+        builder_.SetInputValue([this](graph::ValueId id) { return InputValue(id); });
+        const onnx::GraphProto& graph = context_.model.graph();
+        importer_.ImportInitializers(graph, &taken_);
+        for (const onnx::ValueInfoProto& input : graph.input()) {
+            if (importer_.Lookup(input.name()) == nullptr) {
+                importer_.Name(input.name(), ReadInput(input.name(), input.type()));
+            }
+        }
+        importer_.ImportNodes(graph.node(), ReplacementByType());
+    }
+
+    // An input in place of a value, of the type that the model says it has.
+    GraphImporter::Replacement ReplacementByType() {
+        std::map<std::string, const onnx::TypeProto*> types;
+        for (const onnx::ValueInfoProto& value : context_.model.graph().value_info()) {
+            types.emplace(value.name(), &value.type());
+        }
+        return [this, types = std::move(types)](const std::string& name) {
+            const auto type = types.find(name);
+            return type == types.end() ? std::nullopt : TryInput(name, *type->second);
+        };
+    }
+
     // An input, or nothing if there is none of this type.
     std::optional<Item> TryInput(const std::string& name, const onnx::TypeProto& type) {
         try {
@@ -124,7 +150,7 @@ class ModelImporter {
             const std::string domain = NormalDomain(node.domain());
             if (!context_.functions.contains(FunctionKey(domain, node.op_type())) &&
                 FindOperator(domain, node.op_type()) == nullptr) {
-                ++missing[domain.empty() ? node.op_type() : domain + "." + node.op_type()];
+                ++missing[OperatorName(node)];
             }
             for (const onnx::AttributeProto& attribute : node.attribute()) {
                 if (attribute.has_g()) {
@@ -134,26 +160,14 @@ class ModelImporter {
         }
     }
 
-    // All operators that are missing are told at once.
-    void CheckOperators() {
+    // How many nodes use each operator that there is not, wherever they are.
+    std::map<std::string, int64_t> MissingOperators() {
         std::map<std::string, int64_t> missing;
         CountMissing(context_.model.graph().node(), missing, 0);
         for (const auto& [key, function] : context_.functions) {
             CountMissing(function->node(), missing, 0);
         }
-        if (missing.empty()) {
-            return;
-        }
-        int64_t nodes = 0;
-        std::string list;
-        for (const auto& [name, count] : missing) {
-            nodes += count;
-            list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", name, count);
-        }
-        FailUnsupported(fmt::format(
-            "{} {} {} that Fornax does not have: {}", nodes, nodes == 1 ? "node uses" : "nodes use",
-            missing.size() == 1 ? "an operator" : fmt::format("{} operators", missing.size()),
-            list));
+        return missing;
     }
 
     std::optional<Tensor> InputValue(graph::ValueId id) {

@@ -178,34 +178,6 @@ TEST_F(Importer, MinusOneAndQuestionMarksAreSizesWithoutAName) {
     EXPECT_EQ(ErrorOf(), "net.onnx: the input x has a dimension of -2.");
 }
 
-TEST_F(Importer, MissingOperatorsAreToldAtOnce) {
-    Input("x", "2");
-    AddNode(net, "Foo", {"x"}, {"a"});
-    AddNode(net, "Foo", {"a"}, {"b"});
-    AddNode(net, "Bar", {"b"}, {"y"})->set_domain("my.domain");
-    Output("y");
-    EXPECT_EQ(ErrorOf(),
-              "net.onnx: 3 nodes use 2 operators that Fornax does not have: Foo (2), my.domain.Bar "
-              "(1).");
-}
-
-TEST_F(Importer, UnsupportedNodesAreToldAtOnce) {
-    Input("x", "2");
-    AddIntegers(net, "pads", {1, 1});
-    for (const char* name : {"a", "b"}) {
-        onnx::AttributeProto* mode = AddAttribute(AddNode(net, "Pad", {"x", "pads"}, {name}),
-                                                  "mode", onnx::AttributeProto::STRING);
-        mode->set_s("odd");
-        // Depends on it, so nothing is known of it.
-        AddNode(net, "Transpose", {name}, {std::string("t") + name});
-    }
-    AddNode(net, "Relu", {"x"}, {"y"});
-    Output("y");
-    EXPECT_EQ(ErrorOf(),
-              "net.onnx: 2 nodes are not supported, of Pad (2): the node the_a (Pad): its mode is "
-              "\"odd\"; the node the_b (Pad): its mode is \"odd\".");
-}
-
 TEST_F(Importer, ErrorsNameTheNode) {
     Input("x", "2,3");
     AddNode(net, "Transpose", {"x"}, {"y"});

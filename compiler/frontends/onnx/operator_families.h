@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "compiler/frontends/onnx/node.h"
 
@@ -27,5 +28,8 @@ std::span<const OperatorEntry> RandomOperators();
 std::span<const OperatorEntry> HostOperators();
 std::span<const OperatorEntry> ClassicOperators();    // ai.onnx.ml
 std::span<const OperatorEntry> MicrosoftOperators();  // com.microsoft
+
+// All of them. An operator is in one family, once.
+std::vector<std::span<const OperatorEntry>> OperatorFamilies();
 
 }  // namespace fornax::onnx_frontend

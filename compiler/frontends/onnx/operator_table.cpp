@@ -1,4 +1,5 @@
 // All operators by domain and name.
+#include <cassert>
 #include <map>
 
 #include "compiler/frontends/onnx/operator_families.h"
@@ -10,22 +11,27 @@ using Table = std::map<std::pair<std::string_view, std::string_view>, const Oper
 
 Table MakeTable() {
     Table table;
-    for (const std::span<const OperatorEntry> family :
-         {ElementwiseOperators(), CastOperators(),      ShapeOperators(),
-          IndexOperators(),       ReductionOperators(), NormalisationOperators(),
-          WindowOperators(),      ProductOperators(),   QuantisedOperators(),
-          AttentionOperators(),   ResampleOperators(),  RecurrentOperators(),
-          ControlOperators(),     SequenceOperators(),  LossOperators(),
-          SignalOperators(),      RandomOperators(),    HostOperators(),
-          ClassicOperators(),     MicrosoftOperators()}) {
+    for (const std::span<const OperatorEntry> family : OperatorFamilies()) {
         for (const OperatorEntry& entry : family) {
-            table.emplace(std::pair(entry.domain, entry.name), &entry);
+            [[maybe_unused]] const bool inserted =
+                table.emplace(std::pair(entry.domain, entry.name), &entry).second;
+            assert(inserted);
         }
     }
     return table;
 }
 
 }  // namespace
+
+std::vector<std::span<const OperatorEntry>> OperatorFamilies() {
+    return {ElementwiseOperators(), CastOperators(),      ShapeOperators(),
+            IndexOperators(),       ReductionOperators(), NormalisationOperators(),
+            WindowOperators(),      ProductOperators(),   QuantisedOperators(),
+            AttentionOperators(),   ResampleOperators(),  RecurrentOperators(),
+            ControlOperators(),     SequenceOperators(),  LossOperators(),
+            SignalOperators(),      RandomOperators(),    HostOperators(),
+            ClassicOperators(),     MicrosoftOperators()};
+}
 
 const OperatorEntry* FindOperator(std::string_view domain, std::string_view name) {
     static const Table table = MakeTable();

@@ -1,4 +1,4 @@
-// Reading and writing TensorProto messages.
+// Reading TensorProto messages.
 #include "compiler/frontends/onnx/tensor_proto.h"
 
 #include <algorithm>
@@ -77,18 +77,6 @@ void Unpack(ElementType element, const uint8_t* packed, int64_t count, uint8_t* 
         } else {
             out[i] = static_cast<uint8_t>(value);
         }
-    }
-}
-
-void Pack(ElementType element, const uint8_t* data, int64_t count, std::string& out) {
-    const uint32_t bits = graph::BitsOf(element);
-    const uint32_t per_byte = 8 / bits;
-    out.assign(PackedBytes(element, count), '\0');
-    for (int64_t i = 0; i < count; ++i) {
-        const uint64_t index = static_cast<uint64_t>(i);
-        const uint32_t value = data[i] & ((1U << bits) - 1);
-        out[index / per_byte] = static_cast<char>(static_cast<uint8_t>(out[index / per_byte]) |
-                                                  value << (index % per_byte * bits));
     }
 }
 
@@ -358,22 +346,6 @@ Tensor ReadSparseTensor(const onnx::SparseTensorProto& proto, const std::string&
         std::memcpy(data + place * size, values.data->data() + i * size, size);
     }
     return tensor;
-}
-
-void WriteTensor(const Tensor& tensor, onnx::TensorProto& proto) {
-    proto.set_data_type(DataTypeOf(tensor.element));
-    for (const int64_t dim : tensor.dims) {
-        proto.add_dims(dim);
-    }
-    if (tensor.element == ElementType::kString) {
-        for (const std::string& text : *tensor.strings) {
-            proto.add_string_data(text);
-        }
-    } else if (graph::BitsOf(tensor.element) < 8 && tensor.element != ElementType::kBool) {
-        Pack(tensor.element, tensor.data->data(), tensor.count(), *proto.mutable_raw_data());
-    } else {
-        proto.set_raw_data(tensor.data->data(), tensor.data->size());
-    }
 }
 
 }  // namespace fornax::onnx_frontend

@@ -1,4 +1,4 @@
-// Reading and writing TensorProto messages, whether initializers, attributes or files.
+// Reading TensorProto messages, whether initializers, attributes or files.
 #pragma once
 
 #include <onnx/onnx_pb.h>
@@ -20,7 +20,5 @@ graph::Tensor ReadTensor(const onnx::TensorProto& proto, const std::string& dire
 // The same of a message that is read once: its raw data become the tensor's without a copy.
 graph::Tensor TakeTensor(onnx::TensorProto& proto, const std::string& directory);
 graph::Tensor ReadSparseTensor(const onnx::SparseTensorProto& proto, const std::string& directory);
-
-void WriteTensor(const graph::Tensor& tensor, onnx::TensorProto& proto);
 
 }  // namespace fornax::onnx_frontend

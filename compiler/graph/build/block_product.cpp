@@ -5,6 +5,7 @@
 // beside each other too.
 #include <fmt/format.h>
 
+#include "compiler/graph/build/index.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::graph {
@@ -60,17 +61,10 @@ Tensor PackBlocks(const BlockWeights& form, Function of) {
     return packed;
 }
 
-Tensor Known(Val value, std::string_view what) {
-    const std::optional<Tensor> tensor = value.builder().TryEvaluate(value);
-    if (!tensor) {
-        FailUnsupported(fmt::format("{} of a product of blocks are not constant", what));
-    }
-    return *tensor;
-}
-
-void RequireCount(const Tensor& tensor, int64_t count, std::string_view what) {
-    if (tensor.count() != count) {
-        FailInvalid(fmt::format("{} have {} elements, not {}", what, tensor.count(), count));
+void RequireCount(Val value, int64_t count, std::string_view what) {
+    if (value.shape().Volume() != Expr(count)) {
+        FailInvalid(
+            fmt::format("{} are {}, not {} elements", what, value.type().ToString(), count));
     }
 }
 
@@ -186,40 +180,93 @@ Val MatMulByteBlocks(Val x,
     return Cast(Reshape(y, outer), x.element());
 }
 
-Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form) {
+namespace {
+
+// Elements of `bits`, from the lowest bits of each byte on: u8 [n, elements] of u8 with `bytes` a
+// row.
+Val Unpacked(Val packed, int64_t n, int64_t bytes, int64_t bits) {
+    Builder& builder = packed.builder();
+    const int64_t in_byte = 8 / bits;
+    const Val place =
+        builder.Iota(ElementType::kU8, Shape{in_byte}, 0) * builder.Integer(ElementType::kU8, bits);
+    const Val mask = builder.Integer(ElementType::kU8, (int64_t{1} << bits) - 1);
+    const Val codes = map::And(map::ShiftRight(Reshape(packed, {n, bytes, 1}), place), mask);
+    return Reshape(codes, {n, bytes * in_byte});
+}
+
+// The weights as f32 [n, k].
+Val DecodedBlocks(Val weights, Val scales, Val zeros, Val groups, const BlockWeights& form) {
+    const int64_t blocks = form.blocks(), padded = blocks * form.block;
+    const Val block_of_row =
+        groups ? SliceAxis(Flatten(groups, 0, groups.rank()), 0, 0, form.k) : Val();
+    // [n, blocks] to [n, k].
+    const auto spread = [&](Val value) {
+        if (groups) {
+            return Take(value, block_of_row, 1);
+        }
+        const Val all = BroadcastTo(Unsqueeze(value, 2), Shape({form.n, blocks, form.block}));
+        return SliceAxis(Reshape(all, {form.n, padded}), 1, 0, form.k);
+    };
+    const auto number = [&](Val value) {
+        return Cast(Reshape(value, {form.n, blocks}), ElementType::kF32);
+    };
+    const Val codes = Unpacked(weights, form.n, padded * form.bits / 8, form.bits);
+    const Val decoded = Cast(SliceAxis(codes, 1, 0, form.k), ElementType::kF32);
+    if (!zeros) {
+        return (decoded - static_cast<double>(1 << (form.bits - 1))) * spread(number(scales));
+    }
+    const bool packed = zeros.element() == ElementType::kU8;
+    const Val points =
+        packed ? SliceAxis(Unpacked(zeros, form.n, Divided(blocks * form.bits, 8), form.bits), 1, 0,
+                           blocks)
+               : zeros;
+    return (decoded - spread(number(points))) * spread(number(scales));
+}
+
+}  // namespace
+
+Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, Val groups, const BlockWeights& form) {
     CheckForm(form);
     Builder& builder = x.builder();
     const int64_t blocks = form.blocks(), padded = blocks * form.block;
-    const Tensor bytes = Known(weights, "the weights");
-    if (bytes.element != ElementType::kU8) {
-        FailInvalid(fmt::format("the weights are of {}, not of u8", Name(bytes.element)));
+    const int64_t zero_bytes = Divided(blocks * form.bits, 8);
+    if (weights.element() != ElementType::kU8) {
+        FailInvalid(fmt::format("the weights are of {}, not of u8", Name(weights.element())));
     }
-    RequireCount(bytes, form.n * padded * form.bits / 8, "the weights");
-    const Tensor factors = Known(scales, "the scales");
-    RequireCount(factors, form.n * blocks, "the scales");
+    RequireCount(weights, form.n * padded * form.bits / 8, "the weights");
+    RequireCount(scales, form.n * blocks, "the scales");
+    const bool packed_zeros = zeros && zeros.element() == ElementType::kU8;
+    if (zeros) {
+        RequireCount(zeros, form.n * (packed_zeros ? zero_bytes : blocks), "the zero points");
+    }
+    if (groups && groups.shape().Volume() != Expr(form.k)) {
+        RequireCount(groups, padded, "the blocks of the rows");
+    }
+    const std::optional<Tensor> bytes = builder.TryEvaluate(weights);
+    const std::optional<Tensor> factors = builder.TryEvaluate(scales);
+    const std::optional<Tensor> known = zeros ? builder.TryEvaluate(zeros) : std::nullopt;
+    if (groups || !bytes || !factors || (zeros && !known)) {
+        const Val decoded = DecodedBlocks(weights, scales, zeros, groups, form);
+        const Val y = MatMul(Cast(x, ElementType::kF32), Permute(decoded, {1, 0}));
+        return Cast(y, x.element());
+    }
     const auto number = [&](const Tensor& tensor, int64_t n, int64_t block) {
         return ReadElement(tensor.element,
                            tensor.data->data() + (n * blocks + block) * BytesOf(tensor.element))
             .number;
     };
     Val zero = builder.Scalar(ElementType::kF32, static_cast<double>(1 << (form.bits - 1)));
-    if (zeros) {
-        const Tensor known = Known(zeros, "the zero points");
-        if (known.element == ElementType::kU8) {
-            const int64_t row_bytes = Divided(blocks * form.bits, 8);
-            RequireCount(known, form.n * row_bytes, "the zero points");
-            zero = builder.Constant(PackBlocks(form, [&](int64_t n, int64_t block) {
-                return ElementOf(known.data->data() + n * row_bytes, block, form.bits);
-            }));
-        } else {
-            RequireCount(known, form.n * blocks, "the zero points");
-            zero = builder.Constant(PackBlocks(
-                form, [&](int64_t n, int64_t block) { return number(known, n, block); }));
-        }
+    if (packed_zeros) {
+        zero = builder.Constant(PackBlocks(form, [&](int64_t n, int64_t block) {
+            return ElementOf(known->data->data() + n * zero_bytes, block, form.bits);
+        }));
+    } else if (zeros) {
+        zero = builder.Constant(
+            PackBlocks(form, [&](int64_t n, int64_t block) { return number(*known, n, block); }));
     }
     const Val scale = builder.Constant(
-        PackBlocks(form, [&](int64_t n, int64_t block) { return number(factors, n, block); }));
-    const Val words = builder.Constant(PackWords(bytes, form), builder.name() + ".packed");
+        PackBlocks(form, [&](int64_t n, int64_t block) { return number(*factors, n, block); }));
+    const Val words = builder.Constant(PackWords(*bytes, form), builder.name() + ".packed");
     return MatMulPanels(x, words, scale, zero, {}, form);
 }
 

@@ -50,7 +50,11 @@ class BlockProduct : public ::testing::Test {
         return (byte >> (bit % 8)) % (1 << bits);
     }
 
-    void Check(int64_t m, const BlockWeights& form, Zeros kind) {
+    // Whether the weights and what belongs to them are constants, and whether each row says which
+    // block is its own.
+    enum class Form { kConstant, kInputs, kGroups };
+
+    void Check(int64_t m, const BlockWeights& form, Zeros kind, Form given = Form::kConstant) {
         SCOPED_TRACE(fmt::format("{} x {} x {}, {} bits, blocks of {}", m, form.n, form.k,
                                  form.bits, form.block));
         const int64_t blocks = form.blocks(), zero_bytes = (blocks * form.bits + 7) / 8;
@@ -61,21 +65,36 @@ class BlockProduct : public ::testing::Test {
         const Tensor x = RandomEighths({m, form.k});
         Graph graph;
         Builder b(graph);
-        const Val y = MatMulBlocks(b.Input("x", x.type()), b.Constant(weights), b.Constant(scales),
-                                   kind == Zeros::kNone ? Val() : b.Constant(zeros), form);
-        graph.AddOutput("y", y.id());
-        const Result<std::vector<Tensor>> results = Interpret(graph, std::vector{x});
+        std::vector<Tensor> inputs = {x};
+        const Val x_value = b.Input("x", x.type());
+        const auto value = [&](const std::string& name, const Tensor& tensor) {
+            if (given == Form::kConstant) {
+                return b.Constant(tensor);
+            }
+            inputs.push_back(tensor);
+            return b.Input(name, tensor.type());
+        };
+        std::vector<int64_t> groups;
+        for (int64_t k = 0; k < form.k; ++k) {
+            groups.push_back(given == Form::kGroups ? (7 * k + 3) % blocks : k / form.block);
+        }
+        const Val w = value("w", weights), s = value("s", scales);
+        const Val z = kind == Zeros::kNone ? Val() : value("z", zeros);
+        const Val g =
+            given == Form::kGroups ? value("g", Tensor::FromIntegers({form.k}, groups)) : Val();
+        graph.AddOutput("y", MatMulBlocks(x_value, w, s, z, g, form).id());
+        const Result<std::vector<Tensor>> results = Interpret(graph, inputs);
         ASSERT_TRUE(results.ok()) << results.error().message;
         ASSERT_EQ((*results)[0].dims, (std::vector{m, form.n}));
         for (int64_t row = 0; row < m; ++row) {
             for (int64_t n = 0; n < form.n; ++n) {
                 double sum = 0;
                 for (int64_t k = 0; k < form.k; ++k) {
-                    const int64_t block = n * blocks + k / form.block;
+                    const int64_t group = groups[static_cast<size_t>(k)];
+                    const int64_t block = n * blocks + group;
                     double zero = static_cast<double>(1 << (form.bits - 1));
                     if (kind == Zeros::kCodes) {
-                        zero = static_cast<double>(
-                            Code(zeros, n, zero_bytes, k / form.block, form.bits));
+                        zero = static_cast<double>(Code(zeros, n, zero_bytes, group, form.bits));
                     } else if (kind == Zeros::kFloats) {
                         zero = At(zeros, block);
                     }
@@ -103,26 +122,34 @@ TEST_F(BlockProduct, IsTheFormula) {
     }
 }
 
+TEST_F(BlockProduct, OfWhatIsNotConstantAndOfRowsWithBlocksOfTheirOwn) {
+    for (const Form given : {Form::kInputs, Form::kGroups}) {
+        for (const Zeros zeros : {Zeros::kNone, Zeros::kCodes, Zeros::kFloats}) {
+            Check(1, {64, 48, 4, 32}, zeros, given);
+            Check(3, {50, 17, 2, 16}, zeros, given);
+            Check(2, {130, 5, 8, 64}, zeros, given);
+        }
+    }
+}
+
 TEST_F(BlockProduct, RefusesWhatIsNone) {
-    const auto clause = [&](const BlockWeights& form, bool constant, int64_t scale_count) {
+    const auto clause = [&](const BlockWeights& form, int64_t scale_count) {
         Graph graph;
         Builder b(graph);
         const Tensor weights = RandomBytes({4, 2, 16}), scales = RandomEighths({scale_count});
         try {
-            const Val w = constant ? b.Constant(weights) : b.Input("w", weights.type());
-            MatMulBlocks(b.Input("x", {ElementType::kF32, {1, 64}}), w, b.Constant(scales), Val(),
-                         form);
+            MatMulBlocks(b.Input("x", {ElementType::kF32, {1, 64}}), b.Constant(weights),
+                         b.Constant(scales), Val(), Val(), form);
         } catch (const BuildError& error) {
             return std::string(error.what());
         }
         return std::string();
     };
-    EXPECT_EQ(clause({64, 4, 4, 32}, true, 8), "");
-    EXPECT_THAT(clause({64, 4, 3, 32}, true, 8), HasSubstr("3 bits in blocks of 32"));
-    EXPECT_THAT(clause({64, 4, 4, 24}, true, 8), HasSubstr("blocks of 24"));
-    EXPECT_THAT(clause({64, 5, 4, 32}, true, 10), HasSubstr("the weights have 128 elements"));
-    EXPECT_THAT(clause({64, 4, 4, 32}, true, 9), HasSubstr("the scales have 9 elements, not 8"));
-    EXPECT_THAT(clause({64, 4, 4, 32}, false, 8), HasSubstr("the weights of a product of blocks"));
+    EXPECT_EQ(clause({64, 4, 4, 32}, 8), "");
+    EXPECT_THAT(clause({64, 4, 3, 32}, 8), HasSubstr("3 bits in blocks of 32"));
+    EXPECT_THAT(clause({64, 4, 4, 24}, 8), HasSubstr("blocks of 24"));
+    EXPECT_EQ(clause({64, 5, 4, 32}, 10), "the weights are u8[4,2,16], not 160 elements");
+    EXPECT_EQ(clause({64, 4, 4, 32}, 9), "the scales are f32[9], not 8 elements");
 }
 
 }  // namespace

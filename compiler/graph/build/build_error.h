@@ -21,6 +21,13 @@ class BuildError : public std::runtime_error {
     ErrorCode code_;
 };
 
+// A value would have to be known while the graph is built, and is not.
+class DependsOnData : public BuildError {
+  public:
+    explicit DependsOnData(const std::string& clause)
+        : BuildError(ErrorCode::kUnsupported, clause) {}
+};
+
 // The input breaks a rule: "the axis 4 is not in -3..2".
 [[noreturn]] void FailInvalid(const std::string& clause);
 // The input is valid but not covered.

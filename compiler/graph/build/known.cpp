@@ -499,7 +499,7 @@ std::vector<Expr> Builder::RequireSizes(Val value, std::string_view what) {
 std::vector<int64_t> Builder::RequireIntegers(Val value, std::string_view what) {
     const std::optional<Tensor> tensor = TryEvaluate(value);
     if (!tensor.has_value()) {
-        FailUnsupported(fmt::format("{} depends on the data", what));
+        throw DependsOnData(fmt::format("{} depends on the data", what));
     }
     if (!IsInteger(tensor->element) && tensor->element != ElementType::kBool) {
         FailInvalid(fmt::format("{} is of type {}, not integer", what, Name(tensor->element)));
@@ -510,7 +510,7 @@ std::vector<int64_t> Builder::RequireIntegers(Val value, std::string_view what) 
 std::vector<double> Builder::RequireNumbers(Val value, std::string_view what) {
     const std::optional<Tensor> tensor = TryEvaluate(value);
     if (!tensor.has_value()) {
-        FailUnsupported(fmt::format("{} depends on the data", what));
+        throw DependsOnData(fmt::format("{} depends on the data", what));
     }
     if (tensor->element == ElementType::kString) {
         FailInvalid(fmt::format("{} is text, not numbers", what));

@@ -45,10 +45,12 @@ struct BlockWeights {
     int64_t block = 32;
     int64_t blocks() const { return (k + block - 1) / block; }  // of a column
 };
-// x [..., k] times (element - zero) * scale: [..., n]. Constants: u8 `weights` [n, blocks, bytes of
-// a block], elements from the lowest bits on; `scales` [n, blocks]; `zeros` the same in floats, or
-// as u8 whose rows have elements of `bits` like the weights; without them the middle of the range.
-Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, const BlockWeights& form);
+// x [..., k] times (element - zero) * scale: [..., n]. `weights`: u8 [n, blocks, bytes of a block],
+// elements from the lowest bits on; `scales` [n, blocks]; `zeros` the same in floats, or as u8
+// whose rows have elements of `bits` like the weights; without them the middle of the range.
+// `groups`, if given, says for each of the k rows which block's scale and zero point are its own.
+// Constants without groups are put into panels; anything else is decoded to f32 first.
+Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, Val groups, const BlockWeights& form);
 // The same with weights that lie in panels of 16 columns already, constant or not: `words`, u32
 // [panels, words of a column, 16], elements from the lowest bits on; `scales`, f32
 // [panels, blocks, 16]. An element is (bits - zero) * scale + least, where `zero` and `least` are

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "tests/graph/kernel_check.h"
+#include "tests/graph/spirv_check.h"
 
 namespace fornax::graph::loop {
 namespace {

@@ -67,6 +67,8 @@ class Explainer {
             }
             case RealizeReason::kHostOperand:
                 return "the host reads it";
+            case RealizeReason::kLoopOperand:
+                return "a loop, which is one kernel, reads a part of it in each of its iterations";
             case RealizeReason::kState:
                 return "it is written to a state";
             case RealizeReason::kReadOften:
@@ -74,7 +76,7 @@ class Explainer {
             case RealizeReason::kTooLarge:
                 return "what is inlined into it is as much as one kernel may hold";
             case RealizeReason::kReduction:
-                return ReasonOfReduction(readers);
+                return ReasonOfReduction(value, readers);
             case RealizeReason::kInlined:
             case RealizeReason::kGiven:
                 break;
@@ -83,7 +85,7 @@ class Explainer {
     }
 
     // Why it did not join a kernel that reads it.
-    std::string ReasonOfReduction(const std::vector<size_t>& readers) const {
+    std::string ReasonOfReduction(ValueId value, const std::vector<size_t>& readers) const {
         if (readers.empty()) {
             return "nothing reads it";
         }
@@ -104,8 +106,29 @@ class Explainer {
             case NodeClass::kReduction:
                 break;
         }
-        return "in the one kernel that reads it, it would be computed more often, lose its tiles, "
-               "or make the kernel too large";
+        const Obstacle obstacle = realization_.obstacles[value.value()];
+        return obstacle == Obstacle::kNone
+                   ? "the attention that computes it stores it in the order in which it is read"
+                   : fmt::format("in the one kernel that reads it, {}", ClauseOf(obstacle));
+    }
+
+    static std::string_view ClauseOf(Obstacle obstacle) {
+        switch (obstacle) {
+            case Obstacle::kTooLarge:
+                return "it would be more operations than one kernel may hold";
+            case Obstacle::kTooManyBuffers:
+                return "it would be more loops, or more to read from memory, than one kernel may "
+                       "have";
+            case Obstacle::kRepeated:
+                return "it would be computed more than once";
+            case Obstacle::kLosesTiles:
+                return "a product, which it is or holds, would not be computed in tiles";
+            case Obstacle::kNoRow:
+                return "what is inlined into it would be computed more than once";
+            case Obstacle::kNone:
+                break;
+        }
+        return "";
     }
 
     // The node and those that are inlined into its kernel, by name; several of the graph's may be
@@ -147,6 +170,20 @@ class Explainer {
 };
 
 }  // namespace
+
+std::string_view Name(RealizeReason reason) {
+    constexpr std::string_view kNames[] = {"inlined",
+                                           "given",
+                                           "an output",
+                                           "a kernel of its own",
+                                           "read by the host",
+                                           "read by a loop",
+                                           "written to a state",
+                                           "read often",
+                                           "a reduction",
+                                           "too large to inline"};
+    return kNames[static_cast<size_t>(reason)];
+}
 
 std::vector<Boundary> ExplainBoundaries(const Graph& graph, const Realization& realization) {
     return Explainer(graph, realization).Run();

@@ -19,7 +19,8 @@ struct Boundary {
     std::vector<std::string> readers;  // the nodes of the kernels that read it, or "outputs"
 };
 
-// The boundaries are in the order of the graph. Inputs, constants and states are none.
+// The boundaries are in the order of the graph. Inputs, constants and states are none. What lies in
+// memory without being a value of the graph, PlanBuilder::AddTemporary() tells.
 std::vector<Boundary> ExplainBoundaries(const Graph& graph, const Realization& realization);
 
 }  // namespace fornax::graph

@@ -372,12 +372,14 @@ class ValueInliner {
 
 namespace {
 
-// The one value of a constant whose elements are all the same.
+// The value of a constant that is one number, or of integers that are all the same. Floats that
+// happen to be equal, like gains of 1 and offsets of 0, are loaded: they are weights, and a kernel
+// that held them would be another one once the network is trained further.
 const uint8_t* Uniform(const Tensor& tensor) {
     constexpr int64_t kMaxElements = 4096;
     const size_t bytes = BytesOf(tensor.element);
     const int64_t count = tensor.element == ElementType::kString ? 0 : tensor.count();
-    if (count == 0 || count > kMaxElements) {
+    if (count == 0 || count > (IsFloat(tensor.element) ? 1 : kMaxElements)) {
         return nullptr;
     }
     const uint8_t* data = tensor.data->data();

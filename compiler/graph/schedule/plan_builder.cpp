@@ -53,6 +53,21 @@ BlockId PlanBuilder::AddBlock(std::string name, TensorType type, BlockKind kind)
     return id;
 }
 
+BlockId PlanBuilder::AddTemporary(const std::string& name,
+                                  std::string what,
+                                  TensorType type,
+                                  std::string reason) {
+    const BlockId id = AddBlock(name + "." + what, std::move(type), BlockKind::kTemporary);
+    Boundary boundary;
+    boundary.node = name;
+    boundary.operation = std::move(what);
+    boundary.type = block(id).type;
+    boundary.reason = std::move(reason);
+    boundary.nodes = {name};
+    temporaries_.emplace_back(id, std::move(boundary));
+    return id;
+}
+
 BlockId PlanBuilder::BlockOf(ValueId value) {
     BlockId& id = block_of_[value.value()];
     if (!id.valid()) {
@@ -175,9 +190,35 @@ void PlanBuilder::SetLifetimes() {
     }
 }
 
-Plan PlanBuilder::Finish() {
+std::vector<std::string> PlanBuilder::ReadersOf(BlockId id) const {
+    std::vector<std::string> users;
+    for (const PlanStep& step : plan_.steps) {
+        const auto* dispatch = std::get_if<DispatchStep>(&step);
+        if (dispatch != nullptr && std::ranges::count(dispatch->bindings, id) != 0) {
+            users.push_back(dispatch->name);
+        }
+    }
+    const auto is_same = [id](const PlanPort& port) { return port.block == id; };
+    if (std::ranges::any_of(plan_.outputs, is_same)) {
+        users.emplace_back("outputs");
+    }
+    if (users.size() > 1) {
+        users.erase(users.begin());
+    }
+    const auto repeated = std::ranges::unique(users);
+    users.erase(repeated.begin(), repeated.end());
+    return users;
+}
+
+Plan PlanBuilder::Finish(std::vector<Boundary>* boundaries) {
     AddPorts();
     SetLifetimes();
+    if (boundaries != nullptr) {
+        for (auto& [id, boundary] : temporaries_) {
+            boundary.readers = ReadersOf(id);
+            boundaries->push_back(std::move(boundary));
+        }
+    }
     plan_.ranges = graph_.sizes().ranges();
     plan_.guards.assign(graph_.sizes().guards().begin(), graph_.sizes().guards().end());
     plan_.hints = graph_.sizes().hints();

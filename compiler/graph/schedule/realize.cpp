@@ -32,6 +32,7 @@ class Realizer {
         const size_t count = graph.values().size();
         result_.realized.assign(count, false);
         result_.reasons.assign(count, RealizeReason::kInlined);
+        result_.obstacles.assign(count, Obstacle::kNone);
         cost_.assign(count, 1);
         buffers_.assign(count, 0);
         reads_.assign(count, 0);
@@ -93,7 +94,7 @@ class Realizer {
             }
             if (Is<op::Loop>(node.operation) && ClassOf(n) == NodeClass::kOwnKernel) {
                 for (const ValueId operand : RecurrenceOperands(graph_, node)) {
-                    Realize(operand, RealizeReason::kOwnKernel);
+                    Realize(operand, RealizeReason::kLoopOperand);
                 }
             }
             if (Is<op::WriteState>(node.operation)) {
@@ -387,7 +388,7 @@ class Realizer {
         for (const ValueId inner : between) {
             result_.realized[inner.value()] = false;
         }
-        const bool is_attention = MappingOf(value, {}) == loop::Mapping::kAttention;
+        const bool is_attention = MappingOf(value, {}).mapping == loop::Mapping::kAttention;
         for (const ValueId inner : between) {
             result_.realized[inner.value()] = !is_attention;
             if (is_attention) {
@@ -421,7 +422,8 @@ class Realizer {
         };
         const bool before = loads_keys();
         result_.realized[operand.value()] = false;
-        if (MappingOf(attention, {}) == loop::Mapping::kAttention && loads_keys() >= before) {
+        if (MappingOf(attention, {}).mapping == loop::Mapping::kAttention &&
+            loads_keys() >= before) {
             result_.reasons[operand.value()] = RealizeReason::kInlined;
         } else {
             result_.realized[operand.value()] = true;
@@ -498,9 +500,10 @@ class Realizer {
         if (Join({value})) {
             return;
         }
+        const Obstacle obstacle = result_.obstacles[value.value()];
         const std::set<ValueId> parts = WithItsParts(value);
-        if (parts.size() > 1) {
-            Join(parts);
+        if (parts.size() > 1 && !Join(parts)) {
+            result_.obstacles[value.value()] = obstacle;  // alone
         }
     }
 
@@ -516,7 +519,7 @@ class Realizer {
         std::optional<loop::Mapping> tiles;
         bool pointwise = false;
         for (const ValueId value : values) {
-            const std::optional<loop::Mapping> alone = MappingOf(value, {});
+            const std::optional<loop::Mapping> alone = MappingOf(value, {}).mapping;
             if (alone == loop::Mapping::kProduct || alone == loop::Mapping::kAttention) {
                 tiles = alone;
             }
@@ -525,13 +528,18 @@ class Realizer {
         for (const ValueId value : values) {
             result_.realized[value.value()] = false;
         }
-        const std::optional<loop::Mapping> mapping = MappingOf(reader, values);
+        auto [mapping, obstacle] = MappingOf(reader, values);
         // A product of tiles stays one: it may have an epilogue, but no second product in it. What
         // was kept because it is read often joins a row, which computes it once.
-        const bool joins = mapping && (!tiles || mapping == tiles) &&
-                           (!pointwise || *mapping == loop::Mapping::kRow);
+        if (mapping && tiles && mapping != tiles) {
+            obstacle = Obstacle::kLosesTiles;
+        } else if (mapping && pointwise && *mapping != loop::Mapping::kRow) {
+            obstacle = Obstacle::kNoRow;
+        }
+        const bool joins = obstacle == Obstacle::kNone;
         for (const ValueId value : values) {
             result_.realized[value.value()] = !joins;
+            result_.obstacles[value.value()] = obstacle;
             if (joins) {
                 result_.reasons[value.value()] = RealizeReason::kInlined;
             }
@@ -549,20 +557,29 @@ class Realizer {
         return builder;
     }
 
-    // The mapping of the kernel that computes a value; nullopt if there is none that is worth it.
-    // The kernel may compute no element of the values `once` twice.
-    std::optional<loop::Mapping> MappingOf(ValueId value, const std::set<ValueId>& once) {
+    // The mapping of the kernel that computes a value, or why there is none that is worth it. The
+    // kernel may compute no element of the values `once` twice.
+    struct MappingChoice {
+        std::optional<loop::Mapping> mapping;
+        Obstacle obstacle = Obstacle::kNone;
+    };
+    MappingChoice MappingOf(ValueId value, const std::set<ValueId>& once) {
         KernelBuilder builder = BuilderOf(value);
-        if (builder.size() > kMaxScalars || !FitsOneKernel(builder.kernel()) ||
-            ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes()) {
-            return std::nullopt;
+        if (builder.size() > kMaxScalars) {
+            return {std::nullopt, Obstacle::kTooLarge};
+        }
+        if (!FitsOneKernel(builder.kernel())) {
+            return {std::nullopt, Obstacle::kTooManyBuffers};
+        }
+        if (ChooseMapping(builder.kernel(), graph_.sizes()).Recomputes()) {
+            return {std::nullopt, Obstacle::kRepeated};
         }
         for (const ValueId one : once) {
             if (!builder.IsComputedOnce(one, graph_.sizes())) {
-                return std::nullopt;
+                return {std::nullopt, Obstacle::kRepeated};
             }
         }
-        return builder.kernel().mapping;
+        return {builder.kernel().mapping, Obstacle::kNone};
     }
 
     const Graph& graph_;
@@ -576,19 +593,6 @@ class Realizer {
 };
 
 }  // namespace
-
-std::string_view Name(RealizeReason reason) {
-    constexpr std::string_view kNames[] = {"inlined",
-                                           "given",
-                                           "an output",
-                                           "a kernel of its own",
-                                           "read by the host",
-                                           "written to a state",
-                                           "read often",
-                                           "a reduction",
-                                           "too large to inline"};
-    return kNames[static_cast<size_t>(reason)];
-}
 
 Realization ChooseRealized(const Graph& graph) {
     return Realizer(graph).Run();

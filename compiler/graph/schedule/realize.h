@@ -35,6 +35,7 @@ enum class RealizeReason : uint8_t {
     kOutput,       // of the graph
     kOwnKernel,    // its node has a kernel of its own
     kHostOperand,  // the host reads it
+    kLoopOperand,  // a loop over time, which is one kernel, reads it
     kState,        // it is written to a state
     kReadOften,    // computing it again for each read costs more than keeping it
     kReduction,    // a reduction that could not join the kernels that read it
@@ -42,9 +43,20 @@ enum class RealizeReason : uint8_t {
 };
 std::string_view Name(RealizeReason reason);
 
+// What would happen to a reduction in the one kernel that reads it, so that it did not join it.
+enum class Obstacle : uint8_t {
+    kNone,            // it was not tried
+    kTooLarge,        // the kernel would hold too many operations
+    kTooManyBuffers,  // it would read more from memory, or have more loops, than one kernel may
+    kRepeated,        // the kernel would compute it more than once
+    kLosesTiles,      // a product in tiles would be none
+    kNoRow,           // only the kernel of a row computes it once
+};
+
 struct Realization {
     std::vector<bool> realized;          // by value index
     std::vector<RealizeReason> reasons;  // by value index
+    std::vector<Obstacle> obstacles;     // by value index
 };
 
 Realization ChooseRealized(const Graph& graph);

@@ -129,7 +129,8 @@ void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, 
     if (is_direct && realized[operand.value()]) {
         values = plan.BlockOf(operand);
     } else {
-        values = plan.AddBlock(node.name + ".values", scanned, BlockKind::kTemporary);
+        values = plan.AddTemporary(node.name, "values", scanned,
+                                   "the kernel that scans reads rows of a type of its own");
         KernelBuilder builder(graph, realized, "scan_values");
         const Indices index = builder.AddParallel(type.shape);
         const ScalarId value =
@@ -138,7 +139,9 @@ void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, 
         plan.AddDispatch(node.name, builder, {values});
     }
     results = is_direct ? plan.BlockOf(result)
-                        : plan.AddBlock(node.name + ".rows", scanned, BlockKind::kTemporary);
+                        : plan.AddTemporary(node.name, "rows", scanned,
+                                            "the kernel that scans writes rows of a type of its "
+                                            "own");
     plan.AddTemplate(node.name, *std::move(kernel), {values, results});
     if (!is_direct) {
         KernelBuilder builder(graph, realized, "scan_results");

@@ -19,14 +19,14 @@ class Scheduler {
     Scheduler(const Graph& graph, std::vector<bool> realized)
         : graph_(graph), realized_(std::move(realized)), plan_(graph) {}
 
-    Result<Plan> Run() {
+    Result<Plan> Run(std::vector<Boundary>* boundaries) {
         AddStates();
         for (const Node& node : graph_.nodes()) {
             AddNode(node);
         }
         CopyStatesThatAreReadLater();
         AddStateWrites();
-        return plan_.Finish();
+        return plan_.Finish(boundaries);
     }
 
   private:
@@ -173,7 +173,11 @@ class Scheduler {
             if (read == nullptr || copies.contains(read->state)) {
                 return;
             }
-            const BlockId copy = plan_.AddBlock(name, read->type, BlockKind::kTemporary);
+            const BlockId copy = plan_.AddTemporary(
+                name, "copy", read->type,
+                fmt::format("it is what the state {} held before, which is read after the state is "
+                            "written",
+                            read->state));
             AddCopy(name, storage, copy);
             copies.emplace(read->state, copy);
         };
@@ -233,7 +237,7 @@ Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries) {
     if (boundaries != nullptr) {
         *boundaries = ExplainBoundaries(graph, realization);
     }
-    return Scheduler(graph, std::move(realization.realized)).Run();
+    return Scheduler(graph, std::move(realization.realized)).Run(boundaries);
 }
 
 }  // namespace fornax::graph

@@ -46,7 +46,8 @@ void AddSortByRank(const Graph& graph,
     // Bools have no order in kernels; as bytes they do.
     const bool is_bool = type.element == ElementType::kBool;
     const TensorType rank_type = {ElementType::kI32, type.shape};
-    const BlockId ranks = plan.AddBlock(node.name + ".rank", rank_type, BlockKind::kTemporary);
+    const BlockId ranks = plan.AddTemporary(node.name, "ranks", rank_type,
+                                            "each element's place is counted before any is moved");
     {
         KernelBuilder builder(graph, realized, "sort_rank");
         const Indices index = builder.AddParallel(type.shape);
@@ -196,9 +197,10 @@ void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, 
     key_dims.insert(key_dims.begin(), static_cast<int64_t>(words));
     const TensorType key_type = {ElementType::kU32, Shape(key_dims)};
     const TensorType position_type = {ElementType::kI32, Shape(position_dims)};
-    const BlockId keys = plan.AddBlock(node.name + ".keys", key_type, BlockKind::kTemporary);
-    const BlockId positions =
-        plan.AddBlock(node.name + ".positions", position_type, BlockKind::kTemporary);
+    const BlockId keys = plan.AddTemporary(node.name, "keys", key_type,
+                                           "the kernel that sorts takes unsigned integers");
+    const BlockId positions = plan.AddTemporary(node.name, "positions", position_type,
+                                                "the kernel that sorts gives positions only");
     {
         KernelBuilder builder(graph, realized, "sort_keys");
         const Indices index = builder.AddParallel(type.shape);
@@ -219,7 +221,8 @@ void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, 
             buffer.name == "keys" ? keys
             : buffer.name == "positions"
                 ? positions
-                : plan.AddBlock(node.name + ".scratch", buffer.type, BlockKind::kTemporary));
+                : plan.AddTemporary(node.name, "scratch", buffer.type,
+                                    "the kernel that sorts moves its keys there and back"));
     }
     plan.AddTemplate(node.name, *std::move(kernel), std::move(blocks));
     KernelBuilder builder(graph, realized, "sort_fetch");
