@@ -43,6 +43,7 @@ uint32_t LocalSizeFor(const Expr& points) {
 
 Emitter::Emitter(const Kernel& kernel, const Target& target)
     : kernel_(kernel), target_(target), scope_(FindScope(kernel)) {
+    softmax_ = FindSoftmaxReductions(kernel_, scope_);
     domain_.ranges = kernel.sizes;
     // Twice, because extents may have variables that come later.
     for (int i = 0; i < 2; ++i) {
@@ -338,10 +339,13 @@ void Emitter::EmitRows() {
             const Nest lanes = Collapse(lane_loops, UsesIn(needed, kernel_.stores));
             Hoist(needed);
             bound_variables_ |= lanes.variables;
-            ForLanes(lanes, {}, [&](std::span<const Id>) {
-                EmitStores(lane_stores);
-                return Ids();
-            });
+            ForLanes(
+                lanes, {},
+                [&](std::span<const Id>) {
+                    EmitStores(lane_stores);
+                    return Ids();
+                },
+                1, IsShort(Needed(RootsOf(lane_stores))));
         }
         CloseScope();
     };

@@ -14,6 +14,7 @@
 #include "compiler/graph/loop/kernel.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/loop/softmax.h"
 #include "compiler/graph/spirv/module_builder.h"
 
 namespace fornax::graph::loop {
@@ -185,6 +186,13 @@ class Emitter {
     std::vector<bool> Needed(std::span<const ScalarId> roots) const;
     // The same without `end` and what only that needs.
     std::vector<bool> NeededBefore(std::span<const ScalarId> roots, ScalarId end) const;
+    ScalarId IdOf(const ScalarNode& node) const {
+        return ScalarId(static_cast<uint32_t>(&node - kernel_.scalars.data()));
+    }
+    bool IsOfNumbers(ScalarId reduce) const;  // a maximum that NaN need not reach
+    bool IsSumOfSoftmax(ScalarId id) const;
+    // The reciprocal of a softmax's sum that was hoisted; 0 if there is none.
+    Id HoistedReciprocal(ScalarId sum) const;
     // Emits what is needed and has only variables that are bound.
     void Hoist(const std::vector<bool>& needed);
     void OpenScope() { scopes_.emplace_back(); }
@@ -199,6 +207,8 @@ class Emitter {
     Id Shift(ScalarFunction function, ElementType type, Id a, Id b);
     Id Wrap(ElementType type, Id value);
     Id CombineValues(Combine combine, ElementType type, Id a, Id b);
+    // The same for values of this reduction.
+    Id Combined(ScalarId reduce, Id a, Id b);
     Id Least(Id a, Id b);
     Id Greatest(Id a, Id b);
     Id Remainder(Id a, Id b);
@@ -241,13 +251,14 @@ class Emitter {
     using PointBody = std::function<Ids(std::span<const Id>)>;
     // Runs `body` at all points, one after the other; it gets and gives the carried values.
     Ids ForNest(const Nest& nest, size_t first, std::span<const Id> carried, const PointBody& body);
-    // The same, with the points distributed over the workgroup's invocations.
-    // `ways` sets of carried values, which different points may take so that they do not wait for
-    // each other.
+    // The same, with the points distributed over the workgroup's invocations. There are `ways` sets
+    // of carried values, which different points may take so that they do not wait for each other.
     Ids ForLanes(const Nest& nest,
                  std::span<const Id> carried,
                  const PointBody& body,
-                 size_t ways = 1);
+                 size_t ways = 1,
+                 bool several_at_once = false);
+    bool IsShort(const std::vector<bool>& needed) const;
     size_t WaysOf(std::span<const Loop> loops) const;
     Ids Unrolled(std::span<const Loop> loops, std::span<const Id> carried, const PointBody& body);
     bool ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>& needed) const;
@@ -258,8 +269,9 @@ class Emitter {
                   bool cooperative,
                   const PointBody& body,
                   size_t ways = 1);
-    Id AcrossInvocations(Combine combine, ElementType type, Id value);
-    Id AcrossSubgroup(Combine combine, ElementType type, Id value);
+    // `with_nan`: whether a maximum or minimum of NaN is NaN, and not that of the numbers.
+    Id AcrossInvocations(Combine combine, ElementType type, Id value, bool with_nan = true);
+    Id AcrossSubgroup(Combine combine, ElementType type, Id value, bool with_nan);
     // A position of 32 bits as the i64 that it is.
     Id WidePosition(Id position);
     Ids ArgStep(const ArgReduce& reduce, ElementType type, Id best, Id position, Id value, Id at);
@@ -276,6 +288,7 @@ class Emitter {
     const Kernel& kernel_;
     const Target& target_;
     Scope scope_;
+    SoftmaxReductions softmax_;
     spirv::ModuleBuilder b_;
     Id ArrayOf(BufferId buffer) const {
         return Kernel::IsLocal(buffer) ? locals_[buffer.value() - kFirstLocal]
