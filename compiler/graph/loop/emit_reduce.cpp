@@ -64,21 +64,15 @@ Ids Emitter::ForNest(const Nest& nest,
                   });
 }
 
-// Whether a point computes so little, beside what is hoisted, that the code of several is short.
-bool Emitter::IsShort(const std::vector<bool>& needed) const {
+size_t Emitter::SeveralOf(const std::vector<bool>& needed, VariableSet variables) const {
     int64_t count = 0;
     for (size_t i = 0; i < needed.size(); ++i) {
-        const auto has_it = [&](const auto& scope) {
-            return scope.contains(static_cast<uint32_t>(i));
-        };
-        if (!needed[i] || std::any_of(scopes_.begin(), scopes_.end(), has_it)) {
-            continue;
-        }
-        if (!LoopsOf(kernel_.scalars[i]).empty() || ++count > kMaxScalarsOfSeveral) {
-            return false;
+        if (needed[i] && (scope_.free[i] & variables) != 0 &&
+            (!LoopsOf(kernel_.scalars[i]).empty() || ++count > kMaxScalarsOfSeveral)) {
+            return 1;
         }
     }
-    return true;
+    return kWays;
 }
 
 size_t Emitter::WaysOf(std::span<const Loop> loops) const {
@@ -93,7 +87,7 @@ Ids Emitter::ForLanes(const Nest& nest,
                       std::span<const Id> carried,
                       const PointBody& body,
                       size_t ways,
-                      bool several_at_once) {
+                      size_t several) {
     if (nest.loops.empty()) {  // one point
         return b_.If(
             Test(Op::OpIEqual, lane_, U(0)), [&] { return body(carried); },
@@ -137,7 +131,7 @@ Ids Emitter::ForLanes(const Nest& nest,
         if (constant && *constant <= local_size_) {
             return *constant == local_size_ ? at(lane_, values, 0) : guarded(lane_, values);
         }
-        if (!constant || !several_at_once) {
+        if (!constant || several <= 1) {
             return b_.For(U(0), end, U(local_size_), values,
                           [&](Id base, std::span<const Id> inside) {
                               return guarded(b_.Add(base, lane_), inside);
@@ -146,18 +140,17 @@ Ids Emitter::ForLanes(const Nest& nest,
         // Several points at once, then one by one, then those that not all invocations have. A
         // few are no loop.
         const int64_t size = local_size_, whole = std::max<int64_t>(*constant, 0) / size;
-        const auto several = static_cast<int64_t>(kWays);
+        const auto at_once = static_cast<int64_t>(several);
         int64_t done = 0;
         Ids next(values.begin(), values.end());
-        if (whole > several) {
-            const int64_t rounds = whole / several;
-            done = rounds * several;
+        if (whole > static_cast<int64_t>(kWays)) {
+            done = whole / at_once * at_once;
             next = b_.For(
                 U(0), U(static_cast<uint32_t>(done * size)),
-                U(static_cast<uint32_t>(several * size)), next,
+                U(static_cast<uint32_t>(at_once * size)), next,
                 [&](Id base, std::span<const Id> inside) {
                     Ids values_inside(inside.begin(), inside.end());
-                    for (int64_t i = 0; i < several; ++i) {
+                    for (int64_t i = 0; i < at_once; ++i) {
                         const Id point =
                             b_.Add(b_.Add(base, lane_), U(static_cast<uint32_t>(i * size)));
                         values_inside = at(point, values_inside, static_cast<size_t>(i) % ways);
@@ -250,7 +243,9 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
         const Nest nest = Collapse(loops, UsesIn(varying, {}));
         Hoist(needed);
         bound_variables_ |= variables;
-        result = cooperative ? ForLanes(nest, initial, body, ways, IsShort(needed))
+        const size_t several = SeveralOf(varying, variables);
+        const size_t at_once = several > 1 && ways > 1 ? ways : several;
+        result = cooperative ? ForLanes(nest, initial, body, ways, at_once)
                              : ForNest(nest, 0, initial, body);
         merges_.resize(
             merges, merges_.empty() ? Merge{Symbol("$"), Symbol("$"), Symbol("$"), 1} : merges_[0]);

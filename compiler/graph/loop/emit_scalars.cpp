@@ -102,7 +102,8 @@ Id Emitter::Value(ScalarId id) {
 }
 
 Id Emitter::KeptPlace(const Kept& kept) {
-    return b_.ElementPointer(kept.array, EmitExpr(Simplified(Expr(kept.point))));
+    const Id point = EmitExpr(Simplified(Expr(kept.point)));
+    return b_.ElementPointer(kept.array, b_.Add(point, U(kept_row_ * kept.points)));
 }
 
 std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
@@ -115,6 +116,13 @@ std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarI
     return needed;
 }
 
+void Emitter::HoistScalar(ScalarId id) {
+    const Id value = Value(id);
+    if (IsSumOfSoftmax(id) && HoistedReciprocal(id) == 0) {
+        scopes_.back().emplace(id.value() | kReciprocal, Binary(Op::OpFDiv, F(1), value));
+    }
+}
+
 void Emitter::Hoist(const std::vector<bool>& needed) {
     // Bodies of reductions are their own business: they have variables that are not bound.
     for (size_t i = 0; i < needed.size(); ++i) {
@@ -123,11 +131,7 @@ void Emitter::Hoist(const std::vector<bool>& needed) {
             continue;
         }
         if ((scope_.free[i] & ~bound_variables_) == 0) {
-            const Id value = Value(ScalarId(i));
-            if (IsSumOfSoftmax(ScalarId(i)) && HoistedReciprocal(ScalarId(i)) == 0) {
-                scopes_.back().emplace(static_cast<uint32_t>(i) | kReciprocal,
-                                       Binary(Op::OpFDiv, F(1), value));
-            }
+            HoistScalar(ScalarId(i));
             continue;
         }
         const auto* load = std::get_if<Load>(&node.value);

@@ -111,12 +111,25 @@ class Emitter {
     // --- emit_spirv.cpp: the mapping of points to invocations
     // Whether no loop's extent may be negative: tiles are counted without signs.
     bool HasNoNegativeExtents() const;
-    bool CanMapRows() const;
     void EmitFlat();
     void EmitTiles(const Nest& nest, size_t other);
     std::optional<size_t> TiledLoop(const Nest& nest, std::span<const Expr> uses) const;
     Id EmitBelow(Id point, const Expr& points, uint32_t size);
+    // --- emit_rows.cpp
+    bool CanMapRows() const;
     void EmitRows();
+    struct Row {
+        uint32_t number = 0;           // in the workgroup
+        Ids place;                     // of the row loops' variables
+        std::map<uint32_t, Id> known;  // a scope: scalars that are one value in the row
+    };
+    uint32_t RowsTogether(const Nest& rows,
+                          std::span<const Loop> lane_loops,
+                          const std::vector<bool>& needed) const;
+    void InRow(const Nest& rows, Row& row, bool keep, const std::function<void()>& code);
+    void ReduceRows(const Nest& rows, std::vector<Row>& each, const std::vector<bool>& needed);
+    Ids ReduceTogether(const Nest& rows, std::vector<Row>& each, ScalarId id);
+    void EmitRowStores(std::span<const Store* const> stores, std::span<const Loop> lane_loops);
     // The sequential loops and in them the stores.
     void EmitPoint(size_t sequential);
     std::vector<const Store*> AllStores() const;
@@ -195,6 +208,7 @@ class Emitter {
     Id HoistedReciprocal(ScalarId sum) const;
     // Emits what is needed and has only variables that are bound.
     void Hoist(const std::vector<bool>& needed);
+    void HoistScalar(ScalarId id);
     void OpenScope() { scopes_.emplace_back(); }
     void CloseScope() { scopes_.pop_back(); }
 
@@ -257,8 +271,9 @@ class Emitter {
                  std::span<const Id> carried,
                  const PointBody& body,
                  size_t ways = 1,
-                 bool several_at_once = false);
-    bool IsShort(const std::vector<bool>& needed) const;
+                 size_t several = 1);
+    // How many points' code is written out, of what varies with the variables.
+    size_t SeveralOf(const std::vector<bool>& needed, VariableSet variables) const;
     size_t WaysOf(std::span<const Loop> loops) const;
     Ids Unrolled(std::span<const Loop> loops, std::span<const Id> carried, const PointBody& body);
     bool ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>& needed) const;
@@ -325,7 +340,9 @@ class Emitter {
     struct Kept {
         Id array = 0;
         Symbol point;
+        uint32_t points = 0;
     };
+    uint32_t kept_row_ = 0;                              // of the workgroup's rows
     std::map<uint32_t, Kept> writes_kept_, reads_kept_;  // by scalar
     Id KeptPlace(const Kept& kept);
     std::map<Id, Id> shared_;  // arrays in workgroup memory, by their elements' type

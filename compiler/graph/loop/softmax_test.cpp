@@ -53,10 +53,14 @@ class SoftmaxTest : public test::KernelCheck {
     }
 };
 
-std::string Softmax(int64_t points, std::string_view rest, std::string_view summed = "sub %2, %1") {
+std::string Softmax(int64_t points,
+                    std::string_view rest,
+                    std::string_view summed = "sub %2, %1",
+                    int64_t rows = 9) {
     return fmt::format(
-        "kernel softmax(in x: f32[9,{0}], in z: f32[9,{0}], out y: f32[9,{0}], out m: f32[9])\n"
-        "  parallel $i < 9, $j < {0}\n"
+        "kernel softmax(in x: f32[{3},{0}], in z: f32[{3},{0}], out y: f32[{3},{0}], out m: "
+        "f32[{3}])\n"
+        "  parallel $i < {3}, $j < {0}\n"
         "  rows 1\n"
         "%0 = load x[$i,$r]\n"
         "%1 = reduce max $r < {0} of %0\n"
@@ -67,7 +71,7 @@ std::string Softmax(int64_t points, std::string_view rest, std::string_view summ
         "%6 = load x[$i,$j]\n"
         "%7 = sub %6, %1\n"
         "{1}",
-        points, rest, summed);
+        points, rest, summed, rows);
 }
 
 constexpr char kQuotient[] =
@@ -138,6 +142,53 @@ TEST_F(SoftmaxTest, RowsOfAllLengths) {
     for (const int64_t points : {1, 31, 32, 33, 64, 127, 128, 129, 160, 161, 256, 300, 416, 1000}) {
         Check(Softmax(points, kQuotient), {}, {1e-5, 1e-6});
         Check(Softmax(points, std::string(kLogarithm) + "store m[$i] = %1\n"), {}, {1e-5, 1e-5});
+    }
+}
+
+// So many rows that workgroups have two.
+TEST_F(SoftmaxTest, RowsInPairs) {
+    for (const int64_t points : {1, 20, 32, 77, 128, 200, 512}) {
+        CheckSpecial(Softmax(points, kQuotient, "sub %2, %1", 256));
+        CheckSpecial(
+            Softmax(points, std::string(kLogarithm) + "store m[$i] = %1\n", "sub %2, %1", 258));
+    }
+}
+
+// A normalisation with row values of its own, what all rows share, and loops of two variables.
+TEST_F(SoftmaxTest, NormalisationsInPairs) {
+    for (const int64_t points : {2, 48, 96, 130, 768, 1000}) {
+        Check(
+            fmt::format("kernel norm(in x: f32[16,24,{0},2], in g: f32[24], in a: f32[100], out y: "
+                        "f32[16,24,{0},2], out m: f32[16,24], out n: i32[16,24])\n"
+                        "  parallel $i < 16, $c < 24, $j < {0}, $k < 2\n"
+                        "  rows 2\n"
+                        "%0 = load x[$i,$c,$r,$s]\n"
+                        "%1 = reduce sum $r < {0}, $s < 2 of %0\n"
+                        "%2 = constant f32 0.015625\n"
+                        "%3 = mul %1, %2\n"
+                        "%4 = load x[$i,$c,$t,$u]\n"
+                        "%5 = sub %4, %3\n"
+                        "%6 = mul %5, %5\n"
+                        "%7 = reduce sum $t < {0}, $u < 2 of %6\n"
+                        "%8 = add %7, %2\n"
+                        "%9 = sqrt %8\n"
+                        "%10 = load a[$q]\n"
+                        "%11 = reduce sum $q < 100 of %10\n"
+                        "%12 = load x[$i,$c,$j,$k]\n"
+                        "%13 = sub %12, %3\n"
+                        "%14 = div %13, %9\n"
+                        "%15 = load g[$c]\n"
+                        "%16 = mul %14, %15\n"
+                        "%17 = add %16, %11\n"
+                        "%18 = constant f32 0\n"
+                        "%19 = lt %18, %4\n"
+                        "%20 = cast i32 %19\n"
+                        "%21 = reduce sum $t < {0}, $u < 2 of %20\n"
+                        "store y[$i,$c,$j,$k] = %17\n"
+                        "store m[$i,$c] = %3\n"
+                        "store n[$i,$c] = %21\n",
+                        points),
+            {}, {1e-4, 1e-2});
     }
 }
 
