@@ -308,8 +308,7 @@ class AcrossEmitter {
             const Id at = e_.EmitExpr(e_.Simplified(Expr(arg->loop.variable)));
             return e_.ArgStep(*arg, TypeOf(node), values[0], values[1], value, at);
         }
-        return {
-            e_.CombineValues(std::get<Reduce>(node.value).combine, node.type, values[0], value)};
+        return {e_.Combined(e_.IdOf(node), values[0], value)};
     }
 
     void EmitResults() {

@@ -1,5 +1,6 @@
 // Scalar functions of integers, bools and floats, and combinations; emit_math.cpp has the
 // transcendental ones.
+#include <algorithm>
 #include <bit>
 #include <limits>
 
@@ -355,6 +356,19 @@ Id Emitter::FloatFunction(ScalarFunction function,
         return Reject(fmt::format("{} of f64 is computed on the host", Name(function)));
     }
     return Math(function, a, b);
+}
+
+bool Emitter::IsOfNumbers(ScalarId reduce) const {
+    return std::find(softmax_.maxima.begin(), softmax_.maxima.end(), reduce) !=
+           softmax_.maxima.end();
+}
+
+Id Emitter::Combined(ScalarId reduce, Id a, Id b) {
+    if (IsOfNumbers(reduce)) {
+        return b_.Select(Test(Op::OpFOrdGreaterThan, b, a), b, a);
+    }
+    return CombineValues(std::get<Reduce>(kernel_[reduce].value).combine, kernel_[reduce].type, a,
+                         b);
 }
 
 Id Emitter::CombineValues(Combine combine, ElementType type, Id a, Id b) {

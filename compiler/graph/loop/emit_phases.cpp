@@ -200,8 +200,7 @@ void Emitter::EmitBlock(const Phase& phase, std::span<const Loop> block) {
                     OpenScope();
                     for (const ScalarId id : reductions) {
                         const auto& reduce = std::get<Reduce>(kernel_[id].value);
-                        next.push_back(CombineValues(reduce.combine, kernel_[id].type,
-                                                     values[next.size()], Value(reduce.body)));
+                        next.push_back(Combined(id, values[next.size()], Value(reduce.body)));
                     }
                     CloseScope();
                 });

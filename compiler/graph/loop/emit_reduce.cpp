@@ -19,6 +19,9 @@ constexpr int64_t kMaxUnrolledScalars = 192;
 // Accumulators of a reduction over the lanes, if all have as many points.
 constexpr size_t kWays = 4;
 
+// Scalars of a point, up to which several are written out.
+constexpr int64_t kMaxScalarsOfSeveral = 32;
+
 constexpr int64_t kMinLanePoints = 16;  // of the innermost loop, else all loops are one
 
 }  // namespace
@@ -61,19 +64,30 @@ Ids Emitter::ForNest(const Nest& nest,
                   });
 }
 
+size_t Emitter::SeveralOf(const std::vector<bool>& needed, VariableSet variables) const {
+    int64_t count = 0;
+    for (size_t i = 0; i < needed.size(); ++i) {
+        if (needed[i] && (scope_.free[i] & variables) != 0 &&
+            (!LoopsOf(kernel_.scalars[i]).empty() || ++count > kMaxScalarsOfSeveral)) {
+            return 1;
+        }
+    }
+    return kWays;
+}
+
 size_t Emitter::WaysOf(std::span<const Loop> loops) const {
     int64_t points = 1;
     for (const Loop& loop : loops) {
-        points *= loop.extent.constant().value_or(1);
+        points *= loop.extent.constant().value_or(0);
     }
-    const auto whole = static_cast<int64_t>(local_size_ * kWays);
-    return points > 0 && points % whole == 0 ? kWays : 1;
+    return points >= static_cast<int64_t>(local_size_ * kWays) ? kWays : 1;
 }
 
 Ids Emitter::ForLanes(const Nest& nest,
                       std::span<const Id> carried,
                       const PointBody& body,
-                      size_t ways) {
+                      size_t ways,
+                      size_t several) {
     if (nest.loops.empty()) {  // one point
         return b_.If(
             Test(Op::OpIEqual, lane_, U(0)), [&] { return body(carried); },
@@ -92,10 +106,14 @@ Ids Emitter::ForLanes(const Nest& nest,
     for (const Loop& loop : inner) {
         points *= loop.extent;
     }
-    const auto at = [&](Id point, std::span<const Id> values) {
+    const size_t each = carried.size() / ways;
+    // The carried values after one point, which takes those of a way.
+    const auto at = [&](Id point, std::span<const Id> values, size_t way) {
         OpenScope();
         BindFromIndex(inner, point);
-        Ids next = body(values);
+        Ids next(values.begin(), values.end());
+        const Ids one = body(values.subspan(way * each, each));
+        std::copy(one.begin(), one.end(), next.begin() + static_cast<std::ptrdiff_t>(way * each));
         for (const Loop& loop : inner) {
             Unbind(loop.variable);
         }
@@ -104,39 +122,50 @@ Ids Emitter::ForLanes(const Nest& nest,
     };
     return ForNest(outer, 0, carried, [&](std::span<const Id> values) -> Ids {
         const Id end = EmitExtent(points);
-        const std::optional<int64_t> constant = points.constant();
-        const bool whole = constant && *constant != 0 && *constant % local_size_ == 0;
         const auto guarded = [&](Id point, std::span<const Id> inside) {
-            const auto first_way = [&] {
-                Ids next = at(point, inside.first(inside.size() / ways));
-                next.insert(next.end(), inside.begin() + static_cast<std::ptrdiff_t>(next.size()),
-                            inside.end());
-                return next;
-            };
-            return whole ? first_way() : b_.If(b_.ULess(point, end), first_way, [&] {
-                return Ids(inside.begin(), inside.end());
-            });
+            return b_.If(
+                b_.ULess(point, end), [&] { return at(point, inside, 0); },
+                [&] { return Ids(inside.begin(), inside.end()); });
         };
+        const std::optional<int64_t> constant = points.constant();
         if (constant && *constant <= local_size_) {
-            return guarded(lane_, values);
+            return *constant == local_size_ ? at(lane_, values, 0) : guarded(lane_, values);
         }
-        if (ways > 1 && constant && *constant % (local_size_ * ways) == 0) {
-            const size_t each = values.size() / ways;
-            return b_.For(U(0), end, U(static_cast<uint32_t>(local_size_ * ways)), values,
+        if (!constant || several <= 1) {
+            return b_.For(U(0), end, U(local_size_), values,
                           [&](Id base, std::span<const Id> inside) {
-                              Ids next;
-                              for (uint32_t way = 0; way < ways; ++way) {
-                                  const Id point =
-                                      b_.Add(b_.Add(base, lane_), U(way * local_size_));
-                                  const Ids one = at(point, inside.subspan(way * each, each));
-                                  next.insert(next.end(), one.begin(), one.end());
-                              }
-                              return next;
+                              return guarded(b_.Add(base, lane_), inside);
                           });
         }
-        return b_.For(U(0), end, U(local_size_), values, [&](Id base, std::span<const Id> inside) {
-            return guarded(b_.Add(base, lane_), inside);
-        });
+        // Several points at once, then one by one, then those that not all invocations have. A
+        // few are no loop.
+        const int64_t size = local_size_, whole = std::max<int64_t>(*constant, 0) / size;
+        const auto at_once = static_cast<int64_t>(several);
+        int64_t done = 0;
+        Ids next(values.begin(), values.end());
+        if (whole > static_cast<int64_t>(kWays)) {
+            done = whole / at_once * at_once;
+            next = b_.For(
+                U(0), U(static_cast<uint32_t>(done * size)),
+                U(static_cast<uint32_t>(at_once * size)), next,
+                [&](Id base, std::span<const Id> inside) {
+                    Ids values_inside(inside.begin(), inside.end());
+                    for (int64_t i = 0; i < at_once; ++i) {
+                        const Id point =
+                            b_.Add(b_.Add(base, lane_), U(static_cast<uint32_t>(i * size)));
+                        values_inside = at(point, values_inside, static_cast<size_t>(i) % ways);
+                    }
+                    return values_inside;
+                },
+                spirv::ModuleBuilder::Unroll::kDont);
+        }
+        for (int64_t i = done; i < whole; ++i) {
+            const Id point = b_.Add(lane_, U(static_cast<uint32_t>(i * size)));
+            next = at(point, next, static_cast<size_t>(i - done) % ways);
+        }
+        return *constant % size == 0
+                   ? next
+                   : guarded(b_.Add(lane_, U(static_cast<uint32_t>(whole * size))), next);
     });
 }
 
@@ -214,8 +243,10 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
         const Nest nest = Collapse(loops, UsesIn(varying, {}));
         Hoist(needed);
         bound_variables_ |= variables;
-        result =
-            cooperative ? ForLanes(nest, initial, body, ways) : ForNest(nest, 0, initial, body);
+        const size_t several = SeveralOf(varying, variables);
+        const size_t at_once = several > 1 && ways > 1 ? ways : several;
+        result = cooperative ? ForLanes(nest, initial, body, ways, at_once)
+                             : ForNest(nest, 0, initial, body);
         merges_.resize(
             merges, merges_.empty() ? Merge{Symbol("$"), Symbol("$"), Symbol("$"), 1} : merges_[0]);
     }
@@ -225,20 +256,23 @@ Ids Emitter::Reduction(std::span<const Loop> loops,
 }
 
 Id Emitter::Compute(const ScalarNode& node, const Reduce& reduce) {
+    const ScalarId id = IdOf(node);
     const bool cooperative = uniform_;
     const size_t ways = cooperative ? WaysOf(reduce.loops) : 1;
     const Ids initial(ways, ConstantOf(node.type, NeutralElement(reduce.combine, node.type)));
     const Ids results = Reduction(
         reduce.loops, {&reduce.body, 1}, initial, cooperative,
         [&](std::span<const Id> carried) -> Ids {
-            return {CombineValues(reduce.combine, node.type, carried[0], Value(reduce.body))};
+            return {Combined(id, carried[0], Value(reduce.body))};
         },
         ways);
     Id result = results[0];
     for (size_t way = 1; way < ways; ++way) {
-        result = CombineValues(reduce.combine, node.type, result, results[way]);
+        result = Combined(id, result, results[way]);
     }
-    const Id whole = cooperative ? AcrossInvocations(reduce.combine, node.type, result) : result;
+    const Id whole = cooperative
+                         ? AcrossInvocations(reduce.combine, node.type, result, !IsOfNumbers(id))
+                         : result;
     return IsFloat(node.type) ? whole : Wrap(node.type, whole);
 }
 
@@ -299,7 +333,7 @@ Id Emitter::WidePosition(Id position) {
 
 // --- Across invocations --------------------------------------------------------------------------
 
-Id Emitter::AcrossSubgroup(Combine combine, ElementType type, Id value) {
+Id Emitter::AcrossSubgroup(Combine combine, ElementType type, Id value, bool with_nan) {
     b_.Capability(spv::Capability::GroupNonUniformArithmetic);
     const Id scope = U(static_cast<uint32_t>(spv::Scope::Subgroup));
     const auto reduce = [&](Op op, Id operand) {
@@ -328,10 +362,13 @@ Id Emitter::AcrossSubgroup(Combine combine, ElementType type, Id value) {
                           : (is_signed ? Op::OpGroupNonUniformSMax : Op::OpGroupNonUniformUMax),
                     value);
             }
-            b_.Capability(spv::Capability::GroupNonUniformVote);
-            const Id nan = b_.Emit(Op::OpGroupNonUniformAny, b_.Bool(), {scope, IsNan(value)});
             const Id number =
                 reduce(least ? Op::OpGroupNonUniformFMin : Op::OpGroupNonUniformFMax, value);
+            if (!with_nan) {
+                return number;
+            }
+            b_.Capability(spv::Capability::GroupNonUniformVote);
+            const Id nan = b_.Emit(Op::OpGroupNonUniformAny, b_.Bool(), {scope, IsNan(value)});
             const Id nan_value = b_.BitsOf(b_.TypeOf(value)) == 64
                                      ? b_.Constant(b_.TypeOf(value), 0x7FF8000000000000)
                                      : b_.Constant(b_.TypeOf(value), 0x7FC00000);
@@ -351,7 +388,7 @@ Id Emitter::AcrossSubgroup(Combine combine, ElementType type, Id value) {
 
 // Any subgroup size is right: what the subgroups have is combined through workgroup memory, unless
 // there is but one.
-Id Emitter::AcrossInvocations(Combine combine, ElementType type, Id value) {
+Id Emitter::AcrossInvocations(Combine combine, ElementType type, Id value, bool with_nan) {
     const Id element = type == ElementType::kBool ? b_.U32() : b_.TypeOf(value);
     auto [array, is_new] = shared_.try_emplace(element, 0);
     if (is_new) {
@@ -380,7 +417,7 @@ Id Emitter::AcrossInvocations(Combine combine, ElementType type, Id value) {
         b_.Store(b_.ElementPointer(shared, lane_), to_memory(value));
         return combine_memory(U(local_size_));
     }
-    const Id subgroup = AcrossSubgroup(combine, type, value);
+    const Id subgroup = AcrossSubgroup(combine, type, value, with_nan);
     const Id count = b_.BuiltIn(spv::BuiltIn::NumSubgroups);
     return b_.If(
         Test(Op::OpIEqual, count, U(1)), [&] { return Ids{subgroup}; },

@@ -12,6 +12,14 @@ namespace fornax::graph::loop {
 
 using spv::Op;
 
+namespace {
+
+// In scopes, beside the id of a scalar: its whole quotient, and its reciprocal.
+constexpr uint32_t kWhole = 1U << 31;
+constexpr uint32_t kReciprocal = 1U << 30;
+
+}  // namespace
+
 Held HeldAs(ElementType type) {
     switch (type) {
         case ElementType::kBool:
@@ -94,7 +102,8 @@ Id Emitter::Value(ScalarId id) {
 }
 
 Id Emitter::KeptPlace(const Kept& kept) {
-    return b_.ElementPointer(kept.array, EmitExpr(Simplified(Expr(kept.point))));
+    const Id point = EmitExpr(Simplified(Expr(kept.point)));
+    return b_.ElementPointer(kept.array, b_.Add(point, U(kept_row_ * kept.points)));
 }
 
 std::vector<bool> Emitter::Needed(std::span<const ScalarId> roots) const {
@@ -107,6 +116,13 @@ std::vector<bool> Emitter::NeededBefore(std::span<const ScalarId> roots, ScalarI
     return needed;
 }
 
+void Emitter::HoistScalar(ScalarId id) {
+    const Id value = Value(id);
+    if (IsSumOfSoftmax(id) && HoistedReciprocal(id) == 0) {
+        scopes_.back().emplace(id.value() | kReciprocal, Binary(Op::OpFDiv, F(1), value));
+    }
+}
+
 void Emitter::Hoist(const std::vector<bool>& needed) {
     // Bodies of reductions are their own business: they have variables that are not bound.
     for (size_t i = 0; i < needed.size(); ++i) {
@@ -115,7 +131,7 @@ void Emitter::Hoist(const std::vector<bool>& needed) {
             continue;
         }
         if ((scope_.free[i] & ~bound_variables_) == 0) {
-            Value(ScalarId(i));
+            HoistScalar(ScalarId(i));
             continue;
         }
         const auto* load = std::get_if<Load>(&node.value);
@@ -175,7 +191,26 @@ Id Emitter::Compute(const ScalarNode&, const InRange& range) {
     return EmitInRange(range);
 }
 
+Id Emitter::HoistedReciprocal(ScalarId sum) const {
+    for (const std::map<uint32_t, Id>& scope : scopes_) {
+        if (const auto found = scope.find(sum.value() | kReciprocal); found != scope.end()) {
+            return found->second;
+        }
+    }
+    return 0;
+}
+
+bool Emitter::IsSumOfSoftmax(ScalarId id) const {
+    return std::find(softmax_.sums.begin(), softmax_.sums.end(), id) != softmax_.sums.end();
+}
+
 Id Emitter::Compute(const ScalarNode&, const Map& map) {
+    // The sum is of an ordinary magnitude, so this is within the precision of a division.
+    if (map.function == ScalarFunction::kDiv) {
+        if (const Id reciprocal = HoistedReciprocal(map.arguments[1]); reciprocal != 0) {
+            return Binary(Op::OpFMul, Value(map.arguments[0]), reciprocal);
+        }
+    }
     Ids arguments;
     for (const ScalarId argument : map.arguments) {
         arguments.push_back(Value(argument));
@@ -233,7 +268,6 @@ Id Emitter::Dequantised(const loop::Cast& cast) {
 
 // Clamped before it is divided, a quotient has the range for which kernels divide by multiplying.
 Id Emitter::WholeQuotient(ScalarId id, const Quantised& quantised) {
-    constexpr uint32_t kWhole = 1U << 31;  // beside the scalar itself
     const uint32_t key = id.value() | kWhole;
     for (const std::map<uint32_t, Id>& scope : scopes_) {
         if (const auto found = scope.find(key); found != scope.end()) {

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "compiler/graph/loop/emitter.h"
-#include "compiler/graph/loop/kept_values.h"
 
 namespace fornax::graph::loop {
 
@@ -43,6 +42,7 @@ uint32_t LocalSizeFor(const Expr& points) {
 
 Emitter::Emitter(const Kernel& kernel, const Target& target)
     : kernel_(kernel), target_(target), scope_(FindScope(kernel)) {
+    softmax_ = FindSoftmaxReductions(kernel_, scope_);
     domain_.ranges = kernel.sizes;
     // Twice, because extents may have variables that come later.
     for (int i = 0; i < 2; ++i) {
@@ -264,88 +264,6 @@ bool Emitter::HasNoNegativeExtents() const {
     return std::all_of(scope_.variables.begin(), scope_.variables.end(), [&](const Loop& loop) {
         return domain_.IsNotNegative(Simplified(loop.extent));
     });
-}
-
-// Rows are for kernels whose points only meet in reductions.
-bool Emitter::CanMapRows() const {
-    if (kernel_.mapping != Mapping::kRow || !kernel_.sequential.empty()) {
-        return false;
-    }
-    for (const ScalarNode& node : kernel_.scalars) {
-        const auto* load = std::get_if<Load>(&node.value);
-        if (load != nullptr && kernel_[load->buffer].written) {
-            return false;
-        }
-    }
-    // Stores of a row and of its points to one buffer would lose their order.
-    std::map<uint32_t, size_t> stores;
-    for (const Store& store : kernel_.stores) {
-        if (++stores[store.buffer.value()] > 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
-void Emitter::EmitRows() {
-    const std::span<const Loop> row_loops(kernel_.parallel.data(), kernel_.row_loops);
-    const std::span<const Loop> lane_loops(kernel_.parallel.data() + kernel_.row_loops,
-                                           kernel_.parallel.size() - kernel_.row_loops);
-    VariableSet lane_variables = 0;
-    for (const Loop& loop : lane_loops) {
-        lane_variables |= VariableSet{1} << *scope_.Find(loop.variable);
-    }
-    std::vector<const Store*> row_stores, lane_stores, stores;
-    for (const Store& store : kernel_.stores) {
-        stores.push_back(&store);
-        ((FreeOf(store) & lane_variables) == 0 ? row_stores : lane_stores).push_back(&store);
-    }
-    const std::vector<bool> needed = Needed(RootsOf(stores));
-    const std::vector<Expr> uses = UsesIn(needed, kernel_.stores);
-    const Nest rows = Collapse(row_loops, uses);
-    local_size_ = target_.subgroup_size;
-    group_ = {local_size_, 1, 1};
-    // An invocation has the same points of the row in reductions as it has for the stores.
-    for (const KeptValue& value : FindKeptValues(kernel_, scope_)) {
-        const Loop& lane = lane_loops.front();
-        const Id array =
-            b_.WorkgroupArray(b_.F32(), static_cast<uint32_t>(*lane.extent.constant()));
-        writes_kept_.emplace(value.reduced.value(), Kept{array, value.point});
-        reads_kept_.emplace(value.stored.value(), Kept{array, lane.variable});
-    }
-    const Id row = WorkgroupIndex(PointsOf(rows.loops));
-    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
-    const auto emit = [&] {
-        OpenScope();
-        BindFromIndex(rows.loops, row);
-        bound_variables_ |= rows.variables;
-        uniform_ = true;
-        Hoist(needed);
-        uniform_ = false;
-        if (!row_stores.empty()) {
-            Id once = Test(Op::OpIEqual, lane_, U(0));
-            for (const Loop& loop : lane_loops) {
-                const Id extent = EmitExtent(loop.extent);
-                once = b_.And(once, b_.ULess(U(0), extent));
-            }
-            b_.If(once, [&] {
-                OpenScope();
-                EmitStores(row_stores);
-                CloseScope();
-            });
-        }
-        if (!lane_stores.empty()) {
-            const Nest lanes = Collapse(lane_loops, UsesIn(needed, kernel_.stores));
-            Hoist(needed);
-            bound_variables_ |= lanes.variables;
-            ForLanes(lanes, {}, [&](std::span<const Id>) {
-                EmitStores(lane_stores);
-                return Ids();
-            });
-        }
-        CloseScope();
-    };
-    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, emit);
 }
 
 Result<Module> Emitter::Run() {

@@ -14,6 +14,7 @@
 #include "compiler/graph/loop/kernel.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/loop/softmax.h"
 #include "compiler/graph/spirv/module_builder.h"
 
 namespace fornax::graph::loop {
@@ -110,12 +111,25 @@ class Emitter {
     // --- emit_spirv.cpp: the mapping of points to invocations
     // Whether no loop's extent may be negative: tiles are counted without signs.
     bool HasNoNegativeExtents() const;
-    bool CanMapRows() const;
     void EmitFlat();
     void EmitTiles(const Nest& nest, size_t other);
     std::optional<size_t> TiledLoop(const Nest& nest, std::span<const Expr> uses) const;
     Id EmitBelow(Id point, const Expr& points, uint32_t size);
+    // --- emit_rows.cpp
+    bool CanMapRows() const;
     void EmitRows();
+    struct Row {
+        uint32_t number = 0;           // in the workgroup
+        Ids place;                     // of the row loops' variables
+        std::map<uint32_t, Id> known;  // a scope: scalars that are one value in the row
+    };
+    uint32_t RowsTogether(const Nest& rows,
+                          std::span<const Loop> lane_loops,
+                          const std::vector<bool>& needed) const;
+    void InRow(const Nest& rows, Row& row, bool keep, const std::function<void()>& code);
+    void ReduceRows(const Nest& rows, std::vector<Row>& each, const std::vector<bool>& needed);
+    Ids ReduceTogether(const Nest& rows, std::vector<Row>& each, ScalarId id);
+    void EmitRowStores(std::span<const Store* const> stores, std::span<const Loop> lane_loops);
     // The sequential loops and in them the stores.
     void EmitPoint(size_t sequential);
     std::vector<const Store*> AllStores() const;
@@ -185,8 +199,16 @@ class Emitter {
     std::vector<bool> Needed(std::span<const ScalarId> roots) const;
     // The same without `end` and what only that needs.
     std::vector<bool> NeededBefore(std::span<const ScalarId> roots, ScalarId end) const;
+    ScalarId IdOf(const ScalarNode& node) const {
+        return ScalarId(static_cast<uint32_t>(&node - kernel_.scalars.data()));
+    }
+    bool IsOfNumbers(ScalarId reduce) const;  // a maximum that NaN need not reach
+    bool IsSumOfSoftmax(ScalarId id) const;
+    // The reciprocal of a softmax's sum that was hoisted; 0 if there is none.
+    Id HoistedReciprocal(ScalarId sum) const;
     // Emits what is needed and has only variables that are bound.
     void Hoist(const std::vector<bool>& needed);
+    void HoistScalar(ScalarId id);
     void OpenScope() { scopes_.emplace_back(); }
     void CloseScope() { scopes_.pop_back(); }
 
@@ -199,6 +221,8 @@ class Emitter {
     Id Shift(ScalarFunction function, ElementType type, Id a, Id b);
     Id Wrap(ElementType type, Id value);
     Id CombineValues(Combine combine, ElementType type, Id a, Id b);
+    // The same for values of this reduction.
+    Id Combined(ScalarId reduce, Id a, Id b);
     Id Least(Id a, Id b);
     Id Greatest(Id a, Id b);
     Id Remainder(Id a, Id b);
@@ -241,13 +265,15 @@ class Emitter {
     using PointBody = std::function<Ids(std::span<const Id>)>;
     // Runs `body` at all points, one after the other; it gets and gives the carried values.
     Ids ForNest(const Nest& nest, size_t first, std::span<const Id> carried, const PointBody& body);
-    // The same, with the points distributed over the workgroup's invocations.
-    // `ways` sets of carried values, which different points may take so that they do not wait for
-    // each other.
+    // The same, with the points distributed over the workgroup's invocations. There are `ways` sets
+    // of carried values, which different points may take so that they do not wait for each other.
     Ids ForLanes(const Nest& nest,
                  std::span<const Id> carried,
                  const PointBody& body,
-                 size_t ways = 1);
+                 size_t ways = 1,
+                 size_t several = 1);
+    // How many points' code is written out, of what varies with the variables.
+    size_t SeveralOf(const std::vector<bool>& needed, VariableSet variables) const;
     size_t WaysOf(std::span<const Loop> loops) const;
     Ids Unrolled(std::span<const Loop> loops, std::span<const Id> carried, const PointBody& body);
     bool ShouldUnroll(std::span<const Loop> loops, const std::vector<bool>& needed) const;
@@ -258,8 +284,9 @@ class Emitter {
                   bool cooperative,
                   const PointBody& body,
                   size_t ways = 1);
-    Id AcrossInvocations(Combine combine, ElementType type, Id value);
-    Id AcrossSubgroup(Combine combine, ElementType type, Id value);
+    // `with_nan`: whether a maximum or minimum of NaN is NaN, and not that of the numbers.
+    Id AcrossInvocations(Combine combine, ElementType type, Id value, bool with_nan = true);
+    Id AcrossSubgroup(Combine combine, ElementType type, Id value, bool with_nan);
     // A position of 32 bits as the i64 that it is.
     Id WidePosition(Id position);
     Ids ArgStep(const ArgReduce& reduce, ElementType type, Id best, Id position, Id value, Id at);
@@ -276,6 +303,7 @@ class Emitter {
     const Kernel& kernel_;
     const Target& target_;
     Scope scope_;
+    SoftmaxReductions softmax_;
     spirv::ModuleBuilder b_;
     Id ArrayOf(BufferId buffer) const {
         return Kernel::IsLocal(buffer) ? locals_[buffer.value() - kFirstLocal]
@@ -312,7 +340,9 @@ class Emitter {
     struct Kept {
         Id array = 0;
         Symbol point;
+        uint32_t points = 0;
     };
+    uint32_t kept_row_ = 0;                              // of the workgroup's rows
     std::map<uint32_t, Kept> writes_kept_, reads_kept_;  // by scalar
     Id KeptPlace(const Kept& kept);
     std::map<Id, Id> shared_;  // arrays in workgroup memory, by their elements' type

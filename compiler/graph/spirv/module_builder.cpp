@@ -396,7 +396,8 @@ Ids ModuleBuilder::For(Id begin,
                        Id end,
                        Id step,
                        std::span<const Id> initial,
-                       const LoopBody& body) {
+                       const LoopBody& body,
+                       Unroll unroll) {
     const Id header = NewId(), body_label = NewId(), continue_label = NewId(), merge = NewId();
     const Id before = block_;
     Branch(header);
@@ -414,7 +415,9 @@ Ids ModuleBuilder::For(Id begin,
         carried.push_back(phi(value));
     }
     const Id in_range = Emit(spv::Op::OpULessThan, Bool(), {index, end});
-    EmitVoid(spv::Op::OpLoopMerge, {merge, continue_label, 0});
+    const auto control =
+        unroll == Unroll::kDont ? spv::LoopControlMask::DontUnroll : spv::LoopControlMask::MaskNone;
+    EmitVoid(spv::Op::OpLoopMerge, {merge, continue_label, static_cast<uint32_t>(control)});
     EmitVoid(spv::Op::OpBranchConditional, {in_range, body_label, merge});
     BeginBlock(body_label);
     known_.emplace_back();

@@ -124,7 +124,13 @@ class ModuleBuilder {
     // for (i = begin; i < end; i += step), unsigned. `body` gets i and the carried values, and
     // gives the values for the next iteration. The result are the carried values at the end.
     using LoopBody = std::function<Ids(Id, std::span<const Id>)>;
-    Ids For(Id begin, Id end, Id step, std::span<const Id> initial, const LoopBody& body);
+    enum class Unroll : uint8_t { kMay, kDont };
+    Ids For(Id begin,
+            Id end,
+            Id step,
+            std::span<const Id> initial,
+            const LoopBody& body,
+            Unroll unroll = Unroll::kMay);
 
     // --- The entry point. Begin() starts the code, Finish() ends it and gives the words.
     void Begin(const std::string& name = "main");
