@@ -2,6 +2,7 @@
 #include "compiler/graph/compile.h"
 
 #include "compiler/graph/passes/passes.h"
+#include "compiler/graph/schedule/own_kernels.h"
 #include "compiler/graph/schedule/recurrence.h"
 #include "compiler/graph/schedule/schedule.h"
 
@@ -24,13 +25,13 @@ Result<Graph> LowerToPrimitives(Graph graph) {
 Result<Plan> Compile(Graph graph,
                      const CompileOptions& options,
                      std::vector<Boundary>* boundaries) {
-    const auto keep_none = [](const Graph&, const Node&) { return false; };
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
     FORNAX_ASSIGN_OR_RETURN(graph, MultiplyLess(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, TransformFast(graph));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, IsOfTemplate));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(graph, IsRecurrence));
-    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, IsOfTemplate));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));

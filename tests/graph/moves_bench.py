@@ -154,6 +154,11 @@ def moves():
                constants={"f": np.float32([1, 1, 2, 2])})
     yield Case("resize, linear 2x", [(2, 64, 40, 40)], [node("Resize", "x  f", mode="linear")],
                constants={"f": np.float32([1, 1, 2, 2])})
+    for label, sizes, attributes in (("linear 2x, align corners", (80, 80), dict(coordinate_transformation_mode="align_corners")),
+                                     ("linear to 56x60", (56, 60), {}), ("linear to half", (20, 20), {}),
+                                     ("cubic 2x", (80, 80), dict(mode="cubic"))):
+        yield Case(f"resize, {label}", [(2, 64, 40, 40)], [node("Resize", "x   s", **dict(dict(mode="linear"), **attributes))],
+                   constants={"s": np.int64([2, 64, *sizes])})
     for size, stride, shape in ((2, 2, (4, 64, 112, 112)), (3, 2, (4, 64, 112, 112)), (3, 1, (4, 64, 56, 56)), (5, 1, (1, 128, 20, 20)),
                                 (5, 1, (4, 128, 40, 40)), (13, 1, (1, 256, 20, 20))):
         before = (size - 1) // 2 if size != 2 else 0

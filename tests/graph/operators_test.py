@@ -98,6 +98,35 @@ class Operators(unittest.TestCase):
                 with self.subTest(operator=operator, shape=shape):
                     self.check(node(operator, ["x"]), {"x": shape})
 
+    def test_resize_ratios(self):
+        """Taps that are evenly spaced, at whole ratios, and others, along rows and across them."""
+        modes = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
+        for mode in ("linear", "cubic"):
+            for coordinates in modes:
+                for shape, sizes in (((2, 3, 9, 10), (18, 20)), ((1, 2, 7, 5), (21, 15)), ((1, 2, 12, 16), (6, 4)), ((1, 3, 10, 24), (25, 17)),
+                                     ((1, 1, 6, 34), (6, 68)), ((1, 2, 3, 2), (6, 4))):
+                    if mode == "cubic" and (sizes[0] < shape[2] or shape[3] == 2):
+                        continue
+                    with self.subTest(mode=mode, coordinates=coordinates, shape=shape, sizes=sizes):
+                        self.check(node("Resize", ["x", "", "", "s"], mode=mode, coordinate_transformation_mode=coordinates),
+                                   {"x": shape}, {"s": np.array([*shape[:2], *sizes])}, opset=18)
+
+    def test_resize_of_infinities(self):
+        """An infinite element reaches only the places that interpolate it."""
+        x = np.ones((1, 1, 3, 6), np.float32)
+        x[0, 0, 1, 2] = np.inf
+        model = make_model([node("Resize", ["x", "", "s"], mode="linear")], {"x": x.shape}, {"y": None},
+                           {"s": np.float32([1, 1, 1, 2])}, 18)
+        (y,) = self.run_model(model, [x])
+        self.assertEqual(np.flatnonzero(~np.isfinite(y[0, 0, 1])).tolist(), [3, 4, 5, 6])
+        self.assertTrue(np.all(y[0, 0, [0, 2]] == 1))
+
+    def test_padding_of_rows(self):
+        for mode in ("reflect", "edge", "wrap"):
+            for pads in ((0, 3, 0, 2), (2, 4, 1, 0), (0, 0, 0, 4), (1, 0, 3, 0), (2, 4, 4, 4)):
+                with self.subTest(mode=mode, pads=pads):
+                    self.check(node("Pad", ["x", "p"], mode=mode), {"x": (6, 5)}, {"p": np.array(pads)}, opset=19)
+
     # --- Matrices and normalisations -------------------------------------------------------------
 
     def test_matmul_shapes(self):

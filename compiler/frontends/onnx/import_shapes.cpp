@@ -269,7 +269,45 @@ void ImportSplit(Node& node) {
 // --- Pad -----------------------------------------------------------------------------------------
 
 // Repeats what is at the edges: the index of each place along an axis, then a gather.
+// Rows of known sizes and what is put beside them as two concatenations, which kernels read without
+// indices from memory; nothing for others.
+Val PadRows(Val x, const Expr& low, const Expr& high, const std::string& mode) {
+    const std::optional<int64_t> n = x.dim(-1).constant(), before = low.constant(),
+                                 behind = high.constant();
+    if (!n || !before || !behind || *before < 0 || *behind < 0) {
+        return {};
+    }
+    const int64_t most = mode == "edge" ? INT64_MAX : mode == "wrap" ? *n : *n - 1;
+    if (*n == 0 || *before > most || *behind > most) {
+        return {};
+    }
+    const auto part = [&](int64_t begin, int64_t count) {
+        if (mode == "edge") {
+            Shape shape = x.shape();
+            shape[shape.rank() - 1] = count;
+            return graph::BroadcastTo(graph::SliceAxis(x, -1, begin, 1), shape);
+        }
+        const Val slice = graph::SliceAxis(x, -1, begin, count);
+        return mode == "wrap" ? slice : graph::Reverse(slice, -1);
+    };
+    Val y = x;
+    if (*before > 0) {
+        const int64_t begin = mode == "edge" ? 0 : mode == "wrap" ? *n - *before : 1;
+        y = graph::Concat({part(begin, *before), y}, -1);
+    }
+    if (*behind > 0) {
+        const int64_t begin = mode == "edge" ? *n - 1 : mode == "wrap" ? 0 : *n - 1 - *behind;
+        y = graph::Concat({y, part(begin, *behind)}, -1);
+    }
+    return y;
+}
+
 Val PadByIndex(Val x, int64_t axis, const Expr& low, const Expr& high, const std::string& mode) {
+    if (axis == x.rank() - 1) {
+        if (const Val rows = PadRows(x, low, high, mode)) {
+            return rows;
+        }
+    }
     Builder& b = x.builder();
     const Expr size = x.dim(axis), total = low + size + high;
     Val place = b.Iota(ElementType::kI64, Shape{total}, 0) - b.Size(low);

@@ -2,6 +2,7 @@
 // or a product with the matrix of their weights.
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -16,9 +17,10 @@ namespace {
 // The taps of one axis: for each place of the result `taps` indices and weights.
 struct Taps {
     int64_t taps = 1;
-    std::vector<int64_t> indices;
+    std::vector<int64_t> indices;  // within the operand
     std::vector<float> weights;
-    std::vector<bool> outside;  // takes the extrapolation value
+    std::vector<int64_t> first;  // of each place, not limited to the operand
+    std::vector<bool> outside;   // takes the extrapolation value
 };
 
 double Source(int64_t place,
@@ -97,11 +99,13 @@ Taps TapsOf(const ResizeAxis& axis, int64_t n, int64_t m, const ResizeOptions& o
         result.outside.push_back(options.coordinates == Coordinates::kCropAndResize &&
                                  (x < 0 || x > static_cast<double>(n - 1)));
         if (options.mode == ResizeMode::kNearest) {
-            result.indices.push_back(std::clamp<int64_t>(Nearest(x, options.nearest), 0, n - 1));
+            result.first.push_back(Nearest(x, options.nearest));
+            result.indices.push_back(std::clamp<int64_t>(result.first.back(), 0, n - 1));
             result.weights.push_back(1);
             continue;
         }
         const int64_t first = static_cast<int64_t>(std::ceil(x)) - result.taps / 2;
+        result.first.push_back(first);
         std::vector<double> weights;
         double sum = 0;
         for (int64_t tap = 0; tap < result.taps; ++tap) {
@@ -130,10 +134,116 @@ Val Along(Val vector, int64_t axis, int64_t rank) {
     return Reshape(vector, Shape(std::move(dims)));
 }
 
+// Nearest by a whole number: each element repeated.
+Val Repeat(Val x, int64_t axis, int64_t times) {
+    Shape shape = x.shape();
+    const size_t place = static_cast<size_t>(axis);
+    std::vector<Expr> repeated(shape.dims().begin(), shape.dims().end());
+    repeated.insert(repeated.begin() + axis + 1, Expr(times));
+    shape[place] = shape[place] * times;
+    return Reshape(BroadcastTo(Unsqueeze(x, axis + 1), Shape(std::move(repeated))), shape);
+}
+
+// A rule for each place's first tap: floor((place * step + offset) / times) + base, where step or
+// times is 1.
+struct Spacing {
+    int64_t step = 1, times = 1, offset = 0, base = 0;
+    int64_t At(int64_t place) const { return (place * step + offset) / times + base; }
+};
+
+std::optional<Spacing> SpacingOf(const std::vector<int64_t>& first) {
+    const auto changes = [&](size_t from) {
+        while (from < first.size() && first[from] == first[from - 1]) {
+            ++from;
+        }
+        return from;
+    };
+    if (first.size() < 2) {
+        return std::nullopt;
+    }
+    Spacing spacing;
+    spacing.base = first[0];
+    if (first[1] > first[0] + 1) {
+        spacing.step = first[1] - first[0];
+    } else {
+        const size_t once = changes(1), twice = changes(once + 1);
+        if (twice >= first.size()) {
+            return std::nullopt;
+        }
+        spacing.times = static_cast<int64_t>(twice - once);
+        spacing.offset = spacing.times - static_cast<int64_t>(once);
+    }
+    for (size_t place = 0; place < first.size(); ++place) {
+        if (spacing.offset < 0 || first[place] != spacing.At(static_cast<int64_t>(place))) {
+            return std::nullopt;
+        }
+    }
+    return spacing;
+}
+
+// A number for each place along the axis.
+Val Weights(Val x, int64_t axis, const std::vector<float>& weights) {
+    const Val vector =
+        x.builder().Constant(Tensor::FromFloats({static_cast<int64_t>(weights.size())}, weights));
+    return Along(Cast(vector, x.element()), axis, x.rank());
+}
+
+// Taps that are evenly spaced are slices of the operand with each element repeated, which kernels
+// read without indices from memory. Taps outside of the operand read zeros, and what they weigh is
+// the outermost element's. Nothing if the taps are not so.
+Val InterpolateEvenly(Val x, int64_t axis, const Taps& taps, int64_t n, int64_t m) {
+    std::optional<Spacing> spacing = SpacingOf(taps.first);
+    if (!spacing) {
+        return {};
+    }
+    // Along rows vectors begin where an element's repetitions do, so that their loads are known
+    // patterns: a place has one tap more then, and one that it does not take.
+    const bool aligned = axis == x.rank() - 1 && spacing->offset != 0;
+    const int64_t count = taps.taps + (aligned ? 1 : 0);
+    spacing->offset = aligned ? 0 : spacing->offset;
+    std::vector<std::vector<float>> weights(static_cast<size_t>(count),
+                                            std::vector<float>(static_cast<size_t>(m), 0));
+    for (int64_t place = 0; place < m; ++place) {
+        for (int64_t tap = 0; tap < taps.taps; ++tap) {
+            const size_t at = static_cast<size_t>(place * taps.taps + tap);
+            const int64_t nearest = taps.indices[at] - spacing->At(place);
+            if (nearest < 0 || nearest >= count) {
+                return {};
+            }
+            weights[static_cast<size_t>(nearest)][static_cast<size_t>(place)] += taps.weights[at];
+        }
+    }
+    const int64_t low = std::max<int64_t>(0, -spacing->At(0));
+    const int64_t high = std::max<int64_t>(0, spacing->At(m - 1) + count - n);
+    std::vector<Expr> lows(static_cast<size_t>(x.rank()), Expr(0)), highs = lows;
+    lows[static_cast<size_t>(axis)] = low;
+    highs[static_cast<size_t>(axis)] = high;
+    const Val padded = Pad(x, 0, lows, highs);
+    const Val repeated = spacing->times == 1 ? padded : Repeat(padded, axis, spacing->times);
+    Val sum;
+    for (int64_t tap = 0; tap < count; ++tap) {
+        const int64_t begin = (spacing->base + tap + low) * spacing->times + spacing->offset;
+        const Val weight = Weights(x, axis, weights[static_cast<size_t>(tap)]);
+        const Val element = SliceAxis(repeated, axis, begin, m, spacing->step);
+        Val value = element * weight;
+        if (aligned) {
+            // A tap that is not taken may be infinite.
+            value = Where(map::Equal(weight, Like(weight, 0)), Like(value, 0), value);
+        }
+        sum = sum ? sum + value : value;
+    }
+    return sum;
+}
+
 Val Interpolate(Val x, const ResizeAxis& axis, const Taps& taps, int64_t n, int64_t m) {
     Builder& b = x.builder();
     constexpr int64_t kMaxGathers = 4;
     if (taps.taps <= kMaxGathers) {
+        if (taps.taps > 1) {
+            if (const Val even = InterpolateEvenly(x, axis.axis, taps, n, m)) {
+                return even;
+            }
+        }
         Val sum;
         for (int64_t tap = 0; tap < taps.taps; ++tap) {
             std::vector<int64_t> indices;
@@ -143,10 +253,7 @@ Val Interpolate(Val x, const ResizeAxis& axis, const Taps& taps, int64_t n, int6
                 weights.push_back(taps.weights[static_cast<size_t>(place * taps.taps + tap)]);
             }
             Val value = Take(x, b.Integers(indices), axis.axis);
-            if (taps.taps > 1) {
-                const Val weight = b.Constant(Tensor::FromFloats({m}, weights));
-                value = value * Along(Cast(weight, x.element()), axis.axis, x.rank());
-            }
+            value = taps.taps > 1 ? value * Weights(x, axis.axis, weights) : value;
             sum = sum ? sum + value : value;
         }
         return sum;
@@ -162,16 +269,6 @@ Val Interpolate(Val x, const ResizeAxis& axis, const Taps& taps, int64_t n, int6
     return MoveAxis(MatMul(MoveAxis(x, axis.axis, -1), TransposeMatrix(weights)), -1, axis.axis);
 }
 
-// Nearest by a whole number: each element repeated.
-Val Repeat(Val x, int64_t axis, int64_t times) {
-    Shape shape = x.shape();
-    const size_t place = static_cast<size_t>(axis);
-    std::vector<Expr> repeated(shape.dims().begin(), shape.dims().end());
-    repeated.insert(repeated.begin() + axis + 1, Expr(times));
-    shape[place] = shape[place] * times;
-    return Reshape(BroadcastTo(Unsqueeze(x, axis + 1), Shape(std::move(repeated))), shape);
-}
-
 bool IsRepeat(const ResizeAxis& axis, const ResizeOptions& options, const Expr& n) {
     const bool whole = axis.scale == std::floor(axis.scale) && axis.scale >= 1 &&
                        axis.size == n * static_cast<int64_t>(axis.scale);
@@ -181,6 +278,23 @@ bool IsRepeat(const ResizeAxis& axis, const ResizeOptions& options, const Expr& 
                          (options.nearest == NearestMode::kRoundPreferFloor ||
                           options.nearest == NearestMode::kRoundPreferCeil);
     return options.mode == ResizeMode::kNearest && whole && (floors || centres);
+}
+
+// The axes counted from 0, in the order that takes the fewest elements from places that come from
+// tables: first those that shrink, then those that grow, rows first.
+std::vector<ResizeAxis> InOrder(std::span<const ResizeAxis> axes, int64_t rank) {
+    std::vector<ResizeAxis> ordered(axes.begin(), axes.end());
+    for (ResizeAxis& axis : ordered) {
+        axis.axis = Builder::Axis(axis.axis, rank);
+    }
+    std::ranges::sort(ordered, [](const ResizeAxis& a, const ResizeAxis& b) {
+        const bool a_grows = a.scale >= 1, b_grows = b.scale >= 1;
+        if (a_grows != b_grows) {
+            return b_grows;
+        }
+        return a_grows ? a.axis > b.axis : a.axis < b.axis;
+    });
+    return ordered;
 }
 
 }  // namespace
@@ -193,9 +307,7 @@ Val Resize(Val x, std::span<const ResizeAxis> axes, const ResizeOptions& options
             const bool moves = options.mode == ResizeMode::kNearest;
             Val v = moves ? in[0] : Cast(in[0], ComputeType(in[0].element()));
             Val outside;
-            for (const ResizeAxis& given : axes) {
-                ResizeAxis axis = given;
-                axis.axis = Builder::Axis(axis.axis, v.rank());
+            for (const ResizeAxis& axis : InOrder(axes, v.rank())) {
                 const Expr size = v.dim(axis.axis);
                 const bool crop = options.coordinates == Coordinates::kCropAndResize;
                 if (axis.scale == 1 && axis.size == size && !crop) {

@@ -47,65 +47,70 @@ Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transfor
         FailInvalid(
             fmt::format("the axis {} of {} cannot be transformed", axis, x.shape().ToString()));
     }
+    return x.builder().Composite("dft",
+                                 {{"axis", axis}, {"transform", static_cast<int64_t>(transform)}},
+                                 {x, x.builder().Size(length)}, [&](Builder&, Vals in) -> Vals {
+                                     return {FourierProduct(in[0], axis, length, transform)};
+                                 })[0];
+}
+
+Val FourierProduct(Val x, int64_t axis, const Expr& length, Transform transform) {
+    Builder& b = x.builder();
     const bool inverse = transform == Transform::kInverse || transform == Transform::kInverseHalf;
     const bool from_half = transform == Transform::kInverseHalf;
-    return x.builder().Composite(
-        "dft", {{"axis", axis}, {"transform", static_cast<int64_t>(transform)}}, {x},
-        [&](Builder& b, Vals in) -> Vals {
-            const Expr half = FloorDiv(length, 2) + 1;
-            const Expr rows = from_half ? half : length;
-            const Expr columns = transform == Transform::kForwardHalf ? half : length;
-            const ElementType type = in[0].element(), compute = ComputeType(type);
-            std::vector<Expr> low(static_cast<size_t>(x.rank()), Expr(0)), high = low;
-            high[static_cast<size_t>(axis)] = rows - in[0].dim(axis);
-            const Val padded = Cast(Pad(in[0], 0, low, high), compute);
-            const bool complex = b.sizes().Equal(padded.dim(-1), 2);
-            const Val real = Select(padded, -1, 0);
-            const Val imaginary = complex ? Select(padded, -1, 1) : Val();
-            // The angle of row i and column j is 2 pi (i j mod length) / length.
-            const Shape square{rows, columns};
-            const Val whole = b.Size(length);
-            const Val quarters = map::Mod(b.Iota(ElementType::kI64, square, 0) *
-                                              b.Iota(ElementType::kI64, square, 1),
-                                          whole) *
-                                 4.0;
-            const Val count = Cast(whole, compute);
-            Val sine = SineOfTurns(quarters, whole, compute);
-            Val cosine = SineOfTurns(map::Mod(quarters + whole, whole * 4.0), whole, compute);
-            if (inverse) {
-                cosine = cosine / count;
-                sine = -(sine / count);
-            }
-            if (from_half) {
-                // Frequencies between the first and the middle stand for their mirror images, too.
-                const Val row = b.Iota(ElementType::kI64, Shape{rows, 1}, 0);
-                const Val single = Or(Equal(row, 0), map::Equal(row * 2.0, b.Size(length)));
-                const Val weight = Where(single, Like(cosine, 1), Like(cosine, 2));
-                cosine = cosine * weight;
-                sine = sine * weight;
-            }
-            std::string labels, result;
-            for (int64_t i = 0; i < x.rank() - 1; ++i) {
-                const char label = static_cast<char>('a' + i);
-                labels += i == axis ? 'Y' : label;
-                result += i == axis ? 'Z' : label;
-            }
-            const auto times = [&](Val v, Val matrix) {
-                return Contract(v, matrix, labels + ",YZ->" + result);
-            };
-            Val out_real = times(real, cosine);
-            if (complex) {
-                out_real = out_real + times(imaginary, sine);
-            }
-            if (from_half) {
-                return {Cast(Unsqueeze(out_real, -1), type)};
-            }
-            Val out_imaginary = -times(real, sine);
-            if (complex) {
-                out_imaginary = out_imaginary + times(imaginary, cosine);
-            }
-            return {Cast(Stack({out_real, out_imaginary}, -1), type)};
-        })[0];
+    const Expr half = FloorDiv(length, 2) + 1;
+    const Expr rows = from_half ? half : length;
+    const Expr columns = transform == Transform::kForwardHalf ? half : length;
+    const ElementType type = x.element(), compute = ComputeType(type);
+    std::vector<Expr> low(static_cast<size_t>(x.rank()), Expr(0)), high = low;
+    high[static_cast<size_t>(axis)] = rows - x.dim(axis);
+    const Val padded = Cast(Pad(x, 0, low, high), compute);
+    const bool complex = b.sizes().Equal(padded.dim(-1), 2);
+    const Val real = Select(padded, -1, 0);
+    const Val imaginary = complex ? Select(padded, -1, 1) : Val();
+    // The angle of row i and column j is 2 pi (i j mod length) / length.
+    const Shape square{rows, columns};
+    const Val whole = b.Size(length);
+    const Val quarters =
+        map::Mod(b.Iota(ElementType::kI64, square, 0) * b.Iota(ElementType::kI64, square, 1),
+                 whole) *
+        4.0;
+    const Val count = Cast(whole, compute);
+    Val sine = SineOfTurns(quarters, whole, compute);
+    Val cosine = SineOfTurns(map::Mod(quarters + whole, whole * 4.0), whole, compute);
+    if (inverse) {
+        cosine = cosine / count;
+        sine = -(sine / count);
+    }
+    if (from_half) {
+        // Frequencies between the first and the middle stand for their mirror images, too.
+        const Val row = b.Iota(ElementType::kI64, Shape{rows, 1}, 0);
+        const Val single = Or(Equal(row, 0), map::Equal(row * 2.0, b.Size(length)));
+        const Val weight = Where(single, Like(cosine, 1), Like(cosine, 2));
+        cosine = cosine * weight;
+        sine = sine * weight;
+    }
+    std::string labels, result;
+    for (int64_t i = 0; i < x.rank() - 1; ++i) {
+        const char label = static_cast<char>('a' + i);
+        labels += i == axis ? 'Y' : label;
+        result += i == axis ? 'Z' : label;
+    }
+    const auto times = [&](Val v, Val matrix) {
+        return Contract(v, matrix, labels + ",YZ->" + result);
+    };
+    Val out_real = times(real, cosine);
+    if (complex) {
+        out_real = out_real + times(imaginary, sine);
+    }
+    if (from_half) {
+        return Cast(Unsqueeze(out_real, -1), type);
+    }
+    Val out_imaginary = -times(real, sine);
+    if (complex) {
+        out_imaginary = out_imaginary + times(imaginary, cosine);
+    }
+    return Cast(Stack({out_real, out_imaginary}, -1), type);
 }
 
 Val ShortTimeTransform(Val signal, int64_t step, Val window, const Expr& length, bool half) {

@@ -23,8 +23,10 @@ enum class Transform : uint8_t {
 };
 // Along `axis` of x [..., 1 or 2], whose last dimension is a number's real and imaginary part; the
 // axis is cut or extended with 0 to `length`. The result's last dimension is 2, of kInverseHalf 1.
-// A composite.
+// A composite "dft" with the length as a second operand, so that passes see it when it is known.
 Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transform);
+// The same as a product with cosines and sines.
+Val FourierProduct(Val x, int64_t axis, const Expr& length, Transform transform);
 // Transforms of frames of the window's size of signals [batch, samples, 1 or 2]: [batch, frames,
 // frequencies, 2]. The window may be nothing.
 Val ShortTimeTransform(Val signal, int64_t step, Val window, const Expr& length, bool half);

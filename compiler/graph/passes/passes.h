@@ -21,6 +21,10 @@ Result<Graph> SpecializeSizes(Graph graph, const std::set<std::string>& dynamic)
 // Before InlineComposites(), because it finds them by their names.
 Result<Graph> MultiplyLess(const Graph& graph);
 
+// Makes Fourier transforms of known lengths composites that are named after a template. Before
+// InlineComposites(), too.
+Result<Graph> TransformFast(const Graph& graph);
+
 // Puts bodies in the place of composites, but for those that `keep` says a template takes.
 Result<Graph> InlineComposites(const Graph& graph,
                                const std::function<bool(const Graph&, const Node&)>& keep);

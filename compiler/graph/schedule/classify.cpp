@@ -36,6 +36,8 @@ struct Classifier {
     Classification operator()(const op::Reduce&) const { return {NodeClass::kReduction, {}}; }
     Classification operator()(const op::ArgReduce&) const { return {NodeClass::kReduction, {}}; }
     Classification operator()(const op::Contract&) const { return {NodeClass::kReduction, {}}; }
+    // Those of templates; others have been inlined.
+    Classification operator()(const op::Composite&) const { return {NodeClass::kOwnKernel, {}}; }
     Classification operator()(const op::Scan&) const { return {NodeClass::kOwnKernel, {}}; }
     Classification operator()(const op::Sort&) const { return {NodeClass::kOwnKernel, {}}; }
     Classification operator()(const op::Scatter&) const { return {NodeClass::kOwnKernel, {}}; }

@@ -19,6 +19,12 @@ void AddConcat(const Graph& graph,
                const Node& node,
                PlanBuilder& plan);
 void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
+// A composite that is named after a template: for InlineComposites() to keep.
+bool IsOfTemplate(const Graph& graph, const Node& node);
+void AddOfTemplate(const Graph& graph,
+                   const std::vector<bool>& realized,
+                   const Node& node,
+                   PlanBuilder& plan);
 void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan);
 // `in_place`: the result lies where the data do, and only the updates are stored.
 void AddScatter(const Graph& graph,

@@ -21,6 +21,8 @@ namespace {
 constexpr double kPriceOfMemory = 40;
 // What takes no more simple operations and reads nothing is never kept.
 constexpr double kCheap = 4;
+// An element whose place along a row comes from memory: neighbours are loaded one by one.
+constexpr double kCostOfGather = 12;
 // The most scalars that one kernel holds.
 constexpr size_t kMaxScalars = 400;
 // The most simple operations that are inlined into one value.
@@ -141,6 +143,10 @@ class Realizer {
             double cost = Is<op::RandomBits>(node.operation) ? 60 : 1;
             if (const auto* map = std::get_if<op::Map>(&node.operation)) {
                 cost = FunctionCost(map->function);
+            } else if (const auto* gather = std::get_if<op::Gather>(&node.operation)) {
+                const bool along_rows = gather->shape.rank() > 1 && !gather->sources.empty() &&
+                                        gather->sources.back() < 0;
+                cost = along_rows ? kCostOfGather : 1;
             } else if (IsView(node.operation)) {
                 cost = 0;
             }

@@ -137,6 +137,8 @@ class Scheduler {
     void AddOwnKernel(const Node& node) {
         if (Is<op::Concat>(node.operation)) {
             AddConcat(graph_, realized_, node, plan_);
+        } else if (Is<op::Composite>(node.operation)) {
+            AddOfTemplate(graph_, realized_, node, plan_);
         } else if (Is<op::Scan>(node.operation)) {
             AddScan(graph_, realized_, node, plan_);
         } else if (Is<op::Sort>(node.operation)) {

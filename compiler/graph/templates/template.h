@@ -57,6 +57,10 @@ struct Template {
                       std::span<std::vector<uint8_t>> buffers) = nullptr;
 };
 
+// The most complex numbers that fourier_rows transforms: two rows of them fill the workgroup memory
+// that every device has in practice, 32 KiB.
+inline constexpr int64_t kMostFourierPoints = 2048;
+
 // All templates, sorted by name.
 std::span<const Template> Templates();
 // Null if there is none of this name.
