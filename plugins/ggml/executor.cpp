@@ -31,7 +31,8 @@ Hash128 HashTensors(const Tensors& tensors, std::vector<std::byte>& bytes) {
 
 // --- Compiler ------------------------------------------------------------------------------------
 
-Compiler::Compiler(std::shared_ptr<vulkan::Device> device) : device_(std::move(device)) {}
+Compiler::Compiler(std::shared_ptr<vulkan::Device> device)
+    : device_(device), programs_(std::move(device)) {}
 
 Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_frontend::Graph& graph) {
     const Hash128 hash = HashOf(graph);
@@ -46,15 +47,18 @@ Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_fronte
         ggml_frontend::ImportedGraph imported,
         ggml_frontend::Import(graph, fmt::format("graph {}", hash.ToHex().substr(0, 16))));
     FORNAX_RETURN_IF_ERROR(graph::Verify(imported.graph));
-    graph::CompileOptions options;
-    options.strict = true;
     const std::string what = fmt::format("graph {} of {} nodes", hash.ToHex(), graph.nodes.size());
-    FORNAX_ASSIGN_OR_RETURN(PlanSource::Found made,
-                            plans_.Get(std::move(imported.graph), options, what));
-    LogInfo("ggml: {} is {} steps ({})", what, made.plan.steps.size(), made.from);
     auto compiled = std::make_shared<CompiledGraph>();
-    FORNAX_ASSIGN_OR_RETURN(compiled->program,
-                            runtime::Program::Create(device_, std::move(made.plan), {}));
+    std::vector<uint32_t> weights;
+    for (size_t i = 0; i < imported.inputs.size(); ++i) {
+        const ggml_frontend::ImportedGraph::Input& input = imported.inputs[i];
+        if (input.part != ggml_frontend::Part::kWhole || graph.storages[input.storage].is_weights) {
+            weights.push_back(static_cast<uint32_t>(i));
+        }
+        compiled->dims.push_back(*imported.graph.ShapeOf(imported.graph.inputs()[i]).Constants());
+    }
+    FORNAX_ASSIGN_OR_RETURN(
+        compiled->program, programs_.Get(std::move(imported.graph), compiled->dims, weights, what));
     compiled->inputs = std::move(imported.inputs);
     compiled->outputs = std::move(imported.outputs);
     compiled->states = std::move(imported.states);
@@ -109,12 +113,8 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
         options.states->Set(state.name, capture.sizes[state.storage], std::move(buffer));
     }
     bound->session_ = std::make_unique<runtime::Session>(compiled->program, options);
-    std::vector<runtime::Dims> dims;
-    for (const graph::PlanPort& input : compiled->program->plan().inputs) {
-        dims.push_back(*input.type.shape.Constants());
-    }
     runtime::Fit fit;
-    FORNAX_ASSIGN_OR_RETURN(bound->instance_, bound->session_->For(dims, fit));
+    FORNAX_ASSIGN_OR_RETURN(bound->instance_, bound->session_->For(compiled->dims, fit));
     if (bound->instance_ == nullptr) {
         return Error{ErrorCode::kInternal, fit.reason};
     }
