@@ -180,10 +180,13 @@ bool BoundGraph::Uses(const void* begin, uint64_t size) const {
 Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* const> nodes,
                                                       uint64_t identifier) {
     const auto start = std::chrono::steady_clock::now();
-    const auto found = [&](std::string_view by) {
+    const auto microseconds = [&] {
         using Microseconds = std::chrono::duration<double, std::micro>;
+        return Microseconds(std::chrono::steady_clock::now() - start).count();
+    };
+    const auto found = [&](std::string_view by) {
         LogDebug("ggml: a graph of {} nodes is found by {} in {:.1f} us", nodes.size(), by,
-                 Microseconds(std::chrono::steady_clock::now() - start).count());
+                 microseconds());
         return kept_.front().bound;
     };
     thread_local std::vector<std::byte> bytes;
@@ -219,6 +222,8 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     if (kept_.size() > kMaxKept) {
         kept_.pop_back();
     }
+    LogDebug("ggml: a graph of {} nodes is ready after {:.1f} ms", nodes.size(),
+             microseconds() / 1e3);
     return bound;
 }
 
