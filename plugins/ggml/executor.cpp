@@ -49,11 +49,15 @@ Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_fronte
     FORNAX_RETURN_IF_ERROR(graph::Verify(imported.graph));
     const std::string what = fmt::format("graph {} of {} nodes", hash.ToHex(), graph.nodes.size());
     auto compiled = std::make_shared<CompiledGraph>();
-    std::vector<uint32_t> weights;
+    std::vector<graph::WeightInput> weights;
     for (size_t i = 0; i < imported.inputs.size(); ++i) {
         const ggml_frontend::ImportedGraph::Input& input = imported.inputs[i];
-        if (input.part != ggml_frontend::Part::kWhole || graph.storages[input.storage].is_weights) {
-            weights.push_back(static_cast<uint32_t>(i));
+        const ggml_frontend::Storage& storage = graph.storages[input.storage];
+        const bool is_packed = input.part != ggml_frontend::Part::kWhole;
+        if (is_packed || storage.is_weights) {
+            // Kernels of packed blocks know no number of rows; those of floats do.
+            const bool has_blocks = is_packed && storage.type->is_quantised();
+            weights.push_back({static_cast<uint32_t>(i), has_blocks});
         }
         compiled->dims.push_back(*imported.graph.ShapeOf(imported.graph.inputs()[i]).Constants());
     }

@@ -23,14 +23,15 @@ struct Programs::Request {
     const graph::Graph& graph;
     const graph::FamilyMember& member;
     std::span<const runtime::Dims> dims;
-    std::span<const uint32_t> weights;
+    std::span<const graph::WeightInput> weights;
     const std::string& what;
 };
 
-Result<std::shared_ptr<const runtime::Program>> Programs::Get(graph::Graph graph,
-                                                              std::span<const runtime::Dims> dims,
-                                                              std::span<const uint32_t> weights,
-                                                              const std::string& what) {
+Result<std::shared_ptr<const runtime::Program>> Programs::Get(
+    graph::Graph graph,
+    std::span<const runtime::Dims> dims,
+    std::span<const graph::WeightInput> weights,
+    const std::string& what) {
     const std::optional<graph::FamilyMember> member = graph::SplitSizes(graph);
     if (!member) {
         FORNAX_ASSIGN_OR_RETURN(PlanSource::Found found,
@@ -159,9 +160,23 @@ Programs::Program Programs::FindOpen(Family& family, const Request& request) {
 }
 
 Programs::Program Programs::MakeOpen(Family& family, const Request& request) {
-    const std::vector<graph::FamilyRecord::Sizes> samples = family.record.samples;
-    for (auto sample = samples.rbegin(); sample != samples.rend(); ++sample) {
-        const graph::FamilyRecord::Pair pair = {*sample, request.member.sizes};
+    // Those first from which the fewest sizes differ: then it is one that grew.
+    std::vector<std::pair<size_t, graph::FamilyRecord::Sizes>> others;
+    const auto add = [&](const graph::FamilyRecord::Sizes& sizes) {
+        size_t differences = 0;
+        for (size_t i = 0; i < std::min(sizes.size(), request.member.sizes.size()); ++i) {
+            differences += sizes[i] != request.member.sizes[i] ? 1 : 0;
+        }
+        others.emplace_back(differences, sizes);
+    };
+    std::ranges::for_each(family.record.samples, add);
+    for (const graph::FamilyRecord::Pair& pair : family.record.pairs) {
+        add(pair.a);
+        add(pair.b);
+    }
+    std::ranges::sort(others);
+    for (const auto& [differences, sizes] : others) {
+        const graph::FamilyRecord::Pair pair = {sizes, request.member.sizes};
         const size_t before = family.generalized.size();
         Propose(family, request.graph, pair);
         if (family.generalized.size() == before) {
@@ -171,6 +186,9 @@ Programs::Program Programs::MakeOpen(Family& family, const Request& request) {
         family.record.AddPair(pair);
         if (Program program = Open(family, family.generalized.back(), request)) {
             plans_.StoreFamily(family.key, family.record);
+            if (family.generalized.size() > graph::FamilyRecord::kMostPairs) {
+                family.generalized.erase(family.generalized.begin());
+            }
             return program;
         }
         family.record = earlier;

@@ -27,10 +27,10 @@ class Programs {
     explicit Programs(std::shared_ptr<vulkan::Device> device) : device_(std::move(device)) {}
 
     // The program of a verified graph with constant sizes, which messages call `what`. `dims` are
-    // its inputs' dimensions, `weights` the inputs, by number, that stay as they are.
+    // its inputs' dimensions.
     Result<std::shared_ptr<const runtime::Program>> Get(graph::Graph graph,
                                                         std::span<const runtime::Dims> dims,
-                                                        std::span<const uint32_t> weights,
+                                                        std::span<const graph::WeightInput> weights,
                                                         const std::string& what);
 
   private:

@@ -78,6 +78,7 @@ SIGNATURES = {
     "ggml_backend_name": (c_char_p, [c_void_p]),
     "ggml_backend_alloc_ctx_tensors": (c_void_p, [c_void_p] * 2),
     "ggml_backend_buffer_free": (None, [c_void_p]),
+    "ggml_backend_buffer_set_usage": (None, [c_void_p, c_int]),
     "ggml_backend_buffer_is_host": (c_bool, [c_void_p]),
     "ggml_backend_buffer_get_base": (c_void_p, [c_void_p]),
     "ggml_backend_tensor_alloc": (c_int, [c_void_p] * 3),

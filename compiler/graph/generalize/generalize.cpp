@@ -29,48 +29,67 @@ bool IsSymbolic(const TensorType& type) {
 
 // What a value is made of.
 enum class Origin : uint8_t {
-    kNothing,  // constants and positions
-    kWeights,  // weights, and nothing else that changes
+    kNothing,   // constants and positions
+    kWeights,   // weights for any number of rows, and nothing else that changes
+    kFewSizes,  // the same of weights of which one is not
     kOther,
 };
 
-Status CheckWeights(const Graph& graph, std::span<const uint32_t> weights) {
+Status CheckWeights(Graph& graph, std::span<const WeightInput> weights) {
     std::vector<Origin> origins(graph.values().size(), Origin::kOther);
     for (size_t v = 0; v < origins.size(); ++v) {
         if (graph.values()[v].kind == ValueKind::kConstant) {
             origins[v] = Origin::kNothing;
         }
     }
-    for (const uint32_t weight : weights) {
-        if (weight < graph.inputs().size()) {
-            const ValueId input = graph.inputs()[weight];
-            origins[input.value()] = Origin::kWeights;
-            if (IsSymbolic(graph.TypeOf(input))) {
-                return Error{ErrorCode::kUnsupported,
-                             fmt::format("The size of the weight {} differs.", graph[input].name)};
-            }
+    for (const WeightInput& weight : weights) {
+        if (weight.input >= graph.inputs().size()) {
+            continue;
+        }
+        const ValueId input = graph.inputs()[weight.input];
+        origins[input.value()] = weight.any_rows ? Origin::kWeights : Origin::kFewSizes;
+        if (IsSymbolic(graph.TypeOf(input))) {
+            return Error{ErrorCode::kUnsupported,
+                         fmt::format("The size of the weight {} differs.", graph[input].name)};
         }
     }
+    std::vector<Expr> rows;
     for (const Node& node : graph.nodes()) {
         const bool is_product = Is<op::Contract>(node.operation) || !node.bodies.empty();
-        bool reads_weights = false, reads_symbolic = false;
         Origin origin = Is<op::ReadState>(node.operation) ? Origin::kOther : Origin::kNothing;
+        Origin of_weights = Origin::kNothing;
+        std::vector<Expr> symbolic;
         for (const ValueId operand : node.operands) {
             const Origin of_operand = origins[operand.value()];
             origin = std::max(origin, of_operand);
-            reads_weights |= of_operand == Origin::kWeights;
-            reads_symbolic |= of_operand == Origin::kOther && IsSymbolic(graph.TypeOf(operand));
+            if (of_operand != Origin::kOther) {
+                of_weights = std::max(of_weights, of_operand);
+                continue;
+            }
+            std::ranges::copy_if(graph.ShapeOf(operand).dims(), std::back_inserter(symbolic),
+                                 [](const Expr& dim) { return !dim.is_constant(); });
         }
-        if (is_product && reads_weights && reads_symbolic) {
+        if (is_product && of_weights == Origin::kFewSizes && !symbolic.empty()) {
             return Error{ErrorCode::kUnsupported,
                          fmt::format("The number of rows that {} multiplies by weights differs.",
                                      node.name)};
+        }
+        if (is_product && of_weights == Origin::kWeights) {
+            rows.insert(rows.end(), symbolic.begin(), symbolic.end());
         }
         for (const ValueId result : node.results) {
             if (graph[result].kind == ValueKind::kResult) {
                 origins[result.value()] = origin;
             }
         }
+    }
+    for (const Expr& count : rows) {
+        if (graph.sizes().Hint(count) <= Generalization::kFewRows) {
+            return Error{ErrorCode::kUnsupported,
+                         fmt::format("{} rows, which differ, are multiplied by weights.",
+                                     graph.sizes().Hint(count))};
+        }
+        graph.sizes().AddGuard({Relation::kLess, Generalization::kFewRows, count});
     }
     return OkStatus();
 }
@@ -131,7 +150,7 @@ bool Generalization::Covers(std::span<const int64_t> sizes) const {
 
 Result<Graph> Generalization::Apply(const Graph& member,
                                     std::string name,
-                                    std::span<const uint32_t> weights) const {
+                                    std::span<const WeightInput> weights) const {
     SizeFacts facts;
     facts.Declare(symbol_.name(), hint_, {1, INT32_MAX / granule_});
     FORNAX_ASSIGN_OR_RETURN(Graph graph, WithSizes(member, std::move(name), sizes_, facts));

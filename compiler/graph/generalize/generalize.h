@@ -18,6 +18,13 @@
 
 namespace fornax::graph {
 
+// An input, by number, that stays as it is from run to run.
+struct WeightInput {
+    uint32_t input = 0;
+    // Products with it are as fast if the number of rows is a symbol.
+    bool any_rows = false;
+};
+
 class Generalization {
   public:
     // The sizes of two members of the family of `graph`, itself a member. Their first input's
@@ -31,20 +38,21 @@ class Generalization {
     // Whether it is the graph of these sizes for some value of the symbol.
     bool Covers(std::span<const int64_t> sizes) const;
 
-    // The graph with the symbol, whose hint is its value in `b`. `weights` are the inputs, by
-    // number, that stay as they are from run to run. The error is a sentence that says what stands
-    // against it:
+    // The graph with the symbol, whose hint is its value in `b`. The error is a sentence that says
+    // what stands against it:
     // - a rule of an operation holds for some sizes only, such as equal numbers of elements;
-    // - an operation with weights would have operands of a symbolic size: products with weights
-    //   are worth a plan of their own for each number of rows.
+    // - the size of a weight differs, or the number of rows of a product with one that is not for
+    //   any_rows; where it is, rows are guarded to be more than kFewRows, which have kernels of
+    //   their own.
     Result<Graph> Apply(const Graph& member,
                         std::string name,
-                        std::span<const uint32_t> weights) const;
+                        std::span<const WeightInput> weights) const;
 
     // The names of the symbols, for CompileOptions::dynamic_sizes.
     std::set<std::string> symbols() const { return {symbol_.name()}; }
 
     static constexpr int64_t kMostGranule = 64;
+    static constexpr int64_t kFewRows = 8;
 
   private:
     explicit Generalization(const Symbol& symbol) : symbol_(symbol) {}

@@ -176,7 +176,7 @@ TEST(Generalize, SquaresAreRefused) {
 }
 
 // A prompt of another length is another number of rows.
-TEST(Generalize, ProductsWithWeightsKeepTheirRows) {
+TEST(Generalize, RowsOfProductsWithWeightsMayDifferWhereThatIsAsFast) {
     const std::string text = R"(graph "g" {{
     %0 = input "x" f32[{0},8]
     %1 = input "weights" f16[16,8]
@@ -184,13 +184,23 @@ TEST(Generalize, ProductsWithWeightsKeepTheirRows) {
     %3 = contract "product" (%0, %2) {{a = "mk", b = "nk", result = "mn", accumulate = f32}}
     output "y" %3
 }})";
-    const std::optional<Generalization> made = BetweenTexts(text, 3, 7);
-    ASSERT_TRUE(made);
     const Graph member = Parse(fmt::format(fmt::runtime(text), 9));
-    EXPECT_TRUE(made->Apply(member, "g", {}).ok());
-    const Result<Graph> general = made->Apply(member, "g", std::vector<uint32_t>{1});
-    ASSERT_FALSE(general.ok());
-    EXPECT_THAT(general.error().message, HasSubstr("multiplies by weights"));
+    const auto apply = [&](int64_t a, int64_t b, std::vector<WeightInput> weights) {
+        const std::optional<Generalization> made = BetweenTexts(text, a, b);
+        return made ? made->Apply(member, "g", weights)
+                    : Error{ErrorCode::kInternal, "It is not generalized."};
+    };
+    EXPECT_TRUE(apply(3, 17, {}).ok());
+    const Result<Graph> fixed = apply(3, 17, {{.input = 1, .any_rows = false}});
+    ASSERT_FALSE(fixed.ok());
+    EXPECT_THAT(fixed.error().message, HasSubstr("multiplies by weights differs"));
+    const Result<Graph> free = apply(3, 17, {{.input = 1, .any_rows = true}});
+    ASSERT_TRUE(free.ok()) << free.error().message;
+    ASSERT_EQ(free->sizes().guards().size(), 1U);
+    EXPECT_EQ(free->sizes().guards()[0].ToString(), "8 < size0");
+    const Result<Graph> few = apply(17, 3, {{.input = 1, .any_rows = true}});
+    ASSERT_FALSE(few.ok());
+    EXPECT_THAT(few.error().message, HasSubstr("3 rows"));
 }
 
 TEST(Generalize, WeightsKeepTheirSizes) {
@@ -200,8 +210,9 @@ TEST(Generalize, WeightsKeepTheirSizes) {
 }})";
     const std::optional<Generalization> made = BetweenTexts(text, 3, 7);
     ASSERT_TRUE(made);
-    EXPECT_FALSE(
-        made->Apply(Parse(fmt::format(fmt::runtime(text), 3)), "g", std::vector<uint32_t>{0}).ok());
+    EXPECT_FALSE(made->Apply(Parse(fmt::format(fmt::runtime(text), 3)), "g",
+                             std::vector<WeightInput>{{.input = 0, .any_rows = true}})
+                     .ok());
 }
 
 // Sizes from a damaged or hostile record.
