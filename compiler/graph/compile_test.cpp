@@ -184,6 +184,16 @@ TEST(Compile, RandomGraphsComputeTheSame) {
     EXPECT_GT(all_runs, count * 3 / 2);
 }
 
+TEST(Compile, GeneralizedGraphsComputeWhatTheInterpreterDoes) {
+    const uint64_t count = Setting("FORNAX_RANDOM_GRAPHS", 300);
+    const uint64_t first = Setting("FORNAX_RANDOM_SEED", 1);
+    size_t served = 0;
+    for (uint64_t seed = first; seed < first + count; ++seed) {
+        EXPECT_EQ(testing::CheckGeneralizedOnHost(seed, &served), "");
+    }
+    EXPECT_GT(served, count / 4);
+}
+
 // Whatever the compiler makes passes ValidatePlan, and its file gives it back.
 TEST(Compile, PlansPassTheRulesAndFilesGiveThemBack) {
     for (uint64_t seed = 1; seed <= 300; ++seed) {

@@ -31,7 +31,8 @@ Hash128 HashTensors(const Tensors& tensors, std::vector<std::byte>& bytes) {
 
 // --- Compiler ------------------------------------------------------------------------------------
 
-Compiler::Compiler(std::shared_ptr<vulkan::Device> device) : device_(std::move(device)) {}
+Compiler::Compiler(std::shared_ptr<vulkan::Device> device)
+    : device_(device), programs_(std::move(device)) {}
 
 Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_frontend::Graph& graph) {
     const Hash128 hash = HashOf(graph);
@@ -46,15 +47,22 @@ Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_fronte
         ggml_frontend::ImportedGraph imported,
         ggml_frontend::Import(graph, fmt::format("graph {}", hash.ToHex().substr(0, 16))));
     FORNAX_RETURN_IF_ERROR(graph::Verify(imported.graph));
-    graph::CompileOptions options;
-    options.strict = true;
     const std::string what = fmt::format("graph {} of {} nodes", hash.ToHex(), graph.nodes.size());
-    FORNAX_ASSIGN_OR_RETURN(PlanSource::Found made,
-                            plans_.Get(std::move(imported.graph), options, what));
-    LogInfo("ggml: {} is {} steps ({})", what, made.plan.steps.size(), made.from);
     auto compiled = std::make_shared<CompiledGraph>();
-    FORNAX_ASSIGN_OR_RETURN(compiled->program,
-                            runtime::Program::Create(device_, std::move(made.plan), {}));
+    std::vector<graph::WeightInput> weights;
+    for (size_t i = 0; i < imported.inputs.size(); ++i) {
+        const ggml_frontend::ImportedGraph::Input& input = imported.inputs[i];
+        const ggml_frontend::Storage& storage = graph.storages[input.storage];
+        const bool is_packed = input.part != ggml_frontend::Part::kWhole;
+        if (is_packed || storage.is_weights) {
+            // Kernels of packed blocks know no number of rows; those of floats do.
+            const bool has_blocks = is_packed && storage.type->is_quantised();
+            weights.push_back({static_cast<uint32_t>(i), has_blocks});
+        }
+        compiled->dims.push_back(*imported.graph.ShapeOf(imported.graph.inputs()[i]).Constants());
+    }
+    FORNAX_ASSIGN_OR_RETURN(
+        compiled->program, programs_.Get(std::move(imported.graph), compiled->dims, weights, what));
     compiled->inputs = std::move(imported.inputs);
     compiled->outputs = std::move(imported.outputs);
     compiled->states = std::move(imported.states);
@@ -109,12 +117,8 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
         options.states->Set(state.name, capture.sizes[state.storage], std::move(buffer));
     }
     bound->session_ = std::make_unique<runtime::Session>(compiled->program, options);
-    std::vector<runtime::Dims> dims;
-    for (const graph::PlanPort& input : compiled->program->plan().inputs) {
-        dims.push_back(*input.type.shape.Constants());
-    }
     runtime::Fit fit;
-    FORNAX_ASSIGN_OR_RETURN(bound->instance_, bound->session_->For(dims, fit));
+    FORNAX_ASSIGN_OR_RETURN(bound->instance_, bound->session_->For(compiled->dims, fit));
     if (bound->instance_ == nullptr) {
         return Error{ErrorCode::kInternal, fit.reason};
     }
@@ -180,10 +184,13 @@ bool BoundGraph::Uses(const void* begin, uint64_t size) const {
 Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* const> nodes,
                                                       uint64_t identifier) {
     const auto start = std::chrono::steady_clock::now();
-    const auto found = [&](std::string_view by) {
+    const auto microseconds = [&] {
         using Microseconds = std::chrono::duration<double, std::micro>;
+        return Microseconds(std::chrono::steady_clock::now() - start).count();
+    };
+    const auto found = [&](std::string_view by) {
         LogDebug("ggml: a graph of {} nodes is found by {} in {:.1f} us", nodes.size(), by,
-                 Microseconds(std::chrono::steady_clock::now() - start).count());
+                 microseconds());
         return kept_.front().bound;
     };
     thread_local std::vector<std::byte> bytes;
@@ -219,6 +226,8 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     if (kept_.size() > kMaxKept) {
         kept_.pop_back();
     }
+    LogDebug("ggml: a graph of {} nodes is ready after {:.1f} ms", nodes.size(),
+             microseconds() / 1e3);
     return bound;
 }
 

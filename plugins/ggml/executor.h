@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "compiler/frontends/ggml/importer.h"
 #include "plugins/ggml/capture.h"
-#include "plugins/ggml/plans.h"
+#include "plugins/ggml/programs.h"
 #include "plugins/ggml/weights.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
@@ -23,7 +23,8 @@ namespace fornax::ggml_plugin {
 
 // A graph's plan on the device, for any memory.
 struct CompiledGraph {
-    std::shared_ptr<const runtime::Program> program;
+    std::shared_ptr<const runtime::Program> program;  // which may be that of other sizes too
+    std::vector<runtime::Dims> dims;                  // of its inputs
     std::vector<ggml_frontend::ImportedGraph::Input> inputs;
     std::vector<uint32_t> outputs;  // storages
     std::vector<ggml_frontend::ImportedGraph::State> states;
@@ -45,7 +46,7 @@ class Compiler {
 
     const std::shared_ptr<vulkan::Device> device_;
     std::mutex mutex_;  // lets one thread compile at a time
-    PlanSource plans_;
+    Programs programs_;
     struct Entry {
         Hash128 hash;
         std::shared_ptr<const CompiledGraph> compiled;

@@ -24,6 +24,13 @@ std::optional<graph::KernelDirectory> ExportDirectory() {
                : std::nullopt;
 }
 
+constexpr CacheKind kFamilyCacheKind = {
+    .name = "graphfamily",
+    .extension = "family",
+    .version = graph::kFamilyRecordVersion,
+    .executable = false,
+};
+
 // The hash of a file's contents. A name that is looked up in PATH has none: its name alone counts.
 Hash128 VersionOf(const std::string& compiler) {
     const Result<Hash128> contents = HashFile(compiler);
@@ -59,9 +66,10 @@ PlanSource::PlanSource()
 
 Result<PlanSource::Found> PlanSource::Get(graph::Graph graph,
                                           const graph::CompileOptions& options,
-                                          const std::string& what) {
+                                          const std::string& what,
+                                          bool may_compile) {
     const Hash128 key = graph::HashGraph(graph, options);
-    FORNAX_ASSIGN_OR_RETURN(Found found, Find(std::move(graph), options, key, what));
+    FORNAX_ASSIGN_OR_RETURN(Found found, Find(std::move(graph), options, key, what, may_compile));
     if (exported_) {
         const Status written = exported_->Write(key, found.plan);
         if (!written.ok()) {
@@ -74,7 +82,8 @@ Result<PlanSource::Found> PlanSource::Get(graph::Graph graph,
 Result<PlanSource::Found> PlanSource::Find(graph::Graph graph,
                                            const graph::CompileOptions& options,
                                            const Hash128& key,
-                                           const std::string& what) {
+                                           const std::string& what,
+                                           bool may_compile) {
     if (directory_) {
         Result<graph::Plan> plan = directory_->Find(key);
         if (plan.ok()) {
@@ -86,15 +95,15 @@ Result<PlanSource::Found> PlanSource::Find(graph::Graph graph,
                          fmt::format("{} is of another graph: {}.", directory_->FileOf(key),
                                      fits.error().message)};
         }
-        if (plan.error().code == ErrorCode::kNotFound) {
+        if (plan.error().code == ErrorCode::kNotFound && may_compile) {
             LogInfo("ggml: {} has no plan {}.", what, directory_->FileOf(key));
-        } else {
+        } else if (plan.error().code != ErrorCode::kNotFound) {
             LogWarningOnce(directory_->FileOf(key), "ggml: the plan of {} is skipped. {}", what,
                            plan.error().message);
         }
     }
     const bool is_off = compiler_ == "off";
-    if (is_off || (!compiler_ && !graph::HasCompiler())) {
+    if (!HasCompiler()) {
         const std::string_view reason =
             is_off ? "FORNAX_COMPILER is off" : "This build has no graph compiler";
         return Error{
@@ -115,10 +124,56 @@ Result<PlanSource::Found> PlanSource::Find(graph::Graph graph,
             return Found{*std::move(plan), "HIT"};
         }
     }
+    if (!may_compile) {
+        return Error{ErrorCode::kNotFound, fmt::format("{} has no plan yet.", what)};
+    }
     FORNAX_ASSIGN_OR_RETURN(graph::Plan plan, Compile(std::move(graph), options));
     plan.graph_hash = cache_key.ToHex();
     graph::StorePlan(cache_, cache_key, plan);
     return Found{std::move(plan), "MISS"};
+}
+
+bool PlanSource::HasCompiler() const {
+    return compiler_ ? *compiler_ != "off" : graph::HasCompiler();
+}
+
+graph::FamilyRecord PlanSource::FindFamily(const Hash128& family) {
+    graph::FamilyRecord record;
+    if (HasCompiler()) {
+        if (const auto bytes = cache_.Get(kFamilyCacheKind, family)) {
+            Result<graph::FamilyRecord> cached = graph::ParseFamily(*bytes, family);
+            if (cached.ok()) {
+                record = *std::move(cached);
+            }
+        }
+    }
+    if (directory_) {
+        Result<graph::FamilyRecord> found = directory_->FindFamily(family);
+        if (found.ok()) {
+            record.Merge(*found);
+        } else if (found.error().code != ErrorCode::kNotFound) {
+            LogWarningOnce(directory_->FamilyFileOf(family), "ggml: {} is skipped. {}",
+                           directory_->FamilyFileOf(family), found.error().message);
+        }
+    }
+    return record;
+}
+
+void PlanSource::StoreFamily(const Hash128& family, const graph::FamilyRecord& record) {
+    if (HasCompiler() && !cache_.directory().empty()) {
+        cache_.Put(kFamilyCacheKind, family, graph::SerializeFamily(family, record));
+    }
+}
+
+void PlanSource::ExportFamily(const Hash128& family, const graph::FamilyRecord& record) const {
+    if (!exported_) {
+        return;
+    }
+    const Status written = exported_->WriteFamily(family, record);
+    if (!written.ok()) {
+        LogWarning("ggml: what is known of the graphs {} is not exported. {}", family.ToHex(),
+                   written.error().message);
+    }
 }
 
 Result<graph::Plan> PlanSource::Compile(graph::Graph graph,

@@ -69,12 +69,16 @@ Result<Fit> FitSizes(const graph::Plan& plan, std::span<const Dims> dims) {
     }
     Fit fit;
     for (const graph::SymbolSource& source : plan.sources) {
-        if (source.port >= dims.size() || source.axis >= dims[source.port].size()) {
+        const std::optional<int64_t> value =
+            source.port >= dims.size() || source.axis >= dims[source.port].size()
+                ? std::nullopt
+                : graph::ValueOf(plan, source, dims[source.port][source.axis]);
+        if (!value) {
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("The plan takes {} from an input that it does not have.",
                                      source.symbol.name())};
         }
-        fit.bindings.emplace(source.symbol, dims[source.port][source.axis]);
+        fit.bindings.emplace(source.symbol, *value);
     }
     const auto misfit = [&](std::string reason) {
         fit.ok = false;

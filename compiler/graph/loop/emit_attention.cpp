@@ -75,11 +75,11 @@ bool AttentionEmitter::ChooseTiles() {
     if (whole_n_ != n_ || (value_access_ && value_access_->padded_rows)) {
         value_access_.reset();
     }
-    const std::optional<int64_t> count = keys_.constant();
-    rest_keys_ = count ? static_cast<uint32_t>(*count % tile_keys_) : tile_keys_;
     // Tiles of fewer keys until all arrays fit.
     for (; tile_keys_ >= kSide; tile_keys_ -= kSide) {
-        rest_keys_ = count ? static_cast<uint32_t>(*count % tile_keys_) : tile_keys_;
+        // A symbolic number of keys may be known to be divisible.
+        const std::optional<int64_t> rest = Mod(keys_, tile_keys_).Simplify(e_.domain_).constant();
+        rest_keys_ = rest ? static_cast<uint32_t>(*rest) : tile_keys_;
         if (SharedFloats() <= kMaxSharedFloats) {
             return true;
         }

@@ -118,6 +118,19 @@ TEST_F(Attentions, OfSizesThatAreSymbols) {
     }
 }
 
+// Whole tiles of a symbolic number of keys, which have no rest, and parts of tiles.
+TEST_F(Attentions, OfMultiplesOfASymbol) {
+    for (const char* keys : {"64 * s", "32 * s"}) {
+        const std::string text = Text("  sizes s in 1..4096\n", "2", keys, 4, 3, kByRows, kByRows);
+        for (const int s : {1, 2}) {
+            CheckIt(text, {{Symbol("s"), s}});
+        }
+    }
+    const std::string text =
+        Text("  sizes s in 1..4096\n", "1", "64 * s", 16, 16, kByRows, kByRows);
+    CheckIt(text, {{Symbol("s"), 2}});
+}
+
 // -inf is no part of the sum; a row of nothing else is NaN, as by the definition.
 TEST_F(Attentions, WithMaskedKeys) {
     constexpr float kNever = -std::numeric_limits<float>::infinity();

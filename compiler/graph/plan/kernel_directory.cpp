@@ -8,6 +8,12 @@
 #include "compiler/graph/plan/plan_file.h"
 
 namespace fornax::graph {
+namespace {
+
+// A record of the most sizes is larger; graphs have some ten thousands.
+constexpr size_t kMaxFamilyBytes = size_t{64} << 20;
+
+}  // namespace
 
 std::optional<KernelDirectory> KernelDirectory::FromEnvironment() {
     std::optional<std::string> path = EnvironmentText("FORNAX_KERNEL_DIR");
@@ -27,6 +33,22 @@ Result<Plan> KernelDirectory::Find(const Hash128& key) const {
                                  plan.graph_hash.empty() ? "of a model" : plan.graph_hash)};
     }
     return plan;
+}
+
+std::string KernelDirectory::FamilyFileOf(const Hash128& family) const {
+    return fmt::format("{}/{}.family", path_, family.ToHex());
+}
+
+Result<FamilyRecord> KernelDirectory::FindFamily(const Hash128& family) const {
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes,
+                            ReadFile(FamilyFileOf(family), kMaxFamilyBytes));
+    return ParseFamily(bytes, family);
+}
+
+Status KernelDirectory::WriteFamily(const Hash128& family, const FamilyRecord& record) const {
+    const std::vector<std::byte> bytes = SerializeFamily(family, record);
+    FORNAX_RETURN_IF_ERROR(CreateDirectories(path_, 0755));
+    return WriteFileAtomically(FamilyFileOf(family), std::span<const std::byte>(bytes), 0644);
 }
 
 Status KernelDirectory::Write(const Hash128& key, Plan& plan) const {

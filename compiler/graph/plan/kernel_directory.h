@@ -1,5 +1,5 @@
 // A directory of plans that were made before: a plan file for each graph, named by the graph's
-// hash.
+// hash, and what is known of families of graphs that have one plan.
 //
 // Such a directory is given to others, so it differs from the plan cache: its files are whole plans
 // with their weights, may belong to any user, and are never changed or removed by reading. Plans
@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/result.h"
+#include "compiler/graph/generalize/family_record.h"
 #include "compiler/graph/plan/plan.h"
 
 namespace fornax::graph {
@@ -31,6 +32,11 @@ class KernelDirectory {
 
     // Replaces the plan under the key, whose graph_hash it gets; makes the directory.
     Status Write(const Hash128& key, Plan& plan) const;
+
+    // The same for what is known of a family of graphs: DIR/<32 hex digits>.family.
+    std::string FamilyFileOf(const Hash128& family) const;
+    Result<FamilyRecord> FindFamily(const Hash128& family) const;
+    Status WriteFamily(const Hash128& family, const FamilyRecord& record) const;
 
   private:
     std::string path_;

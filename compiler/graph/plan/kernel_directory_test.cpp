@@ -66,6 +66,21 @@ TEST(KernelDirectory, APlanOfAnotherGraphIsRefused) {
     EXPECT_THAT(foreign.error().message, HasSubstr(kKey.ToHex()));
 }
 
+TEST(KernelDirectory, KeepsWhatIsKnownOfFamilies) {
+    const TestDirectory directory;
+    const KernelDirectory kernels(directory.path() + "/made");
+    EXPECT_EQ(kernels.FindFamily(kKey).error().code, ErrorCode::kNotFound);
+    FamilyRecord record;
+    record.AddPair({{1, 2}, {3, 2}});
+    ASSERT_TRUE(kernels.WriteFamily(kKey, record).ok());
+    const Result<FamilyRecord> found = kernels.FindFamily(kKey);
+    ASSERT_TRUE(found.ok()) << found.error().message;
+    EXPECT_EQ(*found, record);
+    // That of another family under this name.
+    std::filesystem::rename(kernels.FamilyFileOf(kKey), kernels.FamilyFileOf(kOther));
+    EXPECT_EQ(kernels.FindFamily(kOther).error().code, ErrorCode::kDataLoss);
+}
+
 TEST(KernelDirectory, APlaceThatCannotBeWrittenIsAnError) {
     Plan plan = MakeTestPlan();
     EXPECT_FALSE(KernelDirectory("/proc/nowhere").Write(kKey, plan).ok());

@@ -60,6 +60,25 @@ uint64_t AlignUp(uint64_t value) {
 
 }  // namespace
 
+std::optional<int64_t> MultipleOf(const Symbol& symbol, const Expr& dim) {
+    if (dim.constant_part() != 0 || dim.terms().size() != 1) {
+        return std::nullopt;
+    }
+    const ExprTerm& term = dim.terms()[0];
+    const bool is_multiple = term.coefficient > 0 && dim == Expr(symbol) * term.coefficient;
+    return is_multiple ? std::optional(term.coefficient) : std::nullopt;
+}
+
+std::optional<int64_t> ValueOf(const Plan& plan, const SymbolSource& source, int64_t size) {
+    if (source.port >= plan.inputs.size() ||
+        source.axis >= plan.inputs[source.port].type.shape.rank()) {
+        return std::nullopt;
+    }
+    const Expr& dim = plan.inputs[source.port].type.shape[source.axis];
+    const std::optional<int64_t> multiple = MultipleOf(source.symbol, dim);
+    return multiple ? std::optional(FloorDivide(size, *multiple)) : std::nullopt;
+}
+
 Result<MemoryPlan> PlanMemory(const Plan& plan, const Bindings& sizes, const MemoryPlan* earlier) {
     MemoryPlan memory;
     memory.offsets.assign(plan.blocks.size(), 0);

@@ -16,6 +16,22 @@ PlanBlock Block(std::string name,
     return {std::move(name), {element, std::move(shape)}, kind, nullptr, nullptr, first, last};
 }
 
+TEST(SymbolSourceTest, ADimensionIsAMultipleOfItsSymbol) {
+    const Symbol n("n"), m("m");
+    EXPECT_EQ(MultipleOf(n, n), 1);
+    EXPECT_EQ(MultipleOf(n, 64 * Expr(n)), 64);
+    for (const Expr& other : {Expr(3), Expr(0), Expr(m), Expr(n) + 1, -2 * Expr(n),
+                              Expr(n) * Expr(n), Expr(n) * Expr(m), FloorDiv(n, 2)}) {
+        EXPECT_EQ(MultipleOf(n, other), std::nullopt) << other.ToString();
+    }
+    Plan plan;
+    plan.inputs = {{"x", {ElementType::kF32, {4, 64 * Expr(n)}}, BlockId(0)}};
+    EXPECT_EQ(ValueOf(plan, {n, 0, 1}, 192), 3);
+    EXPECT_EQ(ValueOf(plan, {n, 0, 0}, 192), std::nullopt);
+    EXPECT_EQ(ValueOf(plan, {n, 0, 2}, 192), std::nullopt);
+    EXPECT_EQ(ValueOf(plan, {n, 1, 0}, 192), std::nullopt);
+}
+
 TEST(PlanMemoryTest, RegionsAreApart) {
     const Symbol n("n");
     Plan plan;

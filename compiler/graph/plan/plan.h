@@ -89,7 +89,7 @@ struct PlanKernel {
     std::optional<TemplateKernel> of_template = std::nullopt;
 };
 
-// What a graph's symbol stands for: dimension `axis` of input `port`.
+// What a graph's symbol stands for: dimension `axis` of input `port`, which is a multiple of it.
 struct SymbolSource {
     Symbol symbol;
     uint32_t port = 0;
@@ -116,6 +116,13 @@ struct Plan {
     // alone. Whoever asked for the plan knows the values.
     std::vector<uint32_t> fixed_inputs;
 };
+
+// The positive number that a dimension is times a symbol, if it is such a product.
+std::optional<int64_t> MultipleOf(const Symbol& symbol, const Expr& dim);
+
+// What the symbol is where the dimension is `size`, rounded down: whether all dimensions are what
+// the plan says is checked when the symbols have values. Nullopt if there is no such dimension.
+std::optional<int64_t> ValueOf(const Plan& plan, const SymbolSource& source, int64_t size);
 
 // The size of a block that holds a symbol without a value.
 inline constexpr uint64_t kUnknownSize = UINT64_MAX;

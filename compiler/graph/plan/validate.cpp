@@ -332,7 +332,7 @@ class Validator {
                                           what, source.axis, source.port));
             }
             const PlanPort& port = plan_.inputs[source.port];
-            if (port.type.shape[source.axis] != Expr(source.symbol)) {
+            if (!MultipleOf(source.symbol, port.type.shape[source.axis])) {
                 return Clause(fmt::format("{} is dimension {} of the input {}, which is {}", what,
                                           source.axis, port.name,
                                           port.type.shape[source.axis].ToString()));

@@ -142,7 +142,7 @@ void PlanBuilder::AddPorts() {
         plan_.inputs.push_back({graph_[input].name, type, BlockOf(input)});
         for (uint32_t axis = 0; axis < type.shape.rank(); ++axis) {
             const std::vector<Symbol> symbols = type.shape[axis].Symbols();
-            if (symbols.size() == 1 && type.shape[axis] == Expr(symbols[0])) {
+            if (symbols.size() == 1 && MultipleOf(symbols[0], type.shape[axis])) {
                 plan_.sources.push_back({symbols[0], port, axis});
             }
         }

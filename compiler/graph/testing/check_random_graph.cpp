@@ -22,7 +22,8 @@ bool Hold(std::span<const Guard> guards, const Bindings& sizes) {
 bool Fits(const Plan& plan, const RandomCase& inputs) {
     Bindings sizes;
     for (const SymbolSource& source : plan.sources) {
-        sizes.emplace(source.symbol, inputs.inputs[source.port].dims[source.axis]);
+        sizes.emplace(source.symbol,
+                      *ValueOf(plan, source, inputs.inputs[source.port].dims[source.axis]));
     }
     for (size_t port = 0; port < plan.inputs.size(); ++port) {
         const Shape& shape = plan.inputs[port].type.shape;

@@ -144,7 +144,8 @@ Result<std::vector<Tensor>> InterpretPlan(const Plan& plan,
                                           PlanStates* states) {
     Bindings sizes = hints;
     for (const SymbolSource& source : plan.sources) {
-        sizes.insert_or_assign(source.symbol, inputs[source.port].dims[source.axis]);
+        sizes.insert_or_assign(source.symbol,
+                               *ValueOf(plan, source, inputs[source.port].dims[source.axis]));
     }
     return Player(plan, std::move(sizes), options).Run(inputs, states);
 }

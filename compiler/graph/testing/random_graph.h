@@ -50,4 +50,10 @@ std::string CheckRandomGraph(uint64_t seed, const LoadPlan& load, size_t* runs =
 // The same with plans that are played on the host, their kernels by their interpreter.
 std::string CheckRandomGraphOnHost(uint64_t seed, size_t* runs = nullptr);
 
+// Makes graphs with constant sizes of the seed's cases, generalizes each two of them, and compares
+// what the plans compute for all cases that they serve with the interpreter's results. The first
+// difference or error, or "". Adds to `served` how many cases had been no part of the plan's
+// making.
+std::string CheckGeneralizedOnHost(uint64_t seed, size_t* served);
+
 }  // namespace fornax::graph::testing
