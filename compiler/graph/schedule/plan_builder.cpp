@@ -8,6 +8,7 @@
 #include "compiler/graph/plan/plan_kernel.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
+#include "compiler/graph/schedule/share_blocks.h"
 
 namespace fornax::graph {
 namespace {
@@ -177,10 +178,12 @@ void PlanBuilder::SetLifetimes() {
 
 Plan PlanBuilder::Finish() {
     AddPorts();
-    SetLifetimes();
     plan_.ranges = graph_.sizes().ranges();
     plan_.guards.assign(graph_.sizes().guards().begin(), graph_.sizes().guards().end());
     plan_.hints = graph_.sizes().hints();
+    SetLifetimes();
+    ShareBlocks(plan_);
+    SetLifetimes();
     return std::move(plan_);
 }
 
