@@ -2,6 +2,7 @@
 // against the interpreter.
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -73,9 +74,20 @@ class Products : public PlayerTest {
         });
     }
 
+    // Whether a kernel of the plan has a result in the bytes of an operand.
+    static bool IsInPlace(Graph graph, ValueId output) {
+        graph.AddOutput("y", output);
+        const Result<graph::Plan> plan = graph::Compile(std::move(graph), {});
+        EXPECT_TRUE(plan.ok());
+        return std::ranges::any_of(plan->steps, [](const graph::PlanStep& step) {
+            const std::vector<graph::BlockId>& blocks =
+                std::get<graph::DispatchStep>(step).bindings;
+            return std::set(blocks.begin(), blocks.end()).size() < blocks.size();
+        });
+    }
+
     std::vector<Tensor> inputs_;
 
-  private:
     std::mt19937_64 random_{3};
 };
 
@@ -386,6 +398,31 @@ TEST_F(Products, FitTheMemoryOfAWorkgroup) {
     const ValueId y =
         Add(graph, op::Contract{"ock", "cwk", "ow", graph::ElementType::kF32}, {weights, few});
     Check(std::move(graph), y);
+}
+
+// What is added to a product and read by nothing else is where the sums are stored: tiles, rows and
+// columns that are computed twice or do not exist must not add it twice.
+TEST_F(Products, InTheBytesOfWhatTheyAdd) {
+    const std::vector<std::vector<int64_t>> sizes = {
+        {4, 33, 60},   {5, 64, 64},   {16, 16, 16}, {17, 33, 19},   {31, 64, 16}, {36, 150, 48},
+        {49, 70, 300}, {65, 70, 288}, {72, 33, 64}, {130, 128, 64}, {97, 80, 272}};
+    for (const std::vector<int64_t>& size : sizes) {
+        SCOPED_TRACE(fmt::format("{}x{}x{}", size[0], size[1], size[2]));
+        inputs_.clear();
+        Graph graph;
+        const auto product = [&](ValueId a, const std::vector<int64_t>& dims) {
+            const ValueId b = graph.AddConstant(
+                "weights",
+                graph::testing::MakeRandomTensor(random_, graph::ElementType::kF32, dims, -2, 2));
+            return Add(graph, op::Contract{"mk", "kn", "mn", graph::ElementType::kF32}, {a, b});
+        };
+        const ValueId first = product(Input(graph, {size[0], 48}), {48, size[1]});
+        const ValueId other = product(Input(graph, {size[0], 48}), {48, size[2]});
+        const ValueId sum = product(other, {size[2], size[1]});
+        const ValueId output = Add(graph, op::Map{graph::ScalarFunction::kSub}, {sum, first});
+        EXPECT_TRUE(IsInPlace(graph, output));
+        Check(std::move(graph), output);
+    }
 }
 
 }  // namespace

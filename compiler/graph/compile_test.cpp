@@ -4,6 +4,7 @@
 #include "compiler/graph/compile.h"
 
 #include <numeric>
+#include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -51,6 +52,42 @@ void ExpectTheSame(std::string_view text,
                 << "output " << i << " of run " << run;
         }
     }
+}
+
+// So that the tests of random graphs are also some of results in the bytes of operands.
+TEST(Compile, RandomGraphsHaveStepsInPlace) {
+    size_t in_place = 0;
+    for (uint64_t seed = 1; seed <= 100; ++seed) {
+        const testing::RandomGraph random = testing::MakeRandomGraph(seed, 0);
+        const Result<Plan> plan = Compile(random.graph, {.dynamic_sizes = random.dynamic_sizes});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        for (const PlanStep& step : plan->steps) {
+            if (const auto* dispatch = std::get_if<DispatchStep>(&step)) {
+                const std::set<BlockId> blocks(dispatch->bindings.begin(),
+                                               dispatch->bindings.end());
+                in_place += blocks.size() < dispatch->bindings.size() ? 1 : 0;
+            }
+        }
+    }
+    EXPECT_GT(in_place, 10U);
+}
+
+// What is not read later is updated without a copy of it: two products and an update.
+TEST(Compile, RowsOfWhatIsNotReadLaterAreUpdatedInPlace) {
+    std::vector<float> ones(16 * 16, 1);
+    ExpectTheSame(
+        R"(graph "example" {
+    %0 = input "x" f32[16,16]
+    %1 = input "rows" f32[2,16]
+    %2 = input "at" i64[2,16]
+    %3 = contract "p" (%0, %0) {a = "ik", b = "kj", result = "ij", accumulate = f32} : f32[16,16]
+    %4 = scatter "update" (%3, %1, %2) {sources = [-1, 1], combine = sum} : f32[16,16]
+    %5 = contract "q" (%4, %0) {a = "ik", b = "kj", result = "ij", accumulate = f32} : f32[16,16]
+    output "q" %5
+})",
+        {Tensor::FromFloats({16, 16}, ones), Tensor::FromFloats({2, 16}, std::vector<float>(32, 3)),
+         Tensor::FromIntegers({2, 16}, std::vector<int64_t>(32, 5))},
+        1, 3);
 }
 
 TEST(Compile, StatesChangePlaces) {

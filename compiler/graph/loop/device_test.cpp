@@ -10,6 +10,7 @@
 #include "compiler/graph/loop/emit_spirv.h"
 #include "compiler/graph/loop/random_kernel.h"
 #include "tests/graph/kernel_check.h"
+#include "tests/graph/spirv_check.h"
 
 namespace fornax::graph::loop {
 namespace {

@@ -2,10 +2,12 @@
 #include "compiler/graph/loop/emit_spirv.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "compiler/graph/loop/emitter.h"
+#include "compiler/graph/loop/in_place.h"
 
 namespace fornax::graph::loop {
 
@@ -266,6 +268,25 @@ bool Emitter::HasNoNegativeExtents() const {
     });
 }
 
+// In Vulkan's memory model, buffers share no bytes unless they say so.
+void Emitter::MarkAliases() {
+    if (!b_.HasVulkanMemoryModel()) {
+        return;
+    }
+    std::set<size_t> aliased;
+    for (size_t read = 0; read < buffers_.size(); ++read) {
+        for (size_t written = 0; written < buffers_.size(); ++written) {
+            if (kernel_.buffers[written].written &&
+                MayShareBytes(kernel_, BufferId(read), BufferId(written))) {
+                aliased.insert({read, written});
+            }
+        }
+    }
+    for (const size_t buffer : aliased) {
+        b_.Decorate(buffers_[buffer], spv::Decoration::Aliased);
+    }
+}
+
 Result<Module> Emitter::Run() {
     for (const Buffer& buffer : kernel_.buffers) {
         const Expr volume = buffer.type.shape.Volume();
@@ -310,6 +331,7 @@ Result<Module> Emitter::Run() {
     } else {
         EmitFlat();
     }
+    MarkAliases();
     b_.SetLocalSize(group_);
     if (error_) {
         return *error_;

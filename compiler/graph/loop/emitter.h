@@ -142,6 +142,7 @@ class Emitter {
     void Do(std::span<const Write> writes);
     void EmitStores(std::span<const Store* const> stores);
     VariableSet FreeOf(const Store& store) const;
+    void MarkAliases();
     // The number of this workgroup among `count`, and the sizes of the grid that has them.
     Id WorkgroupIndex(const Expr& count);
     void BindFromIndex(std::span<const Loop> loops, Id index);

@@ -143,8 +143,8 @@ struct Store {
     ScalarId condition;  // a bool; if not valid: always
 };
 
-// How the points of the parallel loops are distributed over invocations. It never changes a result
-// but for the order of floating-point sums.
+// How the points of the parallel loops are distributed over invocations. It changes no result but
+// for the order of floating-point sums, and keeps what in_place.h relies on.
 enum class Mapping : uint8_t {
     kFlat,  // an invocation a point; reductions run in it one after the other
     kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the

@@ -61,7 +61,7 @@ struct PlanPort {
 struct DispatchStep {
     std::string name;  // of the graph's nodes that it computes
     KernelId kernel;
-    std::vector<BlockId> bindings;  // storage buffers 0, 1, ... of set 0
+    std::vector<BlockId> bindings;  // storage buffers 0, 1, ... of set 0; CheckSharedBlocks()
     // For tables and the roofline.
     Expr operations;
     Expr bytes_read;

@@ -108,11 +108,12 @@ Plan MakeSeed() {
     plan.blocks.push_back(
         {"all", plan.blocks[3].type, BlockKind::kTemporary, nullptr, nullptr, 5, 5});
     plan.steps.emplace_back(DispatchStep{"all", KernelId(2), {BlockId(8), BlockId(9)}, 0, 0, 0});
+    plan.steps.emplace_back(DispatchStep{"copy", KernelId(1), {BlockId(8), BlockId(8)}, 0, 0, 0});
     for (PlanBlock& block : plan.blocks) {
-        block.last = block.last == 4 ? 6 : block.last;
+        block.last = block.last == 4 ? 7 : block.last;
     }
     plan.blocks[3].last = 4;
-    plan.blocks[8].last = 5;
+    plan.blocks[8].last = 6;
     return plan;
 }
 

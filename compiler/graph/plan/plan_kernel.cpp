@@ -1,6 +1,10 @@
 // The kinds of kernels in plans: loop kernels and templates.
 #include "compiler/graph/plan/plan_kernel.h"
 
+#include <fmt/format.h>
+
+#include "compiler/graph/loop/in_place.h"
+
 namespace fornax::graph {
 
 const std::string& NameOf(const PlanKernel& kernel) {
@@ -21,6 +25,28 @@ const Ranges& SizesOf(const PlanKernel& kernel) {
 Status VerifyKernel(const PlanKernel& kernel) {
     // There are no templates with arguments that are wrong.
     return kernel.of_template ? OkStatus() : loop::Verify(kernel.loop);
+}
+
+Status CheckSharedBlocks(const PlanKernel& kernel, std::span<const BlockId> bindings) {
+    const std::span<const loop::Buffer> buffers = BuffersOf(kernel);
+    for (size_t written = 0; written < buffers.size(); ++written) {
+        for (size_t other = 0; other < buffers.size(); ++other) {
+            if (!buffers[written].written || other == written ||
+                bindings[other] != bindings[written]) {
+                continue;
+            }
+            const bool proven =
+                !kernel.of_template &&
+                loop::MayShareBytes(kernel.loop, loop::BufferId(other), loop::BufferId(written));
+            if (!proven) {
+                return Error{ErrorCode::kInvalidArgument,
+                             fmt::format("its buffers {} and {} are one block, of which it might "
+                                         "read elements that it has written",
+                                         buffers[other].name, buffers[written].name)};
+            }
+        }
+    }
+    return OkStatus();
 }
 
 std::string ToText(const PlanKernel& kernel) {

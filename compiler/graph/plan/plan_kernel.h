@@ -21,6 +21,11 @@ const Ranges& SizesOf(const PlanKernel& kernel);
 // For kernels from files; the error is a sentence.
 Status VerifyKernel(const PlanKernel& kernel);
 
+// Whether a dispatch of the kernel may have these blocks: a block that it writes is bound once, or
+// else to what the kernel reads element by element as it writes them, which its text proves. The
+// error is a clause.
+Status CheckSharedBlocks(const PlanKernel& kernel, std::span<const BlockId> bindings);
+
 // A kernel as text, and the same kernel from it; its first word is its kind. What is parsed passes
 // VerifyKernel().
 std::string ToText(const PlanKernel& kernel);

@@ -467,6 +467,7 @@ class Validator {
                 FORNAX_RETURN_IF_ERROR(CheckWritten(id));
             }
         }
+        FORNAX_RETURN_IF_ERROR(CheckSharedBlocks(kernel, step.bindings));
         for (size_t i = 0; i < buffers.size(); ++i) {
             written_[step.bindings[i].value()] =
                 written_[step.bindings[i].value()] || buffers[i].written;

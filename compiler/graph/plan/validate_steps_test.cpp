@@ -83,6 +83,66 @@ TEST(ValidatePlanStepsTest, Dispatches) {
     });
 }
 
+// A plan where step 2 makes block 3 (sorted) anew in its place, by the kernel in place of `copy`.
+Plan SharedBlock(const std::string& kernel) {
+    Plan plan = MakeTestPlan();
+    plan.kernels[1] = {loop::ParseKernel(kernel).value()};
+    plan.steps.emplace_back(
+        DispatchStep{"y", KernelId(0), {BlockId(3), BlockId(1), BlockId(4)}, 0, 0, 0});
+    for (PlanBlock& block : plan.blocks) {
+        block.last = block.last == 4 ? 5 : block.last;
+    }
+    plan.blocks[3].last = 4;
+    DispatchOf(plan, 2).bindings = {BlockId(3), BlockId(3)};
+    return plan;
+}
+
+TEST(ValidatePlanStepsTest, BlocksThatAreReadAndWritten) {
+    const auto kernel = [](const std::string& lines, const std::string& c = "f32[8*n]") {
+        return "kernel double(in a: f32[8*n], out c: " + c +
+               ")\n  sizes n in 1..100\n  parallel $i0 < 8*n\n" + lines;
+    };
+    const std::string in_order = "  %0 = load a[$i0]\n  %1 = add %0, %0\n  store c[$i0] = %1\n";
+    const Status status = ValidatePlan(SharedBlock(kernel(in_order)));
+    EXPECT_TRUE(status.ok()) << status.error().message;
+    const std::string cases[] = {
+        // Other elements, the same ones and others, all of them, those of one index alone.
+        kernel("  %0 = load a[8*n - 1 - $i0]\n  store c[$i0] = %0\n"),
+        kernel("  %0 = load a[$i0]\n  %1 = load a[$i0 - 1]\n  %2 = add %0, %1\n"
+               "  store c[$i0] = %2\n"),
+        kernel("  %0 = load a[$i0]\n  %1 = load a[$r0]\n  %2 = reduce sum $r0 < 8 of %1\n"
+               "  %3 = add %0, %2\n  store c[$i0] = %3\n"),
+        kernel("  %0 = load a[0]\n  store c[0] = %0\n"),
+        // What it writes is read too.
+        kernel("  %0 = load a[$i0]\n  %1 = load c[$i0]\n  %2 = add %0, %1\n"
+               "  store c[$i0] = %2\n"),
+    };
+    for (const std::string& text : cases) {
+        const Status refused = ValidatePlan(SharedBlock(text));
+        ASSERT_FALSE(refused.ok()) << text;
+        EXPECT_THAT(refused.error().message,
+                    HasSubstr("step 2 (copy): its buffers a and c are one block, of which it might "
+                              "read elements that it has written."));
+    }
+    // Two results, whatever they hold.
+    const Status twice = ValidatePlan(
+        SharedBlock("kernel two(out b: f32[8*n], out c: f32[8*n])\n  sizes n in 1..100\n"
+                    "  parallel $i0 < 8*n\n  %0 = constant f32 1\n  store b[$i0] = %0\n"
+                    "  store c[$i0] = %0\n"));
+    ASSERT_FALSE(twice.ok());
+    EXPECT_THAT(twice.error().message, HasSubstr("its buffers c and b are one block"));
+    // Sizes that differ are no block's.
+    const Status sizes = ValidatePlan(SharedBlock(kernel(in_order, "f32[4*n]")));
+    ASSERT_FALSE(sizes.ok());
+    EXPECT_THAT(sizes.error().message, HasSubstr("sees block 3 (sorted) as f32[4*n]"));
+    // After its last step.
+    Plan dead = SharedBlock(kernel(in_order));
+    dead.blocks[3].last = 3;
+    const Status late = ValidatePlan(dead);
+    ASSERT_FALSE(late.ok());
+    EXPECT_THAT(late.error().message, HasSubstr("block 3 (sorted) lives from step 1 to 3"));
+}
+
 TEST(ValidatePlanStepsTest, HostSteps) {
     ExpectAllRefused({
         {"an operand or a result is without its type",

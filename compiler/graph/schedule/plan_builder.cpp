@@ -8,6 +8,7 @@
 #include "compiler/graph/plan/plan_kernel.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/realize.h"
+#include "compiler/graph/schedule/share_blocks.h"
 
 namespace fornax::graph {
 namespace {
@@ -212,7 +213,6 @@ std::vector<std::string> PlanBuilder::ReadersOf(BlockId id) const {
 
 Plan PlanBuilder::Finish(std::vector<Boundary>* boundaries) {
     AddPorts();
-    SetLifetimes();
     if (boundaries != nullptr) {
         for (auto& [id, boundary] : temporaries_) {
             boundary.readers = ReadersOf(id);
@@ -222,6 +222,9 @@ Plan PlanBuilder::Finish(std::vector<Boundary>* boundaries) {
     plan_.ranges = graph_.sizes().ranges();
     plan_.guards.assign(graph_.sizes().guards().begin(), graph_.sizes().guards().end());
     plan_.hints = graph_.sizes().hints();
+    SetLifetimes();
+    ShareBlocks(plan_);
+    SetLifetimes();
     return std::move(plan_);
 }
 

@@ -3,12 +3,46 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/graph/schedule/own_kernels.h"
+
 namespace fornax::graph {
 
 bool IsView(const Operation& operation) {
     return Is<op::Reshape>(operation) || Is<op::Permute>(operation) ||
            Is<op::Broadcast>(operation) || Is<op::Slice>(operation) || Is<op::Window>(operation) ||
            Is<op::Pad>(operation);
+}
+
+double ReadsOfOperand(const Graph& graph, const Node& node, NodeClass node_class, size_t operand) {
+    const auto volume_of = [&](ValueId value) {
+        const int64_t volume = graph.sizes().Hint(graph.ShapeOf(value).Volume());
+        return std::max<double>(1, static_cast<double>(volume));
+    };
+    const ValueId value = node.operands[operand];
+    if (const auto* contract = std::get_if<op::Contract>(&node.operation)) {
+        double volume = volume_of(node.results[0]);
+        std::set<char> labels(contract->result.begin(), contract->result.end());
+        for (size_t side = 0; side < 2; ++side) {
+            const std::string& own = side == 0 ? contract->a : contract->b;
+            const Shape& shape = graph.ShapeOf(node.operands[side]);
+            for (size_t axis = 0; axis < own.size(); ++axis) {
+                if (labels.insert(own[axis]).second) {
+                    volume *=
+                        std::max<double>(1, static_cast<double>(graph.sizes().Hint(shape[axis])));
+                }
+            }
+        }
+        return volume / volume_of(value);
+    }
+    if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
+        const int64_t length =
+            graph.sizes().Hint(graph.ShapeOf(value)[static_cast<size_t>(sort->axis)]);
+        return length <= kShortSort ? static_cast<double>(length) : 2;
+    }
+    if (node_class == NodeClass::kInline && !node.results.empty()) {
+        return std::max(1.0, volume_of(node.results[0]) / volume_of(value));
+    }
+    return 1;
 }
 
 Readers::Readers(const Graph& graph, const std::vector<bool>& realized)

@@ -7,11 +7,16 @@
 #include <vector>
 
 #include "compiler/graph/ir/graph.h"
+#include "compiler/graph/schedule/realize.h"
 
 namespace fornax::graph {
 
 // Nodes that only say where the elements of their operand are.
 bool IsView(const Operation& operation);
+
+// How often a node reads each element of an operand, for one evaluation of each of its elements. By
+// the hints of the graph's sizes.
+double ReadsOfOperand(const Graph& graph, const Node& node, NodeClass node_class, size_t operand);
 
 class Readers {
   public:

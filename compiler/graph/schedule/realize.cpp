@@ -120,7 +120,7 @@ class Realizer {
             }
             for (size_t i = 0; i < node.operands.size(); ++i) {
                 own_reads_[node.operands[i].value()] +=
-                    evaluations * Multiplicity(node, ClassOf(n), i);
+                    evaluations * ReadsOfOperand(graph_, node, ClassOf(n), i);
             }
         }
     }
@@ -183,36 +183,6 @@ class Realizer {
         return most > kMaxReadBuffers ? readers_.BuffersOf(node.operands).size() : most;
     }
 
-    // How often a node reads each element of an operand, for one evaluation of each of its
-    // elements.
-    double Multiplicity(const Node& node, NodeClass node_class, size_t operand) const {
-        const ValueId value = node.operands[operand];
-        if (const auto* contract = std::get_if<op::Contract>(&node.operation)) {
-            double volume = Volume(node.results[0]);
-            std::set<char> labels(contract->result.begin(), contract->result.end());
-            for (size_t side = 0; side < 2; ++side) {
-                const std::string& own = side == 0 ? contract->a : contract->b;
-                for (size_t axis = 0; axis < own.size(); ++axis) {
-                    if (labels.insert(own[axis]).second) {
-                        volume *= std::max<double>(
-                            1, static_cast<double>(
-                                   graph_.sizes().Hint(graph_.ShapeOf(node.operands[side])[axis])));
-                    }
-                }
-            }
-            return volume / Volume(value);
-        }
-        if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
-            const int64_t length =
-                graph_.sizes().Hint(graph_.ShapeOf(value)[static_cast<size_t>(sort->axis)]);
-            return length <= kShortSort ? static_cast<double>(length) : 2;
-        }
-        if (node_class == NodeClass::kInline && !node.results.empty()) {
-            return std::max(1.0, Volume(node.results[0]) / Volume(value));
-        }
-        return 1;
-    }
-
     // Backwards, so that it is known how often each reader is evaluated.
     void RealizeWhatIsReadOften() {
         for (const Output& output : graph_.outputs()) {
@@ -238,7 +208,7 @@ class Realizer {
             }
             for (size_t i = 0; i < node.operands.size(); ++i) {
                 reads_[node.operands[i].value()] +=
-                    std::max(1.0, evaluations) * Multiplicity(node, ClassOf(n), i);
+                    std::max(1.0, evaluations) * ReadsOfOperand(graph_, node, ClassOf(n), i);
             }
         }
     }

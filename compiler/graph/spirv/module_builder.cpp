@@ -467,7 +467,7 @@ std::vector<uint32_t> ModuleBuilder::Finish() {
     EmitVoid(spv::Op::OpReturn, {});
     EmitVoid(spv::Op::OpFunctionEnd, {});
     ExecutionMode(spv::ExecutionMode::LocalSize, {local_size_[0], local_size_[1], local_size_[2]});
-    const bool vulkan_model = capabilities_.contains(spv::Capability::VulkanMemoryModel);
+    const bool vulkan_model = HasVulkanMemoryModel();
     if (vulkan_model && version_ < kVersion15) {
         Extension("SPV_KHR_vulkan_memory_model");
     }

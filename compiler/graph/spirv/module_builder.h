@@ -139,6 +139,9 @@ class ModuleBuilder {
     void Decorate(Id id, spv::Decoration decoration, std::initializer_list<uint32_t> operands = {});
     std::vector<uint32_t> Finish();
     size_t code_words() const { return body_.size(); }  // so far
+    bool HasVulkanMemoryModel() const {
+        return capabilities_.contains(spv::Capability::VulkanMemoryModel);
+    }
 
   private:
     using Words = std::vector<uint32_t>;

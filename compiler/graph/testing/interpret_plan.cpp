@@ -90,6 +90,9 @@ class Player {
         const PlanKernel& kernel = plan_.kernels[step.kernel.value()];
         const std::span<const loop::Buffer> kernel_buffers = BuffersOf(kernel);
         std::vector<std::vector<uint8_t>> buffers;
+        const auto is_shared = [&](size_t i) {
+            return std::count(step.bindings.begin(), step.bindings.end(), step.bindings[i]) > 1;
+        };
         for (size_t i = 0; i < step.bindings.size(); ++i) {
             FORNAX_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                                     Dims(kernel_buffers[i].type.shape));
@@ -97,12 +100,15 @@ class Player {
             for (const int64_t dim : dims) {
                 bytes *= static_cast<size_t>(dim);
             }
-            buffers.push_back(std::move(blocks_[step.bindings[i].value()]));
+            std::vector<uint8_t>& block = blocks_[step.bindings[i].value()];
+            buffers.push_back(is_shared(i) ? block : std::move(block));
             buffers.back().resize(bytes);
         }
         Status status = Interpret(kernel, sizes_, buffers);
         for (size_t i = 0; i < step.bindings.size(); ++i) {
-            blocks_[step.bindings[i].value()] = std::move(buffers[i]);
+            if (kernel_buffers[i].written || !is_shared(i)) {
+                blocks_[step.bindings[i].value()] = std::move(buffers[i]);
+            }
         }
         return status;
     }

@@ -126,6 +126,9 @@ class Generator {
     }
 
     void AddOutputs(RandomNodes& nodes) {
+        if (random_.OneIn(3)) {
+            nodes.AddInPlace();
+        }
         const int64_t outputs = random_.Between(1, 5);
         for (int64_t i = 0; i < outputs; ++i) {
             Known known = i == 0 ? nodes.pool().back() : nodes.Any();

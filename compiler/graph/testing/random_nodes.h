@@ -42,6 +42,8 @@ class RandomNodes {
     // Tries to add this many nodes.
     void AddNodes(int64_t count);
     void AddConstant();
+    // Tries to add a value of a kernel of its own that is read only by what may lie in its place.
+    void AddInPlace();
     // Dimensions of a new tensor.
     Shape RandomShape();
     ElementType RandomType();

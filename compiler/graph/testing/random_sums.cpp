@@ -72,6 +72,17 @@ bool RandomNodes::AddScan() {
            Add(op::Scan{combine, axis, exclusive, random_.OneIn(2)}, {a.id}, known);
 }
 
+void RandomNodes::AddInPlace() {
+    if (!AddScan()) {
+        return;
+    }
+    const Known a = pool_.back();
+    pool_.pop_back();
+    const Known b = Same(a);
+    Add(op::Map{ScalarFunction::kMax}, {a.id, b.id},
+        {{}, std::max(a.bound, b.bound), a.exact && b.exact, std::max(a.error, b.error)});
+}
+
 bool RandomNodes::AddSort() {
     const Known a = Pick();
     if (RankOf(a.id) == 0 || !a.exact) {
