@@ -16,8 +16,8 @@
 #include "compiler/graph/generalize/generalize.h"
 #include "compiler/graph/generalize/sizes_of_graph.h"
 #include "plugins/ggml/plans.h"
+#include "runtime/plan/sizes.h"
 #include "runtime/program.h"
-#include "runtime/sizes.h"
 
 namespace fornax::ggml_plugin {
 
