@@ -70,12 +70,12 @@ class SmallNetworks(FornaxCase):
     def test_gains_and_offsets_that_are_all_the_same(self):
         """They are as networks begin with them, and other numbers later."""
         rng = np.random.default_rng(3)
-        weights = {"weight": rng.standard_normal((24, 16)).astype(np.float32), "gain": np.ones(16, np.float32),
-                   "offset": np.zeros(16, np.float32)}
+        weights = {"weight": rng.standard_normal((24, 80)).astype(np.float32), "gain": np.ones(80, np.float32),
+                   "offset": np.zeros(80, np.float32)}
         nodes = [helper.make_node("MatMul", ["x", "weight"], ["product"]),
                  helper.make_node("Mul", ["product", "gain"], ["scaled"]),
                  helper.make_node("Add", ["scaled", "offset"], ["y"])]
-        proto = make_model(nodes, {"x": [40, 24]}, {"y": [40, 16]}, weights)
+        proto = make_model(nodes, {"x": [40, 24]}, {"y": [40, 80]}, weights)
         case = Case("all", {"x": Input("float32", [40, 24], "normal")})
         first = self.run_network(proto, case)
         again = self.run_network(trained_further(proto)[0], case)

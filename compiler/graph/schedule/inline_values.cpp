@@ -372,14 +372,14 @@ class ValueInliner {
 
 namespace {
 
-// The value of a constant that is one number, or of integers that are all the same. Floats that
-// happen to be equal, like gains of 1 and offsets of 0, are loaded: they are weights, and a kernel
-// that held them would be another one once the network is trained further.
+// The one value of a constant whose elements are all the same. More floats than the folding of
+// constants makes of one number are loaded even so: gains of 1 and offsets of 0 are weights, and a
+// kernel that held them would be another one once the network is trained further.
 const uint8_t* Uniform(const Tensor& tensor) {
-    constexpr int64_t kMaxElements = 4096;
+    constexpr int64_t kMaxElements = 4096, kMaxFloats = 64;
     const size_t bytes = BytesOf(tensor.element);
     const int64_t count = tensor.element == ElementType::kString ? 0 : tensor.count();
-    if (count == 0 || count > (IsFloat(tensor.element) ? 1 : kMaxElements)) {
+    if (count == 0 || count > (IsFloat(tensor.element) ? kMaxFloats : kMaxElements)) {
         return nullptr;
     }
     const uint8_t* data = tensor.data->data();
