@@ -270,7 +270,7 @@ Result<KernelPtr> Compiler::AddTiered(State& state,
         if (status.ok()) {
             return;
         }
-        LogDebug("A kernel keeps its quick code: {}", status.error().message);
+        LogDebug("A kernel keeps its baseline tier: {}", status.error().message);
         if (auto abandoned = weak.lock()) {
             abandoned->Abandon();
         }

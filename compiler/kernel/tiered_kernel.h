@@ -34,8 +34,8 @@ class TieredKernel : public CompiledKernel {
     // was there at the fork.
     const std::vector<uint8_t>& Serialized() const override;
     bool is_full() const { return full_entry_.load(std::memory_order_acquire) != nullptr; }
-    // For how long the quick code has run, over all workers. While somebody waits for the full
-    // code, as long as there is.
+    // How long the baseline tier has run, over all workers; the maximum while somebody waits for
+    // the optimized tier.
     std::chrono::nanoseconds quick_time() const;
 
   private:
@@ -75,7 +75,7 @@ class BackgroundQueue {
     static constexpr std::chrono::milliseconds kWorthIt{1};
     // What the jobs of other kernels wait for.
     static constexpr std::chrono::milliseconds kCalm{250};
-    // Of jobs whose kernels are gone; more of them are dropped, the oldest first.
+    // How many jobs of destroyed kernels are kept; the oldest beyond that are dropped.
     static constexpr size_t kMaxOrphans = 256;
 
     BackgroundQueue() = default;

@@ -15,7 +15,7 @@ using spv::Op;
 namespace {
 
 constexpr uint32_t kTogether = 2;
-// Of more points rows, what is kept of them and what is prefetched fill the first cache.
+// With more points, rows with their kept values and what is prefetched exceed the L1 cache.
 constexpr int64_t kMostPointsTogether = 1024;
 constexpr int64_t kMostPointsWithKept = 512;
 // There are workgroups enough.
