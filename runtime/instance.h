@@ -177,7 +177,7 @@ class Instance {
     std::vector<Bound> bound_inputs_, bound_outputs_;
     std::vector<StageState> stages_;  // behind what they refer to
     std::vector<Segment> recorded_;   // of Record()
-    // Of Start(): what the device carries out, or a thread for plans with host steps.
+    // What Start() began: work of the device, or a thread for plans with host steps.
     vulkan::Commands* submitted_ = nullptr;
     std::future<Status> thread_;
 };

@@ -20,7 +20,7 @@ struct NodeProblem {
         kDependsOnData,  // a value is not known that would have to be
     };
     Kind kind = Kind::kOther;
-    // Of the model, so that one that is imported again is known again.
+    // The model's nodes, so that a node that is imported twice is recognised.
     const onnx::NodeProto* node = nullptr;
     std::string clause;
 };

@@ -1,43 +1,13 @@
 // Walks over the sizes of a graph, in one order for reading and for replacing them.
 #include "compiler/graph/generalize/sizes_of_graph.h"
 
-#include <type_traits>
-
 #include <fmt/format.h>
 
 #include "compiler/graph/ir/operation_key.h"
+#include "compiler/graph/ir/operation_sizes.h"
 
 namespace fornax::graph {
 namespace {
-
-// Calls `each` with every size in the fields of an operation.
-template <typename Each>
-class SizeFields {
-  public:
-    explicit SizeFields(Each& each) : each_(each) {}
-
-    void operator()(const char*, Expr& expr) const { each_(expr); }
-    void operator()(const char* name, Shape& shape) const { (*this)(name, shape.mutable_dims()); }
-    void operator()(const char* name, TensorType& type) const { (*this)(name, type.shape); }
-    template <typename T>
-    void operator()(const char* name, std::vector<T>& fields) const {
-        if constexpr (std::is_same_v<T, Expr> || std::is_same_v<T, TensorType>) {
-            for (T& field : fields) {
-                (*this)(name, field);
-            }
-        }
-    }
-    void operator()(const char*, auto&) const {}
-
-  private:
-    Each& each_;
-};
-
-template <typename Each>
-void ForEachSize(Operation& operation, Each each) {
-    const SizeFields<Each> fields(each);
-    std::visit([&](auto& held) { held.Visit(fields, held); }, operation);
-}
 
 class Splitter {
   public:

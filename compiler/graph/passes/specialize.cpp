@@ -3,34 +3,13 @@
 
 #include <fmt/format.h>
 
+#include "compiler/graph/ir/operation_sizes.h"
 #include "compiler/graph/passes/passes.h"
 
 namespace fornax::graph {
 namespace {
 
 using Values = std::map<Symbol, Expr>;
-
-// Replaces symbols in the fields of an operation.
-class FieldSubstitution {
-  public:
-    explicit FieldSubstitution(const Values& values) : values_(values) {}
-
-    void operator()(const char*, Expr& expr) const { expr = expr.Substitute(values_); }
-    void operator()(const char* name, Shape& shape) const { (*this)(name, shape.mutable_dims()); }
-    void operator()(const char* name, TensorType& type) const { (*this)(name, type.shape); }
-    template <typename T>
-    void operator()(const char* name, std::vector<T>& fields) const {
-        if constexpr (std::is_same_v<T, Expr> || std::is_same_v<T, TensorType>) {
-            for (T& field : fields) {
-                (*this)(name, field);
-            }
-        }
-    }
-    void operator()(const char*, auto&) const {}
-
-  private:
-    const Values& values_;
-};
 
 Result<Graph> Substitute(const Graph& graph, const Values& values) {
     Graph result(graph.name());
@@ -45,7 +24,8 @@ Result<Graph> Substitute(const Graph& graph, const Values& values) {
             result.sizes().AddGuard(std::move(simple));
         }
     }
-    const FieldSubstitution substitution(values);
+    const auto substitute = [&](Expr& expr) { expr = expr.Substitute(values); };
+    const SizeFields substitution(substitute);
     std::vector<ValueId> map(graph.values().size());
     for (const ValueId input : graph.inputs()) {
         TensorType type = graph.TypeOf(input);

@@ -82,7 +82,7 @@ class Sharer {
                operand.last == index;
     }
 
-    // Of all buffers that are bound to the operand.
+    // Every buffer that is bound to the operand counts.
     bool MayShare(const loop::Kernel& kernel,
                   const std::vector<BlockId>& bindings,
                   size_t read,
