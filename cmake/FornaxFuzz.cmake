@@ -13,9 +13,13 @@
 # another finds again. 0 is a seed of the time.
 include(CheckCXXSourceCompiles)
 
-set(FORNAX_FUZZ_SANITIZERS address,undefined)
+set(FORNAX_FUZZ_SANITIZERS address,undefined CACHE STRING
+    "Sanitizers of the fuzz targets; empty for runs of more executions, which crashes, asserts and limits still stop")
+if(FORNAX_FUZZ_SANITIZERS)
+    set(FORNAX_FUZZ_CHECKS ,${FORNAX_FUZZ_SANITIZERS})
+endif()
 if(NOT FORNAX_SANITIZE)
-    set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer,${FORNAX_FUZZ_SANITIZERS})
+    set(CMAKE_REQUIRED_FLAGS -fsanitize=fuzzer${FORNAX_FUZZ_CHECKS})
     check_cxx_source_compiles([[
         #include <cstddef>
         #include <cstdint>
@@ -32,7 +36,7 @@ endif()
 # What a target and the libraries that it instruments are compiled with.
 function(fornax_fuzz_options target)
     target_compile_options(${target} PRIVATE
-        -O1 -UNDEBUG -D_GLIBCXX_ASSERTIONS -fsanitize=fuzzer-no-link,${FORNAX_FUZZ_SANITIZERS}
+        -O1 -UNDEBUG -D_GLIBCXX_ASSERTIONS -fsanitize=fuzzer-no-link${FORNAX_FUZZ_CHECKS}
         -fno-sanitize=function -fno-sanitize-recover=all)
 endfunction()
 
@@ -65,7 +69,7 @@ function(fornax_fuzz name)
     add_dependencies(fuzzers ${name})
     target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_BINARY_DIR}/generated)
     fornax_fuzz_options(${name})
-    target_link_options(${name} PRIVATE -fsanitize=fuzzer,${FORNAX_FUZZ_SANITIZERS})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer${FORNAX_FUZZ_CHECKS})
     # The instrumented objects come first, so the linker finds nothing missing that these libraries also define.
     foreach(library IN LISTS ARG_INSTRUMENT)
         fornax_instrument(${library})
