@@ -6,6 +6,7 @@
 //
 // A sum over blocks takes the words of b of a block into registers, which all rows multiply by.
 #include <algorithm>
+#include <span>
 
 #include "compiler/graph/loop/block_product.h"
 #include "compiler/graph/loop/byte_product.h"
@@ -19,6 +20,8 @@ namespace {
 
 // Rows of a tile, the best first. Others are chosen where the last tile would waste more.
 constexpr int64_t kRowsOfTile[] = {8, 7, 10};
+// For subgroups of less than 32, two registers of 256 bits: there are 16 of these.
+constexpr int64_t kRowsOfSmallTile[] = {3, 4, 2};
 constexpr double kPriceOfOtherRows = 1.04;
 // What a tile costs beside its rows, in rows.
 constexpr double kPriceOfTile = 0.5;
@@ -26,15 +29,15 @@ constexpr double kPriceOfTile = 0.5;
 constexpr int64_t kRowsOfBlocks = 12;
 constexpr uint32_t kLanesOfBlocks = 16;
 
-int64_t RowsOfTile(int64_t rows) {
-    int64_t best = kRowsOfTile[0];
+int64_t RowsOfTile(int64_t rows, std::span<const int64_t> choices) {
+    int64_t best = choices[0];
     double best_cost = 0;
-    for (const int64_t of_tile : kRowsOfTile) {
+    for (const int64_t of_tile : choices) {
         const int64_t tiles = (rows + of_tile - 1) / of_tile;
         const double cost = static_cast<double>(tiles) *
                             (static_cast<double>(of_tile) + kPriceOfTile) *
-                            (of_tile == kRowsOfTile[0] ? 1 : kPriceOfOtherRows);
-        if (of_tile == kRowsOfTile[0] || cost < best_cost) {
+                            (of_tile == choices[0] ? 1 : kPriceOfOtherRows);
+        if (of_tile == choices[0] || cost < best_cost) {
             best = of_tile;
             best_cost = cost;
         }
@@ -69,7 +72,9 @@ class ByteProductEmitter {
     void Run() {
         const Expr m = PointsOf(product_.m), n = PointsOf(product_.n);
         const int64_t most = std::max<int64_t>(m.Bounds(e_.domain_.ranges).high, 1);
-        const int64_t rows = blocks_ == nullptr ? RowsOfTile(most) : kRowsOfBlocks;
+        const std::span<const int64_t> choices =
+            e_.target_.subgroup_size < 32 ? std::span(kRowsOfSmallTile) : std::span(kRowsOfTile);
+        const int64_t rows = blocks_ == nullptr ? RowsOfTile(most, choices) : kRowsOfBlocks;
         rows_ = static_cast<uint32_t>(std::min(rows, most));
         e_.local_size_ = blocks_ == nullptr ? e_.target_.subgroup_size : kLanesOfBlocks;
         e_.group_ = {e_.local_size_, 1, 1};

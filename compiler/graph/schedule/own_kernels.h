@@ -7,9 +7,10 @@
 
 namespace fornax::graph {
 
-// Rows up to this length are sorted by comparing all elements with each other, others by a kernel
+// Whether rows of this length are sorted by comparing all elements with each other: if they are
+// short, and no other size that the plan serves makes them long. Others are sorted by a kernel
 // template, which takes each element twice: for its key and as a result.
-inline constexpr int64_t kShortSort = 128;
+bool IsSortedByComparing(const SizeFacts& sizes, const Expr& length);
 
 // An index or a shape with the axis behind all others.
 std::vector<Expr> AxisLast(std::vector<Expr> index, size_t axis);

@@ -35,9 +35,10 @@ double ReadsOfOperand(const Graph& graph, const Node& node, NodeClass node_class
         return volume / volume_of(value);
     }
     if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
-        const int64_t length =
-            graph.sizes().Hint(graph.ShapeOf(value)[static_cast<size_t>(sort->axis)]);
-        return length <= kShortSort ? static_cast<double>(length) : 2;
+        const Expr& length = graph.ShapeOf(value)[static_cast<size_t>(sort->axis)];
+        return IsSortedByComparing(graph.sizes(), length)
+                   ? static_cast<double>(graph.sizes().Hint(length))
+                   : 2;
     }
     if (node_class == NodeClass::kInline && !node.results.empty()) {
         return std::max(1.0, volume_of(node.results[0]) / volume_of(value));

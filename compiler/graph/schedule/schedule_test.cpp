@@ -7,6 +7,7 @@
 
 #include "compiler/graph/ir/text.h"
 #include "compiler/graph/loop/product.h"
+#include "compiler/graph/plan/plan_kernel.h"
 
 namespace fornax::graph {
 namespace {
@@ -274,6 +275,33 @@ TEST(Schedule, MeansOfChannelsAreFlat) {
     };
     EXPECT_THAT(KernelsOf(mean(32)), ElementsAre("flat [32]"));
     EXPECT_THAT(KernelsOf(mean(8)), ElementsAre("row [8]"));
+}
+
+// Comparing all elements with each other takes the square of a row's length, so it is for rows that
+// no size of the plan makes long.
+TEST(Schedule, RowsOfAnyLengthAreNotSortedByComparing) {
+    const auto kernels_of = [](int longest) {
+        const Result<Graph> graph = ParseGraph(fmt::format(R"(graph "order" {{
+    symbol n = 64 in 0..{}
+    %0 = input "x" f32[3,n]
+    %1, %2 = sort "sorted" (%0) {{axis = 1, descending = false, count = n}} : f32[3,n], i64[3,n]
+    output "y" %1
+}}
+)",
+                                                           longest));
+        EXPECT_TRUE(graph.ok()) << graph.error().message;
+        const Result<Plan> plan = graph.ok() ? Schedule(*graph) : Result<Plan>(graph.error());
+        EXPECT_TRUE(plan.ok()) << plan.error().message;
+        std::vector<std::string> names;
+        if (plan.ok()) {
+            for (const PlanKernel& kernel : plan->kernels) {
+                names.emplace_back(NameOf(kernel));
+            }
+        }
+        return names;
+    };
+    EXPECT_THAT(kernels_of(200), testing::Contains("sort_rank"));
+    EXPECT_THAT(kernels_of(2147483647), testing::Contains("sort_rows"));
 }
 
 }  // namespace

@@ -159,7 +159,7 @@ std::optional<TemplateKernel> TemplateOf(const Graph& graph, const Node& node) {
     const TensorType& type = graph.TypeOf(node.operands[0]);
     const Expr& length = type.shape[static_cast<size_t>(sort.axis)];
     const SizeFacts& sizes = graph.sizes();
-    if (sizes.Hint(length) <= kShortSort) {
+    if (IsSortedByComparing(sizes, length)) {
         return std::nullopt;
     }
     Expr rows(1);
@@ -180,6 +180,11 @@ std::optional<TemplateKernel> TemplateOf(const Graph& graph, const Node& node) {
 }
 
 }  // namespace
+
+bool IsSortedByComparing(const SizeFacts& sizes, const Expr& length) {
+    constexpr int64_t kShort = 128, kLongest = 1024;
+    return sizes.Hint(length) <= kShort && length.Bounds(sizes.ranges()).high <= kLongest;
+}
 
 void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan) {
     std::optional<TemplateKernel> kernel = TemplateOf(graph, node);
