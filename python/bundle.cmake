@@ -9,7 +9,7 @@ file(GET_RUNTIME_DEPENDENCIES
     RESOLVED_DEPENDENCIES_VAR found
     UNRESOLVED_DEPENDENCIES_VAR missing
     # Every Linux has these; what is there must be at least as new as where the package was built.
-    PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|stdc\\+\\+|gcc_s)\\.so\\." "^ld-linux" "^libfornax")
+    PRE_EXCLUDE_REGEXES "^lib(c|m|dl|rt|pthread|z|stdc\\+\\+|gcc_s)\\.so\\." "^ld-linux" "^libfornax")
 if(missing)
     message(FATAL_ERROR "These libraries of the package were not found: ${missing}.")
 endif()

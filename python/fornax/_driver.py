@@ -36,7 +36,10 @@ def select() -> None:
     with _mutex:
         if _is_selected:
             return
-        if not any(os.environ.get(name) for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")):
+        chosen = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES")
+        if not any(os.environ.get(name) for name in chosen):
+            for name in chosen:
+                os.environ.pop(name, None)  # to the loader an empty list means that there is no driver
             added = os.environ.get("VK_ADD_DRIVER_FILES", "").split(":")
             if str(MANIFEST) not in added:
                 os.environ["VK_ADD_DRIVER_FILES"] = ":".join([str(MANIFEST)] + [path for path in added if path])

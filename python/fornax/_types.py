@@ -62,6 +62,8 @@ def _prepare(value: Any, dtype: np.dtype) -> np.ndarray:
         return np.array(value, dtype=value.dtype.newbyteorder("="), order="C")
     if hasattr(value, "contiguous"):  # a tensor of PyTorch with strides
         return value.contiguous()
+    if hasattr(value, "__dlpack__"):
+        return np.array(np.from_dlpack(value), order="C")
     array = np.asarray(value)
     if array.size == 0:
         return np.zeros(array.shape, dtype)

@@ -18,6 +18,12 @@ static PyObject* Lookup(PyObject* mapping, PyObject* name) {
     return found;
 }
 
+// Arrays and strings can be indexed, too.
+static bool IsMapping(PyObject* object) {
+    return PyDict_Check(object) ||
+           (PyMapping_Check(object) && PyObject_HasAttrString(object, "keys"));
+}
+
 // Says which names there are, after " ...: ".
 static void AppendNames(char* text, size_t bytes, const Session* self, bool inputs) {
     const size_t count = inputs ? self->input_count : self->output_count;
@@ -70,7 +76,7 @@ void ReleaseArrays(Array* arrays, size_t count) {
 
 int ReadInputs(Session* self, PyObject* inputs, Array* arrays) {
     memset(arrays, 0, self->input_count * sizeof *arrays);
-    if (!PyMapping_Check(inputs) || PyUnicode_Check(inputs)) {
+    if (!IsMapping(inputs)) {
         PyErr_SetString(PyExc_TypeError, "The inputs of a run are a dict, {name: array}.");
         return -1;
     }
@@ -121,7 +127,7 @@ int ReadOutputs(Session* self, PyObject* out, Array* arrays) {
     if (out == NULL || out == Py_None) {
         return 0;
     }
-    if (!PyMapping_Check(out) || PyUnicode_Check(out)) {
+    if (!IsMapping(out)) {
         PyErr_SetString(PyExc_TypeError, "`out` is a dict, {name: array to write to}.");
         return -1;
     }

@@ -232,10 +232,13 @@ static PyObject* Execute(Session* self,
 
 static PyObject* ParseAndExecute(PyObject* self, PyObject* args, PyObject* kwargs, Kind kind) {
     static char* names[] = {"inputs", "out", NULL};
+    static char* input_names[] = {"inputs", NULL};
     PyObject* inputs = NULL;
     PyObject* out = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, kind == kProfile ? "O" : "O|O", names, &inputs,
-                                     &out)) {
+    const int parsed = kind == kProfile
+                           ? PyArg_ParseTupleAndKeywords(args, kwargs, "O", input_names, &inputs)
+                           : PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &inputs, &out);
+    if (!parsed) {
         return NULL;
     }
     return Execute((Session*)self, inputs, NULL, out, kind);

@@ -87,7 +87,7 @@ class Errors(unittest.TestCase):
                 for source in (path, damaged):
                     with self.assertRaisesRegex(fornax.Error, SENTENCE):
                         fornax.load(source, cache=False)
-            self.assert_fails(status.IO, ".", fornax.load, folder)
+            self.assert_fails(status.INVALID_ARGUMENT, "is not a regular file", fornax.load, folder)
         with self.assertRaises(TypeError):
             fornax.load(3)
         with self.assertRaises(ValueError):

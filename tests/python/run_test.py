@@ -36,7 +36,7 @@ class Description(Case):
 
     def test_formulas_of_sizes(self):
         session = self.load(model([helper.make_node("Concat", ["x", "x"], ["y"], axis=0)], {"x": (FLOAT, ["n", 3])},
-                                  {"y": (FLOAT, None)}))
+                                  {"y": (FLOAT, ["m", 3])}))
         self.assertEqual(session.outputs[0].shape, ("2*n", 3))
 
     def test_devices(self):
@@ -125,21 +125,22 @@ class Running(Case):
     def test_strings(self):
         session = self.load(model([helper.make_node("Concat", ["a", "b"], ["y"], axis=0)],
                                   {"a": (TensorProto.STRING, ["n"]), "b": (TensorProto.STRING, ["m"])},
-                                  {"y": (TensorProto.STRING, None)}))
+                                  {"y": (TensorProto.STRING, ["k"])}))
         result = session(np.array(["eins", "zwei"]), np.array(["drei", "vier \u00e4"], object))
         self.assertEqual(result.tolist(), ["eins", "zwei", "drei", "vier \u00e4"])
         self.assertEqual(session(["x"], [""]).tolist(), ["x", ""])
 
     def test_values_that_decide_shapes(self):
         session = self.load(model([helper.make_node("Reshape", ["x", "s"], ["y"])],
-                                  {"x": (FLOAT, [12]), "s": (TensorProto.INT64, [2])}, {"y": (FLOAT, None)}))
+                                  {"x": (FLOAT, [12]), "s": (TensorProto.INT64, [2])}, {"y": (FLOAT, ["m", "k"])}),
+                            inputs={"s": np.array([3, 4])})
         x = floats(12)
         for shape in ((3, 4), (2, 6), (3, 4), (12, 1)):
             np.testing.assert_array_equal(session(x, np.array(shape)), x.reshape(shape))
 
     def test_sizes_that_the_run_gives(self):
         session = self.load(model([helper.make_node("NonZero", ["x"], ["i"]), helper.make_node("Neg", ["i"], ["y"])],
-                                  {"x": (FLOAT, ["n"])}, {"y": (TensorProto.INT64, None)}))
+                                  {"x": (FLOAT, ["n"])}, {"y": (TensorProto.INT64, [1, "k"])}))
         for x in (np.array([0, 1, 2], np.float32), np.array([1, 1, 2], np.float32), np.array([0, 0, 2], np.float32)):
             expected = -np.array(np.nonzero(x))
             np.testing.assert_array_equal(session(x), expected)
@@ -229,7 +230,7 @@ class WithoutCopies(Case):
         for shape, dtype in ((3, np.int8), ((2, 3), np.float64), ((), np.float32), ((0, 4), np.float32),
                              ((5,), ml_dtypes.bfloat16)):
             made = fornax.empty(shape, dtype)
-            self.assertEqual(made.ctypes.data % 4096, 0)
+            self.assertEqual(made.ctypes.data % 4096 if made.size else 0, 0)
             self.assertEqual((made.shape, made.dtype), (np.empty(shape).shape, np.dtype(dtype)))
             self.assertTrue(made.flags.c_contiguous and made.flags.writeable)
 

@@ -90,7 +90,7 @@ class Wheel(unittest.TestCase):
             text = run("ldd", self.package / "_native" / file).stdout
             self.assertNotIn("not found", text)
             for name, path in re.findall(r"^\s*(\S+) => (\S+)", text, re.MULTILINE):
-                if not re.match(r"(libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s)\.so\.", name):
+                if not re.match(r"(libc|libm|libdl|librt|libpthread|libz|libstdc\+\+|libgcc_s)\.so\.", name):
                     self.assertTrue(os.path.realpath(path).startswith(os.path.realpath(self.package)), f"{name}: {path}")
 
     def test_every_python_loads_it(self):
