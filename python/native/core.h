@@ -90,6 +90,7 @@ struct Task {
 // goes on with the argument. The task is copied, and its keep released when the work is done.
 enum { kTaskAbandoned = -2 };
 int RunTask(Task* task);
+int CountAbandonedTasks(void);
 // Waits until no abandoned work goes on. Interruptible: -1.
 int WaitForTasks(void);
 // In a child process: no thread of the parent's is there.

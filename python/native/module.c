@@ -115,10 +115,19 @@ static PyObject* Finish(PyObject* module, PyObject* unused) {
     Py_RETURN_NONE;
 }
 
-static PyMethodDef functions[] = {
-    {"configure", Configure, METH_VARARGS, NULL}, {"devices", Devices, METH_NOARGS, NULL},
-    {"version", Version, METH_NOARGS, NULL},      {"type_names", TypeNames, METH_NOARGS, NULL},
-    {"finish", Finish, METH_NOARGS, NULL},        {NULL, NULL, 0, NULL}};
+static PyObject* AbandonedCount(PyObject* module, PyObject* unused) {
+    (void)module;
+    (void)unused;
+    return PyLong_FromLong(CountAbandonedTasks());
+}
+
+static PyMethodDef functions[] = {{"configure", Configure, METH_VARARGS, NULL},
+                                  {"devices", Devices, METH_NOARGS, NULL},
+                                  {"version", Version, METH_NOARGS, NULL},
+                                  {"type_names", TypeNames, METH_NOARGS, NULL},
+                                  {"abandoned_count", AbandonedCount, METH_NOARGS, NULL},
+                                  {"finish", Finish, METH_NOARGS, NULL},
+                                  {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {
     .m_base = PyModuleDef_HEAD_INIT,

@@ -138,6 +138,13 @@ int RunTask(Task* task) {
     return kTaskAbandoned;
 }
 
+int CountAbandonedTasks(void) {
+    pthread_mutex_lock(&mutex);
+    const int count = abandoned_count;
+    pthread_mutex_unlock(&mutex);
+    return count;
+}
+
 int WaitForTasks(void) {
     while (true) {
         int count = 0;

@@ -4,14 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import tempfile
 import unittest
 
 import numpy as np
 
 import fornax
 from fornax import _driver
-from support import DIGITS, add, chain, python
+from support import DIGITS, python
 
 COMMAND = [sys.executable, "-m", "fornax"]
 
@@ -63,7 +63,7 @@ class Interruption(unittest.TestCase):
         for options in ("dims={'n': 3}", ""):
             with self.subTest(options):
                 result = python(f"""
-                    import os, signal, sys, threading, time
+                    import os, signal, sys, threading
                     import numpy as np
                     import fornax
                     sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
@@ -71,43 +71,35 @@ class Interruption(unittest.TestCase):
                     source = chain()
                     fornax.load(add(), cache=False)
                     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
-                    begin = time.monotonic()
                     session = None
                     try:
                         session = fornax.load(source, cache=False, {options})
                         session(np.ones((3, 16), np.float32))
                         print("not interrupted")
                     except KeyboardInterrupt:
-                        print("interrupted", time.monotonic() - begin < 1)
+                        print("interrupted while", fornax._core.abandoned_count(), "goes on")
                     # The device and the session are as good as before.
                     a = np.ones((2, 4), np.float32)
                     assert np.array_equal(fornax.load(add(), cache=False)(a, a), a + a)
                     if session is not None:
-                        assert session(np.ones((3, 16), np.float32)).shape == (3, 76)
+                        assert session(np.ones((3, 16), np.float32)).shape == (3, 166)
                     print("goes on")
                     """)
-                self.assertEqual(result.stdout, "interrupted True\ngoes on\n")
+                self.assertEqual(result.stdout, "interrupted while 1 goes on\ngoes on\n")
                 self.assertEqual(result.stderr, "")
 
     def test_python_ends_after_it(self):
-        code = f"""
-            import sys
+        result = python(f"""
+            import os, signal, sys, threading
             import fornax
             sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
             from support import chain
             source = chain()
-            print("begins", flush=True)
+            threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
             fornax.load(source, cache=False, dims={{"n": 3}})
-            """
-        import textwrap
-        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.assertEqual(process.stdout.readline(), "begins\n")
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=120)
-        self.assertIn("KeyboardInterrupt", errors)
-        self.assertIn(process.returncode, (-signal.SIGINT, 1, 130), errors)
+            """, check=False)
+        self.assertIn("KeyboardInterrupt", result.stderr)
+        self.assertIn(result.returncode, (-signal.SIGINT, 1, 130), result.stderr)
 
 
 class End(unittest.TestCase):
@@ -134,7 +126,6 @@ class Command(unittest.TestCase):
         self.assertIn("probabilities: f32[2,10]", result.stdout)
 
     def test_it_makes_plans_that_the_package_runs(self):
-        import tempfile
         with tempfile.TemporaryDirectory(prefix="fornax_python_") as folder:
             plan = os.path.join(folder, "digits.plan")
             self.assertEqual(run("compile", DIGITS, "-o", plan, "--dim", "N=2").returncode, 0)
@@ -159,6 +150,18 @@ class Driver(unittest.TestCase):
     def test_the_packages_own_is_found_beside_the_machines(self):
         result = python(self.CODE, VK_DRIVER_FILES="", VK_ADD_DRIVER_FILES="")
         self.assertEqual(result.stdout, f"True {_driver.MANIFEST}\n")
+
+    def test_a_loader_comes_along_for_machines_without_one(self):
+        result = python("""
+            import fornax
+            from fornax import _driver
+            _driver._has_loader = lambda: False
+            print(any(device.is_fornax for device in fornax.devices()))
+            with open("/proc/self/maps") as maps:
+                print({line.split()[-1] for line in maps if "libvulkan.so" in line} == {str(_driver.LOADER)})
+            assert _driver.with_loader({"LD_LIBRARY_PATH": "a"})["LD_LIBRARY_PATH"] == f"{_driver.LOADER.parent}:a"
+            """)
+        self.assertEqual(result.stdout, "True\nTrue\n")
 
     def test_what_the_user_chose_is_kept(self):
         result = python(self.CODE, VK_DRIVER_FILES=str(_driver.MANIFEST), VK_ADD_DRIVER_FILES="")
