@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Tuple
+import dataclasses
+from typing import List, Tuple
 
 from . import _core, _driver
 from . import _types as _types  # which configures _core
@@ -10,7 +11,8 @@ from . import _types as _types  # which configures _core
 _KINDS = ("other", "integrated", "discrete", "virtual", "cpu")
 
 
-class Device(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Device:
     """A Vulkan device. `fornax.load(device=index)`, or a part of its name, chooses it."""
 
     index: int  #: in the Vulkan loader's list

@@ -14,6 +14,7 @@ import numpy as np
 from . import _core
 from ._errors import Error, Status
 
+_ml: Any
 try:
     import ml_dtypes as _ml
 except ImportError:
@@ -68,7 +69,7 @@ def _prepare(value: Any, dtype: np.dtype) -> np.ndarray:
     if array.size == 0:
         return np.zeros(array.shape, dtype)
     # Numbers become floats and wider integers, but never less than they are.
-    casting = "unsafe" if array.dtype.kind == "f" and dtype.kind == "V" else "same_kind"
+    casting: Any = "unsafe" if array.dtype.kind == "f" and dtype.kind == "V" else "same_kind"
     if isinstance(value, (bool, int, list, tuple)) and array.dtype.kind in "iu" and dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if array.min() < limits.min or array.max() > limits.max:

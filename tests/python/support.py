@@ -34,7 +34,7 @@ def add(dims=("n", 4)):
                  {"y": (FLOAT, dims)})
 
 
-def chain(length=150):
+def chain(length=90):
     """Many different kernels, so that compiling takes a while."""
     nodes, name = [], "x"
     for i in range(length):
