@@ -1,0 +1,123 @@
+"""The calls of libfornax.so that graphs of torch need, by ctypes."""
+
+import ctypes
+import functools
+import os
+import pathlib
+
+from . import graph_file
+
+MAX_RANK = 16
+OK, UNSUPPORTED = 0, 2
+
+
+class FornaxError(RuntimeError):
+    """What the library says, with its status."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_int), ("rank", ctypes.c_size_t), ("dims", ctypes.c_int64 * MAX_RANK),
+                ("data", ctypes.c_void_p), ("size_bytes", ctypes.c_size_t), ("owner", ctypes.c_void_p)]
+
+
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p)
+
+
+def _path():
+    """The library: what FORNAX_LIBRARY names, else the one in the package, else the system's."""
+    given = os.environ.get("FORNAX_LIBRARY")
+    if given:
+        return given
+    beside = pathlib.Path(__file__).resolve().parent.parent / "lib" / "libfornax.so"
+    return str(beside) if beside.exists() else "libfornax.so"
+
+
+@functools.cache
+def load():
+    try:
+        library = ctypes.CDLL(_path())
+    except OSError as error:
+        raise FornaxError(OK, f"The library of Fornax cannot be loaded: {error}; FORNAX_LIBRARY may name it.") from None
+    library.fornax_error_message.restype = ctypes.c_char_p
+    library.fornax_options_create.restype = ctypes.c_void_p
+    library.fornax_options_destroy.argtypes = [ctypes.c_void_p]
+    library.fornax_options_set.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_char_p]
+    library.fornax_model_load_bytes.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p,
+                                                ctypes.POINTER(ctypes.c_void_p)]
+    library.fornax_model_destroy.argtypes = [ctypes.c_void_p]
+    library.fornax_session_create.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)]
+    library.fornax_session_destroy.argtypes = [ctypes.c_void_p]
+    library.fornax_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(Tensor), ctypes.c_size_t, ctypes.POINTER(Tensor),
+                                   ctypes.c_size_t]
+    library.fornax_torch_check.argtypes = [ctypes.c_char_p, ctypes.c_size_t, _CALLBACK, ctypes.c_void_p]
+    return library
+
+
+def _require(status):
+    if status != OK:
+        raise FornaxError(status, load().fornax_error_message().decode())
+
+
+def check(file):
+    """(number, reason) of each node of a file that is not supported."""
+    found = []
+    callback = _CALLBACK(lambda _, node, reason: found.append((node, reason.decode())))
+    _require(load().fornax_torch_check(file, len(file), callback, None))
+    return found
+
+
+def _describe(entry, tensor):
+    entry.type = graph_file.ELEMENTS[str(tensor.dtype).removeprefix("torch.")]
+    entry.rank = tensor.dim()
+    for axis, size in enumerate(tensor.shape):
+        entry.dims[axis] = size
+    entry.data = tensor.data_ptr()
+    entry.size_bytes = tensor.numel() * tensor.element_size()
+
+
+class Session:
+    """A file that is loaded, with a session that runs it. For one thread at a time."""
+
+    def __init__(self, file, options):
+        library = load()
+        self._library = library
+        self._model = ctypes.c_void_p()
+        self._session = ctypes.c_void_p()
+        handle = library.fornax_options_create()
+        try:
+            for key, value in options.items():
+                _require(library.fornax_options_set(handle, key.encode(), str(value).encode()))
+            _require(library.fornax_model_load_bytes(file, len(file), handle, ctypes.byref(self._model)))
+        finally:
+            library.fornax_options_destroy(handle)
+        _require(library.fornax_session_create(self._model, ctypes.byref(self._session)))
+
+    def run(self, inputs, outputs):
+        """Tensors of torch, which are contiguous; `outputs` are written to."""
+        read = (Tensor * max(len(inputs), 1))()
+        written = (Tensor * max(len(outputs), 1))()
+        for entry, tensor in zip(read, inputs):
+            _describe(entry, tensor)
+        for entry, tensor in zip(written, outputs):
+            _describe(entry, tensor)
+        _require(self._library.fornax_run(self._session, read, len(inputs), written, len(outputs)))
+        for entry, tensor in zip(written, outputs):
+            got = tuple(entry.dims[:entry.rank])
+            if got != tuple(tensor.shape):
+                raise FornaxError(OK, f"An output is {got}, where {tuple(tensor.shape)} was expected.")
+
+    def close(self):
+        if self._session:
+            self._library.fornax_session_destroy(self._session)
+            self._session = ctypes.c_void_p()
+        if self._model:
+            self._library.fornax_model_destroy(self._model)
+            self._model = ctypes.c_void_p()
+
+    def __del__(self):
+        if hasattr(self, "_session"):
+            self.close()
