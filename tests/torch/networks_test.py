@@ -106,7 +106,8 @@ class Networks(unittest.TestCase):
         self.check(Attention(causal=True), (torch.randn(2, 9, 32),))
 
     def test_lstm(self):
-        self.check(Tagger(), (torch.randint(0, 50, (3, 6)),))
+        with torch._dynamo.config.patch(allow_rnn=True):
+            self.check(Tagger(), (torch.randint(0, 50, (3, 6)),))
 
     def test_half_precision(self):
         model = Mlp().eval().to(torch.bfloat16)

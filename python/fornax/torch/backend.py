@@ -9,6 +9,7 @@ from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import capture, decompositions
 from .compiled import Compiled
@@ -173,6 +174,11 @@ class Backend:
 
     def compile_graph(self, graph_module, weights=None):
         """A callable for an FX graph of core ATen with torch's meta data; it takes and gives what the graph does."""
+        # torch compiles with tensors without data as a default; weights have theirs.
+        with _disable_current_modes():
+            return self._compile_graph(graph_module, weights)
+
+    def _compile_graph(self, graph_module, weights):
         if self.mode == "trace":
             print(graph_module.graph)
         options = self._library_options()

@@ -42,10 +42,7 @@ def shape_env_of(values):
 
 
 def _bound(value, otherwise):
-    try:
-        return min(max(int(value), 0), INT32_MAX)
-    except (TypeError, ValueError, OverflowError):
-        return otherwise
+    return min(max(int(value), 0), INT32_MAX) if getattr(value, "is_Integer", False) else otherwise
 
 
 class Sizes:
