@@ -92,6 +92,12 @@ Status FillPort(std::span<const ModelPort> ports, size_t index, fornax_port& por
     return OkStatus();
 }
 
+const char* DimName(std::span<const ModelPort> ports, size_t index, size_t axis) {
+    return index < ports.size() && axis < ports[index].dim_names.size()
+               ? ports[index].dim_names[axis].c_str()
+               : "";
+}
+
 Status Load(Result<std::shared_ptr<Model>> loaded, fornax_model** model) {
     if (!loaded.ok()) {
         return std::move(loaded).error();
@@ -318,6 +324,22 @@ fornax_status fornax_model_output(const fornax_model* model, size_t index, forna
         FORNAX_ASSIGN_OR_RETURN(const std::span<const ModelPort> outputs, model->model->Outputs());
         return FillPort(outputs, index, *port);
     });
+}
+
+const char* fornax_model_input_dim_name(const fornax_model* model, size_t index, size_t axis) {
+    return model == nullptr ? "" : DimName(model->model->inputs(), index, axis);
+}
+
+const char* fornax_model_output_dim_name(const fornax_model* model, size_t index, size_t axis) {
+    const char* name = "";
+    // Without a plan there is nothing to say, and fornax_model_output() tells why.
+    (void)Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_NULL(model);
+        FORNAX_ASSIGN_OR_RETURN(const std::span<const ModelPort> outputs, model->model->Outputs());
+        name = DimName(outputs, index, axis);
+        return OkStatus();
+    });
+    return name;
 }
 
 const char* fornax_model_device(const fornax_model* model) {

@@ -70,6 +70,30 @@ typedef enum fornax_status {
  * fails. */
 FORNAX_API const char* fornax_error_message(void);
 
+/* --- Devices ---------------------------------------------------------------------------------- */
+
+/* The numbers of VkPhysicalDeviceType. */
+typedef enum fornax_device_type {
+    FORNAX_DEVICE_OTHER = 0,
+    FORNAX_DEVICE_INTEGRATED_GPU = 1,
+    FORNAX_DEVICE_DISCRETE_GPU = 2,
+    FORNAX_DEVICE_VIRTUAL_GPU = 3,
+    FORNAX_DEVICE_CPU = 4
+} fornax_device_type;
+
+typedef struct fornax_device {
+    char name[256];
+    fornax_device_type type;
+    uint32_t vulkan_major; /* of the Vulkan version that it implements; 1.2 is needed */
+    uint32_t vulkan_minor;
+    uint64_t memory_bytes; /* of its largest heap */
+} fornax_device;
+
+/* The devices that the Vulkan loader offers, in the order in which the option `device` counts them.
+ * Fills the first `capacity` of `devices`, which may be null if that is 0, and `count` with how
+ * many there are. */
+FORNAX_API fornax_status fornax_devices(fornax_device* devices, size_t capacity, size_t* count);
+
 /* --- Tensors ---------------------------------------------------------------------------------- */
 
 /* Elements have whole bytes: those of 2 and 4 bits take one byte each, bool is a byte, 0 or 1. */
@@ -217,6 +241,14 @@ FORNAX_API fornax_status fornax_model_input(const fornax_model* model,
 FORNAX_API fornax_status fornax_model_output(const fornax_model* model,
                                              size_t index,
                                              fornax_port* port);
+/* What a dimension is called that may change: the model's name of it, as in the option dim.NAME, or
+ * a formula of such names ("2*n + 1"). "" of a constant, and where there is no such dimension. */
+FORNAX_API const char* fornax_model_input_dim_name(const fornax_model* model,
+                                                   size_t index,
+                                                   size_t axis);
+FORNAX_API const char* fornax_model_output_dim_name(const fornax_model* model,
+                                                    size_t index,
+                                                    size_t axis);
 /* The name of the device that it runs on. */
 FORNAX_API const char* fornax_model_device(const fornax_model* model);
 
@@ -250,6 +282,9 @@ FORNAX_API fornax_status fornax_run(fornax_session* session,
 FORNAX_API fornax_status fornax_session_set_sizes(fornax_session* session,
                                                   const fornax_tensor* inputs,
                                                   size_t input_count);
+/* 1 if the sizes are set for one value of the input, which decides shapes: another value needs
+ * fornax_session_set_sizes() again. Else 0. */
+FORNAX_API int fornax_session_input_decides(const fornax_session* session, size_t index);
 /* The memory that runs read an input from. It keeps what is written to it. Not of strings. */
 FORNAX_API fornax_status fornax_session_input_memory(fornax_session* session,
                                                      size_t index,

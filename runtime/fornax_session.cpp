@@ -264,6 +264,13 @@ fornax_status fornax_session_set_sizes(fornax_session* session,
     });
 }
 
+int fornax_session_input_decides(const fornax_session* session, size_t index) {
+    return session != nullptr && session->plan != nullptr &&
+                   session->plan->fixed_inputs.contains(index)
+               ? 1
+               : 0;
+}
+
 fornax_status fornax_session_input_memory(fornax_session* session,
                                           size_t index,
                                           void** data,

@@ -96,6 +96,31 @@ TEST_F(ApiTest, ErrorsOfCompilingComeWithTheSizes) {
     EXPECT_EQ(port.dims[0], -1);
 }
 
+TEST_F(ApiTest, OpenSizesHaveNames) {
+    Load("total");
+    EXPECT_STREQ(fornax_model_input_dim_name(model_, 0, 0), "n");
+    EXPECT_STREQ(fornax_model_output_dim_name(model_, 0, 0), "");  // a constant
+    EXPECT_STREQ(fornax_model_input_dim_name(model_, 0, 1), "");
+    EXPECT_STREQ(fornax_model_input_dim_name(model_, 1, 0), "");
+    EXPECT_STREQ(fornax_model_output_dim_name(nullptr, 0, 0), "");
+}
+
+TEST(Devices, AreTheLoaders) {
+    size_t count = 0;
+    ASSERT_FORNAX(fornax_devices(nullptr, 0, &count));
+    ASSERT_GE(count, 1u);
+    std::vector<fornax_device> devices(count + 1);
+    ASSERT_FORNAX(fornax_devices(devices.data(), devices.size(), &count));
+    ASSERT_EQ(count + 1, devices.size());
+    EXPECT_THAT(devices[0].name, HasSubstr("Fornax"));
+    EXPECT_EQ(devices[0].type, FORNAX_DEVICE_INTEGRATED_GPU);
+    EXPECT_GE(devices[0].vulkan_major * 100 + devices[0].vulkan_minor, 102u);
+    EXPECT_GT(devices[0].memory_bytes, 0u);
+    EXPECT_STREQ(devices[count].name, "");
+    EXPECT_EQ(fornax_devices(nullptr, 1, &count), FORNAX_INVALID_ARGUMENT);
+    EXPECT_EQ(fornax_devices(nullptr, 0, nullptr), FORNAX_INVALID_ARGUMENT);
+}
+
 TEST_F(ApiTest, ExpectedInputsAreTheSizesOfTheFirstPlan) {
     std::vector<float> values(1000, 1);
     const fornax_tensor input = Vector(values);
@@ -176,6 +201,14 @@ TEST_F(ApiTest, ValuesThatDecideShapesAreCompiledIn) {
     EXPECT_THAT(run(3), ElementsAre(3, 6));
     EXPECT_THAT(run(5), ElementsAre(5, 10));
     EXPECT_EQ(CompileCount(), before + 2);
+
+    EXPECT_EQ(fornax_session_input_decides(session_, 1), 0);  // no sizes are set
+    std::vector<float> x = {1, 2};
+    const fornax_tensor inputs[] = {Vector(x), Vector(k)};
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, inputs, 2));
+    EXPECT_EQ(fornax_session_input_decides(session_, 0), 0);
+    EXPECT_EQ(fornax_session_input_decides(session_, 1), 1);
+    EXPECT_EQ(fornax_session_input_decides(nullptr, 0), 0);
 }
 
 TEST_F(ApiTest, MemoryIsBoundWithoutCopies) {

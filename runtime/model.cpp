@@ -28,9 +28,10 @@ Hash128 PipelineKey(const graph::Plan& plan, const vulkan::Device& device) {
 }
 
 ModelPort PortOf(const std::string& name, const graph::TensorType& type) {
-    ModelPort port{name, type.element, {}};
+    ModelPort port{name, type.element, {}, {}};
     for (const graph::Expr& dim : type.shape.dims()) {
         port.dims.push_back(dim.constant().value_or(-1));
+        port.dim_names.push_back(dim.is_constant() ? std::string() : dim.ToString());
     }
     return port;
 }

@@ -51,6 +51,8 @@ struct ModelPort {
     std::string name;
     graph::ElementType element = graph::ElementType::kF32;
     Dims dims;  // -1 where the size may change
+    // What such a size is called: a symbol or a formula of symbols; "" of others.
+    std::vector<std::string> dim_names;
 };
 
 // Thread-safe. While one thread waits for a plan that is compiled, others get those that there are;

@@ -53,6 +53,7 @@ MAY_INCLUDE = {
     "runtime/plan": ["base", "compiler/graph"],
     "runtime/hal": ["base", "hal", "compiler/graph", "compiler/kernel", KERNEL_BINDINGS, KERNEL_FACADE, "runtime/plan"],
     "runtime/vulkan": ["base"],
+    "python": ["runtime"],
     "tools": None,
     "tests": None,
 }

@@ -85,6 +85,8 @@ def run_sample(operator, sample):
                          decomposition_table=decompositions.table(), tracing_mode="fake")(*copies())
     except Exception as error:  # pylint: disable=broad-except
         return "skipped", f"not traced: {type(error).__name__}"
+    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in traced.graph.nodes):
+        return "skipped", "it is random"
     backend = fornax.torch.Backend(options={"cache": "none"}, dynamic=False)
     compiled = backend.compile_graph(traced)
     got = compiled(*copies())

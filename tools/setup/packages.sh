@@ -9,7 +9,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # docs/dependencies.md says what each is for.
 readonly kPackages=(
     # Tools
-    cmake ninja-build ccache clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev g++ python3 python3-venv
+    cmake ninja-build ccache clang-19 clang-format-19 clang-tidy-19 lld-19 libclang-rt-19-dev g++ python3 python3-dev python3-venv
     # Linked into the driver
     llvm-19-dev libzstd-dev zlib1g-dev libxml2-dev libz3-dev libfmt-dev libxxhash-dev libsodium-dev
     # Linked into the command, tests and benchmarks

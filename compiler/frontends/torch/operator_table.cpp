@@ -27,7 +27,7 @@ std::vector<std::span<const OperatorEntry>> OperatorFamilies() {
             ViewOperators(),       ReductionOperators(),     SortOperators(),
             IndexOperators(),      NormalisationOperators(), ProductOperators(),
             WindowOperators(),     PadOperators(),           ResampleOperators(),
-            BackwardOperators()};
+            RecurrentOperators(),  BackwardOperators()};
 }
 
 ImportFunction FindOperator(std::string_view target) {

@@ -3,8 +3,8 @@
 import ctypes
 import functools
 import os
-import pathlib
 
+from .. import _driver
 from . import graph_file
 
 MAX_RANK = 16
@@ -32,8 +32,11 @@ def _path():
     given = os.environ.get("FORNAX_LIBRARY")
     if given:
         return given
-    beside = pathlib.Path(__file__).resolve().parent.parent / "lib" / "libfornax.so"
-    return str(beside) if beside.exists() else "libfornax.so"
+    inside = sorted((_driver.FOLDER / "lib").glob("libfornax.so*"))
+    if inside:
+        _driver.select()
+        return str(inside[0])
+    return "libfornax.so"
 
 
 @functools.cache
