@@ -1,6 +1,6 @@
 """Small networks through torch.compile and torch.export on Fornax, beside eager torch.
 
-FORNAX_LIBRARY is the library's path, VK_DRIVER_FILES the driver's manifest.
+PYTHONPATH has the package, VK_DRIVER_FILES is the driver's manifest.
 """
 
 import pathlib
@@ -236,7 +236,7 @@ class Export(unittest.TestCase):
             fornax.torch.export(Mlp().eval(), (torch.randn(4, 16),), path)
             whole = path.read_bytes()
         for damaged in (whole[:len(whole) // 2], whole[:40], whole[:70] + b"\xff" + whole[71:]):
-            with self.assertRaisesRegex(fornax.torch.FornaxError, "damaged"):
+            with self.assertRaisesRegex(fornax.Error, "damaged"):
                 fornax.torch.library.Session(damaged, {"cache": "none"})
 
 

@@ -4,8 +4,8 @@
 
 Each sample is traced, taken apart to core ATen and compiled as torch.compile would; its results are compared with
 torch's. A sample counts as of the device if no node of its graph was left to torch. Samples that cannot be traced,
-because what they do depends on data, and those that give other results each time are not counted. FORNAX_LIBRARY is the
-library's path, VK_DRIVER_FILES the driver's manifest.
+because what they do depends on data, and those that give other results each time are not counted. PYTHONPATH has the
+package, VK_DRIVER_FILES is the driver's manifest.
 """
 
 import argparse

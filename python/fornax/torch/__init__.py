@@ -3,6 +3,5 @@
 from .backend import Backend, UnsupportedGraph, fornax
 from .compiled import Compiled
 from .exported import export
-from .library import FornaxError
 
-__all__ = ["Backend", "Compiled", "FornaxError", "UnsupportedGraph", "export", "fornax"]
+__all__ = ["Backend", "Compiled", "UnsupportedGraph", "export", "fornax"]

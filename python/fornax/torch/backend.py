@@ -11,9 +11,9 @@ from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .._errors import Error
 from . import capture, decompositions
 from .compiled import Compiled
-from .library import FornaxError
 
 _MODES = ("run", "trace", "eager")
 _PLANNED = ("compile", "codegen", "simulate")
@@ -195,7 +195,7 @@ class Backend:
         """The compiled graph, which may have problems, or the problems of one that cannot be compiled."""
         try:
             return Compiled(graph_module, weights, options, self.dynamic)
-        except FornaxError as error:
+        except Error as error:
             nodes = [node for node in graph_module.graph.nodes if node.op == "call_function"]
             return {node: f"its graph cannot be compiled: {error}" for node in nodes[-1:]}
 

@@ -1,22 +1,15 @@
-"""The calls of libfornax.so that graphs of torch need, by ctypes."""
+"""The calls of libfornax.so that graphs of torch need, by ctypes: those that write results to tensors of torch."""
 
 import ctypes
 import functools
-import os
 
+from .. import _core  # noqa: F401  (loads libfornax.so)
 from .. import _driver
+from .._errors import Error, Status
 from . import graph_file
 
 MAX_RANK = 16
-OK, UNSUPPORTED = 0, 2
-
-
-class FornaxError(RuntimeError):
-    """What the library says, with its status."""
-
-    def __init__(self, status, message):
-        super().__init__(message)
-        self.status = status
+OK = 0
 
 
 class Tensor(ctypes.Structure):
@@ -27,24 +20,10 @@ class Tensor(ctypes.Structure):
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p)
 
 
-def _path():
-    """The library: what FORNAX_LIBRARY names, else the one in the package, else the system's."""
-    given = os.environ.get("FORNAX_LIBRARY")
-    if given:
-        return given
-    inside = sorted((_driver.FOLDER / "lib").glob("libfornax.so*"))
-    if inside:
-        _driver.select()
-        return str(inside[0])
-    return "libfornax.so"
-
-
 @functools.cache
 def load():
-    try:
-        library = ctypes.CDLL(_path())
-    except OSError as error:
-        raise FornaxError(OK, f"The library of Fornax cannot be loaded: {error}; FORNAX_LIBRARY may name it.") from None
+    _driver.select()
+    library = ctypes.CDLL("libfornax.so")  # the package's, which is there already
     library.fornax_error_message.restype = ctypes.c_char_p
     library.fornax_options_create.restype = ctypes.c_void_p
     library.fornax_options_destroy.argtypes = [ctypes.c_void_p]
@@ -62,7 +41,7 @@ def load():
 
 def _require(status):
     if status != OK:
-        raise FornaxError(status, load().fornax_error_message().decode())
+        raise Error(load().fornax_error_message().decode(), status)
 
 
 def check(file):
@@ -111,7 +90,7 @@ class Session:
         for entry, tensor in zip(written, outputs):
             got = tuple(entry.dims[:entry.rank])
             if got != tuple(tensor.shape):
-                raise FornaxError(OK, f"An output is {got}, where {tuple(tensor.shape)} was expected.")
+                raise Error(f"An output is {got}, where {tuple(tensor.shape)} was expected.", Status.INTERNAL)
 
     def close(self):
         if self._session:
