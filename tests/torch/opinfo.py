@@ -2,7 +2,7 @@
 
     python3 opinfo.py [--every N] [--seed S] [--dtype float32 ...] [--ops REGEX] [--most N] [--verbose]
 
-Each sample is traced, taken apart to core ATen and compiled as torch.compile would; its results are compared with
+Each sample is traced and handed to the backend, as torch.compile would; its results are compared with
 torch's. A sample counts as of the device if no node of its graph was left to torch. Samples that cannot be traced,
 because what they do depends on data, and those that give other results each time are not counted. PYTHONPATH has the
 package, VK_DRIVER_FILES is the driver's manifest.
@@ -22,7 +22,6 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 
 import fornax.torch
-from fornax.torch import decompositions
 
 TOLERANCES = {torch.float32: (2e-4, 2e-5), torch.float64: (1e-7, 1e-8), torch.float16: (2e-2, 2e-3),
               torch.bfloat16: (5e-2, 1e-2)}
@@ -81,15 +80,14 @@ def run_sample(operator, sample):
     if not same(wanted, again):
         return "skipped", "it is random"
     try:
-        traced = make_fx(torch.func.functionalize(function, remove="mutations"),
-                         decomposition_table=decompositions.table(), tracing_mode="fake")(*copies())
+        traced = make_fx(function, tracing_mode="fake")(*copies())
     except Exception as error:  # pylint: disable=broad-except
         return "skipped", f"not traced: {type(error).__name__}"
     if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in traced.graph.nodes):
         return "skipped", "it is random"
     backend = fornax.torch.Backend(options={"cache": "none"}, dynamic=False)
-    compiled = backend.compile_graph(traced)
-    got = compiled(*copies())
+    with torch.no_grad():
+        got = backend(traced, copies())(*copies())
     difference = compare(tuple(got), wanted)
     if difference is not None:
         return "wrong", difference

@@ -209,6 +209,9 @@ class Backend:
         _tell(problems)
         self.fallbacks += [(capture.target_name(node), reason) for node, reason in problems.items()]
         module, places = _without_copies(graph_module)
+        if any(getattr(node.target, "_schema", None) is not None and node.target._schema.is_mutable
+               for node in module.graph.nodes):
+            return module  # parts of it might see values before or after a change
         partitioner = CapabilityBasedPartitioner(module, _Support(problems), allows_single_node_partition=True)
         fused = partitioner.fuse_partitions(partitioner.propose_partitions())
         for name, part in list(fused.named_children()):
