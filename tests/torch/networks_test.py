@@ -11,6 +11,7 @@ import warnings
 import torch
 from torch import nn
 
+import fornax
 import fornax.torch
 
 torch.manual_seed(3)
@@ -68,7 +69,7 @@ class Cache(nn.Module):
 
 
 def backend(**options):
-    return fornax.torch.Backend(strict=True, options={"cache": "none"}, **options)
+    return fornax.torch.Backend(strict=True, options={"cache": False}, **options)
 
 
 class Networks(unittest.TestCase):
@@ -175,7 +176,7 @@ class Networks(unittest.TestCase):
         def function(x):
             return torch.fft.fft(x.relu() + 1).abs() * 2
 
-        chosen = fornax.torch.Backend(options={"cache": "none"})
+        chosen = fornax.torch.Backend(options={"cache": False})
         compiled = torch.compile(function, backend=chosen, fullgraph=True)
         x = torch.randn(4, 8)
         with warnings.catch_warnings(record=True) as told:
@@ -212,13 +213,11 @@ class Export(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "attention.fx"
             writer = fornax.torch.export(model, (torch.randn(2, 7, 32),), path, dynamic_shapes=({1: sizes},))
-            session = fornax.torch.library.Session(path.read_bytes(), {"cache": "none"})
+            session = fornax.load(path, cache=False)
             for positions in (7, 12, 3):
                 x = torch.randn(2, positions, 32)
-                y = torch.empty(2, positions, 32)
-                session.run([x], [y])
                 with torch.no_grad():
-                    torch.testing.assert_close(y, model(x), rtol=2e-4, atol=2e-5)
+                    torch.testing.assert_close(torch.from_numpy(session(x)), model(x), rtol=2e-4, atol=2e-5)
             self.assertEqual([node.name for node in writer.inputs], ["x"])
 
     def test_refuses_with_node_and_line(self):
@@ -237,7 +236,7 @@ class Export(unittest.TestCase):
             whole = path.read_bytes()
         for damaged in (whole[:len(whole) // 2], whole[:40], whole[:70] + b"\xff" + whole[71:]):
             with self.assertRaisesRegex(fornax.Error, "damaged"):
-                fornax.torch.library.Session(damaged, {"cache": "none"})
+                fornax.load(damaged, cache=False)
 
 
 if __name__ == "__main__":

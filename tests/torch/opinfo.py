@@ -21,6 +21,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree
 
+import fornax
 import fornax.torch
 
 TOLERANCES = {torch.float32: (2e-4, 2e-5), torch.float64: (1e-7, 1e-8), torch.float16: (2e-2, 2e-3),
@@ -85,7 +86,7 @@ def run_sample(operator, sample):
         return "skipped", f"not traced: {type(error).__name__}"
     if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in traced.graph.nodes):
         return "skipped", "it is random"
-    backend = fornax.torch.Backend(options={"cache": "none"}, dynamic=False)
+    backend = fornax.torch.Backend(options={"cache": False}, dynamic=False)
     with torch.no_grad():
         got = backend(traced, copies())(*copies())
     difference = compare(tuple(got), wanted)

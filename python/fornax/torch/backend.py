@@ -98,7 +98,7 @@ class Backend:
     dynamic: whether one plan serves all sizes that torch left open; else each size has a plan of its own, which is faster.
     freeze: whether parameters are constants of graphs without gradients. A graph is compiled anew without that if they
         change.
-    options: of the library, as fornax_options_set() takes them.
+    options: keywords of fornax.load(): device, cache, ...
     verbose: prints what is compiled.
     """
 

@@ -252,6 +252,12 @@ class Writer:
             else:
                 self.outputs.append(item)
 
+    def names(self):
+        """The names of the file's inputs, and those of its outputs in the order of its graph."""
+        fields = self.program.fields
+        return ([port["name"] for port in fields["inputs"]],
+                [port["name"] for port in fields["outputs"]] + [f"mutated.{node.name}" for node in self.mutations])
+
     def mark_mutation(self, placeholder_name, node):
         """At the end the input holds the value of a node: for graphs that give it back as an output."""
         by_name = {placeholder.name: placeholder for placeholder in self.inputs}

@@ -41,7 +41,7 @@ class Compiled:
             # A first file, so that what cannot be compiled is told now.
             self.file = writer.program.to_bytes()
             if not self._free:
-                self._sessions[()] = self._session(self.file)
+                self._sessions[()] = self._session(writer, self.file)
 
     def _learn(self, writer):
         """How arguments become inputs, and outputs results."""
@@ -96,11 +96,11 @@ class Compiled:
             problems.setdefault(writer.nodes[number], reason)
         return problems
 
-    def _session(self, file):
+    def _session(self, writer, file):
         options = dict(self._options)
-        if self._dynamic and self._bindings:
-            options["dynamic"] = 1
-        return library.Session(file, options)
+        if self._dynamic and self._open:
+            options.setdefault("dynamic", True)
+        return library.Session(file, *writer.names(), options)
 
     def _session_for(self, arguments):
         key = tuple(int(arguments[self._placeholders.index(node)]) for node in self._free)
@@ -108,7 +108,7 @@ class Compiled:
         if session is None:
             fixed = {capture.value_of(node).node.expr: value for node, value in zip(self._free, key)}
             writer = capture.Writer(self._module, self._weights, fixed)
-            session = self._sessions[key] = self._session(writer.program.to_bytes())
+            session = self._sessions[key] = self._session(writer, writer.program.to_bytes())
         return session
 
     def __call__(self, *arguments):
