@@ -1,11 +1,12 @@
 // Reading and writing by indices.
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "compiler/frontends/torch/operator_families.h"
+#include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/index.h"
-#include "compiler/graph/build/reduce.h"
 
 namespace fornax::torch_frontend {
 namespace {
@@ -32,6 +33,47 @@ void ImportIndexSelect(Node& node) {
 
 void ImportEmbedding(Node& node) {
     node.Out(graph::Take(node.In("weight"), node.In("indices"), 0));
+}
+
+// Sums, means or greatest elements of the rows of bags, which begin at the offsets. The other
+// results are for gradients.
+void ImportEmbeddingBag(Node& node) {
+    Builder& b = node.builder();
+    const Val weight = node.In("weight"), indices = node.In("indices");
+    const Val given = node.In("offsets");
+    const int64_t mode = node.Int("mode", 0);
+    if (mode < 0 || mode > 2 || indices.rank() != 1 || given.rank() != 1 || weight.rank() != 2) {
+        FailInvalid(
+            fmt::format("its mode is {}, its indices are {}", mode, indices.shape().ToString()));
+    }
+    const Expr count = indices.dim(0), bags = node.ResultType().shape[0], width = weight.dim(1);
+    const Val offsets = graph::SliceAxis(graph::Cast(given, ElementType::kI64), 0, 0, bags);
+    const Shape pairs{count, bags};
+    const Val begun =
+        map::LessEqual(graph::Unsqueeze(offsets, 0), b.Iota(ElementType::kI64, pairs, 0));
+    const Val bag = graph::Unsqueeze(
+        graph::Reduce(Combine::kSum, graph::Cast(begun, ElementType::kI64), {1}, false) - 1.0, 1);
+    const ElementType compute = graph::ComputeType(weight.element());
+    Val rows = graph::Cast(graph::Take(weight, indices, 0), compute);
+    if (node.Has("per_sample_weights")) {
+        rows = rows * graph::Unsqueeze(node.As("per_sample_weights", compute), 1);
+    }
+    const int64_t padding = node.Int("padding_idx", -1);
+    const Val kept = graph::Not(
+        map::Equal(graph::Cast(indices, ElementType::kI64), b.Integer(ElementType::kI64, padding)));
+    const Val keeps = graph::Unsqueeze(kept, 1);
+    const double neutral = mode == 2 ? -std::numeric_limits<double>::infinity() : 0;
+    rows = graph::Where(keeps, rows, graph::Like(rows, neutral));
+    Val result = graph::Scatter(b.Full(compute, Shape{bags, width}, neutral), rows, {-1, 1}, {bag},
+                                mode == 2 ? Combine::kMax : Combine::kSum);
+    if (mode != 0) {
+        const Val sizes =
+            graph::Scatter(b.Full(compute, Shape{bags, 1}, 0), graph::Cast(keeps, compute), {-1, 1},
+                           {bag}, Combine::kSum);
+        result = mode == 1 ? result / graph::Max(sizes, 1)
+                           : graph::Where(graph::Equal(sizes, 0), graph::Like(result, 0), result);
+    }
+    node.Out(0, result);
 }
 
 // Where the coordinates of each axis of a tensor that is indexed by several tensors come from.
@@ -253,6 +295,8 @@ void ImportMaskedScatter(Node& node) {
 }
 
 constexpr OperatorEntry kOperators[] = {
+    {"_embedding_bag.default", ImportEmbeddingBag},
+    {"_embedding_bag_forward_only.default", ImportEmbeddingBag},
     {"_unsafe_index.Tensor", ImportIndex},
     {"_unsafe_index_put.default", ImportIndexPut},
     {"embedding.default", ImportEmbedding},

@@ -6,6 +6,7 @@
 #include "compiler/frontends/torch/operator_families.h"
 #include "compiler/graph/build/activations.h"
 #include "compiler/graph/build/attention.h"
+#include "compiler/graph/build/index.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::torch_frontend {
@@ -129,11 +130,9 @@ void ImportAttention(Node& node) {
     node.Out(0, graph::Reshape(result.y, node.ResultType().shape));
 }
 
-// Distances of all pairs of rows.
-void ImportCdist(Node& node) {
-    const Val a = graph::Unsqueeze(node.In("x1"), -2), b = graph::Unsqueeze(node.In("x2"), -3);
-    const double p = node.Float("p");
-    node.Out(graph::Widened(a, [&](Val wide) {
+// The p-norms of differences along the last axis.
+Val Distances(Val a, Val b, double p) {
+    return graph::Widened(a, [&](Val wide) {
         const Val size = map::Abs(wide - graph::Cast(b, wide.element()));
         if (p == 2) {
             return map::Sqrt(graph::Sum(size * size, {-1}, false));
@@ -150,11 +149,38 @@ void ImportCdist(Node& node) {
         }
         return map::Pow(graph::Sum(map::Pow(size, graph::Like(size, p)), {-1}, false),
                         graph::Like(size, 1 / p));
-    }));
+    });
+}
+
+// Of all pairs of rows of two tensors.
+void ImportCdist(Node& node) {
+    node.Out(Distances(graph::Unsqueeze(node.In("x1"), -2), graph::Unsqueeze(node.In("x2"), -3),
+                       node.Float("p")));
+}
+
+// Of each two rows of one tensor.
+void ImportPdist(Node& node) {
+    const Val x = node.In("self");
+    const int64_t rows = node.builder().sizes().Fix(x.dim(0));
+    constexpr int64_t kMostRows = 2048;
+    if (rows > kMostRows) {
+        FailUnsupported(fmt::format("it has {} rows, more than {}", rows, kMostRows));
+    }
+    std::vector<int64_t> first, second;
+    for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = i + 1; j < rows; ++j) {
+            first.push_back(i);
+            second.push_back(j);
+        }
+    }
+    Builder& b = node.builder();
+    node.Out(Distances(graph::Take(x, b.Integers(first), 0), graph::Take(x, b.Integers(second), 0),
+                       node.Float("p")));
 }
 
 constexpr OperatorEntry kOperators[] = {
     {"_cdist_forward.default", ImportCdist},
+    {"_pdist_forward.default", ImportPdist},
     {"_scaled_dot_product_flash_attention_for_cpu.default", ImportAttention},
     {"addmm.default", ImportAddmm},
     {"addmv.default", ImportAddmv},

@@ -44,7 +44,8 @@ void OutResized(Node& node, const ResizeOptions& options) {
         ResizeAxis axis;
         axis.axis = static_cast<int64_t>(i) + 2;
         axis.size = shape[i + 2];
-        axis.scale = scales[i];
+        // Corners that are aligned leave nothing for a scale to decide.
+        axis.scale = options.coordinates == Coordinates::kAlignCorners ? 0 : scales[i];
         if (!(axis.scale > 0) || axis.scale > INT32_MAX) {
             const int64_t to = node.builder().sizes().Fix(axis.size);
             const int64_t from = node.builder().sizes().Fix(x.dim(axis.axis));

@@ -48,9 +48,50 @@ void ImportArgsort(Node& node) {
     node.Out(x.rank() == 0 ? graph::Reshape(positions, Shape{}) : positions);
 }
 
+// How many elements of each sorted row are less than (or equal to) a value.
+void OutPositions(Node& node, Val sorted, Val value, bool right) {
+    if (sorted.rank() < 1) {
+        FailInvalid("the sorted sequence has no dimensions");
+    }
+    const Operand operands[] = {{sorted}, {value}};
+    const ElementType type = Promote(operands);
+    sorted = graph::Cast(sorted, type);
+    value = graph::Cast(value, type);
+    // Rows of their own, or one for all values.
+    const Val rows = sorted.rank() == 1 ? sorted : graph::Unsqueeze(sorted, -2);
+    const Val each = graph::Unsqueeze(value, -1);
+    // So written, a NaN comes behind all.
+    const Val before =
+        graph::Not(right ? graph::map::Less(each, rows) : graph::map::LessEqual(each, rows));
+    node.Out(
+        graph::Reduce(graph::Combine::kSum, graph::Cast(before, ElementType::kI64), {-1}, false));
+}
+
+bool IsRight(Node& node) {
+    return node.Bool("right", false) || node.Text("side", "left") == "right";
+}
+
+void ImportSearchSorted(Node& node) {
+    const Val sorted = node.In("sorted_sequence");
+    if (node.Has("sorter")) {
+        FailUnsupported("it has a sorter");
+    }
+    OutPositions(node, sorted, node.In("self"), IsRight(node));
+}
+
+void ImportBucketize(Node& node) {
+    OutPositions(node, node.In("boundaries"), node.In("self"), IsRight(node));
+}
+
 constexpr OperatorEntry kOperators[] = {
-    {"argsort.default", ImportArgsort}, {"argsort.stable", ImportArgsort},
-    {"sort.default", ImportSort},       {"sort.stable", ImportSort},
+    {"argsort.default", ImportArgsort},
+    {"argsort.stable", ImportArgsort},
+    {"bucketize.Scalar", ImportBucketize},
+    {"bucketize.Tensor", ImportBucketize},
+    {"searchsorted.Scalar", ImportSearchSorted},
+    {"searchsorted.Tensor", ImportSearchSorted},
+    {"sort.default", ImportSort},
+    {"sort.stable", ImportSort},
     {"topk.default", ImportTopK},
 };
 
