@@ -92,8 +92,9 @@ struct ModelCompiler {
     const graph::HostFunctions* host_functions = nullptr;
 };
 
-// The compiler that libfornax is linked with: ONNX models and FX graphs of PyTorch through the graph
-// compiler. A plan file is read as it is; the sizes, values and precision in the request are those that it was made with.
+// The compiler that libfornax is linked with: ONNX models and FX graphs of PyTorch through the
+// graph compiler. A plan file is read as it is; the sizes, values and precision in the request are
+// those that it was made with.
 Result<CompiledModel> CompileModel(CompileRequest request);
 // The same from a model that was imported for the request, whose file is not looked at.
 Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
