@@ -35,6 +35,10 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
     return std::optional<ModelDescription>();
 }
 
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> /*file*/) {
+    return Error{ErrorCode::kUnsupported, "This build has no graph compiler."};
+}
+
 ModelCompiler LinkedCompiler() {
     return {DescribeModel, CompileModel, graph::CompilerDigest(), &graph::StandardHostFunctions()};
 }

@@ -1,4 +1,4 @@
-// The compiler of libfornax: ONNX files through the graph compiler, and plan files.
+// The compiler of libfornax: ONNX files and FX graphs through the graph compiler, and plan files.
 #include "runtime/compile_model.h"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "compiler/frontends/onnx/importer.h"
 #include "compiler/frontends/onnx/model_inputs.h"
+#include "compiler/frontends/torch/importer.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/graph_hash.h"
 #include "compiler/graph/host/host_functions.h"
@@ -26,12 +27,56 @@ Result<onnx_frontend::ImportedModel> Import(const CompileRequest& request) {
                : onnx_frontend::ImportModelFile(request.file.path, options);
 }
 
+// All of the file, mapped or as it is in memory.
+Result<graph::Bytes> BytesOf(const ModelFile& file) {
+    if (file.path.empty()) {
+        const std::span bytes(reinterpret_cast<const uint8_t*>(file.bytes->data()),
+                              file.bytes->size());
+        return graph::Bytes(bytes, file.bytes);
+    }
+    FORNAX_ASSIGN_OR_RETURN(const auto mapped, MappedFile::Open(file.path));
+    const std::span bytes(reinterpret_cast<const uint8_t*>(mapped->bytes().data()),
+                          mapped->bytes().size());
+    return graph::Bytes(bytes, mapped);
+}
+
+// The FX graph that the file is, or nothing if it is another model.
+Result<std::optional<torch_frontend::GraphFile>> OpenTorchGraph(const ModelFile& file) {
+    FORNAX_ASSIGN_OR_RETURN(const graph::Bytes bytes, BytesOf(file));
+    if (!torch_frontend::LooksLikeGraphFile(std::as_bytes(*bytes))) {
+        return std::optional<torch_frontend::GraphFile>();
+    }
+    FORNAX_ASSIGN_OR_RETURN(torch_frontend::GraphFile graph,
+                            torch_frontend::ReadGraphFile(bytes, file.name(), file.directory()));
+    return std::optional(std::move(graph));
+}
+
+Result<onnx_frontend::ImportedModel> ImportTorch(const torch_frontend::GraphFile& file,
+                                                 const CompileRequest& request) {
+    ReportStage(request, "importing");
+    torch_frontend::ImportOptions options;
+    options.dims = request.dims;
+    options.input_shapes.insert(request.input_shapes.begin(), request.input_shapes.end());
+    FORNAX_ASSIGN_OR_RETURN(torch_frontend::ImportedGraph imported,
+                            torch_frontend::ImportGraph(file, request.file.name(), options));
+    onnx_frontend::ImportedModel model;
+    model.graph = std::move(imported.graph);
+    model.external_files = std::move(imported.external_files);
+    return model;
+}
+
 }  // namespace
 
 Result<CompiledModel> CompileModel(CompileRequest request) {
     FORNAX_ASSIGN_OR_RETURN(const bool is_plan, IsPlanFile(request.file));
     if (is_plan) {
         return ReadPlanModel(request);
+    }
+    FORNAX_ASSIGN_OR_RETURN(const std::optional<torch_frontend::GraphFile> torch,
+                            OpenTorchGraph(request.file));
+    if (torch) {
+        FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model, ImportTorch(*torch, request));
+        return CompileImported(std::move(model), request);
     }
     FORNAX_ASSIGN_OR_RETURN(onnx_frontend::ImportedModel model, Import(request));
     request.file.bytes.reset();
@@ -82,17 +127,20 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
     if (is_plan) {
         return std::optional<ModelDescription>();
     }
-    std::shared_ptr<const MappedFile> mapped;
-    std::span<const std::byte> bytes;
-    if (file.path.empty()) {
-        bytes = std::as_bytes(std::span(*file.bytes));
-    } else {
-        FORNAX_ASSIGN_OR_RETURN(mapped, MappedFile::Open(file.path));
-        bytes = mapped->bytes();
-    }
-    FORNAX_ASSIGN_OR_RETURN(const onnx_frontend::ModelPorts ports,
-                            onnx_frontend::ReadModelPorts(bytes, file.name()));
     ModelDescription description;
+    FORNAX_ASSIGN_OR_RETURN(const std::optional<torch_frontend::GraphFile> torch,
+                            OpenTorchGraph(file));
+    if (torch) {
+        FORNAX_ASSIGN_OR_RETURN(torch_frontend::GraphPorts ports,
+                                torch_frontend::ReadGraphPorts(*torch, file.name()));
+        description.names = std::move(ports.names);
+        description.types = std::move(ports.types);
+        description.output_count = ports.output_count;
+        return std::optional(std::move(description));
+    }
+    FORNAX_ASSIGN_OR_RETURN(const graph::Bytes bytes, BytesOf(file));
+    FORNAX_ASSIGN_OR_RETURN(const onnx_frontend::ModelPorts ports,
+                            onnx_frontend::ReadModelPorts(std::as_bytes(*bytes), file.name()));
     description.output_count = ports.output_count;
     bool is_whole = ports.has_only_tensors;
     for (const onnx_frontend::ModelInput& input : ports.inputs) {
@@ -101,6 +149,22 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
         description.types.push_back(input.type.value_or(graph::TensorType()));
     }
     return is_whole ? std::optional(std::move(description)) : std::nullopt;
+}
+
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> file) {
+    const std::string name = "graph";
+    // Nothing of the file is used after this function.
+    const graph::Bytes bytes(file, std::make_shared<int>(0));
+    FORNAX_ASSIGN_OR_RETURN(const torch_frontend::GraphFile graph,
+                            torch_frontend::ReadGraphFile(bytes, name, ""));
+    std::vector<std::string> reasons;
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<uint32_t> nodes,
+                            torch_frontend::UnsupportedNodes(graph, name, &reasons));
+    std::vector<UnsupportedNode> unsupported;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        unsupported.push_back({nodes[i], std::move(reasons[i])});
+    }
+    return unsupported;
 }
 
 ModelCompiler LinkedCompiler() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,8 +92,9 @@ struct ModelCompiler {
     const graph::HostFunctions* host_functions = nullptr;
 };
 
-// The compiler that libfornax is linked with: ONNX models through the graph compiler. A plan file
-// is read as it is; the sizes, values and precision in the request are those that it was made with.
+// The compiler that libfornax is linked with: ONNX models and FX graphs of PyTorch through the
+// graph compiler. A plan file is read as it is; the sizes, values and precision in the request are
+// those that it was made with.
 Result<CompiledModel> CompileModel(CompileRequest request);
 // The same from a model that was imported for the request, whose file is not looked at.
 Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
@@ -101,6 +103,13 @@ Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
 Result<CompiledModel> ReadPlanModel(const CompileRequest& request);
 void ReportStage(const CompileRequest& request, std::string_view stage);
 Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file);
+// A node of an FX graph that is not supported, by number, and a clause that says why.
+struct UnsupportedNode {
+    uint32_t node = 0;
+    std::string reason;
+};
+// Those of the file of an FX graph, in their order.
+Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> file);
 ModelCompiler LinkedCompiler();
 
 }  // namespace fornax::runtime

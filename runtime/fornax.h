@@ -208,11 +208,11 @@ FORNAX_API fornax_status fornax_options_set_vulkan_device(fornax_options* option
 
 typedef struct fornax_model fornax_model;
 
-/* Loads an ONNX file, or a plan file of `fornax compile`. A model whose sizes are known, by itself
- * or by the options, is compiled now, or found in the cache; else that is done for the first sizes
- * that it is run with, which then may fail for what the model is. `options` may be null, and may be
- * destroyed afterwards. The file is read again when other sizes need another plan. A plan file
- * stays mapped: replace it by another rather than overwrite it. */
+/* Loads an ONNX file, an FX graph of PyTorch, or a plan file of `fornax compile`. A model whose
+ * sizes are known, by itself or by the options, is compiled now, or found in the cache; else that
+ * is done for the first sizes that it is run with, which then may fail for what the model is.
+ * `options` may be null, and may be destroyed afterwards. The file is read again when other sizes
+ * need another plan. A plan file stays mapped: replace it by another rather than overwrite it. */
 FORNAX_API fornax_status fornax_model_load(const char* path,
                                            const fornax_options* options,
                                            fornax_model** model);
@@ -352,6 +352,19 @@ FORNAX_API size_t fornax_session_step_count(const fornax_session* session);
 FORNAX_API fornax_status fornax_session_step(const fornax_session* session,
                                              size_t index,
                                              fornax_step* step);
+
+/* --- PyTorch ---------------------------------------------------------------------------------- */
+
+/* Gets the number of a node of an FX graph, from 0 on, and why it is not supported: a clause that
+ * is valid during the call. */
+typedef void (*fornax_node_callback)(void* user, uint32_t node, const char* reason);
+
+/* Calls back for each node, in order, that Fornax does not have: `data` is what the Python package
+ * writes of a graph (docs/torch.md). Without such nodes fornax_model_load_bytes() takes it. */
+FORNAX_API fornax_status fornax_torch_check(const void* data,
+                                            size_t size_bytes,
+                                            fornax_node_callback callback,
+                                            void* user);
 
 #ifdef __cplusplus
 }

@@ -446,5 +446,16 @@ TEST_F(ApiTest, ThreadsMayShareASession) {
     EXPECT_EQ(wrong, 0);
 }
 
+TEST(Torch, NodesThatAreNotSupportedAreTold) {
+    std::vector<std::string> told;
+    const fornax_node_callback tell = [](void* user, uint32_t node, const char* reason) {
+        static_cast<std::vector<std::string>*>(user)->push_back(std::to_string(node) + " " +
+                                                                reason);
+    };
+    EXPECT_EQ(fornax_torch_check("abc", 3, tell, &told), FORNAX_OK);
+    EXPECT_THAT(told, ElementsAre("1 it is the node 1", "2 it is the node 2"));
+    EXPECT_EQ(fornax_torch_check(nullptr, 3, tell, &told), FORNAX_INVALID_ARGUMENT);
+}
+
 }  // namespace
 }  // namespace fornax::runtime

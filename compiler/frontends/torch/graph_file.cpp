@@ -1,0 +1,93 @@
+// The header, the checksum and the verifier in front of everything that reads an FX graph.
+#include "compiler/frontends/torch/graph_file.h"
+
+#include <array>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "compiler/frontends/torch/fx_graph_generated.h"
+
+namespace fornax::torch_frontend {
+namespace {
+
+constexpr std::array<uint32_t, 256> MakeCrcTable() {
+    std::array<uint32_t, 256> table = {};
+    for (uint32_t i = 0; i < table.size(); ++i) {
+        uint32_t value = i;
+        for (int bit = 0; bit < 8; ++bit) {
+            value = (value >> 1) ^ ((value & 1) != 0 ? 0xedb88320U : 0);
+        }
+        table[i] = value;
+    }
+    return table;
+}
+
+Error Damaged(const std::string& name, std::string_view why) {
+    return {ErrorCode::kDataLoss,
+            fmt::format("{}: the file of an FX graph is damaged: {}.", name, why)};
+}
+
+}  // namespace
+
+uint32_t Crc32(std::span<const uint8_t> bytes) {
+    static constexpr std::array<uint32_t, 256> kTable = MakeCrcTable();
+    uint32_t crc = UINT32_MAX;
+    for (const uint8_t byte : bytes) {
+        crc = (crc >> 8) ^ kTable[(crc ^ byte) & 255];
+    }
+    return ~crc;
+}
+
+bool LooksLikeGraphFile(std::span<const std::byte> bytes) {
+    return bytes.size() >= kMagic.size() &&
+           std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
+                                const std::string& name,
+                                std::string directory) {
+    if (!bytes || bytes->size() < kHeaderBytes) {
+        return Damaged(name, "it is shorter than its header");
+    }
+    Header header;
+    std::memcpy(&header, bytes->data(), sizeof header);
+    if (std::memcmp(header.magic, kMagic.data(), kMagic.size()) != 0) {
+        return Damaged(name, "it does not begin with " + std::string(kMagic));
+    }
+    if (header.version != kFormatVersion) {
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("{}: its format has version {}; this Fornax reads version {}.",
+                                 name, header.version, kFormatVersion)};
+    }
+    const uint64_t size = bytes->size();
+    if (header.structure_bytes > size - kHeaderBytes ||
+        header.weights_offset < kHeaderBytes + header.structure_bytes ||
+        header.weights_offset % kWeightAlignment != 0 || header.weights_offset > size ||
+        header.weights_bytes != size - header.weights_offset) {
+        return Damaged(name, fmt::format("its parts do not fit its {} bytes", size));
+    }
+    // The structure is copied where its address is not aligned, as bytes in memory may not be.
+    graph::Bytes structure = bytes.Part(kHeaderBytes, header.structure_bytes);
+    if (reinterpret_cast<uintptr_t>(structure->data()) % 8 != 0) {
+        structure = std::make_shared<std::vector<uint8_t>>(structure->begin(), structure->end());
+    }
+    if (Crc32(*structure) != header.structure_crc) {
+        return Damaged(name, "its checksum is wrong");
+    }
+    flatbuffers::Verifier::Options options;
+    options.max_depth = 16;
+    options.max_tables = 4'000'000;
+    flatbuffers::Verifier verifier(structure->data(), structure->size(), options);
+    if (!stored::VerifyProgramBuffer(verifier)) {
+        return Damaged(name, "its structure is not valid");
+    }
+    GraphFile file;
+    file.program = stored::GetProgram(structure->data());
+    file.weights = bytes.Part(header.weights_offset, header.weights_bytes);
+    file.bytes = std::move(structure);
+    file.directory = std::move(directory);
+    return file;
+}
+
+}  // namespace fornax::torch_frontend

@@ -1,0 +1,137 @@
+"""Sizes of a graph: torch's symbolic expressions as entries of the file."""
+
+import sympy
+import torch
+
+from . import graph_file
+
+INT32_MAX = 2**31 - 1
+
+
+class Unsupported(Exception):
+    """What a graph has that the file cannot say: a clause."""
+
+
+def expression_of(value):
+    """The sympy expression of an int or a SymInt."""
+    if isinstance(value, torch.SymInt):
+        return value.node.expr
+    return sympy.Integer(int(value))
+
+
+def own_symbols(tensors):
+    """The symbols that sizes of these tensors tell the value of: alone, or times a number."""
+    found = set()
+    for tensor in tensors:
+        for size in tensor.shape:
+            if not isinstance(size, torch.SymInt):
+                continue
+            expression = size.node.expr
+            factor, rest = expression.as_coeff_Mul()
+            if rest.is_Symbol and factor.is_Integer and factor > 0:
+                found.add(rest)
+    return found
+
+
+def shape_env_of(values):
+    for value in values:
+        for size in value.shape if isinstance(value, torch.Tensor) else [value]:
+            if isinstance(size, torch.SymInt):
+                return size.node.shape_env
+    return None
+
+
+def _bound(value, otherwise):
+    return min(max(int(value), 0), INT32_MAX) if getattr(value, "is_Integer", False) else otherwise
+
+
+class Sizes:
+    """Writes the sizes of one graph. `fixed` gives symbols the value that they have in it."""
+
+    def __init__(self, program, shape_env, open_symbols, fixed):
+        self._program = program
+        self._shape_env = shape_env
+        self._open = open_symbols
+        self._fixed = fixed
+        self._known = {}
+
+    def number(self, value):
+        """The entry of an int or a SymInt."""
+        if isinstance(value, int) and not isinstance(value, torch.SymInt):
+            return self._program.constant(int(value))
+        return self.entry(expression_of(value))
+
+    def hint(self, symbol):
+        if symbol in self._fixed:
+            return int(self._fixed[symbol])
+        values = getattr(self._shape_env, "backed_var_to_val", None) or self._shape_env.var_to_val
+        if symbol not in values:
+            raise Unsupported(f"the size {symbol} depends on data")
+        return int(values[symbol])
+
+    def entry(self, expression):
+        known = self._known.get(expression)
+        if known is None:
+            known = self._known[expression] = self._write(expression)
+        return known
+
+    def _write(self, expression):
+        program = self._program
+        if expression.is_Integer:
+            return program.constant(int(expression))
+        if expression.is_Symbol:
+            if expression not in self._open:
+                return program.constant(self.hint(expression))
+            hint = self.hint(expression)
+            bounds = self._shape_env.var_to_range.get(expression)
+            low = _bound(bounds.lower, 0) if bounds is not None else 0
+            high = _bound(bounds.upper, INT32_MAX) if bounds is not None else INT32_MAX
+            return program.symbol(str(expression), hint, min(low, hint), max(high, hint))
+        if expression.is_Add:
+            return self._fold(graph_file.SIZE_ADD, expression.args)
+        if expression.is_Mul and all(not argument.is_Rational or argument.is_Integer for argument in expression.args):
+            return self._fold(graph_file.SIZE_MUL, expression.args)
+        if expression.is_Pow and expression.exp.is_Integer and 0 < expression.exp <= 8:
+            return self._fold(graph_file.SIZE_MUL, [expression.base] * int(expression.exp))
+        names = {
+            "FloorDiv": graph_file.SIZE_FLOORDIV, "CleanDiv": graph_file.SIZE_FLOORDIV, "Mod": graph_file.SIZE_MOD,
+            "PythonMod": graph_file.SIZE_MOD, "Max": graph_file.SIZE_MAX, "Min": graph_file.SIZE_MIN,
+        }
+        kind = names.get(type(expression).__name__)
+        if kind is None:
+            raise Unsupported(f"the size {expression} is not made of sums, products and quotients")
+        return self._fold(kind, expression.args)
+
+    def _fold(self, kind, arguments):
+        entries = [self.entry(argument) for argument in arguments]
+        result = entries[0]
+        for entry in entries[1:]:
+            result = self._program.operation(kind, result, entry)
+        return result
+
+    def guard(self, expression):
+        """A condition of the graph; one that cannot be said fixes the sizes that are in it."""
+        relations = {sympy.Eq: (graph_file.RELATION_EQ, False), sympy.Ne: (graph_file.RELATION_NE, False),
+                     sympy.StrictLessThan: (graph_file.RELATION_LT, False),
+                     sympy.LessThan: (graph_file.RELATION_LE, False),
+                     sympy.StrictGreaterThan: (graph_file.RELATION_LT, True),
+                     sympy.GreaterThan: (graph_file.RELATION_LE, True)}
+        known = relations.get(type(expression))
+        try:
+            if known is None:
+                raise Unsupported("another condition")
+            relation, swapped = known
+            a, b = self.entry(expression.lhs), self.entry(expression.rhs)
+            self._program.guard(relation, *((b, a) if swapped else (a, b)))
+        except Unsupported:
+            for symbol in sorted(expression.free_symbols & set(self._open), key=str):
+                self._program.guard(graph_file.RELATION_EQ, self.entry(symbol),
+                                    self._program.constant(self.hint(symbol)))
+
+
+def evaluate(expression, bindings):
+    """The value of a size for given symbols."""
+    return int(expression.xreplace({symbol: sympy.Integer(value) for symbol, value in bindings.items()}))
+
+
+__all__ = ["Sizes", "Unsupported", "evaluate", "expression_of", "own_symbols", "shape_env_of"]

@@ -1,0 +1,22 @@
+// The C interface to what is known of FX graphs of PyTorch before they are loaded.
+#include "runtime/compile_model.h"
+#include "runtime/fornax_objects.h"
+
+using namespace fornax;
+using namespace fornax::runtime;
+
+fornax_status fornax_torch_check(const void* data,
+                                 size_t size_bytes,
+                                 fornax_node_callback callback,
+                                 void* user) {
+    return Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_NULL(data);
+        FORNAX_RETURN_IF_NULL(callback);
+        FORNAX_ASSIGN_OR_RETURN(const std::vector<UnsupportedNode> nodes,
+                                CheckTorchGraph({static_cast<const uint8_t*>(data), size_bytes}));
+        for (const UnsupportedNode& node : nodes) {
+            callback(user, node.node, node.reason.c_str());
+        }
+        return OkStatus();
+    });
+}

@@ -1,0 +1,184 @@
+"""Samples of torch's own operator tests through Fornax, beside torch.
+
+    python3 opinfo.py [--every N] [--seed S] [--dtype float32 ...] [--ops REGEX] [--most N] [--verbose]
+
+Each sample is traced and handed to the backend, as torch.compile would; its results are compared with
+torch's. A sample counts as of the device if no node of its graph was left to torch. Samples that cannot be traced,
+because what they do depends on data, and those that give other results each time are not counted. PYTHONPATH has the
+package, VK_DRIVER_FILES is the driver's manifest.
+"""
+
+import argparse
+import collections
+import random
+import re
+import sys
+import time
+import warnings
+
+import torch
+from torch._functorch.aot_autograd import aot_module_simplified
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.utils import _pytree
+
+import fornax
+import fornax.torch
+from fornax.torch import decompositions
+
+TOLERANCES = {torch.float32: (2e-4, 2e-5), torch.float64: (1e-7, 1e-8), torch.float16: (2e-2, 2e-3),
+              torch.bfloat16: (5e-2, 1e-2)}
+# Which of several equal elements they name is not said.
+AMBIGUOUS = {torch.topk, torch.kthvalue, torch.mode, torch.median, torch.sort, torch.argsort}
+
+
+def tensors_of(value):
+    return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+
+
+def flat_function(operator, sample):
+    """A function of the sample's tensors alone, and these."""
+    leaves, structure = _pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
+    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+
+    def function(*tensors):
+        given = list(leaves)
+        for place, tensor in zip(places, tensors):
+            given[place] = tensor
+        args, kwargs = _pytree.tree_unflatten(given, structure)
+        return tuple(tensors_of(operator(*args, **kwargs)))
+
+    return function, [leaves[place].detach() for place in places]
+
+
+def same(left, right):
+    return len(left) == len(right) and all(
+        a.shape == b.shape and a.dtype == b.dtype and torch.equal(torch.nan_to_num(a), torch.nan_to_num(b))
+        for a, b in zip(left, right))
+
+
+def compare(got, wanted):
+    """What differs, or None."""
+    if len(got) != len(wanted):
+        return f"{len(got)} results, not {len(wanted)}"
+    for a, b in zip(got, wanted):
+        rtol, atol = TOLERANCES.get(b.dtype, (0, 0))
+        try:
+            torch.testing.assert_close(a, b, rtol=rtol, atol=atol, equal_nan=True)
+        except AssertionError as error:
+            return " ".join(str(error).split())
+    return None
+
+
+def in_torch(traced, tensors):
+    """What the graph that Fornax gets gives in torch."""
+    def compiler(module, _):
+        def run(arguments):
+            return module(*arguments)
+
+        run._boxed_call = True
+        return run
+
+    with torch.no_grad():
+        return aot_module_simplified(traced, tensors, fw_compiler=compiler, decompositions=decompositions.table())(*tensors)
+
+
+def run_sample(operator, sample):
+    """("device" | "mixed" | "wrong" | "decomposed" | "skipped", why)."""
+    function, tensors = flat_function(operator, sample)
+    if not tensors or any(tensor.layout != torch.strided or tensor.is_quantized for tensor in tensors):
+        return "skipped", "no strided tensors"
+    copies = lambda: [tensor.clone() for tensor in tensors]  # noqa: E731
+    torch.manual_seed(1)
+    try:
+        wanted = function(*copies())
+        again = function(*copies())
+    except Exception as error:  # pylint: disable=broad-except
+        return "skipped", f"torch: {error}"
+    if not same(wanted, again):
+        return "skipped", "it is random"
+    try:
+        traced = make_fx(function, tracing_mode="fake")(*copies())
+    except Exception as error:  # pylint: disable=broad-except
+        return "skipped", f"not traced: {type(error).__name__}"
+    if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in traced.graph.nodes):
+        return "skipped", "it is random"
+    if operator in AMBIGUOUS and not tensors[0].dtype.is_floating_point:
+        return "skipped", "it chooses among equal elements"
+    backend = fornax.torch.Backend(options={"cache": False}, dynamic=False)
+    with torch.no_grad():
+        got = backend(traced, copies())(*copies())
+    difference = compare(tuple(got), wanted)
+    if difference is not None:
+        if same(in_torch(traced, copies()), got):
+            return "decomposed", "torch's own decomposition gives the same other numbers"
+        return "wrong", difference
+    if backend.fallbacks:
+        return "mixed", "; ".join(sorted({f"{target}: {reason}" for target, reason in backend.fallbacks}))
+    return "device", ""
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--every", type=int, default=1, help="one of so many samples")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--dtype", nargs="*", default=["float32"])
+    parser.add_argument("--ops", default="", help="operators whose names match")
+    parser.add_argument("--most", type=int, default=1 << 30, help="samples of an operator")
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--least-device", type=float, default=0, help="the share of samples that must be of the device")
+    parser.add_argument("--verbose", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    warnings.filterwarnings("ignore")
+    choose = random.Random(options.seed)
+    counts = collections.Counter()
+    reasons = collections.Counter()
+    wrong = []
+    start = time.monotonic()
+    for dtype in (getattr(torch, name) for name in options.dtype):
+        for operator in op_db:
+            if not re.search(options.ops, operator.name) or dtype not in operator.dtypes:
+                continue
+            try:
+                samples = list(operator.sample_inputs("cpu", dtype, requires_grad=False))
+            except Exception:  # pylint: disable=broad-except
+                counts["no samples"] += 1
+                continue
+            chosen = [(number, sample) for number, sample in enumerate(samples[:options.most])
+                      if choose.randrange(options.every) == 0]
+            for number, sample in chosen:
+                if time.monotonic() - start > options.seconds:
+                    break
+                name = f"{operator.name}.{operator.variant_test_name} {dtype} {number}"
+                try:
+                    result, why = run_sample(operator.op, sample)
+                except (DataDependentOutputException, DynamicOutputShapeException):
+                    result, why = "skipped", "it depends on data"  # a graph break of torch.compile
+                except Exception as error:  # pylint: disable=broad-except
+                    result, why = "error", f"{type(error).__name__}: {error}"
+                counts[result] += 1
+                if result in ("wrong", "error"):
+                    wrong.append(name)
+                    print(f"{result}: {name}: {why[:400]}", flush=True)
+                elif result != "device":
+                    for part in why.split("; "):
+                        reasons[part[:160]] += 1
+                    if options.verbose:
+                        print(f"{result}: {name}: {why[:200]}", flush=True)
+    counted = counts["device"] + counts["mixed"] + counts["wrong"] + counts["error"]
+    for reason, count in reasons.most_common(40):
+        print(f"{count:6} {reason}")
+    share = counts["device"] / max(counted, 1)
+    print(f"{dict(counts)}: {counted} counted, {100 * share:.1f} % on the device, {len(wrong)} wrong, "
+          f"{time.monotonic() - start:.0f} s")
+    if wrong or counted == 0 or share < options.least_device:
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
