@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "driver/command_buffer.h"
+#include "driver/compat.h"
 #include "driver/device.h"
 #include "driver/entry_point.h"
 #include "driver/report.h"
@@ -12,6 +14,12 @@ namespace fornax::driver {
 namespace {
 
 VkResult FailAbsentFrom(const Object& origin, const char* name) {
+    if (GetCompatModes().graphics) {
+        return Fail(origin, VK_ERROR_FEATURE_NOT_PRESENT,
+                    "{} was called, but Fornax draws and presents nothing: the graphics queue is "
+                    "only shown because FORNAX_COMPAT=graphics asks for it.",
+                    name);
+    }
     return Fail(origin, VK_ERROR_UNKNOWN,
                 "{} was called, but Fornax has no graphics queue, sparse memory or colour models.",
                 name);
@@ -28,7 +36,16 @@ VkResult FailAbsent(VkQueue queue, const char* name) {
 }
 
 VkResult FailAbsent(VkCommandBuffer command_buffer, const char* name) {
-    return FailAbsentFrom(*reinterpret_cast<const Object*>(command_buffer), name);
+    auto& recording = *FromHandle<CommandBuffer>(command_buffer);
+    if (!GetCompatModes().graphics) {
+        return FailAbsentFrom(recording, name);
+    }
+    // A program that was shown a graphics queue takes what it records for drawn, so the recording
+    // fails. One sentence is enough: draws come with dozens of state commands.
+    if (recording.result() == VK_SUCCESS) {
+        recording.Error(FailAbsentFrom(recording, name));
+    }
+    return recording.result();
 }
 
 // clang-format off
@@ -97,6 +114,14 @@ FORNAX_ABSENT_ENTRY_POINT(vkDestroyFramebuffer)
 FORNAX_ABSENT_ENTRY_POINT(vkDestroyRenderPass)
 FORNAX_ABSENT_ENTRY_POINT(vkGetRenderAreaGranularity)
 FORNAX_ABSENT_ENTRY_POINT(vkGetRenderingAreaGranularity)
+
+// Swapchains (FORNAX_COMPAT=graphics): no surface can have one.
+FORNAX_ABSENT_ENTRY_POINT(vkAcquireNextImage2KHR)
+FORNAX_ABSENT_ENTRY_POINT(vkAcquireNextImageKHR)
+FORNAX_ABSENT_ENTRY_POINT(vkCreateSwapchainKHR)
+FORNAX_ABSENT_ENTRY_POINT(vkDestroySwapchainKHR)
+FORNAX_ABSENT_ENTRY_POINT(vkGetSwapchainImagesKHR)
+FORNAX_ABSENT_ENTRY_POINT(vkQueuePresentKHR)
 
 // State of graphics that comes with VK_EXT_shader_object.
 FORNAX_ABSENT_ENTRY_POINT(vkCmdSetAlphaToCoverageEnableEXT)

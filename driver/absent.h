@@ -1,6 +1,8 @@
 // Commands of core Vulkan that this device has no use for: it has no graphics queue, no sparse
 // memory and no conversion of colour models. They must be found by name, so each answers with an
-// error and a message. driver/absent.cpp lists them.
+// error and a message. With FORNAX_COMPAT=graphics, which shows a graphics queue, the error is
+// VK_ERROR_FEATURE_NOT_PRESENT, and vkEndCommandBuffer gives it for recorded commands.
+// driver/absent.cpp lists them.
 #pragma once
 
 #include <type_traits>
@@ -22,7 +24,10 @@ void ClearHandle(Last last) {
     if constexpr (std::is_pointer_v<Last>) {
         using Handle = std::remove_pointer_t<Last>;
         if constexpr (std::is_pointer_v<Handle> && !std::is_const_v<Handle>) {
-            *last = nullptr;
+            // An array may be left out to ask for its size.
+            if (last) {
+                *last = nullptr;
+            }
         }
     }
 }

@@ -67,6 +67,7 @@ class CommandBuffer : public DeviceObject {
 
     void Execute(const CommandBuffer& secondary);
 
+    VkResult result() const { return result_; }
     // Remembers the first error of the recording.
     void Error(VkResult result) {
         if (result_ == VK_SUCCESS) {

@@ -135,6 +135,10 @@ vkSubmitDebugUtilsMessageEXT(VkInstance instance,
 
 FORNAX_ENTRY_POINT(VkResult)
 vkSetDebugUtilsObjectNameEXT(VkDevice, const VkDebugUtilsObjectNameInfoEXT* info) {
+    // The loader hands on surfaces of its own, and null for those of a window system.
+    if (info->objectType == VK_OBJECT_TYPE_SURFACE_KHR) {
+        return VK_SUCCESS;
+    }
     Object& object = *Object::FromBits(info->objectHandle);
     return DebugNames::Set(object, info->pObjectName) ? VK_SUCCESS : FailOutOfHostMemory(object);
 }

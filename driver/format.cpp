@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "driver/chain.h"
+#include "driver/compat.h"
 #include "driver/entry_point.h"
 #include "driver/limits.h"
 #include "driver/report.h"
@@ -382,6 +383,14 @@ const FormatInfo* FindFormat(VkFormat format) {
     return found != std::end(kFormats) && found->format == format ? &*found : nullptr;
 }
 
+VkFormatFeatureFlags2 ImageFeatures(const FormatInfo& format, VkImageTiling tiling) {
+    // Dawn wants depths. Nobody has wanted colors yet.
+    const bool attachment =
+        GetCompatModes().graphics && !format.is_color() && tiling == VK_IMAGE_TILING_OPTIMAL;
+    return attachment ? format.image_features | VK_FORMAT_FEATURE_2_DEPTH_STENCIL_ATTACHMENT_BIT
+                      : format.image_features;
+}
+
 bool AreCompatible(const FormatInfo& image, const FormatInfo& view, bool of_blocks) {
     if (image.format == view.format) {
         return true;
@@ -473,20 +482,23 @@ vkGetPhysicalDeviceFormatProperties2(VkPhysicalDevice,
                                      VkFormat format,
                                      VkFormatProperties2* properties) {
     const FormatInfo* info = FindFormat(format);
-    const VkFormatFeatureFlags2 image = info ? info->image_features : 0;
+    const VkFormatFeatureFlags2 linear =
+        info ? ImageFeatures(*info, VK_IMAGE_TILING_LINEAR) : VkFormatFeatureFlags2{0};
+    const VkFormatFeatureFlags2 optimal =
+        info ? ImageFeatures(*info, VK_IMAGE_TILING_OPTIMAL) : VkFormatFeatureFlags2{0};
     const VkFormatFeatureFlags2 buffer = info ? info->buffer_features : 0;
     // The older flags are the lower 31 bits of the newer ones.
     const auto narrow = [](VkFormatFeatureFlags2 flags) {
         return static_cast<VkFormatFeatureFlags>(flags & 0x7fffffff);
     };
-    properties->formatProperties = {.linearTilingFeatures = narrow(image),
-                                    .optimalTilingFeatures = narrow(image),
+    properties->formatProperties = {.linearTilingFeatures = narrow(linear),
+                                    .optimalTilingFeatures = narrow(optimal),
                                     .bufferFeatures = narrow(buffer)};
     auto* wide =
         FindInChain<VkFormatProperties3>(properties->pNext, VK_STRUCTURE_TYPE_FORMAT_PROPERTIES_3);
     if (wide) {
-        wide->linearTilingFeatures = image;
-        wide->optimalTilingFeatures = image;
+        wide->linearTilingFeatures = linear;
+        wide->optimalTilingFeatures = optimal;
         wide->bufferFeatures = buffer;
     }
     // "Initially, no new format flag bits are defined."

@@ -20,7 +20,7 @@ struct FormatInfo {
     hal::TexelFormat texel;  // of colors, or of the depth if there is one, or of the stencil value
     uint32_t swizzle;  // from the texel's components, lowest bits first, to red, green, blue, alpha
     VkImageAspectFlags aspects;
-    VkFormatFeatureFlags2 image_features;  // of both tilings
+    VkFormatFeatureFlags2 image_features;  // of both tilings; see ImageFeatures
     VkFormatFeatureFlags2 buffer_features;
 
     uint32_t plane_count() const { return aspects == kDepthStencil ? 2 : 1; }
@@ -47,6 +47,10 @@ struct FormatInfo {
 std::span<const FormatInfo> AllFormats();
 // Null for a format without features.
 const FormatInfo* FindFormat(VkFormat format);
+
+// What images of the format and tiling can do: their features, and with FORNAX_COMPAT=graphics
+// depths and stencil values can be attachments.
+VkFormatFeatureFlags2 ImageFeatures(const FormatInfo& format, VkImageTiling tiling);
 
 // A swizzle of four components on top of another.
 uint32_t ComposeSwizzle(uint32_t inner, const VkComponentMapping& outer);

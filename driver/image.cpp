@@ -51,8 +51,16 @@ ImageUses UsesOf(const Info& info) {
 }
 
 // The features of a format that each usage needs; ~0 for usages that no format has.
-VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags2KHR usage) {
+VkFormatFeatureFlags2 FeatureOfUsage(const FormatInfo& format, VkImageUsageFlags2KHR usage) {
     switch (usage) {
+        case VK_IMAGE_USAGE_COLOR_ATTACHMENT_BIT:
+            return VK_FORMAT_FEATURE_2_COLOR_ATTACHMENT_BIT;
+        case VK_IMAGE_USAGE_DEPTH_STENCIL_ATTACHMENT_BIT:
+            return VK_FORMAT_FEATURE_2_DEPTH_STENCIL_ATTACHMENT_BIT;
+        case VK_IMAGE_USAGE_INPUT_ATTACHMENT_BIT:
+        case VK_IMAGE_USAGE_TRANSIENT_ATTACHMENT_BIT:
+            return format.is_color() ? VK_FORMAT_FEATURE_2_COLOR_ATTACHMENT_BIT
+                                     : VK_FORMAT_FEATURE_2_DEPTH_STENCIL_ATTACHMENT_BIT;
         case VK_IMAGE_USAGE_TRANSFER_SRC_BIT:
             return VK_FORMAT_FEATURE_2_TRANSFER_SRC_BIT;
         case VK_IMAGE_USAGE_TRANSFER_DST_BIT:
@@ -70,6 +78,7 @@ VkFormatFeatureFlags2 FeatureOfUsage(VkImageUsageFlags2KHR usage) {
 
 // Whether some format, which a view may have instead, is needed for the usages.
 bool UsageFits(const FormatInfo& format,
+               VkImageTiling tiling,
                VkImageUsageFlags2KHR usage,
                VkImageCreateFlags2KHR flags) {
     // "VK_IMAGE_CREATE_EXTENDED_USAGE_BIT: usages that at least one format that a view can have
@@ -78,12 +87,12 @@ bool UsageFits(const FormatInfo& format,
                           (flags & VK_IMAGE_CREATE_MUTABLE_FORMAT_BIT);
     const bool of_blocks = flags & VK_IMAGE_CREATE_BLOCK_TEXEL_VIEW_COMPATIBLE_BIT;
     for (VkImageUsageFlags2KHR left = usage; left != 0; left &= left - 1) {
-        const VkFormatFeatureFlags2 needed = FeatureOfUsage(left & -left);
-        const bool direct = (format.image_features & needed) == needed;
+        const VkFormatFeatureFlags2 needed = FeatureOfUsage(format, left & -left);
+        const bool direct = (ImageFeatures(format, tiling) & needed) == needed;
         const bool by_view =
             extended && std::ranges::any_of(AllFormats(), [&](const FormatInfo& other) {
                 return AreCompatible(format, other, of_blocks) &&
-                       (other.image_features & needed) == needed;
+                       (ImageFeatures(other, tiling) & needed) == needed;
             });
         if (!direct && !by_view) {
             return false;
@@ -107,9 +116,9 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
                                  const ImageUses& uses) {
     const FormatInfo* format = FindFormat(info.format);
     const auto refuse = [] { return VkImageFormatProperties{}; };
-    if (!format || uses.usage == 0 || !UsageFits(*format, uses.usage, uses.flags) ||
+    if (!format || uses.usage == 0 || !UsageFits(*format, info.tiling, uses.usage, uses.flags) ||
         ((format->aspects & VK_IMAGE_ASPECT_STENCIL_BIT) &&
-         !UsageFits(*format, uses.stencil_usage, uses.flags)) ||
+         !UsageFits(*format, info.tiling, uses.stencil_usage, uses.flags)) ||
         (uses.flags & ~kSupportedFlags) != 0) {
         return refuse();
     }
@@ -160,12 +169,19 @@ VkImageFormatProperties LimitsOf(const VkPhysicalDeviceImageFormatInfo2& info,
     while (largest >> limits.maxMipLevels) {
         ++limits.maxMipLevels;
     }
+    // "sampleCounts will be set to VK_SAMPLE_COUNT_1_BIT if" the format can be no attachment.
+    constexpr VkFormatFeatureFlags2 kAttachment =
+        VK_FORMAT_FEATURE_2_COLOR_ATTACHMENT_BIT | VK_FORMAT_FEATURE_2_DEPTH_STENCIL_ATTACHMENT_BIT;
+    if (info.type == VK_IMAGE_TYPE_2D && (ImageFeatures(*format, info.tiling) & kAttachment) &&
+        !(uses.flags & VK_IMAGE_CREATE_CUBE_COMPATIBLE_BIT)) {
+        limits.sampleCounts = kSampleCounts;
+    }
     return limits;
 }
 
-// "sampleCounts will be VK_SAMPLE_COUNT_1_BIT if [...] the format can be no attachment", which none
-// can here, so queries deny images of several samples. Programs make them nevertheless, because
-// the limits of sampled images must have four (VkPhysicalDeviceLimits), and they work.
+// By default no format can be an attachment, so queries deny images of several samples. Programs
+// make them nevertheless, because the limits of sampled images must have four
+// (VkPhysicalDeviceLimits), and they work.
 bool SamplesFit(const VkImageCreateInfo& info, VkImageCreateFlags2KHR flags) {
     if (info.samples == VK_SAMPLE_COUNT_1_BIT) {
         return true;

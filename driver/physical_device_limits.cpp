@@ -1,6 +1,8 @@
 // VkPhysicalDeviceLimits. Every limit that compute and transfers can reach is what the HAL and the
 // driver really bear. Graphics cannot be reached at all; its limits are the least values that the
-// specification allows ("Required Limits"), because applications size by them.
+// specification allows ("Required Limits"), because applications size by them. With
+// FORNAX_COMPAT=graphics they are those of usual GPUs, which programs compare with what they want.
+#include "driver/compat.h"
 #include "driver/limits.h"
 #include "driver/physical_device.h"
 
@@ -48,11 +50,43 @@ void FillGraphicsLimits(VkPhysicalDeviceLimits& limits) {
     limits.maxCombinedClipAndCullDistances = 0;
 }
 
+void FillCompatLimits(VkPhysicalDeviceLimits& limits) {
+    limits.maxPerStageDescriptorInputAttachments = 8;
+    limits.maxDescriptorSetInputAttachments = 8;
+    limits.maxVertexInputAttributes = 32;
+    limits.maxVertexInputBindings = 32;
+    limits.maxVertexInputAttributeOffset = 4095;
+    limits.maxVertexInputBindingStride = 4096;
+    limits.maxVertexOutputComponents = 128;
+    limits.maxFragmentInputComponents = 128;
+    limits.maxFragmentOutputAttachments = 8;
+    limits.maxColorAttachments = 8;
+    // wgpu takes half of them for the storage buffers of any stage.
+    limits.maxFragmentCombinedOutputResources = kMaxDescriptors;
+    limits.subPixelPrecisionBits = 8;
+    limits.maxDrawIndexedIndexValue = UINT32_MAX;  // fullDrawIndexUint32
+    // WebGPU bounds textures by the sizes of viewports and framebuffers.
+    limits.maxViewportDimensions[0] = kMaxImageDimension;
+    limits.maxViewportDimensions[1] = kMaxImageDimension;
+    limits.viewportBoundsRange[0] = -2.0f * kMaxImageDimension;
+    limits.viewportBoundsRange[1] = 2.0f * kMaxImageDimension - 1;
+    limits.maxFramebufferWidth = kMaxImageDimension;
+    limits.maxFramebufferHeight = kMaxImageDimension;
+    limits.maxFramebufferLayers = kMaxImageLayers;
+    limits.framebufferColorSampleCounts = kSampleCounts;
+    limits.framebufferDepthSampleCounts = kSampleCounts;
+    limits.framebufferStencilSampleCounts = kSampleCounts;
+    limits.framebufferNoAttachmentsSampleCounts = kSampleCounts;
+}
+
 }  // namespace
 
 VkPhysicalDeviceLimits MakeLimits(const hal::DeviceCapabilities& capabilities) {
     VkPhysicalDeviceLimits limits = {};
     FillGraphicsLimits(limits);
+    if (GetCompatModes().graphics) {
+        FillCompatLimits(limits);
+    }
 
     // Memory.
     limits.maxMemoryAllocationCount = kMaxMemoryAllocations;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "compiler/kernel/resource_layout.h"
 #include "driver/chain.h"
+#include "driver/compat.h"
 #include "driver/entry_point.h"
 #include "driver/host_cpu.h"
 #include "driver/kernel_binary.h"
@@ -67,6 +68,9 @@ void FillIds(VkPhysicalDeviceIDProperties& properties) {
 void FillSubgroup(VkPhysicalDeviceSubgroupProperties& properties) {
     properties.subgroupSize = kSubgroupSize;
     properties.supportedStages = VK_SHADER_STAGE_COMPUTE_BIT;
+    if (GetCompatModes().graphics) {
+        properties.supportedStages |= VK_SHADER_STAGE_VERTEX_BIT | VK_SHADER_STAGE_FRAGMENT_BIT;
+    }
     properties.supportedOperations = kSubgroupOperations;
     properties.quadOperationsInAllStages = VK_FALSE;
 }
@@ -85,7 +89,12 @@ void FillDriver(VkPhysicalDeviceDriverProperties& properties) {
     properties.driverID = static_cast<VkDriverId>(0);
     CopyText("Fornax", properties.driverName);
     CopyText(std::string(FORNAX_VERSION) + ", " + HostCpuName(), properties.driverInfo);
-    properties.conformanceVersion = {0, 0, 0, 0};  // no conformance was submitted
+    // No conformance was submitted; who wants a version to be shown says so.
+    properties.conformanceVersion = {0, 0, 0, 0};
+    if (GetCompatModes().conformance) {
+        properties.conformanceVersion = {VK_API_VERSION_MAJOR(kApiVersion),
+                                         VK_API_VERSION_MINOR(kApiVersion), 0, 0};
+    }
 }
 
 // Descriptors are read when a kernel runs, so that updates after binding cost nothing; all kinds

@@ -2,10 +2,20 @@
 #include "driver/queue_family.h"
 
 #include "driver/chain.h"
+#include "driver/compat.h"
 #include "driver/entry_point.h"
 #include "driver/physical_device.h"
 
 namespace fornax::driver {
+namespace {
+
+VkQueueFlags ShownFlags(uint32_t family) {
+    const VkQueueFlags flags = kQueueFamilies[family].flags;
+    const bool with_graphics = GetCompatModes().graphics && (flags & VK_QUEUE_COMPUTE_BIT);
+    return with_graphics ? flags | VK_QUEUE_GRAPHICS_BIT : flags;
+}
+
+}  // namespace
 
 FORNAX_ENTRY_POINT(void)
 vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
@@ -14,7 +24,7 @@ vkGetPhysicalDeviceQueueFamilyProperties2(VkPhysicalDevice physical_device,
     const auto& capabilities = FromHandle<PhysicalDevice>(physical_device)->capabilities();
     const auto write = [&](VkQueueFamilyProperties2& out, uint32_t i) {
         out.queueFamilyProperties = {
-            .queueFlags = kQueueFamilies[i].flags,
+            .queueFlags = ShownFlags(i),
             .queueCount = kQueueFamilies[i].queue_count,
             .timestampValidBits = capabilities.timestamp_valid_bits,
             .minImageTransferGranularity = {1, 1, 1},

@@ -55,6 +55,7 @@ const char* ResultName(VkResult result) {
         FORNAX_RESULT(VK_ERROR_FRAGMENTED_POOL);
         FORNAX_RESULT(VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS);
         FORNAX_RESULT(VK_ERROR_OUT_OF_POOL_MEMORY);
+        FORNAX_RESULT(VK_ERROR_SURFACE_LOST_KHR);
         FORNAX_RESULT(VK_ERROR_UNKNOWN);
         default:
             return "VkResult";

@@ -4,6 +4,7 @@
 
 #include "base/environment.h"
 #include "compiler/kernel/kernel_compiler.h"
+#include "driver/compat.h"
 
 namespace fornax::driver {
 namespace {
@@ -14,11 +15,13 @@ constexpr ApiSet kSupportedApi = [] {
     auto& instance = api.instance;
     instance.EXT_debug_report = true;
     instance.EXT_debug_utils = true;
+    instance.EXT_headless_surface = true;
     instance.KHR_device_group_creation = true;
     instance.KHR_external_fence_capabilities = true;
     instance.KHR_external_memory_capabilities = true;
     instance.KHR_external_semaphore_capabilities = true;
     instance.KHR_get_physical_device_properties2 = true;
+    instance.KHR_surface = true;  // none is supported
 
     auto& device = api.device;
     device.EXT_4444_formats = true;
@@ -367,6 +370,12 @@ const ApiSet& SupportedApi() {
         ApiSet supported = kSupportedApi;
         supported.device.KHR_pipeline_executable_properties = OffersStatistics();
         supported.device.VALVE_shader_mixed_float_dot_product = OffersBFloatDotProducts();
+        // The loader makes surfaces of window systems, so names are all that there is of them.
+        const bool graphics = GetCompatModes().graphics;
+        supported.instance.KHR_wayland_surface = graphics;
+        supported.instance.KHR_xcb_surface = graphics;
+        supported.instance.KHR_xlib_surface = graphics;
+        supported.device.KHR_swapchain = graphics;
         return supported;
     }();
     return api;
@@ -377,6 +386,14 @@ const FeatureSet& SupportedFeatures() {
         FeatureSet supported = kSupportedFeatures;
         supported.pipelineExecutableInfo = OffersStatistics();
         supported.shaderMixedFloatDotProductBFloat16Acc = OffersBFloatDotProducts();
+        // What WebGPU, Taichi and Slang demand of graphics (docs/clients.md).
+        const bool graphics = GetCompatModes().graphics;
+        supported.depthBiasClamp = graphics;
+        supported.fragmentStoresAndAtomics = graphics;
+        supported.fullDrawIndexUint32 = graphics;
+        supported.independentBlend = graphics;
+        supported.sampleRateShading = graphics;
+        supported.vertexPipelineStoresAndAtomics = graphics;
         return supported;
     }();
     return features;

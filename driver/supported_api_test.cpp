@@ -219,7 +219,9 @@ TEST_F(ExtensionTest, EveryListedExtensionCanBeEnabledEvenTwice) {
 }
 
 TEST_F(ExtensionTest, OthersAreRefused) {
-    EXPECT_EQ(CreateInstance({.instance_extensions = {"VK_KHR_surface"}}),
+    EXPECT_EQ(CreateInstance({.instance_extensions = {"VK_KHR_display"}}),
+              VK_ERROR_EXTENSION_NOT_PRESENT);
+    EXPECT_EQ(CreateInstance({.instance_extensions = {"VK_KHR_xlib_surface"}}),
               VK_ERROR_EXTENSION_NOT_PRESENT);
     EXPECT_EQ(CreateInstance({.instance_extensions = {"VK_NO_such"}}),
               VK_ERROR_EXTENSION_NOT_PRESENT);

@@ -15,8 +15,9 @@
 namespace fornax::driver_test {
 
 // What the instance of a factory must have enabled.
-inline const std::vector<const char*> kFactoryExtensions = {VK_EXT_DEBUG_UTILS_EXTENSION_NAME,
-                                                            VK_EXT_DEBUG_REPORT_EXTENSION_NAME};
+inline const std::vector<const char*> kFactoryExtensions = {
+    VK_EXT_DEBUG_UTILS_EXTENSION_NAME, VK_EXT_DEBUG_REPORT_EXTENSION_NAME,
+    VK_KHR_SURFACE_EXTENSION_NAME, VK_EXT_HEADLESS_SURFACE_EXTENSION_NAME};
 
 // `callbacks` go to every command that takes them.
 class ObjectFactory {
@@ -79,6 +80,8 @@ class ObjectFactory {
              [this] { vkDestroyDebugUtilsMessengerEXT(instance_, messenger_, callbacks_); }},
             {"vkCreateDebugReportCallbackEXT", [this] { return CreateReport(); },
              [this] { vkDestroyDebugReportCallbackEXT(instance_, report_, callbacks_); }},
+            {"vkCreateHeadlessSurfaceEXT", [this] { return CreateSurface(); },
+             [this] { vkDestroySurfaceKHR(instance_, surface_, callbacks_); }},
             {"vkCreateDeferredOperationKHR",
              [this] { return vkCreateDeferredOperationKHR(device_, callbacks_, &operation_); },
              [this] { vkDestroyDeferredOperationKHR(device_, operation_, callbacks_); }},
@@ -284,6 +287,11 @@ class ObjectFactory {
                               void*) -> VkBool32 { return VK_FALSE; }};
         return vkCreateDebugReportCallbackEXT(instance_, &info, callbacks_, &report_);
     }
+    VkResult CreateSurface() {
+        const VkHeadlessSurfaceCreateInfoEXT info{
+            .sType = VK_STRUCTURE_TYPE_HEADLESS_SURFACE_CREATE_INFO_EXT};
+        return vkCreateHeadlessSurfaceEXT(instance_, &info, callbacks_, &surface_);
+    }
     VkResult CreateConversion() {
         const VkSamplerYcbcrConversionCreateInfo info{
             .sType = VK_STRUCTURE_TYPE_SAMPLER_YCBCR_CONVERSION_CREATE_INFO,
@@ -342,6 +350,7 @@ class ObjectFactory {
     VkSampler sampler_ = VK_NULL_HANDLE;
     VkDebugUtilsMessengerEXT messenger_ = VK_NULL_HANDLE;
     VkDebugReportCallbackEXT report_ = VK_NULL_HANDLE;
+    VkSurfaceKHR surface_ = VK_NULL_HANDLE;
     VkDeferredOperationKHR operation_ = VK_NULL_HANDLE;
     VkSamplerYcbcrConversion conversion_ = VK_NULL_HANDLE;
     VkShaderEXT shader_ = VK_NULL_HANDLE;

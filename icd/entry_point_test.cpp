@@ -43,6 +43,7 @@ TEST(EntryPoints, EveryAdvertisedCommandIsImplemented) {
 TEST(EntryPoints, EveryImplementedCommandIsAdvertisedUnderSomeName) {
     driver::ApiSet api = SupportedApi();
     api.device.KHR_pipeline_executable_properties = true;  // FORNAX_PIPELINE_STATISTICS
+    api.device.KHR_swapchain = true;                       // FORNAX_COMPAT=graphics
     for (const EntryPoint& entry : AllEntryPoints()) {
         if (!entry.function) {
             continue;

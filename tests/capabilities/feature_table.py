@@ -17,6 +17,7 @@ DOCUMENT = "docs/features.md"
 HEADER = f"""# Features and extensions, and their tests
 
 Everything that `{SUPPORTED}` advertises. The tests are GoogleTest's names; `{MAPPING}` maps the one to the other.
+What `CompatTest` covers is there with `FORNAX_COMPAT=graphics` only (docs/vulkan.md, Compatibility).
 This file is written by `python3 tests/capabilities/feature_table.py . --write`; ctest fails when it is stale.
 """
 

@@ -132,6 +132,90 @@ TEST(BesideOthersTest, TheLoaderOffersFornaxAndLavapipe) {
     vkDestroyInstance(instance, nullptr);
 }
 
+// An instance through the loader with these extensions, destroyed at the end.
+class SurfacesOfTheLoaderTest : public testing::Test {
+  protected:
+    void TearDown() override {
+        if (instance_) {
+            vkDestroyInstance(instance_, nullptr);
+        }
+    }
+
+    VkResult CreateInstance(const std::vector<const char*>& extensions) {
+        const VkResult loaded = volkInitialize();
+        if (loaded != VK_SUCCESS) {
+            return loaded;
+        }
+        const VkInstanceCreateInfo info{
+            .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+            .enabledExtensionCount = static_cast<uint32_t>(extensions.size()),
+            .ppEnabledExtensionNames = extensions.data()};
+        const VkResult created = vkCreateInstance(&info, nullptr, &instance_);
+        if (created == VK_SUCCESS) {
+            volkLoadInstance(instance_);
+        }
+        return created;
+    }
+
+    VkPhysicalDevice FirstDevice() {
+        uint32_t count = 1;
+        VkPhysicalDevice device = VK_NULL_HANDLE;
+        vkEnumeratePhysicalDevices(instance_, &count, &device);
+        return device;
+    }
+
+    VkInstance instance_ = VK_NULL_HANDLE;
+};
+
+TEST_F(SurfacesOfTheLoaderTest, HeadlessOnesAreMadeAndNotPresentedTo) {
+    ASSERT_VK(
+        CreateInstance({VK_KHR_SURFACE_EXTENSION_NAME, VK_EXT_HEADLESS_SURFACE_EXTENSION_NAME}));
+    const VkHeadlessSurfaceCreateInfoEXT info{
+        .sType = VK_STRUCTURE_TYPE_HEADLESS_SURFACE_CREATE_INFO_EXT};
+    VkSurfaceKHR surface = VK_NULL_HANDLE;
+    ASSERT_VK(vkCreateHeadlessSurfaceEXT(instance_, &info, nullptr, &surface));
+    VkPhysicalDevice device = FirstDevice();
+    uint32_t families = 0;
+    vkGetPhysicalDeviceQueueFamilyProperties(device, &families, nullptr);
+    EXPECT_GT(families, 0u);
+    for (uint32_t family = 0; family < families; ++family) {
+        VkBool32 supported = VK_TRUE;
+        EXPECT_VK(vkGetPhysicalDeviceSurfaceSupportKHR(device, family, surface, &supported));
+        EXPECT_FALSE(supported);
+    }
+    vkDestroySurfaceKHR(instance_, surface, nullptr);
+}
+
+// The names that SlangPy and other programs ask for (ctest's loader.compat).
+TEST_F(SurfacesOfTheLoaderTest, WindowSystemsAreNamedForThoseWhoAsk) {
+    const std::vector<const char*> names = {VK_KHR_SURFACE_EXTENSION_NAME, "VK_KHR_xcb_surface",
+                                            "VK_KHR_xlib_surface"};
+    if (!std::getenv("FORNAX_COMPAT")) {
+        EXPECT_EQ(CreateInstance(names), VK_ERROR_EXTENSION_NOT_PRESENT);
+        return;
+    }
+    ASSERT_VK(CreateInstance(names));
+    VkPhysicalDevice device = FirstDevice();
+    uint32_t families = 1;
+    VkQueueFamilyProperties family;
+    vkGetPhysicalDeviceQueueFamilyProperties(device, &families, &family);
+    EXPECT_TRUE(family.queueFlags & VK_QUEUE_GRAPHICS_BIT);
+    const float priority = 1;
+    const VkDeviceQueueCreateInfo queue{.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+                                        .queueCount = 1,
+                                        .pQueuePriorities = &priority};
+    const char* swapchain = VK_KHR_SWAPCHAIN_EXTENSION_NAME;
+    const VkDeviceCreateInfo info{.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+                                  .queueCreateInfoCount = 1,
+                                  .pQueueCreateInfos = &queue,
+                                  .enabledExtensionCount = 1,
+                                  .ppEnabledExtensionNames = &swapchain};
+    VkDevice logical = VK_NULL_HANDLE;
+    ASSERT_VK(vkCreateDevice(device, &info, nullptr, &logical));
+    EXPECT_NE(vkGetDeviceProcAddr(logical, "vkCreateSwapchainKHR"), nullptr);
+    vkDestroyDevice(logical, nullptr);
+}
+
 TEST(WithoutLoaderTest, TheDriverServesItselfThroughItsExports) {
     const char* path = std::getenv("FORNAX_TEST_DRIVER");
     ASSERT_NE(path, nullptr);

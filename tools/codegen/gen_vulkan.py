@@ -103,7 +103,7 @@ struct AggregateProperties {
     std::span<const PropertySource> sources;
 };
 
-// All extensions of the registry that need no platform, sorted by name.
+// All extensions of the registry that need no platform, and surfaces of window systems, sorted by name.
 std::span<const InstanceExtensionInfo> AllInstanceExtensions();
 std::span<const DeviceExtensionInfo> AllDeviceExtensions();
 // The members of VkPhysicalDeviceFeatures in order.

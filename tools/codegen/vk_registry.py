@@ -1,7 +1,8 @@
 """Reads vk.xml into the few facts that Fornax generates code from.
 
 Only the Vulkan API (not Vulkan SC) and only what vulkan_core.h declares is kept: extensions of a
-platform, and provisional ones, would need headers that the driver does not include.
+platform, and provisional ones, would need headers that the driver does not include. Surfaces of
+window systems are kept by name, without their commands, which the loader has.
 """
 
 import re
@@ -49,6 +50,9 @@ class FeatureStruct:
     requirements: list[str] = field(default_factory=list)
 
 
+_WINDOW_SYSTEM_SURFACES = ("VK_KHR_wayland_surface", "VK_KHR_xcb_surface", "VK_KHR_xlib_surface")
+
+
 def _for_vulkan(element) -> bool:
     api = element.get("api")
     return api is None or "vulkan" in api.split(",")
@@ -65,8 +69,12 @@ def _text(element) -> str:
 class Registry:
     def __init__(self, path: str):
         self._root = ElementTree.parse(path).getroot()
-        self.extensions = self._read_extensions()
+        self.extensions = self._read_extensions(self._extension_elements())
         self._kinds = {e.name: e.kind for e in self.extensions}
+        # Not in _kinds: what depends on a window system stays out.
+        self.extensions += self._read_extensions(
+            e for e in self._root.iterfind("extensions/extension") if e.get("name") in _WINDOW_SYSTEM_SURFACES)
+        self.extensions.sort(key=lambda e: e.name)
         self.commands = self._read_commands()
         self.features10 = self._read_features10()
         self.feature_structs = self._read_feature_structs()
@@ -81,9 +89,10 @@ class Registry:
             if "vulkan" in element.get("supported", "").split(",") and not element.get("platform"):
                 yield element
 
-    def _read_extensions(self) -> list[Extension]:
+    @staticmethod
+    def _read_extensions(elements) -> list[Extension]:
         extensions = []
-        for element in self._extension_elements():
+        for element in elements:
             version = next(
                 e.get("value") for e in element.iter("enum")
                 if e.get("name", "").endswith("_SPEC_VERSION") and e.get("value"))

@@ -119,6 +119,15 @@ TEST_F(CommandTest, ExecGivesTheCommandTheDriverAndItsArguments) {
     EXPECT_EQ(Fornax({"exec", "--", "sh", "-c", script, "name", "--help", "--", "a b"}), 9);
     EXPECT_EQ(output_, manifest.string() + " " + manifest.string() + " --help -- a b\n");
     EXPECT_EQ(Fornax({"exec", "sh", "-c", "exit 4"}), 4);
+    const std::string compat = "echo ${FORNAX_COMPAT-unset} $1";
+    EXPECT_EQ(Fornax({"exec", "--compat", "graphics,x", "--", "sh", "-c", compat, "name", "--"}),
+              0);
+    EXPECT_EQ(output_, "graphics,x --\n");
+    EXPECT_EQ(Fornax({"exec", "--compat=graphics", "sh", "-c", compat, "name", "--compat"}), 0);
+    EXPECT_EQ(output_, "graphics --compat\n");
+    EXPECT_EQ(Fornax({"exec", "--", "sh", "-c", compat, "name"}), 0);
+    EXPECT_EQ(output_, "unset\n");
+    EXPECT_EQ(Fornax({"exec", "--compat"}), 2);
 }
 
 TEST_F(CommandTest, GgmlGivesTheCommandTheBackendAndTheDriver) {

@@ -3,9 +3,12 @@
 //
 // They point the Vulkan loader to the Fornax manifest and ggml to its backend by environment
 // variables and become the command, so signals, exit status and standard streams are its own.
+// `exec --compat WORDS` sets FORNAX_COMPAT for it.
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,10 +28,13 @@ constexpr const char* kExamples =
     "Examples:\n"
     "  fornax exec -- vulkaninfo --summary\n"
     "  fornax exec -- python3 model.py --device vulkan\n"
+    "  fornax exec --compat graphics -- python3 simulation.py\n"
     "  FORNAX_MANIFEST=/opt/fornax/fornax_icd.x86_64.json fornax exec -- ./app\n"
     "\n"
     "Exit status: the command's own; 125 when the Fornax driver is missing, 126 when the command\n"
     "cannot be run, 127 when there is no such command.";
+
+constexpr const char* kCompatOption = "--compat";
 
 constexpr const char* kGgmlExamples =
     "The command and its arguments follow, best behind `--`. It finds the device FORNAX0 beside\n"
@@ -47,8 +53,11 @@ void CheckCommand(const std::vector<std::string>& command, const char* message) 
     }
 }
 
-[[noreturn]] void Exec(std::vector<std::string> command) {
+[[noreturn]] void Exec(std::vector<std::string> command, const std::string& compat) {
     CheckCommand(command, "exec needs a command, as in `fornax exec -- vulkaninfo --summary`.");
+    if (!compat.empty()) {
+        setenv("FORNAX_COMPAT", compat.c_str(), 1);
+    }
     SelectDriver(ValueOrExit(FindManifest(), kExitExecFailed));
     BecomeCommand(std::move(command));
 }
@@ -85,11 +94,16 @@ std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
     // Options of export come before its command.
     const bool is_export =
         arguments.front() == "ggml" && arguments.size() > 1 && arguments[1] == "export";
-    auto first =
-        std::find_if(arguments.begin() + 1, arguments.end(), [&](const std::string& argument) {
-            return argument == "--" ||
-                   (!is_export && (argument.empty() || argument.front() != '-'));
-        });
+    auto first = arguments.begin() + 1;
+    for (; first != arguments.end() && *first != "--"; ++first) {
+        if (!is_export && (first->empty() || first->front() != '-')) {
+            break;
+        }
+        // The one option of exec that has its value in a word of its own.
+        if (*first == kCompatOption && std::next(first) != arguments.end()) {
+            ++first;
+        }
+    }
     std::vector<std::string> command(first, arguments.end());
     arguments.erase(first, arguments.end());
     if (!command.empty() && command.front() == "--") {
@@ -101,7 +115,11 @@ std::vector<std::string> TakeExecCommand(std::vector<std::string>& arguments) {
 void AddExecCommand(CLI::App& app, std::vector<std::string> command) {
     CLI::App* exec = app.add_subcommand("exec", "Run a Vulkan program on the Fornax device");
     exec->footer(kExamples);
-    exec->callback([command] { Exec(command); });
+    const auto compat = std::make_shared<std::string>();
+    exec->add_option(kCompatOption, *compat,
+                     "What to show to programs that refuse a device for compute, as FORNAX_COMPAT: "
+                     "graphics, conformance, or both with a comma between");
+    exec->callback([command, compat] { Exec(command, *compat); });
     CLI::App* ggml = app.add_subcommand("ggml", "Run a program of ggml on the Fornax device");
     ggml->footer(kGgmlExamples);
     AddGgmlExportCommand(*ggml, command);

@@ -14,8 +14,10 @@ using spv::Op;
 
 namespace {
 
-bool IsDebugLine(Op op) {
-    return op == Op::OpLine || op == Op::OpNoLine || op == Op::OpNop;
+// What may stand among the phis at the beginning of a block.
+bool HasNoMeaning(const Module& module, const Inst& inst) {
+    return inst.op == Op::OpLine || inst.op == Op::OpNoLine || inst.op == Op::OpNop ||
+           module.IsNonSemantic(inst);
 }
 
 }  // namespace
@@ -23,7 +25,7 @@ bool IsDebugLine(Op op) {
 Status Translator::LoadPhis(const Block& block) {
     for (uint32_t i = block.first; i < block.end; ++i) {
         const Inst& inst = module_.insts()[i];
-        if (IsDebugLine(inst.op)) {
+        if (HasNoMeaning(module_, inst)) {
             continue;
         }
         if (inst.op != Op::OpPhi) {
@@ -64,7 +66,7 @@ Status Translator::StorePhis(uint32_t from, uint32_t label) {
     std::vector<std::pair<uint32_t, ir::ValueId>> stores;
     for (uint32_t i = found->second.first; i < found->second.end; ++i) {
         const Inst& inst = module_.insts()[i];
-        if (IsDebugLine(inst.op)) {
+        if (HasNoMeaning(module_, inst)) {
             continue;
         }
         if (inst.op != Op::OpPhi) {

@@ -227,7 +227,9 @@ Status Module::CutFunctions() {
         }
         if (!block) {
             // Instructions without meaning may stand between functions (SPV_KHR_non_semantic_info).
-            if (!function && IsNonSemantic(inst)) {
+            // Slang and DXC write those of debug information before, between and behind the blocks
+            // of a function as well, and spirv-val accepts that.
+            if (IsNonSemantic(inst)) {
                 continue;
             }
             return Invalid(inst, "stands outside a block");

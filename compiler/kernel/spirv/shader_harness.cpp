@@ -89,6 +89,20 @@ Words OptimizeSpirv(const Words& module, const std::string& options) {
     return RunTool(FORNAX_SPIRV_OPT " " + options + " " + input);
 }
 
+std::string SpirvErrors(const Words& module) {
+    const std::string input = TheScratch().File("in.spv");
+    const std::string log = TheScratch().File("log");
+    Write(input, module.data(), module.size() * 4);
+    const std::string line =
+        FORNAX_SPIRV_VAL " --target-env vulkan1.3 " + input + " > " + log + " 2>&1";
+    if (std::system(line.c_str()) == 0) {
+        return {};
+    }
+    std::ifstream message(log);
+    const std::string text(std::istreambuf_iterator<char>(message), {});
+    return text.empty() ? "spirv-val fails without a word." : text;
+}
+
 std::vector<Variant> Variants(const Words& module) {
     std::vector<Variant> variants = {{"as compiled", module}};
     for (const char* options : {"-O", "-Os", "--merge-return --ssa-rewrite --merge-blocks",

@@ -23,6 +23,9 @@ Words CompileGlsl(std::string_view source, const std::string& options = "");
 Words AssembleSpirv(std::string_view text, const std::string& version = "spv1.3");
 Words OptimizeSpirv(const Words& module, const std::string& options);
 
+// What spirv-val says against a module for Vulkan 1.3; empty for a valid one.
+std::string SpirvErrors(const Words& module);
+
 // Set 0: binding 0 the output buffer, 1 a storage buffer, 2 a uniform buffer, 3 an array of four
 // storage buffers; push constants of 128 bytes.
 CompileRequest MakeRequest(const Words& module);

@@ -1,0 +1,64 @@
+"""What the programs of this folder share: cases of a client are run, compared and timed, and each is one line of JSON.
+
+A case is a function that runs once and returns its result, and the expected result. compute_clients.py reads the lines.
+"""
+
+import json
+import os
+import statistics
+import sys
+import time
+
+import numpy as np
+
+WARM_UP_SECONDS = 2.0  # the driver's optimized tier comes in the background
+MEASURED_SECONDS = 1.5
+LEAST_RUNS = 3
+ONCE = "FORNAX_CLIENT_CASES_ONCE" in os.environ  # for tests of results alone
+
+
+def measure(run) -> float:
+    """Median seconds of a run, after runs that do not count."""
+    begin = time.perf_counter()
+    if ONCE:
+        run()
+        return time.perf_counter() - begin
+    runs = 0
+    while runs < LEAST_RUNS or time.perf_counter() - begin < WARM_UP_SECONDS:
+        run()
+        runs += 1
+    times = []
+    while len(times) < LEAST_RUNS or sum(times) < MEASURED_SECONDS:
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return statistics.median(times)
+
+
+def is_close(result, expected, tolerance: float = 0.0, share: float = 0.0) -> bool:
+    """Whether all elements, but for a share of them, differ by at most the tolerance of the largest expected one.
+    A share is for loops that a rounding of floats may end an iteration earlier."""
+    result, expected = np.asarray(result), np.asarray(expected)
+    if result.shape != expected.shape or not np.all(np.isfinite(result)):
+        return False
+    difference = np.abs(result.astype(np.float64) - expected.astype(np.float64))
+    scale = float(np.abs(expected.astype(np.float64)).max())
+    return bool(np.count_nonzero(difference > tolerance * scale) <= share * expected.size)
+
+
+def report(case: str, **values):
+    print(json.dumps({"case": case, **values}), flush=True)
+
+
+def report_error(case: str, error: Exception):
+    report(case, right=False, error=f"{type(error).__name__}: {error}".splitlines()[0][:200])
+    print(f"{case}: {error}", file=sys.stderr)
+
+
+def run_case(case: str, run, expected, tolerance: float = 0.0, share: float = 0.0):
+    """Runs, compares with the expected result and times one case; `run` waits and returns the result."""
+    try:
+        right = is_close(run(), expected, tolerance, share)
+        report(case, right=right, seconds=measure(run))
+    except Exception as error:  # whatever a client raises is its answer
+        report_error(case, error)
