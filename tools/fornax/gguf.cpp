@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
 #include "compiler/frontends/ggml/graph.h"
 
 namespace fornax::tool {
@@ -26,8 +27,14 @@ constexpr std::string_view kTypeNames[] = {
 };
 
 // Types of metadata; those without a size of their own are strings and arrays.
-constexpr uint32_t kString = 8, kArray = 9;
+constexpr uint32_t kUint32 = 4, kString = 8, kArray = 9;
 constexpr uint64_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+
+// A name of the file in a message.
+std::string Shown(std::string_view name) {
+    constexpr size_t kMaxLength = 80;
+    return Printable(name.substr(0, kMaxLength)) + (name.size() > kMaxLength ? "..." : "");
+}
 
 class Reader {
   public:
@@ -55,10 +62,9 @@ class Reader {
         }
         const uint64_t begin = (at_ + alignment_ - 1) / alignment_ * alignment_;
         if (end != 0 && (begin > file_.size() || end > file_.size() - begin)) {
-            return Error{ErrorCode::kDataLoss,
-                         fmt::format("{} is cut short: the tensor {} ends at byte {}, the file at "
-                                     "byte {}.",
-                                     path_, last, begin + end, file_.size())};
+            return Bad(
+                fmt::format("is cut short: the tensor {} ends at byte {}, the file at byte {}",
+                            Shown(last), begin + end, file_.size()));
         }
         return summary;
     }
@@ -70,8 +76,8 @@ class Reader {
 
     Result<std::string_view> Take(uint64_t bytes, std::string_view what) {
         if (bytes > file_.size() - at_) {
-            return Bad(
-                fmt::format("is cut short: it ends at byte {}, within {}", file_.size(), what));
+            return Bad(fmt::format("is cut short: it ends at byte {}, within {}", file_.size(),
+                                   Shown(what)));
         }
         const std::string_view taken(reinterpret_cast<const char*>(file_.data()) + at_, bytes);
         at_ += bytes;
@@ -103,7 +109,7 @@ class Reader {
         }
         if (type != kArray) {
             FORNAX_ASSIGN_OR_RETURN(const std::string_view value, Scalar(type, key));
-            if (key == "general.alignment" && value.size() == sizeof(uint32_t)) {
+            if (key == "general.alignment" && type == kUint32) {
                 uint32_t alignment = 0;
                 std::memcpy(&alignment, value.data(), sizeof(alignment));
                 if (alignment == 0) {
@@ -123,7 +129,7 @@ class Reader {
         }
         FORNAX_ASSIGN_OR_RETURN(const uint64_t bytes, BytesOf(element, key));
         if (count > file_.size() / bytes) {
-            return Bad(fmt::format("is cut short: {} has {} elements", key, count));
+            return Bad(fmt::format("is cut short: {} has {} elements", Shown(key), count));
         }
         FORNAX_ASSIGN_OR_RETURN([[maybe_unused]] const std::string_view values,
                                 Take(count * bytes, key));
@@ -132,7 +138,7 @@ class Reader {
 
     Result<uint64_t> BytesOf(uint32_t type, std::string_view key) const {
         if (type >= std::size(kValueBytes) || kValueBytes[type] == 0) {
-            return Bad(fmt::format("has a value of type {} under {}", type, key));
+            return Bad(fmt::format("has a value of type {} under {}", type, Shown(key)));
         }
         return kValueBytes[type];
     }
@@ -147,13 +153,14 @@ class Reader {
         FORNAX_ASSIGN_OR_RETURN(const std::string_view name, Text("a tensor's name"));
         FORNAX_ASSIGN_OR_RETURN(const uint32_t rank, Number<uint32_t>(name));
         if (rank > kMaxDims) {
-            return Bad(fmt::format("has the tensor {} of {} dimensions", name, rank));
+            return Bad(fmt::format("has the tensor {} of {} dimensions", Shown(name), rank));
         }
         uint64_t elements = 1;
         for (uint32_t d = 0; d < rank; ++d) {
             FORNAX_ASSIGN_OR_RETURN(const uint64_t size, Number<uint64_t>(name));
             if (__builtin_mul_overflow(elements, size, &elements)) {
-                return Bad(fmt::format("has the tensor {} of more than 2^64 elements", name));
+                return Bad(
+                    fmt::format("has the tensor {} of more than 2^64 elements", Shown(name)));
             }
         }
         FORNAX_ASSIGN_OR_RETURN(const uint32_t type, Number<uint32_t>(name));
@@ -164,11 +171,11 @@ class Reader {
         if (info != nullptr &&
             __builtin_mul_overflow(elements / static_cast<uint64_t>(info->block_elements),
                                    static_cast<uint64_t>(info->block_bytes), &bytes)) {
-            return Bad(fmt::format("has the tensor {} of more than 2^64 bytes", name));
+            return Bad(fmt::format("has the tensor {} of more than 2^64 bytes", Shown(name)));
         }
         uint64_t tensor_end = 0;
-        if (__builtin_add_overflow(offset, bytes, &tensor_end)) {
-            return Bad(fmt::format("has the tensor {} at byte {}", name, offset));
+        if (__builtin_add_overflow(offset, bytes, &tensor_end) || tensor_end > INT64_MAX) {
+            return Bad(fmt::format("has the tensor {} at byte {}", Shown(name), offset));
         }
         if (tensor_end > end) {
             end = tensor_end;

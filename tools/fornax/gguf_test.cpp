@@ -75,6 +75,34 @@ TEST(Gguf, EveryCutIsTold) {
                 HasSubstr("the tensor matrix ends at byte " + std::to_string(whole.size())));
 }
 
+// What follows a float under the name of the alignment lies at multiples of 32 as ever.
+TEST(Gguf, OnlyAnIntegerIsAnAlignment) {
+    File file;
+    file.Raw("GGUF").Number(uint32_t{3}).Number(uint64_t{1}).Number(uint64_t{1});
+    file.Text("general.alignment").Number(uint32_t{6}).Number(1e9f);
+    file.Text("norm").Number(uint32_t{1}).Number(uint64_t{4}).Number(uint32_t{0});
+    file.Number(uint64_t{0}).AlignTo(32).Raw(std::string(16, 'x'));
+    EXPECT_TRUE(Read(file.text()).ok());
+}
+
+TEST(Gguf, NamesAreFitForATerminal) {
+    File file;
+    file.Raw("GGUF").Number(uint32_t{3}).Number(uint64_t{1}).Number(uint64_t{0});
+    file.Text("\x1b[2J" + std::string(5000, 'n')).Number(uint32_t{9});
+    const Result<GgufSummary> summary = Read(file.text());
+    ASSERT_FALSE(summary.ok());
+    EXPECT_EQ(summary.error().message,
+              "model.gguf has the tensor ?[2J" + std::string(76, 'n') + "... of 9 dimensions.");
+}
+
+TEST(Gguf, TensorsEndWhereNumbersDo) {
+    File file;
+    file.Raw("GGUF").Number(uint32_t{3}).Number(uint64_t{1}).Number(uint64_t{0});
+    file.Text("t").Number(uint32_t{0}).Number(uint32_t{0}).Number(UINT64_MAX - 8);
+    EXPECT_EQ(Read(file.text()).error().message,
+              "model.gguf has the tensor t at byte 18446744073709551607.");
+}
+
 TEST(Gguf, NumbersAreNotBelieved) {
     EXPECT_THAT(Read("GGML").error().message, HasSubstr("is no GGUF file"));
     for (size_t at = 4; at < 250; ++at) {
