@@ -96,6 +96,8 @@ def run_sample(operator, sample):
         again = function(*copies())
     except Exception as error:  # pylint: disable=broad-except
         return "skipped", f"torch: {error}"
+    if any(tensor.layout != torch.strided for tensor in wanted):
+        return "skipped", "no strided tensors"
     if not same(wanted, again):
         return "skipped", "it is random"
     try:

@@ -31,12 +31,12 @@ std::vector<double> ScalesOf(Node& node, size_t rank) {
 void OutResized(Node& node, const ResizeOptions& options) {
     const Val x = node.In(node.Has("input") ? "input" : "self");
     const Shape shape = node.ResultType().shape;
-    if (x.rank() < 3 || shape.rank() != static_cast<size_t>(x.rank())) {
+    if (x.rank() < 3 || x.rank() > 5 || shape.rank() != static_cast<size_t>(x.rank())) {
         FailInvalid(fmt::format("{} is to become {}", x.shape().ToString(), shape.ToString()));
     }
     const size_t rank = static_cast<size_t>(x.rank() - 2);
     const std::vector<double> scales = ScalesOf(node, rank);
-    if (scales.size() != rank || rank > 3) {
+    if (scales.size() != rank) {
         FailInvalid(fmt::format("it has {} scales for {} axes", scales.size(), rank));
     }
     std::vector<ResizeAxis> axes;
@@ -93,7 +93,13 @@ void ImportGridSample(Node& node) {
     if (mode < 0 || mode > 2 || padding < 0 || padding > 2) {
         FailInvalid(fmt::format("its modes are {} and {}", mode, padding));
     }
-    node.Out(graph::GridSample(node.In("input"), node.In("grid"), kModes[mode], kPaddings[padding],
+    const Val x = node.In("input");
+    if (graph::IsNarrowFloat(x.element())) {
+        FailUnsupported(
+            "torch rounds the places of samples to the type of the image, "
+            "which is narrow");
+    }
+    node.Out(graph::GridSample(x, node.In("grid"), kModes[mode], kPaddings[padding],
                                node.Bool("align_corners")));
 }
 

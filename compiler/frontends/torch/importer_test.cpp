@@ -163,6 +163,16 @@ TEST(Importer, GuardsSayForWhichSizesAGraphIs) {
     EXPECT_FALSE(Import(p, {}, options).ok());
 }
 
+// There are names for the scales of three axes.
+TEST(Importer, RefusesToResizeManyAxes) {
+    TestProgram p;
+    const uint32_t x = p.AsInput(p.Value("x", {1, 1, 2, 2, 2, 2}));
+    const uint32_t y = p.Value("y", {1, 1, 4, 4, 4, 4});
+    p.Node("aten.upsample_nearest3d.default", {y}, p.Tensor("self", x));
+    p.AsOutput(y);
+    EXPECT_THAT(MessageOf(p), HasSubstr("[1,1,2,2,2,2] is to become"));
+}
+
 TEST(Importer, InputsThatChangeBecomeOutputs) {
     TestProgram p;
     const uint32_t x = p.AsInput(p.Value("cache", {2}));
