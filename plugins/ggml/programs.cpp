@@ -77,8 +77,8 @@ Programs::Family& Programs::FamilyOf(const Request& request) {
     Family& family = families_.emplace_front();
     family.key = key;
     family.record = plans_.FindFamily(key);
-    for (const graph::FamilyRecord::Pair& pair : family.record.pairs) {
-        Propose(family, request.graph, pair);
+    for (const graph::FamilyRecord::Basis& basis : family.record.bases) {
+        Propose(family, request.graph, basis);
     }
     if (families_.size() > kMostFamilies) {
         families_.pop_back();
@@ -86,13 +86,17 @@ Programs::Family& Programs::FamilyOf(const Request& request) {
     return families_.front();
 }
 
-void Programs::Propose(Family& family, const graph::Graph& graph, graph::FamilyRecord::Pair pair) {
+bool Programs::Propose(Family& family,
+                       const graph::Graph& graph,
+                       graph::FamilyRecord::Basis basis) {
     std::optional<graph::Generalization> form =
-        graph::Generalization::Between(graph, pair.a, pair.b);
+        basis.size() == 2 ? graph::Generalization::Between(graph, basis[0], basis[1])
+                          : graph::Generalization::Among(graph, basis[0], basis[1], basis[2]);
     if (form) {
         family.generalized.push_back(
-            {.pair = std::move(pair), .form = *std::move(form), .program = nullptr});
+            {.basis = std::move(basis), .form = *std::move(form), .program = nullptr});
     }
+    return form.has_value();
 }
 
 Programs::Program Programs::Open(Family& family, Generalized& form, const Request& request) {
@@ -137,9 +141,8 @@ Programs::Program Programs::Open(Family& family, Generalized& form, const Reques
         return nullptr;
     }
     form.program = *made;
-    if (form.program != nullptr && !family.is_exported) {
-        plans_.ExportFamily(family.key, {.samples = {}, .pairs = family.record.pairs});
-        family.is_exported = true;
+    if (form.program != nullptr) {
+        plans_.ExportFamily(family.key, {.samples = {}, .bases = family.record.bases});
     }
     return form.program;
 }
@@ -170,30 +173,62 @@ Programs::Program Programs::MakeOpen(Family& family, const Request& request) {
         others.emplace_back(differences, sizes);
     };
     std::ranges::for_each(family.record.samples, add);
-    for (const graph::FamilyRecord::Pair& pair : family.record.pairs) {
-        add(pair.a);
-        add(pair.b);
+    for (const graph::FamilyRecord::Basis& basis : family.record.bases) {
+        std::ranges::for_each(basis, add);
     }
     std::ranges::sort(others);
-    for (const auto& [differences, sizes] : others) {
-        const graph::FamilyRecord::Pair pair = {sizes, request.member.sizes};
-        const size_t before = family.generalized.size();
-        Propose(family, request.graph, pair);
-        if (family.generalized.size() == before) {
-            continue;
-        }
-        const graph::FamilyRecord earlier = family.record;
-        family.record.AddPair(pair);
-        if (Program program = Open(family, family.generalized.back(), request)) {
-            plans_.StoreFamily(family.key, family.record);
-            if (family.generalized.size() > graph::FamilyRecord::kMostPairs) {
-                family.generalized.erase(family.generalized.begin());
+    const auto repeated = std::ranges::unique(others);
+    others.erase(repeated.begin(), repeated.end());
+    // A form of one symbol is likely to be right if it serves another member that is known: two
+    // that differ in two sizes may happen to have one as well.
+    const auto make = [&](bool is_likely) -> Program {
+        for (const auto& [differences, sizes] : others) {
+            if (!Propose(family, request.graph, {sizes, request.member.sizes})) {
+                continue;
             }
+            const graph::Generalization& form = family.generalized.back().form;
+            const auto is_served = [&](const auto& other) {
+                return other.second != sizes && form.Covers(other.second);
+            };
+            if ((others.size() == 1 || std::ranges::any_of(others, is_served)) != is_likely) {
+                family.generalized.pop_back();
+            } else if (Program program = OpenLast(family, request)) {
+                return program;
+            }
+        }
+        return nullptr;
+    };
+    if (Program program = make(true)) {
+        return program;
+    }
+    // What is wrong with one form of two symbols would be with the others.
+    bool is_found = false;
+    for (size_t i = 0; i < others.size() && !is_found; ++i) {
+        for (size_t j = i + 1; j < others.size() && !is_found; ++j) {
+            is_found = Propose(family, request.graph,
+                               {others[i].second, others[j].second, request.member.sizes});
+        }
+    }
+    if (is_found) {
+        if (Program program = OpenLast(family, request)) {
             return program;
         }
-        family.record = earlier;
-        family.generalized.pop_back();
     }
+    return make(false);
+}
+
+Programs::Program Programs::OpenLast(Family& family, const Request& request) {
+    const graph::FamilyRecord earlier = family.record;
+    family.record.AddBasis(family.generalized.back().basis);
+    if (Program program = Open(family, family.generalized.back(), request)) {
+        plans_.StoreFamily(family.key, family.record);
+        if (family.generalized.size() > graph::FamilyRecord::kMostBases) {
+            family.generalized.erase(family.generalized.begin());
+        }
+        return program;
+    }
+    family.record = earlier;
+    family.generalized.pop_back();
     return nullptr;
 }
 

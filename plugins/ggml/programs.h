@@ -38,7 +38,7 @@ class Programs {
     static constexpr size_t kMostFamilies = 64;
 
     struct Generalized {
-        graph::FamilyRecord::Pair pair;
+        graph::FamilyRecord::Basis basis;
         graph::Generalization form;
         Program program;  // null before the first use
         bool is_broken = false;
@@ -47,16 +47,20 @@ class Programs {
         Hash128 key;
         graph::FamilyRecord record;
         std::vector<Generalized> generalized;
-        bool is_exported = false;
     };
     struct Request;
 
     Family& FamilyOf(const Request& request);
-    void Propose(Family& family, const graph::Graph& graph, graph::FamilyRecord::Pair pair);
+    // False if the members are none that have a graph in common.
+    static bool Propose(Family& family,
+                        const graph::Graph& graph,
+                        graph::FamilyRecord::Basis basis);
     // The program of a generalized graph if it serves the request. Null if it does not.
     Program Open(Family& family, Generalized& form, const Request& request);
     Program FindOpen(Family& family, const Request& request);
     Program MakeOpen(Family& family, const Request& request);
+    // The same of the last form that was proposed, which goes if it does not serve.
+    Program OpenLast(Family& family, const Request& request);
     Result<Program> Create(PlanSource::Found found, const std::string& what);
 
     const std::shared_ptr<vulkan::Device> device_;

@@ -38,20 +38,6 @@ Pages::~Pages() {
     }
 }
 
-const Pages* PackedWeights::part(Part part) const {
-    switch (part) {
-        case Part::kCodes:
-            return codes.get();
-        case Part::kScales:
-            return scales.get();
-        case Part::kLeast:
-            return least.get();
-        case Part::kWhole:
-            break;
-    }
-    return nullptr;
-}
-
 Result<std::shared_ptr<const PackedWeights>> WeightStore::Get(const ggml_frontend::TypeInfo& type,
                                                               const void* rows,
                                                               uint64_t size_bytes,
@@ -69,22 +55,15 @@ Result<std::shared_ptr<const PackedWeights>> WeightStore::Get(const ggml_fronten
     pack->row_bytes = size_bytes;
     pack->k = k;
     pack->n = n;
-    const auto make = [&](Part part, std::unique_ptr<Pages>& pages) -> Status {
-        const uint64_t bytes = ggml_frontend::PackBytes(type, part, k, n);
+    ggml_frontend::PackTarget to = {};
+    for (size_t i = 0; i < to.size(); ++i) {
+        const uint64_t bytes = ggml_frontend::PackBytes(type, static_cast<Part>(i), k, n);
         if (bytes != 0) {
-            FORNAX_ASSIGN_OR_RETURN(pages, Pages::Allocate(bytes));
+            FORNAX_ASSIGN_OR_RETURN(pack->parts[i], Pages::Allocate(bytes));
+            to[i] = pack->parts[i]->data();
         }
-        return OkStatus();
-    };
-    FORNAX_RETURN_IF_ERROR(make(Part::kCodes, pack->codes));
-    FORNAX_RETURN_IF_ERROR(make(Part::kScales, pack->scales));
-    FORNAX_RETURN_IF_ERROR(make(Part::kLeast, pack->least));
-    const auto halves = [](const std::unique_ptr<Pages>& pages) {
-        return pages == nullptr ? nullptr : reinterpret_cast<uint16_t*>(pages->data());
-    };
-    FORNAX_RETURN_IF_ERROR(
-        ggml_frontend::Pack(type, static_cast<const uint8_t*>(rows), k, n,
-                            {pack->codes->data(), halves(pack->scales), halves(pack->least)}));
+    }
+    ggml_frontend::Pack(type, static_cast<const uint8_t*>(rows), k, n, to);
     packs_.push_back(pack);
     return packs_.back();
 }

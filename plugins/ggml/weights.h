@@ -37,10 +37,12 @@ struct PackedWeights {
     const void* rows = nullptr;  // what it was made of
     uint64_t row_bytes = 0;      // all of them
     int64_t k = 0, n = 0;
-    std::unique_ptr<Pages> codes, scales, least;
+    // By Part; null for a part that the type does not have.
+    std::array<std::unique_ptr<Pages>, ggml_frontend::kParts> parts;
 
-    // Null for a part that the type does not have.
-    const Pages* part(ggml_frontend::Part part) const;
+    const Pages* part(ggml_frontend::Part part) const {
+        return parts[static_cast<size_t>(part)].get();
+    }
 };
 
 // Thread-safe.

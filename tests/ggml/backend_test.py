@@ -5,6 +5,7 @@ VK_DRIVER_FILES, the driver's manifest; FORNAX_LOG_LEVEL, info.
 """
 
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,10 +16,11 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).parent))
-from ggml_library import F16, F32, I64, DeviceProperties, Ggml  # noqa: E402  (the folder must be known first)
+from ggml_library import F16, F32, I64, Q4_0, DeviceProperties, Ggml  # noqa: E402  (the folder must be known first)
 
 BACKEND = os.environ["FORNAX_GGML_BACKEND"]
 GPU = 1
+WEIGHTS = 1  # what a buffer is for
 
 
 def captured(function):
@@ -195,6 +197,62 @@ class Backend(unittest.TestCase):
             np.testing.assert_array_equal(ggml.get(result, F32, (1 << 16,)), expected)
             ggml.backend_buffer_free(buffer)
             ggml.free(context)
+
+    def weights(self, kind, columns, rows):
+        """A matrix in a buffer of weights."""
+        context = self.ggml.context()
+        self.addCleanup(self.ggml.free, context)
+        matrix = self.ggml.tensor(context, kind, columns, rows)
+        buffer = self.ggml.backend_alloc_ctx_tensors(context, self.backend)
+        self.addCleanup(self.ggml.backend_buffer_free, buffer)
+        self.ggml.backend_buffer_set_usage(buffer, WEIGHTS)
+        return matrix
+
+    def test_a_short_prompt_needs_no_copy_of_weights_of_16_bits(self):
+        """The first token of a process would wait for a pack."""
+        def memory():
+            status = Path("/proc/self/status").read_text()
+            return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
+        ggml = self.ggml
+        columns, rows, some = 4096, 24576, 512
+        matrix = self.weights(F16, columns, rows)
+        part = self.floats(some, columns).astype(np.float16)
+        ggml.set(matrix, np.broadcast_to(part, (rows // some, some, columns)))
+        for count in (2, 3, 9, 16):
+            x = ggml.tensor(self.context, F32, columns, count)
+            y = ggml.mul_mat(self.context, matrix, x)
+            graph = ggml.graph(self.context, y)
+            self.allocate()
+            values = self.floats(count, columns)
+            ggml.set(x, values)
+            before = memory()
+            self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+            self.assertLess(memory() - before, columns * rows)  # half of the matrix
+            expected = values @ part.astype(np.float32).T
+            result = ggml.get(y, F32, (count, rows // some, some))
+            np.testing.assert_allclose(result, np.broadcast_to(expected[:, None], result.shape), rtol=1e-3, atol=1e-1)
+
+    def test_weights_that_change_are_packed_anew(self):
+        ggml = self.ggml
+        columns, rows, count = 256, 64, 12
+        matrix = self.weights(Q4_0, columns, rows)
+        x = ggml.tensor(self.context, F32, columns, count)
+        y = ggml.mul_mat(self.context, matrix, x)
+        graph = ggml.graph(self.context, y)
+        self.allocate()
+        values = self.floats(count, columns)
+        ggml.set(x, values)
+        for _ in range(2):
+            blocks = np.zeros((rows, columns // 32, 18), np.uint8)
+            scales = self.random.uniform(0.01, 0.1, (*blocks.shape[:2], 1)).astype(np.float16)
+            blocks[..., :2] = scales.view(np.uint8)
+            blocks[..., 2:] = self.random.integers(0, 256, (*blocks.shape[:2], 16))
+            ggml.set(matrix, blocks)
+            self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+            codes = np.concatenate([blocks[..., 2:] & 15, blocks[..., 2:] >> 4], axis=-1)
+            decoded = (codes.astype(np.float32) - 8) * scales.astype(np.float32)
+            expected = values @ decoded.reshape(rows, columns).T
+            np.testing.assert_allclose(ggml.get(y, F32, expected.shape), expected, rtol=0, atol=0.25)
 
     def test_what_is_not_covered_is_refused(self):
         ggml = self.ggml

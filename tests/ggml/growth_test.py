@@ -17,7 +17,7 @@ import features_test  # noqa: E402  (the folder must be known first)
 WITHOUT_COMPILER = os.environ["FORNAX_GGML_WITHOUT_COMPILER"]
 # Tokens are written to a cache of 1024 rows, and attend to the first `keys` of them.
 GROW = """
-DEPTH, HEADS, GROUPS, CONTEXT, TOKENS = 16, 4, 2, 1024, {tokens}
+DEPTH, HEADS, GROUPS, CONTEXT = 16, 4, 2, 1024
 WIDTH = DEPTH * GROUPS
 backend = ggml.backend_dev_init(devices[0], None)
 random = np.random.default_rng(1)
@@ -32,7 +32,8 @@ values_now = random.standard_normal((CONTEXT, WIDTH), np.float32).astype(np.floa
 ggml.set(key_cache, keys_now)
 ggml.set(value_cache, values_now if {flash} else values_now.T)
 
-def step(keys, at):
+def step(keys, TOKENS):
+    at = keys - TOKENS - 3
     context = ggml.context()
     query = ggml.tensor(context, F32, DEPTH, HEADS, TOKENS)
     key, value = (ggml.tensor(context, F32, WIDTH, TOKENS) for _ in range(2))
@@ -82,8 +83,8 @@ def step(keys, at):
     ggml.backend_buffer_free(buffer)
     ggml.free(context)
 
-for keys in {sizes}:
-    step(keys, keys - TOKENS - 3)
+for keys, tokens in {sizes}:
+    step(keys, tokens)
 """
 
 # Rows that are multiplied by quantised weights: each gives what it gives among others. Five have a kernel of their own.
@@ -116,7 +117,9 @@ for count in (20, 33, 200, 5, 21):
 
 
 def script(sizes, flash=True, tokens=1):
-    return GROW.format(sizes=list(sizes), flash=flash, tokens=tokens)
+    """Sizes are keys, or keys and tokens."""
+    pairs = [size if isinstance(size, tuple) else (size, tokens) for size in sizes]
+    return GROW.format(sizes=pairs, flash=flash)
 
 
 class Growth(unittest.TestCase):
@@ -137,10 +140,20 @@ class Growth(unittest.TestCase):
         for flash in (True, False):
             for tokens in (1, 5):
                 with self.subTest(flash=flash, tokens=tokens):
-                    self.assertEqual(self.grow([64, 128, 192, 320, 960, 64], flash, tokens),
-                                     ["MISS", "MISS, generalized", *["HIT for other sizes"] * 3, ""], self.text)
+                    self.assertEqual(self.grow([64, 128, 192, 320, 960, 1024, 64], flash, tokens),
+                                     ["MISS", "MISS, generalized", *["HIT for other sizes"] * 4, ""], self.text)
                     self.assertEqual(self.grow([448, 64, 832], flash, tokens),
                                      ["HIT, generalized", *["HIT for other sizes"] * 2], self.text)
+
+    def test_tokens_and_keys_may_both_grow(self):
+        """A prompt in batches, the last of which is shorter."""
+        generalized = [*["MISS, generalized"] * 2, *["HIT for other sizes"] * 3]
+        for flash in (True, False):
+            with self.subTest(flash=flash):
+                self.assertEqual(self.grow([(64, 16), (128, 16), (320, 24), (512, 40), (960, 8), (1024, 48)], flash),
+                                 ["MISS", *generalized], self.text)
+                self.assertEqual(self.grow([(448, 32), (64, 8)], flash), ["HIT, generalized", "HIT for other sizes"],
+                                 self.text)
 
     def test_sizes_that_are_no_multiple_share_another_plan(self):
         self.assertEqual(self.grow([256, 512, 768, 96, 352, 33]),

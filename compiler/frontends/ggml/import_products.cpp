@@ -28,16 +28,26 @@ Val PackedProduct(const Node& node) {
         y = Reshape(y, Shape({rows, panels * graph::kPanelColumns}));
         return Reshape(SliceAxis(y, 1, 0, n), node.shape());
     }
-    const Shape blocks({panels, k / form.block, graph::kPanelColumns});
     const int64_t words = form.block * form.bits / 32;
     const Val codes =
         node.PackPart(0, Part::kCodes, ElementType::kU8,
                       Shape({panels, k / form.block, words, graph::kPanelColumns, 4}));
-    const Val scales = node.PackPart(0, Part::kScales, ElementType::kF16, blocks);
-    Val least;
-    if (form.has_least) {
-        least = node.PackPart(0, Part::kLeast, ElementType::kF16, blocks);
-    }
+    const auto of_blocks = [&](Part part, Part units) {
+        const Shape blocks({panels, k / form.block, graph::kPanelColumns});
+        if (form.group == 0) {
+            return node.PackPart(0, part, ElementType::kF16, blocks);
+        }
+        const Val bytes = node.PackPart(
+            0, part, form.signed_scales ? ElementType::kI8 : ElementType::kU8, blocks);
+        const Val unit = node.PackPart(0, units, ElementType::kF16,
+                                       Shape({panels, k / form.group, graph::kPanelColumns}));
+        const Shape groups({panels, k / form.group, form.group / form.block, graph::kPanelColumns});
+        const Val product = Reshape(Cast(bytes, ElementType::kF32), groups) *
+                            Unsqueeze(Cast(unit, ElementType::kF32), 2);
+        return Reshape(product, blocks);
+    };
+    const Val scales = of_blocks(Part::kScales, Part::kScaleUnits);
+    const Val least = form.has_least ? of_blocks(Part::kLeast, Part::kLeastUnits) : Val();
     return MatMulByteBlocks(x, codes, scales, form.zero, least,
                             {.k = k, .n = n, .bits = form.bits, .block = form.block});
 }

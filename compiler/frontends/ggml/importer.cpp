@@ -61,7 +61,9 @@ class Importer {
                     memory_[tensor(written).storage].is_written = true;
                 }
             }
+            NoteRows(from_.tensors[index]);
         }
+        is_short_prompt_ = most_rows_ > 1 && most_rows_ <= kRowsOfShortPrompt;
         for (const uint32_t index : from_.nodes) {
             const Tensor& tensor = from_.tensors[index];
             if (IsView(tensor.operation)) {
@@ -84,16 +86,20 @@ class Importer {
 
     Val Read(const Tensor& tensor) {
         CheckType(tensor);
-        return IsWhole(tensor) ? Whole(tensor.storage)
-                               : ReadView(Flat(tensor.storage), ViewOf(tensor));
+        if (IsWhole(tensor)) {
+            return Whole(tensor.storage);
+        }
+        const Val flat = Flat(tensor.storage);
+        // What a cache has grows from graph to graph.
+        return ReadView(flat, ViewOf(tensor), memory_[tensor.storage].is_state);
     }
 
     bool HasPack(const Tensor& tensor) {
         CheckType(tensor);
         const Storage& storage = from_.storages[tensor.storage];
         return storage.is_weights && !memory_[tensor.storage].is_written && IsWhole(tensor) &&
-               tensor.ne[2] == 1 && tensor.ne[3] == 1 &&
-               IsPacked(*tensor.type, tensor.ne[0], tensor.ne[1]);
+               !(is_short_prompt_ && tensor.type->block_bytes == 2) && tensor.ne[2] == 1 &&
+               tensor.ne[3] == 1 && IsPacked(*tensor.type, tensor.ne[0], tensor.ne[1]);
     }
 
     Val PackPart(uint32_t storage, Part part, graph::ElementType element, Shape shape) {
@@ -107,11 +113,22 @@ class Importer {
     }
 
   private:
+    // Kernels read floats of 16 bits where they lie once for as many rows, which takes less time
+    // than a pack; a token after the other is faster with one.
+    static constexpr int64_t kRowsOfShortPrompt = 16;
+
     struct Memory {
         Val whole;  // what it holds now, of StorageShape(); nothing before the first use
         bool is_written = false;  // by any node
         bool is_state = false;
     };
+
+    void NoteRows(const Tensor& node) {
+        if (node.operation == "MUL_MAT" && node.sources.size() > 1 && node.sources[0] >= 0 &&
+            from_.storages.at(tensor(node.sources[0]).storage).is_weights) {
+            most_rows_ = std::max(most_rows_, node.ne[1] * node.ne[2] * node.ne[3]);
+        }
+    }
 
     void CheckType(const Tensor& tensor) {
         const TypeInfo* of_storage = from_.storages.at(tensor.storage).type;
@@ -291,6 +308,8 @@ class Importer {
     std::map<std::pair<uint32_t, Part>, Val> pack_parts_;
     ImportedGraph result_;
     const Tensor* node_ = nullptr;  // that is being imported
+    int64_t most_rows_ = 0;         // that are multiplied by weights
+    bool is_short_prompt_ = false;
 };
 
 graph::Builder& Node::builder() const {

@@ -3,12 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <thread>
 #include <vector>
 
-#include "base/half.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::ggml_frontend {
@@ -18,110 +16,109 @@ using graph::ElementType;
 using graph::kPanelColumns;
 
 constexpr int64_t kWordBytes = 4;
+constexpr int64_t kLineBytes = kPanelColumns * kWordBytes;  // a word of each column
+// Columns and words that are transposed together.
+constexpr int64_t kSquare = 4;
 // Smaller matrices stay in a cache as they are.
 constexpr int64_t kLeastElements = 4096;
+// Elements of the largest block.
+constexpr int64_t kMostElements = 256;
 
-uint16_t HalfAt(const uint8_t* bytes) {
-    return static_cast<uint16_t>(bytes[0] | bytes[1] << 8);
+using SixteenBytes = uint8_t __attribute__((vector_size(16)));
+using FourWords = uint32_t __attribute__((vector_size(16)));
+
+SixteenBytes BytesAt(const uint8_t* from) {
+    SixteenBytes bytes;
+    std::memcpy(&bytes, from, sizeof(bytes));
+    return bytes;
 }
 
-bool IsFinite(uint16_t half) {
-    return (half & 0x7C00) != 0x7C00;
+void Put(uint8_t* to, SixteenBytes bytes) {
+    std::memcpy(to, &bytes, sizeof(bytes));
 }
 
-// One block of a column: a code for each element, f16 for each block of the form.
+// A block of the type, of one column: the bytes of its blocks in the pack one after the other, and
+// what these have beside, as it is in the pack.
 struct Block {
-    uint8_t codes[256];
-    uint16_t scales[16], least[16];
-    bool fits = true;  // whether f16 holds these
+    uint8_t bytes[kMostElements] = {};
+    uint8_t scales[32] = {}, least[16] = {};
+    uint8_t scale_unit[2] = {}, least_unit[2] = {};
 };
 
-// Codes of 32 elements in 16 bytes: the low halves come first.
-void TakeNibbles(const uint8_t* bytes, uint8_t* codes) {
-    for (int i = 0; i < 16; ++i) {
-        codes[i] = bytes[i] & 15;
-        codes[i + 16] = bytes[i] >> 4;
-    }
-}
-
-// The fifth bit of 32 elements: bit i of four bytes.
-void AddFifthBits(const uint8_t* bytes, uint8_t* codes) {
+// The fifth bits of 32 elements, bit i of four bytes, and the first four: the low halves of 16
+// bytes come first.
+void TakeFive(const uint8_t* high, const uint8_t* nibbles, uint8_t* codes) {
     for (int i = 0; i < 32; ++i) {
-        codes[i] |= static_cast<uint8_t>((bytes[i / 8] >> (i % 8) & 1) << 4);
+        const int low = i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4;
+        codes[i] = static_cast<uint8_t>(low | (high[i / 8] >> (i % 8) & 1) << 4);
     }
 }
 
-// A product of a block's scale with the integer of a group, which may be beyond f16.
-uint16_t ScaleOf(float scale, int factor, bool& fits) {
-    const float product = scale * static_cast<float>(factor);
-    const uint16_t half = FloatToHalf(product);
-    fits = fits && (IsFinite(half) || !std::isfinite(product));
-    return half;
-}
-
-// 256 elements in eight groups; see SixBitScales() of decode.cpp.
+// 256 elements in eight groups; see SixBitScales() of decode.cpp. 32 bytes have the elements of one
+// group in their low halves and those of the next in their high ones; in the pack 16 have one.
 void TakeQ4K(const uint8_t* block, Block& to) {
-    const float scale = HalfToFloat(HalfAt(block)), of_least = HalfToFloat(HalfAt(block + 2));
+    std::memcpy(to.scale_unit, block, 2);
+    // The least value is subtracted.
+    to.least_unit[0] = block[2];
+    to.least_unit[1] = block[3] ^ 0x80;
     const uint8_t* six = block + 4;
     for (int group = 0; group < 8; ++group) {
         const int i = group % 4;
-        const int sc = group < 4 ? six[i] & 63 : (six[8 + i] & 15) | six[i] >> 6 << 4;
-        const int mn = group < 4 ? six[4 + i] & 63 : six[8 + i] >> 4 | six[4 + i] >> 6 << 4;
-        to.scales[group] = ScaleOf(scale, sc, to.fits);
-        to.least[group] = ScaleOf(-of_least, mn, to.fits);
-        const uint8_t* bytes = block + 16 + group / 2 * 32;
-        const int shift = group % 2 * 4;
-        for (int e = 0; e < 32; ++e) {
-            to.codes[group * 32 + e] = bytes[e] >> shift & 15;
-        }
+        to.scales[group] =
+            static_cast<uint8_t>(group < 4 ? six[i] & 63 : (six[8 + i] & 15) | six[i] >> 6 << 4);
+        to.least[group] = static_cast<uint8_t>(group < 4 ? six[4 + i] & 63
+                                                         : six[8 + i] >> 4 | six[4 + i] >> 6 << 4);
+    }
+    for (int pair = 0; pair < 4; ++pair) {
+        const SixteenBytes first = BytesAt(block + 16 + pair * 32),
+                           second = BytesAt(block + 32 + pair * 32);
+        Put(to.bytes + pair * 32, (first & 15) | second << 4);
+        Put(to.bytes + pair * 32 + 16, first >> 4 | (second & 0xF0));
     }
 }
 
 // 256 elements in sixteen groups; see DecodeQ6K() of decode.cpp.
 void TakeQ6K(const uint8_t* block, Block& to) {
     for (int half = 0; half < 2; ++half) {
-        const uint8_t *low = block + half * 64, *high = block + 128 + half * 32;
-        uint8_t* codes = to.codes + half * 128;
-        for (int e = 0; e < 32; ++e) {
-            codes[e] = static_cast<uint8_t>((low[e] & 15) | (high[e] & 3) << 4);
-            codes[e + 32] = static_cast<uint8_t>((low[e + 32] & 15) | (high[e] & 12) << 2);
-            codes[e + 64] = static_cast<uint8_t>(low[e] >> 4 | (high[e] & 48));
-            codes[e + 96] = static_cast<uint8_t>(low[e + 32] >> 4 | (high[e] & 192) >> 2);
+        for (int part = 0; part < 2; ++part) {
+            const uint8_t* low = block + half * 64 + part * 16;
+            const SixteenBytes first = BytesAt(low), second = BytesAt(low + 32),
+                               high = BytesAt(block + 128 + half * 32 + part * 16);
+            uint8_t* codes = to.bytes + half * 128 + part * 16;
+            Put(codes, (first & 15) | (high & 3) << 4);
+            Put(codes + 32, (second & 15) | (high & 12) << 2);
+            Put(codes + 64, first >> 4 | (high & 48));
+            Put(codes + 96, second >> 4 | (high & 192) >> 2);
         }
     }
-    const float scale = HalfToFloat(HalfAt(block + 208));
-    for (int group = 0; group < 16; ++group) {
-        to.scales[group] = ScaleOf(scale, static_cast<int8_t>(block[192 + group]), to.fits);
-    }
+    std::memcpy(to.scales, block + 192, 16);
+    std::memcpy(to.scale_unit, block + 208, 2);
 }
 
 void TakeBlock(Blocks kind, const uint8_t* block, Block& to) {
     switch (kind) {
         case Blocks::kQ4_0:
-            to.scales[0] = HalfAt(block);
-            TakeNibbles(block + 2, to.codes);
+            std::memcpy(to.scales, block, 2);
+            std::memcpy(to.bytes, block + 2, 16);
             break;
         case Blocks::kQ4_1:
-            to.scales[0] = HalfAt(block);
-            to.least[0] = HalfAt(block + 2);
-            TakeNibbles(block + 4, to.codes);
+            std::memcpy(to.scales, block, 2);
+            std::memcpy(to.least, block + 2, 2);
+            std::memcpy(to.bytes, block + 4, 16);
             break;
         case Blocks::kQ5_0:
-            to.scales[0] = HalfAt(block);
-            TakeNibbles(block + 6, to.codes);
-            AddFifthBits(block + 2, to.codes);
+            std::memcpy(to.scales, block, 2);
+            TakeFive(block + 2, block + 6, to.bytes);
             break;
         case Blocks::kQ5_1:
-            to.scales[0] = HalfAt(block);
-            to.least[0] = HalfAt(block + 2);
-            TakeNibbles(block + 8, to.codes);
-            AddFifthBits(block + 4, to.codes);
+            std::memcpy(to.scales, block, 2);
+            std::memcpy(to.least, block + 2, 2);
+            TakeFive(block + 4, block + 8, to.bytes);
             break;
         case Blocks::kQ8_0:
-            to.scales[0] = HalfAt(block);
-            for (int i = 0; i < 32; ++i) {
-                to.codes[i] = block[2 + i] ^ 0x80;  // 128 more
-            }
+            std::memcpy(to.scales, block, 2);
+            Put(to.bytes, BytesAt(block + 2) ^ 0x80);  // 128 more
+            Put(to.bytes + 16, BytesAt(block + 18) ^ 0x80);
             break;
         case Blocks::kQ4K:
             TakeQ4K(block, to);
@@ -132,6 +129,18 @@ void TakeBlock(Blocks kind, const uint8_t* block, Block& to) {
         default:  // not packed
             break;
     }
+}
+
+// Four words of four columns, whose rows are the columns': to rows of the words.
+void Transpose(FourWords (&rows)[kSquare]) {
+    const FourWords a = __builtin_shufflevector(rows[0], rows[1], 0, 4, 1, 5),
+                    b = __builtin_shufflevector(rows[0], rows[1], 2, 6, 3, 7),
+                    c = __builtin_shufflevector(rows[2], rows[3], 0, 4, 1, 5),
+                    d = __builtin_shufflevector(rows[2], rows[3], 2, 6, 3, 7);
+    rows[0] = __builtin_shufflevector(a, c, 0, 1, 4, 5);
+    rows[1] = __builtin_shufflevector(a, c, 2, 3, 6, 7);
+    rows[2] = __builtin_shufflevector(b, d, 0, 1, 4, 5);
+    rows[3] = __builtin_shufflevector(b, d, 2, 3, 6, 7);
 }
 
 using EightHalves = uint16_t __attribute__((vector_size(16)));
@@ -151,8 +160,8 @@ void Transpose(EightHalves (&rows)[8]) {
 
 class Packer {
   public:
-    Packer(const TypeInfo& type, int64_t k, int64_t n, PackTarget to)
-        : type_(type), form_(*PackFormOf(type)), k_(k), n_(n), to_(to) {}
+    Packer(const TypeInfo& type, int64_t k, int64_t n, const PackTarget& to)
+        : type_(type), form_(*PackFormOf(type)), k_(k), n_(n), to_(to), blocks_(kPanelColumns) {}
 
     // The columns of one panel. Reads them side by side, so that the panel is written in order.
     void PackPanel(const uint8_t* rows, int64_t panel) {
@@ -163,21 +172,22 @@ class Packer {
             PutFloats(first, columns, panel);
             return;
         }
-        for (int64_t i = 0; i < k_ / type_.block_elements; ++i) {
+        const int64_t blocks = k_ / type_.block_elements;
+        for (int64_t i = 0; i < blocks; ++i) {
             for (int64_t n = 0; n < columns; ++n) {
-                TakeBlock(type_.blocks, first + n * row_bytes + i * type_.block_bytes, block_);
-                PutBlock(panel, i, n);
+                TakeBlock(type_.blocks, first + n * row_bytes + i * type_.block_bytes,
+                          blocks_[static_cast<size_t>(n)]);
             }
+            PutBlocks(panel * blocks + i);
         }
     }
 
-    // Whether all scales so far were within f16.
-    bool fits() const { return block_.fits; }
-
   private:
+    uint8_t* At(Part part, int64_t offset) const { return to_[static_cast<size_t>(part)] + offset; }
+
     void PutFloats(const uint8_t* rows, int64_t columns, int64_t panel) {
         const int64_t bytes = type_.block_bytes, row_bytes = k_ * bytes;
-        uint8_t* to = to_.codes + panel * k_ * kPanelColumns * bytes;
+        uint8_t* to = At(Part::kCodes, panel * k_ * kPanelColumns * bytes);
         int64_t k = 0;
         if (bytes == 2 && columns == kPanelColumns) {
             for (; k + 8 <= k_; k += 8) {
@@ -206,27 +216,52 @@ class Packer {
         }
     }
 
-    // Block `index` of the type, of the column at `place` of a panel.
-    void PutBlock(int64_t panel, int64_t index, int64_t place) {
-        const int64_t parts = 8 / form_.bits, bytes = form_.block / parts;
-        const int64_t blocks = k_ / form_.block,
-                      blocks_of_type = type_.block_elements / form_.block;
-        for (int64_t b = 0; b < blocks_of_type; ++b) {
-            const uint8_t* codes = block_.codes + b * form_.block;
-            const int64_t at = panel * blocks + index * blocks_of_type + b;
-            uint8_t* to = to_.codes + at * bytes * kPanelColumns + place * kWordBytes;
-            uint8_t joined[32];
-            for (int64_t i = 0; i < bytes; ++i) {
-                joined[i] =
-                    parts == 1 ? codes[i] : static_cast<uint8_t>(codes[i] | codes[bytes + i] << 4);
+    // A block of the type of each column, block `index` of all panels.
+    void PutBlocks(int64_t index) {
+        const int64_t parts = type_.block_elements / form_.block;
+        const int64_t bytes = type_.block_elements * form_.bits / 8;
+        uint8_t* to = At(Part::kCodes, index * bytes * kPanelColumns);
+        for (int64_t word = 0; word < bytes / kWordBytes; word += kSquare) {
+            for (int64_t n = 0; n < kPanelColumns; n += kSquare) {
+                FourWords square[kSquare];
+                for (int64_t i = 0; i < kSquare; ++i) {
+                    std::memcpy(&square[i],
+                                blocks_[static_cast<size_t>(n + i)].bytes + word * kWordBytes,
+                                sizeof(square[i]));
+                }
+                Transpose(square);
+                for (int64_t i = 0; i < kSquare; ++i) {
+                    std::memcpy(to + (word + i) * kLineBytes + n * kWordBytes, &square[i],
+                                sizeof(square[i]));
+                }
             }
-            for (int64_t word = 0; word < bytes / kWordBytes; ++word) {
-                std::memcpy(to + word * kPanelColumns * kWordBytes, joined + word * kWordBytes,
-                            kWordBytes);
-            }
-            to_.scales[at * kPanelColumns + place] = block_.scales[b];
-            if (form_.has_least) {
-                to_.least[at * kPanelColumns + place] = block_.least[b];
+        }
+        if (form_.group == 0) {
+            PutElements<uint16_t>(Part::kScales, &Block::scales, index, parts);
+        } else {
+            PutElements<uint8_t>(Part::kScales, &Block::scales, index, parts);
+            PutElements<uint16_t>(Part::kScaleUnits, &Block::scale_unit, index, 1);
+        }
+        if (!form_.has_least) {
+            return;
+        }
+        if (form_.group == 0) {
+            PutElements<uint16_t>(Part::kLeast, &Block::least, index, parts);
+        } else {
+            PutElements<uint8_t>(Part::kLeast, &Block::least, index, parts);
+            PutElements<uint16_t>(Part::kLeastUnits, &Block::least_unit, index, 1);
+        }
+    }
+
+    // `count` elements of each column's block.
+    template <typename Element, size_t size>
+    void PutElements(Part part, uint8_t (Block::*of)[size], int64_t index, int64_t count) {
+        const auto bytes = static_cast<int64_t>(sizeof(Element));
+        uint8_t* to = At(part, index * count * kPanelColumns * bytes);
+        for (int64_t i = 0; i < count; ++i) {
+            for (int64_t n = 0; n < kPanelColumns; ++n) {
+                std::memcpy(to + (i * kPanelColumns + n) * bytes,
+                            blocks_[static_cast<size_t>(n)].*of + i * bytes, sizeof(Element));
             }
         }
     }
@@ -235,7 +270,7 @@ class Packer {
     const PackForm form_;
     const int64_t k_, n_;
     const PackTarget to_;
-    Block block_;
+    std::vector<Block> blocks_;  // of the columns
 };
 
 }  // namespace
@@ -253,17 +288,16 @@ std::optional<PackForm> PackFormOf(const TypeInfo& type) {
         case Blocks::kQ8_0:
             return PackForm{.bits = 8, .block = 32, .zero = 128};
         case Blocks::kQ4K:
-            return PackForm{.bits = 4, .block = 32, .has_least = true};
+            return PackForm{.bits = 4, .block = 32, .has_least = true, .group = 256};
         case Blocks::kQ6K:
-            return PackForm{.bits = 8, .block = 16, .zero = 32};
+            return PackForm{
+                .bits = 8, .block = 16, .zero = 32, .group = 256, .signed_scales = true};
         default:  // not packed
             break;
     }
-    if (type.element == ElementType::kF32 || type.element == ElementType::kF16 ||
-        type.element == ElementType::kBF16) {
-        return PackForm{};
-    }
-    return std::nullopt;
+    const bool is_float = type.element == ElementType::kF32 || type.element == ElementType::kF16 ||
+                          type.element == ElementType::kBF16;
+    return is_float ? std::optional(PackForm{}) : std::nullopt;
 }
 
 bool IsPacked(const TypeInfo& type, int64_t k, int64_t n) {
@@ -274,31 +308,35 @@ bool IsPacked(const TypeInfo& type, int64_t k, int64_t n) {
 uint64_t PackBytes(const TypeInfo& type, Part part, int64_t k, int64_t n) {
     const PackForm form = *PackFormOf(type);
     const int64_t columns = (n + kPanelColumns - 1) / kPanelColumns * kPanelColumns;
-    switch (part) {
-        case Part::kCodes:
-            return static_cast<uint64_t>(form.bits == 0 ? columns * k * type.block_bytes
-                                                        : columns * k * form.bits / 8);
-        case Part::kScales:
-            return form.bits == 0 ? 0 : static_cast<uint64_t>(columns * (k / form.block)) * 2;
-        case Part::kLeast:
-            return form.has_least ? static_cast<uint64_t>(columns * (k / form.block)) * 2 : 0;
-        case Part::kWhole:
-            break;
-    }
-    return 0;
+    const auto bytes = [&]() -> int64_t {
+        const int64_t bytes_of_scale = form.group == 0 ? 2 : 1;
+        switch (part) {
+            case Part::kCodes:
+                return form.bits == 0 ? columns * k * type.block_bytes
+                                      : columns * k * form.bits / 8;
+            case Part::kScales:
+                return form.bits == 0 ? 0 : columns * (k / form.block) * bytes_of_scale;
+            case Part::kLeast:
+                return form.has_least ? columns * (k / form.block) * bytes_of_scale : 0;
+            case Part::kScaleUnits:
+                return form.group == 0 ? 0 : columns * (k / form.group) * 2;
+            case Part::kLeastUnits:
+                return form.group == 0 || !form.has_least ? 0 : columns * (k / form.group) * 2;
+            case Part::kWhole:
+                break;
+        }
+        return 0;
+    };
+    return static_cast<uint64_t>(bytes());
 }
 
-Status Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackTarget to) {
+void Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, const PackTarget& to) {
     const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
     std::atomic<int64_t> next = 0;
-    std::atomic<bool> fits = true;
     const auto work = [&] {
         Packer packer(type, k, n, to);
         for (int64_t panel = next++; panel < panels; panel = next++) {
             packer.PackPanel(rows, panel);
-        }
-        if (!packer.fits()) {
-            fits = false;
         }
     };
     std::vector<std::thread> threads;
@@ -309,11 +347,6 @@ Status Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, Pac
     for (std::thread& thread : threads) {
         thread.join();
     }
-    if (!fits) {
-        return Error{ErrorCode::kUnsupported,
-                     "A scale of the weights is beyond 65504, the greatest number of f16."};
-    }
-    return OkStatus();
 }
 
 }  // namespace fornax::ggml_frontend

@@ -2,10 +2,11 @@
 // for each place along the columns. The host packs them once; graphs get the panels as inputs.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
-#include "base/result.h"
 #include "compiler/frontends/ggml/graph.h"
 
 namespace fornax::ggml_frontend {
@@ -16,9 +17,12 @@ enum class Part : uint8_t {
     // Bytes [panels, blocks, words of a block, 16, 4], of 4 bits with the block's second half in
     // the high halves; of floats their type [panels, k, 16].
     kCodes,
-    kScales,  // f16 [panels, blocks of a column, 16]
-    kLeast,   // the same
+    kScales,      // [panels, blocks of a column, 16], of f16 or, in units, of bytes
+    kLeast,       // the same
+    kScaleUnits,  // f16 [panels, groups of a column, 16]
+    kLeastUnits,  // the same
 };
+inline constexpr size_t kParts = 6;
 
 // How a type is packed. Types without bits are floats, which have codes alone.
 struct PackForm {
@@ -27,6 +31,9 @@ struct PackForm {
     // An element is (code - zero) * scale, or code * scale + least.
     double zero = 0;
     bool has_least = false;
+    // If not 0: scales and least values are bytes times a unit, which so many elements share.
+    int64_t group = 0;
+    bool signed_scales = false;  // of the bytes
 };
 
 // Nothing for types that are not packed.
@@ -38,15 +45,10 @@ bool IsPacked(const TypeInfo& type, int64_t k, int64_t n);
 // The bytes of a part of a pack of n columns with k elements each.
 uint64_t PackBytes(const TypeInfo& type, Part part, int64_t k, int64_t n);
 
-// Where the parts go; null for parts that the type does not have. Columns from n on stay as they
-// are.
-struct PackTarget {
-    uint8_t* codes = nullptr;
-    uint16_t* scales = nullptr;  // f16
-    uint16_t* least = nullptr;
-};
-// Packs the n rows of k elements each that a tensor [k, n] has in memory, on all processors. Fails
-// if a scale is beyond what f16 holds.
-Status Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, PackTarget to);
+// Where the parts go, by Part; null for parts that the type does not have. Columns from n on may
+// hold anything.
+using PackTarget = std::array<uint8_t*, kParts>;
+// Packs the n rows of k elements each that a tensor [k, n] has in memory, on all processors.
+void Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, const PackTarget& to);
 
 }  // namespace fornax::ggml_frontend

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -16,7 +17,7 @@ namespace {
 using graph::ElementType;
 using graph::Tensor;
 
-constexpr int64_t kN = 19, kRows = 2;
+constexpr int64_t kN = 19, kRows = 17;
 
 // Whole blocks; of floats no multiple of the eight that are transposed together.
 int64_t KOf(const TypeInfo& type) {
@@ -88,19 +89,16 @@ Tensor Bytes(ElementType element, std::vector<int64_t> dims, const std::vector<u
     return tensor;
 }
 
-class PackTest : public testing::TestWithParam<const char*> {};
-
-TEST_P(PackTest, ProductsAreTheSame) {
-    const TypeInfo& type = *FindType(GetParam());
+// The product of rows of weights with others, packed and as it lies.
+void CheckProducts(const TypeInfo& type, const std::vector<uint8_t>& rows) {
     ASSERT_TRUE(IsPacked(type, KOf(type), kN));
-    const std::vector<uint8_t> rows = RandomRows(type);
-    std::vector<uint8_t> codes(PackBytes(type, Part::kCodes, KOf(type), kN)),
-        scales(PackBytes(type, Part::kScales, KOf(type), kN)),
-        least(PackBytes(type, Part::kLeast, KOf(type), kN));
-    ASSERT_TRUE(Pack(type, rows.data(), KOf(type), kN,
-                     {codes.data(), reinterpret_cast<uint16_t*>(scales.data()),
-                      reinterpret_cast<uint16_t*>(least.data())})
-                    .ok());
+    std::vector<std::vector<uint8_t>> parts;
+    PackTarget to = {};
+    for (size_t i = 0; i < kParts; ++i) {
+        parts.emplace_back(PackBytes(type, static_cast<Part>(i), KOf(type), kN));
+        to[i] = parts[i].empty() ? nullptr : parts[i].data();
+    }
+    Pack(type, rows.data(), KOf(type), kN, to);
     std::vector<float> numbers(static_cast<size_t>(KOf(type) * kRows));
     std::mt19937 random(5);
     for (float& number : numbers) {
@@ -121,11 +119,9 @@ TEST_P(PackTest, ProductsAreTheSame) {
             }
             EXPECT_EQ(input.part != Part::kWhole, packed);
             const graph::TensorType& of = imported->graph.TypeOf(imported->graph.inputs()[i]);
-            inputs.push_back(Bytes(of.element, *of.shape.Constants(),
-                                   input.part == Part::kWhole    ? rows
-                                   : input.part == Part::kCodes  ? codes
-                                   : input.part == Part::kScales ? scales
-                                                                 : least));
+            inputs.push_back(
+                Bytes(of.element, *of.shape.Constants(),
+                      input.part == Part::kWhole ? rows : parts[static_cast<size_t>(input.part)]));
         }
         const Result<std::vector<Tensor>> outputs = graph::Interpret(imported->graph, inputs);
         ASSERT_TRUE(outputs.ok()) << outputs.error().message;
@@ -142,19 +138,50 @@ TEST_P(PackTest, ProductsAreTheSame) {
     EXPECT_LT(errors / squares, type.is_quantised() ? 1e-4 : 1e-10);
 }
 
-TEST(Pack, ScalesBeyondF16AreRefused) {
+class PackTest : public testing::TestWithParam<const char*> {};
+
+TEST_P(PackTest, ProductsAreTheSame) {
+    const TypeInfo& type = *FindType(GetParam());
+    CheckProducts(type, RandomRows(type));
+}
+
+// Products of a block's scale with integers of a group are beyond what f16 holds.
+TEST(Pack, ScalesBeyondF16AreKept) {
     const TypeInfo& type = *FindType("q4_K");
-    std::vector<uint8_t> rows(static_cast<size_t>(type.block_bytes) * 16, 0xFF);
-    for (size_t block = 0; block < 16; ++block) {
-        const uint8_t greatest[] = {0xFF, 0x7B, 0, 0};  // 65504 and 0
+    std::vector<uint8_t> rows = RandomRows(type);
+    for (size_t block = 0; block < kN; ++block) {
+        const uint8_t greatest[] = {0xFF, 0x7B, 0xFF, 0x7B};  // 65504
         std::memcpy(rows.data() + block * static_cast<size_t>(type.block_bytes), greatest, 4);
     }
-    std::vector<uint8_t> codes(PackBytes(type, Part::kCodes, 256, 16));
-    std::vector<uint16_t> scales(PackBytes(type, Part::kScales, 256, 16) / 2), least = scales;
-    const Status status =
-        Pack(type, rows.data(), 256, 16, {codes.data(), scales.data(), least.data()});
-    ASSERT_FALSE(status.ok());
-    EXPECT_EQ(status.error().code, ErrorCode::kUnsupported);
+    CheckProducts(type, rows);
+}
+
+ImportedGraph ImportedProduct(const char* type, int64_t rows) {
+    Graph graph = Product(*FindType(type), true);
+    for (const size_t index : {size_t{1}, size_t{2}}) {
+        graph.tensors[index].ne[1] = graph.storages[index].ne[1] = rows;
+    }
+    Result<ImportedGraph> imported = Import(graph, "test");
+    EXPECT_TRUE(imported.ok());
+    return *std::move(imported);
+}
+
+bool ReadsPack(const char* type, int64_t rows) {
+    const ImportedGraph imported = ImportedProduct(type, rows);
+    return std::any_of(imported.inputs.begin(), imported.inputs.end(),
+                       [](const auto& input) { return input.part != Part::kWhole; });
+}
+
+// The first product of a short prompt does not wait for a pack of floats of 16 bits.
+TEST(Pack, FloatsOf16BitsStayWhereTheyAreForShortPrompts) {
+    for (const char* type : {"f16", "bf16"}) {
+        EXPECT_TRUE(ReadsPack(type, 1)) << type;
+        EXPECT_FALSE(ReadsPack(type, 2)) << type;
+        EXPECT_FALSE(ReadsPack(type, 16)) << type;
+        EXPECT_TRUE(ReadsPack(type, 17)) << type;
+    }
+    EXPECT_TRUE(ReadsPack("f32", 2));
+    EXPECT_TRUE(ReadsPack("q4_0", 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(

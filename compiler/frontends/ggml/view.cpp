@@ -108,23 +108,27 @@ Val Positions(graph::Builder& builder, const StridedView& view) {
     return position;
 }
 
+// A slice with steps of 1, if it is not all that is there.
+Val Cut(Val value, const std::vector<Expr>& starts, const Shape& shape, bool always) {
+    const std::vector<int64_t> steps(starts.size(), 1);
+    return always ? value.builder().AddOne(graph::op::Slice{starts, steps, shape}, {value})
+                  : Slice(value, starts, steps, shape);
+}
+
 int64_t ElementsOf(Val flat) {
     return flat.shape().Constants()->at(0);
 }
 
 }  // namespace
 
-Val ReadView(Val flat, const StridedView& view) {
+Val ReadView(Val flat, const StridedView& view, bool may_grow) {
     const int64_t elements = ElementsOf(flat);
     CheckBounds(view, elements);
     const std::optional<Nest> nest = FindNest(view, elements);
     if (!nest) {
         return Gather(flat, {-1}, {Positions(flat.builder(), view)}, SizesOf(view));
     }
-    Val value = flat;
-    if (nest->begin != 0 || nest->count != elements) {
-        value = SliceAxis(value, 0, nest->begin, nest->count);
-    }
+    Val value = Cut(flat, {nest->begin}, Shape({nest->count}), may_grow);
     if (nest->dims.empty()) {
         return Reshape(value, SizesOf(view));
     }
@@ -136,9 +140,7 @@ Val ReadView(Val flat, const StridedView& view) {
     if (sizes.size() < nest->levels.size()) {
         sizes.emplace_back(1);
     }
-    if (sizes != nest->levels) {
-        value = Slice(value, nest->starts, std::vector<int64_t>(sizes.size(), 1), Shape(sizes));
-    }
+    value = Cut(value, nest->starts, Shape(sizes), may_grow);
     sizes.resize(nest->dims.size());
     value = Reshape(value, Shape(sizes));
     // Into the view's order, the outermost dimension first.

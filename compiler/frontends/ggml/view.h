@@ -18,7 +18,8 @@ struct StridedView {
 
 // The view's elements as a value [i3, i2, i1, i0]. `flat` has one dimension of constant size. Fails
 // if an element is outside of it. Without elements that overlap it is views alone; else a gather.
-graph::Val ReadView(graph::Val flat, const StridedView& view);
+// A view that may grow is cut out even if it is all of the memory: so it is the same graph then.
+graph::Val ReadView(graph::Val flat, const StridedView& view, bool may_grow = false);
 
 // `flat` with the view's elements replaced by `value` [i3, i2, i1, i0].
 graph::Val WriteView(graph::Val flat, const StridedView& view, graph::Val value);

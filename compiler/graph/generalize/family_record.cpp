@@ -1,7 +1,8 @@
 // The format, all numbers little-endian: magic, version (u32), family (16 bytes), the number of
-// sizes, of lists and of pairs (u32 each); the first list (i64 each); of each other list the number
-// of differences from the first (u32) and these (u32 place, i64 size); of each pair two numbers of
-// lists (u32 each); lists that no pair names are samples; a checksum of all that (16 bytes).
+// sizes, of lists and of bases (u32 each); the first list (i64 each); of each other list the number
+// of differences from the first (u32) and these (u32 place, i64 size); of each basis the number of
+// its members and the numbers of their lists (u32 each); lists that no basis names are samples; a
+// checksum of all that (16 bytes).
 #include "compiler/graph/generalize/family_record.h"
 
 #include <algorithm>
@@ -14,7 +15,8 @@ namespace {
 
 constexpr uint32_t kMagic = 0x5a535846;  // "FXSZ"
 constexpr uint32_t kMostSizes = 1 << 22;
-constexpr size_t kMostLists = FamilyRecord::kMostSamples + 2 * FamilyRecord::kMostPairs;
+constexpr size_t kMostLists =
+    FamilyRecord::kMostSamples + FamilyRecord::kMostMembers * FamilyRecord::kMostBases;
 
 class Writer {
   public:
@@ -90,7 +92,7 @@ std::optional<FamilyRecord> ReadRecord(Reader& reader, const Hash128& family) {
     reader.Expect(reader.Read<uint64_t>() == family.low);
     const uint32_t sizes = reader.Below(kMostSizes + 1);
     const uint32_t count = reader.Below(kMostLists + 1);
-    const uint32_t pairs = reader.Below(FamilyRecord::kMostPairs + 1);
+    const uint32_t bases = reader.Below(FamilyRecord::kMostBases + 1);
     reader.Expect(reader.rest() >= size_t{sizes} * sizeof(int64_t));
     std::vector<FamilyRecord::Sizes> lists;
     for (uint32_t i = 0; i < count && reader.is_good(); ++i) {
@@ -113,11 +115,16 @@ std::optional<FamilyRecord> ReadRecord(Reader& reader, const Hash128& family) {
     }
     FamilyRecord record;
     std::vector<bool> is_sample(lists.size(), true);
-    for (uint32_t i = 0; i < pairs && reader.is_good(); ++i) {
-        const uint32_t a = reader.Below(count), b = reader.Below(count);
-        if (reader.is_good()) {
-            is_sample[a] = is_sample[b] = false;
-            record.pairs.push_back({lists[a], lists[b]});
+    for (uint32_t i = 0; i < bases && reader.is_good(); ++i) {
+        const uint32_t members = reader.Below(FamilyRecord::kMostMembers + 1);
+        reader.Expect(members >= FamilyRecord::kLeastMembers);
+        FamilyRecord::Basis& basis = record.bases.emplace_back();
+        for (uint32_t j = 0; j < members && reader.is_good(); ++j) {
+            const uint32_t list = reader.Below(count);
+            if (reader.is_good()) {
+                is_sample[list] = false;
+                basis.push_back(lists[list]);
+            }
         }
     }
     for (size_t i = 0; i < lists.size(); ++i) {
@@ -135,26 +142,29 @@ void FamilyRecord::AddSample(Sizes sizes) {
     AddLast(samples, std::move(sizes), kMostSamples);
 }
 
-void FamilyRecord::AddPair(Pair pair) {
-    std::erase_if(samples, [&](const Sizes& one) { return one == pair.a || one == pair.b; });
-    AddLast(pairs, std::move(pair), kMostPairs);
+void FamilyRecord::AddBasis(Basis basis) {
+    std::erase_if(samples,
+                  [&](const Sizes& one) { return std::ranges::find(basis, one) != basis.end(); });
+    AddLast(bases, std::move(basis), kMostBases);
 }
 
 void FamilyRecord::Merge(const FamilyRecord& other) {
     for (const Sizes& sample : other.samples) {
         AddSample(sample);
     }
-    for (const Pair& pair : other.pairs) {
-        AddPair(pair);
+    for (const Basis& basis : other.bases) {
+        AddBasis(basis);
     }
 }
 
 std::vector<std::byte> SerializeFamily(const Hash128& family, const FamilyRecord& record) {
     std::vector<const FamilyRecord::Sizes*> lists;
     std::vector<uint32_t> numbers;
-    for (const FamilyRecord::Pair& pair : record.pairs) {
-        numbers.push_back(NumberOf(lists, pair.a));
-        numbers.push_back(NumberOf(lists, pair.b));
+    for (const FamilyRecord::Basis& basis : record.bases) {
+        numbers.push_back(static_cast<uint32_t>(basis.size()));
+        for (const FamilyRecord::Sizes& member : basis) {
+            numbers.push_back(NumberOf(lists, member));
+        }
     }
     for (const FamilyRecord::Sizes& sample : record.samples) {
         NumberOf(lists, sample);
@@ -167,7 +177,7 @@ std::vector<std::byte> SerializeFamily(const Hash128& family, const FamilyRecord
     writer.Write(family.low);
     writer.Write(static_cast<uint32_t>(sizes));
     writer.Write(static_cast<uint32_t>(lists.size()));
-    writer.Write(static_cast<uint32_t>(record.pairs.size()));
+    writer.Write(static_cast<uint32_t>(record.bases.size()));
     for (size_t i = 0; i < lists.size(); ++i) {
         const FamilyRecord::Sizes &first = *lists[0], &list = *lists[i];
         if (i == 0) {

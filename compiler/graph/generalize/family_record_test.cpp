@@ -10,8 +10,8 @@ const Hash128 kFamily = {1, 2};
 FamilyRecord Example() {
     FamilyRecord record;
     record.AddSample({7, 1, 2, 3});
-    record.AddPair({{1, 1, 2, 3}, {2, 1, 4, -3}});
-    record.AddPair({{2, 1, 4, -3}, {5, 1, 2, 3}});
+    record.AddBasis({{1, 1, 2, 3}, {2, 1, 4, -3}});
+    record.AddBasis({{2, 1, 4, -3}, {5, 1, 2, 3}, {8, 1, 9, 9}});
     return record;
 }
 
@@ -51,8 +51,10 @@ TEST(FamilyRecord, NoNumberLeadsOutside) {
             if (!read.ok()) {
                 continue;
             }
-            for (const FamilyRecord::Pair& pair : read->pairs) {
-                EXPECT_EQ(pair.a.size(), pair.b.size());
+            for (const FamilyRecord::Basis& basis : read->bases) {
+                ASSERT_GE(basis.size(), FamilyRecord::kLeastMembers);
+                ASSERT_LE(basis.size(), FamilyRecord::kMostMembers);
+                EXPECT_EQ(basis.front().size(), basis.back().size());
             }
             EXPECT_LE(read->samples.size(), FamilyRecord::kMostSamples);
         }
@@ -63,13 +65,13 @@ TEST(FamilyRecord, KeepsTheLast) {
     FamilyRecord record;
     for (int64_t i = 0; i < 10; ++i) {
         record.AddSample({i});
-        record.AddPair({{100}, {200 + i}});
+        record.AddBasis({{100}, {200 + i}});
     }
     EXPECT_EQ(record.samples.size(), FamilyRecord::kMostSamples);
     EXPECT_EQ(record.samples.back(), FamilyRecord::Sizes{9});
-    EXPECT_EQ(record.pairs.size(), FamilyRecord::kMostPairs);
-    // What became a pair is no sample any more, and what is there is not added twice.
-    record.AddPair({{9}, {8}});
+    EXPECT_EQ(record.bases.size(), FamilyRecord::kMostBases);
+    // What became part of a basis is no sample any more, and what is there is not added twice.
+    record.AddBasis({{9}, {8}});
     record.AddSample({7});
     EXPECT_EQ(record.samples.size(), 2U);
     FamilyRecord other;

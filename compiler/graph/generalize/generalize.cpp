@@ -2,6 +2,7 @@
 #include "compiler/graph/generalize/generalize.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@ namespace {
 // Affine functions and their values are far from where int64 ends. Sizes are no larger:
 // kMaxElements.
 constexpr int64_t kMaxSize = int64_t{1} << 48;
+using Wide = __int128;
 
 size_t InputSizes(const Graph& graph) {
     size_t count = 0;
@@ -20,6 +22,34 @@ size_t InputSizes(const Graph& graph) {
         count += graph.ShapeOf(input).rank();
     }
     return count;
+}
+
+bool IsTooLarge(Wide size) {
+    return size < -kMaxSize || size > kMaxSize;
+}
+
+// Whether the lists may be of sizes of the graph.
+bool AreSizes(const Graph& graph, std::span<const std::span<const int64_t>> members) {
+    return std::ranges::all_of(members, [&](std::span<const int64_t> member) {
+        return member.size() == members[0].size() && member.size() >= InputSizes(graph) &&
+               std::ranges::none_of(member, IsTooLarge);
+    });
+}
+
+// What size i is times sizes x and y in all members; nullopt if it is no such multiple.
+std::optional<int64_t> CommonQuotient(std::span<const std::span<const int64_t>> members,
+                                      size_t i,
+                                      size_t x,
+                                      size_t y) {
+    std::optional<Wide> common;
+    for (const std::span<const int64_t> member : members) {
+        const Wide product = Wide{member[x]} * member[y];
+        if (member[i] % product != 0 || (common && *common != member[i] / product)) {
+            return std::nullopt;
+        }
+        common = member[i] / product;
+    }
+    return static_cast<int64_t>(*common);
 }
 
 bool IsSymbolic(const TensorType& type) {
@@ -96,50 +126,136 @@ Status CheckWeights(Graph& graph, std::span<const WeightInput> weights) {
 
 }  // namespace
 
+Generalization::Growing Generalization::GrowingAt(
+    size_t place,
+    size_t number,
+    std::span<const std::span<const int64_t>> members) {
+    Growing growing{Symbol(fmt::format("size{}", number)), place};
+    const auto is_multiple = [&](std::span<const int64_t> member) {
+        return member[place] % (growing.granule * 2) == 0;
+    };
+    while (growing.granule < kMostGranule && std::ranges::all_of(members, is_multiple)) {
+        growing.granule *= 2;
+    }
+    growing.hint = members.back()[place] / growing.granule;
+    return growing;
+}
+
 std::optional<Generalization> Generalization::Between(const Graph& graph,
                                                       std::span<const int64_t> a,
                                                       std::span<const int64_t> b) {
-    if (a.size() != b.size() || a.size() < InputSizes(graph)) {
+    const std::array members = {a, b};
+    if (!AreSizes(graph, members)) {
         return std::nullopt;
     }
-    const auto is_too_large = [](int64_t size) { return size < -kMaxSize || size > kMaxSize; };
-    if (std::ranges::any_of(a, is_too_large) || std::ranges::any_of(b, is_too_large)) {
-        return std::nullopt;
-    }
-    Generalization made{Symbol("size0")};
     const auto end = a.begin() + static_cast<std::ptrdiff_t>(InputSizes(graph));
     const auto differs = std::mismatch(a.begin(), end, b.begin()).first;
     if (differs == end) {
         return std::nullopt;
     }
-    made.at_ = static_cast<size_t>(differs - a.begin());
-    if (a[made.at_] < 1 || b[made.at_] < 1) {
+    const auto at = static_cast<size_t>(differs - a.begin());
+    if (a[at] < 1 || b[at] < 1) {
         return std::nullopt;
     }
-    while (made.granule_ < kMostGranule && a[made.at_] % (made.granule_ * 2) == 0 &&
-           b[made.at_] % (made.granule_ * 2) == 0) {
-        made.granule_ *= 2;
-    }
-    const int64_t first = a[made.at_] / made.granule_;
-    made.hint_ = b[made.at_] / made.granule_;
+    Generalization made;
+    const Growing& growing = made.growing_.emplace_back(GrowingAt(at, 0, members));
+    const int64_t first = a[at] / growing.granule, step = growing.hint - first;
     made.sizes_.reserve(a.size());
     for (size_t i = 0; i < a.size(); ++i) {
-        const int64_t difference = b[i] - a[i], step = made.hint_ - first;
+        const int64_t difference = b[i] - a[i];
         int64_t at_zero = 0;
         if (difference % step != 0 || __builtin_mul_overflow(difference / step, first, &at_zero) ||
-            __builtin_sub_overflow(a[i], at_zero, &at_zero) || is_too_large(at_zero)) {
+            __builtin_sub_overflow(a[i], at_zero, &at_zero) || IsTooLarge(at_zero)) {
             return std::nullopt;
         }
-        made.sizes_.push_back(Expr(made.symbol_) * (difference / step) + at_zero);
+        made.sizes_.push_back(Expr(growing.symbol) * (difference / step) + at_zero);
     }
     return made;
 }
 
+std::optional<Generalization> Generalization::Among(const Graph& graph,
+                                                    std::span<const int64_t> a,
+                                                    std::span<const int64_t> b,
+                                                    std::span<const int64_t> c) {
+    const std::array members = {a, b, c};
+    if (!AreSizes(graph, members)) {
+        return std::nullopt;
+    }
+    const size_t inputs = InputSizes(graph);
+    const auto differs = [&](size_t i) { return a[i] != b[i] || a[i] != c[i]; };
+    size_t x = 0;
+    while (x < inputs && !differs(x)) {
+        ++x;
+    }
+    // Differences of sizes are below 2^49, and so their products below 2^98.
+    const auto determinant = [&](size_t i, size_t j) {
+        return Wide{b[i] - a[i]} * (c[j] - a[j]) - Wide{c[i] - a[i]} * (b[j] - a[j]);
+    };
+    size_t y = x + 1;
+    while (y < inputs && determinant(x, y) == 0) {
+        ++y;
+    }
+    if (y >= inputs) {
+        return std::nullopt;
+    }
+    for (const std::span<const int64_t> member : members) {
+        if (member[x] < 1 || member[y] < 1) {
+            return std::nullopt;
+        }
+    }
+    Generalization made;
+    made.growing_ = {GrowingAt(x, 0, members), GrowingAt(y, 1, members)};
+    const Growing &first = made.growing_[0], &second = made.growing_[1];
+    const Wide whole = determinant(x, y);
+    made.sizes_.reserve(a.size());
+    for (size_t i = 0; i < a.size(); ++i) {
+        const std::optional<int64_t> both = CommonQuotient(members, i, x, y);
+        if (differs(i) && both) {
+            made.sizes_.push_back(Expr(first.symbol) * Expr(second.symbol) *
+                                  (*both * first.granule * second.granule));
+            continue;
+        }
+        const Wide of_first = determinant(i, y) * first.granule,
+                   of_second = determinant(x, i) * second.granule;
+        if (of_first % whole != 0 || of_second % whole != 0) {
+            return std::nullopt;
+        }
+        const Wide by_first = of_first / whole, by_second = of_second / whole;
+        if (IsTooLarge(by_first) || IsTooLarge(by_second)) {
+            return std::nullopt;
+        }
+        const Wide at_zero =
+            a[i] - by_first * (a[x] / first.granule) - by_second * (a[y] / second.granule);
+        if (IsTooLarge(at_zero)) {
+            return std::nullopt;
+        }
+        made.sizes_.push_back(Expr(first.symbol) * static_cast<int64_t>(by_first) +
+                              Expr(second.symbol) * static_cast<int64_t>(by_second) +
+                              static_cast<int64_t>(at_zero));
+    }
+    return made;
+}
+
+std::set<std::string> Generalization::symbols() const {
+    std::set<std::string> names;
+    for (const Growing& growing : growing_) {
+        names.insert(growing.symbol.name());
+    }
+    return names;
+}
+
 bool Generalization::Covers(std::span<const int64_t> sizes) const {
-    if (sizes.size() != sizes_.size() || sizes[at_] < 1 || sizes[at_] % granule_ != 0) {
+    if (sizes.size() != sizes_.size()) {
         return false;
     }
-    const Bindings values = {{symbol_, sizes[at_] / granule_}};
+    Bindings values;
+    for (const Growing& growing : growing_) {
+        if (sizes[growing.at] < 1 || sizes[growing.at] > kMaxSize ||
+            sizes[growing.at] % growing.granule != 0) {
+            return false;
+        }
+        values[growing.symbol] = sizes[growing.at] / growing.granule;
+    }
     for (size_t i = 0; i < sizes.size(); ++i) {
         if (sizes_[i].Evaluate(values) != sizes[i]) {
             return false;
@@ -152,7 +268,9 @@ Result<Graph> Generalization::Apply(const Graph& member,
                                     std::string name,
                                     std::span<const WeightInput> weights) const {
     SizeFacts facts;
-    facts.Declare(symbol_.name(), hint_, {1, INT32_MAX / granule_});
+    for (const Growing& growing : growing_) {
+        facts.Declare(growing.symbol.name(), growing.hint, {1, INT32_MAX / growing.granule});
+    }
     FORNAX_ASSIGN_OR_RETURN(Graph graph, WithSizes(member, std::move(name), sizes_, facts));
     for (const Guard& guard : graph.sizes().guards()) {
         if (guard.relation == Relation::kEqual) {

@@ -1,9 +1,10 @@
 // One graph with symbols in place of several graphs that differ in their sizes.
 //
 // Whoever builds graphs with constant sizes need not know how a size depends on another: that is
-// read off two members of the family (sizes_of_graph.h). A size that differs is taken to be an
-// affine function of the size that grows. The third member is compared with what that gives size
-// by size, so a wrong idea costs a plan and nothing else.
+// read off two members of the family (sizes_of_graph.h), or off three if two sizes grow that do not
+// depend on each other. A size that differs is taken to be an affine function of those that grow,
+// or a multiple of their product. The next member is compared with what that gives size by size, so
+// a wrong idea costs a plan and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +35,18 @@ class Generalization {
     static std::optional<Generalization> Between(const Graph& graph,
                                                  std::span<const int64_t> a,
                                                  std::span<const int64_t> b);
+    // The same of three members with a second symbol: the next input's dimension that the first
+    // symbol does not explain. Nullopt if there is none.
+    static std::optional<Generalization> Among(const Graph& graph,
+                                               std::span<const int64_t> a,
+                                               std::span<const int64_t> b,
+                                               std::span<const int64_t> c);
 
-    // Whether it is the graph of these sizes for some value of the symbol.
+    // Whether it is the graph of these sizes for some values of the symbols.
     bool Covers(std::span<const int64_t> sizes) const;
 
-    // The graph with the symbol, whose hint is its value in `b`. The error is a sentence that says
-    // what stands against it:
+    // The graph with the symbols, whose hints are their values in the last member. The error is a
+    // sentence that says what stands against it:
     // - a rule of an operation holds for some sizes only, such as equal numbers of elements;
     // - the size of a weight differs, or the number of rows of a product with one that is not for
     //   any_rows; where it is, rows are guarded to be more than kFewRows, which have kernels of
@@ -49,18 +56,25 @@ class Generalization {
                         std::span<const WeightInput> weights) const;
 
     // The names of the symbols, for CompileOptions::dynamic_sizes.
-    std::set<std::string> symbols() const { return {symbol_.name()}; }
+    std::set<std::string> symbols() const;
 
     static constexpr int64_t kMostGranule = 64;
     static constexpr int64_t kFewRows = 8;
 
   private:
-    explicit Generalization(const Symbol& symbol) : symbol_(symbol) {}
+    // A size that grows: the symbol times the granule.
+    struct Growing {
+        Symbol symbol;
+        size_t at = 0;
+        int64_t granule = 1, hint = 1;
+    };
+    Generalization() = default;
 
-    Symbol symbol_;
-    size_t at_ = 0;  // the size that is the symbol times granule_
-    int64_t granule_ = 1;
-    int64_t hint_ = 1;
+    static Growing GrowingAt(size_t place,
+                             size_t number,
+                             std::span<const std::span<const int64_t>> members);
+
+    std::vector<Growing> growing_;
     std::vector<Expr> sizes_;
 };
 

@@ -215,6 +215,47 @@ TEST(Generalize, WeightsKeepTheirSizes) {
                      .ok());
 }
 
+// Queries and keys in numbers that do not depend on each other, and a size that is their product.
+Graph Scores(int64_t queries, int64_t keys) {
+    return Parse(fmt::format(R"(graph "g" {{
+    %0 = input "query" f32[{0},8]
+    %1 = input "keys" f32[{1},8]
+    %2 = contract "scores" (%0, %1) {{a = "qd", b = "kd", result = "qk", accumulate = f32}}
+    %3 = reshape "flat" (%2) {{shape = [{2}]}}
+    output "y" %3
+}})",
+                             queries, keys, queries * keys));
+}
+
+TEST(Generalize, TwoSizesMayGrow) {
+    const auto sizes = [](int64_t queries, int64_t keys) { return SizesOf(Scores(queries, keys)); };
+    const Graph member = Scores(40, 192);
+    // One symbol does not explain both.
+    EXPECT_FALSE(Generalization::Between(member, sizes(16, 64), sizes(40, 192)));
+    const std::optional<Generalization> made =
+        Generalization::Among(member, sizes(16, 64), sizes(16, 128), sizes(40, 192));
+    ASSERT_TRUE(made);
+    EXPECT_TRUE(made->Covers(sizes(16, 64)));
+    EXPECT_TRUE(made->Covers(sizes(24, 320)));
+    EXPECT_FALSE(made->Covers(sizes(12, 64)));
+    EXPECT_FALSE(made->Covers(sizes(16, 96)));
+    EXPECT_THAT(made->symbols(), ::testing::ElementsAre("size0", "size1"));
+    const Result<Graph> graph = made->Apply(member, "general", {});
+    ASSERT_TRUE(graph.ok()) << graph.error().message;
+    EXPECT_EQ(graph->ShapeOf(graph->inputs()[0]).ToString(), "[8*size0,8]");
+    EXPECT_EQ(graph->ShapeOf(graph->inputs()[1]).ToString(), "[64*size1,8]");
+    EXPECT_EQ(graph->ShapeOf(graph->outputs()[0].value).ToString(), "[512*size0*size1]");
+    EXPECT_EQ(graph->sizes().hints().at(Symbol("size0")), 5);
+    EXPECT_EQ(graph->sizes().hints().at(Symbol("size1")), 3);
+}
+
+TEST(Generalize, ThreeMembersOnALineHaveOneSymbol) {
+    const auto sizes = [](int64_t n) { return SizesOf(Scores(n, n)); };
+    EXPECT_FALSE(Generalization::Among(Scores(24, 24), sizes(8), sizes(16), sizes(24)));
+    EXPECT_FALSE(Generalization::Among(Scores(24, 24), sizes(8), sizes(8), sizes(8)));
+    EXPECT_FALSE(Generalization::Among(Scores(24, 24), sizes(8), sizes(8), {}));
+}
+
 // Sizes from a damaged or hostile record.
 TEST(Generalize, WrongSizesAreRefused) {
     const Graph graph = Attention(64);
@@ -228,6 +269,7 @@ TEST(Generalize, WrongSizesAreRefused) {
     EXPECT_FALSE(Generalization::Between(graph, right, std::vector<int64_t>{1, 2}));
     for (const int64_t size : {INT64_MIN, INT64_MAX, int64_t{-1}, int64_t{0}}) {
         EXPECT_FALSE(Generalization::Between(graph, right, with(3, size))) << size;
+        EXPECT_FALSE(Generalization::Among(graph, right, with(3, size), with(0, 8))) << size;
     }
     // The whole graph has no operand of such a size.
     const std::optional<Generalization> made = Generalization::Between(graph, right, with(1, 16));

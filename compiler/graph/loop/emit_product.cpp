@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "compiler/graph/loop/few_dots.h"
 #include "compiler/graph/loop/few_rows.h"
 
 namespace fornax::graph::loop {
@@ -571,6 +572,10 @@ bool Emitter::EmitProduct() {
     }
     if (HasFewRows(kernel_, scope_, *product)) {
         EmitFewRows(*product);
+        return true;
+    }
+    if (HasFewDots(kernel_, scope_, *product)) {
+        EmitFewDots(*product);
         return true;
     }
     if (EmitRegisterProduct(*product)) {

@@ -83,6 +83,8 @@ class Emitter {
     std::optional<std::vector<int64_t>> UnrolledPlace(ScalarId id) const;
     // --- emit_few_rows.cpp: a product that HasFewRows()
     void EmitFewRows(const Product& product);
+    // --- emit_few_dots.cpp: a product that HasFewDots()
+    void EmitFewDots(const Product& product);
     // --- emit_bytes.cpp: false if the product or the device is not made for it
     bool EmitByteProduct(const Product& product);
     bool EmitBlockProduct();

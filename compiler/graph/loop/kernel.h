@@ -149,8 +149,8 @@ enum class Mapping : uint8_t {
     kFlat,  // an invocation a point; reductions run in it one after the other
     kRow,   // a workgroup for each point of the first `row_loops` loops; its invocations share the
             // points of the others, and the reductions that do not depend on these
-    kProduct,  // a sum of products (product.h): tiles for each workgroup; of few rows (few_rows.h),
-               // columns of all rows for each invocation
+    kProduct,  // a sum of products (product.h): tiles for each workgroup; of few rows (few_rows.h,
+               // few_dots.h), columns of all rows for each invocation or workgroup
     kAttention,  // tiles of scores (attention.h), which are not kept
 };
 

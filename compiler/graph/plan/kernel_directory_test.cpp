@@ -71,7 +71,7 @@ TEST(KernelDirectory, KeepsWhatIsKnownOfFamilies) {
     const KernelDirectory kernels(directory.path() + "/made");
     EXPECT_EQ(kernels.FindFamily(kKey).error().code, ErrorCode::kNotFound);
     FamilyRecord record;
-    record.AddPair({{1, 2}, {3, 2}});
+    record.AddBasis({{1, 2}, {3, 2}});
     ASSERT_TRUE(kernels.WriteFamily(kKey, record).ok());
     const Result<FamilyRecord> found = kernels.FindFamily(kKey);
     ASSERT_TRUE(found.ok()) << found.error().message;

@@ -6,6 +6,7 @@
 #include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/block_product.h"
 #include "compiler/graph/loop/byte_product.h"
+#include "compiler/graph/loop/few_dots.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "compiler/graph/loop/product.h"
 #include "compiler/graph/loop/scope.h"
@@ -113,7 +114,7 @@ bool IsWorthTiles(const Kernel& kernel, const Scope& scope, const SizeFacts& siz
         return false;
     }
     return loop::FindByteProduct(kernel, scope, *product).has_value() ||
-           loop::HasFewRows(kernel, scope, *product) ||
+           loop::HasFewRows(kernel, scope, *product) || loop::HasFewDots(kernel, scope, *product) ||
            (kernel[product->sum].type == ElementType::kF32 &&
             Points(product->m, sizes) >= kLeastRows);
 }

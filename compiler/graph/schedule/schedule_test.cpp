@@ -71,6 +71,21 @@ TEST(Schedule, WindowsSideBySideAreColumns) {
     EXPECT_EQ(loop::PointsOf(product->n), Expr(2 * 3 * 20));
 }
 
+// A matrix whose rows lie as weights that nobody has packed do, times a few vectors.
+TEST(Schedule, FewRowsTimesRowsOfAMatrixAreAProduct) {
+    for (const int rows : {1, 3}) {
+        EXPECT_THAT(KernelsOf(fmt::format(R"(graph "vectors" {{
+    %0 = input "x" f32[{0},512]
+    %1 = input "w" f32[64,512]
+    %2 = contract "products" (%0, %1) {{a = "mk", b = "nk", result = "mn", accumulate = f32}} : f32[{0},64]
+    output "y" %2
+}}
+)",
+                                          rows)),
+                    ElementsAre(fmt::format("product [{},64]", rows)));
+    }
+}
+
 // What two readers make of a sum of products is computed in the products' kernel.
 TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
     EXPECT_THAT(KernelsOf(R"(graph "excite" {

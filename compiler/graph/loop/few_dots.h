@@ -1,0 +1,17 @@
+// Products of few rows with a matrix whose columns lie along k in memory (emit_few_dots.cpp), as
+// the rows of a matrix of weights do that nobody has packed.
+#pragma once
+
+#include "compiler/graph/loop/kernel.h"
+#include "compiler/graph/loop/product.h"
+
+namespace fornax::graph::loop {
+
+// Each row is an accumulator in registers. With more, tiles of matrices are as fast.
+inline constexpr int64_t kMostDotRows = 16;
+
+// Whether the product has at most so many rows, sums of f32 that are long enough to share, and
+// operands whose neighbours in k lie side by side.
+bool HasFewDots(const Kernel& kernel, const Scope& scope, const Product& product);
+
+}  // namespace fornax::graph::loop
