@@ -12,9 +12,9 @@ bool HasCompiler() {
     return true;
 }
 
-Result<Graph> LowerToPrimitives(Graph graph) {
+Result<Graph> LowerToPrimitives(Graph graph, const std::set<std::string>& dynamic_sizes) {
     const auto keep_none = [](const Graph&, const Node&) { return false; };
-    FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), {}));
+    FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), dynamic_sizes));
     FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, keep_none));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(graph, keep_none));

@@ -43,10 +43,10 @@ Result<Plan> Compile(Graph graph,
                      const CompileOptions& options,
                      std::vector<Boundary>* boundaries = nullptr);
 
-// The graph with the hints of its sizes, without composites and without control flow that can be
-// unrolled: for those who read graphs and know the primitives alone. kUnsupported without a
-// compiler.
-Result<Graph> LowerToPrimitives(Graph graph);
+// The graph with the hints of its sizes, but for those of these names, without composites and
+// without control flow that can be unrolled: for those who read graphs and know the primitives
+// alone. kUnsupported without a compiler.
+Result<Graph> LowerToPrimitives(Graph graph, const std::set<std::string>& dynamic_sizes = {});
 
 // Fails, with all the reasons, if a step of the plan runs on the host.
 Status CheckStrict(const Plan& plan);

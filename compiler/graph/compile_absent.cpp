@@ -7,7 +7,7 @@ bool HasCompiler() {
     return false;
 }
 
-Result<Graph> LowerToPrimitives(Graph) {
+Result<Graph> LowerToPrimitives(Graph, const std::set<std::string>&) {
     return Error{ErrorCode::kUnsupported, "This build has no graph compiler."};
 }
 

@@ -6,22 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "base/hash.h"
-#include "compiler/graph/plan/plan_file.h"
+#include "plugins/onnxruntime/context_bytes.h"
 
 namespace fornax::onnxruntime_plugin {
 namespace {
-
-constexpr std::string_view kMagic = "fornax partition 1\n";
-
-Error Damaged(const std::string& what) {
-    return {ErrorCode::kDataLoss,
-            fmt::format("Fornax: a compiled partition of the model {}.", what)};
-}
-
-std::string DigestOf(std::string_view bytes) {
-    return HashBytes(std::as_bytes(std::span(bytes))).ToHex();
-}
 
 Result<std::filesystem::path> DirectoryOf(const Api& api, const OrtGraph* graph) {
     const char* path = nullptr;
@@ -127,31 +115,6 @@ Result<std::string> TextAttribute(const Api& api, const OrtNode* node, const cha
     return text;
 }
 
-std::string SerializeContext(const onnx::ModelProto& partition) {
-    const std::string bytes = partition.SerializeAsString();
-    return std::string(kMagic) + DigestOf(bytes) + "\n" + bytes;
-}
-
-Result<Context> ParseContext(std::string bytes) {
-    if (graph::LooksLikePlan(std::as_bytes(std::span(bytes)))) {
-        return Context(PlanBytes{std::make_shared<const std::string>(std::move(bytes))});
-    }
-    const std::string_view text = bytes;
-    const size_t header = kMagic.size() + DigestOf("").size() + 1;
-    if (!text.starts_with(kMagic) || text.size() < header) {
-        return Damaged("is neither a plan nor nodes, or of another version of Fornax");
-    }
-    const std::string_view body = text.substr(header);
-    if (text.substr(kMagic.size(), header - kMagic.size() - 1) != DigestOf(body)) {
-        return Damaged("is damaged: its checksum is another one");
-    }
-    onnx::ModelProto model;
-    if (!model.ParseFromArray(body.data(), static_cast<int>(body.size()))) {
-        return Damaged("holds no nodes");
-    }
-    return Context(std::move(model));
-}
-
 Result<std::string> ReadContext(const Api& api, const OrtGraph* graph, const OrtNode* node) {
     FORNAX_ASSIGN_OR_RETURN(std::string text, TextAttribute(api, node, "ep_cache_context"));
     const OrtOpAttr* attribute = nullptr;
@@ -167,7 +130,8 @@ Result<std::string> ReadContext(const Api& api, const OrtGraph* graph, const Ort
     }
     const std::filesystem::path name = text;
     if (name.empty() || name.is_absolute() || name.has_parent_path() || text == "..") {
-        return Damaged(fmt::format("names the file '{}', which is not beside the model", text));
+        return DamagedContext(
+            fmt::format("names the file '{}', which is not beside the model", text));
     }
     FORNAX_ASSIGN_OR_RETURN(const std::filesystem::path directory, DirectoryOf(api, graph));
     std::ifstream stream(directory / name, std::ios::binary);

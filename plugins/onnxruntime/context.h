@@ -1,15 +1,9 @@
 // Compiled partitions in models of onnxruntime: nodes EPContext, whose contents are data that are
-// checked when they are read, never code.
-//
-// A partition whose sizes are known is a plan file. One with open sizes is the partition's nodes,
-// with a checksum; its weights stay initializers of the model, and inputs of the node.
+// checked when they are read, never code (context_bytes.h). Weights of partitions with open sizes
+// are inputs of the node.
 #pragma once
 
-#include <onnx/onnx_pb.h>
-
-#include <memory>
 #include <string>
-#include <variant>
 
 #include "base/result.h"
 #include "plugins/onnxruntime/api.h"
@@ -22,15 +16,6 @@ inline constexpr char kContextDomain[] = "com.microsoft";
 
 // An attribute that is a text; "" if there is none.
 Result<std::string> TextAttribute(const Api& api, const OrtNode* node, const char* name);
-
-std::string SerializeContext(const onnx::ModelProto& partition);
-
-// The bytes of a plan, or a partition. Fails with kDataLoss for others.
-struct PlanBytes {
-    std::shared_ptr<const std::string> bytes;
-};
-using Context = std::variant<PlanBytes, onnx::ModelProto>;
-Result<Context> ParseContext(std::string bytes);
 
 // The contents of the node, in it or in a file beside the model.
 Result<std::string> ReadContext(const Api& api, const OrtGraph* graph, const OrtNode* node);

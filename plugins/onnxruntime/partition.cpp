@@ -2,18 +2,17 @@
 #include "plugins/onnxruntime/partition.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 
 #include <fmt/format.h>
 
-#include "base/hash.h"
 #include "compiler/graph/graph_hash.h"
 #include "compiler/graph/host/host_functions.h"
 #include "compiler/graph/plan/plan_file.h"
 #include "plugins/onnxruntime/capture.h"
 #include "plugins/onnxruntime/claim.h"
 #include "plugins/onnxruntime/context.h"
+#include "plugins/onnxruntime/context_bytes.h"
+#include "plugins/onnxruntime/partition_compiler.h"
 
 namespace fornax::onnxruntime_plugin {
 namespace {
@@ -33,38 +32,6 @@ class WeightScope {
     WeightScope& operator=(const WeightScope&) = delete;
 };
 
-// A copy at an address at which devices can use it in place.
-graph::Bytes CopyOf(const graph::ByteSpan& bytes) {
-    constexpr size_t kAlignment = 4096;
-    const size_t size =
-        (std::max<size_t>(bytes.size(), 1) + kAlignment - 1) / kAlignment * kAlignment;
-    const std::shared_ptr<uint8_t> copy(static_cast<uint8_t*>(std::aligned_alloc(kAlignment, size)),
-                                        std::free);
-    if (copy == nullptr) {
-        throw std::bad_alloc();
-    }
-    std::memcpy(copy.get(), bytes.data(), bytes.size());
-    return {graph::ByteSpan(copy.get(), bytes.size()), copy};
-}
-
-// A plan outlives the call that it is compiled in, and so the constants that it has as they are.
-void KeepConstants(graph::Plan& plan, const InitializerValues& weights) {
-    std::map<const uint8_t*, graph::Bytes> copies;
-    for (graph::PlanBlock& block : plan.blocks) {
-        if (block.kind != graph::BlockKind::kConstant || !block.data) {
-            continue;
-        }
-        const graph::ByteSpan bytes = *block.data;
-        const bool is_borrowed = std::ranges::any_of(weights, [&](const auto& weight) {
-            const graph::ByteSpan& whole = *weight.second.data;
-            return bytes.data() >= whole.data() && bytes.data() < whole.data() + whole.size();
-        });
-        if (is_borrowed) {
-            block.data = CopyOf(bytes);
-        }
-    }
-}
-
 runtime::ModelCompiler CompilerOf(const std::shared_ptr<const onnx::ModelProto>& partition) {
     runtime::ModelCompiler compiler;
     compiler.describe = runtime::DescribeModel;
@@ -74,29 +41,11 @@ runtime::ModelCompiler CompilerOf(const std::shared_ptr<const onnx::ModelProto>&
             return Error{ErrorCode::kInternal, "A partition is compiled outside of a run."};
         }
         FORNAX_ASSIGN_OR_RETURN(const InitializerValues weights, (*current_weights)());
-        onnx_frontend::ImportOptions options;
-        options.dims = request.dims;
-        options.input_shapes = request.input_shapes;
-        options.strict = request.strict;
-        onnx::ModelProto message = *partition;
-        FORNAX_ASSIGN_OR_RETURN(
-            onnx_frontend::ImportedModel imported,
-            onnx_frontend::ImportModelMessage(message, "Fornax", weights, options));
-        FORNAX_ASSIGN_OR_RETURN(runtime::CompiledModel compiled,
-                                runtime::CompileImported(std::move(imported), request));
-        KeepConstants(compiled.plan, weights);
-        return compiled;
+        return CompilePartition(*partition, weights, request);
     };
     compiler.digest = graph::CompilerDigest();
     compiler.host_functions = &graph::StandardHostFunctions();
     return compiler;
-}
-
-bool IsOpen(const onnx::GraphProto& graph) {
-    return std::ranges::any_of(graph.input(), [](const onnx::ValueInfoProto& input) {
-        return std::ranges::any_of(input.type().tensor_type().shape().dim(),
-                                   [](const auto& dim) { return !dim.has_dim_value(); });
-    });
 }
 
 Result<std::map<std::string, size_t>> IndexesOf(const Api& api,
@@ -107,16 +56,6 @@ Result<std::map<std::string, size_t>> IndexesOf(const Api& api,
         indexes.emplace(std::move(name), i);
     }
     return indexes;
-}
-
-// The weights are no part of the message: they are told apart by their contents.
-std::string DigestOf(const InitializerValues& weights) {
-    Hasher hasher;
-    hasher.AppendListSize(weights.size());
-    for (const auto& [name, weight] : weights) {
-        hasher.Append(name).Append(HashBytes(std::as_bytes(*weight.data)));
-    }
-    return hasher.Finish().ToHex();
 }
 
 }  // namespace
@@ -188,22 +127,8 @@ Status Partition::Load(const OrtGraph* graph,
     FORNAX_ASSIGN_OR_RETURN(Context context, ParseContext(std::move(bytes)));
     if (auto* message = std::get_if<onnx::ModelProto>(&context)) {
         FORNAX_RETURN_IF_ERROR(FindPorts(fused, message->graph()));
-        if (!is_open_) {
-            return Error{ErrorCode::kDataLoss,
-                         "Fornax: a compiled partition of the model has no open sizes."};
-        }
-        for (const onnx::TensorProto& tensor : message->graph().initializer()) {
-            const bool has_value =
-                tensor.has_raw_data() || std::ranges::any_of(weights_, [&](const Port& port) {
-                    return port.name == tensor.name();
-                });
-            if (!has_value) {
-                return Error{ErrorCode::kDataLoss,
-                             fmt::format("Fornax: the model does not give the constant {} to a "
-                                         "compiled partition.",
-                                         tensor.name())};
-            }
-        }
+        FORNAX_ASSIGN_OR_RETURN(const InitializerValues weights, WeightsOf(node));
+        FORNAX_RETURN_IF_ERROR(CheckPartition(message->graph(), weights));
         return Start(std::move(*message), {}, std::move(model));
     }
     FORNAX_ASSIGN_OR_RETURN(
@@ -327,10 +252,49 @@ Status Partition::Start(onnx::ModelProto message,
     return OkStatus();
 }
 
+// Constants that the node reads, where onnxruntime has them while it compiles.
+Result<InitializerValues> Partition::WeightsOf(const OrtNode* node) const {
+    FORNAX_ASSIGN_OR_RETURN(const auto values, InputsOf(api_, node));
+    InitializerValues weights;
+    for (const OrtValueInfo* value : values) {
+        FORNAX_ASSIGN_OR_RETURN(const std::string name, NameOf(api_, value));
+        bool is_constant = false;
+        const bool is_wanted =
+            std::ranges::any_of(weights_, [&](const Port& port) { return port.name == name; });
+        if (is_wanted) {
+            FORNAX_ORT(api_, ValueInfo_IsConstantInitializer(value, &is_constant));
+        }
+        const OrtValue* tensor = nullptr;
+        if (is_constant) {
+            FORNAX_ORT(api_, ValueInfo_GetInitializerValue(value, &tensor));
+        }
+        if (tensor != nullptr) {
+            FORNAX_ASSIGN_OR_RETURN(weights[name], WeightOf(name, tensor));
+        }
+    }
+    return weights;
+}
+
+// A constant in onnxruntime's memory.
+Result<graph::Tensor> Partition::WeightOf(const std::string& name, const OrtValue* value) const {
+    static const auto nobody = std::make_shared<const char>();
+    FORNAX_ASSIGN_OR_RETURN(const TensorView view, ViewOf(api_, value));
+    const std::optional<graph::ElementType> element = ElementOf(view.number);
+    // The compiler's elements are whole bytes, and packed ones are never left out of a message.
+    if (!element || !HasWholeBytes(*element)) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("Fornax: the constant {} is of no type that there is.", name)};
+    }
+    return graph::Tensor{
+        *element, view.dims,
+        graph::Bytes(graph::ByteSpan(static_cast<const uint8_t*>(view.data), view.size_bytes),
+                     nobody),
+        nullptr};
+}
+
 // --- Running -------------------------------------------------------------------------------------
 
 Result<InitializerValues> Partition::WeightsOf(OrtKernelContext* context) const {
-    static const auto nobody = std::make_shared<const char>();
     InitializerValues weights = kept_weights_;
     for (const Port& port : weights_) {
         const OrtValue* value = nullptr;
@@ -339,19 +303,7 @@ Result<InitializerValues> Partition::WeightsOf(OrtKernelContext* context) const 
             return Error{ErrorCode::kInvalidArgument,
                          fmt::format("Fornax: the constant {} is not given.", port.name)};
         }
-        FORNAX_ASSIGN_OR_RETURN(const TensorView view, ViewOf(api_, value));
-        const std::optional<graph::ElementType> element = ElementOf(view.number);
-        // The compiler's elements are whole bytes, and packed ones are never left out of a message.
-        if (!element || !HasWholeBytes(*element)) {
-            return Error{
-                ErrorCode::kInvalidArgument,
-                fmt::format("Fornax: the constant {} is of no type that there is.", port.name)};
-        }
-        weights[port.name] = {
-            *element, view.dims,
-            graph::Bytes(graph::ByteSpan(static_cast<const uint8_t*>(view.data), view.size_bytes),
-                         nobody),
-            nullptr};
+        FORNAX_ASSIGN_OR_RETURN(weights[port.name], WeightOf(port.name, value));
     }
     return weights;
 }

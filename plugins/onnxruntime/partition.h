@@ -55,7 +55,9 @@ class Partition {
     Status SetPorts(const OrtNode* fused,
                     const std::vector<std::string>& inputs,
                     const std::vector<std::string>& outputs);
+    Result<onnx_frontend::InitializerValues> WeightsOf(const OrtNode* node) const;
     Result<onnx_frontend::InitializerValues> WeightsOf(OrtKernelContext* context) const;
+    Result<graph::Tensor> WeightOf(const std::string& name, const OrtValue* value) const;
     Status RunIn(Slot& slot, const std::vector<TensorView>& views, OrtKernelContext* context);
     std::unique_ptr<Slot> Acquire();
 

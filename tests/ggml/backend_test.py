@@ -182,6 +182,40 @@ class Backend(unittest.TestCase):
         self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
         np.testing.assert_array_equal(ggml.get(result, F32, (16,)), values / 2)
 
+    def test_buffers(self):
+        """What a buffer type tells, and every way to write and read a buffer."""
+        ggml = self.ggml
+        kind = ggml.backend_dev_buffer_type(self.device)
+        alignment = ggml.backend_buft_get_alignment(kind)
+        self.assertTrue(alignment >= 16 and alignment & (alignment - 1) == 0, alignment)
+        self.assertTrue(ggml.backend_buft_is_host(kind))
+        self.assertGreaterEqual(ggml.backend_buft_get_max_size(kind), 1 << 30)
+        x, y = (ggml.tensor(self.context, F32, 5, 3) for _ in range(2))
+        self.assertGreaterEqual(ggml.backend_buft_get_alloc_size(kind, x), 60)
+        step = -(-ggml.backend_buft_get_alloc_size(kind, x) // alignment) * alignment
+        buffer = ggml.backend_buft_alloc_buffer(kind, 2 * step)
+        self.addCleanup(ggml.backend_buffer_free, buffer)
+        self.assertGreaterEqual(ggml.backend_buffer_get_size(buffer), 2 * step)
+        base = ggml.backend_buffer_get_base(buffer)
+        self.assertEqual(base % alignment, 0)
+        for tensor, address in ((x, base), (y, base + step)):
+            self.assertEqual(ggml.backend_tensor_alloc(buffer, tensor, address), 0)
+        ggml.backend_buffer_clear(buffer, 0x3F)
+        filled = np.full((3, 5), 0x3F3F3F3F, np.uint32).view(np.float32)
+        np.testing.assert_array_equal(ggml.get(y, F32, (3, 5)), filled)
+        values = self.floats(3, 5)
+        ggml.set(x, values)
+        part = self.floats(2)
+        ggml.backend_tensor_set(x, part.ctypes.data, 12, 8)
+        values.reshape(-1)[3:5] = part
+        ggml.backend_tensor_copy(x, y)
+        np.testing.assert_array_equal(ggml.get(y, F32, (3, 5)), values)
+        ggml.backend_tensor_memset(y, 0, 4, 8)
+        values.reshape(-1)[1:3] = 0
+        np.testing.assert_array_equal(ggml.get(y, F32, (3, 5)), values)
+        ggml.backend_tensor_get(y, part.ctypes.data, 40, 8)
+        np.testing.assert_array_equal(part, values.reshape(-1)[10:12])
+
     def test_freed_memory_is_let_go_of(self):
         """The same context again and again: its tensors may get the addresses of the last ones."""
         ggml = self.ggml

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-F32, F16, Q4_0, I32, I64 = 0, 1, 2, 26, 27
-NUMPY = {F32: np.float32, F16: np.float16, I32: np.int32, I64: np.int64}
+F32, F16, Q4_0, I8, I16, I32, I64, BF16 = 0, 1, 2, 24, 25, 26, 27, 30
+# bf16 by its bits.
+NUMPY = {F32: np.float32, F16: np.float16, BF16: np.uint16, I8: np.int8, I16: np.int16, I32: np.int32, I64: np.int64}
 
 
 class TypeTraits(ctypes.Structure):
@@ -27,6 +28,24 @@ class DeviceProperties(ctypes.Structure):
 
 
 SIGNATURES = {
+    **{f"ggml_{name}": (c_void_p, [c_void_p] * 2) for name in (
+        "abs argmax cos dup elu exp gelu log neg relu sigmoid silu sin soft_max sqr sqrt sum_rows tanh").split()},
+    **{f"ggml_{name}": (c_void_p, [c_void_p] * 3) for name in "count_equal cross_entropy_loss div mul sub".split()},
+    "ggml_cast": (c_void_p, [c_void_p, c_void_p, c_int]),
+    "ggml_clamp": (c_void_p, [c_void_p, c_void_p, c_float, c_float]),
+    "ggml_conv_2d": (c_void_p, [c_void_p] * 3 + [c_int] * 6),
+    "ggml_norm": (c_void_p, [c_void_p, c_void_p, c_float]),
+    "ggml_reshape_2d": (c_void_p, [c_void_p, c_void_p, c_int64, c_int64]),
+    "ggml_rms_norm": (c_void_p, [c_void_p, c_void_p, c_float]),
+    "ggml_rope_ext": (c_void_p, [c_void_p] * 4 + [c_int] * 3 + [c_float] * 6),
+    "ggml_backend_buffer_clear": (None, [c_void_p, ctypes.c_uint8]),
+    "ggml_backend_buffer_get_size": (c_size_t, [c_void_p]),
+    "ggml_backend_buft_alloc_buffer": (c_void_p, [c_void_p, c_size_t]),
+    "ggml_backend_buft_get_alignment": (c_size_t, [c_void_p]),
+    "ggml_backend_buft_get_max_size": (c_size_t, [c_void_p]),
+    "ggml_backend_buft_get_alloc_size": (c_size_t, [c_void_p, c_void_p]),
+    "ggml_backend_buft_is_host": (c_bool, [c_void_p]),
+    "ggml_backend_dev_buffer_type": (c_void_p, [c_void_p]),
     "ggml_version": (c_char_p, []),
     "ggml_init": (c_void_p, [InitParams]),
     "ggml_free": (None, [c_void_p]),

@@ -4,12 +4,16 @@ plan from the second size on, in the next process from the first on.
 Environment: as of backend_test.py, and FORNAX_GGML_WITHOUT_COMPILER, FORNAX_COMMAND, the command-line tool.
 """
 
+import importlib.util
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+import numpy as np
 
 sys.path.append(str(Path(__file__).parent))
 import features_test  # noqa: E402  (the folder must be known first)
@@ -191,6 +195,42 @@ class Growth(unittest.TestCase):
         record.write_bytes(record.read_bytes()[:-9])
         self.assertEqual(self.grow([384], FORNAX_KERNEL_DIR=str(self.kernels)), ["MISS"], self.text)
         self.assertIn(f"{record} is skipped", self.text)
+
+    def test_exports_with_an_open_size(self):
+        """What was exported when the second size came computes the third as the third's own export does."""
+        import onnx
+        import onnxruntime
+        for name, text, size in (("flash", script([64, 128, 192], tokens=5), 192),
+                                 ("products", script([64, 128, 192], flash=False), 192), ("prompts", PROMPTS, 200)):
+            with self.subTest(name):
+                folder = self.kernels / name
+                features_test.run(text, FORNAX_CACHE_DIR=str(self.cache), FORNAX_GGML_EXPORT=str(folder),
+                                  FORNAX_GGML_EXPORT_FORMATS="onnx,torch")
+                open_file = next(folder.glob("family_*.onnx"))
+                onnx.checker.check_model(open_file, full_check=True)
+                opened = onnxruntime.InferenceSession(open_file)
+                names = [port.name for port in opened.get_outputs()]
+                self.assertIn("size0", " ".join(str(dim) for port in opened.get_inputs() for dim in port.shape))
+                sessions = [onnxruntime.InferenceSession(file) for file in folder.glob("graph_*.onnx")]
+                own = next(one for one in sessions if any(size in port.shape for port in one.get_inputs()))
+                random = np.random.default_rng(1)
+                kinds = {"tensor(float16)": np.float16, "tensor(float)": np.float32, "tensor(int64)": np.int64}
+                inputs = {}
+                for port in own.get_inputs():
+                    count = np.prod(port.shape, dtype=int)
+                    values = (np.arange(count) if "int" in port.type else random.standard_normal(count))
+                    inputs[port.name] = values.astype(kinds[port.type]).reshape(port.shape)
+                expected = dict(zip(names, own.run(names, inputs)))
+                for port, actual in zip(names, opened.run(names, inputs)):
+                    np.testing.assert_allclose(actual, expected[port], rtol=1e-3, atol=1e-3, err_msg=port)
+                if importlib.util.find_spec("torch") is None:
+                    continue
+                arrays, outputs = folder / "inputs.npz", folder / "outputs.npz"
+                np.savez(arrays, **inputs)
+                subprocess.run([sys.executable, open_file.with_suffix(".py"), arrays, outputs], check=True)
+                actual = np.load(outputs)
+                for port in names:
+                    np.testing.assert_allclose(actual[port], expected[port], rtol=1e-2, atol=1e-2, err_msg=port)
 
     def test_a_compiler_in_a_process_of_its_own(self):
         self.assertEqual(self.grow([128, 256, 384], FORNAX_COMPILER=os.environ["FORNAX_COMMAND"]),

@@ -111,8 +111,10 @@ class Kernels(unittest.TestCase):
         for compiler, told in (("/nowhere/fornax", "/nowhere/fornax of FORNAX_COMPILER cannot be run: No such file"),
                                ("false", "false of FORNAX_COMPILER ended with status 1"),
                                ("true", "fornax-compile-")):
+            self.cache = self.cache.with_name("cache of failures")
             text = self.run_script(LOAD_CPU + COMPUTE, FORNAX_COMPILER=compiler, TMPDIR=str(self.cache.parent))
             self.assertIn(told, text)
+            self.assertEqual(list(self.cache.glob("graph*")), [])  # what failed is not kept
             self.assertIn("the CPU backend computes the graph", text)
         self.assertEqual(list(self.cache.parent.glob("fornax-compile-*")), [])
 

@@ -1,11 +1,12 @@
 """Runs networks through onnxruntime with Fornax as a provider and compares with its CPU provider.
 
-    python3 provider_networks.py (--small | MODEL.onnx...) [--only REGEX] [--times]
+    python3 provider_networks.py (--small | MODEL.onnx | FOLDER)... [--only REGEX] [--times]
 
-The models, their cases and the tolerances are those of tests/graph/networks.py. Prints how many nodes Fornax took, in
-how many partitions, what it left, and the greatest difference; with --times also the median times of both providers,
-in turns. Each model has a process of its own. Exits with 1 if an output is further off, a model does not run, or Fornax
-takes nothing of it. The environment is that of provider.py.
+The models, their cases and the tolerances are those of tests/graph/networks.py; folders are those of `python3 -m
+tools.models make` and `unpack`. Prints how many nodes Fornax took, in how many partitions, how many were left to the CPU
+provider, and the greatest difference; with --times also the median times of both providers, in turns. Each model has a
+process of its own. Exits with 1 if an output is further off, a model does not run, or Fornax takes nothing of it. The
+environment is that of provider.py.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def run_model(path, folder, times, options):
     taken, left = provider.partitions(made), collections.Counter(provider.others(made))
     for case in read_cases(path):
         row = {"model": path.stem, "case": case.label, "nodes": sum(map(len, taken)), "partitions": len(taken),
-               "left": " ".join(f"{name}:{count}" for name, count in sorted(left.items()))}
+               "cpu": sum(left.values()), "left": " ".join(f"{name}:{count}" for name, count in sorted(left.items()))}
         arrays = case.arrays()
         actual = outputs_of(made, arrays)
         if parts:
@@ -90,7 +91,7 @@ def run_in_child(arguments, path):
 
 
 def print_row(row):
-    cells = [row["model"], row["case"], row.get("nodes", ""), row.get("partitions", "")]
+    cells = [row["model"], row["case"], row.get("nodes", ""), row.get("partitions", ""), row.get("cpu", "")]
     cells += [f"{row[key]:.2g}" if key in row else "" for key in ("absolute", "relative", "norm")]
     if "cpu_ms" in row:
         cells += [f"{row['cpu_ms']:.2f}", f"{row['fornax_ms']:.2f}", f"{row['cpu_ms'] / row['fornax_ms']:.2f}x"]
@@ -121,8 +122,8 @@ def main():
             models = [pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))]
             graph_networks.make_small(models[0], arguments.only)
         times = " CPU ms | Fornax ms | ratio |" if arguments.times else ""
-        print(f"| model | case | nodes | partitions | absolute | relative | norm |{times} left | problem |")
-        print("|" + "---|" * (12 if times else 9))
+        print(f"| model | case | nodes | partitions | on the CPU | absolute | relative | norm |{times} left | problem |")
+        print("|" + "---|" * (13 if times else 10))
         for path in inspect_model.models_in(models):
             if re.search(arguments.only, path.stem):
                 for row in run_in_child(arguments, path):

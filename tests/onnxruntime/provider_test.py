@@ -324,6 +324,19 @@ class Contexts(Case):
         onnx.save(model, other)
         self.assertFails("reads x as f32", lambda: provider.session(other))
 
+    def test_other_weights_are_refused(self):
+        """Else a plan in the cache, which is found by the partition, would compute with those of before."""
+        path = self.compiled(perceptron(), "1")
+        model = onnx.load(path)
+        (weight,) = [tensor for tensor in model.graph.initializer if tensor.name == "w"]
+        for change in (lambda w: w + 1, lambda w: w.reshape(200, 300), lambda w: w[:, :100]):
+            changed = onnx.ModelProto()
+            changed.CopyFrom(model)
+            for tensor in changed.graph.initializer:
+                if tensor.name == "w":
+                    tensor.CopyFrom(numpy_helper.from_array(np.ascontiguousarray(change(numpy_helper.to_array(weight))), "w"))
+            self.assertFails("constant", lambda changed=changed: provider.session(changed.SerializeToString()))
+
     def test_by_the_compiler_of_onnxruntime(self):
         model = perceptron(batch=4)
         options = onnxruntime.SessionOptions()

@@ -127,8 +127,10 @@ Status EmitModel(const Options& options, const std::map<std::string, int64_t>& d
                                      options.network.path, name)};
         }
     }
+    const std::set<std::string> dynamic(options.network.dynamic.begin(),
+                                        options.network.dynamic.end());
     FORNAX_ASSIGN_OR_RETURN(const graph::Graph graph,
-                            graph::LowerToPrimitives(std::move(model.graph)));
+                            graph::LowerToPrimitives(std::move(model.graph), dynamic));
     graph::ExportOptions names;
     if (options.emit == "torch") {
         names.names = graph::PythonNames(graph);
@@ -196,7 +198,7 @@ void AddCompileCommand(CLI::App& app) {
         ->add_option(
             "--emit", options->emit,
             "plan, onnx (the model in operators of ONNX) or torch (as a script of PyTorch), "
-            "for the sizes of --dim")
+            "for the sizes of --dim and any of --dynamic")
         ->check(CLI::IsMember({"plan", "onnx", "torch"}));
     compile->add_flag("--explain", options->explain,
                       "Print why each value between kernels lies in memory, and how large it is");

@@ -124,11 +124,17 @@ void Export(const Options& options, std::vector<std::string> command) {
                                                          : ".py";
         const size_t count = CountOf(after, extension);
         written += count;
-        fmt::print("{} of {} graphs in {}, {} of them new\n",
-                   format == "plan"   ? "plans"
-                   : format == "onnx" ? "ONNX files"
-                                      : "PyTorch scripts",
-                   count, options.output, count - CountOf(before, extension));
+        const auto families =
+            static_cast<size_t>(std::ranges::count_if(after, [&](const std::string& name) {
+                return name.starts_with("family_") && name.ends_with(extension);
+            }));
+        fmt::print(
+            "{} of {} graphs in {}, {} of them new{}\n",
+            format == "plan"   ? "plans"
+            : format == "onnx" ? "ONNX files"
+                               : "PyTorch scripts",
+            count, options.output, count - CountOf(before, extension),
+            families == 0 ? "" : fmt::format(", {} of them for any size of a family", families));
     }
     if (written == 0) {
         ExitWithError({ErrorCode::kNotFound,

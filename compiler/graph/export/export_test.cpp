@@ -101,12 +101,53 @@ TEST(Export, WhatHasNoOperatorIsNamed) {
     EXPECT_EQ(model.error().code, ErrorCode::kUnsupported);
     EXPECT_EQ(model.error().message,
               "example, node bits: the primitive bitcast has no operator of ONNX.");
-    const Graph open = Parse(R"(
+}
+
+constexpr const char* kOpen = R"(
     symbol n = 4 in 0..100
-    %0 = input "x" f32[n]
-    output "y" %0
+    %0 = input "x" f32[2*n, 3]
+    %1 = constant "zero" f32[1, 1] {0}
+    %2 = broadcast "zeros" (%1) {shape = [n, 6]}
+    %3 = reshape "rows" (%0) {shape = [n, 6]}
+    %4 = map "sum" (%2, %3) {function = add}
+    output "y" %4
+)";
+
+// What symbols are follows from the inputs; constants of open sizes are made when the model runs.
+TEST(Export, OpenSizesFollowFromInputs) {
+    const TestDirectory directory;
+    const Result<ExportedModel> model = ExportGraph(Parse(kOpen));
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    ASSERT_EQ(model->symbols.size(), 1u);
+    EXPECT_EQ(model->symbols[0].scale, 2);
+    ASSERT_EQ(model->sizes.size(), 1u);
+    EXPECT_EQ(model->sizes[0].values[0].ToString(), "n");
+    const std::string path = directory / "model.onnx";
+    ASSERT_TRUE(WriteOnnx(*model, path).ok());
+    onnx::ModelProto proto;
+    ASSERT_TRUE(proto.ParseFromString(*ReadTextFile(path, 1 << 20)));
+    const auto& dims = proto.graph().input(0).type().tensor_type().shape().dim();
+    EXPECT_EQ(dims[0].dim_param(), "2*n");
+    EXPECT_EQ(dims[1].dim_value(), 3);
+    std::vector<std::string> operators;
+    for (const auto& node : proto.graph().node()) {
+        operators.push_back(node.op_type());
+    }
+    EXPECT_THAT(operators,
+                ElementsAre("Shape", "Div", "Concat", "Reshape", "Expand", "Add", "Identity"));
+    const std::string script = directory / "model.py";
+    ASSERT_TRUE(WriteTorch(*model, script).ok());
+    EXPECT_THAT(*ReadTextFile(script, 1 << 20), HasSubstr("_n0 = (int(x.shape[0]) - 0) // 2\n"));
+}
+
+TEST(Export, SizesThatNoInputTellsAreNamed) {
+    const Graph graph = Parse(R"(
+    symbol n = 4 in 0..100
+    %0 = input "x" f32[n*n]
+    %1 = reshape "rows" (%0) {shape = [n, n]}
+    output "y" %1
 )");
-    EXPECT_THAT(ExportGraph(open).error().message, HasSubstr("the shape [n] is open"));
+    EXPECT_THAT(ExportGraph(graph).error().message, HasSubstr("the size n is that of no input"));
 }
 
 // Names of models reach a script that is run.

@@ -27,7 +27,23 @@ struct ExportedNode {
 struct ExportedPort {
     std::string name;
     ElementType element = ElementType::kF32;
-    std::vector<int64_t> dims;
+    std::vector<Expr> dims;
+};
+
+// A symbol of sizes, which an input's dimension tells: that is scale times the symbol, plus offset.
+struct ExportedSymbol {
+    Symbol symbol;
+    std::string input;
+    int64_t axis = 0;
+    int64_t scale = 1, offset = 0;
+    int64_t hint = 0;
+};
+
+// Integers that follow from symbols; nodes name them as they name weights.
+struct ExportedSizes {
+    std::string name;
+    bool is_number = false;  // one value without dimensions, else a vector
+    std::vector<Expr> values;
 };
 
 struct ExportedModel {
@@ -35,6 +51,10 @@ struct ExportedModel {
     // States are the last inputs, and the last outputs have their new values.
     std::vector<ExportedPort> inputs, outputs;
     std::vector<std::pair<std::string, Tensor>> weights;
+    std::vector<ExportedSymbol> symbols;
+    std::vector<ExportedSizes> sizes;
+    // What has to hold of symbols, as sentences without an end ("n <= 512").
+    std::vector<std::string> conditions;
     std::vector<ExportedNode> nodes;
 };
 
@@ -45,10 +65,14 @@ struct ExportOptions {
     std::map<std::string, std::string> names;
 };
 
-// A graph that passes Verify(), whose sizes are constants, without composites, control flow and
-// host calls (see LowerToPrimitives). What depends on weights and constants alone is computed, but
-// for views. kUnsupported, with a sentence that names the node, for what has no operator.
+// A graph that passes Verify(), without composites, control flow and host calls (see
+// LowerToPrimitives). Sizes may hold symbols that inputs' dimensions tell. What depends on weights
+// and constants alone is computed, but for views. kUnsupported, with a sentence that names the
+// node, for what has no operator.
 Result<ExportedModel> ExportGraph(const Graph& graph, const ExportOptions& options = {});
+
+// The same model with operators in place of sizes: what files of ONNX hold.
+ExportedModel WithSizeOperators(ExportedModel model);
 
 // TensorProto.DataType.
 Result<int32_t> OnnxTypeOf(ElementType element);

@@ -70,14 +70,10 @@ Names LowerScan(Lowering& to, const Node& node, const op::Scan& scan) {
 }
 
 Names LowerSort(Lowering& to, const Node& node, const op::Sort& sort) {
-    if (!sort.count.is_constant()) {
-        FailUnsupported(fmt::format("the size {} is open", sort.count.ToString()));
-    }
     const ElementType element = to.TypeOf(node.operands[0]).element;
     const ElementType work = ReduceType(element);
     const Names both = to.EmitTwo(
-        "TopK",
-        {to.CastTo(to.NameOf(node.operands[0]), element, work), to.Ints({*sort.count.constant()})},
+        "TopK", {to.CastTo(to.NameOf(node.operands[0]), element, work), to.IntsOf({sort.count})},
         {{"axis", sort.axis}, {"largest", int64_t{sort.descending}}, {"sorted", int64_t{1}}});
     return {to.CastTo(both[0], work, element), both[1]};
 }

@@ -7,6 +7,7 @@
 
 #include "compiler/graph/build/build_error.h"
 #include "compiler/graph/interpret/interpreter.h"
+#include "compiler/graph/ir/operation_sizes.h"
 
 namespace fornax::graph {
 namespace {
@@ -57,18 +58,6 @@ Lowering::Lowering(const Graph& graph, const ExportOptions& options)
     model_.name = graph.name();
 }
 
-std::vector<int64_t> Lowering::DimsOf(const Shape& shape) {
-    std::optional<std::vector<int64_t>> dims = shape.Constants();
-    if (!dims) {
-        FailUnsupported(fmt::format("the shape {} is open", shape.ToString()));
-    }
-    return *std::move(dims);
-}
-
-std::vector<int64_t> Lowering::DimsOf(ValueId value) const {
-    return DimsOf(TypeOf(value).shape);
-}
-
 std::string Lowering::UniqueName(std::string wanted) {
     std::string name = wanted;
     for (int i = 2; !taken_.insert(name).second; ++i) {
@@ -109,6 +98,41 @@ std::string Lowering::Ints(const std::vector<int64_t>& values) {
     return name;
 }
 
+std::string Lowering::OpenSizes(const Sizes& sizes, bool is_number) {
+    std::string key = is_number ? "size" : "sizes";
+    for (const Expr& size : sizes) {
+        key += fmt::format(" {},", size.ToString());
+        for (const Symbol& symbol : size.Symbols()) {
+            if (std::ranges::find(model_.symbols, symbol, &ExportedSymbol::symbol) ==
+                model_.symbols.end()) {
+                FailUnsupported(fmt::format("the size {} is that of no input", size.ToString()));
+            }
+        }
+    }
+    std::string& name = numbers_[std::move(key)];
+    if (name.empty()) {
+        name = UniqueName(fmt::format("s{}", next_++));
+        model_.sizes.push_back({name, is_number, sizes});
+    }
+    return name;
+}
+
+std::string Lowering::IntsOf(const Sizes& sizes) {
+    std::vector<int64_t> values;
+    for (const Expr& size : sizes) {
+        if (!size.is_constant()) {
+            return OpenSizes(sizes, false);
+        }
+        values.push_back(*size.constant());
+    }
+    return Ints(values);
+}
+
+std::string Lowering::Size(const Expr& size) {
+    return size.is_constant() ? Integer(ElementType::kI64, *size.constant())
+                              : OpenSizes({size}, true);
+}
+
 std::string Lowering::Number(ElementType element, double value) {
     return ScalarWeight(element, Scalar::Float(value), fmt::format("{} {}", Name(element), value));
 }
@@ -146,12 +170,12 @@ std::string Lowering::CastTo(const std::string& name, ElementType from, ElementT
     return result;
 }
 
-std::string Lowering::ReshapeTo(const std::string& name, const std::vector<int64_t>& dims) {
-    return Emit("Reshape", {name, Ints(dims)}, {{"allowzero", int64_t{1}}});
+std::string Lowering::ReshapeTo(const std::string& name, const Sizes& dims) {
+    return Emit("Reshape", {name, IntsOf(dims)}, {{"allowzero", int64_t{1}}});
 }
 
-std::string Lowering::ExpandTo(const std::string& name, const std::vector<int64_t>& dims) {
-    return Emit("Expand", {name, Ints(dims)});
+std::string Lowering::ExpandTo(const std::string& name, const Sizes& dims) {
+    return Emit("Expand", {name, IntsOf(dims)});
 }
 
 bool Lowering::IsKnown(ValueId value) {
@@ -176,6 +200,17 @@ bool Lowering::IsCheap(const Node& node) const {
     }
     return Is<op::Broadcast>(node.operation) || Is<op::Reshape>(node.operation) ||
            Is<op::Permute>(node.operation) || Is<op::Iota>(node.operation);
+}
+
+bool Lowering::IsOpen(const Node& node) const {
+    bool is_open = false;
+    const auto look = [&](const Expr& size) { is_open |= !size.is_constant(); };
+    Operation operation = node.operation;
+    ForEachSize(operation, look);
+    for (const ValueId result : node.results) {
+        std::ranges::for_each(TypeOf(result).shape.dims(), look);
+    }
+    return is_open;
 }
 
 const Tensor& Lowering::Evaluate(ValueId value, std::map<uint32_t, Tensor>& memo) {
@@ -214,7 +249,7 @@ std::string Lowering::NameOf(ValueId value) {
         FailInvalid(fmt::format("its operand {} is not computed before it", graph_[value].name));
     }
     const Node* producer = graph_.Producer(value);
-    if (producer != nullptr && IsCheap(*producer)) {
+    if (producer != nullptr && (IsCheap(*producer) || IsOpen(*producer))) {
         LowerNode(*producer);
         return names_.at(value.value());
     }
@@ -242,6 +277,38 @@ void Lowering::LowerNode(const Node& node) {
     node_ = outer;
 }
 
+// The symbols that the dimensions of an input tell.
+void Lowering::AddSymbols(const ExportedPort& input) {
+    for (size_t axis = 0; axis < input.dims.size(); ++axis) {
+        const Expr& dim = input.dims[axis];
+        if (dim.terms().size() != 1 || dim.terms()[0].factors.size() != 1 ||
+            dim.terms()[0].factors[0]->kind != AtomKind::kSymbol) {
+            continue;
+        }
+        const ExprTerm& term = dim.terms()[0];
+        const Symbol& symbol = *term.factors[0]->symbol;
+        if (std::ranges::find(model_.symbols, symbol, &ExportedSymbol::symbol) !=
+            model_.symbols.end()) {
+            continue;
+        }
+        model_.symbols.push_back({symbol, input.name, static_cast<int64_t>(axis), term.coefficient,
+                                  dim.constant_part(), graph_.sizes().Hint(Expr(symbol))});
+    }
+}
+
+// What the graph takes for granted of sizes that stay open.
+void Lowering::AddConditions() {
+    for (const Guard& guard : graph_.sizes().guards()) {
+        if (guard.a.is_constant() && guard.b.is_constant()) {
+            continue;
+        }
+        if (guard.relation == Relation::kEqual) {
+            FailUnsupported(fmt::format("it is for sizes alone for which {}", guard.ToString()));
+        }
+        model_.conditions.push_back(guard.ToString());
+    }
+}
+
 ExportedModel Lowering::Run() {
     const auto port = [](const std::string& name, const TensorType& type) {
         return ExportedPort{name, type.element, DimsOf(type.shape)};
@@ -255,6 +322,7 @@ ExportedModel Lowering::Run() {
         }
         names_[input.value()] = name;
         model_.inputs.push_back(port(name, TypeOf(input)));
+        AddSymbols(model_.inputs.back());
     }
     for (const Node& node : graph_.nodes()) {
         const auto* read = std::get_if<op::ReadState>(&node.operation);
@@ -264,8 +332,10 @@ ExportedModel Lowering::Run() {
             state_types_[read->state] = read->type;
             state_order_.push_back(read->state);
             model_.inputs.push_back(port(name, read->type));
+            AddSymbols(model_.inputs.back());
         }
     }
+    AddConditions();
     for (const Node& node : graph_.nodes()) {
         const bool is_write = Is<op::WriteState>(node.operation);
         const bool is_known =

@@ -12,6 +12,7 @@
 namespace fornax::graph {
 
 using Names = std::vector<std::string>;
+using Sizes = std::vector<Expr>;
 
 class Lowering {
   public:
@@ -23,8 +24,8 @@ class Lowering {
     // --- For the families of primitives ----------------------------------------------------------
 
     const TensorType& TypeOf(ValueId value) const { return graph_.TypeOf(value); }
-    std::vector<int64_t> DimsOf(ValueId value) const;
-    static std::vector<int64_t> DimsOf(const Shape& shape);
+    Sizes DimsOf(ValueId value) const { return DimsOf(TypeOf(value).shape); }
+    static Sizes DimsOf(const Shape& shape) { return {shape.dims().begin(), shape.dims().end()}; }
     // The name of a value that was computed; constants are written when they are first asked for.
     std::string NameOf(ValueId value);
 
@@ -33,6 +34,10 @@ class Lowering {
     // Emits an operator that has two results.
     Names EmitTwo(std::string_view op, Names inputs, Attributes attributes = {});
     std::string Ints(const std::vector<int64_t>& values);
+    // The same of sizes, which are computed when the model runs if they hold symbols.
+    std::string IntsOf(const Sizes& sizes);
+    // A size as a number without dimensions.
+    std::string Size(const Expr& size);
     // A number without dimensions.
     std::string Number(ElementType element, double value);
     std::string Integer(ElementType element, int64_t value);
@@ -44,13 +49,18 @@ class Lowering {
                        const std::string& a,
                        const std::string& b,
                        ElementType element);
-    std::string ReshapeTo(const std::string& name, const std::vector<int64_t>& dims);
-    std::string ExpandTo(const std::string& name, const std::vector<int64_t>& dims);
+    std::string ReshapeTo(const std::string& name, const Sizes& dims);
+    std::string ExpandTo(const std::string& name, const Sizes& dims);
 
   private:
     bool IsKnown(ValueId value);
     // Whether a known value is computed in the file nevertheless, as it would only take space.
     bool IsCheap(const Node& node) const;
+    // Whether sizes of the node hold symbols.
+    bool IsOpen(const Node& node) const;
+    std::string OpenSizes(const Sizes& sizes, bool is_number);
+    void AddSymbols(const ExportedPort& input);
+    void AddConditions();
     std::string ScalarWeight(ElementType element, const Scalar& value, std::string key);
     const Tensor& Evaluate(ValueId value, std::map<uint32_t, Tensor>& memo);
     std::string UniqueName(std::string wanted);

@@ -8,11 +8,11 @@ namespace {
 
 // Keywords, and what the exported script uses.
 constexpr std::string_view kTaken[] = {
-    "False",   "None",     "True",     "and",    "as",    "assert", "async",  "await",
-    "break",   "class",    "continue", "def",    "del",   "elif",   "else",   "except",
-    "finally", "for",      "from",     "global", "if",    "import", "in",     "is",
-    "lambda",  "nonlocal", "not",      "or",     "pass",  "raise",  "return", "try",
-    "while",   "with",     "yield",    "self",   "torch", "len"};
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield",    "self",
+    "torch", "len",      "int",   "min",    "max"};
 
 }  // namespace
 

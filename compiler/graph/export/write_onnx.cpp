@@ -41,8 +41,9 @@ constexpr int64_t kIrVersion = 10;  // the first with all types and operators th
 
 Message PortMessage(const ExportedPort& port, int32_t type) {
     Message shape;
-    for (const int64_t dim : port.dims) {
-        shape.Inner(1, Message().Number(1, dim));
+    for (const Expr& dim : port.dims) {
+        shape.Inner(1, dim.is_constant() ? Message().Number(1, *dim.constant())
+                                         : Message().Text(2, dim.ToString()));
     }
     const Message tensor = Message().Number(1, type).Inner(2, shape);
     return Message().Text(1, port.name).Inner(2, Message().Inner(1, tensor));
@@ -122,7 +123,8 @@ Result<int32_t> OnnxTypeOf(ElementType element) {
     }
 }
 
-Status WriteOnnx(const ExportedModel& model, const std::string& path, uint64_t inline_bytes) {
+Status WriteOnnx(const ExportedModel& exported, const std::string& path, uint64_t inline_bytes) {
+    const ExportedModel model = WithSizeOperators(exported);
     uint64_t total = 0;
     for (const auto& [name, tensor] : model.weights) {
         total += TextOf(tensor).size();
@@ -135,6 +137,9 @@ Status WriteOnnx(const ExportedModel& model, const std::string& path, uint64_t i
 
     Message graph;
     graph.Text(2, model.name);
+    if (!model.conditions.empty()) {
+        graph.Text(10, fmt::format("For sizes for which {}.", fmt::join(model.conditions, ", ")));
+    }
     for (const ExportedNode& node : model.nodes) {
         graph.Inner(1, NodeMessage(node));
     }

@@ -185,11 +185,18 @@ class Script {
         for (const auto& [name, tensor] : model.weights) {
             weights_[name] = &tensor;
         }
+        for (const ExportedSizes& sizes : model.sizes) {
+            sizes_.insert(sizes.name);
+        }
+        for (const ExportedSymbol& symbol : model.symbols) {
+            hints_[symbol.symbol] = symbol.hint;
+            symbols_[symbol.symbol] = fmt::format("_n{}", symbols_.size());
+        }
     }
 
     // Throws BuildError.
     std::string Run(const std::string& weights_file) {
-        std::string forward;
+        std::string forward = Sizes();
         for (const ExportedNode& node : model_.nodes) {
             forward += fmt::format("        {} = {}\n", fmt::join(node.outputs, ", "), Value(node));
         }
@@ -200,20 +207,24 @@ class Script {
             "random inputs if there are none, and computes the outputs. Inputs:\n",
             PythonIdentifier(model_.name), model_.nodes.size());
         for (const ExportedPort& input : model_.inputs) {
-            text += fmt::format("    {}: {}[{}]\n", input.name, Name(input.element),
-                                fmt::join(input.dims, ", "));
+            text += fmt::format("    {}: {}{}\n", input.name, Name(input.element),
+                                Shape(input.dims).ToString());
+        }
+        for (const std::string& condition : model_.conditions) {
+            text += fmt::format("For sizes for which {}.\n", condition);
         }
         text += "\"\"\"\n\nimport argparse\nimport os\n\nimport torch\n\n";
         text += "INPUTS = [\n";
         for (const ExportedPort& input : model_.inputs) {
             text += fmt::format("    (\"{}\", torch.{}, [{}]),\n", input.name,
-                                DtypeOf(input.element), fmt::join(input.dims, ", "));
+                                DtypeOf(input.element), fmt::join(HintsOf(input), ", "));
         }
         text += "]\nOUTPUTS = [\n";
         for (const ExportedPort& output : model_.outputs) {
             text += fmt::format("    \"{}\",\n", output.name);
         }
-        text += "]\n\n";
+        text +=
+            fmt::format("]\nSIZES_ARE_OPEN = {}\n\n", model_.symbols.empty() ? "False" : "True");
         text += kHelpers;
         text +=
             "\nclass Model(torch.nn.Module):\n    def __init__(self, weights):\n"
@@ -251,7 +262,9 @@ def main():
     if arguments.inputs:
         import numpy
         arrays = numpy.load(arguments.inputs)
-        inputs = [torch.from_numpy(arrays[name]).to(dtype).reshape(shape) for name, dtype, shape in INPUTS]
+        inputs = [torch.from_numpy(arrays[name]).to(dtype) for name, dtype, _ in INPUTS]
+        if not SIZES_ARE_OPEN:
+            inputs = [array.reshape(shape) for array, (_, _, shape) in zip(inputs, INPUTS)]
     else:
         inputs = [torch.rand(shape).to(dtype) for _, dtype, shape in INPUTS]
     model = load()
@@ -290,7 +303,69 @@ if __name__ == "__main__":
         return "self." + name;
     }
 
+    // Sizes of the inputs with the symbols' hints.
+    std::vector<int64_t> HintsOf(const ExportedPort& port) const {
+        std::vector<int64_t> dims;
+        for (const Expr& dim : port.dims) {
+            dims.push_back(dim.Evaluate(hints_).value_or(1));
+        }
+        return dims;
+    }
+
+    // The lines that compute the sizes, as integers of Python.
+    std::string Sizes() const {
+        std::string text;
+        for (const ExportedSymbol& symbol : model_.symbols) {
+            text += fmt::format("        {} = (int({}.shape[{}]) - {}) // {}\n",
+                                symbols_.at(symbol.symbol), symbol.input, symbol.axis,
+                                symbol.offset, symbol.scale);
+        }
+        for (const ExportedSizes& sizes : model_.sizes) {
+            std::vector<std::string> values;
+            for (const Expr& size : sizes.values) {
+                values.push_back(Text(size));
+            }
+            text += fmt::format(
+                "        {} = {}\n", sizes.name,
+                sizes.is_number ? values[0] : fmt::format("[{}]", fmt::join(values, ", ")));
+        }
+        return text;
+    }
+
+    std::string Text(const Expr& size) const {
+        std::string text = fmt::to_string(size.constant_part());
+        for (const ExprTerm& term : size.terms()) {
+            text += fmt::format(" + {}", term.coefficient);
+            for (const AtomRef& factor : term.factors) {
+                text += " * " + Text(*factor);
+            }
+        }
+        return text;
+    }
+
+    std::string Text(const ExprAtom& atom) const {
+        if (atom.kind == AtomKind::kSymbol) {
+            return symbols_.at(*atom.symbol);
+        }
+        const std::string a = Text(atom.a), b = Text(atom.b);
+        switch (atom.kind) {
+            case AtomKind::kMod:
+                return fmt::format("(({}) % ({}))", a, b);
+            case AtomKind::kMin:
+                return fmt::format("min({}, {})", a, b);
+            case AtomKind::kMax:
+                return fmt::format("max({}, {})", a, b);
+            case AtomKind::kProduct:
+                return fmt::format("(({}) * ({}))", a, b);
+            default:
+                return fmt::format("(({}) // ({}))", a, b);
+        }
+    }
+
     std::string Numbers(const ExportedNode& node, size_t index) const {
+        if (sizes_.contains(node.inputs.at(index))) {
+            return node.inputs[index];
+        }
         const Tensor& tensor = *weights_.at(node.inputs.at(index));
         std::string list;
         for (int64_t i = 0; i < tensor.count(); ++i) {
@@ -348,6 +423,9 @@ if __name__ == "__main__":
                 list += Operand(node, i) + ", ";
             }
             return fmt::format("torch.cat([{}], {})", list, Int(node, "axis"));
+        }
+        if (node.op == "Range") {  // from 0 in steps of 1
+            return fmt::format("torch.arange({})", node.inputs.at(1));
         }
         if (node.op == "Einsum") {
             return fmt::format("torch.einsum(\"{}\", {}, {})",
@@ -431,6 +509,9 @@ if __name__ == "__main__":
 
     const ExportedModel& model_;
     std::map<std::string, const Tensor*> weights_;
+    std::set<std::string> sizes_;
+    Bindings hints_;
+    std::map<Symbol, std::string> symbols_;  // their names in the script
     std::set<std::string> used_;
     std::vector<std::span<const std::byte>> data_;
 };
