@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "base/environment.h"
+#include "compiler/graph/build/product.h"
 #include "compiler/graph/build/recurrent.h"
 #include "compiler/graph/interpret/interpreter.h"
 #include "compiler/graph/plan/plan_file.h"
@@ -205,6 +206,129 @@ TEST(Compile, PanelsOfGatesDoNotShareCacheSets) {
             testing::InterpretPlan(*plan, std::vector{x}, {});
         ASSERT_TRUE(expected.ok() && actual.ok());
         EXPECT_EQ(testing::Difference((*actual)[0], (*expected)[0], 1e-5), "");
+    }
+}
+
+// DequantizeLinear in blocks before a product has the kernels of MatMulNBits, and nothing else is
+// left.
+TEST(Compile, ADequantisedMatrixInBlocksHasTheKernelsOfBlocks) {
+    constexpr int64_t kDepth = 128, kColumns = 48, kBlock = 32, kBlocks = kDepth / kBlock;
+    for (const int64_t rows : {1, 20}) {
+        const auto kernels_of = [&](bool dequantised) {
+            Graph graph;
+            Builder b(graph);
+            const Val x = b.Input("x", {ElementType::kF32, {rows, kDepth}});
+            std::vector<float> scales(static_cast<size_t>(kBlocks * kColumns));
+            for (size_t i = 0; i < scales.size(); ++i) {
+                scales[i] = static_cast<float>(i + 1);
+            }
+            const auto numbers = [](ElementType type, const std::vector<int64_t>& dims) {
+                uint8_t* data = nullptr;
+                Tensor codes = Tensor::Zeros(type, dims, &data);
+                for (int64_t i = 0; i < codes.count(); ++i) {
+                    WriteElement(type, Scalar::Integer(i % 7), data + i);
+                }
+                return codes;
+            };
+            Val y;
+            if (dequantised) {
+                const Tensor codes = numbers(ElementType::kI4, {kDepth, kColumns});
+                y = MatMul(x,
+                           Dequantise(b.Constant(codes),
+                                      b.Constant(Tensor::FromFloats({kBlocks, kColumns}, scales)),
+                                      Val(), {0, kBlock}, ElementType::kF32));
+            } else {
+                const Tensor codes = numbers(ElementType::kU8, {kColumns, kBlocks, kBlock / 2});
+                y = MatMulBlocks(x, b.Constant(codes),
+                                 b.Constant(Tensor::FromFloats({kColumns, kBlocks}, scales)), Val(),
+                                 Val(), {kDepth, kColumns, 4, kBlock});
+            }
+            graph.AddOutput("y", y.id());
+            const Result<Plan> plan = Compile(graph, {});
+            EXPECT_TRUE(plan.ok()) << plan.error().message;
+            std::vector<std::string> kernels;
+            for (size_t i = 0; plan.ok() && i < plan->kernels.size(); ++i) {
+                kernels.push_back(loop::ToText(plan->kernels[i].loop));
+            }
+            return kernels;
+        };
+        const std::vector<std::string> kernels = kernels_of(true);
+        EXPECT_EQ(kernels, kernels_of(false));
+        EXPECT_EQ(kernels.size(), rows == 1 ? 1U : 2U);
+    }
+}
+
+// An LSTM with weights of bytes: the input is multiplied by bytes, the state by floats that are
+// made here.
+TEST(Compile, InputsOfAnLstmAreMultipliedAsBytes) {
+    for (const int64_t hidden : {64, 18}) {
+        SCOPED_TRACE(hidden);
+        constexpr int64_t kDirections = 2, kInputs = 10;
+        const auto numbers = [](const std::vector<int64_t>& dims, ElementType type, double scale) {
+            uint8_t* data = nullptr;
+            Tensor tensor = Tensor::Zeros(type, dims, &data);
+            for (int64_t i = 0; i < tensor.count(); ++i) {
+                const int64_t code = i * 37 % 251 - 125;
+                WriteElement(type,
+                             IsFloat(type) ? Scalar::Float(static_cast<double>(code) * scale)
+                                           : Scalar::Integer(code),
+                             data + i * BytesOf(type));
+            }
+            return tensor;
+        };
+        const auto spread = [&](double scale, int64_t count) {
+            std::vector<float> values(static_cast<size_t>(kDirections * count));
+            for (size_t i = 0; i < values.size(); ++i) {
+                values[i] = static_cast<float>(scale * (1 + 0.1 * static_cast<double>(i % 5)));
+            }
+            return count == 1 ? Tensor::FromFloats({kDirections}, values)
+                              : Tensor::FromFloats({kDirections, count}, values);
+        };
+        const Tensor x = numbers({5, 3, kInputs}, ElementType::kF32, 0.01);
+        RecurrentOptions options;
+        options.reversed = {false, true};
+        options.activations = {{"sigmoid"}, {"tanh"}, {"tanh"}, {"sigmoid"}, {"tanh"}, {"tanh"}};
+        const auto built = [&](bool constant) {
+            Graph graph;
+            Builder b(graph);
+            RecurrentOperands operands;
+            operands.x = b.Input("x", x.type());
+            operands.bias = b.Constant(numbers({kDirections, 8 * hidden}, ElementType::kF32, 1e-3));
+            std::vector<Val> weights;
+            for (const int64_t inputs : {kInputs, hidden}) {
+                const Tensor codes =
+                    numbers({kDirections, inputs, 4 * hidden}, ElementType::kI8, 1);
+                weights.push_back(constant ? b.Constant(codes) : b.Input("w", codes.type()));
+            }
+            graph.AddOutput(
+                "y",
+                QuantisedLstm({weights[0], b.Constant(spread(0.002, 4 * hidden)), Val()},
+                              {weights[1], b.Constant(spread(0.001, 1)), Val()}, operands, options)
+                    .y.id());
+            return graph;
+        };
+        const Graph graph = built(true);
+        const Result<Plan> plan = Compile(graph, {});
+        ASSERT_TRUE(plan.ok()) << plan.error().message;
+        EXPECT_TRUE(ValidatePlan(*plan).ok()) << ValidatePlan(*plan).error().message;
+        // The bytes of w, and those of r as floats.
+        const std::string text = ToText(*plan);
+        EXPECT_THAT(text, ::testing::HasSubstr("constant i8["));
+        EXPECT_THAT(text, ::testing::Not(::testing::HasSubstr("i8[2,")));
+        const Result<std::vector<Tensor>> expected = Interpret(graph, std::vector{x});
+        const Result<std::vector<Tensor>> actual =
+            testing::InterpretPlan(*plan, std::vector{x}, {});
+        ASSERT_TRUE(expected.ok() && actual.ok());
+        EXPECT_EQ(testing::Difference((*actual)[0], (*expected)[0], 1e-4), "");
+        // Weights that are no constants are multiplied as floats.
+        const Result<std::vector<Tensor>> floats = Interpret(
+            built(false),
+            std::vector{x, numbers({kDirections, kInputs, 4 * hidden}, ElementType::kI8, 1),
+                        numbers({kDirections, hidden, 4 * hidden}, ElementType::kI8, 1)});
+        ASSERT_TRUE(floats.ok()) << floats.error().message;
+        for (int64_t i = 0; i < (*floats)[0].count(); ++i) {
+            EXPECT_NEAR((*actual)[0].At(i).number, (*floats)[0].At(i).number, 0.03) << i;
+        }
     }
 }
 

@@ -129,6 +129,21 @@ class Microsoft(unittest.TestCase):
                         self.floats(2, 3, 8) * 0.1, None, scales[0], zeros[0], scales[1], zeros[1]],
                        outputs=3, hidden_size=8, direction="bidirectional", tolerance=0.02)
 
+    def test_lstm_in_other_forms(self):
+        """Sequences of several lengths, peepholes, unsigned weights, zero points that leave no bytes, and weights that are
+        no constants."""
+        hidden, inputs = 33, 20
+        peephole = self.floats(1, 3 * hidden) * 0.1
+        for zero in (128, 40):
+            weights = [self.bytes(1, size, 4 * hidden) for size in (inputs, hidden)]
+            quantised = [np.float32([0.002]), np.uint8([zero]), np.float32([0.001]), np.uint8([zero])]
+            for given in (1, 3):
+                with self.subTest(zero=zero, given=given):
+                    self.check("DynamicQuantizeLSTM",
+                               [self.floats(6, 3, inputs), *weights, self.floats(1, 8 * hidden) * 0.1,
+                                np.int32([6, 2, 4]), None, None, peephole, *quantised],
+                               outputs=3, given=given, hidden_size=hidden, direction="reverse", tolerance=0.02)
+
 
 if __name__ == "__main__":
     unittest.main()

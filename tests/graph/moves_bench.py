@@ -159,6 +159,9 @@ def moves():
                                      ("cubic 2x", (80, 80), dict(mode="cubic"))):
         yield Case(f"resize, {label}", [(2, 64, 40, 40)], [node("Resize", "x   s", **dict(dict(mode="linear"), **attributes))],
                    constants={"s": np.int64([2, 64, *sizes])})
+    for mode, size, scale in (("nearest", 40, 0.5), ("nearest", 160, 0.5), ("nearest", 40, 1.5), ("nearest", 120, 1 / 3), ("linear", 160, 0.5)):
+        yield Case(f"resize, {mode} of {size} by {scale:.3g}", [(2, 64, size, size)], [node("Resize", "x  f", mode=mode)],
+                   constants={"f": np.float32([1, 1, scale, scale])})
     for size, stride, shape in ((2, 2, (4, 64, 112, 112)), (3, 2, (4, 64, 112, 112)), (3, 1, (4, 64, 56, 56)), (5, 1, (1, 128, 20, 20)),
                                 (5, 1, (4, 128, 40, 40)), (13, 1, (1, 256, 20, 20))):
         before = (size - 1) // 2 if size != 2 else 0

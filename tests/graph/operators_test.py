@@ -6,6 +6,7 @@ Each case is one small model, run on the device through libfornax.so.
 import os
 import unittest
 
+import ml_dtypes
 import numpy as np
 from onnx import helper
 
@@ -111,6 +112,17 @@ class Operators(unittest.TestCase):
                         self.check(node("Resize", ["x", "", "", "s"], mode=mode, coordinate_transformation_mode=coordinates),
                                    {"x": shape}, {"s": np.array([*shape[:2], *sizes])}, opset=18)
 
+    def test_nearest_ratios(self):
+        """Places that are evenly spaced are slices, others come from a table."""
+        for coordinates in ("half_pixel", "asymmetric", "align_corners"):
+            for mode in ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil"):
+                for shape, sizes in (((2, 3, 8, 40), (4, 20)), ((1, 2, 9, 66), (3, 22)), ((1, 2, 7, 5), (21, 15)), ((1, 3, 6, 10), (9, 15)),
+                                     ((1, 2, 12, 15), (8, 10)), ((1, 1, 3, 2), (1, 1)), ((1, 2, 5, 1), (5, 3))):
+                    with self.subTest(coordinates=coordinates, mode=mode, shape=shape, sizes=sizes):
+                        self.check(node("Resize", ["x", "", "", "s"], mode="nearest", nearest_mode=mode,
+                                        coordinate_transformation_mode=coordinates),
+                                   {"x": shape}, {"s": np.array([*shape[:2], *sizes])}, opset=18, tolerance=0)
+
     def test_resize_of_infinities(self):
         """An infinite element reaches only the places that interpolate it."""
         x = np.ones((1, 1, 3, 6), np.float32)
@@ -136,6 +148,29 @@ class Operators(unittest.TestCase):
                      ((2, 3, 2, 3, 9, 5), (3, 5, 8))]:
             with self.subTest(a=a, b=b):
                 self.check(node("MatMul", ["a", "b"]), {"a": a, "b": b})
+
+    def test_products_of_weights_in_blocks(self):
+        """DequantizeLinear in blocks in front of a product; onnxruntime may round the activations to bytes."""
+        rng = np.random.default_rng(3)
+        for dtype, block, (k, n) in ((ml_dtypes.int4, 32, (96, 40)), (ml_dtypes.uint4, 16, (64, 33)), (np.int8, 32, (64, 24)),
+                                     (np.uint8, 64, (128, 16))):
+            for transposed in (False, True):
+                for zeros in (False, True):
+                    with self.subTest(dtype=dtype, block=block, k=k, n=n, transposed=transposed, zeros=zeros):
+                        low, high = (-8, 8) if dtype == ml_dtypes.int4 else (0, 16) if dtype == ml_dtypes.uint4 else \
+                            (-128, 128) if dtype == np.int8 else (0, 256)
+                        blocks = (k // block, n)
+                        constants = {"q": rng.integers(low, high, (k, n)).astype(dtype),
+                                     "s": rng.uniform(0.001, 0.01, blocks).astype(np.float32)}
+                        if zeros:
+                            constants["z"] = rng.integers(low // 2, high // 2, blocks).astype(dtype)
+                        if transposed:
+                            constants = {name: np.ascontiguousarray(array.T) for name, array in constants.items()}
+                        dequantise = helper.make_node("DequantizeLinear", ["q", "s", *(["z"] if zeros else [])], ["w"],
+                                                      axis=int(transposed), block_size=block)
+                        product = node("Gemm", ["x", "w"], transB=1) if transposed else node("MatMul", ["x", "w"])
+                        for rows in (1, 20):
+                            self.check([dequantise, product], {"x": (rows, k)}, constants, opset=21, tolerance=0.1)
 
     def test_gemm(self):
         for transposed_a in (0, 1):

@@ -125,27 +125,13 @@ void ImportQGemm(Node& node) {
 // --- Recurrent ---
 
 // X, W, R, B, lengths, h, c, P, W_scale, W_zero, R_scale, R_zero. The weights are [directions,
-// inputs, gates], their scales one a direction or a gate. Activations stay f32, which is nearer to
-// the network that was quantised.
+// inputs, gates], their scales one a direction or a gate.
 void ImportDynamicQuantizeLstm(Node& node) {
-    const auto weights = [&](size_t place, size_t scale) {
-        const auto spread = [](Val v) {
-            return v && v.rank() < 3
-                       ? graph::Unsqueeze(v.rank() == 1 ? graph::Unsqueeze(v, 1) : v, 1)
-                       : v;
-        };
-        Val w = graph::Cast(node.In(place), ElementType::kI32);
-        if (node.Has(scale + 1)) {
-            w = w - graph::Cast(spread(node.In(scale + 1)), ElementType::kI32);
-        }
-        return graph::Permute(graph::Cast(w, ElementType::kF32) * spread(node.In(scale)),
-                              {0, 2, 1});
-    };
     const graph::RecurrentOptions options = ReadRecurrentOptions(node, graph::RecurrentKind::kLstm);
-    const graph::RecurrentResult result =
-        graph::Recurrent({node.In(0), weights(1, 8), weights(2, 10), node.Opt(3), node.Opt(4),
-                          node.Opt(5), node.Opt(6), node.Opt(7)},
-                         options);
+    const graph::RecurrentResult result = graph::QuantisedLstm(
+        {node.In(1), node.In(8), node.Opt(9)}, {node.In(2), node.In(10), node.Opt(11)},
+        {node.In(0), Val(), Val(), node.Opt(3), node.Opt(4), node.Opt(5), node.Opt(6), node.Opt(7)},
+        options);
     node.Out(0, result.y);
     node.Out(1, result.h);
     node.Out(2, result.c);

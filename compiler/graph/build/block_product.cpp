@@ -270,4 +270,106 @@ Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, Val groups, const Bl
     return MatMulPanels(x, words, scale, zero, {}, form);
 }
 
+namespace {
+
+// Constants of a matrix [k, n] or [n, k] that is dequantised in blocks along k.
+struct BlockCodes {
+    Tensor codes, scales;
+    std::optional<Tensor> zeros;
+    BlockWeights form;
+    bool columns_first = false;  // [n, k]
+
+    int64_t PlaceOf(int64_t n, int64_t k, int64_t depth) const {
+        return columns_first ? n * depth + k : k * form.n + n;
+    }
+    // What the integers are less by than the codes from 0 on.
+    int64_t Offset() const { return IsSigned(codes.element) ? int64_t{1} << (form.bits - 1) : 0; }
+};
+
+std::optional<BlockCodes> BlockCodesOf(Val b, bool columns_first) {
+    Builder& builder = b.builder();
+    const Graph& graph = builder.graph();
+    ValueId matrix = b.id();
+    if (const auto* permute = graph.ProducerAs<op::Permute>(matrix);
+        permute != nullptr && permute->order == std::vector<int64_t>{1, 0}) {
+        matrix = graph.Producer(matrix)->operands[0];
+        columns_first = !columns_first;
+    }
+    const auto* composite = graph.ProducerAs<op::Composite>(matrix);
+    if (composite == nullptr || composite->name != "dequantise" || b.rank() != 2) {
+        return std::nullopt;
+    }
+    const int64_t block = std::get<int64_t>(composite->attributes.at("block"));
+    const int64_t axis = std::get<int64_t>(composite->attributes.at("axis"));
+    if (block < 16 || (block & (block - 1)) != 0 ||
+        Builder::Axis(axis, 2) != (columns_first ? 1 : 0)) {
+        return std::nullopt;
+    }
+    std::vector<Tensor> constants;
+    for (const ValueId operand : graph.Producer(matrix)->operands) {
+        const Tensor* constant = builder.ConstantOf(Val(builder, operand));
+        if (constant == nullptr) {
+            return std::nullopt;
+        }
+        constants.push_back(*constant);
+    }
+    BlockCodes result{constants[0], constants[1], std::nullopt, {}, columns_first};
+    if (constants.size() > 2) {
+        result.zeros = constants[2];
+    }
+    const ElementType element = result.codes.element;
+    const int64_t bits = BitsOf(element);
+    const size_t depth_axis = columns_first ? 1 : 0;
+    result.form = {result.codes.dims[depth_axis], result.codes.dims[1 - depth_axis], bits, block};
+    const int64_t scale_count = result.form.n * result.form.blocks();
+    if (!IsInteger(element) || (bits != 2 && bits != 4 && bits != 8) || result.form.k < 1 ||
+        result.form.n < 1 || result.scales.count() != scale_count ||
+        (result.zeros && result.zeros->count() != scale_count)) {
+        return std::nullopt;
+    }
+    return result;
+}
+
+}  // namespace
+
+std::optional<Val> MultiplyBlocks(Val a, Val b, bool transpose_b) {
+    const bool can_be = a.rank() > 0 && a.element() == b.element() && IsFloat(a.element()) &&
+                        a.element() != ElementType::kF64;
+    const std::optional<BlockCodes> from =
+        can_be ? BlockCodesOf(b, transpose_b) : std::optional<BlockCodes>();
+    if (!from || !(a.dim(-1) == Expr(from->form.k))) {
+        return std::nullopt;
+    }
+    const BlockWeights& form = from->form;
+    const int64_t blocks = form.blocks(), row_bytes = blocks * form.block * form.bits / 8;
+    const auto mask = static_cast<uint8_t>((1U << form.bits) - 1);
+    uint8_t *bytes = nullptr, *scale_data = nullptr, *zero_data = nullptr;
+    Tensor packed =
+        Tensor::Zeros(ElementType::kU8, {form.n, blocks, form.block * form.bits / 8}, &bytes);
+    Tensor scales = Tensor::Zeros(ElementType::kF32, {form.n, blocks}, &scale_data);
+    Tensor zeros = Tensor::Zeros(ElementType::kF32, {form.n, blocks}, &zero_data);
+    bool all_middle = true;  // what MatMulBlocks() takes without zero points
+    for (int64_t n = 0; n < form.n; ++n) {
+        for (int64_t k = 0; k < form.k; ++k) {
+            const uint8_t code = from->codes.data->data()[from->PlaceOf(n, k, form.k)];
+            const auto moved = static_cast<uint8_t>((code + from->Offset()) & mask);
+            const int64_t bit = k * form.bits;
+            bytes[n * row_bytes + bit / 8] |= static_cast<uint8_t>(moved << (bit % 8));
+        }
+        for (int64_t block = 0; block < blocks; ++block) {
+            const int64_t place = from->PlaceOf(n, block, blocks), at = 4 * (n * blocks + block);
+            const int64_t zero =
+                (from->zeros ? from->zeros->At(place).integer : 0) + from->Offset();
+            WriteElement(ElementType::kF32, Scalar::Float(from->scales.At(place).number),
+                         scale_data + at);
+            WriteElement(ElementType::kF32, Scalar::Float(static_cast<double>(zero)),
+                         zero_data + at);
+            all_middle = all_middle && zero == int64_t{1} << (form.bits - 1);
+        }
+    }
+    Builder& builder = a.builder();
+    return MatMulBlocks(a, builder.Constant(std::move(packed)), builder.Constant(std::move(scales)),
+                        all_middle ? Val() : builder.Constant(std::move(zeros)), Val(), form);
+}
+
 }  // namespace fornax::graph

@@ -12,6 +12,7 @@ namespace fornax::graph {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 enum class Zeros : uint8_t { kNone, kCodes, kFloats };
 
@@ -130,6 +131,72 @@ TEST_F(BlockProduct, OfWhatIsNotConstantAndOfRowsWithBlocksOfTheirOwn) {
             Check(2, {130, 5, 8, 64}, zeros, given);
         }
     }
+}
+
+// A matrix that is dequantised in blocks along k is what MatMulBlocks() takes, in either order.
+TEST_F(BlockProduct, OfADequantisedMatrix) {
+    constexpr int64_t kDepth = 70, kColumns = 18, kBlock = 32, kBlocks = 3;
+    for (const ElementType type : {ElementType::kI4, ElementType::kU4, ElementType::kI8,
+                                   ElementType::kU8, ElementType::kU2, ElementType::kI2}) {
+        for (const int order : {0, 1, 2}) {  // [k, n], [n, k], [n, k] with a transposition
+            for (const bool with_zeros : {false, true}) {
+                SCOPED_TRACE(fmt::format("{}, order {}, {}", Name(type), order, with_zeros));
+                const auto codes = [&](int64_t depth) {
+                    uint8_t* data = nullptr;
+                    const std::vector<int64_t> dims =
+                        order == 0 ? std::vector{depth, kColumns} : std::vector{kColumns, depth};
+                    Tensor tensor = Tensor::Zeros(type, dims, &data);
+                    for (int64_t i = 0; i < tensor.count(); ++i) {
+                        const Scalar code = Scalar::Integer(i * 7 % 256);
+                        WriteElement(type, ConvertScalar(code, ElementType::kI64, type), data + i);
+                    }
+                    return tensor;
+                };
+                const Tensor x = RandomEighths({4, kDepth});
+                Graph graph;
+                Builder b(graph);
+                const Val a = b.Input("x", x.type());
+                const Val scales = b.Constant(RandomEighths(
+                    order == 0 ? std::vector{kBlocks, kColumns} : std::vector{kColumns, kBlocks}));
+                const Val zeros = with_zeros ? b.Constant(codes(kBlocks)) : Val();
+                Val w = Dequantise(b.Constant(codes(kDepth)), scales, zeros,
+                                   {order == 0 ? 0 : 1, kBlock}, ElementType::kF32);
+                const Val dense = order == 0 ? w : Permute(w, {1, 0});
+                if (order == 2) {
+                    w = dense;
+                }
+                const Val y = order == 1 ? Gemm(a, w, Val(), 1, 1, false, true) : MatMul(a, w);
+                graph.AddOutput("y", y.id());
+                graph.AddOutput("expected", Contract(a, dense, "mk,kn->mn").id());
+                // The product's own words.
+                EXPECT_THAT(ToText(graph), HasSubstr("u32["));
+                const Result<std::vector<Tensor>> results = Interpret(graph, std::vector{x});
+                ASSERT_TRUE(results.ok()) << results.error().message;
+                for (int64_t i = 0; i < (*results)[0].count(); ++i) {
+                    ASSERT_FLOAT_EQ(At((*results)[0], i), At((*results)[1], i)) << i;
+                }
+            }
+        }
+    }
+}
+
+// Blocks along the columns, of other sizes, and codes that are no constants are multiplied as
+// floats.
+TEST_F(BlockProduct, OfOtherDequantisedMatrices) {
+    const auto text = [&](const std::vector<int64_t>& scales, QuantAxis axis, bool constant) {
+        Graph graph;
+        Builder b(graph);
+        const Tensor codes = RandomBytes({64, 32});
+        const Val w = Dequantise(constant ? b.Constant(codes) : b.Input("w", codes.type()),
+                                 b.Constant(RandomEighths(scales)), Val(), axis, ElementType::kF32);
+        graph.AddOutput("y", MatMul(b.Input("x", {ElementType::kF32, {3, 64}}), w).id());
+        return ToText(graph);
+    };
+    EXPECT_THAT(text({2, 32}, {0, 32}, true), HasSubstr("u32["));
+    EXPECT_THAT(text({2, 32}, {-2, 32}, true), HasSubstr("u32["));
+    EXPECT_THAT(text({64, 2}, {1, 16}, true), Not(HasSubstr("u32[")));
+    EXPECT_THAT(text({8, 32}, {0, 8}, true), Not(HasSubstr("u32[")));
+    EXPECT_THAT(text({2, 32}, {0, 32}, false), Not(HasSubstr("u32[")));
 }
 
 TEST_F(BlockProduct, RefusesWhatIsNone) {

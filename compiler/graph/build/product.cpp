@@ -15,8 +15,13 @@ Val MatMul(Val a, Val b, std::optional<ElementType> accumulate) {
     if (a.rank() == 0 || b.rank() == 0) {
         FailInvalid("a factor has no dimensions");
     }
-    if (const std::optional<Val> y = MultiplyBytes(a, b, false); y && !accumulate) {
-        return *y;
+    if (!accumulate) {
+        if (const std::optional<Val> y = MultiplyBytes(a, b, false)) {
+            return *y;
+        }
+        if (const std::optional<Val> y = MultiplyBlocks(a, b, false)) {
+            return *y;
+        }
     }
     const bool row = a.rank() == 1, column = b.rank() == 1;
     if (row) {
@@ -80,11 +85,15 @@ Val Gemm(Val a, Val b, Val c, double alpha, double beta, bool transpose_a, bool 
         FailInvalid(fmt::format("the factors are {} and {}, not matrices", a.shape().ToString(),
                                 b.shape().ToString()));
     }
-    const std::optional<Val> bytes = transpose_a ? std::nullopt : MultiplyBytes(a, b, transpose_b);
-    Val y = bytes ? *bytes
-                  : Contract(a, b,
-                             std::string(transpose_a ? "ki" : "ik") + "," +
-                                 (transpose_b ? "jk" : "kj") + "->ij");
+    std::optional<Val> product;
+    if (!transpose_a) {
+        product = MultiplyBytes(a, b, transpose_b);
+        product = product ? product : MultiplyBlocks(a, b, transpose_b);
+    }
+    Val y = product ? *product
+                    : Contract(a, b,
+                               std::string(transpose_a ? "ki" : "ik") + "," +
+                                   (transpose_b ? "jk" : "kj") + "->ij");
     if (alpha != 1) {
         y = y * alpha;
     }

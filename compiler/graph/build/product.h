@@ -51,10 +51,13 @@ struct BlockWeights {
 // `groups`, if given, says for each of the k rows which block's scale and zero point are its own.
 // Constants without groups are put into panels; anything else is decoded to f32 first.
 Val MatMulBlocks(Val x, Val weights, Val scales, Val zeros, Val groups, const BlockWeights& form);
-// The same with weights that lie in panels of 16 columns already, constant or not: `words`, u32
-// [panels, words of a column, 16], elements from the lowest bits on; `scales`, f32
-// [panels, blocks, 16]. An element is (bits - zero) * scale + least, where `zero` and `least` are
-// f32 of the shape of the scales, or one number, or nothing. Columns from n on may hold anything.
+// a [..., k] times b [k, n] (or [n, k]) by MatMulBlocks(), if b is dequantised from constants that
+// have a scale for each block along k, or is the transposition of such a matrix.
+std::optional<Val> MultiplyBlocks(Val a, Val b, bool transpose_b);
+// MatMulBlocks() with weights that lie in panels of 16 columns already, constant or not: `words`,
+// u32 [panels, words of a column, 16], elements from the lowest bits on; `scales`, f32 [panels,
+// blocks, 16]. An element is (bits - zero) * scale + least, where `zero` and `least` are f32 of the
+// shape of the scales, or one number, or nothing. Columns from n on may hold anything.
 inline constexpr int64_t kPanelColumns = 16;
 Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockWeights& form);
 // The same with bytes, where x is rounded to 8 bits with a scale for each block of a row: `codes`,
@@ -70,6 +73,8 @@ Val MatMulByteBlocks(Val x,
 struct QuantisedTensor {
     Val value, scale, zero;
 };
+// To whole numbers of 0..255, for a range that is widened to have 0 in it. All are f32.
+QuantisedTensor QuantiseRange(Val x, Val low, Val high);
 // To u8 over the whole tensor, as DynamicQuantizeLinear.
 QuantisedTensor DynamicQuantise(Val x);
 

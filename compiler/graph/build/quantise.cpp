@@ -126,6 +126,14 @@ Val MatMulIntegers(Val a, Val a_zero, Val b, Val b_zero) {
         })[0];
 }
 
+QuantisedTensor QuantiseRange(Val x, Val low, Val high) {
+    low = Min(low, 0);
+    const Val scale = (Max(high, 0) - low) / 255.0;
+    const Val safe = Where(Equal(scale, 0), Like(scale, 1), scale);
+    const Val zero = map::Round(Min(Max(0.0 - low / safe, 0), 255));
+    return {Min(Max(map::Round(x / safe) + zero, 0), 255), scale, zero};
+}
+
 QuantisedTensor DynamicQuantise(Val x) {
     const Vals results =
         x.builder().Composite("dynamic_quantise", {}, {x}, [](Builder&, Vals in) -> Vals {
@@ -134,14 +142,9 @@ QuantisedTensor DynamicQuantise(Val x) {
             for (int64_t i = 0; i < v.rank(); ++i) {
                 axes.push_back(i);
             }
-            // The range has 0 in it.
-            const Val low = Min(Reduce(Combine::kMin, v, axes, false), 0);
-            const Val high = Max(Reduce(Combine::kMax, v, axes, false), 0);
-            const Val scale = (high - low) / 255.0;
-            const Val safe = Where(Equal(scale, 0), Like(scale, 1), scale);
-            const Val zero = map::Round(Min(Max(0.0 - low / safe, 0), 255));
-            const Val y = Min(Max(map::Round(v / safe) + zero, 0), 255);
-            return {Cast(y, ElementType::kU8), scale, Cast(zero, ElementType::kU8)};
+            const QuantisedTensor y = QuantiseRange(v, Reduce(Combine::kMin, v, axes, false),
+                                                    Reduce(Combine::kMax, v, axes, false));
+            return {Cast(y.value, ElementType::kU8), y.scale, Cast(y.zero, ElementType::kU8)};
         });
     return {results[0], results[1], results[2]};
 }

@@ -147,7 +147,8 @@ Directions RunDirections(const Vals& in,
     const Expr gates = hidden * static_cast<int64_t>(GateCount(options.kind));
     const Val bias = mine(in[3]);
     const Shape columns{gates * directions};
-    Val product = Contract(x, Reshape(w, {gates * directions, w.dim(2)}), "tbi,ni->tbn");
+    Val product = w ? Contract(x, Reshape(w, {gates * directions, w.dim(2)}), "tbi,ni->tbn")
+                    : SliceAxis(x, 2, gates * static_cast<int64_t>(first), gates * directions);
     Val r_bias = bias ? SliceAxis(bias, 1, gates, gates) : bias;
     if (bias) {
         product = product + Reshape(SliceAxis(bias, 1, 0, gates), columns);
@@ -229,11 +230,16 @@ RecurrentResult Recurrent(const RecurrentOperands& o, const RecurrentOptions& op
     const size_t directions = options.reversed.size();
     const int64_t gates = static_cast<int64_t>(GateCount(options.kind));
     SizeFacts& sizes = o.x.builder().sizes();
-    if (o.x.rank() != 3 || o.w.rank() != 3 || o.r.rank() != 3 ||
-        !sizes.Equal(o.w.dim(0), static_cast<int64_t>(directions)) ||
-        !sizes.Equal(o.w.dim(1), o.r.dim(2) * gates) || !sizes.Equal(o.r.dim(1), o.w.dim(1))) {
+    const bool fits =
+        o.x.rank() == 3 && o.r.rank() == 3 &&
+        sizes.Equal(o.r.dim(0), static_cast<int64_t>(directions)) &&
+        sizes.Equal(o.r.dim(1), o.r.dim(2) * gates) &&
+        (o.w ? o.w.rank() == 3 && sizes.Equal(o.w.dim(0), o.r.dim(0)) &&
+                   sizes.Equal(o.w.dim(1), o.r.dim(1))
+             : sizes.Equal(o.x.dim(2), o.r.dim(1) * static_cast<int64_t>(directions)));
+    if (!fits) {
         FailInvalid(fmt::format("the input is {}, the weights are {} and {} for {} directions",
-                                o.x.shape().ToString(), o.w.shape().ToString(),
+                                o.x.shape().ToString(), (o.w ? o.w : o.r).shape().ToString(),
                                 o.r.shape().ToString(), directions));
     }
     if (options.activations.size() != directions * ActivationCount(options.kind)) {

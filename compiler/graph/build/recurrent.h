@@ -27,13 +27,13 @@ struct RecurrentOptions {
 
 // Gates are in ONNX's order: rnn i; gru z r h; lstm i o f c. What is optional may be nothing.
 struct RecurrentOperands {
-    Val x;         // [time, batch, inputs]
-    Val w;         // [directions, gates * hidden, inputs]
-    Val r;         // [directions, gates * hidden, hidden]
-    Val bias;      // [directions, 2 * gates * hidden], of w and of r; optional
-    Val lengths;   // [batch]: the steps that count; optional
-    Val h;         // [directions, batch, hidden]; optional
-    Val c;         // the same, of lstm; optional
+    Val x;        // [time, batch, inputs]; without w its product, [.., directions * gates * hidden]
+    Val w;        // [directions, gates * hidden, inputs]
+    Val r;        // [directions, gates * hidden, hidden]
+    Val bias;     // [directions, 2 * gates * hidden], of w and of r; optional
+    Val lengths;  // [batch]: the steps that count; optional
+    Val h;        // [directions, batch, hidden]; optional
+    Val c;        // the same, of lstm; optional
     Val peephole;  // [directions, 3 * hidden], of lstm, of i, o and f; optional
 };
 
@@ -44,5 +44,20 @@ struct RecurrentResult {
 };
 
 RecurrentResult Recurrent(const RecurrentOperands& operands, const RecurrentOptions& options);
+
+// --- Weights of bytes ---
+
+// [directions, inputs, gates * hidden], one scale and zero point a direction or a column.
+struct QuantisedMatrices {
+    Val codes, scale;
+    Val zero;  // optional
+};
+
+// An LSTM, whose `operands` lack w and r. The input is quantised as a whole and multiplied by the
+// bytes of w, if these are constant; r becomes f32 first.
+RecurrentResult QuantisedLstm(const QuantisedMatrices& w,
+                              const QuantisedMatrices& r,
+                              RecurrentOperands operands,
+                              const RecurrentOptions& options);
 
 }  // namespace fornax::graph

@@ -2,6 +2,7 @@
 // or a product with the matrix of their weights.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -144,13 +145,38 @@ Val Repeat(Val x, int64_t axis, int64_t times) {
     return Reshape(BroadcastTo(Unsqueeze(x, axis + 1), Shape(std::move(repeated))), shape);
 }
 
-// A rule for each place's first tap: floor((place * step + offset) / times) + base, where step or
-// times is 1.
+// A rule for each place's first tap: floor((place * step + offset) / times) + base.
 struct Spacing {
     int64_t step = 1, times = 1, offset = 0, base = 0;
     int64_t At(int64_t place) const { return (place * step + offset) / times + base; }
 };
 
+bool Follow(const std::vector<int64_t>& first, const Spacing& spacing) {
+    for (size_t place = 0; place < first.size(); ++place) {
+        if (spacing.offset < 0 || first[place] != spacing.At(static_cast<int64_t>(place))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// `step` elements for each `times` places, which are few.
+std::optional<Spacing> RatioOf(const std::vector<int64_t>& first) {
+    constexpr int64_t kMostTimes = 8;
+    const auto size = static_cast<int64_t>(first.size());
+    for (int64_t times = 2; times <= kMostTimes && times < size; ++times) {
+        const int64_t step = first[static_cast<size_t>(times)] - first[0];
+        for (int64_t offset = 0; offset < times; ++offset) {
+            const Spacing spacing{step, times, offset, first[0]};
+            if (step > 0 && Follow(first, spacing)) {
+                return spacing;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+// Spacing where step or times is 1.
 std::optional<Spacing> SpacingOf(const std::vector<int64_t>& first) {
     const auto changes = [&](size_t from) {
         while (from < first.size() && first[from] == first[from - 1]) {
@@ -173,16 +199,28 @@ std::optional<Spacing> SpacingOf(const std::vector<int64_t>& first) {
         spacing.times = static_cast<int64_t>(twice - once);
         spacing.offset = spacing.times - static_cast<int64_t>(once);
     }
-    for (size_t place = 0; place < first.size(); ++place) {
-        if (spacing.offset < 0 || first[place] != spacing.At(static_cast<int64_t>(place))) {
-            return std::nullopt;
-        }
-    }
-    return spacing;
+    return Follow(first, spacing) ? std::optional(spacing) : std::nullopt;
 }
 
-// A number for each place along the axis.
+// Nearest places that are evenly spaced, as a slice of the operand with each element repeated.
+// Nothing if they are not so.
+Val TakeEvenly(Val x, int64_t axis, const std::vector<int64_t>& places) {
+    std::optional<Spacing> spacing = SpacingOf(places);
+    spacing = spacing ? spacing : RatioOf(places);
+    if (!spacing) {
+        return {};
+    }
+    const Val repeated = spacing->times == 1 ? x : Repeat(x, axis, spacing->times);
+    return SliceAxis(repeated, axis, spacing->base * spacing->times + spacing->offset,
+                     static_cast<int64_t>(places.size()), spacing->step);
+}
+
+// A number for each place along the axis, or one for all of them.
 Val Weights(Val x, int64_t axis, const std::vector<float>& weights) {
+    if (!weights.empty() &&
+        std::ranges::adjacent_find(weights, std::not_equal_to()) == weights.end()) {
+        return Like(x, weights[0]);
+    }
     const Val vector =
         x.builder().Constant(Tensor::FromFloats({static_cast<int64_t>(weights.size())}, weights));
     return Along(Cast(vector, x.element()), axis, x.rank());
@@ -239,10 +277,9 @@ Val Interpolate(Val x, const ResizeAxis& axis, const Taps& taps, int64_t n, int6
     Builder& b = x.builder();
     constexpr int64_t kMaxGathers = 4;
     if (taps.taps <= kMaxGathers) {
-        if (taps.taps > 1) {
-            if (const Val even = InterpolateEvenly(x, axis.axis, taps, n, m)) {
-                return even;
-            }
+        if (const Val even = taps.taps > 1 ? InterpolateEvenly(x, axis.axis, taps, n, m)
+                                           : TakeEvenly(x, axis.axis, taps.indices)) {
+            return even;
         }
         Val sum;
         for (int64_t tap = 0; tap < taps.taps; ++tap) {

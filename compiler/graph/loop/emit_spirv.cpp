@@ -165,6 +165,9 @@ void Emitter::EmitFlat() {
         EmitTiles(nest, *other);
         return;
     }
+    if (EmitShortRows(nest, uses)) {
+        return;
+    }
     size_t first = nest.loops.size();
     int64_t lanes = 1;
     while (first > 0 && lanes < kMinLanes) {
@@ -260,6 +263,47 @@ void Emitter::EmitTiles(const Nest& nest, size_t other) {
             CloseScope();
         });
     });
+}
+
+// Rows shorter than kMinLanes that are read with a small stride begin with a vector each. Where
+// vectors cross the ends of rows, what they read has no pattern and is loaded one by one.
+bool Emitter::EmitShortRows(const Nest& nest, std::span<const Expr> uses) {
+    constexpr int64_t kVector = 16, kMostStride = 4;
+    if (nest.loops.size() < 2) {
+        return false;
+    }
+    const Loop& row = nest.loops.back();
+    const int64_t extent = row.extent.constant().value_or(kMinLanes);
+    const bool is_read_so = std::any_of(uses.begin(), uses.end(), [&](const Expr& use) {
+        const std::optional<Expr> stride = use.Coefficient(row.variable);
+        const int64_t step = stride ? stride->constant().value_or(0) : 0;
+        return step > 1 && step <= kMostStride;
+    });
+    if (!is_read_so || extent <= kVector / 2 || extent >= kMinLanes || extent % kVector == 0) {
+        return false;
+    }
+    const std::span<const Loop> outer(nest.loops.data(), nest.loops.size() - 1);
+    const auto lanes = static_cast<uint32_t>((extent + kVector - 1) / kVector * kVector);
+    const uint32_t together = kMaxLocalSize / lanes;
+    local_size_ = kMaxLocalSize;
+    group_ = {local_size_, 1, 1};
+    const Expr rows = PointsOf(outer);
+    const Id workgroup = WorkgroupIndex(CeilDiv(rows, together).Simplify(domain_));
+    lane_ = b_.BuiltIn(spv::BuiltIn::LocalInvocationIndex);
+    b_.If(in_grid_ == 0 ? b_.True() : in_grid_, [&] {
+        const Id index = b_.Add(b_.Mul(workgroup, U(together)), b_.UDiv(lane_, U(lanes)));
+        const Id place = b_.UMod(lane_, U(lanes));
+        const Id is_in_row = b_.ULess(place, U(static_cast<uint32_t>(extent)));
+        b_.If(b_.And(EmitBelow(index, rows, together), is_in_row), [&] {
+            OpenScope();
+            BindFromIndex(outer, index);
+            Bind(row.variable, row.extent, place);
+            bound_variables_ |= nest.variables;
+            EmitPoint(0);
+            CloseScope();
+        });
+    });
+    return true;
 }
 
 bool Emitter::HasNoNegativeExtents() const {

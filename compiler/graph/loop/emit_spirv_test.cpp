@@ -52,6 +52,29 @@ TEST_F(EmitSpirvTest, MoreWorkgroupsThanOneAxisHas) {
         "store z[$i,$j] = %2\n");
 }
 
+// 20 points lie in 32 lanes, so that vectors begin with rows; 40 and 16 points need no such care.
+TEST_F(EmitSpirvTest, ShortRowsThatAreReadWithAStride) {
+    const auto half = [](int64_t columns, int64_t stride) {
+        return fmt::format(
+            "kernel half(in x: f32[7,5,{0}], out y: f32[7,5,{1}])\n"
+            "  parallel $i < 7, $j < 5, $k < {1}\n"
+            "%0 = load x[$i, $j, {2} * $k]\n%1 = load x[$i, $j, {2} * $k + 1]\n%2 = add %0, %1\n"
+            "store y[$i, $j, $k] = %2\n",
+            columns * stride, columns, stride);
+    };
+    for (const int64_t columns : {7, 9, 15, 16, 17, 20, 31, 32, 40}) {
+        for (const int64_t stride : {2, 3, 5}) {
+            Check(half(columns, stride));
+        }
+    }
+    const auto workgroups = [&](int64_t columns) {
+        return EmitSpirv(Parse(half(columns, 2)), runner_->target())->workgroups[0];
+    };
+    EXPECT_EQ(workgroups(20), Expr((7 * 5 * 32 + 255) / 256));
+    EXPECT_EQ(workgroups(12), Expr((7 * 5 * 16 + 255) / 256));
+    EXPECT_EQ(workgroups(40), Expr(7 * 5));
+}
+
 TEST_F(EmitSpirvTest, ViewsOfAllKinds) {
     // A transposition, a reshape, a slice with a stride, a flip, padding.
     Check(

@@ -115,6 +115,7 @@ class Emitter {
     bool HasNoNegativeExtents() const;
     void EmitFlat();
     void EmitTiles(const Nest& nest, size_t other);
+    bool EmitShortRows(const Nest& nest, std::span<const Expr> uses);
     std::optional<size_t> TiledLoop(const Nest& nest, std::span<const Expr> uses) const;
     Id EmitBelow(Id point, const Expr& points, uint32_t size);
     // --- emit_rows.cpp
