@@ -60,7 +60,7 @@ TEST_F(EmitSpirvTest, ShortRowsThatAreReadWithAStride) {
             "  parallel $i < 7, $j < 5, $k < {1}\n"
             "%0 = load x[$i, $j, {2} * $k]\n%1 = load x[$i, $j, {2} * $k + 1]\n%2 = add %0, %1\n"
             "store y[$i, $j, $k] = %2\n",
-            columns * stride, columns, stride);
+            columns * stride + 1, columns, stride);  // rows that do not join
     };
     for (const int64_t columns : {7, 9, 15, 16, 17, 20, 31, 32, 40}) {
         for (const int64_t stride : {2, 3, 5}) {
