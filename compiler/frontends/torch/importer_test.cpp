@@ -173,6 +173,16 @@ TEST(Importer, RefusesToResizeManyAxes) {
     EXPECT_THAT(MessageOf(p), HasSubstr("[1,1,2,2,2,2] is to become"));
 }
 
+TEST(Importer, RefusesImagesOfFewerSizesThanTheWindow) {
+    TestProgram p;
+    const uint32_t x = p.AsInput(p.Value("x", {1, 4, 4})), y = p.Value("col2im", {1, 1, 3, 3});
+    p.Node("aten.col2im.default", {y}, p.Tensor("self", x), p.Ints("output_size", {3}),
+           p.Ints("kernel_size", {2, 2}), p.Ints("dilation", {1, 1}), p.Ints("padding", {0, 0}),
+           p.Ints("stride", {1, 1}));
+    p.AsOutput(y);
+    EXPECT_THAT(MessageOf(p), HasSubstr("the image has 1 sizes, the window 2"));
+}
+
 TEST(Importer, InputsThatChangeBecomeOutputs) {
     TestProgram p;
     const uint32_t x = p.AsInput(p.Value("cache", {2}));

@@ -345,6 +345,9 @@ Val DeformableConvolve(Val x,
 Val ColumnsToImage(Val columns, const SpatialWindow& window, std::span<const Expr> image) {
     const size_t rank = window.rank();
     window.Check(rank);
+    if (image.size() != rank) {
+        FailInvalid(fmt::format("the image has {} sizes, the window {}", image.size(), rank));
+    }
     Builder& b = columns.builder();
     Expr volume = 1;
     for (const Expr& size : window.size) {
