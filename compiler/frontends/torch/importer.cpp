@@ -14,6 +14,7 @@
 #include "compiler/frontends/torch/problems.h"
 #include "compiler/graph/build/build_error.h"
 #include "compiler/graph/build/builder.h"
+#include "compiler/graph/plan/plan.h"
 
 namespace fornax::torch_frontend {
 namespace {
@@ -66,6 +67,7 @@ class GraphImporter : public NodeScope {
             const stored::Port& port = *program_.inputs()->Get(Index(i));
             Define(port.value(), ReadInput(TextOf(port.name()), port.value()));
         }
+        CheckThatInputsTellSymbols();
         for (size_t i = 0; i < ItemsOf(program_.weights()); ++i) {
             ReadWeight(*program_.weights()->Get(Index(i)));
         }
@@ -272,6 +274,28 @@ class GraphImporter : public NodeScope {
             }
         }
         return builder_.Input(name, type);
+    }
+
+    // A run learns symbols from the dimensions of inputs.
+    void CheckThatInputsTellSymbols() const {
+        std::set<graph::Symbol> told;
+        for (const graph::ValueId input : graph_.inputs()) {
+            for (const Expr& dim : graph_.ShapeOf(input).dims()) {
+                const std::vector<graph::Symbol> symbols = dim.Symbols();
+                if (symbols.size() == 1 && graph::MultipleOf(symbols[0], dim)) {
+                    told.insert(symbols[0]);
+                }
+            }
+        }
+        for (const Expr& size : sizes_) {
+            for (const graph::Symbol& symbol : size.Symbols()) {
+                if (!told.contains(symbol)) {
+                    FailUnsupported(
+                        fmt::format("no dimension of an input is the size {} or a multiple of it",
+                                    symbol.name()));
+                }
+            }
+        }
     }
 
     void ReadWeight(const stored::Weight& weight) {

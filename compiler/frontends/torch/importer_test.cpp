@@ -183,6 +183,16 @@ TEST(Importer, RefusesImagesOfFewerSizesThanTheWindow) {
     EXPECT_THAT(MessageOf(p), HasSubstr("the image has 1 sizes, the window 2"));
 }
 
+TEST(Importer, RefusesSizesThatNoInputTells) {
+    TestProgram p;
+    const uint32_t n = p.Symbol("s0", 4);
+    const uint32_t x = p.AsInput(p.Value("x", {1}));
+    const uint32_t y = p.ValueOf("expand", {n});
+    p.Node("aten.expand.default", {y}, p.Tensor("self", x), p.Ints("size", {4}));
+    p.AsOutput(y);
+    EXPECT_THAT(MessageOf(p), HasSubstr("no dimension of an input is the size s0"));
+}
+
 TEST(Importer, InputsThatChangeBecomeOutputs) {
     TestProgram p;
     const uint32_t x = p.AsInput(p.Value("cache", {2}));
