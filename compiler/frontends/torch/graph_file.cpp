@@ -82,6 +82,12 @@ Result<GraphFile> ReadGraphFile(graph::Bytes bytes,
     if (!stored::VerifyProgramBuffer(verifier)) {
         return Damaged(name, "its structure is not valid");
     }
+    // The verifier says nothing of where structures in vectors lie.
+    const auto* sizes = stored::GetProgram(structure->data())->sizes();
+    if (sizes != nullptr &&
+        reinterpret_cast<uintptr_t>(sizes->Data()) % alignof(stored::Size) != 0) {
+        return Damaged(name, "its sizes are not aligned");
+    }
     GraphFile file;
     file.program = stored::GetProgram(structure->data());
     file.weights = bytes.Part(header.weights_offset, header.weights_bytes);

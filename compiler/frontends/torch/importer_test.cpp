@@ -226,6 +226,25 @@ TEST(GraphFile, RefusesDamage) {
 }
 
 // The checksum is that of zlib, which the writer uses.
+// All behind the first word lies four bytes later, and so do sizes, which have numbers of 64 bits.
+TEST(GraphFile, RefusesSizesThatAreNotAligned) {
+    TestProgram p;
+    p.AsOutput(p.AsInput(p.Value("x", {3})));
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(stored::Program::Pack(builder, &p.program));
+    std::vector<uint8_t> structure(builder.GetBufferPointer(),
+                                   builder.GetBufferPointer() + builder.GetSize());
+    ASSERT_TRUE(ReadGraphFile(ToBytes(FileWith(structure)), "net", "").ok());
+    uint32_t root = 0;
+    std::memcpy(&root, structure.data(), sizeof root);
+    root += sizeof root;
+    structure.insert(structure.begin(), sizeof root, 0);
+    std::memcpy(structure.data(), &root, sizeof root);
+    const Result<GraphFile> file = ReadGraphFile(ToBytes(FileWith(structure)), "net", "");
+    ASSERT_FALSE(file.ok());
+    EXPECT_THAT(file.error().message, HasSubstr("its sizes are not aligned"));
+}
+
 TEST(GraphFile, ChecksumIsThatOfZlib) {
     const std::string text = "123456789";
     EXPECT_EQ(Crc32({reinterpret_cast<const uint8_t*>(text.data()), text.size()}), 0xcbf43926U);
