@@ -219,6 +219,9 @@ void ImportScatterReduce(Node& node) {
     const std::string reduce = node.Text("reduce", "");
     const bool mean = reduce == "mean";
     const Combine combine = mean ? Combine::kSum : ReductionOf(reduce);
+    if (!graph::Accepts(combine, x.element())) {
+        FailUnsupported(fmt::format("it reduces {} by {}", graph::Name(x.element()), reduce));
+    }
     const Val src = SourceOf(node, x, index);
     Val base = AtLeastOne(x);
     const auto put = [&](Val into, Val updates, Combine how) {
