@@ -26,6 +26,10 @@ constexpr size_t kMaxNodes = 200'000;
 constexpr size_t kMaxPrimitives = 2'000'000;
 constexpr uint32_t kMaxSizeWeight = 256;  // symbols and operations in one size
 
+bool IsOfIdentifier(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
 std::string TextOf(const flatbuffers::String* text) {
     return text == nullptr ? std::string() : text->str();
 }
@@ -189,6 +193,9 @@ class GraphImporter : public NodeScope {
             if (name.empty() || hint < range.low || hint > range.high) {
                 FailInvalid(fmt::format("the size \"{}\" is to be {}, which is not in {}..{}", name,
                                         hint, range.low, range.high));
+            }
+            if (!std::ranges::all_of(name, IsOfIdentifier)) {
+                FailInvalid(fmt::format("the name of its size {} is no identifier", i));
             }
             symbols.emplace_back(graph_.sizes().Declare(name, hint, range));
         }

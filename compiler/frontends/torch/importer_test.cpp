@@ -198,6 +198,12 @@ TEST(Importer, RefusesSumsOfBools) {
     EXPECT_THAT(MessageOf(p), HasSubstr("it reduces bool by sum"));
 }
 
+TEST(Importer, RefusesSizesWhoseNamesAreNoIdentifiers) {
+    TestProgram p;
+    p.AsOutput(p.AsInput(p.ValueOf("x", {p.Symbol(std::string("s\0'", 3), 4)})));
+    EXPECT_THAT(MessageOf(p), HasSubstr("the name of its size 0 is no identifier"));
+}
+
 TEST(Importer, RefusesSizesThatNoInputTells) {
     TestProgram p;
     const uint32_t n = p.Symbol("s0", 4);
