@@ -3,6 +3,7 @@
 FORNAX_BUILD is the build folder. Nothing is downloaded: numpy is this Python's.
 """
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -75,6 +76,13 @@ class Wheel(unittest.TestCase):
 
     def test_models_run(self):
         self.assertRegex(self.ok("-c", RUN, DIGITS, python=self.python), r"^Fornax.* \(2, 10\) \('N', 10\)$")
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+    def test_torch_finds_its_backend_by_name(self):
+        code = (f"import sys; sys.path.insert(0, {str(self.package.parent)!r}); import torch; m = torch.nn.Linear(8, 4); "
+                "x = torch.ones(2, 8); torch.testing.assert_close(torch.compile(m, backend='fornax')(x), m(x)); "
+                "print(sorted(name for name in sys.modules if name == 'fornax.torch.backend'))")
+        self.assertEqual(self.ok("-c", code, python=sys.executable), "['fornax.torch.backend']\n")
 
     def test_the_command_runs(self):
         scripts = self.python.parent
