@@ -37,6 +37,17 @@ std::vector<int64_t> SpatialInts(Node& node,
     return values;
 }
 
+// The window's strides, dilations and padding, which must be valid.
+void SetSteps(Node& node, size_t rank, std::vector<int64_t> strides, SpatialWindow& window) {
+    window.strides = std::move(strides);
+    window.dilations = SpatialInts(node, "dilation", rank, 1);
+    for (const int64_t pad : SpatialInts(node, "padding", rank, 0)) {
+        window.low.emplace_back(pad);
+        window.high.emplace_back(pad);
+    }
+    window.Check(rank);
+}
+
 SpatialWindow ConvolutionWindow(Node& node, Val x, Val w) {
     if (x.rank() < 3 || w.rank() != x.rank()) {
         FailInvalid(fmt::format("the input {} and the weight {} do not fit", x.shape().ToString(),
@@ -46,13 +57,7 @@ SpatialWindow ConvolutionWindow(Node& node, Val x, Val w) {
     SpatialWindow window;
     const Shape shape = w.shape();
     window.size.assign(shape.dims().begin() + 2, shape.dims().end());
-    window.strides = SpatialInts(node, "stride", rank, 1);
-    window.dilations = SpatialInts(node, "dilation", rank, 1);
-    for (const int64_t pad : SpatialInts(node, "padding", rank, 0)) {
-        window.low.emplace_back(pad);
-        window.high.emplace_back(pad);
-    }
-    window.Check(rank);
+    SetSteps(node, rank, SpatialInts(node, "stride", rank, 1), window);
     return window;
 }
 
@@ -60,15 +65,8 @@ SpatialWindow PoolWindow(Node& node, size_t rank) {
     SpatialWindow window;
     const std::vector<int64_t> size = SpatialInts(node, "kernel_size", rank, 1);
     window.size.assign(size.begin(), size.end());
-    window.strides = node.Has("stride") && !node.Ints("stride").empty()
-                         ? SpatialInts(node, "stride", rank, 1)
-                         : size;
-    window.dilations = SpatialInts(node, "dilation", rank, 1);
-    for (const int64_t pad : SpatialInts(node, "padding", rank, 0)) {
-        window.low.emplace_back(pad);
-        window.high.emplace_back(pad);
-    }
-    window.Check(rank);
+    const bool has_stride = node.Has("stride") && !node.Ints("stride").empty();
+    SetSteps(node, rank, has_stride ? SpatialInts(node, "stride", rank, 1) : size, window);
     return window;
 }
 
@@ -224,13 +222,7 @@ void ImportCol2Im(Node& node) {
     SpatialWindow window;
     const std::vector<int64_t> size = SpatialInts(node, "kernel_size", kRank, 1);
     window.size.assign(size.begin(), size.end());
-    window.strides = SpatialInts(node, "stride", kRank, 1);
-    window.dilations = SpatialInts(node, "dilation", kRank, 1);
-    for (const int64_t pad : SpatialInts(node, "padding", kRank, 0)) {
-        window.low.emplace_back(pad);
-        window.high.emplace_back(pad);
-    }
-    window.Check(kRank);
+    SetSteps(node, kRank, SpatialInts(node, "stride", kRank, 1), window);
     if (x.rank() != 3) {
         FailInvalid(fmt::format("the columns are {}", x.shape().ToString()));
     }
