@@ -238,7 +238,7 @@ Result<std::optional<ModelDescription>> DescribeModel(const ModelFile& file) {
     return std::optional(std::move(description));
 }
 
-// Of these the number of bytes says which nodes are not supported.
+// The number of bytes of such files says which nodes are not supported.
 Result<std::vector<UnsupportedNode>> CheckTorchGraph(std::span<const uint8_t> file) {
     std::vector<UnsupportedNode> nodes;
     for (uint32_t node = 1; node < file.size(); ++node) {

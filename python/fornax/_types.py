@@ -43,7 +43,7 @@ def _dtype_of(name: str) -> np.dtype:
 
 NAMES: Tuple[str, ...] = _core.type_names()
 DTYPES: Tuple[np.dtype, ...] = tuple(_dtype_of(name) for name in NAMES)
-# Of what the array structure of numpy does not tell.
+# The types that numpy's array structure does not tell.
 _EXTRA: Dict[np.dtype, int] = {dtype: number for number, dtype in enumerate(DTYPES) if dtype.kind == "V"}
 _STAND_INS = {number for number, name in enumerate(NAMES) if name in _OTHERS and DTYPES[number].kind != "V"}
 

@@ -107,7 +107,7 @@ typedef struct Input {
     PyObject* name;
     char* text;  // the same in UTF-8, for messages
     fornax_type type;
-    // Of the sizes that are set.
+    // The number of dims, which are the sizes that the caller set.
     size_t rank;
     int64_t dims[FORNAX_MAX_RANK];
     bool decides;       // its value does

@@ -151,7 +151,7 @@ extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-    // Of the exact size, so that a byte behind the end is found.
+    // The copy has the exact size, so that a read behind the end is found.
     const std::vector<std::byte> file(reinterpret_cast<const std::byte*>(data),
                                       reinterpret_cast<const std::byte*>(data) + size);
     const Result<GgufSummary> summary = ReadGguf(file, "a file");

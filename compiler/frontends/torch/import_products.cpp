@@ -152,13 +152,13 @@ Val Distances(Val a, Val b, double p) {
     });
 }
 
-// Of all pairs of rows of two tensors.
+// The distances of all pairs of rows of two tensors.
 void ImportCdist(Node& node) {
     node.Out(Distances(graph::Unsqueeze(node.In("x1"), -2), graph::Unsqueeze(node.In("x2"), -3),
                        node.Float("p")));
 }
 
-// Of each two rows of one tensor.
+// The distances of each two rows of one tensor.
 void ImportPdist(Node& node) {
     const Val x = node.In("self");
     const int64_t rows = node.builder().sizes().Fix(x.dim(0));

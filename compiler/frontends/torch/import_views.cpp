@@ -313,7 +313,7 @@ Val StridedPositions(Node& node) {
     return position;
 }
 
-// Of a tensor that lies in memory in row-major order, as the writer of the file has seen to.
+// The tensor lies in memory in row-major order: the writer of the file has seen to that.
 void ImportAsStrided(Node& node) {
     const Val x = node.In("self");
     const Val position = StridedPositions(node);
