@@ -80,6 +80,14 @@ TEST(HostileModels, DecayOfTooFewDimensions) {
                 HasSubstr("the axis 1 is not in"));
 }
 
+// Compiled, it read rows of another length.
+TEST(HostileModels, NumbersOfThreeParts) {
+    EXPECT_THAT(ErrorOf(Model(Input("x", {34, 3}) +
+                              R"(node { op_type: "DFT" input: "x" output: "y" }
+                         output { name: "y" })")),
+                HasSubstr("the last dimension of [34,3] is 3, neither 1 (real) nor 2 (complex)"));
+}
+
 // Tables of numbers that take the input's type.
 TEST(HostileModels, TreesOverStrings) {
     const std::string trees = R"(node { op_type: "TreeEnsemble" domain: "ai.onnx.ml" input: "x"

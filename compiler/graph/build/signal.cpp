@@ -47,6 +47,11 @@ Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transfor
         FailInvalid(
             fmt::format("the axis {} of {} cannot be transformed", axis, x.shape().ToString()));
     }
+    const Expr parts = x.dim(-1);
+    if (parts != Expr(1) && parts != Expr(2)) {
+        FailInvalid(fmt::format("the last dimension of {} is {}, neither 1 (real) nor 2 (complex)",
+                                x.shape().ToString(), parts.ToString()));
+    }
     return x.builder().Composite("dft",
                                  {{"axis", axis}, {"transform", static_cast<int64_t>(transform)}},
                                  {x, x.builder().Size(length)}, [&](Builder&, Vals in) -> Vals {
