@@ -4,36 +4,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "base/fuzz_outcomes.h"
 #include "base/hash.h"
-#include "base/printable.h"
 #include "compiler/frontends/onnx/fuzz_mutations.h"
 #include "compiler/graph/plan/plan_file.h"
+#include "compiler/graph/testing/fuzz_checks.h"
 #include "plugins/onnxruntime/partition_compiler.h"
 
 namespace {
 
 using namespace fornax;
+using namespace fornax::graph::fuzzing;
 using namespace fornax::onnxruntime_plugin;
 using Random = std::mt19937;
 
 constexpr size_t kMaxCompiledNodes = 2000;
 constexpr int64_t kMaxWeightElements = 1 << 12;
-
-[[noreturn]] void Fail(const char* what, const std::string& message) {
-    std::fprintf(stderr, "%s: %s\n", what, message.c_str());
-    std::abort();
-}
-
-// Our own errors, which no bytes may lead to, and what is no sentence.
-void CheckError(const char* what, const Error& error) {
-    if (error.code == ErrorCode::kInternal || !error.message.ends_with('.') ||
-        Printable(error.message) != error.message) {
-        Fail(what, error.message);
-    }
-}
 
 // What the model has for the constants without data: mostly of the type and sizes that the
 // partition says, as an honest model has them.
@@ -140,17 +127,6 @@ size_t Write(const std::string& bytes, uint8_t* data, size_t max_size) {
     return bytes.size();
 }
 
-size_t PrimitivesOf(const graph::Graph& graph) {
-    size_t count = 0;
-    for (const graph::Node& node : graph.nodes()) {
-        ++count;
-        for (const graph::Body& body : node.bodies) {
-            count += PrimitivesOf(*body);
-        }
-    }
-    return count;
-}
-
 // A run's sizes, which the bytes choose, so that a finding is one file.
 std::map<std::string, std::vector<int64_t>> SizesFor(const onnx::GraphProto& graph,
                                                      uint64_t choice) {
@@ -198,22 +174,11 @@ bool Compile(const onnx::ModelProto& model, uint64_t choice) {
         CheckError("CompilePartition", compiled.error());
         return false;
     }
-    if (const Status valid = graph::ValidatePlan(compiled->plan); !valid.ok()) {
-        Fail("ValidatePlan", valid.error().message);
-    }
+    CheckPlan(compiled->plan);
     return true;
 }
 
 }  // namespace
-
-// Most of the time of small runs is what the allocator keeps for its reports: of where memory was
-// allocated one frame is enough, and what was freed needs not be kept for long.
-extern "C" const char* __asan_default_options() {
-    return "malloc_context_size=1:quarantine_size_mb=4";
-}
-
-// libFuzzer's own change of bytes.
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 // Changed bytes have a wrong checksum; changed nodes get a right one, and mostly weights that fit.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,

@@ -1,19 +1,19 @@
 // Coverage-guided fuzzing of the importer and of the graph compiler behind it: any bytes as the
-// structure of an FX graph, which ends as an error or as a valid plan.
+// structure of an FX graph, which ends as an error or as a valid plan whose kernels have
+// SPIR-V.
 #include "compiler/frontends/torch/importer.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <random>
 
 #include "base/fuzz_outcomes.h"
 #include "compiler/frontends/torch/operator_families.h"
 #include "compiler/frontends/torch/test_program.h"
-#include "compiler/graph/compile.h"
+#include "compiler/graph/testing/fuzz_checks.h"
 
 namespace {
 
 using namespace fornax;
+using namespace fornax::graph::fuzzing;
 using namespace fornax::torch_frontend;
 using Random = std::mt19937;
 
@@ -164,32 +164,7 @@ void Change(stored::ProgramT& program, Random& random) {
     }
 }
 
-void CheckError(const char* what, const Error& error) {
-    if (error.code == ErrorCode::kInternal) {
-        std::fprintf(stderr, "%s: %s\n", what, error.message.c_str());
-        std::abort();
-    }
-}
-
-size_t PrimitivesOf(const graph::Graph& graph) {
-    size_t count = 0;
-    for (const graph::Node& node : graph.nodes()) {
-        ++count;
-        for (const graph::Body& body : node.bodies) {
-            count += PrimitivesOf(*body);
-        }
-    }
-    return count;
-}
-
 }  // namespace
-
-// Most of the time of small runs is what the allocator keeps for its reports.
-extern "C" const char* __asan_default_options() {
-    return "malloc_context_size=1:quarantine_size_mb=4";
-}
-
-extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
 // Changed bytes seldom leave a graph, changed nodes do.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data,
@@ -232,30 +207,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         CheckError("ImportGraph", imported.error());
         return 0;
     }
-    const Status valid = graph::Verify(imported->graph);
-    if (!valid.ok()) {
-        std::fprintf(stderr, "Verify: %s\n", valid.error().message.c_str());
-        std::abort();
-    }
-    // Compiling takes as long as the graph is large, which the importer bounds.
-    if (PrimitivesOf(imported->graph) > kMaxCompiledNodes) {
-        FuzzOutcomes::Count(true);
-        return 0;
-    }
     graph::CompileOptions options;
     if (size % 2 == 0) {
         options.dynamic_sizes = {"n"};
     }
-    const Result<graph::Plan> plan = graph::Compile(std::move(imported->graph), options);
-    FuzzOutcomes::Count(plan.ok());
-    if (!plan.ok()) {
-        CheckError("Compile", plan.error());
-        return 0;
-    }
-    const Status harmless = graph::ValidatePlan(*plan);
-    if (!harmless.ok()) {
-        std::fprintf(stderr, "ValidatePlan: %s\n", harmless.error().message.c_str());
-        std::abort();
-    }
+    FuzzOutcomes::Count(CheckGraph(std::move(imported->graph), options, kMaxCompiledNodes));
     return 0;
 }
