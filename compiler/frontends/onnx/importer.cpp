@@ -12,22 +12,12 @@
 #include <onnx/onnx_pb.h>
 
 #include "base/file.h"
-#include "base/printable.h"
 #include "compiler/frontends/onnx/graph_importer.h"
 #include "compiler/frontends/onnx/node_errors.h"
 #include "compiler/frontends/onnx/tensor_proto.h"
 
 namespace fornax::onnx_frontend {
 namespace {
-
-// A message with text of the file, cut where it is too long.
-std::string Message(std::string text) {
-    constexpr size_t kMaxLength = 4000;
-    if (text.size() > kMaxLength) {
-        text = text.substr(0, kMaxLength) + "...";
-    }
-    return Printable(text);
-}
 
 Error NoModel(const std::string& name) {
     return {ErrorCode::kInvalidArgument,
@@ -354,19 +344,6 @@ void AddExternalFiles(const google::protobuf::Message& message, std::set<std::st
     }
 }
 
-// What `function` gives, or the error that it throws.
-template <typename Function>
-auto Guarded(const std::string& name, const Function& function) -> Result<decltype(function())> {
-    try {
-        return function();
-    } catch (const graph::BuildError& error) {
-        return Error{error.code(), fmt::format("{}: {}.", name, Message(error.what()))};
-    } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::kOutOfHostMemory,
-                     fmt::format("{}: there is not enough memory to import it.", name)};
-    }
-}
-
 Result<ImportedModel> Import(google::protobuf::io::ZeroCopyInputStream& stream,
                              const std::string& name,
                              const std::string& directory,
@@ -379,7 +356,7 @@ Result<ImportedModel> Import(google::protobuf::io::ZeroCopyInputStream& stream,
     }
     std::set<std::string> external_files;
     AddExternalFiles(model, external_files);
-    return Guarded(name, [&] {
+    return graph::CatchBuildErrors(name, [&] {
         ImportedModel imported = ModelImporter(model, name, directory, options).Run();
         imported.external_files = std::move(external_files);
         return imported;
@@ -392,7 +369,8 @@ Result<ImportedModel> ImportModelMessage(onnx::ModelProto& model,
                                          const std::string& name,
                                          const InitializerValues& values,
                                          const ImportOptions& options) {
-    return Guarded(name, [&] { return ModelImporter(model, name, "", options, &values).Run(); });
+    return graph::CatchBuildErrors(
+        name, [&] { return ModelImporter(model, name, "", options, &values).Run(); });
 }
 
 Result<NodeCheck> CheckNodes(onnx::ModelProto& model,
@@ -400,8 +378,8 @@ Result<NodeCheck> CheckNodes(onnx::ModelProto& model,
                              const ImportOptions& options,
                              const NodeFilter& filter) {
     const std::string name = "model";
-    return Guarded(name,
-                   [&] { return ModelImporter(model, name, "", options, &values).Check(filter); });
+    return graph::CatchBuildErrors(
+        name, [&] { return ModelImporter(model, name, "", options, &values).Check(filter); });
 }
 
 Result<ImportedModel> ImportModel(const std::string& bytes,

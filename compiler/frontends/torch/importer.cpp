@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "base/printable.h"
 #include "compiler/frontends/torch/fx_graph_generated.h"
 #include "compiler/frontends/torch/node.h"
 #include "compiler/frontends/torch/problems.h"
@@ -37,15 +36,6 @@ std::string TextOf(const flatbuffers::String* text) {
 template <typename T>
 auto ItemsOf(const flatbuffers::Vector<T>* vector) {
     return vector == nullptr ? size_t{0} : size_t{vector->size()};
-}
-
-// A message with text of the file, cut where it is too long.
-std::string Message(std::string text) {
-    constexpr size_t kMaxLength = 4000;
-    if (text.size() > kMaxLength) {
-        text = text.substr(0, kMaxLength) + "...";
-    }
-    return Printable(text);
 }
 
 class NodeErrors : public graph::BuildError {
@@ -466,38 +456,25 @@ class GraphImporter : public NodeScope {
 
 const ImportOptions kNoOptions;
 
-// What `function` gives, or the error that it throws.
-template <typename Function>
-auto Guarded(const std::string& name, const Function& function) -> Result<decltype(function())> {
-    try {
-        return function();
-    } catch (const graph::BuildError& error) {
-        return Error{error.code(), fmt::format("{}: {}.", name, Message(error.what()))};
-    } catch (const std::bad_alloc&) {
-        return Error{ErrorCode::kOutOfHostMemory,
-                     fmt::format("{}: there is not enough memory to import it.", name)};
-    }
-}
-
 }  // namespace
 
 Result<ImportedGraph> ImportGraph(const GraphFile& file,
                                   const std::string& name,
                                   const ImportOptions& options) {
-    return Guarded(name, [&] { return GraphImporter(file, options).Run(nullptr); });
+    return graph::CatchBuildErrors(name, [&] { return GraphImporter(file, options).Run(nullptr); });
 }
 
 Result<std::vector<uint32_t>> UnsupportedNodes(const GraphFile& file,
                                                const std::string& name,
                                                std::vector<std::string>* reasons) {
-    return Guarded(name, [&] {
+    return graph::CatchBuildErrors(name, [&] {
         std::vector<NodeProblem> problems;
         GraphImporter(file, kNoOptions).Run(&problems);
         std::vector<uint32_t> nodes;
         for (const NodeProblem& problem : problems) {
             nodes.push_back(problem.node);
             if (reasons != nullptr) {
-                reasons->push_back(Message(problem.clause));
+                reasons->push_back(graph::PrintableClause(problem.clause));
             }
         }
         return nodes;
@@ -505,7 +482,7 @@ Result<std::vector<uint32_t>> UnsupportedNodes(const GraphFile& file,
 }
 
 Result<GraphPorts> ReadGraphPorts(const GraphFile& file, const std::string& name) {
-    return Guarded(name, [&] { return GraphImporter(file, kNoOptions).Ports(); });
+    return graph::CatchBuildErrors(name, [&] { return GraphImporter(file, kNoOptions).Ports(); });
 }
 
 }  // namespace fornax::torch_frontend

@@ -1,9 +1,10 @@
 // How the building of a graph fails: an exception whose text is a clause.
 //
 // Decompositions nest deeply and each of their steps may meet operands that do not fit, so building
-// throws. A frontend catches BuildError at its edge and makes a Result of it; nothing else escapes.
+// throws. CatchBuildErrors() makes a Result of it at a frontend's edge; nothing else escapes.
 #pragma once
 
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -32,5 +33,22 @@ class DependsOnData : public BuildError {
 [[noreturn]] void FailInvalid(const std::string& clause);
 // The input is valid but not covered.
 [[noreturn]] void FailUnsupported(const std::string& clause);
+
+// A clause with text of a file, printable, and cut where it is too long.
+std::string PrintableClause(std::string clause);
+
+// A frontend's edge: what `function` returns, or the error of what it throws. `name` is the file's.
+template <typename Function>
+auto CatchBuildErrors(const std::string& name, const Function& function)
+    -> Result<decltype(function())> {
+    try {
+        return function();
+    } catch (const BuildError& error) {
+        return Error{error.code(), name + ": " + PrintableClause(error.what()) + "."};
+    } catch (const std::bad_alloc&) {
+        return Error{ErrorCode::kOutOfHostMemory,
+                     name + ": there is not enough memory to import it."};
+    }
+}
 
 }  // namespace fornax::graph

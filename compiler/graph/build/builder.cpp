@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printable.h"
+
 namespace fornax::graph {
 
 void FailInvalid(const std::string& clause) {
@@ -14,6 +16,14 @@ void FailInvalid(const std::string& clause) {
 
 void FailUnsupported(const std::string& clause) {
     throw BuildError(ErrorCode::kUnsupported, clause);
+}
+
+std::string PrintableClause(std::string clause) {
+    constexpr size_t kMaxLength = 4000;
+    if (clause.size() > kMaxLength) {
+        clause = clause.substr(0, kMaxLength) + "...";
+    }
+    return Printable(clause);
 }
 
 TensorType Val::type() const {
@@ -273,9 +283,10 @@ void Builder::RequireVisibleSizes(const TensorType& type) const {
     for (const Expr& dim : type.shape.dims()) {
         for (const Symbol& symbol : dim.Symbols()) {
             if (hidden_sizes_.contains(symbol)) {
-                FailUnsupported(fmt::format("its result is {}, where {} depends on the data "
-                                            "within a loop or a branch",
-                                            type.ToString(), symbol.name()));
+                FailUnsupported(
+                    fmt::format("its result is {}, where {} depends on the data "
+                                "within a loop or a branch",
+                                type.ToString(), symbol.name()));
             }
         }
     }
