@@ -328,6 +328,20 @@ ValueId Algebra::FoldEquality() {
     return kStays;
 }
 
+// Clamped indices: shaders of WebGPU are full of them.
+ValueId Algebra::FoldExtreme() {
+    if (A() == B()) {
+        return A();
+    }
+    uint64_t c = 0;
+    const bool is_signed = e_.op == Op::kSMin || e_.op == Op::kSMax;
+    if (!IsConst(B(), &c) || Bound(A()) > c || (is_signed && !IsNonNegative(B()))) {
+        return kStays;
+    }
+    // What is at most c, and not negative where that matters.
+    return e_.op == Op::kUMin || e_.op == Op::kSMin ? A() : B();
+}
+
 ValueId Algebra::FoldOrder() {
     bool or_equal = e_.op == Op::kULe || e_.op == Op::kSLe;
     uint64_t c = 0;
@@ -431,7 +445,7 @@ ValueId Algebra::Fold() {
         case Op::kUMax:
         case Op::kSMin:
         case Op::kSMax:
-            return A() == B() ? A() : kStays;
+            return FoldExtreme();
         case Op::kIEq:
         case Op::kINe:
             return FoldEquality();

@@ -73,6 +73,7 @@ class Algebra {
     ir::ValueId FoldLogic();
     ir::ValueId FoldNot();
     ir::ValueId FoldEquality();
+    ir::ValueId FoldExtreme();
     ir::ValueId FoldOrder();
     ir::ValueId FoldSelect();
     ir::ValueId FoldConversion();

@@ -7,6 +7,10 @@
 
 namespace fornax::kernel {
 
+// Makes tests false that end a loop after 2^64 iterations, as naga gives to every loop. Before
+// PromoteLocals.
+void RemoveEndlessBounds(ir::Kernel& kernel);
+
 // Splits private arrays that are only indexed by constants and turns one-element ones into SSA
 // values, carried through if, switch, loop and scope as results and parameters.
 void PromoteLocals(ir::Kernel& kernel);

@@ -16,6 +16,7 @@ constexpr uint32_t kRegistersOfAvx512 = 32;
 }  // namespace
 
 void RunFirstPasses(ir::Kernel& kernel, uint32_t vector_registers) {
+    RemoveEndlessBounds(kernel);
     PromoteLocals(kernel);
     Simplify(kernel);
     if (vector_registers >= kRegistersOfAvx512) {

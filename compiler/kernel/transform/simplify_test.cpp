@@ -230,6 +230,21 @@ TEST(Simplify, BoundsOfIndices) {
         store_buffer %o, %z, %one, %eight align(4) return)");
 }
 
+// local_id_x is at most 3; of workgroup_id_x nothing is known.
+TEST(Simplify, IndicesThatAreInRangeAreNotClamped) {
+    const std::string constants = "%k:i32 = const 3 %n:i32 = const 2 %m:i32 = const -1 ";
+    Expect(constants + R"(%l:i32 = builtin local_id_x
+        %a:i32 = umin %l, %k %b2:i32 = smin %k, %l %c:i32 = umax %l, %k %d:i32 = smax %l, %k
+        store_buffer %o, %z, %a, %b2, %c, %d align(4) return)",
+           constants + R"(%l:i32 = builtin local_id_x
+        store_buffer %o, %z, %l, %l, %k, %k align(4) return)");
+    // A lower limit, a negative one, and what may be negative itself.
+    const std::string stay = constants + R"(%l:i32 = builtin local_id_x
+        %a:i32 = umin %l, %n %b2:i32 = smin %l, %m %c:i32 = smax %i, %k %d:i32 = umin %i, %k
+        store_buffer %o, %z, %a, %b2, %c, %d align(4) return)";
+    Expect(stay, stay);
+}
+
 TEST(Simplify, TableLoadsFromKnownPlaces) {
     Expect(R"(
         %v:i32, %w:i32 = load_constant %four align(4)
