@@ -41,7 +41,9 @@ class Algebra {
         return true;
     }
     // No value of the integer, read as unsigned, exceeds this.
-    uint64_t Bound(ir::ValueId id) const { return UpperBound(kernel_, id); }
+    uint64_t Bound(ir::ValueId id) const {
+        return UpperBound(kernel_, id, builder_.known_bounds());
+    }
     bool IsNonNegative(ir::ValueId id) const {
         return Bound(id) >> (ir::BitWidth(kernel_.type(id)) - 1) == 0;
     }

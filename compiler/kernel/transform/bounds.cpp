@@ -36,16 +36,18 @@ uint64_t BuiltinBound(const Kernel& kernel, BuiltinId builtin) {
     }
 }
 
-}  // namespace
-
-uint64_t UpperBound(const Kernel& kernel, ValueId value, uint32_t depth) {
+// From the operation.
+uint64_t BoundOfResult(const Kernel& kernel,
+                       ValueId value,
+                       const KnownBounds& known,
+                       uint32_t depth) {
     uint32_t width = BitWidth(kernel.type(value));
     uint64_t all = ~uint64_t{0} >> (64 - width);
     const Instruction* inst = kernel.Definition(value);
     if (!inst || depth > kMaxDepth) {
         return all;
     }
-    auto bound = [&](size_t i) { return UpperBound(kernel, inst->operands[i], depth + 1); };
+    auto bound = [&](size_t i) { return UpperBound(kernel, inst->operands[i], known, depth + 1); };
     uint64_t constant = 0;
     bool by_constant = inst->operands.size() == 2 && kernel.IsConst(inst->operands[1], &constant);
     uint64_t result = all;
@@ -83,6 +85,13 @@ uint64_t UpperBound(const Kernel& kernel, ValueId value, uint32_t depth) {
         default:
             return all;
     }
+}
+
+}  // namespace
+
+uint64_t UpperBound(const Kernel& kernel, ValueId value, const KnownBounds& known, uint32_t depth) {
+    const uint64_t bound = BoundOfResult(kernel, value, known, depth);
+    return value.index < known.size() ? std::min(bound, known[value.index]) : bound;
 }
 
 }  // namespace fornax::kernel

@@ -6,6 +6,7 @@
 #include <initializer_list>
 
 #include "compiler/kernel/ir/kernel.h"
+#include "compiler/kernel/transform/bounds.h"
 
 namespace fornax::kernel {
 
@@ -72,6 +73,8 @@ class ExpressionBuilder {
     virtual ~ExpressionBuilder() = default;
     virtual const ir::Kernel& kernel() const = 0;
     virtual ir::ValueId Const(ir::Type type, uint64_t bits) = 0;
+    // What the conditions around that place say.
+    virtual const KnownBounds& known_bounds() const = 0;
     // Simplifies the expression, finds an equal one that is visible, or adds an instruction.
     virtual ir::ValueId Build(Expression expression) = 0;
 };

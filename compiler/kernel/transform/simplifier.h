@@ -35,6 +35,7 @@ class Simplifier : public ExpressionBuilder {
     }
 
     const ir::Kernel& kernel() const override { return kernel_; }
+    const KnownBounds& known_bounds() const override { return bounds_; }
     ir::ValueId Const(ir::Type type, uint64_t bits) override;
     ir::ValueId Build(Expression expression) override { return Place(std::move(expression), {}); }
 
@@ -105,6 +106,8 @@ class Simplifier : public ExpressionBuilder {
     ir::InstId Hoist(ir::InstId id, size_t leaving, Insts& out);
     bool FlattenToSelects(ir::InstId id);
     void AddFacts(ir::ValueId value, ir::ValueId known);
+    void AddBound(ir::ValueId value, uint64_t bound);
+    void AddBoundOf(const ir::Instruction& order, bool holds);
     ir::InstId NewTerminator(ir::Op op);
 
     bool Yields(ir::BlockId block) const {
@@ -121,7 +124,9 @@ class Simplifier : public ExpressionBuilder {
     std::vector<ir::ValueId> map_;        // by value: what replaces it
     std::vector<ir::ValueId> fact_of_;    // by value: what it is known to be here
     std::vector<ir::ValueId> facts_;      // the values with one, innermost last
-    Insts* out_ = nullptr;                // the list that Build adds to
+    KnownBounds bounds_;
+    std::vector<std::pair<ir::ValueId, uint64_t>> tightened_;  // and what was known before
+    Insts* out_ = nullptr;                                     // the list that Build adds to
     Insts prologue_;
     static constexpr size_t kNumTypes = static_cast<size_t>(ir::Type::kBuffer) + 1;
     std::array<std::unordered_map<uint64_t, ir::ValueId>, kNumTypes> consts_;

@@ -284,12 +284,37 @@ void Simplifier::AddFacts(ValueId value, ValueId known) {
     } else if (inst->op == (holds ? Op::kAnd : Op::kOr)) {
         AddFacts(operands[0], known);
         AddFacts(operands[1], known);
+    } else if (inst->op == Op::kULt || inst->op == Op::kULe) {
+        AddBoundOf(*inst, holds != 0);
+    }
+}
+
+// `value` is at most `bound` until the end of the block that is being processed.
+void Simplifier::AddBound(ValueId value, uint64_t bound) {
+    if (bound >= UpperBound(kernel_, value, bounds_)) {
+        return;
+    }
+    if (bounds_.size() <= value.index) {
+        bounds_.resize(kernel_.num_values(), UINT64_MAX);
+    }
+    tightened_.emplace_back(value, bounds_[value.index]);
+    bounds_[value.index] = bound;
+}
+
+// a < b or a <= b, or the opposite: the lower one is at most what the upper one is at most.
+void Simplifier::AddBoundOf(const Instruction& order, bool holds) {
+    const ValueId low = order.operands[holds ? 0 : 1], high = order.operands[holds ? 1 : 0];
+    const bool differ = (order.op == Op::kULt) == holds;
+    const uint64_t bound = UpperBound(kernel_, high, bounds_);
+    if (bound != 0 || !differ) {
+        AddBound(low, differ ? bound - 1 : bound);
     }
 }
 
 void Simplifier::ProcessBlock(BlockId block, ValueId value, ValueId known) {
     size_t values = table_.Mark();
     size_t facts = facts_.size();
+    size_t tightened = tightened_.size();
     AddFacts(value, known);
     Insts out;
     InstId last = ProcessInsts(block, out);
@@ -298,6 +323,9 @@ void Simplifier::ProcessBlock(BlockId block, ValueId value, ValueId known) {
     table_.Release(values);
     for (; facts_.size() > facts; facts_.pop_back()) {
         fact_of_[facts_.back().index] = {};
+    }
+    for (; tightened_.size() > tightened; tightened_.pop_back()) {
+        bounds_[tightened_.back().first.index] = tightened_.back().second;
     }
 }
 

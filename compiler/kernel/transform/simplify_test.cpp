@@ -245,6 +245,59 @@ TEST(Simplify, IndicesThatAreInRangeAreNotClamped) {
     Expect(stay, stay);
 }
 
+TEST(Simplify, ConditionsBoundWhatTheyCompare) {
+    const std::string constants = "%k:i32 = const 64 %m:i32 = const 63 %n:i32 = const 62 ";
+    const std::string begin = constants + "%c:bool = ult %i, %k if %c { ";
+    // i is at most 63 where i < 64, at least 64 elsewhere, and anything behind both.
+    Expect(begin + R"(
+            %a:i32 = umin %i, %m %b2:i32 = umin %i, %n
+            store_buffer %o, %z, %a, %b2 align(4) yield
+        } else {
+            %d:i32 = umin %i, %m
+            store_buffer %o, %z, %d align(4) yield
+        }
+        %e:i32 = umin %i, %m
+        store_buffer %o, %four, %e align(4) return)",
+           begin + R"(
+            %b2:i32 = umin %i, %n
+            store_buffer %o, %z, %i, %b2 align(4) yield
+        } else {
+            %d:i32 = umin %i, %m
+            store_buffer %o, %z, %d align(4) yield
+        }
+        %e:i32 = umin %i, %m
+        store_buffer %o, %four, %e align(4) return)");
+    // The other three forms, and a loop's test, which holds for the rest of the body.
+    Expect(constants + R"(
+        %c:bool = ule %i, %m if %c { %a:i32 = umin %i, %m store_buffer %o, %z, %a align(4) yield }
+        %d:bool = ult %m, %j if %d { yield } else {
+            %e:i32 = umin %j, %m store_buffer %o, %z, %e align(4) yield }
+        loop @0 (%r:i32 = %z) {
+            %f:bool = ult %r, %k
+            if %f { yield } else { exit @0 }
+            %g:i32 = umin %r, %m
+            store_buffer %o, %g, %g align(4)
+            continue @0
+        } continuing () {
+            %h:i32 = iadd %r, %four
+            next %h
+        }
+        return)",
+           constants + R"(
+        %c:bool = ule %i, %m if %c { store_buffer %o, %z, %i align(4) yield }
+        %d:bool = ult %m, %j if %d { yield } else { store_buffer %o, %z, %j align(4) yield }
+        loop @0 (%r:i32 = %z) {
+            %f:bool = ult %r, %k
+            if %f { yield } else { exit @0 }
+            store_buffer %o, %r, %r align(4)
+            continue @0
+        } continuing () {
+            %h:i32 = iadd %r, %four
+            next %h
+        }
+        return)");
+}
+
 TEST(Simplify, TableLoadsFromKnownPlaces) {
     Expect(R"(
         %v:i32, %w:i32 = load_constant %four align(4)
