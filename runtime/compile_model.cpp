@@ -106,6 +106,7 @@ Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
         request.dynamic_sizes.all ? OpenSizes(inputs) : request.dynamic_sizes.names;
     options.precision = request.precision;
     options.bfloat16_products = request.bfloat16_products;
+    options.serial = request.serial;
     CompiledModel compiled;
     FORNAX_ASSIGN_OR_RETURN(
         compiled.plan, graph::Compile(std::move(model.graph), options,

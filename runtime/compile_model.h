@@ -56,6 +56,7 @@ struct CompileRequest {
     Precision precision = Precision::kHighest;
     bool bfloat16_products = false;  // graph::CompileOptions: what the device is fast at
     bool strict = false;             // refuses what would run on the host
+    bool serial = false;             // graph::CompileOptions: one processor, no workgroups
     // See graph::CompileOptions. A plan file is for the sizes that it is for.
     DynamicSizes dynamic_sizes;
     ProgressFunction progress;  // may be empty

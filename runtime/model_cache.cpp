@@ -28,7 +28,7 @@ Result<Hash128> RequestKey(const ModelCompiler& compiler, const CompileRequest& 
     // All members by name, so that a new one is not forgotten. Progress changes nothing, and
     // requests with boundaries are not looked up.
     [[maybe_unused]] const auto& [file, dims, input_shapes, input_values, precision,
-                                  bfloat16_products, strict, dynamic_sizes, progress,
+                                  bfloat16_products, strict, serial, dynamic_sizes, progress,
                                   with_boundaries] = request;
     Hasher hasher;
     hasher.Append("fornax model").Append(kKeyVersion).Append(compiler.digest);
@@ -50,7 +50,7 @@ Result<Hash128> RequestKey(const ModelCompiler& compiler, const CompileRequest& 
     for (const auto& [name, value] : input_values) {
         hasher.Append(name).Append(value.element).AppendArray(std::span(value.dims));
     }
-    hasher.Append(precision).Append(bfloat16_products).Append(strict);
+    hasher.Append(precision).Append(bfloat16_products).Append(strict).Append(serial);
     hasher.Append(dynamic_sizes.all).AppendListSize(dynamic_sizes.names.size());
     for (const std::string& name : dynamic_sizes.names) {
         hasher.Append(name);

@@ -26,18 +26,25 @@ Result<Plan> Compile(Graph graph,
                      const CompileOptions& options,
                      std::vector<Boundary>* boundaries) {
     FORNAX_ASSIGN_OR_RETURN(graph, SpecializeSizes(std::move(graph), options.dynamic_sizes));
-    FORNAX_ASSIGN_OR_RETURN(graph, MultiplyLess(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, TransformFast(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, IsOfTemplate));
+    if (!options.serial) {
+        FORNAX_ASSIGN_OR_RETURN(graph, MultiplyLess(graph));
+        FORNAX_ASSIGN_OR_RETURN(graph, TransformFast(graph));
+    }
+    const auto has_template = [&](const Graph& of, const Node& node) {
+        return !options.serial && IsOfTemplate(of, node);
+    };
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, has_template));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, LowerControlFlow(graph, IsRecurrence));
-    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, IsOfTemplate));
+    FORNAX_ASSIGN_OR_RETURN(graph, InlineComposites(graph, has_template));
     FORNAX_ASSIGN_OR_RETURN(graph, ForwardState(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, SinkPermutations(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, ChooseLayouts(graph));
     FORNAX_ASSIGN_OR_RETURN(graph, Simplify(graph));
-    FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(graph));
+    if (!options.serial) {
+        FORNAX_ASSIGN_OR_RETURN(graph, OrderBytes(graph));
+    }
     FORNAX_ASSIGN_OR_RETURN(graph, JoinProducts(graph));
     if (options.precision == Precision::kMedium) {
         FORNAX_ASSIGN_OR_RETURN(graph, NarrowWeights(graph));
@@ -46,9 +53,11 @@ Result<Plan> Compile(Graph graph,
         FORNAX_ASSIGN_OR_RETURN(graph,
                                 NarrowProducts(graph, options.precision == Precision::kMedium));
     }
-    FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
+    if (!options.serial) {
+        FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
+    }
     FORNAX_RETURN_IF_ERROR(Verify(graph));
-    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries));
+    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries, !options.serial));
     if (options.strict) {
         FORNAX_RETURN_IF_ERROR(CheckStrict(plan));
     }

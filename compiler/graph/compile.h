@@ -30,6 +30,8 @@ struct CompileOptions {
     // The device multiplies bf16 faster than f32, so that kMedium is worth it for products that are
     // not bound by reading their weights.
     bool bfloat16_products = false;
+    // One processor without workgroups runs the plan: loop kernels only, and no layouts for tiles.
+    bool serial = false;
 };
 
 // Whether this program was linked with the compiler (fornax_graph) or without it

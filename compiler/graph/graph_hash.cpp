@@ -17,10 +17,11 @@ class GraphHasher {
 
     void Append(const CompileOptions& options) {
         // Names all fields: with another one, this does not compile until it is hashed too.
-        const auto& [strict, dynamic_sizes, precision, bfloat16_products] = options;
+        const auto& [strict, dynamic_sizes, precision, bfloat16_products, serial] = options;
         hasher_.Append(strict)
             .Append(precision)
             .Append(bfloat16_products)
+            .Append(serial)
             .AppendListSize(dynamic_sizes.size());
         for (const std::string& name : dynamic_sizes) {
             hasher_.Append(name);

@@ -90,6 +90,7 @@ TEST(GraphHash, EveryPartCounts) {
         [](Parts& p) { p.options.strict = true; },
         [](Parts& p) { p.options.precision = Precision::kMedium; },
         [](Parts& p) { p.options.bfloat16_products = true; },
+        [](Parts& p) { p.options.serial = true; },
     };
     std::set<Hash128> hashes;
     for (const auto& change : changes) {

@@ -56,10 +56,11 @@ Result<graph::Plan> CompileInProcess(const std::string& compiler,
     const std::string text_file = scratch / "graph", plan_file = scratch / "graph.plan";
     FORNAX_RETURN_IF_ERROR(WriteFileAtomically(text_file, graph::ToText(graph), 0600));
     // All options by name, so that a new one is not forgotten.
-    const auto& [strict, dynamic_sizes, precision, bfloat16_products] = options;
-    if (precision != graph::Precision::kHighest || bfloat16_products) {
+    const auto& [strict, dynamic_sizes, precision, bfloat16_products, serial] = options;
+    if (precision != graph::Precision::kHighest || bfloat16_products || serial) {
         return Error{ErrorCode::kUnsupported,
-                     "The compiler of FORNAX_COMPILER is not asked for less precise products."};
+                     "The compiler of FORNAX_COMPILER is not asked for less precise products or "
+                     "plans of one processor."};
     }
     std::vector<std::string> command = {compiler, "compile", text_file, "-o", plan_file};
     if (strict) {

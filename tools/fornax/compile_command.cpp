@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/printable.h"
 #include "compiler/frontends/onnx/importer.h"
+#include "compiler/graph/c/emit_c.h"
 #include "compiler/graph/compile.h"
 #include "compiler/graph/export/exported_model.h"
 #include "compiler/graph/plan/plan_file.h"
@@ -41,6 +42,7 @@ struct Options {
     std::string output;
     std::string report_dir;
     std::string emit = "plan";
+    std::string name;
     bool explain = false;
 };
 
@@ -77,6 +79,7 @@ Result<runtime::CompiledModel> CompileGraphText(const Options& options, const st
     graph::CompileOptions compile;
     compile.strict = options.network.strict;
     compile.precision = options.network.ParsedPrecision();
+    compile.serial = options.emit == "c";
     compile.dynamic_sizes = {options.network.dynamic.begin(), options.network.dynamic.end()};
     runtime::CompiledModel compiled;
     FORNAX_ASSIGN_OR_RETURN(compiled.plan,
@@ -104,6 +107,7 @@ Result<runtime::CompiledModel> CompilePlan(const Options& options,
     request.dims = dims;
     request.strict = options.network.strict;
     request.precision = options.network.ParsedPrecision();
+    request.serial = options.emit == "c";
     request.dynamic_sizes.names = {options.network.dynamic.begin(), options.network.dynamic.end()};
     request.with_boundaries = options.explain || !options.report_dir.empty();
     ProgressLine line;
@@ -143,6 +147,36 @@ Status EmitModel(const Options& options, const std::map<std::string, int64_t>& d
     return OkStatus();
 }
 
+// The program's name is the model's, without its directory and ending.
+std::string ProgramName(const Options& options) {
+    return options.name.empty()
+               ? graph::c::Identifier(std::filesystem::path(options.network.path).stem().string())
+               : options.name;
+}
+
+// The model as a program in C, in a directory.
+Status EmitProgram(const Options& options, const std::map<std::string, int64_t>& dims) {
+    FORNAX_ASSIGN_OR_RETURN(const runtime::CompiledModel compiled, CompilePlan(options, dims));
+    FORNAX_ASSIGN_OR_RETURN(const std::vector<graph::c::ProgramFile> files,
+                            graph::c::EmitProgram(compiled.plan, ProgramName(options)));
+    std::error_code error;
+    std::filesystem::create_directories(options.output, error);
+    if (error) {
+        return Error{ErrorCode::kIo, fmt::format("{}: the directory cannot be made: {}.",
+                                                 options.output, error.message())};
+    }
+    for (const graph::c::ProgramFile& file : files) {
+        const std::string path = (std::filesystem::path(options.output) / file.name).string();
+        FORNAX_RETURN_IF_ERROR(WriteOutputFile(path, file.bytes));
+    }
+    FORNAX_ASSIGN_OR_RETURN(const graph::MemoryPlan memory,
+                            graph::PlanMemory(compiled.plan, compiled.plan.hints));
+    fmt::print("{} steps of {} kernels as a program in C, written to {}\n{}",
+               compiled.plan.steps.size(), compiled.plan.kernels.size(), options.output,
+               MemorySummary(compiled.plan, memory));
+    return OkStatus();
+}
+
 void Compile(const Options& options) {
     if (options.output.empty() && !options.explain && options.report_dir.empty()) {
         ExitWithError({ErrorCode::kInvalidArgument,
@@ -157,7 +191,7 @@ void Compile(const Options& options) {
                            fmt::format("--emit {} needs `-o FILE`.", options.emit)},
                           kExitUsage);
         }
-        ExitIfError(EmitModel(options, dims));
+        ExitIfError(options.emit == "c" ? EmitProgram(options, dims) : EmitModel(options, dims));
         return;
     }
     const auto start = std::chrono::steady_clock::now();
@@ -193,13 +227,17 @@ void AddCompileCommand(CLI::App& app) {
     compile->footer(kExamples);
     auto options = std::make_shared<Options>();
     options->network.AddTo(*compile);
-    compile->add_option("-o,--output", options->output, "The file to write");
+    compile->add_option("-o,--output", options->output,
+                        "The file to write; with --emit c the directory");
     compile
         ->add_option(
             "--emit", options->emit,
             "plan, onnx (the model in operators of ONNX) or torch (as a script of PyTorch), "
-            "for the sizes of --dim and any of --dynamic")
-        ->check(CLI::IsMember({"plan", "onnx", "torch"}));
+            "for the sizes of --dim and any of --dynamic; c (a program, in the directory of -o), "
+            "for the sizes of --dim")
+        ->check(CLI::IsMember({"plan", "onnx", "torch", "c"}));
+    compile->add_option("--name", options->name,
+                        "With --emit c: what its files and functions are called");
     compile->add_flag("--explain", options->explain,
                       "Print why each value between kernels lies in memory, and how large it is");
     compile->add_option("--write-report", options->report_dir,

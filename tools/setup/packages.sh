@@ -15,6 +15,8 @@ readonly kPackages=(
     # Linked into the command, tests and benchmarks
     libcli11-dev nlohmann-json3-dev libonnx-dev libprotobuf-dev protobuf-compiler
     libflatbuffers-dev flatbuffers-compiler libzip-dev libpng-dev libturbojpeg0-dev libgtest-dev libgmock-dev libbenchmark-dev
+    # Programs in C for RISC-V without an operating system, and the machine that runs them in the tests
+    gcc-riscv64-unknown-elf picolibc-riscv64-unknown-elf qemu-system-misc
     # Vulkan's loader, its validation layers, and lavapipe to compare with
     libvulkan1 vulkan-tools vulkan-validationlayers mesa-vulkan-drivers)
 

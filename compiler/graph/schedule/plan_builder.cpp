@@ -36,7 +36,8 @@ void KeepUsedSizes(loop::Kernel& kernel) {
 
 }  // namespace
 
-PlanBuilder::PlanBuilder(const Graph& graph) : graph_(graph), block_of_(graph.values().size()) {
+PlanBuilder::PlanBuilder(const Graph& graph, bool templates)
+    : graph_(graph), templates_(templates), block_of_(graph.values().size()) {
     plan_.name = graph.name();
     // The interface has its blocks first and in order, used or not.
     for (const ValueId input : graph.inputs()) {

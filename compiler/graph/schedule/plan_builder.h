@@ -13,8 +13,9 @@ namespace fornax::graph {
 
 class PlanBuilder {
   public:
-    // The graph outlives the builder.
-    explicit PlanBuilder(const Graph& graph);
+    // The graph outlives the builder. `templates`: whether the plan may have them.
+    explicit PlanBuilder(const Graph& graph, bool templates = true);
+    bool may_have_templates() const { return templates_; }
 
     // The block of a value that is in memory, made when it is first asked for.
     BlockId BlockOf(ValueId value);
@@ -53,6 +54,7 @@ class PlanBuilder {
     std::vector<std::string> ReadersOf(BlockId id) const;
 
     const Graph& graph_;
+    const bool templates_;
     Plan plan_;
     std::vector<BlockId> block_of_;  // by value index
     std::map<std::string, KernelId> kernels_;

@@ -115,7 +115,10 @@ ScalarId Converted(KernelBuilder& builder, ScalarId value, ElementType from, Ele
 }  // namespace
 
 void AddScan(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan) {
-    std::optional<TemplateKernel> kernel = TemplateOf(graph, node);
+    std::optional<TemplateKernel> kernel;
+    if (plan.may_have_templates()) {
+        kernel = TemplateOf(graph, node);
+    }
     if (!kernel) {
         return AddSerialScan(graph, realized, node, plan);
     }

@@ -16,8 +16,8 @@ namespace {
 
 class Scheduler {
   public:
-    Scheduler(const Graph& graph, std::vector<bool> realized)
-        : graph_(graph), realized_(std::move(realized)), plan_(graph) {}
+    Scheduler(const Graph& graph, std::vector<bool> realized, bool templates)
+        : graph_(graph), realized_(std::move(realized)), plan_(graph, templates) {}
 
     Result<Plan> Run(std::vector<Boundary>* boundaries) {
         AddStates();
@@ -234,12 +234,12 @@ class Scheduler {
 
 }  // namespace
 
-Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries) {
+Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries, bool templates) {
     Realization realization = ChooseRealized(graph);
     if (boundaries != nullptr) {
         *boundaries = ExplainBoundaries(graph, realization);
     }
-    return Scheduler(graph, std::move(realization.realized)).Run(boundaries);
+    return Scheduler(graph, std::move(realization.realized), templates).Run(boundaries);
 }
 
 }  // namespace fornax::graph

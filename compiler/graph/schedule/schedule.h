@@ -11,7 +11,9 @@
 namespace fornax::graph {
 
 // The graph holds primitives only, as passes/ leave it. `boundaries`, if not null, receives why
-// there are kernels of their own.
-Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries = nullptr);
+// there are kernels of their own. `templates`: whether kernels may be hand-written ones.
+Result<Plan> Schedule(const Graph& graph,
+                      std::vector<Boundary>* boundaries = nullptr,
+                      bool templates = true);
 
 }  // namespace fornax::graph

@@ -187,7 +187,10 @@ bool IsSortedByComparing(const SizeFacts& sizes, const Expr& length) {
 }
 
 void AddSort(const Graph& graph, std::vector<bool>& realized, const Node& node, PlanBuilder& plan) {
-    std::optional<TemplateKernel> kernel = TemplateOf(graph, node);
+    std::optional<TemplateKernel> kernel;
+    if (plan.may_have_templates()) {
+        kernel = TemplateOf(graph, node);
+    }
     if (!kernel) {
         return AddSortByRank(graph, realized, node, plan);
     }
