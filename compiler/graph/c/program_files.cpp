@@ -181,34 +181,41 @@ MEMORY {{
     ram (rwx) : ORIGIN = 0x80000000, LENGTH = {}M
 }}
 
+PHDRS {{
+    code PT_LOAD FLAGS(5);
+    constants PT_LOAD FLAGS(4);
+    data PT_LOAD FLAGS(6);
+    thread PT_TLS;
+}}
+
 SECTIONS {{
     .text : {{
         KEEP(*(.text.init))
         *(.text .text.*)
-    }} > ram
+    }} > ram :code
     .rodata : ALIGN(64) {{
         *(.rodata .rodata.* .srodata .srodata.*)
-    }} > ram
+    }} > ram :constants
     .data : ALIGN(64) {{
         *(.data .data.*)
         __global_pointer$ = . + 0x800;
         *(.sdata .sdata.*)
-    }} > ram
+    }} > ram :data
     /* Variables of the one thread, among them errno of the mathematical functions. */
     .tdata : ALIGN(64) {{
         __tls_base = .;
         *(.tdata .tdata.*)
-    }} > ram
+    }} > ram :data :thread
     .tbss (NOLOAD) : {{
         *(.tbss .tbss.* .tcommon)
-    }} > ram
+    }} > ram :data :thread
     .bss (NOLOAD) : ALIGN(64) {{
         __bss_start = .;
         . = . + SIZEOF(.tbss);
         *(.sbss .sbss.* .bss .bss.* COMMON)
         . = ALIGN(64);
         __bss_end = .;
-    }} > ram
+    }} > ram :data
     __stack_top = ORIGIN(ram) + LENGTH(ram);
     ASSERT(__stack_top - __bss_end >= 0x100000, "The program leaves no MiB for its stack.")
     /DISCARD/ : {{ *(.comment .note.*) }}
