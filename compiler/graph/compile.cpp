@@ -57,7 +57,7 @@ Result<Plan> Compile(Graph graph,
         FORNAX_ASSIGN_OR_RETURN(graph, PackWeights(std::move(graph)));
     }
     FORNAX_RETURN_IF_ERROR(Verify(graph));
-    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries, !options.serial));
+    FORNAX_ASSIGN_OR_RETURN(Plan plan, Schedule(graph, boundaries, options.serial));
     if (options.strict) {
         FORNAX_RETURN_IF_ERROR(CheckStrict(plan));
     }

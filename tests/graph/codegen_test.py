@@ -11,7 +11,6 @@ Environment: FORNAX_COMMAND. CODEGEN_ONLY, a regular expression, chooses cases.
 
 import os
 import re
-import shutil
 import subprocess
 import unittest
 
@@ -19,10 +18,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from codegen_tools import CROSS, QEMU, has_riscv, missing_riscv
 from fornax_command import DIGITS, IMAGES, FornaxCase, make_model, onnxruntime_outputs, random_array
 
-CROSS = "riscv64-unknown-elf-"
-QEMU = "qemu-system-riscv64"
 RELATIVE, ABSOLUTE = 1e-4, 1e-5
 
 
@@ -164,15 +162,6 @@ def all_cases():
         yield from (case for case in group(rng) if only.search(case.name))
 
 
-def has_riscv():
-    """Whether programs can be built for RISC-V and run; a compiler without its library is none."""
-    if not shutil.which(CROSS + "gcc") or not shutil.which(QEMU):
-        return False
-    empty = subprocess.run([CROSS + "gcc", "--specs=picolibc.specs", "-E", "-include", "math.h", "-x", "c", "/dev/null"],
-                           capture_output=True)
-    return empty.returncode == 0
-
-
 class Codegen(FornaxCase):
     def make(self, folder, *arguments):
         environment = dict(os.environ, CROSS_COMPILE=CROSS)
@@ -228,7 +217,40 @@ class Codegen(FornaxCase):
                 self.assertGreater(int(numbers["cycles"]), 0)
                 print(f"{case.name:24} {numbers['cycles']:>10} {numbers['instructions']:>12}")
         if not riscv:
-            self.skipTest(f"RISC-V is left out: {CROSS}gcc with picolibc, or {QEMU}, is not there.")
+            self.skipTest(missing_riscv())
+
+    def test_devices_and_a_machine_without_files(self):
+        """The addresses of the devices, and a run without semihosting: zeros come in, and nothing can be written."""
+        case = next(case for case in elementwise(np.random.default_rng(1)) if case.name == "relu_of_4")
+        folder = self.emit(case)
+        header = (folder / "net.h").read_text()
+        for name, value in (("ECHO_DEVICE", "0x10200000"), ("COMPUTE_DEVICE", "0x10300000"), ("DEVICE_BYTES", "0x1000")):
+            self.assertIn(f"#define NET_{name} UINT64_C({value})", header)
+        self.assertIn("ORIGIN = 0x80000000", (folder / "net.ld").read_text())
+        if not has_riscv():
+            self.skipTest(missing_riscv())
+        self.make(folder)
+        ran = subprocess.run([QEMU, "-machine", "virt", "-bios", "none", "-nographic", "-kernel", folder / "net.elf"],
+                             capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        self.assertIn("inputs: zeros", ran.stdout)
+        self.assertIn("steps: 1\n", ran.stdout)
+        self.assertIn("cannot be written", ran.stdout)
+        self.assertEqual(ran.returncode, 1)
+
+    def test_refusals(self):
+        """A model of ours that has no form in C says which node; a name that C does not take is refused."""
+        model = make_model([node("Relu", "x", "y")], {"x": (4,)}, {"y": (4,)})
+        path = self.directory / "model.onnx"
+        onnx.save(model, path)
+        result = self.fornax("compile", path, "--emit", "c", "-o", self.directory / "c", "--name", "9")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("'9' is no name for a program in C", result.stderr)
+        model = make_model([node("NonZero", "x", "y")], {"x": (4,)}, {})
+        model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, (1, "n")))
+        onnx.save(model, path)
+        result = self.fornax("compile", path, "--emit", "c", "-o", self.directory / "c")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "The node .* has no form in C")
 
 
 if __name__ == "__main__":

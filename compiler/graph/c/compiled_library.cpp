@@ -15,7 +15,8 @@ Result<CompiledLibrary> CompiledLibrary::Compile(const ScratchDirectory& directo
                                                  const std::string& options) {
     const std::string library = directory / "library.so";
     const std::string command = fmt::format(
-        "cd {} && {} -std=gnu11 -Wall -Werror -Wno-unused-variable -Wno-tautological-compare -ffp-contract=off -fwrapv -fno-strict-aliasing -fPIC "
+        "cd {} && {} -std=gnu11 -Wall -Werror -Wno-unused-variable -Wno-tautological-compare "
+        "-ffp-contract=off -fwrapv -fno-strict-aliasing -fPIC "
         "-shared {} {} -lm -o {} 2>&1",
         directory / ".", FORNAX_C_COMPILER, options, sources, library);
     FILE* const pipe = popen(command.c_str(), "r");

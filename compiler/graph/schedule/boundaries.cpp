@@ -25,7 +25,7 @@ class Explainer {
         for (const Node& node : graph_.nodes()) {
             for (const ValueId result : node.results) {
                 if (realization_.realized[result.value()] &&
-                    Classify(graph_, node).node_class != NodeClass::kState) {
+                    Classify(graph_, node, realization_.serial).node_class != NodeClass::kState) {
                     boundaries.push_back(Explain(node, result));
                 }
             }
@@ -60,7 +60,7 @@ class Explainer {
             case RealizeReason::kOutput:
                 return "it is an output of the model";
             case RealizeReason::kOwnKernel: {
-                const Classification classification = Classify(graph_, node);
+                const Classification classification = Classify(graph_, node, realization_.serial);
                 return classification.node_class == NodeClass::kHost
                            ? fmt::format("the host computes it: {}", classification.reason)
                            : fmt::format("{} has kernels of its own", Name(node.operation));
@@ -94,7 +94,7 @@ class Explainer {
                                readers.size());
         }
         const Node& reader = graph_.nodes()[readers[0]];
-        switch (Classify(graph_, reader).node_class) {
+        switch (Classify(graph_, reader, realization_.serial).node_class) {
             case NodeClass::kOwnKernel:
                 return fmt::format("{}, which reads it, has kernels of its own",
                                    Name(reader.operation));

@@ -19,10 +19,11 @@ bool NeedsNarrowFloat(ScalarFunction function) {
 struct Classifier {
     const Graph& graph;
     const Node& node;
+    const bool serial;
 
     Classification operator()(const op::Map& map) const {
         const ElementType type = graph.TypeOf(node.operands[0]).element;
-        if (type == ElementType::kF64 && NeedsNarrowFloat(map.function)) {
+        if (!serial && type == ElementType::kF64 && NeedsNarrowFloat(map.function)) {
             return {NodeClass::kHost, fmt::format("shaders have no {} of f64", Name(map.function))};
         }
         return {};
@@ -60,7 +61,7 @@ struct Classifier {
 
 }  // namespace
 
-Classification Classify(const Graph& graph, const Node& node) {
+Classification Classify(const Graph& graph, const Node& node, bool serial) {
     for (const std::vector<ValueId>* values : {&node.operands, &node.results}) {
         for (const ValueId value : *values) {
             if (graph.TypeOf(value).element == ElementType::kString) {
@@ -68,7 +69,7 @@ Classification Classify(const Graph& graph, const Node& node) {
             }
         }
     }
-    return std::visit(Classifier{graph, node}, node.operation);
+    return std::visit(Classifier{graph, node, serial}, node.operation);
 }
 
 ValueId StorageOf(const Graph& graph, ValueId value) {

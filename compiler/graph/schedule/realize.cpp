@@ -30,7 +30,8 @@ constexpr double kMaxInlinedCost = 160;
 
 class Realizer {
   public:
-    explicit Realizer(const Graph& graph) : graph_(graph), readers_(graph, result_.realized) {
+    Realizer(const Graph& graph, bool serial) : graph_(graph), readers_(graph, result_.realized) {
+        result_.serial = serial;
         const size_t count = graph.values().size();
         result_.realized.assign(count, false);
         result_.reasons.assign(count, RealizeReason::kInlined);
@@ -40,7 +41,7 @@ class Realizer {
         reads_.assign(count, 0);
         from_nothing_.assign(graph.nodes().size(), false);
         for (const Node& node : graph.nodes()) {
-            classes_.push_back(Classify(graph, node).node_class);
+            classes_.push_back(Classify(graph, node, serial).node_class);
         }
     }
 
@@ -570,8 +571,8 @@ class Realizer {
 
 }  // namespace
 
-Realization ChooseRealized(const Graph& graph) {
-    return Realizer(graph).Run();
+Realization ChooseRealized(const Graph& graph, bool serial) {
+    return Realizer(graph, serial).Run();
 }
 
 }  // namespace fornax::graph

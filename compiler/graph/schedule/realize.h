@@ -18,12 +18,13 @@ enum class NodeClass : uint8_t {
     kState,      // memory that is there already, or is written at the end
 };
 
-// The class, and for kHost the reason as a clause.
+// The class, and for kHost the reason as a clause. `serial`: for a plan of one processor, which has
+// all functions of f64.
 struct Classification {
     NodeClass node_class = NodeClass::kInline;
     std::string reason;
 };
-Classification Classify(const Graph& graph, const Node& node);
+Classification Classify(const Graph& graph, const Node& node, bool serial = false);
 
 // The value whose memory holds this one's elements in the same order: what a reshape looks at.
 ValueId StorageOf(const Graph& graph, ValueId value);
@@ -57,9 +58,10 @@ struct Realization {
     std::vector<bool> realized;          // by value index
     std::vector<RealizeReason> reasons;  // by value index
     std::vector<Obstacle> obstacles;     // by value index
+    bool serial = false;
 };
 
-Realization ChooseRealized(const Graph& graph);
+Realization ChooseRealized(const Graph& graph, bool serial = false);
 
 // The simple operations that a scalar function takes.
 double FunctionCost(ScalarFunction function);

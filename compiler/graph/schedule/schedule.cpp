@@ -16,8 +16,8 @@ namespace {
 
 class Scheduler {
   public:
-    Scheduler(const Graph& graph, std::vector<bool> realized, bool templates)
-        : graph_(graph), realized_(std::move(realized)), plan_(graph, templates) {}
+    Scheduler(const Graph& graph, std::vector<bool> realized, bool serial)
+        : graph_(graph), realized_(std::move(realized)), serial_(serial), plan_(graph, !serial) {}
 
     Result<Plan> Run(std::vector<Boundary>* boundaries) {
         AddStates();
@@ -105,7 +105,7 @@ class Scheduler {
     }
 
     void AddNode(const Node& node) {
-        const Classification classification = Classify(graph_, node);
+        const Classification classification = Classify(graph_, node, serial_);
         switch (classification.node_class) {
             case NodeClass::kState:
                 return;
@@ -226,6 +226,7 @@ class Scheduler {
 
     const Graph& graph_;
     std::vector<bool> realized_;
+    const bool serial_;
     PlanBuilder plan_;
     std::map<std::string, ValueId> states_;  // the value that reads each
     std::map<std::string, BlockId> state_blocks_;
@@ -234,12 +235,12 @@ class Scheduler {
 
 }  // namespace
 
-Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries, bool templates) {
-    Realization realization = ChooseRealized(graph);
+Result<Plan> Schedule(const Graph& graph, std::vector<Boundary>* boundaries, bool serial) {
+    Realization realization = ChooseRealized(graph, serial);
     if (boundaries != nullptr) {
         *boundaries = ExplainBoundaries(graph, realization);
     }
-    return Scheduler(graph, std::move(realization.realized), templates).Run(boundaries);
+    return Scheduler(graph, std::move(realization.realized), serial).Run(boundaries);
 }
 
 }  // namespace fornax::graph

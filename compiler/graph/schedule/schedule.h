@@ -11,9 +11,9 @@
 namespace fornax::graph {
 
 // The graph holds primitives only, as passes/ leave it. `boundaries`, if not null, receives why
-// there are kernels of their own. `templates`: whether kernels may be hand-written ones.
+// there are kernels of their own. `serial`: for one processor, without hand-written kernels.
 Result<Plan> Schedule(const Graph& graph,
                       std::vector<Boundary>* boundaries = nullptr,
-                      bool templates = true);
+                      bool serial = false);
 
 }  // namespace fornax::graph
