@@ -2,11 +2,13 @@
 #include "tools/fornax/network.h"
 
 #include <charconv>
+#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/file.h"
 #include "compiler/frontends/onnx/model_inputs.h"
+#include "compiler/frontends/torch/importer.h"
 #include "compiler/graph/plan/plan_file.h"
 
 namespace fornax::tool {
@@ -22,12 +24,33 @@ Result<Network> DescribePlan(const std::string& path) {
     return network;
 }
 
+// The file of fornax.torch.export.
+Result<Network> DescribeTorchGraph(const std::string& path,
+                                   const std::shared_ptr<const MappedFile>& file) {
+    const std::span bytes(reinterpret_cast<const uint8_t*>(file->bytes().data()),
+                          file->bytes().size());
+    const std::string directory = std::filesystem::path(path).parent_path().string();
+    FORNAX_ASSIGN_OR_RETURN(
+        const torch_frontend::GraphFile graph,
+        torch_frontend::ReadGraphFile(graph::Bytes(bytes, file), path, directory));
+    FORNAX_ASSIGN_OR_RETURN(const torch_frontend::GraphPorts ports,
+                            torch_frontend::ReadGraphPorts(graph, path));
+    Network network{path, false, {}};
+    for (size_t i = 0; i < ports.names.size(); ++i) {
+        network.inputs.push_back({ports.names[i], ports.types[i], true});
+    }
+    return network;
+}
+
 }  // namespace
 
 Result<Network> DescribeNetwork(const std::string& path) {
     FORNAX_ASSIGN_OR_RETURN(const std::shared_ptr<const MappedFile> file, MappedFile::Open(path));
     if (graph::LooksLikePlan(file->bytes())) {
         return DescribePlan(path);
+    }
+    if (torch_frontend::LooksLikeGraphFile(file->bytes())) {
+        return DescribeTorchGraph(path, file);
     }
     FORNAX_ASSIGN_OR_RETURN(const onnx_frontend::ModelPorts ports,
                             onnx_frontend::ReadModelPorts(file->bytes(), path));
@@ -45,7 +68,10 @@ Result<Network> DescribeNetwork(const std::string& path) {
 }
 
 void NetworkOptions::AddTo(CLI::App& command) {
-    command.add_option("model", path, "An ONNX model, or a plan file of `fornax compile`")
+    command
+        .add_option(
+            "model", path,
+            "An ONNX model, a file of fornax.torch.export, or a plan file of `fornax compile`")
         ->required();
     command
         .add_option("--dim", dims,

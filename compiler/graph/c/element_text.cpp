@@ -126,7 +126,8 @@ std::string EncodeText(ElementType type, const std::string& value) {
 
 std::string WrapText(ElementType type, const std::string& value) {
     if (!IsPartOfByte(type)) {
-        return value;
+        return IsInteger(type) && BitsOf(type) < 32 ? fmt::format("({})({})", CTypeOf(type), value)
+                                                    : value;
     }
     const uint32_t unused = 8 - BitsOf(type);
     return IsSigned(type)
@@ -144,7 +145,7 @@ std::string CastText(const std::string& value,
     }
     if (IsInteger(to)) {
         if (!IsFloat(from)) {
-            return WrapText(to, value);
+            return WrapText(to, fmt::format("({}){}", CTypeOf(to), value));
         }
         return fmt::format("fx_to_{}({}, {})", IsSigned(to) ? "signed" : "unsigned", value,
                            BitsOf(to));

@@ -230,24 +230,25 @@ std::string MakeFile(const Program& program) {
 # make run             the same in QEMU, with @name@_inputs.bin in and @name@_outputs.bin out
 # make HOST=1          @name@ for this machine; also `make HOST=1 run` and `make HOST=1 shared`
 #
-# CFLAGS may be added to. Products and sums are rounded one by one, as -ffp-contract=off says, so
-# that all machines compute the same.
+# CFLAGS are the user's, as in `make HOST=1 CFLAGS="-O3 -march=native"`; the others are needed.
+# Products and sums are rounded one by one (-ffp-contract=off), so that all machines compute the
+# same.
 CROSS_COMPILE ?= riscv64-unknown-elf-
 QEMU ?= qemu-system-riscv64
 CFLAGS ?= -O3
-CFLAGS += -std=gnu11 -Wall -Wno-unused-variable -Wno-tautological-compare -ffp-contract=off -fwrapv -fno-strict-aliasing -fno-math-errno
+override CFLAGS += -std=gnu11 -Wall -Wno-unused-variable -Wno-tautological-compare -ffp-contract=off -fwrapv -fno-strict-aliasing -fno-math-errno
 
 ifdef HOST
 CC ?= cc
 PROGRAM = @name@
-CFLAGS += -D@NAME@_HOST
+override CFLAGS += -D@NAME@_HOST
 RUN = ./@name@
 LINK = -lm
 else
 CC = $(CROSS_COMPILE)gcc
 PROGRAM = @name@.elf
 # picolibc has the mathematical functions.
-CFLAGS += --specs=picolibc.specs -march=rv64gc -mabi=lp64d -mcmodel=medany
+override CFLAGS += --specs=picolibc.specs -march=rv64gc -mabi=lp64d -mcmodel=medany
 RUN = $(QEMU) -machine virt -bios none -nographic -m @RAM@M -icount shift=0 \
       -semihosting-config enable=on,target=native -kernel @name@.elf
 LINK = -nostartfiles -T @name@.ld -lm
