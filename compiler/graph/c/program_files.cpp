@@ -24,6 +24,13 @@ std::string Members(const Program& program,
     return text + fmt::format("}} {}_{};\n\n", program.name, kind);
 }
 
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+    for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at)) {
+        text.replace(at, from.size(), to);
+    }
+    return text;
+}
+
 // Memory for the program, its stack and what a compiler makes of its kernels.
 uint64_t RamBytes(const Program& program) {
     uint64_t bytes = program.weights.size() + program.arena_bytes + program.state_bytes;
@@ -257,25 +264,24 @@ endif
 all: $(PROGRAM)
 
 $(PROGRAM): @name@.c @name@_weights.c @name@.h @name@_weights.bin @name@.ld
-	$(CC) $(CFLAGS) @name@.c @name@_weights.c $(LINK) -o $@
+@tab@$(CC) $(CFLAGS) @name@.c @name@_weights.c $(LINK) -o $@
 
 # A library of the network without the program around it.
 shared: lib@name@.so
 lib@name@.so: @name@.c @name@_weights.c @name@.h @name@_weights.bin
-	$(CC) $(CFLAGS) -D@NAME@_NO_MAIN -fPIC -shared @name@.c @name@_weights.c -lm -o $@
+@tab@$(CC) $(CFLAGS) -D@NAME@_NO_MAIN -fPIC -shared @name@.c @name@_weights.c -lm -o $@
 
 run: $(PROGRAM)
-	$(RUN)
+@tab@$(RUN)
 
 clean:
-	rm -f @name@ @name@.elf lib@name@.so
+@tab@rm -f @name@ @name@.elf lib@name@.so
 
 .PHONY: all shared run clean
 )",
                program);
-    const std::string ram = fmt::format("{}", RamBytes(program) >> 20);
-    const size_t at = text.find("@RAM@");
-    return text.replace(at, 5, ram);
+    text = Replaced(std::move(text), "@tab@", "\t");
+    return Replaced(std::move(text), "@RAM@", fmt::format("{}", RamBytes(program) >> 20));
 }
 
 }  // namespace fornax::graph::c
