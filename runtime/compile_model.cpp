@@ -10,6 +10,7 @@
 #include "compiler/graph/compile.h"
 #include "compiler/graph/graph_hash.h"
 #include "compiler/graph/host/host_functions.h"
+#include "compiler/graph/ir/text.h"
 #include "runtime/model_cache.h"
 
 namespace fornax::runtime {
@@ -108,6 +109,11 @@ Result<CompiledModel> CompileImported(onnx_frontend::ImportedModel model,
     options.bfloat16_products = request.bfloat16_products;
     options.serial = request.serial;
     CompiledModel compiled;
+    if (request.with_boundaries) {
+        graph::TextOptions text;
+        text.elide_constants = true;
+        compiled.graph_text = graph::ToText(model.graph, text);
+    }
     FORNAX_ASSIGN_OR_RETURN(
         compiled.plan, graph::Compile(std::move(model.graph), options,
                                       request.with_boundaries ? &compiled.boundaries : nullptr));

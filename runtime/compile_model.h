@@ -71,6 +71,8 @@ struct CompiledModel {
     const graph::HostFunctions* host_functions = nullptr;
     // Why values lie in memory between kernels, if it was asked for and the plan is not of a file.
     std::vector<graph::Boundary> boundaries;
+    // The model's graph as it was imported, without the bytes of constants, where boundaries are.
+    std::string graph_text;
     // The files, below the model's directory, that the plan was made of besides the model.
     std::set<std::string> external_files;
 };

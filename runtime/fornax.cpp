@@ -38,6 +38,11 @@ Status SetOption(ModelOptions& options, const std::string& key, const std::strin
     constexpr uint64_t kMaxKept = 1'000'000;
     if (key == "device") {
         options.device = value;
+    } else if (key == "driver") {
+        options.driver = value;
+    } else if (key == "report") {
+        FORNAX_ASSIGN_OR_RETURN(const uint64_t number, ToNumber(key, value, 1));
+        options.with_boundaries = number != 0;
     } else if (key == "cache") {
         options.cache = value;
     } else if (key == "precision") {

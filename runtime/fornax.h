@@ -155,6 +155,9 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
 /* key: value
  *   device: an index into the Vulkan loader's list or a part of a device's name; without it, a
  *     device of Fornax, else the loader's first
+ *   driver: the path of a Vulkan driver's library, which then is called without the Vulkan
+ *     loader, unless the environment asks for layers. Without it, the loader loads all drivers
+ *     that it finds
  *   dim.NAME: what the model's dimension NAME is expected to be
  *   dynamic.NAME: 1 keeps the model's dimension NAME open: one plan is for whatever it is, where
  *     else each size gets a plan of its own, which runs faster. For models whose sizes are new at
@@ -164,6 +167,7 @@ FORNAX_API void fornax_options_destroy(fornax_options* options);
  *   precision: of products of f32: highest (f32, the default), high, or medium (operands may be
  *     rounded to bf16, sums are of f32)
  *   strict: 1 refuses models of which a part would run on the host; 0 is the default
+ *   report: 1 keeps why values lie in memory, for fornax_session_report(); 0 is the default
  *   cache: a directory for plans, their weights and pipelines, or none; without it, the user's
  *     cache directory (FORNAX_CACHE_DIR). FORNAX_CACHE_MIB limits what it takes
  *   kept_plans, kept_sizes: how many plans of a model, and sizes of a plan in each session, are
@@ -304,6 +308,15 @@ FORNAX_API fornax_status fornax_session_bind_output(fornax_session* session,
                                                     void* data,
                                                     size_t size_bytes,
                                                     int* in_place);
+/* Lets runs keep a state of the model in the caller's memory, which holds its value before a run
+ * and after it, by the same rules. `size_bytes` is what the state has. FX graphs of PyTorch whose
+ * inputs change in place have states of these inputs' names. FORNAX_NOT_FOUND if there is none of
+ * the name. */
+FORNAX_API fornax_status fornax_session_bind_state(fornax_session* session,
+                                                   const char* name,
+                                                   void* data,
+                                                   size_t size_bytes,
+                                                   int* in_place);
 FORNAX_API fornax_status fornax_session_run(fornax_session* session);
 
 /* fornax_session_run() in two halves. fornax_session_start() begins a run and returns. It goes on
@@ -352,6 +365,24 @@ FORNAX_API size_t fornax_session_step_count(const fornax_session* session);
 FORNAX_API fornax_status fornax_session_step(const fornax_session* session,
                                              size_t index,
                                              fornax_step* step);
+
+/* What the model was made to for the sizes that are set, as JSON in UTF-8: an object of
+ *   name, device, sizes: {symbol: value}
+ *   graph: the text of the graph as it was read, with the option `report`, else ""
+ *   plan: the text of the plan
+ *   inputs, outputs: [{name, type, block}], with numbers of blocks
+ *   kernels: [{name, kind}], kind flat, row, product, attention or template
+ *   steps, in the order of a run: [{name, kernel (null on the host), reason (why on the host),
+ *     operations, bytes_read, bytes_written (null where unknown), reads, writes (of blocks)}]
+ *   blocks, pieces of memory: [{name, type, kind, first, last (steps), offset, size (null where
+ *     a run gives it)}], kind constant, input, output, temporary or state
+ *   memory, in bytes: {constants, ports, arena, lower_bound}
+ *   boundaries, why values lie in memory, with the option `report`: [{node, operation, type,
+ *     reason, nodes, readers}]
+ *   times, of the last fornax_session_profile() with these sizes: [{step, nanoseconds}]
+ *
+ * Members may be added. The text is valid until the next report, and as long as the session. */
+FORNAX_API fornax_status fornax_session_report(fornax_session* session, const char** json);
 
 /* --- PyTorch ---------------------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@ struct fornax_session {
     std::vector<fornax::runtime::StepTime> times;
     std::shared_ptr<const fornax::runtime::ModelPlan> profiled_plan;
     fornax::graph::Bindings profiled_sizes;
+    std::string report;
 };
 
 namespace fornax::runtime {

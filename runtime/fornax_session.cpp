@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "runtime/fornax_objects.h"
+#include "runtime/plan_report.h"
 
 namespace fornax::runtime {
 namespace {
@@ -324,6 +325,23 @@ fornax_status fornax_session_bind_output(fornax_session* session,
     });
 }
 
+fornax_status fornax_session_bind_state(fornax_session* session,
+                                        const char* name,
+                                        void* data,
+                                        size_t size_bytes,
+                                        int* in_place) {
+    return Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
+        FORNAX_RETURN_IF_NULL(name);
+        FORNAX_ASSIGN_OR_RETURN(const bool is_in_place,
+                                session->instance->BindState(name, data, size_bytes));
+        if (in_place != nullptr) {
+            *in_place = is_in_place ? 1 : 0;
+        }
+        return OkStatus();
+    });
+}
+
 fornax_status fornax_session_run(fornax_session* session) {
     return Guarded([&]() -> Status {
         FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
@@ -406,6 +424,19 @@ fornax_status fornax_session_profile(fornax_session* session) {
         session->times = std::move(times);
         session->profiled_plan = session->plan;
         session->profiled_sizes = session->instance->bindings();
+        return OkStatus();
+    });
+}
+
+fornax_status fornax_session_report(fornax_session* session, const char** json) {
+    return Guarded([&]() -> Status {
+        FORNAX_RETURN_IF_ERROR(CheckIsReady(session));
+        FORNAX_RETURN_IF_NULL(json);
+        const bool has_times = session->profiled_plan == session->plan &&
+                               session->profiled_sizes == session->instance->bindings();
+        session->report = ReportOf(*session->plan, *session->instance,
+                                   has_times ? session->times : std::vector<StepTime>());
+        *json = session->report.c_str();
         return OkStatus();
     });
 }

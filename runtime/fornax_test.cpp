@@ -10,6 +10,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "base/test_directory.h"
 #include "runtime/fornax_fixture.h"
@@ -103,6 +104,74 @@ TEST_F(ApiTest, OpenSizesHaveNames) {
     EXPECT_STREQ(fornax_model_input_dim_name(model_, 0, 1), "");
     EXPECT_STREQ(fornax_model_input_dim_name(model_, 1, 0), "");
     EXPECT_STREQ(fornax_model_output_dim_name(nullptr, 0, 0), "");
+}
+
+TEST_F(ApiTest, DriversAreLibraries) {
+    const std::string model = "add and double";
+    const auto load = [&](const char* driver) {
+        fornax_model* made = nullptr;
+        EXPECT_EQ(fornax_options_set(options_, "driver", driver), FORNAX_OK);
+        const fornax_status status =
+            fornax_model_load_bytes(model.data(), model.size(), options_, &made);
+        fornax_model_destroy(made);
+        return status;
+    };
+    EXPECT_EQ(load("no/such/driver.so"), FORNAX_NOT_FOUND);
+    EXPECT_THAT(fornax_error_message(),
+                StartsWith("The Vulkan driver no/such/driver.so cannot be"));
+    EXPECT_EQ(load("libm.so.6"), FORNAX_INVALID_ARGUMENT);
+    EXPECT_STREQ(fornax_error_message(),
+                 "libm.so.6 is no Vulkan driver: it has no vk_icdGetInstanceProcAddr.");
+    EXPECT_EQ(load(FORNAX_TEST_DRIVER), FORNAX_OK) << fornax_error_message();
+}
+
+TEST_F(ApiTest, ReportsTellTheRunAndItsMemory) {
+    ASSERT_FORNAX(fornax_options_set(options_, "report", "1"));
+    Load("add and double");
+    const char* text = nullptr;
+    EXPECT_EQ(fornax_session_report(session_, &text), FORNAX_INVALID_ARGUMENT);  // no sizes are set
+    std::vector<float> values(3, 1);
+    const fornax_tensor in = Vector(values);
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &in, 1));
+    ASSERT_FORNAX(fornax_session_report(session_, &text));
+    nlohmann::json report = nlohmann::json::parse(text);
+    EXPECT_EQ(report["sizes"]["n"], 3);
+    ASSERT_EQ(report["steps"].size(), 2u);
+    EXPECT_EQ(report["steps"][0]["name"], "add");
+    EXPECT_EQ(report["steps"][0]["operations"], 3);
+    EXPECT_EQ(report["kernels"][report["steps"][1]["kernel"].get<size_t>()]["kind"], "flat");
+    EXPECT_EQ(report["steps"][1]["reads"], report["steps"][0]["writes"]);
+    const auto& between = report["blocks"][report["steps"][1]["reads"][0].get<size_t>()];
+    EXPECT_EQ(between["kind"], "temporary");
+    EXPECT_EQ(between["type"], "f32[n]");
+    EXPECT_EQ(between["size"], 12);
+    EXPECT_THAT(report["plan"].get<std::string>(), HasSubstr("kernel add"));
+    EXPECT_TRUE(report["times"].empty());
+    ASSERT_FORNAX(fornax_session_profile(session_));
+    ASSERT_FORNAX(fornax_session_report(session_, &text));
+    report = nlohmann::json::parse(text);
+    ASSERT_EQ(report["times"].size(), 2u);
+    EXPECT_EQ(report["times"][1]["step"], 1);
+    EXPECT_EQ(fornax_session_report(session_, nullptr), FORNAX_INVALID_ARGUMENT);
+}
+
+TEST_F(ApiTest, StatesMayLieInMemoryOfTheCaller) {
+    Load("total");
+    std::vector<float> values = {1, 2, 3};
+    alignas(64) float total = 10;
+    const fornax_tensor in = Vector(values);
+    EXPECT_EQ(fornax_session_bind_state(session_, "total", &total, 4, nullptr),
+              FORNAX_INVALID_ARGUMENT);  // no sizes are set
+    ASSERT_FORNAX(fornax_session_set_sizes(session_, &in, 1));
+    ASSERT_FORNAX(fornax_session_bind_state(session_, "total", &total, 4, nullptr));
+    ASSERT_FORNAX(fornax_session_bind_input(session_, 0, values.data(), 12, nullptr));
+    ASSERT_FORNAX(fornax_session_run(session_));
+    EXPECT_EQ(total, 16);
+    EXPECT_EQ(fornax_session_bind_state(session_, "x", &total, 4, nullptr), FORNAX_NOT_FOUND);
+    EXPECT_STREQ(fornax_error_message(), "The model has no state x.");
+    ASSERT_FORNAX(fornax_session_bind_state(session_, "total", nullptr, 0, nullptr));
+    ASSERT_FORNAX(fornax_session_run(session_));
+    EXPECT_EQ(total, 16);
 }
 
 TEST(Devices, AreTheLoaders) {

@@ -201,15 +201,43 @@ graph::Strings Instance::OutputStrings(size_t index) const {
 bool Instance::OverlapsOtherBinding(const Bound* self,
                                     const uint8_t* data,
                                     uint64_t size_bytes) const {
-    for (const std::vector<Bound>* ports : {&bound_inputs_, &bound_outputs_}) {
-        for (const Bound& other : *ports) {
-            if (&other != self && other.in_place != nullptr &&
-                data < other.data + other.size_bytes && other.data < data + size_bytes) {
-                return true;
-            }
-        }
+    const auto overlaps = [&](const Bound& other) {
+        return &other != self && other.in_place != nullptr &&
+               data < other.data + other.size_bytes && other.data < data + size_bytes;
+    };
+    return std::ranges::any_of(bound_inputs_, overlaps) ||
+           std::ranges::any_of(bound_outputs_, overlaps) ||
+           std::ranges::any_of(bound_states_,
+                               [&](const auto& state) { return overlaps(state.second); });
+}
+
+Status Instance::Unbind(graph::BlockId id, Bound& bound) {
+    if (bound.in_place != nullptr) {
+        ForgetRecordings(0);
+        bound.in_place.reset();
+        // A port whose size is known from the start is in the first stage, and so are states.
+        FORNAX_RETURN_IF_ERROR(PlaceBlock(id.value(), 0));
     }
-    return false;
+    bound = {};
+    return OkStatus();
+}
+
+bool Instance::PlaceInPlace(graph::BlockId id, Bound& bound) {
+    const uint64_t needed = memory_[id.value()].place.size;
+    const bool exact = needed % 4 == 0 || program_->device()->features().storage_8bit;
+    // Bytes must not be two tensors' at once.
+    if (needed == 0 || !exact || OverlapsOtherBinding(&bound, bound.data, needed)) {
+        return false;
+    }
+    Result<std::unique_ptr<vulkan::Buffer>> imported =
+        vulkan::Buffer::Import(program_->device(), bound.data, needed);
+    if (!imported.ok()) {
+        return false;  // copied instead
+    }
+    ForgetRecordings(0);
+    bound.in_place = std::move(imported).value();
+    SetMemory(id.value(), kFirstBlockRegion + id.value(), *bound.in_place, 0, needed);
+    return true;
 }
 
 Result<bool> Instance::Bind(graph::BlockId id,
@@ -229,32 +257,60 @@ Result<bool> Instance::Bind(graph::BlockId id,
                      fmt::format("{} has {} bytes; the memory that is bound to it has {}.",
                                  block(id).name, needed, size_bytes)};
     }
-    if (bound.in_place != nullptr) {
-        ForgetRecordings(0);
-        bound.in_place.reset();
-        // A port whose size is known from the start is in the first stage.
-        FORNAX_RETURN_IF_ERROR(PlaceBlock(id.value(), 0));
+    FORNAX_RETURN_IF_ERROR(Unbind(id, bound));
+    if (data == nullptr) {
+        return false;
     }
-    bound = {data, data == nullptr ? 0 : size_bytes, nullptr};
+    bound = {data, size_bytes, nullptr};
     const graph::BlockKind kind = block(id).kind;
     const bool is_own =
         kind == (&ports == &bound_inputs_ ? graph::BlockKind::kInput : graph::BlockKind::kOutput);
     const uint32_t own_region = kFirstStageRegion + 1;
-    const bool exact = needed % 4 == 0 || program_->device()->features().storage_8bit;
-    // Another port of the same block may have it in place; bytes must not be two tensors' at once.
-    if (data == nullptr || needed == 0 || !is_own || memory.place.region != own_region || !exact ||
-        OverlapsOtherBinding(&bound, data, needed)) {
+    // Another port of the same block may have it in place.
+    return is_own && memory.is_known && memory.place.region == own_region &&
+           PlaceInPlace(id, bound);
+}
+
+Result<bool> Instance::BindState(std::string_view name, void* data, uint64_t size_bytes) {
+    const auto found = std::ranges::find_if(plan().blocks, [&](const graph::PlanBlock& block) {
+        return block.kind == graph::BlockKind::kState && block.name == name;
+    });
+    if (found == plan().blocks.end()) {
+        return Error{ErrorCode::kNotFound, fmt::format("The model has no state {}.", name)};
+    }
+    const graph::BlockId id(static_cast<size_t>(found - plan().blocks.begin()));
+    const uint64_t needed = memory_[id.value()].place.size;
+    if (data != nullptr && size_bytes != needed) {
+        return Error{ErrorCode::kInvalidArgument,
+                     fmt::format("The state {} has {} bytes; the memory that is bound to it has "
+                                 "{}.",
+                                 name, needed, size_bytes)};
+    }
+    FORNAX_RETURN_IF_ERROR(Unbind(id, bound_states_[id]));
+    if (data == nullptr) {
+        bound_states_.erase(id);
         return false;
     }
-    Result<std::unique_ptr<vulkan::Buffer>> imported =
-        vulkan::Buffer::Import(program_->device(), data, needed);
-    if (!imported.ok()) {
-        return false;  // copied instead
+    Bound& bound = bound_states_[id];
+    bound = {static_cast<uint8_t*>(data), size_bytes, nullptr};
+    const bool is_in_place = PlaceInPlace(id, bound);
+    if (is_in_place) {
+        // Memory of its own would be in vain.
+        state_buffers_.erase(id.value());
+        states_->Forget(found->name);
     }
-    ForgetRecordings(0);
-    bound.in_place = std::move(imported).value();
-    SetMemory(id.value(), kFirstBlockRegion + id.value(), *bound.in_place, 0, needed);
-    return true;
+    return is_in_place;
+}
+
+// Of states that are bound and not in place: before a run, or after it.
+void Instance::CopyStates(bool to_caller) {
+    for (const auto& [id, bound] : bound_states_) {
+        if (bound.in_place == nullptr && bound.size_bytes != 0) {
+            uint8_t* const own = memory_[id.value()].data;
+            std::memcpy(to_caller ? bound.data : own, to_caller ? own : bound.data,
+                        bound.size_bytes);
+        }
+    }
 }
 
 Result<bool> Instance::BindInput(size_t index, const void* data, uint64_t size_bytes) {
@@ -276,6 +332,7 @@ void Instance::CopyInputs() {
             std::memcpy(bytes.data(), bound.data, bytes.size());
         }
     }
+    CopyStates(false);
 }
 
 Status Instance::CopyOutputs() {
@@ -295,6 +352,7 @@ Status Instance::CopyOutputs() {
             std::memcpy(bound.data, bytes.data(), bytes.size());
         }
     }
+    CopyStates(true);
     return OkStatus();
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -66,6 +67,9 @@ class Instance {
     // gives is checked in the run. True if it is in place.
     Result<bool> BindInput(size_t index, const void* data, uint64_t size_bytes);
     Result<bool> BindOutput(size_t index, void* data, uint64_t size_bytes);
+    // The same for a state: while it is bound, its value is what the caller's memory holds, and
+    // then it begins anew. kNotFound if the plan has no such state.
+    Result<bool> BindState(std::string_view name, void* data, uint64_t size_bytes);
 
     // --- Running ---------------------------------------------------------------------------------
 
@@ -150,6 +154,10 @@ class Instance {
                       size_t index,
                       uint8_t* data,
                       uint64_t size_bytes);
+    // Ends a binding, and puts the block where it would be without.
+    Status Unbind(graph::BlockId id, Bound& bound);
+    // Puts the block into memory of the caller, if the device can.
+    bool PlaceInPlace(graph::BlockId id, Bound& bound);
     bool OverlapsOtherBinding(const Bound* self, const uint8_t* data, uint64_t size_bytes) const;
     Status RunHostStep(const graph::HostStep& step, size_t stage, bool ends_stage);
     Status BindResultSizes(const graph::HostStep& step, std::span<const graph::Tensor> results);
@@ -157,6 +165,7 @@ class Instance {
     void Store(graph::BlockId id, const graph::Tensor& tensor);
     void CopyInputs();
     Status CopyOutputs();
+    void CopyStates(bool to_caller);
 
     // instance_commands.cpp: what goes to the device.
     Result<Segment> PrepareSegment(uint32_t first, uint32_t end);
@@ -175,6 +184,7 @@ class Instance {
     // By block: strings.
     std::vector<std::optional<graph::Tensor>> host_values_;
     std::vector<Bound> bound_inputs_, bound_outputs_;
+    std::map<graph::BlockId, Bound> bound_states_;
     std::vector<StageState> stages_;  // behind what they refer to
     std::vector<Segment> recorded_;   // of Record()
     // What Start() began: work of the device, or a thread for plans with host steps.

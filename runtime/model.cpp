@@ -103,7 +103,7 @@ Status Model::Start() {
     }
     device_ = options_.opened_device;
     if (device_ == nullptr) {
-        FORNAX_ASSIGN_OR_RETURN(device_, vulkan::Device::Open(options_.device));
+        FORNAX_ASSIGN_OR_RETURN(device_, vulkan::Device::Open(options_.device, options_.driver));
     }
     FORNAX_ASSIGN_OR_RETURN(const std::optional<ModelDescription> description,
                             compiler_.describe(file_));
@@ -192,6 +192,7 @@ Result<std::shared_ptr<const ModelPlan>> Model::Compile(std::span<const graph::T
     auto plan = std::make_shared<ModelPlan>();
     plan->host_functions = compiled.host_functions;
     plan->boundaries = std::move(compiled.boundaries);
+    plan->graph_text = std::move(compiled.graph_text);
     for (const uint32_t input : compiled.plan.fixed_inputs) {
         const auto value = values.find(compiled.plan.inputs[input].name);
         if (value != values.end()) {

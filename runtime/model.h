@@ -20,6 +20,7 @@ namespace fornax::runtime {
 
 struct ModelOptions {
     std::string device;                             // as vulkan::Instance::Choose() takes it
+    std::string driver;                             // see vulkan::InstanceOptions
     std::shared_ptr<vulkan::Device> opened_device;  // instead, if not null
     std::map<std::string, int64_t> dims;            // see CompileRequest
     // Sizes that one plan is for whatever they are, instead of a plan for each.
@@ -34,8 +35,8 @@ struct ModelOptions {
     // How many plans, and how many sizes of each in a session, are kept.
     size_t kept_plans = 8;
     size_t kept_sizes = 4;
-    ProgressFunction progress;  // of loading; may be empty
-    bool with_boundaries = false;
+    ProgressFunction progress;     // of loading; may be empty
+    bool with_boundaries = false;  // and the text of the graph
 };
 
 // A plan of the model on the device.
@@ -45,6 +46,7 @@ struct ModelPlan {
     std::map<size_t, graph::Tensor> fixed_inputs;
     const graph::HostFunctions* host_functions = nullptr;
     std::vector<graph::Boundary> boundaries;  // see CompiledModel
+    std::string graph_text;
 };
 
 struct ModelPort {

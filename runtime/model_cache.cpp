@@ -187,7 +187,7 @@ Result<CompiledModel> CompileThroughCache(DiskCache& cache,
         const Result<Hash128> key = PlanKey(request_key, *found, request);
         if (key.ok() && !request.with_boundaries) {
             if (std::optional<graph::Plan> plan = graph::FindPlan(cache, *key)) {
-                return CompiledModel{*std::move(plan), compiler.host_functions, {}, {}};
+                return CompiledModel{*std::move(plan), compiler.host_functions, {}, {}, {}};
             }
         }
         // Values of other inputs may be looked at when those of the first are others: all count.

@@ -227,6 +227,58 @@ TEST_F(PlayerMemoryTest, TwoBindingsOfOneMemoryDoNotMix) {
     EXPECT_THAT(second.values(), Each(4));
 }
 
+// total += x, in memory that the device can use and in other memory.
+TEST_F(PlayerMemoryTest, StatesMayLieInMemoryOfTheCaller) {
+    const TensorType four = {ElementType::kF32, {4}};
+    PlanBuilder builder;
+    const BlockId x = builder.Input("x", kVector), y = builder.Output("y", four);
+    const BlockId total = builder.Block("total", four, BlockKind::kState);
+    builder.Dispatch(
+        "kernel add(in x: f32[n], out s: f32[4], out y: f32[4])\n  sizes n in 4..4\n"
+        "  parallel $i < 4\n"
+        "%0 = load x[$i]\n%1 = load s[$i]\n%2 = add %0, %1\nstore s[$i] = %2\n"
+        "store y[$i] = %2\n",
+        {x, total, y});
+    session_ = std::make_unique<Session>(Make(builder.Finish()));
+    const auto instance = For(4);
+    const auto add = [&](std::vector<float> values) {
+        std::memcpy(instance->InputBytes(0).data(), values.data(), 16);
+        Run(*instance);
+        return ToFloats(instance->OutputBytes(0));
+    };
+    EXPECT_THAT(add({1, 2, 3, 4}), ElementsAre(1, 2, 3, 4));
+    for (const size_t skew : {64, 1}) {
+        Memory memory(4, skew);
+        memory.Set({10, 10, 10, 10});
+        const Result<bool> bound =
+            instance->BindState("total", memory.values().data(), memory.size_bytes());
+        ASSERT_TRUE(bound.ok()) << bound.error().message;
+        if (skew == 64) {
+            EXPECT_EQ(*bound, CanImport());
+        }
+        EXPECT_THAT(add({1, 2, 3, 4}), ElementsAre(11, 12, 13, 14));
+        EXPECT_THAT(memory.values(), ElementsAre(11, 12, 13, 14));
+        memory.Set({0, 0, 0, 0});
+        EXPECT_THAT(add({1, 2, 3, 4}), ElementsAre(1, 2, 3, 4));
+        EXPECT_THAT(memory.values(), ElementsAre(1, 2, 3, 4));
+        // Bytes must not be two tensors' at once, so the state is copied.
+        ASSERT_TRUE(instance->BindState("total", nullptr, 0).ok());
+        ASSERT_TRUE(instance->BindInput(0, memory.values().data(), memory.size_bytes()).ok());
+        EXPECT_FALSE(*instance->BindState("total", memory.values().data(), memory.size_bytes()) &&
+                     skew == 64);
+        Run(*instance);
+        EXPECT_THAT(memory.values(), ElementsAre(2, 4, 6, 8));
+        ASSERT_TRUE(instance->BindInput(0, nullptr, 0).ok());
+        ASSERT_TRUE(instance->BindState("total", nullptr, 0).ok());
+        add({5, 5, 5, 5});
+        EXPECT_THAT(memory.values(), ElementsAre(2, 4, 6, 8));
+        EXPECT_EQ(instance->BindState("total", memory.values().data(), 12).error().code,
+                  ErrorCode::kInvalidArgument);
+        EXPECT_EQ(instance->BindState("x", memory.values().data(), 16).error().code,
+                  ErrorCode::kNotFound);
+    }
+}
+
 TEST_F(PlayerMemoryTest, MemoryThatIsTooSmallIsRefused) {
     const auto instance = For(4);
     Memory small(3, 0);

@@ -64,6 +64,11 @@ void StateStore::Set(const std::string& name,
     states_[name] = {size_bytes, std::move(buffer)};
 }
 
+void StateStore::Forget(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    states_.erase(name);
+}
+
 void StateStore::Clear() {
     const std::lock_guard lock(mutex_);
     states_.clear();

@@ -34,6 +34,8 @@ class StateStore {
     // Gives a state its memory, which the owner of the store may share with others: it holds the
     // state's value from here on. Instances that hold the state keep the old one.
     void Set(const std::string& name, uint64_t size_bytes, std::shared_ptr<vulkan::Buffer> buffer);
+    // The state begins anew. Instances that hold it keep the old value.
+    void Forget(const std::string& name);
     // All states begin anew, also with another size. Instances that hold a state keep the old one,
     // so no session may be using the store.
     void Clear();

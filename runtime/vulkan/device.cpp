@@ -107,8 +107,11 @@ void Select(const Features& has, Features& wanted) {
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> Device::Open(const std::string& choice) {
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const Instance> instance, Instance::Create());
+Result<std::shared_ptr<Device>> Device::Open(const std::string& choice, const std::string& driver) {
+    InstanceOptions options;
+    options.driver = driver;
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const Instance> instance,
+                            Instance::Create(std::move(options)));
     FORNAX_ASSIGN_OR_RETURN(const VkPhysicalDevice physical, instance->Choose(choice));
     return Open(std::move(instance), physical);
 }

@@ -52,8 +52,10 @@ struct ForeignDevice {
 // submissions to the queue take turns.
 class Device {
   public:
-    // Opens a device (Instance::Choose) with the features above as far as it has them.
-    static Result<std::shared_ptr<Device>> Open(const std::string& choice);
+    // Opens a device (Instance::Choose) with the features above as far as it has them; `driver` as
+    // of InstanceOptions.
+    static Result<std::shared_ptr<Device>> Open(const std::string& choice,
+                                                const std::string& driver = "");
     static Result<std::shared_ptr<Device>> Open(std::shared_ptr<const Instance> instance,
                                                 VkPhysicalDevice physical_device);
     // With what `info` says and nothing else, for clients with features of their own, of which

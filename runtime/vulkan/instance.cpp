@@ -1,6 +1,8 @@
 // Opening the loader, choosing a device.
 #include "runtime/vulkan/instance.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -78,6 +80,45 @@ uint32_t ValidationLayerVersion(PFN_vkGetInstanceProcAddr loader) {
     return 0;
 }
 
+// The functions of a driver without a loader in between. The library stays loaded.
+Result<PFN_vkGetInstanceProcAddr> OpenDriver(const std::string& path) {
+    void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library == nullptr) {
+        const char* const reason = ::dlerror();
+        return Error{ErrorCode::kNotFound,
+                     fmt::format("The Vulkan driver {} cannot be loaded: {}.", path,
+                                 reason == nullptr ? "no reason is given" : reason)};
+    }
+    const auto functions =
+        reinterpret_cast<PFN_vkGetInstanceProcAddr>(::dlsym(library, "vk_icdGetInstanceProcAddr"));
+    const auto negotiate = reinterpret_cast<VkResult (*)(uint32_t*)>(
+        ::dlsym(library, "vk_icdNegotiateLoaderICDInterfaceVersion"));
+    if (functions == nullptr || negotiate == nullptr) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} is no Vulkan driver: it has no vk_icdGetInstanceProcAddr.", path)};
+    }
+    // With version 5 the driver takes any version of the API.
+    constexpr uint32_t kInterface = 5;
+    uint32_t version = kInterface;
+    if (negotiate(&version) != VK_SUCCESS || version < kInterface) {
+        return Error{ErrorCode::kUnsupported,
+                     fmt::format("The Vulkan driver {} is older than what is known here.", path)};
+    }
+    return functions;
+}
+
+// Whether the user asks the loader for layers.
+bool EnvironmentHasLayers() {
+    for (const char* name : {"VK_INSTANCE_LAYERS", "VK_LOADER_LAYERS_ENABLE"}) {
+        const char* const layers = std::getenv(name);
+        if (layers != nullptr && *layers != '\0') {
+            return true;
+        }
+    }
+    return false;
+}
+
 // Whether the user asks the loader for the validation layer.
 bool EnvironmentValidates() {
     const char* const layers = std::getenv("VK_INSTANCE_LAYERS");
@@ -113,7 +154,12 @@ void Instance::Load(PFN_vkGetInstanceProcAddr functions) {
 }
 
 Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options) {
-    const PFN_vkGetInstanceProcAddr loader = Loader();
+    PFN_vkGetInstanceProcAddr loader = nullptr;
+    if (options.driver.empty() || options.validate || EnvironmentHasLayers()) {
+        loader = Loader();
+    } else {
+        FORNAX_ASSIGN_OR_RETURN(loader, OpenDriver(options.driver));
+    }
     if (loader == nullptr) {
         return Error{ErrorCode::kNotFound,
                      "The Vulkan loader libvulkan.so.1 is not installed; on Debian its package is "
@@ -145,13 +191,12 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
     if (instance->options_.driver_messages) {
         messenger_info.messageType |= VK_DEBUG_UTILS_MESSAGE_TYPE_GENERAL_BIT_EXT;
     }
-    const char* const debug_utils = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-    const bool with_messages =
-        instance->options_.on_message != nullptr && HasExtension(loader, debug_utils);
+    std::vector<const char*> extensions;
+    const bool with_messages = instance->options_.on_message != nullptr &&
+                               HasExtension(loader, VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
     if (with_messages) {
         create_info.pNext = &early_messenger_info;  // while the instance comes and goes
-        create_info.enabledExtensionCount = 1;
-        create_info.ppEnabledExtensionNames = &debug_utils;
+        extensions.push_back(VK_EXT_DEBUG_UTILS_EXTENSION_NAME);
     }
     constexpr VkValidationFeatureEnableEXT kSynchronization =
         VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT;
@@ -177,6 +222,8 @@ Result<std::shared_ptr<const Instance>> Instance::Create(InstanceOptions options
         create_info.ppEnabledLayerNames = &kValidationLayer;
     }
     const auto create = reinterpret_cast<PFN_vkCreateInstance>(loader(nullptr, "vkCreateInstance"));
+    create_info.enabledExtensionCount = static_cast<uint32_t>(extensions.size());
+    create_info.ppEnabledExtensionNames = extensions.data();
     const VkResult result = create(&create_info, nullptr, &instance->handle_);
     if (result != VK_SUCCESS) {
         return Error{ErrorCode::kNotFound,

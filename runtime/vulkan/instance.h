@@ -17,6 +17,9 @@ struct InstanceOptions {
     // VK_INSTANCE_LAYERS names the layer.
     bool validate = false;
     uint32_t api_version = VK_API_VERSION_1_3;  // at least 1.1
+    // The path of a driver's library, which then is called without the loader: loading the drivers
+    // of all devices takes long. Where layers are asked for, and with "", the loader does it.
+    std::string driver;
     // Receives the warnings and errors of validation layers, on any thread.
     std::function<void(const std::string& message)> on_message;
     // Whether it also receives those of drivers, once the instance is there.
