@@ -51,7 +51,9 @@ class GraphImporter : public NodeScope {
           program_(*file.program),
           options_(options),
           builder_(graph_),
-          values_(ItemsOf(program_.values())) {}
+          values_(ItemsOf(program_.values())) {
+        FindStates();
+    }
 
     // Nodes that cannot be imported are added to `problems`, and throw NodeErrors if it is null.
     ImportedGraph Run(std::vector<NodeProblem>* problems) {
@@ -59,7 +61,8 @@ class GraphImporter : public NodeScope {
         ReadGuards();
         for (size_t i = 0; i < ItemsOf(program_.inputs()); ++i) {
             const stored::Port& port = *program_.inputs()->Get(Index(i));
-            Define(port.value(), ReadInput(TextOf(port.name()), port.value()));
+            Define(port.value(), states_[i] ? ReadState(TextOf(port.name()), port.value())
+                                            : ReadInput(TextOf(port.name()), port.value()));
         }
         CheckThatInputsTellSymbols();
         for (size_t i = 0; i < ItemsOf(program_.weights()); ++i) {
@@ -82,10 +85,15 @@ class GraphImporter : public NodeScope {
         GraphPorts ports;
         for (size_t i = 0; i < ItemsOf(program_.inputs()); ++i) {
             const stored::Port& port = *program_.inputs()->Get(Index(i));
-            ports.names.push_back(TextOf(port.name()));
-            ports.types.push_back(TypeOf(port.value()));
+            if (!states_[i]) {
+                ports.names.push_back(TextOf(port.name()));
+                ports.types.push_back(TypeOf(port.value()));
+            }
         }
-        ports.output_count = ItemsOf(program_.outputs()) + ItemsOf(program_.mutations());
+        ports.output_count = ItemsOf(program_.outputs());
+        for (size_t i = 0; i < ItemsOf(program_.mutations()); ++i) {
+            ports.output_count += program_.mutations()->Get(Index(i))->in_place() ? 0 : 1;
+        }
         return ports;
     }
 
@@ -273,6 +281,28 @@ class GraphImporter : public NodeScope {
         return builder_.Input(name, type);
     }
 
+    void FindStates() {
+        states_.resize(ItemsOf(program_.inputs()));
+        for (size_t i = 0; i < ItemsOf(program_.mutations()); ++i) {
+            const stored::Mutation& mutation = *program_.mutations()->Get(Index(i));
+            if (mutation.in_place() && mutation.input() < states_.size()) {
+                states_[mutation.input()] = true;
+            }
+        }
+    }
+
+    Val ReadState(const std::string& name, uint32_t index) {
+        const TensorType type = TypeOf(index);
+        if (!type.shape.Constants()) {
+            FailUnsupported(
+                fmt::format("the input {}, which changes in place, is {}", name, type.ToString()));
+        }
+        if (!state_names_.insert(name).second) {
+            FailInvalid(fmt::format("two inputs that change in place are called {}", name));
+        }
+        return builder_.AddOne(graph::op::ReadState{name, type}, {});
+    }
+
     // A run learns symbols from the dimensions of inputs.
     void CheckThatInputsTellSymbols() const {
         std::set<graph::Symbol> told;
@@ -440,6 +470,10 @@ class GraphImporter : public NodeScope {
             FailInvalid(fmt::format("it changes the input {} to a value of another type",
                                     TextOf(port.name())));
         }
+        if (mutation.in_place()) {
+            builder_.Add(graph::op::WriteState{TextOf(port.name())}, {values_[mutation.value()]});
+            return;
+        }
         AddOutput(std::string(kMutatedPrefix) + TextOf(port.name()), mutation.value());
     }
 
@@ -450,6 +484,8 @@ class GraphImporter : public NodeScope {
     Builder builder_;
     Vals values_;
     std::vector<Expr> sizes_;
+    std::vector<bool> states_;  // by input: whether it changes in place
+    std::set<std::string> state_names_;
     std::map<std::string, graph::Bytes> mapped_;
     std::set<std::string> external_files_;
 };

@@ -30,7 +30,8 @@ struct ImportedGraph {
     std::set<std::string> external_files;
 };
 
-// The prefix of the names of outputs that hold what inputs of these names hold after a run.
+// The prefix of the names of outputs that hold what inputs of these names hold after a run. Inputs
+// that change in place are states of the graph instead.
 inline constexpr std::string_view kMutatedPrefix = "mutated.";
 
 // Errors are one sentence that names the file, all nodes that are not supported with their lines in

@@ -228,6 +228,53 @@ TEST(Importer, InputsThatChangeBecomeOutputs) {
     EXPECT_EQ(imported->graph.outputs()[0].name, "mutated.cache");
 }
 
+TEST(Importer, InputsThatChangeInPlaceAreStates) {
+    TestProgram p;
+    const uint32_t x = p.AsInput(p.Value("x", {2}));
+    const uint32_t cache = p.AsInput(p.Value("cache", {2})), y = p.Value("y", {2});
+    p.Node("aten.mul.Tensor", {y}, p.Tensor("self", cache), p.Tensor("other", x));
+    auto mutation = std::make_unique<stored::MutationT>();
+    mutation->input = 1;
+    mutation->value = y;
+    mutation->in_place = true;
+    p.program.mutations.push_back(std::move(mutation));
+    const Result<ImportedGraph> imported = Import(p);
+    ASSERT_TRUE(imported.ok()) << imported.error().message;
+    EXPECT_EQ(imported->graph.inputs().size(), 1u);
+    EXPECT_TRUE(imported->graph.outputs().empty());
+    EXPECT_THAT(graph::ToText(imported->graph), HasSubstr("{state = \"cache\"}"));
+
+    const Result<GraphFile> file = ReadGraphFile(ToBytes(FileOf(p.program)), "net", "");
+    ASSERT_TRUE(file.ok());
+    const Result<GraphPorts> ports = ReadGraphPorts(*file, "net");
+    ASSERT_TRUE(ports.ok());
+    EXPECT_THAT(ports->names, ElementsAre("x"));
+    EXPECT_EQ(ports->output_count, 0u);
+}
+
+TEST(Importer, StatesHaveNamesOfTheirOwn) {
+    TestProgram p;
+    for (uint32_t i = 0; i < 2; ++i) {
+        const uint32_t cache = p.AsInput(p.Value("cache", {2 + i}));
+        auto mutation = std::make_unique<stored::MutationT>();
+        mutation->input = i;
+        mutation->value = cache;
+        mutation->in_place = true;
+        p.program.mutations.push_back(std::move(mutation));
+    }
+    EXPECT_THAT(MessageOf(p), HasSubstr("two inputs that change in place are called cache"));
+}
+
+TEST(Importer, StatesHaveSizesThatAreNumbers) {
+    TestProgram p;
+    const uint32_t cache = p.AsInput(p.ValueOf("cache", {p.Symbol("s0", 4)}));
+    auto mutation = std::make_unique<stored::MutationT>();
+    mutation->value = cache;
+    mutation->in_place = true;
+    p.program.mutations.push_back(std::move(mutation));
+    EXPECT_THAT(MessageOf(p), HasSubstr("the input cache, which changes in place, is f32[s0]"));
+}
+
 TEST(GraphFile, RefusesDamage) {
     const std::vector<uint8_t> whole = FileOf(Layer().program, LayerWeights());
     for (size_t size = 0; size < whole.size(); ++size) {
