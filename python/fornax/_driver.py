@@ -7,11 +7,12 @@ import os
 import pathlib
 import platform
 import threading
-from typing import Dict
+from typing import Dict, Optional
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "_native"
 COMMAND = FOLDER / "bin" / "fornax"
 MANIFEST = FOLDER / "share" / "vulkan" / "icd.d" / f"fornax_icd.{platform.machine()}.json"
+LIBRARY = FOLDER / "lib" / "libvulkan_fornax.so"
 # For machines without one.
 LOADER = FOLDER / "loader" / "libvulkan.so.1"
 
@@ -47,6 +48,12 @@ def select() -> None:
             # By its name, libfornax.so finds the one that is there already.
             ctypes.CDLL(str(LOADER), mode=ctypes.RTLD_GLOBAL)
         _is_selected = True
+
+
+def library() -> Optional[str]:
+    """The driver's library, for the Vulkan loader to load it and no other; None where the user chooses drivers."""
+    chosen = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE")
+    return None if any(os.environ.get(name) for name in chosen) or not LIBRARY.exists() else str(LIBRARY)
 
 
 def environment() -> Dict[str, str]:

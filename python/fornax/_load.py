@@ -19,10 +19,13 @@ def _flag(value: Any, name: str) -> str:
     return "1" if value else "0"
 
 
-def _options(device, precision, strict, dynamic, dims, cache, kept_plans, kept_sizes) -> List[Tuple[str, str]]:
-    made = [("strict", _flag(strict, "strict"))]
+def _options(device, precision, strict, dynamic, dims, cache, kept_plans, kept_sizes, report) -> List[Tuple[str, str]]:
+    made = [("strict", _flag(strict, "strict")), ("report", _flag(report, "report"))]
+    driver = _driver.library()
     if device is not None:
         made.append(("device", str(device)))
+    elif driver is not None:
+        made.append(("driver", driver))  # that of the machine's other devices may take long to load
     if precision is not None:
         made.append(("precision", str(precision)))
     if isinstance(dynamic, (bool, np.bool_)):
@@ -58,12 +61,14 @@ def load(model: Union[str, "os.PathLike[str]", bytes, bytearray, memoryview], *,
          inputs: Optional[Mapping[str, Any]] = None,
          cache: Optional[Union[bool, str, "os.PathLike[str]"]] = None,
          kept_plans: Optional[int] = None,
-         kept_sizes: Optional[int] = None) -> Session:
+         kept_sizes: Optional[int] = None,
+         report: bool = False) -> Session:
     """Loads a model and compiles it, or finds it compiled in the cache.
 
     model: the path of an ONNX file or of a plan file (`python -m fornax compile`), or such a file's bytes. A plan file must
         not be overwritten while it is used.
-    device: an index into `fornax.devices()`, or a part of a device's name. Without it, Fornax.
+    device: an index into `fornax.devices()`, or a part of a device's name. Without it, Fornax, and drivers of other devices
+        are not loaded.
     precision: of products of f32. "highest" (f32, the default), "high", or "medium": operands may be rounded to bf16, sums
         are of f32.
     strict: refuses a model of which a part would run on the host.
@@ -73,13 +78,14 @@ def load(model: Union[str, "os.PathLike[str]", bytes, bytearray, memoryview], *,
     inputs: {name: array}, what inputs are expected to hold: their sizes, and their values where those decide shapes.
     cache: a folder for what is compiled, or False for none. Without it, the user's (FORNAX_CACHE_DIR).
     kept_plans, kept_sizes: how many plans of the model, and sizes of each plan, are kept for later runs (8 and 4).
+    report: whether `session.report()` also tells why values lie in memory; the model then is compiled anew.
 
     Returns a Session.
     Raises fornax.Error: NOT_FOUND for a file or device that does not exist, DATA_LOSS or INVALID_ARGUMENT for a file that is
     damaged or no model, UNSUPPORTED for what the compiler does not cover, IO. KeyboardInterrupt ends the wait at once; the
     compiler then ends by itself.
     """
-    options = _options(device, precision, strict, dynamic, dims, cache, kept_plans, kept_sizes)
+    options = _options(device, precision, strict, dynamic, dims, cache, kept_plans, kept_sizes, report)
     values = _values(inputs or {})
     if isinstance(model, (bytearray, memoryview)):
         model = bytes(model)

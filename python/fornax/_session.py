@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Tuple, Union
+import json
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
@@ -58,6 +59,11 @@ class Session(_core.Session):
         """A run that takes the time of each step, and so is slower. `inputs` as of run(). The steps in the order of the run."""
         return [Step(name, nanoseconds, bool(on_host), reason, *(None if count < 0 else count for count in counts))
                 for name, nanoseconds, on_host, reason, *counts in self._profile(inputs)]
+
+    def report(self) -> Dict[str, Any]:
+        """What the model became for the sizes of the last run: steps with operations and bytes, kernels, pieces of memory,
+        and the times of the last profile(). The object that fornax.h describes at fornax_session_report()."""
+        return json.loads(self._report())
 
     def __enter__(self) -> "Session":
         return self

@@ -122,6 +122,53 @@ int ReadPositional(Session* self, PyObject* args, Array* arrays) {
     return 0;
 }
 
+static int CheckCount(PyObject* list, size_t expected, const char* what) {
+    if (!PyList_Check(list)) {
+        PyErr_Format(PyExc_TypeError, "The %s of a run are a list.", what);
+        return -1;
+    }
+    if (PyList_Size(list) != (Py_ssize_t)expected) {
+        RaiseError(FORNAX_INVALID_ARGUMENT, "%lld %s are given; there are %lld.",
+                   (long long)PyList_Size(list), what, (long long)expected);
+        return -1;
+    }
+    return 0;
+}
+
+int ReadTensors(Session* self, PyObject* list, Array* arrays) {
+    memset(arrays, 0, self->input_count * sizeof *arrays);
+    int result = CheckCount(list, self->input_count, "inputs");
+    for (size_t i = 0; result == 0 && i < self->input_count; ++i) {
+        result = ReadTensor(PyList_GetItem(list, (Py_ssize_t)i), self->inputs[i].type,
+                            self->inputs[i].text, &arrays[i]);
+    }
+    return result;
+}
+
+int ReadOutputTensors(Session* self, PyObject* list, Array* arrays) {
+    memset(arrays, 0, self->output_count * sizeof *arrays);
+    int result = CheckCount(list, self->output_count, "outputs");
+    for (size_t i = 0; result == 0 && i < self->output_count; ++i) {
+        PyObject* object = PyList_GetItem(list, (Py_ssize_t)i);
+        result = ReadOutputTensor(object, self->outputs[i].type, self->outputs[i].text, &arrays[i]);
+        if (result == 0) {
+            Py_INCREF(object);
+            self->outputs[i].array = object;
+        }
+    }
+    return result;
+}
+
+int ReadStates(Session* self, PyObject* list, Array* arrays) {
+    memset(arrays, 0, self->state_count * sizeof *arrays);
+    int result = CheckCount(list, self->state_count, "states");
+    for (size_t i = 0; result == 0 && i < self->state_count; ++i) {
+        result = ReadOutputTensor(PyList_GetItem(list, (Py_ssize_t)i), self->states[i].type,
+                                  self->states[i].text, &arrays[i]);
+    }
+    return result;
+}
+
 int ReadOutputs(Session* self, PyObject* out, Array* arrays) {
     memset(arrays, 0, self->output_count * sizeof *arrays);
     if (out == NULL || out == Py_None) {

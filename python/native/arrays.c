@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "python/native/core.h"
+#include "python/native/dlpack.h"
 
 // What numpy's attribute __array_struct__ points to; the layout is fixed by numpy's documentation
 // ("The array interface protocol").
@@ -26,21 +27,6 @@ enum {
     kFlagNativeOrder = 0x200,
     kFlagWritable = 0x400
 };
-
-// DLPack's structures; the layout is fixed by its specification (version 0.8, "Python
-// specification").
-typedef struct DlTensor {
-    void* data;
-    int32_t device_type;
-    int32_t device_id;
-    int32_t rank;
-    uint8_t type_code;
-    uint8_t type_bits;
-    uint16_t lanes;
-    int64_t* dims;
-    int64_t* strides;
-    uint64_t byte_offset;
-} DlTensor;
 
 enum { kDlCpu = 1, kDlCudaHost = 3, kDlRocmHost = 11 };
 enum { kDlInt = 0, kDlUint = 1, kDlFloat = 2, kDlBfloat = 4, kDlBool = 6 };
@@ -255,6 +241,40 @@ static bool IsContiguous(const DlTensor* tensor) {
     return true;
 }
 
+int TakeDlTensor(PyObject* object,
+                 const DlTensor* from,
+                 fornax_type expected,
+                 const char* name,
+                 Array* array) {
+    if (from->device_type != kDlCpu && from->device_type != kDlCudaHost &&
+        from->device_type != kDlRocmHost) {
+        RaiseError(
+            FORNAX_INVALID_ARGUMENT,
+            "%s is in the memory of another device (DLPack's device type %d); copy it to the "
+            "host first.",
+            name, (int)from->device_type);
+        return -1;
+    }
+    if (!Passes(expected, TypeOfDlpack(from))) {
+        return WrongType(object, expected, name);
+    }
+    if (from->rank > FORNAX_MAX_RANK) {
+        return TooManyDims(name, from->rank);
+    }
+    if (!IsContiguous(from)) {
+        return 0;
+    }
+    array->tensor.type = expected;
+    array->tensor.rank = (size_t)from->rank;
+    for (int32_t i = 0; i < from->rank; ++i) {
+        array->tensor.dims[i] = from->dims[i];
+    }
+    array->tensor.data = from->data == NULL ? NULL : (char*)from->data + from->byte_offset;
+    SetSize(&array->tensor);
+    array->writable = true;  // this version of DLPack has no memory that is read only
+    return 1;
+}
+
 // As ReadStruct(). The capsule stays unconsumed: it owns the memory, and frees it when it goes.
 static int ReadDlpack(PyObject* object,
                       PyObject* method,
@@ -266,36 +286,12 @@ static int ReadDlpack(PyObject* object,
         return -1;
     }
     const DlTensor* from = PyCapsule_GetPointer(capsule, "dltensor");
-    if (from == NULL) {
-        Py_DECREF(capsule);
-        return -1;
-    }
-    int result = 0;
-    if (from->device_type != kDlCpu && from->device_type != kDlCudaHost &&
-        from->device_type != kDlRocmHost) {
-        RaiseError(
-            FORNAX_INVALID_ARGUMENT,
-            "%s is in the memory of another device (DLPack's device type %d); copy it to the "
-            "host first.",
-            name, (int)from->device_type);
-        result = -1;
-    } else if (!Passes(expected, TypeOfDlpack(from))) {
-        result = WrongType(object, expected, name);
-    } else if (from->rank > FORNAX_MAX_RANK) {
-        result = TooManyDims(name, from->rank);
-    } else if (IsContiguous(from)) {
-        array->tensor.type = expected;
-        array->tensor.rank = (size_t)from->rank;
-        for (int32_t i = 0; i < from->rank; ++i) {
-            array->tensor.dims[i] = from->dims[i];
-        }
-        array->tensor.data = from->data == NULL ? NULL : (char*)from->data + from->byte_offset;
-        SetSize(&array->tensor);
-        array->writable = true;  // this version of DLPack has no memory that is read only
+    const int result = from == NULL ? -1 : TakeDlTensor(object, from, expected, name, array);
+    if (result == 1) {
         array->owner = capsule;
-        return 1;
+    } else {
+        Py_DECREF(capsule);
     }
-    Py_DECREF(capsule);
     return result;
 }
 

@@ -62,6 +62,14 @@ int ReadArray(PyObject* object, fornax_type expected, const char* name, Array* a
 int ReadOutputArray(PyObject* object, fornax_type expected, const char* name, Array* array);
 void ReleaseArray(Array* array);
 
+// Tensors of a type that AddTensorType() was told of: their memory is read by the functions of
+// DLPack's exchange interface, without a capsule each. Others are read as ReadArray() and
+// ReadOutputArray() do. An input that is not contiguous is replaced by a copy, as torch makes it.
+int ReadTensor(PyObject* object, fornax_type expected, const char* name, Array* array);
+int ReadOutputTensor(PyObject* object, fornax_type expected, const char* name, Array* array);
+// add_tensor_type(type, capsule of __dlpack_c_exchange_api__): whether its version is known.
+PyObject* AddTensorType(PyObject* module, PyObject* args);
+
 // A new array of numpy, and where its elements are.
 PyObject* NewArray(fornax_type type, PyObject* shape, void** data);
 // The strings of an output as an array.
@@ -130,7 +138,19 @@ typedef struct Output {
     int64_t dims[FORNAX_MAX_RANK];
     PyObject* array;  // `out` of the run under way
     bool varies;      // its size depends on values
+    // What the last run gave, while sizes and bindings stay and it does not vary.
+    bool is_known;
+    fornax_tensor known;
 } Output;
+
+// A state of the model that lies in memory of the caller.
+typedef struct State {
+    PyObject* name;
+    char* text;
+    fornax_type type;
+    const void* bound;
+    PyObject* owner;  // of `bound`
+} State;
 
 enum { kKnownSizes = 8 };
 
@@ -144,6 +164,8 @@ typedef struct Session {
     size_t output_count;
     Input* inputs;
     Output* outputs;
+    size_t state_count;
+    State* states;
     bool knows_outputs;
     bool has_strings;
     bool has_sizes;
@@ -168,6 +190,16 @@ PyObject* SessionCall(PyObject* self, PyObject* args, PyObject* kwargs);
 PyObject* SessionStart(PyObject* self, PyObject* args, PyObject* kwargs);
 PyObject* SessionWait(PyObject* self, PyObject* args, PyObject* kwargs);
 PyObject* SessionProfile(PyObject* self, PyObject* args, PyObject* kwargs);
+// _run_tensors(inputs, outputs, states, profile)
+PyObject* SessionRunTensors(PyObject* self, PyObject* args);
+
+// session_states.c
+// _set_states([(name, fornax_type), ...]), before the first run.
+PyObject* SessionSetStates(PyObject* self, PyObject* args);
+// Binds the states to these arrays, whose owners are kept as long. With the lock held.
+int BindStates(Session* self, Array* arrays);
+void UnbindStates(Session* self);
+void FreeStates(Session* self);
 
 // arguments.c: as many arrays as the model has inputs or outputs, to be released also after an
 // error. -1 with an exception.
@@ -176,6 +208,10 @@ int ReadInputs(Session* self, PyObject* inputs, Array* arrays);
 int ReadPositional(Session* self, PyObject* args, Array* arrays);
 // {name: array to write to}, or None. Arrays of outputs that are not named stay zeros.
 int ReadOutputs(Session* self, PyObject* out, Array* arrays);
+// Lists of tensors: all inputs, all outputs, all states.
+int ReadTensors(Session* self, PyObject* list, Array* arrays);
+int ReadOutputTensors(Session* self, PyObject* list, Array* arrays);
+int ReadStates(Session* self, PyObject* list, Array* arrays);
 void ReleaseArrays(Array* arrays, size_t count);
 
 // session_bind.c, with the lock held.
@@ -186,5 +222,8 @@ int SetSizes(Session* self, const Array* arrays);
 int Prepare(Session* self, Array* inputs, Array* outputs, fornax_status (*run)(fornax_session*));
 // Whether the arrays of `out` have the outputs' shapes. Before the run only where that is known.
 int CheckOutputs(Session* self, const Array* arrays, bool after_run);
+// What the last run gave: a library's tensor, or null with an exception.
+const fornax_tensor* OutputOf(Session* self, size_t index);
+void ForgetOutputs(Session* self);
 // Ends all bindings and lets go of the arrays.
 void UnbindAll(Session* self);

@@ -122,6 +122,7 @@ static PyObject* AbandonedCount(PyObject* module, PyObject* unused) {
 }
 
 static PyMethodDef functions[] = {{"configure", Configure, METH_VARARGS, NULL},
+                                  {"add_tensor_type", AddTensorType, METH_VARARGS, NULL},
                                   {"devices", Devices, METH_NOARGS, NULL},
                                   {"version", Version, METH_NOARGS, NULL},
                                   {"type_names", TypeNames, METH_NOARGS, NULL},

@@ -235,6 +235,10 @@ static void Close(Session* self) {
         Py_CLEAR(self->outputs[i].array);
         self->outputs[i].bound = NULL;
     }
+    for (size_t i = 0; i < self->state_count; ++i) {
+        Py_CLEAR(self->states[i].owner);
+        self->states[i].bound = NULL;
+    }
 }
 
 static void Dealloc(PyObject* object) {
@@ -254,6 +258,7 @@ static void Dealloc(PyObject* object) {
     }
     free(self->inputs);
     free(self->outputs);
+    FreeStates(self);
     if (self->lock != NULL) {
         PyThread_free_lock(self->lock);
     }
@@ -271,6 +276,9 @@ static int Traverse(PyObject* object, visitproc visit, void* arg) {  // as Py_VI
     for (size_t i = 0; self->outputs != NULL && i < self->output_count; ++i) {
         Py_VISIT(self->outputs[i].owner);
         Py_VISIT(self->outputs[i].array);
+    }
+    for (size_t i = 0; i < self->state_count; ++i) {
+        Py_VISIT(self->states[i].owner);
     }
     return 0;
 }
@@ -495,11 +503,30 @@ static PyObject* InPlace(PyObject* object, void* unused) {
     return names;
 }
 
+// What the model became for the sizes of the last run, as JSON.
+static PyObject* Report(PyObject* object, PyObject* unused) {
+    Session* self = (Session*)object;
+    (void)unused;
+    if (LockSession(self) != 0) {
+        return NULL;
+    }
+    const char* text = NULL;
+    const fornax_status status = fornax_session_report(self->session, &text);
+    PyObject* result = status == FORNAX_OK
+                           ? PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace")
+                           : RaiseStatus(status);
+    UnlockSession(self);
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"run", (PyCFunction)(void (*)(void))SessionRun, METH_VARARGS | METH_KEYWORDS, kRunDoc},
     {"start", (PyCFunction)(void (*)(void))SessionStart, METH_VARARGS | METH_KEYWORDS, kStartDoc},
     {"wait", (PyCFunction)(void (*)(void))SessionWait, METH_VARARGS | METH_KEYWORDS, kWaitDoc},
     {"_profile", (PyCFunction)(void (*)(void))SessionProfile, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"_run_tensors", SessionRunTensors, METH_VARARGS, NULL},
+    {"_set_states", SessionSetStates, METH_VARARGS, NULL},
+    {"_report", Report, METH_NOARGS, NULL},
     {"reset", Reset, METH_NOARGS, kResetDoc},
     {"close", CloseMethod, METH_NOARGS, kCloseDoc},
     {"_input_ports", InputPorts, METH_NOARGS, NULL},

@@ -49,6 +49,8 @@ void UnbindAll(Session* self) {
         output->given = NULL;
         Py_CLEAR(output->owner);
     }
+    UnbindStates(self);
+    ForgetOutputs(self);
 }
 
 typedef struct SizesRequest {
@@ -220,6 +222,7 @@ static fornax_status GiveInput(Session* self, size_t index, Array* array, PyObje
         return FORNAX_OK;
     }
     if (input->bound != NULL) {
+        ForgetOutputs(self);
         const fornax_status status = fornax_session_bind_input(self->session, index, NULL, 0, NULL);
         if (status != FORNAX_OK) {
             return status;
@@ -231,6 +234,7 @@ static fornax_status GiveInput(Session* self, size_t index, Array* array, PyObje
     }
     if (Pays(input->given, tensor)) {
         int in_place = 0;
+        ForgetOutputs(self);  // an output may be an input as it is
         fornax_status status = fornax_session_bind_input(self->session, index, tensor->data,
                                                          tensor->size_bytes, &in_place);
         if (status == FORNAX_OK && in_place) {
@@ -268,6 +272,7 @@ static fornax_status GiveOutput(Session* self, size_t index, Array* array, PyObj
         return FORNAX_OK;
     }
     if (output->bound != NULL) {
+        ForgetOutputs(self);
         const fornax_status status =
             fornax_session_bind_output(self->session, index, NULL, 0, NULL);
         if (status != FORNAX_OK) {
@@ -279,6 +284,7 @@ static fornax_status GiveOutput(Session* self, size_t index, Array* array, PyObj
     }
     if (output->array != NULL && Pays(output->given, tensor)) {
         int in_place = 0;
+        ForgetOutputs(self);
         fornax_status status = fornax_session_bind_output(self->session, index, tensor->data,
                                                           tensor->size_bytes, &in_place);
         if (status == FORNAX_OK && in_place) {
@@ -298,22 +304,43 @@ static fornax_status GiveOutput(Session* self, size_t index, Array* array, PyObj
     return FORNAX_OK;
 }
 
+const fornax_tensor* OutputOf(Session* self, size_t index) {
+    Output* output = &self->outputs[index];
+    if (!output->is_known) {
+        const fornax_status status = fornax_session_output(self->session, index, &output->known);
+        if (status != FORNAX_OK) {
+            RaiseStatus(status);
+            return NULL;
+        }
+        output->is_known = !output->varies;
+    }
+    return &output->known;
+}
+
+void ForgetOutputs(Session* self) {
+    for (size_t i = 0; i < self->output_count; ++i) {
+        self->outputs[i].is_known = false;
+    }
+}
+
 int CheckOutputs(Session* self, const Array* arrays, bool after_run) {
     for (size_t i = 0; i < self->output_count; ++i) {
-        fornax_tensor wanted;
+        Output* output = &self->outputs[i];
         const fornax_tensor* given = &arrays[i].tensor;
-        if (self->outputs[i].array == NULL || (self->outputs[i].varies && !after_run) ||
-            fornax_session_output(self->session, i, &wanted) != FORNAX_OK) {
+        if (output->array == NULL || (output->varies && !after_run) ||
+            (!output->is_known &&
+             fornax_session_output(self->session, i, &output->known) != FORNAX_OK)) {
             continue;
         }
-        if (wanted.rank != given->rank ||
-            memcmp(wanted.dims, given->dims, wanted.rank * sizeof(int64_t)) != 0) {
+        const fornax_tensor* wanted = &output->known;
+        if (wanted->rank != given->rank ||
+            memcmp(wanted->dims, given->dims, wanted->rank * sizeof(int64_t)) != 0) {
             char wanted_text[kTypeTextBytes], given_text[kTypeTextBytes];
             RaiseError(FORNAX_INVALID_ARGUMENT,
                        "The output %s is %s; the array that it is to be written to is %s.",
-                       self->outputs[i].text,
-                       TypeText(wanted.type, wanted.dims, wanted.rank, wanted_text),
-                       TypeText(wanted.type, given->dims, given->rank, given_text));
+                       output->text,
+                       TypeText(wanted->type, wanted->dims, wanted->rank, wanted_text),
+                       TypeText(wanted->type, given->dims, given->rank, given_text));
             return -1;
         }
     }

@@ -26,11 +26,12 @@ static void CopyBytes(void* to, const void* from, size_t bytes) {
 // The output of the last run; a new reference.
 static PyObject* Take(Session* self, size_t index, Array* array) {
     Output* output = &self->outputs[index];
-    fornax_tensor tensor;
-    const fornax_status status = fornax_session_output(self->session, index, &tensor);
-    if (status != FORNAX_OK) {
-        return RaiseStatus(status);
+    const fornax_tensor* from = OutputOf(self, index);
+    if (from == NULL) {
+        return NULL;
     }
+    // Another thread may use the session while large bytes are copied.
+    const fornax_tensor tensor = *from;
     if (output->array != NULL) {
         if (CheckOutputs(self, array - index, true) != 0) {  // its size may be known only now
             return NULL;
@@ -119,6 +120,14 @@ static PyObject* RunCopying(Session* self, const Array* inputs) {
 
 typedef enum Kind { kRun, kStart, kProfile } Kind;
 
+// What a run is given beside its inputs.
+typedef struct Request {
+    Kind kind;
+    PyObject* out;      // a mapping or None, or
+    PyObject* tensors;  // the list of all outputs, and
+    Array* states;      // read before
+} Request;
+
 static PyObject* Steps(const Session* self) {
     PyObject* list = PyList_New(0);
     for (size_t i = 0; list != NULL && i < fornax_session_step_count(self->session); ++i) {
@@ -144,8 +153,32 @@ static void DropOut(Session* self) {
     }
 }
 
+static int ReadOut(Session* self, const Request* request, Array* outputs) {
+    return request->tensors != NULL ? ReadOutputTensors(self, request->tensors, outputs)
+                                    : ReadOutputs(self, request->out, outputs);
+}
+
+// The results of a run into tensors are these.
+static PyObject* Finish(Session* self, const Request* request, Array* outputs) {
+    PyObject* results = NULL;
+    if (request->tensors == NULL) {
+        return TakeAll(self, outputs);
+    }
+    for (size_t i = 0; i < self->output_count; ++i) {
+        PyObject* made = Take(self, i, &outputs[i]);
+        if (made == NULL) {
+            return NULL;
+        }
+        Py_DECREF(made);
+    }
+    results = Py_None;
+    Py_INCREF(results);
+    return results;
+}
+
 // With the lock, which it gives up.
-static PyObject* RunLocked(Session* self, Array* inputs, PyObject* out, Kind kind) {
+static PyObject* RunLocked(Session* self, Array* inputs, const Request* request) {
+    const Kind kind = request->kind;
     PyObject* result = NULL;
     Array few[kStackPorts];
     Array* outputs =
@@ -162,22 +195,25 @@ static PyObject* RunLocked(Session* self, Array* inputs, PyObject* out, Kind kin
     if (outcome == 0) {
         if (self->has_strings && kind == kRun) {
             has_read = true;
-            outcome = ReadOutputs(self, out, outputs);
+            outcome = ReadOut(self, request, outputs);
             result = outcome == 0 ? RunCopying(self, inputs) : NULL;
         } else if (self->has_strings) {
             RaiseError(FORNAX_UNSUPPORTED,
                        "Runs of models with strings are not started or profiled: run() runs them.");
         } else {
             has_read = true;
-            outcome = ReadOutputs(self, out, outputs);
+            outcome = ReadOut(self, request, outputs);
+            if (outcome == 0 && request->states != NULL) {
+                outcome = BindStates(self, request->states);
+            }
             if (outcome == 0) {
                 outcome = Prepare(self, inputs, outputs,
                                   kind == kRun     ? fornax_session_run
                                   : kind == kStart ? fornax_session_start
                                                    : fornax_session_profile);
             }
-            if (outcome == 0 && kind == kRun) {
-                result = TakeAll(self, outputs);
+            if (outcome == 0 && (kind == kRun || request->tensors != NULL)) {
+                result = Finish(self, request, outputs);
             } else if (outcome == 0 && kind == kProfile) {
                 result = Steps(self);
             } else if (outcome == 0) {
@@ -221,7 +257,8 @@ static PyObject* Execute(Session* self,
     const int read =
         args != NULL ? ReadPositional(self, args, arrays) : ReadInputs(self, inputs, arrays);
     if (read == 0 && LockSession(self) == 0) {
-        result = RunLocked(self, arrays, out, kind);
+        const Request request = {kind, out, NULL, NULL};
+        result = RunLocked(self, arrays, &request);
     }
     ReleaseArrays(arrays, self->input_count);
     if (arrays != few) {
@@ -254,6 +291,36 @@ PyObject* SessionStart(PyObject* self, PyObject* args, PyObject* kwargs) {
 
 PyObject* SessionProfile(PyObject* self, PyObject* args, PyObject* kwargs) {
     return ParseAndExecute(self, args, kwargs, kProfile);
+}
+
+PyObject* SessionRunTensors(PyObject* object, PyObject* args) {
+    Session* self = (Session*)object;
+    PyObject *inputs = NULL, *outputs = NULL, *states = NULL, *profile = NULL;
+    if (!PyArg_UnpackTuple(args, "_run_tensors", 4, 4, &inputs, &outputs, &states, &profile)) {
+        return NULL;
+    }
+    if (self->inputs == NULL) {
+        return RaiseError(FORNAX_INVALID_ARGUMENT, "The session is closed.");
+    }
+    Array few[2 * kStackPorts];
+    const size_t count = self->input_count + self->state_count;
+    Array* arrays = count <= 2 * kStackPorts ? few : calloc(count, sizeof *arrays);
+    if (arrays == NULL) {
+        return PyErr_NoMemory();
+    }
+    memset(arrays, 0, count * sizeof *arrays);
+    PyObject* result = NULL;
+    Request request = {PyObject_IsTrue(profile) == 1 ? kProfile : kRun, NULL, outputs,
+                       arrays + self->input_count};
+    if (ReadTensors(self, inputs, arrays) == 0 && ReadStates(self, states, request.states) == 0 &&
+        LockSession(self) == 0) {
+        result = RunLocked(self, arrays, &request);
+    }
+    ReleaseArrays(arrays, count);
+    if (arrays != few) {
+        free(arrays);
+    }
+    return result;
 }
 
 // session(*arrays): the output, or a tuple of several.

@@ -151,6 +151,23 @@ class Driver(unittest.TestCase):
         result = python(self.CODE, VK_DRIVER_FILES="", VK_ADD_DRIVER_FILES="")
         self.assertEqual(result.stdout, f"True {_driver.MANIFEST}\n")
 
+    def test_models_load_no_other_driver(self):
+        code = """
+            import numpy as np
+            import os
+            import sys
+            import fornax
+            x = np.ones((1, 1, 8, 8), np.float32)
+            session = fornax.load(sys.argv[1], cache=False, device=sys.argv[2] or None)
+            assert session(x).shape == (1, 10)
+            with open("/proc/self/maps") as maps:
+                print(len({line.split()[-1] for line in maps if "libvulkan_" in line}), session.device.startswith("Fornax"))
+            """
+        empty = dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"), "")
+        self.assertEqual(python(code, DIGITS, "", **empty).stdout, "1 True\n")
+        # With a choice of devices, all drivers are there.
+        self.assertGreaterEqual(int(python(code, DIGITS, "Fornax", **empty).stdout.split()[0]), 1)
+
     def test_a_loader_comes_along_for_machines_without_one(self):
         result = python("""
             import fornax

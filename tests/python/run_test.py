@@ -168,6 +168,22 @@ class Running(Case):
         self.assertEqual(steps[0].bytes_written, a.nbytes)
 
 
+    def test_reports(self):
+        session = fornax.load(add(), cache=False, report=True)
+        a = floats(5, 4)
+        session(a, a)
+        report = session.report()
+        self.assertEqual(report["sizes"], {})  # a plan for each size
+        self.assertEqual([step["bytes_written"] for step in report["steps"]], [a.nbytes])
+        self.assertEqual([block["kind"] for block in report["blocks"]], ["input", "input", "output"])
+        self.assertEqual([port["type"] for port in report["inputs"]], ["f32[5,4]", "f32[5,4]"])
+        self.assertEqual(report["times"], [])
+        self.assertEqual([boundary["readers"] for boundary in report["boundaries"]], [["outputs"]])
+        self.assertIn('input "a" f32', report["graph"])
+        session.profile({"a": a, "b": a})
+        self.assertEqual([time["step"] for time in session.report()["times"]], [0])
+
+
 class WithoutCopies(Case):
     def test_large_arrays_are_used_in_place(self):
         session = self.load(add())
