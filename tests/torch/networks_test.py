@@ -196,22 +196,12 @@ class Networks(unittest.TestCase):
         self.assertIn("Fornax does not run the graph as a whole", message)
         self.assertRegex(message, r"networks_test\.py:\d+")
 
-    def test_modes(self):
-        x = torch.randn(4, 16)
-        model = Mlp().eval()
-        with torch.no_grad():
-            torch.testing.assert_close(torch.compile(model, backend=fornax.torch.Backend("eager"))(x), model(x))
-        with self.assertRaisesRegex(NotImplementedError, "not there yet"):
-            fornax.torch.Backend("codegen")
-        with self.assertRaisesRegex(ValueError, "it is 'fast'"):
-            fornax.torch.Backend("fast")
-
 
 class Export(unittest.TestCase):
     def test_runs_without_torch(self):
         model, sizes = Attention().eval(), torch.export.Dim("positions", min=2, max=64)
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "attention.fx"
+            path = pathlib.Path(folder) / "attention.fnx"
             writer = fornax.torch.export(model, (torch.randn(2, 7, 32),), path, dynamic_shapes=({1: sizes},))
             session = fornax.load(path, cache=False)
             for positions in (7, 12, 3):
@@ -227,11 +217,11 @@ class Export(unittest.TestCase):
 
         with tempfile.TemporaryDirectory() as folder:
             with self.assertRaisesRegex(fornax.torch.UnsupportedGraph, r"networks_test\.py:\d+"):
-                fornax.torch.export(Fourier(), (torch.randn(4),), pathlib.Path(folder) / "fourier.fx")
+                fornax.torch.export(Fourier(), (torch.randn(4),), pathlib.Path(folder) / "fourier.fnx")
 
     def test_a_damaged_file_is_refused(self):
         with tempfile.TemporaryDirectory() as folder:
-            path = pathlib.Path(folder) / "mlp.fx"
+            path = pathlib.Path(folder) / "mlp.fnx"
             fornax.torch.export(Mlp().eval(), (torch.randn(4, 16),), path)
             whole = path.read_bytes()
         for damaged in (whole[:len(whole) // 2], whole[:40], whole[:70] + b"\xff" + whole[71:]):

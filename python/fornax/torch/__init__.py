@@ -2,6 +2,7 @@
 
 from .backend import Backend, UnsupportedGraph, fornax
 from .compiled import Compiled
+from .explain import Explanation, explain
 from .exported import export
 
-__all__ = ["Backend", "Compiled", "UnsupportedGraph", "export", "fornax"]
+__all__ = ["Backend", "Compiled", "Explanation", "UnsupportedGraph", "explain", "export", "fornax"]

@@ -1,6 +1,9 @@
 """torch.compile(model, backend="fornax"): graphs of core ATen on the device, the rest in torch."""
 
 import functools
+import itertools
+import json
+import pathlib
 import threading
 import warnings
 
@@ -12,11 +15,11 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._errors import Error
-from . import capture, decompositions
+from . import capture, decompositions, reports
 from .compiled import Compiled
 
-_MODES = ("run", "trace", "eager")
-_PLANNED = ("compile", "codegen", "simulate")
+_MODES = ("run", "trace", "compile", "simulate", "eager")
+_PLANNED = ("codegen",)
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "medium"}
 
 _told = set()
@@ -91,7 +94,14 @@ def _without_copies(module):
 class Backend:
     """A backend of torch.compile.
 
-    mode: "run"; "trace", which prints the graph first; "eager", which leaves it to torch.
+    mode: what happens besides running the graphs on the device:
+        "run": nothing.
+        "trace": a table of each graph's nodes is printed, before it is compiled.
+        "compile": files of each graph are written to `output_dir`: nodes, the compiler's graph with sizes and types,
+            the plan, where memory lies, operations and bytes of each kernel, and why values lie in memory.
+        "simulate": operations and bytes of each kernel are printed after the first run with new sizes. There is no timed
+            model of the device yet.
+        "eager": torch runs everything.
     strict: raises UnsupportedGraph, naming nodes and source lines, where torch would run a part.
     precision: of products of f32: "highest", "high" or "medium"; by default what
         torch.get_float32_matmul_precision() says when a graph is compiled.
@@ -99,18 +109,26 @@ class Backend:
     freeze: whether parameters are constants of graphs without gradients. A graph is compiled anew without that if they
         change.
     options: keywords of fornax.load(): device, cache, ...
-    verbose: prints what is compiled.
+    verbose: prints what is compiled, and what runs in torch.
+    output_dir: a folder, which is made, for the texts of "trace", "compile" and "simulate": NAME.nodes.txt, NAME.work.txt,
+        ... with NAME graph_0, graph_1, ...; "compile" needs it. Other sizes of a graph add .1, .2, ...
+    observe: called with (name, graph module, report) after each run of a graph on the device, which then takes the time of
+        each kernel; see fornax.Session.report().
     """
 
     def __init__(self, mode="run", *, strict=False, precision=None, dynamic=True, freeze=True, verbose=False,
-                 options=None):
+                 output_dir=None, options=None, observe=None):
         if mode in _PLANNED:
             raise NotImplementedError(f"The mode {mode!r} is not there yet; the modes are {', '.join(_MODES)}.")
         if mode not in _MODES:
             raise ValueError(f"The mode is one of {', '.join(_MODES)}; it is {mode!r}.")
         if precision is not None and precision not in _PRECISIONS:
             raise ValueError(f"The precision is one of {', '.join(_PRECISIONS)}; it is {precision!r}.")
+        if mode == "compile" and output_dir is None:
+            raise ValueError("The mode 'compile' writes files: output_dir says where.")
         self.mode = mode
+        self.output_dir = None if output_dir is None else pathlib.Path(output_dir)
+        self.observe = observe
         self.strict = strict
         self.precision = precision
         self.dynamic = dynamic
@@ -119,6 +137,8 @@ class Backend:
         self.options = dict(options or {})
         self.fallbacks = []  # (target, reason) of nodes that torch runs
         self.segments = 0  # graphs and parts of graphs on the device
+        self.graphs = []  # (name, graph module, {node: reason} of what runs in torch)
+        self._numbers = itertools.count()
         self.__name__ = "fornax"
 
     def __call__(self, graph_module, example_inputs, **_):
@@ -160,15 +180,10 @@ class Backend:
                 if place != "count" and placeholders[place] not in changed:
                     weights[placeholders[place].name] = value
         run = self.compile_graph(graph_module, weights)
+        boxed = _boxed(run)
         if weights:
-            run = _Frozen(run, {i: weights[node.name] for i, node in enumerate(placeholders) if node.name in weights},
-                          functools.partial(self.compile_graph, graph_module, {}))
-
-        def boxed(arguments):
-            arguments = list(arguments)
-            result = run(*arguments)
-            return result
-
+            boxed = _frozen(boxed, {i: weights[node.name] for i, node in enumerate(placeholders) if node.name in weights},
+                            functools.partial(self.compile_graph, graph_module, {}))
         boxed._boxed_call = True
         return boxed
 
@@ -179,33 +194,68 @@ class Backend:
             return self._compile_graph(graph_module, weights)
 
     def _compile_graph(self, graph_module, weights):
-        if self.mode == "trace":
-            print(graph_module.graph)
+        name = f"graph_{next(self._numbers)}"
+        if self.mode in ("trace", "compile"):
+            self._write(name, {"nodes.txt": reports.graph_text(graph_module)}, is_printed=self.mode == "trace")
         options = self._library_options()
-        compiled = self._try(graph_module, weights, options)
-        if isinstance(compiled, Compiled) and not compiled.problems:
-            self._count(graph_module)
-            return compiled
+        compiled = self._try(name, graph_module, weights, options)
         problems = compiled.problems if isinstance(compiled, Compiled) else compiled
+        self.graphs.append((name, graph_module, problems))
+        if not problems:
+            self._count(name, graph_module)
+            return compiled
         if self.strict:
             raise UnsupportedGraph(f"Fornax does not run the graph as a whole: {sentence(problems)}.")
-        return self._in_segments(graph_module, problems, options)
+        return self._in_segments(name, graph_module, problems, options)
 
-    def _try(self, graph_module, weights, options):
+    def _write(self, name, texts, is_printed):
+        """Texts by the endings of their files."""
+        for ending, text in texts.items():
+            if is_printed:
+                print(f"{name}:\n{text}", end="")
+            if self.output_dir is not None:
+                self.output_dir.mkdir(parents=True, exist_ok=True)
+                (self.output_dir / f"{name}.{ending}").write_text(text, encoding="utf-8")
+
+    def _observer(self, name, graph_module):
+        """What is called with the report of each run, or None if runs are not looked at."""
+        if self.observe is None and self.mode not in ("compile", "simulate"):
+            return None
+        seen = {}  # the file's sizes: which they are, in the order that they come
+
+        def observer(report):
+            if self.observe is not None:
+                self.observe(name, graph_module, report)
+            sizes = json.dumps(report["sizes"]) + report["plan"]
+            if sizes in seen or self.mode not in ("compile", "simulate"):
+                return
+            seen[sizes] = len(seen)
+            which = f"{name}.{seen[sizes]}" if seen[sizes] else name
+            if self.mode == "simulate":
+                self._write(which, {"work.txt": reports.work_text(report)}, is_printed=True)
+                print(reports.NO_MODEL)
+            else:
+                self._write(which, reports.files(report), is_printed=False)
+
+        return observer
+
+    def _try(self, name, graph_module, weights, options):
         """The compiled graph, which may have problems, or the problems of one that cannot be compiled."""
         try:
-            return Compiled(graph_module, weights, options, self.dynamic)
+            return Compiled(graph_module, weights, options, self.dynamic, self._observer(name, graph_module))
         except Error as error:
             nodes = [node for node in graph_module.graph.nodes if node.op == "call_function"]
             return {node: f"its graph cannot be compiled: {error}" for node in nodes[-1:]}
 
-    def _count(self, graph_module):
+    def _count(self, name, graph_module):
         self.segments += 1
         if self.verbose:
             count = sum(node.op == "call_function" for node in graph_module.graph.nodes)
-            print(f"fornax: a graph of {count} nodes is on the device")
+            print(f"fornax: {name}, {count} nodes, is on the device")
 
-    def _in_segments(self, graph_module, problems, options):
+    def _in_segments(self, graph_name, graph_module, problems, options):
+        if self.verbose:
+            print(f"fornax: a part of {graph_name} runs in torch: {sentence(problems)}")
         _tell(problems)
         self.fallbacks += [(capture.target_name(node), reason) for node, reason in problems.items()]
         module, places = _without_copies(graph_module)
@@ -217,12 +267,14 @@ class Backend:
         for name, part in list(fused.named_children()):
             if not name.startswith("fused_"):
                 continue
-            compiled = self._try(part, None, options)
-            if isinstance(compiled, Compiled) and not compiled.problems:
-                self._count(part)
+            part_name = f"{graph_name}.{name}"
+            compiled = self._try(part_name, part, None, options)
+            more = compiled.problems if isinstance(compiled, Compiled) else compiled
+            self.graphs.append((part_name, part, more))
+            if not more:
+                self._count(part_name, part)
                 setattr(fused, name, _AsModule(compiled))
                 continue
-            more = compiled.problems if isinstance(compiled, Compiled) else compiled
             _tell(more)
             self.fallbacks += [(capture.target_name(node), reason) for node, reason in more.items()]
         if not places:
@@ -247,26 +299,31 @@ class _AsModule(torch.nn.Module):
         return self._function(*arguments)
 
 
-class _Frozen:
-    """Runs a graph whose weights are constants as long as these are the same."""
+def _boxed(run):
+    """The function of a list of arguments."""
+    return run.call if isinstance(run, Compiled) else lambda arguments: run(*arguments)
 
-    def __init__(self, run, weights, compile_without):
-        self._run = run
-        self._weights = {place: (value.data_ptr(), value._version) for place, value in weights.items()}
-        self._keep = list(weights.values())
-        self._compile_without = compile_without
-        self._general = None
 
-    def __call__(self, *arguments):
-        if self._general is None:
-            for place, (address, version) in self._weights.items():
+def _frozen(run, weights, compile_without):
+    """Runs a graph whose weights, by their places, are constants, as long as these are the same; else that without."""
+    marks = [(place, value.data_ptr(), value._version) for place, value in weights.items()]
+    keep = list(weights.values())  # so that no other tensor gets such an address
+    general = None
+
+    def call(arguments):
+        nonlocal general
+        if general is None:
+            for place, address, version in marks:
                 value = arguments[place]
                 if value.data_ptr() != address or value._version != version:
-                    self._general = self._compile_without()
                     break
             else:
-                return self._run(*arguments)
-        return self._general(*arguments)
+                return run(arguments)
+            general = _boxed(compile_without())
+            keep.clear()
+        return general(arguments)
+
+    return call
 
 
 def fornax(graph_module, example_inputs, **keywords):

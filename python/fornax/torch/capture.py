@@ -44,15 +44,19 @@ class Writer:
 
     weights: tensors by the names of placeholders whose values never change; others are inputs.
     fixed: values of symbols that the sizes of inputs do not tell.
+    names: what symbols are called in the file.
+    in_place: whether inputs that change do so in their own memory, where their sizes are numbers.
     """
 
-    def __init__(self, graph_module, weights=None, fixed=None, with_guards=False):
+    def __init__(self, graph_module, weights=None, fixed=None, with_guards=False, in_place=False, names=None):
         self._module = graph_module
         self._weights = weights or {}
         self.program = graph_file.Program(f"torch {torch.__version__}")
         self.inputs = []  # the placeholders that are inputs of the file
         self.outputs = []  # for each output of the graph: the number of the file's, or what it is
         self.mutations = []  # placeholders that change, in order of the file's outputs behind its own
+        self.states = []  # placeholders that change in place; they are among the inputs
+        self._in_place = in_place
         self.nodes = []  # the nodes of the file, by number
         self.problems = {}  # nodes that the file cannot say: why
         self._values = {}  # tensors by node
@@ -64,7 +68,7 @@ class Writer:
         self._shape_env = sizes.shape_env_of(every)
         self.open_symbols = sizes.own_symbols(tensors)
         self._fixed = fixed or {}
-        self._sizes = sizes.Sizes(self.program, self._shape_env, self.open_symbols, self._fixed)
+        self._sizes = sizes.Sizes(self.program, self._shape_env, self.open_symbols, self._fixed, names or {})
         self._keep = []
         for node in graph_module.graph.nodes:
             getattr(self, "_" + node.op)(node)
@@ -153,7 +157,12 @@ class Writer:
             self.problems[node] = str(reason)
 
     def _mutate(self, placeholder, node):
-        self.program.mutation(self.inputs.index(placeholder), self._values[node])
+        number = self.inputs.index(placeholder)
+        if self._in_place and placeholder not in self.states and _may_be_state(value_of(placeholder)):
+            self.program.mutation(number, self._values[node], in_place=True)
+            self.states.append(placeholder)
+            return
+        self.program.mutation(number, self._values[node])
         self.mutations.append(placeholder)
 
     def _write(self, node):
@@ -253,15 +262,21 @@ class Writer:
                 self.outputs.append(item)
 
     def names(self):
-        """The names of the file's inputs, and those of its outputs in the order of its graph."""
+        """The names of the model's inputs, and those of its outputs in the order of its graph."""
         fields = self.program.fields
-        return ([port["name"] for port in fields["inputs"]],
+        return ([node.name for node in self.inputs if node not in self.states],
                 [port["name"] for port in fields["outputs"]] + [f"mutated.{node.name}" for node in self.mutations])
 
     def mark_mutation(self, placeholder_name, node):
         """At the end the input holds the value of a node: for graphs that give it back as an output."""
         by_name = {placeholder.name: placeholder for placeholder in self.inputs}
         self._mutate(by_name[placeholder_name], node)
+
+
+def _may_be_state(value):
+    """Whether all of a tensor's memory is its elements in row-major order, of sizes that are numbers."""
+    return value.is_contiguous() and value.numel() > 0 and all(
+        isinstance(size, int) and not isinstance(size, torch.SymInt) for size in value.shape)
 
 
 def _flat(value):

@@ -1,13 +1,47 @@
 """torch.export ahead of time: a file that libfornax runs without torch."""
 
+import inspect
+
 import torch
 
 from . import capture, decompositions, library
 from .backend import UnsupportedGraph, sentence
 
 
-def to_program(exported):
-    """A capture.Writer of an ExportedProgram, which is taken apart to core ATen first."""
+def _leaves(value, spec):
+    """(leaf, what dynamic_shapes says of it) of arguments, in torch's order of them."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, spec.get(key) if isinstance(spec, dict) else None)
+    elif isinstance(value, (list, tuple)):
+        for i, item in enumerate(value):
+            yield from _leaves(item, spec[i] if isinstance(spec, (list, tuple)) and i < len(spec) else None)
+    else:
+        yield value, spec
+
+
+def _size_names(exported, model, args, kwargs, dynamic_shapes):
+    """{symbol: name} of the Dims that sizes are made of. Other symbols have torch's names."""
+    if not dynamic_shapes:
+        return {}
+    given = inspect.signature(model.forward).bind(*args, **(kwargs or {})).arguments
+    spec = dynamic_shapes if isinstance(dynamic_shapes, dict) else dict(zip(given, dynamic_shapes))
+    inputs = {spec.arg.name for spec in exported.graph_signature.input_specs
+              if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT}
+    placeholders = [node for node in exported.graph.nodes if node.op == "placeholder" and node.name in inputs]
+    names = {}
+    for node, (value, dims) in zip(placeholders, _leaves(dict(given), spec)):
+        if isinstance(value, torch.Tensor) and dims:
+            for axis, dim in dims.items() if isinstance(dims, dict) else enumerate(dims):
+                size = capture.value_of(node).shape[axis]
+                name = getattr(dim, "__name__", "")
+                if isinstance(size, torch.SymInt) and size.node.expr.is_Symbol and name.isidentifier():
+                    names.setdefault(size.node.expr, name)
+    return names if len(set(names.values())) == len(names) else {}
+
+
+def to_program(exported, names=None):
+    """A capture.Writer of an ExportedProgram, which is taken apart to core ATen first. `names` are those of symbols."""
     exported = exported.run_decompositions(decompositions.without_kept(torch.export.default_decompositions()))
     signature = exported.graph_signature
     kinds = torch.export.graph_signature.InputKind
@@ -32,7 +66,7 @@ def to_program(exported):
         else:
             own.append(value)
     output.args = (tuple(own),)
-    writer = capture.Writer(module, weights, with_guards=True)
+    writer = capture.Writer(module, weights, with_guards=True, names=names)
     for name, value in mutations:
         writer.mark_mutation(name, value)
     problems = dict(writer.problems)
@@ -47,16 +81,18 @@ def to_program(exported):
 
 
 def export(model, args, path, *, kwargs=None, dynamic_shapes=None):
-    """Exports a module (or takes a torch.export.ExportedProgram) and writes it as the file `path`.
+    """Exports a module (or takes a torch.export.ExportedProgram) and writes it as the file `path`, whose name
+    ends in .fnx by convention. Open sizes have the names of the Dims in dynamic_shapes.
 
     Inputs of the file are the tensors of `args` and `kwargs` under torch.export's names, then buffers that the model
     changes; what these hold after a run is the output "mutated.NAME". Raises UnsupportedGraph, with nodes and source
     lines, for a program that Fornax does not run.
     """
-    exported = model
+    exported, names = model, None
     if not isinstance(model, torch.export.ExportedProgram):
         exported = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
-    writer = to_program(exported)
+        names = _size_names(exported, model, args, kwargs, dynamic_shapes)
+    writer = to_program(exported, names)
     with open(path, "wb") as file:
         for part in writer.program.parts():
             file.write(part)

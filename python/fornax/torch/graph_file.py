@@ -31,7 +31,7 @@ GUARD = flat.Table("Guard", [("relation", "ubyte"), ("a", "uint"), ("b", "uint")
 VALUE = flat.Table("Value", [("name", "string"), ("element", "ubyte"), ("dims", ["uint"])])
 WEIGHT = flat.Table("Weight", [("value", "uint"), ("offset", "ulong"), ("size", "ulong"), ("file", "string")])
 PORT = flat.Table("Port", [("name", "string"), ("value", "uint")])
-MUTATION = flat.Table("Mutation", [("input", "uint"), ("value", "uint")])
+MUTATION = flat.Table("Mutation", [("input", "uint"), ("value", "uint"), ("in_place", "ubyte")])
 ARGUMENT = flat.Table("Argument")
 ARGUMENT.fields = [("name", "string"), ("kind", "ubyte"), ("index", "uint"), ("number", "double"), ("text", "string"),
                    ("items", [ARGUMENT])]
@@ -91,8 +91,9 @@ class Program:
     def output(self, name, value):
         self.fields["outputs"].append({"name": name, "value": value})
 
-    def mutation(self, number, value):
-        self.fields["mutations"].append({"input": number, "value": value})
+    def mutation(self, number, value, in_place=False):
+        """The input holds the value after a run: in the input's own memory, or as an output."""
+        self.fields["mutations"].append({"input": number, "value": value, "in_place": int(in_place)})
 
     def weight(self, value, data):
         """`data` is bytes-like, and is kept until the file is written."""

@@ -9,6 +9,7 @@ from .. import _core  # noqa: F401  (loads libfornax.so)
 from .. import _driver
 from .._errors import Error
 from .._load import load
+from . import graph_file
 
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_uint32, ctypes.c_char_p)
 # Types that numpy has not, as their bits.
@@ -37,20 +38,47 @@ def check(file):
     return found
 
 
+@functools.cache
+def reads_tensors():
+    """Whether the extension module reads tensors by itself: torch has DLPack's exchange interface."""
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    return exchange is not None and all(
+        _core.add_tensor_type(kind, exchange) for kind in (torch.Tensor, torch.nn.Parameter))
+
+
 def _array(tensor):
     bits = _BITS.get(tensor.dtype)
+    tensor = tensor.detach().resolve_neg().contiguous()
     return (tensor if bits is None else tensor.view(bits)).numpy()
 
 
+def _arrays(tensors):
+    return [_array(tensor) for tensor in tensors]
+
+
 class Session:
-    """A file that is loaded; `options` are those of fornax.load(). Inputs and outputs are in the order of the names."""
+    """A file that is loaded; `options` are those of fornax.load(). `states` are (name, dtype) of inputs that change in
+    place.
 
-    def __init__(self, file, input_names, output_names, options):
+    run(inputs, outputs, states, profile) reads tensors, and writes to contiguous tensors, in place where the device can.
+    The lists are in the order of the file's names; `profile` takes the time of each step.
+    """
+
+    def __init__(self, file, options, states=()):
         self._session = load(file, **options)
-        self._inputs = list(input_names)
-        self._outputs = list(output_names)
+        if states:
+            self._session._set_states([(name, graph_file.ELEMENTS[str(dtype).removeprefix("torch.")])
+                                       for name, dtype in states])
+        self.run = self._session._run_tensors if reads_tensors() else self._run_arrays
 
-    def run(self, inputs, outputs):
-        """Reads contiguous tensors and writes to contiguous tensors, in place where the device can."""
-        self._session.run({name: _array(tensor) for name, tensor in zip(self._inputs, inputs)},
-                          out={name: _array(tensor) for name, tensor in zip(self._outputs, outputs)})
+    def _run_arrays(self, inputs, outputs, states, profile):
+        self._session._run_tensors(_arrays(inputs), _arrays(outputs), _arrays(states), profile)
+
+    @property
+    def in_place(self):
+        """The names of inputs and outputs that the last run used in place."""
+        return self._session.in_place
+
+    def report(self):
+        """What the file became, for the sizes of the last run: the object that fornax.h describes."""
+        return self._session.report()

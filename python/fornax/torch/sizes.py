@@ -46,13 +46,14 @@ def _bound(value, otherwise):
 
 
 class Sizes:
-    """Writes the sizes of one graph. `fixed` gives symbols the value that they have in it."""
+    """Writes the sizes of one graph. `fixed` gives symbols the value that they have in it, `names` other names."""
 
-    def __init__(self, program, shape_env, open_symbols, fixed):
+    def __init__(self, program, shape_env, open_symbols, fixed, names):
         self._program = program
         self._shape_env = shape_env
         self._open = open_symbols
         self._fixed = fixed
+        self._names = names
         self._known = {}
 
     def number(self, value):
@@ -86,7 +87,7 @@ class Sizes:
             bounds = self._shape_env.var_to_range.get(expression)
             low = _bound(bounds.lower, 0) if bounds is not None else 0
             high = _bound(bounds.upper, INT32_MAX) if bounds is not None else INT32_MAX
-            return program.symbol(str(expression), hint, min(low, hint), max(high, hint))
+            return program.symbol(self._names.get(expression, str(expression)), hint, min(low, hint), max(high, hint))
         if expression.is_Add:
             return self._fold(graph_file.SIZE_ADD, expression.args)
         if expression.is_Mul and all(not argument.is_Rational or argument.is_Integer for argument in expression.args):
@@ -129,9 +130,36 @@ class Sizes:
                                     self._program.constant(self.hint(symbol)))
 
 
+_SOURCES = {"FloorDiv": "({} // {})", "CleanDiv": "({} // {})", "Mod": "({} % {})", "PythonMod": "({} % {})"}
+
+
+def source_of(expression, names, others):
+    """Python code that computes a size from symbols by these names. What it cannot say it evaluates by sympy, and adds the
+    expression to `others`, which the code knows under that name."""
+    if expression.is_Integer:
+        return str(int(expression))
+    if expression.is_Symbol:
+        return names[expression]
+    kind = type(expression).__name__
+    arguments = expression.args
+    if all(not argument.is_Rational or argument.is_Integer for argument in arguments):
+        if expression.is_Add or expression.is_Mul:
+            sign = " + " if expression.is_Add else " * "
+            return f"({sign.join(source_of(argument, names, others) for argument in arguments)})"
+        if expression.is_Pow and expression.exp.is_Integer and expression.exp > 0:
+            return f"({source_of(expression.base, names, others)} ** {int(expression.exp)})"
+        if kind in ("Max", "Min"):
+            return f"{kind.lower()}({', '.join(source_of(argument, names, others) for argument in arguments)})"
+        if kind in _SOURCES:
+            return _SOURCES[kind].format(*(source_of(argument, names, others) for argument in arguments))
+    others.append(expression)
+    values = ", ".join(f"symbols[{i}]: {name}" for i, name in enumerate(names.values()))
+    return f"evaluate(others[{len(others) - 1}], {{{values}}})"
+
+
 def evaluate(expression, bindings):
     """The value of a size for given symbols."""
     return int(expression.xreplace({symbol: sympy.Integer(value) for symbol, value in bindings.items()}))
 
 
-__all__ = ["Sizes", "Unsupported", "evaluate", "expression_of", "own_symbols", "shape_env_of"]
+__all__ = ["Sizes", "Unsupported", "evaluate", "expression_of", "own_symbols", "shape_env_of", "source_of"]
