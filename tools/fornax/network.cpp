@@ -2,14 +2,14 @@
 #include "tools/fornax/network.h"
 
 #include <charconv>
-#include <filesystem>
 
 #include <fmt/format.h>
 
 #include "base/file.h"
 #include "compiler/frontends/onnx/model_inputs.h"
-#include "compiler/frontends/torch/importer.h"
+#include "compiler/frontends/torch/graph_file.h"
 #include "compiler/graph/plan/plan_file.h"
+#include "runtime/compile_model.h"
 
 namespace fornax::tool {
 namespace {
@@ -24,20 +24,13 @@ Result<Network> DescribePlan(const std::string& path) {
     return network;
 }
 
-// The file of fornax.torch.export.
-Result<Network> DescribeTorchGraph(const std::string& path,
-                                   const std::shared_ptr<const MappedFile>& file) {
-    const std::span bytes(reinterpret_cast<const uint8_t*>(file->bytes().data()),
-                          file->bytes().size());
-    const std::string directory = std::filesystem::path(path).parent_path().string();
-    FORNAX_ASSIGN_OR_RETURN(
-        const torch_frontend::GraphFile graph,
-        torch_frontend::ReadGraphFile(graph::Bytes(bytes, file), path, directory));
-    FORNAX_ASSIGN_OR_RETURN(const torch_frontend::GraphPorts ports,
-                            torch_frontend::ReadGraphPorts(graph, path));
+// An FX graph of PyTorch.
+Result<Network> DescribeTorchGraph(const std::string& path) {
+    FORNAX_ASSIGN_OR_RETURN(const std::optional<runtime::ModelDescription> description,
+                            runtime::DescribeModel({path, nullptr}));
     Network network{path, false, {}};
-    for (size_t i = 0; i < ports.names.size(); ++i) {
-        network.inputs.push_back({ports.names[i], ports.types[i], true});
+    for (size_t i = 0; description && i < description->names.size(); ++i) {
+        network.inputs.push_back({description->names[i], description->types[i], true});
     }
     return network;
 }
@@ -50,7 +43,7 @@ Result<Network> DescribeNetwork(const std::string& path) {
         return DescribePlan(path);
     }
     if (torch_frontend::LooksLikeGraphFile(file->bytes())) {
-        return DescribeTorchGraph(path, file);
+        return DescribeTorchGraph(path);
     }
     FORNAX_ASSIGN_OR_RETURN(const onnx_frontend::ModelPorts ports,
                             onnx_frontend::ReadModelPorts(file->bytes(), path));

@@ -1,4 +1,5 @@
-// The file that `run` and `compile` take: an ONNX model or a plan file, and what it says of itself.
+// The file that `run` and `compile` take: an ONNX model, an FX graph of PyTorch or a plan file, and
+// what it says of itself.
 #pragma once
 
 #include <cstdint>
