@@ -93,6 +93,16 @@ reflection_pad2d.default self=f1x4x4 padding=[1,1,1,1] -> f1x6x6
 upsample_nearest2d.vec input=f1x2x3x3 output_size=[6,6] scale_factors=None -> f1x2x6x6
 upsample_bilinear2d.vec input=f1x2x3x3 output_size=[5,5] align_corners=False scale_factors=None -> f1x2x5x5
 grid_sampler_2d.default input=f1x2x4x4 grid=f1x3x3x2 interpolation_mode=0 padding_mode=0 align_corners=False -> f1x2x3x3
+linalg_lu_factor_ex.default A=f2x3x4 pivot=True check_errors=False -> f2x3x4 j2x3 j2
+linalg_lu_solve.default LU=f3x3 pivots=j3 B=f3x2 left=True adjoint=False -> f3x2
+linalg_solve_triangular.default self=f3x3 B=f3x2 upper=True left=True unitriangular=False -> f3x2
+linalg_cholesky_ex.default self=f3x3 upper=False check_errors=False -> f3x3 j
+linalg_qr.default A=f4x3 mode='reduced' -> f4x3 f3x3
+ormqr.default self=f4x3 input2=f3 input3=f4x2 left=True transpose=True -> f4x2
+_linalg_eigh.default A=f3x3 UPLO='L' compute_v=True -> f3 f3x3
+_linalg_svd.default A=f3x4 full_matrices=True compute_uv=True driver=None -> f3x3 f3 f4x4
+fornax.dft.default x=f2x8x2 dim=1 length=8 kind=1 -> f2x5x2
+cummax.default self=f2x5 dim=1 -> f2x5 i2x5
 embedding_dense_backward.default grad_output=f2x3 indices=i2 num_weights=5 padding_idx=-1 scale_grad_by_freq=False -> f5x3
 """
 
@@ -135,7 +145,7 @@ def structure(line):
     target, *given = words.split()
     arguments = [graph.argument(*word.split("=", 1)) for word in given]
     values = [graph.tensor(word, False) for word in results.split()]
-    graph.program.node("aten." + target, target, "seed.py:1", arguments, values)
+    graph.program.node(target if target.startswith("fornax.") else "aten." + target, target, "seed.py:1", arguments, values)
     for i, value in enumerate(values):
         graph.program.output(f"out{i}", value)
     return flat.Writer().write(graph_file.PROGRAM, graph.program.fields)

@@ -1,9 +1,10 @@
 """Samples of torch's own operator tests through Fornax, beside torch.
 
-    python3 opinfo.py [--every N] [--seed S] [--dtype float32 ...] [--ops REGEX] [--most N] [--verbose]
+    python3 opinfo.py [--every N] [--seed S] [--dtype float32 ...] [--ops REGEX] [--most N] [--gradients] [--verbose]
 
 Each sample is traced and handed to the backend, as torch.compile would; its results are compared with
-torch's. A sample counts as of the device if no node of its graph was left to torch. Samples that cannot be traced,
+torch's. With --gradients, gradients of inputs are compared too. A sample counts as of the device if no node of its
+graphs was left to torch. Samples that cannot be traced,
 because what they do depends on data, and those that give other results each time are not counted. PYTHONPATH has the
 package, VK_DRIVER_FILES is the driver's manifest.
 """
@@ -31,14 +32,18 @@ TOLERANCES = {torch.float32: (2e-4, 2e-5), torch.float64: (1e-7, 1e-8), torch.fl
               torch.bfloat16: (5e-2, 1e-2)}
 # Which of several equal elements they name is not said.
 AMBIGUOUS = {torch.topk, torch.kthvalue, torch.mode, torch.median, torch.sort, torch.argsort}
+# Vectors have either sign, or are any of a space: torch's tests say what of them is compared.
+FACTORS = {"svd", "linalg.svd", "linalg.eigh", "linalg.eig", "svd_lowrank", "pca_lowrank"}
 
 
 def tensors_of(value):
     return [leaf for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
-def flat_function(operator, sample):
+def flat_function(entry, sample):
     """A function of the sample's tensors alone, and these."""
+    operator = entry.op
+    process = sample.output_process_fn_grad if entry.name in FACTORS else lambda value: value
     leaves, structure = _pytree.tree_flatten(((sample.input, *sample.args), dict(sample.kwargs)))
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
 
@@ -47,9 +52,25 @@ def flat_function(operator, sample):
         for place, tensor in zip(places, tensors):
             given[place] = tensor
         args, kwargs = _pytree.tree_unflatten(given, structure)
-        return tuple(tensors_of(operator(*args, **kwargs)))
+        return tuple(tensors_of(process(operator(*args, **kwargs))))
 
-    return function, [leaves[place].detach() for place in places]
+    return function, [leaves[place].detach().requires_grad_(leaves[place].requires_grad) for place in places]
+
+
+def with_gradients(function, tensors):
+    """What a function of tensors gives, and the gradients of those that have one."""
+    if not any(tensor.requires_grad for tensor in tensors):
+        with torch.no_grad():
+            return tuple(function(*tensors))
+    results = tuple(function(*tensors))
+    ends = [result for result in results if result.requires_grad]
+    starts = [tensor for tensor in tensors if tensor.requires_grad]
+    if not ends:
+        return results
+    generator = torch.Generator().manual_seed(5)
+    seeds = [torch.randn(end.shape, generator=generator, dtype=end.dtype) for end in ends]
+    gradients = torch.autograd.grad(ends, starts, seeds, allow_unused=True)
+    return (*(result.detach() for result in results), *(value for value in gradients if value is not None))
 
 
 def same(left, right):
@@ -80,20 +101,25 @@ def in_torch(traced, tensors):
         run._boxed_call = True
         return run
 
-    with torch.no_grad():
-        return aot_module_simplified(traced, tensors, fw_compiler=compiler, decompositions=decompositions.table())(*tensors)
+    training = any(tensor.requires_grad for tensor in tensors)
+    with torch.set_grad_enabled(training):
+        run = aot_module_simplified(traced, tensors, fw_compiler=compiler, bw_compiler=compiler,
+                                    decompositions=decompositions.table())
+    return with_gradients(run, tensors)
 
 
-def run_sample(operator, sample):
+def run_sample(entry, sample):
     """("device" | "mixed" | "wrong" | "decomposed" | "skipped", why)."""
-    function, tensors = flat_function(operator, sample)
+    operator = entry.op
+    function, tensors = flat_function(entry, sample)
     if not tensors or any(tensor.layout != torch.strided or tensor.is_quantized for tensor in tensors):
         return "skipped", "no strided tensors"
-    copies = lambda: [tensor.clone() for tensor in tensors]  # noqa: E731
+    training = any(tensor.requires_grad for tensor in tensors)
+    copies = lambda: [tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in tensors]  # noqa: E731
     torch.manual_seed(1)
     try:
-        wanted = function(*copies())
-        again = function(*copies())
+        wanted = with_gradients(function, copies())
+        again = with_gradients(function, copies())
     except Exception as error:  # pylint: disable=broad-except
         return "skipped", f"torch: {error}"
     if any(tensor.layout != torch.strided for tensor in wanted):
@@ -101,7 +127,8 @@ def run_sample(operator, sample):
     if not same(wanted, again):
         return "skipped", "it is random"
     try:
-        traced = make_fx(function, tracing_mode="fake")(*copies())
+        with torch.no_grad():
+            traced = make_fx(function, tracing_mode="fake")(*copies())
     except Exception as error:  # pylint: disable=broad-except
         return "skipped", f"not traced: {type(error).__name__}"
     if any(torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) for node in traced.graph.nodes):
@@ -109,9 +136,10 @@ def run_sample(operator, sample):
     if operator in AMBIGUOUS and not tensors[0].dtype.is_floating_point:
         return "skipped", "it chooses among equal elements"
     backend = fornax.torch.Backend(options={"cache": False}, dynamic=False)
-    with torch.no_grad():
-        got = backend(traced, copies())(*copies())
-    difference = compare(tuple(got), wanted)
+    with torch.set_grad_enabled(training):
+        run = backend(traced, copies())
+    got = with_gradients(run, copies())
+    difference = compare(got, wanted)
     if difference is not None:
         if same(in_torch(traced, copies()), got):
             return "decomposed", "torch's own decomposition gives the same other numbers"
@@ -129,6 +157,7 @@ def parse():
     parser.add_argument("--ops", default="", help="operators whose names match")
     parser.add_argument("--most", type=int, default=1 << 30, help="samples of an operator")
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--gradients", action="store_true", help="with those of operators that have any")
     parser.add_argument("--least-device", type=float, default=0, help="the share of samples that must be of the device")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args()
@@ -146,8 +175,10 @@ def main():
         for operator in op_db:
             if not re.search(options.ops, operator.name) or dtype not in operator.dtypes:
                 continue
+            if options.gradients and (not operator.supports_autograd or dtype not in operator.backward_dtypes):
+                continue
             try:
-                samples = list(operator.sample_inputs("cpu", dtype, requires_grad=False))
+                samples = list(operator.sample_inputs("cpu", dtype, requires_grad=options.gradients))
             except Exception:  # pylint: disable=broad-except
                 counts["no samples"] += 1
                 continue
@@ -158,7 +189,7 @@ def main():
                     break
                 name = f"{operator.name}.{operator.variant_test_name} {dtype} {number}"
                 try:
-                    result, why = run_sample(operator.op, sample)
+                    result, why = run_sample(operator, sample)
                 except (DataDependentOutputException, DynamicOutputShapeException):
                     result, why = "skipped", "it depends on data"  # a graph break of torch.compile
                 except Exception as error:  # pylint: disable=broad-except

@@ -42,6 +42,15 @@ void Binary(Node& node) {
     node.Out(node.builder().Map(function, {node.As("self", type), node.As("other", type)}));
 }
 
+// Of bools the greater one is their "or".
+template <ScalarFunction function, ScalarFunction of_bools>
+void Extreme(Node& node) {
+    const ElementType type = ComputeFor(node);
+    const bool bools = type == ElementType::kBool;
+    node.Out(node.builder().Map(bools ? of_bools : function,
+                                {node.As("self", type), node.As("other", type)}));
+}
+
 Val Scaled(Node& node, Val x, std::string_view factor) {
     const Operand alpha = node.Number(factor);
     if (!alpha.tensor && (alpha.is_float ? alpha.number == 1 : alpha.integer == 1)) {
@@ -157,7 +166,8 @@ void ImportMaskedFill(Node& node) {
 }
 
 void ImportClamp(Node& node) {
-    const ElementType type = node.ResultType().element;
+    const ElementType given = node.ResultType().element;
+    const ElementType type = given == ElementType::kBool ? ElementType::kU8 : given;
     const auto bound = [&](std::string_view name) {
         return node.Has(name) ? node.As(name, type) : Val();
     };
@@ -314,8 +324,8 @@ constexpr OperatorEntry kOperators[] = {
     {"lt.Tensor", Compare<ScalarFunction::kLess>},
     {"masked_fill.Scalar", ImportMaskedFill},
     {"masked_fill.Tensor", ImportMaskedFill},
-    {"maximum.default", Binary<ScalarFunction::kMax>},
-    {"minimum.default", Binary<ScalarFunction::kMin>},
+    {"maximum.default", Extreme<ScalarFunction::kMax, ScalarFunction::kOr>},
+    {"minimum.default", Extreme<ScalarFunction::kMin, ScalarFunction::kAnd>},
     {"mul.Scalar", ImportMul},
     {"mul.Tensor", ImportMul},
     {"ne.Scalar", Compare<ScalarFunction::kEqual, false, true>},

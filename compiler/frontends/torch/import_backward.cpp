@@ -57,9 +57,6 @@ Val WeightGradient(Val gradient, Val x, Val w, const SpatialWindow& window, int6
 
 void ImportConvolutionBackward(Node& node) {
     const Val gradient = node.In("grad_output"), x = node.In("input"), w = node.In("weight");
-    if (node.Bool("transposed")) {
-        FailUnsupported("it is the gradient of a transposed convolution");
-    }
     const ElementType compute = graph::ComputeType(x.element());
     const Val g = graph::Cast(gradient, compute), wide = graph::Cast(x, compute);
     const Val weight = graph::Cast(w, compute);
@@ -68,11 +65,15 @@ void ImportConvolutionBackward(Node& node) {
     if (groups < 1 || g.rank() != x.rank()) {
         FailInvalid(fmt::format("it has {} groups of {}", groups, g.shape().ToString()));
     }
+    // The transposition of a convolution has that convolution as its gradient.
+    const bool transposed = node.Bool("transposed");
     if (node.Wants(0)) {
-        node.Out(0, InputGradient(g, wide, weight, window, groups));
+        node.Out(0, transposed ? graph::Convolve(g, weight, Val(), window, groups, compute)
+                               : InputGradient(g, wide, weight, window, groups));
     }
     if (node.Wants(1)) {
-        node.Out(1, WeightGradient(g, wide, weight, window, groups));
+        node.Out(1, transposed ? WeightGradient(wide, g, weight, window, groups)
+                               : WeightGradient(g, wide, weight, window, groups));
     }
     if (node.Wants(2)) {
         std::vector<int64_t> axes = {0};
@@ -118,12 +119,12 @@ Val SpreadAlong(Val y, int64_t axis, int64_t size, const Weight& weight) {
     return graph::MoveAxis(graph::MatMul(graph::MoveAxis(y, axis, -1), matrix), -1, axis);
 }
 
+template <size_t kRank>
 void ImportAveragePoolBackward(Node& node) {
     const Val x = node.In("self"), gradient = node.In("grad_output");
-    constexpr size_t kRank = 2;
     const SpatialWindow window = PoolWindow(node, kRank);
     const bool override = node.Has("divisor_override"), pads = node.Bool("count_include_pad", true);
-    if (x.rank() < 3 || gradient.rank() != x.rank()) {
+    if (x.rank() < static_cast<int64_t>(kRank) + 1 || gradient.rank() != x.rank()) {
         FailInvalid(fmt::format("the gradient {} does not fit {}", gradient.shape().ToString(),
                                 x.shape().ToString()));
     }
@@ -145,14 +146,15 @@ void ImportAveragePoolBackward(Node& node) {
     node.Out(override ? result / node.Float("divisor_override") : result);
 }
 
+template <int64_t kRank>
 void ImportAdaptiveAveragePoolBackward(Node& node) {
     const Val x = node.In("self"), gradient = node.In("grad_output");
-    if (x.rank() < 3 || gradient.rank() != x.rank()) {
+    if (x.rank() < kRank + 1 || gradient.rank() != x.rank()) {
         FailInvalid(fmt::format("the gradient {} does not fit {}", gradient.shape().ToString(),
                                 x.shape().ToString()));
     }
     Val result = graph::Cast(gradient, graph::ComputeType(gradient.element()));
-    for (const int64_t axis : {x.rank() - 2, x.rank() - 1}) {
+    for (int64_t axis = x.rank() - kRank; axis < x.rank(); ++axis) {
         const int64_t size = node.builder().sizes().Fix(x.dim(axis));
         const int64_t bins = node.builder().sizes().Fix(gradient.dim(axis));
         result = SpreadAlong(result, axis, size, [&](int64_t bin, int64_t place) {
@@ -184,11 +186,18 @@ void ImportEmbeddingBackward(Node& node) {
 }
 
 constexpr OperatorEntry kOperators[] = {
-    {"_adaptive_avg_pool2d_backward.default", ImportAdaptiveAveragePoolBackward},
-    {"avg_pool2d_backward.default", ImportAveragePoolBackward},
+    {"_adaptive_avg_pool2d_backward.default", ImportAdaptiveAveragePoolBackward<2>},
+    {"_adaptive_avg_pool3d_backward.default", ImportAdaptiveAveragePoolBackward<3>},
+    {"adaptive_max_pool2d_backward.default", ImportMaxPoolBackward<2>},
+    {"adaptive_max_pool3d_backward.default", ImportMaxPoolBackward<3>},
+    {"avg_pool2d_backward.default", ImportAveragePoolBackward<2>},
+    {"avg_pool3d_backward.default", ImportAveragePoolBackward<3>},
     {"convolution_backward.default", ImportConvolutionBackward},
     {"embedding_dense_backward.default", ImportEmbeddingBackward},
+    {"fractional_max_pool2d_backward.default", ImportMaxPoolBackward<2>},
+    {"fractional_max_pool3d_backward.default", ImportMaxPoolBackward<3>},
     {"max_pool2d_with_indices_backward.default", ImportMaxPoolBackward<2>},
+    {"max_pool3d_with_indices_backward.default", ImportMaxPoolBackward<3>},
 };
 
 }  // namespace

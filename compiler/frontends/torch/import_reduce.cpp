@@ -130,6 +130,29 @@ void ImportCumulative(Node& node) {
     node.Out(graph::Scan(combine, x, AxisOf(node.Int("dim"), x)));
 }
 
+// Running extremes, and the last place of each. A NaN stays.
+template <Combine combine>
+void ImportRunningExtreme(Node& node) {
+    const Val given = node.In("self");
+    Builder& b = node.builder();
+    if (given.rank() == 0) {
+        node.Out(0, given);
+        return node.Out(1, b.Integer(ElementType::kI64, 0));
+    }
+    const int64_t axis = AxisOf(node.Int("dim"), given);
+    const Val x = Comparable(given), extreme = graph::Scan(combine, x, axis);
+    node.Out(0, extreme);
+    if (node.Wants(1)) {
+        Val is_new = map::Equal(x, extreme);
+        if (graph::IsFloat(x.element())) {
+            is_new = graph::Or(is_new, map::IsNan(x));
+        }
+        const Val place = b.Iota(ElementType::kI64, x.shape(), axis);
+        node.Out(1, graph::Scan(Combine::kMax, graph::Where(is_new, place, graph::Like(place, 0)),
+                                axis));
+    }
+}
+
 void ImportLogSumExp(Node& node) {
     const Val x = node.As("self", graph::ComputeType(node.ResultType().element));
     if (x.rank() == 0) {
@@ -172,6 +195,8 @@ constexpr OperatorEntry kOperators[] = {
     {"any.dims", ImportLogical<Combine::kOr>},
     {"argmax.default", ImportArg<Combine::kMax>},
     {"argmin.default", ImportArg<Combine::kMin>},
+    {"cummax.default", ImportRunningExtreme<Combine::kMax>},
+    {"cummin.default", ImportRunningExtreme<Combine::kMin>},
     {"cumprod.default", ImportCumulative<Combine::kProduct>},
     {"cumsum.default", ImportCumulative<Combine::kSum>},
     {"linalg_vector_norm.default", ImportVectorNorm},

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "compiler/frontends/torch/operator_families.h"
+#include "compiler/graph/build/index.h"
 
 namespace fornax::torch_frontend {
 namespace {
@@ -73,10 +74,9 @@ bool IsRight(Node& node) {
 
 void ImportSearchSorted(Node& node) {
     const Val sorted = node.In("sorted_sequence");
-    if (node.Has("sorter")) {
-        FailUnsupported("it has a sorter");
-    }
-    OutPositions(node, sorted, node.In("self"), IsRight(node));
+    OutPositions(node,
+                 node.Has("sorter") ? graph::TakeAlong(sorted, node.In("sorter"), -1) : sorted,
+                 node.In("self"), IsRight(node));
 }
 
 void ImportBucketize(Node& node) {

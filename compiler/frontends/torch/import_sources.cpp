@@ -68,6 +68,7 @@ void ImportConvert(Node& node) {
 constexpr OperatorEntry kOperators[] = {
     {"_to_copy.default", ImportToCopy},
     {"alias.default", ImportAlias},
+    {"alias_copy.default", ImportAlias},
     {"arange.default", ImportArange},
     {"arange.start", ImportArange},
     {"arange.start_step", ImportArange},
@@ -75,6 +76,7 @@ constexpr OperatorEntry kOperators[] = {
     {"contiguous.default", ImportAlias},
     {"copy.default", ImportCopy},
     {"detach.default", ImportAlias},
+    {"detach_copy.default", ImportAlias},
     {"empty.memory_format", ImportConstant<0>},
     {"empty_like.default", ImportConstant<0>},
     {"empty_strided.default", ImportConstant<0>},

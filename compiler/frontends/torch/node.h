@@ -113,7 +113,7 @@ class Node {
 using ImportFunction = void (*)(Node& node);
 
 struct OperatorEntry {
-    std::string_view name;  // without "aten."
+    std::string_view name;  // without "aten.", but with any other namespace
     ImportFunction import = nullptr;
 };
 

@@ -21,6 +21,8 @@ std::span<const OperatorEntry> WindowOperators();
 std::span<const OperatorEntry> PadOperators();
 std::span<const OperatorEntry> ResampleOperators();
 std::span<const OperatorEntry> RecurrentOperators();
+std::span<const OperatorEntry> SignalOperators();
+std::span<const OperatorEntry> LinearAlgebraOperators();
 std::span<const OperatorEntry> BackwardOperators();
 
 // All of them. An overload is in one family, once.

@@ -27,16 +27,15 @@ std::vector<std::span<const OperatorEntry>> OperatorFamilies() {
             ViewOperators(),       ReductionOperators(),     SortOperators(),
             IndexOperators(),      NormalisationOperators(), ProductOperators(),
             WindowOperators(),     PadOperators(),           ResampleOperators(),
-            RecurrentOperators(),  BackwardOperators()};
+            RecurrentOperators(),  SignalOperators(), LinearAlgebraOperators(), BackwardOperators()};
 }
 
 ImportFunction FindOperator(std::string_view target) {
     static const Table table = MakeTable();
     constexpr std::string_view kNamespace = "aten.";
-    if (!target.starts_with(kNamespace)) {
-        return nullptr;
-    }
-    const auto found = table.find(target.substr(kNamespace.size()));
+    // Operators of other namespaces are in the table with theirs.
+    const auto found =
+        table.find(target.starts_with(kNamespace) ? target.substr(kNamespace.size()) : target);
     return found == table.end() ? nullptr : found->second;
 }
 

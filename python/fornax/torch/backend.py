@@ -15,8 +15,9 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._errors import Error
-from . import capture, decompositions, reports
+from . import capture, complex_numbers, decompositions, reports
 from .compiled import Compiled
+from .sizes import Unsupported
 
 _MODES = ("run", "trace", "compile", "simulate", "eager")
 _PLANNED = ("codegen",)
@@ -145,13 +146,11 @@ class Backend:
         if self.mode == "eager":
             return graph_module.forward
         frozen = self._frozen(graph_module, example_inputs)
-        training = torch.is_grad_enabled() and any(
-            isinstance(value, torch.Tensor) and value.requires_grad for value in example_inputs)
         compile_any = functools.partial(self._compile, frozen={})
         return aot_module_simplified(
             graph_module, example_inputs, fw_compiler=compile_any, bw_compiler=compile_any,
             inference_compiler=functools.partial(self._compile, frozen=frozen),
-            partition_fn=min_cut_rematerialization_partition, decompositions=decompositions.table(training),
+            partition_fn=min_cut_rematerialization_partition, decompositions=decompositions.table(),
             keep_inference_input_mutations=True)
 
     def _frozen(self, graph_module, example_inputs):
@@ -194,6 +193,14 @@ class Backend:
             return self._compile_graph(graph_module, weights)
 
     def _compile_graph(self, graph_module, weights):
+        if complex_numbers.has_complex(graph_module):
+            try:
+                split = complex_numbers.split(graph_module)
+            except Unsupported:
+                pass
+            else:
+                split.run = self._compile_graph(split.module, {})
+                return split
         name = f"graph_{next(self._numbers)}"
         if self.mode in ("trace", "compile"):
             self._write(name, {"nodes.txt": reports.graph_text(graph_module)}, is_printed=self.mode == "trace")

@@ -2,6 +2,10 @@
 
 import torch
 
+from . import gradients, own_decompositions, special_functions
+
+assert gradients and special_functions  # They register their own.
+
 # Overloads that Fornax has as one operator each, and that are faster so.
 _KEPT = [
     "_scaled_dot_product_flash_attention_for_cpu.default", "addcdiv.default", "addcmul.default", "elu.default",
@@ -14,8 +18,6 @@ _KEPT = [
     "reflection_pad1d.default", "reflection_pad2d.default", "reflection_pad3d.default",
     "replication_pad1d.default", "replication_pad2d.default", "replication_pad3d.default",
 ]
-# With gradients attention has a gradient of its own, which is not there yet.
-_ONLY_INFERENCE = {"_scaled_dot_product_flash_attention_for_cpu.default"}
 
 
 def _overload(name):
@@ -23,15 +25,14 @@ def _overload(name):
     return getattr(getattr(torch.ops.aten, packet, None), overload, None)
 
 
-def without_kept(table, training=False):
+def without_kept(table):
     """The table less the operators that stay as they are."""
-    table = dict(table)
+    table = {**table, **own_decompositions.TABLE}
     for name in _KEPT:
-        if not (training and name in _ONLY_INFERENCE):
-            table.pop(_overload(name), None)
+        table.pop(_overload(name), None)
     return table
 
 
-def table(training=False):
+def table():
     """For graphs that torch.compile hands over."""
-    return without_kept(torch._decomp.core_aten_decompositions(), training)
+    return without_kept(torch._decomp.core_aten_decompositions())

@@ -4,8 +4,20 @@ import inspect
 
 import torch
 
-from . import capture, decompositions, library
+from . import capture, complex_numbers, decompositions, library
 from .backend import UnsupportedGraph, sentence
+from .sizes import Unsupported
+
+
+def _without_complex(module):
+    if complex_numbers.has_complex(module):
+        try:
+            split = complex_numbers.split(module)
+        except Unsupported:
+            return module  # The numbers are named among the problems.
+        if not split.has_complex_ports:
+            return split.module
+    return module
 
 
 def _leaves(value, spec):
@@ -53,7 +65,7 @@ def to_program(exported, names=None):
         elif spec.kind == kinds.CONSTANT_TENSOR:
             weights[spec.arg.name] = exported.constants[spec.target]
     # Outputs that are new values of inputs and buffers are those of the file behind the others.
-    module = exported.graph_module
+    module = _without_complex(exported.graph_module)
     output = next(node for node in module.graph.nodes if node.op == "output")
     own, mutations = [], []
     by_buffer = {spec.target: spec.arg.name for spec in signature.input_specs if spec.kind == kinds.BUFFER}

@@ -1,0 +1,194 @@
+// Factorisations: their products are the matrices again.
+#include "compiler/graph/build/linear_algebra.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "compiler/graph/build/product.h"
+#include "compiler/graph/interpret/interpreter.h"
+
+namespace fornax::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+class LinearAlgebraTest : public ::testing::Test {
+  protected:
+    LinearAlgebraTest() { Reset(); }
+    Builder& b() { return *builders.back(); }
+    // A batch of two matrices whose elements have no pattern.
+    Val Matrices(int64_t rows, int64_t columns) {
+        const int64_t count = 2 * rows * columns;
+        std::vector<float> values;
+        for (int64_t i = 0; i < count; ++i) {
+            values.push_back(static_cast<float>(std::sin(1.0 + 7.3 * static_cast<double>(i * i))));
+        }
+        given.push_back(Tensor::FromFloats({2, rows, columns}, values));
+        return b().Input(fmt::format("x{}", given.size()), {ElementType::kF32, {2, rows, columns}});
+    }
+
+    std::vector<float> Run(Val output) {
+        Graph copy = *graphs.back();
+        copy.AddOutput("out", output.id());
+        const Status verified = Verify(copy);
+        EXPECT_TRUE(verified.ok()) << verified.error().message;
+        const Result<std::vector<Tensor>> results = Interpret(copy, given);
+        EXPECT_TRUE(results.ok()) << results.error().message;
+        std::vector<float> numbers;
+        for (int64_t i = 0; results.ok() && i < (*results)[0].count(); ++i) {
+            const Tensor& tensor = (*results)[0];
+            numbers.push_back(static_cast<float>(tensor.At(i).ToDouble(tensor.element)));
+        }
+        return numbers;
+    }
+
+    void ExpectSame(Val a, Val c) {
+        EXPECT_EQ(a.shape().ToString(), c.shape().ToString());
+        EXPECT_THAT(Run(a), Pointwise(FloatNear(2e-5F), Run(c)));
+    }
+
+    Val Triangle(Val x, bool upper, bool unit) {
+        const Val row = b().Iota(ElementType::kI64, x.shape(), 1);
+        const Val column = b().Iota(ElementType::kI64, x.shape(), 2);
+        const Val inside = upper ? map::LessEqual(row, column)
+                                 : unit ? map::Less(column, row) : map::LessEqual(column, row);
+        const Val diagonal = unit ? Cast(map::Equal(row, column), x.element()) : Like(x, 0);
+        return Where(inside, x, diagonal);
+    }
+
+    // The shape's diagonal has these values, [batch, k].
+    Val WithDiagonal(Val values, const Shape& shape) {
+        const Val row = b().Iota(ElementType::kI64, shape, 1);
+        const Val column = b().Iota(ElementType::kI64, shape, 2);
+        const Val last = b().Size(values.dim(1) - 1);
+        const Val spread = Gather(values, {0, -1}, {map::Min(row, last)}, shape);
+        const Val on = And(map::Equal(row, column), map::LessEqual(row, last));
+        return Where(on, spread, Like(values, 0));
+    }
+
+    void ExpectOrthogonal(Val q) {
+        const Val product = MatMul(TransposeMatrix(q), q);
+        const Val row = b().Iota(ElementType::kI64, product.shape(), 1);
+        const Val column = b().Iota(ElementType::kI64, product.shape(), 2);
+        ExpectSame(product, Cast(map::Equal(row, column), ElementType::kF32));
+    }
+
+    // Another graph: the builder knows values of the one before.
+    void Reset() {
+        given.clear();
+        graphs.push_back(std::make_unique<Graph>());
+        builders.push_back(std::make_unique<Builder>(*graphs.back()));
+    }
+
+    std::vector<std::unique_ptr<Graph>> graphs;
+    std::vector<std::unique_ptr<Builder>> builders;
+    std::vector<Tensor> given;
+};
+
+TEST_F(LinearAlgebraTest, LuOfAnyShape) {
+    for (const auto& [rows, columns] : {std::pair{3, 3}, {4, 2}, {2, 4}}) {
+        Reset();
+        const Val x = Matrices(rows, columns);
+        const LuFactors factors = FactorLu(x, true);
+        const Expr count = std::min(rows, columns);
+        const Val lower = Triangle(SliceAxis(factors.lu, 2, 0, count), false, true);
+        const Val upper = Triangle(SliceAxis(factors.lu, 1, 0, count), true, false);
+        const Val order = PermutationOf(factors.pivots, rows);
+        ExpectSame(MatMul(lower, upper), PermuteRows(x, order, false));
+        ExpectSame(PermuteRows(PermuteRows(x, order, false), order, true), x);
+    }
+}
+
+TEST_F(LinearAlgebraTest, LuTellsASingularMatrix) {
+    const Val x = b().Constant(Tensor::FromFloats({1, 2, 2}, std::vector<float>{1, 2, 2, 4}));
+    EXPECT_THAT(Run(FactorLu(x, true).info), ElementsAre(2));
+    EXPECT_THAT(Run(FactorLu(x, true).pivots), ElementsAre(1, 1));
+}
+
+TEST_F(LinearAlgebraTest, SystemsAreSolved) {
+    const Val a = Matrices(4, 4), right = Matrices(4, 3);
+    const LuFactors factors = FactorLu(a, true);
+    ExpectSame(MatMul(a, SolveLu(factors.lu, factors.pivots, right, false)), right);
+    ExpectSame(MatMul(TransposeMatrix(a), SolveLu(factors.lu, factors.pivots, right, true)), right);
+    for (const bool upper : {false, true}) {
+        const Val x = SolveTriangular(a, right, {.upper = upper, .unit = true});
+        const Val matrix = upper ? TransposeMatrix(Triangle(TransposeMatrix(a), false, true))
+                                 : Triangle(a, false, true);
+        ExpectSame(MatMul(matrix, x), right);
+    }
+}
+
+TEST_F(LinearAlgebraTest, CholeskyOfAPositiveMatrix) {
+    const Val x = Matrices(4, 4);
+    const Val a = MatMul(x, TransposeMatrix(x));
+    const CholeskyFactor factor = FactorCholesky(a);
+    ExpectSame(MatMul(factor.lower, TransposeMatrix(factor.lower)), a);
+    EXPECT_THAT(Run(factor.info), ElementsAre(0, 0));
+    EXPECT_THAT(Run(FactorCholesky(-a).info), ElementsAre(1, 1));
+}
+
+TEST_F(LinearAlgebraTest, QrOfAnyShape) {
+    for (const auto& [rows, columns] : {std::pair{4, 4}, {5, 3}, {3, 5}}) {
+        Reset();
+        const Val x = Matrices(rows, columns);
+        const QrFactors factors = FactorQr(x);
+        const Val q = OrthogonalOf(factors.packed, factors.factors, rows);
+        ExpectOrthogonal(q);
+        ExpectSame(MatMul(q, Triangle(factors.packed, true, false)), x);
+        ExpectSame(Reflect(factors.packed, factors.factors, x, true), MatMul(TransposeMatrix(q), x));
+    }
+}
+
+TEST_F(LinearAlgebraTest, EigenvaluesOfSymmetricMatrices) {
+    for (const int64_t n : {1, 2, 5, 6}) {
+        Reset();
+        const Val x = Matrices(n, n);
+        const Val a = x + TransposeMatrix(x);
+        const Eigen eigen = SymmetricEigen(a);
+        ExpectOrthogonal(eigen.vectors);
+        ExpectSame(MatMul(a, eigen.vectors), eigen.vectors * Unsqueeze(eigen.values, 1));
+        const std::vector<float> values = Run(eigen.values);
+        EXPECT_TRUE(std::is_sorted(values.begin(), values.begin() + n));
+    }
+}
+
+TEST_F(LinearAlgebraTest, SingularValuesOfAnyShapeAndRank) {
+    for (const auto& [rows, columns] : {std::pair{4, 4}, {5, 3}, {3, 6}, {1, 3}}) {
+        for (const bool full : {false, true}) {
+            Reset();
+            const Val x = Matrices(rows, columns);
+            const SingularValues svd = FactorSvd(x, true, full);
+            ExpectOrthogonal(svd.left);
+            ExpectOrthogonal(svd.right);
+            const Val middle =
+                WithDiagonal(svd.values, {2, svd.left.dim(2), svd.right.dim(2)});
+            ExpectSame(MatMul(MatMul(svd.left, middle), TransposeMatrix(svd.right)), x);
+        }
+    }
+    Reset();
+    const Val zeros = b().Constant(Tensor::FromFloats({1, 2, 3}, std::vector<float>(6, 0.0F)));
+    const SingularValues svd = FactorSvd(zeros, true, true);
+    EXPECT_THAT(Run(svd.values), ElementsAre(0, 0));
+    ExpectOrthogonal(svd.left);
+    ExpectOrthogonal(svd.right);
+}
+
+TEST_F(LinearAlgebraTest, LargeMatricesAreRefusedWithTheirSize) {
+    try {
+        FactorLu(Matrices(100, 100), true);
+        FAIL();
+    } catch (const BuildError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("take 40000 bytes at once"));
+    }
+}
+
+}  // namespace
+}  // namespace fornax::graph
