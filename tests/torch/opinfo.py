@@ -29,7 +29,7 @@ import fornax.torch
 from fornax.torch import decompositions
 
 TOLERANCES = {torch.float32: (2e-4, 2e-5), torch.float64: (1e-7, 1e-8), torch.float16: (2e-2, 2e-3),
-              torch.bfloat16: (5e-2, 1e-2)}
+              torch.bfloat16: (5e-2, 1e-2), torch.complex64: (2e-4, 2e-5), torch.complex128: (1e-7, 1e-8)}
 # Which of several equal elements they name is not said.
 AMBIGUOUS = {torch.topk, torch.kthvalue, torch.mode, torch.median, torch.sort, torch.argsort}
 # Vectors have either sign, or are any of a space: torch's tests say what of them is compared.

@@ -15,9 +15,9 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._errors import Error
-from . import capture, complex_numbers, decompositions, reports
+from . import capture, decompositions, reports
 from .compiled import Compiled
-from .sizes import Unsupported
+from .prepare import prepare
 
 _MODES = ("run", "trace", "compile", "simulate", "eager")
 _PLANNED = ("codegen",)
@@ -190,17 +190,11 @@ class Backend:
         """A callable for an FX graph of core ATen with torch's meta data; it takes and gives what the graph does."""
         # torch compiles with tensors without data as a default; weights have theirs.
         with _disable_current_modes():
-            return self._compile_graph(graph_module, weights)
+            graph_module, wrap = prepare(graph_module)
+            weights = {name: value for name, value in (weights or {}).items() if not value.is_complex()}
+            return wrap(self._compile_graph(graph_module, weights))
 
     def _compile_graph(self, graph_module, weights):
-        if complex_numbers.has_complex(graph_module):
-            try:
-                split = complex_numbers.split(graph_module)
-            except Unsupported:
-                pass
-            else:
-                split.run = self._compile_graph(split.module, {})
-                return split
         name = f"graph_{next(self._numbers)}"
         if self.mode in ("trace", "compile"):
             self._write(name, {"nodes.txt": reports.graph_text(graph_module)}, is_printed=self.mode == "trace")

@@ -154,7 +154,7 @@ def _pick(x, order, place, dim, keepdim):
 def kthvalue(self, k, dim=-1, keepdim=False):
     if self.dim() == 0:
         return self.clone(), torch.zeros_like(self, dtype=torch.int64)
-    values, order = torch.sort(self, dim, stable=True)
+    values, order = torch.sort(self, dim=dim, stable=True)
     value, index = values.narrow(dim, k - 1, 1), order.narrow(dim, k - 1, 1)
     return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
 
@@ -163,7 +163,7 @@ def _median(x, dim, keepdim, ignores_nan):
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
     dim = _dim(dim, x)
-    order = torch.sort(x, dim, stable=True)[1]
+    order = torch.sort(x, dim=dim, stable=True)[1]
     size = x.shape[dim]
     if x.dtype.is_floating_point:
         present = (x == x).sum(dim, keepdim=True)
@@ -434,6 +434,15 @@ def copysign(self, other):
     result = result if result.is_floating_point else torch.get_default_dtype()
     size = x.to(result).abs()
     return torch.where(negative, -size, size)
+
+
+@own("ldexp.Tensor")
+def ldexp(self, other):
+    result = torch.result_type(self, other)
+    result = result if result.is_floating_point else torch.get_default_dtype()
+    # In two halves, because the power alone may be out of range.
+    half = torch.floor(other.to(result) / 2)
+    return self.to(result) * torch.exp2(half) * torch.exp2(other.to(result) - half)
 
 
 # --- Pooling ---
