@@ -73,6 +73,31 @@ TEST(Compile, RandomGraphsHaveStepsInPlace) {
     EXPECT_GT(in_place, 10U);
 }
 
+// A NaN is no other constant of its kernel, nor is -0.
+TEST(Compile, ConstantsOfAKernelAreDistinguishedByTheirBits) {
+    ExpectTheSame(R"(graph "example" {
+    %0 = input "x" f32[4]
+    %1 = constant "bound" f32[] {2}
+    %2 = constant "none" f32[] {nan}
+    %3 = constant "zero" f32[] {0}
+    %4 = constant "below zero" f32[] {-0}
+    %5 = reshape "one bound" (%1) {shape = [1]} : f32[1]
+    %6 = broadcast "bounds" (%5) {shape = [4]} : f32[4]
+    %7 = reshape "one nan" (%2) {shape = [1]} : f32[1]
+    %8 = broadcast "nans" (%7) {shape = [4]} : f32[4]
+    %9 = reshape "one zero" (%3) {shape = [1]} : f32[1]
+    %10 = broadcast "zeros" (%9) {shape = [4]} : f32[4]
+    %11 = reshape "one below" (%4) {shape = [1]} : f32[1]
+    %12 = broadcast "all below" (%11) {shape = [4]} : f32[4]
+    %13 = map "less" (%0, %6) {function = lt} : bool[4]
+    %14 = map "marked" (%13, %0, %8) {function = select} : f32[4]
+    %15 = map "signs" (%13, %10, %12) {function = select} : f32[4]
+    output "marked" %14
+    output "signs" %15
+})",
+                  {Tensor::FromFloats({4}, std::vector<float>{1, 2, 3, -4})});
+}
+
 // What is not read later is updated without a copy of it: two products and an update.
 TEST(Compile, RowsOfWhatIsNotReadLaterAreUpdatedInPlace) {
     std::vector<float> ones(16 * 16, 1);

@@ -19,14 +19,15 @@ class Case:
 
 
 class Output(nn.Module):
-    """One output of a network."""
+    """One output of a network, by the values of its keywords in order."""
 
-    def __init__(self, model, output):
+    def __init__(self, model, output, names):
         super().__init__()
-        self.model, self.output = model, output
+        self.model, self.output, self.names = model, output, names
+        self.fixed = {"use_cache": False} if getattr(model.config, "use_cache", False) else {}
 
-    def forward(self, **keywords):
-        return getattr(self.model(**keywords), self.output)
+    def forward(self, *values):
+        return getattr(self.model(**dict(zip(self.names, values)), **self.fixed), self.output)
 
 
 def words(*shape):
@@ -93,14 +94,13 @@ def _pixels(count):
 
 CASES = {
     "bert": Case(_bert, _masked_words),
-    "vit": Case(_vit, _pixels, (1, 3)),
+    "vit": Case(_vit, _pixels, (2, 3)),
     "whisper": Case(_whisper, lambda count: {"input_features": torch.randn(2, 16, 64),
-                                             "decoder_input_ids": words(2, count), "use_cache": False}),
-    "llama": Case(llama, lambda count: {"input_ids": words(2, count), "use_cache": False}),
-    "t5": Case(_t5, lambda count: {"input_ids": words(2, count + 2), "decoder_input_ids": words(2, count),
-                                   "use_cache": False}),
+                                             "decoder_input_ids": words(2, count)}),
+    "llama": Case(llama, lambda count: {"input_ids": words(2, count)}),
+    "t5": Case(_t5, lambda count: {"input_ids": words(2, count + 2), "decoder_input_ids": words(2, count)}),
     "clip": Case(_clip, lambda count: {"input_ids": words(3, count), **_pixels(2)}, output="logits_per_image"),
-    "mobilenet_v2": Case(_mobilenet, _pixels, (1, 3)),
+    "mobilenet_v2": Case(_mobilenet, _pixels, (2, 3)),
     "resnet": Case(_resnet, lambda count: {"pixel_values": torch.randn(2, 3, count, count)}, (32, 48)),
 }
 
@@ -109,4 +109,4 @@ def network(name):
     """A network that is ready to be called, and its case."""
     torch.manual_seed(11)
     case = CASES[name]
-    return Output(case.make().eval(), case.output), case
+    return Output(case.make().eval(), case.output, tuple(case.inputs(case.sizes[0]))), case

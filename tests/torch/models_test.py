@@ -36,8 +36,8 @@ class Compiled(unittest.TestCase):
         compiled = torch.compile(model, backend=chosen, fullgraph=True)
         with torch.no_grad():
             for size in case.sizes:
-                inputs = case.inputs(size)
-                torch.testing.assert_close(compiled(**inputs), model(**inputs), **CLOSE)
+                inputs = case.inputs(size).values()
+                torch.testing.assert_close(compiled(*inputs), model(*inputs), **CLOSE)
         self.assertGreater(chosen.segments, 0)
         self.assertEqual(chosen.fallbacks, [])
 
@@ -73,19 +73,17 @@ class Compiled(unittest.TestCase):
 class Exported(unittest.TestCase):
     def check(self, name):
         model, case = models.network(name)
-        inputs = case.inputs(case.sizes[1])
-        shapes = {key: [torch.export.Dim.AUTO] * value.dim() if isinstance(value, torch.Tensor) else None
-                  for key, value in inputs.items()}
+        inputs = tuple(case.inputs(case.sizes[1]).values())
+        shapes = tuple(dict.fromkeys(range(value.dim()), torch.export.Dim.AUTO) for value in inputs)
         with tempfile.TemporaryDirectory() as folder, torch.no_grad():
             path = pathlib.Path(folder) / "model.fx"
-            writer = fornax.torch.export(model, (), path, kwargs=inputs, dynamic_shapes=shapes)
+            writer = fornax.torch.export(model, inputs, path, dynamic_shapes=(shapes,))
             session = fornax.load(path, cache=False)
             names = [node.name for node in writer.inputs]
             for size in case.sizes:
-                inputs = case.inputs(size)
-                given = [value.numpy() for value in inputs.values() if isinstance(value, torch.Tensor)]
-                got = session.run(dict(zip(names, given)))
-                torch.testing.assert_close(torch.from_numpy(next(iter(got.values()))), model(**inputs), **CLOSE)
+                inputs = case.inputs(size).values()
+                got = session.run(dict(zip(names, (value.numpy() for value in inputs))))
+                torch.testing.assert_close(torch.from_numpy(next(iter(got.values()))), model(*inputs), **CLOSE)
 
 
 @unittest.skipUnless(HAS_MODELS, "transformers is not installed")

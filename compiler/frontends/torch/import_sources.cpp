@@ -79,6 +79,7 @@ constexpr OperatorEntry kOperators[] = {
     {"detach_copy.default", ImportAlias},
     {"empty.memory_format", ImportConstant<0>},
     {"empty_like.default", ImportConstant<0>},
+    {"empty_permuted.default", ImportConstant<0>},
     {"empty_strided.default", ImportConstant<0>},
     {"fill.Scalar", ImportFill},
     {"fill.Tensor", ImportFill},

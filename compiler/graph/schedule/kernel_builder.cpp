@@ -2,6 +2,7 @@
 #include "compiler/graph/schedule/kernel_builder.h"
 
 #include <algorithm>
+#include <bit>
 
 #include <fmt/format.h>
 
@@ -172,10 +173,9 @@ loop::ScalarId KernelBuilder::LoadFrom(loop::BufferId buffer, std::vector<Expr> 
 
 loop::ScalarId KernelBuilder::Constant(ElementType type, const Scalar& value) {
     const auto [found, inserted] = constants_.emplace(
-        std::tuple{type, value.is_float, value.number, value.integer}, loop::ScalarId());
-    // NaN is not equal to itself, so it would not be found as a key: a few constants more do no
-    // harm.
-    if (inserted || !found->second.valid()) {
+        std::tuple{type, value.is_float, std::bit_cast<uint64_t>(value.number), value.integer},
+        loop::ScalarId());
+    if (inserted) {
         found->second = Add(type, loop::Constant{value});
     }
     return found->second;

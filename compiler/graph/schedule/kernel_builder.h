@@ -115,7 +115,8 @@ class KernelBuilder {
     std::map<uint32_t, Source> sources_;
     std::vector<loop::Loop> shared_loops_;
     std::vector<ValueId> buffer_values_;
-    std::map<std::tuple<ElementType, bool, double, int64_t>, loop::ScalarId> constants_;
+    // By the bits of the number: a NaN as a key would be equal to any other.
+    std::map<std::tuple<ElementType, bool, uint64_t, int64_t>, loop::ScalarId> constants_;
     uint32_t next_loop_ = 0;
     uint32_t next_reduction_ = 0;
 };

@@ -117,6 +117,8 @@ class Sizes:
                      sympy.LessThan: (graph_file.RELATION_LE, False),
                      sympy.StrictGreaterThan: (graph_file.RELATION_LT, True),
                      sympy.GreaterThan: (graph_file.RELATION_LE, True)}
+        # Guards may name symbols that others have replaced since.
+        expression = self._shape_env.replace(expression)
         known = relations.get(type(expression))
         try:
             if known is None:
