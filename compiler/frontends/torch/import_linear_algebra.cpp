@@ -34,8 +34,8 @@ Val Matrices(Val x, std::span<const Expr> batch) {
 }
 
 std::vector<Expr> BatchOf(const Shape& shape) {
-    return {shape.dims().begin(), shape.dims().end() - std::min<int64_t>(2, static_cast<int64_t>(
-                                                                               shape.rank()))};
+    return {shape.dims().begin(),
+            shape.dims().end() - std::min<int64_t>(2, static_cast<int64_t>(shape.rank()))};
 }
 
 void RequireSquare(Val x) {
@@ -163,8 +163,7 @@ void ImportSolveTriangular(Node& node) {
 
 // The older form of the same.
 void ImportTriangularSolve(Node& node) {
-    const std::vector<Expr> batch =
-        BatchOf(node.ResultType(node.Wants(0) ? 0 : 1).shape);
+    const std::vector<Expr> batch = BatchOf(node.ResultType(node.Wants(0) ? 0 : 1).shape);
     const bool transposed = node.Bool("transpose", false);
     const Val a = Matrices(node.In("A"), batch);
     RequireSquare(a);
@@ -190,16 +189,16 @@ void ImportCholesky(Node& node) {
 // Of a factor: the matrix itself is lower times its transposition.
 Val SolveCholesky(Val lower, Val b) {
     const Val y = graph::SolveTriangular(lower, b, {.upper = false, .unit = false});
-    return graph::SolveTriangular(graph::TransposeMatrix(lower), y,
-                                  {.upper = true, .unit = false});
+    return graph::SolveTriangular(graph::TransposeMatrix(lower), y, {.upper = true, .unit = false});
 }
 
 void ImportCholeskySolve(Node& node) {
     const std::vector<Expr> batch = BatchOf(node.ResultType().shape);
     const Val factor = Matrices(node.In("input2"), batch);
     RequireSquare(factor);
-    OutAs(node, 0, SolveCholesky(FromLeft(factor, !node.Bool("upper", false)),
-                                 Matrices(node.In("self"), batch)));
+    OutAs(node, 0,
+          SolveCholesky(FromLeft(factor, !node.Bool("upper", false)),
+                        Matrices(node.In("self"), batch)));
 }
 
 void ImportCholeskyInverse(Node& node) {
@@ -274,7 +273,8 @@ void ImportEigh(Node& node) {
     const Val a = Matrices(node.In("A"));
     RequireSquare(a);
     const std::string triangle = node.Text("UPLO", "L");
-    const graph::Eigen result = graph::SymmetricEigen(Symmetric(a, triangle == "U" || triangle == "u"));
+    const graph::Eigen result =
+        graph::SymmetricEigen(Symmetric(a, triangle == "U" || triangle == "u"));
     OutAs(node, 0, result.values);
     if (node.Bool("compute_v", true)) {
         OutAs(node, 1, result.vectors);
@@ -286,8 +286,8 @@ void ImportEigh(Node& node) {
 
 void ImportSvd(Node& node) {
     const bool vectors = node.Bool("compute_uv", true) && (node.Wants(0) || node.Wants(2));
-    const graph::SingularValues result = graph::FactorSvd(
-        Matrices(node.In("A")), vectors, node.Bool("full_matrices", false));
+    const graph::SingularValues result =
+        graph::FactorSvd(Matrices(node.In("A")), vectors, node.Bool("full_matrices", false));
     OutAs(node, 1, result.values);
     if (vectors) {
         OutAs(node, 0, result.left);

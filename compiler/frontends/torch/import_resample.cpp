@@ -77,6 +77,9 @@ void ImportNearestExact(Node& node) {
 
 template <ResizeMode mode>
 void ImportInterpolated(Node& node) {
+    if (node.ResultType().element == ElementType::kF64) {
+        FailUnsupported("places and weights are computed in f32, and it interpolates f64");
+    }
     ResizeOptions options;
     options.mode = mode;
     options.coordinates =

@@ -61,6 +61,18 @@ void ImportToCopy(Node& node) {
     node.Out(node.In("self"));
 }
 
+// The same bits as another type of the same width.
+void ImportBitcast(Node& node) {
+    const Val x = node.In("self");
+    const ElementType to = node.ResultType().element;
+    if (graph::BitsOf(to) != graph::BitsOf(x.element()) || to == ElementType::kBool ||
+        x.element() == ElementType::kBool) {
+        FailUnsupported(fmt::format("it views {} as {}, of another width", graph::Name(x.element()),
+                                    graph::Name(to)));
+    }
+    node.Out(graph::Bitcast(x, to));
+}
+
 void ImportConvert(Node& node) {
     node.Out(node.In(node.Has("self") ? "self" : "a"));
 }
@@ -95,6 +107,7 @@ constexpr OperatorEntry kOperators[] = {
     {"ones_like.default", ImportConstant<1>},
     {"scalar_tensor.default", ImportScalarTensor},
     {"to.dtype", ImportConvert},
+    {"view.dtype", ImportBitcast},
     {"zeros.default", ImportConstant<0>},
     {"zeros_like.default", ImportConstant<0>},
 };

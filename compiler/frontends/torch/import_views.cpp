@@ -333,7 +333,9 @@ void ImportUnfold(Node& node) {
     const Val x = node.In("self");
     const int64_t axis = AxisOf(node.Int("dimension"), x);
     const int64_t step = StepOf(node);
-    node.Out(graph::Window(AtLeastOne(x), axis, node.Size("size"), step, 1));
+    const Val windows = graph::Window(AtLeastOne(x), axis, node.Size("size"), step, 1);
+    // A tensor without dimensions has one window of one element, and no dimension for windows.
+    node.Out(x.rank() == 0 ? graph::Reshape(windows, node.ResultType().shape) : windows);
 }
 
 constexpr OperatorEntry kOperators[] = {

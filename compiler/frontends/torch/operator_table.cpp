@@ -27,7 +27,8 @@ std::vector<std::span<const OperatorEntry>> OperatorFamilies() {
             ViewOperators(),       ReductionOperators(),     SortOperators(),
             IndexOperators(),      NormalisationOperators(), ProductOperators(),
             WindowOperators(),     PadOperators(),           ResampleOperators(),
-            RecurrentOperators(),  SignalOperators(), LinearAlgebraOperators(), BackwardOperators()};
+            RecurrentOperators(),  SignalOperators(),        LinearAlgebraOperators(),
+            BackwardOperators()};
 }
 
 ImportFunction FindOperator(std::string_view target) {

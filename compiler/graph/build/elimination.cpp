@@ -10,7 +10,8 @@
 namespace fornax::graph {
 
 void RequireFits(std::initializer_list<Val> carried) {
-    // Workgroup memory less what an iteration keeps beside its matrices, of which it has two copies.
+    // Workgroup memory less what an iteration keeps beside its matrices, of which it has two
+    // copies.
     constexpr int64_t kMaxBytes = 14 << 10;
     int64_t bytes = 0;
     for (const Val& v : carried) {
@@ -72,33 +73,33 @@ LuFactors FactorLu(Val a, bool swaps) {
         return {a, pivots, Squeeze(info, 1)};
     }
     RequireFits({a});
-    const Vals results = b.Loop(
-        b.Integer(ElementType::kI64, count), {a, pivots, info}, {},
-        [&](Builder& body, Vals v) -> Vals {
-            const Val k = v[0], x = v[1];
-            const Val row = body.Iota(ElementType::kI64, {batch, rows}, 1);
-            Val pivot = BroadcastTo(Reshape(k, {1, 1}), {batch, 1});
-            if (swaps) {
-                const Val size = map::Abs(TakeOne(x, k, 2));
-                pivot = ArgReduce(Combine::kMax, Where(map::Less(row, k), Like(size, -1), size), 1,
-                                  true);
-            }
-            const Val source =
-                Where(map::Equal(row, k), pivot, Where(map::Equal(row, pivot), k, row));
-            const Val swapped = Gather(x, {0, -1, 2}, {Unsqueeze(source, 2)}, x.shape());
-            const Val corner = ElementAt(x, pivot, k);
-            const Val head = Gather(x, {0, -1, 1}, {pivot}, {batch, columns});
-            const Val safe = Where(Equal(corner, 0), Like(corner, 1), corner);
-            const Val factor = Unsqueeze(TakeOne(swapped, k, 2) / safe, 2);
-            const Step step(body, k, x);
-            const Val rest = swapped - factor * Unsqueeze(head, 1);
-            const Val beside = Where(map::Equal(step.column, k), factor, swapped);
-            const Val next = Where(step.below, Where(step.right, rest, beside), swapped);
-            const Val number = body.Iota(ElementType::kI64, {batch, count}, 1);
-            const Val is_first = And(Equal(corner, 0), Equal(v[3], 0));
-            return {next, Where(map::Equal(number, k), pivot, v[2]),
-                    Where(is_first, k + 1.0, v[3])};
-        });
+    const Vals results =
+        b.Loop(b.Integer(ElementType::kI64, count), {a, pivots, info}, {},
+               [&](Builder& body, Vals v) -> Vals {
+                   const Val k = v[0], x = v[1];
+                   const Val row = body.Iota(ElementType::kI64, {batch, rows}, 1);
+                   Val pivot = BroadcastTo(Reshape(k, {1, 1}), {batch, 1});
+                   if (swaps) {
+                       const Val size = map::Abs(TakeOne(x, k, 2));
+                       pivot = ArgReduce(Combine::kMax,
+                                         Where(map::Less(row, k), Like(size, -1), size), 1, true);
+                   }
+                   const Val source =
+                       Where(map::Equal(row, k), pivot, Where(map::Equal(row, pivot), k, row));
+                   const Val swapped = Gather(x, {0, -1, 2}, {Unsqueeze(source, 2)}, x.shape());
+                   const Val corner = ElementAt(x, pivot, k);
+                   const Val head = Gather(x, {0, -1, 1}, {pivot}, {batch, columns});
+                   const Val safe = Where(Equal(corner, 0), Like(corner, 1), corner);
+                   const Val factor = Unsqueeze(TakeOne(swapped, k, 2) / safe, 2);
+                   const Step step(body, k, x);
+                   const Val rest = swapped - factor * Unsqueeze(head, 1);
+                   const Val beside = Where(map::Equal(step.column, k), factor, swapped);
+                   const Val next = Where(step.below, Where(step.right, rest, beside), swapped);
+                   const Val number = body.Iota(ElementType::kI64, {batch, count}, 1);
+                   const Val is_first = And(Equal(corner, 0), Equal(v[3], 0));
+                   return {next, Where(map::Equal(number, k), pivot, v[2]),
+                           Where(is_first, k + 1.0, v[3])};
+               });
     return {results[0], results[1], Squeeze(results[2], 1)};
 }
 
@@ -163,8 +164,7 @@ Val SolveLu(Val lu, Val pivots, Val b, bool transposed) {
         const Val y = SolveTriangular(t, b, {.upper = false, .unit = false});
         return PermuteRows(SolveTriangular(t, y, {.upper = true, .unit = true}), order, true);
     }
-    const Val y =
-        SolveTriangular(lu, PermuteRows(b, order, false), {.upper = false, .unit = true});
+    const Val y = SolveTriangular(lu, PermuteRows(b, order, false), {.upper = false, .unit = true});
     return SolveTriangular(lu, y, {.upper = true, .unit = false});
 }
 
@@ -185,19 +185,15 @@ CholeskyFactor FactorCholesky(Val a) {
                    const Val scaled = TakeOne(x, k, 2) / corner;
                    const Step step(body, k, x);
                    const Val rest = x - Unsqueeze(scaled, 2) * Unsqueeze(scaled, 1);
-                   const Val beside =
-                       Where(map::Equal(step.column, k), Unsqueeze(scaled, 2), x);
-                   const Val is_corner =
-                       And(map::Equal(step.column, k), map::Equal(step.row, k));
-                   const Val next =
-                       Where(is_corner, Unsqueeze(corner, 2),
-                             Where(step.below, Where(step.right, rest, beside), x));
+                   const Val beside = Where(map::Equal(step.column, k), Unsqueeze(scaled, 2), x);
+                   const Val is_corner = And(map::Equal(step.column, k), map::Equal(step.row, k));
+                   const Val next = Where(is_corner, Unsqueeze(corner, 2),
+                                          Where(step.below, Where(step.right, rest, beside), x));
                    const Val fails = And(Not(Greater(square, 0)), Equal(v[2], 0));
                    return {next, Where(fails, k + 1.0, v[2])};
                });
     const Val x = results[0];
-    const Val lower =
-        map::LessEqual(ColumnNumbers(b, x.shape()), RowNumbers(b, x.shape()));
+    const Val lower = map::LessEqual(ColumnNumbers(b, x.shape()), RowNumbers(b, x.shape()));
     return {Where(lower, x, Like(x, 0)), Squeeze(results[1], 1)};
 }
 

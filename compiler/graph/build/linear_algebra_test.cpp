@@ -58,8 +58,9 @@ class LinearAlgebraTest : public ::testing::Test {
     Val Triangle(Val x, bool upper, bool unit) {
         const Val row = b().Iota(ElementType::kI64, x.shape(), 1);
         const Val column = b().Iota(ElementType::kI64, x.shape(), 2);
-        const Val inside = upper ? map::LessEqual(row, column)
-                                 : unit ? map::Less(column, row) : map::LessEqual(column, row);
+        const Val inside = upper  ? map::LessEqual(row, column)
+                           : unit ? map::Less(column, row)
+                                  : map::LessEqual(column, row);
         const Val diagonal = unit ? Cast(map::Equal(row, column), x.element()) : Like(x, 0);
         return Where(inside, x, diagonal);
     }
@@ -143,7 +144,8 @@ TEST_F(LinearAlgebraTest, QrOfAnyShape) {
         const Val q = OrthogonalOf(factors.packed, factors.factors, rows);
         ExpectOrthogonal(q);
         ExpectSame(MatMul(q, Triangle(factors.packed, true, false)), x);
-        ExpectSame(Reflect(factors.packed, factors.factors, x, true), MatMul(TransposeMatrix(q), x));
+        ExpectSame(Reflect(factors.packed, factors.factors, x, true),
+                   MatMul(TransposeMatrix(q), x));
     }
 }
 
@@ -168,8 +170,7 @@ TEST_F(LinearAlgebraTest, SingularValuesOfAnyShapeAndRank) {
             const SingularValues svd = FactorSvd(x, true, full);
             ExpectOrthogonal(svd.left);
             ExpectOrthogonal(svd.right);
-            const Val middle =
-                WithDiagonal(svd.values, {2, svd.left.dim(2), svd.right.dim(2)});
+            const Val middle = WithDiagonal(svd.values, {2, svd.left.dim(2), svd.right.dim(2)});
             ExpectSame(MatMul(MatMul(svd.left, middle), TransposeMatrix(svd.right)), x);
         }
     }

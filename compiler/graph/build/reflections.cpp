@@ -37,10 +37,10 @@ QrFactors FactorQr(Val a) {
             const Val product = Reduce(Combine::kSum, reflector * x, {1}, true);
             const Val reflected = x - Unsqueeze(factor, 2) * reflector * product;
             const Val row = RowNumbers(body, x.shape()), column = ColumnNumbers(body, x.shape());
-            const Val in_column = Where(map::Less(k, row), reflector,
-                                        Where(map::Equal(row, k), Unsqueeze(to, 2), x));
-            const Val next = Where(map::Less(k, column), reflected,
-                                   Where(map::Equal(column, k), in_column, x));
+            const Val in_column =
+                Where(map::Less(k, row), reflector, Where(map::Equal(row, k), Unsqueeze(to, 2), x));
+            const Val next =
+                Where(map::Less(k, column), reflected, Where(map::Equal(column, k), in_column, x));
             const Val step = body.Iota(ElementType::kI64, {batch, count}, 1);
             return {next, Where(map::Equal(step, k), factor, v[2])};
         });
@@ -61,10 +61,8 @@ Val Reflect(Val packed, Val factors, Val x, bool first_first) {
             const Val k = first_first ? v[0] : body.Integer(ElementType::kI64, count - 1) - v[0];
             const Val number = body.Iota(ElementType::kI64, {batch, rows}, 1);
             const Val own = TakeOne(v[2], k, 2);
-            const Val reflector =
-                Unsqueeze(Where(map::Less(k, number), own,
-                                Cast(map::Equal(number, k), own.element())),
-                          2);
+            const Val reflector = Unsqueeze(
+                Where(map::Less(k, number), own, Cast(map::Equal(number, k), own.element())), 2);
             const Val product = Reduce(Combine::kSum, reflector * v[1], {1}, true);
             const Val factor = Reshape(TakeOne(v[3], k, 1), {batch, 1, 1});
             return {v[1] - factor * reflector * product};

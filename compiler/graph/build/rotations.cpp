@@ -62,8 +62,7 @@ Val WithSpareColumn(Val x, int64_t n, int64_t even, bool rows) {
 
 // Columns in the order of sorted keys.
 Val ColumnsAt(Val x, Val positions) {
-    return Gather(x, {0, 1, -1}, {Unsqueeze(positions, 1)},
-                  {x.dim(0), x.dim(1), positions.dim(1)});
+    return Gather(x, {0, 1, -1}, {Unsqueeze(positions, 1)}, {x.dim(0), x.dim(1), positions.dim(1)});
 }
 
 }  // namespace
@@ -94,9 +93,9 @@ Eigen SymmetricEigen(Val a) {
             const Rotation columns{Unsqueeze(by.cosine, 1), Unsqueeze(by.sine, 1)};
             const Val rows = Unsqueeze(by.cosine, 2) * x - Unsqueeze(by.sine, 2) * Mirrored(x, 1);
             const Val rotated = RotateColumns(rows, columns);
-            const Val next = Gather(rotated, {0, -1, -2},
-                                    {Order(body, shape, 1, even), Order(body, shape, 2, even)},
-                                    shape);
+            const Val next =
+                Gather(rotated, {0, -1, -2},
+                       {Order(body, shape, 1, even), Order(body, shape, 2, even)}, shape);
             return {next, MoveColumns(body, RotateColumns(v[2], columns), even)};
         });
     const Val place = b.Iota(ElementType::kI64, {batch, even}, 1);
@@ -121,16 +120,16 @@ SingularValues FactorTall(Val a, bool vectors, bool full) {
     const Val start = WithSpareColumn(a, n, even, false);
     const Val identity = Identity(b, type, {batch, even, even});
     RequireFits({start, identity});
-    const Vals results = b.Loop(
-        b.Integer(ElementType::kI64, (even - 1) * SweepsOf(type)), {start, identity}, {},
-        [&](Builder& body, Vals v) -> Vals {
-            const Val x = v[1];
-            const Val square = Reduce(Combine::kSum, x * x, {1}, true);
-            const Val mixed = Reduce(Combine::kSum, x * Mirrored(x, 2), {1}, true);
-            const Rotation by = RotationOf(body, square, Mirrored(square, 2), mixed, even);
-            return {MoveColumns(body, RotateColumns(x, by), even),
-                    MoveColumns(body, RotateColumns(v[2], by), even)};
-        });
+    const Vals results =
+        b.Loop(b.Integer(ElementType::kI64, (even - 1) * SweepsOf(type)), {start, identity}, {},
+               [&](Builder& body, Vals v) -> Vals {
+                   const Val x = v[1];
+                   const Val square = Reduce(Combine::kSum, x * x, {1}, true);
+                   const Val mixed = Reduce(Combine::kSum, x * Mirrored(x, 2), {1}, true);
+                   const Rotation by = RotationOf(body, square, Mirrored(square, 2), mixed, even);
+                   return {MoveColumns(body, RotateColumns(x, by), even),
+                           MoveColumns(body, RotateColumns(v[2], by), even)};
+               });
     const Val x = results[0];
     Val keys = map::Sqrt(Reduce(Combine::kSum, x * x, {1}, false));
     if (even != n) {

@@ -388,6 +388,8 @@ def _part(value, imaginary):
         return value.imaginary if imaginary else value.real
     if isinstance(value, (list, tuple)):
         return type(value)(_part(item, imaginary) for item in value)
+    if isinstance(value, torch.dtype) and value.is_complex:
+        return value.to_real()
     return value
 
 

@@ -2,9 +2,9 @@
 
 import torch
 
-from . import gradients, own_decompositions, special_functions
+from . import gradients, linear_algebra, own_decompositions, special_functions
 
-assert gradients and special_functions  # They register their own.
+assert gradients and linear_algebra and special_functions  # They register their own.
 
 # Overloads that Fornax has as one operator each, and that are faster so.
 _KEPT = [
@@ -25,14 +25,19 @@ def _overload(name):
     return getattr(getattr(torch.ops.aten, packet, None), overload, None)
 
 
+def with_own(table):
+    return {**table, **own_decompositions.TABLE}
+
+
 def without_kept(table):
     """The table less the operators that stay as they are."""
-    table = {**table, **own_decompositions.TABLE}
+    table = dict(table)
     for name in _KEPT:
         table.pop(_overload(name), None)
     return table
 
 
-def table():
-    """For graphs that torch.compile hands over."""
-    return without_kept(torch._decomp.core_aten_decompositions())
+def table(own=True):
+    """For graphs that torch.compile hands over: torch's decompositions, and those of this package."""
+    return without_kept(with_own(torch._decomp.core_aten_decompositions()) if own
+                        else torch._decomp.core_aten_decompositions())

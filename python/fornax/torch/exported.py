@@ -4,7 +4,7 @@ import inspect
 
 import torch
 
-from . import capture, complex_numbers, decompositions, library
+from . import capture, complex_numbers, decompositions, library, prepare
 from .backend import UnsupportedGraph, sentence
 from .sizes import Unsupported
 
@@ -54,7 +54,8 @@ def _size_names(exported, model, args, kwargs, dynamic_shapes):
 
 def to_program(exported, names=None):
     """A capture.Writer of an ExportedProgram, which is taken apart to core ATen first. `names` are those of symbols."""
-    exported = exported.run_decompositions(decompositions.without_kept(torch.export.default_decompositions()))
+    exported = exported.run_decompositions(decompositions.without_kept(
+        decompositions.with_own(torch.export.default_decompositions())))
     signature = exported.graph_signature
     kinds = torch.export.graph_signature.InputKind
     changed = set(signature.buffers_to_mutate.values())
@@ -65,7 +66,10 @@ def to_program(exported, names=None):
         elif spec.kind == kinds.CONSTANT_TENSOR:
             weights[spec.arg.name] = exported.constants[spec.target]
     # Outputs that are new values of inputs and buffers are those of the file behind the others.
-    module = _without_complex(exported.graph_module)
+    module = exported.graph_module
+    # A file does not say whether a matrix was singular: it gives what the factors give.
+    prepare.without_checks(module)
+    module = _without_complex(module)
     output = next(node for node in module.graph.nodes if node.op == "output")
     own, mutations = [], []
     by_buffer = {spec.target: spec.arg.name for spec in signature.input_specs if spec.kind == kinds.BUFFER}
@@ -75,7 +79,7 @@ def to_program(exported, names=None):
             mutations.append((by_buffer[spec.target], value))
         elif spec.kind == outputs.USER_INPUT_MUTATION:
             mutations.append((spec.target, value))
-        else:
+        elif spec.kind != outputs.TOKEN:
             own.append(value)
     output.args = (tuple(own),)
     writer = capture.Writer(module, weights, with_guards=True, names=names)

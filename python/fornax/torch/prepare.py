@@ -22,7 +22,7 @@ class _Checked:
         return results[:own]
 
 
-def _without_checks(graph_module):
+def without_checks(graph_module):
     """The checks of factorisations as (name, is_matrix), and the places of arguments that only order them.
 
     What is checked is given behind the graph's own results.
@@ -63,7 +63,7 @@ def _without_checks(graph_module):
 
 def prepare(graph_module):
     """The graph to compile, and what makes of a callable for it one for the graph as it was."""
-    checks, tokens = _without_checks(graph_module)
+    checks, tokens = without_checks(graph_module)
     split = None
     if complex_numbers.has_complex(graph_module):
         try:

@@ -283,7 +283,7 @@ def _j(x, order):
         small = small * x
         large = torch.where(x < 0, -large, large)
     value = torch.where(size <= 3, small, large)
-    return torch.where(torch.isinf(x), 0.0, torch.where(torch.isnan(x), math.nan, value))
+    return torch.where(torch.isinf(x) | torch.isnan(x), math.nan, value)  # as torch has it of infinity
 
 
 @own("special_bessel_j0")
@@ -309,8 +309,8 @@ def _y(x, order):
         small = _polynomial(t * t, _Y1) / near + log * _j(near, 1)
         large = _wave(x, _SIZE_1, _PHASE_1, torch.sin)
     value = torch.where(x <= 3, small, large)
-    value = torch.where(torch.isinf(x), 0.0, torch.where(x == 0, -math.inf, value))
-    return torch.where((x < 0) | torch.isnan(x), math.nan, value)
+    value = torch.where(x == 0, -math.inf, value)
+    return torch.where((x < 0) | torch.isinf(x) | torch.isnan(x), math.nan, value)
 
 
 @own("special_bessel_y0")

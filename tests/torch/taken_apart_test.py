@@ -1,0 +1,133 @@
+"""What the package takes apart itself: linear algebra, complex numbers, special functions, gradients; beside torch.
+
+PYTHONPATH has the package, VK_DRIVER_FILES is the driver's manifest.
+"""
+
+import pathlib
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+
+import fornax
+import fornax.torch
+
+
+def symmetric(*shape):
+    x = torch.randn(*shape)
+    return x @ x.mT + torch.eye(shape[-1])
+
+
+class TakenApart(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(3)
+
+    def check(self, function, *inputs, gradients=False):
+        backend = fornax.torch.Backend(strict=True, options={"cache": False})
+        compiled = torch.compile(function, backend=backend, fullgraph=True)
+
+        def run(call):
+            given = [value.clone().requires_grad_(gradients and value.is_floating_point()) for value in inputs]
+            with torch.set_grad_enabled(gradients):
+                results = call(*given)
+            if gradients:
+                results.sum().backward()
+                return [value.grad for value in given if value.grad is not None]
+            return results
+
+        torch.testing.assert_close(run(compiled), run(function), rtol=5e-4, atol=5e-5, equal_nan=True)
+        self.assertGreater(backend.segments, 0)
+
+    def test_linear_systems(self):
+        a, b = torch.randn(2, 5, 5), torch.randn(2, 5, 3)
+        for function in (torch.linalg.solve, lambda a, b: torch.linalg.solve(a, b.mT, left=False),
+                         lambda a, _: torch.linalg.inv(a), lambda a, _: torch.linalg.det(a),
+                         lambda a, _: torch.linalg.slogdet(a)[1], lambda a, b: torch.linalg.lu_factor(a)[0] @ b):
+            torch._dynamo.reset()
+            self.check(function, a, b)
+        for function in (torch.linalg.solve, lambda a, _: torch.linalg.inv(a), lambda a, _: torch.linalg.det(a),
+                         lambda a, _: torch.linalg.slogdet(a)[1]):
+            torch._dynamo.reset()
+            self.check(function, a, b, gradients=True)
+            torch._dynamo.reset()
+            self.check(function, a.mT.contiguous().mT, b, gradients=True)
+
+    def test_factorisations(self):
+        for function, a in ((torch.linalg.cholesky, symmetric(2, 4, 4)), (torch.linalg.qr, torch.randn(2, 5, 3)),
+                            (torch.linalg.eigvalsh, symmetric(7, 7)), (torch.linalg.svdvals, torch.randn(3, 4, 9)),
+                            (torch.linalg.pinv, torch.randn(5, 3)), (torch.linalg.matrix_exp, torch.randn(4, 4))):
+            torch._dynamo.reset()
+            self.check(function, a)
+
+    def test_a_singular_matrix_raises_what_torch_raises(self):
+        backend = fornax.torch.Backend(strict=True, options={"cache": False})
+        compiled = torch.compile(torch.linalg.inv, backend=backend, fullgraph=True)
+        with torch.no_grad():
+            torch.testing.assert_close(compiled(2 * torch.eye(3)), torch.eye(3) / 2)
+            with self.assertRaisesRegex(torch.linalg.LinAlgError, "singular|zero"):
+                compiled(torch.zeros(3, 3))
+
+    def test_complex_numbers(self):
+        x, z = torch.randn(3, 16), torch.randn(3, 15, dtype=torch.complex64)
+        for function, given in ((lambda x: torch.fft.rfft(x).abs(), x), (torch.fft.fft2, x), (torch.fft.ifft, z),
+                                (lambda z: torch.fft.irfft(z, norm="ortho"), z),
+                                (lambda z: (z * (1 + 2j) - z.conj()) / (z + 3), z),
+                                (lambda z: torch.view_as_real(torch.cat([z, z.flip(0)])), z)):
+            torch._dynamo.reset()
+            self.check(function, given)
+
+    def test_special_functions(self):
+        x = torch.cat([torch.linspace(-4.3, 6.1, 40), torch.tensor([0.0, 1.0, -2.0, float("inf"), float("nan")])])
+        functions = [torch.lgamma, torch.digamma, lambda x: torch.polygamma(2, x), torch.special.i0e, torch.special.i1,
+                     torch.special.bessel_j0, torch.special.bessel_y1, torch.special.modified_bessel_k0,
+                     torch.special.erfcx, torch.special.log_ndtr, lambda x: torch.erfinv(x / 7),
+                     lambda x: torch.special.ndtri(x / 7), lambda x: torch.special.chebyshev_polynomial_u(x / 3, 5)]
+        for function in functions:
+            torch._dynamo.reset()
+            self.check(function, x)
+
+    def test_numbers_that_are_none(self):
+        x = torch.tensor([0.5, -1.0, 3.0])
+        self.check(lambda x: torch.where(x > 0, x, float("nan")), x)
+        self.check(lambda x: x.masked_fill(x > 2, float("nan")) + 1, x)
+
+    def test_orders_and_histograms(self):
+        x = torch.randn(4, 9)
+        for function in (lambda x: x.median(1), lambda x: x.kthvalue(3, 1), lambda x: x.cummax(1),
+                         lambda x: x.logcumsumexp(1), lambda x: torch.histc(x, 6, -2, 2),
+                         lambda x: torch.histogram(x.flatten(), 5)[0],
+                         lambda x: torch.searchsorted(x[0], x[1], sorter=x[0].argsort()),
+                         lambda x: nn.functional.adaptive_max_pool2d(x[None], (3, 4))):
+            torch._dynamo.reset()
+            self.check(function, x)
+
+    def test_gradients(self):
+        images = torch.randn(2, 4, 6, 6)
+        layer = nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, output_padding=1, groups=2)
+        for function in (layer, lambda x: nn.functional.interpolate(x, scale_factor=2.0, mode="bilinear"),
+                         lambda x: nn.functional.interpolate(x, size=(9, 5), mode="bicubic"),
+                         lambda x: nn.functional.pad(x, (2, 1, 1, 0), mode="replicate"),
+                         lambda x: nn.functional.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True),
+                         lambda x: torch.cdist(x[0, 0], x[1, 1]),
+                         lambda x: nn.functional.adaptive_max_pool2d(x, (2, 4)).pow(2)):
+            torch._dynamo.reset()
+            self.check(function, images, gradients=True)
+
+    def test_exported(self):
+        class Spectrum(nn.Module):
+            def forward(self, x):
+                return torch.fft.rfft(x).abs() @ torch.linalg.inv(torch.eye(9) * 2 + 0.1)
+
+        model = Spectrum()
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "spectrum.fx"
+            fornax.torch.export(model, (torch.randn(2, 16),), path)
+            x = torch.randn(2, 16)
+            torch.testing.assert_close(torch.from_numpy(fornax.load(path, cache=False)(x)), model(x), rtol=2e-4,
+                                       atol=2e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
