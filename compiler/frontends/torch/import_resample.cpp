@@ -102,6 +102,12 @@ void ImportGridSample(Node& node) {
             "torch rounds the places of samples to the type of the image, "
             "which is narrow");
     }
+    if (x.element() == ElementType::kF64) {
+        FailUnsupported("places and weights are computed in f32, and it samples f64");
+    }
+    if (kModes[mode] == ResizeMode::kCubic && kPaddings[padding] == graph::SamplePadding::kZeros) {
+        FailUnsupported("it samples by cubic curves with zeros beyond the image");
+    }
     node.Out(graph::GridSample(x, node.In("grid"), kModes[mode], kPaddings[padding],
                                node.Bool("align_corners")));
 }
