@@ -105,8 +105,8 @@ void ImportGridSample(Node& node) {
     if (x.element() == ElementType::kF64) {
         FailUnsupported("places and weights are computed in f32, and it samples f64");
     }
-    if (kModes[mode] == ResizeMode::kCubic && kPaddings[padding] == graph::SamplePadding::kZeros) {
-        FailUnsupported("it samples by cubic curves with zeros beyond the image");
+    if (kModes[mode] == ResizeMode::kCubic) {
+        FailUnsupported("it samples by cubic curves, which torch has other values of at edges");
     }
     node.Out(graph::GridSample(x, node.In("grid"), kModes[mode], kPaddings[padding],
                                node.Bool("align_corners")));
