@@ -110,6 +110,7 @@ class TakenApart(unittest.TestCase):
                          lambda x: nn.functional.interpolate(x, size=(9, 5), mode="bicubic"),
                          lambda x: nn.functional.pad(x, (2, 1, 1, 0), mode="replicate"),
                          lambda x: nn.functional.scaled_dot_product_attention(x, x * 2, x + 1, is_causal=True),
+                         lambda x: nn.functional.scaled_dot_product_attention(x, x[:, :2], x[:, 1:3], enable_gqa=True),
                          lambda x: torch.cdist(x[0, 0], x[1, 1]),
                          lambda x: nn.functional.adaptive_max_pool2d(x, (2, 4)).pow(2)):
             torch._dynamo.reset()

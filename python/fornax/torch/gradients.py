@@ -12,11 +12,14 @@ from .own_decompositions import aten, own
 @own("_scaled_dot_product_flash_attention_for_cpu_backward")
 def attention(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None, scale=None):
     del logsumexp  # The softmax is computed again, from what the forward graph has anyway.
-    if dropout_p != 0 or query.shape[1] != key.shape[1]:
+    if dropout_p != 0 or query.dim() != 4 or query.shape[1] % key.shape[1] != 0:
         return NotImplemented
     dtype = query.dtype
     wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
     grad_out, query, key, value, out = (x.to(wide) for x in (grad_out, query, key, value, out))
+    # Queries of a group share keys and values.
+    groups = query.shape[1] // key.shape[1]
+    key, value = key.repeat_interleave(groups, 1), value.repeat_interleave(groups, 1)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     scores = query @ key.mT * scale
     if is_causal:
@@ -34,7 +37,8 @@ def attention(grad_out, query, key, value, out, logsumexp, dropout_p, is_causal,
     total = powers.sum(-1, keepdim=True)
     chances = powers / torch.where(total == 0, 1.0, total)
     by_score = chances * (grad_out @ value.mT - (grad_out * out).sum(-1, keepdim=True)) * scale
-    return (by_score @ key).to(dtype), (by_score.mT @ query).to(dtype), (chances.mT @ grad_out).to(dtype)
+    by_key, by_value = (x.unflatten(1, (-1, groups)).sum(2) for x in (by_score.mT @ query, chances.mT @ grad_out))
+    return (by_score @ key).to(dtype), by_key.to(dtype), by_value.to(dtype)
 
 
 # --- Resizing: what is a product with a matrix along each axis has the transposed matrices as its gradient ---
