@@ -105,10 +105,17 @@ void ImportLu(Node& node) {
     OutUnpacked(node, factors.lu, swaps ? factors.pivots : Val());
 }
 
+// [batch, count] of vectors with any number of batch dimensions.
+Val Vectors(Val x) {
+    if (x.rank() < 1) {
+        FailInvalid("an operand has no dimensions");
+    }
+    return x.rank() == 1 ? graph::Unsqueeze(x, 0) : graph::Flatten(x, 0, x.rank() - 1);
+}
+
 // torch's pivots as those of FactorLu(), [batch, count].
 Val PivotsFrom(Val pivots) {
-    const Val rows = graph::Cast(pivots, ElementType::kI64) - 1.0;
-    return rows.rank() == 1 ? graph::Unsqueeze(rows, 0) : graph::Flatten(rows, 0, rows.rank() - 1);
+    return Vectors(graph::Cast(pivots, ElementType::kI64) - 1.0);
 }
 
 void ImportLuUnpack(Node& node) {
@@ -238,8 +245,7 @@ void ImportQr(Node& node) {
 
 // Factors of reflections as [batch, count].
 Val FactorsOf(Val tau) {
-    tau = graph::Cast(tau, graph::ComputeType(tau.element()));
-    return tau.rank() == 1 ? graph::Unsqueeze(tau, 0) : graph::Flatten(tau, 0, tau.rank() - 1);
+    return Vectors(graph::Cast(tau, graph::ComputeType(tau.element())));
 }
 
 template <bool old_names>
