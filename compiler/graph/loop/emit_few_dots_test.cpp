@@ -45,7 +45,9 @@ TEST_F(EmitFewDotsTest, AllSizes) {
                                       {2, 5, 2048},
                                       {3, 4, 257},
                                       {5, 6, 320},
-                                      {16, 3, 512}}) {
+                                      {9, 8, 288},
+                                      {16, 3, 512},
+                                      {16, 6, 512}}) {
             SCOPED_TRACE(fmt::format("{} {} {} {}", type, m, n, k));
             const std::string text = Rows(m, std::to_string(n), k, type);
             EXPECT_TRUE(IsOfFewDots(text));

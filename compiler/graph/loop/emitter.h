@@ -90,10 +90,15 @@ class Emitter {
     bool EmitBlockProduct();
     // --- emit_register_product.cpp: false if matrices are as fast, or the product is no such one
     bool EmitRegisterProduct(const Product& product);
-    // Runs code with the variables of one row.
+    // Runs code with the variables of one row, or column.
     using AtRow = std::function<void(uint32_t row, const std::function<void()>& code)>;
     Ids FewRowsSums(const Product& product, const Ids& initial, const AtRow& at_row);
     size_t UnrolledFrom(std::span<const Loop> loops) const;
+    Ids FewDotsSums(const Product& product,
+                    std::pair<uint32_t, uint32_t> rows,
+                    uint32_t columns,
+                    const AtRow& at_row,
+                    const AtRow& at_column);
     // --- emit_attention.cpp: tiles of scores; false if the kernel is no attention
     bool EmitAttention();
     // --- emit_across.cpp: reductions row by row; false if rows do not lie across the memory
