@@ -4,11 +4,6 @@
 namespace fornax::graph::loop {
 namespace {
 
-// Shorter sums are not worth adding up what the invocations have.
-constexpr int64_t kLeastDepth = 256;
-// Points of the innermost loop, which the invocations take.
-constexpr int64_t kLeastRun = 16;
-
 // Whether neighbours along the loop have the same place or follow each other in all loads that an
 // operand needs, and some follow each other.
 bool LiesAlong(const Kernel& kernel, ScalarId operand, const Loop& loop, const Domain& domain) {
@@ -40,11 +35,11 @@ bool HasFewDots(const Kernel& kernel, const Scope& scope, const Product& product
     const std::optional<int64_t> rows = PointsOf(product.m).constant();
     const std::optional<int64_t> depth = PointsOf(product.k).constant();
     if (!rows || *rows < 1 || *rows > kMostDotRows || product.n.empty() || !depth ||
-        *depth < kLeastDepth || kernel[product.sum].type != ElementType::kF32) {
+        *depth < kLeastDotDepth || kernel[product.sum].type != ElementType::kF32) {
         return false;
     }
     const Loop& innermost = product.k.back();
-    if (*innermost.extent.constant() < kLeastRun) {
+    if (*innermost.extent.constant() < kLeastDotRun) {
         return false;
     }
     Domain domain;

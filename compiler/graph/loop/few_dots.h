@@ -9,6 +9,10 @@ namespace fornax::graph::loop {
 
 // Each row is an accumulator in registers. With more, tiles of matrices are as fast.
 inline constexpr int64_t kMostDotRows = 16;
+// Shorter sums are not worth adding up what the invocations have.
+inline constexpr int64_t kLeastDotDepth = 256;
+// Points of the innermost loop, which the invocations take.
+inline constexpr int64_t kLeastDotRun = 16;
 
 // Whether the product has at most so many rows, sums of f32 that are long enough to share, and
 // operands whose neighbours in k lie side by side.

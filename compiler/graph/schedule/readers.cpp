@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/graph/schedule/block_sums.h"
 #include "compiler/graph/schedule/own_kernels.h"
 
 namespace fornax::graph {
@@ -32,7 +33,7 @@ double ReadsOfOperand(const Graph& graph, const Node& node, NodeClass node_class
                 }
             }
         }
-        return volume / volume_of(value);
+        return OperandOfBlocks(graph, node) == operand ? 1 : volume / volume_of(value);
     }
     if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
         const Expr& length = graph.ShapeOf(value)[static_cast<size_t>(sort->axis)];

@@ -8,6 +8,7 @@
 
 #include "compiler/graph/loop/attention.h"
 #include "compiler/graph/loop/scope.h"
+#include "compiler/graph/schedule/block_sums.h"
 #include "compiler/graph/schedule/kernel_analysis.h"
 #include "compiler/graph/schedule/kernel_builder.h"
 #include "compiler/graph/schedule/own_kernels.h"
@@ -30,7 +31,8 @@ constexpr double kMaxInlinedCost = 160;
 
 class Realizer {
   public:
-    Realizer(const Graph& graph, bool serial) : graph_(graph), readers_(graph, result_.realized) {
+    Realizer(const Graph& graph, bool serial)
+        : graph_(graph), readers_(graph, result_.realized), together_(ElementsTogether(graph)) {
         result_.serial = serial;
         const size_t count = graph.values().size();
         result_.realized.assign(count, false);
@@ -72,6 +74,10 @@ class Realizer {
             1, static_cast<double>(graph_.sizes().Hint(graph_.ShapeOf(value).Volume())));
     }
     NodeClass ClassOf(size_t node) const { return classes_[node]; }
+    double ReadsOf(size_t node, size_t operand) const {
+        return ReadsOfOperand(graph_, graph_.nodes()[node], ClassOf(node), operand) /
+               together_[node];
+    }
 
     void RealizeWhatMust() {
         for (size_t v = 0; v < graph_.values().size(); ++v) {
@@ -120,8 +126,7 @@ class Realizer {
                 evaluations = own_reads_[node.results[0].value()];
             }
             for (size_t i = 0; i < node.operands.size(); ++i) {
-                own_reads_[node.operands[i].value()] +=
-                    evaluations * ReadsOfOperand(graph_, node, ClassOf(n), i);
+                own_reads_[node.operands[i].value()] += evaluations * ReadsOf(n, i);
             }
         }
     }
@@ -208,8 +213,7 @@ class Realizer {
                     std::max(evaluations, realized(result) ? 1.0 : reads_[result.value()]);
             }
             for (size_t i = 0; i < node.operands.size(); ++i) {
-                reads_[node.operands[i].value()] +=
-                    std::max(1.0, evaluations) * ReadsOfOperand(graph_, node, ClassOf(n), i);
+                reads_[node.operands[i].value()] += std::max(1.0, evaluations) * ReadsOf(n, i);
             }
         }
     }
@@ -567,6 +571,7 @@ class Realizer {
     std::vector<size_t> buffers_;            // by value index, at least those that it reads
     std::vector<double> own_reads_, reads_;  // by value index, an element
     const Readers readers_;
+    const std::vector<double> together_;  // by node index, ElementsTogether()
 };
 
 }  // namespace

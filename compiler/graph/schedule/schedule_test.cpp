@@ -86,6 +86,42 @@ TEST(Schedule, FewRowsTimesRowsOfAMatrixAreAProduct) {
     }
 }
 
+// Blocks are decoded in the product's kernel for all rows, and so is what their elements share.
+TEST(Schedule, FewRowsTimesBlocksAreAProduct) {
+    for (const int rows : {1, 9, 16}) {
+        EXPECT_THAT(KernelsOf(fmt::format(R"(graph "blocks" {{
+    %0 = input "x" f32[{0},16,32]
+    %1 = input "w" u8[64,16,34]
+    %2 = slice "bytes" (%1) {{starts = [0,0,2], steps = [1,1,1], shape = [64,16,32]}} : u8[64,16,32]
+    %3 = bitcast "codes" (%2) {{to = i8}} : i8[64,16,32]
+    %4 = cast "numbers" (%3) {{to = f32}} : f32[64,16,32]
+    %5 = slice "exponent" (%1) {{starts = [0,0,1], steps = [1,1,1], shape = [64,16,1]}} : u8[64,16,1]
+    %6 = cast "number" (%5) {{to = f32}} : f32[64,16,1]
+    %7 = map "a" (%6, %6) {{function = mul}} : f32[64,16,1]
+    %8 = map "b" (%7, %7) {{function = add}} : f32[64,16,1]
+    %9 = map "c" (%8, %8) {{function = mul}} : f32[64,16,1]
+    %10 = broadcast "scale" (%9) {{shape = [64,16,32]}} : f32[64,16,32]
+    %11 = map "decoded" (%4, %10) {{function = mul}} : f32[64,16,32]
+    %12 = contract "products" (%0, %11) {{a = "mbi", b = "nbi", result = "mn", accumulate = f32}} : f32[{0},64]
+    output "y" %12
+}}
+)",
+                                          rows)),
+                    ElementsAre(fmt::format("product [{},64]", rows)));
+    }
+    // Tiles of many rows take them from memory.
+    EXPECT_THAT(KernelsOf(R"(graph "many" {
+    %0 = input "x" f32[64,16,32]
+    %1 = input "w" u8[64,16,32]
+    %2 = cast "numbers" (%1) {to = f32} : f32[64,16,32]
+    %3 = map "a" (%2, %2) {function = mul} : f32[64,16,32]
+    %4 = contract "products" (%0, %3) {a = "mbi", b = "nbi", result = "mn", accumulate = f32} : f32[64,64]
+    output "y" %4
+}
+)"),
+                ElementsAre("flat [64,16,32]", "product [64,64]"));
+}
+
 // What two readers make of a sum of products is computed in the products' kernel.
 TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
     EXPECT_THAT(KernelsOf(R"(graph "excite" {
