@@ -21,6 +21,10 @@ constexpr int64_t kLineBytes = kPanelColumns * kWordBytes;  // a word of each co
 constexpr int64_t kSquare = 4;
 // Smaller matrices stay in a cache as they are.
 constexpr int64_t kLeastElements = 4096;
+// Elements of 16 bits in a cache line.
+constexpr int64_t kHalvesOfLine = 32;
+// Panels of which a thread packs one after the other.
+constexpr int64_t kMostPanelsAtOnce = 16;
 // Elements of the largest block.
 constexpr int64_t kMostElements = 256;
 
@@ -173,10 +177,19 @@ class Packer {
             return;
         }
         const int64_t blocks = k_ / type_.block_elements;
+        const bool has_next = HasNext(panel);
+        const bool is_plain = type_.blocks == Blocks::kQ4_0 || type_.blocks == Blocks::kQ8_0;
         for (int64_t i = 0; i < blocks; ++i) {
+            const uint8_t* block = first + i * type_.block_bytes;
+            if (has_next) {
+                Prefetch(block, row_bytes);
+            }
+            if (is_plain && columns == kPanelColumns) {
+                PutPlainBlocks(block, row_bytes, panel * blocks + i);
+                continue;
+            }
             for (int64_t n = 0; n < columns; ++n) {
-                TakeBlock(type_.blocks, first + n * row_bytes + i * type_.block_bytes,
-                          blocks_[static_cast<size_t>(n)]);
+                TakeBlock(type_.blocks, block + n * row_bytes, blocks_[static_cast<size_t>(n)]);
             }
             PutBlocks(panel * blocks + i);
         }
@@ -188,12 +201,22 @@ class Packer {
     void PutFloats(const uint8_t* rows, int64_t columns, int64_t panel) {
         const int64_t bytes = type_.block_bytes, row_bytes = k_ * bytes;
         uint8_t* to = At(Part::kCodes, panel * k_ * kPanelColumns * bytes);
+        const bool has_next = HasNext(panel);
         int64_t k = 0;
         if (bytes == 2 && columns == kPanelColumns) {
-            for (; k + 8 <= k_; k += 8) {
-                TransposeHalves(rows + k * 2, row_bytes, to + k * kPanelColumns * 2);
-                TransposeHalves(rows + 8 * row_bytes + k * 2, row_bytes,
-                                to + k * kPanelColumns * 2 + 16);
+            // Rows are often 4096 bytes apart: of so many a cache holds a line of eight only.
+            while (k + 8 <= k_) {
+                const int64_t end = std::min(k + kHalvesOfLine, k_ / 8 * 8);
+                if (has_next) {
+                    Prefetch(rows + k * 2, row_bytes);
+                }
+                for (const int64_t half : {0, 1}) {
+                    for (int64_t at = k; at < end; at += 8) {
+                        TransposeHalves(rows + half * 8 * row_bytes + at * 2, row_bytes,
+                                        to + at * kPanelColumns * 2 + half * 16);
+                    }
+                }
+                k = end;
             }
         }
         for (; k < k_; ++k) {
@@ -216,6 +239,47 @@ class Packer {
         }
     }
 
+    // Whether a panel of as many columns follows.
+    bool HasNext(int64_t panel) const { return (panel + 2) * kPanelColumns <= n_; }
+
+    // The lines at a place of the next panel's rows. Processors follow fewer streams by themselves.
+    static void Prefetch(const uint8_t* place, int64_t row_bytes) {
+        for (int64_t n = kPanelColumns; n < 2 * kPanelColumns; ++n) {
+            __builtin_prefetch(place + n * row_bytes, 0, 2);
+        }
+    }
+
+    // A block of each column, which is a scale and the bytes of the pack, of 8 bits but for 128.
+    void PutPlainBlocks(const uint8_t* block, int64_t row_bytes, int64_t index) {
+        constexpr int64_t kScaleBytes = 2, kSquareBytes = kSquare * kWordBytes;
+        const int64_t bytes = type_.block_bytes - kScaleBytes;
+        const uint32_t flip = form_.bits == 8 ? 0x80808080U : 0;
+        uint8_t* to = At(Part::kCodes, index * bytes * kPanelColumns);
+        uint8_t* scales = At(Part::kScales, index * kPanelColumns * kScaleBytes);
+        for (int64_t n = 0; n < kPanelColumns; ++n) {
+            std::memcpy(scales + n * kScaleBytes, block + n * row_bytes, kScaleBytes);
+        }
+        for (int64_t at = 0; at < bytes; at += kSquareBytes) {
+            for (int64_t n = 0; n < kPanelColumns; n += kSquare) {
+                FourWords square[kSquare];
+                for (int64_t i = 0; i < kSquare; ++i) {
+                    std::memcpy(&square[i], block + (n + i) * row_bytes + kScaleBytes + at,
+                                sizeof(square[i]));
+                    square[i] ^= flip;
+                }
+                PutSquare(square, to + at * kPanelColumns + n * kWordBytes);
+            }
+        }
+    }
+
+    // Words of four columns, to the lines of the words.
+    static void PutSquare(FourWords (&square)[kSquare], uint8_t* to) {
+        Transpose(square);
+        for (int64_t i = 0; i < kSquare; ++i) {
+            std::memcpy(to + i * kLineBytes, &square[i], sizeof(square[i]));
+        }
+    }
+
     // A block of the type of each column, block `index` of all panels.
     void PutBlocks(int64_t index) {
         const int64_t parts = type_.block_elements / form_.block;
@@ -229,11 +293,7 @@ class Packer {
                                 blocks_[static_cast<size_t>(n + i)].bytes + word * kWordBytes,
                                 sizeof(square[i]));
                 }
-                Transpose(square);
-                for (int64_t i = 0; i < kSquare; ++i) {
-                    std::memcpy(to + (word + i) * kLineBytes + n * kWordBytes, &square[i],
-                                sizeof(square[i]));
-                }
+                PutSquare(square, to + word * kLineBytes + n * kWordBytes);
             }
         }
         if (form_.group == 0) {
@@ -332,15 +392,21 @@ uint64_t PackBytes(const TypeInfo& type, Part part, int64_t k, int64_t n) {
 
 void Pack(const TypeInfo& type, const uint8_t* rows, int64_t k, int64_t n, const PackTarget& to) {
     const int64_t panels = (n + kPanelColumns - 1) / kPanelColumns;
+    const unsigned workers = std::max(std::thread::hardware_concurrency(), 1U);
+    const int64_t at_once =
+        std::clamp(panels / (int64_t{4} * workers), int64_t{1}, kMostPanelsAtOnce);
     std::atomic<int64_t> next = 0;
     const auto work = [&] {
         Packer packer(type, k, n, to);
-        for (int64_t panel = next++; panel < panels; panel = next++) {
-            packer.PackPanel(rows, panel);
+        for (int64_t first = next.fetch_add(at_once); first < panels;
+             first = next.fetch_add(at_once)) {
+            for (int64_t panel = first; panel < std::min(first + at_once, panels); ++panel) {
+                packer.PackPanel(rows, panel);
+            }
         }
     };
     std::vector<std::thread> threads;
-    for (unsigned i = 1; i < std::thread::hardware_concurrency(); ++i) {
+    for (unsigned i = 1; i < workers; ++i) {
         threads.emplace_back(work);
     }
     work();
