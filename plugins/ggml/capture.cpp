@@ -180,7 +180,7 @@ Hash128 HashOf(const ggml_frontend::Graph& graph) {
         hasher.AppendArray(std::span<const int32_t>(tensor.sources));
         hasher.Append(tensor.storage).Append(tensor.offset);
     }
-    hasher.AppendArray(std::span<const uint32_t>(graph.nodes));
+    hasher.AppendArray(std::span<const uint32_t>(graph.nodes)).Append(graph.in_place);
     hasher.AppendListSize(graph.storages.size());
     for (const Storage& storage : graph.storages) {
         hasher.Append(type_name(storage.type)).AppendArray(std::span(storage.ne));

@@ -53,6 +53,7 @@ TEST(GgmlCapture, EveryPartCountsInTheHash) {
         [](Graph& graph) { graph.storages[0].is_kept = false; },
         [](Graph& graph) { graph.storages[0].is_shared = true; },
         [](Graph& graph) { graph.storages[0].is_weights = true; },
+        [](Graph& graph) { graph.in_place = true; },
     };
     std::set<std::string> hashes;
     for (const auto& change : changes) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,24 @@ Hash128 HashTensors(const Tensors& tensors, std::vector<std::byte>& bytes) {
         to += kHashedBytes;
     }
     return HashBytes(bytes);
+}
+
+WeightMatrix MatrixOf(const Capture& capture, uint32_t storage) {
+    const ggml_frontend::Storage& matrix = capture.graph.storages[storage];
+    return {matrix.type, capture.addresses[storage], capture.sizes[storage], matrix.ne[0],
+            matrix.ne[1]};
+}
+
+// Whether the graph reads matrices of weights where they lie, as their packs are put off.
+bool MayReadInPlace(const Capture& capture, WeightStore& weights) {
+    std::vector<WeightMatrix> matrices;
+    for (const uint32_t storage : ggml_frontend::MatricesInPlace(capture.graph)) {
+        if (capture.addresses[storage] != nullptr) {
+            matrices.push_back(MatrixOf(capture, storage));
+        }
+    }
+    const bool is_prompt = ggml_frontend::MostRowsOfWeights(capture.graph) > 1;
+    return !matrices.empty() && weights.PutOff(matrices, is_prompt);
 }
 
 }  // namespace
@@ -95,6 +114,7 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
     const Capture& capture,
     WeightStore& weights) {
     std::shared_ptr<BoundGraph> bound(new BoundGraph());
+    bound->put_off_in_ = capture.graph.in_place ? &weights : nullptr;
     const auto use = [&](uint32_t storage) -> Status {
         void* address = capture.addresses[storage];
         if (address == nullptr) {
@@ -128,10 +148,8 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
         const void* data = capture.addresses[storage];
         uint64_t size = capture.sizes[storage];
         if (part != ggml_frontend::Part::kWhole) {
-            const ggml_frontend::Storage& matrix = capture.graph.storages[storage];
-            FORNAX_ASSIGN_OR_RETURN(
-                std::shared_ptr<const PackedWeights> pack,
-                weights.Get(*matrix.type, data, size, matrix.ne[0], matrix.ne[1]));
+            FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const PackedWeights> pack,
+                                    weights.Get(MatrixOf(capture, storage)));
             data = pack->part(part)->data();
             size = pack->part(part)->size_bytes();
             bound->weights_.push_back(std::move(pack));
@@ -151,6 +169,13 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
 }
 
 Status BoundGraph::Run() {
+    if (put_off_in_ != nullptr && std::exchange(has_run_, true)) {
+        const Status packed = put_off_in_->PackSome();
+        if (!packed.ok()) {
+            LogWarningOnce("ggml.packs", "ggml: weights stay where they are. {}",
+                           packed.error().message);
+        }
+    }
     if (!LogEnabled(LogLevel::kDebug)) {
         return instance_->Run();
     }
@@ -198,6 +223,10 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
         if (identifier != 0 && entry->identifier == identifier &&
             entry->place.data() == nodes.data() && entry->place.size() == nodes.size()) {
+            if (entry->bound->IsOutdated()) {
+                kept_.erase(entry);
+                break;
+            }
             kept_.splice(kept_.begin(), kept_, entry);
             return found("its identifier");
         }
@@ -206,6 +235,10 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     for (auto entry = kept_.begin(); entry != kept_.end(); ++entry) {
         // Equal nodes read the same leaves, which so are known to exist.
         if (entry->nodes == hash && entry->leaves == HashTensors(entry->leaf_tensors, bytes)) {
+            if (entry->bound->IsOutdated()) {
+                kept_.erase(entry);
+                break;
+            }
             kept_.splice(kept_.begin(), kept_, entry);
             entry->identifier = identifier;
             entry->place = nodes;
@@ -215,9 +248,14 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     lock.unlock();
     Capture capture = CaptureNodes(host_, nodes);
     LogNodes(capture);
-    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledGraph> compiled,
-                            compiler_->Compile(capture.graph));
     ExportOnce(capture);
+    capture.graph.in_place = MayReadInPlace(capture, compiler_->weights());
+    auto found_plan = compiler_->Compile(capture.graph);
+    if (!found_plan.ok() && capture.graph.in_place) {  // a directory of kernels may have the other
+        capture.graph.in_place = false;
+        found_plan = compiler_->Compile(capture.graph);
+    }
+    FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledGraph> compiled, std::move(found_plan));
     FORNAX_ASSIGN_OR_RETURN(std::shared_ptr<BoundGraph> bound,
                             BoundGraph::Create(std::move(compiled), capture, compiler_->weights()));
     lock.lock();

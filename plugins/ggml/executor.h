@@ -63,8 +63,11 @@ class BoundGraph {
     static Result<std::shared_ptr<BoundGraph>> Create(std::shared_ptr<const CompiledGraph> compiled,
                                                       const Capture& capture,
                                                       WeightStore& weights);
-    // At log level debug, says which steps took longest.
+    // At log level debug, says which steps took longest. A graph that reads weights where they lie
+    // packs a part of them first, unless it is the first run.
     Status Run();
+    // Whether it reads weights where they lie and packs of all of them are there.
+    bool IsOutdated() const { return put_off_in_ != nullptr && !put_off_in_->is_any_put_off(); }
     // Whether a byte of [begin, begin + size) is bound.
     bool Uses(const void* begin, uint64_t size) const;
 
@@ -80,6 +83,8 @@ class BoundGraph {
     };
     std::vector<Range> memory_;
     std::vector<std::shared_ptr<const PackedWeights>> weights_;
+    WeightStore* put_off_in_ = nullptr;  // of a graph that reads weights where they lie
+    bool has_run_ = false;
 };
 
 // One stream of graphs. Prepare() and Run() are for one thread at a time, Forget() for any.

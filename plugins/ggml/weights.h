@@ -2,9 +2,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -31,12 +34,19 @@ class Pages {
     uint64_t size_bytes_ = 0;
 };
 
+// A matrix [k, n] in memory.
+struct WeightMatrix {
+    const ggml_frontend::TypeInfo* type = nullptr;
+    const void* rows = nullptr;
+    uint64_t size_bytes = 0;
+    int64_t k = 0, n = 0;
+
+    bool operator==(const WeightMatrix&) const = default;
+};
+
 // Immutable.
 struct PackedWeights {
-    const ggml_frontend::TypeInfo* type = nullptr;
-    const void* rows = nullptr;  // what it was made of
-    uint64_t row_bytes = 0;      // all of them
-    int64_t k = 0, n = 0;
+    WeightMatrix matrix;  // what it was made of
     // By Part; null for a part that the type does not have.
     std::array<std::unique_ptr<Pages>, ggml_frontend::kParts> parts;
 
@@ -46,20 +56,37 @@ struct PackedWeights {
 };
 
 // Thread-safe.
+//
+// Graphs of few rows may read matrices where they lie, so that the first token of a process does
+// not wait for packs. Their packs are put off: each run of such a graph but its first makes a part
+// of them, so that no token waits for all. How many runs that takes depends on the matrices alone,
+// and so does what is computed with which kernels.
 class WeightStore {
   public:
-    // The pack of the matrix [k, n] at an address, made when it is first asked for.
-    Result<std::shared_ptr<const PackedWeights>> Get(const ggml_frontend::TypeInfo& type,
-                                                     const void* rows,
-                                                     uint64_t size_bytes,
-                                                     int64_t k,
-                                                     int64_t n);
+    // The pack of a matrix, made when it is first asked for.
+    Result<std::shared_ptr<const PackedWeights>> Get(const WeightMatrix& matrix);
+    // Whether a graph reads these matrices where they lie, until all of them are packed. A prompt
+    // puts off those that are not; other graphs do not begin to.
+    bool PutOff(std::span<const WeightMatrix> matrices, bool is_prompt);
+    // Makes a part of the packs that are put off.
+    Status PackSome();
+    bool is_any_put_off() const { return is_any_put_off_.load(std::memory_order_acquire); }
     // Lets go of the packs of matrices with a byte in [begin, begin + size).
     void Forget(const void* begin, uint64_t size);
 
   private:
+    using Packs = std::vector<std::shared_ptr<const PackedWeights>>;
+
+    Packs::const_iterator Find(const WeightMatrix& matrix) const;
+    // With the mutex locked.
+    Result<std::shared_ptr<const PackedWeights>> GetLocked(const WeightMatrix& matrix);
+    void NotePutOff();
+
     std::mutex mutex_;
-    std::vector<std::shared_ptr<const PackedWeights>> packs_;
+    Packs packs_;
+    std::deque<WeightMatrix> put_off_;
+    uint64_t part_bytes_ = 0;  // of the matrices that a run packs
+    std::atomic<bool> is_any_put_off_ = false;
 };
 
 // Whether two pieces of memory have a byte in common.

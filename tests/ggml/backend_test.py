@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.append(str(Path(__file__).parent))
-from ggml_library import F16, F32, I64, Q4_0, DeviceProperties, Ggml  # noqa: E402  (the folder must be known first)
+from ggml_library import F16, F32, I64, Q4_0, Q8_0, DeviceProperties, Ggml  # noqa: E402  (the folder must be known first)
 
 BACKEND = os.environ["FORNAX_GGML_BACKEND"]
 GPU = 1
@@ -232,6 +232,12 @@ class Backend(unittest.TestCase):
             ggml.backend_buffer_free(buffer)
             ggml.free(context)
 
+    @staticmethod
+    def memory():
+        """The bytes of the process that no file has."""
+        status = Path("/proc/self/status").read_text()
+        return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
+
     def weights(self, kind, columns, rows):
         """A matrix in a buffer of weights."""
         context = self.ggml.context()
@@ -244,9 +250,6 @@ class Backend(unittest.TestCase):
 
     def test_a_short_prompt_needs_no_copy_of_weights_of_16_bits(self):
         """The first token of a process would wait for a pack."""
-        def memory():
-            status = Path("/proc/self/status").read_text()
-            return int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
         ggml = self.ggml
         columns, rows, some = 4096, 24576, 512
         matrix = self.weights(F16, columns, rows)
@@ -259,12 +262,82 @@ class Backend(unittest.TestCase):
             self.allocate()
             values = self.floats(count, columns)
             ggml.set(x, values)
-            before = memory()
+            before = self.memory()
             self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
-            self.assertLess(memory() - before, columns * rows)  # half of the matrix
+            self.assertLess(self.memory() - before, columns * rows)  # half of the matrix
             expected = values @ part.astype(np.float32).T
             result = ggml.get(y, F32, (count, rows // some, some))
             np.testing.assert_allclose(result, np.broadcast_to(expected[:, None], result.shape), rtol=1e-3, atol=1e-1)
+
+    def test_blocks_of_8_bits_are_multiplied_where_they_lie(self):
+        ggml = self.ggml
+        columns, rows = 512, 40
+        matrix = self.weights(Q8_0, columns, rows)
+        blocks = np.zeros((rows, columns // 32, 34), np.uint8)
+        scales = self.random.uniform(-0.1, 0.1, (*blocks.shape[:2], 1)).astype(np.float16)
+        codes = self.random.integers(-128, 128, (*blocks.shape[:2], 32), np.int8)
+        blocks[..., :2] = scales.view(np.uint8)
+        blocks[..., 2:] = codes.view(np.uint8)
+        ggml.set(matrix, blocks)
+        decoded = (codes * scales.astype(np.float32)).reshape(rows, columns)
+        for count in (2, 9, 16):
+            x = ggml.tensor(self.context, F32, columns, count)
+            y = ggml.mul_mat(self.context, matrix, x)
+            graph = ggml.graph(self.context, y)
+            self.allocate()
+            values = self.floats(count, columns)
+            ggml.set(x, values)
+            self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+            # Nothing is rounded to 8 bits, as it is with packs.
+            np.testing.assert_allclose(ggml.get(y, F32, (count, rows)), values @ decoded.T, rtol=1e-4, atol=1e-3)
+
+    def test_packs_come_in_parts_with_the_runs_of_tokens(self):
+        """Behind a short prompt no token waits for all of them; then the plan is that of packs."""
+        ggml = self.ggml
+        columns, rows, count = 2048, 16384, 4
+        matrices = [self.weights(F16, columns, rows) for _ in range(count)]
+        values = self.floats(rows, columns).astype(np.float16)
+        for matrix in matrices:
+            ggml.set(matrix, values)
+        size = values.nbytes
+        runs = {}
+        for tokens in (2, 1):
+            x = ggml.tensor(self.context, F32, columns, tokens)
+            results = [ggml.mul_mat(self.context, matrix, x) for matrix in matrices]
+            graph = ggml.graph(self.context, *results)
+            self.allocate()
+            given = self.floats(tokens, columns)
+            ggml.set(x, given)
+            expected = given @ values.astype(np.float32).T
+            runs[tokens] = []
+            for _ in range(1 if tokens == 2 else 8):
+                before = self.memory()
+                text, status = captured(lambda: ggml.backend_graph_compute(self.backend, graph))
+                self.assertEqual(status, 0)
+                runs[tokens].append((self.memory() - before, text.count("MISS") + text.count("HIT")))
+                for result in results:
+                    np.testing.assert_allclose(ggml.get(result, F32, expected.shape), expected, rtol=1e-3, atol=1e-1)
+        self.assertLess(runs[2][0][0], size)
+        grown, plans = zip(*runs[1])
+        self.assertLess(grown[0], size, runs)
+        self.assertGreater(sum(grown), (count - 1) * size, runs)
+        self.assertLess(max(grown), 2 * size, runs)
+        self.assertEqual(plans, (1, 0, 0, 0, 0, 1, 0, 0), runs)
+
+    def test_a_token_that_no_prompt_came_before_packs_at_once(self):
+        ggml = self.ggml
+        columns, rows = 2048, 16384
+        matrix = self.weights(F16, columns, rows)
+        values = np.broadcast_to(self.floats(1, columns).astype(np.float16), (rows, columns))
+        ggml.set(matrix, values)
+        x = ggml.tensor(self.context, F32, columns)
+        y = ggml.mul_mat(self.context, matrix, x)
+        graph = ggml.graph(self.context, y)
+        self.allocate()
+        ggml.set(x, self.floats(columns))
+        before = self.memory()
+        self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+        self.assertGreater(self.memory() - before, columns * rows)
 
     def test_weights_that_change_are_packed_anew(self):
         ggml = self.ggml

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-F32, F16, Q4_0, I8, I16, I32, I64, BF16 = 0, 1, 2, 24, 25, 26, 27, 30
+F32, F16, Q4_0, Q8_0, I8, I16, I32, I64, BF16 = 0, 1, 2, 8, 24, 25, 26, 27, 30
 # bf16 by its bits.
 NUMPY = {F32: np.float32, F16: np.float16, BF16: np.uint16, I8: np.int8, I16: np.int16, I32: np.int32, I64: np.int64}
 

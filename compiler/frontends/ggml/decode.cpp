@@ -183,8 +183,8 @@ Val DecodeScaled(Val blocks, Blocks kind) {
     }
 }
 
-Val Decode(Val bytes, const TypeInfo& type) {
-    Shape shape = bytes.shape();
+Val DecodeBlocks(Val bytes, const TypeInfo& type) {
+    const Shape shape = bytes.shape();
     const int64_t count = shape.Constants()->back() / type.block_bytes;
     Expr rows(1);
     for (size_t axis = 0; axis + 1 < shape.rank(); ++axis) {
@@ -198,8 +198,13 @@ Val Decode(Val bytes, const TypeInfo& type) {
     if (!decoded) {
         graph::FailUnsupported("the type has no blocks");
     }
-    shape[shape.rank() - 1] = count * type.block_elements;
-    return Reshape(decoded, shape);
+    return decoded;
+}
+
+Val Decode(Val bytes, const TypeInfo& type) {
+    Shape shape = bytes.shape();
+    shape[shape.rank() - 1] = shape.Constants()->back() / type.block_bytes * type.block_elements;
+    return Reshape(DecodeBlocks(bytes, type), shape);
 }
 
 }  // namespace fornax::ggml_frontend

@@ -97,6 +97,8 @@ struct Graph {
     std::vector<Tensor> tensors;
     std::vector<uint32_t> nodes;  // the tensors that are computed, in order
     std::vector<Storage> storages;
+    // Products read the storages of MatricesInPlace() where they lie, not packs of them.
+    bool in_place = false;
 };
 
 }  // namespace fornax::ggml_frontend

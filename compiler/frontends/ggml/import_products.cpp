@@ -52,11 +52,25 @@ Val PackedProduct(const Node& node) {
                             {.k = k, .n = n, .bits = form.bits, .block = form.block});
 }
 
+// The rows of the second operand times one matrix of blocks where it lies. Sums go over blocks and
+// their elements, which so lie side by side.
+Val ProductOfBlocks(const Node& node) {
+    const Tensor &matrix = node.source(0), &rows = node.source(1);
+    const int64_t block = matrix.type->block_elements, blocks = matrix.ne[0] / block;
+    const int64_t count = rows.ne[1] * rows.ne[2] * rows.ne[3];
+    const Val a = Reshape(node.Float(1), Shape({count, blocks, block}));
+    const Val b = DecodeBlocks(node.Raw(0), *matrix.type);
+    return Reshape(Contract(a, b, "mbi,nbi->mn"), node.shape());
+}
+
 // result[i3, i2, n, m] = sum over k of a[i3 / r3, i2 / r2, m, k] * b[i3, i2, n, k]: several
 // matrices of b share one of a.
 Val MatMulNode(const Node& node) {
     if (node.IsPacked(0)) {
         return PackedProduct(node);
+    }
+    if (node.IsInPlace(0) && node.source(0).type->is_quantised()) {
+        return ProductOfBlocks(node);
     }
     const Val a = node.Float(0), b = node.Float(1);
     const Tensor &of_a = node.source(0), &of_b = node.source(1);

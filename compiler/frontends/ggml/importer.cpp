@@ -45,6 +45,62 @@ bool IsView(std::string_view operation) {
            operation == "PERMUTE" || operation == "TRANSPOSE";
 }
 
+bool IsContiguous(const Tensor& tensor) {
+    const TypeInfo& type = *tensor.type;
+    auto stride = static_cast<uint64_t>(type.block_bytes);
+    for (size_t d = 0; d < kDims; ++d) {
+        if (tensor.ne[d] != 1 && tensor.nb[d] != stride) {
+            return false;
+        }
+        stride *= static_cast<uint64_t>(d == 0 ? tensor.ne[0] / type.block_elements : tensor.ne[d]);
+    }
+    return true;
+}
+
+// Whether a tensor is its storage as it is.
+bool IsWhole(const Graph& graph, const Tensor& tensor) {
+    return tensor.ne == graph.storages.at(tensor.storage).ne && tensor.offset == 0 &&
+           IsContiguous(tensor);
+}
+
+// By storage.
+std::vector<bool> WrittenStorages(const Graph& graph) {
+    std::vector<bool> written(graph.storages.size());
+    for (const uint32_t index : graph.nodes) {
+        const Tensor& node = graph.tensors.at(index);
+        if (IsView(node.operation)) {
+            continue;
+        }
+        written.at(node.storage) = true;
+        for (const int32_t source : WrittenSources(node)) {
+            written.at(graph.tensors.at(static_cast<size_t>(source)).storage) = true;
+        }
+    }
+    return written;
+}
+
+// Whether products may read a pack of a tensor that the graph does not write.
+bool MayBePacked(const Graph& graph, const Tensor& tensor) {
+    return graph.storages.at(tensor.storage).is_weights && tensor.type != nullptr &&
+           IsWhole(graph, tensor) && tensor.ne[2] == 1 && tensor.ne[3] == 1 &&
+           IsPacked(*tensor.type, tensor.ne[0], tensor.ne[1]);
+}
+
+// The matrix of weights that a node multiplies by; null if it does not.
+const Tensor* WeightsOf(const Graph& graph, const Tensor& node) {
+    if (node.operation != "MUL_MAT" || node.sources.size() < 2 || node.sources[0] < 0) {
+        return nullptr;
+    }
+    const Tensor& matrix = graph.tensors.at(static_cast<size_t>(node.sources[0]));
+    return graph.storages.at(matrix.storage).is_weights ? &matrix : nullptr;
+}
+
+// Types whose elements kernels of few rows read in order at the price of a load.
+bool IsReadInPlace(const TypeInfo& type) {
+    return type.blocks == Blocks::kQ8_0 || type.element == graph::ElementType::kF16 ||
+           type.element == graph::ElementType::kBF16;
+}
+
 }  // namespace
 
 class Importer {
@@ -53,17 +109,15 @@ class Importer {
         : from_(graph), to_(name), builder_(to_), memory_(graph.storages.size()) {}
 
     ImportedGraph Run() {
-        for (const uint32_t index : from_.nodes) {
-            Memory& memory = memory_[from_.tensors.at(index).storage];
-            if (!IsView(from_.tensors[index].operation)) {
-                memory.is_written = true;
-                for (const int32_t written : WrittenSources(from_.tensors[index])) {
-                    memory_[tensor(written).storage].is_written = true;
-                }
-            }
-            NoteRows(from_.tensors[index]);
+        const std::vector<bool> written = WrittenStorages(from_);
+        for (size_t i = 0; i < written.size(); ++i) {
+            memory_[i].is_written = written[i];
         }
-        is_short_prompt_ = most_rows_ > 1 && most_rows_ <= kRowsOfShortPrompt;
+        if (from_.in_place) {
+            for (const uint32_t storage : MatricesInPlace(from_)) {
+                memory_[storage].is_in_place = true;
+            }
+        }
         for (const uint32_t index : from_.nodes) {
             const Tensor& tensor = from_.tensors[index];
             if (IsView(tensor.operation)) {
@@ -86,7 +140,7 @@ class Importer {
 
     Val Read(const Tensor& tensor) {
         CheckType(tensor);
-        if (IsWhole(tensor)) {
+        if (IsWhole(from_, tensor)) {
             return Whole(tensor.storage);
         }
         const Val flat = Flat(tensor.storage);
@@ -96,11 +150,11 @@ class Importer {
 
     bool HasPack(const Tensor& tensor) {
         CheckType(tensor);
-        const Storage& storage = from_.storages[tensor.storage];
-        return storage.is_weights && !memory_[tensor.storage].is_written && IsWhole(tensor) &&
-               !(is_short_prompt_ && tensor.type->block_bytes == 2) && tensor.ne[2] == 1 &&
-               tensor.ne[3] == 1 && IsPacked(*tensor.type, tensor.ne[0], tensor.ne[1]);
+        const Memory& memory = memory_[tensor.storage];
+        return !memory.is_written && !memory.is_in_place && MayBePacked(from_, tensor);
     }
+
+    bool IsInPlace(const Tensor& tensor) const { return memory_[tensor.storage].is_in_place; }
 
     Val PackPart(uint32_t storage, Part part, graph::ElementType element, Shape shape) {
         Val& value = pack_parts_[{storage, part}];
@@ -113,22 +167,12 @@ class Importer {
     }
 
   private:
-    // Kernels read floats of 16 bits where they lie once for as many rows, which takes less time
-    // than a pack; a token after the other is faster with one.
-    static constexpr int64_t kRowsOfShortPrompt = 16;
-
     struct Memory {
         Val whole;  // what it holds now, of StorageShape(); nothing before the first use
         bool is_written = false;  // by any node
         bool is_state = false;
+        bool is_in_place = false;  // of the matrices that products read so
     };
-
-    void NoteRows(const Tensor& node) {
-        if (node.operation == "MUL_MAT" && node.sources.size() > 1 && node.sources[0] >= 0 &&
-            from_.storages.at(tensor(node.sources[0]).storage).is_weights) {
-            most_rows_ = std::max(most_rows_, node.ne[1] * node.ne[2] * node.ne[3]);
-        }
-    }
 
     void CheckType(const Tensor& tensor) {
         const TypeInfo* of_storage = from_.storages.at(tensor.storage).type;
@@ -242,25 +286,6 @@ class Importer {
     }
 
   private:
-    // Whether a tensor is its storage as it is.
-    bool IsWhole(const Tensor& tensor) const {
-        return tensor.ne == from_.storages[tensor.storage].ne && tensor.offset == 0 &&
-               IsContiguous(tensor);
-    }
-
-    static bool IsContiguous(const Tensor& tensor) {
-        const TypeInfo& type = *tensor.type;
-        auto stride = static_cast<uint64_t>(type.block_bytes);
-        for (size_t d = 0; d < kDims; ++d) {
-            if (tensor.ne[d] != 1 && tensor.nb[d] != stride) {
-                return false;
-            }
-            stride *=
-                static_cast<uint64_t>(d == 0 ? tensor.ne[0] / type.block_elements : tensor.ne[d]);
-        }
-        return true;
-    }
-
     // The tensor with rows replaced by source 0.
     Val WithRows(const Tensor& tensor) {
         const Node node(*this, tensor);
@@ -308,8 +333,6 @@ class Importer {
     std::map<std::pair<uint32_t, Part>, Val> pack_parts_;
     ImportedGraph result_;
     const Tensor* node_ = nullptr;  // that is being imported
-    int64_t most_rows_ = 0;         // that are multiplied by weights
-    bool is_short_prompt_ = false;
 };
 
 graph::Builder& Node::builder() const {
@@ -363,6 +386,10 @@ bool Node::IsPacked(size_t index) const {
     return importer_.HasPack(source(index));
 }
 
+bool Node::IsInPlace(size_t index) const {
+    return importer_.IsInPlace(source(index));
+}
+
 Val Node::PackPart(size_t index, Part part, graph::ElementType element, Shape shape) const {
     return importer_.PackPart(source(index).storage, part, element, std::move(shape));
 }
@@ -399,6 +426,38 @@ Val RepeatTo(Val value, const Shape& shape) {
         value = Reshape(BroadcastTo(value, repeated), result);
     }
     return value;
+}
+
+int64_t MostRowsOfWeights(const Graph& graph) {
+    int64_t most = 0;
+    for (const uint32_t index : graph.nodes) {
+        const Tensor& node = graph.tensors.at(index);
+        if (WeightsOf(graph, node) != nullptr) {
+            most = std::max(most, node.ne[1] * node.ne[2] * node.ne[3]);
+        }
+    }
+    return most;
+}
+
+std::vector<uint32_t> MatricesInPlace(const Graph& graph) {
+    // As many as a kernel has in registers, so that it reads the matrix once.
+    constexpr int64_t kMostRows = 16;
+    std::vector<uint32_t> storages;
+    if (MostRowsOfWeights(graph) > kMostRows) {
+        return storages;
+    }
+    const std::vector<bool> written = WrittenStorages(graph);
+    for (const uint32_t index : graph.nodes) {
+        const Tensor* matrix = WeightsOf(graph, graph.tensors.at(index));
+        if (matrix != nullptr && MayBePacked(graph, *matrix) && IsReadInPlace(*matrix->type) &&
+            !written[matrix->storage]) {
+            storages.push_back(matrix->storage);
+        }
+    }
+    std::sort(storages.begin(), storages.end());
+    const auto repeated = std::unique(storages.begin(), storages.end());
+    storages.erase(repeated, storages.end());
+    return storages;
 }
 
 Result<ImportedGraph> Import(const Graph& graph, const std::string& name) {

@@ -33,6 +33,13 @@ struct ImportedGraph {
     std::vector<State> states;
 };
 
+// The matrices of weights of which products may read packs, or the matrix where it lies if the
+// graph says so: those of 16 bits and of q8_0, where the graph multiplies weights by few rows
+// alone.
+std::vector<uint32_t> MatricesInPlace(const Graph& graph);
+// The most rows that a graph multiplies by a matrix of weights.
+int64_t MostRowsOfWeights(const Graph& graph);
+
 // Inputs that are whole storages, outputs and states have the type and dimensions of their storage,
 // quantised ones as bytes [i3, i2, i1, bytes of a row]. kUnsupported, with a sentence that names
 // the node, for operators, types and forms that are not covered.

@@ -41,6 +41,8 @@ class Node {
 
     // Whether a source is a matrix of weights of which the graph may read a pack.
     bool IsPacked(size_t source) const;
+    // Whether a source is one of the matrices that the graph multiplies by where they lie.
+    bool IsInPlace(size_t source) const;
     // An input that is a part of the pack of a source's storage, of the element type and shape.
     graph::Val PackPart(size_t source,
                         Part part,
@@ -62,6 +64,8 @@ graph::Shape ShapeOf(const Tensor& tensor);
 graph::Shape MemoryShape(const TypeInfo& type, const std::array<int64_t, kDims>& ne);
 // The rows of a quantised tensor [.., bytes of a row] as f32 [.., elements].
 graph::Val Decode(graph::Val bytes, const TypeInfo& type);
+// The same as [rows, blocks of a row, elements of a block].
+graph::Val DecodeBlocks(graph::Val bytes, const TypeInfo& type);
 // Numbers [.., elements] as rows of a quantised type [.., bytes of a row], as ggml's reference
 // converts them. Fails for types that are not written.
 graph::Val Encode(graph::Val numbers, const TypeInfo& type);

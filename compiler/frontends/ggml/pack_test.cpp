@@ -156,32 +156,90 @@ TEST(Pack, ScalesBeyondF16AreKept) {
     CheckProducts(type, rows);
 }
 
-ImportedGraph ImportedProduct(const char* type, int64_t rows) {
+Graph ProductOfRows(const char* type, int64_t rows, bool in_place) {
     Graph graph = Product(*FindType(type), true);
     for (const size_t index : {size_t{1}, size_t{2}}) {
         graph.tensors[index].ne[1] = graph.storages[index].ne[1] = rows;
     }
-    Result<ImportedGraph> imported = Import(graph, "test");
-    EXPECT_TRUE(imported.ok());
-    return *std::move(imported);
+    graph.in_place = in_place;
+    return graph;
 }
 
-bool ReadsPack(const char* type, int64_t rows) {
-    const ImportedGraph imported = ImportedProduct(type, rows);
-    return std::any_of(imported.inputs.begin(), imported.inputs.end(),
+bool ReadsPack(const char* type, int64_t rows, bool in_place) {
+    const Graph graph = ProductOfRows(type, rows, in_place);
+    const Result<ImportedGraph> imported = Import(graph, "test");
+    EXPECT_TRUE(imported.ok());
+    EXPECT_EQ(MostRowsOfWeights(graph), rows);
+    return std::any_of(imported->inputs.begin(), imported->inputs.end(),
                        [](const auto& input) { return input.part != Part::kWhole; });
 }
 
-// The first product of a short prompt does not wait for a pack of floats of 16 bits.
-TEST(Pack, FloatsOf16BitsStayWhereTheyAreForShortPrompts) {
-    for (const char* type : {"f16", "bf16"}) {
-        EXPECT_TRUE(ReadsPack(type, 1)) << type;
-        EXPECT_FALSE(ReadsPack(type, 2)) << type;
-        EXPECT_FALSE(ReadsPack(type, 16)) << type;
-        EXPECT_TRUE(ReadsPack(type, 17)) << type;
+// The first product of a short prompt need not wait for packs of these types.
+TEST(Pack, FewRowsMayReadMatricesWhereTheyLie) {
+    for (const char* type : {"f16", "bf16", "q8_0"}) {
+        for (const int64_t rows : {1, 2, 16}) {
+            EXPECT_TRUE(ReadsPack(type, rows, false)) << type;
+            EXPECT_FALSE(ReadsPack(type, rows, true)) << type;
+        }
+        EXPECT_TRUE(ReadsPack(type, 17, true)) << type;
     }
-    EXPECT_TRUE(ReadsPack("f32", 2));
-    EXPECT_TRUE(ReadsPack("q4_0", 2));
+    for (const char* type : {"f32", "q4_0"}) {
+        EXPECT_TRUE(ReadsPack(type, 2, true)) << type;
+    }
+}
+
+TEST(Pack, MatricesInPlaceAreWeightsThatTheGraphKeeps) {
+    using Storages = std::vector<uint32_t>;
+    EXPECT_EQ(MatricesInPlace(ProductOfRows("q8_0", 2, false)), Storages({0}));
+    Graph graph = ProductOfRows("f16", 2, false);
+    graph.storages[0].is_weights = false;
+    EXPECT_EQ(MatricesInPlace(graph), Storages());
+    // A row of the matrix is written.
+    graph = ProductOfRows("f16", 2, false);
+    graph.tensors.push_back(graph.tensors[0]);
+    graph.tensors[3].operation = "SET_ROWS";
+    graph.nodes = {3, 2};
+    EXPECT_EQ(MatricesInPlace(graph), Storages());
+    // Another product has many rows.
+    graph = ProductOfRows("f16", 2, false);
+    graph.tensors.push_back(graph.tensors[2]);
+    graph.tensors[3].ne[1] = 17;
+    graph.nodes = {2, 3};
+    EXPECT_EQ(MatricesInPlace(graph), Storages());
+}
+
+TEST(Pack, ProductsWithMatricesInPlaceAreTheSame) {
+    for (const char* name : {"f16", "bf16", "q8_0"}) {
+        const TypeInfo& type = *FindType(name);
+        constexpr int64_t kFewRows = 9;
+        const std::vector<uint8_t> rows = RandomRows(type);
+        std::vector<float> numbers(static_cast<size_t>(KOf(type) * kFewRows));
+        std::mt19937 random(5);
+        for (float& number : numbers) {
+            number = static_cast<float>(random() % 1000) / 500 - 1;
+        }
+        std::vector<Tensor> results;
+        for (const bool in_place : {false, true}) {
+            Graph graph = ProductOfRows(name, kFewRows, in_place);
+            graph.storages[0].is_weights = in_place;
+            const Result<ImportedGraph> imported = Import(graph, "test");
+            ASSERT_TRUE(imported.ok()) << imported.error().message;
+            std::vector<Tensor> inputs;
+            for (size_t i = 0; i < imported->inputs.size(); ++i) {
+                const graph::TensorType& of = imported->graph.TypeOf(imported->graph.inputs()[i]);
+                inputs.push_back(imported->inputs[i].storage == 1
+                                     ? Tensor::FromFloats(*of.shape.Constants(), numbers)
+                                     : Bytes(of.element, *of.shape.Constants(), rows));
+            }
+            const Result<std::vector<Tensor>> outputs = graph::Interpret(imported->graph, inputs);
+            ASSERT_TRUE(outputs.ok()) << outputs.error().message;
+            results.push_back((*outputs)[0]);
+        }
+        for (int64_t i = 0; i < kN * kFewRows; ++i) {
+            const double right = results[0].At(i).number;
+            ASSERT_NEAR(results[1].At(i).number, right, 1e-3 + 1e-4 * std::abs(right)) << name;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(
