@@ -1,4 +1,4 @@
-// Takes blocks apart into codes, scales and least values, and puts these into panels.
+// Puts codes, scales and least values of blocks into panels.
 #include "compiler/frontends/ggml/pack.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/frontends/ggml/pack_blocks.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::ggml_frontend {
@@ -25,115 +26,8 @@ constexpr int64_t kLeastElements = 4096;
 constexpr int64_t kHalvesOfLine = 32;
 // Panels of which a thread packs one after the other.
 constexpr int64_t kMostPanelsAtOnce = 16;
-// Elements of the largest block.
-constexpr int64_t kMostElements = 256;
 
-using SixteenBytes = uint8_t __attribute__((vector_size(16)));
 using FourWords = uint32_t __attribute__((vector_size(16)));
-
-SixteenBytes BytesAt(const uint8_t* from) {
-    SixteenBytes bytes;
-    std::memcpy(&bytes, from, sizeof(bytes));
-    return bytes;
-}
-
-void Put(uint8_t* to, SixteenBytes bytes) {
-    std::memcpy(to, &bytes, sizeof(bytes));
-}
-
-// A block of the type, of one column: the bytes of its blocks in the pack one after the other, and
-// what these have beside, as it is in the pack.
-struct Block {
-    uint8_t bytes[kMostElements] = {};
-    uint8_t scales[32] = {}, least[16] = {};
-    uint8_t scale_unit[2] = {}, least_unit[2] = {};
-};
-
-// The fifth bits of 32 elements, bit i of four bytes, and the first four: the low halves of 16
-// bytes come first.
-void TakeFive(const uint8_t* high, const uint8_t* nibbles, uint8_t* codes) {
-    for (int i = 0; i < 32; ++i) {
-        const int low = i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4;
-        codes[i] = static_cast<uint8_t>(low | (high[i / 8] >> (i % 8) & 1) << 4);
-    }
-}
-
-// 256 elements in eight groups; see SixBitScales() of decode.cpp. 32 bytes have the elements of one
-// group in their low halves and those of the next in their high ones; in the pack 16 have one.
-void TakeQ4K(const uint8_t* block, Block& to) {
-    std::memcpy(to.scale_unit, block, 2);
-    // The least value is subtracted.
-    to.least_unit[0] = block[2];
-    to.least_unit[1] = block[3] ^ 0x80;
-    const uint8_t* six = block + 4;
-    for (int group = 0; group < 8; ++group) {
-        const int i = group % 4;
-        to.scales[group] =
-            static_cast<uint8_t>(group < 4 ? six[i] & 63 : (six[8 + i] & 15) | six[i] >> 6 << 4);
-        to.least[group] = static_cast<uint8_t>(group < 4 ? six[4 + i] & 63
-                                                         : six[8 + i] >> 4 | six[4 + i] >> 6 << 4);
-    }
-    for (int pair = 0; pair < 4; ++pair) {
-        const SixteenBytes first = BytesAt(block + 16 + pair * 32),
-                           second = BytesAt(block + 32 + pair * 32);
-        Put(to.bytes + pair * 32, (first & 15) | second << 4);
-        Put(to.bytes + pair * 32 + 16, first >> 4 | (second & 0xF0));
-    }
-}
-
-// 256 elements in sixteen groups; see DecodeQ6K() of decode.cpp.
-void TakeQ6K(const uint8_t* block, Block& to) {
-    for (int half = 0; half < 2; ++half) {
-        for (int part = 0; part < 2; ++part) {
-            const uint8_t* low = block + half * 64 + part * 16;
-            const SixteenBytes first = BytesAt(low), second = BytesAt(low + 32),
-                               high = BytesAt(block + 128 + half * 32 + part * 16);
-            uint8_t* codes = to.bytes + half * 128 + part * 16;
-            Put(codes, (first & 15) | (high & 3) << 4);
-            Put(codes + 32, (second & 15) | (high & 12) << 2);
-            Put(codes + 64, first >> 4 | (high & 48));
-            Put(codes + 96, second >> 4 | (high & 192) >> 2);
-        }
-    }
-    std::memcpy(to.scales, block + 192, 16);
-    std::memcpy(to.scale_unit, block + 208, 2);
-}
-
-void TakeBlock(Blocks kind, const uint8_t* block, Block& to) {
-    switch (kind) {
-        case Blocks::kQ4_0:
-            std::memcpy(to.scales, block, 2);
-            std::memcpy(to.bytes, block + 2, 16);
-            break;
-        case Blocks::kQ4_1:
-            std::memcpy(to.scales, block, 2);
-            std::memcpy(to.least, block + 2, 2);
-            std::memcpy(to.bytes, block + 4, 16);
-            break;
-        case Blocks::kQ5_0:
-            std::memcpy(to.scales, block, 2);
-            TakeFive(block + 2, block + 6, to.bytes);
-            break;
-        case Blocks::kQ5_1:
-            std::memcpy(to.scales, block, 2);
-            std::memcpy(to.least, block + 2, 2);
-            TakeFive(block + 4, block + 8, to.bytes);
-            break;
-        case Blocks::kQ8_0:
-            std::memcpy(to.scales, block, 2);
-            Put(to.bytes, BytesAt(block + 2) ^ 0x80);  // 128 more
-            Put(to.bytes + 16, BytesAt(block + 18) ^ 0x80);
-            break;
-        case Blocks::kQ4K:
-            TakeQ4K(block, to);
-            break;
-        case Blocks::kQ6K:
-            TakeQ6K(block, to);
-            break;
-        default:  // not packed
-            break;
-    }
-}
 
 // Four words of four columns, whose rows are the columns': to rows of the words.
 void Transpose(FourWords (&rows)[kSquare]) {
@@ -349,6 +243,12 @@ std::optional<PackForm> PackFormOf(const TypeInfo& type) {
             return PackForm{.bits = 8, .block = 32, .zero = 128};
         case Blocks::kQ4K:
             return PackForm{.bits = 4, .block = 32, .has_least = true, .group = 256};
+        case Blocks::kQ2K:
+            return PackForm{.bits = 4, .block = 16, .has_least = true, .group = 256};
+        case Blocks::kQ3K:
+            return PackForm{.bits = 4, .block = 16, .zero = 4, .group = 256, .signed_scales = true};
+        case Blocks::kQ5K:
+            return PackForm{.bits = 8, .block = 32, .has_least = true, .group = 256};
         case Blocks::kQ6K:
             return PackForm{
                 .bits = 8, .block = 16, .zero = 32, .group = 256, .signed_scales = true};

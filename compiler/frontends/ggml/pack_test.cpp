@@ -70,9 +70,15 @@ std::vector<uint8_t> RandomRows(const TypeInfo& type) {
             set_half(at);
         } else if (type.name == "q6_K") {
             set_half(at + 208);
+        } else if (type.name == "q3_K") {
+            set_half(at + 108);
+        } else if (type.name == "q2_K") {
+            set_half(at + 80);
+            set_half(at + 82);
         } else {
             set_half(at);
-            const bool two = type.name == "q4_1" || type.name == "q5_1" || type.name == "q4_K";
+            const bool two = type.name == "q4_1" || type.name == "q5_1" || type.name == "q4_K" ||
+                             type.name == "q5_K";
             if (two) {
                 set_half(at + 2);
             }
@@ -242,11 +248,22 @@ TEST(Pack, ProductsWithMatricesInPlaceAreTheSame) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Types,
-    PackTest,
-    testing::Values("f32", "f16", "bf16", "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_K", "q6_K"),
-    [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Types,
+                         PackTest,
+                         testing::Values("f32",
+                                         "f16",
+                                         "bf16",
+                                         "q4_0",
+                                         "q4_1",
+                                         "q5_0",
+                                         "q5_1",
+                                         "q8_0",
+                                         "q2_K",
+                                         "q3_K",
+                                         "q4_K",
+                                         "q5_K",
+                                         "q6_K"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace fornax::ggml_frontend
