@@ -48,9 +48,14 @@ Val FourierTransform(Val x, int64_t axis, const Expr& length, Transform transfor
             fmt::format("the axis {} of {} cannot be transformed", axis, x.shape().ToString()));
     }
     const Expr parts = x.dim(-1);
-    if (parts != Expr(1) && parts != Expr(2)) {
+    SizeFacts& sizes = x.builder().sizes();
+    const bool real = sizes.Equal(parts, 1);
+    if (!real && !sizes.Equal(parts, 2)) {
         FailInvalid(fmt::format("the last dimension of {} is {}, neither 1 (real) nor 2 (complex)",
                                 x.shape().ToString(), parts.ToString()));
+    }
+    if (!parts.constant()) {
+        x = SliceAxis(x, -1, 0, real ? 1 : 2);  // of an open size, which has one value from here on
     }
     return x.builder().Composite("dft",
                                  {{"axis", axis}, {"transform", static_cast<int64_t>(transform)}},

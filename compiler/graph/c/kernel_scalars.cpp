@@ -64,7 +64,7 @@ std::string KernelWriter::Value(ElementType type, const loop::Constant& constant
 
 std::string KernelWriter::Value(ElementType type, const loop::Load& load) {
     const Place place = PlaceOf(load.buffer, load.index);
-    const std::string element = DecodeText(type, fmt::format("{}[{}]", place.buffer, place.offset));
+    std::string element = DecodeText(type, fmt::format("{}[{}]", place.buffer, place.offset));
     if (place.condition.empty()) {
         return element;
     }
