@@ -229,10 +229,12 @@ static bool IsContiguous(const DlTensor* tensor) {
     if (tensor->strides == NULL) {
         return true;
     }
-    for (int32_t i = tensor->rank - 1; i >= 0; --i) {
+    for (int32_t i = 0; i < tensor->rank; ++i) {
         if (tensor->dims[i] == 0) {
             return true;
         }
+    }
+    for (int32_t i = tensor->rank - 1; i >= 0; --i) {
         if (tensor->dims[i] != 1 && tensor->strides[i] != stride) {
             return false;
         }

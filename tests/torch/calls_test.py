@@ -59,6 +59,11 @@ class Calls(unittest.TestCase):
             torch.testing.assert_close(got, (given * 2 + y).detach())
             self.assertFalse(got.requires_grad)
 
+    def test_tensors_without_elements(self):
+        # torch says of any strides that they are contiguous, and copies nothing.
+        x = torch.randn(0, 3, 5).transpose(1, 2)
+        self.assertEqual(compiled(lambda x: x + 1, x)(x).shape, (0, 5, 3))
+
     def test_types(self):
         for dtype in (torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.uint8, torch.bool):
             x = torch.ones(5, dtype=dtype)
