@@ -1,5 +1,7 @@
 // The player with memory of the caller, with command buffers of the caller, and with two devices.
 #include <cstdlib>
+#include <cstring>
+#include <string_view>
 
 #include <gmock/gmock.h>
 
@@ -305,7 +307,8 @@ TEST_F(PlayerMemoryTest, BoundMemoryMayHaveAnyNumberOfBytes) {
     ASSERT_TRUE(instance->BindInput(0, from.values().data(), 7).ok());
     ASSERT_TRUE(instance->BindOutput(0, to.values().data(), 7).ok());
     Run(*instance);
-    EXPECT_EQ(std::memcmp(to.values().data(), "abcdefg\0", 8), 0);
+    EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(to.values().data()), 8),
+              std::string_view("abcdefg\0", 8));
 }
 
 TEST_F(PlayerMemoryTest, PlansAreRecordedIntoForeignCommandBuffers) {

@@ -66,7 +66,8 @@ class Builder {
         }
         const uint32_t index = found->second;
         ggml_frontend::Tensor& copy = capture_.graph.tensors.emplace_back();
-        copy.name.assign(tensor.name, strnlen(tensor.name, sizeof(tensor.name)));
+        copy.name.assign(std::begin(tensor.name),
+                         std::find(std::begin(tensor.name), std::end(tensor.name), '\0'));
         copy.type = host_.TypeOf(tensor);
         std::copy(std::begin(tensor.ne), std::end(tensor.ne), copy.ne.begin());
         std::copy(std::begin(tensor.nb), std::end(tensor.nb), copy.nb.begin());
