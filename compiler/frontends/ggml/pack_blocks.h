@@ -18,7 +18,7 @@ struct Block {
     uint8_t scale_unit[2] = {}, least_unit[2] = {};
 };
 
-// Of types that have a PackForm with bits.
+// `kind` has a PackForm with bits.
 void TakeBlock(Blocks kind, const uint8_t* block, Block& to);
 
 }  // namespace fornax::ggml_frontend

@@ -42,7 +42,7 @@ void Binary(Node& node) {
     node.Out(node.builder().Map(function, {node.As("self", type), node.As("other", type)}));
 }
 
-// Of bools the greater one is their "or".
+// The greater one of two bools is their "or".
 template <ScalarFunction function, ScalarFunction of_bools>
 void Extreme(Node& node) {
     const ElementType type = ComputeFor(node);

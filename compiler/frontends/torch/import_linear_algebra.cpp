@@ -193,7 +193,7 @@ void ImportCholesky(Node& node) {
     OutAs(node, 1, factor.info);
 }
 
-// Of a factor: the matrix itself is lower times its transposition.
+// Solves for the matrix that is `lower` times its transposition.
 Val SolveCholesky(Val lower, Val b) {
     const Val y = graph::SolveTriangular(lower, b, {.upper = false, .unit = false});
     return graph::SolveTriangular(graph::TransposeMatrix(lower), y, {.upper = true, .unit = false});

@@ -36,7 +36,7 @@ struct CholeskyFactor {
     Val lower;  // zeros above the diagonal
     Val info;   // i64 [batch]: 0, or the number of the first leading minor that is not positive
 };
-// Of the lower triangle of `a`.
+// Reads the lower triangle of `a`.
 CholeskyFactor FactorCholesky(Val a);
 
 // --- Reflections ---
@@ -57,7 +57,7 @@ struct Eigen {
     Val values;   // [batch, n], ascending
     Val vectors;  // [batch, n, n], in columns
 };
-// Of a symmetric matrix.
+// `a` is symmetric.
 Eigen SymmetricEigen(Val a);
 
 struct SingularValues {

@@ -83,7 +83,7 @@ Eigen SymmetricEigen(Val a) {
         b.Integer(ElementType::kI64, (even - 1) * SweepsOf(type)), {start, identity}, {},
         [&](Builder& body, Vals v) -> Vals {
             const Val x = v[1];
-            // Of a mirrored place the column's number is counted from the end.
+            // The number of a column in a mirrored place is counted from the end.
             const Val place = body.Iota(ElementType::kI64, {batch, even}, 1);
             const Val mirror = body.Integer(ElementType::kI64, even - 1) - place;
             const Shape row{batch, even};
@@ -111,7 +111,7 @@ Eigen SymmetricEigen(Val a) {
 
 namespace {
 
-// Of matrices with at least as many rows as columns.
+// The matrices have at least as many rows as columns.
 SingularValues FactorTall(Val a, bool vectors, bool full) {
     Builder& b = a.builder();
     const Expr batch = a.dim(0), rows = a.dim(1);

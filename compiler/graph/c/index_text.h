@@ -28,7 +28,7 @@ class IndexText {
     }
     // The value as int64_t, `otherwise` if it is no such number. Nullopt if it may divide by 0.
     std::optional<std::string> Write(const Expr& expr, int64_t otherwise) const;
-    // Of a variable or scalar.
+    // What a variable or scalar is called in C.
     std::string Name(const Symbol& symbol) const;
 
     // How loop variables that several lanes have are written: "(i1 + lane)" and "v7[lane]".
