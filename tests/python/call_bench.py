@@ -10,30 +10,16 @@ import ctypes
 import pathlib
 import statistics
 import sys
-import time
 
 import numpy as np
 
 import fornax
 from fornax import _driver
+from call_times import measure
 from support import ROOT, add
 
 sys.path.append(str(ROOT / "tests" / "graph"))
 import libfornax  # noqa: E402
-
-
-def measure(calls_of, calls):
-    """{way: times in us}, the ways in turns so that they meet the same machine."""
-    times = {name: [] for name in calls_of}
-    for _ in range(10):
-        for name, call in calls_of.items():
-            for _ in range(200):
-                call()
-            for _ in range(calls // 10):
-                begin = time.perf_counter_ns()
-                call()
-                times[name].append((time.perf_counter_ns() - begin) / 1000)
-    return times
 
 
 class LeastCtypes:

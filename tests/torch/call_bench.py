@@ -4,8 +4,9 @@ Usage: PYTHONPATH=STAGE call_bench.py [--calls N] [--elements N]
 """
 
 import argparse
+import pathlib
 import statistics
-import time
+import sys
 import warnings
 
 import torch
@@ -14,19 +15,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import fornax
 import fornax.torch
 
-
-def measure(calls_of, calls):
-    """{way: times in us}."""
-    times = {name: [] for name in calls_of}
-    for _ in range(10):
-        for name, call in calls_of.items():
-            for _ in range(200):
-                call()
-            for _ in range(calls // 10):
-                begin = time.perf_counter_ns()
-                call()
-                times[name].append((time.perf_counter_ns() - begin) / 1000)
-    return times
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+from call_times import measure  # noqa: E402
 
 
 class Cache(torch.nn.Module):

@@ -232,11 +232,8 @@ def histogramdd_tensors(self, bins, *, weight=None, density=False):
 # --- Segments and indices ---
 
 
-@own("segment_reduce")
-def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
-    del unsafe
-    if indices is not None or axis != (offsets if lengths is None else lengths).dim() - 1:
-        return NotImplemented
+def _segments(data, lengths, offsets, axis):
+    """Where segments begin and end, and which rows of the data are in them: [..., segments, rows, 1, ...]."""
     if lengths is None:
         begins, ends = offsets[..., :-1], offsets[..., 1:]
     else:
@@ -244,7 +241,15 @@ def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, ax
         begins = ends - lengths
     places = torch.arange(data.shape[axis], device=data.device)
     member = (begins.unsqueeze(-1) <= places) & (places < ends.unsqueeze(-1))
-    member = member.reshape(*member.shape, *[1] * (data.dim() - axis - 1))
+    return begins, ends, member.reshape(*member.shape, *[1] * (data.dim() - axis - 1))
+
+
+@own("segment_reduce")
+def segment_reduce(data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None):
+    del unsafe
+    if indices is not None or axis != (offsets if lengths is None else lengths).dim() - 1:
+        return NotImplemented
+    begins, ends, member = _segments(data, lengths, offsets, axis)
     x = data.unsqueeze(axis)
     start = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}[reduce]
     neutral = start
@@ -271,14 +276,7 @@ def segment_reduce_backward(grad, output, data, reduce, *, lengths=None, offsets
     if axis != (offsets if lengths is None else lengths).dim() - 1 or reduce == "prod":
         return NotImplemented
     del initial
-    if lengths is None:
-        begins, ends = offsets[..., :-1], offsets[..., 1:]
-    else:
-        ends = lengths.cumsum(-1)
-        begins = ends - lengths
-    places = torch.arange(data.shape[axis], device=data.device)
-    member = (begins.unsqueeze(-1) <= places) & (places < ends.unsqueeze(-1))
-    member = member.reshape(*member.shape, *[1] * (data.dim() - axis - 1))
+    begins, ends, member = _segments(data, lengths, offsets, axis)
     grad, output = grad.unsqueeze(axis + 1), output.unsqueeze(axis + 1)
     if reduce == "mean":
         count = (ends - begins).to(data.dtype).reshape(*ends.shape, *[1] * (data.dim() - axis))
