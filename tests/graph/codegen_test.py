@@ -9,6 +9,7 @@ the exact ones is used.
 Environment: FORNAX_COMMAND. CODEGEN_ONLY, a regular expression, chooses cases.
 """
 
+import ctypes
 import os
 import re
 import subprocess
@@ -218,6 +219,21 @@ class Codegen(FornaxCase):
                 print(f"{case.name:24} {numbers['cycles']:>10} {numbers['instructions']:>12}")
         if not riscv:
             self.skipTest(missing_riscv())
+
+    def test_a_plan_file_as_a_library(self):
+        """What `fornax compile` wrote before, built as a shared library and called."""
+        plan, folder = self.directory / "digits.plan", self.directory / "digits"
+        self.fornax_ok("compile", DIGITS, "-o", plan)
+        self.fornax_ok("compile", plan, "--emit", "c", "-o", folder)
+        self.make(folder, "HOST=1", "shared")
+        library = ctypes.CDLL(str(folder / "libdigits.so"))
+        image = np.random.default_rng(2).random((1, 1, 8, 8), np.float32)
+        result = np.zeros((1, 10), np.float32)
+        library.digits_reset()
+        library.digits_run(ctypes.byref(ctypes.c_void_p(image.ctypes.data)),
+                           ctypes.byref(ctypes.c_void_p(result.ctypes.data)))
+        expected, = onnxruntime_outputs(DIGITS.read_bytes(), {"image": image})
+        np.testing.assert_allclose(result, expected, rtol=RELATIVE, atol=ABSOLUTE)
 
     def test_devices_and_a_machine_without_files(self):
         """The addresses of the devices, and a run without semihosting: zeros come in, and nothing can be written."""
