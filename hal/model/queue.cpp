@@ -212,6 +212,7 @@ void ModelQueue::FillRing() {
 
 void ModelQueue::RingDoorbell() {
     if (asleep_.load(std::memory_order_seq_cst) != 0) {
+        rung_ns_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
         doorbell_.fetch_add(1, std::memory_order_seq_cst);
         FutexWake(doorbell_);
     }
@@ -223,12 +224,17 @@ bool ModelQueue::WaitForWork() {
         return !ring_->Empty() || has_backlog_.load(std::memory_order_seq_cst) ||
                stop_.load(std::memory_order_seq_cst);
     };
-    if (!ready() && !spin_.Until(ready)) {
+    if (ready()) {
+        return !stop_.load(std::memory_order_seq_cst);
+    }
+    const uint64_t begin_ns = MonotonicNanoseconds();
+    if (!spin_.Until(ready)) {
         const uint32_t seen = doorbell_.load(std::memory_order_seq_cst);
         asleep_.store(1, std::memory_order_seq_cst);
         while (!ready()) {
             FutexWait(doorbell_, seen);
             if (doorbell_.load(std::memory_order_seq_cst) != seen) {
+                spin_.EventCame(begin_ns, rung_ns_.load(std::memory_order_relaxed));
                 break;
             }
         }

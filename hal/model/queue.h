@@ -17,6 +17,7 @@
 #include "hal/model/counter_block.h"
 #include "hal/model/ring.h"
 #include "hal/queue.h"
+#include "hal/support/adaptive_spin.h"
 #include "hal/support/host_timeline.h"
 
 namespace fornax::hal::model {
@@ -74,6 +75,7 @@ class ModelQueue : public Queue {
     std::atomic<uint32_t> ended_{0};  // the thread has
     alignas(64) std::atomic<uint32_t> doorbell_{0};
     std::atomic<uint32_t> asleep_{0};
+    std::atomic<uint64_t> rung_ns_{0};  // when the doorbell was rung last
     AdaptiveSpin spin_{2'000, 50'000};
     std::unique_ptr<Ring> ring_;
     std::unique_ptr<CommandProcessor> processor_;

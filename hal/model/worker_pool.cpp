@@ -271,6 +271,9 @@ Status WorkerPool::RunPublished(Worker& self,
     CutIntoRanges(first, grid.independent ? static_cast<uint32_t>(wanted) + 1 : 1, cost_ns);
 
     state_.fetch_add(kEpoch, std::memory_order_seq_cst);  // opens the grid
+    if (sleepers_.load(std::memory_order_relaxed) != 0) {
+        rung_ns_.store(MonotonicNanoseconds(), std::memory_order_relaxed);
+    }
     doorbell_.fetch_add(1, std::memory_order_seq_cst);
     WakeSleepers(2);
 
@@ -416,12 +419,14 @@ void WorkerPool::ThreadMain(Worker& worker) {
     while (!stop_.load(std::memory_order_seq_cst)) {
         TakePart(worker);
         const auto rung = [&] { return doorbell_.load(std::memory_order_acquire) != seen; };
+        const uint64_t begin_ns = MonotonicNanoseconds();
         if (!spin.Until(rung)) {
             sleepers_.fetch_add(1, std::memory_order_seq_cst);
             while (doorbell_.load(std::memory_order_seq_cst) == seen) {
                 FutexWait(doorbell_, seen);
             }
             sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+            spin.EventCame(begin_ns, rung_ns_.load(std::memory_order_relaxed));
         }
         seen = doorbell_.load(std::memory_order_seq_cst);
     }

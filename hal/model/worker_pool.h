@@ -29,7 +29,7 @@
 #include "base/result.h"
 #include "hal/kernel_abi.h"
 #include "hal/model/kernel_guard.h"
-#include "hal/support/futex.h"
+#include "hal/support/adaptive_spin.h"
 #include "hal/support/wait_hub.h"
 
 namespace fornax::hal::model {
@@ -156,6 +156,7 @@ class WorkerPool {
     alignas(64) std::atomic<uint32_t> first_open_{0};
     std::atomic<bool> stop_{false};
     std::atomic<uint32_t> sleepers_{0};
+    std::atomic<uint64_t> rung_ns_{0};     // when the doorbell was rung last while workers slept
     std::atomic<int32_t> wake_budget_{0};  // how many more threads the grid is worth waking
     std::atomic<uint32_t> fault_{0};
     GridResult first_fault_;  // written by who sets fault_

@@ -93,44 +93,4 @@ inline uint64_t MonotonicNanoseconds() {
     return static_cast<uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(now.tv_nsec);
 }
 
-// How long a waiter spins before it sleeps: as long as spinning has paid off lately, within bounds.
-// May be shared between threads; a lost update only costs a worse guess.
-class AdaptiveSpin {
-  public:
-    AdaptiveSpin(uint64_t shortest_ns, uint64_t longest_ns)
-        : shortest_ns_(shortest_ns), longest_ns_(longest_ns), budget_ns_(longest_ns) {}
-
-    // Spins until done() or the budget is used up; returns the last done().
-    template <typename Done>
-    bool Until(Done done) {
-        constexpr int kChecksPerClock = 32;
-        const uint64_t budget_ns = budget_ns_.load(std::memory_order_relaxed);
-        const uint64_t begin_ns = MonotonicNanoseconds();
-        for (;;) {
-            for (int i = 0; i < kChecksPerClock; ++i) {
-                if (done()) {
-                    if (budget_ns < longest_ns_) {
-                        budget_ns_.store(std::min(longest_ns_, budget_ns * 2),
-                                         std::memory_order_relaxed);
-                    }
-                    return true;
-                }
-                SpinPause();
-            }
-            // No sched_yield: on a loaded machine it gives the core away for whole time slices.
-            if (MonotonicNanoseconds() - begin_ns >= budget_ns) {
-                // Slowly downwards: one long pause between bursts must not cost the next burst.
-                budget_ns_.store(std::max(shortest_ns_, budget_ns - budget_ns / 4),
-                                 std::memory_order_relaxed);
-                return false;
-            }
-        }
-    }
-
-  private:
-    const uint64_t shortest_ns_;
-    const uint64_t longest_ns_;
-    std::atomic<uint64_t> budget_ns_;
-};
-
 }  // namespace fornax::hal

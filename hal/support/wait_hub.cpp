@@ -27,6 +27,13 @@ struct WaitHub::Waiter {
     Mode mode;
     const std::atomic<bool>* cancelled;
     std::atomic<uint32_t> woken{0};
+    uint64_t woken_ns = 0;  // when, or 0; written before `woken`
+
+    void Wake() {
+        woken_ns = MonotonicNanoseconds();
+        woken.store(1, std::memory_order_seq_cst);
+        FutexWake(woken);
+    }
 
     // Sleeps until woken, or until something happens to a shared timeline among the points, of
     // which `sequences` were read before the values.
@@ -67,8 +74,7 @@ void WaitHub::Lose(std::string message) {
         message_ = std::move(message);
         lost_.store(true, std::memory_order_seq_cst);
         for (Waiter* waiter : waiters_) {
-            waiter->woken.store(1, std::memory_order_release);
-            FutexWake(waiter->woken);
+            waiter->Wake();
         }
         waiter_count_.fetch_sub(static_cast<uint32_t>(sync_files_.size()));
         sync_files_.clear();
@@ -164,6 +170,7 @@ Status WaitHub::Wait(std::span<const TimelinePoint> points,
         std::erase(waiters_, &waiter);
         waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
     }
+    spin_.EventCame(begin_ns, waiter.woken_ns);
     if (!result.ok() && result.error().code == ErrorCode::kDeviceLost) {
         return status();
     }
@@ -177,8 +184,7 @@ void WaitHub::WakeConcerned() {
     std::lock_guard lock(mutex_);
     for (Waiter* waiter : waiters_) {
         if (Reached(waiter->points, waiter->mode) || waiter->Cancelled()) {
-            waiter->woken.store(1, std::memory_order_seq_cst);
-            FutexWake(waiter->woken);
+            waiter->Wake();
         }
     }
     SignalReachedFiles();

@@ -18,7 +18,7 @@
 #include "base/per_process.h"
 #include "base/result.h"
 #include "hal/fault.h"
-#include "hal/support/futex.h"
+#include "hal/support/adaptive_spin.h"
 #include "hal/timeline.h"
 
 namespace fornax::hal {

@@ -46,6 +46,7 @@ class KvCache(nn.Module):
 class Calls(unittest.TestCase):
     def setUp(self):
         torch._dynamo.reset()
+        torch.manual_seed(5)
 
     def test_tensors_are_read_without_numpy(self):
         self.assertTrue(library.reads_tensors())
@@ -180,6 +181,9 @@ class Calls(unittest.TestCase):
 
 
 class Drivers(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(5)
+
     def test_arrays_and_tensors_share_a_session(self):
         x = torch.randn(8)
         call = compiled(lambda x: x + 1, x)

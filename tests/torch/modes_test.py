@@ -58,6 +58,7 @@ class Tags(html.parser.HTMLParser):
 
 class Modes(unittest.TestCase):
     def setUp(self):
+        torch.manual_seed(5)
         self.folder = tempfile.TemporaryDirectory(prefix="fornax_modes_")
         self.path = pathlib.Path(self.folder.name)
         self.addCleanup(self.folder.cleanup)
@@ -123,6 +124,9 @@ class Modes(unittest.TestCase):
 
 
 class Explain(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(5)
+
     def test_text_and_page(self):
         model = Mlp().eval()
         with tempfile.TemporaryDirectory() as folder:

@@ -1,7 +1,8 @@
 """Runs the layers of ./check, shows their progress, and ends with one line that sums them up.
 
 Usage: check.py LAYER... | quick | --preset PRESET      (./check --help says what each does)
-A layer that fails does not stop the others, except those that run what could not be built. The last line is
+A layer that fails does not stop the others, except those that run what could not be built. The end repeats what each
+failed test printed last, because ctest printed it thousands of lines before. The last line is
 "N passed, N failed" with ", N skipped" if there are any: ctest's tests, and one for each other step. Exits with 1 if any failed.
 """
 
@@ -22,6 +23,9 @@ import lint  # noqa: E402
 
 CORES = os.cpu_count() or 1
 
+# How much of a failed test's output the end repeats.
+LAST_LINES = 40
+
 FUZZ_SECONDS = {"all": 60, "quick": 5, "single": 60}
 
 # Kernels of tests fault on purpose, which the driver's handlers are to see and not a sanitiser's.
@@ -33,9 +37,11 @@ class Outcome:
     passed: int = 0
     failed: int = 0
     skipped: int = 0
+    failures: tuple = ()  # (test, the end of what it printed) of those that failed, for the end of the whole run
 
     def __add__(self, other):
-        return Outcome(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+        return Outcome(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped,
+                       self.failures + other.failures)
 
     def __str__(self):
         return f"{self.passed} passed, {self.failed} failed" + (f", {self.skipped} skipped" if self.skipped else "")
@@ -56,11 +62,13 @@ def build(preset, *targets):
 
 
 def summary_of(report):
-    """What ctest's JUnit report counts."""
+    """What ctest's JUnit report counts, and what the tests that failed printed last."""
     suite = ElementTree.parse(report).getroot()
     tests, failed, skipped = (int(suite.get(name, 0)) for name in ("tests", "failures", "skipped"))
     skipped += int(suite.get("disabled", 0))
-    return Outcome(tests - failed - skipped, failed, skipped)
+    failures = tuple((case.get("name"), "\n".join((case.findtext("system-out") or "").splitlines()[-LAST_LINES:]))
+                     for case in suite.iter("testcase") if case.find("failure") is not None)
+    return Outcome(tests - failed - skipped, failed, skipped, failures)
 
 
 def ctest(preset, *options, jobs=CORES, **environment):
@@ -199,7 +207,11 @@ def main():
     for line in lines:
         print(f"  {line}")
     if failed:
-        print(f"failed layers: {', '.join(failed)}")
+        for test, output in total.failures:
+            print(f"\nfailed: {test}; the end of its output:\n{output}")
+        print(f"\nfailed layers: {', '.join(failed)}")
+    if total.failures:
+        print(f"failed tests: {', '.join(test for test, _ in total.failures)}")
     # Continuous integration reads the last line, and nothing may stand beside it.
     print(total, flush=True)
     sys.exit(1 if failed else 0)

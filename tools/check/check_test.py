@@ -13,8 +13,12 @@ import check  # noqa: E402
 import tidy  # noqa: E402
 
 REPORT = """<?xml version="1.0" encoding="UTF-8"?>
-<testsuite name="Linux-c++" tests="7" failures="2" disabled="1" skipped="1" hostname="" time="3"></testsuite>
-"""
+<testsuite name="Linux-c++" tests="7" failures="2" disabled="1" skipped="1" hostname="" time="3">
+<testcase name="a.passes" status="run"><system-out>fine</system-out></testcase>
+<testcase name="a.fails" status="fail"><failure message=""/><system-out>%s</system-out></testcase>
+<testcase name="a.has_no_output" status="fail"><failure message="Timeout"/></testcase>
+</testsuite>
+""" % "\n".join(f"line {i}" for i in range(100))
 
 
 def run_main(*arguments, **layers):
@@ -41,6 +45,11 @@ class Ending(unittest.TestCase):
         self.assertIn("failed layers: lint\n", text)
         self.assertTrue(all(layer.called for layer in layers.values()))
 
+    def test_the_end_repeats_what_failed(self):
+        _, text, _ = run_main("lint", "test", test=check.Outcome(3, 1, failures=(("graph.a", "1 is not 2"),)))
+        self.assertIn("failed: graph.a; the end of its output:\n1 is not 2\n", text)
+        self.assertEqual(text.splitlines()[-2:], ["failed tests: graph.a", "4 passed, 1 failed"])
+
     def test_quick_leaves_layers_out(self):
         _, _, layers = run_main("quick")
         self.assertEqual({name for name, layer in layers.items() if layer.called}, set(check.QUICK))
@@ -60,7 +69,11 @@ class Ending(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             report = pathlib.Path(folder, "report.xml")
             report.write_text(REPORT)
-            self.assertEqual(check.summary_of(report), check.Outcome(passed=3, failed=2, skipped=2))
+            outcome = check.summary_of(report)
+            self.assertEqual((outcome.passed, outcome.failed, outcome.skipped), (3, 2, 2))
+            self.assertEqual([test for test, _ in outcome.failures], ["a.fails", "a.has_no_output"])
+            printed = outcome.failures[0][1].splitlines()
+            self.assertEqual((len(printed), printed[-1]), (check.LAST_LINES, "line 99"))
 
 
 class Tidy(unittest.TestCase):
