@@ -115,23 +115,6 @@ std::string FormatMeasurements(const Report& report) {
     return table.Render();
 }
 
-std::string FormatLimits(const HostLimits& limits) {
-    TextTable table({"host limit", "unit", "measured"},
-                    {Align::kLeft, Align::kLeft, Align::kRight});
-    auto add = [&](std::string name, const char* unit, double value) {
-        table.AddRow({std::move(name), unit, FormatNumber(value)});
-    };
-    add(fmt::format("f32 fma, one thread ({})", limits.vector_unit), "GFLOP/s",
-        limits.fma_one_thread_gflops);
-    add(fmt::format("f32 fma, {} threads", limits.threads), "GFLOP/s",
-        limits.fma_all_threads_gflops);
-    add("triad of arrays in memory", "GB/s", limits.triad_gbs);
-    add("triad of arrays in caches", "GB/s", limits.triad_cached_gbs);
-    add("copy in memory", "GB/s", limits.copy_gbs);
-    add("read of memory", "GB/s", limits.read_gbs);
-    return table.Render();
-}
-
 }  // namespace
 
 double Measurement::Median() const {
@@ -199,24 +182,40 @@ std::string FormatReport(const Report& report) {
     return text;
 }
 
+std::string FormatLimits(const HostLimits& limits) {
+    TextTable table({"host limit", "unit", "measured"},
+                    {Align::kLeft, Align::kLeft, Align::kRight});
+    auto add = [&](std::string name, const char* unit, double value) {
+        table.AddRow({std::move(name), unit, FormatNumber(value)});
+    };
+    add(fmt::format("f32 fma, one thread ({})", limits.vector_unit), "GFLOP/s",
+        limits.fma_one_thread_gflops);
+    add(fmt::format("f32 fma, {} threads", limits.threads), "GFLOP/s",
+        limits.fma_all_threads_gflops);
+    add("triad of arrays in memory", "GB/s", limits.triad_gbs);
+    add("triad of arrays in caches", "GB/s", limits.triad_cached_gbs);
+    add("copy in memory", "GB/s", limits.copy_gbs);
+    add("read of memory", "GB/s", limits.read_gbs);
+    return table.Render();
+}
+
+nlohmann::json LimitsToJson(const HostLimits& limits) {
+    return {{"threads", limits.threads},
+            {"vector_unit", limits.vector_unit},
+            {"fma_one_thread_gflops", limits.fma_one_thread_gflops},
+            {"fma_all_threads_gflops", limits.fma_all_threads_gflops},
+            {"triad_gbs", limits.triad_gbs},
+            {"triad_cached_gbs", limits.triad_cached_gbs},
+            {"copy_gbs", limits.copy_gbs},
+            {"read_gbs", limits.read_gbs}};
+}
+
 nlohmann::json ReportToJson(const Report& report) {
     nlohmann::json json = {
-        {"processor", report.processor},
-        {"target", report.target},
-        {"load_average", report.load_average},
-        {"quick", report.quick},
-        {"repetitions", report.repetitions},
-        {"limits",
-         {{"threads", report.limits.threads},
-          {"vector_unit", report.limits.vector_unit},
-          {"fma_one_thread_gflops", report.limits.fma_one_thread_gflops},
-          {"fma_all_threads_gflops", report.limits.fma_all_threads_gflops},
-          {"triad_gbs", report.limits.triad_gbs},
-          {"triad_cached_gbs", report.limits.triad_cached_gbs},
-          {"copy_gbs", report.limits.copy_gbs},
-          {"read_gbs", report.limits.read_gbs}}},
-        {"drivers", nlohmann::json::array()},
-        {"benchmarks", nlohmann::json::array()},
+        {"processor", report.processor},       {"target", report.target},
+        {"load_average", report.load_average}, {"quick", report.quick},
+        {"repetitions", report.repetitions},   {"limits", LimitsToJson(report.limits)},
+        {"drivers", nlohmann::json::array()},  {"benchmarks", nlohmann::json::array()},
     };
     for (const Driver& driver : report.drivers) {
         json["drivers"].push_back({{"name", driver.name},

@@ -52,6 +52,10 @@ double RatioToBestOther(const Report& report, const ReportRow& row);
 // A table with a column a driver, ratios, the share of the host's limit, the limits, and failures.
 std::string FormatReport(const Report& report);
 
+// The limits alone, as a table and as JSON.
+std::string FormatLimits(const HostLimits& limits);
+nlohmann::json LimitsToJson(const HostLimits& limits);
+
 nlohmann::json ReportToJson(const Report& report);
 // A single report as it is, several as the list "runs".
 nlohmann::json ReportsToJson(const std::vector<Report>& reports);

@@ -10,6 +10,8 @@
 
 #include "base/file.h"
 #include "tools/bench/child.h"
+#include "tools/bench/host_limits.h"
+#include "tools/bench/report.h"
 #include "tools/bench/runner.h"
 #include "tools/fornax/command.h"
 #include "tools/fornax/manifest.h"
@@ -101,6 +103,30 @@ void AddBenchChildCommand(CLI::App& app) {
     ExitWithError({ErrorCode::kNotFound, fmt::format("{} cannot be started.", words[0])});
 }
 
+// What benchmarks are compared with, for scripts that measure other programs in the same run.
+void AddBenchLimitsCommand(CLI::App& bench) {
+    CLI::App* command = bench.add_subcommand(
+        "limits", "Measure what this machine can do: peak of products and bandwidths of memory");
+    command->footer(
+        "Plain C++ loops on all threads, the fastest of some rounds. It takes a second or two.\n"
+        "\n"
+        "Examples:\n"
+        "  fornax bench limits\n"
+        "  fornax bench limits --json limits.json");
+    auto quick = std::make_shared<bool>(false);
+    auto json_file = std::make_shared<std::string>();
+    command->add_flag("--quick", *quick, "Smaller arrays and fewer rounds: less exact");
+    command->add_option("--json", *json_file, "Write the limits to this file");
+    command->callback([quick, json_file] {
+        const bench::HostLimits limits = bench::MeasureHostLimits(*quick);
+        fmt::print("{}, {} {}\n\n{}", bench::HostProcessorName(), limits.threads,
+                   limits.threads == 1 ? "thread" : "threads", bench::FormatLimits(limits));
+        if (!json_file->empty()) {
+            ExitIfError(WriteOutputFile(*json_file, bench::LimitsToJson(limits).dump(2) + "\n"));
+        }
+    });
+}
+
 // The programs that it runs come from elsewhere and so does what sets them up: a script of the
 // source tree, which has the options, too.
 void AddBenchLlamaCommand(CLI::App& bench) {
@@ -175,6 +201,7 @@ void AddBenchCommand(CLI::App& app) {
     command->add_flag("--quick", options->quick, "Small sizes, to see that all works");
     command->add_flag("--validate", options->validate,
                       "Run under the Vulkan validation layer, and fail on any message");
+    AddBenchLimitsCommand(*command);
     AddBenchLlamaCommand(*command);
     AddBenchModelsCommand(*command);
     command->callback([command, options, json_file] {

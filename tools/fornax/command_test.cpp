@@ -243,6 +243,18 @@ TEST_F(CommandTest, BenchRefusesWhatSelectsNothing) {
     EXPECT_THAT(output_, HasSubstr("nobody's"));
 }
 
+TEST_F(CommandTest, BenchLimitsMeasuresTheMachine) {
+    const fs::path file = directory_ / "limits.json";
+    ASSERT_EQ(Fornax({"bench", "limits", "--quick", "--json", file}), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("read of memory"));
+    const nlohmann::json limits = nlohmann::json::parse(std::ifstream(file));
+    for (const char* name : {"fma_all_threads_gflops", "copy_gbs", "read_gbs"}) {
+        EXPECT_GT(limits.at(name).get<double>(), 0) << name;
+    }
+    EXPECT_EQ(Fornax({"bench", "limits", "--quick", "--json", directory_ / "none" / "a.json"}), 1);
+    EXPECT_THAT(output_, HasSubstr("none"));
+}
+
 class DriverCommandTest : public CommandTest {
   protected:
     void SetUp() override {
