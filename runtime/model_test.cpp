@@ -98,6 +98,50 @@ TEST_F(ModelCacheTest, PlansAreFoundAgain) {
     EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
 }
 
+// What the device is fast at decides how products are computed.
+TEST_F(ModelCacheTest, TheDeviceCounts) {
+    const std::string path = directory_ / "model";
+    std::ofstream(path) << "add and double";
+    DiskCache cache(cache_.path());
+    const auto compiles = [&](bool bfloat16_products, bool serial) {
+        CompileRequest request;
+        request.file.path = path;
+        request.bfloat16_products = bfloat16_products;
+        request.serial = serial;
+        const int before = CompileCount();
+        const Result<CompiledModel> compiled =
+            CompileThroughCache(cache, LinkedCompiler(), std::move(request));
+        EXPECT_TRUE(compiled.ok()) << compiled.error().message;
+        return CompileCount() - before;
+    };
+    for (const int expected : {1, 0}) {
+        EXPECT_EQ(compiles(false, false), expected);
+        EXPECT_EQ(compiles(true, false), expected);
+        EXPECT_EQ(compiles(false, true), expected);
+    }
+}
+
+TEST_F(ModelCacheTest, PlansThatAreNotUsedGo) {
+    options_.cache = "none";
+    options_.kept_plans = 2;
+    const auto model =
+        Model::Load(std::make_shared<const std::string>("scale"), options_, LinkedCompiler());
+    ASSERT_TRUE(model.ok()) << model.error().message;
+    ModelSession session(*model);
+    const auto compiles = [&](float factor) {
+        const int before = CompileCount();
+        EXPECT_THAT(RunModel(session, {Vector({1, 2}), Vector({factor})}),
+                    ElementsAre(factor, 2 * factor));
+        return CompileCount() - before;
+    };
+    EXPECT_EQ(compiles(3), 1);
+    EXPECT_EQ(compiles(5), 1);
+    EXPECT_EQ(compiles(3), 0);
+    EXPECT_EQ(compiles(7), 1);  // in place of the plan for 5
+    EXPECT_EQ(compiles(3), 0);
+    EXPECT_EQ(compiles(5), 1);
+}
+
 TEST_F(ModelCacheTest, BytesAndFilesShareEntries) {
     EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
     const int before = CompileCount();

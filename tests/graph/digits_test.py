@@ -1,15 +1,18 @@
 """The main job: the digit classifier on its whole test split, its plan file, and the cache."""
 
+import contextlib
 import json
 import os
+import pty
 import re
+import subprocess
 import unittest
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
+from onnx import helper, numpy_helper
 
-from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, onnxruntime_outputs, png_bytes
+from fornax_command import DIGITS, IMAGES, LABELS, FornaxCase, make_model, onnxruntime_outputs, png_bytes
 
 
 def images():
@@ -78,6 +81,26 @@ class Digits(FornaxCase):
             self.assertEqual(result.returncode, 1)
             self.assertIn("leaves no size n open; those that it does are: N.", result.stderr)
 
+    def test_precision_is_of_products(self):
+        """Weights of products of few rows are rounded to bf16 by every device in `medium`, and by none else."""
+        random = np.random.default_rng(3)
+        weights, x = (random.standard_normal(shape).astype(np.float32) for shape in ((256, 64), (1, 256)))
+        path = self.directory / "product.onnx"
+        onnx.save(make_model([helper.make_node("MatMul", ["x", "w"], ["y"])], {"x": (1, 256)}, {"y": (1, 64)},
+                             {"w": weights}), path)
+        exact = x.astype(np.float64) @ weights
+        off = {}
+        for precision in ("highest", "high", "medium"):
+            for model, options in ((path, ("--precision", precision)), (self.directory / "product.plan", ())):
+                if not options:
+                    self.fornax_ok("compile", path, "-o", model, "--precision", precision)
+                result = self.run_model(model, {"x": x}, *options)["y"]
+                off[precision, bool(options)] = np.linalg.norm(result - exact) / np.linalg.norm(exact)
+        for precision, is_model in off:
+            with self.subTest(precision=precision, is_model=is_model):
+                least, most = (1e-4, 1e-2) if precision == "medium" else (0, 1e-6)
+                self.assertTrue(least <= off[precision, is_model] <= most, off)
+
     def test_labels_name_the_greatest_scores(self):
         labels = self.directory / "labels.txt"
         labels.write_text("".join(f"the digit {i}\n" for i in range(10)))
@@ -137,6 +160,22 @@ class Digits(FornaxCase):
     def test_nothing_but_results_in_files(self):
         result = self.fornax("run", DIGITS, "--input", IMAGES, "--no-cache")
         self.assertEqual(result.stderr, "")
+
+    def test_a_terminal_shows_progress(self):
+        leader, follower = pty.openpty()
+        environment = dict(os.environ, FORNAX_CACHE_DIR=str(self.cache))
+        with subprocess.Popen([os.environ["FORNAX_COMMAND"], "run", DIGITS], env=environment, stdout=subprocess.DEVNULL,
+                              stderr=follower) as process:
+            os.close(follower)
+            shown = b""
+            with contextlib.suppress(OSError):  # the end of a terminal
+                while part := os.read(leader, 4096):
+                    shown += part
+            os.close(leader)
+        self.assertEqual(process.returncode, 0, shown)
+        for text in (b"importing ...", b"compiling ...", b"making kernels ["):
+            self.assertIn(text, shown)
+        self.assertTrue(shown.endswith(b"\r\033[K"), shown)
 
     def test_pictures(self):
         pixels = np.rint(images()[3, 0] * 255).astype(np.uint8)

@@ -6,7 +6,9 @@ FORNAX_LIBRARY is the library's path, VK_DRIVER_FILES the driver's manifest.
 import os
 import re
 import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 import unittest
 
@@ -181,6 +183,31 @@ class LibraryTest(unittest.TestCase):
             loaded.run(np.zeros((2, 9), np.float32))
         with self.assertRaisesRegex(libfornax.FornaxError, "f64"):
             loaded.run(np.zeros((2, 8), np.float64))
+
+    def limited(self, program, **environment):
+        """Runs a program on a device with other limits, in a process of its own."""
+        result = subprocess.run([sys.executable, "-c", "from library_test import *\n" + textwrap.dedent(program)],
+                                env={**os.environ, **environment}, cwd=os.path.dirname(os.path.abspath(__file__)),
+                                capture_output=True, text=True, timeout=300)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    def test_a_lost_device_is_an_error_of_the_run(self):
+        self.limited("""
+            model = make_model([helper.make_node("CumSum", ["x", "axis"], ["y"])], {"x": (TensorProto.FLOAT, [1, "n"])},
+                               {"y": (TensorProto.FLOAT, [1, "n"])}, {"axis": np.array(1)})
+            library = libfornax.Library(LIBRARY)
+            loaded = libfornax.Model(library, model.SerializeToString(), cache="none")
+            for _ in range(2):
+                try:
+                    loaded.run(np.ones((1, 1 << 24), np.float32))  # one workgroup
+                    sys.exit("It ran.")
+                except libfornax.FornaxError as error:
+                    assert error.status == 6 and str(error).endswith("."), (error.status, error)
+            loaded.close()
+            # Another device of the process is none the worse.
+            with libfornax.Model(library, model.SerializeToString(), cache="none") as again:
+                assert again.run(np.ones((1, 3), np.float32))[0].tolist() == [[1, 2, 3]]
+            """, FORNAX_WATCHDOG_MS="1")
 
     def test_only_the_interface_is_exported(self):
         with open(HEADER, encoding="utf-8") as header:

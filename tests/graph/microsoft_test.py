@@ -67,6 +67,52 @@ class Microsoft(unittest.TestCase):
         self.check("QLinearAdd", [signed, np.float32(0.02), np.int8(3), signed[:1], np.float32(0.01), np.int8(0),
                                   np.float32(0.05), np.int8(-5)], tolerance=self.QUANTUM)
 
+    def test_choices_and_softmax(self):
+        self.check("QLinearWhere", [self.random.integers(0, 2, (4, 1, 6)).astype(bool), self.bytes(4, 5, 6),
+                                    *self.scaled(0.02, 120), self.bytes(5, 1), *self.scaled(0.05, 3),
+                                    *self.scaled(0.06, 90)], given=2, tolerance=self.QUANTUM)
+        for opset, axis in ((11, 1), (11, 2), (13, 1), (13, -1)):
+            with self.subTest(opset=opset, axis=axis):
+                self.check("QLinearSoftmax", [self.bytes(3, 4, 5), *self.scaled(0.03, 100), *self.scaled(1 / 256, 0)],
+                           axis=axis, opset=opset, tolerance=self.QUANTUM)
+
+    def test_conversions(self):
+        """What onnxruntime's quantisers write for types that ONNX's operators once lacked."""
+        x = self.floats(3, 4, 5) * 3
+        for dtype in (np.uint8, np.int8, np.uint16, np.int16):
+            limits = np.iinfo(dtype)
+            for count, axis in ((None, 1), (4, 1), (5, -1)):
+                with self.subTest(dtype=dtype, axis=axis, count=count):
+                    shape = () if count is None else (count,)
+                    scale = np.full(shape, 12 / (limits.max - limits.min), np.float32) * \
+                        self.random.uniform(0.8, 1.2, shape).astype(np.float32)
+                    zero = self.random.integers(limits.min // 2 + limits.max // 2 - 9, limits.min // 2 + limits.max // 2 + 9,
+                                                shape).astype(dtype)
+                    self.check("QuantizeLinear", [x, scale, zero], axis=axis, tolerance=1e-9)
+                    numbers = self.random.integers(limits.min, limits.max + 1, x.shape).astype(dtype)
+                    self.check("DequantizeLinear", [numbers, scale, zero], axis=axis, tolerance=1e-6)
+
+    def test_tables(self):
+        """Rows of tables of 4 and 8 bits with a scale for each block."""
+        indices = self.random.integers(-6, 6, (2, 3)).astype(np.int64)
+        for bits, width in ((4, 32), (8, 64)):
+            table = self.bytes(6, width)
+            scales = np.abs(self.floats(6, 4)) * 0.1
+            for zero in (None, self.bytes(6, 4 * bits // 8)):
+                with self.subTest(bits=bits, zero=zero is not None):
+                    self.check("GatherBlockQuantized", [table, indices, scales, zero], given=2, bits=bits, block_size=16,
+                               gather_axis=0, quantize_axis=1)
+
+    def test_average_pools(self):
+        for last in (0, 1):
+            shape = (2, 9, 10, 3) if last else (2, 3, 9, 10)
+            for attributes in (dict(kernel_shape=[3, 2], strides=[2, 2]),
+                               dict(kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+                               dict(kernel_shape=[3, 3], pads=[1, 0, 1, 1], strides=[2, 3], ceil_mode=1)):
+                with self.subTest(last=last, **attributes):
+                    self.check("QLinearAveragePool", [self.bytes(*shape), *self.scaled(0.04, 100), *self.scaled(0.03, 90)],
+                               channels_last=last, tolerance=self.QUANTUM, **attributes)
+
     def test_pooling_and_concatenation(self):
         for last in (0, 1):
             self.check("QLinearGlobalAveragePool", [self.bytes(2, 5, 6, 7), *self.scaled(0.04, 100),

@@ -11,7 +11,7 @@ import sys
 
 import rules
 
-SKIPPED_FOLDERS = {"__pycache__", "models"}
+SKIPPED_FOLDERS = {"__pycache__"}
 VISIBLE_DOT_FOLDERS = {".ci"}
 
 

@@ -2,8 +2,10 @@
 //
 // What is known at import is done at import: the branch of a known condition is put in place, short
 // loops are unrolled, and so are those whose values change their shapes. The rest become If and
-// Loop nodes.
+// Loop nodes. Where data end a loop, its results have as many slices as it had iterations: the
+// host cuts them from results of the greatest number.
 #include <algorithm>
+#include <exception>
 
 #include <fmt/format.h>
 
@@ -170,6 +172,7 @@ struct LoopPlan {
     std::vector<int64_t> input_axes, output_axes;
     std::vector<bool> input_reversed, output_reversed;
     bool has_condition = false;  // the body has the iteration and a condition, as in Loop
+    bool may_end_early = false;  // scan outputs have count_size slices at most
 };
 
 // Runs the body of a plan: gives whether to go on (or nothing), the carried values, then the slices
@@ -229,7 +232,8 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
             return results;
         };
         importer.MakeBody("loop", inputs_of(carried), captures, 1 + carried.size(), probe);
-        if (stops || (plan.condition && KnownBool(b, plan.condition) != true)) {
+        stops |= plan.condition && KnownBool(b, plan.condition) != true;
+        if (stops && !plan.may_end_early) {
             throw graph::DependsOnData(
                 "the number of its iterations, and with it the size of its results, "
                 "depends on the data");
@@ -243,6 +247,9 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
             carried.push_back(types[s].element == ElementType::kBool
                                   ? graph::BroadcastTo(b.Integer(ElementType::kBool, 0), shape)
                                   : b.Full(types[s].element, shape, 0));
+        }
+        if (stops) {
+            carried.push_back(b.Integer(ElementType::kI64, 0));
         }
     }
     const auto iterate = [&](GraphImporter& body, const Vals& values) {
@@ -266,6 +273,9 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
                                          results[own + plan.carried.size() + s],
                                          plan.output_axes[s]));
         }
+        if (stops) {
+            next.push_back(i + 1.0);
+        }
         return next;
     };
     graph::Body body =
@@ -275,8 +285,57 @@ Vals MakeLoop(Node& node, const LoopPlan& plan) {
     operands.insert(operands.end(), carried.begin(), carried.end());
     operands.insert(operands.end(), plan.scanned.begin(), plan.scanned.end());
     operands.insert(operands.end(), captures.operands.begin(), captures.operands.end());
-    return b.Add(graph::op::Loop{static_cast<int64_t>(carried.size())}, operands,
-                 {std::move(body)});
+    Vals results =
+        b.Add(graph::op::Loop{static_cast<int64_t>(carried.size())}, operands, {std::move(body)});
+    if (!stops) {
+        return results;
+    }
+    // The last one is how many iterations there were, and so slices of the scan outputs.
+    const auto first_scan = results.begin() + static_cast<int64_t>(plan.carried.size());
+    Vals cut = {results.back()};
+    cut.insert(cut.end(), first_scan, results.end() - 1);
+    const Expr count = b.UnknownSize(
+        "iterations", std::clamp<int64_t>(b.sizes().Hint(plan.count_size), 0, INT32_MAX),
+        {0, INT32_MAX});
+    std::vector<graph::TensorType> types;
+    for (size_t s = 1; s < cut.size(); ++s) {
+        types.push_back(cut[s].type());
+        types.back().shape[0] = count;
+    }
+    const Vals slices = b.HostCall("first", {}, cut, std::move(types));
+    results.pop_back();
+    std::ranges::copy(slices, results.begin() + static_cast<int64_t>(plan.carried.size()));
+    return results;
+}
+
+// Inputs have no values while it lives, so that no plan becomes one for these values.
+class UnknownInputs {
+  public:
+    explicit UnknownInputs(Builder& builder)
+        : builder_(builder), value_(builder.TakeInputValue()) {}
+    UnknownInputs(const UnknownInputs&) = delete;
+    UnknownInputs& operator=(const UnknownInputs&) = delete;
+    ~UnknownInputs() { builder_.SetInputValue(std::move(value_)); }
+
+  private:
+    Builder& builder_;
+    std::function<std::optional<Tensor>(graph::ValueId)> value_;
+};
+
+// Whether a way of building it does; `error` receives why the first one does not.
+template <typename Function>
+bool Succeeds(std::exception_ptr& error, const Function& build) {
+    try {
+        build();
+        return true;
+    } catch (const LimitError&) {
+        throw;
+    } catch (const graph::BuildError&) {
+        if (error == nullptr) {
+            error = std::current_exception();
+        }
+        return false;
+    }
 }
 
 void ImportLoop(Node& node) {
@@ -308,25 +367,40 @@ void ImportLoop(Node& node) {
         plan.count = b.Integer(ElementType::kI64, INT64_MAX);
     }
     const bool is_short = count.has_value() && *count <= kUnrolledIterations;
-    if (AreTensors(carried) && !is_short && (limit || !scanning)) {
+    const bool is_loop = AreTensors(carried) && (limit || !scanning);
+    if (is_loop) {
         plan.condition = condition;
         plan.carried = TensorsOf(carried);
         plan.output_axes.assign(scanning ? scans : 0, 0);
         plan.output_reversed.assign(plan.output_axes.size(), false);
-        try {
-            const Vals results = MakeLoop(node, plan);
-            for (size_t i = 0; i < results.size(); ++i) {
-                node.Out(i, results[i]);
-            }
-            return;
-        } catch (const graph::BuildError& error) {
-            // It may still be unrolled, if the number of iterations is known.
-            if (limit && !count.has_value() && !b.TryEvaluate(limit).has_value()) {
-                throw;
-            }
+    }
+    const auto as_loop = [&](bool may_end_early) {
+        plan.may_end_early = may_end_early;
+        const Vals results = MakeLoop(node, plan);
+        for (size_t i = 0; i < results.size(); ++i) {
+            node.Out(i, results[i]);
         }
+    };
+    std::exception_ptr error;
+    if (is_loop && !is_short && Succeeds(error, [&] { as_loop(false); })) {
+        return;
+    }
+    // Sizes and constants may end it early, iteration by iteration.
+    const bool is_counted = !limit || count.has_value();
+    if (is_loop && is_counted && Succeeds(error, [&] {
+            const UnknownInputs unknown(b);
+            UnrollLoop(node, carried, count, condition);
+        })) {
+        return;
+    }
+    // Or data do, on the host.
+    if (is_loop && (is_short || scanning) && Succeeds(error, [&] { as_loop(true); })) {
+        return;
     }
     if (limit && !count.has_value()) {
+        if (error != nullptr && !b.TryEvaluate(limit).has_value()) {
+            std::rethrow_exception(error);
+        }
         count = b.RequireInteger(limit, "the number of iterations");
     }
     UnrollLoop(node, std::move(carried), count, condition);

@@ -3,7 +3,10 @@
 
 #include "compiler/frontends/onnx/operator_families.h"
 #include "compiler/frontends/onnx/recurrent_attributes.h"
+#include "compiler/frontends/onnx/window_attributes.h"
 #include "compiler/graph/build/activations.h"
+#include "compiler/graph/build/index.h"
+#include "compiler/graph/build/normalise.h"
 #include "compiler/graph/build/product.h"
 
 namespace fornax::onnx_frontend {
@@ -72,6 +75,38 @@ void ImportQLinearGlobalAveragePool(Node& node) {
     node.Out(QuantisedAt(node, y, 3, node.In(0)));
 }
 
+void ImportQLinearAveragePool(Node& node) {
+    Val x = DequantisedAt(node, 0);
+    if (x.rank() < 3) {
+        FailInvalid(fmt::format("the input is {}", x.shape().ToString()));
+    }
+    const bool channels_last = node.Int("channels_last", 0) != 0;
+    if (channels_last) {
+        x = graph::MoveAxis(x, -1, 1);
+    }
+    std::vector<Expr> extra;
+    const graph::SpatialWindow window = ReadPoolWindow(node, x, extra);
+    const Val y = graph::AveragePool(x, window, extra, node.Int("count_include_pad", 0) != 0);
+    node.Out(QuantisedAt(node, channels_last ? graph::MoveAxis(y, 1, -1) : y, 3, node.In(0)));
+}
+
+// Softmax as ONNX's operator set of the version `opset` has it.
+void ImportQLinearSoftmax(Node& node) {
+    const Val x = DequantisedAt(node, 0);
+    const bool is_flat = node.Int("opset") < 13;
+    const int64_t axis = Builder::Axis(node.Int("axis", is_flat ? 1 : -1), x.rank());
+    const Val y =
+        is_flat ? graph::Reshape(graph::Softmax(graph::Flatten(x, axis, x.rank()), axis), x.shape())
+                : graph::Softmax(x, axis);
+    node.Out(QuantisedAt(node, y, 3, node.In(0)));
+}
+
+// condition, x, x_scale, x_zero, y, y_scale, y_zero, z_scale, z_zero
+void ImportQLinearWhere(Node& node) {
+    const Val z = graph::Where(node.In(0), DequantisedAt(node, 1), DequantisedAt(node, 4));
+    node.Out(QuantisedAt(node, z, 7, node.In(1)));
+}
+
 // y_scale, y_zero, then x, scale and zero of each operand
 void ImportQLinearConcat(Node& node) {
     Vals parts;
@@ -122,6 +157,54 @@ void ImportQGemm(Node& node) {
     node.Out(node.Has(7) ? QuantisedAt(node, y, 7, node.In(0)) : y);
 }
 
+// --- Tables ---
+
+// Elements of 4 bits, the low half of a byte first, along the last axis.
+Val Halves(Val bytes) {
+    Builder& b = bytes.builder();
+    const Val low = graph::map::And(bytes, b.Integer(ElementType::kU8, 15));
+    const Val high = graph::map::ShiftRight(bytes, b.Integer(ElementType::kU8, 4));
+    Shape shape = bytes.shape();
+    shape[shape.rank() - 1] = shape[shape.rank() - 1] * 2;
+    return graph::Reshape(graph::Stack({low, high}, bytes.rank()), shape);
+}
+
+// data, indices, scales, zero points: rows of a table with a scale for each block of elements.
+void ImportGatherBlockQuantized(Node& node) {
+    Val data = node.In(0), zero = node.Opt(3);
+    const Val indices = node.In(1), scales = node.In(2);
+    const int64_t bits = node.Int("bits", 4);
+    if (data.rank() < 1 || (bits != 4 && bits != 8)) {
+        FailUnsupported(fmt::format("its data are {} of {} bits", data.type().ToString(), bits));
+    }
+    if (scales.rank() != data.rank() || (zero && zero.rank() != data.rank())) {
+        FailInvalid(fmt::format("the scales {} do not fit the data {}", scales.shape().ToString(),
+                                data.shape().ToString()));
+    }
+    if (data.element() == ElementType::kU8) {
+        if (!zero) {
+            zero = node.builder().Integer(ElementType::kU8, int64_t{1} << (bits - 1));
+        } else if (bits == 4) {
+            zero = graph::SliceAxis(Halves(zero), -1, 0, scales.dim(-1));
+        }
+        data = bits == 4 ? Halves(data) : data;
+    }
+    const int64_t gathered = Builder::Axis(node.Int("gather_axis", 0), data.rank());
+    QuantAxis axis{Builder::Axis(node.Int("quantize_axis", 1), data.rank()),
+                   node.Int("block_size", 128)};
+    if (gathered == axis.axis) {
+        const Val table = graph::Dequantise(data, scales, zero, axis, scales.element());
+        node.Out(graph::Take(table, indices, gathered));
+        return;
+    }
+    // Without zero points there is one number for all.
+    const auto taken = [&](Val v) {
+        return v && v.rank() != 0 ? graph::Take(v, indices, gathered) : v;
+    };
+    axis.axis += gathered < axis.axis ? indices.rank() - 1 : 0;
+    node.Out(graph::Dequantise(taken(data), taken(scales), taken(zero), axis, scales.element()));
+}
+
 // --- Recurrent ---
 
 // X, W, R, B, lengths, h, c, P, W_scale, W_zero, R_scale, R_zero. The weights are [directions,
@@ -142,14 +225,18 @@ constexpr std::string_view kDomain = "com.microsoft";
 constexpr OperatorEntry kOperators[] = {
     {"DynamicQuantizeLSTM", 3, ImportDynamicQuantizeLstm, 1, kDomain},
     {"DynamicQuantizeMatMul", 3, ImportDynamicQuantizeMatMul, 1, kDomain},
+    {"GatherBlockQuantized", 3, ImportGatherBlockQuantized, 1, kDomain},
     {"MatMulIntegerToFloat", 4, ImportMatMulIntegerToFloat, 1, kDomain},
     {"QGemm", 2, ImportQGemm, 1, kDomain},
     {"QLinearAdd", 2, ImportQLinearBinary<Sum>, 1, kDomain},
+    {"QLinearAveragePool", 4, ImportQLinearAveragePool, 1, kDomain},
     {"QLinearConcat", 2, ImportQLinearConcat, 1, kDomain},
     {"QLinearGlobalAveragePool", 2, ImportQLinearGlobalAveragePool, 1, kDomain},
     {"QLinearLeakyRelu", 2, ImportQLinearLeakyRelu, 1, kDomain},
     {"QLinearMul", 2, ImportQLinearBinary<Multiplied>, 1, kDomain},
     {"QLinearSigmoid", 2, ImportQLinearSigmoid, 1, kDomain},
+    {"QLinearSoftmax", 4, ImportQLinearSoftmax, 1, kDomain},
+    {"QLinearWhere", 8, ImportQLinearWhere, 1, kDomain},
 };
 
 }  // namespace

@@ -102,12 +102,14 @@ void ImportMatMulNBits(Node& node) {
 constexpr OperatorEntry kOperators[] = {
     {"ConvInteger", 2, ImportConvInteger},
     {"DequantizeLinear", 2, ImportDequantizeLinear},
+    {"DequantizeLinear", 2, ImportDequantizeLinear, 1, "com.microsoft"},
     {"DynamicQuantizeLinear", 1, ImportDynamicQuantizeLinear},
     {"MatMulInteger", 2, ImportMatMulInteger},
     {"MatMulNBits", 3, ImportMatMulNBits, 1, "com.microsoft"},
     {"QLinearConv", 8, ImportQLinearConv},
     {"QLinearMatMul", 8, ImportQLinearMatMul},
     {"QuantizeLinear", 2, ImportQuantizeLinear},
+    {"QuantizeLinear", 2, ImportQuantizeLinear, 1, "com.microsoft"},
 };
 
 }  // namespace

@@ -19,21 +19,28 @@ std::string Lower(std::string text) {
     return text;
 }
 
-// What an activation has where the model says nothing.
-RecurrentActivation WithDefaults(const std::string& name) {
-    RecurrentActivation activation{Lower(name), 0, 0};
-    if (activation.name == "leakyrelu") {
-        activation.alpha = 0.01F;
-    } else if (activation.name == "elu" || activation.name == "thresholdedrelu") {
-        activation.alpha = 1;
-    } else if (activation.name == "hardsigmoid") {
-        activation.alpha = 0.2F;
-        activation.beta = 0.5;
-    } else if (activation.name == "scaledtanh" || activation.name == "affine") {
-        activation.alpha = 1;
-        activation.beta = activation.name == "affine" ? 0 : 1;
+// An activation with what it has where the model says nothing.
+struct ActivationForm {
+    RecurrentActivation activation;
+    bool has_alpha = false;
+    bool has_beta = false;
+};
+
+ActivationForm FormOf(const std::string& name) {
+    const std::string lower = Lower(name);
+    if (lower == "leakyrelu") {
+        return {{lower, 0.01F, 0}, true, false};
     }
-    return activation;
+    if (lower == "elu" || lower == "thresholdedrelu") {
+        return {{lower, 1, 0}, true, false};
+    }
+    if (lower == "hardsigmoid") {
+        return {{lower, 0.2F, 0.5}, true, true};
+    }
+    if (lower == "scaledtanh" || lower == "affine") {
+        return {{lower, 1, lower == "affine" ? 0.0 : 1.0}, true, true};
+    }
+    return {{lower, 0, 0}, false, false};
 }
 
 void ReadActivations(Node& node, graph::RecurrentOptions& options) {
@@ -49,18 +56,19 @@ void ReadActivations(Node& node, graph::RecurrentOptions& options) {
             }
         }
     }
-    // The lists of numbers have entries for those activations that take one.
+    // The lists of numbers have entries for those activations alone that take one.
     const std::vector<double> alphas = node.Floats("activation_alpha");
     const std::vector<double> betas = node.Floats("activation_beta");
-    for (size_t i = 0; i < names.size(); ++i) {
-        RecurrentActivation activation = WithDefaults(names[i]);
-        if (i < alphas.size()) {
-            activation.alpha = alphas[i];
+    size_t next_alpha = 0, next_beta = 0;
+    for (const std::string& name : names) {
+        ActivationForm form = FormOf(name);
+        if (form.has_alpha && next_alpha < alphas.size()) {
+            form.activation.alpha = alphas[next_alpha++];
         }
-        if (i < betas.size()) {
-            activation.beta = betas[i];
+        if (form.has_beta && next_beta < betas.size()) {
+            form.activation.beta = betas[next_beta++];
         }
-        options.activations.push_back(std::move(activation));
+        options.activations.push_back(std::move(form.activation));
     }
 }
 

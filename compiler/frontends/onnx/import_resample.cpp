@@ -72,7 +72,9 @@ Expr ScaledSize(Builder& b, const Expr& size, double scale) {
     if (scale == std::floor(scale)) {
         return size * static_cast<int64_t>(scale);
     }
-    const double scaled = std::floor(static_cast<double>(b.sizes().Fix(size)) * scale);
+    // In f32, as ONNX's shape inference: a scale of 0.7 is a little less, and ten times that is 7.
+    const float n = static_cast<float>(b.sizes().Fix(size));
+    const double scaled = std::floor(n * static_cast<float>(scale));
     if (scaled > static_cast<double>(graph::kMaxElements)) {
         FailInvalid(fmt::format("a size of {} is wanted", scaled));
     }
@@ -126,10 +128,26 @@ void SetSizes(Node& node, Val x, const std::vector<Expr>& sizes, std::vector<Res
     }
 }
 
+// Places were rounded up along axes that shrink, and down along others.
+Val ResizeOfVersion10(Val x, std::span<const ResizeAxis> axes, ResizeOptions options) {
+    std::vector<ResizeAxis> shrinking, growing;
+    for (const ResizeAxis& axis : axes) {
+        (axis.scale < 1 && options.mode == ResizeMode::kNearest ? shrinking : growing)
+            .push_back(axis);
+    }
+    if (!shrinking.empty()) {
+        ResizeOptions up = options;
+        up.nearest = NearestMode::kCeil;
+        x = graph::Resize(x, shrinking, up);
+    }
+    return graph::Resize(x, growing, options);
+}
+
 void ImportResize(Node& node) {
     const Val x = node.In(0);
     ResizeOptions options;
     options.mode = ReadMode(node, "nearest");
+    options.places_in_f32 = true;
     std::vector<ResizeAxis> axes;
     std::vector<int64_t> given = node.Ints("axes");
     if (given.empty()) {
@@ -144,7 +162,7 @@ void ImportResize(Node& node) {
         options.coordinates = Coordinates::kAsymmetric;
         options.nearest = NearestMode::kFloor;
         SetScales(node, x, node.Numbers(1, "the scales"), axes);
-        node.Out(graph::Resize(x, axes, options));
+        node.Out(ResizeOfVersion10(x, axes, options));
         return;
     }
     options.coordinates = ReadCoordinates(node);
@@ -179,6 +197,7 @@ void ImportUpsample(Node& node) {
     const Val x = node.In(0);
     ResizeOptions options;
     options.mode = ReadMode(node, "nearest");
+    options.places_in_f32 = true;
     options.coordinates = Coordinates::kAsymmetric;
     options.nearest = NearestMode::kFloor;
     std::vector<ResizeAxis> axes;
@@ -221,16 +240,53 @@ void ImportRoiAlign(Node& node) {
     options.max = node.Text("mode", "avg") == "max";
     options.half_pixel = node.version() >= 16 &&
                          node.Text("coordinate_transformation_mode", "half_pixel") == "half_pixel";
-    if (options.samples == 0) {
-        FailUnsupported("its sampling_ratio is 0, which makes the work depend on the data");
+    const Val x = node.In(0), boxes = node.In(1), images = node.In(2);
+    if (options.samples != 0) {
+        node.Out(graph::RoiAlign(x, boxes, images, options));
+        return;
     }
-    node.Out(graph::RoiAlign(node.In(0), node.In(1), node.In(2), options));
+    // How many samples a bin has depends on its box.
+    if (x.rank() != 4 || boxes.rank() != 2 || options.height < 1 || options.width < 1) {
+        FailInvalid(fmt::format("the input is {}, the boxes are {} and the result is of {} by {}",
+                                x.shape().ToString(), boxes.shape().ToString(), options.height,
+                                options.width));
+    }
+    const Shape shape{boxes.dim(0), x.dim(1), options.height, options.width};
+    const Val y = node.builder().HostCall(
+        "roi_align",
+        {{"half_pixel", int64_t{options.half_pixel}},
+         {"height", options.height},
+         {"max", int64_t{options.max}},
+         {"scale", options.scale},
+         {"width", options.width}},
+        {graph::Cast(x, ElementType::kF32), graph::Cast(boxes, ElementType::kF32),
+         graph::Cast(images, ElementType::kI64)},
+        {{ElementType::kF32, shape}})[0];
+    node.Out(graph::Cast(y, x.element()));
+}
+
+// Which elements a bin has depends on its box.
+void ImportMaxRoiPool(Node& node) {
+    const Val x = node.In(0), boxes = node.In(1);
+    const std::vector<int64_t> bins = node.Ints("pooled_shape");
+    if (x.rank() != 4 || boxes.rank() != 2 || bins.size() != 2 || bins[0] < 1 || bins[1] < 1) {
+        FailInvalid(
+            fmt::format("the input is {}, the boxes are {} and its pooled_shape has {} "
+                        "sizes",
+                        x.shape().ToString(), boxes.shape().ToString(), bins.size()));
+    }
+    const Val y = node.builder().HostCall(
+        "roi_max_pool",
+        {{"height", bins[0]}, {"scale", node.Float("spatial_scale", 1)}, {"width", bins[1]}},
+        {graph::Cast(x, ElementType::kF32), graph::Cast(boxes, ElementType::kF32)},
+        {{ElementType::kF32, Shape{boxes.dim(0), x.dim(1), bins[0], bins[1]}}})[0];
+    node.Out(graph::Cast(y, x.element()));
 }
 
 constexpr OperatorEntry kOperators[] = {
     {"AffineGrid", 2, ImportAffineGrid}, {"GridSample", 2, ImportGridSample},
-    {"Resize", 1, ImportResize},         {"RoiAlign", 3, ImportRoiAlign},
-    {"Upsample", 1, ImportUpsample},
+    {"MaxRoiPool", 2, ImportMaxRoiPool}, {"Resize", 1, ImportResize},
+    {"RoiAlign", 3, ImportRoiAlign},     {"Upsample", 1, ImportUpsample},
 };
 
 }  // namespace

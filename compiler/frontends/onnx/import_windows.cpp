@@ -72,6 +72,14 @@ SpatialWindow ReadWindow(Node& node, Val x, Val w) {
     return window;
 }
 
+SpatialWindow ReadPoolWindow(Node& node, Val x, std::vector<Expr>& extra) {
+    SpatialWindow window = ReadWindow(node, x, Val());
+    if (node.Int("ceil_mode", 0) != 0) {
+        window = graph::CeilWindows(window, x.shape(), extra);
+    }
+    return window;
+}
+
 namespace {
 
 void ImportConv(Node& node) {
@@ -117,18 +125,10 @@ void ImportDeformConv(Node& node) {
                                        node.Int("offset_group", 1)));
 }
 
-SpatialWindow PoolWindow(Node& node, Val x, std::vector<Expr>& extra) {
-    SpatialWindow window = ReadWindow(node, x, Val());
-    if (node.Int("ceil_mode", 0) != 0) {
-        window = graph::CeilWindows(window, x.shape(), extra);
-    }
-    return window;
-}
-
 void ImportMaxPool(Node& node) {
     const Val x = node.In(0);
     std::vector<Expr> extra;
-    const SpatialWindow window = PoolWindow(node, x, extra);
+    const SpatialWindow window = ReadPoolWindow(node, x, extra);
     const graph::MaxPoolResult result =
         graph::MaxPool(x, window, extra, node.Wants(1), node.Int("storage_order", 0) != 0);
     node.Out(0, result.values);
@@ -140,7 +140,7 @@ void ImportMaxPool(Node& node) {
 void ImportAveragePool(Node& node) {
     const Val x = node.In(0);
     std::vector<Expr> extra;
-    const SpatialWindow window = PoolWindow(node, x, extra);
+    const SpatialWindow window = ReadPoolWindow(node, x, extra);
     node.Out(graph::AveragePool(x, window, extra, node.Int("count_include_pad", 0) != 0));
 }
 
@@ -155,7 +155,7 @@ int64_t ReadP(Node& node) {
 void ImportLpPool(Node& node) {
     const Val x = node.In(0);
     std::vector<Expr> extra;
-    const SpatialWindow window = PoolWindow(node, x, extra);
+    const SpatialWindow window = ReadPoolWindow(node, x, extra);
     node.Out(graph::LpPool(x, window, extra, ReadP(node)));
 }
 

@@ -420,6 +420,48 @@ TEST_F(Importer, LoopsRunAsOftenAsTheDataSay) {
     }
 }
 
+// Scan outputs have as many slices as there were iterations. No input becomes fixed by that.
+TEST_F(Importer, LoopsEndWhenTheDataSay) {
+    Input("x", "1");
+    Input("bound", "1");
+    Input("go_at_all", "", onnx::TensorProto::BOOL);
+    onnx::TensorProto* most = net->add_initializer();
+    most->set_name("most");
+    most->set_data_type(onnx::TensorProto::INT64);
+    most->add_int64_data(0);
+    onnx::NodeProto* node = AddNode(net, "Loop", {"most", "go_at_all", "x"}, {"last", "y"});
+    onnx::GraphProto* body = AddAttribute(node, "body", onnx::AttributeProto::GRAPH)->mutable_g();
+    SetType(body->add_input(), "i", "", onnx::TensorProto::INT64);
+    SetType(body->add_input(), "go", "", onnx::TensorProto::BOOL);
+    SetType(body->add_input(), "v", "1", onnx::TensorProto::FLOAT);
+    AddNode(body, "Add", {"v", "x"}, {"next"});
+    AddNode(body, "Identity", {"next"}, {"each"});
+    AddNode(body, "Less", {"next", "bound"}, {"more"});
+    for (const char* name : {"more", "next", "each"}) {
+        body->add_output()->set_name(name);
+    }
+    Output("y");
+    options.input_values["x"] = Floats({1}, {1});
+    options.input_values["bound"] = Floats({1}, {9});
+    uint8_t* flag = nullptr;
+    const Tensor no = Tensor::Zeros(graph::ElementType::kBool, {}, &flag);
+    const Tensor yes = Tensor::Zeros(graph::ElementType::kBool, {}, &flag);
+    *flag = 1;
+    for (const int64_t count : {4, 20}) {
+        most->set_int64_data(0, count);
+        const Result<ImportedModel> imported = Import();
+        ASSERT_TRUE(imported.ok()) << imported.error().message;
+        EXPECT_THAT(imported->fixed_inputs, ElementsAre());
+        const auto run = [&](float bound, const Tensor& go) {
+            return Run(imported->graph, {Floats({1}, {1}), Floats({1}, {bound}), go});
+        };
+        EXPECT_THAT(run(3.5, yes), ElementsAre(2, 3, 4));
+        EXPECT_THAT(run(0, yes), ElementsAre(2));
+        EXPECT_EQ(run(100, yes).size(), static_cast<size_t>(count));
+        EXPECT_THAT(run(100, no), ElementsAre());
+    }
+}
+
 TEST_F(Importer, InputsThatDecideShapesBecomeFixed) {
     Input("x", "6");
     Input("shape", "2", onnx::TensorProto::INT64);

@@ -1,8 +1,8 @@
 // What the import function of one ONNX operator sees: the node's inputs, attributes and outputs.
 //
-// To add an operator: its function in an import_*.cpp and its line in operator_table.cpp. A
-// function throws BuildError with a clause ("the axis 4 is not in -3..2"); the importer puts the
-// file and the node in front.
+// To add an operator: its function and its line in the table of an import_*.cpp. A function throws
+// BuildError with a clause ("the axis 4 is not in -3..2"); the importer puts the file and the node
+// in front.
 #pragma once
 
 #include <onnx/onnx_pb.h>

@@ -97,6 +97,10 @@ class Builder {
     void SetInputValue(std::function<std::optional<Tensor>(ValueId)> value) {
         input_value_ = std::move(value);
     }
+    // From here on nothing is known of inputs; what was declared, to be declared again.
+    std::function<std::optional<Tensor>(ValueId)> TakeInputValue() {
+        return std::exchange(input_value_, nullptr);
+    }
 
     // --- Nodes ---
     // Any primitive; folds what is constant.

@@ -25,6 +25,8 @@ struct ResizeOptions {
     bool exclude_outside = false;
     bool antialias = false;
     double extrapolation = 0;
+    // Nearest places are computed in f32, whose rounding decides between two that are as near.
+    bool places_in_f32 = false;
 };
 
 struct ResizeAxis {

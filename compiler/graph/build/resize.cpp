@@ -24,30 +24,28 @@ struct Taps {
     std::vector<bool> outside;   // takes the extrapolation value
 };
 
-double Source(int64_t place,
-              const ResizeAxis& axis,
-              int64_t n,
-              int64_t m,
-              Coordinates coordinates) {
-    const double x = static_cast<double>(place), size = static_cast<double>(n);
-    const double wanted = axis.scale * size;
+template <typename T>
+T Source(int64_t place, const ResizeAxis& axis, int64_t n, int64_t m, Coordinates coordinates) {
+    const T x = static_cast<T>(place), size = static_cast<T>(n), half = static_cast<T>(0.5);
+    const T scale = static_cast<T>(axis.scale), wanted = scale * size;
     switch (coordinates) {
         case Coordinates::kAlignCorners:
             return wanted == 1 ? 0 : x * (size - 1) / (wanted - 1);
         case Coordinates::kAsymmetric:
-            return x / axis.scale;
+            return x / scale;
         case Coordinates::kCropAndResize: {
-            const double part = (axis.end - axis.begin) * (size - 1);
-            return axis.begin * (size - 1) + (wanted == 1 ? part / 2 : x * part / (wanted - 1));
+            const T begin = static_cast<T>(axis.begin), end = static_cast<T>(axis.end);
+            const T part = (end - begin) * (size - 1);
+            return begin * (size - 1) + (wanted == 1 ? part / 2 : x * part / (wanted - 1));
         }
         case Coordinates::kPytorchHalfPixel:
-            return wanted == 1 ? -0.5 : (x + 0.5) / axis.scale - 0.5;
+            return wanted == 1 ? -half : (x + half) / scale - half;
         case Coordinates::kHalfPixelSymmetric:
-            return size / 2 * (1 - static_cast<double>(m) / wanted) + (x + 0.5) / axis.scale - 0.5;
+            return size / 2 * (1 - static_cast<T>(m) / wanted) + (x + half) / scale - half;
         case Coordinates::kHalfPixel:
             break;
     }
-    return (x + 0.5) / axis.scale - 0.5;
+    return (x + half) / scale - half;
 }
 
 int64_t Nearest(double x, NearestMode mode) {
@@ -93,7 +91,9 @@ Taps TapsOf(const ResizeAxis& axis, int64_t n, int64_t m, const ResizeOptions& o
                                     result.taps, kMaxTableElements));
     }
     for (int64_t place = 0; place < m; ++place) {
-        const double x = Source(place, axis, n, m, options.coordinates);
+        const bool narrow = options.places_in_f32 && options.mode == ResizeMode::kNearest;
+        const double x = narrow ? Source<float>(place, axis, n, m, options.coordinates)
+                                : Source<double>(place, axis, n, m, options.coordinates);
         if (!(std::abs(x) <= static_cast<double>(kMaxElements))) {
             FailInvalid(fmt::format("element {} is that at {} of the operand", place, x));
         }

@@ -36,10 +36,13 @@ Tensor FromStrings(std::vector<int64_t> dims, std::vector<std::string> strings) 
 
 const HostFunctions& StandardHostFunctions() {
     static const HostFunctions functions = {
+        {"first", host::First},
         {"from_string", host::FromString},
         {"label_encode", host::LabelEncode},
         {"non_max_suppression", host::NonMaxSuppression},
         {"nonzero", host::NonZero},
+        {"roi_align", host::RoiAlign},
+        {"roi_max_pool", host::RoiMaxPool},
         {"string_concat", host::StringConcat},
         {"string_equal", host::StringEqual},
         {"string_match", host::StringMatch},

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <algorithm>
+#include <cmath>
 
 #include "compiler/graph/host/tensors.h"
 #include "compiler/graph/host/text_pattern.h"
@@ -57,6 +58,48 @@ TEST(HostFunctions, UniqueOfRows) {
         Call("unique", {x}, {{"sorted", int64_t{1}}, {"axis", int64_t{0}}});
     EXPECT_THAT(rows[0].dims, ElementsAre(2, 2));
     EXPECT_THAT(Integers(rows[0]), ElementsAre(0, 9, 1, 0));
+}
+
+TEST(HostFunctions, FirstCutsAllAlike) {
+    const Tensor count = Tensor::FromIntegers({}, std::vector<int64_t>{2});
+    const Tensor x = Tensor::FromIntegers({3, 2}, std::vector<int64_t>{1, 2, 3, 4, 5, 6});
+    const std::vector<Tensor> cut = Call("first", {count, x, FromStrings({2}, {"a", "b"})});
+    EXPECT_THAT(cut[0].dims, ElementsAre(2, 2));
+    EXPECT_THAT(Integers(cut[0]), ElementsAre(1, 2, 3, 4));
+    EXPECT_THAT(*cut[1].strings, ElementsAre("a", "b"));
+    const Results more = StandardHostFunctions().at("first")(
+        {"first", {}, {}},
+        std::vector<Tensor>{Tensor::FromIntegers({}, std::vector<int64_t>{4}), x});
+    ASSERT_FALSE(more.ok());
+    EXPECT_EQ(more.error().message, "4 slices of i64[3,2] are wanted");
+}
+
+// A plane whose numbers are 10 a row and 1 a column.
+TEST(HostFunctions, BoxesAreSampledAsOftenAsTheyAreLarge) {
+    std::vector<float> plane(40);
+    for (size_t i = 0; i < plane.size(); ++i) {
+        plane[i] = static_cast<float>(i / 8 * 10 + i % 8);
+    }
+    const Tensor x = Tensor::FromFloats({1, 1, 5, 8}, plane);
+    const Attributes attributes = {
+        {"height", int64_t{1}}, {"width", int64_t{2}}, {"half_pixel", int64_t{1}}, {"scale", 0.5}};
+    const auto align = [&](const std::vector<float>& box, int64_t image) {
+        return StandardHostFunctions().at("roi_align")(
+            {"roi_align", attributes, {}},
+            std::vector<Tensor>{x, Tensor::FromFloats({1, 4}, box),
+                                Tensor::FromIntegers({1}, std::vector<int64_t>{image})});
+    };
+    // From 0.5 to 6.5 along rows and to 3.5 along columns: two bins of 3 by 3 samples.
+    const Results means = align({2, 2, 14, 8}, 0);
+    ASSERT_TRUE(means.ok()) << means.error().message;
+    EXPECT_THAT(means->at(0).dims, ElementsAre(1, 1, 1, 2));
+    EXPECT_FLOAT_EQ(static_cast<float>(means->at(0).At(0).number), 22);
+    EXPECT_FLOAT_EQ(static_cast<float>(means->at(0).At(1).number), 25);
+    // Nothing is sampled in a box whose end is before its beginning.
+    EXPECT_EQ(align({14, 8, 2, 2}, 0)->at(0).At(0).number, 0);
+    EXPECT_EQ(align({2, 2, 14, 8}, 1).error().message, "box 0 is of the image 1; there are 1");
+    EXPECT_THAT(align({0, 0, 1e30F, 8}, 0).error().message, HasSubstr("too large"));
+    EXPECT_FALSE(align({NAN, 0, 1, 8}, 0).ok());
 }
 
 TEST(HostFunctions, StringsSplitAtWhiteSpaceOrDelimiters) {

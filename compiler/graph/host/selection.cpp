@@ -151,6 +151,27 @@ Results NonZero(const op::HostCall&, Arguments arguments) {
     return std::vector<Tensor>{Tensor::FromIntegers({rank, count}, result)};
 }
 
+// A count as i64, then tensors of which that many slices along their first axis are wanted.
+Results First(const op::HostCall&, Arguments arguments) {
+    if (arguments.size() < 2 || arguments[0].element != ElementType::kI64 ||
+        arguments[0].count() != 1) {
+        return Invalid(fmt::format("it has {} operands, or no count", arguments.size()));
+    }
+    const int64_t count = arguments[0].At(0).integer;
+    std::vector<Tensor> results;
+    for (const Tensor& tensor : arguments.subspan(1)) {
+        if (tensor.dims.empty() || count < 0 || count > tensor.dims[0]) {
+            return Invalid(
+                fmt::format("{} slices of {} are wanted", count, tensor.type().ToString()));
+        }
+        std::vector<int64_t> dims = tensor.dims, chosen(static_cast<size_t>(count));
+        dims[0] = count;
+        std::iota(chosen.begin(), chosen.end(), 0);
+        results.push_back(TakeSlices(tensor, Slices(tensor, 0), std::move(dims), chosen));
+    }
+    return results;
+}
+
 Results Unique(const op::HostCall& call, Arguments arguments) {
     FORNAX_RETURN_IF_ERROR(CheckCount(arguments, 1));
     const Tensor& x = arguments[0];

@@ -29,7 +29,11 @@ T Attribute(const op::HostCall& call, std::string_view name) {
     return value == nullptr ? T{} : *value;
 }
 
+// regions.cpp
+Results RoiAlign(const op::HostCall& call, Arguments arguments);
+Results RoiMaxPool(const op::HostCall& call, Arguments arguments);
 // selection.cpp
+Results First(const op::HostCall& call, Arguments arguments);
 Results NonZero(const op::HostCall& call, Arguments arguments);
 Results Unique(const op::HostCall& call, Arguments arguments);
 Results NonMaxSuppression(const op::HostCall& call, Arguments arguments);

@@ -2,6 +2,8 @@
 #include "compiler/graph/plan/plan_cache.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -100,6 +102,25 @@ TEST(PlanCache, PlansWithoutTheirWeightsAreNotFound) {
     ASSERT_FALSE(alone.ok());
     EXPECT_EQ(alone.error().code, ErrorCode::kNotFound);
     EXPECT_THAT(alone.error().message, testing::HasSubstr("131072 bytes"));
+}
+
+TEST(PlanCache, DamagedWeightsAreReplaced) {
+    const TestDirectory directory;
+    DiskCache cache(directory.path());
+    Plan plan = PlanWithWeights(1, kKey);
+    ASSERT_TRUE(StorePlan(cache, kKey, plan));
+    for (const CacheEntry& entry : cache.List()) {
+        if (entry.kind == kWeightCacheKind.name) {
+            std::fstream file(directory / entry.file_name, std::ios::in | std::ios::out);
+            file.seekp(-1, std::ios::end).put('!');
+        }
+    }
+    EXPECT_FALSE(FindPlan(cache, kKey).has_value());
+    Plan again = PlanWithWeights(1, kKey);
+    ASSERT_TRUE(StorePlan(cache, kKey, again));
+    const std::optional<Plan> found = FindPlan(cache, kKey);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(*found->blocks.back().data, *PlanWithWeights(1, kKey).blocks.back().data);
 }
 
 TEST(PlanCache, WhatTakesTooMuchIsNotStored) {
