@@ -14,6 +14,7 @@ namespace {
 
 // Bounds what a small file can grow to through functions and unrolled loops.
 constexpr size_t kMaxImportedNodes = 200'000;
+constexpr size_t kSizesAsANode = 8;
 // The greatest nesting of functions within functions and of subgraphs within subgraphs.
 constexpr int64_t kMaxDepth = 64;
 
@@ -374,7 +375,9 @@ void GraphImporter::ImportNode(const onnx::NodeProto& node) {
 void GraphImporter::CountNodes(size_t count) {
     context_.imported_nodes += count;
     if (context_.imported_nodes > kMaxImportedNodes) {
-        throw LimitError(fmt::format("the model has more than {} nodes", kMaxImportedNodes));
+        throw LimitError(fmt::format(
+            "the model has more than {} nodes, with those that functions and loops repeat",
+            kMaxImportedNodes));
     }
 }
 
@@ -505,6 +508,9 @@ graph::Body GraphImporter::MakeBody(
         return function(inner,
                         Vals(values.begin(), values.begin() + static_cast<int64_t>(inputs.size())));
     };
+    // A body takes over what is known of all sizes, which would cost more than its nodes where data
+    // tell many thousands of them.
+    CountNodes(builder_.sizes().hints().size() / kSizesAsANode);
     return builder_.MakeBody(name, operands, build, varying);
 }
 

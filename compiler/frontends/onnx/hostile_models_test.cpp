@@ -224,6 +224,15 @@ TEST(HostileModels, LoopsInLoops) {
     EXPECT_EQ(ErrorOf(Model(Input("x", {2}) + nodes + "output { name: \"y\" }")), "");
 }
 
+// Every iteration of unrolled loops gives a size that only data tell, and each body in them would
+// take over all of them.
+TEST(HostileModels, ManySizesInLoopsInLoops) {
+    const std::string unique = R"(node { op_type: "Unique" input: "x" output: "y" } )";
+    EXPECT_THAT(ErrorOf(Model(Input("x", {4}) + Loop(400, Loop(180, unique, "y"), "y") +
+                              "output { name: \"y\" }")),
+                HasSubstr("the model has more than 200000 nodes"));
+}
+
 // A step of the host whose result gives a size alone is not left out.
 TEST(HostileModels, ASizeThatNobodyElseReads) {
     const Result<graph::Plan> plan =

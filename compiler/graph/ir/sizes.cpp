@@ -1,11 +1,17 @@
 // Comparisons of sizes, by their forms or by their hints.
 #include "compiler/graph/ir/sizes.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 namespace fornax::graph {
+
+bool Guard::operator<(const Guard& other) const {
+    if (relation != other.relation) {
+        return relation < other.relation;
+    }
+    const int first = Expr::Compare(a, other.a);
+    return first != 0 ? first < 0 : Expr::Compare(b, other.b) < 0;
+}
 
 bool Guard::Holds(const Bindings& bindings) const {
     const std::optional<int64_t> x = a.Evaluate(bindings), y = b.Evaluate(bindings);
@@ -39,7 +45,7 @@ Symbol SizeFacts::Declare(std::string_view name, int64_t hint, Range range) {
 }
 
 void SizeFacts::AddGuard(Guard guard) {
-    if (std::find(guards_.begin(), guards_.end(), guard) == guards_.end()) {
+    if (known_.insert(guard).second) {
         guards_.push_back(std::move(guard));
     }
 }

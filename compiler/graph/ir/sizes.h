@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,7 @@ struct Guard {
     Relation relation = Relation::kEqual;
     Expr a, b;
     bool operator==(const Guard&) const = default;
+    bool operator<(const Guard& other) const;  // any order that is total
     bool Holds(const Bindings& bindings) const;
     std::string ToString() const;  // "n <= 512"
 };
@@ -54,6 +56,8 @@ class SizeFacts {
     Bindings hints_;
     Ranges ranges_;
     std::vector<Guard> guards_;
+    // The same, for adding each once: loops that are unrolled have many thousands.
+    std::set<Guard> known_;
 };
 
 }  // namespace fornax::graph
