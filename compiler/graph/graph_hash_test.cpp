@@ -88,6 +88,7 @@ TEST(GraphHash, EveryPartCounts) {
         [](Parts& p) { p.in_body = 2; },
         [](Parts& p) { p.state = "t"; },
         [](Parts& p) { p.options.strict = true; },
+        [](Parts& p) { p.options.dynamic_sizes = {"n"}; },
         [](Parts& p) { p.options.precision = Precision::kMedium; },
         [](Parts& p) { p.options.bfloat16_products = true; },
         [](Parts& p) { p.options.serial = true; },
