@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CALLS, WHEEL = "calls", "wheel"
-MEDIUM = "medium"
+DISTURBED = 0.2  # cores
 
 
 class BenchError(Exception):
@@ -174,6 +174,10 @@ def summaries(report):
     for row in report["rows"]:
         for way, error in row["errors"].items() if "errors" in row and "error" not in row else ():
             lines.append(f"{row['network']}: {way} failed: {error}")
+        free = max(0, os.cpu_count() - report["threads"])
+        if (row.get("others_cores") or 0) > free + DISTURBED:
+            lines.append(f"{row['network']}: other processes took {row['others_cores'] - free:.1f} cores meanwhile, so these "
+                         "numbers mean nothing")
         if row.get("in_torch", {}).get("fornax"):
             lines.append(f"{row['network']}: torch runs {', '.join(row['in_torch']['fornax'])}")
     if CALLS in report:

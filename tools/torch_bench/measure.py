@@ -16,6 +16,13 @@ import warnings
 LEAST_CALLS = 3
 
 
+def busy_seconds():
+    """Processor time that the whole machine has spent, and that of this process and of the children that it waited for."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq = map(int, file.readline().split()[1:8])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK"), sum(os.times()[:4])
+
+
 def wrapped(model):
     """A function that calls the model, for torch.compile to keep apart from others."""
     def run(*args, **keywords):
@@ -98,11 +105,16 @@ def measure_network(torch, fornax_torch, name, options):
         if not options["only_first"]:
             for made in ways.values():
                 made.run_for(options["warm_up"], is_measured=False)
+            (machine, own), begin = busy_seconds(), time.perf_counter()
             for number in range(options["rounds"]):
                 order = list(ways.values())
                 for made in order if number % 2 == 0 else order[::-1]:
                     made.run_for(options["seconds"] / options["rounds"], is_measured=True)
+            machine_after, own_after = busy_seconds()
+            # Cores that other processes kept busy meanwhile. Threads that wait for each other suffer most from it.
+            others = max(0.0, (machine_after - machine) - (own_after - own)) / (time.perf_counter() - begin)
     return {
+        "others_cores": None if options["only_first"] else others,
         "first_ms": {way: made.first_ms for way, made in ways.items()},
         "median_ms": {way: statistics.median(made.times) for way, made in ways.items() if made.times},
         "calls": {way: len(made.times) for way, made in ways.items()},
