@@ -54,7 +54,7 @@ add_library(fornax::spirv_headers ALIAS fornax_spirv_headers)
 
 # `#include <onnxruntime/onnxruntime_c_api.h>`. Nothing of it is linked: who loads a plug-in gives its functions.
 add_library(fornax_onnxruntime_headers INTERFACE)
-if(NOT EXISTS ${FORNAX_DEPS}/usr/include/onnxruntime/onnxruntime_ep_c_api.h)
+if(FORNAX_ONNXRUNTIME AND NOT EXISTS ${FORNAX_DEPS}/usr/include/onnxruntime/onnxruntime_ep_c_api.h)
     message(FATAL_ERROR "The prefix ${FORNAX_DEPS} lacks onnxruntime's headers; run tools/setup/prefix.sh first.")
 endif()
 target_include_directories(fornax_onnxruntime_headers SYSTEM INTERFACE ${FORNAX_DEPS}/usr/include)

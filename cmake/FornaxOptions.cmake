@@ -16,6 +16,8 @@ if(NOT CMAKE_BUILD_TYPE)
     set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
 endif()
 
+option(FORNAX_GGML "Build the backend of ggml" ON)
+option(FORNAX_ONNXRUNTIME "Build the execution provider of onnxruntime, which takes its headers" ON)
 set(FORNAX_SANITIZE "" CACHE STRING "Sanitisers to build with: address,undefined or thread")
 # A test that takes longer hangs. Sanitised code takes ten times as long.
 set(FORNAX_TEST_TIMEOUT 600)

@@ -2,8 +2,9 @@
 # own need beside them, under the names by which they are looked for, with their licences. Links are not for wheels.
 #
 # native: the package's folder _native. loader: libvulkan.so.1, or empty.
+file(GLOB plugins ${native}/lib/libfornax_ort_ep.so)
 file(GET_RUNTIME_DEPENDENCIES
-    LIBRARIES ${native}/lib/libfornax.so
+    LIBRARIES ${native}/lib/libfornax.so ${plugins}
     EXECUTABLES ${native}/bin/fornax
     DIRECTORIES ${native}/lib
     RESOLVED_DEPENDENCIES_VAR found

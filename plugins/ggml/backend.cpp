@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "plugins/ggml/device.h"
+#include "plugins/ggml/fault.h"
 #include "plugins/ggml/trace.h"
 
 namespace fornax::ggml_plugin {
@@ -169,7 +170,11 @@ void FreePlan(abi::Backend*, void* plan) {
 }
 
 abi::Status ComputePlan(abi::Backend* backend, void* plan) {
-    const auto& host_plan = *static_cast<HostPlan*>(plan);
+    auto& host_plan = *static_cast<HostPlan*>(plan);
+    // Weights that were written since have other packs.
+    if (host_plan.bound != nullptr && host_plan.bound->IsOutdated()) {
+        UpdatePlan(backend, plan, host_plan.graph);
+    }
     abi::Status status = abi::kStatusFailed;
     if (host_plan.bound != nullptr) {
         status = Guarded([&] { return Run(*host_plan.bound); });

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "plugins/ggml/device.h"
+#include "plugins/ggml/fault.h"
 #include "plugins/ggml/trace.h"
 
 namespace fornax::ggml_plugin {
@@ -98,7 +99,9 @@ PluginDevice& DeviceOfType(abi::BufferType* type) {
 
 template <typename Table>
 abi::Buffer* AllocBuffer(abi::BufferType* type, size_t size) {
-    Result<std::unique_ptr<Pages>> pages = Pages::Allocate(size);
+    const Status fault = InjectedFault("buffer", ErrorCode::kOutOfHostMemory);
+    Result<std::unique_ptr<Pages>> pages =
+        fault.ok() ? Pages::Allocate(size) : Result<std::unique_ptr<Pages>>(fault.error());
     if (!pages.ok()) {
         LogError("ggml: a buffer could not be made. {}", pages.error().message);
         return nullptr;
@@ -136,6 +139,7 @@ void FillBufferType(Table& table, PluginDevice& device) {
 }
 template void FillBufferType(abi::BufferType2&, PluginDevice&);
 template void FillBufferType(abi::BufferType3&, PluginDevice&);
+template void FillBufferType(abi::BufferType6&, PluginDevice&);
 
 abi::Buffer* BufferOf(const abi::Tensor& tensor) {
     return tensor.view_src == nullptr ? tensor.buffer : tensor.view_src->buffer;

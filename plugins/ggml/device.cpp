@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include "base/environment.h"
 #include "base/log.h"
 #include "plugins/ggml/trace.h"
 
@@ -84,15 +82,6 @@ PluginDevice& DeviceOf(const abi::Device* device) {
     return *static_cast<PluginDevice*>(device->context);
 }
 
-Status InjectedFault(std::string_view place) {
-    const std::optional<std::string> chosen = EnvironmentText("FORNAX_GGML_FAULT");
-    if (chosen && *chosen == place) {
-        return Error{ErrorCode::kInternal,
-                     fmt::format("FORNAX_GGML_FAULT asks for a failure in \"{}\".", place)};
-    }
-    return OkStatus();
-}
-
 PluginDevice::PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> device, size_t index)
     : host_(host), name_(fmt::format("FORNAX{}", index)), description_(device->name()) {
     alignment_ = std::max<size_t>(alignment_, device->limits().minStorageBufferOffsetAlignment);
@@ -114,6 +103,7 @@ PluginDevice::PluginDevice(const Host& host, std::shared_ptr<vulkan::Device> dev
     handle_.context = this;
     FillBufferType(buffer_type_2_, *this);
     FillBufferType(buffer_type_3_, *this);
+    FillBufferType(buffer_type_6_, *this);
 }
 
 Result<std::unique_ptr<PluginDevice>> PluginDevice::Open(const Host& host,
@@ -135,8 +125,14 @@ Result<std::unique_ptr<PluginDevice>> PluginDevice::Open(const Host& host,
 }
 
 abi::BufferType* PluginDevice::buffer_type() {
-    return host_.layout().api_version == 2 ? reinterpret_cast<abi::BufferType*>(&buffer_type_2_)
-                                           : reinterpret_cast<abi::BufferType*>(&buffer_type_3_);
+    switch (host_.layout().api_version) {
+        case 2:
+            return reinterpret_cast<abi::BufferType*>(&buffer_type_2_);
+        case 3:
+            return reinterpret_cast<abi::BufferType*>(&buffer_type_3_);
+        default:
+            return reinterpret_cast<abi::BufferType*>(&buffer_type_6_);
+    }
 }
 
 bool PluginDevice::IsSupported(const abi::Tensor& tensor) {

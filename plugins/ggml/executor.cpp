@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "plugins/ggml/export.h"
+#include "plugins/ggml/fault.h"
 
 namespace fornax::ggml_plugin {
 namespace {
@@ -62,6 +63,7 @@ Result<std::shared_ptr<const CompiledGraph>> Compiler::Compile(const ggml_fronte
         kept_.splice(kept_.begin(), kept_, found);
         return kept_.front().compiled;
     }
+    FORNAX_RETURN_IF_ERROR(InjectedFault("compile"));
     FORNAX_ASSIGN_OR_RETURN(
         ggml_frontend::ImportedGraph imported,
         ggml_frontend::Import(graph, fmt::format("graph {}", hash.ToHex().substr(0, 16))));
@@ -113,6 +115,7 @@ Result<std::shared_ptr<BoundGraph>> BoundGraph::Create(
     std::shared_ptr<const CompiledGraph> compiled,
     const Capture& capture,
     WeightStore& weights) {
+    FORNAX_RETURN_IF_ERROR(InjectedFault("bind"));
     std::shared_ptr<BoundGraph> bound(new BoundGraph());
     bound->put_off_in_ = capture.graph.in_place ? &weights : nullptr;
     const auto use = [&](uint32_t storage) -> Status {
@@ -261,6 +264,8 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
     lock.lock();
     const Hash128 leaves = HashTensors(capture.leaves, bytes);
     kept_.push_front({identifier, nodes, hash, leaves, std::move(capture.leaves), bound});
+    std::erase_if(bound_, [](const auto& other) { return other.expired(); });
+    bound_.push_back(bound);
     if (kept_.size() > kMaxKept) {
         kept_.pop_back();
     }
@@ -271,7 +276,13 @@ Result<std::shared_ptr<BoundGraph>> Executor::Prepare(std::span<abi::Tensor* con
 
 void Executor::Forget(const void* begin, uint64_t size) {
     const std::lock_guard lock(mutex_);
-    std::erase_if(kept_, [&](const Entry& entry) { return entry.bound->Uses(begin, size); });
+    for (const std::weak_ptr<BoundGraph>& weak : bound_) {
+        const std::shared_ptr<BoundGraph> bound = weak.lock();
+        if (bound != nullptr && bound->Uses(begin, size)) {
+            bound->LetGo();
+        }
+    }
+    std::erase_if(kept_, [](const Entry& entry) { return entry.bound->IsOutdated(); });
 }
 
 }  // namespace fornax::ggml_plugin

@@ -2,6 +2,7 @@
 // and finds all of that again when the same graph comes once more.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -66,8 +67,13 @@ class BoundGraph {
     // At log level debug, says which steps took longest. A graph that reads weights where they lie
     // packs a part of them first, unless it is the first run.
     Status Run();
-    // Whether it reads weights where they lie and packs of all of them are there.
-    bool IsOutdated() const { return put_off_in_ != nullptr && !put_off_in_->is_any_put_off(); }
+    // Whether it has to be prepared anew: what it read was written or freed, or it reads weights
+    // where they lie and packs of all of them are there.
+    bool IsOutdated() const {
+        return is_let_go_.load(std::memory_order_acquire) ||
+               (put_off_in_ != nullptr && !put_off_in_->is_any_put_off());
+    }
+    void LetGo() { is_let_go_.store(true, std::memory_order_release); }
     // Whether a byte of [begin, begin + size) is bound.
     bool Uses(const void* begin, uint64_t size) const;
 
@@ -85,6 +91,7 @@ class BoundGraph {
     std::vector<std::shared_ptr<const PackedWeights>> weights_;
     WeightStore* put_off_in_ = nullptr;  // of a graph that reads weights where they lie
     bool has_run_ = false;
+    std::atomic<bool> is_let_go_ = false;
 };
 
 // One stream of graphs. Prepare() and Run() are for one thread at a time, Forget() for any.
@@ -97,7 +104,7 @@ class Executor {
     // in the same place under the same identifier have not, unless the identifier is 0.
     Result<std::shared_ptr<BoundGraph>> Prepare(std::span<abi::Tensor* const> nodes,
                                                 uint64_t identifier);
-    // Lets go of memory that is about to be freed.
+    // Lets go of memory that is about to be freed, or of packs of what was written there.
     void Forget(const void* begin, uint64_t size);
 
   private:
@@ -116,6 +123,8 @@ class Executor {
     const std::shared_ptr<Compiler> compiler_;
     std::mutex mutex_;
     std::list<Entry> kept_;  // the last used first
+    // All that anybody has: the host's plans keep theirs.
+    std::vector<std::weak_ptr<BoundGraph>> bound_;
 };
 
 }  // namespace fornax::ggml_plugin

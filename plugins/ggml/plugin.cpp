@@ -84,7 +84,6 @@ abi::Registry* Start() {
     if (plugin.host) {
         return &plugin.registry;
     }
-    ChooseLogLevel();
     Result<Host> host = Host::Find();
     if (!host.ok()) {
         LogError("ggml: the backend is not loaded. {}", host.error().message);
@@ -115,7 +114,8 @@ abi::Registry* Start() {
 extern "C" __attribute__((visibility("default"))) fornax::ggml_plugin::abi::Registry*
 ggml_backend_init() {
     try {
-        return fornax::ggml_plugin::Start();
+        fornax::ggml_plugin::ChooseLogLevel();
+        return fornax::ggml_plugin::kTraced<"ggml_backend_init", fornax::ggml_plugin::Start>();
     } catch (const std::exception& error) {
         fornax::LogError("ggml: the backend is not loaded. {}", error.what());
         return nullptr;

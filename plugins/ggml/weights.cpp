@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "plugins/ggml/fault.h"
+
 namespace fornax::ggml_plugin {
 
 using ggml_frontend::Part;
@@ -66,6 +68,7 @@ Result<std::shared_ptr<const PackedWeights>> WeightStore::GetLocked(const Weight
     if (found != packs_.end()) {
         return *found;
     }
+    FORNAX_RETURN_IF_ERROR(InjectedFault("packs", ErrorCode::kOutOfHostMemory));
     auto pack = std::make_shared<PackedWeights>();
     pack->matrix = matrix;
     ggml_frontend::PackTarget to = {};

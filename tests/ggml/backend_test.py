@@ -338,6 +338,14 @@ class Backend(unittest.TestCase):
         before = self.memory()
         self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
         self.assertGreater(self.memory() - before, columns * rows)
+        # Other graphs multiply by the same pack.
+        many = ggml.tensor(self.context, F32, columns, 20)
+        graph = ggml.graph(self.context, ggml.mul_mat(self.context, matrix, many))
+        self.allocate()
+        ggml.set(many, self.floats(20, columns))
+        before = self.memory()
+        self.assertEqual(ggml.backend_graph_compute(self.backend, graph), 0)
+        self.assertLess(self.memory() - before, columns * rows * 3 // 2)
 
     def test_weights_that_change_are_packed_anew(self):
         ggml = self.ggml
@@ -349,6 +357,7 @@ class Backend(unittest.TestCase):
         self.allocate()
         values = self.floats(count, columns)
         ggml.set(x, values)
+        plan = None
         for _ in range(2):
             blocks = np.zeros((rows, columns // 32, 18), np.uint8)
             scales = self.random.uniform(0.01, 0.1, (*blocks.shape[:2], 1)).astype(np.float16)
@@ -360,6 +369,12 @@ class Backend(unittest.TestCase):
             decoded = (codes.astype(np.float32) - 8) * scales.astype(np.float32)
             expected = values @ decoded.reshape(rows, columns).T
             np.testing.assert_allclose(ggml.get(y, F32, expected.shape), expected, rtol=0, atol=0.25)
+            # A plan that was made before computes with the new ones too.
+            plan = plan or ggml.backend_graph_plan_create(self.backend, graph)
+            ggml.backend_tensor_memset(y, 0, 0, expected.nbytes)
+            self.assertEqual(ggml.backend_graph_plan_compute(self.backend, plan), 0)
+            np.testing.assert_allclose(ggml.get(y, F32, expected.shape), expected, rtol=0, atol=0.25)
+        ggml.backend_graph_plan_free(self.backend, plan)
 
     def test_what_is_not_covered_is_refused(self):
         ggml = self.ggml

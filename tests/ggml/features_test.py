@@ -22,6 +22,7 @@ from ggml_library import F32, I32, Ggml  # noqa: E402  (the folder must be known
 
 BACKEND = os.environ["FORNAX_GGML_BACKEND"]
 HOST = Path(os.environ["FORNAX_GGML_HOST"])
+ROOT = Path(__file__).resolve().parents[2]
 LAVAPIPE = ":".join(glob.glob("/usr/share/vulkan/icd.d/lvp_icd*.json"))
 PRELUDE = f"""
 import sys
@@ -76,6 +77,41 @@ for factor in range(4):
 """
 
 
+# Weights of q4_0, all of whose elements are -7, times rows of ones.
+MULTIPLY = """
+backend = ggml.backend_dev_init(devices[0], None)
+kept = ggml.context()
+matrix = ggml.tensor(kept, Q4_0, 4096, 512)
+buffer = ggml.backend_alloc_ctx_tensors(kept, backend)
+ggml.backend_buffer_set_usage(buffer, 1)
+blocks = np.zeros((512 * 128, 18), np.uint8)
+blocks[:, :2] = np.float16(1).view(np.uint16).reshape(1).view(np.uint8)
+blocks[:, 2:] = 0x11
+ggml.set(matrix, blocks)
+context = ggml.context()
+x = ggml.tensor(context, F32, 4096, 64)
+y = ggml.mul_mat(context, matrix, x)
+graph = ggml.graph(context, y)
+buffer = ggml.backend_alloc_ctx_tensors(context, backend)
+ggml.set(x, np.ones((64, 4096), np.float32))
+assert ggml.backend_graph_compute(backend, graph) == 0
+np.testing.assert_allclose(ggml.get(y, F32, (64, 512)), -7 * 4096, rtol=1e-3)
+"""
+# One row, which one workgroup goes through.
+LONG = """
+backend = ggml.backend_dev_init(devices[0], None)
+long = ggml.context()
+row = ggml.tensor(long, F32, 1 << 27)
+result = ggml.argmax(long, row)
+buffer = ggml.backend_alloc_ctx_tensors(long, backend)
+ggml.backend_tensor_memset(row, 0, 0, 4 << 27)
+last = np.ones(1, np.float32)
+ggml.backend_tensor_set(row, last.ctypes.data, (4 << 27) - 4, 4)
+assert ggml.backend_graph_compute(backend, ggml.graph(long, result)) == 0
+assert ggml.get(result, I32, (1,)) == (1 << 27) - 1
+"""
+
+
 class Graphs(unittest.TestCase):
     def test_are_found_again(self):
         text = run(SCHEDULE, FORNAX_LOG_LEVEL="debug")
@@ -101,6 +137,15 @@ class Messages(unittest.TestCase):
         self.assertRegex(text, r'\[TRACE\] set_tensor\(0x[0-9a-f]+, tensor "[^"]*" \[8, 1, 1, 1\], 0x[0-9a-f]+, 0, 32\)')
         self.assertRegex(text, r"node \w* f32 \[8, 1, 1, 1\] = SCALE\(\w* f32 \[8, 1, 1, 1\]\)")
 
+    def test_every_entry_point_is_traced(self):
+        """What ggml calls is what the tables of functions hold."""
+        text = run(COMPUTE, FORNAX_LOG_LEVEL="debug")
+        self.assertRegex(text, r"\[TRACE\] ggml_backend_init\(\) = 0x")
+        sources = "".join(path.read_text() for path in (ROOT / "plugins/ggml").glob("*.cpp"))
+        entries = re.findall(r"^\s*(?:functions|table)[.](\w+) =\s*(\w+)", sources, re.MULTILINE)
+        self.assertGreater(len(entries), 30)
+        self.assertEqual([name for name, made in entries if made != "kTraced" and name != "device"], [])
+
     def test_levels(self):
         for variables, is_told in (({"GGML_LOG_LEVEL": "info"}, True), ({"GGML_LOG_LEVEL": "error"}, False),
                                    ({"FORNAX_GGML_VERBOSE": "1"}, True), ({}, False)):
@@ -121,10 +166,30 @@ class Messages(unittest.TestCase):
 
 class Faults(unittest.TestCase):
     def test_the_cpu_backend_computes_what_fails(self):
-        for place in ("prepare", "run"):
+        for place in ("prepare", "compile", "bind", "run"):
             text = run(LOAD_CPU + COMPUTE, FORNAX_GGML_FAULT=place)
             self.assertIn(f'asks for a failure in "{place}"', text)
             self.assertIn("the CPU backend computes the graph", text)
+
+    def test_no_memory_for_packs(self):
+        for fault in ("", "packs"):
+            text = run(LOAD_CPU + MULTIPLY, FORNAX_GGML_FAULT=fault)
+            self.assertEqual("the CPU backend computes the graph" in text, fault != "")
+
+    def test_no_memory_for_buffers(self):
+        text = run("backend = ggml.backend_dev_init(devices[0], None)\n"
+                   "assert not ggml.backend_alloc_ctx_tensors(context, backend)\n", FORNAX_GGML_FAULT="buffer")
+        self.assertIn("a buffer could not be made", text)
+
+    def test_no_memory_on_the_device(self):
+        """The heap has no room for what lies between two kernels."""
+        text = run(LOAD_CPU + MULTIPLY, FORNAX_HEAP_BYTES=str(1 << 16))
+        self.assertIn("the CPU backend computes the graph", text)
+
+    def test_a_device_that_is_lost(self):
+        """Every graph from then on is the CPU backend's."""
+        text = run(LOAD_CPU + LONG + COMPUTE, FORNAX_WATCHDOG_MS="1")
+        self.assertEqual(text.count("the CPU backend computes the graph"), 2, text)
 
     def test_plans_that_fail(self):
         script = LOAD_CPU + COMPUTE.replace(
@@ -140,6 +205,28 @@ class Faults(unittest.TestCase):
         script = COMPUTE.replace("assert status == 0, status", "assert status == -1, status\nsys.exit(0)")
         text = run(script, FORNAX_GGML_FAULT="run")
         self.assertIn("there is no CPU backend", text)
+
+    def test_a_type_that_is_not_covered(self):
+        """A program that does not ask supports_op gets the CPU backend's result all the same."""
+        text = run(LOAD_CPU + """
+q4_k = 12
+backend, cpu = ggml.backend_dev_init(devices[0], None), ggml.backend_init_by_type(0, None)
+results = []
+for one in (backend, cpu):
+    context = ggml.context()
+    wide = ggml.tensor(context, F32, 256, 2)
+    packed = ggml.cpy(context, wide, ggml.tensor(context, q4_k, 256, 2))
+    assert not ggml.backend_dev_supports_op(devices[0], packed)
+    graph = ggml.graph(context, packed)
+    buffer = ggml.backend_alloc_ctx_tensors(context, one)
+    ggml.set(wide, np.sin(np.arange(512, dtype=np.float32)).reshape(2, 256))
+    assert ggml.backend_graph_compute(one, graph) == 0
+    results.append(np.empty(288, np.uint8))
+    ggml.backend_tensor_get(packed, results[-1].ctypes.data, 0, 288)
+assert results[0].any() and (results[0] == results[1]).all()
+""")
+        self.assertIn("results of type q4_K are not covered", text)
+        self.assertIn("the CPU backend computes the graph", text)
 
     def test_a_damaged_and_an_unwritable_cache(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ import numpy as np
 
 from support import DIGITS, ROOT
 
-MAX_BYTES = 25_000_000
+MAX_BYTES = 29_000_000
 RUN = """
 import sys
 import numpy as np
@@ -49,12 +49,17 @@ class Wheel(unittest.TestCase):
         cls.site = pathlib.Path(cls.ok("-c", "import sysconfig; print(sysconfig.get_path('purelib'))",
                                        python=cls.python).strip())
         # numpy alone, without what else this Python has.
-        for name in ("numpy", "numpy.libs"):
-            source = pathlib.Path(np.__file__).parent.with_name(name)
-            if source.exists():
-                (cls.site / name).symlink_to(source)
+        cls.link(cls.site, "numpy", "numpy.libs")
         cls.ok("-m", "pip", "--quiet", "--python", cls.python, "install", "--no-index", "--no-deps", cls.wheel)
         cls.package = cls.site / "fornax"
+
+    @staticmethod
+    def link(site, *names):
+        """Makes packages of this Python those of another environment."""
+        for name in names:
+            source = pathlib.Path(np.__file__).parent.with_name(name)
+            if source.exists():
+                (site / name).symlink_to(source)
 
     @staticmethod
     def ok(*arguments, python=sys.executable):
@@ -68,14 +73,29 @@ class Wheel(unittest.TestCase):
         self.assertLess(self.wheel.stat().st_size, MAX_BYTES)
         with zipfile.ZipFile(self.wheel) as archive:
             names = archive.namelist()
+            metadata = next(archive.read(name).decode() for name in names if name.endswith(".dist-info/METADATA"))
         self.assertEqual({name.split("/")[0] for name in names if ".dist-info" not in name}, {"fornax"})
         for name in ("py.typed", "_core.abi3.so", "_core.pyi", "_native/bin/fornax", "_native/lib/libfornax.so",
-                     "_native/lib/libvulkan_fornax.so", "_native/lib/libfornax_compiler.so", "_native/include/fornax.h"):
+                     "_native/lib/libvulkan_fornax.so", "_native/lib/libfornax_compiler.so", "_native/include/fornax.h",
+                     "_native/lib/libggml-fornax.so", "_native/lib/libfornax_ort_ep.so", "onnxruntime.py"):
             self.assertIn(f"fornax/{name}", names)
         self.assertFalse([name for name in names if name.endswith((".pyc", ".a", ".o"))])
+        for extra in ("dev", "types"):
+            self.assertIn(f"Provides-Extra: {extra}\n", metadata)
 
     def test_models_run(self):
         self.assertRegex(self.ok("-c", RUN, DIGITS, python=self.python), r"^Fornax.* \(2, 10\) \('N', 10\)$")
+
+    def test_editable(self):
+        """`pip install -e .`, which installs what is built, as `pip install .` does."""
+        self.ok("-m", "venv", "--without-pip", self.folder / "editable")
+        python = self.folder / "editable" / "bin" / "python"
+        site = pathlib.Path(self.ok("-c", "import sysconfig; print(sysconfig.get_path('purelib'))", python=python).strip())
+        self.link(site, "numpy", "numpy.libs", "scikit_build_core", "packaging", "pathspec")
+        self.ok("-m", "pip", "--quiet", "--python", python, "install", "--no-build-isolation", "--no-index", "--no-deps",
+                "--config-settings", f"cmake.define.FORNAX_BUILD={os.environ['FORNAX_BUILD']}",
+                "--config-settings", f"build-dir={self.folder / 'editable-build'}", "--editable", ROOT)
+        self.assertRegex(self.ok("-c", RUN, DIGITS, python=python), r"^Fornax.* \(2, 10\) \('N', 10\)$")
 
     @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
     def test_torch_finds_its_backend_by_name(self):
@@ -92,9 +112,12 @@ class Wheel(unittest.TestCase):
             self.assertRegex(result.stdout, r"(?m)^device +Fornax")
         result = run(scripts / "fornax", "exec", "--", "sh", "-c", "echo $VK_DRIVER_FILES")
         self.assertTrue(os.path.isfile(result.stdout.strip()), result.stdout + result.stderr)
+        result = run(scripts / "fornax", "ggml", "--", "sh", "-c", "echo $GGML_BACKEND_PATH")
+        self.assertTrue(os.path.isfile(result.stdout.strip()), result.stdout + result.stderr)
 
     def test_its_libraries_are_its_own(self):
-        for file in ("lib/libfornax.so", "bin/fornax", "lib/libvulkan_fornax.so"):
+        for file in ("lib/libfornax.so", "bin/fornax", "lib/libvulkan_fornax.so", "lib/libggml-fornax.so",
+                     "lib/libfornax_ort_ep.so"):
             text = run("ldd", self.package / "_native" / file).stdout
             self.assertNotIn("not found", text)
             for name, path in re.findall(r"^\s*(\S+) => (\S+)", text, re.MULTILINE):

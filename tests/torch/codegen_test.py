@@ -1,4 +1,5 @@
-"""Networks of PyTorch as programs in C: export, `fornax compile --emit c`, make, and the results beside torch's.
+"""Networks of PyTorch as programs in C: export and `fornax compile --emit c`, or mode="codegen" of torch.compile's backend;
+make, and the results beside torch's.
 
 The programs run on this machine and, where there is a toolchain, on RISC-V in QEMU (tests/graph/codegen_test.py).
 PYTHONPATH has the package, FORNAX_COMMAND is the command.
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import warnings
 
 import numpy as np
 import torch
@@ -95,14 +97,27 @@ def cases():
         yield name, Functional(function), args
 
 
-class Codegen(unittest.TestCase):
-    def run_program(self, folder, expected, *arguments):
-        (folder / "net_outputs.bin").unlink(missing_ok=True)
+class Counter(nn.Module):
+    """Has a buffer that it changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("calls", torch.zeros(2))
+
+    def forward(self, x):
+        self.calls.add_(1)
+        return x * self.calls
+
+
+class ProgramCase(unittest.TestCase):
+    def run_program(self, folder, expected, *arguments, name="net"):
+        outputs = folder / f"{name}_outputs.bin"
+        outputs.unlink(missing_ok=True)
         done = subprocess.run(["make", "-C", str(folder), *arguments, "run"], capture_output=True, text=True, timeout=300,
                               env=dict(os.environ, CROSS_COMPILE=CROSS))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertNotIn("warning", done.stderr)
-        data = (folder / "net_outputs.bin").read_bytes()
+        data = outputs.read_bytes()
         self.assertEqual(len(data), sum(array.nbytes for array in expected))
         for array in expected:
             actual = np.frombuffer(data[:array.nbytes], array.dtype).reshape(array.shape)
@@ -110,6 +125,8 @@ class Codegen(unittest.TestCase):
             data = data[array.nbytes:]
         return done.stdout
 
+
+class Codegen(ProgramCase):
     def test_equal_to_torch(self):
         for name, model, args in cases():
             with self.subTest(name), tempfile.TemporaryDirectory(prefix="fornax-codegen-") as temporary:
@@ -131,6 +148,89 @@ class Codegen(unittest.TestCase):
                     print(f"{name:24} {cycles.group(1):>10} cycles")
         if not has_riscv():
             self.skipTest(missing_riscv())
+
+
+class CodegenMode(ProgramCase):
+    """fornax.torch.Backend(mode="codegen")."""
+
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(7)
+        self.folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(prefix="fornax-codegen-")))
+
+    def compiled(self, model, *args, dynamic=None, **options):
+        """The backend and the results of torch.compile's model, which are eager's."""
+        chosen = fornax.torch.Backend("codegen", output_dir=self.folder, options={"cache": False}, **options)
+        compiled = torch.compile(model, backend=chosen, dynamic=dynamic)
+        with torch.no_grad():
+            actual = compiled(*args)
+        return chosen, actual
+
+    def test_networks(self):
+        for name, model, args in cases():
+            if not isinstance(model, (Mlp, ConvNet, Attention)):
+                continue
+            with self.subTest(name):
+                torch._dynamo.reset()
+                model = model.eval()
+                with torch.no_grad():
+                    expected = model(*args)
+                chosen, actual = self.compiled(model, *args, strict=True)
+                torch.testing.assert_close(actual, expected, rtol=RELATIVE, atol=ABSOLUTE)
+                self.assertEqual(chosen.programs, [self.folder / "graph_0"])
+                self.assertEqual({path.name.removeprefix("graph_0") for path in chosen.programs[0].iterdir()},
+                                 {".c", ".h", "_weights.c", "_weights.bin", ".ld", "Makefile", ".fnx", "_inputs.bin"})
+                # The program runs with the inputs of the first call.
+                self.run_program(chosen.programs[0], [expected.numpy()], "HOST=1", name="graph_0")
+                shutil.rmtree(chosen.programs[0])
+
+    def test_in_qemu(self):
+        if not has_riscv():
+            self.skipTest(missing_riscv())
+        model, x = Mlp().eval(), torch.randn(4, 16)
+        chosen, _ = self.compiled(model, x)
+        with torch.no_grad():
+            said = self.run_program(chosen.programs[0], [model(x).numpy()], name="graph_0")
+        self.assertRegex(said, r"(?m)^cycles: \d+$")
+
+    def test_buffers_that_change_are_inputs_and_outputs(self):
+        model = Counter()
+        chosen, actual = self.compiled(model, torch.ones(3, 2))
+        torch.testing.assert_close(actual, torch.ones(3, 2))
+        torch.testing.assert_close(model.calls, torch.ones(2))
+        data = self.run_and_read(chosen.programs[0])
+        np.testing.assert_array_equal(data, np.ones(6 + 2, np.float32))
+
+    def run_and_read(self, folder):
+        subprocess.run(["make", "-C", str(folder), "HOST=1", "run"], capture_output=True, text=True, check=True)
+        return np.fromfile(folder / f"{folder.name}_outputs.bin", np.float32)
+
+    def test_parts_of_graphs_have_programs_of_their_own(self):
+        def function(x):
+            return torch.linalg.eigvals(x.relu() + 1).abs() * 2
+
+        x = torch.randn(4, 4)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            chosen, actual = self.compiled(function, x)
+        torch.testing.assert_close(actual, function(x), rtol=RELATIVE, atol=ABSOLUTE)
+        self.assertGreaterEqual(len(chosen.programs), 1)
+        self.assertRegex(chosen.programs[0].name, r"^graph_0_fused_\d+$")
+        np.testing.assert_allclose(self.run_and_read(chosen.programs[0]), (x.relu() + 1).reshape(-1), rtol=RELATIVE)
+
+    def test_open_sizes_have_no_program(self):
+        x = torch.randn(3, 16)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            chosen, actual = self.compiled(Mlp().eval(), x, dynamic=True)
+        self.assertEqual(actual.shape, (3, 10))
+        self.assertEqual(chosen.programs, [])
+        text, = [str(w.message) for w in told if "program in C" in str(w.message)]
+        self.assertRegex(text, r"^There is no program in C for graph_0: it has open sizes \(s\d+ of \w+\) and programs in C "
+                               r"have fixed ones, which torch\.compile\(dynamic=False\) gives\.$")
+        torch._dynamo.reset()
+        with self.assertRaisesRegex(Exception, "There is no program in C for graph_0"):
+            self.compiled(Mlp().eval(), x, dynamic=True, strict=True)
 
 
 if __name__ == "__main__":

@@ -117,7 +117,7 @@ class Modes(unittest.TestCase):
         self.assertRegex(text, r"^fornax: graph_0, \d+ nodes, is on the device\n$")
 
     def test_others_are_refused(self):
-        with self.assertRaisesRegex(NotImplementedError, "not there yet"):
+        with self.assertRaisesRegex(ValueError, "'codegen' writes files: output_dir says where"):
             fornax.torch.Backend("codegen")
         with self.assertRaisesRegex(ValueError, "it is 'fast'"):
             fornax.torch.Backend("fast")

@@ -5,13 +5,16 @@ Drivers: `plugin` is libggml-fornax.so, `fornax` and `lavapipe` are ggml's Vulka
 ratios are of the first one to the others. Operators run in test-backend-ops' perf mode, a 1.1-billion-parameter model of seeded weights in
 llama-bench; the drivers take turns, and the median of the repetitions counts. What is measured runs once
 before, with FORNAX_TIER=1, so that the driver's disk cache has the full code of its kernels: the largest
-take longer to compile than some of the rows run. The last rows are the wall time from the start of a
-process to its first token.
-tools/clients/setup.sh brings the programs; models are written to the models folder once (6.8 GB).
+take longer to compile than some of the rows run. `first token` is the wall time from the start of a
+process to its first token, `after a prompt` the time for each of the next 24 tokens: this backend still packs
+weights there. `after 1024` generates tokens behind as many others.
+tools/clients/setup.sh brings the programs; models are written to the models folder once (8.7 GB).
 
     fornax bench llama                          the whole table; lavapipe takes most of an hour
     fornax bench llama --drivers plugin,fornax,cpu     without lavapipe
     fornax bench llama --filter 'q4_0|soft_max' rows whose names match
+    fornax bench llama --drivers plugin,cpu --filter '(pp|tg).*q._K'    k-quants
+    fornax bench llama --drivers plugin,cpu --filter 'token|prompt'     the begin of a process
 """
 
 import argparse
@@ -29,8 +32,13 @@ from programs import ROOT, Programs, default_folder, table
 
 PERF = re.compile(r"([\d.]+) us/run -\s*([\d.]+) (\w+)/run -\s*(?:\x1b\[[\d;]*m)?\s*([\d.]+) (\w+)")
 THREADS = "2"
+EVALUATION = re.compile(r"(?<!prompt )eval time =\s*([\d.]+) ms /\s*(\d+) runs")
 PROMPT = 512
 GENERATED = 64
+AFTER_PROMPT = 24
+DEPTH = 1024
+# Of the models; those that llama-quantize has to write are made of the model of f16.
+TYPES = ("f16", "bf16", "q8_0", "q4_0", "q4_K", "q2_K", "q3_K", "q5_K", "q6_K")
 DRIVERS = ("plugin", "fornax", "lavapipe", "cpu")
 DEVICES = {"plugin": "FORNAX0", "cpu": "CPU"}  # as ggml names them; else Vulkan0
 
@@ -98,7 +106,7 @@ class Bench:
             print(f"writing {path}", file=sys.stderr)
             self.models.mkdir(parents=True, exist_ok=True)
             fresh = path.with_suffix(".new")
-            if type_name == "q4_K":  # which the Python package does not write
+            if type_name.endswith("_K"):  # which the Python package does not write
                 self.run(self.programs.folder / "usr/bin/llama-quantize",
                          ["--pure", str(self.model("f16")), str(fresh), type_name], "cpu")
             else:
@@ -112,23 +120,35 @@ class Bench:
             return ["-dev", "none", "-ngl", "0"]
         return ["-dev", DEVICES.get(driver, "Vulkan0"), "-ngl", "99"]
 
-    def llama(self, type_name: str, prompt: int, generated: int, driver: str) -> float:
-        """Tokens a second."""
+    def llama(self, type_name: str, prompt: int, generated: int, driver: str, depth: int = 0) -> float:
+        """Tokens a second, behind `depth` others."""
         text = self.run_warm(self.programs.folder / "usr/bin/llama-bench",
-                             ["-m", str(self.model(type_name)), "-p", str(prompt), "-n", str(generated),
-                              "-r", "1", "-t", THREADS, "-o", "json", *self.on_device(driver)], driver)
+                             ["-m", str(self.model(type_name)), "-p", str(prompt), "-n", str(generated), "-d",
+                              str(depth), "-r", "1", "-t", THREADS, "-o", "json", *self.on_device(driver)], driver)
         results = json.loads(text[text.index("[\n"):text.rindex("]") + 1])
         return results[0]["avg_ts"]
 
-    def first_token(self, type_name: str, driver: str) -> float:
-        """Seconds from the start of the process, in the second of two runs."""
+    def complete(self, type_name: str, generated: int, driver: str) -> tuple[float, str]:
+        """Seconds of a process that goes on with a short prompt, the second of two, and what it says."""
         for _ in range(2):
             start = time.monotonic()
-            self.run(self.programs.folder / "usr/bin/llama-completion",
-                     ["-m", str(self.model(type_name)), "-p", "fornax ", "-n", "1", "-t", THREADS, "-no-cnv",
-                      "--no-warmup", *self.on_device(driver)], driver)
+            text = self.run(self.programs.folder / "usr/bin/llama-completion",
+                            ["-m", str(self.model(type_name)), "-p", "fornax ", "-n", str(generated), "-t", THREADS,
+                             "-no-cnv", "--no-warmup", "--ignore-eos", *self.on_device(driver)], driver)
             seconds = time.monotonic() - start
-        return seconds
+        return seconds, text
+
+    def first_token(self, type_name: str, driver: str) -> float:
+        """Seconds from the start of the process."""
+        return self.complete(type_name, 1, driver)[0]
+
+    def after_prompt(self, type_name: str, driver: str) -> float:
+        """Seconds for each of the tokens that follow the first one."""
+        text = self.complete(type_name, AFTER_PROMPT + 1, driver)[1]
+        found = EVALUATION.findall(text)
+        if len(found) != 1 or int(found[0][1]) != AFTER_PROMPT:
+            raise Problem(f"it does not tell the time of {AFTER_PROMPT} tokens")
+        return float(found[0][0]) / AFTER_PROMPT / 1000
 
 
 def operator_row(label: str, name: str, parameters: str, unit: str) -> Row:
@@ -156,13 +176,17 @@ def all_rows() -> list[Row]:
                      r"type_src=f32,type_dst=f32,ne_src=\[8192,512,2,1\],permute_src=\[0,2,1,3\]", "GB/s"),
         operator_row("sum_rows 8192x8192", "SUM_ROWS", r"ne=\[8192,8192,1,1\]", "GB/s"),
     ]
-    for type_name in ("f16", "bf16", "q8_0", "q4_0", "q4_K"):
+    for type_name in TYPES:
         rows.append(Row(f"pp{PROMPT} {type_name}", "tokens/s",
                         lambda bench, driver, t=type_name: bench.llama(t, PROMPT, 0, driver)))
         rows.append(Row(f"tg{GENERATED} {type_name}", "tokens/s",
                         lambda bench, driver, t=type_name: bench.llama(t, 0, GENERATED, driver)))
         rows.append(Row(f"first token {type_name}", "s",
                         lambda bench, driver, t=type_name: bench.first_token(t, driver)))
+        rows.append(Row(f"after a prompt {type_name}", "s",
+                        lambda bench, driver, t=type_name: bench.after_prompt(t, driver)))
+    rows.append(Row(f"tg{GENERATED} q4_0 after {DEPTH}", "tokens/s",
+                    lambda bench, driver: bench.llama("q4_0", 0, GENERATED, driver, DEPTH)))
     return rows
 
 

@@ -4,6 +4,7 @@
     archs     test-llama-archs: a small model of every architecture, its logits beside the CPU backend's
     opt       test-opt: ggml's training
     threads   test-thread-safety: several contexts of one model at once
+    sampler   test-backend-sampler: tokens chosen on the device
 
 tools/clients/setup.sh brings the programs. Ends with status 1 if a test fails, or if the CPU backend had to
 compute a graph that the device did not.
@@ -25,6 +26,7 @@ from programs import ROOT, Programs, default_folder, table
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 DEVICE = "Fornax"
 NOT_RUN = "a graph did not run"
+SAMPLER = "test-backend-sampler"
 LIBRARY = ROOT / "build/release/plugins/ggml/libggml-fornax.so"
 
 
@@ -74,13 +76,40 @@ class Tests:
 
     def threads(self) -> tuple[bool, str]:
         with tempfile.TemporaryDirectory() as name:
-            model = Path(name) / "tiny.gguf"
-            subprocess.run([ROOT / ".venv/bin/python3", Path(__file__).with_name("write_llama.py"), model,
-                            "--type", "q8_0", "--shape", "tiny"], check=True)
+            model = self.tiny_model(Path(name))
             code, text = self.run("test-thread-safety", ["-m", str(model), "-ngl", "99", "-p", "fornax", "-n", "8",
                                                          "-c", "256", "-ub", "32", "-np", "4", "-t", "2"])
         contexts = len(re.findall(r"Model \d+/\d+, Context \d+/\d+: ", text))
         return code == 0 and contexts > 1 and NOT_RUN not in text, f"{contexts} contexts" + self.failures(code, text)
+
+    def sampler(self) -> tuple[bool, str]:
+        """Each test of it by itself, as the program ends with the first that fails. Some need a trained model:
+        those that ggml's CPU backend does not pass either are told."""
+        with tempfile.TemporaryDirectory() as name:
+            model = self.tiny_model(Path(name))
+            _, text = self.run(SAMPLER, ["--model", str(model), "--test", "none of them"])
+            tests = re.findall(r"^\W*(\w+)\s*$", text.partition("Available tests:")[2], re.MULTILINE)
+            passed, failed, untrained = 0, [], []
+            for test in tests:
+                arguments = ["--model", str(model), "--test", test, "--device"]
+                code, text = self.run(SAMPLER, [*arguments, "gpu"])
+                if code == 0 and NOT_RUN not in text:
+                    passed += 1
+                elif NOT_RUN not in text and self.run(SAMPLER, [*arguments, "cpu"])[0] != 0:
+                    untrained.append(test)
+                else:
+                    failed.append(test + self.failures(code, text))
+        said = f"{passed} of {len(tests)} pass"
+        said += f"; on the CPU backend fail too: {', '.join(untrained)}" if untrained else ""
+        said += "".join(f"; {one}" for one in failed)
+        return passed > 0 and not failed, said
+
+    @staticmethod
+    def tiny_model(folder: Path) -> Path:
+        model = folder / "tiny.gguf"
+        subprocess.run([ROOT / ".venv/bin/python3", Path(__file__).with_name("write_llama.py"), model,
+                        "--type", "q8_0", "--shape", "tiny"], check=True)
+        return model
 
     @staticmethod
     def failures(code, text: str) -> str:
@@ -91,12 +120,12 @@ class Tests:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tests", nargs="*", metavar="TEST", help="archs, opt or threads (all)")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help="archs, opt, threads or sampler (all)")
     parser.add_argument("--clients", type=Path, default=default_folder(), help="the folder that setup.sh fills")
     parser.add_argument("--timeout", type=float, default=1800, help="seconds for one test")
     arguments = parser.parse_args()
     tests = Tests(Programs(arguments.clients.resolve()), arguments.timeout)
-    known = {"archs": tests.archs, "opt": tests.opt, "threads": tests.threads}
+    known = {"archs": tests.archs, "opt": tests.opt, "threads": tests.threads, "sampler": tests.sampler}
     for name in arguments.tests:
         if name not in known:
             parser.error(f"there is no test {name}; there are {', '.join(known)}")

@@ -148,17 +148,19 @@ void AddBenchLlamaCommand(CLI::App& bench) {
     });
 }
 
-// So does this one, with the networks of tools/models.
-void AddBenchModelsCommand(CLI::App& bench) {
-    CLI::App* command =
-        bench.add_subcommand("models", "Measure networks beside onnxruntime (--help: its options)");
+// So do these: modules of the source tree, with the networks that they measure.
+void AddBenchModule(CLI::App& bench,
+                    const char* name,
+                    const char* summary,
+                    std::vector<std::string> module) {
+    CLI::App* command = bench.add_subcommand(name, summary);
     command->set_help_flag();
     command->prefix_command();
-    command->callback([command] {
+    command->callback([command, module = std::move(module)] {
         const std::string tree = ValueOrExit(SourceTree());
-        std::vector<std::string> words = {
-            ValueOrExit(FindPython("")),           "-m", "tools.models", "bench", "--fornax",
-            ValueOrExit(ExecutablePath()).string()};
+        std::vector<std::string> words = {ValueOrExit(FindPython("")), "-m"};
+        words.insert(words.end(), module.begin(), module.end());
+        words.insert(words.end(), {"--fornax", ValueOrExit(ExecutablePath()).string()});
         const std::vector<std::string> rest = command->remaining();
         words.insert(words.end(), rest.begin(), rest.end());
         setenv("PYTHONPATH", tree.c_str(), 1);
@@ -203,7 +205,11 @@ void AddBenchCommand(CLI::App& app) {
                       "Run under the Vulkan validation layer, and fail on any message");
     AddBenchLimitsCommand(*command);
     AddBenchLlamaCommand(*command);
-    AddBenchModelsCommand(*command);
+    AddBenchModule(*command, "models", "Measure networks beside onnxruntime (--help: its options)",
+                   {"tools.models", "bench"});
+    AddBenchModule(*command, "torch",
+                   "Measure networks of PyTorch beside Inductor (--help: its options)",
+                   {"tools.torch_bench"});
     command->callback([command, options, json_file] {
         if (command->get_subcommands().empty()) {
             Bench(*options, *json_file);

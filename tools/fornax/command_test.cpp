@@ -130,6 +130,7 @@ TEST_F(CommandTest, ExecGivesTheCommandTheDriverAndItsArguments) {
     EXPECT_EQ(Fornax({"exec", "--compat"}), 2);
 }
 
+#if defined(FORNAX_TEST_GGML)
 TEST_F(CommandTest, GgmlGivesTheCommandTheBackendAndTheDriver) {
     const fs::path manifest = directory_ / "some.json";
     std::ofstream(manifest) << "{}";
@@ -141,6 +142,7 @@ TEST_F(CommandTest, GgmlGivesTheCommandTheBackendAndTheDriver) {
     EXPECT_EQ(Fornax({"ggml", "--", "sh", "-c", script, "name", "--help"}), 7) << output_;
     EXPECT_EQ(output_, manifest.string() + " --help\n");
 }
+#endif
 
 TEST_F(CommandTest, ExecFailsAsEnvDoes) {
     const fs::path file = directory_ / "not-a-program";

@@ -32,6 +32,11 @@ Val PackedProduct(const Node& node) {
     const Val codes =
         node.PackPart(0, Part::kCodes, ElementType::kU8,
                       Shape({panels, k / form.block, words, graph::kPanelColumns, 4}));
+    const Val high =
+        form.high_bits == 0
+            ? Val()
+            : node.PackPart(0, Part::kHighCodes, ElementType::kU8,
+                            Shape({panels, k / form.block, 1, graph::kPanelColumns, 4}));
     const auto of_blocks = [&](Part part, Part units) {
         const Shape blocks({panels, k / form.block, graph::kPanelColumns});
         if (form.group == 0) {
@@ -48,8 +53,9 @@ Val PackedProduct(const Node& node) {
     };
     const Val scales = of_blocks(Part::kScales, Part::kScaleUnits);
     const Val least = form.has_least ? of_blocks(Part::kLeast, Part::kLeastUnits) : Val();
-    return MatMulByteBlocks(x, codes, scales, form.zero, least,
-                            {.k = k, .n = n, .bits = form.bits, .block = form.block});
+    return MatMulByteBlocks(
+        x, codes, high, scales, form.zero, least,
+        {.k = k, .n = n, .bits = form.bits, .block = form.block, .high_bits = form.high_bits});
 }
 
 // The rows of the second operand times one matrix of blocks where it lies. Sums go over blocks and

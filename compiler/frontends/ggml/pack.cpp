@@ -177,18 +177,10 @@ class Packer {
     // A block of the type of each column, block `index` of all panels.
     void PutBlocks(int64_t index) {
         const int64_t parts = type_.block_elements / form_.block;
-        const int64_t bytes = type_.block_elements * form_.bits / 8;
-        uint8_t* to = At(Part::kCodes, index * bytes * kPanelColumns);
-        for (int64_t word = 0; word < bytes / kWordBytes; word += kSquare) {
-            for (int64_t n = 0; n < kPanelColumns; n += kSquare) {
-                FourWords square[kSquare];
-                for (int64_t i = 0; i < kSquare; ++i) {
-                    std::memcpy(&square[i],
-                                blocks_[static_cast<size_t>(n + i)].bytes + word * kWordBytes,
-                                sizeof(square[i]));
-                }
-                PutSquare(square, to + word * kLineBytes + n * kWordBytes);
-            }
+        PutWords(Part::kCodes, &Block::bytes, index, type_.block_elements * form_.bits / 8);
+        if (form_.high_bits != 0) {
+            PutWords(Part::kHighCodes, &Block::high, index,
+                     type_.block_elements * form_.high_bits / 8);
         }
         if (form_.group == 0) {
             PutElements<uint16_t>(Part::kScales, &Block::scales, index, parts);
@@ -204,6 +196,31 @@ class Packer {
         } else {
             PutElements<uint8_t>(Part::kLeast, &Block::least, index, parts);
             PutElements<uint16_t>(Part::kLeastUnits, &Block::least_unit, index, 1);
+        }
+    }
+
+    // The words of each column's block, which has `bytes`.
+    template <size_t size>
+    void PutWords(Part part, uint8_t (Block::*of)[size], int64_t index, int64_t bytes) {
+        uint8_t* to = At(part, index * bytes * kPanelColumns);
+        int64_t word = 0;
+        for (; word + kSquare <= bytes / kWordBytes; word += kSquare) {
+            for (int64_t n = 0; n < kPanelColumns; n += kSquare) {
+                FourWords square[kSquare];
+                for (int64_t i = 0; i < kSquare; ++i) {
+                    std::memcpy(&square[i],
+                                blocks_[static_cast<size_t>(n + i)].*of + word * kWordBytes,
+                                sizeof(square[i]));
+                }
+                PutSquare(square, to + word * kLineBytes + n * kWordBytes);
+            }
+        }
+        // Small blocks have one word of high bits.
+        for (; word < bytes / kWordBytes; ++word) {
+            for (int64_t n = 0; n < kPanelColumns; ++n) {
+                std::memcpy(to + word * kLineBytes + n * kWordBytes,
+                            blocks_[static_cast<size_t>(n)].*of + word * kWordBytes, kWordBytes);
+            }
         }
     }
 
@@ -236,22 +253,27 @@ std::optional<PackForm> PackFormOf(const TypeInfo& type) {
         case Blocks::kQ4_1:
             return PackForm{.bits = 4, .block = 32, .has_least = true};
         case Blocks::kQ5_0:
-            return PackForm{.bits = 8, .block = 32, .zero = 16};
+            return PackForm{.bits = 4, .high_bits = 1, .block = 32, .zero = 16};
         case Blocks::kQ5_1:
-            return PackForm{.bits = 8, .block = 32, .has_least = true};
+            return PackForm{.bits = 4, .high_bits = 1, .block = 32, .has_least = true};
         case Blocks::kQ8_0:
             return PackForm{.bits = 8, .block = 32, .zero = 128};
         case Blocks::kQ4K:
             return PackForm{.bits = 4, .block = 32, .has_least = true, .group = 256};
         case Blocks::kQ2K:
-            return PackForm{.bits = 4, .block = 16, .has_least = true, .group = 256};
+            return PackForm{.bits = 2, .block = 16, .has_least = true, .group = 256};
         case Blocks::kQ3K:
             return PackForm{.bits = 4, .block = 16, .zero = 4, .group = 256, .signed_scales = true};
         case Blocks::kQ5K:
-            return PackForm{.bits = 8, .block = 32, .has_least = true, .group = 256};
-        case Blocks::kQ6K:
             return PackForm{
-                .bits = 8, .block = 16, .zero = 32, .group = 256, .signed_scales = true};
+                .bits = 4, .high_bits = 1, .block = 32, .has_least = true, .group = 256};
+        case Blocks::kQ6K:
+            return PackForm{.bits = 4,
+                            .high_bits = 2,
+                            .block = 16,
+                            .zero = 32,
+                            .group = 256,
+                            .signed_scales = true};
         default:  // not packed
             break;
     }
@@ -282,6 +304,8 @@ uint64_t PackBytes(const TypeInfo& type, Part part, int64_t k, int64_t n) {
                 return form.group == 0 ? 0 : columns * (k / form.group) * 2;
             case Part::kLeastUnits:
                 return form.group == 0 || !form.has_least ? 0 : columns * (k / form.group) * 2;
+            case Part::kHighCodes:
+                return columns * k * form.high_bits / 8;
             case Part::kWhole:
                 break;
         }

@@ -15,19 +15,24 @@ namespace fornax::ggml_frontend {
 enum class Part : uint8_t {
     kWhole,
     // Bytes [panels, blocks, words of a block, 16, 4], of 4 bits with the block's second half in
-    // the high halves; of floats their type [panels, k, 16].
+    // the high halves, of 2 bits with its quarters from the lowest bits on; of floats their type
+    // [panels, k, 16].
     kCodes,
     kScales,      // [panels, blocks of a column, 16], of f16 or, in units, of bytes
     kLeast,       // the same
     kScaleUnits,  // f16 [panels, groups of a column, 16]
     kLeastUnits,  // the same
+    // Bits of the codes above those of kCodes, [panels, blocks, 1, 16, 4]: those of each next four
+    // elements of the block lie above those of the last four.
+    kHighCodes,
 };
-inline constexpr size_t kParts = 6;
+inline constexpr size_t kParts = 7;
 
 // How a type is packed. Types without bits are floats, which have codes alone.
 struct PackForm {
-    int64_t bits = 0;   // of an element
-    int64_t block = 0;  // elements with one scale
+    int64_t bits = 0;       // of an element, in kCodes
+    int64_t high_bits = 0;  // above them, in kHighCodes
+    int64_t block = 0;      // elements with one scale
     // An element is (code - zero) * scale, or code * scale + least.
     double zero = 0;
     bool has_least = false;

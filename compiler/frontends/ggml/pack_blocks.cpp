@@ -2,6 +2,7 @@
 #include "compiler/frontends/ggml/pack_blocks.h"
 
 #include <cstring>
+#include <initializer_list>
 
 namespace fornax::ggml_frontend {
 namespace {
@@ -18,13 +19,36 @@ void Put(uint8_t* to, SixteenBytes bytes) {
     std::memcpy(to, &bytes, sizeof(bytes));
 }
 
+// Bytes that are less than 2^bits to one word: those of each next four above those of the last.
+void PutAbove(uint8_t* to, std::initializer_list<SixteenBytes> bytes, int bits) {
+    uint32_t word = 0;
+    int place = 0;
+    for (const SixteenBytes& sixteen : bytes) {
+        uint32_t words[4];
+        std::memcpy(words, &sixteen, sizeof(words));
+        for (const uint32_t four : words) {
+            word |= four << place;
+            place += bits;
+        }
+    }
+    std::memcpy(to, &word, sizeof(word));
+}
+
+// 32 codes of five bits: block `index` of those of the pack.
+void PutFive(Block& to, int index, SixteenBytes first, SixteenBytes second) {
+    Put(to.bytes + index * 16, (first & 15) | second << 4);
+    PutAbove(to.high + index * 4, {first >> 4, second >> 4}, 1);
+}
+
 // The fifth bits of 32 elements, bit i of four bytes, and the first four: the low halves of 16
 // bytes come first.
-void TakeFive(const uint8_t* high, const uint8_t* nibbles, uint8_t* codes) {
+void TakeFive(const uint8_t* high, const uint8_t* nibbles, Block& to) {
+    uint8_t codes[32];
     for (int i = 0; i < 32; ++i) {
         const int low = i < 16 ? nibbles[i] & 15 : nibbles[i - 16] >> 4;
         codes[i] = static_cast<uint8_t>(low | (high[i / 8] >> (i % 8) & 1) << 4);
     }
+    PutFive(to, 0, BytesAt(codes), BytesAt(codes + 16));
 }
 
 // 256 elements in eight groups; see SixBitScales() of decode_groups.cpp.
@@ -58,14 +82,16 @@ void TakeQ4K(const uint8_t* block, Block& to) {
 // The same with fifth bits: bit g of 32 bytes is that of group g.
 void TakeQ5K(const uint8_t* block, Block& to) {
     TakeSixBitScales(block, to);
-    for (int part = 0; part < 2; ++part) {
-        SixteenBytes high = BytesAt(block + 16 + part * 16);
-        for (int pair = 0; pair < 4; ++pair) {
-            const SixteenBytes low = BytesAt(block + 48 + pair * 32 + part * 16);
-            Put(to.bytes + pair * 64 + part * 16, (low & 15) | (high & 1) << 4);
-            Put(to.bytes + pair * 64 + 32 + part * 16, low >> 4 | (high & 2) << 3);
-            high >>= 2;
-        }
+    SixteenBytes high[] = {BytesAt(block + 16), BytesAt(block + 32)};
+    for (int pair = 0; pair < 4; ++pair) {
+        const SixteenBytes low[] = {BytesAt(block + 48 + pair * 32),
+                                    BytesAt(block + 64 + pair * 32)};
+        PutFive(to, pair * 2, (low[0] & 15) | (high[0] & 1) << 4,
+                (low[1] & 15) | (high[1] & 1) << 4);
+        PutFive(to, pair * 2 + 1, low[0] >> 4 | (high[0] & 2) << 3,
+                low[1] >> 4 | (high[1] & 2) << 3);
+        high[0] >>= 2;
+        high[1] >>= 2;
     }
 }
 
@@ -91,7 +117,7 @@ void TakeQ2K(const uint8_t* block, Block& to) {
         for (int part = 0; part < 2; ++part) {
             SixteenBytes pairs = BytesAt(block + 16 + half * 32 + part * 16);
             for (int run = 0; run < 4; ++run) {
-                PutHalves(to.bytes + half * 64 + run * 16 + part * 8, pairs & 3);
+                PutAbove(to.bytes + half * 32 + run * 8 + part * 4, {pairs & 3}, 2);
                 pairs >>= 2;
             }
         }
@@ -120,6 +146,12 @@ void TakeQ3K(const uint8_t* block, Block& to) {
     }
 }
 
+// 16 codes of six bits: block `index` of those of the pack.
+void PutSix(Block& to, int index, SixteenBytes codes) {
+    PutHalves(to.bytes + index * 8, codes & 15);
+    PutAbove(to.high + index * 4, {codes >> 4}, 2);
+}
+
 // 256 elements in sixteen groups; see DecodeQ6K() of decode_groups.cpp.
 void TakeQ6K(const uint8_t* block, Block& to) {
     for (int half = 0; half < 2; ++half) {
@@ -127,11 +159,10 @@ void TakeQ6K(const uint8_t* block, Block& to) {
             const uint8_t* low = block + half * 64 + part * 16;
             const SixteenBytes first = BytesAt(low), second = BytesAt(low + 32),
                                high = BytesAt(block + 128 + half * 32 + part * 16);
-            uint8_t* codes = to.bytes + half * 128 + part * 16;
-            Put(codes, (first & 15) | (high & 3) << 4);
-            Put(codes + 32, (second & 15) | (high & 12) << 2);
-            Put(codes + 64, first >> 4 | (high & 48));
-            Put(codes + 96, second >> 4 | (high & 192) >> 2);
+            PutSix(to, half * 8 + part, (first & 15) | (high & 3) << 4);
+            PutSix(to, half * 8 + part + 2, (second & 15) | (high & 12) << 2);
+            PutSix(to, half * 8 + part + 4, first >> 4 | (high & 48));
+            PutSix(to, half * 8 + part + 6, second >> 4 | (high & 192) >> 2);
         }
     }
     std::memcpy(to.scales, block + 192, 16);
@@ -153,12 +184,12 @@ void TakeBlock(Blocks kind, const uint8_t* block, Block& to) {
             break;
         case Blocks::kQ5_0:
             std::memcpy(to.scales, block, 2);
-            TakeFive(block + 2, block + 6, to.bytes);
+            TakeFive(block + 2, block + 6, to);
             break;
         case Blocks::kQ5_1:
             std::memcpy(to.scales, block, 2);
             std::memcpy(to.least, block + 2, 2);
-            TakeFive(block + 4, block + 8, to.bytes);
+            TakeFive(block + 4, block + 8, to);
             break;
         case Blocks::kQ8_0:
             std::memcpy(to.scales, block, 2);

@@ -14,6 +14,7 @@ inline constexpr int64_t kMostElements = 256;
 // beside, as it is in the pack.
 struct Block {
     uint8_t bytes[kMostElements] = {};
+    uint8_t high[kMostElements / 4] = {};
     uint8_t scales[32] = {}, least[16] = {};
     uint8_t scale_unit[2] = {}, least_unit[2] = {};
 };

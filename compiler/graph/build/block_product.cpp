@@ -123,8 +123,19 @@ Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockW
     return Cast(Reshape(y, outer), x.element());
 }
 
+namespace {
+
+// `bits` of bytes, from a place on.
+Val BitsAt(Val bytes, Val place, int64_t bits) {
+    return And(map::ShiftRight(bytes, place),
+               bytes.builder().Integer(ElementType::kU8, (int64_t{1} << bits) - 1));
+}
+
+}  // namespace
+
 Val MatMulByteBlocks(Val x,
                      Val codes,
+                     Val high,
                      Val scales,
                      double zero,
                      Val least,
@@ -132,9 +143,13 @@ Val MatMulByteBlocks(Val x,
     constexpr int64_t kWordBytes = 4;
     constexpr double kGreatest = 127;
     CheckForm(form);
-    if (form.k % form.block != 0 || form.bits < 4) {
-        FailInvalid(fmt::format("{} elements of {} bits are not whole blocks of {} bytes", form.k,
-                                form.bits, form.block));
+    if (form.k % form.block != 0) {
+        FailInvalid(fmt::format("{} elements are not whole blocks of {}", form.k, form.block));
+    }
+    if (form.high_bits != 0 &&
+        (form.block * form.high_bits != kWordBits || form.bits + form.high_bits > 8)) {
+        FailInvalid(fmt::format("{} elements of {} and {} bits are not one word of high bits",
+                                form.block, form.bits, form.high_bits));
     }
     const int64_t panels = Divided(form.n, kPanel), blocks = form.blocks();
     const int64_t parts = 8 / form.bits, words = form.block / parts / kWordBytes;
@@ -152,12 +167,22 @@ Val MatMulByteBlocks(Val x,
     const Val total = Sum(Cast(rounded, ElementType::kF32), {2}) * greatest;
 
     const Shape shape({panels, blocks, parts, words, kPanel, kWordBytes});
+    Builder& builder = x.builder();
     Val elements = BroadcastTo(Unsqueeze(codes, 2), shape);
     if (parts > 1) {
-        Builder& builder = x.builder();
         const Val place = builder.Iota(ElementType::kU8, shape, 2) * static_cast<double>(form.bits);
-        elements = And(map::ShiftRight(elements, place),
-                       builder.Integer(ElementType::kU8, (int64_t{1} << form.bits) - 1));
+        elements = BitsAt(elements, place, form.bits);
+    }
+    if (form.high_bits != 0) {
+        // One axis for parts and words: the place then is as cheap as that of the low bits, and the
+        // products that share it compute it each for themselves.
+        const Shape words_of_all({panels, blocks, parts * words, kPanel, kWordBytes});
+        const Val place =
+            builder.Iota(ElementType::kU8, words_of_all, 2) * static_cast<double>(form.high_bits);
+        const Val above =
+            Reshape(BitsAt(BroadcastTo(high, words_of_all), place, form.high_bits), shape);
+        elements =
+            Or(elements, map::ShiftLeft(above, builder.Integer(ElementType::kU8, form.bits)));
     }
     const Val sums = Contract(Reshape(rounded, Shape({rows, blocks, parts, words, kWordBytes})),
                               elements, "mbhji,pbhjci->mpbc", ElementType::kI32);

@@ -43,6 +43,7 @@ struct BlockWeights {
     int64_t k = 0, n = 0;
     int64_t bits = 4;  // of an element: 2, 4 or 8
     int64_t block = 32;
+    int64_t high_bits = 0;  // above these, in a tensor of their own (MatMulByteBlocks() alone)
     int64_t blocks() const { return (k + block - 1) / block; }  // of a column
 };
 // x [..., k] times (element - zero) * scale: [..., n]. `weights`: u8 [n, blocks, bytes of a block],
@@ -62,10 +63,13 @@ inline constexpr int64_t kPanelColumns = 16;
 Val MatMulPanels(Val x, Val words, Val scales, Val zero, Val least, const BlockWeights& form);
 // The same with bytes, where x is rounded to 8 bits with a scale for each block of a row: `codes`,
 // u8 [panels, blocks, words of a block, 16, 4]; of 4 bits the low halves of the bytes are the first
-// half of the block's elements. `scales` and `least` [panels, blocks, 16] are of any float, and
-// `zero` is a number. k is a multiple of the block.
+// half of the block's elements, of 2 bits the lowest quarters the first quarter. `high`, if there
+// are high bits, is u8 [panels, blocks, 1, 16, 4], where those of each next four elements are
+// above those of the last four; so a block has 32 of them. `scales` and `least` [panels, blocks,
+// 16] are of any float, and `zero` is a number. k is a multiple of the block.
 Val MatMulByteBlocks(Val x,
                      Val codes,
+                     Val high,
                      Val scales,
                      double zero,
                      Val least,

@@ -17,6 +17,8 @@ namespace fornax::graph::loop {
 
 // The most words of four bytes that a block has.
 inline constexpr int64_t kMostBlockWords = 16;
+// The rows of a tile, for all of which an element of the columns is computed once.
+inline constexpr int64_t kRowsOfBlocks = 12;
 
 struct BlockProduct {
     ScalarId sum;              // over the blocks

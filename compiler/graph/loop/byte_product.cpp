@@ -8,12 +8,21 @@ namespace {
 
 constexpr int64_t kWordBytes = 4;
 
-// An operand before it is widened: a load, and what is taken of the bytes that it loads.
+// Bits of an operand before it is widened: a load, and what is taken of the bytes that it loads.
 struct Narrow {
     const Load* load = nullptr;
     Expr shift = 0;
     uint32_t mask = 0xFF;
+    uint32_t place = 0;
 };
+
+// The number of a scalar that is an integer constant.
+std::optional<int64_t> ConstantOf(const Kernel& kernel, ScalarId id) {
+    const auto* constant = std::get_if<Constant>(&kernel[id].value);
+    return constant != nullptr && IsInteger(kernel[id].type)
+               ? std::optional(constant->value.integer)
+               : std::nullopt;
+}
 
 // An integer scalar as an expression of loop variables.
 std::optional<Expr> ExpressionOf(const Kernel& kernel, ScalarId id) {
@@ -22,19 +31,24 @@ std::optional<Expr> ExpressionOf(const Kernel& kernel, ScalarId id) {
         return IsInteger(kernel[cast->argument].type) ? ExpressionOf(kernel, cast->argument)
                                                       : std::nullopt;
     }
-    if (const auto* constant = std::get_if<Constant>(&node.value)) {
-        return IsInteger(node.type) ? std::optional(Expr(constant->value.integer)) : std::nullopt;
+    if (std::holds_alternative<Constant>(node.value)) {
+        const std::optional<int64_t> constant = ConstantOf(kernel, id);
+        return constant ? std::optional(Expr(*constant)) : std::nullopt;
     }
     if (const auto* index = std::get_if<Index>(&node.value)) {
         return index->value;
     }
     const auto* map = std::get_if<Map>(&node.value);
-    if (map == nullptr || map->function != ScalarFunction::kMul) {
+    if (map == nullptr ||
+        (map->function != ScalarFunction::kMul && map->function != ScalarFunction::kAdd)) {
         return std::nullopt;
     }
     const std::optional<Expr> a = ExpressionOf(kernel, map->arguments[0]),
                               b = ExpressionOf(kernel, map->arguments[1]);
-    return a && b ? std::optional(*a * *b) : std::nullopt;
+    if (!a || !b) {
+        return std::nullopt;
+    }
+    return map->function == ScalarFunction::kMul ? *a * *b : *a + *b;
 }
 
 const Map* MapOf(const Kernel& kernel, ScalarId id, ScalarFunction function) {
@@ -75,31 +89,68 @@ std::optional<Narrow> BitsOfBytes(const Kernel& kernel,
     return std::nullopt;
 }
 
-// What the operand widens: bytes, or bf16.
-std::optional<Narrow> Widened(const Kernel& kernel,
-                              ScalarId operand,
-                              bool floats,
-                              const Symbol& place,
-                              const Domain& domain) {
+// What of bytes `id` takes, as bits of an element at a place.
+std::optional<Narrow> BitsAtPlace(const Kernel& kernel,
+                                  ScalarId id,
+                                  const Symbol& place,
+                                  const Domain& domain) {
+    const Map* shift = MapOf(kernel, id, ScalarFunction::kShiftLeft);
+    if (shift == nullptr) {
+        return BitsOfBytes(kernel, id, place, domain);
+    }
+    const std::optional<int64_t> amount = ConstantOf(kernel, shift->arguments[1]);
+    std::optional<Narrow> narrow = BitsOfBytes(kernel, shift->arguments[0], place, domain);
+    // No bit leaves the byte.
+    if (!narrow || !amount || *amount < 0 || *amount > 7 || narrow->mask >> (8 - *amount) != 0) {
+        return std::nullopt;
+    }
+    narrow->place = static_cast<uint32_t>(*amount);
+    return narrow;
+}
+
+// The bits that an element is made of.
+std::vector<Narrow> AllBits(const Kernel& kernel,
+                            ScalarId id,
+                            const Symbol& place,
+                            const Domain& domain) {
+    std::vector<ScalarId> parts = {id};
+    if (const Map* both = MapOf(kernel, id, ScalarFunction::kOr)) {
+        parts = both->arguments;
+    }
+    std::vector<Narrow> all;
+    for (const ScalarId part : parts) {
+        std::optional<Narrow> narrow = BitsAtPlace(kernel, part, place, domain);
+        if (!narrow) {
+            return {};
+        }
+        all.push_back(*std::move(narrow));
+    }
+    return all;
+}
+
+// What the operand widens: bytes, or bf16. Nothing for what is neither.
+std::vector<Narrow> Widened(const Kernel& kernel,
+                            ScalarId operand,
+                            bool floats,
+                            const Symbol& place,
+                            const Domain& domain) {
     const auto* cast = std::get_if<Cast>(&kernel[operand].value);
     if (cast == nullptr) {
-        return std::nullopt;
+        return {};
     }
     const ElementType type = kernel[cast->argument].type;
     const bool is_byte = type == ElementType::kI8 || type == ElementType::kU8;
     if (floats ? type != ElementType::kBF16 : !is_byte) {
-        return std::nullopt;
+        return {};
     }
-    Narrow narrow;
-    narrow.load = std::get_if<Load>(&kernel[cast->argument].value);
-    if (narrow.load == nullptr) {
-        std::optional<Narrow> bits = BitsOfBytes(kernel, cast->argument, place, domain);
-        if (!bits) {
-            return std::nullopt;
-        }
-        narrow = *std::move(bits);
+    std::vector<Narrow> all(1);
+    all[0].load = std::get_if<Load>(&kernel[cast->argument].value);
+    if (all[0].load == nullptr) {
+        all = AllBits(kernel, cast->argument, place, domain);
     }
-    return kernel[narrow.load->buffer].written ? std::nullopt : std::optional(narrow);
+    const bool is_written = std::ranges::any_of(
+        all, [&](const Narrow& narrow) { return kernel[narrow.load->buffer].written; });
+    return is_written ? std::vector<Narrow>() : all;
 }
 
 // The load of a word's first element, if the last loop's points follow each other in one word.
@@ -158,23 +209,15 @@ std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
         domain.AddVariable(loop.variable, loop.extent);
     }
     const Symbol& place = product.k.back().variable;
-    const std::optional<Narrow> narrow_a = Widened(kernel, product.a, floats, place, domain);
-    const std::optional<Narrow> narrow_b = Widened(kernel, product.b, floats, place, domain);
-    if (!narrow_a || !narrow_b || narrow_a->mask != 0xFF) {
+    const std::vector<Narrow> narrow_a = Widened(kernel, product.a, floats, place, domain);
+    const std::vector<Narrow> narrow_b = Widened(kernel, product.b, floats, place, domain);
+    if (narrow_a.size() != 1 || narrow_a[0].mask != 0xFF || narrow_b.empty()) {
         return std::nullopt;
     }
-    const Load *a = narrow_a->load, *b = narrow_b->load;
+    const Load* a = narrow_a[0].load;
     std::optional<Load> a_word = WordOf(kernel, *a, place, word, domain);
-    std::optional<Load> b_word = WordOf(kernel, *b, place, word, domain);
-    if (!a_word || !b_word) {
+    if (!a_word) {
         return std::nullopt;
-    }
-    for (size_t axis = 0; axis < b_word->index.size(); ++axis) {
-        const Expr index = b_word->index[axis].Simplify(domain);
-        if (!domain.IsNotNegative(index) ||
-            !domain.IsLess(index, kernel[b_word->buffer].type.shape[axis])) {
-            return std::nullopt;
-        }
     }
     ByteProduct bytes;
     if (a->otherwise.valid()) {
@@ -187,13 +230,24 @@ std::optional<ByteProduct> FindByteProduct(const Kernel& kernel,
         bytes.otherwise =
             floats ? (element[0] | element[1] << 8U) * 0x00010001U : element[0] * 0x01010101U;
     }
+    for (const Narrow& narrow : narrow_b) {
+        std::optional<Load> b_word = WordOf(kernel, *narrow.load, place, word, domain);
+        if (!b_word) {
+            return std::nullopt;
+        }
+        for (size_t axis = 0; axis < b_word->index.size(); ++axis) {
+            const Expr index = b_word->index[axis].Simplify(domain);
+            if (!domain.IsNotNegative(index) ||
+                !domain.IsLess(index, kernel[b_word->buffer].type.shape[axis])) {
+                return std::nullopt;
+            }
+        }
+        bytes.b.push_back({*std::move(b_word), narrow.shift, narrow.mask, narrow.place});
+    }
     bytes.floats = floats;
-    bytes.b_shift = narrow_b->shift;
-    bytes.b_mask = narrow_b->mask;
     bytes.a_signed = IsSigned(kernel[a->buffer].type.element);
-    bytes.b_signed = IsSigned(kernel[b->buffer].type.element);
+    bytes.b_signed = IsSigned(kernel[narrow_b[0].load->buffer].type.element);
     bytes.a = std::move(*a_word);
-    bytes.b = std::move(*b_word);
     return bytes;
 }
 

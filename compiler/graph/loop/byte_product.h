@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "compiler/graph/loop/kernel.h"
 #include "compiler/graph/loop/product.h"
@@ -9,16 +10,22 @@
 namespace fornax::graph::loop {
 
 struct ByteProduct {
-    // The first element of a word: what the operands load with 0 for the last loop of k. Only a may
-    // be outside of its buffer, with all elements of a word at once.
-    Load a, b;
+    // Bits of an element of b: ((byte >> shift) & mask) << place, where the byte is one of a word
+    // of four. The shift is the same for the whole word; what it brings from the next byte is
+    // masked. Several elements of fewer bits so lie in one byte.
+    struct Bits {
+        Load word;  // its first byte
+        Expr shift = 0;
+        uint32_t mask = 0xFF;
+        uint32_t place = 0;
+    };
+    // The first element of a word: what the operand loads with 0 for the last loop of k. It may be
+    // outside of its buffer, with all elements of the word at once.
+    Load a;
+    std::vector<Bits> b;  // an element is all of these together
     bool floats = false;  // words of two bf16; else of four bytes
     bool a_signed = false, b_signed = false;
     uint32_t otherwise = 0;  // the word of a that is outside
-    // An element of b is (byte >> b_shift) & b_mask: several of fewer bits lie in one byte. The
-    // shift is the same for a whole word, and what it brings from the next byte is masked.
-    Expr b_shift = 0;
-    uint32_t b_mask = 0xFF;
 };
 
 // Nullopt unless the sum is of i32 and the operands are bytes from memory, or the sum is of f32 and

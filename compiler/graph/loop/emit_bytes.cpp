@@ -25,8 +25,6 @@ constexpr int64_t kRowsOfSmallTile[] = {3, 4, 2};
 constexpr double kPriceOfOtherRows = 1.04;
 // What a tile costs beside its rows, in rows.
 constexpr double kPriceOfTile = 0.5;
-// Sums over blocks decode the words of b once for more rows.
-constexpr int64_t kRowsOfBlocks = 12;
 constexpr uint32_t kLanesOfBlocks = 16;
 
 int64_t RowsOfTile(int64_t rows, std::span<const int64_t> choices) {
@@ -56,7 +54,9 @@ class ByteProductEmitter {
                        const BlockProduct* blocks = nullptr)
         : e_(emitter), b_(emitter.b_), product_(product), bytes_(bytes), blocks_(blocks) {
         a_words_ = b_.StorageBuffer(bytes.a.buffer.value(), b_.U32(), false);
-        b_words_ = b_.StorageBuffer(bytes.b.buffer.value(), b_.U32(), false);
+        for (const ByteProduct::Bits& bits : bytes.b) {
+            b_words_.push_back(b_.StorageBuffer(bits.word.buffer.value(), b_.U32(), false));
+        }
         if (!bytes_.floats) {
             b_.Capability(spv::Capability::DotProduct);
             b_.Capability(spv::Capability::DotProductInput4x8BitPacked);
@@ -234,18 +234,10 @@ class ByteProductEmitter {
         e_.Hoist(NeededBesideSum());
         e_.bound_variables_ = saved;
         const std::span<const Loop> loops(product_.k.data(), product_.k.size() - 1);
-        // Words that several elements of fewer bits share are loaded once.
         Ids words;
-        std::vector<std::pair<Expr, Id>> loaded;
+        Loaded loaded(bytes_.b.size());
         e_.Unrolled(loops, {}, [&](std::span<const Id>) {
-            const Expr offset = e_.Simplified(e_.AccessOf(bytes_.b.buffer, bytes_.b.index).offset);
-            auto found = std::find_if(loaded.begin(), loaded.end(),
-                                      [&](const auto& one) { return one.first == offset; });
-            if (found == loaded.end()) {
-                loaded.emplace_back(offset, b_.Load(b_.ElementPointer(b_words_, PlaceOf(offset))));
-                found = loaded.end() - 1;
-            }
-            words.push_back(BitsOf(found->second));
+            words.push_back(WordOfB(loaded));
             return Ids();
         });
         Ids next;
@@ -302,8 +294,8 @@ class ByteProductEmitter {
     }
 
     Ids Words(std::span<const Id> sums, bool inside) {
-        const Expr offset = e_.AccessOf(bytes_.b.buffer, bytes_.b.index).offset;
-        const Id b = BitsOf(b_.Load(b_.ElementPointer(b_words_, PlaceOf(offset))));
+        Loaded loaded(bytes_.b.size());
+        const Id b = WordOfB(loaded);
         Ids next;
         for (uint32_t row = 0; row < rows_; ++row) {
             AtRow(row, [&] {
@@ -320,15 +312,47 @@ class ByteProductEmitter {
         return next;
     }
 
-    // What of a word's bytes the elements of b are.
-    Id BitsOf(Id word) {
-        const Expr shift = e_.Simplified(bytes_.b_shift);
-        if (shift != Expr(0)) {
-            word = b_.Op(Op::OpShiftRightLogical, b_.U32(), {word, e_.EmitExpr(shift)});
+    // Words that are loaded already, by the bits of b that are taken of them and their offset.
+    // Several elements of fewer bits share a word.
+    using Loaded = std::vector<std::vector<std::pair<Expr, Id>>>;
+
+    // Four elements of b.
+    Id WordOfB(Loaded& loaded) {
+        Id word = 0;
+        for (size_t i = 0; i < bytes_.b.size(); ++i) {
+            const Load& load = bytes_.b[i].word;
+            const Expr offset = e_.Simplified(e_.AccessOf(load.buffer, load.index).offset);
+            auto found = std::find_if(loaded[i].begin(), loaded[i].end(),
+                                      [&](const auto& one) { return one.first == offset; });
+            if (found == loaded[i].end()) {
+                const Id from = b_.Load(b_.ElementPointer(b_words_[i], PlaceOf(offset)));
+                found = loaded[i].emplace(loaded[i].end(), offset, from);
+            }
+            const Id bits = BitsOf(bytes_.b[i], found->second);
+            word = i == 0 ? bits : b_.Op(Op::OpBitwiseOr, b_.U32(), {word, bits});
         }
-        return bytes_.b_mask == 0xFF
-                   ? word
-                   : b_.Op(Op::OpBitwiseAnd, b_.U32(), {word, e_.U(bytes_.b_mask * 0x01010101U)});
+        return word;
+    }
+
+    // What of a word's bytes bits of the elements are, at their place.
+    Id BitsOf(const ByteProduct::Bits& bits, Id word) {
+        const auto shifted = [&](Op op, Id amount) { word = b_.Op(op, b_.U32(), {word, amount}); };
+        // A shift that is known and the one to the place are one.
+        const Expr shift = e_.Simplified(bits.shift);
+        const auto place = static_cast<int64_t>(bits.place);
+        const std::optional<int64_t> known = shift.constant();
+        if (!known) {
+            shifted(Op::OpShiftRightLogical, e_.EmitExpr(shift));
+        } else if (*known > place) {
+            shifted(Op::OpShiftRightLogical, e_.U(static_cast<uint32_t>(*known - place)));
+        }
+        const int64_t left = place - known.value_or(0);
+        if (left > 0) {
+            shifted(Op::OpShiftLeftLogical, e_.U(static_cast<uint32_t>(left)));
+        }
+        const uint32_t mask = bits.mask << bits.place;
+        return mask == 0xFF ? word
+                            : b_.Op(Op::OpBitwiseAnd, b_.U32(), {word, e_.U(mask * 0x01010101U)});
     }
 
     Id Dot(Id a, Id b) {
@@ -363,8 +387,9 @@ class ByteProductEmitter {
     const Product& product_;
     const ByteProduct& bytes_;
     const BlockProduct* const blocks_;
-    Id a_words_ = 0, b_words_ = 0;  // the operands' buffers as words
-    uint32_t rows_ = 1;             // of a tile
+    Id a_words_ = 0;     // the operand's buffer as words
+    Ids b_words_;        // the same, of each of the element's bits
+    uint32_t rows_ = 1;  // of a tile
     bool m_divisible_ = false;
     Id m_first_ = 0, m_end_ = 0;
 };

@@ -2,13 +2,11 @@
 // module passes spirv-val.
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/graph/loop/block_product.h"
 #include "compiler/graph/loop/byte_product.h"
 #include "compiler/graph/loop/few_rows.h"
 #include "tests/graph/kernel_check.h"
@@ -29,15 +27,6 @@ class EmitProductsTest : public test::KernelCheck {
         const Scope scope = FindScope(kernel);
         const std::optional<Product> product = FindProduct(kernel, scope);
         return product && HasFewRows(kernel, scope, *product);
-    }
-    // With bytes of b that have all bits. Terms of both signs are in the thousands.
-    static void CheckAllBits(const Kernel& kernel) {
-        test::Buffers inputs = RandomBuffers(kernel, {});
-        std::mt19937 random(7);
-        for (uint8_t& byte : inputs[1]) {
-            byte = static_cast<uint8_t>(random());
-        }
-        CheckOn(kernel, {}, inputs, {.floor = 1000});
     }
 };
 
@@ -77,70 +66,6 @@ TEST_F(EmitProductsTest, BytesOfAllSizes) {
         SCOPED_TRACE(fmt::format("{} {} {}", m, n, k));
         Check(ByteMatrices(m, n, k, "u8", "i8"));
     }
-}
-
-// m x n with blocks of 32 ks, each with scales of the row and of the column. Of 4 bits, the low and
-// the high halves of a byte are ks of the block's halves.
-std::string BlockMatrices(int m, int n, int blocks, int bits) {
-    const int parts = 8 / bits, words = 8 / parts;
-    std::string text = fmt::format(
-        "kernel blocks(in a: i8[{0},{2},32], in b: u8[{3},{2},{4},16,4], in s: f32[{0},{2}], "
-        "in t: f16[{3},{2},16], out y: f32[{0},{1}])\n"
-        "  parallel $i < {0}, $j < {1}\n"
-        "  product\n",
-        m, n, blocks, (n + 15) / 16, words);
-    std::vector<std::string> lines = {
-        fmt::format("load a[$i,$c,{}*$h + 4*$r + $u]", 4 * words),
-        "cast i32 %0",
-        "load b[floor($j, 16),$c,$r,mod($j, 16),$u]",
-    };
-    size_t element_id = 2;
-    if (bits == 4) {
-        lines.insert(lines.end(),
-                     {"index 4*$h", "cast u8 %3", "shr %2, %4", "constant u8 15", "and %5, %6"});
-        element_id = 7;
-    }
-    const auto add = [&](std::string line) {
-        lines.push_back(std::move(line));
-        return lines.size() - 1;
-    };
-    const size_t wide = add(fmt::format("cast i32 %{}", element_id));
-    const size_t product = add(fmt::format("mul %1, %{}", wide));
-    const size_t inner =
-        add(fmt::format("reduce sum $h < {}, $r < {}, $u < 4 of %{}", parts, words, product));
-    const size_t number = add(fmt::format("cast f32 %{}", inner));
-    const size_t row = add("load s[$i,$c]");
-    const size_t scaled = add(fmt::format("mul %{}, %{}", number, row));
-    const size_t column = add("load t[floor($j, 16),$c,mod($j, 16)]");
-    const size_t column_number = add(fmt::format("cast f32 %{}", column));
-    const size_t term = add(fmt::format("mul %{}, %{}", scaled, column_number));
-    const size_t sum = add(fmt::format("reduce sum $c < {} of %{}", blocks, term));
-    for (size_t i = 0; i < lines.size(); ++i) {
-        text += fmt::format("%{} = {}\n", i, lines[i]);
-    }
-    return text + fmt::format("store y[$i,$j] = %{}\n", sum);
-}
-
-TEST_F(EmitProductsTest, BlocksOfBytes) {
-    for (const int bits : {4, 8}) {
-        for (const auto& [m, n, blocks] :
-             {std::tuple(1, 16, 3), {2, 40, 5}, {12, 32, 2}, {27, 19, 4}}) {
-            SCOPED_TRACE(fmt::format("{} {} {} of {} bits", m, n, blocks, bits));
-            const std::string text = BlockMatrices(m, n, blocks, bits);
-            const Kernel kernel = Parse(text);
-            EXPECT_TRUE(FindBlockProduct(kernel, FindScope(kernel)));
-            CheckAllBits(kernel);
-        }
-    }
-}
-
-// Bits of the neighbouring byte must not get into an element.
-TEST_F(EmitProductsTest, BlocksWhoseBitsLeakAreNone) {
-    std::string text = BlockMatrices(2, 16, 3, 4);
-    text.replace(text.find("constant u8 15"), 14, "constant u8 31");
-    const Kernel kernel = Parse(text);
-    EXPECT_FALSE(FindBlockProduct(kernel, FindScope(kernel)));
-    CheckAllBits(kernel);
 }
 
 // A window of 3 x 3 with padding; what is outside is 7.

@@ -49,6 +49,29 @@ std::optional<size_t> OperandOfBlocks(const Graph& graph, const Node& node) {
     return std::nullopt;
 }
 
+std::optional<size_t> OperandOfByteBlocks(const Graph& graph, const Node& node) {
+    constexpr int64_t kWordBytes = 4;
+    const auto* contract = std::get_if<op::Contract>(&node.operation);
+    if (contract == nullptr || contract->accumulate != ElementType::kI32 || contract->a.empty() ||
+        contract->b.empty() || contract->a.back() != contract->b.back() ||
+        contract->result.empty()) {
+        return std::nullopt;
+    }
+    const Shape& of_a = graph.ShapeOf(node.operands[0]);
+    const bool is_word =
+        of_a[of_a.rank() - 1] == Expr(kWordBytes) && !Has(contract->result, contract->a.back());
+    // The sums are of blocks that both operands have.
+    bool has_blocks = false;
+    for (const char label : contract->result) {
+        has_blocks = has_blocks || (Has(contract->a, label) && Has(contract->b, label));
+    }
+    const char column = contract->result.back();
+    if (!is_word || !has_blocks || Has(contract->a, column) == Has(contract->b, column)) {
+        return std::nullopt;
+    }
+    return Has(contract->a, column) ? size_t{0} : size_t{1};
+}
+
 std::vector<double> ElementsTogether(const Graph& graph) {
     std::vector<double> together(graph.nodes().size(), 1);
     for (const Node& product : graph.nodes()) {

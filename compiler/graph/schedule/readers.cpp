@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/graph/loop/block_product.h"
 #include "compiler/graph/schedule/block_sums.h"
 #include "compiler/graph/schedule/own_kernels.h"
 
@@ -33,7 +34,13 @@ double ReadsOfOperand(const Graph& graph, const Node& node, NodeClass node_class
                 }
             }
         }
-        return OperandOfBlocks(graph, node) == operand ? 1 : volume / volume_of(value);
+        if (OperandOfBlocks(graph, node) == operand) {
+            return 1;
+        }
+        const double reads = volume / volume_of(value);
+        return OperandOfByteBlocks(graph, node) == operand
+                   ? std::max(1.0, reads / static_cast<double>(loop::kRowsOfBlocks))
+                   : reads;
     }
     if (const auto* sort = std::get_if<op::Sort>(&node.operation)) {
         const Expr& length = graph.ShapeOf(value)[static_cast<size_t>(sort->axis)];

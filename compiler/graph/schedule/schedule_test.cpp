@@ -122,6 +122,37 @@ TEST(Schedule, FewRowsTimesBlocksAreAProduct) {
                 ElementsAre("flat [64,16,32]", "product [64,64]"));
 }
 
+// Codes of few bits are taken apart in the kernel of a sum over blocks, once for a tile of rows.
+// For many tiles they are in memory.
+TEST(Schedule, BytesOfBlocksAreTakenApartInTheProduct) {
+    const auto kernels = [](int rows) {
+        return KernelsOf(fmt::format(R"(graph "blocks" {{
+    %0 = input "x" i8[{0},32,2,2,4]
+    %1 = input "w" u8[4,32,2,16,4]
+    %2 = reshape "again" (%1) {{shape = [4,32,1,2,16,4]}} : u8[4,32,1,2,16,4]
+    %3 = broadcast "codes" (%2) {{shape = [4,32,2,2,16,4]}} : u8[4,32,2,2,16,4]
+    %4 = iota "half" () {{element = u8, shape = [4,32,2,2,16,4], axis = 2}} : u8[4,32,2,2,16,4]
+    %5 = constant "bits" u8[1,1,1,1,1,1] {{4}}
+    %6 = broadcast "four" (%5) {{shape = [4,32,2,2,16,4]}} : u8[4,32,2,2,16,4]
+    %7 = map "place" (%4, %6) {{function = mul}} : u8[4,32,2,2,16,4]
+    %8 = map "shifted" (%3, %7) {{function = shr}} : u8[4,32,2,2,16,4]
+    %9 = constant "mask" u8[1,1,1,1,1,1] {{15}}
+    %10 = broadcast "fifteen" (%9) {{shape = [4,32,2,2,16,4]}} : u8[4,32,2,2,16,4]
+    %11 = map "nibble" (%8, %10) {{function = and}} : u8[4,32,2,2,16,4]
+    %12 = contract "sums" (%0, %11) {{a = "mbhji", b = "pbhjci", result = "mpbc", accumulate = i32}} : i32[{0},4,32,16]
+    %13 = cast "floats" (%12) {{to = f32}} : f32[{0},4,32,16]
+    %14 = reduce "all" (%13) {{combine = sum, axes = [2]}} : f32[{0},4,16]
+    output "y" %14
+}}
+)",
+                                     rows));
+    };
+    for (const int rows : {1, 9, 12, 24}) {
+        EXPECT_THAT(kernels(rows), ElementsAre(fmt::format("product [{},4,16]", rows)));
+    }
+    EXPECT_THAT(kernels(1024), ElementsAre("flat [4,32,2,2,16,4]", "product [1024,4,16]"));
+}
+
 // What two readers make of a sum of products is computed in the products' kernel.
 TEST(Schedule, ActivationsOfSeveralReadersJoinTheReduction) {
     EXPECT_THAT(KernelsOf(R"(graph "excite" {

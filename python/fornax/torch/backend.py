@@ -15,12 +15,11 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.utils._python_dispatch import _disable_current_modes
 
 from .._errors import Error
-from . import capture, decompositions, reports
+from . import capture, codegen, decompositions, reports
 from .compiled import Compiled
 from .prepare import prepare
 
-_MODES = ("run", "trace", "compile", "simulate", "eager")
-_PLANNED = ("codegen",)
+_MODES = ("run", "trace", "compile", "codegen", "simulate", "eager")
 _PRECISIONS = {"highest": "highest", "high": "high", "medium": "medium"}
 
 _told = set()
@@ -100,6 +99,10 @@ class Backend:
         "trace": a table of each graph's nodes is printed, before it is compiled.
         "compile": files of each graph are written to `output_dir`: nodes, the compiler's graph with sizes and types,
             the plan, where memory lies, operations and bytes of each kernel, and why values lie in memory.
+        "codegen": a folder of `output_dir` for each graph gets a program in C that computes it (docs/codegen.md): NAME.c,
+            NAME.h, NAME_weights.c, NAME_weights.bin, NAME.ld, Makefile, the graph's file NAME.fnx, and NAME_inputs.bin, the
+            inputs of its first run. Parameters are constants of it where there are no gradients. A graph without a program,
+            because of open sizes for one, is a warning, and an error if `strict`.
         "simulate": operations and bytes of each kernel are printed after the first run with new sizes. There is no timed
             model of the device yet.
         "eager": torch runs everything.
@@ -112,21 +115,19 @@ class Backend:
     options: keywords of fornax.load(): device, cache, ...
     verbose: prints what is compiled, and what runs in torch.
     output_dir: a folder, which is made, for the texts of "trace", "compile" and "simulate": NAME.nodes.txt, NAME.work.txt,
-        ... with NAME graph_0, graph_1, ...; "compile" needs it. Other sizes of a graph add .1, .2, ...
+        ... with NAME graph_0, graph_1, ...; "compile" and "codegen" need it. Other sizes of a graph add .1, .2, ...
     observe: called with (name, graph module, report) after each run of a graph on the device, which then takes the time of
         each kernel; see fornax.Session.report().
     """
 
     def __init__(self, mode="run", *, strict=False, precision=None, dynamic=True, freeze=True, verbose=False,
                  output_dir=None, options=None, observe=None):
-        if mode in _PLANNED:
-            raise NotImplementedError(f"The mode {mode!r} is not there yet; the modes are {', '.join(_MODES)}.")
         if mode not in _MODES:
             raise ValueError(f"The mode is one of {', '.join(_MODES)}; it is {mode!r}.")
         if precision is not None and precision not in _PRECISIONS:
             raise ValueError(f"The precision is one of {', '.join(_PRECISIONS)}; it is {precision!r}.")
-        if mode == "compile" and output_dir is None:
-            raise ValueError("The mode 'compile' writes files: output_dir says where.")
+        if mode in ("compile", "codegen") and output_dir is None:
+            raise ValueError(f"The mode {mode!r} writes files: output_dir says where.")
         self.mode = mode
         self.output_dir = None if output_dir is None else pathlib.Path(output_dir)
         self.observe = observe
@@ -139,6 +140,7 @@ class Backend:
         self.fallbacks = []  # (target, reason) of nodes that torch runs
         self.segments = 0  # graphs and parts of graphs on the device
         self.graphs = []  # (name, graph module, {node: reason} of what runs in torch)
+        self.programs = []  # folders with programs in C
         self._numbers = itertools.count()
         self.__name__ = "fornax"
 
@@ -243,10 +245,28 @@ class Backend:
     def _try(self, name, graph_module, weights, options):
         """The compiled graph, which may have problems, or the problems of one that cannot be compiled."""
         try:
-            return Compiled(graph_module, weights, options, self.dynamic, self._observer(name, graph_module))
+            compiled = Compiled(graph_module, weights, options, self.dynamic, self._observer(name, graph_module))
         except Error as error:
             nodes = [node for node in graph_module.graph.nodes if node.op == "call_function"]
             return {node: f"its graph cannot be compiled: {error}" for node in nodes[-1:]}
+        if self.mode == "codegen" and not compiled.problems:
+            self._write_program(name, graph_module, weights, compiled)
+        return compiled
+
+    def _write_program(self, name, graph_module, weights, compiled):
+        """Writes the graph's program in C; `compiled` then keeps the inputs of its first call beside it."""
+        try:
+            program = codegen.Program(name, graph_module, weights, self.output_dir)
+        except codegen.NotWritten as reason:
+            text = f"There is no program in C for {name}: {reason}."
+            if self.strict:
+                raise UnsupportedGraph(text) from None
+            warnings.warn(text, stacklevel=2)
+            return
+        self.programs.append(program.folder)
+        compiled.call = program.with_inputs(compiled.call)
+        if self.verbose:
+            print(f"fornax: {name} is a program in {program.folder}")
 
     def _count(self, name, graph_module):
         self.segments += 1

@@ -1,0 +1,1 @@
+"""What `fornax bench torch` measures: networks of PyTorch on Fornax, beside eager torch and Inductor."""
