@@ -14,7 +14,6 @@ namespace {
 
 // Bounds what a small file can grow to through functions and unrolled loops.
 constexpr size_t kMaxImportedNodes = 200'000;
-constexpr size_t kSizesAsANode = 8;
 // The greatest nesting of functions within functions and of subgraphs within subgraphs.
 constexpr int64_t kMaxDepth = 64;
 
@@ -510,7 +509,7 @@ graph::Body GraphImporter::MakeBody(
     };
     // A body takes over what is known of all sizes, which would cost more than its nodes where data
     // tell many thousands of them.
-    CountNodes(builder_.sizes().hints().size() / kSizesAsANode);
+    CountNodes(builder_.sizes().hints().size());
     return builder_.MakeBody(name, operands, build, varying);
 }
 
