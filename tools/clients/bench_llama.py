@@ -7,7 +7,9 @@ llama-bench; the drivers take turns, and the median of the repetitions counts. W
 before, with FORNAX_TIER=1, so that the driver's disk cache has the full code of its kernels: the largest
 take longer to compile than some of the rows run. `first token` is the wall time from the start of a
 process to its first token, `after a prompt` the time for each of the next 24 tokens: this backend still packs
-weights there. `after 1024` generates tokens behind as many others.
+weights there. `after 1024` generates tokens behind as many others. `of read` is the share of the memory's read
+bandwidth (`fornax bench limits`, before and after each run) at which the first driver reads the file's weights.
+Operators are not measured on `plugin`: perf mode repeats a node with the same inputs, which is then computed once.
 tools/clients/setup.sh brings the programs; models are written to the models folder once (8.7 GB).
 
     fornax bench llama                          the whole table; lavapipe takes most of an hour
@@ -24,9 +26,12 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import gguf
 
 from programs import ROOT, Programs, default_folder, table
 
@@ -49,6 +54,9 @@ class Row:
     name: str
     unit: str
     measure: object  # (bench, driver) -> float
+    weights: str = ""  # tokens of this type are generated: memory's bandwidth is the limit
+    without: tuple[str, ...] = ()  # drivers on which it would mean nothing
+    shares: dict[str, list[float]] = field(default_factory=dict)  # of the bandwidth, by driver
     values: dict[str, list[float]] = field(default_factory=dict)  # by driver
     problems: dict[str, str] = field(default_factory=dict)
 
@@ -115,6 +123,19 @@ class Bench:
             fresh.rename(path)
         return path
 
+    def bytes_a_token(self, type_name: str) -> int:
+        """Bytes of the weights that each token reads: all but the embeddings, of which it reads a row."""
+        reader = gguf.GGUFReader(self.model(type_name))
+        return sum(int(tensor.n_bytes) for tensor in reader.tensors if tensor.name != "token_embd.weight")
+
+    def read_bandwidth(self) -> float:
+        """Bytes a second that all threads read from memory now."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "limits.json"
+            subprocess.run([ROOT / "build/release/bin/fornax", "bench", "limits", "--json", path], check=True,
+                           stdout=subprocess.DEVNULL)
+            return json.loads(path.read_text())["read_gbs"] * 1e9
+
     def on_device(self, driver: str) -> list[str]:
         if driver == "cpu":
             return ["-dev", "none", "-ngl", "0"]
@@ -152,7 +173,7 @@ class Bench:
 
 
 def operator_row(label: str, name: str, parameters: str, unit: str) -> Row:
-    return Row(label, unit, lambda bench, driver: bench.operator(name, parameters, driver))
+    return Row(label, unit, lambda bench, driver: bench.operator(name, parameters, driver), without=("plugin",))
 
 
 def all_rows() -> list[Row]:
@@ -180,7 +201,7 @@ def all_rows() -> list[Row]:
         rows.append(Row(f"pp{PROMPT} {type_name}", "tokens/s",
                         lambda bench, driver, t=type_name: bench.llama(t, PROMPT, 0, driver)))
         rows.append(Row(f"tg{GENERATED} {type_name}", "tokens/s",
-                        lambda bench, driver, t=type_name: bench.llama(t, 0, GENERATED, driver)))
+                        lambda bench, driver, t=type_name: bench.llama(t, 0, GENERATED, driver), weights=type_name))
         rows.append(Row(f"first token {type_name}", "s",
                         lambda bench, driver, t=type_name: bench.first_token(t, driver)))
         rows.append(Row(f"after a prompt {type_name}", "s",
@@ -204,6 +225,10 @@ def ratio(row: Row, first: str, driver: str) -> str:
     return f"{other / own if row.unit == 's' else own / other:.2f}"
 
 
+def share(row: Row, driver: str) -> str:
+    return f"{100 * statistics.median(row.shares[driver]):.0f} %" if driver in row.shares else ""
+
+
 def show_progress(step: str):
     if sys.stderr.isatty():
         print(f"\r\033[K{step}", end="", file=sys.stderr, flush=True)
@@ -213,15 +238,21 @@ def measure(rows: list[Row], drivers: list[str], bench: Bench, repetitions: int)
     for round_number in range(repetitions):
         for row in rows:
             for driver in drivers:
-                if driver in row.problems:
+                if driver in row.problems or driver in row.without:
                     continue
                 step = f"[{round_number + 1}/{repetitions}] {row.name} on {driver}"
                 show_progress(step)
                 try:
+                    bandwidths = [bench.read_bandwidth()] if row.weights else []
                     value = row.measure(bench, driver)
+                    if row.weights:
+                        bandwidths.append(bench.read_bandwidth())
+                        row.shares.setdefault(driver, []).append(
+                            value * bench.bytes_a_token(row.weights) / statistics.mean(bandwidths))
                 except Problem as problem:
                     row.problems[driver] = str(problem)
                     row.values.pop(driver, None)
+                    row.shares.pop(driver, None)
                     continue
                 row.values.setdefault(driver, []).append(value)
                 show_progress("")
@@ -260,15 +291,15 @@ def main() -> int:
         print("\nCut off: medians of fewer repetitions, and - for what was not measured.", file=sys.stderr)
 
     first, others = drivers[0], drivers[1:]
-    print(table([["case", "unit", *drivers, *(f"x {driver}" for driver in others), ""],
-                 *[[row.name, row.unit, *(cell(row, d) for d in drivers), *(ratio(row, first, d) for d in others), ""]
+    print(table([["case", "unit", *drivers, *(f"x {driver}" for driver in others), "of read"],
+                 *[[row.name, row.unit, *(cell(row, d) for d in drivers), *(ratio(row, first, d) for d in others), share(row, first)]
                    for row in rows]]))
     for row in rows:
         for driver, problem in row.problems.items():
             print(f"{row.name} on {driver}: {problem}")
     if options.json:
         options.json.write_text(json.dumps(
-            [{"case": r.name, "unit": r.unit, "values": r.values, "problems": r.problems} for r in rows], indent=2))
+            [{"case": r.name, "unit": r.unit, "values": r.values, "shares": r.shares, "problems": r.problems} for r in rows], indent=2))
     return 1 if any(row.problems for row in rows) or not complete else 0
 
 

@@ -143,7 +143,7 @@ void AddBenchLlamaCommand(CLI::App& bench) {
                                        script.string())});
         }
         std::vector<std::string> words = command->remaining();
-        words.insert(words.begin(), {"python3", script.string()});
+        words.insert(words.begin(), {ValueOrExit(FindPython("")), script.string()});
         Become(std::move(words));
     });
 }
