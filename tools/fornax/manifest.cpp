@@ -91,8 +91,9 @@ Result<fs::path> FindGgmlBackend() {
     }
     return Error{
         ErrorCode::kNotFound,
-        fmt::format("The backend of ggml is neither {} nor {} nor {}.", candidates[0].string(),
-                    candidates[1].string(), candidates[2].string())};
+        fmt::format("The backend of ggml is neither {} nor {} nor {}. The Python package comes "
+                    "without it.",
+                    candidates[0].string(), candidates[1].string(), candidates[2].string())};
 }
 
 void SelectGgmlBackend(const fs::path& backend) {
