@@ -3,6 +3,7 @@
 #include "runtime/model.h"
 
 #include <chrono>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -230,7 +231,6 @@ TEST_F(ModelCacheTest, FilesThatChangeMeanwhileAreNotKept) {
 }
 
 TEST_F(ModelCacheTest, NothingIsWrittenElsewhere) {
-    const std::string path = directory_ / "model";
     EXPECT_EQ(Compiles("add and double", {Vector({1, 2})}, {4, 6}), 1);
     EXPECT_EQ(directory_.size(), 1u);
     for (const auto& file : std::filesystem::directory_iterator(cache_.path())) {

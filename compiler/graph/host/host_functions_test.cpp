@@ -78,7 +78,8 @@ TEST(HostFunctions, FirstCutsAllAlike) {
 TEST(HostFunctions, BoxesAreSampledAsOftenAsTheyAreLarge) {
     std::vector<float> plane(40);
     for (size_t i = 0; i < plane.size(); ++i) {
-        plane[i] = static_cast<float>(i / 8 * 10 + i % 8);
+        const size_t row = i / 8, column = i % 8;
+        plane[i] = static_cast<float>(row * 10 + column);
     }
     const Tensor x = Tensor::FromFloats({1, 1, 5, 8}, plane);
     const Attributes attributes = {
